@@ -1,0 +1,713 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * spead_tutorial: a sender of SPEAD heaps over UDP, in C11 for Linux.
+ *
+ * Read this header from top to bottom; each part needs only those above it:
+ *
+ * 1. status and errors: how every function answers
+ * 2. flavour: how the 64 bits of an item pointer are shared
+ * 3. items and descriptors: what is sent
+ * 4. heaps: items that travel together
+ * 5. packets: a heap cut up, without any I/O
+ * 6. rate: when the next burst may go, with time as an argument
+ * 7. thread pool: the threads that do the sending
+ * 8. streams: heaps queued by you, sent by a worker thread
+ * 9. completions: how you learn that your memory is yours again
+ * 10. what a stream can tell about itself
+ *
+ * Words used throughout. *Borrowed until <event>*: you own the memory, and must keep it alive and
+ * at the same address until then. *Copied*: you may free it when the call returns. *init* and
+ * *fini* work on storage of yours; *create* and *destroy* on storage of ours, and destroy takes
+ * ``NULL``. Nothing here prints, exits, or reads the environment, and there are no global
+ * variables.
+ *
+ * The wire format is that of the SPEAD protocol specification (SSA4700-0000-001), version 4.
+ */
+#ifndef SPEAD_TUTORIAL_SPT_H
+#define SPEAD_TUTORIAL_SPT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SPT_API __attribute__((visibility("default")))
+#define SPT_MUST_CHECK __attribute__((warn_unused_result))
+
+/* ---- 1. Status and errors -------------------------------------------------------------------- */
+
+/* Zero is success, positive is "nothing wrong, but no", negative is an error. */
+#define SPT_STATUS_LIST(X)                                                                         \
+    X(SPT_OK, 0, "success")                                                                        \
+    X(SPT_DONE, 1, "there are no more packets")                                                    \
+    X(SPT_PENDING, 2, "not finished yet")                                                          \
+    X(SPT_ERR_ARGUMENT, -1, "an argument is out of range")                                         \
+    X(SPT_ERR_MEMORY, -2, "out of memory")                                                         \
+    X(SPT_ERR_SYSTEM, -3, "a system call failed")                                                  \
+    X(SPT_ERR_QUEUE_FULL, -4, "the queue of heaps is full")                                        \
+    X(SPT_ERR_STOPPED, -5, "the stream or its thread pool has been stopped")                       \
+    X(SPT_ERR_BUSY, -6, "the heap is being sent")                                                  \
+    X(SPT_ERR_CANCELLED, -7, "the heap was cancelled")
+
+/** What a function answers. */
+typedef enum spt_status {
+#define SPT_STATUS_MEMBER(name, value, text) name = value,
+    SPT_STATUS_LIST(SPT_STATUS_MEMBER)
+#undef SPT_STATUS_MEMBER
+} spt_status;
+
+/** Details of a failure, in storage of the caller. Written only when a function fails. */
+typedef struct spt_error {
+    /** What kind of failure. */
+    spt_status status;
+    /** The ``errno`` behind ``SPT_ERR_SYSTEM``, else 0. */
+    int sys_errno;
+    /** One line: what was wrong, the limit, the way out. */
+    char message[240];
+} spt_error;
+
+/**
+ * The meaning of a status, in a few words.
+ *
+ * :param status: Any value.
+ * :return: A constant string; ``"unknown status"`` for values that are none.
+ */
+SPT_API const char *spt_status_text(spt_status status);
+
+/* ---- 2. Flavour ------------------------------------------------------------------------------ */
+
+/** Compatibility with receivers that read descriptors differently; bits of ``bug_compat``. */
+enum {
+    /** Descriptors have 4-byte format fields and 8-byte shape fields, whatever the flavour. */
+    SPT_COMPAT_DESCRIPTOR_WIDTHS = 1,
+    /** A variable dimension is marked by 2 instead of 1. */
+    SPT_COMPAT_SHAPE_BIT_1 = 2,
+    /** NumPy headers give the other byte order (the caller who makes them sees to it). */
+    SPT_COMPAT_SWAP_ENDIAN = 4,
+};
+
+/** How an item pointer is divided: 1 mode bit, 63 - A bits of id, A bits of value or address. */
+typedef struct spt_flavour {
+    /** A: 8, 16, ... 56. The default flavour, SPEAD-64-40, has 40. */
+    uint8_t heap_address_bits;
+    /** A sum of ``SPT_COMPAT_*``. */
+    uint8_t bug_compat;
+} spt_flavour;
+
+/** SPEAD-64-40, as a constant initialiser. */
+#define SPT_FLAVOUR_DEFAULT {40, 0}
+
+/**
+ * Check and fill in a flavour.
+ *
+ * :param flavour: Filled on success.
+ * :param heap_address_bits: A multiple of 8 from 8 to 56.
+ * :param bug_compat: A sum of ``SPT_COMPAT_*``.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: ``SPT_OK`` or ``SPT_ERR_ARGUMENT``.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_flavour_init(spt_flavour *flavour, int heap_address_bits,
+                                                   int bug_compat, spt_error *err);
+
+/* ---- 3. Items and descriptors ---------------------------------------------------------------- */
+
+/** Ids that the protocol itself uses. */
+enum {
+    SPT_ID_NULL = 0x00,
+    SPT_ID_HEAP_CNT = 0x01,
+    SPT_ID_HEAP_LENGTH = 0x02,
+    SPT_ID_PAYLOAD_OFFSET = 0x03,
+    SPT_ID_PAYLOAD_LENGTH = 0x04,
+    SPT_ID_DESCRIPTOR = 0x05,
+    SPT_ID_STREAM_CTRL = 0x06,
+    SPT_ID_DESCRIPTOR_NAME = 0x10,
+    SPT_ID_DESCRIPTOR_DESCRIPTION = 0x11,
+    SPT_ID_DESCRIPTOR_SHAPE = 0x12,
+    SPT_ID_DESCRIPTOR_FORMAT = 0x13,
+    SPT_ID_DESCRIPTOR_ID = 0x14,
+    SPT_ID_DESCRIPTOR_DTYPE = 0x15,
+};
+
+/** One value to send. */
+typedef struct spt_item {
+    /** Below 2 to the power 63 - A. */
+    uint64_t id;
+    /** The value as it goes on the wire; borrowed for as long as the heap holds it. */
+    const void *value;
+    /** Bytes of the value. */
+    size_t length;
+    /** The value may travel inside the item pointer where it fits (A/8 bytes): true for items of
+     *  fixed shape made of whole bytes. It is read when the packet is made, so that it can be
+     *  edited in place between two transmissions. */
+    bool allow_immediate;
+} spt_item;
+
+/** One field of an item's format: a type and how many bits. */
+typedef struct spt_field {
+    /** ``'u'``, ``'i'``, ``'f'``, ``'c'`` or ``'b'``. */
+    char code;
+    uint32_t bits;
+} spt_field;
+
+/** What an item is, for receivers that have not been told. All of it is copied when added. */
+typedef struct spt_descriptor {
+    uint64_t id;
+    /** The item's name and description; NUL-terminated. */
+    const char *name, *description;
+    /** The header that describes a NumPy array, or ``NULL``; the format is then empty. */
+    const char *numpy_header;
+    const spt_field *format;
+    size_t n_format;
+    /** The dimensions; -1 where the size varies. */
+    const int64_t *shape;
+    size_t n_shape;
+} spt_descriptor;
+
+/* ---- 4. Heaps -------------------------------------------------------------------------------- */
+
+/** Items that travel together. It references their values, and never copies them. */
+typedef struct spt_heap spt_heap;
+
+/**
+ * Make an empty heap.
+ *
+ * :param flavour: Copied.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: The heap, owned by the caller; ``NULL`` where memory is short.
+ */
+SPT_API SPT_MUST_CHECK spt_heap *spt_heap_create(const spt_flavour *flavour, spt_error *err);
+
+/**
+ * Free a heap. It must not be in flight.
+ *
+ * :param heap: Taken; may be ``NULL``.
+ */
+SPT_API void spt_heap_destroy(spt_heap *heap);
+
+/**
+ * Add a value. Pointers and payload keep the order in which they are added.
+ *
+ * :param heap: Not in flight.
+ * :param item: Copied; its value is borrowed until the heap is cleared or destroyed.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: ``SPT_OK``; ``SPT_ERR_ARGUMENT`` for an id that does not fit the flavour or a heap grown
+ *     beyond what its addresses reach; ``SPT_ERR_BUSY``; ``SPT_ERR_MEMORY``.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_heap_add_item(spt_heap *heap, const spt_item *item,
+                                                    spt_error *err);
+
+/**
+ * Add a descriptor: a small SPEAD packet inside the heap's payload.
+ *
+ * :param heap: Not in flight.
+ * :param descriptor: Copied.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: As :c:func:`spt_heap_add_item`.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_heap_add_descriptor(spt_heap *heap,
+                                                          const spt_descriptor *descriptor,
+                                                          spt_error *err);
+
+/**
+ * Add the stream control item that says "the stream starts here".
+ *
+ * :param heap: Not in flight.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: As :c:func:`spt_heap_add_item`.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_heap_add_start(spt_heap *heap, spt_error *err);
+
+/**
+ * Add the stream control item that says "the stream ends here": receivers stop at it.
+ *
+ * :param heap: Not in flight.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: As :c:func:`spt_heap_add_item`.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_heap_add_end(spt_heap *heap, spt_error *err);
+
+/**
+ * Choose whether every packet repeats all item pointers, so that each can be read by itself.
+ *
+ * :param heap: Not in flight.
+ * :param repeat: False in a new heap.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: ``SPT_OK`` or ``SPT_ERR_BUSY``.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_heap_set_repeat_pointers(spt_heap *heap, bool repeat,
+                                                               spt_error *err);
+
+/** Whether :c:func:`spt_heap_set_repeat_pointers` is on. */
+SPT_API bool spt_heap_repeat_pointers(const spt_heap *heap);
+
+/** The heap's flavour. */
+SPT_API spt_flavour spt_heap_flavour(const spt_heap *heap);
+
+/** How many transmissions of the heap are queued or under way, in all streams. */
+SPT_API size_t spt_heap_in_flight(const spt_heap *heap);
+
+/* ---- 5. Packets ------------------------------------------------------------------------------ */
+
+enum {
+    /** The smallest packet size: header, four pointers, one more, and 8 bytes of payload. */
+    SPT_MIN_PACKET_SIZE = 56,
+    /** Shorter pieces of payload are copied beside the header: cheaper than listing them. */
+    SPT_COPY_BELOW = 256,
+};
+
+/** Pieces that a packet of at most ``size`` bytes can have. */
+#define SPT_MAX_PIECES(size) (2 * ((size) / SPT_COPY_BELOW) + 3)
+
+/** A packet, described. */
+typedef struct spt_packet {
+    /** Bytes in the packet: the sum over its pieces. */
+    size_t size;
+    size_t n_pieces;
+    /** Bytes written into the scratch. */
+    size_t scratch_used;
+} spt_packet;
+
+/** Cuts one heap into packets. Yours to allocate; its members are private. */
+typedef struct spt_packetizer {
+    const spt_heap *heap;
+    uint64_t cnt;
+    size_t max_packet_size, max_pointers;
+    size_t payload_length, payload_offset;
+    size_t n_pointers, next_pointer;
+    size_t item, item_offset;
+    bool padded, done;
+} spt_packetizer;
+
+/**
+ * Start on a heap.
+ *
+ * :param p: Filled.
+ * :param heap: Borrowed until the last packet has been made, and not changed until then.
+ * :param cnt: Heap count; the low A bits are used.
+ * :param max_packet_size: At least :c:macro:`SPT_MIN_PACKET_SIZE`; rounded down to a multiple of 8.
+ *     UDP and IP headers are not counted.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: ``SPT_OK``, or ``SPT_ERR_ARGUMENT`` for a packet size that is too small (also for
+ *     the pointers that every packet should repeat).
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_packetizer_init(spt_packetizer *p, const spt_heap *heap,
+                                                      uint64_t cnt, size_t max_packet_size,
+                                                      spt_error *err);
+
+/**
+ * Write the next packet's header and list its pieces.
+ *
+ * :param p: Packetizer, borrowed.
+ * :param scratch: Filled with the header and short values; room for ``max_packet_size`` bytes.
+ *     Borrowed for as long as the pieces are used.
+ * :param pieces: Filled; room for :c:macro:`SPT_MAX_PIECES` entries. They point into the scratch
+ * and into the values of the heap. :param packet: Filled. :return: ``SPT_OK``, or ``SPT_DONE``
+ * after the last packet.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_packetizer_next(spt_packetizer *p, void *scratch,
+                                                      struct iovec *pieces, spt_packet *packet);
+
+/* ---- 6. Rate --------------------------------------------------------------------------------- */
+
+/** A rate limiter that is told the time. Yours to allocate; its members are private. */
+typedef struct spt_rate {
+    double ns_per_byte, burst_ratio;
+    size_t burst_size, burst_bytes;
+    /** When the next burst is due at the rate, and may go at the earliest when late. */
+    uint64_t due_ns, earliest_ns;
+    double due_fraction, earliest_fraction;
+} spt_rate;
+
+/**
+ * Set up a limiter.
+ *
+ * :param r: Filled.
+ * :param rate: Bytes of SPEAD packets per second; 0 means no limit.
+ * :param burst_size: Bytes sent back to back before looking at the clock.
+ * :param burst_ratio: A late sender catches up at no more than ``rate * burst_ratio``; at least 1.
+ */
+SPT_API void spt_rate_init(spt_rate *r, double rate, size_t burst_size, double burst_ratio);
+
+/**
+ * When the next packet may go.
+ *
+ * :param r: Limiter.
+ * :param now_ns: The time.
+ * :return: 0 for "now", else the time to wait for, on the same clock.
+ */
+SPT_API uint64_t spt_rate_next(spt_rate *r, uint64_t now_ns);
+
+/**
+ * Say that a packet has been sent.
+ *
+ * :param r: Limiter.
+ * :param bytes: Its size.
+ * :param rate: The rate to charge it at: negative for the limiter's, 0 for none.
+ */
+SPT_API void spt_rate_sent(spt_rate *r, size_t bytes, double rate);
+
+/**
+ * Say that there was nothing to send until now: idle time earns no credit.
+ *
+ * :param r: Limiter.
+ * :param now_ns: The time.
+ */
+SPT_API void spt_rate_idle(spt_rate *r, uint64_t now_ns);
+
+/* ---- 7. Thread pool -------------------------------------------------------------------------- */
+
+/** Threads that send for any number of streams. */
+typedef struct spt_thread_pool spt_thread_pool;
+
+/**
+ * Start the threads.
+ *
+ * :param n_threads: At least 1.
+ * :param affinity: Cores to run on: thread i on ``affinity[i % n_affinity]``. Copied.
+ * :param n_affinity: 0 leaves the choice to the kernel.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: The pool, or ``NULL``.
+ */
+SPT_API SPT_MUST_CHECK spt_thread_pool *
+spt_thread_pool_create(size_t n_threads, const int *affinity, size_t n_affinity, spt_error *err);
+
+/**
+ * End the threads. Heaps that are still queued complete with ``SPT_ERR_STOPPED``. May be repeated.
+ *
+ * :param pool: Borrowed.
+ */
+SPT_API void spt_thread_pool_stop(spt_thread_pool *pool);
+
+/**
+ * Stop and free. Its streams must have been destroyed before.
+ *
+ * :param pool: Taken; may be ``NULL``.
+ */
+SPT_API void spt_thread_pool_destroy(spt_thread_pool *pool);
+
+/**
+ * Run the calling thread on one core only.
+ *
+ * :param core: Its number.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: ``SPT_OK`` or ``SPT_ERR_SYSTEM``.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_set_affinity(int core, spt_error *err);
+
+/* ---- 8. Streams ------------------------------------------------------------------------------ */
+
+/** A queue of heaps and what sends them. All functions on it may be called from any thread. */
+typedef struct spt_stream spt_stream;
+
+/** How a stream sends. Start from :c:macro:`SPT_STREAM_CONFIG_DEFAULT`. */
+typedef struct spt_stream_config {
+    /** Bytes of a packet at most, UDP and IP headers not counted. */
+    size_t max_packet_size;
+    /** Bytes of SPEAD packets per second; 0 for no limit. */
+    double rate;
+    /** As in :c:func:`spt_rate_init`. */
+    size_t burst_size;
+    double burst_rate_ratio;
+    /** Heaps between queueing and completion, at most. */
+    size_t max_heaps;
+    /** Keep the times of this many heaps for :c:func:`spt_stream_timeline`. */
+    size_t timeline;
+    /** Completions are listed for :c:func:`spt_stream_poll`, and announced on
+     *  :c:func:`spt_stream_fd`; false: they are only waited for. */
+    bool poll;
+} spt_stream_config;
+
+/** The defaults: 1472 bytes fill an Ethernet frame of 1500 under IPv4. */
+#define SPT_STREAM_CONFIG_DEFAULT {1472, 0.0, 65536, 1.05, 4, 0, false}
+
+/** Where a substream goes. */
+typedef struct spt_endpoint {
+    /** A name or an address, IPv4 or IPv6. */
+    const char *host;
+    /** 1 to 65535. */
+    int port;
+} spt_endpoint;
+
+/** How a UDP socket is made. Start from :c:macro:`SPT_UDP_CONFIG_DEFAULT`. */
+typedef struct spt_udp_config {
+    /** Bytes asked for in the socket's send buffer; 0 leaves the system's. */
+    size_t buffer_size;
+    /** Multicast time to live (IPv4) or hop limit (IPv6); -1 leaves the system's. */
+    int ttl;
+    /** The address of the interface to send from (IPv4), or ``NULL``. */
+    const char *interface_address;
+    /** The interface for IPv6 multicast; 0 leaves the choice to the system. */
+    unsigned interface_index;
+    /** A UDP socket to use, which is duplicated; -1 makes one. The members above are then not used.
+     */
+    int socket;
+    /** Let the kernel cut runs of equal packets (generic segmentation offload) where it can. */
+    bool gso;
+} spt_udp_config;
+
+#define SPT_UDP_CONFIG_DEFAULT {524288, -1, NULL, 0, -1, true}
+
+/**
+ * Make a stream that sends over UDP.
+ *
+ * :param pool: Borrowed until the stream is destroyed.
+ * :param endpoints: One for each substream, of one address family. Copied.
+ * :param n_endpoints: At least 1.
+ * :param config: Copied.
+ * :param udp: Copied.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: The stream, or ``NULL``.
+ */
+SPT_API SPT_MUST_CHECK spt_stream *
+spt_stream_create_udp(spt_thread_pool *pool, const spt_endpoint *endpoints, size_t n_endpoints,
+                      const spt_stream_config *config, const spt_udp_config *udp, spt_error *err);
+
+/**
+ * Make a stream that collects its packets in memory, one after the other.
+ *
+ * :param pool: Borrowed until the stream is destroyed.
+ * :param config: Copied.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: The stream, or ``NULL``.
+ */
+SPT_API SPT_MUST_CHECK spt_stream *
+spt_stream_create_memory(spt_thread_pool *pool, const spt_stream_config *config, spt_error *err);
+
+/**
+ * Copy out what a memory stream has collected.
+ *
+ * :param stream: Made by :c:func:`spt_stream_create_memory`.
+ * :param to: Filled with the first ``size`` bytes; may be ``NULL`` when ``size`` is 0.
+ * :param size: Room in ``to``.
+ * :return: Bytes collected so far; 0 for other streams.
+ */
+SPT_API size_t spt_stream_memory(spt_stream *stream, void *to, size_t size);
+
+/**
+ * Stop: whatever is still queued completes with ``SPT_ERR_STOPPED``, and further sends are refused.
+ * May be repeated. Call :c:func:`spt_stream_flush` before, to have everything sent.
+ *
+ * :param stream: Borrowed.
+ */
+SPT_API void spt_stream_stop(spt_stream *stream);
+
+/**
+ * Stop and free.
+ *
+ * :param stream: Taken; may be ``NULL``.
+ */
+SPT_API void spt_stream_destroy(spt_stream *stream);
+
+/** How many endpoints the stream has. */
+SPT_API size_t spt_stream_num_substreams(const spt_stream *stream);
+
+/**
+ * Choose the heap counts that are given out: next, next + step, ... The first is 1, the step 1.
+ *
+ * :param stream: Borrowed.
+ * :param next: The next heap's count.
+ * :param step: Not 0.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: ``SPT_OK`` or ``SPT_ERR_ARGUMENT``.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_stream_set_cnt_sequence(spt_stream *stream, uint64_t next,
+                                                              uint64_t step, spt_error *err);
+
+/* ---- 9. Completions -------------------------------------------------------------------------- */
+
+/**
+ * Tells that a heap, or a group of heaps, has been sent, or why not. It lies in your memory, so
+ * that sending allocates nothing: fill in ``user`` if you like, and hand it to a send.
+ *
+ * The completion, and every heap sent with it, and every value of those heaps, is borrowed from the
+ * send until it is complete. Then it can be used again.
+ */
+typedef struct spt_completion {
+    /** Yours. */
+    void *user;
+    /** ``SPT_OK``, or the first thing that went wrong. */
+    spt_status status;
+    /** The ``errno`` behind ``SPT_ERR_SYSTEM``. */
+    int sys_errno;
+    /** Bytes of SPEAD packets handed over. */
+    uint64_t bytes;
+    /** Where it first went wrong: heap count and bytes of the packet. */
+    uint64_t failed_cnt;
+    size_t failed_packet_size;
+    /** Private. */
+    int state_;
+    struct spt_completion *next_;
+} spt_completion;
+
+/** One heap of a group. */
+typedef struct spt_heap_reference {
+    spt_heap *heap;
+    /** The heap count, or -1 for the next of the stream's sequence. */
+    int64_t cnt;
+    size_t substream_index;
+    /** Bytes per second: negative for the stream's, 0 for no limit. */
+    double rate;
+} spt_heap_reference;
+
+/** How the packets of a group's heaps follow each other. */
+typedef enum spt_group_mode {
+    /** A packet of each heap in turn. */
+    SPT_GROUP_ROUND_ROBIN = 0,
+    /** All of one heap, then all of the next. */
+    SPT_GROUP_SERIAL = 1,
+} spt_group_mode;
+
+/**
+ * Queue a group of heaps; all of them or none. Nothing is copied, and nothing is waited for.
+ *
+ * :param stream: Borrowed.
+ * :param heaps: Copied; the heaps and their values are borrowed until the completion is complete.
+ * :param n_heaps: At least 1.
+ * :param mode: The order of their packets.
+ * :param completion: Borrowed until complete; not in use.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: ``SPT_OK``; ``SPT_ERR_QUEUE_FULL`` where ``max_heaps`` leaves no room;
+ * ``SPT_ERR_ARGUMENT``;
+ *     ``SPT_ERR_STOPPED``. After a failure nothing is borrowed and no heap count was used up.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_stream_send_heaps(spt_stream *stream,
+                                                        const spt_heap_reference *heaps,
+                                                        size_t n_heaps, spt_group_mode mode,
+                                                        spt_completion *completion, spt_error *err);
+
+/**
+ * Queue one heap, with the next heap count, on the first substream, at the stream's rate.
+ *
+ * :param stream: Borrowed.
+ * :param heap: It and its values are borrowed until the completion is complete.
+ * :param completion: Borrowed until complete; not in use.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: As :c:func:`spt_stream_send_heaps`.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_stream_send_heap(spt_stream *stream, spt_heap *heap,
+                                                       spt_completion *completion, spt_error *err);
+
+/** Whether a completion is complete, or was never used; without waiting. */
+SPT_API bool spt_completion_done(const spt_completion *completion);
+
+/**
+ * Wait until a completion is complete.
+ *
+ * :param stream: The stream it was sent with.
+ * :param completion: Returned to the caller when complete. One that was never used is complete.
+ * :param timeout_ns: How long to wait at most; negative for ever.
+ * :param err: If something went wrong, says which heap and why, or ``NULL``.
+ * :return: ``SPT_PENDING`` after the time, else the completion's status.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_stream_wait(spt_stream *stream, spt_completion *completion,
+                                                  int64_t timeout_ns, spt_error *err);
+
+/**
+ * Put into words what went wrong with a completion.
+ *
+ * :param completion: Complete.
+ * :param err: Filled unless the status is ``SPT_OK``; or ``NULL``.
+ * :return: The completion's status.
+ */
+SPT_API spt_status spt_completion_explain(const spt_completion *completion, spt_error *err);
+
+/**
+ * Take what is complete from a stream with ``config.poll``, in order of completion.
+ *
+ * :param stream: Borrowed.
+ * :param completions: Filled with pointers that were handed to sends.
+ * :param n: Room in ``completions``.
+ * :return: How many were filled in; call again when it is ``n``.
+ */
+SPT_API size_t spt_stream_poll(spt_stream *stream, spt_completion **completions, size_t n);
+
+/**
+ * The eventfd of a stream with ``config.poll``: readable when something has been completed since
+ * :c:func:`spt_stream_poll` last emptied the list, which also makes it unreadable again.
+ *
+ * :param stream: Owns the descriptor.
+ * :return: The descriptor, or -1.
+ */
+SPT_API int spt_stream_fd(const spt_stream *stream);
+
+/**
+ * Wait until all that is queued now is complete.
+ *
+ * :param stream: Borrowed.
+ * :param timeout_ns: How long to wait at most; negative for ever.
+ * :return: ``SPT_OK`` or ``SPT_PENDING``. Whether it went well is in the completions.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_stream_flush(spt_stream *stream, int64_t timeout_ns);
+
+/**
+ * Give up on a completion: packets that have not been handed over are not sent, and it is complete
+ * when this returns, with ``SPT_ERR_CANCELLED`` unless it already was.
+ *
+ * :param stream: The stream it was sent with.
+ * :param completion: Returned to the caller.
+ */
+SPT_API void spt_stream_cancel(spt_stream *stream, spt_completion *completion);
+
+/* ---- 10. What a stream can tell about itself --------------------------------------------------
+ */
+
+enum {
+    /** Errors are counted for each ``errno`` below this. */
+    SPT_N_ERRNO = 134,
+};
+
+/** Counts since the stream was made. */
+typedef struct spt_stats {
+    /** Heaps completed, whether well or not. */
+    uint64_t heaps;
+    /** Packets, and bytes in them, that the transport took. */
+    uint64_t packets, bytes;
+    /** System calls made to send; messages in them that were taken; those that carried several
+     *  packets. */
+    uint64_t send_calls, messages, gso_messages;
+    /** Times the socket was full and had to be waited for. */
+    uint64_t waits;
+    /** Packets that failed, in all and by ``errno``. */
+    uint64_t errors;
+    uint64_t errors_by_errno[SPT_N_ERRNO];
+    /** Zero-copy transmissions completed, and those of them the kernel copied after all. */
+    uint64_t zerocopy_completions, zerocopy_copied;
+} spt_stats;
+
+/**
+ * Read the counts. Complete for all heaps whose completion has been seen.
+ *
+ * :param stream: Borrowed.
+ * :param stats: Filled.
+ */
+SPT_API void spt_stream_stats(const spt_stream *stream, spt_stats *stats);
+
+/** When things happened to a heap; ns of ``CLOCK_MONOTONIC``, 0 for what did not happen. */
+typedef struct spt_times {
+    uint64_t cnt;
+    uint64_t bytes;
+    uint64_t queued_ns;
+    /** Before the call that handed over the first packet, and after that for the last. */
+    uint64_t first_packet_ns, last_packet_ns;
+    uint64_t completed_ns;
+} spt_times;
+
+/**
+ * Copy out the times of the last heaps, oldest first.
+ *
+ * :param stream: Borrowed.
+ * :param times: Filled.
+ * :param n: Room in ``times``.
+ * :return: How many were filled in: at most ``config.timeline``.
+ */
+SPT_API size_t spt_stream_timeline(spt_stream *stream, spt_times *times, size_t n);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SPEAD_TUTORIAL_SPT_H */

@@ -1,0 +1,980 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Owns the queue of heaps, and what becomes of each. The only file that knows both packetizer and
+ * transport.
+ *
+ * The queue is a ring of slots, one for each heap. Senders fill slots at the tail, under a lock of
+ * their own. The worker (whichever thread of the pool runs the task; never two at once) cuts the
+ * heaps from the cursor on into a batch of packets, hands the batch to the transport, and frees the
+ * slots of whole groups at the head. Nothing is allocated after the stream has been made.
+ *
+ *        head            finished           cursor            tail
+ *   ------|------------------|-----------------|----------------|-----> slots
+ *         | dealt with, rest | in the batch    | not yet cut    |
+ *         | of group is not  |                 |                |
+ */
+#include "heap.h"
+#include "status.h"
+#include "thread_pool.h"
+#include "transport.h"
+#include "wire.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    CACHE_LINE = 64,
+    BATCH_PACKETS = 256,
+    BATCH_PIECES = 1024,
+    BATCH_SCRATCH = 32768,
+    BATCHES_PER_RUN = 8, /* before other streams of the pool get their turn */
+    SMALL_BATCH = 65536, /* bytes; about what one message carries */
+    NAP_NS = 20000,
+    SPIN_NS = 10000, /* about what going to sleep and being woken costs */
+    MAX_FAILURES = 7,
+};
+
+/* Something that is tried only as often as it has lately been of use: after n failures in a row,
+ * the next 2^n - 1 occasions are passed over. */
+typedef struct habit {
+    unsigned failures, skip; /* atomic, since several threads may wait; no order is needed */
+} habit;
+
+/* A heap in the queue: two cache lines, which travel from the sender's core to the worker's. */
+typedef struct slot {
+    _Alignas(CACHE_LINE) spt_packetizer packetizer;
+    spt_completion *completion;
+    double rate;
+    size_t group_size; /* heaps whose packets alternate with this one's; in the first of them */
+    uint32_t substream;
+    uint16_t in_batch; /* packets made, and not dealt with */
+    bool last;         /* of those that share the completion */
+    bool exhausted;    /* no packets are left to make */
+} slot;
+
+_Static_assert(sizeof(slot) <= 2 * CACHE_LINE, "a slot has grown beyond two cache lines");
+
+struct spt_stream {
+    spti_task task;
+    spti_transport *transport;
+    spt_stream_config config;
+    slot *slots;
+    spt_times *times; /* of each slot, or NULL where none are recorded */
+    size_t mask;      /* slots - 1: a power of two less one */
+
+    /* What one thread writes for each heap is not on a cache line that the other looks at. */
+    _Alignas(CACHE_LINE) pthread_mutex_t queue_lock; /* senders */
+    bool stopped;
+    uint64_t next_cnt, cnt_step;
+    size_t seen_head;                 /* the head as of late */
+    _Alignas(CACHE_LINE) size_t tail; /* atomic: senders write, the worker reads */
+
+    _Alignas(CACHE_LINE) size_t head; /* atomic: the worker writes, senders read */
+    _Alignas(CACHE_LINE) size_t finished, cursor, group_end, group_left, turn;
+    bool idle, limited, napping;
+    habit nap, spin;
+    spt_rate rate;
+    spti_batch batch;
+    size_t n_pieces, pieces_room, scratch_used, scratch_room;
+    uint8_t *scratch;
+    uint64_t heaps; /* statistics */
+    spt_completion *completed, **completed_end;
+
+    _Alignas(CACHE_LINE) pthread_mutex_t done_lock; /* what waiters and pollers look at */
+    pthread_cond_t done;
+    size_t waiters; /* atomic */
+    habit wait_spin;
+    spt_completion *polled, **polled_end;
+    int event_fd;
+    int armed; /* atomic: the eventfd should be written to */
+
+    pthread_mutex_t timeline_lock;
+    spt_times *timeline;
+    uint64_t n_timeline; /* ever */
+};
+
+static slot *slot_at(const spt_stream *s, size_t index)
+{
+    return &s->slots[index & s->mask];
+}
+
+static spt_times *times_of(const spt_stream *s, const slot *slot)
+{
+    return &s->times[slot - s->slots];
+}
+
+/* ---- Habits ---- */
+
+static bool habit_try(habit *h)
+{
+    unsigned skip = __atomic_load_n(&h->skip, __ATOMIC_RELAXED);
+    if (skip == 0)
+        return true;
+    __atomic_store_n(&h->skip, skip - 1, __ATOMIC_RELAXED);
+    return false;
+}
+
+static void habit_learn(habit *h, bool useful)
+{
+    unsigned failures = __atomic_load_n(&h->failures, __ATOMIC_RELAXED);
+    if (useful)
+        failures = 0;
+    else if (failures < MAX_FAILURES)
+        failures++;
+    __atomic_store_n(&h->failures, failures, __ATOMIC_RELAXED);
+    __atomic_store_n(&h->skip, (1U << failures) - 1, __ATOMIC_RELAXED);
+}
+
+static void pause_briefly(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* ---- The worker: completing ---- */
+
+static void record_times(spt_stream *s, const slot *slot)
+{
+    spt_times *times = times_of(s, slot);
+    times->cnt = slot->packetizer.cnt;
+    times->completed_ns = spti_now_ns();
+    pthread_mutex_lock(&s->timeline_lock);
+    s->timeline[s->n_timeline++ % s->config.timeline] = *times;
+    pthread_mutex_unlock(&s->timeline_lock);
+}
+
+/* Give the completions back to their owners, who may be waiting. */
+static void announce(spt_stream *s)
+{
+    if (s->completed == NULL)
+        return;
+    if (s->config.poll) {
+        for (spt_completion *c = s->completed; c != NULL; c = c->next_)
+            __atomic_store_n(&c->state_, 0, __ATOMIC_SEQ_CST);
+        pthread_mutex_lock(&s->done_lock);
+        *s->polled_end = s->completed;
+        s->polled_end = s->completed_end;
+        pthread_mutex_unlock(&s->done_lock);
+        if (__atomic_exchange_n(&s->armed, 0, __ATOMIC_SEQ_CST)) {
+            ssize_t written = write(s->event_fd, &(uint64_t){1}, sizeof(uint64_t));
+            (void)written; /* fails only when it is readable already */
+        }
+    } else {
+        for (spt_completion *c = s->completed; c != NULL;) {
+            spt_completion *next = c->next_; /* c is its owner's as soon as it is done */
+            __atomic_store_n(&c->state_, 0, __ATOMIC_SEQ_CST);
+            c = next;
+        }
+    }
+    s->completed = NULL;
+    s->completed_end = &s->completed;
+    if (__atomic_load_n(&s->waiters, __ATOMIC_SEQ_CST) > 0) {
+        pthread_mutex_lock(&s->done_lock);
+        pthread_cond_broadcast(&s->done);
+        pthread_mutex_unlock(&s->done_lock);
+    }
+}
+
+/* A heap has been dealt with: it is its owner's again and, with the last of a group, so is the
+ * completion. */
+static void finish_heap(spt_stream *s, slot *slot)
+{
+    spti_heap_return((spt_heap *)(uintptr_t)slot->packetizer.heap);
+    spti_count(&s->heaps, 1);
+    if (slot->last) {
+        slot->completion->next_ = NULL;
+        *s->completed_end = slot->completion;
+        s->completed_end = &slot->completion->next_;
+    }
+    slot->completion = NULL; /* finished */
+}
+
+/* Finish heaps, and free the slots of groups, in order. */
+static void retire(spt_stream *s)
+{
+    size_t tail = __atomic_load_n(&s->tail, __ATOMIC_ACQUIRE);
+    size_t head = s->head;
+    while (s->finished != tail) {
+        slot *slot = slot_at(s, s->finished);
+        if (!slot->exhausted || slot->in_batch > 0)
+            break;
+        if (slot->completion != NULL) {
+            if (s->times != NULL)
+                record_times(s, slot);
+            finish_heap(s, slot);
+        }
+        s->finished++;
+        if (slot->last)
+            head = s->finished;
+    }
+    if (head != s->head)
+        __atomic_store_n(&s->head, head, __ATOMIC_SEQ_CST); /* before anybody is told */
+    announce(s);
+}
+
+static void fail(slot *slot, spt_status status, int sys_errno, size_t packet_size)
+{
+    spt_completion *c = slot->completion;
+    if (c->status != SPT_OK)
+        return; /* the first error is the one that is told */
+    c->status = status;
+    c->sys_errno = sys_errno;
+    c->failed_cnt = slot->packetizer.cnt;
+    c->failed_packet_size = packet_size;
+}
+
+/* Take note of what the transport did with packets [first, batch.next); their bytes. */
+static size_t settle(spt_stream *s, size_t first, uint64_t before_ns)
+{
+    uint64_t after_ns = s->config.timeline > 0 ? spti_now_ns() : 0;
+    size_t n_bytes = 0;
+    for (size_t i = first; i < s->batch.next; i++) {
+        const spti_packet *packet = &s->batch.packets[i];
+        slot *slot = packet->sender;
+        slot->in_batch--;
+        n_bytes += packet->size;
+        if (packet->error != 0) {
+            fail(slot, SPT_ERR_SYSTEM, packet->error, packet->size);
+            continue;
+        }
+        slot->completion->bytes += packet->size;
+        if (s->times == NULL)
+            continue;
+        spt_times *times = times_of(s, slot);
+        times->bytes += packet->size;
+        if (times->first_packet_ns == 0)
+            times->first_packet_ns = before_ns;
+        times->last_packet_ns = after_ns;
+    }
+    return n_bytes;
+}
+
+/* ---- The worker: making packets ---- */
+
+/* Move the cursor to the next group that has packets to make; false when there is none. The cursor
+ * never stays on a group without: its slots may be freed and filled again at any time. */
+static bool find_group(spt_stream *s)
+{
+    while (s->group_left == 0) {
+        s->cursor = s->group_end;
+        if (s->cursor == __atomic_load_n(&s->tail, __ATOMIC_SEQ_CST))
+            return false;
+        s->turn = s->cursor;
+        s->group_end = s->cursor + slot_at(s, s->cursor)->group_size;
+        for (size_t i = s->cursor; i != s->group_end; i++)
+            s->group_left += !slot_at(s, i)->exhausted;
+    }
+    return true;
+}
+
+/* The heap that the next packet comes from, or NULL. */
+static slot *next_slot(spt_stream *s)
+{
+    if (s->group_left == 0 && !find_group(s))
+        return NULL;
+    for (;; s->turn++) {
+        if (s->turn == s->group_end)
+            s->turn = s->cursor;
+        if (!slot_at(s, s->turn)->exhausted)
+            return slot_at(s, s->turn);
+    }
+}
+
+static void exhaust(spt_stream *s, slot *slot)
+{
+    slot->exhausted = true;
+    if (--s->group_left == 0)
+        s->cursor = s->group_end;
+}
+
+static bool batch_has_room(const spt_stream *s)
+{
+    return s->batch.n < BATCH_PACKETS && s->n_pieces < BATCH_PIECES &&
+           s->scratch_used < BATCH_SCRATCH;
+}
+
+static void add_packet(spt_stream *s, slot *slot)
+{
+    spt_packet made;
+    spt_status status = spt_packetizer_next(&slot->packetizer, s->scratch + s->scratch_used,
+                                            s->batch.pieces + s->n_pieces, &made);
+    s->turn++;
+    if (slot->packetizer.done)
+        exhaust(s, slot);
+    if (status != SPT_OK)
+        return; /* cannot be: heaps with nothing to send do not exist */
+    slot->in_batch++;
+    s->batch.packets[s->batch.n++] = (spti_packet){
+        .first_piece = (uint32_t)s->n_pieces,
+        .n_pieces = (uint32_t)made.n_pieces,
+        .size = (uint32_t)made.size,
+        .substream = slot->substream,
+        .sender = slot,
+    };
+    s->n_pieces += made.n_pieces;
+    s->scratch_used += (made.scratch_used + 7) & ~(size_t)7;
+    if (s->limited)
+        spt_rate_sent(&s->rate, made.size, slot->rate);
+}
+
+/* 0, or when the next packet may go. */
+static uint64_t rate_limit(spt_stream *s, const slot *slot)
+{
+    s->limited = s->limited || slot->rate > 0;
+    if (!s->limited)
+        return 0;
+    uint64_t now_ns = spti_now_ns();
+    if (s->idle)
+        spt_rate_idle(&s->rate, now_ns);
+    s->idle = false;
+    return spt_rate_next(&s->rate, now_ns);
+}
+
+/* Fill the batch, which is empty. Returns 0, or the time to wait for before more can be added. */
+static uint64_t fill_batch(spt_stream *s)
+{
+    s->batch.n = s->batch.next = 0;
+    s->n_pieces = s->scratch_used = 0;
+    while (batch_has_room(s)) {
+        slot *slot = next_slot(s);
+        if (slot == NULL) {
+            s->idle = true;
+            return 0;
+        }
+        uint64_t at_ns = rate_limit(s, slot);
+        if (at_ns > 0)
+            return at_ns;
+        add_packet(s, slot);
+    }
+    return 0;
+}
+
+/*
+ * After a batch that did not even fill one message the worker naps for a moment. The heaps that
+ * come meanwhile share messages and system calls, and their senders need not wake anybody, which
+ * would cost them more than queueing a heap does. It is of no use where a heap finds no company, or
+ * where the nap kept a sender waiting for room in the queue.
+ */
+static bool should_nap(spt_stream *s, size_t n_bytes)
+{
+    if (n_bytes >= SMALL_BATCH || !habit_try(&s->nap))
+        return false;
+    s->napping = true;
+    s->task.deadline_ns = spti_now_ns() + NAP_NS;
+    return true;
+}
+
+static void end_nap(spt_stream *s)
+{
+    s->napping = false;
+    size_t queued = __atomic_load_n(&s->tail, __ATOMIC_ACQUIRE) - s->cursor;
+    habit_learn(&s->nap, queued >= 2 && queued < s->config.max_heaps);
+}
+
+/* Before going to sleep for want of heaps, look for as long as that would take. */
+static bool more_soon(spt_stream *s)
+{
+    if (!habit_try(&s->spin))
+        return false;
+    uint64_t end_ns = spti_now_ns() + SPIN_NS;
+    bool more = false;
+    while (!more && spti_now_ns() < end_ns) {
+        pause_briefly();
+        more = s->cursor != __atomic_load_n(&s->tail, __ATOMIC_ACQUIRE);
+    }
+    habit_learn(&s->spin, more);
+    return more;
+}
+
+/* The last moment before a burst is waited for awake: sleep would end too late by a good part of
+ * what a fast stream has between bursts, more than it may catch up. */
+static bool due_soon(uint64_t at_ns)
+{
+    if (at_ns > spti_now_ns() + SPIN_NS)
+        return false;
+    while (spti_now_ns() < at_ns)
+        pause_briefly();
+    return true;
+}
+
+static spti_wait stream_run(spti_task *task)
+{
+    spt_stream *s = (spt_stream *)task;
+    if (s->napping)
+        end_nap(s);
+    for (int i = 0; i < BATCHES_PER_RUN; i++) {
+        if (s->batch.next == s->batch.n) {
+            uint64_t at_ns = fill_batch(s);
+            if (s->batch.n == 0) {
+                if (at_ns > 0 ? due_soon(at_ns) : more_soon(s))
+                    continue;
+                task->deadline_ns = at_ns - SPIN_NS;
+                return at_ns > 0 ? SPTI_WAIT_TIME : SPTI_WAIT_WORK;
+            }
+        }
+        size_t first = s->batch.next;
+        uint64_t before_ns = s->config.timeline > 0 ? spti_now_ns() : 0;
+        spt_status status = s->transport->ops->send(s->transport, &s->batch);
+        size_t n_bytes = settle(s, first, before_ns);
+        retire(s);
+        if (status == SPT_PENDING)
+            return SPTI_WAIT_WRITABLE;
+        if (should_nap(s, n_bytes))
+            return SPTI_WAIT_TIME;
+    }
+    return SPTI_WAIT_TURN;
+}
+
+static bool stream_has_work(spti_task *task)
+{
+    const spt_stream *s = (const spt_stream *)task;
+    return s->cursor != __atomic_load_n(&s->tail, __ATOMIC_SEQ_CST);
+}
+
+/* ---- Giving up: with the task paused, so that the caller is the worker ---- */
+
+/* Drop the heaps of a completion, or all, with the status. They are finished at once, also where
+ * others are before them: whoever cancels may free their memory when this returns. */
+static void drop(spt_stream *s, const spt_completion *completion, spt_status status)
+{
+    spti_batch *batch = &s->batch;
+    size_t kept = batch->next;
+    for (size_t i = batch->next; i < batch->n; i++) {
+        slot *slot = batch->packets[i].sender;
+        if (completion != NULL && slot->completion != completion) {
+            batch->packets[kept++] = batch->packets[i];
+            continue;
+        }
+        fail(slot, status, 0, 0);
+        slot->in_batch--;
+    }
+    batch->n = kept;
+    size_t tail = __atomic_load_n(&s->tail, __ATOMIC_ACQUIRE);
+    for (size_t i = s->finished; i != tail; i++) {
+        slot *slot = slot_at(s, i);
+        if (slot->completion == NULL || (completion != NULL && slot->completion != completion))
+            continue;
+        if (!slot->exhausted)
+            fail(slot, status, 0, 0);
+        slot->exhausted = true;
+        finish_heap(s, slot);
+    }
+    s->group_left = 0;
+    for (size_t i = s->cursor; i != s->group_end; i++)
+        s->group_left += !slot_at(s, i)->exhausted;
+    if (s->group_left == 0)
+        find_group(s);
+    retire(s);
+}
+
+static void refuse_sends(spt_stream *s)
+{
+    pthread_mutex_lock(&s->queue_lock);
+    s->stopped = true;
+    pthread_mutex_unlock(&s->queue_lock);
+}
+
+static void stream_pool_stopped(spti_task *task)
+{
+    spt_stream *s = (spt_stream *)task;
+    refuse_sends(s);
+    drop(s, NULL, SPT_ERR_STOPPED);
+}
+
+void spt_stream_stop(spt_stream *stream)
+{
+    refuse_sends(stream);
+    spti_task_pause(&stream->task);
+    drop(stream, NULL, SPT_ERR_STOPPED);
+    spti_task_resume(&stream->task);
+}
+
+void spt_stream_cancel(spt_stream *stream, spt_completion *completion)
+{
+    if (spt_completion_done(completion))
+        return;
+    spti_task_pause(&stream->task);
+    drop(stream, completion, SPT_ERR_CANCELLED);
+    spti_task_resume(&stream->task);
+}
+
+/* ---- Senders ---- */
+
+static spt_status fail_einval(spt_error *err, spt_status status)
+{
+    if (err != NULL)
+        err->sys_errno = EINVAL;
+    return status;
+}
+
+static spt_status check_reference(const spt_stream *s, const spt_heap_reference *r, spt_error *err)
+{
+    uint64_t mask = spti_address_mask(r->heap->flavour.heap_address_bits);
+    if (r->substream_index >= s->transport->n_substreams)
+        return fail_einval(err, spti_fail(err, SPT_ERR_ARGUMENT,
+                                          "substream %zu does not exist: the stream has %zu, "
+                                          "counted from 0",
+                                          r->substream_index, s->transport->n_substreams));
+    if (r->cnt >= 0 && (uint64_t)r->cnt > mask)
+        return fail_einval(err, spti_fail(err, SPT_ERR_ARGUMENT,
+                                          "heap count %" PRId64 " is out of range: the flavour has "
+                                          "%d bits for it (%" PRIu64 " at most)",
+                                          r->cnt, r->heap->flavour.heap_address_bits, mask));
+    if (!isfinite(r->rate))
+        return fail_einval(
+            err, spti_fail(err, SPT_ERR_ARGUMENT, "the heap's rate must be a finite number"));
+    return SPT_OK;
+}
+
+static spt_status check_send(const spt_stream *s, const spt_heap_reference *heaps, size_t n,
+                             const spt_completion *completion, spt_error *err)
+{
+    if (n == 0)
+        return fail_einval(err,
+                           spti_fail(err, SPT_ERR_ARGUMENT, "a group must have at least one heap"));
+    if (!spt_completion_done(completion))
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "the completion is in use: wait for it before sending with it again");
+    if (s->config.max_packet_size > s->transport->max_packet_size) {
+        (void)spti_fail(err, SPT_ERR_SYSTEM,
+                        "cannot send packets of %zu bytes: %s; lower max_packet_size",
+                        s->config.max_packet_size, s->transport->limit);
+        if (err != NULL)
+            err->sys_errno = EMSGSIZE;
+        return SPT_ERR_SYSTEM;
+    }
+    for (size_t i = 0; i < n; i++)
+        SPTI_TRY(check_reference(s, &heaps[i], err));
+    return SPT_OK;
+}
+
+/* Fill free slots from the tail on; the worker does not see them yet. */
+static spt_status fill_slots(spt_stream *s, const spt_heap_reference *heaps, size_t n,
+                             spt_group_mode mode, spt_completion *completion, uint64_t *next_cnt,
+                             spt_error *err)
+{
+    uint64_t queued_ns = s->config.timeline > 0 ? spti_now_ns() : 0;
+    for (size_t i = 0; i < n; i++) {
+        const spt_heap_reference *r = &heaps[i];
+        slot *slot = slot_at(s, s->tail + i);
+        uint64_t cnt = (uint64_t)r->cnt;
+        if (r->cnt < 0) {
+            cnt = *next_cnt;
+            *next_cnt += s->cnt_step;
+        }
+        SPTI_TRY(
+            spt_packetizer_init(&slot->packetizer, r->heap, cnt, s->config.max_packet_size, err));
+        slot->completion = completion;
+        slot->rate = r->rate;
+        slot->substream = (uint32_t)r->substream_index;
+        slot->group_size = mode == SPT_GROUP_ROUND_ROBIN ? n : 1;
+        slot->last = i == n - 1;
+        slot->exhausted = false;
+        slot->in_batch = 0;
+        if (s->times != NULL)
+            *times_of(s, slot) = (spt_times){.queued_ns = queued_ns};
+    }
+    return SPT_OK;
+}
+
+static spt_status enqueue(spt_stream *s, const spt_heap_reference *heaps, size_t n,
+                          spt_group_mode mode, spt_completion *completion, spt_error *err)
+{
+    if (s->stopped)
+        return spti_fail(err, SPT_ERR_STOPPED,
+                         "the stream is closed, or its thread pool has been stopped");
+    if (n > s->config.max_heaps - (s->tail - s->seen_head))
+        s->seen_head = __atomic_load_n(&s->head, __ATOMIC_ACQUIRE);
+    size_t used = s->tail - s->seen_head;
+    if (n > s->config.max_heaps)
+        return spti_fail(err, SPT_ERR_QUEUE_FULL,
+                         "a group of %zu heaps never fits in a queue of %zu: raise max_heaps", n,
+                         s->config.max_heaps);
+    if (n > s->config.max_heaps - used)
+        return spti_fail(err, SPT_ERR_QUEUE_FULL,
+                         "the queue is full (%zu of max_heaps=%zu in flight, %zu more asked for): "
+                         "wait for a heap to complete, or raise max_heaps",
+                         used, s->config.max_heaps, n);
+    uint64_t next_cnt = s->next_cnt;
+    SPTI_TRY(fill_slots(s, heaps, n, mode, completion, &next_cnt, err));
+    s->next_cnt = next_cnt;
+    for (size_t i = 0; i < n; i++)
+        spti_heap_borrow(heaps[i].heap);
+    completion->status = SPT_OK;
+    completion->sys_errno = 0;
+    completion->bytes = 0;
+    completion->failed_cnt = 0;
+    completion->failed_packet_size = 0;
+    __atomic_store_n(&completion->state_, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&s->tail, s->tail + n, __ATOMIC_SEQ_CST);
+    return SPT_OK;
+}
+
+spt_status spt_stream_send_heaps(spt_stream *stream, const spt_heap_reference *heaps,
+                                 size_t n_heaps, spt_group_mode mode, spt_completion *completion,
+                                 spt_error *err)
+{
+    SPTI_TRY(check_send(stream, heaps, n_heaps, completion, err));
+    pthread_mutex_lock(&stream->queue_lock);
+    spt_status status = enqueue(stream, heaps, n_heaps, mode, completion, err);
+    pthread_mutex_unlock(&stream->queue_lock);
+    if (status == SPT_OK)
+        spti_task_wake(&stream->task);
+    return status;
+}
+
+spt_status spt_stream_send_heap(spt_stream *stream, spt_heap *heap, spt_completion *completion,
+                                spt_error *err)
+{
+    spt_heap_reference reference = {.heap = heap, .cnt = -1, .rate = -1.0};
+    return spt_stream_send_heaps(stream, &reference, 1, SPT_GROUP_SERIAL, completion, err);
+}
+
+spt_status spt_stream_set_cnt_sequence(spt_stream *stream, uint64_t next, uint64_t step,
+                                       spt_error *err)
+{
+    if (step == 0)
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "the step of heap counts must not be 0: receivers tell heaps apart by "
+                         "their count");
+    pthread_mutex_lock(&stream->queue_lock);
+    stream->next_cnt = next;
+    stream->cnt_step = step;
+    pthread_mutex_unlock(&stream->queue_lock);
+    return SPT_OK;
+}
+
+size_t spt_stream_num_substreams(const spt_stream *stream)
+{
+    return stream->transport->n_substreams;
+}
+
+/* ---- Completions ---- */
+
+bool spt_completion_done(const spt_completion *completion)
+{
+    return __atomic_load_n(&completion->state_, __ATOMIC_SEQ_CST) == 0;
+}
+
+/* A completion or, without one, all up to the tail. */
+static bool is_done(const spt_stream *s, const spt_completion *completion, size_t tail)
+{
+    if (completion != NULL)
+        return spt_completion_done(completion);
+    return (ptrdiff_t)(__atomic_load_n(&s->head, __ATOMIC_SEQ_CST) - tail) >= 0;
+}
+
+/* The same as more_soon(), for those who wait. */
+static bool done_soon(spt_stream *s, const spt_completion *completion, size_t tail)
+{
+    if (!habit_try(&s->wait_spin))
+        return false;
+    uint64_t end_ns = spti_now_ns() + SPIN_NS;
+    bool done = false;
+    while (!done && spti_now_ns() < end_ns) {
+        pause_briefly();
+        done = is_done(s, completion, tail);
+    }
+    habit_learn(&s->wait_spin, done);
+    return done;
+}
+
+/* Wait for a completion or, without one, for the head to reach the tail. */
+static spt_status wait_until(spt_stream *s, const spt_completion *completion, size_t tail,
+                             int64_t timeout_ns)
+{
+    if (is_done(s, completion, tail) || done_soon(s, completion, tail))
+        return SPT_OK;
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    if (timeout_ns >= 0) {
+        until.tv_sec += timeout_ns / 1000000000;
+        until.tv_nsec += timeout_ns % 1000000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+    }
+    int timed_out = 0;
+    pthread_mutex_lock(&s->done_lock);
+    __atomic_add_fetch(&s->waiters, 1, __ATOMIC_SEQ_CST);
+    while (!is_done(s, completion, tail) && timed_out != ETIMEDOUT)
+        timed_out = timeout_ns < 0 ? pthread_cond_wait(&s->done, &s->done_lock)
+                                   : pthread_cond_timedwait(&s->done, &s->done_lock, &until);
+    __atomic_sub_fetch(&s->waiters, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&s->done_lock);
+    return is_done(s, completion, tail) ? SPT_OK : SPT_PENDING;
+}
+
+spt_status spt_stream_wait(spt_stream *stream, spt_completion *completion, int64_t timeout_ns,
+                           spt_error *err)
+{
+    if (wait_until(stream, completion, 0, timeout_ns) == SPT_PENDING)
+        return SPT_PENDING;
+    return spt_completion_explain(completion, err);
+}
+
+spt_status spt_stream_flush(spt_stream *stream, int64_t timeout_ns)
+{
+    pthread_mutex_lock(&stream->queue_lock);
+    size_t tail = stream->tail;
+    pthread_mutex_unlock(&stream->queue_lock);
+    return wait_until(stream, NULL, tail, timeout_ns);
+}
+
+size_t spt_stream_poll(spt_stream *stream, spt_completion **completions, size_t n)
+{
+    if (!stream->config.poll)
+        return 0;
+    uint64_t count;
+    ssize_t got = read(stream->event_fd, &count, sizeof(count));
+    (void)got; /* not readable is as good */
+    __atomic_store_n(&stream->armed, 1, __ATOMIC_SEQ_CST);
+    size_t found = 0;
+    pthread_mutex_lock(&stream->done_lock);
+    while (found < n && stream->polled != NULL) {
+        completions[found++] = stream->polled;
+        stream->polled = stream->polled->next_;
+    }
+    if (stream->polled == NULL)
+        stream->polled_end = &stream->polled;
+    pthread_mutex_unlock(&stream->done_lock);
+    return found;
+}
+
+int spt_stream_fd(const spt_stream *stream)
+{
+    return stream->event_fd;
+}
+
+static const char *way_out(int sys_errno)
+{
+    switch (sys_errno) {
+    case EMSGSIZE:
+        return "it is larger than the network takes; lower max_packet_size";
+    case ECONNREFUSED:
+        return "nothing listens at the destination; start the receiver first";
+    case ENETUNREACH:
+    case EHOSTUNREACH:
+        return "there is no way to the destination; check its address, and that the interface is "
+               "up";
+    case ENETDOWN:
+        return "the interface is down";
+    case ENOBUFS:
+        return "the interface's queue is full; send at a lower rate";
+    case EPERM:
+    case EACCES:
+        return "the system does not allow it; is it a broadcast address, or a firewall?";
+    default:
+        return "see the statistics of the stream for how many packets failed";
+    }
+}
+
+spt_status spt_completion_explain(const spt_completion *c, spt_error *err)
+{
+    switch (c->status) {
+    case SPT_OK:
+        return SPT_OK;
+    case SPT_ERR_SYSTEM:
+        errno = c->sys_errno;
+        if (err != NULL) {
+            char reason[64];
+            const char *text = strerror_r(c->sys_errno, reason, sizeof(reason));
+            (void)spti_fail(err, c->status,
+                            "heap %" PRIu64 ": a packet of %zu bytes could not be sent: %s: %s",
+                            c->failed_cnt, c->failed_packet_size, text, way_out(c->sys_errno));
+            err->sys_errno = c->sys_errno;
+        }
+        return c->status;
+    default:
+        return spti_fail(err, c->status, "heap %" PRIu64 " was not sent: %s", c->failed_cnt,
+                         spt_status_text(c->status));
+    }
+}
+
+/* ---- Looking at a stream ---- */
+
+void spt_stream_stats(const spt_stream *stream, spt_stats *stats)
+{
+    const uint64_t *from = (const uint64_t *)&stream->transport->stats;
+    uint64_t *to = (uint64_t *)stats;
+    for (size_t i = 0; i < sizeof(*stats) / sizeof(uint64_t); i++)
+        to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+    stats->heaps = __atomic_load_n(&stream->heaps, __ATOMIC_RELAXED);
+}
+
+size_t spt_stream_timeline(spt_stream *stream, spt_times *times, size_t n)
+{
+    size_t size = stream->config.timeline;
+    if (size == 0)
+        return 0;
+    pthread_mutex_lock(&stream->timeline_lock);
+    uint64_t end = stream->n_timeline;
+    size_t kept = end < size ? (size_t)end : size;
+    if (n > kept)
+        n = kept;
+    for (size_t i = 0; i < n; i++)
+        times[i] = stream->timeline[(end - kept + i) % size];
+    pthread_mutex_unlock(&stream->timeline_lock);
+    return n;
+}
+
+size_t spt_stream_memory(spt_stream *stream, void *to, size_t size)
+{
+    return spti_transport_memory_copy(stream->transport, to, size);
+}
+
+/* ---- Making and unmaking ---- */
+
+static spt_status check_config(const spt_stream_config *c, spt_error *err)
+{
+    if (c->max_packet_size < SPT_MIN_PACKET_SIZE)
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "max_packet_size %zu is too small: the headers alone need %d bytes",
+                         c->max_packet_size, SPT_MIN_PACKET_SIZE);
+    if (!isfinite(c->rate) || c->rate < 0)
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "rate %g is not a number of bytes per second (0 for no limit)", c->rate);
+    if (!(c->burst_rate_ratio >= 1) || !isfinite(c->burst_rate_ratio))
+        return spti_fail(err, SPT_ERR_ARGUMENT, "burst_rate_ratio %g is less than 1",
+                         c->burst_rate_ratio);
+    if (c->max_heaps == 0)
+        return spti_fail(err, SPT_ERR_ARGUMENT, "max_heaps must be at least 1");
+    if (c->max_heaps > SIZE_MAX / 4 / sizeof(slot) ||
+        c->timeline > SIZE_MAX / 4 / sizeof(spt_times))
+        return spti_fail(err, SPT_ERR_MEMORY, "no memory for a queue of %zu heaps", c->max_heaps);
+    return SPT_OK;
+}
+
+static spt_status allocate(spt_stream *s, spt_error *err)
+{
+    size_t n_slots = 1;
+    while (n_slots < s->config.max_heaps)
+        n_slots *= 2;
+    s->mask = n_slots - 1;
+    size_t size = s->config.max_packet_size;
+    if (size > s->transport->max_packet_size)
+        size = s->transport->max_packet_size; /* no send will get as far as using it */
+    s->slots = aligned_alloc(CACHE_LINE, n_slots * sizeof(*s->slots));
+    if (s->config.timeline > 0)
+        s->times = calloc(n_slots, sizeof(*s->times));
+    s->batch.packets = calloc(BATCH_PACKETS, sizeof(*s->batch.packets));
+    s->batch.pieces = calloc(BATCH_PIECES + SPT_MAX_PIECES(size), sizeof(struct iovec));
+    s->scratch = malloc(BATCH_SCRATCH + size);
+    s->timeline = calloc(s->config.timeline + 1, sizeof(*s->timeline));
+    if (s->slots == NULL || s->batch.packets == NULL || s->batch.pieces == NULL ||
+        s->scratch == NULL || s->timeline == NULL || (s->config.timeline > 0 && s->times == NULL))
+        return spti_fail(err, SPT_ERR_MEMORY, "no memory for a queue of %zu heaps",
+                         s->config.max_heaps);
+    return SPT_OK;
+}
+
+static void init_locks(spt_stream *s)
+{
+    pthread_mutex_init(&s->queue_lock, NULL);
+    pthread_mutex_init(&s->done_lock, NULL);
+    pthread_mutex_init(&s->timeline_lock, NULL);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->done, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+static void free_stream(spt_stream *s)
+{
+    pthread_mutex_destroy(&s->queue_lock);
+    pthread_mutex_destroy(&s->done_lock);
+    pthread_mutex_destroy(&s->timeline_lock);
+    pthread_cond_destroy(&s->done);
+    if (s->event_fd >= 0)
+        close(s->event_fd);
+    free(s->slots);
+    free(s->times);
+    free(s->batch.packets);
+    free(s->batch.pieces);
+    free(s->scratch);
+    free(s->timeline);
+    s->transport->ops->destroy(s->transport);
+    free(s);
+}
+
+/* Takes the transport, which is NULL when it could not be made. */
+static spt_stream *create(spt_thread_pool *pool, spti_transport *transport,
+                          const spt_stream_config *config, spt_error *err)
+{
+    if (transport == NULL)
+        return NULL;
+    spt_stream *s = aligned_alloc(CACHE_LINE, sizeof(*s));
+    if (s == NULL) {
+        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a stream");
+        transport->ops->destroy(transport);
+        return NULL;
+    }
+    memset(s, 0, sizeof(*s));
+    s->transport = transport;
+    s->config = *config;
+    s->next_cnt = s->cnt_step = 1;
+    s->idle = true;
+    s->limited = config->rate > 0;
+    s->completed_end = &s->completed;
+    s->polled_end = &s->polled;
+    s->event_fd = -1;
+    s->armed = 1;
+    spt_rate_init(&s->rate, config->rate, config->burst_size, config->burst_rate_ratio);
+    init_locks(s);
+    s->task.run = stream_run;
+    s->task.has_work = stream_has_work;
+    s->task.stopped = stream_pool_stopped;
+    s->task.fd = transport->fd;
+    if (allocate(s, err) != SPT_OK)
+        goto fail;
+    if (config->poll) {
+        s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (s->event_fd < 0) {
+            (void)spti_fail_errno(err, "could not make an eventfd");
+            goto fail;
+        }
+    }
+    if (spti_task_attach(pool, &s->task, err) != SPT_OK)
+        goto fail;
+    return s;
+fail:
+    free_stream(s);
+    return NULL;
+}
+
+spt_stream *spt_stream_create_udp(spt_thread_pool *pool, const spt_endpoint *endpoints,
+                                  size_t n_endpoints, const spt_stream_config *config,
+                                  const spt_udp_config *udp, spt_error *err)
+{
+    if (check_config(config, err) != SPT_OK)
+        return NULL;
+    return create(pool, spti_transport_udp(endpoints, n_endpoints, udp, err), config, err);
+}
+
+spt_stream *spt_stream_create_memory(spt_thread_pool *pool, const spt_stream_config *config,
+                                     spt_error *err)
+{
+    if (check_config(config, err) != SPT_OK)
+        return NULL;
+    return create(pool, spti_transport_memory(err), config, err);
+}
+
+void spt_stream_destroy(spt_stream *stream)
+{
+    if (stream == NULL)
+        return;
+    refuse_sends(stream);
+    spti_task_detach(&stream->task);
+    drop(stream, NULL, SPT_ERR_STOPPED);
+    free_stream(stream);
+}

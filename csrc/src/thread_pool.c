@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Owns the threads, and decides which task runs next. Knows nothing of what tasks do.
+ *
+ * A thread without a task sleeps in ppoll(), which ends when a socket that a task waits for has
+ * room (all of them are in one epoll set), when a deadline comes, or when the eventfd is written to
+ * because there is a new task to run.
+ */
+#include "thread_pool.h"
+
+#include "status.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+struct spt_thread_pool {
+    pthread_mutex_t lock;
+    pthread_cond_t paused; /* a run has ended that spti_task_pause() waits for */
+    pthread_t *threads;
+    size_t n_threads;
+    int epoll_fd, wake_fd;
+    bool stopping, joined;
+    size_t n_sleeping, n_epolled;
+    spti_task *ready, **ready_end;
+    spti_task *timers;   /* unsorted: there are few */
+    spti_task *attached; /* all */
+};
+
+uint64_t spti_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+}
+
+/* ---- Lists, under the lock ---- */
+
+static void push_ready(spt_thread_pool *pool, spti_task *task)
+{
+    task->next = NULL;
+    task->listed = true;
+    task->state = SPTI_WAIT_TURN;
+    *pool->ready_end = task;
+    pool->ready_end = &task->next;
+}
+
+static spti_task *pop_ready(spt_thread_pool *pool)
+{
+    spti_task *task = pool->ready;
+    if (task != NULL) {
+        pool->ready = task->next;
+        if (pool->ready == NULL)
+            pool->ready_end = &pool->ready;
+        task->listed = false;
+    }
+    return task;
+}
+
+static void unlist(spt_thread_pool *pool, spti_task *task)
+{
+    spti_task **at = task->state == SPTI_WAIT_TIME ? &pool->timers : &pool->ready;
+    while (*at != task)
+        at = &(*at)->next;
+    *at = task->next;
+    if (pool->ready_end == &task->next)
+        pool->ready_end = at;
+    task->listed = false;
+}
+
+/* Move the tasks whose time has come; return the next deadline, 0 for none. */
+static uint64_t expire_timers(spt_thread_pool *pool)
+{
+    uint64_t next = 0;
+    if (pool->timers == NULL)
+        return 0;
+    uint64_t now = spti_now_ns();
+    for (spti_task **at = &pool->timers; *at != NULL;) {
+        spti_task *task = *at;
+        if (task->deadline_ns <= now) {
+            *at = task->next;
+            push_ready(pool, task);
+        } else {
+            if (next == 0 || task->deadline_ns < next)
+                next = task->deadline_ns;
+            at = &task->next;
+        }
+    }
+    return next;
+}
+
+static void set_epoll(spt_thread_pool *pool, spti_task *task, bool on)
+{
+    struct epoll_event event = {.events = on ? (uint32_t)(EPOLLOUT | EPOLLONESHOT) : 0U,
+                                .data.ptr = task};
+    epoll_ctl(pool->epoll_fd, EPOLL_CTL_MOD, task->fd, &event);
+    task->epolled = on;
+    pool->n_epolled += on ? 1U : -(size_t)1;
+}
+
+/* Wake one sleeping thread, where there is one. */
+static void rouse(spt_thread_pool *pool)
+{
+    if (pool->n_sleeping > 0) {
+        ssize_t written = write(pool->wake_fd, &(uint64_t){1}, sizeof(uint64_t));
+        (void)written; /* can only fail when the counter is full: then it is readable anyway */
+    }
+}
+
+/* ---- Threads ---- */
+
+/* Collect the tasks whose sockets have room, without waiting. */
+static void collect_writable(spt_thread_pool *pool)
+{
+    struct epoll_event events[16];
+    int n = epoll_wait(pool->epoll_fd, events, 16, 0);
+    for (int i = 0; i < n; i++) {
+        spti_task *task = events[i].data.ptr;
+        if (task == NULL) {
+            uint64_t count;
+            if (pool->stopping)
+                continue; /* all threads must see it */
+            ssize_t got = read(pool->wake_fd, &count, sizeof(count));
+            (void)got; /* another thread may have been faster */
+        } else if (task->epolled) {
+            task->epolled = false; /* ONESHOT: the kernel has done the same */
+            pool->n_epolled--;
+            push_ready(pool, task);
+        }
+    }
+}
+
+static void sleep_until(spt_thread_pool *pool, uint64_t deadline_ns)
+{
+    struct timespec left = {0, 0};
+    if (deadline_ns > 0) {
+        uint64_t now = spti_now_ns();
+        uint64_t ns = deadline_ns > now ? deadline_ns - now : 0;
+        left.tv_sec = (time_t)(ns / 1000000000U);
+        left.tv_nsec = (long)(ns % 1000000000U);
+    }
+    struct pollfd pollfd = {.fd = pool->epoll_fd, .events = POLLIN};
+    pool->n_sleeping++;
+    pthread_mutex_unlock(&pool->lock);
+    int n = ppoll(&pollfd, 1, deadline_ns > 0 ? &left : NULL, NULL);
+    pthread_mutex_lock(&pool->lock);
+    pool->n_sleeping--;
+    if (n > 0)
+        collect_writable(pool);
+}
+
+/* File a task that has run under what it waits for. */
+static void park(spt_thread_pool *pool, spti_task *task, spti_wait wait)
+{
+    task->running = false;
+    if (task->paused) {
+        pthread_cond_broadcast(&pool->paused);
+        return;
+    }
+    task->state = wait;
+    switch (wait) {
+    case SPTI_WAIT_TURN:
+        push_ready(pool, task);
+        break;
+    case SPTI_WAIT_TIME:
+        task->listed = true;
+        task->next = pool->timers;
+        pool->timers = task;
+        break;
+    case SPTI_WAIT_WRITABLE:
+        set_epoll(pool, task, true);
+        break;
+    case SPTI_WAIT_WORK:
+        /* Work that came since the run found none saw `scheduled` set, and woke nobody. */
+        __atomic_store_n(&task->scheduled, 0, __ATOMIC_SEQ_CST);
+        if (task->has_work(task) && !__atomic_exchange_n(&task->scheduled, 1, __ATOMIC_SEQ_CST))
+            push_ready(pool, task);
+        break;
+    }
+}
+
+static void *thread_main(void *arg)
+{
+    spt_thread_pool *pool = arg;
+    prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL); /* ns: bursts are tens of microseconds apart */
+    pthread_mutex_lock(&pool->lock);
+    while (!pool->stopping) {
+        uint64_t deadline_ns = expire_timers(pool);
+        if (pool->n_epolled > 0 && pool->ready != NULL)
+            collect_writable(pool); /* a busy task must not keep the others waiting */
+        spti_task *task = pop_ready(pool);
+        if (task == NULL) {
+            sleep_until(pool, deadline_ns);
+            continue;
+        }
+        if (pool->ready != NULL)
+            rouse(pool);
+        task->running = true;
+        pthread_mutex_unlock(&pool->lock);
+        spti_wait wait = task->run(task);
+        pthread_mutex_lock(&pool->lock);
+        park(pool, task, wait);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+/* ---- Tasks ---- */
+
+spt_status spti_task_attach(spt_thread_pool *pool, spti_task *task, spt_error *err)
+{
+    if (task->fd >= 0) {
+        struct epoll_event event = {.events = 0, .data.ptr = task};
+        if (epoll_ctl(pool->epoll_fd, EPOLL_CTL_ADD, task->fd, &event) != 0)
+            return spti_fail_errno(err, "could not watch the stream's socket");
+    }
+    task->pool = pool;
+    pthread_mutex_lock(&pool->lock);
+    bool stopping = pool->stopping;
+    if (!stopping) {
+        task->next_attached = pool->attached;
+        pool->attached = task;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    if (stopping) {
+        if (task->fd >= 0)
+            epoll_ctl(pool->epoll_fd, EPOLL_CTL_DEL, task->fd, NULL);
+        return spti_fail(err, SPT_ERR_STOPPED,
+                         "the thread pool has been stopped: make a new one for this stream");
+    }
+    return SPT_OK;
+}
+
+void spti_task_wake(spti_task *task)
+{
+    /* Mostly it is so: then the cache line is looked at, not written. */
+    if (__atomic_load_n(&task->scheduled, __ATOMIC_SEQ_CST) ||
+        __atomic_exchange_n(&task->scheduled, 1, __ATOMIC_SEQ_CST))
+        return;
+    spt_thread_pool *pool = task->pool;
+    pthread_mutex_lock(&pool->lock);
+    /* Somebody who resumed it may have been faster, and a run under way looks for work at its end.
+     */
+    if (!task->paused && !task->listed && !task->running && !task->epolled) {
+        push_ready(pool, task);
+        rouse(pool);
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void spti_task_pause(spti_task *task)
+{
+    spt_thread_pool *pool = task->pool;
+    pthread_mutex_lock(&pool->lock);
+    while (task->paused) /* somebody else has it */
+        pthread_cond_wait(&pool->paused, &pool->lock);
+    task->paused = true;
+    while (task->running)
+        pthread_cond_wait(&pool->paused, &pool->lock);
+    if (task->listed)
+        unlist(pool, task);
+    if (task->epolled)
+        set_epoll(pool, task, false);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void spti_task_resume(spti_task *task)
+{
+    spt_thread_pool *pool = task->pool;
+    pthread_mutex_lock(&pool->lock);
+    task->paused = false;
+    __atomic_store_n(&task->scheduled, 1, __ATOMIC_SEQ_CST);
+    push_ready(pool, task);
+    rouse(pool);
+    pthread_cond_broadcast(&pool->paused);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void spti_task_detach(spti_task *task)
+{
+    spt_thread_pool *pool = task->pool;
+    spti_task_pause(task);
+    pthread_mutex_lock(&pool->lock);
+    for (spti_task **at = &pool->attached; *at != NULL; at = &(*at)->next_attached)
+        if (*at == task) {
+            *at = task->next_attached;
+            break;
+        }
+    pthread_cond_broadcast(&pool->paused);
+    pthread_mutex_unlock(&pool->lock);
+    if (task->fd >= 0)
+        epoll_ctl(pool->epoll_fd, EPOLL_CTL_DEL, task->fd, NULL);
+}
+
+/* ---- Public ---- */
+
+spt_status spt_set_affinity(int core, spt_error *err)
+{
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    if (core < 0 || core >= CPU_SETSIZE)
+        return spti_fail(err, SPT_ERR_ARGUMENT, "there is no core %d", core);
+    CPU_SET((size_t)core, &cores);
+    if (sched_setaffinity(0, sizeof(cores), &cores) != 0)
+        return spti_fail_errno(err, "could not run on core %d (see nproc for how many there are)",
+                               core);
+    return SPT_OK;
+}
+
+static int start_thread(spt_thread_pool *pool, const int *core)
+{
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    int error = 0;
+    if (core != NULL) {
+        if (*core >= 0 && *core < CPU_SETSIZE)
+            CPU_SET((size_t)*core, &cores);
+        error = pthread_attr_setaffinity_np(&attr, sizeof(cores), &cores);
+    }
+    if (error == 0)
+        error = pthread_create(&pool->threads[pool->n_threads], &attr, thread_main, pool);
+    pthread_attr_destroy(&attr);
+    if (error == 0)
+        pool->n_threads++;
+    return error;
+}
+
+static spt_status start_threads(spt_thread_pool *pool, size_t n_threads, const int *affinity,
+                                size_t n_affinity, spt_error *err)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the program's own threads */
+    int error = 0;
+    const int *core = NULL;
+    while (pool->n_threads < n_threads && error == 0) {
+        core = n_affinity > 0 ? &affinity[pool->n_threads % n_affinity] : NULL;
+        error = start_thread(pool, core);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error == 0)
+        return SPT_OK;
+    errno = error;
+    return core == NULL ? spti_fail_errno(err, "could not start a thread")
+                        : spti_fail_errno(err, "could not start a thread on core %d", *core);
+}
+
+spt_thread_pool *spt_thread_pool_create(size_t n_threads, const int *affinity, size_t n_affinity,
+                                        spt_error *err)
+{
+    if (n_threads == 0) {
+        (void)spti_fail(err, SPT_ERR_ARGUMENT, "a thread pool needs at least one thread");
+        return NULL;
+    }
+    spt_thread_pool *pool = calloc(1, sizeof(*pool));
+    pthread_t *threads = calloc(n_threads, sizeof(*threads));
+    if (pool == NULL || threads == NULL) {
+        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a pool of %zu threads", n_threads);
+        free(threads);
+        free(pool);
+        return NULL;
+    }
+    pool->threads = threads;
+    pool->ready_end = &pool->ready;
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->paused, NULL);
+    pool->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    pool->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+    if (pool->epoll_fd < 0 || pool->wake_fd < 0 ||
+        epoll_ctl(pool->epoll_fd, EPOLL_CTL_ADD, pool->wake_fd, &event) != 0) {
+        (void)spti_fail_errno(err, "could not make the thread pool's event queue");
+        goto fail;
+    }
+    if (start_threads(pool, n_threads, affinity, n_affinity, err) != SPT_OK)
+        goto fail;
+    return pool;
+fail:
+    spt_thread_pool_destroy(pool);
+    return NULL;
+}
+
+/* Tell a task that has not been told; false when all have. Under the lock, which it lets go: tasks
+ * may be detached meanwhile, so each call looks through the list afresh. */
+static bool tell_one_stopped(spt_thread_pool *pool)
+{
+    spti_task *task = pool->attached;
+    while (task != NULL && task->told)
+        task = task->next_attached;
+    if (task == NULL)
+        return false;
+    if (task->paused) {
+        pthread_cond_wait(&pool->paused, &pool->lock);
+        return true;
+    }
+    task->paused = task->told = true;
+    pthread_mutex_unlock(&pool->lock);
+    task->stopped(task);
+    pthread_mutex_lock(&pool->lock);
+    task->paused = false;
+    pthread_cond_broadcast(&pool->paused);
+    return true;
+}
+
+void spt_thread_pool_stop(spt_thread_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    bool first = !pool->stopping;
+    pool->stopping = true;
+    pthread_mutex_unlock(&pool->lock);
+    if (!first)
+        return;
+    ssize_t written = write(pool->wake_fd, &(uint64_t){1}, sizeof(uint64_t));
+    (void)written;
+    for (size_t i = 0; i < pool->n_threads; i++)
+        pthread_join(pool->threads[i], NULL);
+    pthread_mutex_lock(&pool->lock);
+    while (tell_one_stopped(pool))
+        ;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void spt_thread_pool_destroy(spt_thread_pool *pool)
+{
+    if (pool == NULL)
+        return;
+    spt_thread_pool_stop(pool);
+    if (pool->epoll_fd >= 0)
+        close(pool->epoll_fd);
+    if (pool->wake_fd >= 0)
+        close(pool->wake_fd);
+    pthread_cond_destroy(&pool->paused);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool->threads);
+    free(pool);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A thread pool runs tasks. A task has something to do now and then; its run function does a
+ * bounded share of it and says what it waits for. No task runs on two threads at a time.
+ */
+#ifndef SPTI_THREAD_POOL_H
+#define SPTI_THREAD_POOL_H
+
+#include "spead_tutorial/spt.h"
+
+/* What a task waits for after a run. */
+typedef enum spti_wait {
+    SPTI_WAIT_TURN,     /* nothing: there is more to do, but others go first */
+    SPTI_WAIT_WORK,     /* spti_task_wake() */
+    SPTI_WAIT_TIME,     /* task->deadline_ns */
+    SPTI_WAIT_WRITABLE, /* task->fd */
+} spti_wait;
+
+typedef struct spti_task {
+    spt_thread_pool *pool;
+    spti_wait (*run)(struct spti_task *task);
+    /* Whether there is work; asked after a run that returned SPTI_WAIT_WORK. */
+    bool (*has_work)(struct spti_task *task);
+    /* The pool has stopped, and will not run the task any more. */
+    void (*stopped)(struct spti_task *task);
+    int fd; /* to wait for, or -1 */
+    uint64_t deadline_ns;
+    /* Private to the pool. */
+    int scheduled;   /* atomic: a run is due, under way, or waited for */
+    spti_wait state; /* the rest under the pool's lock */
+    bool running, paused, listed, epolled, told;
+    struct spti_task *next, *next_attached;
+} spti_task;
+
+/* Attach a task whose run, has_work, stopped and fd are set. */
+spt_status spti_task_attach(spt_thread_pool *pool, spti_task *task, spt_error *err);
+
+/* There is work. Cheap when the task already runs. */
+void spti_task_wake(spti_task *task);
+
+/* Take a task out of the pool's hands, waiting for a run under way to end. */
+void spti_task_pause(spti_task *task);
+
+/* Hand a paused task back. */
+void spti_task_resume(spti_task *task);
+
+/* Pause for good. */
+void spti_task_detach(spti_task *task);
+
+uint64_t spti_now_ns(void);
+
+#endif

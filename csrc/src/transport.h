@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A transport takes batches of packets. It knows packets and endpoints, but neither heaps nor
+ * queues, and it never waits.
+ */
+#ifndef SPTI_TRANSPORT_H
+#define SPTI_TRANSPORT_H
+
+#include "spead_tutorial/spt.h"
+
+/* A packet on its way: a run of pieces. */
+typedef struct spti_packet {
+    uint32_t first_piece, n_pieces;
+    uint32_t size;
+    uint32_t substream;
+    int error;    /* set by the transport: 0, or the errno with which it failed */
+    void *sender; /* of the stream's own */
+} spti_packet;
+
+/* Packets in the order in which they go. */
+typedef struct spti_batch {
+    spti_packet *packets;
+    struct iovec *pieces;
+    size_t n;    /* packets */
+    size_t next; /* the first that has not been dealt with; moved on by the transport */
+} spti_batch;
+
+typedef struct spti_transport spti_transport;
+
+typedef struct spti_transport_ops {
+    /* Deal with packets from batch->next on: SPT_OK when none is left, SPT_PENDING when the
+     * transport's fd must become writable first. */
+    spt_status (*send)(spti_transport *t, spti_batch *batch);
+    void (*destroy)(spti_transport *t);
+} spti_transport_ops;
+
+struct spti_transport {
+    const spti_transport_ops *ops;
+    size_t n_substreams;
+    size_t max_packet_size; /* what one packet can be at most */
+    const char *limit;      /* why, in words */
+    int fd;                 /* to wait for, or -1 */
+    spt_stats stats;        /* members written by one thread, read by others: relaxed atomics */
+};
+
+spti_transport *spti_transport_udp(const spt_endpoint *endpoints, size_t n_endpoints,
+                                   const spt_udp_config *config, spt_error *err);
+spti_transport *spti_transport_memory(spt_error *err);
+size_t spti_transport_memory_copy(spti_transport *t, void *to, size_t size);
+
+/* Counters have one writer, so that an addition need not be atomic as a whole. */
+static inline void spti_count(uint64_t *counter, uint64_t n)
+{
+    __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
+}
+
+/* Count packets [first, first + n) of a batch as taken, in one message. */
+void spti_transport_taken(spti_transport *t, const spti_batch *batch, size_t first, size_t n);
+
+/* Mark packets [first, first + n) of a batch as failed, and count them. */
+void spti_transport_failed(spti_transport *t, spti_batch *batch, size_t first, size_t n, int error);
+
+#endif

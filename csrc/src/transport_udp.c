@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Owns a UDP socket and how packets become system calls. Knows nothing of heaps.
+ *
+ * What makes it fast: many messages in a sendmmsg(), and many packets in a message. With generic
+ * segmentation offload (UDP_SEGMENT, Linux 4.18) a message is a run of packets of one size to one
+ * endpoint, of which only the last may be shorter; the kernel carries the run through its layers
+ * once, and cuts it at the end. Where it refuses (a packet size beyond the MTU, an interface that
+ * cannot), the run is sent again as single packets, and such runs are not tried again.
+ */
+#include "transport.h"
+
+#include "status.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+
+enum {
+    MAX_MESSAGES = 64,     /* in one sendmmsg() */
+    MAX_SEGMENTS = 64,     /* UDP_MAX_SEGMENTS of the kernels that have fewest */
+    MAX_PIECES = 1024,     /* UIO_MAXIOV */
+    MAX_MERGED = 65440,    /* longer messages the kernel cuts itself, at once: with all headers they
+                              would reach the 65536 bytes that devices take whole */
+    MAX_DATAGRAM = 65535,  /* what a length field of IPv4 or UDP holds */
+    IPV4_HEADERS = 20 + 8, /* IPv4 counts its own header, */
+    IPV6_HEADERS = 8,      /* IPv6 does not */
+};
+
+typedef union control {
+    char bytes[CMSG_SPACE(sizeof(uint16_t))];
+    struct cmsghdr align;
+} control;
+
+typedef struct udp_transport {
+    spti_transport base;
+    struct sockaddr_storage *addresses;
+    socklen_t address_length;
+    size_t gso_limit; /* packets of this size and more are not merged */
+    struct mmsghdr messages[MAX_MESSAGES];
+    control controls[MAX_MESSAGES];
+} udp_transport;
+
+/* ---- Sending ---- */
+
+/* How many packets from first on can share a message. */
+static size_t run_length(const udp_transport *u, const spti_batch *batch, size_t first)
+{
+    const spti_packet *p = &batch->packets[first];
+    size_t n = 1;
+    size_t size = p->size;
+    size_t pieces = p->n_pieces;
+    if (p->size >= u->gso_limit)
+        return 1;
+    while (first + n < batch->n && n < MAX_SEGMENTS && p[n - 1].size == p->size) {
+        const spti_packet *q = &p[n];
+        size += q->size;
+        pieces += q->n_pieces;
+        if (q->size > p->size || q->substream != p->substream || size > MAX_MERGED ||
+            pieces > MAX_PIECES || q->first_piece != q[-1].first_piece + q[-1].n_pieces)
+            break;
+        n++;
+    }
+    return n;
+}
+
+static void prepare(udp_transport *u, size_t m, const spti_batch *batch, size_t first, size_t n)
+{
+    const spti_packet *p = &batch->packets[first];
+    const spti_packet *last = &p[n - 1];
+    struct msghdr *message = &u->messages[m].msg_hdr;
+    *message = (struct msghdr){
+        .msg_name = &u->addresses[p->substream],
+        .msg_namelen = u->address_length,
+        .msg_iov = &batch->pieces[p->first_piece],
+        .msg_iovlen = last->first_piece + last->n_pieces - p->first_piece,
+    };
+    if (n > 1) {
+        message->msg_control = &u->controls[m];
+        message->msg_controllen = sizeof(u->controls[m]);
+        struct cmsghdr *header = CMSG_FIRSTHDR(message);
+        header->cmsg_level = IPPROTO_UDP;
+        header->cmsg_type = UDP_SEGMENT;
+        header->cmsg_len = CMSG_LEN(sizeof(uint16_t));
+        uint16_t size = (uint16_t)p->size;
+        memcpy(CMSG_DATA(header), &size, sizeof(size));
+    }
+}
+
+/* The kernel has refused to cut the run: learn from it. */
+static bool gso_refused(udp_transport *u, size_t packet_size, int error)
+{
+    if (error == EINVAL || error == EMSGSIZE) {
+        u->gso_limit = packet_size; /* beyond the MTU, most likely */
+        return true;
+    }
+    if (error == EIO || error == EOPNOTSUPP) {
+        u->gso_limit = 0; /* no checksum offload, or a tunnel: never here */
+        return true;
+    }
+    return false;
+}
+
+/* Send messages made from batch->next on; move it past those that are dealt with. */
+static spt_status send_messages(udp_transport *u, spti_batch *batch, const size_t *runs, size_t n)
+{
+    spti_transport *t = &u->base;
+    int sent;
+    do
+        sent = sendmmsg(t->fd, u->messages, (unsigned)n, MSG_DONTWAIT);
+    while (sent < 0 && errno == EINTR);
+    spti_count(&t->stats.send_calls, 1);
+    if (sent > 0) {
+        for (int m = 0; m < sent; m++) {
+            spti_transport_taken(t, batch, batch->next, runs[m]);
+            batch->next += runs[m];
+        }
+        return SPT_OK;
+    }
+    if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        spti_count(&t->stats.waits, 1);
+        return SPT_PENDING;
+    }
+    /* The error is that of the first message: the others have not been tried. */
+    if (runs[0] == 1 || !gso_refused(u, batch->packets[batch->next].size, errno)) {
+        spti_transport_failed(t, batch, batch->next, runs[0], errno);
+        batch->next += runs[0];
+    }
+    return SPT_OK;
+}
+
+static spt_status udp_send(spti_transport *t, spti_batch *batch)
+{
+    udp_transport *u = (udp_transport *)t;
+    size_t runs[MAX_MESSAGES];
+    while (batch->next < batch->n) {
+        size_t n = 0;
+        for (size_t at = batch->next; at < batch->n && n < MAX_MESSAGES; at += runs[n++]) {
+            runs[n] = run_length(u, batch, at);
+            prepare(u, n, batch, at, runs[n]);
+        }
+        SPTI_TRY(send_messages(u, batch, runs, n));
+    }
+    return SPT_OK;
+}
+
+static void udp_destroy(spti_transport *t)
+{
+    udp_transport *u = (udp_transport *)t;
+    if (t->fd >= 0)
+        close(t->fd);
+    free(u->addresses);
+    free(u);
+}
+
+static const spti_transport_ops udp_ops = {udp_send, udp_destroy};
+
+/* ---- Setting up ---- */
+
+static const char *family_name(int family)
+{
+    return family == AF_INET6 ? "IPv6" : "IPv4";
+}
+
+/* Find the address of an endpoint; family is that of those before, or AF_UNSPEC. */
+static spt_status resolve(const spt_endpoint *endpoint, int family, struct sockaddr_storage *to,
+                          socklen_t *length, spt_error *err)
+{
+    if (endpoint->port < 1 || endpoint->port > 65535)
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "port %d of host '%.100s' is out of range: ports are 1 to 65535",
+                         endpoint->port, endpoint->host);
+    char port[8];
+    snprintf(port, sizeof(port), "%d", endpoint->port);
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM};
+    struct addrinfo *found = NULL;
+    int code = getaddrinfo(endpoint->host, port, &hints, &found);
+    if (code == EAI_SYSTEM)
+        return spti_fail_errno(err, "could not look up host '%.100s'", endpoint->host);
+    if (code != 0)
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "could not look up host '%.100s': %s; check its spelling, or give an "
+                         "address",
+                         endpoint->host, gai_strerror(code));
+    struct addrinfo *use = found;
+    while (use != NULL && family != AF_UNSPEC && use->ai_family != family)
+        use = use->ai_next;
+    spt_status status = SPT_OK;
+    if (use == NULL || (use->ai_family != AF_INET && use->ai_family != AF_INET6)) {
+        status = spti_fail(err, SPT_ERR_ARGUMENT,
+                           "host '%.100s' has no %s address: all endpoints of a stream must be of "
+                           "one address family, which is the socket's",
+                           endpoint->host, family_name(family));
+    } else {
+        memcpy(to, use->ai_addr, use->ai_addrlen);
+        *length = use->ai_addrlen;
+    }
+    freeaddrinfo(found);
+    return status;
+}
+
+static bool is_multicast(const struct sockaddr_storage *address)
+{
+    if (address->ss_family == AF_INET6)
+        return IN6_IS_ADDR_MULTICAST(&((const struct sockaddr_in6 *)address)->sin6_addr);
+    return IN_MULTICAST(ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr));
+}
+
+static spt_status set_option(int fd, int level, int option, const void *value, socklen_t length,
+                             const char *what, spt_error *err)
+{
+    if (setsockopt(fd, level, option, value, length) != 0)
+        return spti_fail_errno(err, "could not set the socket's %s", what);
+    return SPT_OK;
+}
+
+static spt_status set_interface_address(int fd, const char *text, const udp_transport *u,
+                                        spt_error *err)
+{
+    struct sockaddr_in local = {.sin_family = AF_INET};
+    if (u->addresses[0].ss_family != AF_INET)
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "interface address '%.60s' goes with IPv4 endpoints; for IPv6 multicast "
+                         "give an interface index",
+                         text);
+    if (inet_pton(AF_INET, text, &local.sin_addr) != 1)
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "interface address '%.60s' is not an IPv4 address such as 192.168.31.1",
+                         text);
+    if (is_multicast(&u->addresses[0]))
+        SPTI_TRY(set_option(fd, IPPROTO_IP, IP_MULTICAST_IF, &local.sin_addr,
+                            sizeof(local.sin_addr), "multicast interface", err));
+    if (bind(fd, (const struct sockaddr *)&local, sizeof(local)) != 0)
+        return spti_fail_errno(err, "could not send from interface address '%.60s'", text);
+    return SPT_OK;
+}
+
+static spt_status set_ttl(int fd, int ttl, const udp_transport *u, spt_error *err)
+{
+    if (ttl > 255)
+        return spti_fail(err, SPT_ERR_ARGUMENT, "ttl %d is out of range: 0 to 255", ttl);
+    for (size_t i = 0; i < u->base.n_substreams; i++)
+        if (!is_multicast(&u->addresses[i]))
+            return spti_fail(err, SPT_ERR_ARGUMENT,
+                             "ttl is for multicast, but endpoint %zu is not a multicast address",
+                             i);
+    return u->addresses[0].ss_family == AF_INET
+               ? set_option(fd, IPPROTO_IP, IP_MULTICAST_TTL, &ttl, sizeof(ttl), "multicast ttl",
+                            err)
+               : set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, &ttl, sizeof(ttl),
+                            "multicast hop limit", err);
+}
+
+static spt_status configure_socket(int fd, const spt_udp_config *config, const udp_transport *u,
+                                   spt_error *err)
+{
+    if (config->buffer_size > 0) {
+        int size = config->buffer_size > INT32_MAX / 2 ? INT32_MAX / 2 : (int)config->buffer_size;
+        SPTI_TRY(set_option(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size), "send buffer", err));
+    }
+    if (config->ttl >= 0)
+        SPTI_TRY(set_ttl(fd, config->ttl, u, err));
+    if (config->interface_address != NULL && config->interface_address[0] != '\0')
+        SPTI_TRY(set_interface_address(fd, config->interface_address, u, err));
+    if (config->interface_index > 0) {
+        int index = (int)config->interface_index;
+        SPTI_TRY(set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, &index, sizeof(index),
+                            "multicast interface index", err));
+    }
+    return SPT_OK;
+}
+
+/* A socket of our own, or a duplicate of the caller's. */
+static spt_status open_socket(udp_transport *u, const spt_udp_config *config, spt_error *err)
+{
+    if (config->socket >= 0) {
+        u->base.fd = fcntl(config->socket, F_DUPFD_CLOEXEC, 0);
+        if (u->base.fd < 0)
+            return spti_fail_errno(err, "could not duplicate the socket");
+        return SPT_OK;
+    }
+    u->base.fd = socket(u->addresses[0].ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (u->base.fd < 0)
+        return spti_fail_errno(err, "could not make a UDP socket");
+    return configure_socket(u->base.fd, config, u, err);
+}
+
+static spt_status socket_family(int fd, int *family, spt_error *err)
+{
+    int type = 0;
+    socklen_t length = sizeof(type);
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0)
+        return spti_fail_errno(err, "the socket that was given cannot be used");
+    length = sizeof(*family);
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, family, &length) != 0)
+        return spti_fail_errno(err, "the socket that was given cannot be used");
+    if (type != SOCK_DGRAM || (*family != AF_INET && *family != AF_INET6))
+        return spti_fail(err, SPT_ERR_ARGUMENT, "the socket that was given is not a UDP socket");
+    return SPT_OK;
+}
+
+static spt_status set_up(udp_transport *u, const spt_endpoint *endpoints, size_t n_endpoints,
+                         const spt_udp_config *config, spt_error *err)
+{
+    int family = AF_UNSPEC;
+    if (config->socket >= 0)
+        SPTI_TRY(socket_family(config->socket, &family, err));
+    for (size_t i = 0; i < n_endpoints; i++) {
+        SPTI_TRY(resolve(&endpoints[i], family, &u->addresses[i], &u->address_length, err));
+        family = u->addresses[i].ss_family;
+    }
+    bool v4 = family == AF_INET;
+    u->base.n_substreams = n_endpoints;
+    u->base.max_packet_size = (size_t)(MAX_DATAGRAM - (v4 ? IPV4_HEADERS : IPV6_HEADERS));
+    u->base.limit = v4 ? "UDP over IPv4 carries 65507 bytes at most"
+                       : "UDP over IPv6 carries 65527 bytes at most";
+    SPTI_TRY(open_socket(u, config, err));
+    int gso;
+    socklen_t length = sizeof(gso);
+    bool known = getsockopt(u->base.fd, IPPROTO_UDP, UDP_SEGMENT, &gso, &length) == 0;
+    u->gso_limit = config->gso && known ? SIZE_MAX : 0;
+    return SPT_OK;
+}
+
+spti_transport *spti_transport_udp(const spt_endpoint *endpoints, size_t n_endpoints,
+                                   const spt_udp_config *config, spt_error *err)
+{
+    if (n_endpoints == 0) {
+        (void)spti_fail(err, SPT_ERR_ARGUMENT, "a stream needs at least one endpoint");
+        return NULL;
+    }
+    udp_transport *u = calloc(1, sizeof(*u));
+    if (u != NULL)
+        u->addresses = calloc(n_endpoints, sizeof(*u->addresses));
+    if (u == NULL || u->addresses == NULL) {
+        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for %zu endpoints", n_endpoints);
+        free(u);
+        return NULL;
+    }
+    u->base.ops = &udp_ops;
+    u->base.fd = -1;
+    if (set_up(u, endpoints, n_endpoints, config, err) != SPT_OK) {
+        udp_destroy(&u->base);
+        return NULL;
+    }
+    return &u->base;
+}

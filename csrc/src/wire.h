@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the bytes of headers and item pointers (SPEAD specification, packet format). */
+#ifndef SPTI_WIRE_H
+#define SPTI_WIRE_H
+
+#include "spead_tutorial/spt.h"
+
+#include <endian.h>
+#include <string.h>
+
+enum {
+    SPTI_MAGIC = 0x53,
+    SPTI_VERSION = 4,
+    SPTI_POINTER = 8,            /* bytes of an item pointer, and of the header before them */
+    SPTI_MANDATORY_POINTERS = 4, /* heap count, heap length, payload offset, payload length */
+    SPTI_MAX_POINTERS = 0xffff - SPTI_MANDATORY_POINTERS, /* that can follow: 16 bits count all */
+    SPTI_PREFIX = SPTI_POINTER * (1 + SPTI_MANDATORY_POINTERS),
+};
+
+/* Write value as n bytes (1 to 8), big-endian; return the byte after. */
+static inline uint8_t *spti_put(uint8_t *to, uint64_t value, size_t n)
+{
+    uint64_t big = htobe64(value);
+    memcpy(to, (const uint8_t *)&big + (8 - n), n);
+    return to + n;
+}
+
+static inline uint64_t spti_address_mask(unsigned address_bits)
+{
+    return (UINT64_C(1) << address_bits) - 1;
+}
+
+static inline uint8_t *spti_put_immediate(uint8_t *to, unsigned address_bits, uint64_t id,
+                                          uint64_t value)
+{
+    return spti_put(to, UINT64_C(1) << 63 | id << address_bits | value, SPTI_POINTER);
+}
+
+static inline uint8_t *spti_put_address(uint8_t *to, unsigned address_bits, uint64_t id,
+                                        uint64_t offset)
+{
+    return spti_put(to, id << address_bits | offset, SPTI_POINTER);
+}
+
+/* The five words that start every packet; n_pointers are those that follow. */
+uint8_t *spti_put_prefix(uint8_t *to, unsigned address_bits, size_t n_pointers, uint64_t cnt,
+                         uint64_t heap_length, uint64_t payload_offset, uint64_t payload_length);
+
+#endif

@@ -1,0 +1,46 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Installs the library into an empty folder, and builds a program with it as a stranger would:
+# with the header and pkg-config alone, from C and, where there is a compiler, from C++.
+# Arguments: the build folder, meson, the C compiler.
+set -eu
+build=$1 meson=$2 cc=$3
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+command -v pkg-config >/dev/null || { echo "skipped: no pkg-config"; exit 77; }
+"$meson" install -C "$build" --no-rebuild --destdir "$dir" >/dev/null
+PKG_CONFIG_PATH=$(dirname "$(find "$dir" -name spead_tutorial.pc)")
+PKG_CONFIG_SYSROOT_DIR=$dir
+export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR
+libdir=$(dirname "$(find "$dir" -name libspt.so)")
+
+cat >"$dir/program.c" <<'END'
+#include <spead_tutorial/spt.h>
+#include <stdio.h>
+int main(void)
+{
+    spt_error err;
+    spt_thread_pool *pool = spt_thread_pool_create(1, NULL, 0, &err);
+    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
+    spt_stream *stream = spt_stream_create_memory(pool, &config, &err);
+    puts(stream != NULL ? "made" : err.message);
+    spt_stream_destroy(stream);
+    spt_thread_pool_destroy(pool);
+    return stream == NULL;
+}
+END
+cd "$dir"
+# shellcheck disable=SC2046
+$cc program.c -o shared $(pkg-config --cflags --libs spead_tutorial)
+[ "$(LD_LIBRARY_PATH=$libdir ./shared)" = made ]
+$cc program.c -o static $(pkg-config --cflags spead_tutorial) "$libdir/libspt.a" -lpthread -lm
+[ "$(./static)" = made ]
+if command -v c++ >/dev/null; then
+    cp program.c program.cpp
+    c++ -Wall -Wextra -Werror program.cpp -o cpp $(pkg-config --cflags --libs spead_tutorial)
+    [ "$(LD_LIBRARY_PATH=$libdir ./cpp)" = made ]
+fi
+
+strangers=$(nm -D --defined-only "$libdir/libspt.so" | awk '$3 !~ /^spt_/ {print $3}')
+[ -z "$strangers" ] || { echo "exported, but not spt_: $strangers"; exit 1; }

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the tests of rate.c, in virtual time. */
+#include "check.h"
+
+#include "spead_tutorial/spt.h"
+
+enum { PACKET = 1000 };
+
+static const uint64_t start_ns = UINT64_C(5000000000000); /* the clock never starts at 0 */
+
+static spt_rate limiter(double rate, size_t burst_size, double ratio, uint64_t now_ns)
+{
+    spt_rate r;
+    spt_rate_init(&r, rate, burst_size, ratio);
+    spt_rate_idle(&r, now_ns); /* as a stream does before its first packet */
+    return r;
+}
+
+/* Send a packet as soon as it may go, no earlier than now; the time at which it went. */
+static uint64_t send_after(spt_rate *r, uint64_t now_ns, size_t bytes)
+{
+    for (uint64_t at; (at = spt_rate_next(r, now_ns)) != 0; now_ns = at)
+        CHECK(at > now_ns);
+    spt_rate_sent(r, bytes, -1);
+    return now_ns;
+}
+
+static void test_no_limit_never_waits(void)
+{
+    spt_rate r = limiter(0, 1, 1, start_ns);
+    for (int i = 0; i < 1000; i++)
+        CHECK_EQUAL(send_after(&r, start_ns, 65507), start_ns);
+}
+
+static void test_the_first_burst_goes_at_once_and_the_second_when_it_is_paid_for(void)
+{
+    /* 1 MB/s, bursts of 4 packets of 1000 bytes: one burst every 4 ms. */
+    spt_rate r = limiter(1e6, 4 * PACKET, 1.05, start_ns);
+    uint64_t now = start_ns;
+    for (unsigned i = 0; i < 40; i++) {
+        now = send_after(&r, now, PACKET);
+        CHECK_EQUAL(now - start_ns, i / 4 * 4000000U);
+    }
+}
+
+static void test_a_burst_ends_with_the_packet_that_fills_it(void)
+{
+    /* 2500 bytes: two packets leave room, the third fills it, and all three are paid for. */
+    spt_rate r = limiter(1e6, 2500, 1, start_ns);
+    uint64_t now = start_ns;
+    for (unsigned i = 0; i < 30; i++) {
+        now = send_after(&r, now, PACKET);
+        CHECK_EQUAL(now - start_ns, i / 3 * 3000000U);
+    }
+}
+
+static void test_a_burst_size_of_zero_spaces_every_packet(void)
+{
+    spt_rate r = limiter(1e6, 0, 1, start_ns);
+    uint64_t now = start_ns;
+    for (unsigned i = 0; i < 10; i++) {
+        now = send_after(&r, now, PACKET);
+        CHECK_EQUAL(now - start_ns, i * 1000000U);
+    }
+}
+
+static void test_there_is_no_drift_over_a_million_bursts(void)
+{
+    /* 3e9 bytes/s: a burst takes 1000/3 ns, which no integer holds. */
+    spt_rate r = limiter(3e9, PACKET, 1.05, start_ns);
+    uint64_t now = start_ns;
+    for (int i = 0; i <= 1000000; i++)
+        now = send_after(&r, now, PACKET);
+    /* a million bursts are due after 1e9/3 ns */
+    CHECK(now - start_ns >= 333333332 && now - start_ns <= 333333334);
+}
+
+static void test_bursts_that_are_a_little_late_do_not_move_those_after_them(void)
+{
+    /* The sender oversleeps 20 us, every time: the mean rate holds all the same. */
+    spt_rate r = limiter(1e6, PACKET, 1.05, start_ns);
+    uint64_t now = start_ns;
+    for (unsigned i = 0; i < 1000; i++) {
+        uint64_t at = spt_rate_next(&r, now);
+        if (at > 0) {
+            CHECK_EQUAL(at - start_ns, i * 1000000U);
+            now = at + 20000;
+            CHECK_EQUAL(spt_rate_next(&r, now), 0);
+        }
+        spt_rate_sent(&r, PACKET, -1);
+    }
+}
+
+static void test_a_late_sender_catches_up_at_no_more_than_the_ratio(void)
+{
+    /* 1 ms for a burst; at a ratio of 1.25, 0.8 ms. The sender is away for 100 ms with a queue
+     * that is never empty. */
+    spt_rate r = limiter(1e6, PACKET, 1.25, start_ns);
+    uint64_t now = send_after(&r, start_ns, PACKET);
+    now = send_after(&r, now, PACKET) + 100000000;
+    uint64_t before = send_after(&r, now, PACKET);
+    CHECK_EQUAL(before, now);
+    unsigned n = 3, fast = 0;
+    for (;; n++) {
+        uint64_t at = send_after(&r, before, PACKET);
+        if (at - before > 999999)
+            break;
+        CHECK(at - before >= 799999);
+        before = at;
+        fast++;
+    }
+    CHECK(fast >= 490 && fast <= 510); /* 100 ms behind, 0.2 ms won back at each */
+    CHECK(before - start_ns <= n * UINT64_C(1000000) + 1);
+    CHECK(before - start_ns + 1000000 >= n * UINT64_C(1000000) - 1000000);
+}
+
+static void test_a_ratio_of_one_never_catches_up(void)
+{
+    spt_rate r = limiter(1e6, PACKET, 1, start_ns);
+    uint64_t now = send_after(&r, start_ns, PACKET);
+    now = send_after(&r, now + 50000000, PACKET);
+    for (int i = 0; i < 100; i++) {
+        uint64_t at = send_after(&r, now, PACKET);
+        CHECK_EQUAL(at - now, 1000000);
+        now = at;
+    }
+}
+
+static void test_idle_time_earns_no_credit(void)
+{
+    spt_rate r = limiter(1e6, PACKET, 10, start_ns);
+    uint64_t now = send_after(&r, start_ns, PACKET);
+    now += UINT64_C(3600000000000);
+    spt_rate_idle(&r, now);
+    uint64_t first = send_after(&r, now, PACKET);
+    CHECK_EQUAL(first, now);
+    for (unsigned i = 1; i <= 10; i++) {
+        now = send_after(&r, now, PACKET);
+        CHECK_EQUAL(now - first, i * 1000000U);
+    }
+}
+
+static void test_being_idle_does_not_shorten_a_wait(void)
+{
+    spt_rate r = limiter(1e6, PACKET, 1.05, start_ns);
+    uint64_t now = send_after(&r, start_ns, PACKET);
+    spt_rate_idle(&r, now + 1000);
+    CHECK_EQUAL(spt_rate_next(&r, now + 1000), start_ns + 1000000);
+}
+
+static void test_a_burst_begun_before_an_idle_time_is_finished_after_it(void)
+{
+    spt_rate r = limiter(1e6, 2 * PACKET, 1.05, start_ns);
+    (void)send_after(&r, start_ns, PACKET);
+    uint64_t now = start_ns + 500000000;
+    spt_rate_idle(&r, now);
+    CHECK_EQUAL(send_after(&r, now, PACKET), now); /* fills it */
+    CHECK_EQUAL(spt_rate_next(&r, now), now + 1000000);
+}
+
+static void test_a_heap_may_have_its_own_rate(void)
+{
+    spt_rate r = limiter(1e6, PACKET, 1.05, start_ns);
+    spt_rate_sent(&r, PACKET, 5e5); /* half as fast */
+    CHECK_EQUAL(spt_rate_next(&r, start_ns), start_ns + 2000000);
+    uint64_t now = send_after(&r, start_ns, PACKET);
+    CHECK_EQUAL(spt_rate_next(&r, now), start_ns + 3000000);
+}
+
+static void test_a_heap_without_limit_costs_nothing(void)
+{
+    spt_rate r = limiter(1e6, PACKET, 1.05, start_ns);
+    for (int i = 0; i < 100; i++) {
+        CHECK_EQUAL(spt_rate_next(&r, start_ns), 0);
+        spt_rate_sent(&r, PACKET, 0);
+    }
+    CHECK_EQUAL(send_after(&r, start_ns, PACKET), start_ns);
+    CHECK_EQUAL(spt_rate_next(&r, start_ns), start_ns + 1000000);
+}
+
+static void test_a_heap_may_be_limited_in_a_stream_that_is_not(void)
+{
+    spt_rate r = limiter(0, PACKET, 1.05, start_ns);
+    spt_rate_sent(&r, PACKET, 1e6);
+    CHECK_EQUAL(spt_rate_next(&r, start_ns), start_ns + 1000000);
+    CHECK_EQUAL(spt_rate_next(&r, start_ns + 1000000), 0);
+    spt_rate_sent(&r, PACKET, -1);
+    CHECK_EQUAL(spt_rate_next(&r, start_ns + 1000000), 0);
+}
+
+static void test_a_rate_near_zero_waits_and_does_not_overflow(void)
+{
+    static const double rates[] = {1e-3, 1e-9, 1e-12, 1e-300, 5e-324};
+    for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+        spt_rate r = limiter(rates[i], 1 << 20, 1.05, start_ns);
+        for (int j = 0; j < 17; j++) {
+            CHECK_EQUAL(spt_rate_next(&r, start_ns), 0);
+            spt_rate_sent(&r, 65507, -1);
+        }
+        CHECK(spt_rate_next(&r, start_ns) > start_ns + UINT64_C(1000000000000000000));
+        CHECK(spt_rate_next(&r, start_ns + 1000) > start_ns + UINT64_C(1000000000000000000));
+    }
+}
+
+int main(void)
+{
+    RUN(test_no_limit_never_waits);
+    RUN(test_the_first_burst_goes_at_once_and_the_second_when_it_is_paid_for);
+    RUN(test_a_burst_ends_with_the_packet_that_fills_it);
+    RUN(test_a_burst_size_of_zero_spaces_every_packet);
+    RUN(test_there_is_no_drift_over_a_million_bursts);
+    RUN(test_bursts_that_are_a_little_late_do_not_move_those_after_them);
+    RUN(test_a_late_sender_catches_up_at_no_more_than_the_ratio);
+    RUN(test_a_ratio_of_one_never_catches_up);
+    RUN(test_idle_time_earns_no_credit);
+    RUN(test_being_idle_does_not_shorten_a_wait);
+    RUN(test_a_burst_begun_before_an_idle_time_is_finished_after_it);
+    RUN(test_a_heap_may_have_its_own_rate);
+    RUN(test_a_heap_without_limit_costs_nothing);
+    RUN(test_a_heap_may_be_limited_in_a_stream_that_is_not);
+    RUN(test_a_rate_near_zero_waits_and_does_not_overflow);
+    return check_done();
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the tests of status.c: the words of errors. */
+#include "../src/status.h"
+
+#include "check.h"
+
+#include <errno.h>
+
+static void test_every_status_has_words_of_its_own(void)
+{
+    static const struct {
+        spt_status status;
+        int value;
+        const char *text;
+    } expected[] = {
+        {SPT_OK, 0, "success"},
+        {SPT_DONE, 1, "there are no more packets"},
+        {SPT_PENDING, 2, "not finished yet"},
+        {SPT_ERR_ARGUMENT, -1, "an argument is out of range"},
+        {SPT_ERR_MEMORY, -2, "out of memory"},
+        {SPT_ERR_SYSTEM, -3, "a system call failed"},
+        {SPT_ERR_QUEUE_FULL, -4, "the queue of heaps is full"},
+        {SPT_ERR_STOPPED, -5, "the stream or its thread pool has been stopped"},
+        {SPT_ERR_BUSY, -6, "the heap is being sent"},
+        {SPT_ERR_CANCELLED, -7, "the heap was cancelled"},
+    };
+    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+        CHECK_EQUAL((int)expected[i].status, expected[i].value);
+        CHECK(strcmp(spt_status_text(expected[i].status), expected[i].text) == 0);
+    }
+}
+
+static void test_other_values_are_an_unknown_status(void)
+{
+    CHECK(strcmp(spt_status_text((spt_status)3), "unknown status") == 0);
+    CHECK(strcmp(spt_status_text((spt_status)-8), "unknown status") == 0);
+}
+
+static void test_a_failure_fills_in_the_error(void)
+{
+    spt_error err = {.sys_errno = 77};
+    CHECK_EQUAL(spti_fail(&err, SPT_ERR_BUSY, "item %d of %s", 3, "heap"), SPT_ERR_BUSY);
+    CHECK_EQUAL(err.status, SPT_ERR_BUSY);
+    CHECK_EQUAL(err.sys_errno, 0);
+    CHECK(strcmp(err.message, "item 3 of heap") == 0);
+}
+
+static void test_a_failure_can_do_without_an_error(void)
+{
+    CHECK_EQUAL(spti_fail(NULL, SPT_ERR_MEMORY, "nobody reads %s", "this"), SPT_ERR_MEMORY);
+    CHECK_EQUAL(spti_fail_errno(NULL, "nor %s", "this"), SPT_ERR_SYSTEM);
+}
+
+static void test_a_failed_system_call_is_told_with_its_errno(void)
+{
+    spt_error err;
+    errno = ENOENT;
+    CHECK_EQUAL(spti_fail_errno(&err, "could not open %s", "it"), SPT_ERR_SYSTEM);
+    CHECK_EQUAL(err.status, SPT_ERR_SYSTEM);
+    CHECK_EQUAL(err.sys_errno, ENOENT);
+    CHECK(strcmp(err.message, "could not open it: No such file or directory") == 0);
+}
+
+static void test_a_long_message_is_cut_and_still_ends(void)
+{
+    spt_error err;
+    char text[1000];
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    (void)spti_fail(&err, SPT_ERR_ARGUMENT, "%s", text);
+    CHECK_EQUAL(strlen(err.message), sizeof(err.message) - 1);
+    errno = EINVAL;
+    (void)spti_fail_errno(&err, "%s", text);
+    CHECK_EQUAL(strlen(err.message), sizeof(err.message) - 1);
+}
+
+int main(void)
+{
+    RUN(test_every_status_has_words_of_its_own);
+    RUN(test_other_values_are_an_unknown_status);
+    RUN(test_a_failure_fills_in_the_error);
+    RUN(test_a_failure_can_do_without_an_error);
+    RUN(test_a_failed_system_call_is_told_with_its_errno);
+    RUN(test_a_long_message_is_cut_and_still_ends);
+    return check_done();
+}

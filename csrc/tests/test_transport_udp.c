@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the tests of transport_udp.c: packets over loopback, merged, refused and waited for. */
+#include "../src/transport.h"
+
+#include "check.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { ROOM = 70000 };
+
+static uint8_t bytes[ROOM];
+
+/* A socket that receives on loopback, with a small or a large buffer. */
+static int listen_on_loopback(int *port, int buffer)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof(address);
+    struct timeval patience = {10, 0};
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    REQUIRE(fd >= 0);
+    REQUIRE(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer)) == 0);
+    REQUIRE(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) == 0);
+    REQUIRE(bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+    REQUIRE(getsockname(fd, (struct sockaddr *)&address, &length) == 0);
+    *port = ntohs(address.sin_port);
+    return fd;
+}
+
+static spti_transport *to_port(int port, spt_udp_config config)
+{
+    spt_endpoint endpoint = {"127.0.0.1", port};
+    spt_error err = {0};
+    spti_transport *t = spti_transport_udp(&endpoint, 1, &config, &err);
+    if (t == NULL)
+        printf("# %s\n", err.message);
+    REQUIRE(t != NULL);
+    return t;
+}
+
+/* Send n packets of the sizes, each of one piece, in one batch. */
+static void send_sizes(spti_transport *t, const uint32_t *sizes, size_t n, spti_packet *packets)
+{
+    struct iovec pieces[64];
+    REQUIRE(n <= 64);
+    for (size_t i = 0; i < n; i++) {
+        pieces[i] = (struct iovec){bytes, sizes[i]};
+        packets[i] = (spti_packet){.first_piece = (uint32_t)i, .n_pieces = 1, .size = sizes[i]};
+    }
+    spti_batch batch = {packets, pieces, .n = n};
+    CHECK_EQUAL(t->ops->send(t, &batch), SPT_OK);
+    CHECK_EQUAL(batch.next, n);
+}
+
+static void expect_sizes(int fd, const uint32_t *sizes, size_t n)
+{
+    static uint8_t got[ROOM];
+    for (size_t i = 0; i < n; i++)
+        CHECK_EQUAL(recv(fd, got, sizeof(got), 0), sizes[i]);
+    CHECK_EQUAL(recv(fd, got, sizeof(got), MSG_DONTWAIT), -1);
+}
+
+static void test_equal_packets_and_a_shorter_last_share_a_message(void)
+{
+    static const uint32_t sizes[] = {1000, 1000, 1000, 400, 400, 500};
+    spti_packet packets[6];
+    int port, fd = listen_on_loopback(&port, 1 << 20);
+    spti_transport *t = to_port(port, (spt_udp_config)SPT_UDP_CONFIG_DEFAULT);
+    send_sizes(t, sizes, 6, packets);
+    expect_sizes(fd, sizes, 6);
+    CHECK_EQUAL(t->stats.packets, 6);
+    CHECK_EQUAL(t->stats.bytes, 4300);
+    CHECK_EQUAL(t->stats.messages,
+                3); /* 1000 1000 1000 400; 400; 500: longer than the one before */
+    CHECK_EQUAL(t->stats.gso_messages, 1);
+    CHECK_EQUAL(t->stats.send_calls, 1);
+    t->ops->destroy(t);
+    close(fd);
+}
+
+static void test_without_gso_every_packet_is_a_message(void)
+{
+    static const uint32_t sizes[] = {1000, 1000, 1000};
+    spti_packet packets[3];
+    int port, fd = listen_on_loopback(&port, 1 << 20);
+    spt_udp_config config = SPT_UDP_CONFIG_DEFAULT;
+    config.gso = false;
+    spti_transport *t = to_port(port, config);
+    send_sizes(t, sizes, 3, packets);
+    expect_sizes(fd, sizes, 3);
+    CHECK_EQUAL(t->stats.messages, 3);
+    CHECK_EQUAL(t->stats.gso_messages, 0);
+    t->ops->destroy(t);
+    close(fd);
+}
+
+static void test_where_the_kernel_refuses_to_cut_packets_go_one_by_one(void)
+{
+    static const uint32_t sizes[] = {1000, 1000, 1000, 1000};
+    spti_packet packets[4];
+    int port, fd = listen_on_loopback(&port, 1 << 20), on = 1;
+    spt_udp_config config = SPT_UDP_CONFIG_DEFAULT;
+    config.socket = socket(AF_INET, SOCK_DGRAM, 0);
+    REQUIRE(setsockopt(config.socket, SOL_SOCKET, SO_NO_CHECK, &on, sizeof(on)) == 0);
+    spti_transport *t = to_port(port, config);
+    close(config.socket);
+    send_sizes(t, sizes, 4, packets);
+    expect_sizes(fd, sizes, 4);
+    CHECK_EQUAL(t->stats.gso_messages, 0);
+    CHECK_EQUAL(t->stats.errors, 0);
+    uint64_t calls = t->stats.send_calls;
+    send_sizes(t, sizes, 4, packets); /* it has learnt: no call is refused any more */
+    CHECK_EQUAL(t->stats.send_calls, calls + 1);
+    t->ops->destroy(t);
+    close(fd);
+}
+
+static void test_the_largest_packet_goes_and_one_byte_more_fails_alone(void)
+{
+    static const uint32_t sizes[] = {100, 65508, 65507, 100};
+    static const uint32_t expected[] = {100, 65507, 100};
+    spti_packet packets[4];
+    int port, fd = listen_on_loopback(&port, 1 << 20);
+    spti_transport *t = to_port(port, (spt_udp_config)SPT_UDP_CONFIG_DEFAULT);
+    CHECK_EQUAL(t->max_packet_size, 65507);
+    send_sizes(t, sizes, 4, packets);
+    expect_sizes(fd, expected, 3);
+    CHECK_EQUAL(packets[0].error, 0);
+    CHECK_EQUAL(packets[1].error, EMSGSIZE);
+    CHECK_EQUAL(packets[2].error, 0);
+    CHECK_EQUAL(t->stats.errors, 1);
+    CHECK_EQUAL(t->stats.errors_by_errno[EMSGSIZE], 1);
+    t->ops->destroy(t);
+    close(fd);
+}
+
+static void test_no_message_holds_more_than_the_kernel_takes_whole(void)
+{
+    uint32_t sizes[64];
+    spti_packet packets[64];
+    for (int i = 0; i < 64; i++)
+        sizes[i] = 9000;
+    int port, fd = listen_on_loopback(&port, 1 << 22);
+    spti_transport *t = to_port(port, (spt_udp_config)SPT_UDP_CONFIG_DEFAULT);
+    send_sizes(t, sizes, 64, packets);
+    CHECK_EQUAL(t->stats.packets, 64);
+    CHECK_EQUAL(t->stats.messages, 10); /* seven packets of 9000 bytes to a message */
+    t->ops->destroy(t);
+    close(fd);
+}
+
+static void test_a_refused_connection_is_the_error_of_a_packet(void)
+{
+    static const uint32_t sizes[] = {100};
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    spti_packet packet;
+    int port, fd = listen_on_loopback(&port, 1 << 20);
+    close(fd);
+    address.sin_port = htons((uint16_t)port);
+    spt_udp_config config = SPT_UDP_CONFIG_DEFAULT;
+    config.socket = socket(AF_INET, SOCK_DGRAM, 0);
+    REQUIRE(connect(config.socket, (struct sockaddr *)&address, sizeof(address)) == 0);
+    spti_transport *t = to_port(port, config);
+    close(config.socket);
+    send_sizes(t, sizes, 1, &packet);
+    CHECK_EQUAL(packet.error, 0); /* the answer comes now */
+    send_sizes(t, sizes, 1, &packet);
+    CHECK_EQUAL(packet.error, ECONNREFUSED);
+    CHECK_EQUAL(t->stats.errors_by_errno[ECONNREFUSED], 1);
+    t->ops->destroy(t);
+}
+
+static void test_bad_endpoints_are_refused_with_a_reason(void)
+{
+    static const struct {
+        spt_endpoint endpoints[2];
+        size_t n;
+        const char *words;
+    } cases[] = {
+        {{{"127.0.0.1", 1}}, 0, "at least one endpoint"},
+        {{{"127.0.0.1", 0}}, 1, "1 to 65535"},
+        {{{"127.0.0.1", 65536}}, 1, "1 to 65535"},
+        {{{"127.0.0.1", 1}, {"::1", 1}}, 2, "one address family"},
+    };
+    spt_udp_config config = SPT_UDP_CONFIG_DEFAULT;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        spt_error err = {0};
+        CHECK(spti_transport_udp(cases[i].endpoints, cases[i].n, &config, &err) == NULL);
+        CHECK_EQUAL(err.status, SPT_ERR_ARGUMENT);
+        CHECK(strstr(err.message, cases[i].words) != NULL);
+    }
+}
+
+static void test_ttl_and_interface_are_checked(void)
+{
+    spt_endpoint unicast = {"127.0.0.1", 8888}, multicast = {"239.255.88.88", 8888};
+    spt_error err = {0};
+    spt_udp_config config = SPT_UDP_CONFIG_DEFAULT;
+    config.ttl = 1;
+    CHECK(spti_transport_udp(&unicast, 1, &config, &err) == NULL);
+    CHECK(strstr(err.message, "multicast") != NULL);
+    config.ttl = 256;
+    CHECK(spti_transport_udp(&multicast, 1, &config, &err) == NULL);
+    CHECK(strstr(err.message, "0 to 255") != NULL);
+    config.ttl = 1;
+    config.interface_address = "nonsense";
+    CHECK(spti_transport_udp(&multicast, 1, &config, &err) == NULL);
+    CHECK(strstr(err.message, "not an IPv4 address") != NULL);
+    config.interface_address = "127.0.0.1";
+    spti_transport *t = spti_transport_udp(&multicast, 1, &config, &err);
+    REQUIRE(t != NULL);
+    int ttl = 0;
+    socklen_t length = sizeof(ttl);
+    CHECK_EQUAL(getsockopt(t->fd, IPPROTO_IP, IP_MULTICAST_TTL, &ttl, &length), 0);
+    CHECK_EQUAL(ttl, 1);
+    t->ops->destroy(t);
+}
+
+static void test_a_socket_that_is_not_udp_is_refused(void)
+{
+    spt_endpoint endpoint = {"127.0.0.1", 8888};
+    spt_error err = {0};
+    spt_udp_config config = SPT_UDP_CONFIG_DEFAULT;
+    config.socket = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(spti_transport_udp(&endpoint, 1, &config, &err) == NULL);
+    CHECK_EQUAL(err.status, SPT_ERR_ARGUMENT);
+    close(config.socket);
+    CHECK(spti_transport_udp(&endpoint, 1, &config, &err) == NULL);
+    CHECK_EQUAL(err.sys_errno, EBADF);
+}
+
+int main(void)
+{
+    RUN(test_equal_packets_and_a_shorter_last_share_a_message);
+    RUN(test_without_gso_every_packet_is_a_message);
+    RUN(test_where_the_kernel_refuses_to_cut_packets_go_one_by_one);
+    RUN(test_the_largest_packet_goes_and_one_byte_more_fails_alone);
+    RUN(test_no_message_holds_more_than_the_kernel_takes_whole);
+    RUN(test_a_refused_connection_is_the_error_of_a_packet);
+    RUN(test_bad_endpoints_are_refused_with_a_reason);
+    RUN(test_ttl_and_interface_are_checked);
+    RUN(test_a_socket_that_is_not_udp_is_refused);
+    return check_done();
+}
