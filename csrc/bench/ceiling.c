@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How fast this machine can send at all: bare sendmmsg() loops that send packets of the same sizes
+ * as the chapters' programs, and do nothing else. Their headers are zeros, and which bytes go into
+ * which message is worked out once, before the clock starts.
+ *
+ * With one thread, a batch of heaps is filled and then sent. With two, one thread fills while the
+ * other sends the batch before: the least that a stream with a worker thread does.
+ *
+ * What was tried, with heaps of 8 KiB and 1 MiB, before it became as it is: 1 and 8 messages for
+ * each system call (a little slower than 64); 4 and 8 batches in flight (slower as soon as they
+ * are more than the caches hold, no faster otherwise); batches of 64 to 256 KiB (no faster); a
+ * thread that has to wait looking again and again (no faster, and ruinous when another program
+ * wants the core), and going to sleep at once (slower with zero-copy); a larger send buffer, and
+ * huge pages (no difference). With both threads on one core (taskset) it is faster than with two
+ * cores, as is one thread: what costs most is that memory moves from cache to cache.
+ */
+#include "../chapters/report.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <linux/errqueue.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+
+enum {
+    FIRST_HEADER = 56, /* what the chapters' packets have: 8 bytes, 4 items, 2 more in the first */
+    OTHER_HEADER = 40,
+    PAGE = 4096,
+    MAX_DATAGRAM = 65507, /* UDP over IPv4 */
+    MAX_SEGMENTS = 64,
+    MAX_FRAGMENTS = 17, /* of a zero-copy message: MAX_SKB_FRAGS, in pages */
+    MESSAGES_PER_CALL = 64,
+    SEND_BUFFER = 512 * 1024,
+    N_BATCHES = 2,
+    LOOKS = 100, /* before a thread that waits goes to sleep */
+};
+
+struct settings {
+    size_t heaps, heap_size, packet_size, batch_size;
+    int threads;
+    bool gso, zero_copy, fill, json;
+    const char *host, *port;
+};
+
+/* Heaps that are handed over together, and the messages that carry them. */
+struct batch {
+    uint8_t *memory;
+    struct mmsghdr *messages;
+    struct iovec *pieces; /* a header and a payload for each packet */
+    struct segment_size {
+        _Alignas(struct cmsghdr) char bytes[CMSG_SPACE(sizeof(uint16_t))];
+    } *controls;
+    size_t n_heaps, n_messages;
+    uint64_t n_packets, n_bytes;
+    uint32_t first_id; /* of its zero-copy messages */
+    size_t in_flight;  /* zero-copy messages whose memory the kernel still reads */
+};
+
+struct ceiling {
+    struct settings settings;
+    int fd;
+    struct sockaddr_storage address;
+    socklen_t address_length;
+    struct batch batches[N_BATCHES];
+    size_t batch_heaps;  /* in each, but the last may have fewer */
+    size_t n_batches;    /* to send in all */
+    sem_t filled, empty; /* what the two threads hand to each other; the rest is the sender's */
+    size_t handed_back;  /* batches ever */
+    uint32_t next_id;    /* of zero-copy messages */
+    uint64_t packets, messages, bytes, send_calls, waits, copied;
+};
+
+static const uint8_t header[FIRST_HEADER];
+
+_Noreturn static void fail(const char *what, int error)
+{
+    fprintf(stderr, "ceiling: %s%s%s\n", what, error != 0 ? ": " : "",
+            error != 0 ? strerror(error) : "");
+    fflush(stdout);
+    _exit(1);
+}
+
+static void *allocate(size_t n, size_t size)
+{
+    void *memory = calloc(n, size);
+    if (memory == NULL)
+        fail("no memory", 0);
+    return memory;
+}
+
+/* ---- What goes into which message ---- */
+
+static size_t min(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Fragments that the kernel makes of a packet whose memory it reads in place, at most. */
+static size_t fragments(const struct iovec *payload)
+{
+    return 1 + ((uintptr_t)payload->iov_base % PAGE + payload->iov_len + PAGE - 1) / PAGE;
+}
+
+static void begin_message(const struct ceiling *c, struct batch *b, struct iovec *pieces)
+{
+    b->messages[b->n_messages++].msg_hdr = (struct msghdr){
+        .msg_name = (void *)(uintptr_t)&c->address,
+        .msg_namelen = c->address_length,
+        .msg_iov = pieces,
+    };
+}
+
+static void set_segment_size(struct batch *b, size_t m, size_t size)
+{
+    struct msghdr *message = &b->messages[m].msg_hdr;
+    uint16_t value = (uint16_t)size;
+    message->msg_control = b->controls[m].bytes;
+    message->msg_controllen = sizeof(b->controls[m].bytes);
+    struct cmsghdr *control = CMSG_FIRSTHDR(message);
+    control->cmsg_level = IPPROTO_UDP;
+    control->cmsg_type = UDP_SEGMENT;
+    control->cmsg_len = CMSG_LEN(sizeof(value));
+    memcpy(CMSG_DATA(control), &value, sizeof(value));
+}
+
+/* Cut the first n heaps of a batch into packets, and gather these into messages: packets of one
+ * size, the last of which may be shorter. */
+static void lay_out(const struct ceiling *c, struct batch *b, size_t n)
+{
+    const struct settings *s = &c->settings;
+    size_t segment = 0, segments = 0, length = 0, n_fragments = 0;
+    bool full = true;
+    struct iovec *pieces = b->pieces;
+    b->n_heaps = n;
+    b->n_messages = b->n_packets = b->n_bytes = 0;
+    for (size_t offset = 0; offset < n * s->heap_size;) {
+        size_t header_size = offset % s->heap_size == 0 ? FIRST_HEADER : OTHER_HEADER;
+        pieces[0] = (struct iovec){(void *)(uintptr_t)header, header_size};
+        pieces[1].iov_base = b->memory + offset;
+        pieces[1].iov_len = min(s->packet_size - header_size, s->heap_size - offset % s->heap_size);
+        offset += pieces[1].iov_len;
+        size_t size = header_size + pieces[1].iov_len;
+        size_t more = s->zero_copy ? fragments(&pieces[1]) : 0;
+        if (full || !s->gso || size > segment || length + size > MAX_DATAGRAM ||
+            segments == MAX_SEGMENTS || n_fragments + more > MAX_FRAGMENTS) {
+            begin_message(c, b, pieces);
+            segment = size;
+            segments = length = n_fragments = 0;
+        } else if (segments == 1) {
+            set_segment_size(b, b->n_messages - 1, segment);
+        }
+        b->messages[b->n_messages - 1].msg_hdr.msg_iovlen += 2;
+        full = size < segment;
+        segments++;
+        length += size;
+        n_fragments += more;
+        b->n_packets++;
+        b->n_bytes += size;
+        pieces += 2;
+    }
+}
+
+static void batch_init(const struct ceiling *c, struct batch *b)
+{
+    const struct settings *s = &c->settings;
+    size_t n = c->batch_heaps;
+    size_t payload = s->packet_size - FIRST_HEADER;
+    size_t n_packets = n * ((s->heap_size + payload - 1) / payload);
+    b->memory = mmap(NULL, n * s->heap_size, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (b->memory == MAP_FAILED)
+        fail("no memory", 0);
+    b->pieces = allocate(2 * n_packets, sizeof(*b->pieces));
+    b->messages = allocate(n_packets, sizeof(*b->messages));
+    b->controls = allocate(n_packets, sizeof(*b->controls));
+    lay_out(c, b, n);
+}
+
+static void batch_fini(const struct ceiling *c, struct batch *b)
+{
+    munmap(b->memory, c->batch_heaps * c->settings.heap_size);
+    free(b->pieces);
+    free(b->messages);
+    free(b->controls);
+}
+
+/* ---- Sending ---- */
+
+/* The kernel has let go of messages [first, last]. */
+static void release(struct ceiling *c, uint32_t first, uint32_t last)
+{
+    for (uint32_t id = first; id != last + 1; id++)
+        for (struct batch *b = c->batches; b < c->batches + N_BATCHES; b++)
+            b->in_flight -= b->in_flight > 0 && id - b->first_id < b->n_messages;
+}
+
+/* Read what the kernel says of zero-copy messages; false when there was nothing. */
+static bool read_completions(struct ceiling *c)
+{
+    _Alignas(struct cmsghdr) char control[256];
+    struct msghdr message = {.msg_control = control, .msg_controllen = sizeof(control)};
+    if (recvmsg(c->fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) {
+        if (errno != EAGAIN)
+            fail("could not read completions", errno);
+        return false;
+    }
+    for (struct cmsghdr *h = CMSG_FIRSTHDR(&message); h != NULL; h = CMSG_NXTHDR(&message, h)) {
+        struct sock_extended_err e;
+        memcpy(&e, CMSG_DATA(h), sizeof(e));
+        if (e.ee_origin != SO_EE_ORIGIN_ZEROCOPY || e.ee_errno != 0)
+            fail("a packet could not be sent", (int)e.ee_errno);
+        if (e.ee_code & SO_EE_CODE_ZEROCOPY_COPIED)
+            c->copied += e.ee_data - e.ee_info + 1;
+        release(c, e.ee_info, e.ee_data);
+    }
+    return true;
+}
+
+static void send_batch(struct ceiling *c, struct batch *b)
+{
+    int flags = c->settings.zero_copy ? MSG_ZEROCOPY : 0;
+    if (c->settings.zero_copy) {
+        b->first_id = c->next_id;
+        b->in_flight = b->n_messages;
+        c->next_id += (uint32_t)b->n_messages;
+    }
+    for (size_t next = 0; next < b->n_messages;) {
+        size_t n = min(b->n_messages - next, MESSAGES_PER_CALL);
+        int sent = sendmmsg(c->fd, b->messages + next, (unsigned)n, flags);
+        c->send_calls++;
+        if (sent > 0) {
+            next += (size_t)sent;
+        } else if (errno == ENOBUFS && c->settings.zero_copy) {
+            c->waits++; /* too many completions that nobody has read */
+            while (read_completions(c))
+                ;
+        } else if (errno != EINTR) {
+            fail("could not send", errno);
+        }
+    }
+    c->messages += b->n_messages;
+    c->packets += b->n_packets;
+    c->bytes += b->n_bytes;
+}
+
+/* Wait until the kernel does not read a batch's memory any more. */
+static void await_completions(struct ceiling *c, const struct batch *b)
+{
+    while (b->in_flight > 0)
+        read_completions(c);
+}
+
+/* ---- The loops ---- */
+
+/* Make the batch with a number ready: its memory is ours, and the kernel does not read it. */
+static struct batch *fill_batch(struct ceiling *c, size_t number)
+{
+    const struct settings *s = &c->settings;
+    struct batch *b = &c->batches[number % N_BATCHES];
+    size_t first = number * c->batch_heaps;
+    size_t n = min(c->batch_heaps, s->heaps - first);
+    if (n != b->n_heaps)
+        lay_out(c, b, n); /* the last */
+    if (s->fill)
+        for (size_t i = 0; i < n; i++)
+            memset(b->memory + i * s->heap_size, (int)((first + i) % 256), s->heap_size);
+    return b;
+}
+
+static void one_thread(struct ceiling *c)
+{
+    for (size_t i = 0; i < c->n_batches; i++) {
+        await_completions(c, &c->batches[i % N_BATCHES]);
+        send_batch(c, fill_batch(c, i));
+    }
+    for (size_t i = 0; i < N_BATCHES; i++)
+        await_completions(c, &c->batches[i]);
+}
+
+/* Hand back the batches before one, as far as the kernel has let go of them. */
+static void hand_back(struct ceiling *c, size_t end)
+{
+    for (; c->handed_back < end && c->batches[c->handed_back % N_BATCHES].in_flight == 0;
+         c->handed_back++)
+        sem_post(&c->empty);
+}
+
+static void wait_for(sem_t *semaphore)
+{
+    for (int i = 0; i < LOOKS; i++) {
+        if (sem_trywait(semaphore) == 0)
+            return;
+        sched_yield();
+    }
+    while (sem_wait(semaphore) != 0)
+        ; /* a signal came */
+}
+
+/* Wait until the batch with a number has been filled, and hand back those before it meanwhile. */
+static void wait_for_batch(struct ceiling *c, size_t number)
+{
+    while (c->handed_back < number) {
+        if (sem_trywait(&c->filled) == 0)
+            return;
+        read_completions(c);
+        hand_back(c, number);
+    }
+    wait_for(&c->filled);
+}
+
+static void *send_all(void *arg)
+{
+    struct ceiling *c = arg;
+    for (size_t i = 0; i < c->n_batches; i++) {
+        wait_for_batch(c, i);
+        send_batch(c, &c->batches[i % N_BATCHES]);
+        hand_back(c, i + 1);
+    }
+    for (size_t i = 0; i < N_BATCHES; i++)
+        await_completions(c, &c->batches[i]);
+    return NULL;
+}
+
+static void two_threads(struct ceiling *c)
+{
+    pthread_t sender;
+    int error = pthread_create(&sender, NULL, send_all, c);
+    if (error != 0)
+        fail("could not start a thread", error);
+    for (size_t i = 0; i < c->n_batches; i++) {
+        wait_for(&c->empty);
+        fill_batch(c, i);
+        sem_post(&c->filled);
+    }
+    pthread_join(sender, NULL);
+}
+
+/* ---- Setting up ---- */
+
+static void open_socket(struct ceiling *c)
+{
+    const struct settings *s = &c->settings;
+    struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_DGRAM};
+    struct addrinfo *found = NULL;
+    if (getaddrinfo(s->host, s->port, &hints, &found) != 0)
+        fail("could not look up the host", 0);
+    memcpy(&c->address, found->ai_addr, found->ai_addrlen);
+    c->address_length = found->ai_addrlen;
+    freeaddrinfo(found);
+    c->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (c->fd < 0)
+        fail("could not make a UDP socket", errno);
+    if (setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &(int){SEND_BUFFER}, sizeof(int)) != 0)
+        fail("could not set the socket's send buffer", errno);
+    if (s->zero_copy && setsockopt(c->fd, SOL_SOCKET, SO_ZEROCOPY, &(int){1}, sizeof(int)) != 0)
+        fail("could not have the socket read memory in place", errno);
+}
+
+static void set_up(struct ceiling *c)
+{
+    const struct settings *s = &c->settings;
+    c->batch_heaps = s->batch_size > s->heap_size ? s->batch_size / s->heap_size : 1;
+    c->n_batches = (s->heaps + c->batch_heaps - 1) / c->batch_heaps;
+    if (sem_init(&c->filled, 0, 0) != 0 || sem_init(&c->empty, 0, N_BATCHES) != 0)
+        fail("could not make a semaphore", errno);
+    open_socket(c);
+    for (size_t i = 0; i < N_BATCHES; i++)
+        batch_init(c, &c->batches[i]);
+}
+
+static void tear_down(struct ceiling *c)
+{
+    for (size_t i = 0; i < N_BATCHES; i++)
+        batch_fini(c, &c->batches[i]);
+    close(c->fd);
+    sem_destroy(&c->filled);
+    sem_destroy(&c->empty);
+}
+
+/* ---- The command line ---- */
+
+static const char usage_text[] =
+    "usage: ceiling [-t 1|2] [-g] [-z] [--no-fill] [-n HEAPS] [-H BYTES] [-p BYTES] [-b BYTES]\n"
+    "               [--json] host port\n";
+
+static const char help_text[] =
+    "\nHow fast this machine can send: bare system calls, without SPEAD.\n\n"
+    "  -t THREADS      1: fill, then send; 2: one fills while the other sends (2)\n"
+    "  -g, --no-gso    one packet in a message\n"
+    "  -z              the kernel reads the memory in place (MSG_ZEROCOPY)\n"
+    "  --no-fill       send the same bytes again and again\n"
+    "  -n HEAPS        heaps to send (10000)\n"
+    "  -H BYTES        bytes of samples in a heap (1048576)\n"
+    "  -p BYTES        bytes in a packet at most, UDP and IP not counted (9000)\n"
+    "  -b BYTES        bytes of samples in a batch, at least a heap (524288)\n"
+    "  --json          print a JSON object, not the rate\n"
+    "  host            name or address to send to\n"
+    "  port            UDP port to send to, 1 to 65535\n"
+    "\nexample: ceiling -t 2 -n 524288 -H 8192 192.168.31.2 8888\n";
+
+_Noreturn static void usage_error(const char *what)
+{
+    fprintf(stderr, "%sceiling: error: %s\n", usage_text, what);
+    exit(2);
+}
+
+static size_t number(const char *text, size_t smallest, size_t largest, const char *what)
+{
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || value < (long long)smallest ||
+        value > (long long)largest)
+        usage_error(what);
+    return (size_t)value;
+}
+
+static struct settings parse(int argc, char **argv)
+{
+    static const struct option long_options[] = {
+        {"no-gso", no_argument, NULL, 'g'},
+        {"no-fill", no_argument, NULL, 'f'},
+        {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    const size_t most = (size_t)1 << 40;
+    struct settings s = {.heaps = 10000,
+                         .heap_size = 1024 * 1024,
+                         .packet_size = 9000,
+                         .batch_size = 512 * 1024,
+                         .threads = 2,
+                         .gso = true,
+                         .fill = true};
+    int c;
+    while ((c = getopt_long(argc, argv, "t:gzn:H:p:b:h", long_options, NULL)) != -1) {
+        if (c == 't')
+            s.threads = (int)number(optarg, 1, 2, "-t must be 1 or 2");
+        else if (c == 'g')
+            s.gso = false;
+        else if (c == 'z')
+            s.zero_copy = true;
+        else if (c == 'f')
+            s.fill = false;
+        else if (c == 'n')
+            s.heaps = number(optarg, 1, most, "-n must be a whole number of at least 1");
+        else if (c == 'H')
+            s.heap_size = number(optarg, 1, most, "-H must be a whole number of at least 1");
+        else if (c == 'p')
+            s.packet_size =
+                number(optarg, 64, MAX_DATAGRAM, "-p must be a whole number from 64 to 65507");
+        else if (c == 'b')
+            s.batch_size = number(optarg, 1, most, "-b must be a whole number of at least 1");
+        else if (c == 'j')
+            s.json = true;
+        else if (c == 'h') {
+            printf("%s%s", usage_text, help_text);
+            exit(0);
+        } else {
+            fputs(usage_text, stderr);
+            exit(2);
+        }
+    }
+    if (argc - optind != 2)
+        usage_error("a host and a port are needed");
+    s.packet_size &= ~(size_t)7; /* as packetizers do */
+    s.host = argv[optind];
+    s.port = argv[optind + 1];
+    (void)number(s.port, 1, 65535, "port must be a number from 1 to 65535");
+    return s;
+}
+
+static void print(const struct ceiling *c, const struct usage *u)
+{
+    const struct settings *s = &c->settings;
+    size_t payload_bytes = s->heaps * s->heap_size;
+    if (!s->json) {
+        printf("%.2f MB/s\n", (double)payload_bytes / (double)u->elapsed_ns * 1e3);
+        return;
+    }
+    printf("{\"program\": \"ceiling\", \"language\": \"c\", \"threads\": %d, \"gso\": %s, ",
+           s->threads, s->gso ? "true" : "false");
+    printf("\"zero_copy\": %s, \"fill\": %s, \"batch_heaps\": %zu, ",
+           s->zero_copy ? "true" : "false", s->fill ? "true" : "false", c->batch_heaps);
+    printf("\"heaps\": %zu, \"heap_size\": %zu, \"packet_size\": %zu, \"payload_bytes\": %zu, ",
+           s->heaps, s->heap_size, s->packet_size, payload_bytes);
+    printf("\"spead_bytes\": %" PRIu64 ", \"packets\": %" PRIu64 ", \"messages\": %" PRIu64 ", ",
+           c->bytes, c->packets, c->messages);
+    printf("\"send_calls\": %" PRIu64 ", \"waits\": %" PRIu64 ", \"errors\": 0, ", c->send_calls,
+           c->waits);
+    printf("\"zerocopy_copied\": %" PRIu64 ", ", c->copied);
+    printf("\"elapsed_ns\": %" PRId64 ", \"cpu_user_ns\": %" PRId64 ", \"cpu_system_ns\": %" PRId64
+           ", \"page_faults\": %" PRId64 ", \"context_switches\": %" PRId64 "}\n",
+           u->elapsed_ns, u->cpu_user_ns, u->cpu_system_ns, u->page_faults, u->context_switches);
+}
+
+int main(int argc, char **argv)
+{
+    static struct ceiling ceiling;
+    ceiling.settings = parse(argc, argv);
+    set_up(&ceiling);
+    struct usage start = usage_now();
+    if (ceiling.settings.threads == 1)
+        one_thread(&ceiling);
+    else
+        two_threads(&ceiling);
+    struct usage used = usage_since(start);
+    print(&ceiling, &used);
+    tear_down(&ceiling);
+    return 0;
+}

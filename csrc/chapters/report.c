@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the command line and the last line of the chapters' programs. */
+#include "report.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- Options ---- */
+
+static const struct option long_options[] = {
+    {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+
+static void usage(FILE *to, const char *accepted)
+{
+    fprintf(to, "usage: %s", program_invocation_short_name);
+    if (strchr(accepted, 'n'))
+        fputs(" [-n HEAPS]", to);
+    if (strchr(accepted, 'H'))
+        fputs(" [-H BYTES]", to);
+    if (strchr(accepted, 'p'))
+        fputs(" [-p BYTES]", to);
+    if (strchr(accepted, 'r'))
+        fputs(" [-r]", to);
+    fprintf(to, " [--json]%s\n", strchr(accepted, 'd') ? " host port" : "");
+}
+
+_Noreturn static void help(const char *doc, const char *accepted, const struct options *defaults)
+{
+    usage(stdout, accepted);
+    printf("\n%s\n\n", doc);
+    if (strchr(accepted, 'n'))
+        printf("  -n HEAPS  heaps to send (%zu)\n", defaults->n_heaps);
+    if (strchr(accepted, 'H'))
+        printf("  -H BYTES  bytes of samples in a heap (%zu)\n", defaults->heap_size);
+    if (strchr(accepted, 'p'))
+        printf("  -p BYTES  bytes in a packet at most, UDP and IP not counted (%zu)\n",
+               defaults->packet_size);
+    if (strchr(accepted, 'r'))
+        puts("  -r        random samples instead of a fill");
+    puts("  --json    print a JSON object, not the rate");
+    if (strchr(accepted, 'd'))
+        puts("  host      name or address to send to\n"
+             "  port      UDP port to send to, 1 to 65535");
+    printf("\nexample: %s%s\n", program_invocation_short_name,
+           strchr(accepted, 'd') ? " 192.168.31.2 8888" : "");
+    exit(0);
+}
+
+_Noreturn static void usage_error(const char *accepted, const char *what, const char *text)
+{
+    usage(stderr, accepted);
+    fprintf(stderr, "%s: error: %s, not '%s'\n", program_invocation_short_name, what, text);
+    exit(2);
+}
+
+static size_t positive(const char *text, const char *what, const char *accepted)
+{
+    char *end;
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || number < 1)
+        usage_error(accepted, what, text);
+    return (size_t)number;
+}
+
+static struct options with_usual(struct options o)
+{
+    return (struct options){
+        .n_heaps = o.n_heaps > 0 ? o.n_heaps : 10000,
+        .heap_size = o.heap_size > 0 ? o.heap_size : 1024 * 1024,
+        .packet_size = o.packet_size > 0 ? o.packet_size : 1472,
+        .host = "127.0.0.1",
+        .port = 8888,
+    };
+}
+
+struct options parse_options(int argc, char **argv, const char *doc, const char *accepted,
+                             struct options defaults)
+{
+    struct options options = with_usual(defaults);
+    char letters[16] = "";
+    for (const char *c = accepted; *c != '\0'; c++)
+        if (*c != 'd')
+            strncat(strncat(letters, c, 1), *c == 'r' ? "" : ":", 2);
+    int c;
+    while ((c = getopt_long(argc, argv, letters, long_options, NULL)) != -1) {
+        if (c == 'n')
+            options.n_heaps = positive(optarg, "-n must be a whole number of at least 1", accepted);
+        else if (c == 'H')
+            options.heap_size =
+                positive(optarg, "-H must be a whole number of at least 1", accepted);
+        else if (c == 'p')
+            options.packet_size =
+                positive(optarg, "-p must be a whole number of at least 1", accepted);
+        else if (c == 'r')
+            options.random = true;
+        else if (c == 'j')
+            options.json = true;
+        else if (c == 'h')
+            help(doc, accepted, &options);
+        else {
+            usage(stderr, accepted);
+            exit(2);
+        }
+    }
+    int n_positional = strchr(accepted, 'd') ? 2 : 0;
+    if (argc - optind != n_positional) {
+        usage(stderr, accepted);
+        fprintf(stderr, "%s: error: %d arguments are needed, but %d were given\n",
+                program_invocation_short_name, n_positional, argc - optind);
+        exit(2);
+    }
+    if (n_positional == 2) {
+        options.host = argv[optind];
+        size_t port = positive(argv[optind + 1], "port must be a number from 1 to 65535", accepted);
+        if (port > 65535)
+            usage_error(accepted, "port must be a number from 1 to 65535", argv[optind + 1]);
+        options.port = (int)port;
+    }
+    return options;
+}
+
+/* ---- Usage ---- */
+
+static int64_t time_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int64_t timeval_ns(struct timeval value)
+{
+    return (int64_t)value.tv_sec * 1000000000 + (int64_t)value.tv_usec * 1000;
+}
+
+struct usage usage_now(void)
+{
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    return (struct usage){
+        .elapsed_ns = time_ns(CLOCK_MONOTONIC),
+        .cpu_user_ns = timeval_ns(used.ru_utime),
+        .cpu_system_ns = timeval_ns(used.ru_stime),
+        .page_faults = used.ru_minflt + used.ru_majflt,
+        .context_switches = used.ru_nvcsw + used.ru_nivcsw,
+    };
+}
+
+struct usage usage_since(struct usage start)
+{
+    struct usage now = usage_now();
+    return (struct usage){
+        .elapsed_ns = now.elapsed_ns - start.elapsed_ns,
+        .cpu_user_ns = now.cpu_user_ns - start.cpu_user_ns,
+        .cpu_system_ns = now.cpu_system_ns - start.cpu_system_ns,
+        .page_faults = now.page_faults - start.page_faults,
+        .context_switches = now.context_switches - start.context_switches,
+    };
+}
+
+/* When the program was started, with nothing used: field 22 of proc_pid_stat(5), in ticks. */
+static struct usage process_start(void)
+{
+    char line[1024] = "";
+    FILE *stat = fopen("/proc/self/stat", "r");
+    if (stat != NULL) {
+        size_t n = fread(line, 1, sizeof(line) - 1, stat);
+        line[n] = '\0';
+        fclose(stat);
+    }
+    const char *field = strrchr(line, ')'); /* ends field 2, which may hold spaces */
+    for (int i = 2; field != NULL && i < 22; i++)
+        field = strchr(field + 1, ' ');
+    int64_t ticks = field != NULL ? strtoll(field, NULL, 10) : 0;
+    int64_t since_boot_ns = ticks * (1000000000 / sysconf(_SC_CLK_TCK));
+    int64_t offset_ns = time_ns(CLOCK_BOOTTIME) - time_ns(CLOCK_MONOTONIC);
+    return (struct usage){.elapsed_ns = since_boot_ns - offset_ns};
+}
+
+/* ---- The last line ---- */
+
+void report(const struct options *options, const spt_stream *stream, const struct usage *used)
+{
+    struct usage life = usage_since(process_start());
+    struct usage u = used != NULL ? *used : life;
+    size_t payload_bytes = options->n_heaps * options->heap_size;
+    if (!options->json) {
+        printf("%.2f MB/s\n", (double)payload_bytes / (double)u.elapsed_ns * 1e3);
+        return;
+    }
+    spt_stats stats;
+    spt_stream_stats(stream, &stats);
+    const char *program = program_invocation_short_name;
+    printf("{\"chapter\": %d, \"program\": \"%s\", \"language\": \"c\", \"random\": %s, ",
+           atoi(program + strlen("tut_")), program, options->random ? "true" : "false");
+    printf("\"heaps\": %zu, \"heap_size\": %zu, \"packet_size\": %zu, \"payload_bytes\": %zu, ",
+           options->n_heaps, options->heap_size, options->packet_size, payload_bytes);
+    printf("\"spead_bytes\": %" PRIu64 ", \"packets\": %" PRIu64 ", \"messages\": %" PRIu64 ", ",
+           stats.bytes, stats.packets, stats.messages);
+    printf("\"send_calls\": %" PRIu64 ", \"waits\": %" PRIu64 ", \"errors\": %" PRIu64 ", ",
+           stats.send_calls, stats.waits, stats.errors);
+    printf("\"elapsed_ns\": %" PRId64 ", \"cpu_user_ns\": %" PRId64 ", \"cpu_system_ns\": %" PRId64
+           ", \"page_faults\": %" PRId64 ", \"context_switches\": %" PRId64 "}\n",
+           u.elapsed_ns, u.cpu_user_ns, u.cpu_system_ns, u.page_faults, u.context_switches);
+}
+
+/* ---- Failing ---- */
+
+void check(spt_status status, const spt_error *err)
+{
+    if (status == SPT_OK)
+        return;
+    fprintf(stderr, "%s: %s\n", program_invocation_short_name, err->message);
+    fflush(stdout);
+    _exit(1); /* what is still in flight is of no interest any more */
+}
+
+void *check_made(void *made, const spt_error *err)
+{
+    check(made != NULL ? SPT_OK : err->status, err);
+    return made;
+}
+
+static void *check_memory(void *memory, size_t n_bytes)
+{
+    if (memory != NULL)
+        return memory;
+    fprintf(stderr, "%s: no memory for %zu bytes: lower -H\n", program_invocation_short_name,
+            n_bytes);
+    _exit(1);
+}
+
+void *alloc_bytes(size_t n_bytes)
+{
+    return check_memory(malloc(n_bytes), n_bytes);
+}
+
+void *alloc_zeros(size_t n_bytes)
+{
+    return check_memory(calloc(1, n_bytes), n_bytes);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the chapters' programs share: their options, the last line they print, and how they fail.
+ * Its twin in Python is report.py.
+ */
+#ifndef REPORT_H
+#define REPORT_H
+
+#include <spead_tutorial/spt.h>
+
+/* The command line. */
+struct options {
+    size_t n_heaps, heap_size, packet_size;
+    bool random, json;
+    const char *host;
+    int port;
+};
+
+/* Read the command line. A letter of accepted stands for each option: n, H, p, r; and d for a
+ * destination. --json always is. Defaults that are 0 are the usual ones. */
+struct options parse_options(int argc, char **argv, const char *doc, const char *accepted,
+                             struct options defaults);
+
+/* What the process has used: time in ns, and counts. */
+struct usage {
+    int64_t elapsed_ns, cpu_user_ns, cpu_system_ns, page_faults, context_switches;
+};
+
+/* Since the clock's zero, and the difference of two. */
+struct usage usage_now(void);
+struct usage usage_since(struct usage start);
+
+/* Print the last line: the rate, or a JSON object. Without used, the whole life of the process
+ * counts. */
+void report(const struct options *options, const spt_stream *stream, const struct usage *used);
+
+/* End the program with one line if something went wrong. */
+void check(spt_status status, const spt_error *err);
+void *check_made(void *made, const spt_error *err);
+
+/* Memory, as it comes or zeroed; the program ends where there is none. */
+void *alloc_bytes(size_t n_bytes);
+void *alloc_zeros(size_t n_bytes);
+
+#endif

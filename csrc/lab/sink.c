@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sink: a UDP listener that counts what arrives and says whether it was right.
+ *
+ * It owns the receiving end of the lab's loopback experiments: a listener that keeps up, or
+ * one that is slow on purpose. It reads SPEAD headers by itself, from the format's
+ * description, and knows nothing of the library: what it confirms, it confirms from outside.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+#ifndef SO_MEMINFO
+#define SO_MEMINFO 55
+#endif
+
+enum {
+    DATAGRAM_MAX = 65536,
+    BATCH = 64,        /* datagrams for each recvmmsg */
+    OPEN_HEAPS = 256,  /* heaps remembered; an older one is taken for a new one */
+    TICK_US = 100000,  /* the longest wait before signals and silence are looked at */
+    MEMINFO_WORDS = 9, /* of SO_MEMINFO, as the kernel defines them */
+    MEMINFO_DROPS = 8,
+};
+
+enum { ITEM_NULL, ITEM_HEAP_CNT, ITEM_HEAP_LEN, ITEM_OFFSET, ITEM_LENGTH, ITEM_CONTROL = 6 };
+enum { ITEM_SAMPLES = 0x3300, CONTROL_STOP = 2 };
+
+static const char USAGE[] =
+    "usage: sink [options] HOST PORT\n"
+    "\n"
+    "Receive SPEAD over UDP, count it, and check that nothing is missing. The first line\n"
+    "printed is 'listening HOST PORT', the last one a summary. PORT 0 takes a free port.\n"
+    "It ends with a stream's stop heap, with Ctrl-C, or as the options say.\n"
+    "\n"
+    "  -b BYTES      ask for a socket buffer of BYTES (SO_RCVBUF)\n"
+    "  -r BYTES      read no more than BYTES a second: a slow listener\n"
+    "  -t SECONDS    end after SECONDS without a packet\n"
+    "  -c HEAPS      end after HEAPS complete heaps\n"
+    "  -s STEP       heap counts differ by STEP (default 1)\n"
+    "      --gro         let the kernel hand over merged packets (UDP_GRO)\n"
+    "      --check-fill  check that item 0x3300 of the heap with count n is all bytes n - 1\n"
+    "      --json        print the summary as one JSON object\n"
+    "  -h, --help    print this\n"
+    "\n"
+    "example: sink -t 5 --json 127.0.0.1 8888\n";
+
+struct options {
+    int rcvbuf;
+    uint64_t bytes_per_second;
+    uint64_t silence_ns;
+    uint64_t heaps;
+    uint64_t step;
+    bool gro, check_fill, json;
+    const char *host, *port;
+};
+
+/* What the header of one packet says. */
+struct packet {
+    uint64_t heap_cnt, heap_len, offset, length;
+    uint64_t fill_start, fill_end;
+    bool has_fill, stop;
+    const uint8_t *payload;
+};
+
+struct heap {
+    uint64_t cnt, len, received;
+    uint64_t fill_start, fill_end;
+    bool used, complete, has_fill;
+};
+
+struct sink {
+    struct options options;
+    int fd;
+    struct heap open[OPEN_HEAPS];
+    size_t newest;
+    uint64_t first_cnt, last_cnt, highest_cnt;
+    uint64_t packets, bytes, payload_bytes, heaps, complete_heaps;
+    uint64_t out_of_order, duplicates, malformed, bad_fill, fill_bytes;
+    uint64_t first_ns, last_ns;
+    const char *stopped; /* why, or NULL while it goes on */
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+static void __attribute__((noreturn, format(printf, 2, 3))) die(int status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("sink: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    exit(status);
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t read_be64(const uint8_t *p)
+{
+    uint64_t value = 0;
+    for (int i = 0; i < 8; i++)
+        value = value << 8 | p[i];
+    return value;
+}
+
+/* Read a packet's header and item pointers; false where it is not a packet of ours. */
+static bool parse(const uint8_t *data, size_t size, struct packet *packet)
+{
+    memset(packet, 0, sizeof *packet);
+    if (size < 8 || data[0] != 0x53 || data[1] != 4)
+        return false;
+    unsigned address_bytes = data[3];
+    if (address_bytes < 1 || address_bytes > 7 || data[2] != 8 - address_bytes)
+        return false;
+    unsigned address_bits = 8 * address_bytes;
+    uint64_t address_mask = (UINT64_C(1) << address_bits) - 1;
+    size_t items = (size_t)data[6] << 8 | data[7];
+    size_t header = 8 + 8 * items;
+    if (header > size)
+        return false;
+
+    unsigned mandatory = 0;
+    for (size_t i = 0; i < items; i++) {
+        uint64_t pointer = read_be64(data + 8 + 8 * i);
+        bool immediate = pointer >> 63;
+        uint64_t id = (pointer & ~(UINT64_C(1) << 63)) >> address_bits;
+        uint64_t value = pointer & address_mask;
+        if (immediate) {
+            if (id >= ITEM_HEAP_CNT && id <= ITEM_LENGTH)
+                mandatory |= 1u << id;
+            if (id == ITEM_HEAP_CNT)
+                packet->heap_cnt = value;
+            else if (id == ITEM_HEAP_LEN)
+                packet->heap_len = value;
+            else if (id == ITEM_OFFSET)
+                packet->offset = value;
+            else if (id == ITEM_LENGTH)
+                packet->length = value;
+            else if (id == ITEM_CONTROL && value == CONTROL_STOP)
+                packet->stop = true;
+        } else if (id == ITEM_SAMPLES) {
+            packet->has_fill = true;
+            packet->fill_start = value;
+            packet->fill_end = UINT64_MAX; /* until another pointer says where it ends */
+        } else if (packet->has_fill && value > packet->fill_start && value < packet->fill_end) {
+            packet->fill_end = value;
+        }
+    }
+    packet->payload = data + header;
+    return mandatory == 0x1e && packet->length == size - header &&
+           packet->offset <= packet->heap_len &&
+           packet->length <= packet->heap_len - packet->offset;
+}
+
+/* Find the heap that a packet belongs to, or take it for a new one. */
+static struct heap *find_heap(struct sink *sink, const struct packet *packet)
+{
+    for (size_t back = 0; back < OPEN_HEAPS; back++) {
+        struct heap *heap = &sink->open[(sink->newest + OPEN_HEAPS - back) % OPEN_HEAPS];
+        if (!heap->used)
+            break;
+        if (heap->cnt == packet->heap_cnt)
+            return heap;
+    }
+    uint64_t cnt = packet->heap_cnt;
+    if (sink->heaps == 0)
+        sink->first_cnt = sink->highest_cnt = cnt;
+    else if (cnt <= sink->last_cnt)
+        sink->out_of_order++;
+    if (cnt > sink->highest_cnt)
+        sink->highest_cnt = cnt;
+    if (cnt < sink->first_cnt)
+        sink->first_cnt = cnt;
+    sink->last_cnt = cnt;
+    sink->heaps++;
+    sink->newest = (sink->newest + 1) % OPEN_HEAPS;
+    struct heap *heap = &sink->open[sink->newest];
+    *heap = (struct heap){.cnt = cnt, .len = packet->heap_len, .used = true};
+    return heap;
+}
+
+/* Check the part of item 0x3300 that a packet carries. */
+static void check_fill(struct sink *sink, const struct heap *heap, const struct packet *packet)
+{
+    uint64_t start = packet->offset, end = packet->offset + packet->length;
+    if (start < heap->fill_start)
+        start = heap->fill_start;
+    if (end > heap->fill_end)
+        end = heap->fill_end;
+    if (!heap->has_fill || start >= end)
+        return;
+    const uint8_t *bytes = packet->payload + (start - packet->offset);
+    size_t count = (size_t)(end - start);
+    uint8_t expected = (uint8_t)(heap->cnt - 1);
+    sink->fill_bytes += count;
+    /* All bytes equal the first one exactly if each equals its neighbour. */
+    if (bytes[0] != expected || memcmp(bytes, bytes + 1, count - 1) != 0)
+        sink->bad_fill++;
+}
+
+static void take_packet(struct sink *sink, const uint8_t *data, size_t size)
+{
+    sink->packets++;
+    sink->bytes += size;
+    struct packet packet;
+    if (!parse(data, size, &packet)) {
+        sink->malformed++;
+        return;
+    }
+    sink->payload_bytes += packet.length;
+    struct heap *heap = find_heap(sink, &packet);
+    if (packet.has_fill) {
+        heap->has_fill = true;
+        heap->fill_start = packet.fill_start;
+        heap->fill_end = packet.fill_end;
+    }
+    if (sink->options.check_fill)
+        check_fill(sink, heap, &packet);
+    heap->received += packet.length;
+    if (heap->received > heap->len || heap->complete) {
+        sink->duplicates++;
+    } else if (heap->received == heap->len) {
+        heap->complete = true;
+        sink->complete_heaps++;
+    }
+    if (packet.stop)
+        sink->stopped = "stop item";
+    else if (sink->options.heaps != 0 && sink->complete_heaps >= sink->options.heaps)
+        sink->stopped = "heaps";
+}
+
+/* The size of the packets that the kernel merged into one message; 0 where it did not. */
+static size_t merged_size(struct msghdr *message)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c)) {
+        if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO) {
+            int size;
+            memcpy(&size, CMSG_DATA(c), sizeof size);
+            return size > 0 ? (size_t)size : 0;
+        }
+    }
+    return 0;
+}
+
+/* Sleep so that no more than the wanted bytes a second are read. */
+static void slow_down(struct sink *sink)
+{
+    double due = (double)sink->bytes / (double)sink->options.bytes_per_second * 1e9;
+    uint64_t due_ns = sink->first_ns + (uint64_t)due;
+    for (uint64_t now = now_ns(); now < due_ns && !interrupted; now = now_ns()) {
+        uint64_t left = due_ns - now;
+        if (left > TICK_US * UINT64_C(1000))
+            left = TICK_US * UINT64_C(1000);
+        nanosleep(&(struct timespec){.tv_nsec = (long)left}, NULL);
+    }
+}
+
+static void receive(struct sink *sink)
+{
+    static uint8_t buffers[BATCH][DATAGRAM_MAX];
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control[BATCH];
+    struct iovec pieces[BATCH];
+    struct mmsghdr messages[BATCH];
+    /* A slow reader takes one at a time, else it would be quick for a batch and then stop. */
+    unsigned batch = sink->options.bytes_per_second != 0 ? 1 : BATCH;
+
+    uint64_t quiet_since = now_ns();
+    while (sink->stopped == NULL) {
+        for (unsigned i = 0; i < batch; i++) {
+            pieces[i] = (struct iovec){buffers[i], DATAGRAM_MAX};
+            messages[i] = (struct mmsghdr){.msg_hdr = {
+                                               .msg_iov = &pieces[i],
+                                               .msg_iovlen = 1,
+                                               .msg_control = control[i].bytes,
+                                               .msg_controllen = sizeof control[i].bytes,
+                                           }};
+        }
+        /* The socket's time-out ends this wait every tick, so that a signal which arrives
+         * just before the call is seen too. */
+        int got = recvmmsg(sink->fd, messages, batch, MSG_WAITFORONE, NULL);
+        uint64_t now = now_ns();
+        if (got < 0 && errno != EAGAIN && errno != EINTR)
+            die(1, "cannot receive: %s", strerror(errno));
+        if (got > 0) {
+            if (sink->packets == 0)
+                sink->first_ns = now;
+            sink->last_ns = quiet_since = now;
+        }
+        for (int i = 0; i < got && sink->stopped == NULL; i++) {
+            size_t size = messages[i].msg_len;
+            size_t step = sink->options.gro ? merged_size(&messages[i].msg_hdr) : 0;
+            if (step == 0)
+                step = size;
+            size_t at = 0;
+            do {
+                take_packet(sink, buffers[i] + at, size - at < step ? size - at : step);
+                at += step;
+            } while (at < size && sink->stopped == NULL);
+        }
+        if (sink->stopped != NULL)
+            break;
+        if (got > 0 && sink->options.bytes_per_second != 0)
+            slow_down(sink);
+        if (interrupted)
+            sink->stopped = "signal";
+        else if (sink->options.silence_ns != 0 && now - quiet_since >= sink->options.silence_ns)
+            sink->stopped = "silence";
+    }
+}
+
+static int open_socket(const struct options *options)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_PASSIVE}, *found;
+    int status = getaddrinfo(options->host, options->port, &hints, &found);
+    if (status != 0)
+        die(1, "cannot use %s port %s: %s", options->host, options->port, gai_strerror(status));
+    int fd = socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, found->ai_protocol);
+    if (fd < 0)
+        die(1, "cannot make a socket: %s", strerror(errno));
+    struct timeval tick = {.tv_usec = TICK_US};
+    int on = 1;
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tick, sizeof tick) != 0)
+        die(1, "cannot set a time-out: %s", strerror(errno));
+    if (options->rcvbuf != 0 &&
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &options->rcvbuf, sizeof options->rcvbuf) != 0)
+        die(1, "cannot set the socket buffer: %s", strerror(errno));
+    if (options->gro && setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on) != 0)
+        die(1, "this kernel has no UDP_GRO: leave --gro out (%s)", strerror(errno));
+    if (bind(fd, found->ai_addr, found->ai_addrlen) != 0)
+        die(1, "cannot listen at %s port %s: %s", options->host, options->port, strerror(errno));
+    freeaddrinfo(found);
+    return fd;
+}
+
+static void announce(int fd)
+{
+    struct sockaddr_storage address;
+    socklen_t size = sizeof address;
+    char host[NI_MAXHOST], port[NI_MAXSERV];
+    if (getsockname(fd, (struct sockaddr *)&address, &size) != 0 ||
+        getnameinfo((struct sockaddr *)&address, size, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        die(1, "cannot tell the address of the socket");
+    printf("listening %s %s\n", host, port);
+    fflush(stdout);
+}
+
+static void report(const struct sink *sink)
+{
+    /* Counts in the range seen that never arrived, in whatever order the others did. */
+    uint64_t gaps = 0;
+    if (sink->heaps != 0) {
+        uint64_t range = (sink->highest_cnt - sink->first_cnt) / sink->options.step + 1;
+        gaps = range > sink->heaps ? range - sink->heaps : 0;
+    }
+    uint32_t memory[MEMINFO_WORDS] = {0}; /* kernels before 4.12 leave it as it is */
+    socklen_t size = sizeof memory;
+    (void)getsockopt(sink->fd, SOL_SOCKET, SO_MEMINFO, memory, &size);
+    int rcvbuf = 0;
+    size = sizeof rcvbuf;
+    (void)getsockopt(sink->fd, SOL_SOCKET, SO_RCVBUF, &rcvbuf, &size);
+
+    const struct {
+        const char *name;
+        uint64_t value;
+    } rows[] = {
+        {"packets", sink->packets},
+        {"bytes", sink->bytes},
+        {"payload_bytes", sink->payload_bytes},
+        {"heaps", sink->heaps},
+        {"complete_heaps", sink->complete_heaps},
+        {"gaps", gaps},
+        {"out_of_order", sink->out_of_order},
+        {"duplicates", sink->duplicates},
+        {"malformed", sink->malformed},
+        {"dropped", memory[MEMINFO_DROPS]},
+        {"bad_fill", sink->bad_fill},
+        {"fill_bytes", sink->fill_bytes},
+        {"rcvbuf", (uint64_t)rcvbuf},
+        {"elapsed_ns", sink->last_ns - sink->first_ns},
+    };
+    bool json = sink->options.json;
+    fputs(json ? "{" : "", stdout);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        printf(json ? "\"%s\": %" PRIu64 ", " : "%s %" PRIu64 ", ", rows[i].name, rows[i].value);
+    printf(json ? "\"stopped\": \"%s\"}\n" : "stopped by %s\n", sink->stopped);
+    if (fflush(stdout) != 0)
+        die(1, "cannot write the summary: %s", strerror(errno));
+}
+
+static uint64_t parse_count(char option, const char *text, uint64_t most)
+{
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || value < 1 || value > most)
+        die(2, "-%c %s: it must be a number from 1 to %" PRIu64, option, text, most);
+    return value;
+}
+
+static uint64_t parse_seconds(const char *text)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end != '\0' || !(value > 0 && value <= 1e6))
+        die(2, "-t %s: it must be a number of seconds above 0", text);
+    return (uint64_t)(value * 1e9);
+}
+
+static struct options parse_options(int argc, char **argv)
+{
+    enum { JSON = 256, CHECK_FILL, GRO };
+    static const struct option longs[] = {
+        {"json", no_argument, NULL, JSON},
+        {"check-fill", no_argument, NULL, CHECK_FILL},
+        {"gro", no_argument, NULL, GRO},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    struct options options = {.step = 1};
+    int c;
+    opterr = 0; /* one line of our own says it */
+    while ((c = getopt_long(argc, argv, ":b:r:t:c:s:h", longs, NULL)) != -1) {
+        switch (c) {
+        case 'b':
+            options.rcvbuf = (int)parse_count('b', optarg, INT32_MAX / 2);
+            break;
+        case 'r':
+            options.bytes_per_second = parse_count('r', optarg, UINT64_C(1000000000000));
+            break;
+        case 't':
+            options.silence_ns = parse_seconds(optarg);
+            break;
+        case 'c':
+            options.heaps = parse_count('c', optarg, INT64_MAX);
+            break;
+        case 's':
+            options.step = parse_count('s', optarg, INT64_MAX);
+            break;
+        case JSON:
+            options.json = true;
+            break;
+        case CHECK_FILL:
+            options.check_fill = true;
+            break;
+        case GRO:
+            options.gro = true;
+            break;
+        case 'h':
+            fputs(USAGE, stdout);
+            exit(0);
+        case ':':
+            die(2, "%s needs a value (see sink --help)", argv[optind - 1]);
+        default:
+            die(2, "there is no option %s (see sink --help)", argv[optind - 1]);
+        }
+    }
+    if (argc - optind != 2)
+        die(2, "it takes HOST and PORT (see sink --help)");
+    options.host = argv[optind];
+    options.port = argv[optind + 1];
+    char *end;
+    unsigned long port = strtoul(options.port, &end, 10);
+    if (options.port[0] < '0' || options.port[0] > '9' || *end != '\0' || port > 65535)
+        die(2, "port %s: it must be a number from 0 to 65535", options.port);
+    return options;
+}
+
+int main(int argc, char **argv)
+{
+    static struct sink sink;
+    sink.options = parse_options(argc, argv);
+    struct sigaction action = {.sa_handler = on_signal};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sink.fd = open_socket(&sink.options);
+    announce(sink.fd);
+    receive(&sink);
+    report(&sink);
+    close(sink.fd);
+    return 0;
+}
