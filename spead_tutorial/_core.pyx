@@ -1,0 +1,975 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# cython: language_level=3, binding=True, auto_pickle=False, autotestdict=False
+"""The C core for Python: heaps, packets and streams.
+
+Values enter by the buffer protocol and are held until their heap goes. Worker threads never touch
+Python: an asynchronous stream's completions come through a C list and one eventfd.
+"""
+
+from cpython.bytearray cimport PyByteArray_AS_STRING
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.object cimport PyObject_Call
+from cpython.pythread cimport PyThread_get_thread_ident
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy, memset
+cimport cython
+
+from spead_tutorial._spt cimport *
+
+import asyncio
+import errno
+import os
+
+import numpy as np
+
+from spead_tutorial._types import GroupMode, Stopped, StreamConfig, StreamStats
+from spead_tutorial.flavour import Flavour
+
+cdef object get_running_loop = asyncio.get_running_loop
+cdef object Future = asyncio.Future
+cdef object InvalidStateError = asyncio.InvalidStateError
+cdef object plain_create_future = asyncio.BaseEventLoop.create_future
+cdef object SERIAL = GroupMode.SERIAL
+cdef object ROUND_ROBIN = GroupMode.ROUND_ROBIN
+cdef object DEFAULT_FLAVOUR = Flavour()
+
+# How long a wait lasts before signals are looked at.
+cdef int64_t SIGNAL_CHECK_NS = 50_000_000
+
+TIMES_DTYPE = np.dtype([
+    ("cnt", np.uint64),
+    ("bytes", np.uint64),
+    ("queued_ns", np.uint64),
+    ("first_packet_ns", np.uint64),
+    ("last_packet_ns", np.uint64),
+    ("completed_ns", np.uint64),
+])
+
+
+# ---- Errors and forks ----
+
+cdef object to_exception(spt_error *err):
+    """The exception that says what err says."""
+    text = err.message.decode("utf-8", "replace")
+    if err.status == SPT_ERR_QUEUE_FULL:
+        return BlockingIOError(errno.EAGAIN, text)
+    if err.status == SPT_ERR_STOPPED:
+        return Stopped(text)
+    if err.status == SPT_ERR_BUSY:
+        return BufferError(text)
+    if err.status == SPT_ERR_MEMORY:
+        return MemoryError(text)
+    if err.status == SPT_ERR_CANCELLED:
+        return OSError(errno.ECANCELED, text)
+    if err.sys_errno != 0:
+        return OSError(err.sys_errno, text)
+    return ValueError(text)
+
+
+cdef int check(spt_status status, spt_error *err) except -1:
+    if status < 0:
+        raise to_exception(err)
+    return 0
+
+
+# A child of fork() has no worker threads: what was made before is of no use there.
+cdef int generation = 0
+
+
+def _forked():
+    global generation
+    generation += 1
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
+cdef int check_generation(int made) except -1:
+    if made != generation:
+        raise RuntimeError(
+            "this stream or thread pool was made before fork(), and its threads are in the "
+            "parent: make a new one in the child"
+        )
+    return 0
+
+
+# ---- Heaps ----
+
+@cython.final
+@cython.freelist(64)
+cdef class _Value:
+    """Holds the memory of a value."""
+
+    cdef Py_buffer view
+
+    def __cinit__(self, value):
+        PyObject_GetBuffer(value, &self.view, PyBUF_SIMPLE)
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)
+
+
+cdef uint64_t item_id(object item) except? 0xFFFFFFFFFFFFFFFF:
+    number = item.id
+    if not 0 <= number < 1 << 63:
+        raise ValueError(f"item id {number} is out of range: ids are not negative, and fit the "
+                         "bits that the flavour leaves them")
+    return number
+
+
+cdef class Heap:
+    """Items that travel together.
+
+    Values are referenced, not copied: what an item's buffer holds when its packets are made is
+    what is sent. The heap keeps the buffers alive.
+
+    Parameters
+    ----------
+    flavour : Flavour
+        Anything with ``heap_address_bits`` and ``bug_compat``.
+    """
+
+    cdef spt_heap *heap
+    cdef readonly object flavour
+    cdef list values
+    cdef int readers  # packet generators at work
+
+    def __cinit__(self, flavour=DEFAULT_FLAVOUR):
+        cdef spt_flavour c_flavour
+        cdef spt_error err
+        if flavour is DEFAULT_FLAVOUR:
+            c_flavour.heap_address_bits = 40
+            c_flavour.bug_compat = 0
+        else:
+            check(spt_flavour_init(&c_flavour, flavour.heap_address_bits, flavour.bug_compat, &err),
+                  &err)
+        self.heap = spt_heap_create(&c_flavour, &err)
+        if self.heap == NULL:
+            raise to_exception(&err)
+        self.flavour = flavour
+        self.values = []
+
+    def __dealloc__(self):
+        spt_heap_destroy(self.heap)
+
+    cdef int check_idle(self) except -1:
+        if self.readers:
+            raise BufferError("the heap's packets are being generated: finish or drop the "
+                              "PacketGenerator before changing the heap")
+        return 0
+
+    @property
+    def repeat_pointers(self):
+        """Whether every packet repeats all item pointers."""
+        return spt_heap_repeat_pointers(self.heap)
+
+    @repeat_pointers.setter
+    def repeat_pointers(self, value):
+        cdef spt_error err
+        self.check_idle()
+        check(spt_heap_set_repeat_pointers(self.heap, bool(value), &err), &err)
+
+    def add_item(self, item):
+        """Add an item's value.
+
+        Parameters
+        ----------
+        item : Item
+            Anything with ``id``, ``to_buffer()`` and ``allow_immediate``.
+
+        Raises
+        ------
+        ValueError
+            Where the id does not fit the flavour, or the value not the item.
+        BufferError
+            While the heap is being sent.
+        """
+        cdef spt_error err
+        cdef spt_item c_item
+        self.check_idle()
+        cdef _Value value = _Value(item.to_buffer())
+        immediate = item.allow_immediate
+        if callable(immediate):
+            immediate = immediate()
+        c_item.id = item_id(item)
+        c_item.value = value.view.buf
+        c_item.length = <size_t>value.view.len
+        c_item.allow_immediate = bool(immediate)
+        check(spt_heap_add_item(self.heap, &c_item, &err), &err)
+        self.values.append(value)
+
+    def add_descriptor(self, descriptor):
+        """Add what an item is.
+
+        Parameters
+        ----------
+        descriptor : Descriptor
+            Anything with ``to_raw(flavour)``. It is copied.
+
+        Raises
+        ------
+        ValueError
+            Where it does not fit the flavour.
+        BufferError
+            While the heap is being sent.
+        """
+        cdef spt_error err
+        cdef spt_descriptor c
+        cdef spt_field *fields = NULL
+        cdef int64_t *dims = NULL
+        cdef size_t i
+        self.check_idle()
+        raw = descriptor.to_raw(self.flavour)
+        cdef bytes name = _text("name", raw.name)
+        cdef bytes description = _text("description", raw.description)
+        cdef bytes header = _text("dtype", raw.numpy_header)
+        format = list(raw.format)
+        shape = list(raw.shape)
+        c.id = item_id(raw)
+        c.name = name
+        c.description = description
+        c.numpy_header = header
+        c.n_format = <size_t>len(format)
+        c.n_shape = <size_t>len(shape)
+        try:
+            fields = <spt_field *>malloc((c.n_format + 1) * sizeof(spt_field))
+            dims = <int64_t *>malloc((c.n_shape + 1) * sizeof(int64_t))
+            if fields == NULL or dims == NULL:
+                raise MemoryError("no memory for a descriptor")
+            for i in range(c.n_format):
+                fields[i].code = <char>ord(format[i][0])
+                fields[i].bits = format[i][1]
+            for i in range(c.n_shape):
+                dims[i] = -1 if shape[i] is None else shape[i]
+            c.format = fields
+            c.shape = dims
+            check(spt_heap_add_descriptor(self.heap, &c, &err), &err)
+        except OverflowError as error:
+            raise ValueError(f"descriptor of {raw.name!r}: a size is out of range") from error
+        finally:
+            free(fields)
+            free(dims)
+
+    def add_start(self):
+        """Add the item that says that a stream starts here."""
+        cdef spt_error err
+        self.check_idle()
+        check(spt_heap_add_start(self.heap, &err), &err)
+
+    def add_end(self):
+        """Add the item that says that a stream ends here."""
+        cdef spt_error err
+        self.check_idle()
+        check(spt_heap_add_end(self.heap, &err), &err)
+
+
+cdef bytes _text(str what, object value):
+    text = value.encode() if isinstance(value, str) else bytes(value)
+    if b"\0" in text:
+        raise ValueError(f"the {what} of an item must not contain a NUL character")
+    return text
+
+
+cdef class PacketGenerator:
+    """The packets of a heap, as bytes, without any socket.
+
+    Parameters
+    ----------
+    heap : Heap
+        Not changed until the last packet.
+    cnt : int
+        Heap count.
+    max_packet_size : int
+        Bytes of a packet at most; at least 56.
+    """
+
+    cdef Heap heap
+    cdef spt_packetizer packetizer
+    cdef void *scratch
+    cdef iovec *pieces
+
+    def __cinit__(self, Heap heap not None, cnt, size_t max_packet_size):
+        cdef spt_error err
+        check(spt_packetizer_init(&self.packetizer, heap.heap,
+                                  cnt & 0xFFFFFFFFFFFFFFFF, max_packet_size, &err), &err)
+        self.scratch = malloc(max_packet_size)
+        self.pieces = <iovec *>malloc(SPT_MAX_PIECES(max_packet_size) * sizeof(iovec))
+        if self.scratch == NULL or self.pieces == NULL:
+            raise MemoryError("no memory for a packet")
+        self.heap = heap
+        heap.readers += 1
+
+    def __dealloc__(self):
+        self.release()
+        free(self.scratch)
+        free(self.pieces)
+
+    cdef void release(self) noexcept:
+        if self.heap is not None:
+            self.heap.readers -= 1
+            self.heap = None
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef spt_packet packet
+        if self.heap is None:
+            raise StopIteration
+        if spt_packetizer_next(&self.packetizer, self.scratch, self.pieces, &packet) == SPT_DONE:
+            self.release()
+            raise StopIteration
+        cdef bytes joined = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>packet.size)
+        cdef char *to = PyBytes_AS_STRING(joined)
+        cdef size_t i
+        for i in range(packet.n_pieces):
+            memcpy(to, self.pieces[i].iov_base, self.pieces[i].iov_len)
+            to += self.pieces[i].iov_len
+        return joined
+
+
+cdef class HeapReference:
+    """A heap and how to send it, in a group.
+
+    Parameters
+    ----------
+    heap : Heap
+    cnt : int
+        Heap count; negative for the next of the stream's sequence.
+    substream_index : int
+        Which endpoint to send to.
+    rate : float
+        Bytes per second; negative for the stream's, 0 for no limit.
+    """
+
+    cdef readonly Heap heap
+    cdef public object cnt
+    cdef public object substream_index
+    cdef public object rate
+
+    def __init__(self, Heap heap not None, *, cnt=-1, substream_index=0, rate=-1.0):
+        self.heap = heap
+        self.cnt = cnt
+        self.substream_index = substream_index
+        self.rate = rate
+
+
+cdef object NO_CNT = -1
+cdef object NO_INDEX = 0
+cdef object NO_RATE = -1.0
+
+
+cdef int fill_reference(spt_heap_reference *to, Heap heap, object cnt, object substream_index,
+                        object rate) except -1:
+    if cnt is NO_CNT and substream_index is NO_INDEX and rate is NO_RATE:
+        to.heap = heap.heap
+        to.cnt = -1
+        to.substream_index = 0
+        to.rate = -1.0
+        return 0
+    try:
+        to.cnt = -1 if cnt < 0 else cnt
+        to.substream_index = substream_index
+    except OverflowError:
+        raise OSError(errno.EINVAL, f"heap count {cnt} or substream {substream_index} is out of "
+                      "range") from None
+    to.heap = heap.heap
+    to.rate = rate
+    return 0
+
+
+cdef class HeapReferenceList:
+    """Heap references made ready once, to be sent many times; slices are lists, too.
+
+    Parameters
+    ----------
+    heaps : list of HeapReference
+    """
+
+    cdef list heaps
+    cdef spt_heap_reference *references
+    cdef size_t n
+
+    def __cinit__(self, heaps):
+        cdef size_t i = 0
+        cdef HeapReference reference
+        self.heaps = list(heaps)
+        self.n = <size_t>len(self.heaps)
+        self.references = <spt_heap_reference *>calloc(self.n + 1, sizeof(spt_heap_reference))
+        if self.references == NULL:
+            raise MemoryError("no memory for a list of heaps")
+        for item in self.heaps:
+            if not isinstance(item, HeapReference):
+                raise TypeError("a group is made of HeapReference objects: write "
+                                f"HeapReference(heap), not {type(item).__name__}")
+            reference = item
+            fill_reference(&self.references[i], reference.heap, reference.cnt,
+                           reference.substream_index, reference.rate)
+            i += 1
+
+    def __dealloc__(self):
+        free(self.references)
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, index):
+        if not isinstance(index, slice):
+            raise TypeError("a HeapReferenceList is indexed by slices only")
+        return HeapReferenceList(self.heaps[index])
+
+
+# ---- Thread pool ----
+
+cdef class ThreadPool:
+    """Threads that send for any number of streams.
+
+    Parameters
+    ----------
+    threads : int
+        At least 1.
+    affinity : list of int
+        Cores: thread i runs on ``affinity[i % len(affinity)]``; empty leaves it to the kernel.
+    """
+
+    cdef spt_thread_pool *pool
+    cdef int made
+
+    def __cinit__(self, threads=1, affinity=()):
+        cdef spt_error err
+        cdef size_t n = len(affinity)
+        cdef size_t n_threads = threads
+        cdef int *cores = <int *>malloc((n + 1) * sizeof(int))
+        if cores == NULL:
+            raise MemoryError("no memory for a thread pool")
+        try:
+            for i, core in enumerate(affinity):
+                cores[i] = core
+            self.pool = spt_thread_pool_create(n_threads, cores, n, &err)
+        finally:
+            free(cores)
+        if self.pool == NULL:
+            raise to_exception(&err)
+        self.made = generation
+
+    def __dealloc__(self):
+        if self.pool != NULL and self.made == generation:
+            with nogil:
+                spt_thread_pool_destroy(self.pool)
+
+    def stop(self):
+        """End the threads. What is still queued fails with `Stopped`."""
+        check_generation(self.made)
+        with nogil:
+            spt_thread_pool_stop(self.pool)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        self.stop()
+
+    @staticmethod
+    def set_affinity(int core):
+        """Run the calling thread on one core only."""
+        cdef spt_error err
+        check(spt_set_affinity(core, &err), &err)
+
+
+# ---- Streams ----
+
+# no_gc_clear: the pool must outlive the stream, also where the garbage collector finds both.
+@cython.no_gc_clear
+cdef class Stream:
+    """What synchronous and asynchronous streams share."""
+
+    cdef spt_stream *stream
+    cdef ThreadPool pool
+    cdef int made
+    cdef size_t in_flight
+    cdef bint closed
+    cdef object last_stats
+    cdef object last_timeline
+    cdef size_t substreams
+    cdef size_t timeline_size
+
+    def __dealloc__(self):
+        self.destroy()
+
+    cdef void destroy(self) noexcept:
+        cdef spt_stream *stream = self.stream
+        self.stream = NULL
+        if stream != NULL and self.made == generation:
+            with nogil:
+                spt_stream_destroy(stream)
+
+    cdef int opened(self, spt_stream *stream, ThreadPool pool, spt_error *err) except -1:
+        if stream == NULL:
+            raise to_exception(err)
+        self.stream = stream
+        self.pool = pool
+        self.made = generation
+        self.substreams = spt_stream_num_substreams(stream)
+        return 0
+
+    cdef spt_stream_config convert(self, config, bint poll) except *:
+        cdef spt_stream_config c
+        if not isinstance(config, StreamConfig):
+            raise TypeError(f"config must be a StreamConfig, not {type(config).__name__}")
+        if self.stream != NULL:
+            raise RuntimeError("the stream has been made already")
+        c.max_packet_size = config.max_packet_size
+        c.rate = config.rate
+        c.burst_size = config.burst_size
+        c.burst_rate_ratio = config.burst_rate_ratio
+        c.max_heaps = config.max_heaps
+        c.timeline = self.timeline_size = config.timeline
+        c.poll = poll
+        return c
+
+    cdef int _open_udp(self, ThreadPool pool, endpoints, config, udp, bint poll) except -1:
+        cdef spt_error err
+        cdef spt_stream_config c_config = self.convert(config, poll)
+        cdef spt_udp_config c_udp
+        cdef list hosts = [host.encode() for host, _ in endpoints]
+        cdef size_t n = <size_t>len(hosts)
+        cdef size_t i
+        cdef spt_stream *stream
+        cdef bytes interface = udp.interface_address.encode()
+        check_generation(pool.made)
+        c_udp.buffer_size = udp.buffer_size
+        c_udp.ttl = udp.ttl
+        c_udp.interface_address = interface
+        c_udp.interface_index = udp.interface_index
+        c_udp.socket = udp.socket
+        c_udp.gso = udp.gso
+        cdef spt_endpoint *c_endpoints = <spt_endpoint *>malloc((n + 1) * sizeof(spt_endpoint))
+        if c_endpoints == NULL:
+            raise MemoryError("no memory for endpoints")
+        try:
+            for i in range(n):
+                c_endpoints[i].host = <bytes>hosts[i]
+                c_endpoints[i].port = _port(endpoints[i])
+            with nogil:
+                stream = spt_stream_create_udp(pool.pool, c_endpoints, n, &c_config, &c_udp, &err)
+        finally:
+            free(c_endpoints)
+        return self.opened(stream, pool, &err)
+
+    cdef int check_open(self) except -1:
+        check_generation(self.made)
+        if self.closed or self.stream == NULL:
+            raise Stopped("the stream is closed: make a new one to send more")
+        return 0
+
+    @property
+    def num_substreams(self):
+        """How many endpoints the stream has."""
+        return self.substreams
+
+    def set_cnt_sequence(self, next, step):
+        """Choose the heap counts given out: `next`, ``next + step``, ...
+
+        Raises
+        ------
+        ValueError
+            For a step of 0.
+        """
+        cdef spt_error err
+        self.check_open()
+        check(spt_stream_set_cnt_sequence(self.stream, next, step, &err), &err)
+
+    @property
+    def stats(self):
+        """Counts since the stream was made, a `StreamStats`."""
+        cdef spt_stats c
+        if self.stream == NULL:
+            return self.last_stats
+        spt_stream_stats(self.stream, &c)
+        return StreamStats(
+            heaps=c.heaps, packets=c.packets, bytes=c.bytes,
+            send_calls=c.send_calls, messages=c.messages, gso_messages=c.gso_messages,
+            waits=c.waits, errors=c.errors,
+            zerocopy_completions=c.zerocopy_completions, zerocopy_copied=c.zerocopy_copied,
+            errors_by_errno={
+                i: c.errors_by_errno[i] for i in range(SPT_N_ERRNO) if c.errors_by_errno[i]
+            },
+        )
+
+    def timeline(self):
+        """Times of the last heaps, oldest first.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            Fields ``cnt``, ``bytes`` and, in ns of the monotonic clock, ``queued_ns``,
+            ``first_packet_ns``, ``last_packet_ns``, ``completed_ns``; 0 for what did not happen.
+            n is ``StreamConfig.timeline`` at most.
+        """
+        if self.stream == NULL:
+            return self.last_timeline
+        cdef size_t size = self.timeline_size
+        buffer = bytearray(size * sizeof(spt_times))
+        cdef size_t n = spt_stream_timeline(self.stream,
+                                            <spt_times *>PyByteArray_AS_STRING(buffer), size)
+        return np.frombuffer(buffer, TIMES_DTYPE)[:n]
+
+    def close(self):
+        """Send no more. Heaps in flight are still sent. May be repeated."""
+        self.closed = True
+        self.close_if_idle()
+
+    cdef int close_if_idle(self) except -1:
+        if self.closed and self.in_flight == 0 and self.stream != NULL:
+            self.last_stats = self.stats
+            self.last_timeline = self.timeline()
+            self.destroy()
+        return 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        self.close()
+
+
+cdef int _port(endpoint) except -1:
+    port = endpoint[1]
+    if not 1 <= port <= 65535:
+        raise ValueError(f"port {port} of host {endpoint[0]!r} is out of range: ports are 1 to "
+                         "65535")
+    return port
+
+
+cdef spt_group_mode to_mode(mode) except *:
+    if mode is SERIAL:
+        return SPT_GROUP_SERIAL
+    if mode is ROUND_ROBIN:
+        return SPT_GROUP_ROUND_ROBIN
+    raise TypeError(f"mode must be a GroupMode, not {mode!r}")
+
+
+cdef HeapReferenceList to_list(heaps):
+    if isinstance(heaps, HeapReferenceList):
+        return heaps
+    return HeapReferenceList(heaps)
+
+
+@cython.no_gc_clear
+cdef class SyncStream(Stream):
+    """A stream whose calls return when the heap has been sent."""
+
+    cdef object send(self, spt_heap_reference *references, size_t n, spt_group_mode mode):
+        """Queue, wait, and give up on interruption, so that nothing keeps the heaps after it."""
+        cdef spt_error err
+        cdef spt_completion completion
+        cdef spt_status status
+        self.check_open()
+        memset(&completion, 0, sizeof(completion))
+        check(spt_stream_send_heaps(self.stream, references, n, mode, &completion, &err), &err)
+        self.in_flight += 1
+        try:
+            while True:
+                with nogil:
+                    status = spt_stream_wait(self.stream, &completion, SIGNAL_CHECK_NS, &err)
+                if status != SPT_PENDING:
+                    break
+                PyErr_CheckSignals()
+        except BaseException:
+            with nogil:
+                spt_stream_cancel(self.stream, &completion)
+            raise
+        finally:
+            self.in_flight -= 1
+            self.close_if_idle()
+        check(status, &err)
+        return completion.bytes
+
+    def send_heap(self, Heap heap not None, cnt=-1, substream_index=0, rate=-1.0):
+        """Send one heap.
+
+        Parameters
+        ----------
+        heap : Heap
+        cnt : int
+            Heap count; negative for the next of the stream's sequence.
+        substream_index : int
+            Which endpoint to send to.
+        rate : float
+            Bytes per second; negative for the stream's, 0 for no limit.
+
+        Returns
+        -------
+        int
+            Bytes of SPEAD packets sent, UDP and IP headers not counted.
+
+        Raises
+        ------
+        OSError
+            Where a packet could not be sent; the rest of the heap's packets have been tried.
+        Stopped
+            After `close`.
+        """
+        cdef spt_heap_reference reference
+        fill_reference(&reference, heap, cnt, substream_index, rate)
+        return self.send(&reference, 1, SPT_GROUP_SERIAL)
+
+    def send_heaps(self, heaps, mode):
+        """Send a group of heaps, all or none; see `send_heap`.
+
+        Parameters
+        ----------
+        heaps : list of HeapReference, or HeapReferenceList
+        mode : GroupMode
+        """
+        cdef HeapReferenceList group = to_list(heaps)
+        return self.send(group.references, group.n, to_mode(mode))
+
+    def _open_udp_stream(self, ThreadPool pool not None, endpoints, config, udp):
+        self._open_udp(pool, endpoints, config, udp, False)
+
+
+@cython.no_gc_clear
+cdef class BytesStream(SyncStream):
+    """A stream that collects its packets in memory, one after the other.
+
+    Parameters
+    ----------
+    thread_pool : ThreadPool
+    config : StreamConfig
+    """
+
+    def __init__(self, ThreadPool thread_pool not None, config=None):
+        cdef spt_error err
+        cdef spt_stream_config c_config = self.convert(
+            StreamConfig() if config is None else config, False)
+        check_generation(thread_pool.made)
+        self.opened(spt_stream_create_memory(thread_pool.pool, &c_config, &err), thread_pool, &err)
+
+    def getvalue(self):
+        """All packets so far, as bytes."""
+        self.check_open()
+        cdef size_t size = spt_stream_memory(self.stream, NULL, 0)
+        cdef bytes value = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>size)
+        spt_stream_memory(self.stream, PyBytes_AS_STRING(value), size)
+        return value
+
+
+@cython.final
+@cython.freelist(256)
+@cython.no_gc  # only C refers to it
+cdef class _Operation:
+    """A send under way: its completion, its future, and what must live until then."""
+
+    cdef spt_completion completion
+    cdef object keep
+    cdef object future
+
+
+@cython.no_gc_clear
+cdef class AsyncStream(Stream):
+    """A stream whose calls return futures, and queue at once: order is call order."""
+
+    cdef object loop        # whose reader watches the eventfd, or None
+    cdef object last_loop   # whose futures were made last, or None
+    cdef dict last_loop_kw  # makes a future of it, or None where only the loop knows how
+    cdef long last_thread   # where it ran
+    cdef uint64_t queued    # operations ever
+    cdef uint64_t drained
+    cdef list flushers      # (operations to wait for, future)
+
+    def __cinit__(self):
+        self.flushers = []
+
+    def __dealloc__(self):
+        # Only reached with operations in flight where their event loop is gone.
+        if self.stream != NULL and self.in_flight and self.made == generation:
+            self.abandon()
+
+    cdef void abandon(self) noexcept:
+        """Stop, and let go of what was in flight."""
+        cdef spt_completion *done[64]
+        cdef size_t n, i
+        with nogil:
+            spt_stream_stop(self.stream)
+        n = 64
+        while n == 64:
+            n = spt_stream_poll(self.stream, done, 64)
+            for i in range(n):
+                Py_DECREF(<_Operation>done[i].user)
+
+    def _open_udp_stream(self, ThreadPool pool not None, endpoints, config, udp):
+        self._open_udp(pool, endpoints, config, udp, True)
+
+    @property
+    def fd(self):
+        """The descriptor that becomes readable when a heap has been sent."""
+        self.check_open()
+        return spt_stream_fd(self.stream)
+
+    cdef object create_future(self):
+        """A future of the running loop, which is `last_loop` then.
+
+        To ask asyncio for the loop costs a system call in Python 3.11. That the last one still
+        runs, and that this is its thread, says the same.
+        """
+        cdef object loop = self.last_loop
+        if (loop is None or self.last_thread != PyThread_get_thread_ident()
+                or not loop.is_running()):
+            loop = self.last_loop = get_running_loop()
+            self.last_thread = PyThread_get_thread_ident()
+            plain = getattr(type(loop), "create_future", None) is plain_create_future
+            self.last_loop_kw = {"loop": loop} if plain else None
+        if self.last_loop_kw is not None:
+            return PyObject_Call(Future, (), self.last_loop_kw)
+        return loop.create_future()
+
+    cdef object send(self, spt_heap_reference *references, size_t n, spt_group_mode mode,
+                     object keep):
+        cdef spt_error err
+        cdef _Operation operation
+        future = self.create_future()
+        loop = self.last_loop
+        if self.closed or self.made != generation or self.stream == NULL:
+            try:
+                self.check_open()
+            except RuntimeError as error:
+                future.set_exception(error)
+            return future
+        operation = _Operation.__new__(_Operation)
+        memset(&operation.completion, 0, sizeof(spt_completion))
+        operation.completion.user = <void *>operation
+        operation.keep = keep
+        operation.future = future
+        if spt_stream_send_heaps(self.stream, references, n, mode, &operation.completion,
+                                 &err) != SPT_OK:
+            future.set_exception(to_exception(&err))
+            return future
+        Py_INCREF(operation)  # given back when it is drained
+        self.in_flight += 1
+        self.queued += 1
+        if self.loop is not loop:
+            self.watch(loop)
+        return future
+
+    cdef int watch(self, loop) except -1:
+        """Have the loop drain completions. Its reader also keeps the stream alive meanwhile."""
+        if self.loop is not None and not self.loop.is_closed():
+            self.loop.remove_reader(spt_stream_fd(self.stream))
+        self.loop = loop
+        loop.add_reader(spt_stream_fd(self.stream), self._drain)
+        return 0
+
+    def _drain(self):
+        cdef spt_completion *done[64]
+        cdef size_t n = 64
+        cdef size_t i
+        while n == 64:
+            n = spt_stream_poll(self.stream, done, 64)
+            for i in range(n):
+                self.finish(<_Operation>done[i].user)
+        while self.flushers and self.flushers[0][0] <= self.drained:
+            settle(self.flushers.pop(0)[1], None, None)
+        if self.in_flight == 0:
+            self.loop.remove_reader(spt_stream_fd(self.stream))
+            self.loop = None
+            self.close_if_idle()
+
+    cdef int finish(self, _Operation operation) except -1:
+        cdef spt_error err
+        cdef object error = None
+        future = operation.future
+        Py_DECREF(operation)
+        self.in_flight -= 1
+        self.drained += 1
+        operation.keep = None  # before anyone can see that the future is done
+        operation.future = None
+        if spt_completion_explain(&operation.completion, &err) != SPT_OK:
+            error = to_exception(&err)
+        settle(future, operation.completion.bytes, error)
+        return 0
+
+    def async_send_heap(self, Heap heap not None, cnt=NO_CNT, substream_index=NO_INDEX,
+                        rate=NO_RATE):
+        """Queue one heap.
+
+        The heap's values are not copied: leave them alone until the future is done.
+
+        Parameters
+        ----------
+        heap : Heap
+        cnt : int
+            Heap count; negative for the next of the stream's sequence.
+        substream_index : int
+            Which endpoint to send to.
+        rate : float
+            Bytes per second; negative for the stream's, 0 for no limit.
+
+        Returns
+        -------
+        asyncio.Future
+            Its result is the bytes of SPEAD packets sent, UDP and IP headers not counted. Its
+            exception is BlockingIOError when the queue was full, OSError when a packet could not
+            be sent. Cancelling it does not stop the heap.
+        """
+        cdef spt_heap_reference reference
+        try:
+            fill_reference(&reference, heap, cnt, substream_index, rate)
+        except OSError as error:
+            future = get_running_loop().create_future()
+            future.set_exception(error)
+            return future
+        return self.send(&reference, 1, SPT_GROUP_SERIAL, heap)
+
+    def async_send_heaps(self, heaps, mode):
+        """Queue a group of heaps, all or none; see `async_send_heap`.
+
+        Parameters
+        ----------
+        heaps : list of HeapReference, or HeapReferenceList
+        mode : GroupMode
+
+        Returns
+        -------
+        asyncio.Future
+            One result for the group.
+        """
+        cdef HeapReferenceList group = to_list(heaps)
+        return self.send(group.references, group.n, to_mode(mode), group)
+
+    def flush(self):
+        """Wait, without the event loop, until all that is queued has been sent."""
+        cdef spt_status status = SPT_PENDING
+        if self.stream == NULL:
+            return
+        check_generation(self.made)
+        while status == SPT_PENDING:
+            with nogil:
+                status = spt_stream_flush(self.stream, SIGNAL_CHECK_NS)
+            PyErr_CheckSignals()
+
+    async def async_flush(self):
+        """Wait until all that is queued has been sent."""
+        if self.drained == self.queued:
+            return
+        future = get_running_loop().create_future()
+        self.flushers.append((self.queued, future))
+        await future
+
+
+cdef int settle(future, result, error) except -1:
+    """Complete a future."""
+    try:
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+    except InvalidStateError:  # its owner has cancelled it
+        pass
+    except RuntimeError:  # the event loop is closed: nobody is left to be told
+        pass
+    return 0

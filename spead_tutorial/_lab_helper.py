@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# mypy: disable-error-code="import-untyped"
+"""The process that is inside a lab, so that its caller need not be.
+
+`spead_tutorial.lab` starts this file as a script. It moves itself into a new network
+namespace, makes the device there, and serves its caller over a Unix socket until that
+socket closes or the caller dies. It imports nothing of the package, so that a lab works
+without the compiled core, and it has a single thread, as unsharing a user namespace asks.
+
+A message is one JSON object, with file descriptors beside it where an operation needs them.
+A reply repeats the ``id`` of its request and holds either ``ok`` or ``error``.
+"""
+
+import contextlib
+import ctypes
+import errno
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from typing import Any
+
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWNET = 0x40000000
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+IFF_UP, IFF_NOARP, IFF_MULTICAST = 0x1, 0x80, 0x1000
+IFA_F_NODAD = 0x02
+ADDR_GEN_MODE_NONE = 1
+MESSAGE_BYTES = 1 << 20
+
+DEVICE = "dummy1"
+VETH_PEER = "far0"
+KINDS = ("dummy", "ifb", "veth")
+ADDRESS, PREFIX = "192.168.31.1", 24
+ADDRESS6, PREFIX6 = "fd00:31::1", 64
+DESTINATION, DESTINATION6 = "192.168.31.2", "fd00:31::2"
+DESTINATION_MAC = "02:00:00:00:1f:02"
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class RefusedError(Exception):
+    """The kernel said no.
+
+    Parameters
+    ----------
+    what : str
+        ``"namespace"``, ``"device"`` or ``"kind"``: what it was asked for. The caller
+        makes the sentence for the user.
+    number : int
+        errno.
+    """
+
+    def __init__(self, what: str, number: int) -> None:
+        super().__init__(what, number)
+        self.what = what
+        self.number = number
+
+
+def enter_namespaces() -> bool:
+    """Move into a new network namespace; return whether it needed a user namespace too."""
+    user, group = os.geteuid(), os.getegid()
+    if user == 0 and libc.unshare(CLONE_NEWNET) == 0:
+        return False
+    if libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0:
+        raise RefusedError("namespace", ctypes.get_errno())
+    # The same ids inside as outside: programs in the lab see the user that started them.
+    try:
+        for name, text in (
+            ("setgroups", "deny"),
+            ("uid_map", f"{user} {user} 1"),
+            ("gid_map", f"{group} {group} 1"),
+        ):
+            with open(f"/proc/self/{name}", "w") as file:
+                file.write(text)
+    except OSError as error:
+        raise RefusedError("namespace", error.errno or 0) from error
+    return True
+
+
+def add_link(routes: Any, name: str, kind: str) -> bool:
+    """Make a device; return False where the kernel does not know the kind."""
+    from pyroute2.netlink.exceptions import NetlinkError
+
+    more = {"peer": {"ifname": VETH_PEER}} if kind == "veth" else {}
+    try:
+        routes.link("add", ifname=name, kind=kind, **more)
+    except NetlinkError as error:
+        if error.code in (errno.EOPNOTSUPP, errno.ENODEV, errno.ENOENT):
+            return False
+        raise RefusedError("device", error.code) from error
+    return True
+
+
+def bring_up(routes: Any, name: str, mtu: int) -> int:
+    """Bring a device up such that it never sends anything by itself; return its index."""
+    from pyroute2.netlink.exceptions import NetlinkError
+
+    index: int = routes.link_lookup(ifname=name)[0]
+    # No link-local address, no neighbour discovery, no group membership: without these
+    # the kernel has nothing to say on the device, and its counters hold only what was sent.
+    quiet = {"attrs": [("IFLA_INET6_ADDR_GEN_MODE", ADDR_GEN_MODE_NONE)]}
+    with contextlib.suppress(NetlinkError):  # A kernel without IPv6 is quiet anyway.
+        routes.link("set", index=index, IFLA_AF_SPEC={"attrs": [("AF_INET6", quiet)]})
+    routes.link("set", index=index, mtu=mtu)
+    routes.link(
+        "set",
+        index=index,
+        flags=IFF_UP | IFF_NOARP,
+        change=IFF_UP | IFF_NOARP | IFF_MULTICAST,
+    )
+    # An ifb gets a queue of 32 packets by default, and loses some there, uncounted, as soon
+    # as two threads send. dummy and veth have no queue; so has this one now.
+    with contextlib.suppress(NetlinkError):
+        routes.tc("replace", "noqueue", index)
+    return index
+
+
+def make_device(kind: str | None, mtu: int) -> dict[str, Any]:
+    """Make the lab's device, of the first kind that the kernel offers or of a forced one."""
+    from pyroute2 import IPRoute
+    from pyroute2.netlink.exceptions import NetlinkError
+
+    with IPRoute() as routes:
+        routes.link("set", index=1, state="up")  # lo is always the first
+        for made in KINDS if kind is None else (kind,):
+            if add_link(routes, DEVICE, made):
+                break
+        else:
+            raise RefusedError("kind", errno.EOPNOTSUPP)
+        try:
+            if made == "veth":
+                # Only sending and dropping happen there: IPv6 would add a second route for
+                # multicast, out of the wrong end.
+                write_quietly(f"/proc/sys/net/ipv6/conf/{VETH_PEER}/disable_ipv6", "1")
+                bring_up(routes, VETH_PEER, mtu)
+            index = bring_up(routes, DEVICE, mtu)
+            routes.addr("add", index=index, address=ADDRESS, prefixlen=PREFIX)
+            routes.route("add", dst="224.0.0.0/4", oif=index)
+            add_neighbour(routes, index, DESTINATION)
+        except NetlinkError as error:
+            raise RefusedError("device", error.code) from error
+        try:
+            routes.addr(
+                "add", index=index, address=ADDRESS6, prefixlen=PREFIX6, IFA_FLAGS=IFA_F_NODAD
+            )
+            add_neighbour(routes, index, DESTINATION6)
+            has_ipv6 = True
+        except NetlinkError:
+            has_ipv6 = False
+    return {"kind": made, "ipv6": has_ipv6}
+
+
+def add_neighbour(routes: Any, index: int, address: str) -> None:
+    """Say once for all where an address is, so that nobody asks for it on the device.
+
+    Nothing has that link address: a veth's far end drops what arrives, and answers nothing.
+    """
+    routes.neigh("replace", index=index, dst=address, lladdr=DESTINATION_MAC, state="permanent")
+
+
+def write_quietly(path: str, text: str) -> None:
+    """Write a sysctl where it exists and may be written."""
+    with contextlib.suppress(OSError), open(path, "w") as file:
+        file.write(text)
+
+
+def offered_kinds() -> list[str]:
+    """Find out which kinds of device this kernel makes, by making one of each."""
+    from pyroute2 import IPRoute
+
+    found = []
+    with IPRoute() as routes:
+        for number, kind in enumerate(KINDS):
+            if add_link(routes, f"probe{number}", kind):
+                found.append(kind)
+                routes.link("del", index=routes.link_lookup(ifname=f"probe{number}")[0])
+    return found
+
+
+def children() -> list[int]:
+    """List the processes whose parent is this one."""
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+        except OSError:
+            continue  # ended meanwhile
+        if int(fields[1]) == os.getpid():
+            found.append(int(name))
+    return found
+
+
+class Helper:
+    """Serves one caller.
+
+    Parameters
+    ----------
+    channel : socket.socket
+        Our end of the pair.
+    caller : int
+        Process id of the caller, whose death ends the lab.
+    """
+
+    def __init__(self, channel: socket.socket, caller: int) -> None:
+        self.channel = channel
+        self.caller = caller
+        # By the caller's own number for each: it can name a program before it knows its pid.
+        self.programs: dict[int, tuple[subprocess.Popen[bytes], int]] = {}
+
+    def serve(self) -> None:
+        """Answer requests until the caller closes its end or dies."""
+        woken, waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        # Ctrl-C in a terminal reaches the whole process group. It is meant for the programs
+        # in the lab and for the caller. A handler, unlike SIG_IGN, is not inherited.
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, lambda *_: None)
+        # Programs orphaned in the lab become ours, so that the end of the lab finds them.
+        libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+        poll = select.poll()
+        poll.register(self.channel, select.POLLIN)
+        poll.register(woken, select.POLLIN)
+        # A caller that forked has copies of its end: the end of file alone is not enough.
+        with contextlib.suppress(OSError):
+            poll.register(os.pidfd_open(self.caller), select.POLLIN)
+        try:
+            while os.getppid() == self.caller:
+                ready = {fd for fd, _ in poll.poll()}
+                if woken in ready:
+                    os.read(woken, 4096)
+                    self.reap()
+                if self.channel.fileno() in ready and not self.answer():
+                    return
+        finally:
+            self.end_programs()
+
+    def answer(self) -> bool:
+        """Answer one request; return False at end of file."""
+        try:
+            data, fds, _, _ = socket.recv_fds(
+                self.channel, MESSAGE_BYTES, 8, socket.MSG_CMSG_CLOEXEC
+            )
+        except ConnectionResetError:
+            return False
+        if not data:
+            return False
+        request = json.loads(data)
+        reply: dict[str, Any] = {"id": request["id"]}
+        given: list[int] = []
+        try:
+            reply["ok"], given = getattr(self, "op_" + request["op"])(request, fds)
+        except RefusedError as error:
+            reply["error"] = {"what": error.what, "errno": error.number}
+        except OSError as error:
+            reply["error"] = {
+                "what": "os",
+                "errno": error.errno or 0,
+                "text": error.strerror or str(error),
+                "filename": error.filename if isinstance(error.filename, str) else None,
+            }
+        except Exception as error:
+            reply["error"] = {"what": "bug", "errno": 0, "text": f"{type(error).__name__}: {error}"}
+        try:
+            socket.send_fds(self.channel, [json.dumps(reply).encode()], given)
+        except BrokenPipeError:
+            return False
+        finally:
+            for fd in fds + given:
+                os.close(fd)
+        return True
+
+    def op_open(self, request: Any, _: list[int]) -> tuple[Any, list[int]]:
+        """Make the namespace and its device."""
+        rootless = enter_namespaces()
+        device = make_device(request["kind"], request["mtu"])
+        return {"rootless": rootless, **device}, []
+
+    def op_probe(self, _request: Any, _: list[int]) -> tuple[Any, list[int]]:
+        """Make a namespace and try every kind of device in it."""
+        rootless = enter_namespaces()
+        return {"rootless": rootless, "kinds": offered_kinds()}, []
+
+    def op_socket(self, request: Any, _: list[int]) -> tuple[Any, list[int]]:
+        """Make a socket that belongs to this namespace."""
+        made = socket.socket(request["family"], socket.SOCK_DGRAM)
+        return {}, [made.detach()]
+
+    def op_read(self, request: Any, _: list[int]) -> tuple[Any, list[int]]:
+        """Read one of the kernel's tables about this namespace."""
+        with open(f"/proc/self/net/{request['table']}") as file:
+            return {"text": file.read()}, []
+
+    def op_link(self, request: Any, _: list[int]) -> tuple[Any, list[int]]:
+        """Take the device down, or bring it up again."""
+        from pyroute2 import IPRoute
+
+        with IPRoute() as routes:
+            index = routes.link_lookup(ifname=DEVICE)[0]
+            routes.link("set", index=index, state="up" if request["up"] else "down")
+            if request["up"]:
+                add_neighbour(routes, index, DESTINATION)  # the kernel forgot it
+        return {}, []
+
+    def op_popen(self, request: Any, fds: list[int]) -> tuple[Any, list[int]]:
+        """Start a program; `fds` are the pipe for its status, and its three streams."""
+        status, stdin, stdout, stderr = fds
+        helper = os.getpid()
+
+        def die_with_helper() -> None:
+            libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+            if os.getppid() != helper:
+                os._exit(1)
+
+        program = subprocess.Popen(
+            request["argv"],
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            env=request["env"],
+            cwd=request["cwd"],
+            preexec_fn=die_with_helper,  # safe: this process has one thread
+        )
+        self.programs[request["token"]] = (program, os.dup(status))
+        return {"pid": program.pid}, []
+
+    def op_signal(self, request: Any, _: list[int]) -> tuple[Any, list[int]]:
+        """Send a signal to a program that has not ended yet."""
+        program = self.programs.get(request["token"])
+        if program is not None:
+            os.kill(program[0].pid, request["signal"])
+        return {}, []
+
+    def reap(self) -> None:
+        """Collect all programs that ended, and tell the caller how."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            self.ended(pid, status)
+
+    def ended(self, pid: int, status: int) -> None:
+        """Write a program's status into the pipe that the caller waits on."""
+        for token, (program, pipe) in self.programs.items():
+            if program.pid == pid:
+                program.returncode = os.waitstatus_to_exitcode(status)
+                with contextlib.suppress(BrokenPipeError):
+                    os.write(pipe, str(program.returncode).encode())
+                os.close(pipe)
+                del self.programs[token]
+                return
+
+    def end_programs(self) -> None:
+        """Kill what runs in the lab, and what that leaves behind, until nothing is left."""
+        while True:
+            self.reap()
+            running = children()
+            if not running:
+                return
+            for pid in running:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            self.ended(*os.waitpid(-1, 0))
+
+
+if __name__ == "__main__":
+    Helper(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])).serve()
+    os._exit(0)  # nothing is left to tidy, and the caller waits

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the wrapping uses of spt.h; the header says what each thing means."""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+
+cdef extern from "sys/uio.h" nogil:
+    struct iovec:
+        void *iov_base
+        size_t iov_len
+
+
+cdef extern from "spead_tutorial/spt.h" nogil:
+    ctypedef enum spt_status:
+        SPT_OK
+        SPT_DONE
+        SPT_PENDING
+        SPT_ERR_ARGUMENT
+        SPT_ERR_MEMORY
+        SPT_ERR_SYSTEM
+        SPT_ERR_QUEUE_FULL
+        SPT_ERR_STOPPED
+        SPT_ERR_BUSY
+        SPT_ERR_CANCELLED
+
+    ctypedef struct spt_error:
+        spt_status status
+        int sys_errno
+        char message[240]
+
+    ctypedef struct spt_flavour:
+        uint8_t heap_address_bits
+        uint8_t bug_compat
+
+    spt_status spt_flavour_init(spt_flavour *, int, int, spt_error *)
+
+    ctypedef struct spt_item:
+        uint64_t id
+        const void *value
+        size_t length
+        bint allow_immediate
+
+    ctypedef struct spt_field:
+        char code
+        uint32_t bits
+
+    ctypedef struct spt_descriptor:
+        uint64_t id
+        const char *name
+        const char *description
+        const char *numpy_header
+        const spt_field *format
+        size_t n_format
+        const int64_t *shape
+        size_t n_shape
+
+    ctypedef struct spt_heap:
+        pass
+
+    spt_heap *spt_heap_create(const spt_flavour *, spt_error *)
+    void spt_heap_destroy(spt_heap *)
+    spt_status spt_heap_add_item(spt_heap *, const spt_item *, spt_error *)
+    spt_status spt_heap_add_descriptor(spt_heap *, const spt_descriptor *, spt_error *)
+    spt_status spt_heap_add_start(spt_heap *, spt_error *)
+    spt_status spt_heap_add_end(spt_heap *, spt_error *)
+    spt_status spt_heap_set_repeat_pointers(spt_heap *, bint, spt_error *)
+    bint spt_heap_repeat_pointers(const spt_heap *)
+    size_t spt_heap_in_flight(const spt_heap *)
+
+    size_t SPT_MAX_PIECES(size_t)
+
+    ctypedef struct spt_packet:
+        size_t size
+        size_t n_pieces
+
+    ctypedef struct spt_packetizer:
+        pass
+
+    spt_status spt_packetizer_init(spt_packetizer *, const spt_heap *, uint64_t, size_t,
+                                   spt_error *)
+    spt_status spt_packetizer_next(spt_packetizer *, void *, iovec *, spt_packet *)
+
+    ctypedef struct spt_thread_pool:
+        pass
+
+    spt_thread_pool *spt_thread_pool_create(size_t, const int *, size_t, spt_error *)
+    void spt_thread_pool_stop(spt_thread_pool *)
+    void spt_thread_pool_destroy(spt_thread_pool *)
+    spt_status spt_set_affinity(int, spt_error *)
+
+    ctypedef struct spt_stream:
+        pass
+
+    ctypedef struct spt_stream_config:
+        size_t max_packet_size
+        double rate
+        size_t burst_size
+        double burst_rate_ratio
+        size_t max_heaps
+        size_t timeline
+        bint poll
+
+    ctypedef struct spt_endpoint:
+        const char *host
+        int port
+
+    ctypedef struct spt_udp_config:
+        size_t buffer_size
+        int ttl
+        const char *interface_address
+        unsigned interface_index
+        int socket
+        bint gso
+
+    spt_stream *spt_stream_create_udp(spt_thread_pool *, const spt_endpoint *, size_t,
+                                      const spt_stream_config *, const spt_udp_config *,
+                                      spt_error *)
+    spt_stream *spt_stream_create_memory(spt_thread_pool *, const spt_stream_config *, spt_error *)
+    size_t spt_stream_memory(spt_stream *, void *, size_t)
+    void spt_stream_stop(spt_stream *)
+    void spt_stream_destroy(spt_stream *)
+    size_t spt_stream_num_substreams(const spt_stream *)
+    spt_status spt_stream_set_cnt_sequence(spt_stream *, uint64_t, uint64_t, spt_error *)
+
+    ctypedef struct spt_completion:
+        void *user
+        spt_status status
+        uint64_t bytes
+
+    ctypedef struct spt_heap_reference:
+        spt_heap *heap
+        int64_t cnt
+        size_t substream_index
+        double rate
+
+    ctypedef enum spt_group_mode:
+        SPT_GROUP_ROUND_ROBIN
+        SPT_GROUP_SERIAL
+
+    spt_status spt_stream_send_heaps(spt_stream *, const spt_heap_reference *, size_t,
+                                     spt_group_mode, spt_completion *, spt_error *)
+    spt_status spt_stream_wait(spt_stream *, spt_completion *, int64_t, spt_error *)
+    spt_status spt_completion_explain(const spt_completion *, spt_error *)
+    size_t spt_stream_poll(spt_stream *, spt_completion **, size_t)
+    int spt_stream_fd(const spt_stream *)
+    spt_status spt_stream_flush(spt_stream *, int64_t)
+    void spt_stream_cancel(spt_stream *, spt_completion *)
+
+    enum:
+        SPT_N_ERRNO
+
+    ctypedef struct spt_stats:
+        uint64_t heaps, packets, bytes
+        uint64_t send_calls, messages, gso_messages
+        uint64_t waits
+        uint64_t errors
+        uint64_t errors_by_errno[134]
+        uint64_t zerocopy_completions, zerocopy_copied
+
+    void spt_stream_stats(const spt_stream *, spt_stats *)
+
+    ctypedef struct spt_times:
+        pass
+
+    size_t spt_stream_timeline(spt_stream *, spt_times *, size_t)

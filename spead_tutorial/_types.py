@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What streams are told and what they tell: plain types, used by the core and its callers."""
+
+import enum
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+__all__ = ["GroupMode", "RateMethod", "Stopped", "StreamConfig", "StreamStats"]
+
+
+class Stopped(RuntimeError):  # noqa: N818 - programs written for spead2 know it by this name
+    """The stream has been closed, or its thread pool stopped."""
+
+
+class GroupMode(enum.Enum):
+    """How the packets of a group's heaps follow each other."""
+
+    #: A packet of each heap in turn.
+    ROUND_ROBIN = 0
+    #: All of one heap, then all of the next.
+    SERIAL = 1
+
+
+class RateMethod(enum.Enum):
+    """What keeps the rate. UDP streams always use software; the others are accepted."""
+
+    SW = 0
+    HW = 1
+    AUTO = 2
+
+
+def _whole(name: str, value: object) -> int:
+    """`value` as a count: whole and not negative, else a TypeError."""
+    if isinstance(value, float) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name} must be a whole number, not {value!r}")
+    number: int = value.__index__()
+    if number < 0:
+        raise TypeError(f"{name} must not be negative, but is {number}")
+    return number
+
+
+class StreamConfig:
+    """How a stream sends. Attributes may be changed until a stream is made with it.
+
+    Parameters
+    ----------
+    max_packet_size : int
+        Bytes of a packet at most, at least 56; UDP (8) and IP headers (20 or 40) are not counted.
+    rate : float
+        Bytes of SPEAD packets per second; 0 for no limit.
+    burst_size : int
+        Bytes sent back to back before the rate is looked at.
+    max_heaps : int
+        Heaps between queueing and completion, at least 1.
+    burst_rate_ratio : float
+        A stream that is late catches up at no more than ``rate * burst_rate_ratio``; at least 1.
+    rate_method : RateMethod
+        What keeps the rate.
+    timeline : int
+        Keep the times of this many heaps for ``stream.timeline()``; 0 keeps none.
+
+    Raises
+    ------
+    TypeError
+        For an unknown name, and for whole numbers that are negative.
+    ValueError
+        For a value out of its range.
+    """
+
+    DEFAULT_MAX_PACKET_SIZE: ClassVar[int] = 1472
+    DEFAULT_MAX_HEAPS: ClassVar[int] = 4
+    DEFAULT_BURST_SIZE: ClassVar[int] = 65536
+    DEFAULT_BURST_RATE_RATIO: ClassVar[float] = 1.05
+    DEFAULT_RATE_METHOD: ClassVar[RateMethod] = RateMethod.AUTO
+
+    __slots__ = (
+        "_burst_rate_ratio",
+        "_burst_size",
+        "_max_heaps",
+        "_max_packet_size",
+        "_rate",
+        "_rate_method",
+        "_timeline",
+    )
+
+    def __init__(
+        self,
+        *,
+        max_packet_size: int = DEFAULT_MAX_PACKET_SIZE,
+        rate: float = 0.0,
+        burst_size: int = DEFAULT_BURST_SIZE,
+        max_heaps: int = DEFAULT_MAX_HEAPS,
+        burst_rate_ratio: float = DEFAULT_BURST_RATE_RATIO,
+        rate_method: RateMethod = DEFAULT_RATE_METHOD,
+        timeline: int = 0,
+    ) -> None:
+        self.max_packet_size = max_packet_size
+        self.rate = rate
+        self.burst_size = burst_size
+        self.max_heaps = max_heaps
+        self.burst_rate_ratio = burst_rate_ratio
+        self.rate_method = rate_method
+        self.timeline = timeline
+
+    @property
+    def max_packet_size(self) -> int:
+        """Bytes of a packet at most."""
+        return self._max_packet_size
+
+    @max_packet_size.setter
+    def max_packet_size(self, value: int) -> None:
+        size = _whole("max_packet_size", value)
+        if size < 56:
+            raise ValueError(
+                f"max_packet_size {size} is too small: the headers alone need 56 bytes"
+            )
+        self._max_packet_size = size
+
+    @property
+    def rate(self) -> float:
+        """Bytes of SPEAD packets per second; 0 for no limit."""
+        return self._rate
+
+    @rate.setter
+    def rate(self, value: float) -> None:
+        rate = float(value)
+        if not math.isfinite(rate) or rate < 0:
+            raise ValueError(f"rate {rate} is not a number of bytes per second (0 for no limit)")
+        self._rate = rate
+
+    @property
+    def burst_size(self) -> int:
+        """Bytes sent back to back."""
+        return self._burst_size
+
+    @burst_size.setter
+    def burst_size(self, value: int) -> None:
+        self._burst_size = _whole("burst_size", value)
+
+    @property
+    def max_heaps(self) -> int:
+        """Heaps between queueing and completion."""
+        return self._max_heaps
+
+    @max_heaps.setter
+    def max_heaps(self, value: int) -> None:
+        heaps = _whole("max_heaps", value)
+        if heaps == 0:
+            raise ValueError("max_heaps must be at least 1")
+        self._max_heaps = heaps
+
+    @property
+    def burst_rate_ratio(self) -> float:
+        """How much faster than the rate a late stream may be."""
+        return self._burst_rate_ratio
+
+    @burst_rate_ratio.setter
+    def burst_rate_ratio(self, value: float) -> None:
+        ratio = float(value)
+        if not math.isfinite(ratio) or ratio < 1:
+            raise ValueError(f"burst_rate_ratio {ratio} is less than 1")
+        self._burst_rate_ratio = ratio
+
+    @property
+    def rate_method(self) -> RateMethod:
+        """What keeps the rate."""
+        return self._rate_method
+
+    @rate_method.setter
+    def rate_method(self, value: RateMethod) -> None:
+        if not isinstance(value, RateMethod):
+            raise TypeError(f"rate_method must be a RateMethod, not {value!r}")
+        self._rate_method = value
+
+    @property
+    def timeline(self) -> int:
+        """Heaps whose times are kept."""
+        return self._timeline
+
+    @timeline.setter
+    def timeline(self, value: int) -> None:
+        self._timeline = _whole("timeline", value)
+
+    @property
+    def burst_rate(self) -> float:
+        """Bytes per second at which a late stream catches up."""
+        return self._rate * self._burst_rate_ratio
+
+    def __repr__(self) -> str:
+        names = (slot.removeprefix("_") for slot in self.__slots__)
+        return f"StreamConfig({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStats:
+    """Counts since a stream was made; complete for every heap whose future or call is done."""
+
+    #: Heaps completed, whether well or not.
+    heaps: int
+    #: Packets that were handed over to the kernel, and bytes in them (UDP and IP not counted).
+    packets: int
+    bytes: int
+    #: System calls made to send.
+    send_calls: int
+    #: Messages in those calls that were taken, and those of them that carried several packets.
+    messages: int
+    gso_messages: int
+    #: Times the socket was full and had to be waited for.
+    waits: int
+    #: Packets that failed.
+    errors: int
+    #: Zero-copy transmissions completed, and those the kernel copied after all.
+    zerocopy_completions: int
+    zerocopy_copied: int
+    #: The packets that failed, by ``errno``.
+    errors_by_errno: dict[int, int] = field(default_factory=dict)

@@ -1,0 +1,599 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Items: what a heap carries, how it is described to a receiver, and its bytes.
+
+An item's value is kept as it was given. Its bytes are asked for when it is added to a heap, by
+`Item.to_buffer`, and this is where a value that does not fit the item is refused.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from collections.abc import ItemsView, Iterable, KeysView, Sequence, ValuesView
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from spead_tutorial import _bits
+from spead_tutorial._convert import as_dtype, as_integers, as_records, integer_range
+from spead_tutorial.flavour import BUG_COMPAT_SWAP_ENDIAN
+
+__all__ = ["Descriptor", "Item", "ItemGroup", "RawDescriptor"]
+
+# Smallest id that a group gives to an item that has none.
+_FIRST_FREE_ID = 0x1000
+
+_BYTE = np.dtype(np.uint8)
+_CHARACTER = np.dtype("S1")
+_UINT64 = np.dtype(">u8")
+
+# The fields that NumPy has a type for.
+_FIELD_DTYPES = {
+    **{
+        (letter, bits): np.dtype(f">{letter}{bits // 8}")
+        for letter in "ui"
+        for bits in (8, 16, 32, 64)
+    },
+    ("f", 32): np.dtype(">f4"),
+    ("f", 64): np.dtype(">f8"),
+    ("b", 8): np.dtype("?"),
+    ("c", 8): _CHARACTER,
+}
+
+
+class _HasBugCompat(Protocol):
+    """All that a descriptor needs of a flavour."""
+
+    @property
+    def bug_compat(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RawDescriptor:
+    """The fields of a descriptor as they go into a packet.
+
+    Attributes
+    ----------
+    id : int
+        Id of the item that is described.
+    name, description : bytes
+        ASCII.
+    numpy_header : bytes
+        ASCII; empty for an item that has a `format`.
+    format : list of (str, int)
+        Letter and width in bits of every field; empty for an item that has a dtype.
+    shape : list of (int or None)
+        None is the dimension that varies.
+    """
+
+    id: int
+    name: bytes
+    description: bytes
+    numpy_header: bytes
+    format: list[tuple[str, int]]
+    shape: list[int | None]
+
+
+class Descriptor:
+    """What a receiver has to know to interpret an item.
+
+    Parameters
+    ----------
+    id : int
+        Not negative. How large it may be depends on the flavour of the heap it is added to.
+    name, description : str
+        ASCII.
+    shape : sequence of (int or None)
+        One dimension of an item with a `format` may be None: its size then follows from the value.
+    dtype : dtype_like, optional
+        Type of the elements. Either this or `format` is needed.
+    order : {"C", "F"}
+        Order of the elements on the wire. Items with a `format` have only ``"C"``.
+    format : sequence of (str, int), optional
+        Fields of an element as pairs of letter and width in bits, sent big-endian and without
+        gaps: ``u`` unsigned and ``i`` signed integer, ``b`` boolean (any width), ``f`` floating
+        point (32 or 64), ``c`` character (8). Elements of several fields are tuples.
+
+    Raises
+    ------
+    ValueError
+        If these do not describe an item.
+
+    Examples
+    --------
+    >>> Descriptor(0x1000, "adc", "ADC samples", (8,), np.int8)
+    Descriptor(0x1000, 'adc', shape=(8,), dtype=int8)
+    >>> Descriptor(0x1600, "timestamp", "of the first sample", (), format=[("u", 40)])
+    Descriptor(0x1600, 'timestamp', shape=(), format=[('u', 40)])
+    """
+
+    def __init__(
+        self,
+        id: int,
+        name: str,
+        description: str,
+        shape: Sequence[int | None],
+        dtype: DTypeLike | None = None,
+        order: str = "C",
+        format: Iterable[tuple[str, int]] | None = None,
+    ) -> None:
+        try:
+            self.id = operator.index(id)
+        except TypeError:
+            raise ValueError(f"item {name!r}: id {id!r} is not an integer") from None
+        self.name = name
+        self.description = description
+        try:
+            self._shape = _checked_shape(shape)
+            self._dtype, self._format = _checked_type(dtype, format)
+            if self.id < 0:
+                raise ValueError("an id is not negative")
+            if order not in ("C", "F"):
+                raise ValueError(f"order is {order!r}: it has to be 'C' or 'F'")
+            if self._format is not None and order != "C":
+                raise ValueError("an item with a format has order 'C'")
+            if self._format is None and None in self._shape:
+                raise ValueError("only an item with a format can have a dimension that varies")
+        except ValueError as error:
+            raise self._error(error) from None
+        self._order: Literal["C", "F"] = "C" if order == "C" else "F"
+        # Type of the elements in memory, None where they are packed bit by bit.
+        self._wire_dtype = self._dtype
+        if self._format is not None:
+            self._wire_dtype = _format_dtype(self._format)
+
+    def _error(self, reason: object) -> ValueError:
+        return ValueError(f"item {self.name!r} ({self.id:#x}): {reason}")
+
+    def __repr__(self) -> str:
+        of = f"dtype={self._dtype}" if self._format is None else f"format={self.format}"
+        order = "" if self._order == "C" else ", order='F'"
+        return (
+            f"{type(self).__name__}({self.id:#x}, {self.name!r}, shape={self.shape}, {of}{order})"
+        )
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        """Size of every dimension, None for the one that varies."""
+        return self._shape
+
+    @property
+    def dtype(self) -> np.dtype[Any] | None:
+        """Type of the elements; None for an item with a `format`."""
+        return self._dtype
+
+    @property
+    def order(self) -> str:
+        """``"C"`` or ``"F"``."""
+        return self._order
+
+    @property
+    def format(self) -> list[tuple[str, int]] | None:
+        """Letter and width in bits of every field; None for an item with a dtype."""
+        return None if self._format is None else list(self._format)
+
+    @property
+    def itemsize_bits(self) -> int:
+        """Bits of one element on the wire."""
+        if self._format is not None:
+            return sum(bits for _, bits in self._format)
+        assert self._dtype is not None
+        return 8 * self._dtype.itemsize
+
+    def is_variable_size(self) -> bool:
+        """Whether one dimension varies."""
+        return None in self._shape
+
+    def allow_immediate(self) -> bool:
+        """Whether a receiver could size the value without its address, so that it can be inline."""
+        return not self.is_variable_size() and self.itemsize_bits % 8 == 0
+
+    def dynamic_shape(self, max_elements: int) -> Sequence[int]:
+        """Shape of the largest value with at most `max_elements` elements (fixed shapes as is)."""
+        known = math.prod(size for size in self._shape if size is not None)
+        varying = max_elements // known if known else 0
+        return [varying if size is None else size for size in self._shape]
+
+    def compatible_shape(self, shape: Sequence[int | None]) -> bool:
+        """Whether a value may have this shape."""
+        return len(shape) == len(self._shape) and all(
+            expected is None or size == expected
+            for size, expected in zip(shape, self._shape, strict=True)
+        )
+
+    def to_raw(self, flavour: _HasBugCompat) -> RawDescriptor:
+        """Return the fields as they go into a packet of `flavour`.
+
+        Raises
+        ------
+        ValueError
+            If a text is not ASCII, or the dtype has no description.
+        """
+        header = ""
+        if self._dtype is not None:
+            header = self._numpy_header(bool(flavour.bug_compat & BUG_COMPAT_SWAP_ENDIAN))
+        return RawDescriptor(
+            id=self.id,
+            name=self._ascii("name", self.name),
+            description=self._ascii("description", self.description),
+            numpy_header=self._ascii("dtype", header),
+            format=list(self._format or ()),
+            shape=list(self._shape),
+        )
+
+    def _numpy_header(self, swap: bool) -> str:
+        assert self._dtype is not None
+        dtype = self._dtype.newbyteorder("S") if swap else self._dtype
+        try:
+            descr = dtype.descr if dtype.names is not None else dtype.str
+        except ValueError as error:  # fields that overlap
+            raise self._error(error) from None
+        # The order of these keys is part of the wire format.
+        return repr({"descr": descr, "fortran_order": self._order == "F", "shape": self._shape})
+
+    def _ascii(self, what: str, text: str) -> bytes:
+        try:
+            return text.encode("ascii")
+        except UnicodeEncodeError:
+            raise self._error(f"{what} {text!r} is not ASCII") from None
+
+
+def _checked_shape(shape: Sequence[int | None]) -> tuple[int | None, ...]:
+    checked = tuple(None if size is None else operator.index(size) for size in shape)
+    if checked.count(None) > 1:
+        raise ValueError(f"shape is {checked}: only one dimension can vary")
+    if any(size is not None and size < 0 for size in checked):
+        raise ValueError(f"shape is {checked}: a dimension is not negative")
+    return checked
+
+
+def _checked_type(
+    dtype: DTypeLike | None, format: Iterable[tuple[str, int]] | None
+) -> tuple[np.dtype[Any] | None, tuple[tuple[str, int], ...] | None]:
+    """Return one of dtype and format, and None for the other."""
+    if (dtype is None) == (format is None):
+        raise ValueError("one of dtype and format is needed, and not both")
+    if format is None:
+        checked = np.dtype(dtype)
+        if checked.hasobject:
+            raise ValueError(f"dtype {checked} has Python objects in it, which have no bytes")
+        if checked.subdtype is not None:
+            raise ValueError(f"dtype {checked} has a shape: it belongs into the item's shape")
+        return checked, None
+    fields = tuple((letter, operator.index(bits)) for letter, bits in format)
+    if not fields:
+        raise ValueError("the format has no fields")
+    for letter, bits in fields:
+        if bits <= 0:
+            raise ValueError(f"field ({letter!r}, {bits}): a field has at least one bit")
+        if letter == "f" and bits not in (32, 64):
+            raise ValueError(f"field ('f', {bits}): floating point has 32 or 64 bits")
+        if letter == "c" and bits != 8:
+            raise ValueError(f"field ('c', {bits}): a character has 8 bits")
+        if letter not in ("u", "i", "f", "b", "c"):
+            raise ValueError(f"field ({letter!r}, {bits}): the letter is one of u i f b c")
+    return None, fields
+
+
+def _format_dtype(format: Sequence[tuple[str, int]]) -> np.dtype[Any] | None:
+    """Return the dtype with the same bytes as `format`, None if there is none."""
+    dtypes = [_FIELD_DTYPES.get(field) for field in format]
+    if None in dtypes:
+        return None
+    if len(dtypes) == 1:
+        return dtypes[0]
+    return np.dtype([(f"f{i}", dtype) for i, dtype in enumerate(dtypes)])
+
+
+class Item(Descriptor):
+    """A descriptor with a value.
+
+    Parameters
+    ----------
+    id, name, description, shape, dtype, order, format
+        As in `Descriptor`.
+    value : array_like, optional
+        None is an item whose value is not known yet.
+
+    Attributes
+    ----------
+    version : int
+        Counts assignments to `value`, from which a `HeapGenerator` knows that it has to be sent
+        again. Changes inside an array do not count.
+    """
+
+    def __init__(
+        self,
+        id: int,
+        name: str,
+        description: str,
+        shape: Sequence[int | None],
+        dtype: DTypeLike | None = None,
+        order: str = "C",
+        format: Iterable[tuple[str, int]] | None = None,
+        value: Any = None,
+    ) -> None:
+        super().__init__(id, name, description, shape, dtype, order, format)
+        self._value = value
+        self.version = 1
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Work out beforehand what `to_buffer` would otherwise find out for every heap."""
+        self._exports = _exports(self._wire_dtype)
+        # Arrays of this shape, in C order, are sent as they are.
+        fixed = not self.is_variable_size() and self._order == "C"
+        self._as_is_shape = self._shape if fixed and self._exports else None
+        # Length in bytes of a single integer; 0 if this is not one.
+        self._int_length = 0
+        self._int_order: Literal["little", "big"] = "big"
+        self._int_signed = False
+        # Whether it is the low bytes of an 8-byte integer.
+        self._is_short_integer = False
+        if self._shape == ():
+            if self._wire_dtype is not None and self._wire_dtype.kind in "ui":
+                self._int_length = self._wire_dtype.itemsize
+                self._int_signed = self._wire_dtype.kind == "i"
+                if self._wire_dtype.newbyteorder("<") == self._wire_dtype:
+                    self._int_order = "little"
+            elif self._format is not None and len(self._format) == 1:
+                letter, bits = self._format[0]
+                if letter in "ui" and bits % 8 == 0:
+                    self._int_length = bits // 8
+                    self._int_signed = letter == "i"
+                    self._is_short_integer = bits < 64
+
+    @property
+    def value(self) -> Any:
+        """The value as it was given; None if there is none yet.
+
+        Assigning counts up `version`, whatever is assigned. None cannot be assigned.
+        """
+        return self._value
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        if value is None:
+            raise self._error("its value cannot become None")
+        self._value = value
+        self.version += 1
+
+    def to_buffer(self) -> NDArray[Any] | bytes:
+        """Return the value's bytes.
+
+        Returns
+        -------
+        object with the buffer protocol, C-contiguous
+            The *memory of the value itself* where it has the item's type and order: changing it
+            in place then changes what is sent. That holds for the low bytes of a zero-dimensional
+            array of dtype ``>u8`` too, if the item is a single integer of 24, 40, 48 or 56 bits.
+            Otherwise a copy.
+
+        Raises
+        ------
+        ValueError
+            If there is no value, or it does not fit the item.
+        """
+        value = self._value
+        if type(value) is np.ndarray:
+            if (
+                value.shape == self._as_is_shape
+                and value.dtype == self._wire_dtype
+                and value.flags.c_contiguous
+            ):
+                return value
+        elif type(value) is int and self._int_length:
+            try:
+                return value.to_bytes(self._int_length, self._int_order, signed=self._int_signed)
+            except OverflowError:
+                raise self._error(self._range_error(value)) from None
+        try:
+            return self._convert(value)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise self._error(error) from None
+
+    def _range_error(self, value: int) -> str:
+        letter, bits = "i" if self._int_signed else "u", 8 * self._int_length
+        low, high = integer_range(letter, bits)
+        return f"{value} is out of range for {letter}{bits}: {low} to {high}"
+
+    def _convert(self, value: Any) -> NDArray[Any]:
+        if value is None:
+            raise ValueError("it has no value to send")
+        if (
+            self._is_short_integer
+            and isinstance(value, np.ndarray)
+            and value.dtype == _UINT64
+            and value.shape == ()
+        ):
+            return self._low_bytes(value)
+        if self._wire_dtype is None:
+            return self._pack(value)
+        if len(self._shape) == 1 and self._wire_dtype == _CHARACTER:
+            value = _split_text(value)
+        array = as_dtype(value, self._wire_dtype)
+        self._check_shape(array.shape)
+        array = np.asarray(array, order=self._order)
+        if self._order == "F":
+            array = array.T
+        # NumPy does not hand out dates by the buffer protocol, but their bytes.
+        return array if self._exports else array.reshape(-1).view(_BYTE)
+
+    def _check_shape(self, shape: tuple[int, ...]) -> None:
+        if not self.compatible_shape(shape):
+            raise ValueError(f"value has shape {shape}, expected {self._shape}")
+
+    def _low_bytes(self, value: NDArray[Any]) -> NDArray[np.uint8]:
+        """Return the low bytes of a zero-dimensional ``>u8`` array: its memory, not a copy."""
+        number = int(value)
+        if self._int_signed and number >= 1 << 63:
+            number -= 1 << 64
+        low, high = integer_range("i" if self._int_signed else "u", 8 * self._int_length)
+        if not low <= number <= high:
+            raise ValueError(self._range_error(number))
+        length = self._int_length
+        return np.ndarray((length,), _BYTE, value, _UINT64.itemsize - length)
+
+    def _pack(self, value: Any) -> NDArray[np.uint8]:
+        """Pack fields that NumPy has no type for."""
+        assert self._format is not None
+        if len(self._format) == 1:
+            columns = [value]
+        else:
+            names = tuple(f"f{i}" for i in range(len(self._format)))
+            records = as_records(value, names)
+            self._check_shape(records.shape)
+            columns = [records[name].tolist() for name in names]
+        packed = []
+        for column, (letter, bits) in zip(columns, self._format, strict=True):
+            dtype = _FIELD_DTYPES.get((letter, bits))
+            if letter in "ui":
+                array = as_integers(column, letter, bits)
+            elif letter == "b":
+                array = as_dtype(column, np.dtype(np.bool_))
+            else:
+                assert dtype is not None
+                array = as_dtype(column, dtype)
+            if len(columns) == 1:
+                self._check_shape(array.shape)
+            packed.append(_big_endian(array.ravel(), bits))
+        return _bits.pack(packed, [bits for _, bits in self._format])
+
+
+def _exports(dtype: np.dtype[Any] | None) -> bool:
+    """Whether arrays of this dtype can be handed out by the buffer protocol."""
+    if dtype is None:
+        return False
+    probe: Any = np.empty(0, dtype)
+    try:
+        memoryview(probe)
+    except (ValueError, NotImplementedError):
+        return False
+    return True
+
+
+def _split_text(value: Any) -> Any:
+    """Make a string or bytes an array of single characters, everything else stays."""
+    if isinstance(value, str):
+        try:
+            value = value.encode("ascii")
+        except UnicodeEncodeError:
+            raise ValueError(f"{value!r} is not ASCII") from None
+    if isinstance(value, (bytes, bytearray)) or (
+        isinstance(value, memoryview) and value.format in "Bbc" and value.c_contiguous
+    ):
+        return np.ndarray((len(value),), _CHARACTER, value)
+    return value
+
+
+def _big_endian(array: NDArray[Any], bits: int) -> NDArray[np.uint8]:
+    """Return the big-endian bytes of every element, enough of them for `bits` bits."""
+    if array.dtype == object:
+        length = (bits + 7) // 8
+        mask = (1 << bits) - 1
+        joined = b"".join((number & mask).to_bytes(length, "big") for number in array)
+        return np.frombuffer(joined, _BYTE).reshape(-1, length)
+    if array.dtype == np.bool_:
+        column = np.zeros((array.size, (bits + 7) // 8), _BYTE)
+        column[:, -1] = array
+        return column
+    big = array.astype(array.dtype.newbyteorder(">"))
+    return big.view(_BYTE).reshape(array.size, array.itemsize)
+
+
+class ItemGroup:
+    """Items that belong together, found by name or by id."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[int, Item] = {}
+        self._by_name: dict[str, Item] = {}
+
+    def add_item(
+        self,
+        id: int | None,
+        name: str,
+        description: str,
+        shape: Sequence[int | None],
+        dtype: DTypeLike | None = None,
+        order: str = "C",
+        format: Iterable[tuple[str, int]] | None = None,
+        value: Any = None,
+    ) -> Item:
+        """Make an item and add it.
+
+        Items that have the same id or the same name are replaced. If one has the same descriptor
+        in all, it stays and only gets the value, so that its descriptor need not be sent again.
+
+        Parameters
+        ----------
+        id : int or None
+            None is the first one from 0x1000 that no item of the group has.
+        name, description, shape, dtype, order, format, value
+            As in `Item`.
+
+        Returns
+        -------
+        Item
+            The one that the group now has.
+
+        Raises
+        ------
+        ValueError
+            If these do not describe an item. The group has not changed then.
+        """
+        if id is None:
+            id = next(i for i in itertools.count(_FIRST_FREE_ID) if i not in self._by_id)
+        item = Item(id, name, description, shape, dtype, order, format, value)
+        old = self._by_id.get(item.id)
+        if old is not None and _same_descriptor(old, item):
+            if value is not None:
+                old.value = value
+            return old
+        for clashing in (old, self._by_name.get(name)):
+            if clashing is not None:
+                # A value that replaces another one is a later version.
+                item.version = max(item.version, clashing.version + 1)
+                self._by_id.pop(clashing.id, None)
+                self._by_name.pop(clashing.name, None)
+        self._by_id[item.id] = item
+        self._by_name[name] = item
+        return item
+
+    def __getitem__(self, key: int | str) -> Item:
+        return self._by_name[key] if isinstance(key, str) else self._by_id[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._by_name or key in self._by_id
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def keys(self) -> KeysView[str]:
+        """Return the names, in the order in which the items were added."""
+        return self._by_name.keys()
+
+    def ids(self) -> KeysView[int]:
+        """Return the ids, in the order in which the items were added."""
+        return self._by_id.keys()
+
+    def items(self) -> ItemsView[str, Item]:
+        """Return pairs of name and item, in the order in which they were added."""
+        return self._by_name.items()
+
+    def values(self) -> ValuesView[Item]:
+        """Return the items, in the order in which they were added."""
+        return self._by_id.values()
+
+
+def _same_descriptor(a: Item, b: Item) -> bool:
+    return (
+        a.name == b.name
+        and a.description == b.description
+        and a.shape == b.shape
+        and a.dtype == b.dtype
+        and a.order == b.order
+        and a.format == b.format
+    )

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sending heaps: synchronous streams, and what all streams use."""
+
+from spead_tutorial._core import (
+    BytesStream,
+    Heap,
+    HeapReference,
+    HeapReferenceList,
+    PacketGenerator,
+    Stream,
+    SyncStream,
+)
+from spead_tutorial._types import GroupMode, RateMethod, StreamConfig, StreamStats
+from spead_tutorial.send._generator import HeapGenerator, ItemGroup
+from spead_tutorial.send._udp import UdpArguments as _UdpArguments
+
+__all__ = [
+    "BytesStream",
+    "GroupMode",
+    "Heap",
+    "HeapGenerator",
+    "HeapReference",
+    "HeapReferenceList",
+    "ItemGroup",
+    "PacketGenerator",
+    "RateMethod",
+    "Stream",
+    "StreamConfig",
+    "StreamStats",
+    "SyncStream",
+    "UdpStream",
+]
+
+
+class UdpStream(_UdpArguments, SyncStream):
+    __doc__ = _UdpArguments.__doc__

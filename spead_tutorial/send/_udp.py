@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The five ways to make a UDP stream."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from socket import socket as Socket  # noqa: N812 - a parameter has the name
+from typing import Any, ClassVar
+
+from spead_tutorial._core import ThreadPool
+from spead_tutorial._types import StreamConfig
+
+#: Host (name or address) and port of each substream.
+Endpoints = Sequence[tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class UdpConfig:
+    """How the socket is made; ``spt_udp_config`` in C."""
+
+    buffer_size: int = 524288
+    ttl: int = -1
+    interface_address: str = ""
+    interface_index: int = 0
+    socket: int = -1
+    gso: bool = True
+
+
+class UdpArguments:
+    """A stream that sends over UDP.
+
+    It is made in one of five ways::
+
+        UdpStream(thread_pool, endpoints, config, buffer_size=524288, interface_address="")
+        UdpStream(thread_pool, endpoints, config, buffer_size, ttl)
+        UdpStream(thread_pool, endpoints, config, buffer_size, ttl, interface_address)
+        UdpStream(thread_pool, endpoints, config, buffer_size, ttl, interface_index)
+        UdpStream(thread_pool, socket, endpoints, config)
+
+    The second and third are for IPv4 multicast, the fourth for IPv6 multicast.
+
+    Parameters
+    ----------
+    thread_pool : ThreadPool
+        Whose threads send.
+    endpoints : list of (str, int)
+        Host and port of each substream; at least one, all of one address family.
+    config : StreamConfig
+        Copied.
+    buffer_size : int
+        Bytes asked for in the socket's send buffer; 0 leaves the system's.
+    ttl : int
+        Multicast time to live or hop limit, 0 to 255.
+    interface_address : str
+        The address of the interface to send from, IPv4.
+    interface_index : int
+        The interface to send multicast from, IPv6.
+    socket : socket.socket
+        A UDP socket to use; it is duplicated.
+
+    Raises
+    ------
+    ValueError
+        For endpoints that are empty, of mixed families, or cannot be looked up.
+    OSError
+        Where the socket cannot be made.
+    """
+
+    DEFAULT_BUFFER_SIZE: ClassVar[int] = 524288
+
+    def __init__(self, thread_pool: ThreadPool, *args: Any, **kwargs: Any) -> None:
+        with_socket = "socket" in kwargs or (args and hasattr(args[0], "fileno"))
+        parse = _parse_socket if with_socket else _parse_endpoints
+        endpoints, config, udp = parse(*args, **kwargs)
+        self._open_udp_stream(thread_pool, endpoints, config, udp)
+
+    def _open_udp_stream(
+        self, pool: ThreadPool, endpoints: Endpoints, config: StreamConfig, udp: UdpConfig
+    ) -> None:
+        super()._open_udp_stream(pool, endpoints, config, udp)  # type: ignore[misc]
+
+
+def _check_endpoints(endpoints: Iterable[tuple[str, int]]) -> Endpoints:
+    checked = [(str(host), int(port)) for host, port in endpoints]
+    if not checked:
+        raise ValueError("a stream needs at least one endpoint, such as ('192.168.31.2', 8888)")
+    return checked
+
+
+def _parse_socket(
+    socket: Socket, endpoints: Endpoints, config: StreamConfig | None = None
+) -> tuple[Endpoints, StreamConfig, UdpConfig]:
+    return _check_endpoints(endpoints), config or StreamConfig(), UdpConfig(socket=socket.fileno())
+
+
+def _parse_endpoints(
+    endpoints: Endpoints,
+    config: StreamConfig | None = None,
+    buffer_size: int = UdpArguments.DEFAULT_BUFFER_SIZE,
+    *args: Any,
+    **kwargs: Any,
+) -> tuple[Endpoints, StreamConfig, UdpConfig]:
+    """The fifth argument is the interface's address, or the ttl before an address or an index."""
+    checked, config = _check_endpoints(endpoints), config or StreamConfig()
+    if buffer_size < 0:
+        raise TypeError(f"buffer_size must not be negative, but is {buffer_size}")
+    names = ["ttl", "interface"]
+    if args and isinstance(args[0], str):
+        names = ["interface"]
+    if len(args) > len(names):
+        raise TypeError("UdpStream: too many arguments; see its documentation for the five forms")
+    given = dict(zip(names, args, strict=False))
+    for name, value in kwargs.items():
+        known = name in ("ttl", "interface_address", "interface_index")
+        name = "interface" if name.startswith("interface_") else name
+        if not known or name in given:
+            raise TypeError(f"UdpStream: argument {name!r} is unknown or given twice")
+        given[name] = value
+    ttl, interface = given.get("ttl", -1), given.get("interface", "")
+    if "ttl" in given and not 0 <= ttl <= 255:
+        raise ValueError(f"ttl {ttl} is out of range: 0 to 255")
+    if isinstance(interface, str):
+        return checked, config, UdpConfig(buffer_size, ttl, interface_address=interface)
+    return checked, config, UdpConfig(buffer_size, ttl, interface_index=interface)

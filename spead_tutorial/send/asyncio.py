@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sending heaps from coroutines: calls that return futures."""
+
+from spead_tutorial._core import AsyncStream
+from spead_tutorial.send._udp import UdpArguments as _UdpArguments
+
+__all__ = ["AsyncStream", "UdpStream"]
+
+
+class UdpStream(_UdpArguments, AsyncStream):
+    __doc__ = _UdpArguments.__doc__
