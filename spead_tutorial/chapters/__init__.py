@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The chapters' programs: ``tut_N_name.py``, and beside each the C program ``tut_N_name``."""

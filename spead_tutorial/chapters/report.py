@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the chapters' programs share: their options, the last line they print, and how they fail.
+
+Its twin in C is ``report.c``.
+"""
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from spead_tutorial.send import StreamStats
+
+PROGRAM = Path(sys.argv[0]).stem
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The command line; members that a program has no option for keep their defaults."""
+
+    n_heaps: int = 10000
+    heap_size: int = 1024 * 1024
+    packet_size: int = 1472
+    random: bool = False
+    json: bool = False
+    host: str = "127.0.0.1"
+    port: int = 8888
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1, for argparse."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
+    return number
+
+
+def udp_port(text: str) -> int:
+    """A port, for argparse."""
+    if not (text.isdecimal() and 1 <= int(text) <= 65535):
+        raise argparse.ArgumentTypeError(f"must be a number from 1 to 65535, not {text!r}")
+    return int(text)
+
+
+def parse_options(doc: str | None, accepted: str, defaults: Options) -> Options:
+    """Read the command line.
+
+    Parameters
+    ----------
+    doc : str
+        The program's docstring, for ``--help``.
+    accepted : str
+        A letter for each option: n, H, p, r; and d for a destination. ``--json`` always is.
+    defaults : Options
+        What options that are not given mean.
+    """
+    example = f"{PROGRAM}.py" + (" 192.168.31.2 8888" if "d" in accepted else "")
+    parser = argparse.ArgumentParser(description=doc, epilog=f"example: {example}")
+    if "n" in accepted:
+        help_n = f"heaps to send ({defaults.n_heaps})"
+        parser.add_argument("-n", dest="n_heaps", type=positive, metavar="HEAPS", help=help_n)
+    if "H" in accepted:
+        help_h = f"bytes of samples in a heap ({defaults.heap_size})"
+        parser.add_argument("-H", dest="heap_size", type=positive, metavar="BYTES", help=help_h)
+    if "p" in accepted:
+        help_p = f"bytes in a packet at most, UDP and IP not counted ({defaults.packet_size})"
+        parser.add_argument("-p", dest="packet_size", type=positive, metavar="BYTES", help=help_p)
+    if "r" in accepted:
+        help_r = "random samples instead of a fill"
+        parser.add_argument("-r", dest="random", action="store_true", default=None, help=help_r)
+    parser.add_argument("--json", action="store_true", help="print a JSON object, not the rate")
+    if "d" in accepted:
+        parser.add_argument("host", help="name or address to send to")
+        parser.add_argument("port", type=udp_port, help="UDP port to send to, 1 to 65535")
+    given = {name: value for name, value in vars(parser.parse_args()).items() if value is not None}
+    return replace(defaults, **given)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the process has used: times in ns, and counts. Two can be subtracted."""
+
+    elapsed_ns: int
+    cpu_user_ns: int
+    cpu_system_ns: int
+    page_faults: int
+    context_switches: int
+
+    @classmethod
+    def now(cls) -> "Usage":
+        """Since the clock's zero."""
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        return cls(
+            time.monotonic_ns(),
+            round(used.ru_utime * 1e9),
+            round(used.ru_stime * 1e9),
+            used.ru_minflt + used.ru_majflt,
+            used.ru_nvcsw + used.ru_nivcsw,
+        )
+
+    @classmethod
+    def process_start(cls) -> "Usage":
+        """When the program was started, with nothing used."""
+        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+        since_boot_ns = round(ticks * 1e9 / os.sysconf("SC_CLK_TCK"))
+        offset_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
+        return cls(since_boot_ns - offset_ns, 0, 0, 0, 0)
+
+    def __sub__(self, start: "Usage") -> "Usage":
+        return Usage(*(getattr(self, name) - getattr(start, name) for name in self.__slots__))
+
+
+def report(options: Options, stats: StreamStats, used: Usage | None = None) -> None:
+    """Print the last line: the rate, or a JSON object.
+
+    Parameters
+    ----------
+    options : Options
+        The run's.
+    stats : StreamStats
+        Of the stream that did it all.
+    used : Usage, optional
+        From first heap to last; without it the whole life of the process counts.
+    """
+    used = used or Usage.now() - Usage.process_start()
+    payload_bytes = options.n_heaps * options.heap_size
+    if not options.json:
+        print(f"{payload_bytes / used.elapsed_ns * 1e3:.2f} MB/s")
+        return
+    record = {
+        "chapter": int(PROGRAM.split("_")[1]),
+        "program": PROGRAM,
+        "language": "python",
+        "random": options.random,
+        "heaps": options.n_heaps,
+        "heap_size": options.heap_size,
+        "packet_size": options.packet_size,
+        "payload_bytes": payload_bytes,
+        "spead_bytes": stats.bytes,
+        "packets": stats.packets,
+        "messages": stats.messages,
+        "send_calls": stats.send_calls,
+        "waits": stats.waits,
+        "errors": stats.errors,
+    }
+    print(json.dumps(record | {name: getattr(used, name) for name in used.__slots__}))
+
+
+def fail(message: object) -> NoReturn:
+    """End the program with one line that says why."""
+    print(f"{PROGRAM}: {message}", file=sys.stderr)
+    sys.stdout.flush()
+    os._exit(1)  # what is still in flight is of no interest any more
+
+
+def run(main: Callable[[], None] | Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a program; what goes wrong in sending becomes one line, and status 1."""
+    # The first send that fails ends the program: the futures of those after it have no readers.
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+    try:
+        if asyncio.iscoroutinefunction(main):
+            asyncio.run(main())
+        else:
+            main()
+    except OSError as error:
+        fail(error.strerror or error)
+    except (ValueError, MemoryError) as error:
+        fail(error)
+    except KeyboardInterrupt:
+        fail("interrupted")
