@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command line: ``spead-tutorial``.
+
+What goes wrong is one line on stderr. Exit status: 1 where it could not be done, 2 where it
+was asked for wrongly, 130 after Ctrl-C.
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+import spead_tutorial
+from spead_tutorial import doctor as doctor_module
+from spead_tutorial import programs
+from spead_tutorial import tour as tour_module
+from spead_tutorial.lab import KINDS, Lab, LabError, LabProcess
+from spead_tutorial.programs import (
+    CHAPTERS,
+    LANGUAGES,
+    Chapter,
+    Options,
+    ProgramError,
+    Result,
+    find_chapter,
+)
+from spead_tutorial.records import RecordError
+
+__all__ = ["cli", "main"]
+
+_FAILED, _WRONG, _INTERRUPTED = 1, 2, 130
+_MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "red")}
+_SIZE = click.IntRange(1)
+
+
+class _Wrong(click.UsageError):
+    """What was asked for cannot be: status 2."""
+
+
+class _ChapterType(click.ParamType[Chapter]):
+    name = "chapter"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Chapter:
+        if isinstance(value, Chapter):
+            return value
+        try:
+            return find_chapter(str(value))
+        except ValueError as error:
+            raise _Wrong(str(error), ctx) from None
+
+
+@click.group(
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(spead_tutorial.__version__, prog_name="spead-tutorial")
+@click.pass_context
+def cli(context: click.Context) -> int:
+    """A laboratory for high-rate UDP senders: SPEAD heaps, fast, measured, explained.
+
+    Example: spead-tutorial tour
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+    return 0
+
+
+@cli.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def doctor(as_json: bool) -> int:
+    """Say what this machine can do, and how to mend what is missing.
+
+    The exit status is 1 where the lab cannot work.
+
+    Example: spead-tutorial doctor
+    """
+    found = []
+    for finding in doctor_module.examine():
+        found.append(finding)
+        if not as_json:
+            _show_finding(finding)
+    works = all(finding.state != "fail" for finding in found)
+    if as_json:
+        facts = {
+            "findings": [dataclasses.asdict(finding) for finding in found],
+            "machine": doctor_module.machine_facts(),
+            "versions": doctor_module.versions(),
+            "works": works,
+        }
+        click.echo(json.dumps(facts, indent=2))
+    elif not works:
+        click.echo("\nWhere root made the device by hand, programs reach it with")
+        click.echo("--host 192.168.31.2 --port 8888.")
+    return 0 if works else _FAILED
+
+
+def _show_finding(finding: doctor_module.Finding) -> None:
+    mark, colour = _MARKS[finding.state]
+    click.echo(f"{click.style(f'{mark:>4}', fg=colour)}  {finding.name:18} {finding.value}")
+    if finding.mend is not None:
+        click.echo(f"{'':24} → {finding.mend}")
+
+
+@cli.command()
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
+def chapters(as_json: bool) -> int:
+    """List the chapters that have programs.
+
+    Example: spead-tutorial chapters
+    """
+    if as_json:
+        rows = [dataclasses.asdict(chapter) | {"languages": LANGUAGES} for chapter in CHAPTERS]
+        click.echo(json.dumps(rows, indent=2))
+        return 0
+    click.echo(f"{'':>2}  {'program':24} {'options':9} what changed")
+    for chapter in CHAPTERS:
+        flags = " ".join(chapter.flags)
+        change = "; ".join(filter(None, (chapter.change, chapter.then)))
+        click.echo(f"{chapter.number:>2}  {chapter.name:24} {flags:9} {change}")
+    click.echo(f"\nEach is there in {' and '.join(LANGUAGES)}. Run one: spead-tutorial run 10")
+    return 0
+
+
+@cli.command()
+@click.argument("chapter", type=_ChapterType())
+@click.option("--lang", type=click.Choice(LANGUAGES), default="python", show_default=True,
+              help="Which of the two programs.")  # fmt: skip
+@click.option("-n", "heaps", type=_SIZE, metavar="HEAPS", help="Heaps to send.")
+@click.option("-H", "heap_size", type=_SIZE, metavar="BYTES", help="Bytes of samples in a heap.")
+@click.option("-p", "packet_size", type=_SIZE, metavar="BYTES",
+              help="Bytes in a packet at most, UDP and IP not counted.")  # fmt: skip
+@click.option("-r", "random", is_flag=True, help="Random samples instead of a fill.")
+@click.option("--kind", type=click.Choice(KINDS), help="Kind of the lab's device.")
+@click.option("--host", help="Send there, outside a lab.")
+@click.option("--port", type=click.IntRange(1, 65535), help="UDP port of that host.")
+@click.option("--allow-real-network", is_flag=True,
+              help="Let packets leave this machine.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def run(
+    chapter: Chapter,
+    lang: str,
+    heaps: int | None,
+    heap_size: int | None,
+    packet_size: int | None,
+    random: bool,
+    kind: str | None,
+    host: str | None,
+    port: int | None,
+    allow_real_network: bool,
+    as_json: bool,
+) -> int:
+    """Run a chapter's program in a fresh lab.
+
+    CHAPTER is a number or the name of a program. It prints the rate, payload bytes over
+    time, and what proves it: the packets that the program claims, and what the device
+    counted. A chapter takes only the options that it introduced or inherited: see
+    spead-tutorial chapters.
+
+    Example: spead-tutorial run 10 --lang c -n 524288 -H 8192
+    """
+    if (host is None) != (port is None):
+        raise _Wrong("--host and --port go together")
+    if host is None and allow_real_network:
+        raise _Wrong("--allow-real-network needs --host and --port: a lab has no real network")
+    if host is not None and kind is not None:
+        raise _Wrong("--kind is a lab's: it does not go with --host")
+    options = Options(heaps, heap_size, packet_size, random)
+    destination = None if host is None or port is None else (host, port)
+    try:
+        programs.command(chapter, lang, options, destination)
+    except ValueError as error:
+        raise _Wrong(str(error)) from None
+    if destination is None:
+        with Lab(kind) as lab:
+            result = programs.run_program(lab, chapter, lang, options)
+    else:
+        result = programs.run_to(
+            *destination, chapter, lang, options, allow_real_network=allow_real_network
+        )
+    return _show_result(result, as_json)
+
+
+def _show_result(result: Result, as_json: bool) -> int:
+    if as_json:
+        click.echo(json.dumps(result.as_dict()))
+    if result.failure is not None or result.rate is None:
+        _complain(result.failure or "it has no rate")
+        return _FAILED
+    if not as_json:
+        click.echo(f"{result.rate / 1e6:.2f} MB/s")
+        click.echo(f"proof: {result.proof}")
+    return 0
+
+
+@cli.command(context_settings={"allow_interspersed_args": False})
+@click.option("--kind", type=click.Choice(KINDS), help="Kind of the lab's device.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def lab(kind: str | None, command: tuple[str, ...]) -> int:
+    """Run a command in a fresh lab.
+
+    The device there is dummy1; 192.168.31.2 is the address to send to. The exit status is
+    the command's.
+
+    Example: spead-tutorial lab -- ip -stats link show dummy1
+    """
+    with Lab(kind) as place:
+        try:
+            process = place.popen(command)
+        except OSError as error:
+            _complain(f"{command[0]}: {error.strerror or error}")
+            return 127 if isinstance(error, FileNotFoundError) else 126
+        status = _wait_for(process)
+    return status if status >= 0 else 128 - status
+
+
+def _wait_for(process: LabProcess) -> int:
+    """Wait for a command, and leave Ctrl-C to it."""
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            # A terminal's Ctrl-C has reached the command too: it decides what to make of it.
+            if not _at_a_terminal():
+                break
+    process.send_signal(signal.SIGINT)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(2.0)
+    process.kill()
+    process.wait()
+    raise KeyboardInterrupt
+
+
+def _at_a_terminal() -> bool:
+    with contextlib.suppress(OSError, ValueError):
+        return os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp()
+    return False
+
+
+@cli.command()
+@click.option("--quick", "size", flag_value="quick", default=True,
+              help="Three rounds, about a minute (the default).")  # fmt: skip
+@click.option("--full", "size", flag_value="full", help="Nine rounds of longer samples.")
+@click.option("--tiny", "size", flag_value="tiny", hidden=True)
+@click.option("--loopback", is_flag=True, help="Send to this machine's loopback, without a lab.")
+@click.option("--output", type=click.Path(file_okay=False, path_type=Path),
+              default=Path("results", "tour"), show_default=True,
+              help="Folder for records and pictures.")  # fmt: skip
+def tour(size: str, loopback: bool, output: Path) -> int:
+    """Run every chapter in both languages and draw the gains.
+
+    The exit status is 1 where a program failed, or a device did not count what it claims.
+
+    Example: spead-tutorial tour --quick
+    """
+    return tour_module.tour(size, output, loopback=loopback)
+
+
+def _complain(message: str) -> None:
+    click.echo(f"spead-tutorial: {' '.join(message.split())}", err=True)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    """Run the command line and return the exit status."""
+    try:
+        status = cli.main(arguments, prog_name="spead-tutorial", standalone_mode=False)
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx is not None else "spead-tutorial"
+        _complain(f"{error.format_message().rstrip('.')} (see {path} --help)")
+        return _WRONG
+    except (LabError, ProgramError, RecordError, click.ClickException) as error:
+        _complain(error.format_message() if isinstance(error, click.ClickException) else str(error))
+        return _FAILED
+    except OSError as error:
+        name = f"{error.filename}: " if error.filename else ""
+        _complain(f"{name}{error.strerror or error}")
+        return _FAILED
+    except (click.Abort, KeyboardInterrupt):
+        _complain("interrupted")
+        return _INTERRUPTED
+    return status if isinstance(status, int) else 0
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and end the process.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Instead of the process's own.
+    """
+    sys.exit(_run(arguments))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,687 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The chapters as data, and how to run one of their programs and believe what it says.
+
+A program's rate counts only when its claims hold: no send failed, and the device it sent to
+counted exactly what the program says it sent. Otherwise a `Result` has no rate, but a text
+that says what was expected and what was seen.
+"""
+
+import contextlib
+import dataclasses
+import importlib.resources
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from spead_tutorial.lab import (
+    DEVICE,
+    Accounting,
+    Counters,
+    Lab,
+    LabError,
+    LabProcess,
+    accounted,
+    check_destination,
+    sink_path,
+)
+from spead_tutorial.records import Sample
+
+__all__ = [
+    "CHAPTERS",
+    "LANGUAGES",
+    "Chapter",
+    "Options",
+    "ProgramError",
+    "Report",
+    "Result",
+    "command",
+    "find_chapter",
+    "run_loopback",
+    "run_program",
+    "run_to",
+    "sample",
+]
+
+LANGUAGES = ("python", "c")
+_LOOPBACK = "127.0.0.1"
+_SINK_SILENCE_S = 60  # ends a sink whose sender never comes
+_SINK_DRAIN_S = 2.0
+_FLAGS = {"heaps": "n", "heap_size": "H", "packet_size": "p", "random": "r"}
+
+
+class ProgramError(RuntimeError):
+    """A program cannot be run; the text says why and what to do about it."""
+
+
+# ---------------------------------------------------------------------------------------
+# The chapters
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Chapter:
+    """A chapter that has a program.
+
+    Parameters
+    ----------
+    number : int
+        Its number; those that are missing are receiver chapters.
+    name : str
+        Name of its programs: ``name`` in C, ``name.py`` in Python.
+    title : str
+        What it is about.
+    change : str
+        What its programs do that those of the chapter before did not.
+    accepted : str
+        A letter for each option of the programs (n, H, p, r), and d for a destination.
+    heaps, heap_size, packet_size : int
+        What its programs do when they are not told otherwise; sizes in bytes.
+    then : str
+        A second change, where the programs have an option to do without.
+    """
+
+    number: int
+    name: str
+    title: str
+    change: str
+    accepted: str
+    heaps: int
+    heap_size: int = 1 << 20
+    packet_size: int = 1472
+    then: str = ""
+
+    @property
+    def takes_destination(self) -> bool:
+        """Whether one can say where to send to; chapter 2 sends to port 8888 of loopback."""
+        return "d" in self.accepted
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The options that it takes, as one types them."""
+        return tuple(f"-{letter}" for letter in self.accepted if letter != "d")
+
+
+CHAPTERS = (
+    Chapter(
+        2,
+        "tut_2_send",
+        "A first sender",
+        "ten heaps of random samples, at most 100 MB/s",
+        "",
+        heaps=10,
+    ),
+    Chapter(
+        4,
+        "tut_4_send_perf",
+        "Measure it",
+        "no limit to the rate, a clock around the loop",
+        "nd",
+        heaps=100,
+    ),
+    Chapter(
+        5,
+        "tut_5_send_pipeline",
+        "Send while preparing",
+        "a heap is prepared while the last one is sent",
+        "nrd",
+        heaps=100,
+        then="a fill instead of random samples",
+    ),
+    Chapter(
+        6,
+        "tut_6_send_pktsize",
+        "Bigger packets",
+        "packets of 9000 bytes",
+        "npd",
+        heaps=10000,
+        packet_size=9000,
+    ),
+    Chapter(
+        8,
+        "tut_8_send_reuse_memory",
+        "Reuse memory",
+        "two buffers in turn, no new memory",
+        "nHpd",
+        heaps=10000,
+        packet_size=9000,
+    ),
+    Chapter(
+        10,
+        "tut_10_send_reuse_heaps",
+        "Reuse heaps",
+        "1 MiB in flight, heap objects built once",
+        "nHpd",
+        heaps=10000,
+        packet_size=9000,
+    ),
+    Chapter(
+        11,
+        "tut_11_send_batch_heaps",
+        "Batches of heaps",
+        "one call for 512 KiB of heaps",
+        "nHpd",
+        heaps=10000,
+        packet_size=9000,
+    ),
+)
+
+#: Names that chapters had elsewhere.
+_OLDER_NAMES = {"tut_send_2": 5, "tut_send_3": 6}
+
+
+def find_chapter(text: str) -> Chapter:
+    """Look a chapter up by its number, its name, or one of the older names.
+
+    Raises
+    ------
+    ValueError
+        Where there is none; the text lists those there are.
+    """
+    wanted = text.strip().removesuffix(".py")
+    number = _OLDER_NAMES.get(wanted)
+    for chapter in CHAPTERS:
+        if chapter.number == number or wanted in (str(chapter.number), chapter.name):
+            return chapter
+    numbers = ", ".join(str(chapter.number) for chapter in CHAPTERS)
+    raise ValueError(f"there is no chapter {text!r} with a program: there are {numbers}")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Options:
+    """What to tell a program; what is None or False is left to the program.
+
+    Parameters
+    ----------
+    heaps : int, optional
+        How many heaps to send (``-n``).
+    heap_size : int, optional
+        Bytes of samples in a heap (``-H``).
+    packet_size : int, optional
+        Bytes in a packet at most, UDP and IP not counted (``-p``).
+    random : bool
+        Random samples instead of a fill (``-r``).
+    """
+
+    heaps: int | None = None
+    heap_size: int | None = None
+    packet_size: int | None = None
+    random: bool = False
+
+    def arguments(self, chapter: Chapter) -> list[str]:
+        """Return the program's arguments; ValueError for an option it does not take."""
+        arguments = []
+        for name, letter in _FLAGS.items():
+            value = getattr(self, name)
+            if value is None or value is False:
+                continue
+            if letter not in chapter.accepted:
+                takes = f"it takes {', '.join(chapter.flags)}" if chapter.flags else "it takes none"
+                raise ValueError(f"chapter {chapter.number} has no option -{letter}: {takes}")
+            arguments += [f"-{letter}"] if value is True else [f"-{letter}", str(value)]
+        return arguments
+
+
+def command(
+    chapter: Chapter,
+    language: str,
+    options: Options = Options(),
+    destination: tuple[str, int] | None = None,
+) -> list[str]:
+    """Return the command that runs a chapter's program, and prints a JSON object.
+
+    Parameters
+    ----------
+    chapter : Chapter
+        Which.
+    language : str
+        One of `LANGUAGES`.
+    options : Options
+        What to tell it.
+    destination : tuple of str and int, optional
+        Host and port, for a chapter that takes them.
+
+    Raises
+    ------
+    ValueError
+        Where the chapter does not take an option, or a destination.
+    ProgramError
+        Where the program has not been built.
+    """
+    arguments = [*_program(chapter, language), *options.arguments(chapter), "--json"]
+    if destination is None:
+        return arguments
+    if not chapter.takes_destination:
+        raise ValueError(
+            f"chapter {chapter.number} takes no destination: it sends to {_LOOPBACK} port 8888"
+        )
+    return [*arguments, "--", destination[0], str(destination[1])]
+
+
+def _program(chapter: Chapter, language: str) -> list[str]:
+    """Return how a program is started. A script by its path, so that no folder shadows it."""
+    if language not in LANGUAGES:
+        raise ValueError(f"there is no language {language!r}: there are {', '.join(LANGUAGES)}")
+    # An editable install has C programs in its build folder, and only importlib knows where.
+    folder = importlib.resources.files("spead_tutorial").joinpath("chapters")
+    path = folder.joinpath(chapter.name + (".py" if language == "python" else ""))
+    if not isinstance(path, Path) or not path.is_file():
+        raise ProgramError(
+            f"the package has no program {chapter.name} in {language}: build and install it"
+            " (pip install .)"
+        )
+    return [sys.executable, str(path)] if language == "python" else [str(path)]
+
+
+# ---------------------------------------------------------------------------------------
+# What a program says of its run
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Report:
+    """The JSON object that a program prints: times in nanoseconds, sizes in bytes."""
+
+    chapter: int
+    program: str
+    language: str
+    random: bool
+    heaps: int
+    heap_size: int
+    packet_size: int
+    payload_bytes: int
+    spead_bytes: int
+    packets: int
+    messages: int
+    send_calls: int
+    waits: int
+    errors: int
+    elapsed_ns: int
+    cpu_user_ns: int
+    cpu_system_ns: int
+    page_faults: int
+    context_switches: int
+
+    @classmethod
+    def parse(cls, output: str) -> Self | None:
+        """Read what a program printed; None where that is no such object."""
+        try:
+            found = json.loads(output)
+            return cls(**{field.name: found[field.name] for field in dataclasses.fields(cls)})
+        except (ValueError, TypeError, KeyError):
+            return None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Result:
+    """A program's run, and whether to believe it.
+
+    Parameters
+    ----------
+    chapter : Chapter
+        Whose program it was.
+    language : str
+        One of `LANGUAGES`.
+    options : Options
+        What it was told.
+    status : int
+        Exit status, or minus the signal that ended it.
+    report : Report or None
+        What it printed; None where it printed no such thing.
+    device : str
+        What it sent to: the lab's device, ``"lo"``, or a host outside a lab.
+    kind : str
+        Kind of that device; ``"loopback, no lab"`` or ``"no lab"`` outside one.
+    accounting : Accounting or None
+        What was counted beside what the program claims; None where nothing counted.
+    sink : dict or None
+        What the receiver saw, where there was one.
+    failure : str or None
+        Why there is no rate; None where there is one.
+    """
+
+    chapter: Chapter
+    language: str
+    options: Options
+    status: int
+    report: Report | None
+    device: str
+    kind: str
+    accounting: Accounting | None
+    sink: dict[str, Any] | None
+    failure: str | None
+
+    @property
+    def rate(self) -> float | None:
+        """Payload bytes/s; None for a run with a failure."""
+        if self.failure is not None or self.report is None:
+            return None
+        return self.report.payload_bytes / (self.report.elapsed_ns / 1e9)
+
+    @property
+    def proof(self) -> str:
+        """One line: packets claimed, and what was counted."""
+        claimed = f"{self.report.packets if self.report else 0} packets claimed"
+        if self.accounting is None:
+            return f"{claimed}; outside a lab, where nothing counts them: take it on trust"
+        counted = f"{self.device} ({self.kind}): {self.accounting.text}"
+        if self.sink is None:
+            return f"{claimed}; {counted}"
+        packets, heaps = self.sink["packets"], self.sink["complete_heaps"]
+        return f"{claimed}; {counted}; the sink received {packets} packets, {heaps} whole heaps"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        report = dataclasses.asdict(self.report) if self.report else {}
+        return report | {
+            "device": self.device,
+            "kind": self.kind,
+            "counted_packets": self.accounting.counted_packets if self.accounting else None,
+            "counted_bytes": self.accounting.counted_bytes if self.accounting else None,
+            "accounted": self.accounting.ok if self.accounting else None,
+            "sink": self.sink,
+            "status": self.status,
+            "failure": self.failure,
+            "rate_bytes_per_s": self.rate,
+        }
+
+
+def sample(result: Result, *, case: str, number: int, warm_up: bool = False) -> Sample:
+    """Make the record of a result.
+
+    Parameters
+    ----------
+    result : Result
+        What was run.
+    case : str
+        Which point of the experiment it belongs to.
+    number : int
+        In which round, from 0.
+    warm_up : bool
+        Whether it is not to be counted.
+    """
+    options, chapter = result.options, result.chapter
+    measured: dict[str, Any] = {
+        "heaps": options.heaps or chapter.heaps,
+        "heap_size": options.heap_size or chapter.heap_size,
+        "packet_size": options.packet_size or chapter.packet_size,
+    }
+    if result.report is not None:
+        measured |= dataclasses.asdict(result.report)
+        for name in ("chapter", "program", "language", "random"):
+            del measured[name]
+    if result.accounting is not None:
+        measured["counted_packets"] = result.accounting.counted_packets
+        measured["counted_bytes"] = result.accounting.counted_bytes
+    return Sample(
+        case=case,
+        round=number,
+        warm_up=warm_up,
+        chapter=chapter.number,
+        program=chapter.name,
+        language=result.language,
+        random=options.random,
+        device=result.device,
+        kind=result.kind,
+        failure=result.failure,
+        **measured,
+    )
+
+
+# ---------------------------------------------------------------------------------------
+# Running them
+
+
+def run_program(
+    lab: Lab,
+    chapter: Chapter,
+    language: str,
+    options: Options = Options(),
+    *,
+    timeout: float | None = None,
+) -> Result:
+    """Run a chapter's program in a lab, and check what it says against the lab's counters.
+
+    Chapter 2, which sends to loopback, gets a receiver there: without one, the answers of
+    ICMP would be counted too.
+
+    Parameters
+    ----------
+    lab : Lab
+        Where. Nothing else may send there meanwhile.
+    chapter, language, options
+        As for `command`, which raises what is wrong with them.
+    timeout : float, optional
+        Seconds after which the program is ended, and has failed.
+    """
+    if not chapter.takes_destination:
+        return _run_counted(lab, chapter, language, options, "lo", timeout)
+    return _run_counted(lab, chapter, language, options, DEVICE, timeout)
+
+
+def run_loopback(
+    chapter: Chapter,
+    language: str,
+    options: Options = Options(),
+    *,
+    timeout: float | None = None,
+) -> Result:
+    """Run a chapter's program over loopback where there can be no lab.
+
+    Others may use loopback meanwhile, so that its counters prove nothing: what a receiver
+    got, or its socket had no room for, is held against what the program says. Parameters
+    are those of `run_program`.
+    """
+    argv = command(chapter, language, options)  # raises what is wrong with the options
+    with _Sink(_start, 0 if chapter.takes_destination else 8888) as sink:
+        if chapter.takes_destination:
+            argv = command(chapter, language, options, (_LOOPBACK, sink.port))
+        done = _finish(_run, argv, timeout)
+        seen = sink.summary(done.status == 0)
+    report = Report.parse(done.output)
+    accounting = None if report is None else _received(report, seen)
+    failure = _failure(done, report, accounting)
+    place = ("lo", "loopback, no lab")
+    return Result(
+        chapter, language, options, done.status, report, *place, accounting, seen, failure
+    )
+
+
+def run_to(
+    host: str,
+    port: int,
+    chapter: Chapter,
+    language: str,
+    options: Options = Options(),
+    *,
+    allow_real_network: bool = False,
+) -> Result:
+    """Run a chapter's program outside a lab, where nobody counts what it sends.
+
+    Parameters
+    ----------
+    host, port : str, int
+        Where to send to.
+    chapter, language, options
+        As for `command`, which raises what is wrong with them.
+    allow_real_network : bool
+        Whether it may leave through a real interface, as the user asked by name.
+
+    Raises
+    ------
+    LabError
+        For a destination that is not allowed, or not known.
+    """
+    argv = command(chapter, language, options, (host, port))
+    check_destination(host, allow_real_network=allow_real_network)
+    done = _finish(_run, argv, None)
+    report = Report.parse(done.output)
+    failure = _failure(done, report, None)
+    return Result(
+        chapter, language, options, done.status, report, host, "no lab", None, None, failure
+    )
+
+
+def _run_counted(
+    lab: Lab,
+    chapter: Chapter,
+    language: str,
+    options: Options,
+    device: str,
+    timeout: float | None,
+) -> Result:
+    destination = (lab.address, lab.port) if chapter.takes_destination else None
+    argv = command(chapter, language, options, destination)
+    seen = None
+    with contextlib.ExitStack() as stack:
+        sink = None
+        if device == "lo":
+            sink = stack.enter_context(_Sink(lab.popen, 8888))
+        before = lab.counters(device)
+        done = _finish(lab.run, argv, timeout)
+        counted = lab.counters(device) - before
+        if sink is not None:
+            seen = sink.summary(done.status == 0)
+    report = Report.parse(done.output)
+    accounting = None if report is None else _accounted(report, counted)
+    failure = _failure(done, report, accounting)
+    place = (device, counted.kind)
+    return Result(
+        chapter, language, options, done.status, report, *place, accounting, seen, failure
+    )
+
+
+def _accounted(report: Report, counted: Counters) -> Accounting:
+    """Hold a program's claims against a device's counters."""
+    return accounted(
+        counted.packets,
+        counted.bytes,
+        packets=report.packets,
+        messages=report.messages,
+        spead_bytes=report.spead_bytes,
+        link_header=counted.link_header,
+    )
+
+
+def _received(report: Report, seen: dict[str, Any]) -> Accounting:
+    """Hold a program's claims against what a receiver saw."""
+    packets = seen["packets"] + seen["dropped"]
+    ok = packets == report.packets and (seen["dropped"] > 0 or seen["bytes"] == report.spead_bytes)
+    text = (
+        f"the sink received {seen['packets']} packets and had no room for {seen['dropped']},"
+        f" {'which is all' if ok else 'but the program claims'}"
+        f" {'of the' if ok else ''} {report.packets} SPEAD packets of {report.spead_bytes} bytes"
+    ).replace("  ", " ")
+    return Accounting(ok, text, report.packets, report.spead_bytes, packets, seen["bytes"])
+
+
+def _failure(done: "_Done", report: Report | None, accounting: Accounting | None) -> str | None:
+    """Say why a run has no rate; None where it has one."""
+    if done.status != 0 or report is None:
+        return done.complaint
+    if report.errors:
+        return f"{report.program}: {report.errors} of its packets failed to be sent"
+    if report.payload_bytes != report.heaps * report.heap_size or report.elapsed_ns <= 0:
+        return f"{report.program}: its report contradicts itself: {report}"
+    if report.spead_bytes <= report.payload_bytes:
+        return (
+            f"{report.program}: it claims {report.payload_bytes} bytes of payload, but sent"
+            f" {report.spead_bytes} bytes in all"
+        )
+    if accounting is not None and not accounting.ok:
+        return f"{report.program}: {accounting.text}"
+    return None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Done:
+    """A program that has ended."""
+
+    program: str
+    status: int
+    output: str
+    errors: str
+
+    @property
+    def complaint(self) -> str:
+        """What it has to say of its failure, in one line."""
+        if self.status < 0:
+            return f"{self.program}: it was ended by {signal.Signals(-self.status).name}"
+        lines = [line.strip() for line in self.errors.splitlines() if line.strip()]
+        if self.status == 0:
+            return f"{self.program}: it printed no report, but {self.output.strip()[:200]!r}"
+        if not lines:
+            return f"{self.program}: it ended with status {self.status} and said nothing"
+        last = lines[-1]
+        return last if last.startswith(self.program) else f"{self.program}: {last}"
+
+
+def _finish(
+    run: Callable[..., subprocess.CompletedProcess[Any]], argv: list[str], timeout: float | None
+) -> _Done:
+    """Run a program to its end."""
+    name = Path(argv[1] if argv[0] == sys.executable else argv[0]).stem
+    try:
+        done = run(argv, capture_output=True, text=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        return _Done(name, 1, "", f"it did not end within {timeout:g} s")
+    except OSError as error:
+        raise ProgramError(f"{name} cannot be started: {error.strerror or error}") from None
+    return _Done(name, done.returncode, done.stdout, done.stderr)
+
+
+def _run(argv: Sequence[str], **how: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(argv, check=False, stdin=subprocess.DEVNULL, **how)
+
+
+def _start(argv: Sequence[str | os.PathLike[str]], **how: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen(argv, stdin=subprocess.DEVNULL, **how)
+
+
+class _Sink:
+    """A receiver on loopback; a context manager that leaves none behind."""
+
+    def __init__(self, start: Callable[..., LabProcess | subprocess.Popen[str]], port: int) -> None:
+        options = ["--json", "-b", "8388608", "-t", str(_SINK_SILENCE_S)]
+        self._process = start(
+            [str(sink_path()), *options, _LOOPBACK, str(port)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        try:
+            words = self._process.stdout.readline().split()
+            if words[:1] != ["listening"]:
+                raise LabError(" ".join(words) or "sink: it ended without a word")
+        except BaseException:
+            self._end()
+            raise
+        self.port = int(words[2])
+
+    def summary(self, expect_the_end: bool) -> dict[str, Any]:
+        """Return what it saw, once it saw the stream's end or had the time to."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_SINK_DRAIN_S if expect_the_end else 0.2)
+        self._process.terminate()
+        self._process.wait()
+        assert self._process.stdout is not None
+        try:
+            found: dict[str, Any] = json.loads(self._process.stdout.read())
+        except ValueError:
+            raise ProgramError("the sink ended without its summary") from None
+        return found
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The statistics of measurements: medians, their intervals, and gains within rounds."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+__all__ = ["FEWEST", "Estimate", "gain", "median"]
+
+#: Fewer values than these make no interval: their range is given instead.
+FEWEST = 6
+_RESAMPLES = 2000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Estimate:
+    """A median with its interval.
+
+    Parameters
+    ----------
+    median : float
+        In the unit of the values.
+    low, high : float
+        Ends of the 95 % bootstrap interval (of so few values as one has here, it covers the
+        truth a little less often than that); of fewer than `FEWEST` values, their range.
+    n : int
+        How many values there were.
+    """
+
+    median: float
+    low: float
+    high: float
+    n: int
+
+
+def median(values: Sequence[float], *, seed: int = 1) -> Estimate:
+    """Estimate the median of values, with a 95 % bootstrap interval.
+
+    Parameters
+    ----------
+    values : sequence of float
+        At least one.
+    seed : int
+        Of the random numbers that resampling takes: the same values give the same interval.
+    """
+    if not len(values):
+        raise ValueError("there are no values to take the median of")
+    data = np.asarray(values, dtype=float)
+    if data.size < FEWEST:
+        ends = (float(data.min()), float(data.max()))
+        return Estimate(float(np.median(data)), *ends, int(data.size))
+    resampled = np.random.default_rng(seed).choice(data, size=(_RESAMPLES, data.size))
+    low, high = np.quantile(np.median(resampled, axis=1), [0.025, 0.975])
+    return Estimate(float(np.median(data)), float(low), float(high), int(data.size))
+
+
+def gain(before: Mapping[int, float], after: Mapping[int, float], *, seed: int = 1) -> Estimate:
+    """Estimate how many times as fast something became.
+
+    A ratio is taken within each round, so that what disturbs a whole round cancels.
+
+    Parameters
+    ----------
+    before, after : mapping of int to float
+        The rate in each round; rounds that only one of them has are left out.
+    seed : int
+        As for `median`.
+    """
+    rounds = sorted(before.keys() & after.keys())
+    if not rounds:
+        raise ValueError("no round has both a rate before and a rate after")
+    return median([after[number] / before[number] for number in rounds], seed=seed)
