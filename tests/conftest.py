@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What several tests need: receivers, streams that stay busy, labs, and programs as processes."""
+
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import spead_tutorial
+import spead_tutorial.send
+from spead_tutorial.lab import Lab, probe
+
+
+@pytest.fixture
+def thread_pool() -> Iterator[spead_tutorial.ThreadPool]:
+    with spead_tutorial.ThreadPool() as pool:
+        yield pool
+
+
+@pytest.fixture
+def receiver() -> Iterator[socket.socket]:
+    """A UDP socket on loopback that keeps what it gets, a few MB at most."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+        sock.bind(("127.0.0.1", 0))
+        sock.settimeout(10)
+        yield sock
+
+
+@pytest.fixture
+def make_lab() -> Callable[[], Lab]:
+    """Make a lab, or skip the test where there can be none."""
+    reason = probe().reason
+
+    def make() -> Lab:
+        if reason is not None:
+            pytest.skip(f"no lab here: {reason}")
+        return Lab()
+
+    return make
+
+
+def make_heap(n_bytes: int = 1000, value: int = 1) -> spead_tutorial.send.Heap:
+    """A heap with one array of bytes."""
+    group = spead_tutorial.send.ItemGroup()
+    group.add_item(
+        0x3300, "samples", "", shape=(n_bytes,), dtype=np.int8, value=np.full(n_bytes, value, "i1")
+    )
+    return group.get_heap(descriptors="none", data="all")
+
+
+def slow_config(**more: int) -> spead_tutorial.send.StreamConfig:
+    """A stream that sends one packet, and then nothing for hours: what follows stays in flight."""
+    return spead_tutorial.send.StreamConfig(rate=0.1, burst_size=1, **more)
+
+
+def run_script(text: str, tmp_path: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    """Run Python source as a process of its own."""
+    script = tmp_path / "script.py"
+    script.write_text(text)
+    return subprocess.run(
+        [sys.executable, str(script), *args],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )

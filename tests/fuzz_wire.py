@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fuzz the dissector with libFuzzer, by atheris: ``fuzz_wire.py -max_total_time=30``.
+
+Whatever the bytes, the dissector either refuses them with a WireError, or its rows cover every
+byte once, in order.
+"""
+
+import sys
+
+import atheris
+
+with atheris.instrument_imports(include=["spead_tutorial.wire"]):
+    from spead_tutorial import wire
+
+
+def one_input(data: bytes) -> None:
+    try:
+        rows = wire.dissect(data)
+    except wire.WireError:
+        return
+    assert b"".join(row.raw for row in rows) == data
+    wire.format_table(rows)
+
+
+atheris.Setup(sys.argv, one_input)
+atheris.Fuzz()

@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command line: every command as a process, and what it says when asked for wrongly."""
+
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spead_tutorial.lab import probe
+from spead_tutorial.programs import CHAPTERS, LANGUAGES
+
+REASON = probe().reason
+PATIENCE_S = 60
+COMMAND = [sys.executable, "-m", "spead_tutorial.cli"]
+
+needs_lab = pytest.mark.skipif(REASON is not None, reason=f"no lab here: {REASON}")
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+pytestmark = pytest.mark.usefixtures("elsewhere")
+
+
+def cli(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def fails(*arguments: str, status: int, words: str) -> None:
+    """Check that a command fails with one line that has these words."""
+    done = cli(*arguments)
+    assert done.returncode == status
+    assert done.stdout == ""
+    assert re.fullmatch(r"spead-tutorial: [^\n]+\n", done.stderr)
+    assert "Traceback" not in done.stderr
+    assert words in done.stderr
+
+
+# ---- Asked for rightly ----
+
+
+@pytest.mark.parametrize("name", ["doctor", "chapters", "run", "lab", "tour"])
+def test_every_command_has_help_with_an_example(name):
+    done = cli(name, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"Example: spead-tutorial {name}" in done.stdout
+
+
+def test_without_a_command_it_shows_its_help():
+    done = cli()
+    assert done.returncode == 0
+    assert done.stdout == cli("--help").stdout
+
+
+def test_the_version_is_the_packages():
+    done = cli("--version")
+    assert re.fullmatch(r"spead-tutorial, version \d+\.\d+\.\d+\n", done.stdout)
+
+
+def test_chapters_lists_every_chapter():
+    done = cli("chapters")
+    assert done.returncode == 0
+    for chapter in CHAPTERS:
+        assert chapter.name in done.stdout
+    rows = json.loads(cli("chapters", "--json").stdout)
+    assert [row["number"] for row in rows] == [chapter.number for chapter in CHAPTERS]
+
+
+def test_chapters_stops_quietly_where_nobody_reads():
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [*COMMAND, "chapters"],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+    finally:
+        os.close(writer)
+    assert "Traceback" not in done.stderr
+
+
+def test_doctor_says_whether_the_lab_works():
+    done = cli("doctor")
+    assert done.returncode == (1 if REASON else 0)
+    assert re.search(r"^( *ok|FAIL)  lab ", done.stdout)
+    found = json.loads(cli("doctor", "--json").stdout)
+    assert found["works"] == (REASON is None)
+    assert {finding["state"] for finding in found["findings"]} <= {"ok", "warn", "fail"}
+    assert found["machine"]["kernel"]
+
+
+def test_doctor_fails_and_names_the_commands_for_root_where_there_can_be_no_lab():
+    # A user namespace in which no further namespace can be made.
+    limits = ("user/max_user_namespaces", "user/max_net_namespaces")
+    forbid = " && ".join(f"echo 0 > /proc/sys/{limit}" for limit in limits)
+    start = ["unshare", "--user", "--map-root-user", "sh", "-c"]
+    try:
+        tried = subprocess.run([*start, forbid], capture_output=True, timeout=PATIENCE_S)
+    except FileNotFoundError:
+        pytest.skip("there is no unshare here")
+    if tried.returncode != 0:
+        pytest.skip("user namespaces are forbidden here")
+    done = subprocess.run(
+        [*start, f'{forbid} && exec "$@"', "sh", *COMMAND, "doctor"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 1
+    assert "FAIL  lab" in done.stdout
+    assert "ip link add dummy1 type dummy" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+@needs_lab
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_run_prints_the_rate_and_the_proof(language):
+    done = cli("run", "10", "--lang", language, "-n", "300", "-H", "8192")
+    assert (done.returncode, done.stderr) == (0, "")
+    rate, proof = done.stdout.splitlines()
+    assert re.fullmatch(r"\d+\.\d\d MB/s", rate)
+    assert "301 packets claimed" in proof
+    assert "exactly what 301 SPEAD packets" in proof
+
+
+@needs_lab
+def test_run_prints_one_json_object():
+    done = cli("run", "tut_send_2", "--lang", "c", "-n", "3", "-r", "--json")
+    found = json.loads(done.stdout)
+    assert done.stdout.count("\n") == 1
+    assert (found["chapter"], found["heaps"], found["random"]) == (5, 3, True)
+    assert found["accounted"] is True
+    assert found["failure"] is None
+    assert found["counted_packets"] > 0
+    expected = found["payload_bytes"] / found["elapsed_ns"] * 1e9
+    assert found["rate_bytes_per_s"] == pytest.approx(expected)
+
+
+@needs_lab
+@pytest.mark.parametrize("kind", probe().kinds)
+def test_run_works_with_every_kind_of_device(kind):
+    done = cli("run", "6", "--lang", "c", "-n", "20", "--kind", kind, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["kind"] == kind
+
+
+@needs_lab
+def test_run_to_a_host_says_that_nothing_counted():
+    # Loopback of a lab: nothing leaves it.
+    run = [*COMMAND, "run", "6", "--lang", "c", "-n", "2", "--host", "127.0.0.1", "--port", "9"]
+    done = cli("lab", "--", *run)
+    assert done.returncode == 0
+    assert "outside a lab, where nothing counts them" in done.stdout
+
+
+@needs_lab
+def test_lab_runs_a_command_with_its_own_options_and_status():
+    done = cli("lab", "sh", "-c", "cat /proc/net/dev; exit 7")
+    assert done.returncode == 7
+    assert "dummy1" in done.stdout
+    assert cli("lab", "--", "sh", "-c", "kill -9 $$").returncode == 128 + 9
+    assert cli("lab", "--kind", probe().kinds[0], "--", "true").returncode == 0
+
+
+# ---- Asked for wrongly ----
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nothing"], "No such command 'nothing'"),
+        (["--nothing"], "No such option"),
+        (["run"], "Missing argument 'CHAPTER'"),
+        (["run", "99"], "there is no chapter '99'"),
+        (["run", "3"], "there is no chapter '3'"),
+        (["run", "10", "11"], "extra argument"),
+        (["run", "10", "--nothing"], "No such option"),
+        (["run", "10", "--lang", "rust"], "'rust'"),
+        (["run", "10", "--kind", "eth"], "'eth'"),
+        (["run", "10", "-n", "0"], "-n"),
+        (["run", "10", "-n", "-1"], "-n"),
+        (["run", "10", "-n", "many"], "-n"),
+        (["run", "10", "-n", "1.5"], "-n"),
+        (["run", "10", "-H", "0"], "-H"),
+        (["run", "10", "-H", "-1"], "-H"),
+        (["run", "10", "-p", "0"], "-p"),
+        (["run", "10", "-r"], "chapter 10 has no option -r: it takes -n, -H, -p"),
+        (["run", "4", "-p", "9000"], "chapter 4 has no option -p"),
+        (["run", "6", "-H", "8192"], "chapter 6 has no option -H"),
+        (["run", "2", "-n", "3"], "chapter 2 has no option -n: it takes none"),
+        (["run", "2", "--host", "127.0.0.1", "--port", "9"], "takes no destination"),
+        (["run", "10", "--host", "127.0.0.1"], "--host and --port go together"),
+        (["run", "10", "--port", "8888"], "--host and --port go together"),
+        (["run", "10", "--host", "127.0.0.1", "--port", "0"], "--port"),
+        (["run", "10", "--host", "127.0.0.1", "--port", "70000"], "--port"),
+        (["run", "10", "--allow-real-network"], "a lab has no real network"),
+        (["run", "10", "--kind", "ifb", "--host", "127.0.0.1", "--port", "9"], "--kind"),
+        (["lab"], "Missing argument 'COMMAND"),
+        (["lab", "--nothing"], "No such option"),
+        (["lab", "--kind", "eth", "true"], "'eth'"),
+        (["tour", "--output", "/proc/self/status"], "--output"),
+        (["tour", "--huge"], "No such option"),
+        (["doctor", "all"], "extra argument"),
+    ],
+)
+def test_what_is_asked_for_wrongly_is_one_line_and_status_2(arguments, words):
+    fails(*arguments, status=2, words=words)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
+def test_a_packet_size_of_70000_never_gives_a_rate(chapter, language):
+    arguments = ["run", chapter.name, "--lang", language, "-p", "70000"]
+    if "-p" not in chapter.flags:
+        fails(*arguments, status=2, words="has no option -p")
+        return
+    if REASON is not None:
+        pytest.skip(f"no lab here: {REASON}")
+    fails(*arguments, status=1, words=f"{chapter.name}: ")
+
+
+@needs_lab
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_heap_that_no_memory_holds_is_one_line_and_status_1(language):
+    fails(
+        "run",
+        "8",
+        "--lang",
+        language,
+        "-H",
+        str(1 << 62),
+        status=1,
+        words="tut_8_send_reuse_memory: ",
+    )
+
+
+def test_an_unknown_host_is_one_line_and_status_1():
+    # In a lab there is no name service to ask; elsewhere this name never exists.
+    arguments = ["run", "10", "--host", "nowhere.invalid", "--port", "9"]
+    fails(*arguments, status=1, words="no address is known for the host 'nowhere.invalid'")
+
+
+@needs_lab
+def test_a_real_interface_is_refused():
+    # A lab of kind veth, its device under another name: it could lead anywhere.
+    if "veth" not in probe().kinds:
+        pytest.skip("this kernel has no veth")
+    script = (
+        "from pyroute2 import IPRoute\n"
+        "import subprocess, sys\n"
+        "with IPRoute() as ip:\n"
+        "    index = ip.link_lookup(ifname='dummy1')[0]\n"
+        "    ip.link('set', index=index, state='down')\n"
+        "    ip.link('set', index=index, ifname='eth7')\n"
+        "    ip.link('set', index=index, state='up')\n"
+        "sys.exit(subprocess.run(sys.argv[1:]).returncode)\n"
+    )
+    run = [*COMMAND, "run", "10", "--host", "192.168.31.2", "--port", "9"]
+    done = cli("lab", "--kind", "veth", "--", sys.executable, "-c", script, *run)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert re.fullmatch(
+        r"spead-tutorial: 192\.168\.31\.2 is reached through eth7, .*--allow-real-network\n",
+        done.stderr,
+    )
+
+
+@needs_lab
+def test_a_command_that_is_not_there_is_one_line_and_status_127():
+    fails("lab", "no-such-command", status=127, words="no-such-command: No such file")
+
+
+@needs_lab
+def test_a_command_that_may_not_be_run_is_one_line_and_status_126(elsewhere):
+    (elsewhere / "plain").write_text("not a program")
+    fails("lab", str(elsewhere / "plain"), status=126, words="Permission denied")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_made_is_one_line_and_status_1(elsewhere):
+    elsewhere.chmod(0o500)
+    fails("tour", "--output", str(elsewhere / "a"), status=1, words="Permission denied")
+
+
+# ---- Interrupted ----
+
+
+def children(pid: int) -> set[int]:
+    """All processes below a process."""
+    found: set[int] = set()
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int(entry.joinpath("stat").read_text().rpartition(")")[2].split()[1])
+        except (OSError, IndexError):
+            continue
+        if parent == pid:
+            found |= {int(entry.name)} | children(int(entry.name))
+    return found
+
+
+@needs_lab
+@pytest.mark.parametrize(
+    ("arguments", "ready"),
+    [
+        (["lab", "--", "sh", "-c", "echo ready; sleep 1000"], "ready\n"),
+        (["tour", "--output", "out"], "warming up\n"),
+    ],
+)
+def test_an_interrupt_ends_it_with_130_and_leaves_nothing_behind(elsewhere, arguments, ready):
+    with subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == ready
+        below = [os.pidfd_open(pid) for pid in children(process.pid)]
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 130
+        assert errors.strip() == "spead-tutorial: interrupted"
+        for fd in below:
+            assert select.select([fd], [], [], PATIENCE_S)[0], "a process still runs"
+            os.close(fd)
+    assert list(elsewhere.glob("out/*")) == []

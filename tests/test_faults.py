@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What goes wrong while heaps are in flight: it is told, nothing hangs, and memory stays alive."""
+
+import asyncio
+import errno
+import gc
+import os
+import signal
+import socket
+import subprocess
+import sys
+import weakref
+
+import numpy as np
+import pytest
+from conftest import make_heap, run_script, slow_config
+
+import spead_tutorial
+import spead_tutorial.send
+import spead_tutorial.send.asyncio
+from spead_tutorial import wire
+from spead_tutorial.send import GroupMode, HeapReference, StreamConfig, UdpStream
+
+AsyncUdpStream = spead_tutorial.send.asyncio.UdpStream
+IP_MTU_DISCOVER, IP_PMTUDISC_DO = 10, 2
+
+#: Starts a script: a slow stream to a socket that nobody reads, inside a coroutine.
+SLOW = """
+import asyncio, gc, os, socket, sys
+import numpy as np
+import spead_tutorial, spead_tutorial.send, spead_tutorial.send.asyncio
+
+sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sink.bind(("127.0.0.1", 0))
+
+def make_heap():
+    group = spead_tutorial.send.ItemGroup()
+    group.add_item(1, "x", "", shape=(1000,), dtype=np.int8, value=np.ones(1000, "i1"))
+    return group.get_heap()
+
+def make_stream():
+    config = spead_tutorial.send.StreamConfig(rate=0.1, burst_size=1, max_heaps=10)
+    pool = spead_tutorial.ThreadPool()
+    return spead_tutorial.send.asyncio.UdpStream(pool, [sink.getsockname()], config)
+"""
+
+
+# ---- The network ----
+
+
+def test_packets_larger_than_the_path_takes_fail_with_emsgsize(thread_pool, make_lab):
+    with make_lab() as lab, lab.socket() as sock:
+        sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)
+        config = StreamConfig(max_packet_size=lab.mtu - 28 + 8)
+        stream = UdpStream(thread_pool, sock, [(lab.address, lab.port)], config)
+        with pytest.raises(OSError, match=r"heap 1: a packet of \d+ bytes.*lower") as caught:
+            stream.send_heap(make_heap(50000))
+        assert caught.value.errno == errno.EMSGSIZE
+        stats = stream.stats
+        assert stats.errors_by_errno == {errno.EMSGSIZE: stats.errors}
+        assert stats.packets == 1  # the last is short, and is sent all the same
+
+
+def test_a_packet_of_exactly_the_mtu_less_28_bytes_is_sent_whole(thread_pool, make_lab):
+    with make_lab() as lab, lab.socket() as sock:
+        sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)
+        size = lab.mtu - 28 - (lab.mtu - 28) % 8
+        config = StreamConfig(max_packet_size=size)
+        stream = UdpStream(thread_pool, sock, [(lab.address, lab.port)], config)
+        stream.send_heap(make_heap(50000))
+        assert stream.stats.errors == 0
+
+
+def test_a_refused_connection_is_told(thread_pool):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as closed:
+        closed.bind(("127.0.0.1", 0))
+        address = closed.getsockname()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.connect(address)
+        stream = UdpStream(thread_pool, sock, [address])
+
+    def send_some() -> None:
+        for _ in range(10):  # the answer to one packet is told with the next
+            stream.send_heap(make_heap())
+
+    with pytest.raises(ConnectionRefusedError, match="nothing listens"):
+        send_some()
+
+
+def test_an_unreachable_network_is_told(thread_pool, make_lab):
+    with make_lab() as lab, lab.socket() as sock:
+        stream = UdpStream(thread_pool, sock, [("10.1.2.3", 8888)])
+        with pytest.raises(OSError, match="no way to the destination") as caught:
+            stream.send_heap(make_heap())
+        assert caught.value.errno == errno.ENETUNREACH
+
+
+def test_a_device_that_goes_down_fails_the_heaps_and_a_device_that_comes_up_sends(
+    thread_pool, make_lab
+):
+    async def main() -> None:
+        with make_lab() as lab, lab.socket() as sock:
+            config = StreamConfig(max_heaps=100)
+            stream = AsyncUdpStream(thread_pool, sock, [(lab.address, lab.port)], config)
+            await stream.async_send_heap(make_heap())
+            lab.set_link(up=False)
+            futures = [stream.async_send_heap(make_heap()) for _ in range(50)]
+            results = await asyncio.gather(*futures, return_exceptions=True)
+            numbers = {result.errno for result in results if isinstance(result, OSError)}
+            assert numbers <= {errno.ENETUNREACH, errno.ENETDOWN}
+            assert len(numbers) == 1
+            assert stream.stats.errors == 50
+            lab.set_link(up=True)
+            await stream.async_send_heap(make_heap())
+
+    asyncio.run(main())
+
+
+def test_the_first_error_of_a_group_is_its_result_and_the_rest_is_still_sent(thread_pool, receiver):
+    stream = UdpStream(thread_pool, [receiver.getsockname(), ("255.255.255.255", 9)])  # not allowed
+    group = [HeapReference(make_heap(), substream_index=i) for i in (1, 0, 1)]
+    with pytest.raises(OSError, match="heap 1:"):
+        stream.send_heaps(group, GroupMode.SERIAL)
+    assert wire.parse(receiver.recv(2000)).heap_cnt == 2
+
+
+# ---- Memory ----
+
+
+def test_an_array_dropped_in_flight_stays_alive_and_is_sent(thread_pool, receiver):
+    async def main() -> None:
+        stream = AsyncUdpStream(thread_pool, [receiver.getsockname()], StreamConfig(rate=1e6))
+        value = np.full(100000, 42, "i1")
+        alive = weakref.ref(value)
+        group = spead_tutorial.send.ItemGroup()
+        group.add_item(0x3300, "x", "", shape=value.shape, dtype=np.int8, value=value)
+        future = stream.async_send_heap(group.get_heap(descriptors="none"))
+        del value, group
+        gc.collect()
+        assert alive() is not None
+        await future
+        gc.collect()
+        assert alive() is None
+
+    asyncio.run(main())
+    payload = b""
+    while len(payload) < 100000:
+        payload += wire.parse(receiver.recv(2000)).payload
+    assert payload == bytes([42]) * 100000
+
+
+def test_a_cancelled_future_does_not_stop_its_heap(thread_pool, receiver):
+    async def main() -> None:
+        stream = AsyncUdpStream(thread_pool, [receiver.getsockname()], StreamConfig(rate=1e6))
+        first = stream.async_send_heap(make_heap(100000))
+        second = stream.async_send_heap(make_heap(10))
+        first.cancel()
+        await second
+        assert first.cancelled()
+        assert stream.stats.heaps == 2
+
+    asyncio.run(main())
+
+
+def test_a_stream_deleted_in_flight_still_sends(thread_pool, receiver):
+    async def main() -> list[int]:
+        stream = AsyncUdpStream(
+            thread_pool, [receiver.getsockname()], StreamConfig(rate=1e6, max_heaps=9)
+        )
+        futures = [stream.async_send_heap(make_heap(10000)) for _ in range(9)]
+        del stream
+        gc.collect()
+        return await asyncio.gather(*futures)
+
+    assert len(asyncio.run(main())) == 9
+
+
+def test_a_stream_closed_in_flight_still_sends(thread_pool, receiver):
+    async def main() -> None:
+        config = StreamConfig(rate=1e6, max_heaps=9)
+        stream = AsyncUdpStream(thread_pool, [receiver.getsockname()], config)
+        futures = [stream.async_send_heap(make_heap(10000)) for _ in range(9)]
+        stream.close()
+        with pytest.raises(spead_tutorial.Stopped):
+            await stream.async_send_heap(make_heap())
+        await asyncio.gather(*futures)
+        assert stream.stats.heaps == 9
+
+    asyncio.run(main())
+
+
+def test_stopping_the_pool_fails_what_is_in_flight(thread_pool, receiver):
+    async def main() -> None:
+        stream = AsyncUdpStream(thread_pool, [receiver.getsockname()], slow_config())
+        await stream.async_send_heap(make_heap())
+        future = stream.async_send_heap(make_heap())
+        thread_pool.stop()
+        with pytest.raises(spead_tutorial.Stopped, match="heap 2"):
+            await future
+
+    asyncio.run(main())
+
+
+# ---- Processes ----
+
+
+def test_a_synchronous_send_can_be_interrupted_and_lets_go_of_its_heap(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        SLOW
+        + """
+import weakref
+config = spead_tutorial.send.StreamConfig(rate=0.1, burst_size=1)
+stream = spead_tutorial.send.UdpStream(spead_tutorial.ThreadPool(), [sink.getsockname()], config)
+stream.send_heap(make_heap())
+value = np.ones(1000, "i1")
+alive = weakref.ref(value)
+group = spead_tutorial.send.ItemGroup()
+group.add_item(1, "x", "", shape=(1000,), dtype=np.int8, value=value)
+heap = group.get_heap()
+del value, group
+print("sending", flush=True)
+try:
+    stream.send_heap(heap)
+except KeyboardInterrupt:
+    del heap
+    gc.collect()
+    print("interrupted", alive() is None, flush=True)
+"""
+    )
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "sending\n"
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=30)
+    assert out == "interrupted True\n"
+    assert process.returncode == 0
+
+
+def test_an_event_loop_may_close_with_heaps_in_flight(tmp_path):
+    done = run_script(
+        SLOW
+        + """
+async def main():
+    stream = make_stream()
+    await stream.async_send_heap(make_heap())
+    stream.async_send_heap(make_heap())
+    return stream
+
+stream = asyncio.run(main())
+gc.collect()
+del stream
+gc.collect()
+print("end")
+""",
+        tmp_path,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
+
+
+def test_the_interpreter_may_exit_with_heaps_in_flight(tmp_path):
+    done = run_script(
+        SLOW
+        + """
+async def main():
+    global stream, future
+    stream = make_stream()
+    for _ in range(5):
+        future = stream.async_send_heap(make_heap())
+    await asyncio.sleep(0)
+    os.write(1, b"end")
+    sys.exit(3)
+
+asyncio.run(main())
+""",
+        tmp_path,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (3, "end", "")
+
+
+def test_a_forked_child_is_told_to_make_its_own_stream(tmp_path):
+    done = run_script(
+        SLOW
+        + """
+config = spead_tutorial.send.StreamConfig()
+pool = spead_tutorial.ThreadPool()
+stream = spead_tutorial.send.UdpStream(pool, [sink.getsockname()], config)
+stream.send_heap(make_heap())
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of what is tried here
+child = os.fork()
+try:
+    stream.send_heap(make_heap())
+except RuntimeError as error:
+    assert child == 0 and "fork" in str(error)
+    pool = spead_tutorial.ThreadPool()
+    stream = spead_tutorial.send.UdpStream(pool, [sink.getsockname()], config)
+    stream.send_heap(make_heap())
+    print("child", flush=True)
+else:
+    assert os.waitpid(child, 0)[1] == 0
+    print("parent", flush=True)
+""",
+        tmp_path,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "child\nparent\n", "")
+
+
+def test_ten_threads_may_send_on_one_stream(thread_pool, receiver):
+    from concurrent.futures import ThreadPoolExecutor
+
+    stream = UdpStream(thread_pool, [receiver.getsockname()], StreamConfig(max_heaps=10))
+    with ThreadPoolExecutor(10) as threads:
+        sent = list(threads.map(lambda _: stream.send_heap(make_heap(100)), range(500)))
+    counts = sorted(wire.parse(receiver.recv(2000)).heap_cnt for _ in sent)
+    assert counts == list(range(1, 501))
+
+
+def test_nothing_is_left_open_by_streams_that_have_gone(receiver):
+    def descriptors() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    async def use() -> None:
+        pool = spead_tutorial.ThreadPool()
+        stream = AsyncUdpStream(pool, [receiver.getsockname()])
+        await stream.async_send_heap(make_heap())
+
+    asyncio.run(use())
+    gc.collect()
+    before = descriptors()
+    for _ in range(20):
+        asyncio.run(use())
+    gc.collect()
+    assert descriptors() == before

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the generator puts into heaps, against spead2's own."""
+
+import gc
+import itertools
+import random
+import weakref
+
+import numpy as np
+import pytest
+import spead2
+import spead2.send
+
+import spead_tutorial
+from spead_tutorial import send
+
+CHOICES = ("stale", "all", "none")
+
+
+def packets(heap):
+    """Return the packets, by the packetizer that the heap belongs to."""
+    module = send if isinstance(heap, send.Heap) else spead2.send
+    return list(module.PacketGenerator(heap, 1, 1472))
+
+
+EMPTY = packets(send.Heap(spead_tutorial.Flavour()))
+
+
+def add(group, id=0x2000, name="a", value=(1, 2, 3, 4, 5, 6, 7, 8)):
+    value = None if value is None else np.array(value, "u1")
+    return group.add_item(id, name, "", (8,), "u1", value=value)
+
+
+def test_descriptors_and_values_are_sent_once():
+    group = send.ItemGroup()
+    add(group)
+    assert packets(group.get_heap()) != EMPTY
+    assert packets(group.get_heap()) == EMPTY
+
+
+def test_an_assigned_value_is_sent_again_without_its_descriptor():
+    group = send.ItemGroup()
+    item = add(group)
+    group.get_heap()
+    item.value = item.value
+    expected = send.Heap(spead_tutorial.Flavour())
+    expected.add_item(item)
+    assert packets(group.get_heap()) == packets(expected)
+
+
+def test_a_value_changed_in_place_is_not_stale():
+    group = send.ItemGroup()
+    item = add(group)
+    group.get_heap()
+    item.value[0] = 9
+    assert packets(group.get_heap()) == EMPTY
+
+
+@pytest.mark.parametrize("frequency", [None, 1, 2, 3])
+def test_random_sequences_of_heaps_are_those_of_spead2(frequency):
+    for seed in range(100):
+        rng = random.Random(seed)
+        groups = send.ItemGroup(frequency), spead2.send.ItemGroup(frequency)
+        for group in groups:
+            add(group, 0x2000, "a")
+            add(group, 0x2001, "b", None)
+        for step in range(15):
+            action = rng.choice(("assign", "add", "same", "change", "none", "none"))
+            choices = rng.choice(CHOICES), rng.choice(CHOICES)
+            key = rng.choice((0x2000, 0x2001))
+            first_value = rng.choice((None, [step] * 8))
+            heaps = []
+            for group in groups:
+                if action == "assign":
+                    group[key].value = np.full(8, step, "u1")
+                elif action == "add":
+                    add(group, 0x3000 + step, f"n{step}", first_value)
+                elif action == "same":
+                    add(group, group["a"].id, "a", [step] * 8)
+                elif action == "change":
+                    group["a"].value[0] = step
+                heaps.append(packets(group.get_heap(*choices)))
+            assert heaps[0] == heaps[1], (seed, step)
+
+
+def test_a_replaced_item_is_sent_as_a_new_one_as_spead2_does():
+    for module in (send, spead2.send):
+        group = module.ItemGroup()
+        add(group)
+        first = packets(group.get_heap())
+        group.add_item(0x2000, "a", "", (1, 8), "u1", value=np.ones((1, 8), "u1"))
+        assert packets(group.get_heap()) != first
+        assert packets(group.get_heap()) == EMPTY
+
+
+@pytest.mark.parametrize("choices", list(itertools.product(CHOICES, CHOICES)))
+def test_one_heap_of_each_kind_is_that_of_spead2(choices):
+    heaps = []
+    for module in (send, spead2.send):
+        group = module.ItemGroup()
+        add(group)
+        heaps.append(packets(group.get_heap(*choices)))
+    assert heaps[0] == heaps[1]
+
+
+@pytest.mark.parametrize("bad", ["some", None, True])
+@pytest.mark.parametrize("what", ["descriptors", "data"])
+def test_another_choice_is_refused(what, bad):
+    with pytest.raises(ValueError, match=f"{what} is {bad!r}"):
+        send.ItemGroup().get_heap(**{what: bad})
+
+
+def test_items_are_added_to_a_heap_that_has_some_already():
+    group = send.ItemGroup()
+    add(group)
+    heap = send.Heap(spead_tutorial.Flavour())
+    heap.add_start()
+    assert group.add_to_heap(heap) is heap
+    assert packets(heap) != packets(group.get_start())
+
+
+@pytest.mark.parametrize("name", ["get_start", "get_end"])
+def test_start_and_end_are_those_of_spead2_and_count_as_no_heap(name):
+    group, theirs = send.ItemGroup(2), spead2.send.ItemGroup(2)
+    for each in (group, theirs):
+        add(each)
+        each.get_heap()
+    for _ in range(5):
+        assert packets(getattr(group, name)()) == packets(getattr(theirs, name)())
+    assert packets(group.get_heap()) == EMPTY
+    assert packets(group.get_heap()) != EMPTY
+
+
+def test_a_heap_that_could_not_be_filled_counts_as_nothing():
+    group = send.ItemGroup()
+    good, bad = add(group), add(group, 0x2001, "b")
+    bad.value = [1]
+    with pytest.raises(ValueError, match=r"'b'.*shape"):
+        group.get_heap()
+    bad.value = np.zeros(8, "u1")
+    everything = send.Heap(spead_tutorial.Flavour())
+    for item in (good, bad):
+        everything.add_descriptor(item)
+        everything.add_item(item)
+    assert packets(group.get_heap()) == packets(everything)
+
+
+def test_heaps_have_the_flavour_of_the_generator():
+    flavour = spead_tutorial.Flavour(4, 64, 48)
+    group = send.ItemGroup(flavour=flavour)
+    for heap in (group.get_heap(), group.get_start(), group.get_end()):
+        assert heap.flavour == flavour
+
+
+def test_generators_of_one_group_know_only_what_they_sent_themselves():
+    group = spead_tutorial.ItemGroup()
+    add(group)
+    first, second = send.HeapGenerator(group), send.HeapGenerator(group)
+    assert packets(first.get_heap()) == packets(second.get_heap()) != EMPTY
+    assert packets(first.get_heap()) == packets(second.get_heap()) == EMPTY
+
+
+class Samples(np.ndarray):
+    """An array that can be referenced weakly."""
+
+
+def test_a_replaced_item_is_let_go():
+    group = send.ItemGroup()
+    value = np.zeros(8, "u1").view(Samples)
+    alive = weakref.ref(value)
+    group.add_item(0x2000, "a", "", (8,), "u1", value=value)
+    group.get_heap()
+    del value
+    add(group, 0x2001, "a")
+    group.get_heap()
+    assert alive() is None
+
+
+def test_a_group_is_let_go_without_the_garbage_collector():
+    group = send.ItemGroup()
+    add(group)
+    group.get_heap()
+    alive = weakref.ref(group)
+    gc.disable()
+    try:
+        del group
+        assert alive() is None
+    finally:
+        gc.enable()

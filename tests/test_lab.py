@@ -1,0 +1,653 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The lab: that it is made without root, counts exactly, and leaves nothing behind."""
+
+import asyncio
+import errno
+import importlib.metadata
+import os
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spead_tutorial import lab as lab_module
+from spead_tutorial.lab import (
+    Counters,
+    Lab,
+    LabError,
+    accounted,
+    check_destination,
+    probe,
+    route_device,
+)
+
+PROBE = probe()
+LAB_PY = Path(lab_module.__file__)
+UDP_SEGMENT = 103
+#: Far more than anything here takes: to fail instead of hanging.
+PATIENCE_S = 60
+
+pytestmark = pytest.mark.skipif(PROBE.reason is not None, reason=f"no lab here: {PROBE.reason}")
+
+#: Scripts load lab.py by its path: they must not depend on the compiled core.
+LOAD = f"""
+import importlib.util, os, signal, socket, subprocess, sys
+spec = importlib.util.spec_from_file_location("lab", {str(LAB_PY)!r})
+lab_module = sys.modules["lab"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(lab_module)
+Lab = lab_module.Lab
+"""
+
+
+@pytest.fixture(params=PROBE.kinds or ["none"])
+def each_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """A lab of every kind that this kernel offers."""
+    with Lab(request.param) as lab:
+        yield lab
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    with Lab() as lab:
+        yield lab
+
+
+def script(text: str) -> list[str]:
+    return [sys.executable, "-c", LOAD + textwrap.dedent(text)]
+
+
+def wait_for_the_end_of(pids: list[int], act: object) -> None:
+    """Call `act`, then wait until all processes have ended."""
+    fds = [os.pidfd_open(pid) for pid in pids]
+    try:
+        act()  # type: ignore[operator]
+        for pid, fd in zip(pids, fds, strict=True):
+            assert select.select([fd], [], [], PATIENCE_S)[0], f"process {pid} still runs"
+    finally:
+        for fd in fds:
+            os.close(fd)
+
+
+def send_gso(sock: socket.socket, segment: int, data: bytes, to: tuple[str, int]) -> None:
+    try:
+        sock.sendmsg([data], [(socket.SOL_UDP, UDP_SEGMENT, struct.pack("H", segment))], 0, to)
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            pytest.skip("this kernel has no UDP_SEGMENT")
+        raise
+
+
+# -- what it is --
+
+
+def test_a_lab_is_made_of_the_first_kind_that_is_offered(lab: Lab) -> None:
+    assert lab.kind == PROBE.kinds[0]
+    assert (lab.address, lab.port, lab.device, lab.mtu) == ("192.168.31.2", 8888, "dummy1", 9216)
+
+
+def test_a_fresh_lab_has_sent_nothing(each_lab: Lab) -> None:
+    assert each_lab.counters() == Counters(each_lab.kind, 0, 0, 0, 0, 0, 0)
+    assert each_lab.counters("lo") == Counters("loopback", 0, 0, 0, 0, 0, 0)
+
+
+def test_a_lab_has_no_device_but_its_own_and_no_way_out(each_lab: Lab) -> None:
+    done = each_lab.run(["cat", "/proc/self/net/dev"], capture_output=True, text=True, check=True)
+    names = {line.partition(":")[0].strip() for line in done.stdout.splitlines()[2:]}
+    own = {"lo", "dummy1"} | ({"far0"} if each_lab.kind == "veth" else set())
+    # Some kernels put disconnected tunnel ends into every namespace.
+    assert names - {"sit0", "tunl0", "gre0", "gretap0", "erspan0", "ip6tnl0", "ip6gre0"} == own
+    with each_lab.socket() as sock, pytest.raises(OSError, match="unreachable"):
+        sock.sendto(b"x", ("198.51.100.1", 9))
+
+
+def test_the_mtu_is_as_asked() -> None:
+    with Lab(mtu=1500) as lab, lab.socket() as sock:
+        sock.setsockopt(socket.IPPROTO_IP, 10, 2)  # IP_MTU_DISCOVER, IP_PMTUDISC_DO
+        sock.sendto(bytes(1472), (lab.address, lab.port))
+        with pytest.raises(OSError, match="too long"):
+            sock.sendto(bytes(1473), (lab.address, lab.port))
+    assert lab.mtu == 1500
+
+
+def test_an_unknown_kind_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ValueError, match="dummy, ifb, veth"):
+        Lab("tap")
+
+
+@pytest.mark.skipif(len(PROBE.kinds) == 3, reason="this kernel offers every kind")
+def test_a_kind_that_the_kernel_lacks_is_an_error_in_one_line() -> None:
+    missing = next(kind for kind in lab_module.KINDS if kind not in PROBE.kinds)
+    with pytest.raises(LabError, match=f"no device of kind '{missing}'") as caught:
+        Lab(missing)
+    assert "\n" not in str(caught.value)
+
+
+def test_several_labs_at_once_count_apart() -> None:
+    with Lab() as first, Lab() as second, first.socket() as one, second.socket() as two:
+        one.sendto(bytes(100), (first.address, first.port))
+        for _ in range(3):
+            two.sendto(bytes(200), (second.address, second.port))
+        assert (first.counters().packets, second.counters().packets) == (1, 3)
+        first.close()
+        two.sendto(bytes(200), (second.address, second.port))
+        assert second.counters().packets == 4
+
+
+def test_a_closed_lab_says_so_and_closes_again() -> None:
+    with Lab() as lab:
+        pass
+    lab.close()
+    with pytest.raises(LabError, match="closed"):
+        lab.counters()
+
+
+def test_a_lab_works_inside_a_running_event_loop() -> None:
+    async def main() -> int:
+        with Lab() as lab, lab.socket() as sock:
+            sock.sendto(bytes(100), (lab.address, lab.port))
+            return lab.run(["true"]).returncode + lab.counters().packets
+
+    assert asyncio.run(main()) == 1
+
+
+def test_a_lab_serves_several_threads() -> None:
+    statuses: list[int] = []
+    with Lab() as lab:
+        threads = [
+            threading.Thread(
+                target=lambda n=n: statuses.append(lab.run(["sh", "-c", f"exit {n}"]).returncode)
+            )
+            for n in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE_S)
+    assert sorted(statuses) == list(range(8))
+
+
+def test_a_lab_opened_in_a_thread_outlives_the_thread() -> None:
+    labs: list[Lab] = []
+    thread = threading.Thread(target=lambda: labs.append(Lab()))
+    thread.start()
+    thread.join(PATIENCE_S)
+    with labs[0] as lab:
+        assert lab.run(["true"]).returncode == 0
+
+
+# -- without root --
+
+
+def python_for_anyone() -> str | None:
+    """Find a Python that a user other than root may execute."""
+    for candidate in (sys.executable, shutil.which("python3", path="/usr/local/bin:/usr/bin")):
+        if candidate is None:
+            continue
+        try:
+            found = subprocess.run(
+                [candidate, "-c", "import sys; print(sys.version_info >= (3, 11))"],
+                user=65534,
+                group=65534,
+                extra_groups=[],
+                cwd="/",
+                capture_output=True,
+                check=True,
+            )
+        except (OSError, subprocess.CalledProcessError):
+            continue
+        if found.stdout == b"True\n":
+            return candidate
+    return None
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="not root: every other test shows this")
+def test_an_ordinary_user_has_a_lab_and_sends_in_it() -> None:
+    python = python_for_anyone()
+    if python is None:
+        pytest.skip("no Python that an ordinary user may execute")
+    text = """
+        with Lab() as lab, lab.socket() as sock:
+            for _ in range(5):
+                sock.sendto(bytes(1000), (lab.address, lab.port))
+            whoami = lab.run(["id", "-u"], capture_output=True, text=True).stdout.strip()
+            print(lab.rootless, whoami, lab.counters().packets, lab.counters().bytes)
+    """
+    package = importlib.metadata.distribution("pyroute2").locate_file("")
+    done = subprocess.run(
+        [python, *script(text)[1:]],
+        user=65534,
+        group=65534,
+        extra_groups=[],
+        cwd="/",
+        env={**os.environ, "PYTHONPATH": str(package)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    if "forbids this user" in done.stderr:
+        pytest.skip(done.stderr.splitlines()[-1])
+    assert done.stderr == ""
+    assert done.stdout.split() == ["True", "65534", "5", str(5 * 1042)]
+
+
+def test_where_namespaces_are_forbidden_the_error_names_the_setting() -> None:
+    unshare = shutil.which("unshare")
+    if unshare is None:
+        pytest.skip("no unshare command")
+    text = """
+        try:
+            for name in ("user", "net"):
+                with open(f"/proc/sys/user/max_{name}_namespaces", "w") as file:
+                    file.write("0")
+        except OSError:
+            print("cannot forbid them")
+            sys.exit()
+        try:
+            Lab()
+        except lab_module.LabError as error:
+            print(error)
+        print(lab_module.probe())
+    """
+    done = subprocess.run(
+        [unshare, "--user", "--map-root-user", *script(text)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    if done.returncode != 0 or "cannot forbid" in done.stdout:
+        pytest.skip("no user namespace here in which to forbid more of them")
+    first, second = done.stdout.splitlines()
+    assert "sysctl -w user.max_user_namespaces" in first
+    assert "ip link add dummy1 type dummy" in first
+    assert second.startswith("LabProbe(kinds=(), namespaces=False")
+
+
+# -- sockets and counters --
+
+
+def test_a_socket_of_the_lab_sends_and_the_device_counts_exactly(each_lab: Lab) -> None:
+    before = each_lab.counters()
+    with each_lab.socket() as sock:
+        assert sock.family == socket.AF_INET
+        assert sock.type == socket.SOCK_DGRAM
+        for _ in range(1000):
+            assert sock.sendto(bytes(1472), (each_lab.address, each_lab.port)) == 1472
+    grown = each_lab.counters() - before
+    claim = accounted(grown.packets, grown.bytes, packets=1000, messages=1000, spead_bytes=1472000)
+    assert claim.ok, claim.text
+
+
+def test_a_gso_message_counts_once_on_the_device(each_lab: Lab) -> None:
+    before = each_lab.counters()
+    with each_lab.socket() as sock:
+        send_gso(sock, 9000, bytes(7 * 9000), (each_lab.address, each_lab.port))
+        send_gso(sock, 1472, bytes(4 * 1472 + 100), (each_lab.address, each_lab.port))
+    grown = each_lab.counters() - before
+    sent = 7 * 9000 + 4 * 1472 + 100
+    claim = accounted(grown.packets, grown.bytes, packets=12, messages=2, spead_bytes=sent)
+    assert claim.ok, claim.text
+    assert grown.packets == 2
+
+
+def test_a_fragmented_datagram_is_accounted_for(each_lab: Lab) -> None:
+    before = each_lab.counters()
+    with each_lab.socket() as sock:
+        sock.sendto(bytes(20000), (each_lab.address, each_lab.port))
+    grown = each_lab.counters() - before
+    assert grown.packets == 3
+    claim = accounted(grown.packets, grown.bytes, packets=1, messages=1, spead_bytes=20000)
+    assert claim.ok, claim.text
+
+
+def test_ipv6_and_multicast_are_swallowed_and_counted_too(each_lab: Lab) -> None:
+    before = each_lab.counters()
+    with each_lab.socket() as sock:
+        sock.sendto(bytes(1000), ("239.1.2.3", each_lab.port))
+    grown = each_lab.counters() - before
+    assert (grown.packets, grown.bytes) == (1, 1042)
+    if each_lab.address6 is None:
+        pytest.skip("no IPv6")
+    before = each_lab.counters()
+    with each_lab.socket(socket.AF_INET6) as sock:
+        sock.sendto(bytes(1000), (each_lab.address6, each_lab.port))
+        sock.sendto(bytes(1000), ("ff15::1", each_lab.port))
+    grown = each_lab.counters() - before
+    claim = accounted(
+        grown.packets, grown.bytes, packets=2, messages=2, spead_bytes=2000, ip_header=40
+    )
+    assert claim.ok, claim.text
+
+
+def test_two_senders_at_once_lose_nothing(each_lab: Lab) -> None:
+    text = f"""
+        import socket
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sock.connect(({each_lab.address!r}, {each_lab.port}))
+        for _ in range(50000):
+            sock.send(bytes(1000))
+    """
+    argv = [sys.executable, "-S", "-c", textwrap.dedent(text)]
+    with each_lab.popen(argv) as one, each_lab.popen(argv) as two, each_lab.popen(argv) as three:
+        assert [p.wait(PATIENCE_S) for p in (one, two, three)] == [0, 0, 0]
+    seen = each_lab.counters()
+    claim = accounted(
+        seen.packets, seen.bytes, packets=150000, messages=150000, spead_bytes=150000000
+    )
+    assert claim.ok, claim.text
+
+
+def test_loopback_counts_what_is_sent_to_a_listener(lab: Lab) -> None:
+    with lab.socket() as receiver, lab.socket() as sender:
+        receiver.bind(("127.0.0.1", 0))
+        before = lab.counters("lo")
+        for _ in range(10):
+            sender.sendto(bytes(1472), receiver.getsockname())
+        send_gso(sender, 9000, bytes(7 * 9000), receiver.getsockname())
+        grown = lab.counters("lo") - before
+    claim = accounted(
+        grown.packets,
+        grown.bytes,
+        packets=17,
+        messages=11,
+        spead_bytes=10 * 1472 + 7 * 9000,
+        link_header=grown.link_header,
+    )
+    assert claim.ok, claim.text
+
+
+def test_without_a_listener_loopback_answers_each_packet_by_icmp(lab: Lab) -> None:
+    before = lab.snmp()["Icmp"]["OutDestUnreachs"]
+    with lab.socket() as sock:
+        sock.sendto(b"x", ("127.0.0.1", 9))
+    assert lab.snmp()["Icmp"]["OutDestUnreachs"] == before + 1
+
+
+def test_counters_of_an_unknown_device_are_an_error(lab: Lab) -> None:
+    with pytest.raises(LabError, match="no device 'eth0'"):
+        lab.counters("eth0")
+
+
+# -- accounting --
+
+
+def test_accounting_accepts_exact_counters_only() -> None:
+    claim = {"packets": 10, "messages": 10, "spead_bytes": 14720}
+    assert accounted(10, 15140, **claim).ok
+    assert not accounted(10, 15141, **claim).ok
+    assert not accounted(9, 13626, **claim).ok
+    assert not accounted(0, 0, **claim).ok
+
+
+def test_accounting_accepts_gso_messages_whole_or_as_packets_but_not_between() -> None:
+    claim = {"packets": 12, "messages": 2, "spead_bytes": 12000}
+    assert accounted(2, 12000 + 2 * 42, **claim).ok
+    assert accounted(12, 12000 + 12 * 42, **claim).ok
+    assert not accounted(7, 12000 + 7 * 42, **claim).ok
+    assert not accounted(13, 12000 + 13 * 42, **claim).ok
+
+
+def test_accounting_of_fragments_misses_no_lost_datagram() -> None:
+    # Three datagrams of three fragments; then one of them was lost.
+    claim = {"packets": 3, "messages": 3, "spead_bytes": 60000}
+    assert accounted(9, 60000 + 3 * 8 + 9 * 34, **claim).ok
+    assert not accounted(6, 40000 + 2 * 8 + 6 * 34, **claim).ok
+
+
+def test_accounting_says_what_was_expected_and_what_was_seen() -> None:
+    text = accounted(9, 13626, packets=10, messages=10, spead_bytes=14720).text
+    assert text == (
+        "the device counted 9 packets and 13626 bytes, but 10 SPEAD packets of 14720 bytes"
+        " in 10 messages make 10 packets and 15140 bytes"
+    )
+
+
+def test_accounting_knows_the_header_of_ipv6() -> None:
+    assert accounted(1, 1062, packets=1, messages=1, spead_bytes=1000, ip_header=40).ok
+
+
+def test_counters_of_different_kinds_do_not_subtract() -> None:
+    with pytest.raises(ValueError, match="ifb less those of veth"):
+        _ = Counters("ifb", 0, 0, 0, 0, 0, 0) - Counters("veth", 0, 0, 0, 0, 0, 0)
+
+
+# -- programs --
+
+
+def test_run_returns_status_and_output(lab: Lab) -> None:
+    done = lab.run(["sh", "-c", "cat; echo err >&2; exit 3"], input="in", capture_output=True,
+                   text=True)  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (3, "in", "err\n")
+    assert lab.run(["sh", "-c", "kill -TERM $$"]).returncode == -signal.SIGTERM
+    with pytest.raises(subprocess.CalledProcessError):
+        lab.run(["false"], check=True)
+
+
+def test_run_gives_the_program_its_environment_and_folder(lab: Lab, tmp_path: Path) -> None:
+    done = lab.run(
+        ["sh", "-c", "echo $COLOUR; pwd"],
+        env={"COLOUR": "blue", "PATH": os.environ["PATH"]},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == f"blue\n{tmp_path}\n"
+
+
+def test_run_of_a_program_that_is_not_there_raises_as_subprocess_does(lab: Lab) -> None:
+    with pytest.raises(FileNotFoundError, match="no-such-program"):
+        lab.run(["no-such-program"])
+    with pytest.raises(ValueError, match="argv is empty"):
+        lab.run([])
+    assert lab.run(["true"]).returncode == 0
+
+
+def test_too_large_an_environment_is_an_error_that_leaves_the_lab_usable(lab: Lab) -> None:
+    with pytest.raises(LabError, match="too large"):
+        lab.run(["true"], env={"X": "x" * (1 << 23)})
+    assert lab.run(["true"]).returncode == 0
+
+
+def test_run_kills_a_program_at_its_timeout_and_keeps_its_output(lab: Lab) -> None:
+    with pytest.raises(subprocess.TimeoutExpired) as caught:
+        lab.run(["sh", "-c", "echo begun; exec sleep 1000"], timeout=0.5, capture_output=True,
+                text=True)  # fmt: skip
+    assert caught.value.stdout in ("begun\n", "")
+    assert lab.run(["true"]).returncode == 0
+
+
+def test_popen_has_pipes_and_signals(lab: Lab) -> None:
+    with lab.popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as cat:
+        assert cat.poll() is None
+        assert cat.stdin is not None
+        assert cat.stdout is not None
+        cat.stdin.write("hello\n")
+        cat.stdin.flush()
+        assert cat.stdout.readline() == "hello\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            cat.wait(0.01)
+        cat.terminate()
+        assert cat.wait(PATIENCE_S) == -signal.SIGTERM
+    assert cat.returncode == -signal.SIGTERM
+    cat.kill()  # has ended: nothing happens
+
+
+def test_popen_joins_stderr_to_stdout(lab: Lab) -> None:
+    argv = ["sh", "-c", "echo out; echo err >&2"]
+    with lab.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        assert process.stdout is not None
+        assert process.stdout.read() == b"out\nerr\n"
+
+
+def test_an_exception_in_the_block_of_popen_ends_the_program(lab: Lab) -> None:
+    with pytest.raises(ZeroDivisionError), lab.popen(["sleep", "1000"]) as process:
+        _ = 1 // 0
+    assert process.returncode == -signal.SIGKILL
+
+
+# -- the end --
+
+
+def test_close_ends_programs_and_their_orphans() -> None:
+    with Lab() as lab:
+        argv = ["sh", "-c", "sleep 1000 >/dev/null & echo $!; echo $$; echo $PPID; exec sleep 1000"]
+        process = lab.popen(argv, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        pids = [int(process.stdout.readline()) for _ in range(3)]
+        assert pids[1] == process.pid
+        wait_for_the_end_of(pids, lab.close)
+        assert process.wait(PATIENCE_S) == -signal.SIGKILL
+        process.stdout.close()
+
+
+def test_kill_9_of_the_parent_leaves_no_helper_and_no_program() -> None:
+    text = """
+        lab = Lab()
+        if os.fork() == 0:
+            signal.pause()  # a fork has a copy of everything: the lab must end all the same
+        lab.run(["sh", "-c", "setsid sleep 1000 & echo $! $$ $PPID; exec sleep 1000"])
+    """
+    with subprocess.Popen(
+        script(text), stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as parent:
+        assert parent.stdout is not None
+        pids = [int(pid) for pid in parent.stdout.readline().split()]
+        assert len(pids) == 3
+        try:
+            wait_for_the_end_of(pids, parent.kill)
+        finally:
+            os.killpg(parent.pid, signal.SIGKILL)  # the fork
+
+
+@pytest.mark.parametrize("whom", ["the process group", "the parent alone"])
+def test_ctrl_c_ends_the_program_and_leaves_the_lab_usable(whom: str) -> None:
+    text = """
+        lab = Lab()
+        try:
+            lab.run(["sh", "-c", "trap 'exit 7' INT; echo $$; sleep 1000 & wait"])
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+            print(lab.run(["true"]).returncode, lab.counters().packets)
+            lab.close()
+    """
+    with subprocess.Popen(
+        script(text), stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as parent:
+        assert parent.stdout is not None
+        program = int(parent.stdout.readline())
+        send = os.killpg if whom == "the process group" else os.kill
+        wait_for_the_end_of([program], lambda: send(parent.pid, signal.SIGINT))
+        out, _ = parent.communicate(timeout=PATIENCE_S)
+    assert out == "interrupted\n0 0\n"
+    assert parent.returncode == 0
+
+
+def test_a_program_in_the_lab_receives_ctrl_c_itself() -> None:
+    text = """
+        signal.signal(signal.SIGINT, lambda *_: None)  # what ends the program is not us
+        with Lab() as lab:
+            print("ended by", lab.popen(["sh", "-c", "echo; exec sleep 1000"]).wait())
+    """
+    with subprocess.Popen(
+        script(text), stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as parent:
+        assert parent.stdout is not None
+        parent.stdout.readline()
+        os.killpg(parent.pid, signal.SIGINT)
+        out, _ = parent.communicate(timeout=PATIENCE_S)
+    assert out == f"ended by {-signal.SIGINT}\n"
+
+
+def test_a_fork_that_ends_does_not_end_the_lab() -> None:
+    text = """
+        lab = Lab()
+        pid = os.fork()
+        if pid == 0:
+            sys.exit(0)  # runs the finalizers
+        os.waitpid(pid, 0)
+        print(lab.run(["true"]).returncode)
+    """
+    done = subprocess.run(script(text), capture_output=True, text=True, timeout=PATIENCE_S)
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+def test_a_lab_that_nobody_closed_ends_with_its_process() -> None:
+    text = """
+        lab = Lab()
+        process = lab.popen(["sh", "-c", "echo $PPID $$; exec sleep 1000 >/dev/null"])
+        sys.stdin.readline()
+    """
+    with subprocess.Popen(
+        script(text), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdin is not None
+        assert parent.stdout is not None
+        pids = [int(pid) for pid in parent.stdout.readline().split()]
+        wait_for_the_end_of(pids, lambda: parent.communicate("\n", timeout=PATIENCE_S))
+    assert parent.returncode == 0
+
+
+# -- destinations --
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.3.2.1", "localhost", "0.0.0.0"])
+def test_loopback_is_a_fine_destination(host: str) -> None:
+    assert route_device(host) == "lo"
+    check_destination(host)
+
+
+def test_a_real_interface_is_refused_by_name_unless_asked_for() -> None:
+    host = "198.51.100.1"
+    device = route_device(host)
+    if device is None:
+        pytest.skip("this machine has no route out")
+    with pytest.raises(LabError, match=f"{device}.*--allow-real-network") as caught:
+        check_destination(host)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(LabError):
+        check_destination(f"::ffff:{host}")
+    check_destination(host, allow_real_network=True)
+
+
+def test_in_a_lab_its_device_is_a_fine_destination(each_lab: Lab) -> None:
+    text = """
+        for host in ("192.168.31.2", "239.1.2.3", "127.0.0.1", "192.168.31.1", "198.51.100.1"):
+            lab_module.check_destination(host)
+            print(lab_module.route_device(host))
+    """
+    done = each_lab.run(script(text), capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.stdout.split() == ["dummy1", "dummy1", "lo", "lo", "None"]
+
+
+def test_a_veth_that_leads_elsewhere_is_a_real_interface() -> None:
+    link = lab_module._Link("eth0", False, "veth", 7, True)
+    assert not lab_module._stays_inside(link)
+    assert not lab_module._stays_inside(lab_module._Link("dummy1", False, "veth", 7, True))
+    assert not lab_module._stays_inside(lab_module._Link("eth0", False, None, None, False))
+    assert lab_module._stays_inside(lab_module._Link("any", False, "dummy", None, False))
+
+
+def test_an_unknown_host_is_an_error_in_one_line() -> None:
+    with pytest.raises(LabError, match="no address is known"):
+        check_destination("300.1.2.3.invalid.")
+
+
+def test_the_sink_is_found_or_the_error_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(lab_module, "__package__", "")
+    monkeypatch.setattr(lab_module, "__file__", str(tmp_path / "lab.py"))
+    with pytest.raises(LabError, match="pip install"):
+        lab_module.sink_path()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "sink").touch()
+    assert lab_module.sink_path() == tmp_path / "bin" / "sink"

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The chapters' programs: that the twins agree, and that only a proven run has a rate."""
+
+import dataclasses
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spead_tutorial import programs
+from spead_tutorial.lab import Counters
+from spead_tutorial.programs import (
+    CHAPTERS,
+    LANGUAGES,
+    Chapter,
+    Options,
+    ProgramError,
+    Report,
+    command,
+    find_chapter,
+    run_program,
+    run_to,
+    sample,
+)
+
+PATIENCE_S = 60
+SMALL = {2: Options(), 4: Options(heaps=3), 5: Options(heaps=3), 6: Options(heaps=3)}
+SMALL_HEAPS = Options(heaps=300, heap_size=8192)
+
+each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
+each_language = pytest.mark.parametrize("language", LANGUAGES)
+
+
+def help_of(chapter: Chapter, language: str) -> str:
+    """What a program prints for ``--help``."""
+    argv = [word for word in command(chapter, language) if word != "--json"]
+    done = subprocess.run([*argv, "--help"], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def options_of(text: str) -> dict[str, str]:
+    """Options in a help text: each with what it says of it, the default included."""
+    pattern = r"^ +(-[a-zA-Z]|--json|host|port)(?: [A-Z]+)? +(\S.*(?:\n {20,}\S.*)*)"
+    found = {name: " ".join(text.split()) for name, text in re.findall(pattern, text, re.MULTILINE)}
+    found.pop("-h", None)
+    return found
+
+
+REPORT = Report(
+    chapter=6,
+    program="tut_6_send_pktsize",
+    language="c",
+    random=False,
+    heaps=1,
+    heap_size=3000,
+    packet_size=1472,
+    payload_bytes=3000,
+    spead_bytes=3200,
+    packets=4,
+    messages=2,
+    send_calls=2,
+    waits=0,
+    errors=0,
+    elapsed_ns=1000,
+    cpu_user_ns=1,
+    cpu_system_ns=1,
+    page_faults=0,
+    context_switches=0,
+)
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, source: str) -> None:
+    """Put a script in the place of every chapter's program."""
+    script = tmp_path / "tut_6_send_pktsize.py"
+    script.write_text(source)
+    monkeypatch.setattr(programs, "_program", lambda *_: [sys.executable, str(script)])
+
+
+# ---- The list of chapters ----
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("10", 10),
+        ("tut_10_send_reuse_heaps", 10),
+        ("tut_10_send_reuse_heaps.py", 10),
+        ("tut_send_2", 5),
+        ("tut_send_3", 6),
+    ],
+)
+def test_a_chapter_is_found_by_number_name_and_older_name(text, number):
+    assert find_chapter(text).number == number
+
+
+@pytest.mark.parametrize("text", ["", "1", "3", "tut_3", "99", "-2", "tut_send_1", "None"])
+def test_an_unknown_chapter_is_an_error_that_lists_those_there_are(text):
+    with pytest.raises(ValueError, match="there are 2, 4, 5, 6, 8, 10, 11"):
+        find_chapter(text)
+
+
+@each_chapter
+def test_both_twins_of_a_chapter_accept_the_same_options_with_the_same_defaults(chapter):
+    python, c = (options_of(help_of(chapter, language)) for language in LANGUAGES)
+    assert python == c
+    flags = {name for name in python if re.fullmatch("-[a-zA-Z]", name)}
+    assert flags == set(chapter.flags)
+    assert ("host" in python) == chapter.takes_destination
+
+
+@each_chapter
+def test_the_list_of_chapters_has_the_programs_defaults(chapter):
+    found = options_of(help_of(chapter, "c"))
+    for flag, default in (
+        ("-n", chapter.heaps),
+        ("-H", chapter.heap_size),
+        ("-p", chapter.packet_size),
+    ):
+        if flag in found:
+            assert f"({default})" in found[flag]
+
+
+def test_every_program_is_in_the_list_of_chapters():
+    folder = Path(command(CHAPTERS[0], "python")[1]).parent
+    assert {path.stem for path in folder.glob("tut_*.py")} == {c.name for c in CHAPTERS}
+
+
+def test_an_option_that_a_chapter_has_not_is_an_error():
+    with pytest.raises(ValueError, match="chapter 4 has no option -p: it takes -n"):
+        command(find_chapter("4"), "c", Options(packet_size=9000))
+    with pytest.raises(ValueError, match="chapter 2 takes no destination"):
+        command(find_chapter("2"), "c", destination=("127.0.0.1", 1))
+    with pytest.raises(ValueError, match="no language 'rust'"):
+        command(find_chapter("4"), "rust")
+
+
+def test_a_missing_program_is_an_error_that_says_what_to_do():
+    missing = dataclasses.replace(CHAPTERS[0], name="tut_0_missing")
+    for language in LANGUAGES:
+        with pytest.raises(ProgramError, match=r"tut_0_missing.*install it"):
+            command(missing, language)
+
+
+def test_a_program_is_not_shadowed_by_the_folder_it_is_started_in(make_lab, tmp_path, monkeypatch):
+    for name in ("spead_tutorial", "numpy"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise SystemExit('shadowed')")
+    monkeypatch.chdir(tmp_path)
+    with make_lab() as lab:
+        result = run_program(lab, find_chapter("6"), "python", SMALL[6])
+    assert result.failure is None
+
+
+# ---- Running ----
+
+
+@each_language
+@each_chapter
+def test_a_program_runs_in_a_lab_and_is_borne_out_by_its_counters(make_lab, chapter, language):
+    with make_lab() as lab:
+        result = run_program(lab, chapter, language, SMALL.get(chapter.number, SMALL_HEAPS))
+    assert result.failure is None
+    assert result.rate is not None
+    assert result.rate > 0
+    assert result.report is not None
+    assert (result.report.chapter, result.report.language) == (chapter.number, language)
+    assert result.accounting is not None
+    assert result.accounting.ok
+    assert f"{result.report.packets} packets claimed" in result.proof
+
+
+@each_language
+def test_messages_that_the_kernel_cuts_are_accounted_for(make_lab, language):
+    # At 1472 bytes a few messages have so many bytes that no device takes them whole.
+    with make_lab() as lab:
+        result = run_program(lab, find_chapter("5"), language, Options(heaps=100))
+    assert result.failure is None
+
+
+@each_language
+def test_chapter_2_is_also_received_whole_by_a_sink(make_lab, language):
+    with make_lab() as lab:
+        result = run_program(lab, find_chapter("2"), language)
+    assert result.failure is None
+    assert result.report is not None
+    assert result.sink is not None
+    assert result.sink["packets"] + result.sink["dropped"] == result.report.packets
+    assert "the sink received" in result.proof
+
+
+@each_language
+@pytest.mark.parametrize(
+    "chapter", [c for c in CHAPTERS if "-p" in c.flags], ids=lambda chapter: chapter.name
+)
+def test_a_program_whose_packets_are_too_large_has_no_rate(make_lab, chapter, language):
+    with make_lab() as lab:
+        result = run_program(lab, chapter, language, Options(heaps=10, packet_size=70000))
+        assert lab.counters().packets == 0
+    assert result.status == 1
+    assert result.rate is None
+    assert result.failure is not None
+    assert re.fullmatch(rf"{chapter.name}: .*70000.*", result.failure)
+
+
+def test_run_to_refuses_a_real_interface(monkeypatch):
+    def refuse(host: str, *, allow_real_network: bool) -> None:
+        raise programs.LabError(f"{host} {allow_real_network}")
+
+    monkeypatch.setattr(programs, "check_destination", refuse)
+    with pytest.raises(programs.LabError, match=r"192\.0\.2\.1 False"):
+        run_to("192.0.2.1", 9, find_chapter("6"), "c")
+
+
+# ---- Programs that lie or fail have no rate ----
+
+
+def test_a_program_that_claims_what_it_did_not_send_has_no_rate(make_lab, tmp_path, monkeypatch):
+    claim = json.dumps(dataclasses.asdict(REPORT))
+    pretend(monkeypatch, tmp_path, f"print({claim!r})")
+    with make_lab() as lab:
+        result = run_program(lab, find_chapter("6"), "c")
+    assert result.rate is None
+    assert result.failure is not None
+    assert "the device counted 0 packets" in result.failure
+    assert "4 SPEAD packets of 3200 bytes" in result.failure
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("import sys; sys.exit('tut_6_send_pktsize: no luck')", "tut_6_send_pktsize: no luck"),
+        ("import sys; sys.exit(3)", "ended with status 3 and said nothing"),
+        ("import os; os.kill(os.getpid(), 9)", "ended by SIGKILL"),
+        ("print('100.00 MB/s')", "printed no report, but '100.00 MB/s'"),
+        ("print('{}')", "printed no report"),
+        ("print('[1, 2]')", "printed no report"),
+        ("", "printed no report"),
+        ("import time; time.sleep(60)", "did not end within 0.5 s"),
+    ],
+)
+def test_a_program_that_fails_has_no_rate(make_lab, tmp_path, monkeypatch, source, words):
+    pretend(monkeypatch, tmp_path, source)
+    timeout = 0.5 if "sleep" in source else PATIENCE_S
+    with make_lab() as lab:
+        result = run_program(lab, find_chapter("6"), "c", timeout=timeout)
+    assert result.rate is None
+    assert result.failure is not None
+    assert words in result.failure
+    assert "\n" not in result.failure
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"errors": 1},
+        {"payload_bytes": 4000},
+        {"elapsed_ns": 0},
+        {"spead_bytes": 2999},
+        {"packets": 5},
+        {"messages": 3},
+    ],
+)
+def test_a_report_with_something_wrong_has_no_rate(changed):
+    done = programs._Done("tut_6_send_pktsize", 0, "", "")
+    # What the device counts for two messages: a header of 42 bytes for each.
+    counted = Counters("dummy", 0, 0, 0, 2, REPORT.spead_bytes + 2 * 42, 0)
+
+    def failure(report: Report) -> str | None:
+        return programs._failure(done, report, programs._accounted(report, counted))
+
+    assert failure(REPORT) is None
+    wrong = dataclasses.replace(REPORT, **changed)
+    if changed == {"packets": 5}:  # merged packets are one to the device
+        assert failure(wrong) is None
+    else:
+        assert failure(wrong) is not None
+
+
+# ---- Records of them ----
+
+
+def test_a_failed_run_is_recorded_with_what_it_was_told_and_without_a_rate(
+    make_lab, tmp_path, monkeypatch
+):
+    pretend(monkeypatch, tmp_path, "raise SystemExit('no luck')")
+    with make_lab() as lab:
+        result = run_program(lab, find_chapter("6"), "c", Options(heaps=7))
+    record = sample(result, case="6", number=0)
+    assert (record.heaps, record.heap_size, record.packet_size) == (7, 1 << 20, 9000)
+    assert record.rate is None
+    assert record.elapsed_ns is None
+    assert record.failure == "tut_6_send_pktsize: no luck"

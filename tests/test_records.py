@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Records and statistics: that what is written is read again, and what is wrong is said."""
+
+import dataclasses
+import json
+import random
+import socket
+from pathlib import Path
+
+import pytest
+
+from spead_tutorial import records, stats
+from spead_tutorial.records import Header, RecordError, Sample, Writer, anonymous, read
+
+HEADER = Header(
+    experiment="tour",
+    time="2026-01-02T03:04:05+00:00",
+    machine={"cpu": "a processor", "usable_cores": 2, "kernel": "6.1", "governor": None},
+    lab={"kind": "dummy", "mtu": 9216},
+    settings={"rounds": 3},
+    versions={"python": "3.11", "numpy": "2.0", "compiler": None},
+)
+SAMPLE = Sample(
+    case="6/1048576/c",
+    round=0,
+    warm_up=False,
+    chapter=6,
+    program="tut_6_send_pktsize",
+    language="c",
+    random=False,
+    heaps=10,
+    heap_size=1 << 20,
+    packet_size=9000,
+    device="dummy1",
+    kind="dummy",
+    elapsed_ns=2_000_000,
+    payload_bytes=10 << 20,
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A recording with one sample."""
+    file = tmp_path / "some.jsonl"
+    with Writer(file, HEADER) as writer:
+        writer.add(SAMPLE)
+    return file
+
+
+def change_header(path: Path, **changed: object) -> None:
+    first, *others = path.read_text().splitlines()
+    path.write_text("\n".join([json.dumps(json.loads(first) | changed), *others]) + "\n")
+
+
+def test_what_is_written_is_read_again(path):
+    recording = read(path)
+    assert recording.header == HEADER
+    assert recording.samples == (SAMPLE,)
+    assert SAMPLE.rate == pytest.approx((10 << 20) / 2e-3)
+
+
+def test_a_sample_is_on_the_disk_at_once(tmp_path):
+    path = tmp_path / "some.jsonl"
+    writer = Writer(path, HEADER)
+    try:
+        assert read(path).samples == ()
+        writer.add(SAMPLE)
+        assert read(path).samples == (SAMPLE,)
+    finally:
+        writer.close()
+        writer.close()
+
+
+def test_a_sample_with_a_failure_has_no_rate():
+    assert dataclasses.replace(SAMPLE, failure="it failed").rate is None
+    assert dataclasses.replace(SAMPLE, elapsed_ns=None).rate is None
+
+
+def test_a_recording_that_is_cut_off_is_an_error(path):
+    path.write_text(path.read_text()[:-5])
+    with pytest.raises(RecordError, match=r"some\.jsonl line 2 is cut off"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b"a,b\n1,2\n", "line 1 is not a JSON object"),
+        (b"[1]\n", "line 1 is not a JSON object"),
+        (b'{"record": "header", "tool": "another"}\n', "not a recording of spead_tutorial"),
+        (b'{"record": "sample"}\n', "its first line is no header"),
+        (b"\xff\xfe\n", "not text"),
+    ],
+)
+def test_a_foreign_file_is_an_error(path, content, words):
+    path.write_bytes(content)
+    with pytest.raises(RecordError, match=words):
+        read(path)
+
+
+def test_a_recording_of_a_newer_version_is_an_error(path):
+    change_header(path, schema=records.SCHEMA + 1)
+    with pytest.raises(RecordError, match="written by a newer version"):
+        read(path)
+
+
+@pytest.mark.parametrize("schema", [None, "1", 0])
+def test_a_recording_without_a_version_is_an_error(path, schema):
+    change_header(path, schema=schema)
+    with pytest.raises(RecordError, match="no valid schema version"):
+        read(path)
+
+
+def test_a_line_that_is_no_sample_is_an_error(path):
+    with path.open("a") as file:
+        file.write('{"record": "sample", "what": 1}\n')
+    with pytest.raises(RecordError, match="line 3 is no sample"):
+        read(path)
+    change_header(path, more=1)
+    with pytest.raises(RecordError, match="line 1 is no header"):
+        read(path)
+
+
+def test_a_failure_is_recorded_without_folders_and_host_name(tmp_path):
+    path = tmp_path / "some.jsonl"
+    text = f"{tmp_path}/tut_6: on {socket.gethostname()}: 192.168.31.1/24, 10 MB/s"
+    with Writer(path, HEADER) as writer:
+        writer.add(dataclasses.replace(SAMPLE, failure=text))
+    failure = read(path).samples[0].failure
+    assert failure == "tut_6: on this machine: 192.168.31.1/24, 10 MB/s"
+    assert anonymous("'/home/someone/a b/c.py'") == "'a b/c.py'"
+
+
+# ---- Statistics ----
+
+
+def test_the_median_of_few_values_has_their_range():
+    assert stats.median([3.0, 1.0, 2.0]) == stats.Estimate(2.0, 1.0, 3.0, 3)
+    assert stats.median([5.0]) == stats.Estimate(5.0, 5.0, 5.0, 1)
+
+
+def test_the_interval_of_a_median_is_the_same_every_time_and_holds_it():
+    values = [random.Random(1).gauss(100, 5) for _ in range(20)]
+    first = stats.median(values)
+    assert first == stats.median(values)
+    assert min(values) <= first.low <= first.median <= first.high <= max(values)
+
+
+def test_the_interval_of_a_median_covers_the_truth_about_as_often_as_it_says():
+    source = random.Random(2)
+    covered = 0
+    for _ in range(400):
+        found = stats.median([source.gauss(0, 1) for _ in range(15)])
+        covered += found.low <= 0 <= found.high
+    assert 0.88 <= covered / 400 <= 0.99
+
+
+def test_a_gain_is_taken_within_rounds():
+    before = {0: 10.0, 1: 20.0, 2: 40.0, 7: 1.0}
+    after = {0: 20.0, 1: 40.0, 2: 80.0, 8: 1.0}
+    assert stats.gain(before, after) == stats.Estimate(2.0, 2.0, 2.0, 3)
+
+
+def test_no_values_are_an_error():
+    with pytest.raises(ValueError, match="no values"):
+        stats.median([])
+    with pytest.raises(ValueError, match="no round"):
+        stats.gain({0: 1.0}, {1: 1.0})

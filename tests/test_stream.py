@@ -1,0 +1,472 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Streams: what is sent, in which order, what is returned, and what is refused."""
+
+import asyncio
+import errno
+import gc
+import socket
+import weakref
+
+import numpy as np
+import pytest
+from conftest import make_heap, slow_config
+
+import spead_tutorial
+import spead_tutorial.send
+import spead_tutorial.send.asyncio
+from spead_tutorial import wire
+from spead_tutorial.send import (
+    BytesStream,
+    GroupMode,
+    Heap,
+    HeapReference,
+    HeapReferenceList,
+    PacketGenerator,
+    StreamConfig,
+    UdpStream,
+)
+
+AsyncUdpStream = spead_tutorial.send.asyncio.UdpStream
+
+
+def split(data: bytes) -> list[wire.Packet]:
+    """Take the packets of a BytesStream apart; none has a tail, so that lengths are known."""
+    packets = []
+    while data:
+        n_pointers = int.from_bytes(data[6:8])
+        size = 8 + 8 * n_pointers
+        for pointer in range(n_pointers):
+            word = int.from_bytes(data[8 + 8 * pointer : 16 + 8 * pointer])
+            if word >> 40 == 1 << 23 | 4:  # the payload length, an immediate
+                size += word & (1 << 40) - 1
+        packets.append(wire.parse(data[:size]))
+        data = data[size:]
+    return packets
+
+
+def counts(stream: BytesStream) -> list[int]:
+    return [packet.heap_cnt for packet in split(stream.getvalue())]
+
+
+# ---- What is sent ----
+
+
+def test_a_stream_sends_the_packets_that_the_generator_makes(thread_pool):
+    heap = make_heap(5000)
+    stream = BytesStream(thread_pool, StreamConfig(max_packet_size=1000))
+    stream.send_heap(heap, cnt=7)
+    assert stream.getvalue() == b"".join(PacketGenerator(heap, 7, 1000))
+
+
+def test_send_heap_returns_the_bytes_of_the_packets(thread_pool, receiver):
+    stream = UdpStream(thread_pool, [receiver.getsockname()], StreamConfig(max_packet_size=1000))
+    heap = make_heap(5000)
+    sent = stream.send_heap(heap)
+    packets = [receiver.recv(2000) for _ in PacketGenerator(heap, 1, 1000)]
+    assert sent == sum(map(len, packets))
+    assert packets == list(PacketGenerator(heap, 1, 1000))
+
+
+def test_a_value_edited_in_place_is_sent_as_it_is_then(thread_pool):
+    timestamp = np.array(1, ">u8")
+    group = spead_tutorial.send.ItemGroup()
+    group.add_item(0x1600, "timestamp", "", shape=(), format=[("u", 40)], value=timestamp)
+    heap = group.get_heap(descriptors="none", data="all")
+    stream = BytesStream(thread_pool)
+    stream.send_heap(heap)
+    timestamp[...] = 0x12_3456_789A
+    stream.send_heap(heap)
+    values = [packet.items[4].value for packet in split(stream.getvalue())]
+    assert values == [1, 0x12_3456_789A]
+
+
+def test_heap_counts_start_at_one_and_go_up_by_one(thread_pool):
+    stream = BytesStream(thread_pool)
+    for _ in range(3):
+        stream.send_heap(make_heap())
+    assert counts(stream) == [1, 2, 3]
+
+
+def test_a_count_sequence_can_be_chosen_and_is_cut_to_the_flavour(thread_pool):
+    stream = BytesStream(thread_pool)
+    stream.set_cnt_sequence(2**40 - 2, 3)
+    for _ in range(2):
+        stream.send_heap(make_heap())
+    assert counts(stream) == [2**40 - 2, 1]
+
+
+def test_a_count_given_with_a_heap_does_not_move_the_sequence(thread_pool):
+    stream = BytesStream(thread_pool)
+    stream.send_heap(make_heap(), cnt=77)
+    stream.send_heap(make_heap())
+    assert counts(stream) == [77, 1]
+
+
+def test_a_step_of_zero_is_refused(thread_pool):
+    with pytest.raises(ValueError, match="must not be 0"):
+        BytesStream(thread_pool).set_cnt_sequence(1, 0)
+
+
+def test_a_serial_group_sends_heap_after_heap(thread_pool):
+    stream = BytesStream(thread_pool, StreamConfig(max_packet_size=1000))
+    heaps = [HeapReference(make_heap(2000)) for _ in range(2)]
+    stream.send_heaps(heaps, GroupMode.SERIAL)
+    assert counts(stream) == [1, 1, 1, 2, 2, 2]
+
+
+def test_a_round_robin_group_takes_a_packet_of_each_heap_in_turn(thread_pool):
+    stream = BytesStream(thread_pool, StreamConfig(max_packet_size=1000))
+    heaps = [HeapReference(make_heap(n)) for n in (2900, 900, 1900)]
+    stream.send_heaps(heaps, GroupMode.ROUND_ROBIN)
+    assert counts(stream) == [1, 2, 3, 1, 3, 1, 1]
+
+
+def test_a_slice_of_a_list_of_heaps_sends_those_heaps(thread_pool):
+    stream = BytesStream(thread_pool)
+    heaps = HeapReferenceList([HeapReference(make_heap(), cnt=i) for i in range(10, 14)])
+    assert len(heaps[1:3]) == 2
+    stream.send_heaps(heaps[1:3], GroupMode.SERIAL)
+    assert counts(stream) == [11, 12]
+
+
+def test_substreams_go_to_their_own_endpoints(thread_pool, receiver):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("127.0.0.1", 0))
+        other.settimeout(10)
+        stream = UdpStream(thread_pool, [receiver.getsockname(), other.getsockname()])
+        assert stream.num_substreams == 2
+        stream.send_heap(make_heap(), substream_index=1)
+        stream.send_heap(make_heap(), substream_index=0)
+        assert wire.parse(other.recv(2000)).heap_cnt == 1
+        assert wire.parse(receiver.recv(2000)).heap_cnt == 2
+
+
+def test_packets_reach_an_ipv6_address(thread_pool):
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sock:
+        try:
+            sock.bind(("::1", 0))
+        except OSError:
+            pytest.skip("no IPv6 on loopback here")
+        sock.settimeout(10)
+        stream = UdpStream(thread_pool, [("::1", sock.getsockname()[1])])
+        stream.send_heap(make_heap())
+        assert wire.parse(sock.recv(2000)).heap_cnt == 1
+
+
+def test_multicast_goes_out_of_the_interface_that_was_named(thread_pool):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("239.255.88.88", 0))
+        group = socket.inet_aton("239.255.88.88") + socket.inet_aton("127.0.0.1")
+        sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, group)
+        sock.settimeout(10)
+        endpoint = ("239.255.88.88", sock.getsockname()[1])
+        stream = UdpStream(thread_pool, [endpoint], StreamConfig(), 0, 0, "127.0.0.1")
+        stream.send_heap(make_heap())
+        assert wire.parse(sock.recv(2000)).heap_cnt == 1
+
+
+def test_a_socket_that_is_handed_in_is_duplicated(thread_pool, receiver):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+        stream = UdpStream(thread_pool, sock, [receiver.getsockname()], StreamConfig())
+    stream.send_heap(make_heap())
+    assert receiver.recvfrom(2000)[1][1] == port
+
+
+def test_equal_packets_share_messages_and_arrive_one_by_one(thread_pool, receiver):
+    stream = UdpStream(thread_pool, [receiver.getsockname()], StreamConfig(max_packet_size=1000))
+    heap = make_heap(20000)
+    stream.send_heap(heap)
+    stats = stream.stats
+    expected = list(PacketGenerator(heap, 1, 1000))
+    assert [receiver.recv(2000) for _ in expected] == expected
+    assert stats.packets == len(expected)
+    assert stats.gso_messages >= 1
+    assert stats.messages < stats.packets
+
+
+def test_many_small_items_travel_whole(thread_pool):
+    group = spead_tutorial.send.ItemGroup()
+    for i in range(500):
+        value = np.full(i % 7, i % 256, "u1")
+        group.add_item(None, f"item{i}", "", shape=(None,), format=[("u", 8)], value=value)
+    heap = group.get_heap()
+    stream = BytesStream(thread_pool, StreamConfig(max_packet_size=500))
+    stream.send_heap(heap)
+    assert stream.getvalue() == b"".join(PacketGenerator(heap, 1, 500))
+
+
+# ---- What is refused ----
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "words"),
+    [
+        ({"substream_index": 1}, "substream 1 does not exist"),
+        ({"substream_index": -1}, "out of range"),
+        ({"cnt": 2**40}, "heap count"),
+        ({"cnt": 2**70}, "out of range"),
+        ({"rate": float("nan")}, "finite"),
+    ],
+)
+def test_a_bad_argument_of_a_send_is_einval_and_uses_up_no_count(thread_pool, kwargs, words):
+    stream = BytesStream(thread_pool)
+    with pytest.raises(OSError, match=words) as caught:
+        stream.send_heap(make_heap(), **kwargs)
+    assert caught.value.errno == errno.EINVAL
+    stream.send_heap(make_heap())
+    assert counts(stream) == [1]
+
+
+def test_an_empty_group_is_einval(thread_pool):
+    with pytest.raises(OSError, match="at least one heap") as caught:
+        BytesStream(thread_pool).send_heaps([], GroupMode.SERIAL)
+    assert caught.value.errno == errno.EINVAL
+
+
+def test_a_plain_heap_in_a_group_is_a_type_error(thread_pool):
+    with pytest.raises(TypeError, match="HeapReference"):
+        BytesStream(thread_pool).send_heaps([make_heap()], GroupMode.SERIAL)
+
+
+def test_a_group_larger_than_the_queue_sends_nothing(thread_pool):
+    stream = BytesStream(thread_pool, StreamConfig(max_heaps=2))
+    with pytest.raises(BlockingIOError, match="max_heaps"):
+        stream.send_heaps([HeapReference(make_heap()) for _ in range(3)], GroupMode.SERIAL)
+    stream.send_heap(make_heap())
+    assert counts(stream) == [1]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        ("max_packet_size", 55, ValueError),
+        ("max_packet_size", -1, TypeError),
+        ("max_heaps", 0, ValueError),
+        ("max_heaps", -1, TypeError),
+        ("rate", -1.0, ValueError),
+        ("rate", float("inf"), ValueError),
+        ("rate", float("nan"), ValueError),
+        ("burst_rate_ratio", 0.9, ValueError),
+        ("burst_size", -5, TypeError),
+        ("burst_size", 1.5, TypeError),
+        ("rate_method", 1, TypeError),
+        ("no_such_option", 1, TypeError),
+    ],
+)
+def test_a_bad_configuration_is_refused(name, value, error):
+    with pytest.raises(error):
+        StreamConfig(**{name: value})
+
+
+def test_a_configuration_keeps_what_it_is_told():
+    config = StreamConfig(rate=1e9, burst_rate_ratio=1.5)
+    config.max_packet_size = 9000
+    assert (config.max_packet_size, config.burst_rate) == (9000, 1.5e9)
+    with pytest.raises(AttributeError):
+        config.burst_rate = 1.0
+    with pytest.raises(ValueError, match="56 bytes"):
+        config.max_packet_size = 8
+
+
+@pytest.mark.parametrize(
+    ("endpoints", "words"),
+    [
+        ([], "at least one endpoint"),
+        ([("127.0.0.1", 0)], "1 to 65535"),
+        ([("127.0.0.1", 65536)], "1 to 65535"),
+        ([("127.0.0.1", 8888), ("::1", 8888)], "one address family"),
+        ([("host.invalid", 8888)], r"could not look up host 'host\.invalid'"),
+    ],
+)
+def test_bad_endpoints_are_refused(thread_pool, endpoints, words):
+    with pytest.raises(ValueError, match=words):
+        UdpStream(thread_pool, endpoints)
+
+
+def test_packets_larger_than_udp_carries_are_refused_before_a_byte_goes_out(thread_pool, receiver):
+    config = StreamConfig(max_packet_size=70000)
+    stream = UdpStream(thread_pool, [receiver.getsockname()], config)
+    with pytest.raises(OSError, match=r"65507.*lower max_packet_size") as caught:
+        stream.send_heap(make_heap(10))
+    assert caught.value.errno == errno.EMSGSIZE
+    assert stream.stats.send_calls == 0
+
+
+def test_an_id_that_does_not_fit_the_flavour_is_refused():
+    heap = Heap(spead_tutorial.Flavour(4, 64, 56))
+    item = spead_tutorial.Item(0x80, "x", "", shape=(), dtype=np.uint8, value=1)
+    with pytest.raises(ValueError, match="ids have 7 bits"):
+        heap.add_item(item)
+
+
+def test_repeated_pointers_that_do_not_fit_one_packet_are_refused(thread_pool):
+    heap = Heap()
+    for i in range(10):
+        item = spead_tutorial.Item(0x1000 + i, "x", "", shape=(), dtype=np.uint8, value=1)
+        heap.add_item(item)
+    heap.repeat_pointers = True
+    with pytest.raises(ValueError, match="raise max_packet_size to 136"):
+        BytesStream(thread_pool, StreamConfig(max_packet_size=128)).send_heap(heap)
+
+
+def test_a_heap_in_flight_cannot_be_added_to(thread_pool, receiver):
+    async def main() -> None:
+        stream = AsyncUdpStream(thread_pool, [receiver.getsockname()], slow_config())
+        heap = make_heap()
+        await stream.async_send_heap(make_heap())
+        stream.async_send_heap(heap)
+        with pytest.raises(BufferError, match="being sent"):
+            heap.add_end()
+
+    asyncio.run(main())
+
+
+def test_a_heap_whose_packets_are_generated_cannot_be_added_to():
+    heap = make_heap(5000)
+    packets = PacketGenerator(heap, 1, 1000)
+    next(packets)
+    with pytest.raises(BufferError):
+        heap.add_end()
+    list(packets)
+    heap.add_end()
+
+
+def test_a_closed_stream_and_a_stopped_pool_refuse_heaps(thread_pool):
+    stream = BytesStream(thread_pool)
+    with stream:
+        stream.send_heap(make_heap())
+    with pytest.raises(spead_tutorial.Stopped, match="closed"):
+        stream.send_heap(make_heap())
+    assert stream.stats.heaps == 1
+    other = BytesStream(thread_pool)
+    thread_pool.stop()
+    with pytest.raises(spead_tutorial.Stopped):
+        other.send_heap(make_heap())
+
+
+# ---- Asynchronous ----
+
+
+def test_futures_tell_the_bytes_in_order_of_the_calls(thread_pool, receiver):
+    async def main() -> list[int]:
+        stream = AsyncUdpStream(thread_pool, [receiver.getsockname()], StreamConfig(max_heaps=50))
+        futures = [stream.async_send_heap(make_heap(100 + i)) for i in range(50)]
+        return await asyncio.gather(*futures)
+
+    sent = asyncio.run(main())
+    packets = [receiver.recv(2000) for _ in range(50)]
+    assert [wire.parse(packet).heap_cnt for packet in packets] == list(range(1, 51))
+    assert [len(packet) for packet in packets] == sent
+
+
+def test_a_full_queue_is_told_through_the_future_and_is_all_or_nothing(thread_pool, receiver):
+    async def main() -> None:
+        config = slow_config(max_heaps=3)
+        stream = AsyncUdpStream(thread_pool, [receiver.getsockname()], config)
+        await stream.async_send_heap(make_heap())
+        waiting = [stream.async_send_heap(make_heap()) for _ in range(2)]
+        group = [HeapReference(make_heap()) for _ in range(2)]
+        with pytest.raises(BlockingIOError, match="2 of max_heaps=3 in flight"):
+            await stream.async_send_heaps(group, GroupMode.SERIAL)
+        waiting.append(stream.async_send_heap(make_heap()))
+        with pytest.raises(BlockingIOError):
+            await stream.async_send_heap(make_heap())
+        assert not any(future.done() for future in waiting)
+
+    asyncio.run(main())
+
+
+def test_bad_arguments_are_told_through_the_future(thread_pool, receiver):
+    async def main() -> None:
+        stream = AsyncUdpStream(thread_pool, [receiver.getsockname()])
+        for future in (
+            stream.async_send_heap(make_heap(), substream_index=5),
+            stream.async_send_heap(make_heap(), cnt=2**63),
+            stream.async_send_heaps([], GroupMode.SERIAL),
+        ):
+            with pytest.raises(OSError, match=r".") as caught:
+                await future
+            assert caught.value.errno == errno.EINVAL
+
+    asyncio.run(main())
+
+
+def test_heaps_are_let_go_before_their_future_is_done(thread_pool, receiver):
+    async def main() -> None:
+        stream = AsyncUdpStream(thread_pool, [receiver.getsockname()])
+        value = np.ones(10, "i1")
+        alive = weakref.ref(value)
+        group = spead_tutorial.send.ItemGroup()
+        group.add_item(0x3300, "x", "", shape=(10,), dtype=np.int8, value=value)
+        future = stream.async_send_heap(group.get_heap())
+        del group, value
+        gone = asyncio.get_running_loop().create_future()
+        future.add_done_callback(lambda _: gone.set_result(alive() is None))
+        assert alive() is not None
+        await future
+        gc.collect()
+        assert await gone
+
+    asyncio.run(main())
+
+
+def test_flush_waits_for_all_that_is_queued(thread_pool, receiver):
+    async def main() -> None:
+        stream = AsyncUdpStream(thread_pool, [receiver.getsockname()], StreamConfig(max_heaps=20))
+        futures = [stream.async_send_heap(make_heap()) for _ in range(20)]
+        await stream.async_flush()
+        assert all(future.done() for future in futures)
+        stream.async_send_heap(make_heap())
+        stream.flush()
+        assert stream.stats.heaps == 21
+        await stream.async_flush()
+
+    asyncio.run(main())
+
+
+def test_a_stream_can_be_used_in_one_event_loop_after_another(thread_pool, receiver):
+    stream = AsyncUdpStream(thread_pool, [receiver.getsockname()])
+
+    async def main() -> int:
+        return await stream.async_send_heap(make_heap(100))
+
+    assert asyncio.run(main()) == asyncio.run(main())
+
+
+# ---- What a stream tells ----
+
+
+def test_the_timeline_tells_when_each_heap_was_sent(thread_pool):
+    stream = BytesStream(thread_pool, StreamConfig(timeline=3))
+    sent = [stream.send_heap(make_heap()) for _ in range(5)]
+    times = stream.timeline()
+    assert times["cnt"].tolist() == [3, 4, 5]
+    assert times["bytes"].tolist() == sent[2:]
+    order = ["queued_ns", "first_packet_ns", "last_packet_ns", "completed_ns"]
+    steps = np.stack([times[name].astype(np.int64) for name in order])
+    assert (np.diff(steps, axis=0) >= 0).all()
+    assert (np.diff(steps, axis=1) > 0).all()
+
+
+def test_a_stream_without_a_timeline_tells_no_times(thread_pool):
+    stream = BytesStream(thread_pool)
+    stream.send_heap(make_heap())
+    assert stream.timeline().shape == (0,)
+
+
+def test_statistics_add_up(thread_pool, receiver):
+    stream = UdpStream(thread_pool, [receiver.getsockname()], StreamConfig(max_packet_size=1000))
+    sent = sum(stream.send_heap(make_heap(3000)) for _ in range(4))
+    stats = stream.stats
+    assert (stats.heaps, stats.packets, stats.bytes) == (4, 16, sent)
+    assert (stats.errors, stats.errors_by_errno) == (0, {})
+    assert stats.send_calls >= 1
+
+
+def test_all_threads_of_a_pool_can_be_given_cores():
+    pool = spead_tutorial.ThreadPool(2, affinity=[0])
+    assert BytesStream(pool).send_heap(make_heap()) > 0
+    with pytest.raises(OSError, match="core 1000"):
+        spead_tutorial.ThreadPool(1, affinity=[1000])

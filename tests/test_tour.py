@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The tour: that it measures every chapter, its records add up, and a failure is shown."""
+
+import dataclasses
+import getpass
+import socket
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from test_records import HEADER, SAMPLE
+
+from spead_tutorial import tour
+from spead_tutorial.lab import LabError, probe
+from spead_tutorial.programs import CHAPTERS, LANGUAGES
+from spead_tutorial.records import Recording, read
+
+REASON = probe().reason
+COMMAND = [sys.executable, "-m", "spead_tutorial.cli"]
+TINY = ["tour", "--tiny", "--output", "out"]
+
+needs_lab = pytest.mark.skipif(REASON is not None, reason=f"no lab here: {REASON}")
+
+
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *command], capture_output=True, text=True, timeout=110, cwd=folder
+    )
+
+
+@pytest.fixture(scope="module")
+def toured(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """A tour, and the folder that it was done in."""
+    folder = tmp_path_factory.mktemp("tour")
+    return folder, run(folder, *TINY)
+
+
+@needs_lab
+def test_a_tour_runs_every_chapter_and_its_records_add_up(toured):
+    folder, done = toured
+    assert (done.returncode, done.stderr) == (0, "")
+    cases = tour.plan("tiny").cases
+    assert done.stdout.count("✓") == len(cases) + 1  # and once in the legend
+    assert "✗" not in done.stdout
+
+    recording = read(folder / "out" / "tour.jsonl")
+    assert recording.header.settings["size"] == "tiny"
+    counted = [one for one in recording.samples if not one.warm_up]
+    assert len(counted) == 2 * len(cases)
+    assert {(one.chapter, one.language) for one in counted} == {
+        (chapter.number, language) for chapter in CHAPTERS for language in LANGUAGES
+    }
+    for one in recording.samples:
+        assert one.failure is None
+        assert one.payload_bytes == one.heaps * one.heap_size
+        assert one.spead_bytes > one.payload_bytes
+        assert one.messages <= one.counted_packets <= one.packets
+        header = 28 if one.device == "lo" else 42
+        assert one.counted_bytes == one.spead_bytes + header * one.counted_packets
+
+    for name in ("tut-ladder.svg", "tut-ladder-dark.svg"):
+        assert ET.parse(folder / "out" / name).getroot().tag.endswith("svg")
+        assert f"out/{name}" in done.stdout
+    assert sorted(path.suffix for path in (folder / "out").iterdir()) == [
+        ".jsonl",
+        ".svg",
+        ".svg",
+    ]
+
+
+@needs_lab
+def test_a_tours_records_name_no_machine_no_user_and_no_folder(toured):
+    folder, _ = toured
+    text = (folder / "out" / "tour.jsonl").read_text()
+    assert str(folder) not in text
+    assert str(Path.home()) + "/" not in text
+    assert f'"{socket.gethostname()}' not in text
+    assert f'"{getpass.getuser()}"' not in text
+
+
+@needs_lab
+def test_without_a_lab_a_tour_goes_over_loopback_and_says_so(tmp_path):
+    # Loopback of a lab: nothing leaves it.
+    done = run(tmp_path, "lab", "--", *COMMAND, *TINY, "--loopback")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Sent to: loopback, no lab" in done.stdout
+    recording = read(tmp_path / "out" / "tour.jsonl")
+    assert recording.header.lab["kind"] == "loopback, no lab"
+    assert {one.kind for one in recording.samples} == {"loopback, no lab"}
+    assert all(one.counted_packets == one.packets for one in recording.samples)
+
+
+def test_where_there_can_be_no_lab_a_tour_takes_loopback(tmp_path, monkeypatch, capsys):
+    def no_lab() -> None:
+        raise LabError("it is forbidden here")
+
+    def measure(lab: object, *_: object) -> Recording:
+        assert lab is None
+        header = dataclasses.replace(HEADER, lab={"kind": "loopback, no lab", "mtu": 65536})
+        return Recording(header, (SAMPLE,))
+
+    monkeypatch.setattr(tour, "Lab", no_lab)
+    monkeypatch.setattr(tour, "_measure", measure)
+    assert tour.tour("tiny", tmp_path) == 0
+    assert "No lab: it is forbidden here." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("warm_up", [False, True])
+def test_a_failure_in_one_run_fails_the_row_and_the_tour(tmp_path, monkeypatch, capsys, warm_up):
+    bad = dataclasses.replace(SAMPLE, failure="counted 1, not 2", warm_up=warm_up)
+    recording = Recording(HEADER, (bad, SAMPLE))
+    monkeypatch.setattr(tour, "_measure", lambda *_: recording)
+    assert tour.tour("tiny", tmp_path, loopback=True) == 1
+    shown = capsys.readouterr()
+    assert "✗" in shown.out
+    assert shown.err == "spead-tutorial: counted 1, not 2\n"
+    (row,) = tour.rows(recording)
+    assert (row.rate, row.calls_per_heap, row.cpu_s_per_gb) == (None, None, None)
+
+
+def test_without_matplotlib_a_tour_still_has_its_table(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setattr(tour, "_measure", lambda *_: Recording(HEADER, (SAMPLE,)))
+    assert tour.tour("tiny", tmp_path, loopback=True) == 0
+    assert "No pictures: drawing needs matplotlib" in capsys.readouterr().out
+
+
+def test_a_row_is_the_median_of_its_samples_without_the_warm_up():
+    def one(elapsed_ns: int, warm_up: bool = False) -> object:
+        return dataclasses.replace(
+            SAMPLE,
+            payload_bytes=1000,
+            elapsed_ns=elapsed_ns,
+            warm_up=warm_up,
+            send_calls=20,
+            cpu_user_ns=300,
+            cpu_system_ns=200,
+        )
+
+    samples = (one(1, warm_up=True), one(1000), one(2000), one(4000))
+    (row,) = tour.rows(Recording(HEADER, samples))  # type: ignore[arg-type]
+    assert row.rate == pytest.approx(0.5e9)
+    assert row.calls_per_heap == pytest.approx(2.0)
+    assert row.cpu_s_per_gb == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("size", tour.SIZES)
+def test_every_plan_has_every_chapter_in_both_languages_at_common_settings(size):
+    cases = tour.plan(size).cases
+    assert len({case.name for case in cases}) == len(cases)
+    for chapter in CHAPTERS:
+        for language in LANGUAGES:
+            mine = [c for c in cases if (c.chapter, c.language) == (chapter, language)]
+            assert 1 << 20 in {case.heap_size for case in mine}
+
+
+def test_rounds_have_all_cases_in_an_order_that_is_random_but_the_same_every_time(capsys):
+    plan = tour.plan("quick")
+    first = list(tour._schedule(plan))
+    assert first == list(tour._schedule(plan))
+    n = len(plan.cases)
+    rounds = [first[at : at + n] for at in range(0, len(first), n)]
+    assert len(rounds) == plan.rounds + 1
+    assert all(step[2] for step in rounds[0])
+    assert not any(step[2] for one in rounds[1:] for step in one)
+    orders = [[case.name for _, case, _ in one] for one in rounds]
+    assert len({tuple(order) for order in orders}) == len(orders)
+    assert len({tuple(sorted(order)) for order in orders}) == 1
