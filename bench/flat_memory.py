@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whether memory stays flat however much is sent: ten million heaps, and the process is watched."""
+
+import argparse
+import dataclasses
+import datetime
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from spead_tutorial import doctor
+from spead_tutorial.lab import Lab, LabProcess, accounted
+from spead_tutorial.programs import Options, Report, command, find_chapter
+from spead_tutorial.records import SCHEMA, Header
+
+HERE = Path(__file__).resolve().parent
+HEAP_SIZE = 8192
+CASES = ((10, "c"), (11, "c"), (11, "python"))
+INTERVAL_S = 0.25
+#: The first part of the run, in which memory may still grow.
+WARM_UP = 0.2
+#: What may be added after that, in all: over ten million heaps, a tenth of a byte for each.
+MOST_GROWTH = 1 << 20
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Memory:
+    """The resident memory of a program while it ran.
+
+    Parameters
+    ----------
+    case : str
+        Chapter and language.
+    heaps, heap_size : int
+        What it sent; bytes.
+    elapsed_ns : int or None
+        From the first heap to the last; None where it failed.
+    failure : str or None
+        Why it failed, or what it claims and the device did not count.
+    at_ns : list of int
+        When it was looked at, from its start.
+    resident_bytes : list of int
+        What it had then.
+    """
+
+    case: str
+    heaps: int
+    heap_size: int
+    elapsed_ns: int | None
+    failure: str | None
+    at_ns: list[int]
+    resident_bytes: list[int]
+
+    @property
+    def growth(self) -> int:
+        """Bytes that the last look found more than the first one after the warm-up."""
+        counted = self.resident_bytes[int(len(self.resident_bytes) * WARM_UP) :]
+        return counted[-1] - counted[0] if counted else 0
+
+    @property
+    def flat(self) -> bool:
+        """Whether it ran well and its memory did not grow."""
+        return self.failure is None and len(self.at_ns) > 4 and self.growth <= MOST_GROWTH
+
+    def __str__(self) -> str:
+        if self.failure is not None:
+            return f"chapter {self.case}: {self.failure}"
+        if not self.resident_bytes:
+            return f"chapter {self.case}: it was over before anyone looked"
+        return (
+            f"chapter {self.case}: {self.heaps} heaps, looked at {len(self.at_ns)} times,"
+            f" at most {max(self.resident_bytes) / 1e6:.1f} MB resident, grew by"
+            f" {self.growth / 1e3:.0f} kB after the warm-up: {'flat' if self.flat else 'NOT FLAT'}"
+        )
+
+
+def resident(process: LabProcess) -> int | None:
+    """Return a process's resident memory in bytes; None where it has ended."""
+    try:
+        status = Path(f"/proc/{process.pid}/status").read_text()
+    except OSError:
+        return None
+    found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
+    return int(found[1]) * 1024 if found else None
+
+
+def watch(lab: Lab, number: int, language: str, heaps: int) -> Memory:
+    """Run a chapter's program in a lab, and look at its memory every now and then."""
+    chapter = find_chapter(str(number))
+    options = Options(heaps=heaps, heap_size=HEAP_SIZE)
+    at_ns: list[int] = []
+    resident_bytes: list[int] = []
+    before = lab.counters()
+    with tempfile.TemporaryFile("w+") as output:
+        start = time.monotonic_ns()
+        process = lab.popen(
+            command(chapter, language, options, (lab.address, lab.port)),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        with process:
+            while process.poll() is None:
+                now = resident(process)
+                if now is not None:
+                    at_ns.append(time.monotonic_ns() - start)
+                    resident_bytes.append(now)
+                time.sleep(INTERVAL_S)
+        output.seek(0)
+        said = output.read()
+    counted = lab.counters() - before
+    report = Report.parse(said)
+    failure = None
+    if process.returncode != 0 or report is None:
+        failure = (said.strip().splitlines() or [f"status {process.returncode}"])[-1]
+    else:
+        held = accounted(
+            counted.packets,
+            counted.bytes,
+            packets=report.packets,
+            messages=report.messages,
+            spead_bytes=report.spead_bytes,
+            link_header=counted.link_header,
+        )
+        failure = None if held.ok and report.errors == 0 else held.text
+    elapsed_ns = report.elapsed_ns if report is not None else None
+    case = f"{number}/{language}"
+    return Memory(case, heaps, HEAP_SIZE, elapsed_ns, failure, at_ns, resident_bytes)
+
+
+def header(lab: Lab) -> dict[str, Any]:
+    """Return the first line of the record."""
+    facts = Header(
+        experiment="flat-memory",
+        time=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        machine=doctor.machine_facts(),
+        lab={"kind": lab.kind, "mtu": lab.mtu},
+        settings={"warm_up": WARM_UP, "most_growth_bytes": MOST_GROWTH},
+        versions=doctor.versions(),
+        revision=doctor.revision(),
+    )
+    first = {"record": "header", "tool": "spead_tutorial", "schema": SCHEMA}
+    return first | dataclasses.asdict(facts)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Watch the programs, write a record, and return 1 where memory grew."""
+    parser = argparse.ArgumentParser(prog="python -m bench.flat_memory", description=__doc__)
+    parser.add_argument("-n", dest="heaps", type=int, default=10**7, help="heaps to send (10⁷)")
+    options = parser.parse_args(argv)
+    path = HERE / "results" / "flat-memory.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    flat = True
+    with Lab() as lab, path.open("w", encoding="utf-8") as file:
+        print(json.dumps(header(lab)), file=file, flush=True)
+        for number, language in CASES:
+            found = watch(lab, number, language, options.heaps)
+            record = {"record": "memory"} | dataclasses.asdict(found)
+            print(json.dumps(record), file=file, flush=True)
+            print(found, flush=True)
+            flat = flat and found.flat
+    return int(not flat)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
