@@ -1,0 +1,55 @@
+# Each target is one or two commands that a person could type.
+# `make test PYTHON=python3.13` chooses the interpreter; it gets an environment of its own.
+
+PYTHON ?= python3
+VENV ?= $(if $(filter-out python3,$(PYTHON)),.venv-$(notdir $(PYTHON)),.venv)
+BIN := $(VENV)/bin
+BUILD ?= build
+
+SOURCES := pyproject.toml meson.build meson.options $(shell find csrc spead_tutorial -type f \
+	-not -name '*.pyc')
+
+.PHONY: help setup tour test test-c test-python check lint sanitize fuzz bench-peers clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+setup: $(BIN)/.installed ## make the environment, and build and install into it
+
+$(BIN)/.installed: $(SOURCES)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo >&2 \
+	  "$(PYTHON) is missing, or older than 3.11: say make $(MAKECMDGOALS) PYTHON=python3.11 (or newer)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@echo "Building and installing: a minute or two the first time."
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[test]'
+	@touch $@
+
+tour: setup ## every chapter in both languages, in a lab; a table and a picture
+	$(BIN)/spead-tutorial tour
+
+test: test-c test-python ## all tests
+
+test-c: setup
+	$(BIN)/python .ci/meson_test.py $(BUILD)/c
+
+test-python: setup
+	$(BIN)/pytest
+
+check: lint sanitize fuzz ## linters, types, sanitizers, a minute of fuzzing
+
+$(BIN)/.checkers: $(BIN)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[check]'
+	@touch $@
+
+lint: $(BIN)/.checkers
+	$(BIN)/python .ci/lint.py
+
+sanitize: setup
+	$(BIN)/python .ci/meson_test.py $(BUILD)/asan -Db_sanitize=address,undefined -Db_lundef=false
+	$(BIN)/python .ci/meson_test.py $(BUILD)/tsan -Db_sanitize=thread -Db_lundef=false
+
+fuzz: $(BIN)/.checkers
+	$(BIN)/python .ci/fuzz.py $(BUILD)/fuzz 60
+
+clean: ## remove what was built, and the environment
+	rm -rf $(BUILD) $(VENV)
