@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Owns a libFuzzer target: whatever heap the bytes describe, its packets, read by an independent
- * reader, hold every pointer and every byte of payload once, and nothing else.
+ * Owns a libFuzzer target: whatever heap of items and descriptors the bytes describe, its packets,
+ * read by an independent reader, hold every pointer and every byte of payload once, and nothing
+ * else.
  */
 #include "../tests/reader.h"
 #include "spead_tutorial/spt.h"
@@ -13,7 +14,7 @@
 #define REQUIRE(condition)                                                                         \
     ((condition) ? (void)0 : (fprintf(stderr, "not so: %s\n", #condition), abort()))
 
-enum { MAX_ITEMS = 300, MAX_VALUE = 70000, MAX_PACKET = 66000 };
+enum { MAX_ITEMS = 300, MAX_VALUE = 70000, MAX_PACKET = 66000, MAX_FIELDS = 4, MAX_NAME = 40 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -44,7 +45,7 @@ typedef struct item {
 
 typedef struct heap {
     spt_heap *heap;
-    unsigned address_bits;
+    unsigned address_bits, bug_compat;
     item items[MAX_ITEMS];
     size_t n_items;
     uint8_t *payload;
@@ -52,6 +53,15 @@ typedef struct heap {
 } heap;
 
 static uint8_t values[MAX_VALUE];
+
+static void add_payload(heap *h, const uint8_t *bytes, size_t length)
+{
+    h->payload = realloc(h->payload, h->length + length + 1);
+    REQUIRE(h->payload != NULL);
+    if (length > 0)
+        memcpy(h->payload + h->length, bytes, length);
+    h->length += length;
+}
 
 static void add_random_item(heap *h, choices *c)
 {
@@ -71,15 +81,97 @@ static void add_random_item(heap *h, choices *c)
     REQUIRE((status == SPT_OK) == fits);
     if (!fits)
         return;
-    if (expected.immediate) {
+    if (expected.immediate)
         expected.value = reader_number(added.value, length);
-    } else {
-        h->payload = realloc(h->payload, h->length + length + 1);
-        REQUIRE(h->payload != NULL);
-        memcpy(h->payload + h->length, added.value, length);
-        h->length += length;
-    }
+    else
+        add_payload(h, added.value, length);
     h->items[h->n_items++] = expected;
+}
+
+static uint8_t *put(uint8_t *to, uint64_t value, size_t n)
+{
+    for (size_t i = n; i-- > 0; value >>= 8)
+        to[i] = (uint8_t)value;
+    return to + n;
+}
+
+/* A descriptor as the specification has it, in the words of this file. */
+static size_t encode(const heap *h, const spt_descriptor *d, uint8_t *to)
+{
+    bool wide = (h->bug_compat & SPT_COMPAT_DESCRIPTOR_WIDTHS) != 0;
+    size_t format_bytes = wide ? 3 : 8 - h->address_bits / 8;
+    size_t shape_bytes = wide ? 7 : h->address_bits / 8;
+    const char *const strings[] = {d->name, d->description, d->numpy_header};
+    bool numpy = strings[2] != NULL && strings[2][0] != '\0';
+    size_t sizes[] = {strlen(strings[0]), strlen(strings[1]), d->n_format * (1 + format_bytes),
+                      d->n_shape * (1 + shape_bytes), numpy ? strlen(strings[2]) : 0};
+    static const uint64_t ids[] = {0x10, 0x11, 0x13, 0x12, 0x15};
+    size_t length = 0, at = 0, n_pointers = numpy ? 10 : 9;
+    for (int i = 0; i < 5; i++)
+        length += sizes[i];
+    const uint64_t top = (uint64_t)1 << 63;
+    const uint64_t immediates[][2] = {{1, 1}, {2, length}, {3, 0}, {4, length}, {0x14, d->id}};
+    uint8_t *p = put(to, 0x5304, 2);
+    p = put(p, (8 - h->address_bits / 8) << 8 | h->address_bits / 8, 2);
+    p = put(p, n_pointers, 4);
+    for (int i = 0; i < 5; i++)
+        p = put(p, top | immediates[i][0] << h->address_bits | immediates[i][1], 8);
+    for (int i = 0; i < (numpy ? 5 : 4); at += sizes[i++])
+        p = put(p, ids[i] << h->address_bits | at, 8);
+    for (int i = 0; i < 2; i++)
+        for (const char *c = strings[i]; *c != '\0'; c++)
+            *p++ = (uint8_t)*c;
+    for (size_t i = 0; i < d->n_format; i++) {
+        *p++ = (uint8_t)d->format[i].code;
+        p = put(p, d->format[i].bits, format_bytes);
+    }
+    for (size_t i = 0; i < d->n_shape; i++) {
+        bool varies = d->shape[i] < 0;
+        *p++ = !varies ? 0 : h->bug_compat & SPT_COMPAT_SHAPE_BIT_1 ? 2 : 1;
+        p = put(p, varies ? 0 : (uint64_t)d->shape[i], shape_bytes);
+    }
+    for (size_t i = 0; i < sizes[4]; i++)
+        *p++ = (uint8_t)strings[2][i];
+    return (size_t)(p - to);
+}
+
+/* Small numbers and names, which fit; what does not is for the unit tests. */
+static void add_random_descriptor(heap *h, choices *c)
+{
+    char names[3][MAX_NAME];
+    spt_field format[MAX_FIELDS];
+    int64_t shape[MAX_FIELDS];
+    for (int i = 0; i < 3; i++) {
+        size_t n = choose(c, MAX_NAME);
+        memset(names[i], (int)(1 + choose(c, 255)), n);
+        names[i][n] = '\0';
+    }
+    spt_descriptor d = {
+        .id = choose(c, 128),
+        .name = names[0],
+        .description = names[1],
+        .numpy_header = choose(c, 2) ? names[2] : NULL,
+        .format = format,
+        .n_format = choose(c, MAX_FIELDS + 1),
+        .shape = shape,
+        .n_shape = choose(c, MAX_FIELDS + 1),
+    };
+    for (size_t i = 0; i < MAX_FIELDS; i++) {
+        format[i] = (spt_field){(char)choose(c, 128), (uint32_t)choose(c, 256)};
+        shape[i] = (int64_t)choose(c, 257) - 1;
+    }
+    for (size_t i = 0; i < d.n_shape; i++)
+        if (shape[i] > 127)
+            shape[i] = -1;
+    uint8_t encoded[3 * MAX_NAME + 8 * (10 + 2 * MAX_FIELDS) + 8];
+    size_t length = encode(h, &d, encoded);
+    uint64_t limit = ((uint64_t)1 << h->address_bits) - 1;
+    spt_status status = spt_heap_add_descriptor(h->heap, &d, NULL);
+    REQUIRE((status == SPT_OK) == (h->length + length <= limit));
+    if (status != SPT_OK)
+        return;
+    h->items[h->n_items++] = (item){false, SPT_ID_DESCRIPTOR, h->length};
+    add_payload(h, encoded, length);
 }
 
 static void add_end(heap *h)
@@ -114,8 +206,11 @@ static void check_packets(const heap *h, uint64_t cnt, size_t max_size, bool rep
 {
     spt_packetizer p;
     spt_packet made;
-    if (spt_packetizer_init(&p, h->heap, cnt, max_size, NULL) != SPT_OK)
-        return; /* only the reasons that the unit tests name */
+    if (spt_packetizer_init(&p, h->heap, cnt, max_size, NULL) != SPT_OK) {
+        /* too small, also for pointers in every packet, or padded beyond 255 bytes */
+        REQUIRE(max_size < SPT_MIN_PACKET_SIZE || repeat || h->address_bits == 8);
+        return;
+    }
     uint8_t *scratch = malloc(max_size), *joined = malloc(max_size);
     struct iovec *pieces = calloc(SPT_MAX_PIECES(max_size), sizeof(*pieces));
     REQUIRE(scratch != NULL && joined != NULL && pieces != NULL);
@@ -159,15 +254,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         values[i] = (uint8_t)(i * 7 + i / 256 + 1);
     filled = true;
     heap h = {.address_bits = 8 * (unsigned)(1 + choose(&c, 7))};
-    spt_flavour flavour = {(uint8_t)h.address_bits, 0};
+    h.bug_compat = (unsigned)choose(&c, 8);
+    spt_flavour flavour = {(uint8_t)h.address_bits, (uint8_t)h.bug_compat};
     h.heap = spt_heap_create(&flavour, NULL);
     REQUIRE(h.heap != NULL);
     size_t max_size = choose(&c, MAX_PACKET >> (choose(&c, 3) * 4));
     bool repeat = choose(&c, 4) == 0;
     uint64_t cnt = choose(&c, 1U << 31);
     REQUIRE(spt_heap_set_repeat_pointers(h.heap, repeat, NULL) == SPT_OK);
-    while (c.size > 0 && h.n_items < MAX_ITEMS - 1)
-        add_random_item(&h, &c);
+    while (c.size > 0 && h.n_items < MAX_ITEMS - 1) {
+        if (choose(&c, 8) == 0)
+            add_random_descriptor(&h, &c);
+        else
+            add_random_item(&h, &c);
+    }
     if (repeat)
         add_end(&h);
     check_packets(&h, cnt, max_size, repeat);

@@ -41,6 +41,13 @@ enum {
     MAX_FAILURES = 7,
 };
 
+/* The states of a completion. */
+enum {
+    WITH_OWNER,
+    IN_FLIGHT,
+    LISTED, /* complete, and not yet handed out by spt_stream_poll() */
+};
+
 /* Something that is tried only as often as it has lately been of use: after n failures in a row,
  * the next 2^n - 1 occasions are passed over. */
 typedef struct habit {
@@ -77,12 +84,13 @@ struct spt_stream {
     _Alignas(CACHE_LINE) size_t tail; /* atomic: senders write, the worker reads */
 
     _Alignas(CACHE_LINE) size_t head; /* atomic: the worker writes, senders read */
+    size_t told; /* atomic: the head, once all completions before it have been given back */
     _Alignas(CACHE_LINE) size_t finished, cursor, group_end, group_left, turn;
     bool idle, limited, napping;
     habit nap, spin;
     spt_rate rate;
     spti_batch batch;
-    size_t n_pieces, pieces_room, scratch_used, scratch_room;
+    size_t n_pieces, scratch_used;
     uint8_t *scratch;
     uint64_t heaps; /* statistics */
     spt_completion *completed, **completed_end;
@@ -159,9 +167,9 @@ static void announce(spt_stream *s)
     if (s->completed == NULL)
         return;
     if (s->config.poll) {
-        for (spt_completion *c = s->completed; c != NULL; c = c->next_)
-            __atomic_store_n(&c->state_, 0, __ATOMIC_SEQ_CST);
         pthread_mutex_lock(&s->done_lock);
+        for (spt_completion *c = s->completed; c != NULL; c = c->next_)
+            __atomic_store_n(&c->state_, LISTED, __ATOMIC_SEQ_CST);
         *s->polled_end = s->completed;
         s->polled_end = s->completed_end;
         pthread_mutex_unlock(&s->done_lock);
@@ -172,12 +180,13 @@ static void announce(spt_stream *s)
     } else {
         for (spt_completion *c = s->completed; c != NULL;) {
             spt_completion *next = c->next_; /* c is its owner's as soon as it is done */
-            __atomic_store_n(&c->state_, 0, __ATOMIC_SEQ_CST);
+            __atomic_store_n(&c->state_, WITH_OWNER, __ATOMIC_SEQ_CST);
             c = next;
         }
     }
     s->completed = NULL;
     s->completed_end = &s->completed;
+    __atomic_store_n(&s->told, s->head, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&s->waiters, __ATOMIC_SEQ_CST) > 0) {
         pthread_mutex_lock(&s->done_lock);
         pthread_cond_broadcast(&s->done);
@@ -189,6 +198,8 @@ static void announce(spt_stream *s)
  * completion. */
 static void finish_heap(spt_stream *s, slot *slot)
 {
+    if (s->times != NULL)
+        record_times(s, slot);
     spti_heap_return((spt_heap *)(uintptr_t)slot->packetizer.heap);
     spti_count(&s->heaps, 1);
     if (slot->last) {
@@ -208,11 +219,8 @@ static void retire(spt_stream *s)
         slot *slot = slot_at(s, s->finished);
         if (!slot->exhausted || slot->in_batch > 0)
             break;
-        if (slot->completion != NULL) {
-            if (s->times != NULL)
-                record_times(s, slot);
+        if (slot->completion != NULL)
             finish_heap(s, slot);
-        }
         s->finished++;
         if (slot->last)
             head = s->finished;
@@ -542,9 +550,10 @@ static spt_status check_send(const spt_stream *s, const spt_heap_reference *heap
     if (n == 0)
         return fail_einval(err,
                            spti_fail(err, SPT_ERR_ARGUMENT, "a group must have at least one heap"));
-    if (!spt_completion_done(completion))
+    if (__atomic_load_n(&completion->state_, __ATOMIC_SEQ_CST) != WITH_OWNER)
         return spti_fail(err, SPT_ERR_ARGUMENT,
-                         "the completion is in use: wait for it before sending with it again");
+                         "the completion is in use: wait for it (or take it from "
+                         "spt_stream_poll) before sending with it again");
     if (s->config.max_packet_size > s->transport->max_packet_size) {
         (void)spti_fail(err, SPT_ERR_SYSTEM,
                         "cannot send packets of %zu bytes: %s; lower max_packet_size",
@@ -615,7 +624,7 @@ static spt_status enqueue(spt_stream *s, const spt_heap_reference *heaps, size_t
     completion->bytes = 0;
     completion->failed_cnt = 0;
     completion->failed_packet_size = 0;
-    __atomic_store_n(&completion->state_, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&completion->state_, IN_FLIGHT, __ATOMIC_RELAXED);
     __atomic_store_n(&s->tail, s->tail + n, __ATOMIC_SEQ_CST);
     return SPT_OK;
 }
@@ -663,7 +672,7 @@ size_t spt_stream_num_substreams(const spt_stream *stream)
 
 bool spt_completion_done(const spt_completion *completion)
 {
-    return __atomic_load_n(&completion->state_, __ATOMIC_SEQ_CST) == 0;
+    return __atomic_load_n(&completion->state_, __ATOMIC_SEQ_CST) != IN_FLIGHT;
 }
 
 /* A completion or, without one, all up to the tail. */
@@ -671,7 +680,7 @@ static bool is_done(const spt_stream *s, const spt_completion *completion, size_
 {
     if (completion != NULL)
         return spt_completion_done(completion);
-    return (ptrdiff_t)(__atomic_load_n(&s->head, __ATOMIC_SEQ_CST) - tail) >= 0;
+    return (ptrdiff_t)(__atomic_load_n(&s->told, __ATOMIC_SEQ_CST) - tail) >= 0;
 }
 
 /* The same as more_soon(), for those who wait. */
@@ -689,7 +698,7 @@ static bool done_soon(spt_stream *s, const spt_completion *completion, size_t ta
     return done;
 }
 
-/* Wait for a completion or, without one, for the head to reach the tail. */
+/* Wait for a completion or, without one, until all before the tail have been given back. */
 static spt_status wait_until(spt_stream *s, const spt_completion *completion, size_t tail,
                              int64_t timeout_ns)
 {
@@ -741,8 +750,10 @@ size_t spt_stream_poll(spt_stream *stream, spt_completion **completions, size_t 
     size_t found = 0;
     pthread_mutex_lock(&stream->done_lock);
     while (found < n && stream->polled != NULL) {
-        completions[found++] = stream->polled;
-        stream->polled = stream->polled->next_;
+        spt_completion *c = stream->polled;
+        stream->polled = c->next_;
+        __atomic_store_n(&c->state_, WITH_OWNER, __ATOMIC_SEQ_CST);
+        completions[found++] = c;
     }
     if (stream->polled == NULL)
         stream->polled_end = &stream->polled;
@@ -976,5 +987,10 @@ void spt_stream_destroy(spt_stream *stream)
     refuse_sends(stream);
     spti_task_detach(&stream->task);
     drop(stream, NULL, SPT_ERR_STOPPED);
+    for (spt_completion *c = stream->polled; c != NULL;) {
+        spt_completion *next = c->next_;
+        __atomic_store_n(&c->state_, WITH_OWNER, __ATOMIC_SEQ_CST);
+        c = next;
+    }
     free_stream(stream);
 }

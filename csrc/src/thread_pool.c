@@ -29,7 +29,7 @@ struct spt_thread_pool {
     pthread_t *threads;
     size_t n_threads;
     int epoll_fd, wake_fd;
-    bool stopping, joined;
+    bool stopping;
     size_t n_sleeping, n_epolled;
     spti_task *ready, **ready_end;
     spti_task *timers;   /* unsorted: there are few */
@@ -98,9 +98,10 @@ static uint64_t expire_timers(spt_thread_pool *pool)
     return next;
 }
 
+/* Also a socket that is not waited for reports errors: once, not all the time. */
 static void set_epoll(spt_thread_pool *pool, spti_task *task, bool on)
 {
-    struct epoll_event event = {.events = on ? (uint32_t)(EPOLLOUT | EPOLLONESHOT) : 0U,
+    struct epoll_event event = {.events = (uint32_t)EPOLLONESHOT | (on ? (uint32_t)EPOLLOUT : 0U),
                                 .data.ptr = task};
     epoll_ctl(pool->epoll_fd, EPOLL_CTL_MOD, task->fd, &event);
     task->epolled = on;
@@ -219,7 +220,7 @@ static void *thread_main(void *arg)
 spt_status spti_task_attach(spt_thread_pool *pool, spti_task *task, spt_error *err)
 {
     if (task->fd >= 0) {
-        struct epoll_event event = {.events = 0, .data.ptr = task};
+        struct epoll_event event = {.events = EPOLLONESHOT, .data.ptr = task};
         if (epoll_ctl(pool->epoll_fd, EPOLL_CTL_ADD, task->fd, &event) != 0)
             return spti_fail_errno(err, "could not watch the stream's socket");
     }

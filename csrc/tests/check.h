@@ -41,7 +41,7 @@ static const char *check_skipped;
 #define SKIP(reason) ((void)(check_skipped = (reason)))
 
 /* RUN(test_the_sky_is_blue) prints "ok 1 - the sky is blue". */
-#define RUN(test) check_run(#test + strlen("test_"), test)
+#define RUN(test) check_run(&#test[strlen("test_")], test)
 
 __attribute__((unused)) static void check_run(const char *name, void (*test)(void))
 {

@@ -336,6 +336,8 @@ static void test_a_huge_packet_has_no_more_pointers_than_16_bits_count(void)
         reader_packet packet;
         REQUIRE(reader_read(&packet, all.bytes + at, all.size[i]));
         CHECK_EQUAL(packet.size, all.size[i]);
+        CHECK(packet.payload_length > 0);
+        CHECK(i == all.n - 1 || packet.payload_length % 8 == 0);
         for (size_t j = 0; j < packet.n_pointers; j++, n_pointers++)
             if (n_pointers < 70000)
                 CHECK_EQUAL(reader_get(&packet, j).id, 0x1000 + n_pointers);

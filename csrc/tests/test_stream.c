@@ -212,6 +212,85 @@ static void test_bad_sends_are_refused_and_use_up_nothing(void)
     spt_heap_destroy(heap);
 }
 
+static void test_packets_larger_than_the_transport_takes_are_refused_before_any_is_sent(void)
+{
+    spt_endpoint nobody = {"127.0.0.1", 9};
+    spt_udp_config udp = SPT_UDP_CONFIG_DEFAULT;
+    spt_stream_config config = with_heaps(2);
+    spt_thread_pool *pool = new_pool(1);
+    spt_heap *heap = new_heap(8);
+    static const size_t sizes[] = {65507, 65508, 70000};
+    for (int i = 0; i < 3; i++) {
+        config.max_packet_size = sizes[i];
+        spt_stream *stream = spt_stream_create_udp(pool, &nobody, 1, &config, &udp, NULL);
+        REQUIRE(stream != NULL);
+        spt_completion sent = {0};
+        spt_error err = {0};
+        spt_stats stats;
+        spt_status status = spt_stream_send_heap(stream, heap, &sent, &err);
+        CHECK_EQUAL(status, i == 0 ? SPT_OK : SPT_ERR_SYSTEM);
+        CHECK_EQUAL(err.sys_errno, i == 0 ? 0 : EMSGSIZE);
+        CHECK(i == 0 || strstr(err.message, "lower max_packet_size") != NULL);
+        CHECK_EQUAL(spt_stream_flush(stream, -1), SPT_OK);
+        spt_stream_stats(stream, &stats);
+        CHECK_EQUAL(stats.packets + stats.errors, i == 0);
+        spt_stream_destroy(stream);
+    }
+    spt_thread_pool_destroy(pool);
+    spt_heap_destroy(heap);
+}
+
+static void test_configurations_that_make_no_sense_are_refused(void)
+{
+    spt_stream_config bad[7];
+    for (int i = 0; i < 7; i++)
+        bad[i] = with_heaps(4);
+    bad[0].max_packet_size = 55;
+    bad[1].rate = -1;
+    bad[2].rate = NAN;
+    bad[3].rate = INFINITY;
+    bad[4].burst_rate_ratio = 0.99;
+    bad[5].burst_rate_ratio = NAN;
+    bad[6].max_heaps = 0;
+    spt_thread_pool *pool = new_pool(1);
+    for (int i = 0; i < 7; i++) {
+        spt_error err = {0};
+        CHECK(spt_stream_create_memory(pool, &bad[i], &err) == NULL);
+        CHECK_EQUAL(err.status, SPT_ERR_ARGUMENT);
+    }
+    spt_stream_config huge = with_heaps(SIZE_MAX / 2);
+    CHECK(spt_stream_create_memory(pool, &huge, NULL) == NULL);
+    spt_thread_pool_destroy(pool);
+}
+
+static void test_a_heap_may_go_at_a_rate_of_its_own(void)
+{
+    spt_thread_pool *pool = new_pool(1);
+    spt_stream_config config = with_heaps(4);
+    config.burst_size = 1;
+    spt_stream *stream = new_stream(pool, config); /* without limit */
+    spt_heap *heap = new_heap(8);
+    spt_heap_reference slow_one = {heap, -1, 0, 0.001}, free_one = {heap, -1, 0, 0};
+    spt_completion first = {0}, second = {0}, third = {0};
+    CHECK_EQUAL(spt_stream_send_heaps(stream, &slow_one, 1, SPT_GROUP_SERIAL, &first, NULL),
+                SPT_OK);
+    CHECK_EQUAL(spt_stream_wait(stream, &first, -1, NULL), SPT_OK);
+    CHECK_EQUAL(spt_stream_send_heaps(stream, &slow_one, 1, SPT_GROUP_SERIAL, &second, NULL),
+                SPT_OK); /* waits for hours */
+    CHECK_EQUAL(spt_stream_wait(stream, &second, 1000, NULL), SPT_PENDING);
+    spt_stream_destroy(stream);
+    CHECK_EQUAL(second.status, SPT_ERR_STOPPED);
+    stream = new_stream(pool, slow(4)); /* limited, but not for these */
+    for (int i = 0; i < 100; i++) {
+        CHECK_EQUAL(spt_stream_send_heaps(stream, &free_one, 1, SPT_GROUP_SERIAL, &third, NULL),
+                    SPT_OK);
+        CHECK_EQUAL(spt_stream_wait(stream, &third, -1, NULL), SPT_OK);
+    }
+    spt_stream_destroy(stream);
+    spt_thread_pool_destroy(pool);
+    spt_heap_destroy(heap);
+}
+
 static void test_a_full_queue_takes_all_of_a_group_or_none(void)
 {
     spt_thread_pool *pool = new_pool(1);
@@ -334,6 +413,59 @@ static void test_polling_gives_completions_in_order_and_announces_them(void)
     spt_heap_destroy(heap);
 }
 
+static void test_a_completion_is_not_used_again_before_it_has_been_polled(void)
+{
+    spt_thread_pool *pool = new_pool(1);
+    spt_stream_config config = with_heaps(4);
+    config.poll = true;
+    spt_stream *stream = new_stream(pool, config);
+    spt_heap *heap = new_heap(8);
+    spt_completion sent = {0}, *done[2];
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQUAL(spt_stream_send_heap(stream, heap, &sent, NULL), SPT_OK);
+        CHECK_EQUAL(spt_stream_wait(stream, &sent, -1, NULL), SPT_OK);
+        CHECK(spt_completion_done(&sent));
+        CHECK_EQUAL(spt_stream_send_heap(stream, heap, &sent, NULL), SPT_ERR_ARGUMENT); /* listed */
+        CHECK_EQUAL(spt_stream_flush(stream, -1), SPT_OK);
+        CHECK_EQUAL(spt_stream_poll(stream, done, 2), 1);
+        CHECK(done[0] == &sent);
+    }
+    CHECK_EQUAL(spt_stream_send_heap(stream, heap, &sent, NULL), SPT_OK);
+    spt_stream_destroy(stream);
+    stream = new_stream(pool, config);
+    CHECK_EQUAL(spt_stream_send_heap(stream, heap, &sent, NULL), SPT_OK); /* its list is gone */
+    spt_stream_destroy(stream);
+    spt_thread_pool_destroy(pool);
+    spt_heap_destroy(heap);
+}
+
+static void test_after_a_flush_everything_is_complete(void)
+{
+    spt_thread_pool *pool = new_pool(1);
+    spt_stream_config config = with_heaps(4);
+    for (int round = 0; round < 2; round++) {
+        config.poll = round == 1;
+        spt_stream *stream = new_stream(pool, config);
+        spt_heap *heap = new_heap(8);
+        spt_completion sent[4], *done[4];
+        int incomplete = 0;
+        for (int i = 0; i < MANY; i++) {
+            memset(sent, 0, sizeof(sent));
+            for (int j = 0; j < 4; j++)
+                REQUIRE(spt_stream_send_heap(stream, heap, &sent[j], NULL) == SPT_OK);
+            REQUIRE(spt_stream_flush(stream, -1) == SPT_OK);
+            for (int j = 0; j < 4; j++)
+                incomplete += !spt_completion_done(&sent[j]);
+            if (config.poll)
+                incomplete += 4 - (int)spt_stream_poll(stream, done, 4);
+            REQUIRE(incomplete == 0); /* going on would overwrite what is in use */
+        }
+        spt_stream_destroy(stream);
+        spt_heap_destroy(heap);
+    }
+    spt_thread_pool_destroy(pool);
+}
+
 static void test_the_timeline_keeps_the_last_heaps_in_order(void)
 {
     spt_thread_pool *pool = new_pool(1);
@@ -409,6 +541,102 @@ static void test_many_threads_send_and_cancel_on_streams_that_share_threads(void
         spt_heap_destroy(senders[i].heap);
 }
 
+/* Sends with completions that are polled for, by one thread, while others cancel and flush. */
+static void *poll_and_send(void *arg)
+{
+    enum { N = 6 };
+    sender *s = arg;
+    spt_completion sent[N] = {0}, *done[N], *idle[N];
+    size_t n_idle = N;
+    struct pollfd readable = {.fd = spt_stream_fd(s->stream), .events = POLLIN};
+    for (int i = 0; i < N; i++)
+        idle[i] = &sent[i];
+    for (int i = 0; i < MANY / 4 || n_idle < N;) {
+        while (n_idle > 0 && i < MANY / 4) {
+            spt_completion *c = idle[--n_idle];
+            while (spt_stream_send_heap(s->stream, s->heap, c, NULL) == SPT_ERR_QUEUE_FULL)
+                CHECK_EQUAL(spt_stream_flush(s->stream, -1), SPT_OK); /* cancelled ones take room */
+            if (++i % 7 == 0)
+                spt_stream_cancel(s->stream, c);
+        }
+        REQUIRE(poll(&readable, 1, 60000) == 1);
+        for (size_t n = N; n == N;) {
+            n = spt_stream_poll(s->stream, done, N);
+            for (size_t j = 0; j < n; j++) {
+                s->n_sent += done[j]->status == SPT_OK;
+                idle[n_idle++] = done[j];
+            }
+            if (n_idle == N)
+                break;
+        }
+    }
+    return NULL;
+}
+
+static void *flush_often(void *arg)
+{
+    sender *s = arg;
+    for (int i = 0; i < MANY / 20; i++)
+        CHECK_EQUAL(spt_stream_flush(s->stream, -1), SPT_OK);
+    return NULL;
+}
+
+static void test_no_announcement_is_lost_among_polls_cancels_and_flushes(void)
+{
+    spt_thread_pool *pool = new_pool(1);
+    spt_stream_config config = with_heaps(8);
+    config.poll = true;
+    sender s = {new_stream(pool, config), new_heap(1), 0};
+    pthread_t threads[2];
+    REQUIRE(pthread_create(&threads[0], NULL, poll_and_send, &s) == 0);
+    REQUIRE(pthread_create(&threads[1], NULL, flush_often, &s) == 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    CHECK_EQUAL(spt_stream_memory(s.stream, NULL, 0), (size_t)s.n_sent * 49);
+    spt_stream_destroy(s.stream);
+    spt_thread_pool_destroy(pool);
+    spt_heap_destroy(s.heap);
+}
+
+static void *send_until_stopped(void *arg)
+{
+    sender *s = arg;
+    spt_completion sent = {0};
+    for (;;) {
+        spt_status status = spt_stream_send_heap(s->stream, s->heap, &sent, NULL);
+        if (status == SPT_ERR_STOPPED)
+            return NULL;
+        CHECK(status == SPT_OK || status == SPT_ERR_QUEUE_FULL);
+        status = spt_stream_wait(s->stream, &sent, -1, NULL);
+        CHECK(status == SPT_OK || status == SPT_ERR_STOPPED);
+    }
+}
+
+static void test_stopping_stream_and_pool_while_threads_send_hangs_nobody(void)
+{
+    for (int round = 0; round < 100; round++) {
+        spt_thread_pool *pool = new_pool(2);
+        spt_stream *stream = new_stream(pool, round % 2 ? with_heaps(3) : slow(3));
+        sender s[3];
+        pthread_t threads[3];
+        for (int i = 0; i < 3; i++) {
+            s[i] = (sender){stream, new_heap(1), 0};
+            REQUIRE(pthread_create(&threads[i], NULL, send_until_stopped, &s[i]) == 0);
+        }
+        if (round % 3 != 1)
+            spt_thread_pool_stop(pool);
+        if (round % 3 != 0)
+            spt_stream_stop(stream);
+        for (int i = 0; i < 3; i++) {
+            pthread_join(threads[i], NULL);
+            CHECK_EQUAL(spt_heap_in_flight(s[i].heap), 0);
+            spt_heap_destroy(s[i].heap);
+        }
+        spt_stream_destroy(stream);
+        spt_thread_pool_destroy(pool);
+    }
+}
+
 static void test_streams_come_and_go_with_heaps_in_flight(void)
 {
     spt_thread_pool *pool = new_pool(2);
@@ -437,13 +665,20 @@ int main(void)
     RUN(test_a_serial_group_goes_heap_by_heap);
     RUN(test_a_round_robin_group_goes_packet_by_packet);
     RUN(test_bad_sends_are_refused_and_use_up_nothing);
+    RUN(test_packets_larger_than_the_transport_takes_are_refused_before_any_is_sent);
+    RUN(test_configurations_that_make_no_sense_are_refused);
+    RUN(test_a_heap_may_go_at_a_rate_of_its_own);
     RUN(test_a_full_queue_takes_all_of_a_group_or_none);
     RUN(test_a_heap_in_flight_cannot_be_changed);
     RUN(test_cancelling_takes_one_send_out_and_leaves_the_others);
     RUN(test_a_pool_that_stops_ends_what_is_queued);
     RUN(test_polling_gives_completions_in_order_and_announces_them);
+    RUN(test_a_completion_is_not_used_again_before_it_has_been_polled);
+    RUN(test_after_a_flush_everything_is_complete);
     RUN(test_the_timeline_keeps_the_last_heaps_in_order);
     RUN(test_many_threads_send_and_cancel_on_streams_that_share_threads);
+    RUN(test_no_announcement_is_lost_among_polls_cancels_and_flushes);
+    RUN(test_stopping_stream_and_pool_while_threads_send_hangs_nobody);
     RUN(test_streams_come_and_go_with_heaps_in_flight);
     return check_done();
 }

@@ -4,9 +4,12 @@
 
 #include "check.h"
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { MANY = 20000 };
@@ -199,6 +202,58 @@ static void test_a_writable_descriptor_ends_a_wait(void)
     close(ends[1]);
 }
 
+static long epoll_waits; /* atomic */
+
+int __real_epoll_wait(int fd, struct epoll_event *events, int n, int timeout);
+int __wrap_epoll_wait(int fd, struct epoll_event *events, int n, int timeout);
+
+int __wrap_epoll_wait(int fd, struct epoll_event *events, int n, int timeout)
+{
+    __atomic_fetch_add(&epoll_waits, 1, __ATOMIC_SEQ_CST);
+    return __real_epoll_wait(fd, events, n, timeout);
+}
+
+/* A socket whose last packet was refused: poll() reports an error until it is used again. */
+static int socket_with_an_error(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t length = sizeof(address);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int nobody = socket(AF_INET, SOCK_DGRAM, 0), fd = socket(AF_INET, SOCK_DGRAM, 0);
+    REQUIRE(bind(nobody, (struct sockaddr *)&address, sizeof(address)) == 0);
+    REQUIRE(getsockname(nobody, (struct sockaddr *)&address, &length) == 0);
+    close(nobody);
+    REQUIRE(connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+    REQUIRE(send(fd, "x", 1, 0) == 1);
+    return fd;
+}
+
+static void test_an_error_on_an_idle_socket_does_not_keep_threads_awake(void)
+{
+    spt_thread_pool *pool = new_pool(1);
+    job idle, timer;
+    int fd = socket_with_an_error();
+    job_init(&idle, pool, SPTI_WAIT_WORK, fd);
+    job_init(&timer, pool, SPTI_WAIT_TIME, -1);
+    for (int round = 0; round < 2; round++) {
+        __atomic_store_n(&epoll_waits, 0, __ATOMIC_SEQ_CST);
+        for (int i = 0; i < 20; i++) {
+            spti_task_pause(&timer.task);
+            timer.task.deadline_ns = spti_now_ns() + 1000000;
+            spti_task_resume(&timer.task);
+            add_work(&timer, 2);
+            await_runs(&timer, 2);
+        }
+        CHECK(__atomic_load_n(&epoll_waits, __ATOMIC_SEQ_CST) < 500);
+        spti_task_pause(&idle.task); /* being paused while it waits must not arm it either */
+        spti_task_resume(&idle.task);
+    }
+    spti_task_detach(&idle.task);
+    spti_task_detach(&timer.task);
+    spt_thread_pool_destroy(pool);
+    close(fd);
+}
+
 static void test_a_pool_that_stops_tells_every_task_once(void)
 {
     spt_thread_pool *pool = new_pool(3);
@@ -249,6 +304,7 @@ int main(void)
     RUN(test_a_deadline_ends_a_wait);
     RUN(test_a_task_that_waits_for_hours_can_be_paused_and_resumed);
     RUN(test_a_writable_descriptor_ends_a_wait);
+    RUN(test_an_error_on_an_idle_socket_does_not_keep_threads_awake);
     RUN(test_a_pool_that_stops_tells_every_task_once);
     RUN(test_threads_run_on_the_cores_that_are_asked_for);
     return check_done();

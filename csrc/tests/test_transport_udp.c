@@ -7,7 +7,9 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { ROOM = 70000 };
@@ -175,6 +177,100 @@ static void test_a_refused_connection_is_the_error_of_a_packet(void)
     t->ops->destroy(t);
 }
 
+static void test_each_substream_has_its_endpoint(void)
+{
+    enum { N = 3 };
+    int fds[N];
+    spt_endpoint endpoints[N];
+    for (int i = 0; i < N; i++) {
+        endpoints[i].host = "127.0.0.1";
+        fds[i] = listen_on_loopback(&endpoints[i].port, 1 << 20);
+    }
+    spt_udp_config config = SPT_UDP_CONFIG_DEFAULT;
+    spti_transport *t = spti_transport_udp(endpoints, N, &config, NULL);
+    REQUIRE(t != NULL);
+    CHECK_EQUAL(t->n_substreams, N);
+    struct iovec pieces[2 * N];
+    spti_packet packets[2 * N];
+    for (uint32_t i = 0; i < 2 * N; i++) { /* 0 0 1 1 2 2: of one size, but no run of four */
+        pieces[i] = (struct iovec){bytes, 100 + 100 * (i / 2)};
+        packets[i] = (spti_packet){.first_piece = i, .n_pieces = 1, .substream = i / 2};
+        packets[i].size = (uint32_t)pieces[i].iov_len;
+    }
+    packets[2].size = packets[3].size = 100;
+    pieces[2].iov_len = pieces[3].iov_len = 100;
+    spti_batch batch = {packets, pieces, .n = 2 * N};
+    CHECK_EQUAL(t->ops->send(t, &batch), SPT_OK);
+    CHECK_EQUAL(t->stats.messages, N);
+    expect_sizes(fds[0], (const uint32_t[]){100, 100}, 2);
+    expect_sizes(fds[1], (const uint32_t[]){100, 100}, 2);
+    expect_sizes(fds[2], (const uint32_t[]){300, 300}, 2);
+    t->ops->destroy(t);
+    for (int i = 0; i < N; i++)
+        close(fds[i]);
+}
+
+static void test_packets_go_over_ipv6_too(void)
+{
+    static const uint32_t sizes[] = {1000, 1000, 65527};
+    struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    socklen_t length = sizeof(address);
+    int room = 1 << 20, fd = socket(AF_INET6, SOCK_DGRAM, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0) {
+        SKIP("there is no IPv6 loopback");
+        return;
+    }
+    REQUIRE(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room)) == 0);
+    REQUIRE(getsockname(fd, (struct sockaddr *)&address, &length) == 0);
+    spt_endpoint endpoint = {"::1", ntohs(address.sin6_port)};
+    spt_udp_config config = SPT_UDP_CONFIG_DEFAULT;
+    spti_transport *t = spti_transport_udp(&endpoint, 1, &config, NULL);
+    REQUIRE(t != NULL);
+    CHECK_EQUAL(t->max_packet_size, 65527);
+    spti_packet packets[3];
+    send_sizes(t, sizes, 3, packets);
+    expect_sizes(fd, sizes, 3);
+    CHECK_EQUAL(t->stats.errors, 0);
+    CHECK_EQUAL(t->stats.gso_messages, 1);
+    t->ops->destroy(t);
+    close(fd);
+}
+
+/* In a process of its own, which enters a network where there is nothing; its exit status. */
+static int send_into_nothing(void)
+{
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
+        return 77;
+    spti_transport *t = to_port(9, (spt_udp_config)SPT_UDP_CONFIG_DEFAULT);
+    struct iovec pieces[] = {{bytes, 100}, {bytes, 100}, {bytes, 50}};
+    spti_packet packets[3];
+    for (uint32_t i = 0; i < 3; i++)
+        packets[i] =
+            (spti_packet){.first_piece = i, .n_pieces = 1, .size = (uint32_t)pieces[i].iov_len};
+    spti_batch batch = {packets, pieces, .n = 3};
+    bool right = t->ops->send(t, &batch) == SPT_OK && batch.next == 3;
+    for (int i = 0; i < 3; i++)
+        right = right && packets[i].error == ENETUNREACH;
+    right = right && t->stats.errors_by_errno[ENETUNREACH] == 3 && t->stats.packets == 0;
+    t->ops->destroy(t);
+    return right ? 0 : 1;
+}
+
+static void test_where_there_is_no_route_each_packet_fails(void)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0)
+        _exit(send_into_nothing());
+    int status;
+    REQUIRE(waitpid(child, &status, 0) == child && WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77)
+        SKIP("this system does not allow namespaces");
+    else
+        CHECK_EQUAL(WEXITSTATUS(status), 0);
+}
+
 static void test_bad_endpoints_are_refused_with_a_reason(void)
 {
     static const struct {
@@ -242,6 +338,9 @@ int main(void)
     RUN(test_the_largest_packet_goes_and_one_byte_more_fails_alone);
     RUN(test_no_message_holds_more_than_the_kernel_takes_whole);
     RUN(test_a_refused_connection_is_the_error_of_a_packet);
+    RUN(test_each_substream_has_its_endpoint);
+    RUN(test_packets_go_over_ipv6_too);
+    RUN(test_where_there_is_no_route_each_packet_fails);
     RUN(test_bad_endpoints_are_refused_with_a_reason);
     RUN(test_ttl_and_interface_are_checked);
     RUN(test_a_socket_that_is_not_udp_is_refused);

@@ -394,7 +394,8 @@ SPT_API void spt_thread_pool_destroy(spt_thread_pool *pool);
  *
  * :param core: Its number.
  * :param err: Details of a failure, or ``NULL``.
- * :return: ``SPT_OK`` or ``SPT_ERR_SYSTEM``.
+ * :return: ``SPT_OK``; ``SPT_ERR_ARGUMENT`` for no core's number, ``SPT_ERR_SYSTEM`` for one that
+ *     there is not, or that this process may not use.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_set_affinity(int core, spt_error *err);
 
@@ -524,7 +525,9 @@ SPT_API SPT_MUST_CHECK spt_status spt_stream_set_cnt_sequence(spt_stream *stream
  * that sending allocates nothing: fill in ``user`` if you like, and hand it to a send.
  *
  * The completion, and every heap sent with it, and every value of those heaps, is borrowed from the
- * send until it is complete. Then it can be used again.
+ * send until it is complete. Then it can be used again; on a stream with ``config.poll``, the
+ * completion itself only when :c:func:`spt_stream_poll` has handed it out, or with the stream's
+ * end.
  */
 typedef struct spt_completion {
     /** Yours. */
