@@ -9,7 +9,7 @@ BUILD ?= build
 SOURCES := pyproject.toml meson.build meson.options $(shell find csrc spead_tutorial -type f \
 	-not -name '*.pyc')
 
-.PHONY: help setup tour test test-c test-python check lint sanitize fuzz bench-peers clean
+.PHONY: help setup tour test test-c test-python figures bench-peers check lint sanitize fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -28,6 +28,12 @@ tour: setup ## every chapter in both languages, in a lab; a table and a picture
 	$(BIN)/spead-tutorial tour
 
 test: test-c test-python ## all tests
+
+figures: setup ## draw the committed pictures again from the committed records
+	$(BIN)/python -m bench.figures
+
+bench-peers: setup ## measure beside spead2 and beside the machine's ceiling
+	$(BIN)/python -m bench.compare_peers
 
 test-c: setup
 	$(BIN)/python .ci/meson_test.py $(BUILD)/c

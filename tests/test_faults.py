@@ -5,10 +5,12 @@ import asyncio
 import errno
 import gc
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import time
 import weakref
 
 import numpy as np
@@ -116,6 +118,25 @@ def test_a_device_that_goes_down_fails_the_heaps_and_a_device_that_comes_up_send
     asyncio.run(main())
 
 
+def test_a_full_socket_is_waited_for_and_loses_nothing(thread_pool, make_lab):
+    with make_lab() as lab, lab.socket() as sock:
+        limit = "tbf rate 400mbit burst 20kb limit 1mb"
+        slow = f"tc qdisc replace dev {lab.device} root {limit}".split()
+        if lab.rootless or shutil.which("tc") is None or lab.run(slow).returncode != 0:
+            pytest.skip("only root, with tc, can make the device slow")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 30000)
+        config = StreamConfig(max_packet_size=8000)
+        stream = UdpStream(thread_pool, sock, [(lab.address, lab.port)], config)
+        sent = sum(stream.send_heap(make_heap(50000)) for _ in range(20))
+        stats = stream.stats
+        assert stats.waits > 0
+        assert (stats.errors, stats.bytes) == (0, sent)
+        deadline = time.monotonic() + 30  # what is queued still has to get out
+        while lab.counters().bytes < sent and time.monotonic() < deadline:
+            os.sched_yield()
+        assert lab.counters().bytes >= sent
+
+
 def test_the_first_error_of_a_group_is_its_result_and_the_rest_is_still_sent(thread_pool, receiver):
     stream = UdpStream(thread_pool, [receiver.getsockname(), ("255.255.255.255", 9)])  # not allowed
     group = [HeapReference(make_heap(), substream_index=i) for i in (1, 0, 1)]
@@ -219,8 +240,8 @@ group = spead_tutorial.send.ItemGroup()
 group.add_item(1, "x", "", shape=(1000,), dtype=np.int8, value=value)
 heap = group.get_heap()
 del value, group
-print("sending", flush=True)
 try:
+    print("sending", flush=True)
     stream.send_heap(heap)
 except KeyboardInterrupt:
     del heap
