@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What several tests need: receivers, streams that stay busy, labs, and programs as processes."""
 
+import signal
 import socket
 import subprocess
 import sys
@@ -13,6 +14,11 @@ import pytest
 import spead_tutorial
 import spead_tutorial.send
 from spead_tutorial.lab import Lab, probe
+
+# Under nohup, and in some CI, SIGINT is ignored, and so it would be in the processes that tests
+# start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
