@@ -32,7 +32,7 @@ CASES = [
     ("tut_6_send_pktsize", ["-n", "3"], 3, 1 << 20, False),
     ("tut_8_send_reuse_memory", ["-n", "5", "-H", "100003"], 5, 100003, False),
     ("tut_10_send_reuse_heaps", ["-n", "300", "-H", "8192"], 300, 8192, False),
-    ("tut_10_send_reuse_heaps", ["-n", "1", "-H", "1"], 1, 1, False),
+    ("tut_10_send_reuse_heaps", ["-n", "1", "-H", "100"], 1, 100, False),
     ("tut_11_send_batch_heaps", ["-n", "150", "-H", "8192"], 150, 8192, False),
     ("tut_11_send_batch_heaps", ["-n", "3", "-H", "600000", "-p", "1472"], 3, 600000, False),
 ]
