@@ -33,7 +33,7 @@ from spead_tutorial.programs import (
 )
 from spead_tutorial.records import RecordError
 
-__all__ = ["cli", "main"]
+__all__ = ["cli", "finish", "main"]
 
 _FAILED, _WRONG, _INTERRUPTED = 1, 2, 130
 _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "red")}
@@ -265,26 +265,42 @@ def tour(size: str, loopback: bool, output: Path) -> int:
 
 
 def _complain(message: str) -> None:
-    click.echo(f"spead-tutorial: {' '.join(message.split())}", err=True)
+    _say("spead-tutorial", message)
 
 
-def _run(arguments: Sequence[str] | None) -> int:
-    """Run the command line and return the exit status."""
+def _say(name: str, message: str) -> None:
+    click.echo(f"{name}: {' '.join(message.split())}", err=True)
+
+
+def finish(group: click.Group, name: str, arguments: Sequence[str] | None) -> int:
+    """Run a command line and return the exit status; what goes wrong is one line on stderr.
+
+    Parameters
+    ----------
+    group : click.Group
+        Its commands.
+    name : str
+        What one types to run it.
+    arguments : sequence of str or None
+        None for the process's own.
+    """
     try:
-        status = cli.main(arguments, prog_name="spead-tutorial", standalone_mode=False)
+        status = group.main(arguments, prog_name=name, standalone_mode=False)
     except click.UsageError as error:
-        path = error.ctx.command_path if error.ctx is not None else "spead-tutorial"
-        _complain(f"{error.format_message().rstrip('.')} (see {path} --help)")
+        path = error.ctx.command_path if error.ctx is not None else name
+        _say(name, f"{error.format_message().rstrip('.')} (see {path} --help)")
         return _WRONG
     except (LabError, ProgramError, RecordError, click.ClickException) as error:
-        _complain(error.format_message() if isinstance(error, click.ClickException) else str(error))
+        _say(
+            name, error.format_message() if isinstance(error, click.ClickException) else str(error)
+        )
         return _FAILED
     except OSError as error:
-        name = f"{error.filename}: " if error.filename else ""
-        _complain(f"{name}{error.strerror or error}")
+        place = f"{error.filename}: " if error.filename else ""
+        _say(name, f"{place}{error.strerror or error}")
         return _FAILED
     except (click.Abort, KeyboardInterrupt):
-        _complain("interrupted")
+        _say(name, "interrupted")
         return _INTERRUPTED
     return status if isinstance(status, int) else 0
 
@@ -297,7 +313,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments : sequence of str, optional
         Instead of the process's own.
     """
-    sys.exit(_run(arguments))
+    sys.exit(finish(cli, "spead-tutorial", arguments))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 """The one format in which measurements are kept: JSON Lines, a header and a line a sample.
 
 Samples are raw: nanoseconds, bytes and counts, never rates alone. Nothing in a record names
-the machine, its user, or a folder of it.
+the machine, its user, or a folder of it. A file that was merged from those of several machines
+has a header of each, before its samples.
 """
 
 import dataclasses
@@ -10,15 +11,34 @@ import json
 import os
 import re
 import socket
+from collections import Counter
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-__all__ = ["SCHEMA", "Header", "RecordError", "Recording", "Sample", "Writer", "anonymous", "read"]
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = [
+    "OURS",
+    "SCHEMA",
+    "Header",
+    "RecordError",
+    "Recording",
+    "Sample",
+    "Series",
+    "Timeline",
+    "Writer",
+    "anonymous",
+    "read",
+]
 
 #: Grows when a reader of the version before would misread a record.
-SCHEMA = 1
+SCHEMA = 2
 _TOOL = "spead_tutorial"
+
+#: The implementation that this package is.
+OURS = "ours"
 
 
 class RecordError(ValueError):
@@ -38,7 +58,7 @@ class Header:
     machine : dict
         Facts of the machine, as `spead_tutorial.doctor.machine_facts` finds them.
     lab : dict
-        The device that was sent to: its ``kind`` and ``mtu``.
+        The device that was sent to: its ``kind`` and ``mtu``, and what else `Lab.facts` says.
     settings : dict
         What the experiment was told, such as its rounds and the seed of their order.
     versions : dict
@@ -54,6 +74,33 @@ class Header:
     settings: dict[str, Any]
     versions: dict[str, str | None]
     revision: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, order=True)
+class Series:
+    """What makes one line of a picture: samples that differ in sizes alone.
+
+    Parameters
+    ----------
+    implementation : str
+        ``"ours"``; ``"spead2"``; ``"ceiling"``, the bare system calls; or the name that was
+        given to another installation of ours.
+    language : str
+        ``"python"`` or ``"c"``.
+    program : str
+        Name of the program.
+    variant : str
+        What else was different, such as ``"huge pages"``; empty for the plain program.
+    """
+
+    implementation: str
+    language: str
+    program: str
+    variant: str = ""
+
+    def __str__(self) -> str:
+        more = f", {self.variant}" if self.variant else ""
+        return f"{self.implementation} {self.language} {self.program}{more}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -88,6 +135,20 @@ class Sample:
         CPU time of the program in that time.
     page_faults, context_switches : int
         The same.
+    implementation, variant : str
+        As in `Series`.
+    streams : int
+        How many streams sent at once.
+    steal_ns : int
+        Time that the hypervisor gave to others, of all cores, while the program ran.
+    load : float
+        Load average of the last minute, before it ran.
+    icmp_errors : int
+        On loopback: messages that came back as nobody listened.
+    received_packets, received_dropped : int
+        On loopback: what the listener got, and what its socket had no room for.
+    source : int
+        Which of the recording's headers it belongs to: the position in the file says so.
     """
 
     case: str
@@ -117,6 +178,21 @@ class Sample:
     cpu_system_ns: int | None = None
     page_faults: int | None = None
     context_switches: int | None = None
+    implementation: str = OURS
+    variant: str = ""
+    streams: int = 1
+    steal_ns: int | None = None
+    load: float | None = None
+    icmp_errors: int | None = None
+    received_packets: int | None = None
+    received_dropped: int | None = None
+    source: int = 0
+
+    @property
+    def series(self) -> Series:
+        """The line of a picture that it is on."""
+        variant = ", ".join(filter(None, ("random" * self.random, self.variant)))
+        return Series(self.implementation, self.language, self.program, variant)
 
     @property
     def rate(self) -> float | None:
@@ -127,11 +203,95 @@ class Sample:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Timeline:
+    """When each heap of a run was prepared and sent: ns since the first was begun.
+
+    Parameters
+    ----------
+    case : str
+        Which point of the experiment it is of.
+    program, language : str
+        What was run: the loop of this program.
+    random : bool
+        Whether its samples were random.
+    heap_size, packet_size : int
+        Bytes.
+    prepare_ns : tuple of int
+        For each heap, when its preparation began.
+    queued_ns : tuple of int
+        When it had been prepared and was given to the stream.
+    first_packet_ns, last_packet_ns : tuple of int
+        When the stream's thread handed its first and its last packet to the kernel.
+    completed_ns : tuple of int
+        When the stream let go of it.
+    resumed_ns : tuple of int
+        When the program went on after it had waited for it.
+    source : int
+        As for `Sample`.
+    """
+
+    case: str
+    program: str
+    language: str
+    random: bool
+    heap_size: int
+    packet_size: int
+    prepare_ns: tuple[int, ...]
+    queued_ns: tuple[int, ...]
+    first_packet_ns: tuple[int, ...]
+    last_packet_ns: tuple[int, ...]
+    completed_ns: tuple[int, ...]
+    resumed_ns: tuple[int, ...]
+    source: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Recording:
-    """A file's header and its samples, in the order in which they were taken."""
+    """What a file holds, in the order in which it was taken.
+
+    Parameters
+    ----------
+    header : Header
+        The first, most often the only one.
+    samples : tuple of Sample
+        All.
+    timelines : tuple of Timeline
+        All.
+    others : tuple of Header
+        Those that followed the first.
+    """
 
     header: Header
     samples: tuple[Sample, ...]
+    timelines: tuple[Timeline, ...] = ()
+    others: tuple[Header, ...] = ()
+
+    @property
+    def headers(self) -> tuple[Header, ...]:
+        """All headers; a sample's `source` counts them."""
+        return (self.header, *self.others)
+
+    @property
+    def rounds(self) -> int:
+        """How many samples count of each case, at least."""
+        cases = Counter(one.case for one in self.samples if not one.warm_up)
+        return min(cases.values(), default=0)
+
+    def frame(self) -> "pandas.DataFrame":
+        """Return the samples as a table, a row for each, units in the columns' names.
+
+        It takes pandas, which comes with the extra ``[lab]``.
+        """
+        import pandas
+
+        rows = [dataclasses.asdict(one) | {"rate_bytes_per_s": one.rate} for one in self.samples]
+        names = [field.name for field in dataclasses.fields(Sample)]
+        return pandas.DataFrame(rows, columns=[*names, "rate_bytes_per_s"]).rename(
+            columns={name: f"{name}_bytes" for name in ("heap_size", "packet_size")}
+        )
+
+
+_Taken = TypeVar("_Taken", Sample, Timeline)
 
 
 class Writer:
@@ -140,23 +300,32 @@ class Writer:
     Parameters
     ----------
     path : path
-        The file; one that is there already is replaced.
-    header : Header
-        Written at once.
+        The file.
+    header : Header, optional
+        Written at once, to a file that is new or is emptied for it. Without one, what is
+        written is appended to what is there, of which a line that was cut off is removed.
     """
 
-    def __init__(self, path: str | os.PathLike[str], header: Header) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
-        self._fd = os.open(path, flags, 0o644)
+    def __init__(self, path: str | os.PathLike[str], header: Header | None = None) -> None:
+        new = os.O_CREAT | os.O_TRUNC if header is not None else 0
+        self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | new, 0o644)
+        if header is not None:
+            self.begin(header)
+        else:
+            _cut_last_line(self._fd)
+
+    def begin(self, header: Header) -> None:
+        """Write a header: what follows was taken there."""
         first = {"record": "header", "tool": _TOOL, "schema": SCHEMA}
         self._write(first | dataclasses.asdict(header))
 
-    def add(self, sample: Sample) -> None:
-        """Append a sample: it is on the disk when this returns."""
-        record = dataclasses.asdict(sample)
-        if sample.failure is not None:
-            record["failure"] = anonymous(sample.failure)
-        self._write({"record": "sample"} | record)
+    def add(self, taken: Sample | Timeline) -> None:
+        """Append a sample or a timeline: it is on the disk when this returns."""
+        record = dataclasses.asdict(taken)
+        del record["source"]  # the position in the file says it
+        if record.get("failure") is not None:
+            record["failure"] = anonymous(record["failure"])
+        self._write({"record": type(taken).__name__.lower()} | record)
 
     def close(self) -> None:
         """Close the file; more than once does no harm."""
@@ -183,8 +352,23 @@ class Writer:
         os.fsync(self._fd)
 
 
-def read(path: str | os.PathLike[str]) -> Recording:
+def _cut_last_line(fd: int) -> None:
+    """Remove from a file what follows its last newline: its writer was killed there."""
+    size = os.fstat(fd).st_size
+    end = os.pread(fd, size, 0).rfind(b"\n") + 1
+    if end < size:
+        os.ftruncate(fd, end)
+
+
+def read(path: str | os.PathLike[str], *, unfinished: bool = False) -> Recording:
     """Read a recording.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    unfinished : bool
+        Whether a last line that is cut off is left out, instead of being an error.
 
     Raises
     ------
@@ -199,15 +383,25 @@ def read(path: str | os.PathLike[str]) -> Recording:
     except UnicodeDecodeError:
         raise RecordError(f"{name} is not a recording: it is not text") from None
     lines = text.split("\n")
-    if lines.pop():
+    if lines.pop() and not unfinished:
         raise RecordError(
             f"{name} line {len(lines) + 1} is cut off: its writer was interrupted; delete that line"
         )
     if not lines:
         raise RecordError(f"{name} is empty: it has not even a header")
-    header = _header(_object(name, 1, lines[0]), name)
-    samples = [_sample(_object(name, n, line), name, n) for n, line in enumerate(lines[1:], 2)]
-    return Recording(header, tuple(samples))
+    headers = [_header(_object(name, 1, lines[0]), name, 1)]
+    samples, timelines = [], []
+    for number, line in enumerate(lines[1:], 2):
+        found = _object(name, number, line)
+        kind = found.get("record")
+        if kind == "header":
+            headers.append(_header(found, name, number))
+        elif kind == "timeline":
+            found |= {key: tuple(value) for key, value in found.items() if isinstance(value, list)}
+            timelines.append(_made(Timeline, found, name, number, len(headers) - 1))
+        else:
+            samples.append(_made(Sample, found, name, number, len(headers) - 1))
+    return Recording(headers[0], tuple(samples), tuple(timelines), tuple(headers[1:]))
 
 
 def anonymous(text: str) -> str:
@@ -227,12 +421,12 @@ def _object(name: str, number: int, line: str) -> dict[str, Any]:
     return found
 
 
-def _header(found: dict[str, Any], name: str) -> Header:
+def _header(found: dict[str, Any], name: str, number: int) -> Header:
     if found.pop("record", None) != "header" or found.pop("tool", None) != _TOOL:
         raise RecordError(f"{name} is not a recording of {_TOOL}: its first line is no header")
     schema = found.pop("schema", None)
     if not isinstance(schema, int) or schema < 1:
-        raise RecordError(f"{name} line 1 has no valid schema version, but {schema!r}")
+        raise RecordError(f"{name} line {number} has no valid schema version, but {schema!r}")
     if schema > SCHEMA:
         raise RecordError(
             f"{name} was written by a newer version (schema {schema}, this one reads {SCHEMA}):"
@@ -241,13 +435,16 @@ def _header(found: dict[str, Any], name: str) -> Header:
     try:
         return Header(**found)
     except TypeError as error:
-        raise RecordError(f"{name} line 1 is no header of schema {schema}: {error}") from None
+        raise RecordError(
+            f"{name} line {number} is no header of schema {schema}: {error}"
+        ) from None
 
 
-def _sample(found: dict[str, Any], name: str, number: int) -> Sample:
-    if found.pop("record", None) != "sample":
+def _made(kind: type[_Taken], found: dict[str, Any], name: str, number: int, source: int) -> _Taken:
+    word = kind.__name__.lower()
+    if found.pop("record", None) != word:
         raise RecordError(f"{name} line {number} is not a sample")
     try:
-        return Sample(**found)
+        return kind(**found, source=source)
     except TypeError as error:
-        raise RecordError(f"{name} line {number} is no sample: {error}") from None
+        raise RecordError(f"{name} line {number} is no {word}: {error}") from None

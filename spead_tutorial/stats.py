@@ -2,11 +2,14 @@
 """The statistics of measurements: medians, their intervals, and gains within rounds."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
-__all__ = ["FEWEST", "Estimate", "gain", "median"]
+__all__ = ["FEWEST", "Estimate", "gain", "median", "ratio"]
+
+_Round = TypeVar("_Round", bound=Hashable)
 
 #: Fewer values than these make no interval: their range is given instead.
 FEWEST = 6
@@ -55,19 +58,47 @@ def median(values: Sequence[float], *, seed: int = 1) -> Estimate:
     return Estimate(float(np.median(data)), float(low), float(high), int(data.size))
 
 
-def gain(before: Mapping[int, float], after: Mapping[int, float], *, seed: int = 1) -> Estimate:
+def gain(
+    before: Mapping[_Round, float], after: Mapping[_Round, float], *, seed: int = 1
+) -> Estimate:
     """Estimate how many times as fast something became.
 
     A ratio is taken within each round, so that what disturbs a whole round cancels.
 
     Parameters
     ----------
-    before, after : mapping of int to float
+    before, after : mapping to float
         The rate in each round; rounds that only one of them has are left out.
     seed : int
         As for `median`.
     """
-    rounds = sorted(before.keys() & after.keys())
+    rounds = [number for number in before if number in after]
     if not rounds:
         raise ValueError("no round has both a rate before and a rate after")
     return median([after[number] / before[number] for number in rounds], seed=seed)
+
+
+def ratio(before: Sequence[float], after: Sequence[float], *, seed: int = 1) -> Estimate:
+    """Estimate how many times as large values have become that were not taken in one go.
+
+    What disturbs one of the two as a whole does not cancel here, and no interval shows it:
+    prefer `gain` where there are rounds.
+
+    Parameters
+    ----------
+    before, after : sequence of float
+        At least one of each.
+    seed : int
+        As for `median`.
+    """
+    middles = median(after, seed=seed).median / median(before, seed=seed).median
+    n = min(len(before), len(after))
+    if n < FEWEST:
+        return Estimate(middles, min(after) / max(before), max(after) / min(before), n)
+    random = np.random.default_rng(seed)
+    resampled = [
+        np.median(random.choice(np.asarray(values), size=(_RESAMPLES, len(values))), axis=1)
+        for values in (after, before)
+    ]
+    low, high = np.quantile(resampled[0] / resampled[1], [0.025, 0.975])
+    return Estimate(middles, float(low), float(high), n)

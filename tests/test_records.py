@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 from spead_tutorial import records, stats
-from spead_tutorial.records import Header, RecordError, Sample, Writer, anonymous, read
+from spead_tutorial.records import (
+    Header,
+    RecordError,
+    Sample,
+    Series,
+    Timeline,
+    Writer,
+    anonymous,
+    read,
+)
 
 HEADER = Header(
     experiment="tour",
@@ -35,6 +44,20 @@ SAMPLE = Sample(
     kind="dummy",
     elapsed_ns=2_000_000,
     payload_bytes=10 << 20,
+)
+TIMELINE = Timeline(
+    case="5/timeline",
+    program="tut_5_send_pipeline",
+    language="python",
+    random=True,
+    heap_size=1 << 20,
+    packet_size=1472,
+    prepare_ns=(0, 50),
+    queued_ns=(10, 60),
+    first_packet_ns=(20, 70),
+    last_packet_ns=(30, 80),
+    completed_ns=(35, 85),
+    resumed_ns=(40, 90),
 )
 
 
@@ -69,6 +92,70 @@ def test_a_sample_is_on_the_disk_at_once(tmp_path):
     finally:
         writer.close()
         writer.close()
+
+
+def test_what_was_killed_in_the_middle_of_a_line_goes_on_from_the_line_before(path):
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole[-40:-1])
+    with pytest.raises(RecordError, match=r"some\.jsonl line 3 is cut off"):
+        read(path)
+    assert read(path, unfinished=True).samples == (SAMPLE,)
+    with Writer(path) as writer:
+        writer.add(dataclasses.replace(SAMPLE, round=1))
+    assert [one.round for one in read(path).samples] == [0, 1]
+    assert path.read_bytes().startswith(whole)
+
+
+def test_going_on_with_a_whole_recording_removes_nothing(path):
+    whole = path.read_bytes()
+    Writer(path).close()
+    assert path.read_bytes() == whole
+
+
+def test_a_timeline_is_read_again(path):
+    with Writer(path) as writer:
+        writer.add(TIMELINE)
+    assert read(path).timelines == (TIMELINE,)
+
+
+def test_samples_belong_to_the_header_before_them(path):
+    elsewhere = dataclasses.replace(HEADER, machine={"cpu": "another"})
+    with Writer(path) as writer:
+        writer.begin(elsewhere)
+        writer.add(dataclasses.replace(SAMPLE, round=1))
+        writer.add(TIMELINE)
+    recording = read(path)
+    assert recording.headers == (HEADER, elsewhere)
+    assert [one.source for one in recording.samples] == [0, 1]
+    assert [one.source for one in recording.timelines] == [1]
+
+
+def test_the_rounds_of_a_recording_are_those_that_every_case_has(path):
+    with Writer(path) as writer:
+        writer.add(dataclasses.replace(SAMPLE, round=1))
+        writer.add(dataclasses.replace(SAMPLE, round=1, warm_up=True))
+        assert read(path).rounds == 2
+        writer.add(dataclasses.replace(SAMPLE, case="another"))
+    assert read(path).rounds == 1
+
+
+def test_a_recording_is_a_table_with_units_in_its_columns(path):
+    frame = read(path).frame()
+    assert frame["heap_size_bytes"].tolist() == [1 << 20]
+    assert frame["rate_bytes_per_s"].tolist() == [SAMPLE.rate]
+    assert len(frame.columns) == len(dataclasses.fields(Sample)) + 1
+
+
+def test_a_recording_without_samples_is_a_table_with_the_same_columns(path, tmp_path):
+    empty = tmp_path / "empty.jsonl"
+    Writer(empty, HEADER).close()
+    assert list(read(empty).frame().columns) == list(read(path).frame().columns)
+
+
+def test_a_series_says_all_that_makes_a_line_of_a_picture():
+    one = dataclasses.replace(SAMPLE, random=True, variant="huge pages")
+    assert one.series == Series("ours", "c", "tut_6_send_pktsize", "random, huge pages")
+    assert str(SAMPLE.series) == "ours c tut_6_send_pktsize"
 
 
 def test_a_sample_with_a_failure_has_no_rate():
@@ -160,6 +247,20 @@ def test_a_gain_is_taken_within_rounds():
     before = {0: 10.0, 1: 20.0, 2: 40.0, 7: 1.0}
     after = {0: 20.0, 1: 40.0, 2: 80.0, 8: 1.0}
     assert stats.gain(before, after) == stats.Estimate(2.0, 2.0, 2.0, 3)
+
+
+def test_a_ratio_of_values_that_have_no_rounds_in_common_holds_the_truth():
+    source = random.Random(3)
+    before, after = ([source.gauss(middle, 5) for _ in range(20)] for middle in (100, 150))
+    found = stats.ratio(before, after)
+    assert found == stats.ratio(before, after)
+    assert found.low < 1.5 < found.high
+    assert found.low > 1.4
+    assert found.n == 20
+
+
+def test_a_ratio_of_few_values_has_their_range():
+    assert stats.ratio([2.0, 4.0], [8.0, 4.0]) == stats.Estimate(2.0, 1.0, 4.0, 2)
 
 
 def test_no_values_are_an_error():
