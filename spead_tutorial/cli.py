@@ -25,6 +25,7 @@ from spead_tutorial.lab import KINDS, Lab, LabError, LabProcess
 from spead_tutorial.programs import (
     CHAPTERS,
     LANGUAGES,
+    STEPS,
     Chapter,
     Options,
     ProgramError,
@@ -126,6 +127,9 @@ def chapters(as_json: bool) -> int:
         flags = " ".join(chapter.flags)
         change = "; ".join(filter(None, (chapter.change, chapter.then)))
         click.echo(f"{chapter.number:>2}  {chapter.name:24} {flags:9} {change}")
+    click.echo("\nSteps on the way to a chapter, which are run by their name:")
+    for step in STEPS:
+        click.echo(f"    {step.name:24} {' '.join(step.flags):9} {step.change}")
     click.echo(f"\nEach is there in {' and '.join(LANGUAGES)}. Run one: spead-tutorial run 10")
     return 0
 

@@ -34,6 +34,7 @@ from spead_tutorial.records import Sample
 __all__ = [
     "CHAPTERS",
     "LANGUAGES",
+    "STEPS",
     "Chapter",
     "Options",
     "ProgramError",
@@ -169,12 +170,44 @@ CHAPTERS = (
     ),
 )
 
+#: Programs on the way to a chapter, whose number they have: as whole as the chapter's own, and
+#: there so that each cause of its gain can be measured by itself.
+STEPS: tuple[Chapter, ...] = (
+    Chapter(
+        8,
+        "tut_8_send_heap_size",
+        "Heaps of any size",
+        "heaps of any size, each in new memory",
+        "nHpd",
+        heaps=10000,
+        packet_size=9000,
+    ),
+    Chapter(
+        10,
+        "tut_10_send_more_heaps",
+        "More heaps in flight",
+        "1 MiB in flight",
+        "nHpd",
+        heaps=10000,
+        packet_size=9000,
+    ),
+    Chapter(
+        11,
+        "tut_11_send_list_of_heaps",
+        "A list of heaps",
+        "one call for 512 KiB of heaps, listed anew each time",
+        "nHpd",
+        heaps=10000,
+        packet_size=9000,
+    ),
+)
+
 #: Names that chapters had elsewhere.
 _OLDER_NAMES = {"tut_send_2": 5, "tut_send_3": 6}
 
 
 def find_chapter(text: str) -> Chapter:
-    """Look a chapter up by its number, its name, or one of the older names.
+    """Look a chapter up by its number, its name, or one of the older names; a step by its name.
 
     Raises
     ------
@@ -186,6 +219,9 @@ def find_chapter(text: str) -> Chapter:
     for chapter in CHAPTERS:
         if chapter.number == number or wanted in (str(chapter.number), chapter.name):
             return chapter
+    for step in STEPS:
+        if step.name == wanted:
+            return step
     numbers = ", ".join(str(chapter.number) for chapter in CHAPTERS)
     raise ValueError(f"there is no chapter {text!r} with a program: there are {numbers}")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from spead_tutorial.lab import probe
-from spead_tutorial.programs import CHAPTERS, LANGUAGES
+from spead_tutorial.programs import CHAPTERS, LANGUAGES, STEPS
 
 REASON = probe().reason
 PATIENCE_S = 60
@@ -77,7 +77,7 @@ def test_the_version_is_the_packages():
 def test_chapters_lists_every_chapter():
     done = cli("chapters")
     assert done.returncode == 0
-    for chapter in CHAPTERS:
+    for chapter in (*CHAPTERS, *STEPS):
         assert chapter.name in done.stdout
     rows = json.loads(cli("chapters", "--json").stdout)
     assert [row["number"] for row in rows] == [chapter.number for chapter in CHAPTERS]
@@ -157,6 +157,14 @@ def test_run_prints_one_json_object():
 
 
 @needs_lab
+def test_run_takes_the_name_of_a_step():
+    done = cli("run", "tut_10_send_more_heaps", "--lang", "c", "-n", "300", "-H", "8192", "--json")
+    found = json.loads(done.stdout)
+    assert (found["chapter"], found["program"]) == (10, "tut_10_send_more_heaps")
+    assert (found["accounted"], found["failure"]) == (True, None)
+
+
+@needs_lab
 @pytest.mark.parametrize("kind", probe().kinds)
 def test_run_works_with_every_kind_of_device(kind):
     done = cli("run", "6", "--lang", "c", "-n", "20", "--kind", kind, "--json")
@@ -228,7 +236,7 @@ def test_what_is_asked_for_wrongly_is_one_line_and_status_2(arguments, words):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
+@pytest.mark.parametrize("chapter", [*CHAPTERS, *STEPS], ids=lambda chapter: chapter.name)
 def test_a_packet_size_of_70000_never_gives_a_rate(chapter, language):
     arguments = ["run", chapter.name, "--lang", language, "-p", "70000"]
     if "-p" not in chapter.flags:

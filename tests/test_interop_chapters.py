@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every chapter's program, in both languages, received and decoded by spead2."""
+"""Every chapter's program and every step, in both languages, received and decoded by spead2."""
 
 import json
 import socket
 import subprocess
 import sys
 import zlib
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,14 @@ CASES = [
     ("tut_5_send_pipeline", ["-n", "3"], 3, 1 << 20, False),
     ("tut_5_send_pipeline", ["-n", "3", "-r"], 3, 1 << 20, True),
     ("tut_6_send_pktsize", ["-n", "3"], 3, 1 << 20, False),
+    ("tut_8_send_heap_size", ["-n", "5", "-H", "100003"], 5, 100003, False),
     ("tut_8_send_reuse_memory", ["-n", "5", "-H", "100003"], 5, 100003, False),
+    ("tut_10_send_more_heaps", ["-n", "300", "-H", "8192"], 300, 8192, False),
+    ("tut_10_send_more_heaps", ["-n", "1", "-H", "100"], 1, 100, False),
     ("tut_10_send_reuse_heaps", ["-n", "300", "-H", "8192"], 300, 8192, False),
     ("tut_10_send_reuse_heaps", ["-n", "1", "-H", "100"], 1, 100, False),
+    ("tut_11_send_list_of_heaps", ["-n", "150", "-H", "8192"], 150, 8192, False),
+    ("tut_11_send_list_of_heaps", ["-n", "3", "-H", "600000", "-p", "1472"], 3, 600000, False),
     ("tut_11_send_batch_heaps", ["-n", "150", "-H", "8192"], 150, 8192, False),
     ("tut_11_send_batch_heaps", ["-n", "3", "-H", "600000", "-p", "1472"], 3, 600000, False),
 ]
@@ -100,15 +106,22 @@ def test_spead2_receives_what_a_program_sends(
 
 
 @pytest.mark.parametrize(
-    "program", ["tut_8_send_reuse_memory", "tut_10_send_reuse_heaps", "tut_11_send_batch_heaps"]
+    ("step", "program"),
+    [
+        ("tut_8_send_heap_size", "tut_8_send_reuse_memory"),
+        ("tut_10_send_more_heaps", "tut_10_send_reuse_heaps"),
+        ("tut_11_send_list_of_heaps", "tut_11_send_batch_heaps"),
+    ],
 )
-def test_both_languages_send_the_same_bytes(make_lab, program):
-    sent = {}
-    for language in ("python", "c"):
+def test_a_chapter_and_the_step_before_it_send_the_same_bytes_in_both_languages(
+    make_lab, step, program
+):
+    sent = []
+    for name, language in product((program, step), ("python", "c")):
         with make_lab() as lab, lab.socket() as sock:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
             sock.bind(("127.0.0.1", PORT))
-            argv = command(program, language, ["-n", "11", "-H", "3000", "-p", "1000"])
+            argv = command(name, language, ["-n", "11", "-H", "3000", "-p", "1000"])
             assert lab.run(argv, capture_output=True).returncode == 0
             sock.setblocking(False)
             packets = []
@@ -117,6 +130,6 @@ def test_both_languages_send_the_same_bytes(make_lab, program):
                     packets.append(sock.recv(2000))
                 except BlockingIOError:
                     break
-            sent[language] = packets
-    assert len(sent["c"]) > 40
-    assert sent["python"] == sent["c"]
+            sent.append(packets)
+    assert len(sent[0]) > 40
+    assert all(packets == sent[0] for packets in sent)

@@ -15,6 +15,7 @@ from spead_tutorial.lab import Counters
 from spead_tutorial.programs import (
     CHAPTERS,
     LANGUAGES,
+    STEPS,
     Chapter,
     Options,
     ProgramError,
@@ -27,10 +28,11 @@ from spead_tutorial.programs import (
 )
 
 PATIENCE_S = 60
+PROGRAMS = (*CHAPTERS, *STEPS)
 SMALL = {2: Options(), 4: Options(heaps=3), 5: Options(heaps=3), 6: Options(heaps=3)}
 SMALL_HEAPS = Options(heaps=300, heap_size=8192)
 
-each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
+each_program = pytest.mark.parametrize("chapter", PROGRAMS, ids=lambda chapter: chapter.name)
 each_language = pytest.mark.parametrize("language", LANGUAGES)
 
 
@@ -97,13 +99,19 @@ def test_a_chapter_is_found_by_number_name_and_older_name(text, number):
     assert find_chapter(text).number == number
 
 
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
+def test_a_step_is_found_by_its_name_and_its_number_finds_the_chapter(step):
+    assert find_chapter(step.name) is find_chapter(f"{step.name}.py") is step
+    assert find_chapter(str(step.number)) in CHAPTERS
+
+
 @pytest.mark.parametrize("text", ["", "1", "3", "tut_3", "99", "-2", "tut_send_1", "None"])
 def test_an_unknown_chapter_is_an_error_that_lists_those_there_are(text):
     with pytest.raises(ValueError, match="there are 2, 4, 5, 6, 8, 10, 11"):
         find_chapter(text)
 
 
-@each_chapter
+@each_program
 def test_both_twins_of_a_chapter_accept_the_same_options_with_the_same_defaults(chapter):
     python, c = (options_of(help_of(chapter, language)) for language in LANGUAGES)
     assert python == c
@@ -112,7 +120,7 @@ def test_both_twins_of_a_chapter_accept_the_same_options_with_the_same_defaults(
     assert ("host" in python) == chapter.takes_destination
 
 
-@each_chapter
+@each_program
 def test_the_list_of_chapters_has_the_programs_defaults(chapter):
     found = options_of(help_of(chapter, "c"))
     for flag, default in (
@@ -124,9 +132,11 @@ def test_the_list_of_chapters_has_the_programs_defaults(chapter):
             assert f"({default})" in found[flag]
 
 
-def test_every_program_is_in_the_list_of_chapters():
+def test_every_program_is_a_chapters_or_a_step():
     folder = Path(command(CHAPTERS[0], "python")[1]).parent
-    assert {path.stem for path in folder.glob("tut_*.py")} == {c.name for c in CHAPTERS}
+    assert sorted(path.stem for path in folder.glob("tut_*.py")) == sorted(
+        chapter.name for chapter in PROGRAMS
+    )
 
 
 def test_an_option_that_a_chapter_has_not_is_an_error():
@@ -159,7 +169,7 @@ def test_a_program_is_not_shadowed_by_the_folder_it_is_started_in(make_lab, tmp_
 
 
 @each_language
-@each_chapter
+@each_program
 def test_a_program_runs_in_a_lab_and_is_borne_out_by_its_counters(make_lab, chapter, language):
     with make_lab() as lab:
         result = run_program(lab, chapter, language, SMALL.get(chapter.number, SMALL_HEAPS))
@@ -194,7 +204,7 @@ def test_chapter_2_is_also_received_whole_by_a_sink(make_lab, language):
 
 @each_language
 @pytest.mark.parametrize(
-    "chapter", [c for c in CHAPTERS if "-p" in c.flags], ids=lambda chapter: chapter.name
+    "chapter", [c for c in PROGRAMS if "-p" in c.flags], ids=lambda chapter: chapter.name
 )
 def test_a_program_whose_packets_are_too_large_has_no_rate(make_lab, chapter, language):
     with make_lab() as lab:
