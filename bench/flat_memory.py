@@ -139,7 +139,7 @@ def header(lab: Lab) -> dict[str, Any]:
         experiment="flat-memory",
         time=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         machine=doctor.machine_facts(),
-        lab={"kind": lab.kind, "mtu": lab.mtu},
+        lab=lab.facts(),
         settings={"warm_up": WARM_UP, "most_growth_bytes": MOST_GROWTH},
         versions=doctor.versions(),
         revision=doctor.revision(),

@@ -39,6 +39,13 @@ ADDRESS, PREFIX = "192.168.31.1", 24
 ADDRESS6, PREFIX6 = "fd00:31::1", 64
 DESTINATION, DESTINATION6 = "192.168.31.2", "fd00:31::2"
 DESTINATION_MAC = "02:00:00:00:1f:02"
+#: What decides how far a GSO message gets in one piece, and who computes its checksums.
+OFFLOADS = (
+    "tx-udp-segmentation",
+    "tx-checksumming",
+    "scatter-gather",
+    "generic-segmentation-offload",
+)
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -153,6 +160,38 @@ def make_device(kind: str | None, mtu: int) -> dict[str, Any]:
         except NetlinkError:
             has_ipv6 = False
     return {"kind": made, "ipv6": has_ipv6}
+
+
+def device_facts() -> dict[str, Any]:
+    """Read what the kernel will do with what is sent into the device; None is not known."""
+    from pyroute2 import IPRoute
+
+    with IPRoute() as routes:
+        (link,) = routes.get_links(routes.link_lookup(ifname=DEVICE)[0])
+    return {
+        "mtu": link.get_attr("IFLA_MTU"),
+        "qdisc": link.get_attr("IFLA_QDISC"),
+        "tx_queue_length": link.get_attr("IFLA_TXQLEN"),
+        "gso_max_size": link.get_attr("IFLA_GSO_MAX_SIZE"),
+        "gso_max_segs": link.get_attr("IFLA_GSO_MAX_SEGS"),
+        "offloads": offloads(),
+    }
+
+
+def offloads() -> dict[str, bool | None]:
+    """Read the device's features that matter to a sender, by the names of ``ethtool -k``."""
+    from pyroute2.ethtool.ioctl import IoctlEthtool, NotSupportedError
+
+    found: dict[str, bool | None] = dict.fromkeys(OFFLOADS)
+    device = IoctlEthtool(DEVICE)
+    try:
+        for read in (device.get_features, device.get_offload_flags):
+            with contextlib.suppress(OSError, NotSupportedError):
+                known = read()
+                found |= {name: bool(known[name]) for name in OFFLOADS if name in known}
+    finally:
+        device.close()
+    return found
 
 
 def add_neighbour(routes: Any, index: int, address: str) -> None:
@@ -299,6 +338,10 @@ class Helper:
         """Read one of the kernel's tables about this namespace."""
         with open(f"/proc/self/net/{request['table']}") as file:
             return {"text": file.read()}, []
+
+    def op_facts(self, _request: Any, _: list[int]) -> tuple[Any, list[int]]:
+        """Read what there is to know about the device."""
+        return device_facts(), []
 
     def op_link(self, request: Any, _: list[int]) -> tuple[Any, list[int]]:
         """Take the device down, or bring it up again."""

@@ -29,16 +29,29 @@ import numpy as np
 
 import spead_tutorial
 from spead_tutorial.lab import ROOT_COMMANDS, LabError, LabProbe, probe, sink_path
-from spead_tutorial.programs import CHAPTERS, LANGUAGES, ProgramError, command
+from spead_tutorial.programs import CHAPTERS, LANGUAGES, STEPS, ProgramError, command
 
-__all__ = ["Finding", "compiler", "examine", "machine_facts", "revision", "versions"]
+__all__ = [
+    "Finding",
+    "compiler",
+    "compiler_flags",
+    "examine",
+    "machine_facts",
+    "revision",
+    "versions",
+]
 
 UNKNOWN = "unknown"
 _CPUS = Path("/sys/devices/system/cpu")
+_NODES = Path("/sys/devices/system/node")
+_MEMORY = Path("/proc/meminfo")
 _UDP_SEGMENT, _SO_ZEROCOPY = 103, 60
 _WANTED_BUFFER = 1 << 20
 _PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
 _PERF_ATTR_BYTES, _PERF_EXCLUDE = 64, 0b1100001  # disabled, exclude_kernel, exclude_hv
+#: How flags begin that change the code which a compiler makes; and those of them that do not.
+_CODE_FLAGS = ("-O", "-f", "-g", "-m", "-std=", "--param=")
+_OTHER_FLAGS = ("-frecord-", "-fdiagnostics-", "-fcolor-diagnostics", "-fno-color-diagnostics")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -82,6 +95,9 @@ def machine_facts() -> dict[str, Any]:
         "governor": _text(_CPUS / "cpu0/cpufreq/scaling_governor"),
         "turbo": _turbo(),
         "transparent_huge_pages": _transparent_huge_pages(),
+        "huge_pages_reserved": _memory_fact("HugePages_Total"),
+        "huge_page_bytes": _memory_fact("Hugepagesize"),
+        "numa_nodes": len(list(_NODES.glob("node[0-9]*"))) or None,
         "load": round(os.getloadavg()[0], 2),
     }
 
@@ -93,6 +109,7 @@ def versions() -> dict[str, str | None]:
         "python": platform.python_version(),
         "numpy": np.__version__,
         "compiler": compiler(),
+        "compiler_flags": compiler_flags(),
     }
 
 
@@ -107,6 +124,51 @@ def compiler() -> str | None:
         found = re.search(rb"\0(" + pattern + rb")\0", data)
         if found:
             return found[1].decode(errors="replace").strip()
+    return None
+
+
+def compiler_flags() -> str | None:
+    """Return the flags that decided on the programs' code, as the compiler left them in there.
+
+    Flags that name folders are left out: they are those of the machine that built it.
+    """
+    try:
+        data = sink_path().read_bytes()
+    except (LabError, OSError):
+        return None
+    return _flags(_elf_section(data, b".GCC.command.line") or b"")
+
+
+def _flags(recorded: bytes) -> str | None:
+    """Pick the flags out of what a compiler recorded.
+
+    clang records its whole command, with a backslash before spaces in a word; gcc its flags,
+    in one string or, before version 11, in one for each.
+    """
+    words = re.split(r"(?<!\\)[ \0]+", recorded.decode(errors="replace"))
+    flags = [
+        word
+        for word in words
+        if word.startswith(_CODE_FLAGS) and not word.startswith(_OTHER_FLAGS) and "/" not in word
+    ]
+    last_ones = list(dict.fromkeys(reversed(flags)))  # of -O3 -O2 -O3 the last is what counts
+    return " ".join(reversed(last_ones)) or None
+
+
+def _elf_section(data: bytes, name: bytes) -> bytes | None:
+    """Return what a section of a program for 64 bits holds; None where it has no such section."""
+    if data[:5] != b"\x7fELF\x02":
+        return None
+    (table,) = struct.unpack_from("=Q", data, 40)
+    entry_size, entries, names_at = struct.unpack_from("=3H", data, 58)
+    places = []
+    for i in range(entries):
+        name_at, _, _, _, begin, size = struct.unpack_from("=2I4Q", data, table + i * entry_size)
+        places.append((name_at, data[begin : begin + size]))
+    names = places[names_at][1] if places else b""
+    for name_at, section in places:
+        if names[name_at:].startswith(name + b"\0"):
+            return section
     return None
 
 
@@ -214,6 +276,12 @@ def _transparent_huge_pages() -> str | None:
     return found[1] if found else None
 
 
+def _memory_fact(name: str) -> int | None:
+    """Return a line of the kernel's table of memory, in bytes where it is a size."""
+    found = re.search(rf"^{name}: +(\d+)( kB)?$", _text(_MEMORY) or "", re.MULTILINE)
+    return None if found is None else int(found[1]) << (10 if found[2] else 0)
+
+
 # ---------------------------------------------------------------------------------------
 # Findings
 
@@ -248,7 +316,7 @@ def _namespaces(found: LabProbe) -> Finding:
 
 def _programs() -> Iterator[Finding]:
     missing = []
-    for chapter in CHAPTERS:
+    for chapter in (*CHAPTERS, *STEPS):
         for language in LANGUAGES:
             try:
                 command(chapter, language)
@@ -307,18 +375,21 @@ def _sendmmsg() -> Finding:
 def _memory() -> Iterator[Finding]:
     facts = machine_facts()
     yield Finding("memory", "ok", _size(facts["memory_bytes"]))
-    setting = facts["transparent_huge_pages"]
-    if setting is None:
-        yield Finding("huge pages", "warn", UNKNOWN)
-    elif setting == "never":
-        path = "/sys/kernel/mm/transparent_hugepage/enabled"
-        mend = f"as root: echo madvise > {path}"
-        yield Finding("huge pages", "warn", "transparent: never", mend)
-    else:
-        yield Finding("huge pages", "ok", f"transparent: {setting}")
+    yield _huge_pages(facts)
     locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     value = "no limit" if locked == resource.RLIM_INFINITY else f"at most {_size(locked)}"
     yield Finding("locked memory", "ok", value)
+
+
+def _huge_pages(facts: dict[str, Any]) -> Finding:
+    setting, reserved = facts["transparent_huge_pages"], facts["huge_pages_reserved"]
+    value = f"transparent: {setting or UNKNOWN}"
+    if reserved is not None and facts["huge_page_bytes"] is not None:
+        value += f"; {reserved} reserved, of {_size(facts['huge_page_bytes'])}"
+    if setting == "never":
+        mend = "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
+        return Finding("huge pages", "warn", value, mend)
+    return Finding("huge pages", "warn" if setting is None else "ok", value)
 
 
 def _hardware_counters() -> Finding:
@@ -347,7 +418,9 @@ def _processor() -> Iterator[Finding]:
     yield Finding("CPU", "ok" if facts["cpu"] else "warn", facts["cpu"] or UNKNOWN)
     cores, usable = facts["cores"], facts["usable_cores"]
     mend = "preparing and sending share a core: pipelining shows no gain" if usable < 2 else None
-    yield Finding("cores", "warn" if mend else "ok", f"{cores}, of which {usable} usable", mend)
+    nodes = f", in {facts['numa_nodes']} NUMA nodes" if (facts["numa_nodes"] or 1) > 1 else ""
+    value = f"{cores}, of which {usable} usable{nodes}"
+    yield Finding("cores", "warn" if mend else "ok", value, mend)
     caches = ", ".join(f"{name} {_size(n)}" for name, n in facts["caches_bytes"].items())
     yield Finding("caches", "ok" if caches else "warn", caches or UNKNOWN)
     governor = facts["governor"]
@@ -369,7 +442,7 @@ def _processor() -> Iterator[Finding]:
 
 
 def _compiler() -> Finding:
-    made_by = compiler() or UNKNOWN
+    made_by = f"{compiler() or UNKNOWN} with {compiler_flags() or 'flags unknown'}"
     here = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if here is None:
         mend = "to build the package, install one: gcc or clang"

@@ -55,6 +55,7 @@ __all__ = [
     "LabProcess",
     "accounted",
     "check_destination",
+    "icmp_error_bytes",
     "probe",
     "route_device",
     "sink_path",
@@ -78,6 +79,7 @@ _SCRIPT = Path(__file__).with_name("_lab_helper.py")
 _MESSAGE_BYTES = 1 << 20
 _ANSWER_S = 30.0  # far more than any answer takes: after it the helper is taken for dead
 _ETHERNET_HEADER, _UDP_HEADER = 14, 8
+_ICMP_MOST = 576  # what every host can receive: Linux quotes no more of a message than fits
 
 
 class LabError(RuntimeError):
@@ -174,6 +176,8 @@ def accounted(
     spead_bytes: int,
     ip_header: int = 20,
     link_header: int = _ETHERNET_HEADER,
+    icmp_errors: int = 0,
+    icmp_bytes: int = 0,
 ) -> Accounting:
     """Compare a device's counters with what a sender says it sent.
 
@@ -183,7 +187,9 @@ def accounted(
     datagram beyond the MTU arrives as several IP fragments, of which only the first has
     the UDP header; the kernel never fragments a GSO message.
 
-    On loopback this holds where something listens: otherwise the answers of ICMP count too.
+    On loopback, which also carries the answers, nobody may listen: then ICMP returns every
+    message that the kernel received, a GSO message as one, and each of these errors is a
+    packet that the device counts too.
 
     Parameters
     ----------
@@ -200,6 +206,10 @@ def accounted(
         accounted for: a fragmented datagram is a disagreement.
     link_header : int
         14 for Ethernet; `Counters.link_header` knows what it is.
+    icmp_errors : int
+        Messages that came back: none or all.
+    icmp_bytes : int
+        Bytes of these errors, as `icmp_error_bytes` has it for each, headers included.
 
     Returns
     -------
@@ -207,20 +217,46 @@ def accounted(
         Exact equality, or a text that says what was expected and what was seen.
     """
     header = link_header + ip_header
-    datagrams = packets if counted_packets == packets else messages
-    fragmented = messages == packets and counted_packets > packets
-    expected_packets = counted_packets if fragmented else datagrams
-    expected_bytes = spead_bytes + _UDP_HEADER * datagrams + header * expected_packets
-    ok = counted_packets == expected_packets and counted_bytes == expected_bytes
+    sent_packets = counted_packets - icmp_errors
+    datagrams = packets if sent_packets == packets else messages
+    fragmented = messages == packets and sent_packets > packets
+    expected_packets = sent_packets if fragmented else datagrams
+    expected_bytes = spead_bytes + _UDP_HEADER * datagrams + header * expected_packets + icmp_bytes
+    expected_packets += icmp_errors
+    returned = icmp_errors in (0, datagrams)
+    ok = returned and counted_packets == expected_packets and counted_bytes == expected_bytes
     claim = f"{packets} SPEAD packets of {spead_bytes} bytes in {messages} messages"
+    if icmp_errors:
+        claim += f" and as many ICMP errors of {icmp_bytes} bytes"
     seen = f"the device counted {counted_packets} packets and {counted_bytes} bytes"
     if ok:
         text = f"{seen}, exactly what {claim} make"
+    elif not returned:
+        text = f"{icmp_errors} of {datagrams} messages came back by ICMP, not all or none; {seen}"
     elif fragmented:
         text = f"{seen}, but {claim} make {expected_bytes} bytes in so many IP fragments"
     else:
         text = f"{seen}, but {claim} make {expected_packets} packets and {expected_bytes} bytes"
     return Accounting(ok, text, expected_packets, expected_bytes, counted_packets, counted_bytes)
+
+
+def icmp_error_bytes(message_bytes: int) -> int:
+    """Return how long the ICMP error is that returns a UDP message over IPv4.
+
+    It quotes the message from its IP header on, as far as 576 bytes have room for: so it is
+    for a message of 520 bytes and for all longer ones.
+
+    Parameters
+    ----------
+    message_bytes : int
+        Bytes of the message, the headers of UDP and IP not included.
+
+    Returns
+    -------
+    int
+        Bytes of the error, its headers of IP (20) and ICMP (8) included.
+    """
+    return min(_ICMP_MOST, 20 + 8 + 20 + _UDP_HEADER + message_bytes)
 
 
 # ---------------------------------------------------------------------------------------
@@ -415,6 +451,20 @@ class Lab:
                 kind = "loopback" if device == "lo" else self.kind
                 return Counters(kind, n[1], n[0], n[3], n[9], n[8], n[11])
         raise LabError(f"the lab has no device {device!r}: it has {DEVICE!r} and 'lo'")
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a record says of the lab; None stands for what cannot be read.
+
+        Returns
+        -------
+        dict
+            ``kind``, ``mtu`` (bytes), ``rootless``; of the device ``qdisc`` (its queue's name,
+            such as ``"noqueue"``), ``tx_queue_length`` (packets), ``gso_max_size`` (bytes),
+            ``gso_max_segs``; and ``offloads``: which of its features are on, by the names that
+            ``ethtool -k`` gives them.
+        """
+        found, _ = self._helper.request("facts")
+        return {"kind": self.kind, "rootless": self.rootless} | found
 
     def set_link(self, up: bool) -> None:
         """Take the lab's device down, as when a cable is pulled, or bring it up again."""

@@ -14,10 +14,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
+import spead_tutorial
+import spead_tutorial.send
 from spead_tutorial.lab import (
     DEVICE,
     Accounting,
@@ -27,6 +31,7 @@ from spead_tutorial.lab import (
     LabProcess,
     accounted,
     check_destination,
+    icmp_error_bytes,
     sink_path,
 )
 from spead_tutorial.records import Sample
@@ -34,6 +39,8 @@ from spead_tutorial.records import Sample
 __all__ = [
     "CHAPTERS",
     "LANGUAGES",
+    "LISTENERS",
+    "SLOW_BYTES_PER_S",
     "STEPS",
     "Chapter",
     "Options",
@@ -43,13 +50,22 @@ __all__ = [
     "command",
     "find_chapter",
     "run_loopback",
+    "run_on_loopback",
     "run_program",
     "run_to",
     "sample",
 ]
 
 LANGUAGES = ("python", "c")
+#: Who listens on loopback: nobody, a sink that reads as fast as it can, or a slow one.
+LISTENERS = ("none", "fast", "slow")
+#: What the slow one reads in a second: well below what a sender without a limit sends, and enough
+#: to empty its buffer within a moment of the end.
+SLOW_BYTES_PER_S = 200_000_000
 _LOOPBACK = "127.0.0.1"
+_IP_UDP_HEADERS = 20 + 8
+_MOST_QUOTED = icmp_error_bytes(1 << 16)  # an ICMP error of this size quotes a part of a message
+_SINK_BUFFER = 1 << 26  # far more than the system allows, so that it gives all that it allows
 _SINK_SILENCE_S = 60  # ends a sink whose sender never comes
 _SINK_DRAIN_S = 2.0
 _FLAGS = {"heaps": "n", "heap_size": "H", "packet_size": "p", "random": "r"}
@@ -376,6 +392,8 @@ class Result:
         What the receiver saw, where there was one.
     failure : str or None
         Why there is no rate; None where there is one.
+    icmp_errors : int or None
+        Messages that came back, as nobody listened; None where that was not counted.
     """
 
     chapter: Chapter
@@ -388,6 +406,7 @@ class Result:
     accounting: Accounting | None
     sink: dict[str, Any] | None
     failure: str | None
+    icmp_errors: int | None = None
 
     @property
     def rate(self) -> float | None:
@@ -403,6 +422,8 @@ class Result:
         if self.accounting is None:
             return f"{claimed}; outside a lab, where nothing counts them: take it on trust"
         counted = f"{self.device} ({self.kind}): {self.accounting.text}"
+        if self.icmp_errors:
+            counted += f"; {self.icmp_errors} messages came back, as nobody listened"
         if self.sink is None:
             return f"{claimed}; {counted}"
         packets, heaps = self.sink["packets"], self.sink["complete_heaps"]
@@ -418,13 +439,16 @@ class Result:
             "counted_bytes": self.accounting.counted_bytes if self.accounting else None,
             "accounted": self.accounting.ok if self.accounting else None,
             "sink": self.sink,
+            "icmp_errors": self.icmp_errors,
             "status": self.status,
             "failure": self.failure,
             "rate_bytes_per_s": self.rate,
         }
 
 
-def sample(result: Result, *, case: str, number: int, warm_up: bool = False) -> Sample:
+def sample(
+    result: Result, *, case: str, number: int, warm_up: bool = False, variant: str = ""
+) -> Sample:
     """Make the record of a result.
 
     Parameters
@@ -437,6 +461,8 @@ def sample(result: Result, *, case: str, number: int, warm_up: bool = False) -> 
         In which round, from 0.
     warm_up : bool
         Whether it is not to be counted.
+    variant : str
+        What was different from the plain program, such as its environment.
     """
     options, chapter = result.options, result.chapter
     measured: dict[str, Any] = {
@@ -451,6 +477,9 @@ def sample(result: Result, *, case: str, number: int, warm_up: bool = False) -> 
     if result.accounting is not None:
         measured["counted_packets"] = result.accounting.counted_packets
         measured["counted_bytes"] = result.accounting.counted_bytes
+    if result.sink is not None:
+        measured["received_packets"] = result.sink["packets"]
+        measured["received_dropped"] = result.sink["dropped"]
     return Sample(
         case=case,
         round=number,
@@ -462,6 +491,8 @@ def sample(result: Result, *, case: str, number: int, warm_up: bool = False) -> 
         device=result.device,
         kind=result.kind,
         failure=result.failure,
+        variant=variant,
+        icmp_errors=result.icmp_errors,
         **measured,
     )
 
@@ -477,11 +508,11 @@ def run_program(
     options: Options = Options(),
     *,
     timeout: float | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Result:
     """Run a chapter's program in a lab, and check what it says against the lab's counters.
 
-    Chapter 2, which sends to loopback, gets a receiver there: without one, the answers of
-    ICMP would be counted too.
+    Chapter 2, which sends to loopback, gets a receiver there.
 
     Parameters
     ----------
@@ -491,10 +522,97 @@ def run_program(
         As for `command`, which raises what is wrong with them.
     timeout : float, optional
         Seconds after which the program is ended, and has failed.
+    environment : mapping, optional
+        What its environment has besides this process's.
     """
+    more: dict[str, Any] = {"timeout": timeout, "environment": environment}
     if not chapter.takes_destination:
-        return _run_counted(lab, chapter, language, options, "lo", timeout)
-    return _run_counted(lab, chapter, language, options, DEVICE, timeout)
+        return run_on_loopback(lab, chapter, language, options, listener="fast", **more)
+    argv = command(chapter, language, options, (lab.address, lab.port))
+    before = lab.counters()
+    done = _finish(lab.run, argv, **more)
+    counted = lab.counters() - before
+    report = Report.parse(done.output)
+    accounting = None if report is None else _accounted(report, counted)
+    failure = _failure(done, report, accounting)
+    place = (DEVICE, counted.kind)
+    return Result(
+        chapter, language, options, done.status, report, *place, accounting, None, failure
+    )
+
+
+def run_on_loopback(
+    lab: Lab,
+    chapter: Chapter,
+    language: str,
+    options: Options = Options(),
+    *,
+    listener: str,
+    timeout: float | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Result:
+    """Run a chapter's program over the loopback of a lab.
+
+    There are more witnesses than a device that throws everything away has: where nobody
+    listens, every message comes back as an ICMP error, and is counted; where somebody does,
+    what was received and what the socket had no room for is all that was sent.
+
+    Parameters
+    ----------
+    lab : Lab
+        Where. Nothing else may send there meanwhile.
+    chapter, language, options
+        As for `command`, which raises what is wrong with them.
+    listener : str
+        One of `LISTENERS`. A slow one reads `SLOW_BYTES_PER_S`.
+    timeout, environment
+        As for `run_program`.
+
+    Raises
+    ------
+    ValueError
+        Where nobody is to listen to packets or heaps of less than 576 bytes: how long the
+        errors are that return small messages cannot be known from what the program reports.
+    """
+    if listener not in LISTENERS:
+        raise ValueError(f"there is no listener {listener!r}: there are {', '.join(LISTENERS)}")
+    destination = (_LOOPBACK, lab.port) if chapter.takes_destination else None
+    argv = command(chapter, language, options, destination)
+    if listener == "none":
+        _check_large(chapter, options)
+    seen = None
+    with contextlib.ExitStack() as stack:
+        sink = None
+        if listener != "none":
+            slow = ["-r", str(SLOW_BYTES_PER_S)] if listener == "slow" else []
+            sink = stack.enter_context(_Sink(lab.popen, lab.port, *slow))
+        before, said = lab.counters("lo"), lab.snmp()
+        done = _finish(lab.run, argv, timeout=timeout, environment=environment)
+        counted, says = lab.counters("lo") - before, lab.snmp()
+        if sink is not None:
+            seen = sink.summary(done.status == 0)
+    icmp_errors = says["Icmp"]["OutDestUnreachs"] - said["Icmp"]["OutDestUnreachs"]
+    report = Report.parse(done.output)
+    accounting = received = None
+    if report is not None:
+        accounting = _accounted(report, counted, icmp_errors)
+        received = None if seen is None else _received(report, seen)
+    failure = _failure(done, report, accounting) or _failure(done, report, received)
+    if failure is None and seen is None and icmp_errors == 0:
+        failure = f"{done.program}: nobody was to listen, but no message came back: somebody did"
+    place = ("lo", counted.kind)
+    return Result(
+        chapter,
+        language,
+        options,
+        done.status,
+        report,
+        *place,
+        accounting,
+        seen,
+        failure,
+        icmp_errors,
+    )
 
 
 def run_loopback(
@@ -503,6 +621,7 @@ def run_loopback(
     options: Options = Options(),
     *,
     timeout: float | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Result:
     """Run a chapter's program over loopback where there can be no lab.
 
@@ -514,7 +633,7 @@ def run_loopback(
     with _Sink(_start, 0 if chapter.takes_destination else 8888) as sink:
         if chapter.takes_destination:
             argv = command(chapter, language, options, (_LOOPBACK, sink.port))
-        done = _finish(_run, argv, timeout)
+        done = _finish(_run, argv, timeout=timeout, environment=environment)
         seen = sink.summary(done.status == 0)
     report = Report.parse(done.output)
     accounting = None if report is None else _received(report, seen)
@@ -533,6 +652,7 @@ def run_to(
     options: Options = Options(),
     *,
     allow_real_network: bool = False,
+    environment: Mapping[str, str] | None = None,
 ) -> Result:
     """Run a chapter's program outside a lab, where nobody counts what it sends.
 
@@ -544,6 +664,8 @@ def run_to(
         As for `command`, which raises what is wrong with them.
     allow_real_network : bool
         Whether it may leave through a real interface, as the user asked by name.
+    environment : mapping, optional
+        As for `run_program`.
 
     Raises
     ------
@@ -552,7 +674,7 @@ def run_to(
     """
     argv = command(chapter, language, options, (host, port))
     check_destination(host, allow_real_network=allow_real_network)
-    done = _finish(_run, argv, None)
+    done = _finish(_run, argv, environment=environment)
     report = Report.parse(done.output)
     failure = _failure(done, report, None)
     return Result(
@@ -560,36 +682,7 @@ def run_to(
     )
 
 
-def _run_counted(
-    lab: Lab,
-    chapter: Chapter,
-    language: str,
-    options: Options,
-    device: str,
-    timeout: float | None,
-) -> Result:
-    destination = (lab.address, lab.port) if chapter.takes_destination else None
-    argv = command(chapter, language, options, destination)
-    seen = None
-    with contextlib.ExitStack() as stack:
-        sink = None
-        if device == "lo":
-            sink = stack.enter_context(_Sink(lab.popen, 8888))
-        before = lab.counters(device)
-        done = _finish(lab.run, argv, timeout)
-        counted = lab.counters(device) - before
-        if sink is not None:
-            seen = sink.summary(done.status == 0)
-    report = Report.parse(done.output)
-    accounting = None if report is None else _accounted(report, counted)
-    failure = _failure(done, report, accounting)
-    place = (device, counted.kind)
-    return Result(
-        chapter, language, options, done.status, report, *place, accounting, seen, failure
-    )
-
-
-def _accounted(report: Report, counted: Counters) -> Accounting:
+def _accounted(report: Report, counted: Counters, icmp_errors: int = 0) -> Accounting:
     """Hold a program's claims against a device's counters."""
     return accounted(
         counted.packets,
@@ -598,7 +691,60 @@ def _accounted(report: Report, counted: Counters) -> Accounting:
         messages=report.messages,
         spead_bytes=report.spead_bytes,
         link_header=counted.link_header,
+        icmp_errors=icmp_errors,
+        icmp_bytes=_icmp_bytes(report, counted, icmp_errors) if icmp_errors else 0,
     )
+
+
+def _icmp_bytes(report: Report, counted: Counters, icmp_errors: int) -> int:
+    """Return how many bytes the errors have that return all of a program's messages.
+
+    It is what was counted, where that can be, and what is most likely otherwise. A message is
+    quoted as far as there is room. Small ones, which are quoted whole, are the stop heap and,
+    of other heaps, last packets for which the message before had no room: how often that was,
+    the report does not say.
+    """
+    first, other, stop = (
+        _MOST_QUOTED - icmp_error_bytes(size)
+        for size in _last_packets(report.heap_size, report.packet_size)
+    )
+    likely = icmp_errors * _MOST_QUOTED - stop
+    seen = counted.bytes - report.spead_bytes - icmp_errors * _IP_UDP_HEADERS
+    for rest in (likely - seen, likely - seen - first):
+        times, left = divmod(rest, other) if other else (0, rest)
+        if left == 0 and 0 <= times < report.heaps:
+            return seen
+    return likely
+
+
+def _last_packets(heap_size: int, packet_size: int) -> tuple[int, int, int]:
+    """Return the sizes of the last packets of a program's first heap, of others, and of its end."""
+    group = spead_tutorial.send.ItemGroup()
+    scalar = [("u", spead_tutorial.Flavour().heap_address_bits)]
+    group.add_item(0x1600, "timestamp", "Index of the first sample", shape=(), format=scalar)
+    group.add_item(
+        0x3300, "adc_samples", "Samples of the converter", shape=(heap_size,), dtype=np.int8
+    )
+    sizes = []
+    for make in (group.get_heap, group.get_heap, group.get_end):
+        group["timestamp"].value = 0
+        group["adc_samples"].value = np.zeros(heap_size, np.int8)
+        *_, last = spead_tutorial.send.PacketGenerator(make(), 1, packet_size)
+        sizes.append(len(last))
+    return sizes[0], sizes[1], sizes[2]
+
+
+def _check_large(chapter: Chapter, options: Options) -> None:
+    """Refuse sizes at which full packets would be quoted whole."""
+    for what, size in (
+        ("heaps", options.heap_size or chapter.heap_size),
+        ("packets", options.packet_size or chapter.packet_size),
+    ):
+        if size < _MOST_QUOTED:
+            raise ValueError(
+                f"{what} of {size} bytes cannot be accounted for where nobody listens: they must"
+                f" have at least {_MOST_QUOTED}"
+            )
 
 
 def _received(report: Report, seen: dict[str, Any]) -> Accounting:
@@ -655,12 +801,17 @@ class _Done:
 
 
 def _finish(
-    run: Callable[..., subprocess.CompletedProcess[Any]], argv: list[str], timeout: float | None
+    run: Callable[..., subprocess.CompletedProcess[Any]],
+    argv: list[str],
+    *,
+    timeout: float | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> _Done:
     """Run a program to its end."""
     name = Path(argv[1] if argv[0] == sys.executable else argv[0]).stem
+    env = {**os.environ, **environment} if environment else None
     try:
-        done = run(argv, capture_output=True, text=True, timeout=timeout)
+        done = run(argv, capture_output=True, text=True, timeout=timeout, env=env)
     except subprocess.TimeoutExpired:
         return _Done(name, 1, "", f"it did not end within {timeout:g} s")
     except OSError as error:
@@ -679,8 +830,10 @@ def _start(argv: Sequence[str | os.PathLike[str]], **how: Any) -> subprocess.Pop
 class _Sink:
     """A receiver on loopback; a context manager that leaves none behind."""
 
-    def __init__(self, start: Callable[..., LabProcess | subprocess.Popen[str]], port: int) -> None:
-        options = ["--json", "-b", "8388608", "-t", str(_SINK_SILENCE_S)]
+    def __init__(
+        self, start: Callable[..., LabProcess | subprocess.Popen[str]], port: int, *more: str
+    ) -> None:
+        options = ["--json", "-b", str(_SINK_BUFFER), "-t", str(_SINK_SILENCE_S), *more]
         self._process = start(
             [str(sink_path()), *options, _LOOPBACK, str(port)],
             stdout=subprocess.PIPE,

@@ -179,9 +179,7 @@ def _measure(lab: Lab | None, what: Plan, path: Path) -> Recording:
 
 
 def _header(lab: Lab | None, what: Plan) -> Header:
-    place = {"kind": "loopback, no lab", "mtu": 65536}
-    if lab is not None:
-        place = {"kind": lab.kind, "mtu": lab.mtu}
+    place = {"kind": "loopback, no lab", "mtu": 65536} if lab is None else lab.facts()
     return Header(
         experiment="tour",
         time=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

@@ -4,6 +4,7 @@
 import asyncio
 import errno
 import importlib.metadata
+import json
 import os
 import select
 import shutil
@@ -26,6 +27,7 @@ from spead_tutorial.lab import (
     LabError,
     accounted,
     check_destination,
+    icmp_error_bytes,
     probe,
     route_device,
 )
@@ -376,6 +378,55 @@ def test_counters_of_an_unknown_device_are_an_error(lab: Lab) -> None:
         lab.counters("eth0")
 
 
+def test_facts_say_what_the_kernel_says_of_the_device(each_lab: Lab) -> None:
+    facts = each_lab.facts()
+    assert facts["kind"] == each_lab.kind
+    assert facts["rootless"] == each_lab.rootless
+    assert facts["qdisc"] == "noqueue"
+    if shutil.which("ip") is None:
+        pytest.skip("no ip command to compare with")
+    argv = ["ip", "-json", "-details", "link", "show", "dummy1"]
+    done = each_lab.run(argv, capture_output=True, text=True, check=True)
+    (link,) = json.loads(done.stdout)
+    for fact, name in (
+        ("mtu", "mtu"),
+        ("tx_queue_length", "txqlen"),
+        ("gso_max_size", "gso_max_size"),
+        ("gso_max_segs", "gso_max_segs"),
+    ):
+        assert facts[fact] == link[name]
+
+
+def test_facts_are_plain_values_that_a_record_can_hold(each_lab: Lab) -> None:
+    facts = each_lab.facts()
+    assert json.loads(json.dumps(facts)) == facts
+    assert None not in facts.values()
+
+
+def test_facts_follow_a_feature_that_is_switched_off(lab: Lab) -> None:
+    assert lab.facts()["offloads"] == {
+        "tx-udp-segmentation": True,
+        "tx-checksumming": True,
+        "scatter-gather": True,
+        "generic-segmentation-offload": True,
+    }
+    text = """
+        from pyroute2.ethtool.ioctl import IoctlEthtool
+        device = IoctlEthtool("dummy1")
+        features = device.get_features()
+        features["tx-udp-segmentation"] = False
+        device.set_features(features)
+        device.set_offload_flag("scatter-gather", False)
+    """
+    done = lab.run([sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True)
+    if "PermissionError" in done.stderr:
+        pytest.skip("this user's programs may not change the lab's device")
+    offloads = lab.facts()["offloads"]
+    assert offloads["tx-udp-segmentation"] is False
+    assert offloads["scatter-gather"] is False
+    assert offloads["tx-checksumming"] is True
+
+
 # -- accounting --
 
 
@@ -400,6 +451,39 @@ def test_accounting_of_fragments_misses_no_lost_datagram() -> None:
     claim = {"packets": 3, "messages": 3, "spead_bytes": 60000}
     assert accounted(9, 60000 + 3 * 8 + 9 * 34, **claim).ok
     assert not accounted(6, 40000 + 2 * 8 + 6 * 34, **claim).ok
+
+
+def test_accounting_of_messages_that_came_back_takes_all_of_them_or_none() -> None:
+    claim = {"packets": 12, "messages": 3, "spead_bytes": 12000, "link_header": 0}
+    sent = 12000 + 3 * 28
+    assert accounted(6, sent + 3 * 576, **claim, icmp_errors=3, icmp_bytes=3 * 576).ok
+    assert accounted(3, sent, **claim).ok
+    # A device that takes no GSO message whole has packets that come back one by one.
+    cut = 12000 + 12 * 28
+    assert accounted(24, cut + 12 * 576, **claim, icmp_errors=12, icmp_bytes=12 * 576).ok
+    assert not accounted(6, sent + 3 * 576, **claim).ok
+    assert not accounted(6, sent + 3 * 576 + 1, **claim, icmp_errors=3, icmp_bytes=3 * 576).ok
+    two = accounted(5, sent + 2 * 576, **claim, icmp_errors=2, icmp_bytes=2 * 576)
+    assert not two.ok
+    assert two.text.startswith("2 of 3 messages came back by ICMP, not all or none")
+
+
+@pytest.mark.parametrize("size", [0, 57, 519, 520, 521, 9000, 65507])
+def test_an_icmp_error_is_as_long_as_loopback_counts_it(lab: Lab, size: int) -> None:
+    before = lab.counters("lo")
+    with lab.socket() as sock:
+        sock.sendto(bytes(size), ("127.0.0.1", lab.port))
+    grown = lab.counters("lo") - before
+    assert (grown.packets, grown.bytes) == (2, size + 28 + icmp_error_bytes(size))
+
+
+def test_of_a_gso_message_only_one_icmp_error_comes_back(lab: Lab) -> None:
+    before, errors = lab.counters("lo"), lab.snmp()["Icmp"]["OutDestUnreachs"]
+    with lab.socket() as sock:
+        send_gso(sock, 100, bytes(1050), ("127.0.0.1", lab.port))
+    grown = lab.counters("lo") - before
+    assert (grown.packets, grown.bytes) == (2, 1050 + 28 + icmp_error_bytes(1050))
+    assert lab.snmp()["Icmp"]["OutDestUnreachs"] == errors + 1
 
 
 def test_accounting_says_what_was_expected_and_what_was_seen() -> None:

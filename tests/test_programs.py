@@ -3,6 +3,7 @@
 
 import dataclasses
 import json
+import os
 import re
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from spead_tutorial.programs import (
     Report,
     command,
     find_chapter,
+    run_on_loopback,
     run_program,
     run_to,
     sample,
@@ -304,3 +306,136 @@ def test_a_failed_run_is_recorded_with_what_it_was_told_and_without_a_rate(
     assert record.rate is None
     assert record.elapsed_ns is None
     assert record.failure == "tut_6_send_pktsize: no luck"
+
+
+# ---- Over loopback in a lab ----
+
+each_listener = pytest.mark.parametrize("listener", programs.LISTENERS)
+#: Last packets of 408 bytes, which ICMP quotes whole where they are messages of their own.
+SMALL_LAST = Options(heaps=60, packet_size=1472)
+
+
+@each_language
+@each_listener
+@pytest.mark.parametrize("options", [SMALL[6], SMALL_LAST], ids=["9000", "1472"])
+def test_chapter_6_is_borne_out_whoever_listens_on_loopback(make_lab, language, listener, options):
+    with make_lab() as lab:
+        result = run_on_loopback(lab, find_chapter("6"), language, options, listener=listener)
+    assert result.failure is None
+    assert result.report is not None
+    assert result.rate is not None
+    assert (result.device, result.kind) == ("lo", "loopback")
+    record = sample(result, case="6", number=0, variant=listener)
+    assert record.variant == listener
+    if listener == "none":
+        assert record.icmp_errors == result.report.messages
+        assert record.counted_packets == 2 * result.report.messages
+        assert (record.received_packets, record.received_dropped) == (None, None)
+        assert "messages came back, as nobody listened" in result.proof
+    else:
+        assert record.icmp_errors == 0
+        assert record.counted_packets == result.report.messages
+        assert record.received_packets + record.received_dropped == result.report.packets
+
+
+@each_program
+def test_every_program_can_be_run_without_a_listener(make_lab, chapter):
+    options = SMALL.get(chapter.number, SMALL_HEAPS)
+    with make_lab() as lab:
+        result = run_on_loopback(lab, chapter, "c", options, listener="none")
+    assert result.failure is None
+    assert result.icmp_errors == result.report.messages
+
+
+def test_a_slow_listener_loses_what_a_fast_sender_sends(make_lab):
+    with make_lab() as lab:
+        result = run_on_loopback(
+            lab, find_chapter("6"), "c", Options(heaps=200), listener="slow", timeout=PATIENCE_S
+        )
+    assert result.failure is None
+    assert result.sink["dropped"] > 0
+    assert result.as_dict()["icmp_errors"] == 0
+
+
+def test_without_a_listener_a_message_that_was_not_sent_is_missed(make_lab, tmp_path, monkeypatch):
+    claim = json.dumps(dataclasses.asdict(REPORT))
+    pretend(monkeypatch, tmp_path, f"print({claim!r})")
+    with make_lab() as lab:
+        result = run_on_loopback(lab, find_chapter("6"), "c", listener="none")
+    assert result.rate is None
+    assert "the device counted 0 packets" in result.failure
+
+
+def test_where_nobody_is_to_listen_somebody_is_noticed(make_lab):
+    with make_lab() as lab, lab.socket() as somebody:
+        somebody.bind(("127.0.0.1", lab.port))
+        result = run_on_loopback(lab, find_chapter("6"), "c", SMALL[6], listener="none")
+    assert result.rate is None
+    assert "no message came back: somebody did" in result.failure
+
+
+def test_a_packet_that_a_listener_never_got_is_missed(make_lab, monkeypatch):
+    summary = programs._Sink.summary
+    less = {"packets": -1}
+
+    def forgetful(sink, expect_the_end):
+        seen = summary(sink, expect_the_end)
+        return seen | {name: seen[name] + value for name, value in less.items()}
+
+    monkeypatch.setattr(programs._Sink, "summary", forgetful)
+    with make_lab() as lab:
+        result = run_on_loopback(lab, find_chapter("6"), "c", SMALL[6], listener="fast")
+        again = run_program(lab, find_chapter("2"), "c")
+    for one in (result, again):
+        assert one.rate is None
+        assert "the sink received" in one.failure
+        assert "but the program claims" in one.failure
+
+
+def icmp_failure(report: Report, icmp_bytes: int, icmp_errors: int = 2) -> bool:
+    """Whether so many bytes of errors beside the messages of a report are refused."""
+    lo_bytes = report.spead_bytes + 2 * 28 + icmp_bytes
+    counted = Counters("loopback", 0, 0, 0, 2 + icmp_errors, lo_bytes, 0)
+    return not programs._accounted(report, counted, icmp_errors).ok
+
+
+def test_errors_that_return_messages_are_accounted_for_to_the_byte():
+    # The stop heap has 57 bytes: its error has 56 more. A heap's last packet has 408.
+    report = dataclasses.replace(REPORT, heaps=1, heap_size=1 << 20, payload_bytes=1 << 20)
+    assert programs._last_packets(1 << 20, 1472) == (732, 408, 57)
+    assert not icmp_failure(report, 576 + 57 + 56)
+    assert icmp_failure(report, 576 + 57 + 57)
+    assert icmp_failure(report, 576 + 576)
+    assert icmp_failure(report, 576 + 57 + 56, icmp_errors=1)
+    # So many heaps, so many last packets that may have been messages of their own at most.
+    assert icmp_failure(report, 408 + 56 + 57 + 56)
+    report = dataclasses.replace(report, heaps=2, payload_bytes=2 << 20)
+    assert not icmp_failure(report, 408 + 56 + 57 + 56)
+
+
+def test_what_cannot_be_proven_or_is_not_known_is_refused_before_it_runs(make_lab):
+    with make_lab() as lab:
+        for options in (Options(heap_size=500), Options(packet_size=500)):
+            with pytest.raises(ValueError, match="500 bytes cannot be accounted for"):
+                run_on_loopback(lab, find_chapter("8"), "c", options, listener="none")
+        with pytest.raises(ValueError, match="none, fast, slow"):
+            run_on_loopback(lab, find_chapter("8"), "c", listener="deaf")
+
+
+@pytest.mark.parametrize("number", ["6", "2"])
+def test_a_program_gets_what_it_is_to_have_in_its_environment(
+    make_lab, tmp_path, monkeypatch, number
+):
+    source = "import os, sys; sys.exit(os.environ['COLOUR'] + str(len(os.environ['PATH'])))"
+    pretend(monkeypatch, tmp_path, source)
+    environment = {"COLOUR": "blue"}
+    chapter = find_chapter(number)
+    with make_lab() as lab:
+        result = run_program(lab, chapter, "c", environment=environment)
+    assert f"blue{len(os.environ['PATH'])}" in result.failure
+    if chapter.takes_destination:
+        for result in (
+            programs.run_loopback(chapter, "c", environment=environment),
+            run_to("127.0.0.1", 9, chapter, "c", environment=environment),
+        ):
+            assert "blue" in result.failure

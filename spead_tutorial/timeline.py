@@ -1,0 +1,444 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""When heaps were prepared and sent: the loops of chapters 4 and 5, watched.
+
+`record` does what those programs do, step by step, and notes when it did what; the stream
+notes when its own thread did its part. It takes a socket, so that a notebook can send in a lab:
+
+>>> with Lab() as lab, lab.socket() as sock:  # doctest: +SKIP
+...     one = record(sock, (lab.address, lab.port), pipelined=True, random=True)
+>>> shares(one)  # doctest: +SKIP
+Shares(preparing=0.93, waiting=0.06, rest=0.01, sending=0.21)
+
+As a process of its own, ``python -m spead_tutorial.timeline`` prints a timeline as JSON.
+"""
+
+import argparse
+import asyncio
+import bisect
+import contextlib
+import dataclasses
+import itertools
+import json
+import socket
+import sys
+import threading
+import time
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import spead_tutorial
+import spead_tutorial.send
+import spead_tutorial.send.asyncio
+from spead_tutorial.chapters.report import positive, udp_port
+from spead_tutorial.lab import LabError, check_destination
+from spead_tutorial.records import Timeline
+
+__all__ = ["Interval", "Shares", "preparing", "record", "sending", "shares", "span", "waiting"]
+
+_NAME = "timeline"
+_PROGRAMS = {False: "tut_4_send_perf", True: "tut_5_send_pipeline"}
+_STEPS = (
+    "prepare_ns",
+    "queued_ns",
+    "first_packet_ns",
+    "last_packet_ns",
+    "completed_ns",
+    "resumed_ns",
+)
+
+#: Begin and end in ns.
+Interval = tuple[int, int]
+
+
+# ---------------------------------------------------------------------------------------
+# Recording
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Run:
+    """What a loop is to do, and with what."""
+
+    thread_pool: spead_tutorial.ThreadPool
+    sock: socket.socket
+    endpoint: tuple[str, int]
+    config: spead_tutorial.send.StreamConfig
+    random: bool
+    heaps: int
+    heap_size: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _State:
+    """A heap in flight: memory to leave alone until the future is done."""
+
+    adc_samples: npt.NDArray[np.int8]
+    future: asyncio.Future[int]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Marks:
+    """What a loop notes, and what its stream did: ns of the monotonic clock."""
+
+    prepare_ns: list[int]
+    resumed_ns: list[int]
+    stream: npt.NDArray[np.void]
+
+
+def record(
+    sock: socket.socket,
+    endpoint: tuple[str, int],
+    *,
+    pipelined: bool,
+    random: bool,
+    heaps: int = 24,
+    heap_size: int = 1 << 20,
+    packet_size: int = 1472,
+    rate: float = 0.0,
+) -> Timeline:
+    """Send heaps as a chapter's program does, and return when each of them was where.
+
+    It can be called anywhere, also where an event loop runs, as in a notebook's cell, and can be
+    interrupted.
+
+    Parameters
+    ----------
+    sock : socket.socket
+        The UDP socket to send through, such as `spead_tutorial.lab.Lab.socket` makes. It is
+        given the send buffer that a stream's own socket has.
+    endpoint : tuple of str and int
+        Host and port.
+    pipelined : bool
+        Whether a heap is prepared while the one before it is sent, as in chapter 5, or after,
+        as in chapter 4.
+    random : bool
+        Whether the samples are random. Those of chapter 4's program always are.
+    heaps : int
+        How many.
+    heap_size : int
+        Bytes of samples in a heap.
+    packet_size : int
+        Bytes in a packet at most, UDP and IP not counted.
+    rate : float
+        Bytes/s; 0, as in those programs, for no limit.
+
+    Raises
+    ------
+    OSError
+        Where a heap cannot be sent.
+    """
+    if heaps < 1:
+        raise ValueError(f"heaps is {heaps}: there must be at least 1")
+    sock.setsockopt(
+        socket.SOL_SOCKET, socket.SO_SNDBUF, spead_tutorial.send.UdpStream.DEFAULT_BUFFER_SIZE
+    )
+    config = spead_tutorial.send.StreamConfig(
+        max_packet_size=packet_size,
+        rate=rate,
+        timeline=heaps + 1,  # and the stop heap
+    )
+    with spead_tutorial.ThreadPool() as thread_pool:
+        run = _Run(thread_pool, sock, endpoint, config, random, heaps, heap_size)
+        marks = _to_the_end(_pipelined(run)) if pipelined else _one_by_one(run)
+    return _joined(run, _PROGRAMS[pipelined], marks)
+
+
+def _one_by_one(run: _Run) -> _Marks:
+    """Chapter 4: prepare a heap, send it, wait for it."""
+    prepare_ns, resumed_ns = [], []
+    with spead_tutorial.send.UdpStream(
+        run.thread_pool, run.sock, [run.endpoint], run.config
+    ) as stream:
+        item_group = _item_group(run.heap_size)
+        rng = np.random.default_rng(seed=1)
+        for i in range(run.heaps):
+            prepare_ns.append(time.monotonic_ns())
+            item_group["timestamp"].value = i * run.heap_size
+            item_group["adc_samples"].value = _samples(run, rng, i)
+            stream.send_heap(item_group.get_heap())
+            resumed_ns.append(time.monotonic_ns())
+        stream.send_heap(item_group.get_end())
+        return _Marks(prepare_ns, resumed_ns, stream.timeline())
+
+
+async def _pipelined(run: _Run) -> _Marks:
+    """Chapter 5: prepare a heap while the one before is on its way."""
+    prepare_ns, resumed_ns = [], []
+    run.config.max_heaps = 2
+    new_state = old_state = None
+    with spead_tutorial.send.asyncio.UdpStream(
+        run.thread_pool, run.sock, [run.endpoint], run.config
+    ) as stream:
+        item_group = _item_group(run.heap_size)
+        rng = np.random.default_rng(seed=1)
+        try:
+            for i in range(run.heaps):
+                prepare_ns.append(time.monotonic_ns())
+                adc_samples = _samples(run, rng, i)
+                item_group["timestamp"].value = i * run.heap_size
+                item_group["adc_samples"].value = adc_samples
+                new_state = _State(adc_samples, stream.async_send_heap(item_group.get_heap()))
+                if old_state is not None:
+                    await old_state.future
+                    resumed_ns.append(time.monotonic_ns())
+                old_state = new_state
+            if old_state is not None:
+                await old_state.future
+                resumed_ns.append(time.monotonic_ns())
+            await stream.async_send_heap(item_group.get_end())
+        except BaseException:
+            if new_state is not None:
+                _forget(new_state.future)
+            raise
+        return _Marks(prepare_ns, resumed_ns, stream.timeline())
+
+
+def _item_group(heap_size: int) -> spead_tutorial.send.ItemGroup:
+    """Make the two items that all chapters have."""
+    item_group = spead_tutorial.send.ItemGroup()
+    item_group.add_item(
+        0x1600,
+        "timestamp",
+        "Index of the first sample",
+        shape=(),
+        format=[("u", spead_tutorial.Flavour().heap_address_bits)],
+    )
+    item_group.add_item(
+        0x3300,
+        "adc_samples",
+        "Samples of the converter",
+        shape=(heap_size,),
+        dtype=np.int8,
+    )
+    return item_group
+
+
+def _samples(run: _Run, rng: np.random.Generator, i: int) -> npt.NDArray[np.int8]:
+    if run.random:
+        return rng.integers(-100, 100, size=run.heap_size, dtype=np.int8)
+    adc_samples = np.empty(run.heap_size, np.int8)
+    adc_samples.fill((i + 128) % 256 - 128)
+    return adc_samples
+
+
+def _forget(future: asyncio.Future[int]) -> None:
+    """Give a future up, such that asyncio does not complain that nobody looked at its error."""
+    if not future.cancel() and not future.cancelled():
+        future.exception()
+
+
+def _to_the_end(work: Coroutine[Any, Any, _Marks]) -> _Marks:
+    """Run a coroutine to its end, in a thread where this one's event loop is running."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(work)
+    ended = threading.Event()
+
+    def run() -> None:
+        try:
+            loop.run_until_complete(asyncio.wait([task]))  # which does not raise what the task did
+        finally:
+            loop.close()
+            ended.set()
+
+    threading.Thread(target=run).start()
+    try:
+        ended.wait()  # unlike join(), it can be interrupted and called again
+    except BaseException:
+        with contextlib.suppress(RuntimeError):  # the loop has just been closed
+            loop.call_soon_threadsafe(task.cancel)
+        ended.wait()
+        raise
+    return task.result()
+
+
+def _joined(run: _Run, program: str, marks: _Marks) -> Timeline:
+    """Put the program's and the stream's times together."""
+    stream = marks.stream[: run.heaps]
+    assert stream.dtype.names is not None
+    start = marks.prepare_ns[0]
+    times: dict[str, Any] = {"prepare_ns": marks.prepare_ns, "resumed_ns": marks.resumed_ns}
+    times |= {name: stream[name].tolist() for name in _STEPS if name in stream.dtype.names}
+    times = {name: tuple(one - start for one in found) for name, found in times.items()}
+    timeline = Timeline(
+        case="",
+        program=program,
+        language="python",
+        random=run.random,
+        heap_size=run.heap_size,
+        packet_size=run.config.max_packet_size,
+        **times,
+    )
+    _check(timeline)
+    return timeline
+
+
+def _check(timeline: Timeline) -> None:
+    """Refuse times that cannot be: each step of a heap follows the one before."""
+    for before, after in itertools.pairwise(_STEPS):
+        pairs = zip(getattr(timeline, before), getattr(timeline, after), strict=True)
+        for heap, (first, second) in enumerate(pairs):
+            if first > second:
+                raise RuntimeError(
+                    f"the times of heap {heap} contradict each other: {before} is {first}, but"
+                    f" {after} is {second}"
+                )
+
+
+# ---------------------------------------------------------------------------------------
+# What the time was used for
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Shares:
+    """Fractions of the time from the first preparation to the program's last step.
+
+    Parameters
+    ----------
+    preparing : float
+        In which the program prepared heaps.
+    waiting : float
+        In which it waited for them.
+    rest : float
+        In which it did anything else; these three make 1.
+    sending : float
+        In which the network thread was between the first and the last packet of a heap.
+    """
+
+    preparing: float
+    waiting: float
+    rest: float
+    sending: float
+
+
+def shares(timeline: Timeline) -> Shares:
+    """Return what the time of a run was used for.
+
+    It is plain arithmetic with intervals: the time that at least one of them covers, divided by
+    the time that the run took. `preparing`, `waiting`, `sending` and `span` say which intervals.
+    """
+    begin, end = span(timeline)
+    whole = max(1, end - begin)
+    prepared, waited, sent = (
+        _covered(intervals) / whole
+        for intervals in (preparing(timeline), waiting(timeline), sending(timeline))
+    )
+    return Shares(prepared, waited, max(0.0, 1 - prepared - waited), sent)
+
+
+def span(timeline: Timeline) -> Interval:
+    """Return when a run began, and when it had waited for its last heap."""
+    return timeline.prepare_ns[0], max(*timeline.resumed_ns, *timeline.last_packet_ns)
+
+
+def preparing(timeline: Timeline) -> list[Interval]:
+    """Return when the program prepared each heap, until it was queued."""
+    return list(zip(timeline.prepare_ns, timeline.queued_ns, strict=True))
+
+
+def sending(timeline: Timeline) -> list[Interval]:
+    """Return when the network thread sent each heap, its first packet to its last."""
+    return list(zip(timeline.first_packet_ns, timeline.last_packet_ns, strict=True))
+
+
+def waiting(timeline: Timeline) -> list[Interval]:
+    """Return when the program waited for heaps.
+
+    What ends when it goes on with a heap began when it had last queued one, or gone on with one.
+    """
+    marks = sorted({*timeline.queued_ns, *timeline.resumed_ns})
+    found = []
+    for end in sorted(set(timeline.resumed_ns)):
+        place = bisect.bisect_left(marks, end)
+        if place > 0:
+            found.append((marks[place - 1], end))
+    return found
+
+
+def _covered(intervals: Iterable[Interval]) -> int:
+    """Return how long at least one of the intervals lasts."""
+    total = 0
+    last: int | None = None
+    for begin, end in sorted(intervals):
+        begin = begin if last is None else max(begin, last)
+        total += max(0, end - begin)
+        last = end if last is None else max(end, last)
+    return total
+
+
+# ---------------------------------------------------------------------------------------
+# As a process of its own
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Record a timeline and print it; return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog=_NAME,
+        description="Say when each heap of a run was prepared and sent, as chapter 4's program"
+        " does it, or chapter 5's.",
+        epilog="example: python -m spead_tutorial.timeline --pipelined --random -n 12"
+        " 127.0.0.1 8888 --json",
+    )
+    add = parser.add_argument
+    add("-n", dest="heaps", type=positive, default=24, metavar="HEAPS", help="heaps to send (24)")
+    add("-H", dest="heap_size", type=positive, default=1 << 20, metavar="BYTES",
+        help="bytes of samples in a heap (1048576)")  # fmt: skip
+    add("-p", dest="packet_size", type=positive, default=1472, metavar="BYTES",
+        help="bytes in a packet at most, UDP and IP not counted (1472)")  # fmt: skip
+    add("--pipelined", action="store_true", help="prepare a heap while the last one is sent")
+    add("--random", action="store_true", help="random samples instead of a fill")
+    add("--json", action="store_true", help="print the timeline as one JSON object")
+    add("--allow-real-network", action="store_true", help="let it leave this machine")
+    add("host", help="name or address to send to")
+    add("port", type=udp_port, help="UDP port to send to, 1 to 65535")
+    told = parser.parse_args(arguments)
+    try:
+        print(_report(_record(told), told.json))
+    except OSError as error:
+        return _fail(error.strerror or error)
+    except (LabError, ValueError, MemoryError) as error:
+        return _fail(error)
+    except KeyboardInterrupt:
+        return _fail("interrupted")
+    return 0
+
+
+def _record(told: argparse.Namespace) -> Timeline:
+    check_destination(told.host, allow_real_network=told.allow_real_network)
+    family = socket.getaddrinfo(told.host, told.port, type=socket.SOCK_DGRAM)[0][0]
+    with socket.socket(family, socket.SOCK_DGRAM) as sock:
+        return record(
+            sock,
+            (told.host, told.port),
+            pipelined=told.pipelined,
+            random=told.random,
+            heaps=told.heaps,
+            heap_size=told.heap_size,
+            packet_size=told.packet_size,
+        )
+
+
+def _report(timeline: Timeline, as_json: bool) -> str:
+    if as_json:
+        return json.dumps(dataclasses.asdict(timeline))
+    found = shares(timeline)
+    begin, end = span(timeline)
+    return (
+        f"{len(timeline.prepare_ns)} heaps in {(end - begin) / 1e6:.2f} ms: the program prepared"
+        f" for {found.preparing:.1%} of the time, waited for {found.waiting:.1%}, did other"
+        f" things for {found.rest:.1%}; the network thread sent for {found.sending:.1%}"
+    )
+
+
+def _fail(message: object) -> int:
+    print(f"{_NAME}: {message}", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
