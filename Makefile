@@ -9,7 +9,7 @@ BUILD ?= build
 SOURCES := pyproject.toml meson.build meson.options $(shell find csrc spead_tutorial -type f \
 	-not -name '*.pyc')
 
-.PHONY: help setup tour test test-c test-python figures bench-peers check lint sanitize fuzz clean
+.PHONY: help setup tour test test-c test-python figures bench bench-quick check lint sanitize fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -30,10 +30,13 @@ tour: setup ## every chapter in both languages, in a lab; a table and a picture
 test: test-c test-python ## all tests
 
 figures: setup ## draw the committed pictures again from the committed records
-	$(BIN)/python -m bench.figures
+	$(BIN)/python -m bench plot -i bench/results -o docs/figures
 
-bench-peers: setup ## measure beside spead2 and beside the machine's ceiling
-	$(BIN)/python -m bench.compare_peers
+bench: setup ## measure all sweeps on this machine, and draw them: hours; Ctrl-C and make bench go on
+	$(BIN)/python -m bench run --full --plot
+
+bench-quick: setup ## measure chapter 10 beside spead2 and the machine's limit, and draw it: minutes
+	$(BIN)/python -m bench run tut-10 --quick --plot
 
 test-c: setup
 	$(BIN)/python .ci/meson_test.py $(BUILD)/c

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measurements that need the repository, run from it: ``python -m bench.compare_peers``."""
+"""Measurements that need the repository, run from it: ``python -m bench``."""
 
 import sys
 from pathlib import Path

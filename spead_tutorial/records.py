@@ -100,7 +100,8 @@ class Series:
 
     def __str__(self) -> str:
         more = f", {self.variant}" if self.variant else ""
-        return f"{self.implementation} {self.language} {self.program}{more}"
+        who = "" if self.implementation == self.program else f"{self.implementation} "
+        return f"{who}{self.language} {self.program}{more}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

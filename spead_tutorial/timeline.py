@@ -351,9 +351,10 @@ def waiting(timeline: Timeline) -> list[Interval]:
 
     What ends when it goes on with a heap began when it had last queued one, or gone on with one.
     """
-    marks = sorted({*timeline.queued_ns, *timeline.resumed_ns})
+    queued = set(timeline.queued_ns)
+    marks = sorted({*queued, *timeline.resumed_ns})
     found = []
-    for end in sorted(set(timeline.resumed_ns)):
+    for end in sorted(set(timeline.resumed_ns) - queued):  # at others it went on at once
         place = bisect.bisect_left(marks, end)
         if place > 0:
             found.append((marks[place - 1], end))

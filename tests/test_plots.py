@@ -1,150 +1,557 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The pictures: the same bytes every time, readable by everybody, and true to their records."""
+"""All pictures: the same bytes every time, readable by everybody, and true to their records."""
 
 import dataclasses
+import itertools
 import os
+import re
+import statistics
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from test_records import HEADER, SAMPLE
 
 from spead_tutorial import plots
-from spead_tutorial.records import Recording, Sample, Writer
+from spead_tutorial.programs import find_chapter
+from spead_tutorial.records import Recording, Sample, Series, Timeline, Writer
 
 pytest.importorskip("matplotlib")
 
 SVG = "{http://www.w3.org/2000/svg}"
+KIB, MIB = 1 << 10, 1 << 20
+EIGHT, TEN = "tut_8_send_reuse_memory", "tut_10_send_reuse_heaps"
+NEW_MEMORY = "tut_8_send_heap_size"
+LIMIT = Series("ceiling", "c", "ceiling", "two threads")
+THEMES = [plots.LIGHT, plots.DARK]
 
 
-def make_sample(
-    chapter: int, language: str, heap_size: int, rate_mb: float, **more: object
-) -> Sample:
-    payload = 10 << 20
+# ---------------------------------------------------------------------------------------
+# Made-up recordings
+
+
+def make_sample(program: str, language: str, rate_mb: float, **more: Any) -> Sample:
+    payload = 10 * MIB
+    numbers = {"ceiling": 0, NEW_MEMORY: 8}
     return dataclasses.replace(
         SAMPLE,
-        chapter=chapter,
-        language=language,
-        heap_size=heap_size,
-        payload_bytes=payload,
-        elapsed_ns=round(payload / rate_mb * 1e3),
-        **more,
+        **{"case": f"{program}/{language}", "program": program, "language": language}
+        | {"chapter": numbers.get(program) or (program != "ceiling" and find_number(program))}
+        | {"payload_bytes": payload, "elapsed_ns": round(payload / rate_mb * 1e3)}
+        | more,
     )
 
 
-@pytest.fixture
-def recording() -> Recording:
+def find_number(program: str) -> int:
+    return int(program.split("_")[1])
+
+
+def make_rounds(
+    program: str, language: str, rates_mb: Sequence[float], **more: Any
+) -> list[Sample]:
+    return [
+        make_sample(program, language, rate, round=number, **more)
+        for number, rate in enumerate(rates_mb)
+    ]
+
+
+def around(rate_mb: float, n: int = 7) -> list[float]:
+    """Rates with the given one in the middle of them, in no order."""
+    spread = [rate_mb * (1 + 0.01 * ((3 * number) % n - n // 2)) for number in range(n)]
+    assert statistics.median(spread) == pytest.approx(rate_mb)
+    return spread
+
+
+def make_ladder() -> Recording:
+    steps = ((4, MIB), (6, MIB), (10, MIB), (10, 8192))
     samples = [
-        make_sample(chapter, language, heap_size, 1000.0 * chapter + 10 * number, round=number)
-        for chapter, heap_size in ((4, 1 << 20), (6, 1 << 20), (10, 1 << 20), (10, 8192))
+        one
+        for chapter, heap_size in steps
         for language in ("python", "c")
-        for number in range(3)
+        for one in make_rounds(
+            find_chapter(str(chapter)).name,
+            language,
+            [1000.0 * chapter + 10 * number for number in range(3)],
+            heap_size=heap_size,
+        )
     ]
     return Recording(HEADER, tuple(samples))
 
 
+def make_sweep() -> Recording:
+    samples = []
+    for place, heap_size in enumerate((8 * KIB, 64 * KIB, 512 * KIB, 4 * MIB)):
+        for implementation, language, program, rate in (
+            ("ours", "python", EIGHT, 500),
+            ("ours", "python", TEN, 2000),
+            ("ours", "c", EIGHT, 900),
+            ("ours", "c", TEN, 2600),
+            ("spead2", "python", EIGHT, 400),
+            ("spead2", "python", TEN, 1100),
+        ):
+            samples += make_rounds(
+                program,
+                language,
+                around(rate + 1700.0 * place),
+                implementation=implementation,
+                heap_size=heap_size,
+            )
+        samples += make_rounds(
+            "ceiling",
+            "c",
+            around(8000.0 + 100 * place),
+            implementation="ceiling",
+            variant="two threads",
+            heap_size=heap_size,
+        )
+    return Recording(HEADER, tuple(samples))
+
+
+AFTER = plots.Sweep(
+    "Heaps used again",
+    (
+        (Series("ours", "python", TEN), "chapter 10, Python"),
+        (Series("ours", "c", TEN), "chapter 10, C"),
+        (Series("spead2", "python", TEN), "spead2, Python"),
+    ),
+    "tut-10",
+    limit=LIMIT,
+    before=tuple((Series("ours", one, EIGHT), Series("ours", one, TEN)) for one in ("python", "c")),
+    gained="chapter 8",
+)
+
+
+def make_memory() -> Recording:
+    machine = HEADER.machine | {"caches_bytes": {"L1d": 32 * KIB, "L2": 2 * MIB, "L3": 480 * MIB}}
+    samples = []
+    for language, heap_size in itertools.product(("python", "c"), (MIB, 16 * MIB, 64 * MIB)):
+        kinds = [(NEW_MEMORY, "", 3000.0, heap_size // 4096), (EIGHT, "", 6000.0, 0)]
+        kinds += [(NEW_MEMORY, "huge pages", 4500.0, heap_size // (2 * MIB))]
+        kinds += [(NEW_MEMORY, "memory kept", 5500.0, 1)]
+        for program, variant, rate, faults in kinds:
+            samples += make_rounds(
+                program,
+                language,
+                around(rate + (100 if language == "c" else 0)),
+                heap_size=heap_size,
+                variant=variant,
+                page_faults=10 * faults,
+            )
+    return Recording(dataclasses.replace(HEADER, machine=machine), tuple(samples))
+
+
+def make_loopback() -> Recording:
+    evidence: dict[str, dict[str, Any]] = {
+        "no listener": {"icmp_errors": 1180, "kind": "loopback"},
+        "slow listener": {"received_packets": 600, "received_dropped": 580, "kind": "loopback"},
+        "listener": {"received_packets": 1180, "received_dropped": 0, "kind": "loopback"},
+        "": {},
+    }
+    rates = {"no listener": 900.0, "slow listener": 700.0, "listener": 1500.0, "": 4000.0}
+    samples = [
+        one
+        for language in ("python", "c")
+        for variant, more in evidence.items()
+        for one in make_rounds(
+            "tut_6_send_pktsize",
+            language,
+            around(rates[variant]),
+            variant=variant,
+            packets=1180,
+            **more,
+        )
+    ]
+    return Recording(HEADER, tuple(samples))
+
+
+def make_timeline(program: str, random: bool, prepare_us: int, send_us: int) -> Timeline:
+    """What a run with these times looks like: in chapter 5, two heaps are in flight."""
+    n, now, free = 12, 0, 0
+    times: dict[str, list[int]] = {name: [] for name in ("p", "q", "first", "last", "resumed")}
+    for heap in range(n):
+        times["p"].append(now)
+        now += prepare_us * 1000
+        times["q"].append(now)
+        free = max(free, now)
+        times["first"].append(free)
+        free += send_us * 1000
+        times["last"].append(free)
+        waited_for = heap if "perf" in program else heap - 1
+        if waited_for >= 0:
+            now = max(now, times["last"][waited_for])
+            times["resumed"].append(now)
+    if "perf" not in program:
+        times["resumed"].append(max(now, free))
+    order = ("p", "q", "first", "last", "last", "resumed")
+    columns = [tuple(times[name]) for name in order]
+    return Timeline(program, program, "python", random, MIB, 1472, *columns)
+
+
+def make_pipeline() -> Recording:
+    samples = []
+    for language in ("python", "c"):
+        for program, random, rate in (
+            ("tut_4_send_perf", False, 100.0),
+            ("tut_5_send_pipeline", True, 150.0),
+            ("tut_5_send_pipeline", False, 3000.0),
+        ):
+            samples += make_rounds(program, language, around(rate), random=random)
+    timelines = (
+        make_timeline("tut_5_send_pipeline", False, 300, 400),
+        make_timeline("tut_4_send_perf", True, 8000, 2000),
+        make_timeline("tut_5_send_pipeline", True, 8000, 2000),
+    )
+    return Recording(HEADER, tuple(samples), timelines)
+
+
+#: What draws each picture, and of what.
+PICTURES = {
+    "ladder": (plots.ladder, make_ladder()),
+    "sweep": (AFTER, make_sweep()),
+    "memory": (plots.memory, make_memory()),
+    "causes": (plots.causes, make_memory()),
+    "loopback": (plots.loopback, make_loopback()),
+    "pipeline": (plots.pipeline, make_pipeline()),
+    "timeline": (plots.timeline, make_pipeline()),
+}
+OF_SAMPLES = sorted(set(PICTURES) - {"timeline"})
+
+
+# ---------------------------------------------------------------------------------------
+# What a picture says
+
+
+def draw(picture: plots.Draw, recording: Recording) -> tuple[Any, str, str]:
+    """Draw a picture as `render` does; return the figure too."""
+    found: list[Any] = []
+
+    def keep(recording: Recording, theme: plots.Theme) -> Any:
+        found.extend(picture(recording, theme))
+        return tuple(found)
+
+    plots.render(keep, recording, plots.LIGHT)
+    return tuple(found)  # type: ignore[return-value]
+
+
+def drawn_words(figure: Any) -> list[tuple[Any, Any]]:
+    """Each text that is really drawn, and its box in pixels."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.text import Text
+
+    found, as_it_was = [], Text.draw
+
+    def watch(text: Any, renderer: Any) -> None:
+        as_it_was(text, renderer)
+        if text.get_text().strip():
+            found.append((text, Text.get_window_extent(text, renderer)))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Text, "draw", watch)
+        FigureCanvasAgg(figure).draw()
+    return found
+
+
 def texts(svg: bytes) -> str:
-    """All words in a picture."""
+    """All words in a picture, its description among them."""
     return "\n".join(ET.fromstring(svg).itertext())
 
 
-@pytest.mark.parametrize("theme", [plots.LIGHT, plots.DARK], ids=lambda theme: theme.name)
-def test_the_same_recording_gives_the_same_bytes(recording, theme):
-    first = plots.render(plots.ladder, recording, theme)
-    assert first == plots.render(plots.ladder, recording, theme)
+def seen(svg: bytes) -> list[str]:
+    """The words that are drawn."""
+    return ["".join(one.itertext()) for one in ET.fromstring(svg).iter(f"{SVG}text")]
 
 
-def test_another_process_with_other_settings_gives_the_same_bytes(recording, tmp_path):
-    path = tmp_path / "some.jsonl"
-    with Writer(path, recording.header) as writer:
-        for sample in recording.samples:
-            writer.add(sample)
-    (tmp_path / "matplotlibrc").write_text("font.size: 20\nsvg.fonttype: path\n")
-    script = (
-        "import sys; from spead_tutorial import plots, records\n"
-        "svg = plots.render(plots.ladder, records.read(sys.argv[1]), plots.LIGHT)\n"
-        "sys.stdout.buffer.write(svg)\n"
+def described(svg: bytes) -> str:
+    return ET.fromstring(svg).findtext(f"{SVG}desc") or ""
+
+
+def fail(recording: Recording, wanted: Any = lambda one: True) -> Recording:
+    """The same recording, in which some samples failed."""
+    samples = tuple(
+        dataclasses.replace(one, failure="it failed", elapsed_ns=None) if wanted(one) else one
+        for one in recording.samples
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(path)],
-        capture_output=True,
+    return dataclasses.replace(recording, samples=samples)
+
+
+# ---------------------------------------------------------------------------------------
+# Every picture
+
+
+@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
+def test_the_same_recording_gives_the_same_bytes(name, theme):
+    picture, recording = PICTURES[name]
+    assert plots.render(picture, recording, theme) == plots.render(picture, recording, theme)
+
+
+def test_another_process_with_other_settings_gives_the_same_bytes(tmp_path):
+    for name, (_, recording) in PICTURES.items():
+        with Writer(tmp_path / f"{name}.jsonl", recording.header) as writer:
+            for one in (*recording.samples, *recording.timelines):
+                writer.add(one)
+    (tmp_path / "matplotlibrc").write_text("font.size: 20\nsvg.fonttype: path\naxes.grid: True\n")
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import test_plots\n"
+        "from spead_tutorial import plots, records\n"
+        "for name, (picture, _) in test_plots.PICTURES.items():\n"
+        "    recording = records.read(f'{name}.jsonl')\n"
+        "    open(f'{name}.svg', 'wb').write(plots.render(picture, recording, plots.LIGHT))\n"
+    )
+    subprocess.run(
+        [sys.executable, "-c", script, str(Path(__file__).parent)],
         cwd=tmp_path,
         env=os.environ | {"PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo"},
-        timeout=60,
+        timeout=100,
         check=True,
     )
-    assert done.stdout == plots.render(plots.ladder, recording, plots.LIGHT)
+    for name, (picture, recording) in PICTURES.items():
+        here = plots.render(picture, recording, plots.LIGHT)
+        assert (tmp_path / f"{name}.svg").read_bytes() == here, name
 
 
-def test_a_picture_is_saved_light_and_dark(recording, tmp_path):
-    written = plots.save(tmp_path / "tut-ladder.svg", plots.ladder, recording)
-    assert [path.name for path in written] == ["tut-ladder.svg", "tut-ladder-dark.svg"]
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_is_saved_light_and_dark(name, tmp_path):
+    written = plots.save(tmp_path / "some.svg", *PICTURES[name])
+    assert [path.name for path in written] == ["some.svg", "some-dark.svg"]
     light, dark = (path.read_bytes() for path in written)
-    assert light != dark
     assert plots.LIGHT.background.encode() in light
     assert plots.DARK.background.encode() in dark
+    assert plots.LIGHT.text.encode() not in dark
 
 
-def test_a_picture_has_a_title_and_its_numbers_in_words(recording):
-    root = ET.fromstring(plots.render(plots.ladder, recording, plots.LIGHT))
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_has_a_title_and_its_numbers_in_words(name):
+    root = ET.fromstring(plots.render(*PICTURES[name], plots.LIGHT))
     assert root.get("role") == "img"
     names = (root.get("aria-labelledby") or "").split()
     title, description = (root.find(f"{SVG}{tag}") for tag in ("title", "desc"))
     assert title is not None
     assert description is not None
     assert names == [title.get("id"), description.get("id")]
-    assert title.text == "What each chapter gained"
-    words = description.text or ""
+    assert title.text
+    assert len(re.findall(r"\d+", description.text or "")) > 20
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_says_where_its_numbers_come_from(name):
+    words = " ".join(seen(plots.render(*PICTURES[name], plots.LIGHT)))
+    for part in ("a processor", "Linux 6.1", "dummy, MTU 9216", "governor unknown", "make figures"):
+        assert part in words
+    rounds = {"ladder": "3 rounds", "timeline": "one run"}.get(name, "7 rounds")
+    assert rounds in words
+
+
+@pytest.mark.parametrize("name", OF_SAMPLES)
+def test_warm_ups_are_not_drawn(name):
+    picture, recording = PICTURES[name]
+    warm = [
+        dataclasses.replace(one, warm_up=True, elapsed_ns=10, round=0, page_faults=10**9)
+        for one in recording.samples
+    ]
+    more = dataclasses.replace(recording, samples=(*warm, *recording.samples))
+    assert plots.render(picture, more, plots.LIGHT) == plots.render(picture, recording, plots.LIGHT)
+
+
+@pytest.mark.parametrize("name", OF_SAMPLES)
+def test_a_recording_in_which_all_failed_is_drawn_and_says_so(name):
+    picture, recording = PICTURES[name]
+    svg = plots.render(picture, fail(recording), plots.LIGHT)
+    assert any("failed" in words for words in seen(svg))
+    assert "failed" in described(svg)
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_recording_of_something_else_is_refused_in_a_line_that_says_what_to_run(name):
+    other = make_sample("tut_2_send", "c", 50.0, implementation="old")
+    with pytest.raises(ValueError, match=r"^the recording has no .*: (python -m bench run|spead)"):
+        plots.render(PICTURES[name][0], Recording(HEADER, (other,)), plots.LIGHT)
+
+
+@pytest.mark.parametrize("name", OF_SAMPLES)
+def test_one_language_is_enough(name):
+    picture, recording = PICTURES[name]
+    ours = tuple(one for one in recording.samples if one.language == "c")
+    svg = plots.render(picture, dataclasses.replace(recording, samples=ours), plots.LIGHT)
+    assert "Python " not in described(svg).split("a processor")[0].split("MB/s.", 1)[-1]
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_letters_are_large_enough_for_a_telephone(name):
+    figure, _, _ = draw(*PICTURES[name])
+    assert figure.get_figwidth() <= 7
+    for text, _ in drawn_words(figure):
+        assert text.get_fontsize() >= 9, text
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_no_words_are_cut_off_or_on_top_of_each_other(name):
+    figure, _, _ = draw(*PICTURES[name])
+    inside = [(text.get_text(), box) for text, box in drawn_words(figure)]
+    assert len(inside) > 10
+    whole = figure.bbox
+    for words, box in inside:
+        assert whole.x0 <= box.x0, words
+        assert box.x1 <= whole.x1, words
+        assert whole.y0 <= box.y0, words
+        assert box.y1 <= whole.y1, words
+    for (one, box), (other, its) in itertools.combinations(inside, 2):
+        width = min(box.x1, its.x1) - max(box.x0, its.x0)
+        height = min(box.y1, its.y1) - max(box.y0, its.y0)
+        assert width <= 1 or height <= 2, (one, other)
+
+
+# ---------------------------------------------------------------------------------------
+# The ladder
+
+
+def test_the_ladder_says_the_median_of_every_step():
+    words = described(plots.render(plots.ladder, make_ladder(), plots.LIGHT))
     assert "chapter 6 Bigger packets: Python 6010, C 6010" in words
     assert "Heaps of 8 KiB: chapter 10 Reuse heaps: Python 10010, C 10010" in words
 
 
-def test_a_picture_says_where_its_numbers_come_from(recording):
-    words = texts(plots.render(plots.ladder, recording, plots.LIGHT))
-    for part in ("a processor", "Linux 6.1", "dummy, MTU 9216", "3 rounds", "governor unknown"):
-        assert part in words
-
-
-def test_a_picture_says_which_chapter_did_not_send_to_the_labs_device(recording):
-    other = make_sample(2, "c", 1 << 20, 50.0, device="lo", kind="loopback")
-    words = texts(
-        plots.render(plots.ladder, Recording(HEADER, (other, *recording.samples)), plots.LIGHT)
-    )
+def test_a_picture_says_which_chapter_did_not_send_to_the_labs_device():
+    other = make_sample("tut_2_send", "c", 50.0, device="lo", kind="loopback")
+    samples = (other, *make_ladder().samples)
+    words = texts(plots.render(plots.ladder, Recording(HEADER, samples), plots.LIGHT))
     assert "dummy, MTU 9216 (chapter 2: loopback)" in words
 
 
-def test_a_program_that_failed_has_no_bar_but_a_word(recording):
-    failed = [
-        dataclasses.replace(one, failure="it failed") if one.chapter == 6 else one
-        for one in recording.samples
-    ]
-    words = texts(plots.render(plots.ladder, Recording(HEADER, tuple(failed)), plots.LIGHT))
-    assert words.count("failed: no rate") == 2
-    assert "Python failed, C failed" in words
-    assert "6010" not in words
+def test_a_program_that_failed_has_no_bar_but_a_word():
+    recording = fail(make_ladder(), lambda one: one.chapter == 6)
+    svg = plots.render(plots.ladder, recording, plots.LIGHT)
+    assert seen(svg).count("failed: no rate") == 2
+    assert "Python failed, C failed" in described(svg)
+    assert "6010" not in texts(svg)
 
 
-def test_warm_ups_are_not_drawn(recording):
-    warm = make_sample(6, "c", 1 << 20, 99999.0, warm_up=True)
+def test_a_program_of_which_the_warm_up_failed_has_failed_in_the_ladder():
+    recording = make_ladder()
+    warm = make_sample("tut_6_send_pktsize", "c", 1.0, warm_up=True, failure="it failed")
     more = Recording(HEADER, (warm, *recording.samples))
-    assert plots.render(plots.ladder, more, plots.LIGHT) == plots.render(
-        plots.ladder, recording, plots.LIGHT
+    assert "Python 6010, C failed" in described(plots.render(plots.ladder, more, plots.LIGHT))
+
+
+def test_the_ladder_leaves_out_what_is_not_ours():
+    recording = make_ladder()
+    others = [
+        dataclasses.replace(one, implementation="spead2", elapsed_ns=1) for one in recording.samples
+    ]
+    more = Recording(HEADER, (*others, *recording.samples))
+    words = described(plots.render(plots.ladder, more, plots.LIGHT))
+    assert words == described(plots.render(plots.ladder, recording, plots.LIGHT))
+
+
+# ---------------------------------------------------------------------------------------
+# The caption
+
+
+def test_a_caption_counts_machines_whose_facts_differ():
+    same = dataclasses.replace(HEADER, machine=HEADER.machine | {"load": 3.0})
+    other = dataclasses.replace(HEADER, machine=HEADER.machine | {"cpu": "another processor"})
+    one, two = (
+        " ".join(plots.caption(Recording(HEADER, (SAMPLE,), others=(header,))).split())
+        for header in (same, other)
     )
+    assert "machines" not in one
+    assert "2 machines · a processor, 2 cores, another processor, 2 cores" in two
 
 
-def test_a_recording_in_which_all_failed_is_drawn_all_the_same(recording):
-    failed = tuple(dataclasses.replace(one, failure="it failed") for one in recording.samples)
-    assert "failed: no rate" in texts(
-        plots.render(plots.ladder, Recording(HEADER, failed), plots.LIGHT)
+def test_a_caption_says_how_many_rounds_there_were_and_what_the_interval_is():
+    few, many = ([dataclasses.replace(SAMPLE, round=n) for n in range(count)] for count in (3, 9))
+    other = [dataclasses.replace(one, heap_size=1) for one in few]
+    for samples, words in (
+        (few, "median of 3 rounds, dots: samples, line: their range"),
+        (many, "median of 9 rounds, dots: samples, line: 95 % interval"),
+        (many + other, "median of 3 to 9 rounds, dots: samples, line: 95 % interval (range below"),
+    ):
+        assert words in " ".join(plots.caption(Recording(HEADER, tuple(samples))).split())
+
+
+def test_no_line_of_a_caption_is_wider_than_the_picture():
+    machine = HEADER.machine | {"cpu": "Wide Name (Wonderful) " * 20, "virtualisation": "kvm"}
+    versions = HEADER.versions | {"compiler": "GCC: (MNW 12.2.0-14+deb12u1) " * 2}
+    header = dataclasses.replace(HEADER, machine=machine, versions=versions, revision="4a8f077e+")
+    recording = dataclasses.replace(make_ladder(), header=header)
+    assert plots.caption(recording).replace("\n", " ").count("Wide Name") == 20
+    figure, _, _ = draw(plots.ladder, recording)
+    widest = max(box.x1 for text, box in drawn_words(figure) if "Wide" in text.get_text())
+    assert widest <= figure.bbox.x1
+
+
+# ---------------------------------------------------------------------------------------
+# Colours
+
+
+def luminance(colour: str) -> float:
+    """As WCAG 2 defines it."""
+    parts = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
+    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
+def test_words_and_lines_stand_out_from_the_background(theme):
+    for colour in (theme.text, theme.faint):
+        assert contrast(colour, theme.background) >= 4.5
+    for colour in theme.colours.values():
+        assert contrast(colour, theme.background) >= 3
+
+
+# How people see who lack one kind of cones: from linear RGB (Machado and others, 2009).
+BLINDNESS = {
+    "protanopia": ((0.152, 1.053, -0.205), (0.115, 0.786, 0.099), (-0.004, -0.048, 1.052)),
+    "deuteranopia": ((0.367, 0.861, -0.228), (0.280, 0.673, 0.047), (-0.012, 0.043, 0.969)),
+    "tritanopia": ((1.256, -0.077, -0.179), (-0.078, 0.931, 0.148), (0.005, 0.691, 0.304)),
+    "none": ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
+}
+
+
+def as_lab(colour: str, seen_by: Sequence[Sequence[float]]) -> list[float]:
+    """A colour as CIE L*a*b*, as somebody sees it."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+    r, g, b = (
+        min(1.0, max(0.0, sum(k * x for k, x in zip(row, linear, strict=True)))) for row in seen_by
     )
+    xyz = (
+        (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505,
+        0.2126 * r + 0.7152 * g + 0.0722 * b,
+        (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.089,
+    )
+    x, y, z = (v ** (1 / 3) if v > 0.008856 else 7.787 * v + 16 / 116 for v in xyz)
+    return [116 * y - 16, 500 * (x - y), 200 * (y - z)]
 
 
-def test_without_matplotlib_drawing_says_what_to_install(recording, monkeypatch):
+@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
+@pytest.mark.parametrize("kind", BLINDNESS)
+def test_colours_of_lines_differ_for_everybody(theme, kind):
+    names = ("python", "c", "spead2", "limit")
+    seen_as = {name: as_lab(theme.colours[name], BLINDNESS[kind]) for name in names}
+    for one, other in itertools.combinations(names, 2):
+        pairs = zip(seen_as[one], seen_as[other], strict=True)
+        assert sum((a - b) ** 2 for a, b in pairs) ** 0.5 > 20, (one, other)
+
+
+# ---------------------------------------------------------------------------------------
+# Without matplotlib
+
+
+def test_without_matplotlib_drawing_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(plots.MissingError, match=r"spead-tutorial\[lab\]"):
-        plots.render(plots.ladder, recording, plots.LIGHT)
+        plots.render(plots.ladder, make_ladder(), plots.LIGHT)
 
 
 def test_the_package_does_not_import_matplotlib_by_itself(tmp_path: Path):

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What can be measured, as data: cases, and the sweeps that are made of them.
+
+A case is one program at one setting. A sweep is the cases of a chapter's pictures: what came
+before, what came after, and beside them the peer and the machine's limit.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from spead_tutorial import tour
+from spead_tutorial.programs import LANGUAGES, find_chapter
+from spead_tutorial.records import OURS, Series
+
+__all__ = ["CEILING", "PEER", "SIZES", "SWEEPS", "Case", "Size", "Sweep", "find_sweep"]
+
+PEER, CEILING = "spead2", "ceiling"
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+PACKET_SIZE = 9000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Size:
+    """How thorough a run is.
+
+    Parameters
+    ----------
+    name : str
+        ``"quick"``, ``"full"`` or ``"tiny"`` (for tests).
+    rounds : int
+        Rounds that count, where nobody says otherwise.
+    longest_s : float
+        Seconds that a sample lasts at most.
+    most_bytes : int
+        Bytes of payload that it sends at most.
+    """
+
+    name: str
+    rounds: int
+    longest_s: float
+    most_bytes: int
+
+
+SIZES = {
+    "quick": Size("quick", 5, 0.3, 4 * GIB),
+    "full": Size("full", 9, 2.0, 4 * GIB),
+    "tiny": Size("tiny", 2, 0.05, 4 * MIB),
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Case:
+    """One program at one setting.
+
+    Parameters
+    ----------
+    implementation : str
+        ``"ours"``, ``"spead2"``, ``"ceiling"``, or the name of another installation of ours.
+    language : str
+        ``"python"`` or ``"c"``.
+    program : str
+        Its name.
+    heap_size, packet_size : int
+        Bytes of samples in a heap; bytes in a packet at most.
+    random : bool
+        Whether samples are random in a program that has the choice.
+    variant : str
+        What else is different.
+    environment : tuple of (str, str)
+        Variables that make it so.
+    listener : str or None
+        Who listens: ``"none"``, ``"fast"`` or ``"slow"`` for one on the lab's loopback; None
+        where it sends to the lab's device.
+    timeline : bool
+        Whether it is the times of a few heaps that are taken, once, and not a rate.
+    """
+
+    implementation: str
+    language: str
+    program: str
+    heap_size: int = MIB
+    packet_size: int = PACKET_SIZE
+    random: bool = False
+    variant: str = ""
+    environment: tuple[tuple[str, str], ...] = ()
+    listener: str | None = None
+    timeline: bool = False
+
+    @property
+    def series(self) -> Series:
+        """The line of a picture that it is on."""
+        variant = ", ".join(filter(None, ("random" * self.random, self.variant)))
+        return Series(self.implementation, self.language, self.program, variant)
+
+    @property
+    def name(self) -> str:
+        """What a record calls it; no other case of a sweep has the same."""
+        end = "/timeline" if self.timeline else ""
+        return f"{self.series}, {self.heap_size}/{self.packet_size}{end}"
+
+    @property
+    def point(self) -> tuple[int, int]:
+        """Where on the axes it is: cases of one point are compared with each other."""
+        return self.heap_size, self.packet_size
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sweep:
+    """Cases that are measured together.
+
+    Parameters
+    ----------
+    name : str
+        What one types; its record is called after it.
+    about : str
+        What it shows.
+    cases : tuple of Case
+        All of them.
+    quick : tuple of Case
+        Those of a quick run.
+    """
+
+    name: str
+    about: str
+    cases: tuple[Case, ...]
+    quick: tuple[Case, ...]
+
+    def of(self, size: Size) -> tuple[Case, ...]:
+        """Return the cases of a run of some size."""
+        return self.cases if size.name == "full" else self.quick
+
+
+# ---------------------------------------------------------------------------------------
+# The sweeps
+
+_HEAP_SIZES = tuple(1 << n for n in range(13, 27))
+_QUICK_HEAP_SIZES = tuple(1 << n for n in (13, 16, 20, 23, 26))
+_MTU_PAYLOAD = 9216 - 28
+#: From there on, packets are more than the lab's MTU allows: IP fragments them.
+_PACKET_SIZES = (512, 1024, 1472, 2048, 4096, 6000, 8192, 9000, _MTU_PAYLOAD, 16384, 32768, 65504)
+_QUICK_PACKET_SIZES = (512, 1472, 4096, 9000, 65504)
+_CAUSE_SIZES = (MIB, 16 * MIB, 64 * MIB)
+
+#: What the allocator does with memory that a heap no longer needs. NumPy asks for huge pages by
+#: itself; glibc has to be told to (2.35 and newer), and to keep what is freed.
+_CAUSES: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(
+    {
+        "small pages": (("NUMPY_MADVISE_HUGEPAGE", "0"),),
+        "huge pages": (
+            ("NUMPY_MADVISE_HUGEPAGE", "1"),
+            ("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"),
+        ),
+        "memory kept": (
+            ("NUMPY_MADVISE_HUGEPAGE", "0"),
+            (
+                "GLIBC_TUNABLES",
+                f"glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold={16 * GIB}",
+            ),
+        ),
+    }
+)
+_LISTENERS = {"no listener": "none", "listener": "fast", "slow listener": "slow"}
+
+
+def _sizes(heap_sizes: Iterable[int], *programs: tuple[str, str, str, str]) -> tuple[Case, ...]:
+    """Cross sizes of heaps with programs: implementation, language, program and variant."""
+    return tuple(
+        Case(implementation, language, program, size, variant=variant)
+        for size in heap_sizes
+        for implementation, language, program, variant in programs
+    )
+
+
+def _ours(*programs: str) -> list[tuple[str, str, str, str]]:
+    return [(OURS, language, program, "") for program in programs for language in LANGUAGES]
+
+
+def _peer(*programs: str) -> list[tuple[str, str, str, str]]:
+    return [(PEER, "python", program, "") for program in programs]
+
+
+_LIMIT = (CEILING, "c", "ceiling", "two threads")
+_LIMITS = [
+    _LIMIT,
+    (CEILING, "c", "ceiling", "one thread"),
+    (CEILING, "c", "ceiling", "one thread, no fill"),
+    (CEILING, "c", "ceiling", "two threads, zero-copy"),
+    (CEILING, "c", "ceiling", "one thread, no fill, zero-copy"),
+]
+
+
+def _both(name: str, about: str, programs: Iterable[tuple[str, str, str, str]]) -> Sweep:
+    programs = list(programs)
+    quick = _sizes(_QUICK_HEAP_SIZES, *programs)
+    return Sweep(name, about, _sizes(_HEAP_SIZES, *programs), quick)
+
+
+def _ladder() -> Sweep:
+    cases = tuple(
+        Case(
+            OURS,
+            one.language,
+            one.chapter.name,
+            one.heap_size,
+            one.chapter.packet_size,
+            one.random,
+        )
+        for one in tour.plan("full").cases
+    )
+    return Sweep("ladder", "every chapter at common settings", cases, cases)
+
+
+def _pipeline() -> Sweep:
+    steps = (
+        ("tut_4_send_perf", False),
+        ("tut_5_send_pipeline", True),
+        ("tut_5_send_pipeline", False),
+    )
+    cases = [
+        Case(OURS, language, program, MIB, find_chapter(program).packet_size, random)
+        for program, random in steps
+        for language in LANGUAGES
+    ]
+    lines = [
+        dataclasses.replace(case, timeline=True) for case in cases if case.language == "python"
+    ]
+    return Sweep(
+        "tut-5", "sending while preparing: rates and times", (*cases, *lines), (*cases, *lines)
+    )
+
+
+def _packet_sizes() -> Sweep:
+    def cases(sizes: Iterable[int]) -> tuple[Case, ...]:
+        ours = [
+            Case(OURS, language, "tut_6_send_pktsize", MIB, size)
+            for size in sizes
+            for language in LANGUAGES
+        ]
+        limit = [Case(*_LIMIT[:3], MIB, s, variant=_LIMIT[3]) for s in sizes if s <= _MTU_PAYLOAD]
+        return (*ours, *limit)
+
+    return Sweep("tut-6", "the size of packets", cases(_PACKET_SIZES), cases(_QUICK_PACKET_SIZES))
+
+
+def _loopback() -> Sweep:
+    cases = tuple(
+        Case(OURS, language, "tut_6_send_pktsize", variant=variant, listener=listener)
+        for variant, listener in [*_LISTENERS.items(), ("", None)]
+        for language in LANGUAGES
+    )
+    return Sweep("tut-6-loopback", "loopback, with and without a listener", cases, cases)
+
+
+def _memory() -> Sweep:
+    before, after = "tut_8_send_heap_size", "tut_8_send_reuse_memory"
+    causes = tuple(
+        Case(OURS, language, before, size, variant=variant, environment=environment)
+        for size in _CAUSE_SIZES
+        for variant, environment in _CAUSES.items()
+        for language in LANGUAGES
+    )
+    plain = _ours(before, after)
+    return Sweep(
+        "tut-8",
+        "reusing memory: rates and page faults",
+        (*_sizes(_HEAP_SIZES, *plain), *causes),
+        (*_sizes(sorted({*_QUICK_HEAP_SIZES, *_CAUSE_SIZES}), *plain), *causes),
+    )
+
+
+_EIGHT, _TEN, _ELEVEN = (find_chapter(number).name for number in ("8", "10", "11"))
+
+SWEEPS = (
+    _ladder(),
+    _pipeline(),
+    _packet_sizes(),
+    _loopback(),
+    _memory(),
+    _both(
+        "tut-10",
+        "a deeper queue, then reusing heaps",
+        [*_ours(_EIGHT, "tut_10_send_more_heaps", _TEN), *_peer(_EIGHT, _TEN), _LIMIT],
+    ),
+    _both(
+        "tut-11",
+        "batches of heaps: a list, then a HeapReferenceList",
+        [*_ours(_TEN, "tut_11_send_list_of_heaps", _ELEVEN), *_peer(_TEN, _ELEVEN), _LIMIT],
+    ),
+    _both("ceiling", "bare system calls: threads, filling, zero-copy", _LIMITS),
+)
+
+
+def find_sweep(name: str) -> Sweep:
+    """Look a sweep up by its name, or by a chapter's number.
+
+    Raises
+    ------
+    ValueError
+        Where there is none; the text lists those there are.
+    """
+    for sweep in SWEEPS:
+        if name in (sweep.name, sweep.name.removeprefix("tut-")):
+            return sweep
+    names = ", ".join(sweep.name for sweep in SWEEPS)
+    raise ValueError(f"there is no sweep {name!r}: there are {names}")

@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command line of the harness: ``python -m bench``.
+
+Exit status: 0 where all went well; 1 where something could not be done, failed, or became
+slower; 2 where it was asked for wrongly; 3 where cases were skipped that cannot run here; 130
+after Ctrl-C.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from bench import compare as compare_module
+from bench import figures, files
+from bench import status as status_module
+from bench.cases import SIZES, SWEEPS, Sweep, find_sweep
+from bench.implementations import find_installation
+from bench.runner import Plan, Step, again, estimate, measure, plan_of
+from spead_tutorial.cli import finish
+from spead_tutorial.records import RecordError, Recording, read
+
+__all__ = ["cli", "main"]
+
+RESULTS = Path("results", "bench")
+_FAILED, _SKIPPED = 1, 3
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+class _SweepType(click.ParamType[Sweep]):
+    name = "sweep"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Sweep:
+        if isinstance(value, Sweep):
+            return value
+        try:
+            return find_sweep(str(value))
+        except ValueError as error:
+            raise click.UsageError(str(error), ctx) from None
+
+
+class _ShardType(click.ParamType[tuple[int, int]]):
+    name = "shard"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int]:
+        if isinstance(value, tuple):
+            return value
+        part, slash, parts = str(value).partition("/")
+        if slash and part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts):
+            return int(part), int(parts)
+        raise click.UsageError(f"--shard is {value!r}: it must be like 1/2 or 2/2", ctx)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+def cli() -> None:
+    """Measure the chapters honestly, beside a peer and the machine's limit.
+
+    Example: python -m bench run tut-10 --quick
+    """
+
+
+# ---------------------------------------------------------------------------------------
+# Measuring
+
+
+@cli.command()
+@click.argument("sweeps", nargs=-1, type=_SweepType())
+@click.option("--quick", "size", flag_value="quick", help="Fewer sizes, shorter samples.")
+@click.option("--full", "size", flag_value="full", default=True, help="Everything (the default).")
+@click.option("--tiny", "size", flag_value="tiny", hidden=True)
+@click.option("--rounds", type=click.IntRange(1), help="Rounds that count (quick 5, full 9).")
+@click.option("-o", "--output", type=_FOLDER, default=RESULTS, show_default=True,
+              help="Folder for the records.")  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and for how long.")
+@click.option("--restart", is_flag=True, help="Throw away what a record holds already.")
+@click.option("--only-noisy", is_flag=True,
+              help="Add rounds to the points of a record that are noisy or failed.")  # fmt: skip
+@click.option("--shard", type=_ShardType(), default=(1, 1), metavar="I/N",
+              help="Only part I of N, for N machines: merge puts them together.")  # fmt: skip
+@click.option("--beside", multiple=True, metavar="NAME=PYTHON",
+              help="Measure another installation of the package in the same rounds.")  # fmt: skip
+@click.option("--plot", is_flag=True, help="Draw the pictures afterwards.")
+def run(
+    sweeps: tuple[Sweep, ...],
+    size: str,
+    rounds: int | None,
+    output: Path,
+    dry_run: bool,
+    restart: bool,
+    only_noisy: bool,
+    shard: tuple[int, int],
+    beside: tuple[str, ...],
+    plot: bool,
+) -> int:
+    """Measure SWEEPS (see `list`); all of them by default.
+
+    A record is a file for each sweep. What it holds already is not measured again: after
+    Ctrl-C, or a crash, the same command goes on from there.
+
+    Example: python -m bench run tut-10 --quick --plot
+    """
+    installations = dict(_installation(text) for text in beside)
+    outcome = 0
+    for sweep in sweeps or SWEEPS:
+        path = output / _file_name(sweep, shard)
+        if restart and not dry_run:
+            path.unlink(missing_ok=True)
+        plan = plan_of(sweep, SIZES[size], rounds, shard, tuple(installations))
+        if only_noisy:
+            more = SIZES[size].rounds if rounds is None else rounds
+            plan = again(plan, read(path, unfinished=True), more)
+        _say_what_is_skipped(plan)
+        click.echo(_announcement(sweep, plan, path))
+        if plan.skipped and not outcome:
+            outcome = _SKIPPED
+        if dry_run or not plan.cases:
+            continue
+        try:
+            recording = measure(plan, path, installations, _shown, _say)
+        except KeyboardInterrupt:
+            _say_what_is_kept(plan, path)
+            raise
+        click.echo(status_module.table(recording))
+        _give_advice(recording)
+        if any(row.failure for row in status_module.rows(recording)):
+            outcome = _FAILED
+        if plot:
+            _draw(output, output.parent / "figures", sweep.name)
+    return outcome
+
+
+def _installation(text: str) -> tuple[str, tuple[Path, Path]]:
+    name, equals, python = text.partition("=")
+    if not (equals and name.isidentifier() and python) or name in ("ours", "spead2", "ceiling"):
+        raise click.UsageError(f"--beside is {text!r}: it must be like old=/path/to/bin/python")
+    return name, find_installation(python)
+
+
+def _file_name(sweep: Sweep, shard: tuple[int, int]) -> str:
+    part, parts = shard
+    return f"{sweep.name}.jsonl" if parts == 1 else f"{sweep.name}.{part}of{parts}.jsonl"
+
+
+def _announcement(sweep: Sweep, plan: Plan, path: Path) -> str:
+    known = _known(sweep, path)
+    left = _duration(estimate(plan, known))
+    return (
+        f"{sweep.name} ({sweep.about}): {len(plan.cases)} cases, {plan.rounds} rounds and a"
+        f" warm-up, about {left} to go, to {path}"
+    )
+
+
+def _known(sweep: Sweep, path: Path) -> Recording | None:
+    """Return what is known of a sweep's rates: from its record, or the one of the repository."""
+    for candidate in (path, figures.RESULTS / f"{sweep.name}.jsonl"):
+        try:
+            return read(candidate, unfinished=True)
+        except (OSError, RecordError):
+            continue
+    return None
+
+
+def _say_what_is_skipped(plan: Plan) -> None:
+    reasons: dict[str, int] = {}
+    for reason in plan.skipped.values():
+        reasons[reason] = reasons.get(reason, 0) + 1
+    for reason, n in reasons.items():
+        _say(f"{n} of {n + len(plan.cases)} cases of {plan.sweep} are skipped: {reason}")
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def _give_advice(recording: Recording) -> None:
+    click.echo()
+    for line in status_module.advice(recording):
+        click.echo(f"note: {line}")
+    click.echo()
+
+
+def _say_what_is_kept(plan: Plan, path: Path) -> None:
+    try:
+        n = len(read(path, unfinished=True).samples)
+    except (OSError, RecordError):
+        n = 0
+    wanted = sum(not step.case.timeline for step in plan.steps())
+    _say(
+        f"\n{n} of {wanted} samples have been taken: they are in {path}, and the same command"
+        " goes on from there"
+    )
+
+
+def _shown(steps: Sequence[Step]) -> Iterator[Step]:
+    """Yield steps, and show how far they have come."""
+    if os.isatty(1):
+        with click.progressbar(
+            steps, label="Running", item_show_func=lambda s: s.case.name if s else None
+        ) as bar:
+            yield from bar
+        return
+    start, shown = time.monotonic(), ""
+    for index, step in enumerate(steps):
+        name = "warming up" if step.warm_up else f"round {step.number + 1}"
+        name = "timelines" if step.case.timeline else name
+        if name != shown:
+            shown = name
+            left = (time.monotonic() - start) / index * (len(steps) - index) if index else None
+            about = f", about {_duration(left)} to go" if left is not None else ""
+            click.echo(f"  {name}: sample {index + 1} of {len(steps)}{about}")
+        yield step
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+@cli.command("list")
+def list_sweeps() -> int:
+    """List the sweeps that can be measured.
+
+    Example: python -m bench list
+    """
+    for sweep in SWEEPS:
+        times = ", ".join(
+            f"{name} {_duration(estimate(plan_of(sweep, size), _known(sweep, Path(os.devnull))))}"
+            for name, size in SIZES.items()
+            if name != "tiny"
+        )
+        click.echo(f"{sweep.name:15} {sweep.about}; {len(sweep.cases)} cases ({times})")
+    return 0
+
+
+# ---------------------------------------------------------------------------------------
+# Reading records
+
+
+@cli.command()
+@click.argument("records", nargs=-1, type=_FILE)
+def status(records: tuple[Path, ...]) -> int:
+    """Say what RECORDS hold, how far they have come, and how certain their numbers are.
+
+    Without any, it takes those of results/bench. The exit status is 1 where a case failed or
+    a sample is missing, 3 where cases were skipped.
+
+    Example: python -m bench status bench/results/tut-10.jsonl
+    """
+    paths = records or tuple(sorted(RESULTS.glob("*.jsonl")))
+    if not paths:
+        raise RecordError(f"there are no records in {RESULTS}: python -m bench run makes them")
+    outcome = 0
+    for path in paths:
+        recording = read(path, unfinished=True)
+        click.echo(f"{path}: {recording.header.experiment}, {_completeness(recording)}")
+        click.echo(status_module.table(recording))
+        for reason in sorted(set(recording.header.settings.get("skipped", {}).values())):
+            click.echo(f"skipped: {reason}")
+        _give_advice(recording)
+        failed = any(row.failure for row in status_module.rows(recording))
+        if failed or _missing(recording):
+            outcome = _FAILED
+        elif recording.header.settings.get("skipped") and not outcome:
+            outcome = _SKIPPED
+    return outcome
+
+
+def _missing(recording: Recording) -> int:
+    """Count the samples of a recording's sweep that it does not hold."""
+    settings = recording.header.settings
+    try:
+        sweep, size = find_sweep(recording.header.experiment), SIZES[settings["size"]]
+    except (ValueError, KeyError):
+        return 0
+    from bench.runner import taken_so_far
+
+    plan = plan_of(sweep, size, settings["rounds"], _whole(settings.get("shard")))
+    names = {case.name for case in plan.cases} - settings.get("skipped", {}).keys()
+    done = taken_so_far(recording)
+    if len(recording.headers) > 1:
+        names = set()  # merged: what is missing of it was missing in its parts
+    return sum(step.key not in done for step in plan.steps() if step.case.name in names)
+
+
+def _whole(shard: object) -> tuple[int, int]:
+    part, _, parts = str(shard).partition("/")
+    return int(part), int(parts)
+
+
+def _completeness(recording: Recording) -> str:
+    missing = _missing(recording)
+    taken = f"{len(recording.samples)} samples of {recording.header.settings.get('size')} size"
+    if not missing:
+        return f"{taken}, complete"
+    return f"{taken}, {missing} missing: the command that began it goes on with it"
+
+
+@cli.command()
+@click.argument("sweeps", nargs=-1, type=_SweepType())
+@click.option("-i", "--input", "source", type=_FOLDER, default=RESULTS, show_default=True,
+              help="Folder with the records.")  # fmt: skip
+@click.option("-o", "--output", type=_FOLDER, default=Path("results", "figures"),
+              show_default=True, help="Folder for the pictures.")  # fmt: skip
+def plot(sweeps: tuple[Sweep, ...], source: Path, output: Path) -> int:
+    """Draw the pictures of records, light and dark.
+
+    Example: python -m bench plot -i bench/results -o docs/figures
+    """
+    if not source.is_dir():
+        raise RecordError(f"there is no folder {source}: python -m bench run makes one")
+    return _draw(source, output, *(sweep.name for sweep in sweeps))
+
+
+def _draw(source: Path, output: Path, *names: str) -> int:
+    drawn, problems = figures.draw(source, output, names)
+    for path in drawn:
+        click.echo(path)
+    for problem in problems:
+        _say(problem)
+    if not drawn and not problems:
+        raise RecordError(f"there are no records to draw in {source}")
+    return _FAILED if problems else 0
+
+
+@cli.command()
+@click.argument("one", type=_FILE)
+@click.argument("other", type=_FILE, required=False)
+@click.option("--before", metavar="NAME", help="Implementation to take of the first.")
+@click.option("--after", metavar="NAME", help="Implementation to take of the second.")
+@click.option("--threshold", type=click.FloatRange(0.0), default=0.05, show_default=True,
+              help="Differences that are smaller do not count.")  # fmt: skip
+@click.option("--different-machines", is_flag=True, help="Compare them all the same.")
+def compare(
+    one: Path,
+    other: Path | None,
+    before: str | None,
+    after: str | None,
+    threshold: float,
+    different_machines: bool,
+) -> int:
+    """Say for each point whether OTHER is faster or slower than ONE, or one cannot tell.
+
+    With one record and --before and --after, two implementations in it are compared, round by
+    round. The exit status is 1 where something is slower, or failed.
+
+    \b
+    Example: python -m bench compare old/tut-10.jsonl new/tut-10.jsonl
+    Example: python -m bench compare bench/results/tut-10.jsonl --before spead2 --after ours
+    """
+    if other is None and (before is None or after is None):
+        raise click.UsageError("give two records, or one with --before and --after")
+    first = read(one)
+    second = first if other is None else read(other)
+    if not different_machines:
+        compare_module.refuse_different_machines(first, second)
+    found = compare_module.compare(first, second, threshold=threshold, before=before, after=after)
+    if not found.verdicts:
+        raise RecordError("the records have no point in common")
+    click.echo(compare_module.table(found))
+    return _FAILED if any(v.word in ("slower", "failed") for v in found.verdicts) else 0
+
+
+@cli.command()
+@click.argument("record", type=_FILE)
+@click.option("-o", "--output", type=_FILE, required=True,
+              help="File: its end (.csv, .parquet, .json for pyperf) says the format.")  # fmt: skip
+def export(record: Path, output: Path) -> int:
+    """Write a RECORD in another format: CSV, parquet, or pyperf's JSON.
+
+    Example: python -m bench export bench/results/tut-10.jsonl -o tut-10.csv
+    """
+    files.export(read(record), output)
+    click.echo(output)
+    return 0
+
+
+@cli.command()
+@click.argument("records", nargs=-1, required=True, type=_FILE)
+@click.option("-o", "--output", type=_FILE, required=True, help="The record of them all.")
+def merge(records: tuple[Path, ...], output: Path) -> int:
+    """Put the parts of a sweep together that were measured with --shard.
+
+    Example: python -m bench merge tut-10.1of2.jsonl tut-10.2of2.jsonl -o tut-10.jsonl
+    """
+    merged = files.merge(records, output)
+    click.echo(f"{output}: {len(merged.samples)} samples from {len(merged.headers)} parts")
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and end the process."""
+    sys.exit(finish(cli, "python -m bench", arguments))

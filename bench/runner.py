@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Takes the samples of a sweep: in rounds, in each of which all cases come in a random order.
+
+What has been taken is on the disk at once. A run that was interrupted, or killed, goes on from
+there: the order of each round follows from the seed and the round alone.
+"""
+
+import dataclasses
+import datetime
+import hashlib
+import importlib.metadata
+import importlib.util
+import random
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import spead_tutorial
+from bench.cases import PEER, Case, Size, Sweep
+from bench.implementations import Installations, missing, take, take_timeline
+from spead_tutorial import doctor
+from spead_tutorial.lab import Lab
+from spead_tutorial.programs import ProgramError, find_chapter
+from spead_tutorial.records import (
+    Header,
+    RecordError,
+    Recording,
+    Sample,
+    Timeline,
+    Writer,
+    read,
+)
+from spead_tutorial.stats import median
+
+__all__ = [
+    "NOISY",
+    "Plan",
+    "Step",
+    "again",
+    "differences",
+    "estimate",
+    "measure",
+    "noisy_points",
+    "plan_of",
+    "taken_so_far",
+]
+
+SEED = 31
+#: An interval wider than this share of its median is noise.
+NOISY = 0.10
+_WARM_UP = 16  # it sends one part in so many of what a sample sends at most
+_START_S = 0.4  # what a process needs besides
+_GUESS = 3e9  # bytes/s, of what has never been measured
+_DIFFERENT_EVERY_TIME = ("load",)
+
+Key = tuple[str, int, bool]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Step:
+    """A case's turn.
+
+    Parameters
+    ----------
+    number : int
+        The round, from 0.
+    warm_up : bool
+        Whether it is not to be counted.
+    case : Case
+        Whose turn it is.
+    """
+
+    number: int
+    warm_up: bool
+    case: Case
+
+    @property
+    def key(self) -> Key:
+        """What no two samples of a record share."""
+        return self.case.name, self.number, self.warm_up
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be measured for one record.
+
+    Parameters
+    ----------
+    sweep : str
+        Its name.
+    size : Size
+        How thorough.
+    cases : tuple of Case
+        Those of this record that can run here.
+    rounds : int
+        How many count.
+    skipped : dict
+        Why the other cases cannot run: a reason for the name of each.
+    shard : str
+        ``"1/1"``, or which part of a sweep that several machines share.
+    """
+
+    sweep: str
+    size: Size
+    cases: tuple[Case, ...]
+    rounds: int
+    skipped: dict[str, str]
+    shard: str = "1/1"
+
+    def steps(self) -> Iterator[Step]:
+        """Yield all steps in their order: a warm-up of all cases, the rounds, the timelines."""
+        rates = [case for case in self.cases if not case.timeline]
+        for number in range(-1, self.rounds):
+            order = list(rates)
+            random.Random(f"{SEED}/{number}").shuffle(order)
+            for case in order:
+                yield Step(max(0, number), number < 0, case)
+        for case in self.cases:
+            if case.timeline:
+                yield Step(0, False, case)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a record says of it."""
+        return {
+            "size": self.size.name,
+            "rounds": self.rounds,
+            "seed": SEED,
+            "longest_s": self.size.longest_s,
+            "most_bytes": self.size.most_bytes,
+            "shard": self.shard,
+            "skipped": self.skipped,
+        }
+
+
+def plan_of(
+    sweep: Sweep,
+    size: Size,
+    rounds: int | None = None,
+    shard: tuple[int, int] = (1, 1),
+    beside: Sequence[str] = (),
+) -> Plan:
+    """Plan the measuring of a sweep.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        Which.
+    size : Size
+        How thorough.
+    rounds : int, optional
+        Instead of the size's.
+    shard : tuple of int
+        Which part of how many, from 1: a point's cases always stay together.
+    beside : sequence of str
+        Names of other installations of ours, measured in the same rounds.
+    """
+    cases = list(sweep.of(size))
+    for name in beside:
+        cases += [
+            dataclasses.replace(case, implementation=name)
+            for case in sweep.of(size)
+            if case.implementation == "ours" and case.listener is None and not case.timeline
+            and not case.environment
+        ]  # fmt: skip
+    part, parts = shard
+    points = sorted({case.point for case in cases})
+    mine = set(points[part - 1 :: parts])
+    cases = [case for case in cases if case.point in mine]
+    reasons = {case.name: missing(case) for case in cases}
+    return Plan(
+        sweep.name,
+        size,
+        tuple(case for case in cases if reasons[case.name] is None),
+        size.rounds if rounds is None else rounds,
+        {name: reason for name, reason in reasons.items() if reason is not None},
+        f"{part}/{parts}",
+    )
+
+
+# ---------------------------------------------------------------------------------------
+# How much, and how long
+
+
+def _heaps(case: Case, size: Size, warm_up: Sample | None) -> int:
+    """How many heaps a sample sends: what lasts long enough, as its warm-up has shown."""
+    n_bytes = size.most_bytes / _WARM_UP
+    chapter = find_chapter(case.program) if case.program != "ceiling" else None
+    if chapter is not None and chapter.name == "tut_2_send":
+        return chapter.heaps
+    if case.random or case.program == "tut_4_send_perf":
+        n_bytes /= _WARM_UP  # random numbers: one knows that they are slow
+    if warm_up is not None and warm_up.rate is not None:
+        n_bytes = min(size.most_bytes, warm_up.rate * size.longest_s)
+    return max(2, int(n_bytes) // case.heap_size)
+
+
+def estimate(plan: Plan, known: Recording | None) -> float:
+    """Estimate how many seconds a plan takes.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is to be done.
+    known : Recording or None
+        What the sweep gave before, here or elsewhere.
+    """
+    rates = {one.case: one.rate for one in known.samples if one.rate} if known is not None else {}
+    done = taken_so_far(known) if known is not None else {}
+    seconds = 0.0
+    for step in plan.steps():
+        if step.key in done:
+            continue
+        rate = rates.get(step.case.name) or _GUESS
+        longest = min(plan.size.most_bytes / rate, plan.size.longest_s)
+        seconds += _START_S + (longest / _WARM_UP if step.warm_up else longest)
+    return seconds
+
+
+# ---------------------------------------------------------------------------------------
+# Doing it
+
+
+def taken_so_far(recording: Recording) -> dict[Key, Sample | None]:
+    """Return what a record holds already, by what no two samples of it share."""
+    found: dict[Key, Sample | None] = {
+        (one.case, one.round, one.warm_up): one for one in recording.samples
+    }
+    return found | {(one.case, 0, False): None for one in recording.timelines}
+
+
+def measure(
+    plan: Plan,
+    path: Path,
+    installations: Installations,
+    show: Callable[[Sequence[Step]], Iterator[Step]],
+    say: Callable[[str], None],
+) -> Recording:
+    """Take all samples of a plan that a record does not hold yet.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is wanted.
+    path : path
+        The record; what it holds is kept.
+    installations : mapping
+        Those that cases name, other than the running one.
+    show : function
+        Takes all steps that are to be done, and yields them while it shows how far it has come.
+    say : function
+        Shows a line: why a sample has no rate.
+
+    Raises
+    ------
+    RecordError
+        Where the record that is there is of something else.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with Lab() as lab:
+        header = _header(lab, plan)
+        done: dict[Key, Sample | None] = {}
+        if path.exists() and path.stat().st_size:
+            before = read(path, unfinished=True)
+            _refuse_another(path, before, header)
+            done = taken_so_far(before)
+            writer = Writer(path)
+        else:
+            writer = Writer(path, header)
+        steps = [step for step in plan.steps() if step.key not in done]
+        with writer:
+            for step in show(steps):
+                warm_up = done.get((step.case.name, 0, True))
+                try:
+                    one = _take(lab, plan, step, warm_up, installations)
+                except ProgramError as error:
+                    say(f"{step.case.name}: {error}")
+                    continue
+                writer.add(one)
+                if isinstance(one, Sample):
+                    done[step.key] = one
+                    if one.failure is not None:
+                        say(f"{step.case.name}: {one.failure}")
+    return read(path)
+
+
+def _take(
+    lab: Lab, plan: Plan, step: Step, warm_up: Sample | None, installations: Installations
+) -> Sample | Timeline:
+    if step.case.timeline:
+        return take_timeline(lab, step.case)
+    heaps = _heaps(step.case, plan.size, warm_up)
+    return take(lab, step.case, heaps, step.number, step.warm_up, installations)
+
+
+def _header(lab: Lab, plan: Plan) -> Header:
+    versions = doctor.versions()
+    if importlib.util.find_spec(PEER) is not None:
+        versions |= {PEER: importlib.metadata.version(PEER)}
+    return Header(
+        experiment=plan.sweep,
+        time=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        machine=doctor.machine_facts(),
+        lab=lab.facts(),
+        settings=plan.settings,
+        versions=versions | {"build": _build()},
+        revision=doctor.revision(),
+    )
+
+
+def _build() -> str:
+    """Return what tells one build of the package from another, whatever its version."""
+    digest = hashlib.sha256()
+    folder = Path(spead_tutorial.__file__).parent
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _refuse_another(path: Path, before: Recording, header: Header) -> None:
+    """Raise where a record is of something else than what is to be measured now."""
+    if len(before.headers) > 1:
+        raise RecordError(f"{path.name} was merged: measure into another folder (-o)")
+    changed = differences(before.header, header)
+    if changed:
+        raise RecordError(
+            f"{path.name} was begun with another {', '.join(changed)}: --restart begins it anew,"
+            " -o keeps it and measures into another folder"
+        )
+
+
+def differences(one: Header, other: Header) -> list[str]:
+    """Name what makes samples of one header no continuation of those of another."""
+    found = [
+        name
+        for name in ("experiment", "lab", "versions", "revision")
+        if getattr(one, name) != getattr(other, name)
+    ]
+    mine, theirs = (
+        {k: v for k, v in h.machine.items() if k not in _DIFFERENT_EVERY_TIME} for h in (one, other)
+    )
+    found += ["machine"] * (mine != theirs)
+    names = ("size", "seed", "longest_s", "most_bytes", "shard")
+    return found + [n for n in names if one.settings.get(n) != other.settings.get(n)]
+
+
+# ---------------------------------------------------------------------------------------
+# Once more, where it was noisy
+
+
+def noisy_points(recording: Recording) -> set[tuple[int, int]]:
+    """Return the points of which a case failed, or has an interval that is too wide."""
+    rates: dict[tuple[str, tuple[int, int]], list[float]] = {}
+    found = set()
+    for one in recording.samples:
+        point = (one.heap_size, one.packet_size)
+        if one.failure is not None:
+            found.add(point)
+        if not one.warm_up and one.rate is not None:
+            rates.setdefault((one.case, point), []).append(one.rate)
+    for (_, point), values in rates.items():
+        middle = median(values)
+        if middle.high - middle.low > NOISY * middle.median:
+            found.add(point)
+    return found
+
+
+def again(plan: Plan, recording: Recording, more: int) -> Plan:
+    """Plan further rounds of the points that were noisy, after those that are recorded.
+
+    All cases of such a point are repeated: ratios are taken within rounds.
+    """
+    points = noisy_points(recording)
+    last = max((one.round for one in recording.samples), default=-1)
+    cases = tuple(case for case in plan.cases if case.point in points and not case.timeline)
+    return dataclasses.replace(plan, cases=cases, rounds=last + 1 + more)

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A recording as a table for people, with what makes its numbers less certain than they look."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from bench.runner import NOISY
+from spead_tutorial.records import Recording, Sample, Series
+from spead_tutorial.stats import Estimate, median
+
+__all__ = ["Row", "advice", "by_place", "noise_floor", "rates_by_round", "rows", "table"]
+
+_ROUNDS_FOR_A_CLAIM = 9
+_SHORT_S = {"full": 0.3}  # of other sizes one knows that they are rough
+_BUSY, _STOLEN = 0.5, 0.01
+_FEWEST_FOR_A_FLOOR = 4
+
+Place = tuple[Series, int, int]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Row:
+    """A case, and what its samples came to.
+
+    Parameters
+    ----------
+    series : Series
+        The line of a picture that it is on.
+    heap_size, packet_size : int
+        Bytes.
+    samples : int
+        How many counted.
+    rate : Estimate or None
+        Payload bytes/s; None with a failure.
+    cpu_s_per_gb : float or None
+        Median CPU seconds for 10⁹ bytes of payload.
+    failure : str or None
+        Why it has no rate.
+    """
+
+    series: Series
+    heap_size: int
+    packet_size: int
+    samples: int
+    rate: Estimate | None
+    cpu_s_per_gb: float | None
+    failure: str | None
+
+    @property
+    def noisy(self) -> bool:
+        """Whether the interval is too wide to say much."""
+        return self.rate is not None and self.rate.high - self.rate.low > NOISY * self.rate.median
+
+
+def by_place(recording: Recording) -> dict[Place, list[Sample]]:
+    """Sort the samples that count into series and sizes."""
+    found: dict[Place, list[Sample]] = {}
+    for one in recording.samples:
+        if not one.warm_up:
+            found.setdefault((one.series, one.heap_size, one.packet_size), []).append(one)
+    return found
+
+
+def rates_by_round(samples: Sequence[Sample]) -> dict[tuple[int, int], float]:
+    """Return the rate of each round; rounds of different machines are different rounds."""
+    return {(one.source, one.round): one.rate for one in samples if one.rate is not None}
+
+
+def rows(recording: Recording) -> list[Row]:
+    """Sum a recording up; a case with a failure in any of its samples has failed."""
+    return [
+        _row(place, samples)
+        for place, samples in sorted(
+            by_place(recording).items(), key=lambda item: (item[0][1:], item[0][0])
+        )
+    ]
+
+
+def _row(place: Place, samples: Sequence[Sample]) -> Row:
+    failure = next((one.failure for one in samples if one.failure is not None), None)
+    rates = [one.rate for one in samples if one.rate is not None]
+    if failure is not None or not rates:
+        return Row(*place, len(samples), None, None, failure or "no sample has a rate")
+    cpu = [
+        (one.cpu_user_ns + one.cpu_system_ns) / one.payload_bytes
+        for one in samples
+        if one.cpu_user_ns is not None and one.cpu_system_ns is not None and one.payload_bytes
+    ]
+    return Row(*place, len(samples), median(rates), median(cpu).median if cpu else None, None)
+
+
+def table(recording: Recording) -> str:
+    """Write a recording as a table."""
+    lines = [
+        f"{'heap':>8} {'packet':>6}  {'program':52} {'n':>3} {'MB/s':>8}"
+        f"  {'95 % interval':^17} {'CPU s/GB':>8}"
+    ]
+    for row in rows(recording):
+        place = (
+            f"{_bytes(row.heap_size):>8} {row.packet_size:>6}  {row.series!s:52} {row.samples:>3}"
+        )
+        if row.rate is None:
+            lines.append(f"{place} failed: {row.failure}")
+            continue
+        low, middle, high = (x / 1e6 for x in (row.rate.low, row.rate.median, row.rate.high))
+        cpu = "" if row.cpu_s_per_gb is None else f"{row.cpu_s_per_gb:8.3f}"
+        mark = " noisy" if row.noisy else ""
+        lines.append(f"{place} {middle:8.1f}  {low:8.1f} {high:8.1f} {cpu:>8}{mark}")
+    return "\n".join(lines)
+
+
+def noise_floor(recording: Recording) -> float | None:
+    """Return how far medians of the same thing are apart here: an A/A comparison.
+
+    For each case, even rounds are held against odd ones; nothing differs between them but
+    chance. The floor is the ratio, less one, that one in twenty of the cases exceeds; None
+    where there are too few rounds.
+    """
+    found = []
+    for samples in by_place(recording).values():
+        halves: list[dict[int, float]] = [{}, {}]
+        for (source, number), rate in rates_by_round(samples).items():
+            halves[number % 2][source << 32 | number // 2] = rate
+        if min(map(len, halves)) >= _FEWEST_FOR_A_FLOOR // 2:
+            ratio = (
+                median(list(halves[0].values())).median / median(list(halves[1].values())).median
+            )
+            found.append(max(ratio, 1 / ratio) - 1)
+    return sorted(found)[int(0.95 * len(found))] if found else None
+
+
+def advice(recording: Recording) -> list[str]:
+    """Say what makes the numbers less certain than they look, and what to do about it."""
+    found = []
+    all_rows = rows(recording)
+    failed = sum(row.failure is not None for row in all_rows)
+    if failed:
+        found.append(f"{failed} of {len(all_rows)} cases failed, and have no rate: see the table")
+    fewest = min((row.samples for row in all_rows), default=0)
+    if fewest < _ROUNDS_FOR_A_CLAIM:
+        found.append(
+            f"{fewest} rounds: fewer than {_ROUNDS_FOR_A_CLAIM} make no claim (--rounds"
+            f" {_ROUNDS_FOR_A_CLAIM})"
+        )
+    noisy = sum(row.noisy for row in all_rows)
+    if noisy:
+        found.append(
+            f"{noisy} of {len(all_rows)} cases have an interval wider than {NOISY:.0%} of their"
+            " median: stop what else runs, then --only-noisy adds rounds to them"
+        )
+    for header in recording.headers:
+        found += [text for text in _of_machine(header.machine) if text not in found]
+    found += _of_samples(recording)
+    floor = noise_floor(recording)
+    if floor is not None:
+        found.append(f"noise floor: the same case twice differs by up to {floor:.0%} here (A/A)")
+    return found
+
+
+def _of_machine(machine: dict[str, object]) -> list[str]:
+    found = []
+    governor, virtual = machine.get("governor"), machine.get("virtualisation")
+    if governor not in (None, "performance"):
+        found.append(f"governor {governor}: cpupower frequency-set -g performance (as root)")
+    if machine.get("turbo") == "on":
+        found.append("turbo is on: the clock depends on temperature and neighbours")
+    if virtual not in (None, "none"):
+        found.append(f"a virtual machine ({virtual}): its neighbours are in the numbers")
+    return found
+
+
+def _of_samples(recording: Recording) -> list[str]:
+    found = []
+    counted = [one for one in recording.samples if not one.warm_up and one.elapsed_ns]
+    short = _SHORT_S.get(str(recording.header.settings.get("size")))
+    if short is not None:
+        n = sum((one.elapsed_ns or 0) < short * 1e9 for one in counted)
+        if n:
+            found.append(f"{n} of {len(counted)} samples lasted less than {short:g} s")
+    # The runner itself, one program after the other, makes up a load of about 1 for each core
+    # that the program uses; what is more than that was somebody else.
+    cores = int(recording.header.machine.get("usable_cores") or 1)
+    busy = [one for one in counted if (one.load or 0) > cores + _BUSY]
+    if busy:
+        found.append(
+            f"{len(busy)} of {len(counted)} samples were taken at a load above {cores}: measure"
+            " when nothing else runs"
+        )
+    stolen = [
+        one for one in counted if (one.steal_ns or 0) > _STOLEN * cores * (one.elapsed_ns or 1)
+    ]
+    if stolen:
+        found.append(
+            f"in {len(stolen)} of {len(counted)} samples the hypervisor gave more than"
+            f" {_STOLEN:.0%} of the time to others"
+        )
+    return found
+
+
+def _bytes(n: int) -> str:
+    return f"{n >> 20} MiB" if n >= 1 << 20 else f"{n / 1024:g} KiB"

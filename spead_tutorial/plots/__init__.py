@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pictures of recordings, all in one style, light and dark.
+
+The same recording gives the same bytes. Matplotlib comes with the extra ``[lab]``: without
+it, drawing raises `MissingError`.
+"""
+
+from spead_tutorial.plots.caption import caption
+from spead_tutorial.plots.causes import causes
+from spead_tutorial.plots.ladder import ladder
+from spead_tutorial.plots.loopback import loopback
+from spead_tutorial.plots.memory import memory
+from spead_tutorial.plots.pipeline import pipeline
+from spead_tutorial.plots.svg import Draw, MissingError, render, save
+from spead_tutorial.plots.sweep import Sweep
+from spead_tutorial.plots.theme import DARK, LIGHT, Theme
+from spead_tutorial.plots.timeline import timeline
+
+__all__ = [
+    "DARK",
+    "LIGHT",
+    "Draw",
+    "MissingError",
+    "Sweep",
+    "Theme",
+    "caption",
+    "causes",
+    "ladder",
+    "loopback",
+    "memory",
+    "pipeline",
+    "render",
+    "save",
+    "timeline",
+]

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bars of medians, with all samples and the interval on them; their panels count inches down."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from spead_tutorial.plots.points import Point, Value, rate
+from spead_tutorial.plots.sheet import FAINT
+from spead_tutorial.plots.theme import HATCHES, MARKERS, NAMES, Theme
+from spead_tutorial.plots.units import thousands
+from spead_tutorial.programs import LANGUAGES
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "GROUP",
+    "LABEL",
+    "PITCH",
+    "draw_bar",
+    "label_group",
+    "lanes",
+    "language_legend",
+    "prepare",
+]
+
+#: Inches: from one group of bars to the next, of the label above it, from bar to bar.
+GROUP, LABEL, PITCH = 0.68, 0.22, 0.2
+_BAR = 0.175
+
+
+def prepare(axis: "Axes", inches: float, most: float, room: float = 1.17) -> None:
+    """Give a panel its scales: inches downwards, and from 0 to `most` with room for numbers."""
+    axis.set_ylim(inches, 0)
+    axis.set_xlim(0, most * room or 1.0)
+    axis.set_yticks([])
+    axis.grid(axis="x")
+    axis.set_axisbelow(True)
+
+
+def lanes(group: float, label: float = LABEL) -> dict[str, float]:
+    """Return where the bar of each language is, in a group that begins at `group` inches."""
+    return {
+        language: group + label + (index + 0.5) * PITCH for index, language in enumerate(LANGUAGES)
+    }
+
+
+def label_group(axis: "Axes", y: float, title: str, note: str, theme: Theme) -> None:
+    """Name a group of bars in a line above it: its title on the left, a remark on the right."""
+    # Grid lines must not run through the letters.
+    box = {"facecolor": theme.background, "edgecolor": "none", "pad": 1.0}
+    where: dict[str, Any] = {
+        "transform": axis.get_yaxis_transform(),
+        "va": "center",
+        "bbox": box,
+        "zorder": 4,
+    }
+    axis.text(0.008, y + LABEL / 2, title, **where)
+    axis.text(1, y + LABEL / 2, note, ha="right", fontsize=FAINT, color=theme.faint, **where)
+
+
+def draw_bar(
+    axis: "Axes",
+    y: float,
+    point: Point,
+    language: str,
+    theme: Theme,
+    value: Value = rate,
+    text: Callable[[float], str] = thousands,
+) -> None:
+    """Draw the bar of a point with its samples, its interval and its value."""
+    estimate = point.estimate(value)
+    if estimate is None:
+        _draw_failure(axis, y, "failed: no rate" if point.failed else "not known", theme)
+        return
+    axis.barh(
+        y,
+        estimate.median,
+        _BAR,
+        color=theme.colours[language],
+        hatch=HATCHES[language],
+        edgecolor=theme.background,
+        linewidth=0,
+    )
+    values = list(point.values(value).values())
+    # With a rim of the background's colour: to be seen on a bar and beside it.
+    line: dict[str, Any] = {"color": theme.text, "zorder": 3}
+    rim: dict[str, Any] = {"color": theme.background, "zorder": 2.5}
+    ends = [estimate.low, estimate.high]
+    axis.plot(ends, [y, y], linewidth=3, **rim)
+    axis.plot(ends, [y, y], linewidth=1.2, **line)
+    dots: dict[str, Any] = {"linestyle": "", "marker": MARKERS[language], "markeredgewidth": 0}
+    axis.plot(values, [y] * len(values), markersize=4.8, **dots, **rim)
+    axis.plot(values, [y] * len(values), markersize=3.2, **dots, **line)
+    _write(axis, max(estimate.high, *values), y, text(estimate.median))
+
+
+def _draw_failure(axis: "Axes", y: float, words: str, theme: Theme) -> None:
+    axis.plot(
+        [0], [y], marker="x", markersize=6, markeredgewidth=1.8, color=theme.text, clip_on=False
+    )
+    _write(axis, 0, y, words)
+
+
+def _write(axis: "Axes", x: float, y: float, words: str) -> None:
+    axis.annotate(words, (x, y), (6, 0), textcoords="offset points", va="center_baseline", zorder=4)
+
+
+def language_legend(theme: Theme, languages: Iterable[str] = LANGUAGES) -> list["Artist"]:
+    """Return what says which bars are of which language."""
+    from matplotlib.patches import Patch
+
+    return [
+        Patch(
+            facecolor=theme.colours[language],
+            hatch=HATCHES[language],
+            edgecolor=theme.background,
+            linewidth=0,
+            label=NAMES[language],
+        )
+        for language in languages
+    ]

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where the numbers of a picture come from, for its foot."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from spead_tutorial.records import OURS, Recording, Sample
+from spead_tutorial.stats import FEWEST
+
+__all__ = ["caption", "wrapped"]
+
+_BARS = "median of {rounds} rounds, dots: samples, line: {spread}"
+_PEER = "spead2"
+_COMMAND = "make figures"
+_SEPARATOR = " · "
+_COLUMNS = 84
+
+
+def caption(recording: Recording, shown: str = _BARS) -> str:
+    """Say where the numbers of a recording come from.
+
+    Parameters
+    ----------
+    recording : Recording
+        Whose.
+    shown : str
+        What is drawn of what it holds; ``{rounds}`` stands for the number of them, and
+        ``{spread}`` for what the interval around a median is.
+
+    Returns
+    -------
+    str
+        In lines that are as long as a picture is wide.
+    """
+    header = recording.header
+    parts = [
+        *_machines(recording),
+        *_distinct(f"Linux {one.machine.get('kernel')}" for one in recording.headers),
+        "sent to: " + " or ".join(_places(recording)) + _exceptions(recording),
+        *_distinct(
+            f"governor {one.machine.get('governor') or 'unknown'}" for one in recording.headers
+        ),
+        *_rounds(recording, shown),
+        *_distinct(_software(one.versions) for one in recording.headers),
+        *_peer(recording),
+        *_distinct(one.versions.get("compiler") or "unknown compiler" for one in recording.headers),
+        *_distinct(f"revision {one.revision}" for one in recording.headers if one.revision),
+        header.time[:10],
+        f"drawn by: {_COMMAND}",
+    ]
+    return wrapped(parts)
+
+
+def wrapped(parts: Iterable[str], columns: int = _COLUMNS) -> str:
+    """Write parts in lines, each of them whole where a line has room for it."""
+    lines = [""]
+    for part in parts:
+        if lines[-1] and len(lines[-1]) + len(_SEPARATOR) + len(part) > columns:
+            lines[-1] += _SEPARATOR.rstrip()
+            lines.append("")
+        lines[-1] += (_SEPARATOR if lines[-1] else "") + part
+        while len(lines[-1]) > columns and " " in lines[-1][:columns]:
+            end = lines[-1].rindex(" ", 0, columns)
+            lines[-1:] = [lines[-1][:end], lines[-1][end + 1 :]]
+    return "\n".join(lines)
+
+
+def _distinct(texts: Iterable[str]) -> list[str]:
+    """Join what differs from machine to machine."""
+    return [", ".join(found)] if (found := list(dict.fromkeys(texts))) else []
+
+
+def _machines(recording: Recording) -> list[str]:
+    """Name the machines: different ones have different facts, whatever their load was."""
+    machines = [
+        {key: value for key, value in header.machine.items() if key != "load"}
+        for header in recording.headers
+    ]
+    different = [one for index, one in enumerate(machines) if one not in machines[:index]]
+    count = [f"{len(different)} machines"] if len(different) > 1 else []
+    return count + _distinct(map(_machine, different))
+
+
+def _machine(facts: dict[str, object]) -> str:
+    virtual = facts.get("virtualisation")
+    cores = f"{facts.get('cpu') or 'unknown CPU'}, {facts.get('usable_cores')} cores"
+    return cores + (f" ({virtual})" if virtual not in (None, "none") else "")
+
+
+def _places(recording: Recording) -> list[str]:
+    texts = (f"{one.lab.get('kind')}, MTU {one.lab.get('mtu')}" for one in recording.headers)
+    return list(dict.fromkeys(texts))
+
+
+def _exceptions(recording: Recording) -> str:
+    """Name the chapters that sent to loopback, or there too, though there was a lab."""
+    kinds: dict[int, set[bool]] = {}
+    for one in recording.samples:
+        if one.implementation == OURS:
+            kinds.setdefault(one.chapter, set()).add(one.kind == "loopback")
+    words = {frozenset({True}): "loopback", frozenset({True, False}): "loopback too"}
+    return "".join(
+        f" (chapter {chapter}: {words[frozenset(found)]})"
+        for chapter, found in sorted(kinds.items())
+        if True in found
+    )
+
+
+def _rounds(recording: Recording, shown: str) -> list[str]:
+    """Say how many samples a median is of, and what shows how far they are apart."""
+    if "{" not in shown:
+        return [shown]
+    counts = Counter(_case(one) for one in recording.samples if not one.warm_up)
+    if not counts:
+        return []
+    fewest, most = min(counts.values()), max(counts.values())
+    if fewest >= FEWEST:
+        spread = "95 % interval"
+    else:
+        spread = "their range" if most < FEWEST else f"95 % interval (range below {FEWEST})"
+    rounds = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+    return [shown.format(rounds=rounds, spread=spread)]
+
+
+def _case(one: Sample) -> tuple[object, ...]:
+    return one.series, one.heap_size, one.packet_size
+
+
+def _software(versions: dict[str, str | None]) -> str:
+    return f"Python {versions.get('python')}, NumPy {versions.get('numpy')}"
+
+
+def _peer(recording: Recording) -> list[str]:
+    """Name the peer's version where it was measured too."""
+    if not any(one.implementation == _PEER for one in recording.samples):
+        return []
+    versions = (one.versions.get(_PEER) for one in recording.headers)
+    return _distinct(f"{_PEER} {version}" for version in versions if version)

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Curves over the size of heaps or packets: medians, all samples, intervals, gains, failures."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from spead_tutorial.plots.points import Axis, Point, Value, rate
+from spead_tutorial.plots.sheet import FAINT, name_panel, rate_axis
+from spead_tutorial.plots.theme import Look, Theme
+from spead_tutorial.plots.units import size, times
+from spead_tutorial.records import Series
+from spead_tutorial.stats import Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "RATE",
+    "SHOWN",
+    "SIDES",
+    "curve_legend",
+    "draw_curve",
+    "draw_failures",
+    "failures",
+    "gain_in_words",
+    "gain_panel",
+    "gains_in_words",
+    "in_words",
+    "name_line",
+    "rate_panel",
+    "scale_gains",
+    "size_axis",
+    "size_label",
+]
+
+#: What a panel of rates is called, what a caption says of its dots, and the room at its sides.
+RATE = "payload sent, MB/s"
+SHOWN = "median of {rounds} rounds, dots: samples, band: {spread}"
+SIDES = (0.68, 0.52)
+_MOST_LABELS = 8
+#: Where the axis of a gain may have its marks, finest first.
+_GAINS = (
+    (0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.6, 1.8, 2),
+    (0.25, 0.5, 0.7, 1, 1.4, 2, 3, 4),
+    (0.1, 0.2, 0.5, 1, 2, 5, 10, 20),
+    (0.01, 0.1, 1, 10, 100, 1000),
+)
+_MOST_GAINS = 6
+_SHORTEST = (0.8, 1.25)
+
+
+def size_axis(axis: "Axes", sizes: Sequence[int], name: str | None) -> None:
+    """Make x logarithmic, with marks at powers of two; without a name they have no labels."""
+    low, high = math.log2(min(sizes)), math.log2(max(sizes))
+    axis.set_xscale("log", base=2)
+    axis.set_xlim(2 ** (low - 0.35), 2 ** (high + 0.35))
+    powers = range(math.ceil(low - 0.1), math.floor(high + 0.1) + 1) or [round(low)]
+    step = -(-len(powers) // _MOST_LABELS)
+    axis.set_xticks([2.0**n for n in powers[::step]])
+    axis.set_xticks([2.0**n for n in powers], minor=True)
+    axis.xaxis.set_major_formatter(lambda x, _: size(x) if name else "")
+    axis.xaxis.set_minor_formatter(lambda x, _: "")
+    axis.grid()
+    axis.set_axisbelow(True)
+    if name:
+        axis.set_xlabel(name)
+
+
+def size_label(x: Axis) -> str:
+    """Return what the axis of sizes is called."""
+    return {"heap_size": "size of a heap", "packet_size": "size of a packet"}[x]
+
+
+def rate_panel(axis: "Axes", theme: Theme, most: float, lines: bool = False) -> None:
+    """Give a panel its scales of rates: from 0 to a little more than `most` MB/s.
+
+    With `lines`, there is room above it for what `name_line` writes.
+    """
+    axis.set_ylim(0, most * 1.06)
+    raised = 9.0 if lines else 0.0
+    rate_axis(axis, theme, "right", raised)
+    name_panel(axis, RATE, raised)
+
+
+def draw_curve(
+    axis: "Axes", points: Mapping[int, Point], look: Look, theme: Theme, value: Value = rate
+) -> None:
+    """Draw the points of a series; where one has no median, the line is broken."""
+    for x, point in points.items():
+        values = list(point.values(value).values())
+        axis.plot(
+            [x] * len(values),
+            values,
+            linestyle="",
+            marker=look.marker,
+            markersize=3,
+            markeredgewidth=0,
+            color=look.colour,
+            alpha=0.35,
+        )
+    _draw_estimates(axis, {x: point.estimate(value) for x, point in points.items()}, look, theme)
+
+
+def _draw_estimates(
+    axis: "Axes", found: Mapping[int, Estimate | None], look: Look, theme: Theme
+) -> None:
+    """Draw a line of medians and a band of their intervals."""
+    low, middle, high = (
+        [math.nan if one is None else getattr(one, name) for one in found.values()]
+        for name in ("low", "median", "high")
+    )
+    axis.fill_between(list(found), low, high, color=look.colour, alpha=0.2, linewidth=0)
+    axis.plot(list(found), middle, zorder=3, **look.line(theme))
+
+
+def failures(
+    found: Mapping[Series, Mapping[int, Point]], looks: Mapping[Series, Look]
+) -> list[tuple[int, Look]]:
+    """Return what `draw_failures` takes: where a series that is drawn has points that failed."""
+    return [(x, looks[one]) for one in looks for x, point in found[one].items() if point.failed]
+
+
+def draw_failures(axis: "Axes", failed: Iterable[tuple[int, Look]]) -> None:
+    """Draw a cross for each point that failed, at the bottom of a panel, and say what it means."""
+    from matplotlib.transforms import ScaledTranslation
+
+    looks: dict[int, list[Look]] = {}
+    for x, look in failed:
+        looks.setdefault(x, []).append(look)
+    for x, found in looks.items():
+        for level, look in enumerate(found):
+            up = ScaledTranslation(0, (6 + 10 * level) / 72, axis.figure.dpi_scale_trans)
+            axis.plot(
+                [x],
+                [0],
+                transform=axis.get_xaxis_transform() + up,
+                marker="x",
+                markersize=7,
+                markeredgewidth=2,
+                color=look.colour,
+                zorder=5,
+            )
+        axis.annotate(
+            "failed",
+            (x, 0),
+            (0, 4 + 10 * len(found)),
+            xycoords=axis.get_xaxis_transform(),
+            textcoords="offset points",
+            rotation=90,
+            ha="center",
+            va="bottom",
+            zorder=5,
+        )
+
+
+def gain_panel(
+    axis: "Axes",
+    gains: Sequence[tuple[Mapping[int, Estimate | None], Look]],
+    theme: Theme,
+    name: str,
+) -> None:
+    """Draw how many times as fast something became, on a logarithmic scale with a line at 1."""
+    ends = [x for found, _ in gains for one in found.values() if one for x in (one.low, one.high)]
+    axis.set_yscale("log")
+    scale_gains(axis.yaxis, ends)
+    axis.axhline(1, color=theme.text, linewidth=1.2, zorder=2)
+    for found, look in gains:
+        _draw_estimates(axis, found, look, theme)
+    name_panel(axis, name)
+
+
+def scale_gains(
+    along: Any, ends: Sequence[float], margin: float = 1.08, most_marks: int = _MOST_GAINS
+) -> None:
+    """Give an axis of gains, which has to be logarithmic, its ends and its marks.
+
+    It is never so short that what only wobbles looks like a change.
+    """
+    low, high = min([_SHORTEST[0], *ends]) / margin, max([_SHORTEST[1], *ends]) * margin
+    for marks in _GAINS:
+        inside = [x for x in marks if low <= x <= high]
+        if marks[0] <= low * margin and high <= marks[-1] * margin and len(inside) <= most_marks:
+            break
+    along.axes.set(**{f"{along.axis_name}lim": (low, high)})
+    along.set_ticks(inside)
+    along.set_ticks([], minor=True)
+    along.set_major_formatter(lambda x, _: times(x))
+
+
+def curve_legend(labels: Sequence[tuple[str, Look]], theme: Theme) -> list["Artist"]:
+    """Return what says which line is which."""
+    from matplotlib.lines import Line2D
+
+    return [Line2D([], [], label=label, **look.line(theme)) for label, look in labels]
+
+
+def name_line(axis: "Axes", x: float, words: str, theme: Theme) -> None:
+    """Draw an upright line that is no data, and say beside its top what it is."""
+    axis.axvline(x, color=theme.faint, linewidth=1, linestyle=(0, (4, 2)), zorder=1)
+    if words:
+        axis.annotate(
+            words,
+            (x, 1),
+            (0, 1),
+            xycoords=axis.get_xaxis_transform(),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            fontsize=FAINT,
+            color=theme.faint,
+        )
+
+
+def in_words(point: Point) -> str:
+    """Say the median rate of a point in MB/s, or that it failed."""
+    estimate = point.estimate()
+    if estimate is not None:
+        return f"{estimate.median:.0f}"
+    return f"failed ({point.failed} of {len(point.samples)})" if point.failed else "no rate"
+
+
+def gains_in_words(gains: Mapping[int, Estimate | None], write: Callable[[int], str]) -> str:
+    """Say the gain at each size that has one."""
+    said = [f"{write(x)} {gain_in_words(one)}" for x, one in gains.items() if one is not None]
+    return ", ".join(said)
+
+
+def gain_in_words(gain: Estimate) -> str:
+    """Say a gain with its interval."""
+    return f"{times(gain.median)} ({gain.low:.3g} to {gain.high:.3g})"

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Chapter 6: loopback with and without a listener against the lab's device, and the evidence."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from spead_tutorial import stats
+from spead_tutorial.plots import bars, curves
+from spead_tutorial.plots.caption import caption
+from spead_tutorial.plots.points import Point, Value, highest
+from spead_tutorial.plots.sheet import WIDTH, Sheet
+from spead_tutorial.plots.svg import Drawn
+from spead_tutorial.plots.theme import NAMES, Theme
+from spead_tutorial.plots.units import number, thousands
+from spead_tutorial.programs import LANGUAGES
+from spead_tutorial.records import OURS, Recording, Sample
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["loopback"]
+
+_TITLE = "Loopback depends on who listens"
+_PROGRAM = "tut_6_send_pktsize"
+#: Variants, and what they are called; the one without a name sends to the lab's device.
+_SITUATIONS = {
+    "no listener": "loopback, nobody listens",
+    "slow listener": "loopback, a slow listener",
+    "listener": "loopback, a listener that keeps up",
+    "": "the lab's device",
+}
+#: Inches at the sides of the bars, and from the right to the middle of each column of evidence.
+_SIDES = (0.2, 2.75)
+_COLUMNS = {"got": 2.25, "dropped": 1.4, "ICMP errors": 0.55}
+
+_UNKNOWN = "\N{EN DASH}"
+
+Found = Mapping[str, Mapping[str, Point]]
+
+
+def _per_heap(count: Callable[[Sample], int | None]) -> Value:
+    """Return what takes a count from a sample, for each heap."""
+
+    def value(one: Sample) -> float | None:
+        found = count(one)
+        return None if found is None or one.failure is not None else found / one.heaps
+
+    return value
+
+
+_EVIDENCE = {
+    "got": _per_heap(lambda one: one.received_packets),
+    "dropped": _per_heap(lambda one: one.received_dropped),
+    "ICMP errors": _per_heap(lambda one: one.icmp_errors),
+}
+_SENT = _per_heap(lambda one: one.packets)
+
+
+def loopback(recording: Recording, theme: Theme) -> Drawn:
+    """Draw chapter 6's rate in each situation, and beside it what became of the packets.
+
+    Parameters
+    ----------
+    recording : Recording
+        Of the sweep ``tut-6-loopback``.
+    theme : Theme
+        Colours.
+
+    Returns
+    -------
+    tuple
+        The figure, its title, and its description in words and numbers.
+    """
+    found = _found(recording)
+    height = bars.GROUP * len(found)
+    legend = bars.language_legend(theme)
+    sheet = Sheet(theme, _TITLE, [(0.66, height)], caption(recording), legend=legend)
+    axis = sheet.axes(0, *_SIDES)
+    most = highest(point for languages in found.values() for point in languages.values())
+    bars.prepare(axis, height, most, room=1.3)
+    axis.locator_params(axis="x", nbins=4)
+    axis.xaxis.set_major_formatter(lambda x, _: thousands(x))
+    axis.set_xlabel("payload sent in MB/s")
+    for index, (variant, languages) in enumerate(found.items()):
+        y = index * bars.GROUP
+        bars.label_group(axis, y, _SITUATIONS[variant], "", theme)
+        for language, point in languages.items():
+            bars.draw_bar(axis, bars.lanes(y)[language], point, language, theme)
+            _write_evidence(axis, bars.lanes(y)[language], point)
+    _head(axis, found)
+    return sheet.figure, _TITLE, _in_words(recording, found)
+
+
+def _found(recording: Recording) -> Found:
+    """Return the point of each situation and language, of the setting with the most situations."""
+    settings: dict[tuple[int, int], dict[str, dict[str, list[Sample]]]] = {}
+    for one in recording.samples:
+        ours = one.implementation == OURS and one.program == _PROGRAM and not one.random
+        if ours and one.variant in _SITUATIONS and not one.warm_up:
+            situations = settings.setdefault((one.heap_size, one.packet_size), {})
+            situations.setdefault(one.variant, {}).setdefault(one.language, []).append(one)
+    if not settings:
+        raise ValueError(
+            f"the recording has no sample of {_PROGRAM}: python -m bench run tut-6-loopback"
+        )
+    chosen = max(settings.items(), key=lambda item: (len(item[1]), item[0]))[1]
+    return {
+        variant: {
+            language: Point(tuple(chosen[variant][language]))
+            for language in LANGUAGES
+            if language in chosen[variant]
+        }
+        for variant in _SITUATIONS
+        if variant in chosen
+    }
+
+
+def _head(axis: "Axes", found: Found) -> None:
+    """Write above the columns what they hold."""
+    sent = [
+        one.median
+        for languages in found.values()
+        for point in languages.values()
+        if (one := point.estimate(_SENT)) is not None
+    ]
+    middle = sum(_COLUMNS.values()) / len(_COLUMNS)
+    if sent:
+        of = number(stats.median(sent).median)
+        _write(axis, middle, -0.42, f"of {of} packets a heap")
+    for name, place in _COLUMNS.items():
+        _write(axis, place, -0.16, name)
+
+
+def _write_evidence(axis: "Axes", y: float, point: Point) -> None:
+    for name, place in _COLUMNS.items():
+        estimate = point.estimate(_EVIDENCE[name])
+        _write(axis, place, y, _UNKNOWN if estimate is None else number(estimate.median))
+
+
+def _write(axis: "Axes", place: float, y: float, words: str) -> None:
+    """Write in the middle of a column: `place` is inches from the right side of the picture."""
+    width = WIDTH - sum(_SIDES)
+    x = 1 + (_SIDES[1] - place) / width
+    axis.text(x, y, words, transform=axis.get_yaxis_transform(), ha="center", va="center")
+
+
+def _in_words(recording: Recording, found: Found) -> str:
+    sentences = [
+        "Bars: the rate in MB/s. Beside them, for each heap: packets that were sent, that"
+        " the listener got, that its socket dropped, and that came back as ICMP errors."
+    ]
+    for variant, languages in found.items():
+        for language, point in languages.items():
+            said = [curves.in_words(point)]
+            for name, value in {"sent": _SENT, **_EVIDENCE}.items():
+                estimate = point.estimate(value)
+                if estimate is not None:
+                    said.append(f"{name} {number(estimate.median)}")
+            sentences.append(f"{_SITUATIONS[variant]}, {NAMES[language]}: {', '.join(said)}.")
+    return " ".join([*sentences, " ".join(caption(recording).split())])

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Chapter 8: new memory for every heap against two buffers in turn, over the size of heaps."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from spead_tutorial.plots import curves
+from spead_tutorial.plots.caption import caption
+from spead_tutorial.plots.points import Point, faults, gains, points, require, top
+from spead_tutorial.plots.sheet import Sheet, name_panel
+from spead_tutorial.plots.svg import Drawn
+from spead_tutorial.plots.theme import NAMES, Theme, looks
+from spead_tutorial.plots.units import number, size
+from spead_tutorial.programs import LANGUAGES
+from spead_tutorial.records import OURS, Recording, Sample, Series
+from spead_tutorial.stats import Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["AFTER", "BEFORE", "SWEEP", "memory"]
+
+#: Programs, and the sweep that runs them.
+BEFORE, AFTER = "tut_8_send_heap_size", "tut_8_send_reuse_memory"
+SWEEP = "tut-8"
+_TITLE = "New memory for every heap, and memory used again"
+_WORDS = {BEFORE: "new memory", AFTER: "used again"}
+_GAIN = "gain: times as fast as with new memory"
+_ROWS = ((0.46, 2.7), (0.38, 1.9), (0.38, 1.2))
+#: What is less is drawn here: a logarithmic scale has no nought.
+_FEWEST_FAULTS = 0.01
+
+Found = Mapping[Series, Mapping[int, Point]]
+Gains = Mapping[Series, Mapping[int, Estimate | None]]
+
+# Those after are the strong ones, so they come first.
+_SERIES = tuple(
+    Series(OURS, language, program) for program in (AFTER, BEFORE) for language in LANGUAGES
+)
+
+
+def memory(recording: Recording, theme: Theme) -> Drawn:
+    """Draw rates, page faults and gains against the size of heaps, with the machine's caches.
+
+    Parameters
+    ----------
+    recording : Recording
+        Of the sweep ``tut-8``.
+    theme : Theme
+        Colours.
+
+    Returns
+    -------
+    tuple
+        The figure, its title, and its description in words and numbers.
+    """
+    found = points(recording)
+    require(found, _SERIES, SWEEP)
+    found = {one: found[one] for one in _SERIES if one in found}
+    all_looks = dict(zip(_SERIES, looks(_SERIES, theme), strict=True))
+    look = {one: all_looks[one] for one in found}
+    gained = _gains(found)
+    rows = _ROWS if gained else _ROWS[:2]
+    legend = curves.curve_legend([(_label(one), look[one]) for one in found], theme)
+    sheet = Sheet(theme, _TITLE, rows, caption(recording, curves.SHOWN), legend=legend)
+    axes = [sheet.axes(row, *curves.SIDES) for row in range(len(rows))]
+    sizes = sorted({x for sizes in found.values() for x in sizes})
+    _scale(axes, sizes, recording, theme)
+    for one, lines in found.items():
+        curves.draw_curve(axes[0], lines, look[one], theme)
+        curves.draw_curve(axes[1], lines, look[one], theme, _drawn_faults)
+    axes[1].set_ylim(_FEWEST_FAULTS / 1.7, max(1.0, axes[1].get_ylim()[1]))
+    for axis in axes[:2]:
+        curves.draw_failures(axis, curves.failures(found, look))
+    if gained:
+        curves.gain_panel(axes[2], [(gained[one], look[one]) for one in gained], theme, _GAIN)
+    return sheet.figure, _TITLE, _in_words(recording, found, gained, _caches(recording, sizes))
+
+
+def _gains(found: Found) -> Gains:
+    pairs = {one: dataclasses.replace(one, program=BEFORE) for one in found if one.program == AFTER}
+    gained = {one: gains(found.get(before, {}), found[one]) for one, before in pairs.items()}
+    return {one: known for one, known in gained.items() if known}
+
+
+def _label(series: Series) -> str:
+    return f"{NAMES[series.language]}, {_WORDS[series.program]}"
+
+
+def _scale(
+    axes: Sequence["Axes"], sizes: Sequence[int], recording: Recording, theme: Theme
+) -> None:
+    """Give the panels their scales, and draw the machine's caches in all of them."""
+    for axis in axes:
+        curves.size_axis(axis, sizes, curves.size_label("heap_size") if axis is axes[-1] else None)
+        for cache, n_bytes in _caches(recording, sizes).items():
+            words = f"{cache} {size(n_bytes)}" if axis is axes[0] else ""
+            curves.name_line(axis, n_bytes, words, theme)
+    curves.rate_panel(axes[0], theme, top(recording), lines=True)
+    axes[1].set_yscale("log")
+    axes[1].yaxis.set_major_formatter(lambda x, _: number(x))
+    axes[1].yaxis.set_minor_formatter(lambda x, _: "")
+    name_panel(axes[1], f"page faults a heap (lowest mark: {_FEWEST_FAULTS:g} or fewer)")
+
+
+def _drawn_faults(one: Sample) -> float | None:
+    n = faults(one)
+    return None if n is None else max(n, _FEWEST_FAULTS)
+
+
+def _caches(recording: Recording, sizes: Sequence[int]) -> dict[str, int]:
+    """Return the machine's second and third caches that are as large as a heap of the picture."""
+    machines = [header.machine.get("caches_bytes") or {} for header in recording.headers]
+    if any(one != machines[0] for one in machines):
+        return {}  # of several machines, none's are those of the lines
+    caches = {name: machines[0].get(name, 0) for name in ("L2", "L3")}
+    return {name: n for name, n in caches.items() if sizes[0] <= n <= sizes[-1]}
+
+
+def _in_words(
+    recording: Recording,
+    found: Found,
+    gained: Gains,
+    caches: Mapping[str, int],
+) -> str:
+    sentences = ["Lines: the rate in MB/s, and page faults for a heap, against the size of a heap."]
+    sentences += [f"The machine's {name} is {size(n)}." for name, n in caches.items()]
+    for one, lines in found.items():
+        said = [f"{size(x)} {curves.in_words(point)}" for x, point in lines.items()]
+        sentences.append(f"{_label(one)}: {', '.join(said)}.")
+        counts = {x: point.estimate(faults) for x, point in lines.items()}
+        said = [f"{size(x)} {number(n.median)}" for x, n in counts.items() if n is not None]
+        if said:
+            sentences.append(f"Page faults of {_label(one)}: {', '.join(said)}.")
+    for one, ratios in gained.items():
+        words = curves.gains_in_words(ratios, size)
+        sentences.append(f"Gain of {NAMES[one.language]}: {words}.")
+    return " ".join([*sentences, " ".join(caption(recording, curves.SHOWN).split())])

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where things are on a picture, in inches: all pictures have one width, and grow downwards.
+
+It is narrow, and its letters are large: on a telephone it is shown at half its size.
+"""
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from spead_tutorial.plots.theme import Theme
+from spead_tutorial.plots.units import gigabits, megabytes, thousands
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["FAINT", "WIDTH", "Row", "Sheet", "name_panel", "rate_axis"]
+
+WIDTH = 6.4
+#: Size in points of what is not the most important.
+FAINT = 9
+_MARGIN = 0.12
+_TITLE, _LEGEND, _LINE = 0.26, 0.23, 0.155
+_TITLE_COLUMNS = 50
+
+#: Inches of room above a row of panels, and their height.
+Row = tuple[float, float]
+
+
+class Sheet:
+    """A figure with a title, a legend, rows of panels and a caption.
+
+    Parameters
+    ----------
+    theme : Theme
+        Colours.
+    title : str
+        Folded where it is too long.
+    rows : sequence of (float, float)
+        Inches of room above each row of panels, and of its height.
+    foot : str
+        The caption.
+    legend : sequence of artist
+        With labels; two or more in a line.
+    columns : int
+        How many.
+    below : float
+        Inches of room below the last row, for its labels.
+    """
+
+    def __init__(
+        self,
+        theme: Theme,
+        title: str,
+        rows: Sequence[Row],
+        foot: str,
+        *,
+        legend: Sequence["Artist"] = (),
+        columns: int = 2,
+        below: float = 0.55,
+    ) -> None:
+        import matplotlib.figure
+
+        self.theme = theme
+        lines = textwrap.wrap(title, _TITLE_COLUMNS)
+        heading = _MARGIN + _TITLE * len(lines)
+        top = heading + _LEGEND * -(-len(legend) // columns)
+        foot_height = _LINE * (foot.count("\n") + 1) + _MARGIN
+        self.height = top + sum(map(sum, rows)) + below + foot_height
+        self.figure: Figure = matplotlib.figure.Figure(figsize=(WIDTH, self.height))
+        self._tops: list[Row] = []
+        for above, height in rows:
+            self._tops.append((top + above, height))
+            top += above + height
+        self.text(_MARGIN, _MARGIN, "\n".join(lines), fontsize=13, weight="bold", va="top")
+        bottom = self.height - _MARGIN / 2
+        self.text(_MARGIN, bottom, foot, fontsize=FAINT, color=theme.faint, va="bottom")
+        if legend:
+            self.legend(legend, _MARGIN, heading, columns)
+
+    def axes(self, row: int, left: float, right: float, **more: Any) -> "Axes":
+        """Add a panel to a row: `left` and `right` are inches from the picture's sides."""
+        top, height = self._tops[row]
+        bottom = 1 - (top + height) / self.height
+        width = (WIDTH - left - right) / WIDTH
+        return self.figure.add_axes((left / WIDTH, bottom, width, height / self.height), **more)
+
+    def text(self, x: float, y: float, text: str, **more: Any) -> None:
+        """Write at inches from the left and from the top."""
+        self.figure.text(x / WIDTH, 1 - y / self.height, text, linespacing=1.25, **more)
+
+    def legend(self, handles: Sequence["Artist"], x: float, y: float, columns: int) -> None:
+        """Say what is what, from a point on, in inches from the left and from the top."""
+        self.figure.legend(
+            handles=_by_lines(handles, columns),
+            loc="upper left",
+            bbox_to_anchor=(x / WIDTH, 1 - y / self.height),
+            ncols=columns,
+            frameon=False,
+            borderaxespad=0,
+            borderpad=0.1,
+            handlelength=3.2,
+            columnspacing=1.4,
+            labelspacing=0.35,
+        )
+
+
+def _by_lines(handles: Sequence["Artist"], columns: int) -> list["Artist"]:
+    """Put what is meant line by line in the order in which matplotlib fills its columns."""
+    n_lines = -(-len(handles) // columns)
+    full = len(handles) - columns * (n_lines - 1)
+    # The first columns have a line more than the last ones.
+    places = [
+        line * columns + column
+        for column in range(columns)
+        for line in range(n_lines if column < full else n_lines - 1)
+    ]
+    return [handles[place] for place in places]
+
+
+def name_panel(axis: "Axes", name: str, raised: float = 0.0) -> None:
+    """Say above a panel what it shows, raised by some points."""
+    shift = (0.0, 7.0 + raised)
+    axis.annotate(
+        name, (0, 1), shift, xycoords="axes fraction", textcoords="offset points", va="bottom"
+    )
+
+
+def rate_axis(axis: "Axes", theme: Theme, second: str | None, raised: float = 0.0) -> None:
+    """Write an axis of rates in MB/s, and the same in Gb/s on another side.
+
+    Parameters
+    ----------
+    axis : Axes
+        With rates along x, or, where the second axis is on the right, along y.
+    theme : Theme
+        Colours.
+    second : str or None
+        ``"top"``, ``"right"``, or None for no second axis.
+    raised : float
+        Points by which its unit is raised.
+    """
+    along = axis.yaxis if second == "right" else axis.xaxis
+    along.set_major_formatter(lambda x, _: thousands(x))
+    if second is None:
+        return
+    make: Any = axis.secondary_yaxis if second == "right" else axis.secondary_xaxis
+    other = make(second, functions=(gigabits, megabytes))
+    other.tick_params(labelsize=FAINT, colors=theme.faint, labelcolor=theme.faint)
+    other.spines[second].set(color=theme.grid, visible=True)
+    shift, align = ((0.0, 20.0), "right") if second == "top" else ((4.0, 7.0 + raised), "left")
+    axis.annotate(
+        "Gb/s",
+        (1, 1),
+        shift,
+        xycoords="axes fraction",
+        textcoords="offset points",
+        ha=align,
+        va="bottom",
+        fontsize=FAINT,
+        color=theme.faint,
+    )

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Colours, light and dark, and how lines are told apart without them."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from spead_tutorial.records import Series
+
+__all__ = ["DARK", "HATCHES", "LIGHT", "MARKERS", "NAMES", "Look", "Theme", "looks"]
+
+#: What a picture calls the languages.
+NAMES = {"python": "Python", "c": "C"}
+HATCHES = {"python": "", "c": "////"}
+MARKERS = {"python": "o", "c": "D", "spead2": "^", "limit": "s"}
+#: Matplotlib's dashes: the first point of each, and its pattern.
+_DASHES = {
+    "python": (0.0, ()),
+    "c": (0.0, (7.0, 1.6)),
+    "spead2": (0.0, (5.0, 1.5, 1.0, 1.5)),
+    "limit": (0.0, (1.0, 1.2)),
+}
+#: Those of further lines of the same colour.
+_MORE_DASHES = (
+    (0.0, (2.4, 1.6)),
+    (0.0, (1.0, 2.4)),
+    (0.0, (8.0, 2.0, 1.0, 2.0)),
+    (0.0, (4.0, 4.0)),
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Theme:
+    """Colours of a picture; those of data differ in lightness too.
+
+    Parameters
+    ----------
+    name : str
+        ``"light"`` or ``"dark"``.
+    background, text, faint, grid : str
+        Colours of what is not data.
+    colours : dict
+        Colours of data: ``"python"``, ``"c"``, ``"spead2"``, ``"limit"``, and of the times of
+        a heap: ``"preparing"``, ``"sending"``.
+    """
+
+    name: str
+    background: str
+    text: str
+    faint: str
+    grid: str
+    colours: dict[str, str]
+
+
+# Chosen so that any two lines differ for people with each kind of colour blindness, and that
+# each differs from the background: the tests say by how much.
+LIGHT = Theme(
+    "light",
+    "#ffffff",
+    "#1a1a1a",
+    "#5c5c5c",
+    "#dcdcdc",
+    {
+        "python": "#0067a5",
+        "c": "#cc5500",
+        "spead2": "#a020f0",
+        "limit": "#3a3a3a",
+        "preparing": "#00805a",
+        "sending": "#b0408a",
+    },
+)
+DARK = Theme(
+    "dark",
+    "#14181d",
+    "#eceff2",
+    "#a8b0b8",
+    "#343b43",
+    {
+        "python": "#62b6ee",
+        "c": "#f0b64d",
+        "spead2": "#a066ff",
+        "limit": "#d8dce0",
+        "preparing": "#3fc492",
+        "sending": "#e58ac8",
+    },
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Look:
+    """How a line is drawn.
+
+    Parameters
+    ----------
+    colour : str
+        Of all of it.
+    marker : str
+        At its medians, as matplotlib names it.
+    dashes : tuple
+        Matplotlib's line style.
+    filled : bool
+        Whether markers are.
+    """
+
+    colour: str
+    marker: str
+    dashes: tuple[float, tuple[float, ...]]
+    filled: bool
+
+    def line(self, theme: Theme) -> dict[str, Any]:
+        """Return what matplotlib is to be told of the line and its markers."""
+        return {
+            "color": self.colour,
+            "linestyle": self.dashes,
+            "linewidth": 2.0,
+            "marker": self.marker,
+            "markersize": 6.0,
+            "markeredgewidth": 1.3,
+            "markeredgecolor": self.colour,
+            "markerfacecolor": self.colour if self.filled else theme.background,
+        }
+
+
+def looks(series: Sequence[Series], theme: Theme) -> list[Look]:
+    """Choose how each line of a picture is drawn.
+
+    The colour says who sends: the language of ours, spead2, or the machine's limit. Further
+    lines of a colour have hollow markers and other dashes.
+    """
+    found: list[Look] = []
+    for one in series:
+        role = _role(one)
+        colour = theme.colours[role]
+        before = sum(look.colour == colour for look in found)
+        dashes = _MORE_DASHES[(before - 1) % len(_MORE_DASHES)] if before else _DASHES[role]
+        found.append(Look(colour, MARKERS[role], dashes, filled=not before))
+    return found
+
+
+def _role(series: Series) -> str:
+    return {"spead2": "spead2", "ceiling": "limit"}.get(series.implementation, series.language)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How pictures write numbers."""
+
+from typing import Any
+
+__all__ = [
+    "bytes_text",
+    "gigabits",
+    "megabytes",
+    "number",
+    "percent",
+    "size",
+    "thousands",
+    "times",
+]
+
+_LEAST = 0.01
+_KIB, _MIB = 1 << 10, 1 << 20
+
+
+def thousands(x: float) -> str:
+    """Write a whole number in groups of three digits."""
+    return f"{x:,.0f}".replace(",", "\N{THIN SPACE}")
+
+
+def number(x: float) -> str:
+    """Write a number with two or three digits, or as many as it has before the point.
+
+    What there is, however little, is never called nothing.
+    """
+    if 0 < x < _LEAST:
+        return f"< {_LEAST:g}"
+    if x == 0 or x >= 100:
+        return thousands(x)
+    return f"{x:.3g}" if x >= 1 else f"{x:.2g}"
+
+
+def percent(share: float) -> str:
+    """Write a share of one; what is there is never called nothing."""
+    return f"{share:.0%}".replace("%", " %") if share == 0 or share >= 0.005 else "< 1 %"
+
+
+def size(n: float) -> str:
+    """Write a size in KiB or MiB."""
+    return f"{n / _MIB:g} MiB" if n >= _MIB else f"{n / _KIB:g} KiB"
+
+
+def bytes_text(n: float) -> str:
+    """Write a size in bytes."""
+    return f"{thousands(n) if n >= 10000 else f'{n:g}'} bytes"
+
+
+def times(x: float) -> str:
+    """Write a factor."""
+    return f"\N{MULTIPLICATION SIGN}{x:.3g}"
+
+
+def gigabits(megabytes_per_s: Any) -> Any:
+    """Convert MB/s to Gb/s."""
+    return megabytes_per_s * 8e-3
+
+
+def megabytes(gigabits_per_s: Any) -> Any:
+    """Convert Gb/s to MB/s."""
+    return gigabits_per_s / 8e-3

@@ -1,0 +1,653 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The harness: what it measures, how it goes on after a kill, and what it makes of records."""
+
+import dataclasses
+import importlib.util
+import json
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_records import HEADER, SAMPLE, TIMELINE
+
+from spead_tutorial.lab import probe
+from spead_tutorial.programs import CHAPTERS, STEPS, ProgramError
+from spead_tutorial.records import Header, RecordError, Recording, Sample, Writer, read
+
+ROOT = Path(__file__).parent.parent
+PATIENCE_S = 120
+
+
+def load_bench() -> None:
+    """Make the repository's folder importable, without the folders beside it."""
+    if "bench" not in sys.modules:
+        spec = importlib.util.spec_from_file_location("bench", ROOT / "bench" / "__init__.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["bench"] = module
+        spec.loader.exec_module(module)
+
+
+load_bench()
+from bench import cases, compare, files, implementations, runner, status  # noqa: E402
+
+REASON = probe().reason
+needs_lab = pytest.mark.skipif(REASON is not None, reason=f"no lab here: {REASON}")
+FULL, QUICK, TINY = (cases.SIZES[name] for name in ("full", "quick", "tiny"))
+
+
+def bench(*arguments: object, **more: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "bench", *map(str, arguments)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        stdin=subprocess.DEVNULL,
+        **more,
+    )
+
+
+def fails(*arguments: object, status: int = 1) -> str:
+    """Check that a command fails with one line, and return it."""
+    done = bench(*arguments)
+    assert done.returncode == status, done.stderr
+    assert re.fullmatch(r"python -m bench: [^\n]+\n", done.stderr), done.stderr
+    return done.stderr
+
+
+def start(*arguments: object) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "bench", *map(str, arguments)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def keys(recording: Recording) -> Counter[tuple[str, int, bool]]:
+    return Counter((one.case, one.round, one.warm_up) for one in recording.samples)
+
+
+def made(rates: Sequence[float], **more: object) -> list[Sample]:
+    """Samples with these rates in bytes/s, a round for each."""
+    payload = 10 << 20
+    base = {"case": "one", "implementation": "ours"} | more
+    return [
+        dataclasses.replace(
+            SAMPLE, round=n, payload_bytes=payload, elapsed_ns=round(payload / rate * 1e9), **base
+        )
+        for n, rate in enumerate(rates)
+    ]
+
+
+def noise(middle: float, seed: object, n: int = 9, spread: float = 0.03) -> list[float]:
+    source = random.Random(str(seed))
+    return [middle * (1 + source.gauss(0, spread)) for _ in range(n)]
+
+
+def recording(*groups: Sequence[Sample], header: Header = HEADER) -> Recording:
+    return Recording(header, tuple(one for group in groups for one in group))
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Iterator[object]:
+    """Write a recording to a file."""
+
+    def writes(what: Recording, name: str = "some.jsonl") -> Path:
+        path = tmp_path / name
+        with Writer(path, what.header) as writer:
+            for one in (*what.samples, *what.timelines):
+                writer.add(one)
+        return path
+
+    return writes
+
+
+# ---- What is measured ----
+
+
+@pytest.mark.parametrize("sweep", cases.SWEEPS, ids=lambda sweep: sweep.name)
+def test_no_two_cases_of_a_sweep_have_the_same_name(sweep):
+    for chosen in (sweep.cases, sweep.quick):
+        assert max(Counter(case.name for case in chosen).values()) == 1
+
+
+def test_every_program_is_in_some_sweep():
+    measured = {case.program for sweep in cases.SWEEPS for case in sweep.cases}
+    assert measured == {chapter.name for chapter in (*CHAPTERS, *STEPS)} | {"ceiling"}
+
+
+@pytest.mark.parametrize("name", ["tut-10", "tut-11"])
+def test_reusing_and_batching_are_swept_from_8_kib_to_64_mib_with_peer_and_limit(name):
+    sweep = cases.find_sweep(name)
+    assert {case.heap_size for case in sweep.cases} == {1 << n for n in range(13, 27)}
+    for chosen in (sweep.cases, sweep.quick):
+        by_point: dict[tuple[int, int], Counter[str]] = {}
+        for case in chosen:
+            by_point.setdefault(case.point, Counter())[case.implementation] += 1
+        assert all(found == {"ours": 6, "spead2": 2, "ceiling": 1} for found in by_point.values())
+    assert FULL.most_bytes == 4 << 30
+
+
+def test_a_sweep_is_found_by_name_and_by_number_of_chapter():
+    assert cases.find_sweep("10") is cases.find_sweep("tut-10")
+    with pytest.raises(ValueError, match="there are ladder, tut-5"):
+        cases.find_sweep("tut-99")
+
+
+# ---- The order ----
+
+
+def order(plan: runner.Plan, number: int) -> list[str]:
+    return [s.case.name for s in plan.steps() if s.number == number and not s.warm_up]
+
+
+def test_every_round_has_all_cases_in_an_order_of_its_own_that_repeats():
+    plan = runner.plan_of(cases.find_sweep("tut-6"), QUICK)
+    assert order(plan, 0) == order(plan, 0)
+    assert order(plan, 0) != order(plan, 1)
+    assert sorted(order(plan, 0)) == sorted(order(plan, 1)) == sorted(c.name for c in plan.cases)
+    steps = list(plan.steps())
+    assert [step.warm_up for step in steps[: len(plan.cases)]] == [True] * len(plan.cases)
+    assert len(steps) == len(plan.cases) * (QUICK.rounds + 1)
+
+
+def test_shards_share_a_sweep_and_keep_points_together():
+    sweep = cases.find_sweep("tut-10")
+    shards = [runner.plan_of(sweep, FULL, shard=(n, 3)) for n in (1, 2, 3)]
+    names = [case.name for shard in shards for case in shard.cases]
+    assert sorted(names) == sorted(case.name for case in sweep.cases)
+    points = [{case.point for case in shard.cases} for shard in shards]
+    assert sum(map(len, points)) == len(set.union(*points))
+
+
+def test_another_installation_is_measured_in_the_same_rounds():
+    sweep = cases.find_sweep("tut-10")
+    plan = runner.plan_of(sweep, QUICK, beside=["old"])
+    ours, old = (
+        {dataclasses.replace(c, implementation="") for c in plan.cases if c.implementation == name}
+        for name in ("ours", "old")
+    )
+    assert ours == old
+
+
+def test_a_sample_lasts_as_long_as_its_warm_up_lets_one_expect():
+    case = cases.Case("ours", "c", CHAPTERS[-1].name, 8192)
+    slow, fast = (made([rate])[0] for rate in (1e8, 1e11))
+    assert runner._heaps(case, FULL, slow) == int(2e8) // 8192
+    assert runner._heaps(case, FULL, fast) == (4 << 30) // 8192
+    failed = dataclasses.replace(slow, failure="it failed")
+    assert runner._heaps(case, FULL, failed) == runner._heaps(case, FULL, None) > 2
+    large = dataclasses.replace(case, heap_size=1 << 26)
+    assert runner._heaps(large, TINY, slow) == 2
+
+
+# ---- What cannot run here ----
+
+
+def test_cases_of_a_peer_that_is_not_installed_are_skipped_and_named():
+    source = "import sys; sys.modules['spead2'] = None; from bench.cli import main; main(%r)"
+    argv = ["run", "tut-10", "--quick", "--dry-run"]
+    done = subprocess.run(
+        [sys.executable, "-c", source % argv], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 3
+    assert re.fullmatch(
+        r"10 of 45 cases of tut-10 are skipped: spead2 is not installed: pip install .*\n",
+        done.stderr,
+    )
+    assert "35 cases" in done.stdout
+
+
+def test_zero_copy_is_skipped_where_the_kernel_does_not_offer_it(monkeypatch):
+    monkeypatch.setattr(implementations, "_zero_copy", lambda: False)
+    plan = runner.plan_of(cases.find_sweep("ceiling"), QUICK)
+    assert set(plan.skipped.values()) == {"the kernel does not offer zero-copy"}
+    assert plan.cases
+    assert not any("zero-copy" in case.variant for case in plan.cases)
+
+
+def test_an_installation_that_is_none_is_an_error(tmp_path):
+    with pytest.raises(ProgramError, match="cannot be started"):
+        implementations.find_installation(str(tmp_path / "python"))
+    bare = tmp_path / "bare"
+    bare.write_text("#!/bin/sh\nexit 1\n")
+    bare.chmod(0o755)
+    with pytest.raises(ProgramError, match="has no spead_tutorial"):
+        implementations.find_installation(str(bare))
+
+
+# ---- Measuring, as a process ----
+
+
+@needs_lab
+def test_killed_five_times_and_started_again_it_ends_with_every_sample_once(tmp_path):
+    arguments = ("run", "tut-6", "--tiny", "--rounds", 3, "-o", tmp_path)
+    path = tmp_path / "tut-6.jsonl"
+    source = random.Random(5)
+    for _ in range(5):
+        size = path.stat().st_size if path.exists() else 0
+        with start(*arguments) as process:
+            # Let it take at least one sample, and end it anywhere in one of the next.
+            while process.poll() is None and not (path.exists() and path.stat().st_size > size):
+                time.sleep(0.01)
+            time.sleep(source.uniform(0, 0.4))
+            process.kill()
+    before = keys(read(path, unfinished=True))
+    assert before
+    done = bench(*arguments)
+    assert done.returncode == 0, done.stderr
+    found = keys(read(path))
+    assert set(found.values()) == {1}
+    assert found.keys() >= before.keys()
+    plan = runner.plan_of(cases.find_sweep("tut-6"), TINY, 3)
+    assert found.keys() == {step.key for step in plan.steps()}
+    assert len(read(path).headers) == 1
+    assert bench("status", path).returncode == 0
+
+
+@needs_lab
+def test_ctrl_c_says_what_is_kept_and_the_same_command_goes_on(tmp_path):
+    arguments = ("run", "tut-6-loopback", "--tiny", "-o", tmp_path)
+    path = tmp_path / "tut-6-loopback.jsonl"
+    with start(*arguments) as process:
+        while process.poll() is None and not (path.exists() and read_or_none(path)):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130, errors
+    kept = len(read(path).samples)
+    assert f"{kept} of 24 samples have been taken" in errors
+    assert "goes on from there" in errors
+    assert "Traceback" not in errors
+    status_before = bench("status", path)
+    assert status_before.returncode == 1
+    assert f"{24 - kept} missing" in status_before.stdout
+    assert bench(*arguments).returncode == 0
+    assert len(read(path).samples) == 24
+
+
+def read_or_none(path: Path) -> bool:
+    try:
+        return len(read(path, unfinished=True).samples) > 0
+    except RecordError:
+        return False
+
+
+@needs_lab
+def test_a_sweep_is_measured_drawn_compared_and_exported(tmp_path):
+    done = bench("run", "tut-5", "--tiny", "-o", tmp_path / "bench", "--plot")
+    assert done.returncode == 0, done.stderr
+    path = tmp_path / "bench" / "tut-5.jsonl"
+    found = read(path)
+    assert len(found.timelines) == 3
+    assert {one.implementation for one in found.samples} == {"ours"}
+    for one in found.samples:
+        assert one.failure is None
+        assert one.rate is not None
+        assert one.counted_packets == one.messages
+        assert None not in (one.steal_ns, one.load, one.page_faults, one.context_switches)
+    assert (tmp_path / "figures" / "tut-5-send-pipeline-timeline.svg").exists()
+    assert (tmp_path / "figures" / "tut-5-send-pipeline-timeline-dark.svg").exists()
+    assert bench("compare", path, path).returncode == 0
+    for end in ("csv", "parquet", "json"):
+        output = tmp_path / f"some.{end}"
+        assert bench("export", path, "-o", output).returncode == 0
+        assert output.stat().st_size > 0
+
+
+@needs_lab
+def test_only_noisy_adds_rounds_to_points_that_are_noisy_and_to_no_others(tmp_path):
+    arguments = ("run", "tut-6-loopback", "--tiny", "-o", tmp_path)
+    assert bench(*arguments).returncode == 0
+    path = tmp_path / "tut-6-loopback.jsonl"
+    taken = read(path)
+    plan = runner.plan_of(cases.find_sweep("tut-6-loopback"), TINY)
+    quiet = dataclasses.replace(taken, samples=tuple(_with_rate(one) for one in taken.samples))
+    assert runner.again(plan, quiet, 2).cases == ()
+    last = quiet.samples[-1]
+    twice = dataclasses.replace(last, elapsed_ns=2 * (last.elapsed_ns or 0))
+    noisy = dataclasses.replace(quiet, samples=(*quiet.samples[:-1], twice))
+    more = runner.again(plan, noisy, 2)
+    assert {case.point for case in more.cases} == {plan.cases[0].point}
+    assert more.rounds == TINY.rounds + 2
+    assert bench(*arguments, "--only-noisy", "--rounds", 1).returncode == 0
+    found = keys(read(path))
+    assert set(found.values()) == {1}
+    assert max(number for _, number, _ in found) == TINY.rounds
+
+
+def _with_rate(one: Sample) -> Sample:
+    return dataclasses.replace(one, elapsed_ns=one.payload_bytes)
+
+
+@needs_lab
+def test_a_record_of_another_build_is_not_gone_on_with(tmp_path):
+    arguments = ("run", "tut-6-loopback", "--tiny", "--rounds", 1, "-o", tmp_path)
+    assert bench(*arguments).returncode == 0
+    path = tmp_path / "tut-6-loopback.jsonl"
+    first, *others = path.read_text().splitlines(keepends=True)
+    header = json.loads(first)
+    header["versions"]["build"] = "another"
+    path.write_text(json.dumps(header) + "\n" + "".join(others))
+    whole = path.read_bytes()
+    assert "was begun with another versions" in fails(*arguments[:-2], "-o", tmp_path)
+    assert path.read_bytes() == whole
+    assert bench(*arguments, "--restart").returncode == 0
+    assert read(path).header.versions["build"] != "another"
+
+
+@needs_lab
+def test_a_program_that_fails_is_recorded_without_a_rate_and_the_rest_goes_on(make_lab):
+    too_large = cases.Case("ours", "c", CHAPTERS[-1].name, 8192, packet_size=70000)
+    ceiling = cases.Case("ceiling", "c", "ceiling", 8192, variant="one thread")
+    with make_lab() as lab:
+        failed = implementations.take(lab, too_large, 4, 0, False, {})
+        good = implementations.take(lab, ceiling, 4, 0, False, {})
+    assert failed.rate is None
+    assert "70000" in (failed.failure or "")
+    assert good.failure is None
+    assert good.implementation == "ceiling"
+    found = recording([failed, good])
+    assert "failed" in status.table(found)
+    assert any("1 of 2 cases failed" in line for line in status.advice(found))
+
+
+@needs_lab
+def test_another_installation_runs_its_own_programs(make_lab):
+    """This one, taken for another."""
+    installations = {"old": implementations.find_installation(sys.executable)}
+    with make_lab() as lab:
+        for language in ("python", "c"):
+            case = cases.Case("old", language, CHAPTERS[-1].name, 8192)
+            one = implementations.take(lab, case, 100, 0, False, installations)
+            assert one.failure is None
+            assert one.implementation == "old"
+            assert one.rate
+
+
+def test_a_dry_run_estimates_and_sends_nothing(tmp_path):
+    done = bench("run", "tut-10", "--full", "--dry-run", "-o", tmp_path / "results")
+    assert done.returncode in (0, 3)
+    assert re.search(r"126 cases, 9 rounds and a warm-up, about \d+ (s|min) to go", done.stdout)
+    assert not (tmp_path / "results").exists()
+
+
+# ---- Asked for wrongly ----
+
+
+@pytest.mark.parametrize("name", ["run", "list", "status", "plot", "compare", "export", "merge"])
+def test_every_command_has_help_with_an_example(name):
+    done = bench(name, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"Example: python -m bench {name}" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "tut-99"], "there is no sweep 'tut-99'"),
+        (["run", "tut-10", "--shard", "3/2"], "--shard is '3/2'"),
+        (["run", "tut-10", "--rounds", "0"], "--rounds"),
+        (["run", "tut-10", "--beside", "old"], "--beside is 'old'"),
+        (["run", "tut-10", "--beside", "ours=python3"], "--beside is"),
+        (["compare", "some.jsonl"], "give two records"),
+        (["merge", "-o", "all.jsonl"], "RECORDS"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line_and_status_2(arguments, words):
+    assert words in fails(*arguments, status=2)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b"a,b\n1,2\n", "not a JSON object"),
+        (b'{"record": "header", "tool": "another"}\n', "not a recording"),
+        (b'{"record": "header", "tool": "spead_tutorial", "schema": 99}\n', "newer version"),
+    ],
+)
+def test_a_file_that_is_no_record_is_one_line_and_status_1(tmp_path, content, words):
+    path = tmp_path / "some.jsonl"
+    path.write_bytes(content)
+    for arguments in (
+        ["status", path],
+        ["compare", path, path],
+        ["export", path, "-o", tmp_path / "some.csv"],
+        ["merge", path, "-o", tmp_path / "all.jsonl"],
+    ):
+        assert words in fails(*arguments)
+    assert not (tmp_path / "all.jsonl").exists()
+
+
+def test_a_missing_file_is_one_line(tmp_path):
+    assert "No such file" in fails("status", tmp_path / "none.jsonl")
+
+
+def test_a_record_without_samples_cannot_be_compared_or_exported_to_pyperf(write, tmp_path):
+    path = write(recording())
+    assert "no point in common" in fails("compare", path, path)
+    assert "nothing to export" in fails("export", path, "-o", tmp_path / "some.json")
+
+
+# ---- Comparing ----
+
+
+def many(scale: float, seed: str, implementation: str = "ours", **more: object) -> list[Sample]:
+    return [
+        one
+        for n in range(13, 27)
+        for language in ("python", "c")
+        for one in made(
+            noise(scale * (1e9 + n * 1e8), f"{seed}/{n}/{language}/{implementation}"),
+            heap_size=1 << n,
+            language=language,
+            implementation=implementation,
+            case=f"{n}/{language}/{implementation}",
+            **more,
+        )
+    ]
+
+
+def words_of(found: compare.Comparison) -> Counter[str]:
+    return Counter(verdict.word for verdict in found.verdicts)
+
+
+def test_two_runs_of_the_same_cannot_be_told_apart():
+    one, other = (recording(many(1.0, seed)) for seed in "ab")
+    found = words_of(compare.compare(one, other, threshold=0.05))
+    assert found["cannot tell"] >= 27
+    assert found.total() == 28
+
+
+@pytest.mark.parametrize(("scale", "word"), [(0.8, "slower"), (1.25, "faster")])
+def test_a_change_is_found_at_every_point(scale, word):
+    one, other = recording(many(1.0, "a")), recording(many(scale, "b"))
+    found = compare.compare(one, other, threshold=0.05)
+    assert words_of(found) == {word: 28}
+    ratios = [verdict.ratio for verdict in found.verdicts]
+    assert sum(r is not None and r.low < scale < r.high for r in ratios) >= 24
+
+
+def test_a_machine_that_became_slower_as_a_whole_makes_no_program_slower():
+    one, other = (
+        recording(many(scale, seed), many(scale, seed, "ceiling", program="ceiling"))
+        for scale, seed in ((1.0, "a"), (0.8, "b"))
+    )
+    found = compare.compare(one, other, threshold=0.05)
+    assert found.drift.ratio == pytest.approx(0.8, rel=0.03)
+    assert "did not change" in found.drift.why
+    assert words_of(found)["cannot tell"] >= 55
+
+
+def test_a_program_that_became_slower_is_found_on_a_machine_that_did_too():
+    one, other = (
+        recording(many(mine, seed), many(theirs, seed, "ceiling", program="ceiling"))
+        for mine, theirs, seed in ((1.0, 1.0, "a"), (0.56, 0.8, "b"))
+    )
+    found = words_of(compare.compare(one, other, threshold=0.05))
+    assert found == {"slower": 28, "cannot tell": 28}
+
+
+def test_what_stayed_as_it_was_on_a_machine_that_became_slower_is_not_called_faster():
+    one, other = (
+        recording(many(1.0, seed), many(theirs, seed, "ceiling", program="ceiling"))
+        for theirs, seed in ((1.0, "a"), (0.7, "b"))
+    )
+    assert words_of(compare.compare(one, other, threshold=0.05))["faster"] == 0
+
+
+def test_implementations_in_one_record_are_compared_round_by_round():
+    drift = [1.0, 0.5, 2.0, 0.7, 1.5, 0.9, 1.1, 3.0, 0.4]
+    theirs = made([1e9 * d for d in drift], implementation="spead2", case="theirs")
+    mine = made([1.2e9 * d for d in drift], case="mine")
+    both = recording(theirs, mine)
+    found = compare.compare(both, both, threshold=0.05, before="spead2", after="ours")
+    assert [verdict.word for verdict in found.verdicts] == ["faster"]
+    ratio = found.verdicts[0].ratio
+    assert ratio is not None
+    assert ratio.low == pytest.approx(1.2) == ratio.high
+
+
+def test_a_failed_point_is_neither_faster_nor_slower(write):
+    good = made(noise(1e9, 1))
+    failed = [dataclasses.replace(one, failure="it failed") for one in good]
+    one, other = write(recording(good), "one.jsonl"), write(recording(failed), "other.jsonl")
+    done = bench("compare", one, other)
+    assert done.returncode == 1
+    assert "1 failed" in done.stdout
+
+
+def test_a_slower_record_has_status_1_and_a_faster_one_0(write):
+    slow, fast = (write(recording(made(noise(rate, rate))), f"{rate}.jsonl") for rate in (1e9, 2e9))
+    assert bench("compare", fast, slow).returncode == 1
+    assert bench("compare", slow, fast).returncode == 0
+
+
+def test_records_of_different_machines_are_refused_unless_told_otherwise(write):
+    elsewhere = dataclasses.replace(HEADER, machine=HEADER.machine | {"cpu": "another"})
+    one = write(recording(made(noise(1e9, 1))), "one.jsonl")
+    other = write(recording(made(noise(1e9, 2)), header=elsewhere), "other.jsonl")
+    line = fails("compare", one, other)
+    assert "different machines (cpu: a processor and another)" in line
+    assert bench("compare", one, other, "--different-machines").returncode == 0
+
+
+def test_chances_are_corrected_for_how_many_there_are():
+    assert compare._holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert compare._holm([]) == []
+
+
+def test_an_implementation_that_is_not_in_the_record_is_an_error(write):
+    path = write(recording(made(noise(1e9, 1))))
+    line = fails("compare", path, "--before", "spead2", "--after", "ours")
+    assert "nothing of 'spead2': it has ours" in line
+
+
+# ---- How certain numbers are ----
+
+
+def test_the_noise_floor_is_what_the_same_case_differs_by():
+    calm = recording(made([1e9] * 9))
+    assert status.noise_floor(calm) == 0
+    wild = recording(made([1e9, 1.5e9] * 4))
+    assert status.noise_floor(wild) == pytest.approx(0.5)
+    assert status.noise_floor(recording(made([1e9, 1e9]))) is None
+
+
+def test_notes_say_what_makes_numbers_uncertain():
+    machine = HEADER.machine | {"governor": "powersave", "turbo": "on", "virtualisation": "kvm"}
+    header = dataclasses.replace(HEADER, machine=machine)
+    busy = made([1e9, 2e9, 3e9], load=9.0, steal_ns=10**9)
+    found = "\n".join(status.advice(recording(busy, header=header)))
+    for words in (
+        "3 rounds: fewer than 9",
+        "1 of 1 cases have an interval wider than 10%",
+        "governor powersave",
+        "turbo is on",
+        "a virtual machine (kvm)",
+        "3 of 3 samples were taken at a load above 2",
+        "gave more than 1% of the time to others",
+    ):
+        assert words in found
+    calm = made([1e9] * 9, load=0.5, steal_ns=0)
+    good = dataclasses.replace(
+        HEADER, machine=HEADER.machine | {"governor": "performance", "virtualisation": "none"}
+    )
+    floor = "noise floor: the same case twice differs by up to 0% here (A/A)"
+    assert status.advice(recording(calm, header=good)) == [floor]
+
+
+# ---- Parts and formats ----
+
+
+def test_parts_of_two_machines_become_one_record_that_knows_which_sample_is_whose(write, tmp_path):
+    settings = HEADER.settings | {"shard": "1/2"}
+    one = write(recording(made([1e9] * 9), header=dataclasses.replace(HEADER, settings=settings)))
+    header = dataclasses.replace(
+        HEADER, machine={"cpu": "another"}, settings=HEADER.settings | {"shard": "2/2"}
+    )
+    theirs = dataclasses.replace(
+        recording(made([2e9] * 9, case="two"), header=header), timelines=(TIMELINE,)
+    )
+    other = write(theirs, "other.jsonl")
+    output = tmp_path / "all.jsonl"
+    done = bench("merge", one, other, "-o", output)
+    assert (done.returncode, done.stderr) == (0, "")
+    merged = read(output)
+    assert len(merged.samples) == 18
+    assert [header.machine["cpu"] for header in merged.headers] == ["a processor", "another"]
+    assert {(sample.case, sample.source) for sample in merged.samples} == {("one", 0), ("two", 1)}
+    assert merged.timelines[0].source == 1
+    assert list(tmp_path.glob("*.part")) == []
+
+
+def test_the_same_part_twice_is_not_merged(write, tmp_path):
+    path = write(recording(made([1e9])))
+    assert "both hold 'one' in round 0" in fails("merge", path, path, "-o", tmp_path / "all.jsonl")
+    assert not (tmp_path / "all.jsonl").exists()
+
+
+def test_parts_of_different_sweeps_are_not_merged(write, tmp_path):
+    one = write(recording(made([1e9])))
+    strange = dataclasses.replace(HEADER, experiment="another")
+    other = write(recording(made([1e9], case="two"), header=strange), "other.jsonl")
+    line = fails("merge", one, other, "-o", tmp_path / "all.jsonl")
+    assert "not parts of one sweep: experiment is tour and another" in line
+
+
+def test_an_export_holds_what_the_record_holds(write, tmp_path):
+    import pandas
+    import pyperf
+
+    source = write(recording(made([1e9, 2e9]), made([3e9], case="two")))
+    found = read(source)
+    for end, load in ((".csv", pandas.read_csv), (".parquet", pandas.read_parquet)):
+        files.export(found, tmp_path / f"some{end}")
+        frame = load(tmp_path / f"some{end}")
+        assert np.allclose(frame["rate_bytes_per_s"], [one.rate for one in found.samples])
+        assert frame["elapsed_ns"].tolist() == [one.elapsed_ns for one in found.samples]
+    files.export(found, tmp_path / "some.json")
+    suite = pyperf.BenchmarkSuite.load(str(tmp_path / "some.json"))
+    values = {each.get_name(): each.get_values() for each in suite.get_benchmarks()}
+    seconds = [(one.elapsed_ns or 0) / 1e9 / one.heaps for one in found.samples]
+    assert values["one"] == pytest.approx(seconds[:2])
+    assert values["two"] == pytest.approx(seconds[2:])
+
+
+def test_an_unknown_format_is_an_error(write, tmp_path):
+    path = write(recording(made([1e9])))
+    assert "does not end with one of" in fails("export", path, "-o", tmp_path / "some.xls")

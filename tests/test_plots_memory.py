@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The pictures of chapter 8: rates, page faults, caches, and the causes one at a time."""
+
+import dataclasses
+import statistics
+
+import pytest
+from test_plots import EIGHT, MIB, NEW_MEMORY, described, draw, make_memory, make_rounds, seen
+from test_records import HEADER
+
+from spead_tutorial import plots
+from spead_tutorial.records import Recording
+
+TIMES = "\N{MULTIPLICATION SIGN}"
+
+
+def median_rate(recording: Recording, program: str, language: str, variant: str, n: int) -> float:
+    return statistics.median(
+        one.payload_bytes / one.elapsed_ns * 1e3
+        for one in recording.samples
+        if (one.program, one.language, one.variant, one.heap_size)
+        == (program, language, variant, n)
+    )
+
+
+def with_caches(recording: Recording, **caches: int) -> Recording:
+    machine = recording.header.machine | {"caches_bytes": caches}
+    return dataclasses.replace(
+        recording, header=dataclasses.replace(recording.header, machine=machine)
+    )
+
+
+def test_memory_says_rates_faults_and_gains():
+    recording = make_memory()
+    words = described(plots.render(plots.memory, recording, plots.LIGHT))
+    before, after = (
+        median_rate(recording, program, "c", "", 64 * MIB) for program in (NEW_MEMORY, EIGHT)
+    )
+    assert f"64 MiB {before:.0f}. Page faults of C, new memory: 1 MiB 256" in words
+    assert f"64 MiB {after:.0f}. Page faults of C, used again: 1 MiB 0" in words
+    assert f"64 MiB {TIMES}{after / before:.3g}" in words.split("Gain of C:")[1]
+
+
+def test_no_faults_at_all_are_at_the_bottom_of_a_logarithmic_scale():
+    figure, _, _ = draw(plots.memory, make_memory())
+    panel = next(axis for axis in figure.axes if axis.get_yscale() == "log")
+    lowest = min(min(line.get_ydata()) for line in panel.lines if len(line.get_xdata()) == 3)
+    assert panel.get_ylim()[0] < lowest == 0.01
+    assert panel.get_ylim()[1] > 64 * MIB / 4096
+
+
+def test_caches_are_drawn_where_heaps_are_as_large():
+    recording = make_memory()
+    svg = plots.render(plots.memory, recording, plots.LIGHT)
+    assert "L2 2 MiB" in seen(svg)
+    assert not any("L3" in words for words in seen(svg))
+    assert "L2 is 2 MiB" in described(svg)
+    smaller = with_caches(recording, L2=MIB, L3=32 * MIB)
+    assert {"L2 1 MiB", "L3 32 MiB"} <= set(seen(plots.render(plots.memory, smaller, plots.LIGHT)))
+
+
+def test_caches_of_different_machines_are_not_drawn():
+    recording = make_memory()
+    other = with_caches(recording, L2=MIB).header
+    merged = dataclasses.replace(recording, others=(other,))
+    assert not any("L2" in words for words in seen(plots.render(plots.memory, merged, plots.LIGHT)))
+
+
+def test_a_machine_whose_caches_are_not_known_has_none():
+    recording = dataclasses.replace(make_memory(), header=HEADER)
+    assert not any(
+        "L2" in words for words in seen(plots.render(plots.memory, recording, plots.LIGHT))
+    )
+
+
+def test_memory_without_what_came_after_has_no_panel_of_gains():
+    recording = make_memory()
+    before = tuple(one for one in recording.samples if one.program == NEW_MEMORY)
+    svg = plots.render(plots.memory, dataclasses.replace(recording, samples=before), plots.LIGHT)
+    assert not any("gain:" in words for words in seen(svg))
+    assert "C, used again" not in seen(svg)
+
+
+def test_samples_without_counts_have_a_rate_all_the_same():
+    samples = make_rounds(EIGHT, "c", [100.0] * 3)
+    words = described(plots.render(plots.memory, Recording(HEADER, tuple(samples)), plots.LIGHT))
+    assert "C, used again: 1 MiB 100." in words
+    assert "Page faults" not in words
+
+
+@pytest.mark.parametrize("heap_size", [MIB, 64 * MIB])
+def test_causes_show_the_median_of_every_variant(heap_size):
+    recording = make_memory()
+    svg = plots.render(plots.causes, recording, plots.LIGHT)
+    numbers = [words.replace("\N{THIN SPACE}", "") for words in seen(svg)]
+    for language in ("python", "c"):
+        for program, variant in (
+            (NEW_MEMORY, ""),
+            (NEW_MEMORY, "huge pages"),
+            (NEW_MEMORY, "memory kept"),
+            (EIGHT, ""),
+        ):
+            middle = median_rate(recording, program, language, variant, heap_size)
+            assert f"{middle:.0f}" in numbers
+    assert {"new memory", "huge pages", "memory kept", "used again"} <= set(numbers)
+    assert f"{heap_size // 4096}" in numbers  # the page faults of new memory
+
+
+def test_causes_say_rates_and_faults_in_words():
+    recording = make_memory()
+    words = described(plots.render(plots.causes, recording, plots.LIGHT))
+    rates = {
+        language: median_rate(recording, NEW_MEMORY, language, "huge pages", 16 * MIB)
+        for language in ("python", "c")
+    }
+    said = f"Python {rates['python']:.0f} with 8 faults, C {rates['c']:.0f} with 8 faults"
+    assert f"huge pages: {said}" in words.split("Heaps of 16 MiB:")[1]
+
+
+def test_causes_are_shown_at_the_sizes_that_have_variants():
+    recording = make_memory()
+    more = make_rounds(NEW_MEMORY, "c", [100.0] * 3, heap_size=8192, page_faults=0)
+    samples = (*recording.samples, *more)
+    words = described(
+        plots.render(plots.causes, dataclasses.replace(recording, samples=samples), plots.LIGHT)
+    )
+    assert "Heaps of 8 KiB" not in words
+    assert words.count("Heaps of") == 3

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The pictures of rates over sizes: medians, gains within rounds, failures, and what is missing."""
+
+import dataclasses
+import statistics
+from typing import Any
+
+import pytest
+from test_plots import (
+    AFTER,
+    EIGHT,
+    KIB,
+    LIMIT,
+    MIB,
+    TEN,
+    described,
+    draw,
+    fail,
+    make_rounds,
+    make_sample,
+    make_sweep,
+    seen,
+)
+from test_records import HEADER
+
+from spead_tutorial import plots
+from spead_tutorial.records import Recording, Sample, Series
+
+TIMES = "\N{MULTIPLICATION SIGN}"
+
+PACKETS = plots.Sweep(
+    "Packets",
+    ((Series("ours", "c", "tut_6_send_pktsize"), "C"),),
+    "tut-6",
+    x="packet_size",
+    limit=LIMIT,
+)
+
+
+def rates(recording: Recording, series: Series, heap_size: int) -> list[float]:
+    """Rates in MB/s, computed here."""
+    return [
+        one.payload_bytes / one.elapsed_ns * 1e3
+        for one in recording.samples
+        if one.series == series and one.heap_size == heap_size and not one.warm_up
+    ]
+
+
+def lines(figure: Any, panel: int) -> dict[str, list[tuple[float, float]]]:
+    """The lines of a panel by their colour; dots of samples are not lines."""
+    return {
+        line.get_color(): list(zip(line.get_xdata(), line.get_ydata(), strict=True))
+        for line in figure.axes[panel].lines
+        if line.get_linestyle() != "None" and len(line.get_xdata()) > 2
+    }
+
+
+def test_lines_go_through_the_medians():
+    recording = make_sweep()
+    figure, _, _ = draw(AFTER, recording)
+    drawn = lines(figure, 0)
+    for series, colour in (
+        (Series("ours", "python", TEN), "python"),
+        (Series("ours", "c", TEN), "c"),
+        (Series("spead2", "python", TEN), "spead2"),
+        (LIMIT, "limit"),
+    ):
+        for x, y in drawn[plots.LIGHT.colours[colour]]:
+            assert y == pytest.approx(statistics.median(rates(recording, series, x)))
+
+
+def test_every_sample_is_a_dot():
+    recording = make_sweep()
+    figure, _, _ = draw(AFTER, recording)
+    dots = sum(
+        len(line.get_xdata()) for line in figure.axes[0].lines if line.get_linestyle() == "None"
+    )
+    drawn = {series for series, _ in AFTER.series} | {LIMIT}
+    assert dots == sum(one.series in drawn for one in recording.samples)
+
+
+def test_the_description_says_the_median_of_every_point():
+    recording = make_sweep()
+    words = described(plots.render(AFTER, recording, plots.LIGHT))
+    for series, label in AFTER.series:
+        for heap_size, size in ((8 * KIB, "8 KiB"), (4 * MIB, "4 MiB")):
+            middle = statistics.median(rates(recording, series, heap_size))
+            part = words[words.index(f"{label}: ") :].split(".")[0]
+            assert f"{size} {middle:.0f}" in part
+
+
+def test_a_gain_is_the_median_of_ratios_within_rounds():
+    # The second machine is three times as fast: only ratios within a round mean anything.
+    before, after = [100.0, 300.0, 110.0], [250.0, 330.0, 220.0]
+    samples = make_rounds(EIGHT, "python", before) + make_rounds(TEN, "python", after)
+    figure, _, words = draw(AFTER, Recording(HEADER, tuple(samples)))
+    ratios = [new / old for old, new in zip(before, after, strict=True)]
+    assert statistics.median(ratios) == 2
+    assert statistics.median(after) / statistics.median(before) != 2
+    assert f"Gain of chapter 10, Python: 1 MiB {TIMES}2 (1.1 to 2.5)" in words
+    assert any(y[0] == pytest.approx(2) for y in (x.get_ydata() for x in gain_axis(figure).lines))
+
+
+def gain_axis(figure: Any) -> Any:
+    return next(axis for axis in figure.axes if axis.get_yscale() == "log")
+
+
+def test_rounds_of_different_machines_are_different_rounds():
+    samples = [
+        make_sample(program, "c", rate, round=0, source=source)
+        for source, factor in enumerate((1, 10))
+        for program, rate in ((EIGHT, 100.0 * factor), (TEN, 200.0 * factor))
+    ]
+    recording = Recording(HEADER, tuple(samples), others=(HEADER,))
+    assert f"Gain of chapter 10, C: 1 MiB {TIMES}2 (2 to 2)" in draw(AFTER, recording)[2]
+
+
+def test_the_panel_of_gains_has_a_line_at_one():
+    figure, _, _ = draw(AFTER, make_sweep())
+    axis = gain_axis(figure)
+    assert any(list(line.get_ydata()) == [1, 1] for line in axis.lines)
+    low, high = axis.get_ylim()
+    assert low < 1 < high
+
+
+def test_a_gain_that_only_wobbles_does_not_fill_its_panel():
+    samples = [
+        one
+        for program, rates_mb in ((EIGHT, (100.0, 101.0, 99.0)), (TEN, (101.0, 100.0, 100.0)))
+        for one in make_rounds(program, "c", rates_mb)
+    ]
+    low, high = gain_axis(draw(AFTER, Recording(HEADER, tuple(samples)))[0]).get_ylim()
+    assert low <= 0.8
+    assert high >= 1.25
+
+
+def test_pictures_of_one_recording_have_one_scale():
+    recording = make_sweep()
+    before = plots.Sweep("Before", ((Series("spead2", "python", EIGHT), "spead2"),), "tut-10")
+    tops = {draw(picture, recording)[0].axes[0].get_ylim() for picture in (before, AFTER)}
+    assert len(tops) == 1
+    assert tops.pop()[0] == 0
+
+
+def broken(recording: Recording, wanted: Any) -> tuple[bytes, Any]:
+    found = fail(recording, wanted)
+    return plots.render(AFTER, found, plots.LIGHT), draw(AFTER, found)[0]
+
+
+def test_a_point_that_failed_is_a_cross_with_a_word():
+    recording = make_sweep()
+
+    def wanted(one: Sample) -> bool:
+        return one.program == TEN and one.heap_size == 64 * KIB and one.implementation == "ours"
+
+    svg, figure = broken(recording, wanted)
+    assert seen(svg).count("failed") == 1  # one word for both languages
+    crosses = [line for line in figure.axes[0].lines if line.get_marker() == "x"]
+    assert [line.get_xdata()[0] for line in crosses] == [64 * KIB, 64 * KIB]
+    words = described(svg)
+    assert words.count("64 KiB failed (7 of 7)") == 2
+    assert words.count(f" 64 KiB {TIMES}") == 0
+    assert words.count(f" 8 KiB {TIMES}") == 2
+
+
+def test_one_failure_among_good_samples_makes_the_point_fail():
+    recording = make_sweep()
+    svg, figure = broken(
+        recording,
+        lambda one: one.series == Series("ours", "c", TEN) and one.round == 3,
+    )
+    assert described(svg).count("failed (1 of 7)") == 4
+    assert all(y != y for _, y in lines(figure, 0)[plots.LIGHT.colours["c"]])  # broken everywhere
+
+
+def test_a_series_that_is_not_there_is_not_in_the_legend():
+    recording = make_sweep()
+    ours = tuple(one for one in recording.samples if one.implementation == "ours")
+    words = seen(plots.render(AFTER, dataclasses.replace(recording, samples=ours), plots.LIGHT))
+    assert "chapter 10, Python" in words
+    assert not any("spead2" in one or "limit" in one for one in words)
+
+
+def test_the_limit_alone_makes_no_picture():
+    recording = make_sweep()
+    limit = tuple(one for one in recording.samples if one.series == LIMIT)
+    with pytest.raises(ValueError, match=f"no sample of {TEN}: python -m bench run tut-10"):
+        draw(AFTER, dataclasses.replace(recording, samples=limit))
+
+
+def test_without_what_was_before_there_is_no_panel_of_gains():
+    recording = make_sweep()
+    after = tuple(one for one in recording.samples if one.program != EIGHT)
+    figure, _, words = draw(AFTER, dataclasses.replace(recording, samples=after))
+    assert not [axis for axis in figure.axes if axis.get_yscale() == "log"]
+    assert "Gain" not in words
+
+
+def test_two_samples_of_a_round_are_refused_and_not_mixed():
+    samples = [make_sample(TEN, "c", 100.0, packet_size=size) for size in (1472, 9000)]
+    with pytest.raises(ValueError, match="several samples of"):
+        draw(AFTER, Recording(HEADER, tuple(samples)))
+
+
+def test_another_installation_is_told_apart_without_colours():
+    series = (Series("ours", "c", TEN), "now"), (Series("old", "c", TEN), "before")
+    samples = make_rounds(TEN, "c", [100.0] * 3)
+    samples += make_rounds(TEN, "c", [90.0] * 3, implementation="old")
+    figure, _, _ = draw(plots.Sweep("Now", series, "tut-10"), Recording(HEADER, tuple(samples)))
+    drawn = [line for line in figure.axes[0].lines if line.get_linestyle() != "None"]
+    assert len({line.get_color() for line in drawn}) == 1
+    assert len({line.get_markerfacecolor() for line in drawn}) == 2
+
+
+def make_packets(mtu: int = 9216) -> Recording:
+    samples = [
+        one
+        for size in (512, 1472, 9000, 65504)
+        for one in make_rounds("tut_6_send_pktsize", "c", [size / 4.0] * 3, packet_size=size)
+    ]
+    header = dataclasses.replace(HEADER, lab={"kind": "dummy", "mtu": mtu})
+    return Recording(header, tuple(samples))
+
+
+def test_the_size_of_packets_can_be_the_axis():
+    svg = plots.render(PACKETS, make_packets(), plots.LIGHT)
+    assert "size of a packet" in seen(svg)
+    assert "512 bytes 128, 1472 bytes 368, 9000 bytes 2250, 65504 bytes 16376" in described(svg)
+
+
+def test_the_mtu_is_drawn_where_it_is_in_the_picture():
+    assert "MTU 9216" in seen(plots.render(PACKETS, make_packets(), plots.LIGHT))
+    assert "MTU 65536" not in seen(plots.render(PACKETS, make_packets(65536), plots.LIGHT))
+
+
+def test_sizes_are_written_in_kib_and_mib():
+    words = seen(plots.render(AFTER, make_sweep(), plots.LIGHT))
+    assert {"8 KiB", "2 MiB", "Gb/s", "size of a heap"} <= set(words)

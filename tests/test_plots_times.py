@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The pictures of chapter 5: who works when, shares of the time, and what was gained."""
+
+import dataclasses
+import re
+import statistics
+from typing import Any
+
+import pytest
+from test_plots import MIB, described, draw, make_pipeline, make_rounds, make_timeline, seen
+from test_records import HEADER
+
+from spead_tutorial import plots
+from spead_tutorial import timeline as times
+from spead_tutorial.records import Recording, Timeline
+
+MS = 1_000_000
+#: Two heaps, one after the other: 6 ms to prepare, 2 ms to send, 1 ms until the program goes on.
+ALTERNATING = Timeline(
+    "some", "tut_4_send_perf", "python", True, MIB, 1472,
+    prepare_ns=(0, 10 * MS),
+    queued_ns=(6 * MS, 16 * MS),
+    first_packet_ns=(6 * MS, 16 * MS),
+    last_packet_ns=(8 * MS, 18 * MS),
+    completed_ns=(8 * MS, 18 * MS),
+    resumed_ns=(9 * MS, 20 * MS),
+)  # fmt: skip
+#: The second is prepared while the first is sent: nothing is waited for but the last.
+OVERLAPPING = Timeline(
+    "some", "tut_5_send_pipeline", "python", True, MIB, 1472,
+    prepare_ns=(0, 6 * MS),
+    queued_ns=(6 * MS, 12 * MS),
+    first_packet_ns=(6 * MS, 12 * MS),
+    last_packet_ns=(8 * MS, 14 * MS),
+    completed_ns=(8 * MS, 14 * MS),
+    resumed_ns=(12 * MS, 15 * MS),
+)  # fmt: skip
+
+
+def test_shares_of_a_run_are_those_of_its_times():
+    found = times.shares(ALTERNATING)
+    assert found.preparing == pytest.approx(12 / 20)
+    assert found.waiting == pytest.approx((3 + 4) / 20)
+    assert found.rest == pytest.approx(1 / 20)
+    assert found.sending == pytest.approx(4 / 20)
+
+
+def test_preparing_the_next_heap_is_not_waiting_for_the_last():
+    assert times.waiting(OVERLAPPING) == [(12 * MS, 15 * MS)]
+    found = times.shares(OVERLAPPING)
+    assert (found.preparing, found.waiting, found.rest) == pytest.approx((12 / 15, 3 / 15, 0))
+
+
+def bars_of(axis: Any) -> list[tuple[float, float, float]]:
+    """Left and right ends in ms of a block's bars, and which of its rows they are in."""
+    return sorted(
+        (round(bar.get_x(), 3), round(bar.get_x() + bar.get_width(), 3), bar.get_y())
+        for bar in axis.patches
+        if bar.get_width()
+    )
+
+
+def test_bars_are_at_the_times_that_were_recorded():
+    figure, _, _ = draw(plots.timeline, Recording(HEADER, (), (ALTERNATING,)))
+    found = bars_of(figure.axes[0])
+    rows = sorted({y for *_, y in found})
+    program = [(left, right) for left, right, y in found if y == rows[0]]
+    network = [(left, right) for left, right, y in found if y == rows[1]]
+    assert program == [(0, 6), (6, 9), (10, 16), (16, 20)]  # preparing, waiting
+    assert network == [(6, 8), (16, 18)]
+
+
+def test_blocks_are_in_the_order_of_the_chapters_with_their_shares():
+    recording = make_pipeline()
+    svg = plots.render(plots.timeline, recording, plots.LIGHT)
+    titles = [words for words in seen(svg) if words.startswith(("4 ", "5 "))]
+    assert [" ".join(words.split()) for words in titles] == [
+        "4 Measure it (Python, heaps of 1 MiB)",
+        "5 Send while preparing (Python, heaps of 1 MiB)",
+        "5 Send while preparing, with a fill (Python, heaps of 1 MiB)",
+    ]
+    busy = "whole run: network thread busy 20 % of the time, program preparing 80 %"
+    assert busy in seen(svg)
+    assert busy in described(svg)
+
+
+def test_heaps_are_from_the_middle_of_a_run_and_numbered():
+    one = make_timeline("tut_4_send_perf", True, 8000, 2000)
+    svg = plots.render(plots.timeline, Recording(HEADER, (), (one,)), plots.LIGHT)
+    assert "heaps 2 to 8 of 12" in described(svg)
+    numbers = [words for words in seen(svg) if words.isdecimal()]
+    assert all(numbers.count(f"{heap}") >= 2 for heap in range(2, 9))  # in both rows
+    assert "11" not in numbers
+
+
+def test_the_network_thread_sleeps_where_it_has_nothing_to_do():
+    idle = make_timeline("tut_4_send_perf", True, 8000, 2000)
+    busy = make_timeline("tut_5_send_pipeline", False, 100, 2000)
+    for one, asleep in ((idle, True), (busy, False)):
+        svg = plots.render(plots.timeline, Recording(HEADER, (), (one,)), plots.LIGHT)
+        assert ("asleep" in seen(svg)) is asleep
+
+
+def test_a_run_of_one_heap_is_drawn():
+    fields = [field.name for field in dataclasses.fields(Timeline) if field.name.endswith("_ns")]
+    short = dataclasses.replace(
+        ALTERNATING, **{name: getattr(ALTERNATING, name)[:1] for name in fields}
+    )
+    assert "heaps 0 to 0 of 1" in described(
+        plots.render(plots.timeline, Recording(HEADER, (), (short,)), plots.LIGHT)
+    )
+
+
+def test_a_recording_without_timelines_says_what_to_run():
+    with pytest.raises(ValueError, match=r"no timeline: python -m bench run tut-5"):
+        draw(plots.timeline, dataclasses.replace(make_pipeline(), timelines=()))
+
+
+def test_the_pipeline_says_rates_and_gains():
+    recording = make_pipeline()
+    svg = plots.render(plots.pipeline, recording, plots.LIGHT)
+    words = described(svg)
+    assert "Chapter 4 Measure it: Python 100; C 100." in words
+    gain = statistics.median(
+        after.payload_bytes / after.elapsed_ns / (before.payload_bytes / before.elapsed_ns)
+        for before, after in zip(
+            [one for one in recording.samples if one.language == "c" and one.chapter == 4],
+            [one for one in recording.samples if one.language == "c" and one.random],
+            strict=True,
+        )
+    )
+    said = re.search(r"Chapter 5 Send while preparing: .*?C 150, gain .([\d.]+)", words)
+    assert said is not None
+    assert float(said[1]) == pytest.approx(gain, rel=0.01)
+    assert {"100", "150"} <= set(seen(svg))
+    assert "3\N{THIN SPACE}000" in seen(svg)
+
+
+def test_the_pipeline_says_what_the_time_went_to():
+    words = described(plots.render(plots.pipeline, make_pipeline(), plots.LIGHT))
+    assert "Time of 4 Measure it in Python: preparing 80 %, waiting 20 %, rest 0 %." in words
+
+
+def test_without_timelines_there_is_a_pipeline_of_rates_only():
+    recording = dataclasses.replace(make_pipeline(), timelines=())
+    svg = plots.render(plots.pipeline, recording, plots.LIGHT)
+    assert "share of the time of a run" not in seen(svg)
+    assert "Time of" not in described(svg)
+
+
+def test_a_step_that_was_not_measured_is_left_out():
+    samples = tuple(make_rounds("tut_4_send_perf", "c", [100.0] * 3))
+    words = described(plots.render(plots.pipeline, Recording(HEADER, samples), plots.LIGHT))
+    assert "Chapter 4 Measure it: C 100." in words
+    assert "Chapter 5" not in words
