@@ -129,7 +129,7 @@ def compare(
     """
     first, second = _chosen(one, before), _chosen(other, after)
     pairs = [(place, _partner(place, first, before), theirs) for place, theirs in second.items()]
-    pairs.sort(key=lambda pair: (pair[0][1:], pair[0][0]))
+    pairs.sort(key=lambda pair: (pair[0][1:], str(pair[0][0])))
     drift = Drift(1.0, 0.0, "") if one is other else _drift(one, other)
     threshold = max(threshold, drift.spread)
     judge = _judge_within_rounds if one is other else _judge_apart

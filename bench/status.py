@@ -71,7 +71,7 @@ def rows(recording: Recording) -> list[Row]:
     return [
         _row(place, samples)
         for place, samples in sorted(
-            by_place(recording).items(), key=lambda item: (item[0][1:], item[0][0])
+            by_place(recording).items(), key=lambda item: (item[0][1:], str(item[0][0]))
         )
     ]
 

@@ -76,7 +76,7 @@ class Header:
     revision: str | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True, order=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Series:
     """What makes one line of a picture: samples that differ in sizes alone.
 

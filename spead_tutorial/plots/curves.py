@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from spead_tutorial.plots.points import Axis, Point, Value, rate
+from spead_tutorial.plots.points import Point, Value, rate
 from spead_tutorial.plots.sheet import FAINT, name_panel, rate_axis
 from spead_tutorial.plots.theme import Look, Theme
 from spead_tutorial.plots.units import size, times
@@ -68,7 +68,7 @@ def size_axis(axis: "Axes", sizes: Sequence[int], name: str | None) -> None:
         axis.set_xlabel(name)
 
 
-def size_label(x: Axis) -> str:
+def size_label(x: str) -> str:
     """Return what the axis of sizes is called."""
     return {"heap_size": "size of a heap", "packet_size": "size of a packet"}[x]
 

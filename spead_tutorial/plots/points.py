@@ -3,14 +3,12 @@
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal
 
 from spead_tutorial import stats
 from spead_tutorial.records import Recording, Sample, Series
 from spead_tutorial.stats import Estimate
 
 __all__ = [
-    "Axis",
     "Point",
     "Value",
     "faults",
@@ -23,7 +21,6 @@ __all__ = [
     "top",
 ]
 
-Axis = Literal["heap_size", "packet_size"]
 Value = Callable[[Sample], float | None]
 
 
@@ -79,7 +76,7 @@ class Point:
         return stats.median(list(found.values())) if found and not self.failed else None
 
 
-def points(recording: Recording, x: Axis = "heap_size") -> dict[Series, dict[int, Point]]:
+def points(recording: Recording, x: str = "heap_size") -> dict[Series, dict[int, Point]]:
     """Sort the samples that count into series, and those by size."""
     found: dict[Series, dict[int, list[Sample]]] = {}
     for one in recording.samples:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Draw", "Drawn", "MissingError", "render", "save"]
 
 #: A figure, its title, and its description in words and numbers.
-Drawn: TypeAlias = "tuple[Figure, str, str]"
+Drawn: TypeAlias = tuple["Figure", str, str]
 #: What draws a picture of a recording.
 Draw: TypeAlias = Callable[[Recording, Theme], Drawn]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from spead_tutorial.plots import curves
 from spead_tutorial.plots.caption import caption
-from spead_tutorial.plots.points import Axis, Point, points, require, top
+from spead_tutorial.plots.points import Point, points, require, top
 from spead_tutorial.plots.points import gains as gains_of
 from spead_tutorial.plots.sheet import Sheet
 from spead_tutorial.plots.svg import Drawn
@@ -56,7 +56,7 @@ class Sweep:
     title: str
     series: tuple[tuple[Series, str], ...]
     sweep: str
-    x: Axis = "heap_size"
+    x: str = "heap_size"
     limit: Series | None = None
     before: tuple[tuple[Series, Series], ...] = ()
     gained: str = "before"
