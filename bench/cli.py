@@ -19,7 +19,7 @@ from bench import figures, files
 from bench import status as status_module
 from bench.cases import SIZES, SWEEPS, Sweep, find_sweep
 from bench.implementations import find_installation
-from bench.runner import Plan, Step, again, estimate, measure, plan_of
+from bench.runner import Plan, Step, again, estimate, measure, plan_of, taken_so_far
 from spead_tutorial.cli import finish
 from spead_tutorial.records import RecordError, Recording, read
 
@@ -121,6 +121,9 @@ def run(
         click.echo(_announcement(sweep, plan, path))
         if plan.skipped and not outcome:
             outcome = _SKIPPED
+        if not plan.cases:
+            _say(f"{sweep.name}: {_why_nothing(plan, only_noisy)}")
+            outcome = outcome if only_noisy or plan.skipped else _FAILED
         if dry_run or not plan.cases:
             continue
         try:
@@ -185,6 +188,14 @@ def _give_advice(recording: Recording) -> None:
     for line in status_module.advice(recording):
         click.echo(f"note: {line}")
     click.echo()
+
+
+def _why_nothing(plan: Plan, only_noisy: bool) -> str:
+    if only_noisy:
+        return "no point is noisy, none failed: there is nothing to add"
+    if plan.skipped:
+        return "none of its cases can run here"
+    return f"part {plan.shard} has no cases: take fewer parts"
 
 
 def _say_what_is_kept(plan: Plan, path: Path) -> None:
@@ -281,8 +292,6 @@ def _missing(recording: Recording) -> int:
         sweep, size = find_sweep(recording.header.experiment), SIZES[settings["size"]]
     except (ValueError, KeyError):
         return 0
-    from bench.runner import taken_so_far
-
     plan = plan_of(sweep, size, settings["rounds"], _whole(settings.get("shard")))
     names = {case.name for case in plan.cases} - settings.get("skipped", {}).keys()
     done = taken_so_far(recording)

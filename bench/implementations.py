@@ -146,19 +146,23 @@ def _stolen_ns() -> int:
 
 
 def _take_ours(lab: Lab, case: Case, heaps: int, number: int, warm_up: bool) -> Sample:
-    chapter = find_chapter(case.program)
-    options = Options(
-        heaps=heaps if "n" in chapter.accepted else None,
-        heap_size=case.heap_size if "H" in chapter.accepted else None,
-        packet_size=case.packet_size if "p" in chapter.accepted else None,
-        random=case.random,
-    )
-    what = (lab, chapter, case.language, options)
+    what = (lab, find_chapter(case.program), case.language, _options(case, heaps))
     if case.listener is not None:
         result = run_on_loopback(*what, listener=case.listener, timeout=_TIMEOUT_S)
     else:
         result = run_program(*what, timeout=_TIMEOUT_S, environment=dict(case.environment))
     return sample(result, case=case.name, number=number, warm_up=warm_up, variant=case.variant)
+
+
+def _options(case: Case, heaps: int) -> Options:
+    """Return what a chapter's program is told: as much as it lets itself be told."""
+    accepted = find_chapter(case.program).accepted
+    return Options(
+        heaps=heaps if "n" in accepted else None,
+        heap_size=case.heap_size if "H" in accepted else None,
+        packet_size=case.packet_size if "p" in accepted else None,
+        random=case.random,
+    )
 
 
 # ---------------------------------------------------------------------------------------
@@ -173,9 +177,7 @@ def _take_other(
     warm_up: bool,
     installations: Installations,
 ) -> Sample:
-    argv = _others_command(case, installations)
-    argv += _ceiling_options(case)
-    argv += ["-n", str(heaps), "-H", str(case.heap_size), "-p", str(case.packet_size), "--json"]
+    argv = [*_others_command(case, installations), *_others_arguments(case, heaps), "--json"]
     before = lab.counters()
     found, failure = _run(lab, case.program, [*argv, lab.address, str(lab.port)])
     counted = lab.counters() - before
@@ -214,10 +216,12 @@ def _others_command(case: Case, installations: Installations) -> list[str]:
     return [str(path)] if case.language == "c" else [str(python), f"{path}.py"]
 
 
-def _ceiling_options(case: Case) -> list[str]:
+def _others_arguments(case: Case, heaps: int) -> list[str]:
     if case.implementation != CEILING:
-        return []
-    return [flag for word in case.variant.split(", ") for flag in _CEILING_FLAGS[word]]
+        return _options(case, heaps).arguments(find_chapter(case.program))
+    flags = [flag for word in case.variant.split(", ") for flag in _CEILING_FLAGS[word]]
+    sizes = ["-n", heaps, "-H", case.heap_size, "-p", case.packet_size]
+    return [*flags, *map(str, sizes)]
 
 
 def _run(lab: Lab, program: str, argv: list[str]) -> tuple[dict[str, Any], str | None]:

@@ -22,6 +22,7 @@ from spead_tutorial import doctor
 from spead_tutorial.lab import Lab
 from spead_tutorial.programs import ProgramError, find_chapter
 from spead_tutorial.records import (
+    OURS,
     Header,
     RecordError,
     Recording,
@@ -160,9 +161,8 @@ def plan_of(
         cases += [
             dataclasses.replace(case, implementation=name)
             for case in sweep.of(size)
-            if case.implementation == "ours" and case.listener is None and not case.timeline
-            and not case.environment
-        ]  # fmt: skip
+            if case.implementation == OURS and _plain(case)
+        ]
     part, parts = shard
     points = sorted({case.point for case in cases})
     mine = set(points[part - 1 :: parts])
@@ -176,6 +176,12 @@ def plan_of(
         {name: reason for name, reason in reasons.items() if reason is not None},
         f"{part}/{parts}",
     )
+
+
+def _plain(case: Case) -> bool:
+    """Whether a case is a program that sends to the lab's device, and nothing else."""
+    special = case.timeline or case.environment or case.listener is not None
+    return not special and find_chapter(case.program).takes_destination
 
 
 # ---------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ import pytest
 from test_records import HEADER, SAMPLE, TIMELINE
 
 from spead_tutorial.lab import probe
-from spead_tutorial.programs import CHAPTERS, STEPS, ProgramError
+from spead_tutorial.programs import CHAPTERS, STEPS, ProgramError, find_chapter
 from spead_tutorial.records import Header, RecordError, Recording, Sample, Writer, read
 
 ROOT = Path(__file__).parent.parent
@@ -371,11 +371,13 @@ def test_another_installation_runs_its_own_programs(make_lab):
     installations = {"old": implementations.find_installation(sys.executable)}
     with make_lab() as lab:
         for language in ("python", "c"):
-            case = cases.Case("old", language, CHAPTERS[-1].name, 8192)
-            one = implementations.take(lab, case, 100, 0, False, installations)
-            assert one.failure is None
-            assert one.implementation == "old"
-            assert one.rate
+            for name, random in ((CHAPTERS[-1].name, False), ("tut_5_send_pipeline", True)):
+                packet_size = find_chapter(name).packet_size
+                case = cases.Case("old", language, name, packet_size=packet_size, random=random)
+                one = implementations.take(lab, case, 3, 0, False, installations)
+                assert one.failure is None
+                assert one.series == case.series
+                assert one.rate
 
 
 def test_a_dry_run_estimates_and_sends_nothing(tmp_path):
@@ -431,6 +433,21 @@ def test_a_file_that_is_no_record_is_one_line_and_status_1(tmp_path, content, wo
     ):
         assert words in fails(*arguments)
     assert not (tmp_path / "all.jsonl").exists()
+
+
+def test_a_part_without_cases_says_so(tmp_path):
+    done = bench("run", "tut-6-loopback", "--shard", "2/2", "-o", tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == "tut-6-loopback: part 2/2 has no cases: take fewer parts\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_where_nothing_is_noisy_nothing_is_added(write, tmp_path):
+    path = write(recording(made([1e9] * 9)), "tut-6-loopback.jsonl")
+    whole = path.read_bytes()
+    done = bench("run", "tut-6-loopback", "--only-noisy", "-o", tmp_path)
+    assert (done.returncode, path.read_bytes()) == (0, whole)
+    assert "no point is noisy" in done.stderr
 
 
 def test_a_missing_file_is_one_line(tmp_path):
@@ -547,8 +564,17 @@ def test_records_of_different_machines_are_refused_unless_told_otherwise(write):
 
 
 def test_chances_are_corrected_for_how_many_there_are():
-    assert compare._holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    assert compare._holm([]) == []
+    assert compare._corrected([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.04, 0.04])
+    assert compare._corrected([]) == []
+
+
+def test_a_program_that_takes_twice_as_long_is_found_in_five_rounds():
+    def five(scale, seed):
+        samples = [*many(scale, seed), *many(1.0, seed, "ceiling", program="ceiling")]
+        return recording([one for one in samples if one.round < 5])
+
+    found = words_of(compare.compare(five(1.0, "a"), five(0.5, "b"), threshold=0.05))
+    assert found == {"slower": 28, "cannot tell": 28}
 
 
 def test_an_implementation_that_is_not_in_the_record_is_an_error(write):
