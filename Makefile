@@ -9,7 +9,7 @@ BUILD ?= build
 SOURCES := pyproject.toml meson.build meson.options $(shell find csrc spead_tutorial -type f \
 	-not -name '*.pyc')
 
-.PHONY: help setup tour test test-c test-python figures bench bench-quick check lint sanitize fuzz clean
+.PHONY: help setup tour test test-c test-python test-notebooks notebooks notebooks-refresh figures bench bench-quick check lint sanitize fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -24,10 +24,16 @@ $(BIN)/.installed: $(SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[test]'
 	@touch $@
 
-tour: setup ## every chapter in both languages, in a lab; a table and a picture
+tour: setup ## every chapter in both languages, in a lab; a table, a picture and the notebooks
 	$(BIN)/spead-tutorial tour
 
-test: test-c test-python ## all tests
+test: test-c test-python test-notebooks ## all tests
+
+notebooks: setup ## open the notebooks in JupyterLab
+	$(BIN)/spead-tutorial notebook
+
+notebooks-refresh: setup ## run the notebooks as their sources are, store that, show what changed
+	$(BIN)/python .ci/notebooks.py refresh
 
 figures: setup ## draw the committed pictures again from the committed records
 	$(BIN)/python -m bench plot -i bench/results -o docs/figures
@@ -43,6 +49,9 @@ test-c: setup
 
 test-python: setup
 	$(BIN)/pytest
+
+test-notebooks: setup
+	$(BIN)/pytest --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg notebooks
 
 check: lint sanitize fuzz ## linters, types, sanitizers, a minute of fuzzing
 

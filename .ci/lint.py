@@ -17,7 +17,7 @@ CHECKS = [
     (ROOT, ["ruff", "format", "--check", "."]),
     (ROOT, ["mypy"]),
     # From elsewhere: the installed package is what is checked, not the source folder.
-    (BIN, ["stubtest", "spead_tutorial"]),
+    (BIN, ["stubtest", "--mypy-config-file", str(ROOT / "pyproject.toml"), "spead_tutorial"]),
     (ROOT, ["clang-format", "--dry-run", "--Werror", *C_FILES]),
     (ROOT, ["cython-lint", "--max-line-length", "100", *CYTHON_FILES]),
     (ROOT, ["codespell"]),

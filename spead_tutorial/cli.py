@@ -7,6 +7,7 @@ was asked for wrongly, 130 after Ctrl-C.
 
 import contextlib
 import dataclasses
+import importlib.util
 import json
 import os
 import signal
@@ -19,7 +20,7 @@ import click
 
 import spead_tutorial
 from spead_tutorial import doctor as doctor_module
-from spead_tutorial import programs
+from spead_tutorial import notebook_run, programs
 from spead_tutorial import tour as tour_module
 from spead_tutorial.lab import KINDS, Lab, LabError, LabProcess
 from spead_tutorial.programs import (
@@ -255,17 +256,48 @@ def _at_a_terminal() -> bool:
 @click.option("--full", "size", flag_value="full", help="Nine rounds of longer samples.")
 @click.option("--tiny", "size", flag_value="tiny", hidden=True)
 @click.option("--loopback", is_flag=True, help="Send to this machine's loopback, without a lab.")
+@click.option("--notebooks/--no-notebooks", default=True, show_default=True,
+              help="Run the notebooks too, in the repository's folder.")  # fmt: skip
 @click.option("--output", type=click.Path(file_okay=False, path_type=Path),
               default=Path("results", "tour"), show_default=True,
-              help="Folder for records and pictures.")  # fmt: skip
-def tour(size: str, loopback: bool, output: Path) -> int:
-    """Run every chapter in both languages and draw the gains.
+              help="Folder for records, pictures and pages.")  # fmt: skip
+def tour(size: str, loopback: bool, notebooks: bool, output: Path) -> int:
+    """Run every chapter in both languages and draw the gains; then run the notebooks.
 
     The exit status is 1 where a program failed, or a device did not count what it claims.
 
     Example: spead-tutorial tour --quick
     """
-    return tour_module.tour(size, output, loopback=loopback)
+    return tour_module.tour(size, output, loopback=loopback, notebooks=notebooks)
+
+
+@cli.command()
+@click.option("--folder", type=click.Path(file_okay=False, path_type=Path),
+              default=Path(notebook_run.FOLDER), show_default=True,
+              help="Where the notebooks are.")  # fmt: skip
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def notebook(folder: Path, arguments: tuple[str, ...]) -> int:
+    """Open the notebooks in JupyterLab, at the one to start with.
+
+    ARGUMENTS, after --, are JupyterLab's.
+
+    Example: spead-tutorial notebook -- --no-browser
+    """
+    start = folder / f"{notebook_run.START}.ipynb"
+    if not start.is_file():
+        where = "say it in the repository's folder, or where they are: --folder"
+        raise click.ClickException(f"there are no notebooks in {folder}: {where}")
+    if importlib.util.find_spec("jupyterlab") is None:
+        raise click.ClickException(
+            "JupyterLab is not installed: pip install 'spead-tutorial[notebook]'"
+        )
+    # What JupyterLab shows is the folder's parent, so that links to the programs lead to them.
+    root = folder.resolve().parent
+    opened = [f"--ServerApp.root_dir={root}"]
+    opened += [f"--LabApp.default_url=/lab/tree/{start.resolve().relative_to(root).as_posix()}"]
+    sys.stdout.flush()
+    # In this process's place: Ctrl-C is then JupyterLab's alone, which asks what is meant.
+    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *opened, *arguments])
 
 
 def _complain(message: str) -> None:

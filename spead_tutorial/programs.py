@@ -12,6 +12,7 @@ import importlib.resources
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -620,28 +621,57 @@ def run_loopback(
     language: str,
     options: Options = Options(),
     *,
+    listener: str = "fast",
     timeout: float | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Result:
     """Run a chapter's program over loopback where there can be no lab.
 
     Others may use loopback meanwhile, so that its counters prove nothing: what a receiver
-    got, or its socket had no room for, is held against what the program says. Parameters
-    are those of `run_program`.
+    got, or its socket had no room for, is held against what the program says. Where nobody
+    listens, nothing is.
+
+    Parameters
+    ----------
+    chapter, language, options
+        As for `command`, which raises what is wrong with them.
+    listener : str
+        One of `LISTENERS`, as for `run_on_loopback`.
+    timeout, environment
+        As for `run_program`.
     """
+    if listener not in LISTENERS:
+        raise ValueError(f"there is no listener {listener!r}: there are {', '.join(LISTENERS)}")
     argv = command(chapter, language, options)  # raises what is wrong with the options
-    with _Sink(_start, 0 if chapter.takes_destination else 8888) as sink:
+    seen = None
+    with contextlib.ExitStack() as stack:
+        sink = None
+        if listener == "none":
+            port = _free_port()
+        else:
+            slow = ["-r", str(SLOW_BYTES_PER_S)] if listener == "slow" else []
+            wanted = 0 if chapter.takes_destination else 8888
+            sink = stack.enter_context(_Sink(_start, wanted, *slow))
+            port = sink.port
         if chapter.takes_destination:
-            argv = command(chapter, language, options, (_LOOPBACK, sink.port))
+            argv = command(chapter, language, options, (_LOOPBACK, port))
         done = _finish(_run, argv, timeout=timeout, environment=environment)
-        seen = sink.summary(done.status == 0)
+        if sink is not None:
+            seen = sink.summary(done.status == 0)
     report = Report.parse(done.output)
-    accounting = None if report is None else _received(report, seen)
+    accounting = None if report is None or seen is None else _received(report, seen)
     failure = _failure(done, report, accounting)
     place = ("lo", "loopback, no lab")
     return Result(
         chapter, language, options, done.status, report, *place, accounting, seen, failure
     )
+
+
+def _free_port() -> int:
+    """Return a port of loopback at which nobody listens."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind((_LOOPBACK, 0))
+        return int(sock.getsockname()[1])
 
 
 def run_to(

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import click
 
-from spead_tutorial import doctor, plots
+from spead_tutorial import doctor, notebook_run, plots
 from spead_tutorial.lab import Lab, LabError
 from spead_tutorial.programs import (
     LANGUAGES,
@@ -35,6 +35,7 @@ __all__ = ["SIZES", "Case", "Plan", "Row", "plan", "rows", "table", "tour"]
 
 SIZES = ("quick", "full", "tiny")
 RECORDS = "tour.jsonl"
+_PAGES = "notebooks"
 _SEED = 20
 _TIMEOUT_S = 300.0
 _ROUNDS_FOR_A_CLAIM = 9
@@ -123,7 +124,7 @@ def plan(size: str) -> Plan:
     return Plan(size, cases, rounds)
 
 
-def tour(size: str, output: Path, *, loopback: bool = False) -> int:
+def tour(size: str, output: Path, *, loopback: bool = False, notebooks: bool = True) -> int:
     """Do the tour, show its table, and return the exit status.
 
     Parameters
@@ -134,6 +135,8 @@ def tour(size: str, output: Path, *, loopback: bool = False) -> int:
         Folder for the records and the pictures; it is made where it is missing.
     loopback : bool
         Whether to do without a lab. That is also what happens where there can be none.
+    notebooks : bool
+        Whether to run the notebooks too, where they are: in the repository.
     """
     what = plan(size)
     output.mkdir(parents=True, exist_ok=True)
@@ -144,8 +147,11 @@ def tour(size: str, output: Path, *, loopback: bool = False) -> int:
     click.echo()
     click.echo(table(found, recording))
     pictures = _draw(recording, output)
-    _say_what_next(output, pictures)
+    pages = _run_notebooks(output, loopback) if notebooks else []
+    index = [output / _PAGES / "index.html"] if pages else []
+    _say_what_next(output, [*pictures, *index])
     failures = {row.failure for row in found if row.failure is not None}
+    failures |= {page.failure for page in pages if page.failure is not None}
     for failure in sorted(failures):
         click.echo(f"spead-tutorial: {failure}", err=True)
     return 1 if failures else 0
@@ -379,6 +385,19 @@ def _draw(recording: Recording, output: Path) -> list[Path]:
         return plots.save(output / "tut-ladder.svg", plots.ladder, recording)
     except plots.MissingError as error:
         click.echo(f"\nNo pictures: {error}.")
+        return []
+
+
+def _run_notebooks(output: Path, loopback: bool) -> list[notebook_run.Page]:
+    """Run the notebooks of this folder, and write them as pages; say why where it is not done."""
+    folder = Path(notebook_run.FOLDER)
+    click.echo()
+    try:
+        return notebook_run.write_pages(
+            folder, output / _PAGES, click.echo, quick=True, loopback=loopback
+        )
+    except notebook_run.MissingError as error:
+        click.echo(f"No notebooks: {error}.")
         return []
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from spead_tutorial import cli as cli_module
 from spead_tutorial.lab import probe
 from spead_tutorial.programs import CHAPTERS, LANGUAGES, STEPS
 
@@ -56,7 +57,7 @@ def fails(*arguments: str, status: int, words: str) -> None:
 # ---- Asked for rightly ----
 
 
-@pytest.mark.parametrize("name", ["doctor", "chapters", "run", "lab", "tour"])
+@pytest.mark.parametrize("name", ["doctor", "chapters", "run", "lab", "tour", "notebook"])
 def test_every_command_has_help_with_an_example(name):
     done = cli(name, "--help")
     assert (done.returncode, done.stderr) == (0, "")
@@ -359,3 +360,29 @@ def test_an_interrupt_ends_it_with_130_and_leaves_nothing_behind(elsewhere, argu
             assert select.select([fd], [], [], PATIENCE_S)[0], "a process still runs"
             os.close(fd)
     assert list(elsewhere.glob("out/*")) == []
+
+
+# ---- The notebooks ----
+
+
+def test_without_notebooks_the_command_says_where_they_are():
+    fails("notebook", status=1, words="there are no notebooks in notebooks: say it in the rep")
+
+
+def test_without_jupyterlab_the_command_says_what_to_install(elsewhere, monkeypatch, capsys):
+    (elsewhere / "00_start_here.ipynb").touch()
+    monkeypatch.setattr(cli_module.importlib.util, "find_spec", lambda name: None)
+    assert cli_module.finish(cli_module.cli, "spead-tutorial", ["notebook", "--folder", "."]) == 1
+    assert "pip install 'spead-tutorial[notebook]'" in capsys.readouterr().err
+
+
+def test_jupyterlab_takes_the_commands_place_at_the_first_notebook(elsewhere, monkeypatch):
+    (elsewhere / "some").mkdir()
+    (elsewhere / "some" / "00_start_here.ipynb").touch()
+    ran: list[list[str]] = []
+    monkeypatch.setattr(cli_module.os, "execv", lambda _, command: ran.append(command))
+    arguments = ["notebook", "--folder", "some", "--", "--no-browser"]
+    cli_module.finish(cli_module.cli, "spead-tutorial", arguments)
+    root = f"--ServerApp.root_dir={elsewhere}"
+    place = "--LabApp.default_url=/lab/tree/some/00_start_here.ipynb"
+    assert ran == [[sys.executable, "-m", "jupyterlab", root, place, "--no-browser"]]

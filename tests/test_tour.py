@@ -105,7 +105,7 @@ def test_where_there_can_be_no_lab_a_tour_takes_loopback(tmp_path, monkeypatch, 
 
     monkeypatch.setattr(tour, "Lab", no_lab)
     monkeypatch.setattr(tour, "_measure", measure)
-    assert tour.tour("tiny", tmp_path) == 0
+    assert tour.tour("tiny", tmp_path, notebooks=False) == 0
     assert "No lab: it is forbidden here." in capsys.readouterr().out
 
 
@@ -114,7 +114,7 @@ def test_a_failure_in_one_run_fails_the_row_and_the_tour(tmp_path, monkeypatch, 
     bad = dataclasses.replace(SAMPLE, failure="counted 1, not 2", warm_up=warm_up)
     recording = Recording(HEADER, (bad, SAMPLE))
     monkeypatch.setattr(tour, "_measure", lambda *_: recording)
-    assert tour.tour("tiny", tmp_path, loopback=True) == 1
+    assert tour.tour("tiny", tmp_path, loopback=True, notebooks=False) == 1
     shown = capsys.readouterr()
     assert "✗" in shown.out
     assert shown.err == "spead-tutorial: counted 1, not 2\n"
@@ -125,8 +125,31 @@ def test_a_failure_in_one_run_fails_the_row_and_the_tour(tmp_path, monkeypatch, 
 def test_without_matplotlib_a_tour_still_has_its_table(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setattr(tour, "_measure", lambda *_: Recording(HEADER, (SAMPLE,)))
-    assert tour.tour("tiny", tmp_path, loopback=True) == 0
+    assert tour.tour("tiny", tmp_path, loopback=True, notebooks=False) == 0
     assert "No pictures: drawing needs matplotlib" in capsys.readouterr().out
+
+
+def test_a_tour_in_the_repository_runs_the_notebooks_too(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("notebooks").mkdir()
+    source = "# A notebook\n\n```{code-cell} ipython3\nraise ValueError('a reason')\n```\n"
+    Path("notebooks", "00_start_here.md").write_text(source)
+    monkeypatch.setattr(tour, "_measure", lambda *_: Recording(HEADER, (SAMPLE,)))
+    assert tour.tour("tiny", Path("out"), loopback=True) == 1
+    shown = capsys.readouterr()
+    assert "notebook 1 of 1: 00_start_here" in shown.out
+    assert "out/notebooks/index.html" in shown.out
+    assert shown.err == "spead-tutorial: notebook 00_start_here: ValueError: a reason\n"
+    assert "a reason" in Path("out/notebooks/00_start_here.html").read_text()
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_elsewhere_a_tour_says_that_it_runs_no_notebooks(tmp_path, monkeypatch, capsys, wanted):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tour, "_measure", lambda *_: Recording(HEADER, (SAMPLE,)))
+    assert tour.tour("tiny", Path("out"), loopback=True, notebooks=wanted) == 0
+    words = "No notebooks: there is no folder notebooks with them here"
+    assert (words in capsys.readouterr().out) is wanted
 
 
 def test_a_row_is_the_median_of_its_samples_without_the_warm_up():

@@ -46,7 +46,7 @@ def caption(recording: Recording, shown: str = _BARS) -> str:
         *_distinct(one.versions.get("compiler") or "unknown compiler" for one in recording.headers),
         *_distinct(f"revision {one.revision}" for one in recording.headers if one.revision),
         header.time[:10],
-        f"drawn by: {_COMMAND}",
+        f"drawn by: {header.settings.get('drawn_by') or _COMMAND}",
     ]
     return wrapped(parts)
 

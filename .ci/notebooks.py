@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Keeps the notebooks: ``notebooks.py refresh``, ``check`` or ``html FOLDER``.
+
+One writes ``notebooks/NAME.md``. From it ``refresh`` makes ``NAME.ipynb``, which has the outputs
+of a run on this machine too, and shows what has changed.
+"""
+
+import argparse
+import getpass
+import itertools
+import json
+import re
+import socket
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import nbdime
+import nbdime.prettyprint
+import nbformat
+
+from spead_tutorial import notebook_run
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / notebook_run.FOLDER
+PAIR = "md:myst,ipynb"
+IGNORED = "nbval-ignore-output"
+MEASURING = re.compile(r"\b(measure|watch)\(")
+FOLDERS = re.compile(r"(?<![\w.])/(?:home|root|tmp|work|usr|opt|Users|var)/[\w.-]+")
+_LONG = 2000
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    what = parser.add_subparsers(dest="what", required=True)
+    refresh_parser = what.add_parser("refresh", help="run notebooks, and store what they give")
+    refresh_parser.add_argument("names", nargs="*", metavar="NAME", help="which; all by default")
+    what.add_parser("check", help="say what is wrong with what is stored, without running it")
+    html_parser = what.add_parser("html", help="run all notebooks, and write them as pages")
+    html_parser.add_argument("folder", type=Path)
+    html_parser.add_argument("--quick", action="store_true", help="measure less")
+    told = parser.parse_args()
+    if told.what == "refresh":
+        return refresh([Path(name).stem for name in told.names])
+    return check() if told.what == "check" else html(told.folder, told.quick)
+
+
+# ---- Refreshing ----
+
+
+def refresh(names: Sequence[str]) -> int:
+    """Run notebooks as their sources are, store them, and show what has changed."""
+    failed = []
+    wanted = [path for path in notebook_run.sources(FOLDER) if not names or path.stem in names]
+    if not wanted or set(names) - {path.stem for path in wanted}:
+        sys.exit(f"there are these notebooks: {', '.join(notebook_run.NAMES)}")
+    for source in wanted:
+        print(f"running {source.stem}", flush=True)
+        notebook, began = notebook_run.read(source), time.monotonic()
+        try:
+            notebook_run.execute(notebook, FOLDER, quick=False)
+        except notebook_run.FailedError as error:
+            print(f"{source.stem}: {error}", file=sys.stderr)
+            failed.append(source.stem)
+            continue
+        clean(notebook)
+        wrong = [*private(notebook)]
+        if wrong:
+            print(f"{source.stem}: it is not stored, as {'; '.join(wrong)}", file=sys.stderr)
+            failed.append(source.stem)
+            continue
+        target = source.with_suffix(".ipynb")
+        before = nbformat.read(target, 4) if target.exists() else None
+        nbformat.validate(notebook)
+        nbformat.write(notebook, target)
+        print(f"stored {target.name} after {time.monotonic() - began:.0f} s", flush=True)
+        if before is not None:
+            show_changes(before, notebook, target.name)
+    return 1 if failed else 0
+
+
+def clean(notebook: Any) -> None:
+    """Take out of a notebook what says when and with which version it ran."""
+    notebook.metadata["language_info"] = {"name": "python", "file_extension": ".py"}
+    notebook_run.without_widgets(notebook)
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)
+        cell.metadata.pop("collapsed", None)
+
+
+def show_changes(before: Any, after: Any, name: str) -> None:
+    """Show what has changed, pictures and tables of numbers only by their size."""
+    old, new = (nbformat.from_dict(json.loads(json.dumps(one))) for one in (before, after))
+    for cell in [*old.cells, *new.cells]:
+        for output in cell.get("outputs", ()):
+            for kind, data in output.get("data", {}).items():
+                if len(data) > _LONG:
+                    output["data"][kind] = f"<{kind}>"
+    found = nbdime.diff_notebooks(old, new)
+    if not found:
+        print("nothing has changed but numbers in pictures")
+        return
+    config = nbdime.prettyprint.PrettyPrintConfig(use_color=sys.stdout.isatty())
+    config.id = config.details = False
+    nbdime.prettyprint.pretty_print_diff(old, found, "", config)
+    print(f"these are the changes of {name}", flush=True)
+
+
+# ---- Checking ----
+
+
+def check() -> int:
+    """Say what is wrong with the notebooks that are stored."""
+    status = 0
+    for name in notebook_run.NAMES:
+        for complaint in complaints(FOLDER / f"{name}.md"):
+            print(f"{name}: {complaint}", file=sys.stderr)
+            status = 1
+    return status
+
+
+def complaints(source: Path) -> list[str]:
+    """Say what is wrong with a notebook that is stored: what keeps it from being believed."""
+    stored = source.with_suffix(".ipynb")
+    for path in (source, stored):
+        if not path.is_file():
+            return [f"there is no {path.name}"]
+    written, notebook = notebook_run.read(source), nbformat.read(stored, 4)
+    return [
+        *differences(written, notebook),
+        *unexecuted(notebook),
+        *private(notebook),
+        *unchecked(notebook),
+    ]
+
+
+def differences(written: Any, stored: Any) -> Iterator[str]:
+    """Say where the source and what is stored are not the same notebook, or not a pair."""
+    for one, what in ((written, "source"), (stored, "stored notebook")):
+        if one.metadata.get("jupytext", {}).get("formats") != PAIR:
+            yield f"the {what} says nothing of the pair: its header needs formats: {PAIR}"
+    mine, theirs = (
+        [(cell.cell_type, cell.source, cell.metadata.get("tags", [])) for cell in one.cells]
+        for one in (written, stored)
+    )
+    if mine != theirs:
+        where = next(
+            (i for i, (a, b) in enumerate(zip(mine, theirs, strict=False)) if a != b),
+            min(len(mine), len(theirs)),
+        )
+        yield f"cell {where} is not what the source has: make notebooks-refresh"
+
+
+def unexecuted(notebook: Any) -> Iterator[str]:
+    """Say which cells have no outputs of a run, or those of one that failed."""
+    count = 0
+    for i, cell in enumerate(notebook.cells):
+        if cell.cell_type != "code":
+            continue
+        count += 1
+        if cell.execution_count != count:
+            yield f"cell {i} has not been run in its turn: make notebooks-refresh"
+        for output in cell.outputs:
+            if output.output_type == "error":
+                yield f"cell {i} failed: {output.ename}"
+            if output.output_type == "stream" and output.name == "stderr":
+                yield f"cell {i} wrote to stderr: {output.text[:60]!r}"
+
+
+def private(notebook: Any) -> Iterator[str]:
+    """Say where the outputs tell whose machine they are of, or where it keeps its files."""
+    host, user = socket.gethostname(), getpass.getuser()
+    words = [word for word in (host, user) if word and word not in ("root", "localhost")]
+    named = re.compile("|".join(rf"(?<!\w){re.escape(word)}(?!\w)" for word in words) or r"(?!)")
+    for i, cell in enumerate(notebook.cells):
+        for text in texts(cell):
+            found = FOLDERS.search(text) or named.search(text)
+            if found:
+                yield f"cell {i} has {found[0]!r} in its output"
+                break
+
+
+def texts(cell: Any) -> Iterator[str]:
+    """Yield all that a reader sees of a cell's outputs."""
+    for output in cell.get("outputs", ()):
+        yield output.get("text", "")
+        for data in output.get("data", {}).values():
+            yield data if isinstance(data, str) else json.dumps(data)
+
+
+def unchecked(notebook: Any) -> Iterator[str]:
+    """Say which cells measure something that no cell before the next of these makes sure of."""
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    measuring = [i for i, cell in enumerate(code) if MEASURING.search(cell.source)]
+    for begin, end in itertools.pairwise([*measuring, len(code)]):
+        followers = code[begin + 1 : end]
+        if not any(re.search(r"(?m)^\s*assert\b", cell.source) for cell in followers):
+            yield f"code cell {begin} measures, but no cell after it asserts something"
+        if IGNORED not in code[begin].metadata.get("tags", []):
+            yield f"code cell {begin} measures, but has no tag {IGNORED}"
+
+
+# ---- As pages ----
+
+
+def html(folder: Path, quick: bool) -> int:
+    """Run all notebooks, and write them as pages."""
+    pages = notebook_run.write_pages(
+        FOLDER, folder, lambda line: print(line, flush=True), quick=quick
+    )
+    for page in pages:
+        print(page.failure or f"{page.path} ({page.seconds:.0f} s)")
+    print(folder / "index.html")
+    return 1 if any(page.failure for page in pages) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How nbval runs the notebooks, the only place that knows: ``make test-notebooks``.
+
+Cells that say what is are compared with what is stored; cells that say how fast have the tag
+``nbval-ignore-output``. Less is measured than for what is stored, unless the environment has
+``SPEAD_TUTORIAL_QUICK=0``.
+"""
+
+import os
+import tempfile
+
+import pytest
+
+from spead_tutorial.lab import probe
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give the kernels an environment that is the same whatever their user has set up."""
+    os.environ.setdefault("SPEAD_TUTORIAL_QUICK", "1")
+    os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
+    folder = tempfile.TemporaryDirectory()
+    config.add_cleanup(folder.cleanup)
+    os.environ["IPYTHONDIR"] = folder.name
+
+
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    """Leave out of the comparison what nbval compares though it is a picture."""
+    if hasattr(collector, "skip_compare"):
+        collector.skip_compare += ("image/svg+xml",)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip where there can be no lab: the facts that are stored are those of one."""
+    reason = probe().reason
+    if reason is not None:
+        for item in items:
+            if item.path.suffix == ".ipynb":
+                item.add_marker(pytest.mark.skip(reason=f"no lab here: {reason}"))

@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs the repository's notebooks from their sources, for the tour and to store what they give.
+
+A notebook's source is ``NAME.md``, and what it gave on a real machine is in ``NAME.ipynb`` beside
+it. What runs them comes with the extra ``[notebook]``.
+"""
+
+import base64
+import contextlib
+import copy
+import dataclasses
+import hashlib
+import html
+import importlib.util
+import os
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = [
+    "FOLDER",
+    "NAMES",
+    "START",
+    "FailedError",
+    "MissingError",
+    "Page",
+    "environment",
+    "execute",
+    "missing",
+    "page",
+    "read",
+    "sources",
+    "title",
+    "without_widgets",
+    "write_pages",
+]
+
+#: Where the notebooks are in the repository.
+FOLDER = "notebooks"
+#: All of them, in the order in which they are read; those numbers that are missing are about
+#: receiving.
+NAMES = (
+    "00_start_here",
+    "01_spead_on_the_wire",
+    "02_first_sender",
+    "04_measure_it",
+    "05_send_while_preparing",
+    "06_packet_size",
+    "08_reuse_memory",
+    "10_reuse_heaps",
+    "11_batches_of_heaps",
+)
+START = NAMES[0]
+
+_NEEDED = ("IPython", "ipykernel", "jupytext", "matplotlib", "nbclient", "nbconvert", "pandas")
+_CELL_S = 600
+_KERNEL = "python3"
+_SVG = "image/svg+xml"
+_WIDGET = "application/vnd.jupyter.widget-view+json"
+_HIDDEN = "hide-input"
+_NO_TAGS = re.compile(r"<[^>]+>")
+
+
+class MissingError(RuntimeError):
+    """Something is not here that notebooks need; the text says what, and what to do about it."""
+
+
+class FailedError(RuntimeError):
+    """A notebook could not be run to its end; the text says why, in one line."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Page:
+    """What became of a notebook.
+
+    Parameters
+    ----------
+    path : path
+        It, as HTML.
+    title : str
+        Its heading.
+    seconds : float
+        How long it took.
+    failure : str or None
+        Why it did not come to its end.
+    """
+
+    path: Path
+    title: str
+    seconds: float
+    failure: str | None
+
+
+def missing() -> str | None:
+    """Say what is not installed that running notebooks takes; None where all is here."""
+    absent = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if not absent:
+        return None
+    return f"{', '.join(absent)} not installed: pip install 'spead-tutorial[notebook]'"
+
+
+def sources(folder: Path) -> list[Path]:
+    """Return the notebooks' sources in a folder, in the order in which they are read.
+
+    Raises
+    ------
+    MissingError
+        Where there are none.
+    """
+    found = [path for name in NAMES if (path := folder / f"{name}.md").is_file()]
+    if not found:
+        raise MissingError(f"there is no folder {folder} with them here: they are the repository's")
+    return found
+
+
+def read(source: Path) -> Any:
+    """Make a notebook of its source; its cells have no outputs, and the same ids each time."""
+    import jupytext
+
+    notebook = jupytext.read(source)
+    seen: dict[str, int] = {}
+    for cell in notebook.cells:
+        digest = hashlib.sha256(cell.source.encode()).hexdigest()[:8]
+        seen[digest] = seen.get(digest, 0) + 1
+        cell["id"] = f"{digest}-{seen[digest]}"
+    return notebook
+
+
+def title(notebook: Any) -> str:
+    """Return the heading that a notebook begins with."""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            found = re.search(r"(?m)^# +(.+)$", cell.source)
+            if found:
+                return found[1].strip()
+    return "A notebook"
+
+
+@contextlib.contextmanager
+def environment(*, quick: bool, loopback: bool = False) -> Iterator[dict[str, str]]:
+    """Yield the environment of a kernel that is the same whatever its user has set up.
+
+    Parameters
+    ----------
+    quick : bool
+        Whether to measure less.
+    loopback : bool
+        Whether to do without a lab.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        yield os.environ | {
+            "IPYTHONDIR": folder,  # neither the history nor the start-up files of the user
+            "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # of no debugger: it would warn in the terminal
+            "SPEAD_TUTORIAL_QUICK": str(int(quick)),
+            "SPEAD_TUTORIAL_LOOPBACK": str(int(loopback)),
+        }
+
+
+def execute(notebook: Any, folder: Path, *, quick: bool, loopback: bool = False) -> None:
+    """Run all cells of a notebook in a kernel of its own, which is ended; the outputs are kept.
+
+    Parameters
+    ----------
+    notebook : NotebookNode
+        As `read` makes it.
+    folder : path
+        Where the kernel works.
+    quick, loopback
+        As for `environment`.
+
+    Raises
+    ------
+    FailedError
+        Where a cell fails: those after it have not been run.
+    """
+    import nbclient
+    from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+
+    client = nbclient.NotebookClient(
+        notebook,
+        timeout=_CELL_S,
+        kernel_name=_KERNEL,
+        extra_arguments=["--log-level=ERROR"],  # it warns of others who could listen on loopback
+        record_timing=False,
+        resources={"metadata": {"path": str(folder)}},
+    )
+    try:
+        with environment(quick=quick, loopback=loopback) as env:
+            client.execute(env=env)
+    except CellExecutionError as error:
+        raise FailedError(f"{error.ename}: {' '.join(error.evalue.split())}") from None
+    except CellTimeoutError:
+        raise FailedError(f"a cell did not end within {_CELL_S} s") from None
+    except DeadKernelError:
+        # It takes Ctrl-C for itself, and ends the kernel.
+        if getattr(client, "_async_cleanup_kernel_future", None) is not None:
+            raise KeyboardInterrupt from None
+        raise FailedError("its kernel has died") from None
+
+
+# ---------------------------------------------------------------------------------------
+# As pages
+
+
+def page(notebook: Any, name: str, root: str = "..") -> str:
+    """Return a notebook as one HTML page, which takes nothing from elsewhere.
+
+    Parameters
+    ----------
+    notebook : NotebookNode
+        With its outputs; links to other notebooks become links to their pages.
+    name : str
+        Name of the notebook.
+    root : str
+        Where the repository's folder is, as seen from the page: links to programs lead there.
+    """
+    import nbconvert
+    from nbconvert.preprocessors import TagRemovePreprocessor
+
+    shown = copy.deepcopy(notebook)
+    without_widgets(shown)
+    shown.metadata["title"] = title(notebook)
+    for cell in shown.cells:
+        for output in cell.get("outputs", ()):
+            if _SVG in output.get("data", {}):
+                output["data"] = {"text/html": _image(output)}
+    exporter = nbconvert.HTMLExporter()
+    hide = TagRemovePreprocessor(remove_input_tags={_HIDDEN}, enabled=True)  # answers
+    exporter.register_preprocessor(hide, enabled=True)
+    text, _ = exporter.from_notebook_node(shown, {"metadata": {"name": name}})
+    # What they load is for mathematics and widgets, which the notebooks do without.
+    text = re.sub(r"(?s)<script\b.*?</script>", "", text)
+    text = text.replace('href="../', f'href="{root}/')
+    return re.sub(r'href="(\d\d_\w+)\.(?:ipynb|md)(?=["#])', r'href="\1.html', text)
+
+
+def without_widgets(notebook: Any) -> None:
+    """Take out of a notebook's outputs what only a live kernel can show."""
+    notebook.metadata.pop("widgets", None)
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            output.get("data", {}).pop(_WIDGET, None)
+
+
+def _image(output: Any) -> str:
+    """Write a picture with the words that it has for those who do not see it."""
+    svg = output["data"][_SVG]
+    alt = output.get("metadata", {}).get(_SVG, {}).get("alt", "")
+    data = base64.b64encode(svg.encode()).decode()
+    return f'<img alt="{html.escape(alt)}" src="data:{_SVG};base64,{data}">'
+
+
+def write_pages(
+    folder: Path,
+    output: Path,
+    say: Callable[[str], None],
+    *,
+    quick: bool,
+    loopback: bool = False,
+) -> list[Page]:
+    """Run all notebooks, and write each of them as a page, and an index of them.
+
+    Parameters
+    ----------
+    folder : path
+        Where their sources are.
+    output : path
+        Where the pages go; it is made where it is missing.
+    say : function
+        Shows a line: how far it has come.
+    quick, loopback
+        As for `environment`.
+
+    Raises
+    ------
+    MissingError
+        Where there are no notebooks, or nothing to run them with.
+    """
+    reason = missing()
+    if reason is not None:
+        raise MissingError(reason)
+    found = sources(folder)
+    output.mkdir(parents=True, exist_ok=True)
+    pages = []
+    for number, source in enumerate(found, 1):
+        say(f"notebook {number} of {len(found)}: {source.stem}")
+        notebook = read(source)
+        began, failure = time.monotonic(), None
+        try:
+            execute(notebook, folder, quick=quick, loopback=loopback)
+        except FailedError as error:
+            failure = f"notebook {source.stem}: {error}"
+        path = output / f"{source.stem}.html"
+        root = Path(os.path.relpath(folder.parent, output)).as_posix()
+        path.write_text(page(notebook, source.stem, root), encoding="utf-8")
+        pages.append(Page(path, title(notebook), time.monotonic() - began, failure))
+    (output / "index.html").write_text(_index(pages), encoding="utf-8")
+    return pages
+
+
+_INDEX = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>The notebooks, as they ran here</title>
+<style>
+body {{ font: 1.05rem/1.6 system-ui, sans-serif }}
+main {{ max-width: 42rem; margin: 2rem auto; padding: 0 1rem }}
+</style>
+</head>
+<body>
+<main>
+<h1>The notebooks, as they ran here</h1>
+<p>Each page is a notebook with what its cells gave on this machine.</p>
+<ul>
+{rows}
+</ul>
+</main>
+</body>
+</html>
+"""
+
+
+def _index(pages: Sequence[Page]) -> str:
+    rows = []
+    for one in pages:
+        what = f"failed: {one.failure}" if one.failure else f"{one.seconds:.0f} s"
+        name, words = html.escape(one.title), html.escape(_NO_TAGS.sub("", what))
+        rows.append(f'<li><a href="{one.path.name}">{name}</a> ({words})</li>')
+    return _INDEX.format(rows="\n".join(rows))

@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What notebooks share: the place, measuring, tables, pictures, packets, exercises."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+
+import IPython.display
+import numpy as np
+import pytest
+from conftest import make_heap
+from test_records import HEADER, SAMPLE
+
+from spead_tutorial import notebook, plots, wire
+from spead_tutorial.lab import LabError
+from spead_tutorial.notebook import Exercise, NotebookError, Run
+from spead_tutorial.records import Recording
+from spead_tutorial.send import PacketGenerator
+
+OPENED = "The lab is open: packets go to dummy1 and nowhere else.\n"
+
+
+@pytest.fixture
+def place(make_lab, capsys):
+    """A lab that a notebook has opened."""
+    make_lab().close()  # skips where there can be none
+    yield notebook.open_place(loopback=False)
+    notebook.close_place()
+    capsys.readouterr()
+
+
+@pytest.fixture
+def loopback(capsys):
+    """What a notebook has where there is no lab."""
+    yield notebook.open_place(loopback=True)
+    notebook.close_place()
+    capsys.readouterr()
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """Collects what is displayed, and what is said of it."""
+    found: list[tuple[object, dict[str, object]]] = []
+    monkeypatch.setattr(
+        IPython.display, "display", lambda what, metadata=None: found.append((what, metadata or {}))
+    )
+    return found
+
+
+# ---- The place ----
+
+
+def test_opening_a_lab_says_one_line_that_is_the_same_everywhere(place, capsys):
+    assert capsys.readouterr().out == OPENED
+    assert (place.is_lab, place.address, place.port, place.mtu) == (
+        True,
+        "192.168.31.2",
+        8888,
+        9216,
+    )
+
+
+def test_a_second_opening_closes_the_first_lab(place):
+    first = place.lab
+    second = notebook.open_place(loopback=False)
+    assert repr(first).endswith("closed>")
+    assert repr(second.lab).endswith("open>")
+
+
+def test_a_packet_that_is_sent_to_the_place_is_counted_in_a_lab(place):
+    check_watching(place)
+    assert place.counters().packets == 2
+
+
+def test_a_packet_that_is_sent_to_the_place_is_counted_on_loopback(loopback):
+    check_watching(loopback)
+    assert loopback.counters() is None
+
+
+def check_watching(place):
+    with place.socket() as sock:
+        sock.sendto(bytes(70), (place.address, place.port))
+        with place.watching() as seen:
+            sock.sendto(bytes(100), (place.address, place.port))
+        assert (seen.packets, seen.bytes) == (1, 142)
+
+
+def test_programs_run_in_the_place(place):
+    done = place.run([sys.executable, "-c", "import socket; print(*socket.if_nameindex())"])
+    assert "dummy1" in done.stdout
+
+
+def test_programs_run_beside_loopback(loopback):
+    assert loopback.run([sys.executable, "-c", "print(1)"]).stdout == "1\n"
+
+
+def test_where_there_can_be_no_lab_it_says_why_and_takes_loopback(monkeypatch, capsys):
+    def no_lab() -> None:
+        raise LabError("it is forbidden here: allow it")
+
+    monkeypatch.setattr(notebook, "Lab", no_lab)
+    place = notebook.open_place(loopback=False)
+    said = capsys.readouterr().out
+    assert "There is no lab here: it is forbidden here: allow it." in said
+    assert "spead-tutorial doctor" in said
+    assert "what they show is marked" in said
+    assert (place.is_lab, place.lab, place.kind) == (False, None, "loopback, no lab")
+    notebook.close_place()
+
+
+def test_a_lab_that_has_died_is_replaced(place):
+    dead = place.lab
+    dead.close()
+    with place.socket() as sock, place.watching() as seen:
+        sock.sendto(bytes(10), (place.address, place.port))
+    assert seen.packets == 1
+    assert place.lab is not dead
+
+
+# ---- Runs ----
+
+
+def test_a_run_is_refused_at_once_where_its_program_does_not_take_what_it_is_told():
+    with pytest.raises(ValueError, match="no option -H"):
+        Run("6", heap_size=1 << 20)
+    with pytest.raises(ValueError, match="no chapter"):
+        Run("7")
+    with pytest.raises(ValueError, match="no language"):
+        Run("6", "rust")
+    with pytest.raises(ValueError, match="no listener"):
+        Run("6", listener="deaf")
+
+
+def test_a_run_with_a_listener_is_called_what_the_picture_of_loopback_calls_it():
+    names = [Run("6", listener=one).variant for one in ("none", "fast", "slow")]
+    assert names == ["no listener", "listener", "slow listener"]
+
+
+def test_quick_mode_sends_an_eighth_but_at_least_two_heaps(monkeypatch):
+    monkeypatch.setattr(notebook, "QUICK", True)
+    assert [notebook.heaps(n) for n in (800, 8, 1)] == [100, 2, 2]
+    assert Run("8").options().heaps == 1250
+    assert Run("8", heaps=50).options().heaps == 50
+    monkeypatch.setattr(notebook, "QUICK", False)
+    assert notebook.heaps(800) == 800
+    assert Run("8").options().heaps == 10000
+
+
+def test_quick_mode_is_asked_for_in_the_environment():
+    code = "from spead_tutorial import notebook as n; print(n.QUICK, n.ROUNDS, n.LOOPBACK)"
+    for value, said in (("1", "True 2 False\n"), ("0", "False 3 False\n")):
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", code],
+            env={"SPEAD_TUTORIAL_QUICK": value},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout == said
+
+
+def test_importing_it_takes_nothing_of_the_extras():
+    code = (
+        "import sys, spead_tutorial.notebook, spead_tutorial.notebook_run;"
+        "print([n for n in ('IPython', 'pandas', 'matplotlib', 'jupytext') if n in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+# ---- Measuring ----
+
+BEFORE = Run("8", heaps=40, heap_size=8192)
+AFTER = Run("8", "c", heaps=40, heap_size=8192)
+
+
+@pytest.mark.parametrize("where", ["place", "loopback"])
+def test_measuring_takes_every_run_once_in_each_round_after_a_warm_up(where, request):
+    recording = notebook.measure(request.getfixturevalue(where), [BEFORE, AFTER], 2)
+    warm_ups = [one for one in recording.samples if one.warm_up]
+    assert [one.heaps for one in warm_ups] == [5, 5]
+    for run in (BEFORE, AFTER):
+        found = notebook.samples(recording, run)
+        assert [(one.round, one.heaps, one.failure) for one in found] == [
+            (0, 40, None),
+            (1, 40, None),
+        ]
+        assert notebook.rate(recording, run) > 0
+    gain = notebook.gain(recording, BEFORE, AFTER)
+    assert (gain.n, gain.low <= gain.median <= gain.high) == (2, True)
+    assert notebook.gain(recording, AFTER, AFTER).median == 1
+
+    table = notebook.table(recording)
+    assert list(table["language"]) == ["python", "c"]
+    assert list(table["heap"]) == [8192, 8192]
+    marked = where == "loopback"
+    assert (table.columns.name == "measured over loopback") is marked
+
+
+def test_listeners_are_there_with_and_without_a_lab(place, loopback):
+    # The second opening has closed the first place: a new lab takes its turn.
+    runs = [Run("6", heaps=2, listener=one) for one in ("none", "fast", "slow")]
+    for where in (place, loopback):
+        recording = notebook.measure(where, runs, 1)
+        seen = {one.variant: one.received_packets for one in recording.samples}
+        assert seen["no listener"] is None
+        assert seen["listener"] is not None
+        assert seen["slow listener"] is not None
+    place.close()
+
+
+def test_the_order_of_the_rounds_is_random_but_the_same_every_time(loopback, monkeypatch):
+    monkeypatch.setattr(
+        notebook, "_take", lambda _, run, n: dataclasses.replace(SAMPLE, case=run.case, round=n)
+    )
+    runs = [Run("8", heaps=n) for n in range(1, 20)]
+    first, second = (notebook.measure(loopback, runs, 3).samples for _ in range(2))
+    assert first == second
+    rounds = [[one.case for one in first[at : at + 19]] for at in range(0, 76, 19)]
+    assert len({tuple(order) for order in rounds}) == 4
+
+
+def test_a_failing_send_raises_one_line(place):
+    with pytest.raises(NotebookError) as raised:
+        notebook.measure(place, [Run("8", heaps=8, packet_size=70000)], 1)
+    (line,) = raised.value._render_traceback_()
+    assert line.startswith("NotebookError: tut_8_send_reuse_memory (python) -n 8 -p 70000: ")
+    assert "\n" not in line
+
+
+def test_the_same_run_twice_is_refused(loopback):
+    with pytest.raises(ValueError, match="is there twice: give them different variants"):
+        notebook.measure(loopback, [Run("8"), Run("8", environment={"A": "1"})])
+
+
+def test_what_was_not_measured_has_no_rate():
+    with pytest.raises(NotebookError, match="was not measured"):
+        notebook.rate(Recording(HEADER, (SAMPLE,)), Run("11"))
+
+
+def test_an_environment_reaches_the_program(place, monkeypatch):
+    seen = []
+    run_program = notebook.run_program
+
+    def spy(*what, **how):
+        seen.append(how["environment"])
+        return run_program(*what, **how)
+
+    monkeypatch.setattr(notebook, "run_program", spy)
+    notebook.measure(place, [Run("8", heaps=2, environment={"A": "1"}, variant="A")], 1)
+    assert seen == [{"A": "1"}] * 2
+
+
+def test_progress_is_shown_where_somebody_looks_and_leaves_nothing(loopback, monkeypatch, capsys):
+    monkeypatch.setattr(notebook, "_take", lambda _, run, n: SAMPLE)
+    notebook.measure(loopback, [Run("8")], 1)
+    assert "measuring" not in capsys.readouterr().out
+    monkeypatch.setattr(notebook, "live", lambda: True)
+    notebook.measure(loopback, [Run("8")], 1)
+    out = capsys.readouterr().out
+    assert "\rmeasuring, 2 of 2: tut_8_send_reuse_memory (python)" in out
+    assert "\n" not in out
+    assert out.endswith(" \r")
+
+
+def test_a_timeline_is_watched_and_recorded(place):
+    one = notebook.watch(place, pipelined=True, random=False, heaps=4, heap_size=4096)
+    assert len(one.prepare_ns) == 4
+    assert notebook.record(place, timelines=[one]).timelines == (one,)
+    recording = notebook.measure(place, [Run("8", heaps=2)], 1, timelines=[one])
+    assert recording.timelines == (one,)
+    assert recording.samples
+
+
+# ---- What came of it ----
+
+
+def test_a_picture_is_shown_with_words_and_marked_where_it_is_of_loopback(shown):
+    notebook.picture(plots.ladder, Recording(HEADER, (SAMPLE,)))
+    elsewhere = dataclasses.replace(HEADER, lab={"kind": "loopback, no lab", "mtu": 65536})
+    notebook.picture(plots.ladder, Recording(elsewhere, (SAMPLE,)))
+    texts = [what.data for what, _ in shown]
+    assert ["measured over loopback" in text for text in texts] == [False, True]
+    assert [said for _, said in shown] == [
+        {"image/svg+xml": {"alt": "What each chapter gained"}}
+    ] * 2
+
+
+def test_a_picture_says_what_has_drawn_it(loopback, shown, monkeypatch):
+    monkeypatch.setattr(
+        notebook, "_take", lambda _, run, n: dataclasses.replace(SAMPLE, warm_up=n < 0)
+    )
+    notebook.picture(plots.ladder, notebook.measure(loopback, [Run("8")], 1))
+    assert "drawn by: spead_tutorial.notebook" in shown[0][0].data
+
+
+def test_a_packet_is_a_table_that_says_without_colours_what_it_says_with_them(shown):
+    (data,) = PacketGenerator(make_heap(40), 1, 1472)
+    notebook.packet(data, names={0x3300: "<samples>"}, title="A & B")
+    ((table, _),) = shown
+    text, page = repr(table), table._repr_html_()
+    fields = wire.dissect(data, names={0x3300: "<samples>"})
+    assert text == f"A & B\n{wire.format_table(fields)}"
+    assert "A &amp; B" in page
+    assert "&lt;samples&gt;" in page
+    assert "<samples>" not in page
+    rows = page.count("<tr>") - 1
+    assert rows == len(fields)
+    for part in ("header", "pointer", "value"):
+        assert f">{part}</td>" in page
+    assert "(40 bytes)" in page
+
+
+def test_a_packet_can_be_one_of_a_heap_that_was_taken_apart_as_a_whole(shown):
+    packets = list(PacketGenerator(make_heap(4000), 1, 1472))
+    notebook.packet(wire.dissect_heap(packets)[1])
+    assert repr(shown[0][0]).startswith(f"A packet of {len(packets[1])} bytes\n")
+
+
+# ---- Exercises ----
+
+
+@pytest.mark.parametrize(
+    ("right", "given", "said"),
+    [
+        (42, None, "Not answered yet.\n"),
+        (42, 42, "Right.\n"),
+        (42, 42.0, "Right.\n"),
+        (42, np.int64(42), "Right.\n"),
+        (42, 43, "Not yet: think of headers\n"),
+        (42, "forty-two", "Not yet: think of headers\n"),
+        ("C", " c", "Right.\n"),
+        ("C", 1, "Not yet: think of headers\n"),
+        ((1, 2), [1, 2], "Right.\n"),
+        ((1, 2), [1], "Not yet: think of headers\n"),
+        (b"a", b"a", "Right.\n"),
+        (True, True, "Right.\n"),
+        (lambda: 42, 42, "Right.\n"),
+    ],
+)
+def test_an_answer_is_checked(right, given, said, capsys):
+    Exercise("?", right, hint="think of headers").check(given)
+    assert capsys.readouterr().out == said
+
+
+def test_a_number_may_be_off_by_the_tolerance(capsys):
+    exercise = Exercise("?", 1.5, tolerance=0.1)
+    for answer in (1.59, 1.61):
+        exercise.check(answer)
+    assert capsys.readouterr().out == "Right.\nNot yet: think again\n"
+
+
+def test_the_answer_is_hidden_until_it_is_asked_for(capsys):
+    exercise = Exercise("How many?", lambda: 42, explanation="One for each.")
+    assert "42" not in repr(exercise) + exercise._repr_markdown_()
+    exercise.reveal()
+    assert capsys.readouterr().out == "The answer is 42. One for each.\n"
+
+
+def test_records_of_notebooks_can_be_kept(loopback, tmp_path):
+    json.dumps(dataclasses.asdict(notebook.record(loopback).header))
