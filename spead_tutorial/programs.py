@@ -57,11 +57,12 @@ __all__ = [
     "sample",
 ]
 
+#: What every chapter has a program in.
 LANGUAGES = ("python", "c")
 #: Who listens on loopback: nobody, a sink that reads as fast as it can, or a slow one.
 LISTENERS = ("none", "fast", "slow")
-#: What the slow one reads in a second: well below what a sender without a limit sends, and enough
-#: to empty its buffer within a moment of the end.
+#: Bytes that the slow one reads in a second: well below what a sender without a limit sends, and
+#: enough to empty its buffer within a moment of the end.
 SLOW_BYTES_PER_S = 200_000_000
 _LOOPBACK = "127.0.0.1"
 _IP_UDP_HEADERS = 20 + 8
@@ -123,6 +124,7 @@ class Chapter:
         return tuple(f"-{letter}" for letter in self.accepted if letter != "d")
 
 
+#: The chapters that have programs, in their order.
 CHAPTERS = (
     Chapter(
         2,
@@ -226,6 +228,16 @@ _OLDER_NAMES = {"tut_send_2": 5, "tut_send_3": 6}
 def find_chapter(text: str) -> Chapter:
     """Look a chapter up by its number, its name, or one of the older names; a step by its name.
 
+    Parameters
+    ----------
+    text : str
+        Such as ``"10"``, ``"tut_10_send_reuse_heaps"``, ``"tut_send_2"`` (an older name of 5).
+
+    Returns
+    -------
+    Chapter
+        One of `CHAPTERS` or `STEPS`.
+
     Raises
     ------
     ValueError
@@ -265,7 +277,23 @@ class Options:
     random: bool = False
 
     def arguments(self, chapter: Chapter) -> list[str]:
-        """Return the program's arguments; ValueError for an option it does not take."""
+        """Return the program's arguments.
+
+        Parameters
+        ----------
+        chapter : Chapter
+            Whose program it is.
+
+        Returns
+        -------
+        list of str
+            As one types them.
+
+        Raises
+        ------
+        ValueError
+            For an option that the program does not take.
+        """
         arguments = []
         for name, letter in _FLAGS.items():
             value = getattr(self, name)
@@ -296,6 +324,11 @@ def command(
         What to tell it.
     destination : tuple of str and int, optional
         Host and port, for a chapter that takes them.
+
+    Returns
+    -------
+    list of str
+        The command and its arguments.
 
     Raises
     ------
@@ -335,7 +368,31 @@ def _program(chapter: Chapter, language: str) -> list[str]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Report:
-    """The JSON object that a program prints: times in nanoseconds, sizes in bytes."""
+    """The JSON object that a program prints.
+
+    Parameters
+    ----------
+    chapter : int
+        The chapter's number.
+    program, language : str
+        Name of the program, and one of `LANGUAGES`.
+    random : bool
+        Whether its samples were random.
+    heaps : int
+        Heaps of samples; the one that ends the stream is not counted.
+    heap_size, packet_size : int
+        Bytes of samples in a heap, and bytes in a packet at most (UDP and IP not counted).
+    payload_bytes, spead_bytes : int
+        Bytes of samples, and bytes of all SPEAD packets.
+    packets, messages, send_calls, waits, errors : int
+        As in `spead_tutorial.send.StreamStats`.
+    elapsed_ns : int
+        Time from the first heap to the last, in ns.
+    cpu_user_ns, cpu_system_ns : int
+        CPU time of the process meanwhile, in ns.
+    page_faults, context_switches : int
+        What the kernel counted of the process meanwhile.
+    """
 
     chapter: int
     program: str
@@ -359,7 +416,18 @@ class Report:
 
     @classmethod
     def parse(cls, output: str) -> Self | None:
-        """Read what a program printed; None where that is no such object."""
+        """Read what a program printed.
+
+        Parameters
+        ----------
+        output : str
+            What it wrote on its standard output.
+
+        Returns
+        -------
+        Report or None
+            None where that is no such object.
+        """
         try:
             found = json.loads(output)
             return cls(**{field.name: found[field.name] for field in dataclasses.fields(cls)})
@@ -464,6 +532,11 @@ def sample(
         Whether it is not to be counted.
     variant : str
         What was different from the plain program, such as its environment.
+
+    Returns
+    -------
+    Sample
+        One line of a record; the result's failure is in it.
     """
     options, chapter = result.options, result.chapter
     measured: dict[str, Any] = {

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What notebooks share: the place, measuring, tables, pictures, packets, exercises."""
 
+import base64
+import contextlib
 import dataclasses
 import json
 import subprocess
@@ -14,7 +16,8 @@ from test_records import HEADER, SAMPLE
 
 from spead_tutorial import notebook, plots, wire
 from spead_tutorial.lab import LabError
-from spead_tutorial.notebook import Exercise, NotebookError, Run
+from spead_tutorial.notebook import Exercise, NotebookError, Run, measuring
+from spead_tutorial.notebook import place as places
 from spead_tutorial.records import Recording
 from spead_tutorial.send import PacketGenerator
 
@@ -42,9 +45,12 @@ def loopback(capsys):
 def shown(monkeypatch):
     """Collects what is displayed, and what is said of it."""
     found: list[tuple[object, dict[str, object]]] = []
-    monkeypatch.setattr(
-        IPython.display, "display", lambda what, metadata=None: found.append((what, metadata or {}))
-    )
+
+    def display(what, *, raw=False, metadata=None):
+        assert raw is isinstance(what, dict)
+        found.append((what, metadata or {}))
+
+    monkeypatch.setattr(IPython.display, "display", display)
     return found
 
 
@@ -86,6 +92,14 @@ def check_watching(place):
         assert (seen.packets, seen.bytes) == (1, 142)
 
 
+def test_what_was_sent_before_a_failure_is_counted(loopback):
+    with loopback.socket() as sock:
+        with contextlib.suppress(ZeroDivisionError), loopback.watching() as seen:
+            sock.sendto(bytes(100), (loopback.address, loopback.port))
+            raise ZeroDivisionError
+        assert (seen.packets, seen.bytes) == (1, 142)
+
+
 def test_programs_run_in_the_place(place):
     done = place.run([sys.executable, "-c", "import socket; print(*socket.if_nameindex())"])
     assert "dummy1" in done.stdout
@@ -99,7 +113,7 @@ def test_where_there_can_be_no_lab_it_says_why_and_takes_loopback(monkeypatch, c
     def no_lab() -> None:
         raise LabError("it is forbidden here: allow it")
 
-    monkeypatch.setattr(notebook, "Lab", no_lab)
+    monkeypatch.setattr(places, "Lab", no_lab)
     place = notebook.open_place(loopback=False)
     said = capsys.readouterr().out
     assert "There is no lab here: it is forbidden here: allow it." in said
@@ -138,11 +152,11 @@ def test_a_run_with_a_listener_is_called_what_the_picture_of_loopback_calls_it()
 
 
 def test_quick_mode_sends_an_eighth_but_at_least_two_heaps(monkeypatch):
-    monkeypatch.setattr(notebook, "QUICK", True)
+    monkeypatch.setattr(measuring, "QUICK", True)
     assert [notebook.heaps(n) for n in (800, 8, 1)] == [100, 2, 2]
     assert Run("8").options().heaps == 1250
     assert Run("8", heaps=50).options().heaps == 50
-    monkeypatch.setattr(notebook, "QUICK", False)
+    monkeypatch.setattr(measuring, "QUICK", False)
     assert notebook.heaps(800) == 800
     assert Run("8").options().heaps == 10000
 
@@ -214,7 +228,7 @@ def test_listeners_are_there_with_and_without_a_lab(place, loopback):
 
 def test_the_order_of_the_rounds_is_random_but_the_same_every_time(loopback, monkeypatch):
     monkeypatch.setattr(
-        notebook, "_take", lambda _, run, n: dataclasses.replace(SAMPLE, case=run.case, round=n)
+        measuring, "_take", lambda _, run, n: dataclasses.replace(SAMPLE, case=run.case, round=n)
     )
     runs = [Run("8", heaps=n) for n in range(1, 20)]
     first, second = (notebook.measure(loopback, runs, 3).samples for _ in range(2))
@@ -241,24 +255,36 @@ def test_what_was_not_measured_has_no_rate():
         notebook.rate(Recording(HEADER, (SAMPLE,)), Run("11"))
 
 
+def test_counts_of_a_run_are_added_and_of_its_rounds_the_median_is_taken():
+    run = Run("8", heaps=10)
+    faults = (70, 30, 40)
+    rounds = [
+        dataclasses.replace(SAMPLE, case=run.case, round=i, heaps=10, page_faults=n, messages=5)
+        for i, n in enumerate(faults)
+    ]
+    recording = Recording(HEADER, tuple(rounds))
+    assert notebook.per_heap(recording, run, "page_faults") == 4
+    assert notebook.per_heap(recording, run, "page_faults", "messages") == 4.5
+
+
 def test_an_environment_reaches_the_program(place, monkeypatch):
     seen = []
-    run_program = notebook.run_program
+    run_program = measuring.run_program
 
     def spy(*what, **how):
         seen.append(how["environment"])
         return run_program(*what, **how)
 
-    monkeypatch.setattr(notebook, "run_program", spy)
+    monkeypatch.setattr(measuring, "run_program", spy)
     notebook.measure(place, [Run("8", heaps=2, environment={"A": "1"}, variant="A")], 1)
     assert seen == [{"A": "1"}] * 2
 
 
 def test_progress_is_shown_where_somebody_looks_and_leaves_nothing(loopback, monkeypatch, capsys):
-    monkeypatch.setattr(notebook, "_take", lambda _, run, n: SAMPLE)
+    monkeypatch.setattr(measuring, "_take", lambda _, run, n: SAMPLE)
     notebook.measure(loopback, [Run("8")], 1)
     assert "measuring" not in capsys.readouterr().out
-    monkeypatch.setattr(notebook, "live", lambda: True)
+    monkeypatch.setattr(measuring, "live", lambda: True)
     notebook.measure(loopback, [Run("8")], 1)
     out = capsys.readouterr().out
     assert "\rmeasuring, 2 of 2: tut_8_send_reuse_memory (python)" in out
@@ -278,23 +304,40 @@ def test_a_timeline_is_watched_and_recorded(place):
 # ---- What came of it ----
 
 
-def test_a_picture_is_shown_with_words_and_marked_where_it_is_of_loopback(shown):
-    notebook.picture(plots.ladder, Recording(HEADER, (SAMPLE,)))
-    elsewhere = dataclasses.replace(HEADER, lab={"kind": "loopback, no lab", "mtu": 65536})
-    notebook.picture(plots.ladder, Recording(elsewhere, (SAMPLE,)))
-    texts = [what.data for what, _ in shown]
-    assert ["measured over loopback" in text for text in texts] == [False, True]
-    assert [said for _, said in shown] == [
-        {"image/svg+xml": {"alt": "What each chapter gained"}}
-    ] * 2
+ELSEWHERE = dataclasses.replace(HEADER, lab={"kind": "loopback, no lab", "mtu": 65536})
+
+
+def test_a_picture_is_shown_in_two_kinds_with_words(shown):
+    # Front ends show no SVG of a notebook that they have no reason to trust.
+    recording = Recording(HEADER, (SAMPLE,))
+    notebook.picture(plots.ladder, recording)
+    ((kinds, said),) = shown
+    drawn = plots.render_both(plots.ladder, recording, plots.LIGHT)
+    assert kinds == {
+        "image/svg+xml": drawn.svg.decode(),
+        "image/png": base64.b64encode(drawn.png).decode(),
+        "text/plain": "What each chapter gained",
+    }
+    words = {"alt": "What each chapter gained"}
+    assert said == {"image/svg+xml": words, "image/png": words}
+
+
+def test_a_picture_of_loopback_is_marked_in_both_kinds(shown):
+    recording = Recording(ELSEWHERE, (SAMPLE,))
+    notebook.picture(plots.ladder, recording)
+    ((kinds, _),) = shown
+    plain = plots.render_both(plots.ladder, recording, plots.LIGHT)
+    assert "measured over loopback" in kinds["image/svg+xml"]
+    assert "measured over loopback" not in plain.svg.decode()
+    assert base64.b64decode(kinds["image/png"]) != plain.png
 
 
 def test_a_picture_says_what_has_drawn_it(loopback, shown, monkeypatch):
     monkeypatch.setattr(
-        notebook, "_take", lambda _, run, n: dataclasses.replace(SAMPLE, warm_up=n < 0)
+        measuring, "_take", lambda _, run, n: dataclasses.replace(SAMPLE, warm_up=n < 0)
     )
     notebook.picture(plots.ladder, notebook.measure(loopback, [Run("8")], 1))
-    assert "drawn by: spead_tutorial.notebook" in shown[0][0].data
+    assert "drawn by: spead_tutorial.notebook" in shown[0][0]["image/svg+xml"]
 
 
 def test_a_packet_is_a_table_that_says_without_colours_what_it_says_with_them(shown):

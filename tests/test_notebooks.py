@@ -193,10 +193,10 @@ def test_all_cells_can_be_run_twice_in_one_kernel(name):
 def test_where_there_is_no_lab_notebooks_go_over_loopback_and_say_so(tmp_path):
     notebook = notebook_run.read(FOLDER / f"{START}.md")
     forbid = (
-        "from spead_tutorial import notebook\n"
+        "from spead_tutorial.notebook import place\n"
         "def no_lab():\n"
-        "    raise notebook.LabError('it is forbidden here')\n"
-        "notebook.Lab = no_lab"
+        "    raise place.LabError('it is forbidden here')\n"
+        "place.Lab = no_lab"
     )
     notebook.cells.insert(0, nbformat.v4.new_code_cell(forbid))
     notebook_run.execute(notebook, tmp_path, quick=True)
@@ -280,9 +280,10 @@ def test_pages_are_whole_and_lead_to_each_other(tmp_path):
     source.mkdir()
     (source / f"{START}.md").write_text(
         "# A <title>\n\n[on](01_spead_on_the_wire.ipynb), [program](../a.py)\n\n"
-        "```{code-cell} ipython3\nfrom IPython.display import SVG, display\n"
-        "display(SVG('<svg xmlns=\"http://www.w3.org/2000/svg\"/>'),\n"
-        "    metadata={'image/svg+xml': {'alt': 'a <picture>'}})\n```\n"
+        "```{code-cell} ipython3\nfrom IPython.display import display\n"
+        "svg = '<svg xmlns=\"http://www.w3.org/2000/svg\"/>'\n"
+        "display({'image/svg+xml': svg, 'image/png': 'iVBORw==', 'text/plain': 'its title'},\n"
+        "    raw=True, metadata={'image/svg+xml': {'alt': 'a <picture>'}})\n```\n"
     )
     (source / "01_spead_on_the_wire.md").write_text(
         "# Two\n\n```{code-cell} ipython3\n1 / 0\n```\n"
@@ -297,6 +298,8 @@ def test_pages_are_whole_and_lead_to_each_other(tmp_path):
     assert 'href="01_spead_on_the_wire.html"' in page
     assert 'href="../../a.py"' in page
     assert 'alt="a &lt;picture&gt;"' in page
+    assert page.count("<img") == 1
+    assert "data:image/png;base64,iVBORw==" not in page  # one kind of it is enough
     assert "<script" not in page
     assert "No description" not in page
     index = (output / "index.html").read_text()

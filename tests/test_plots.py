@@ -6,6 +6,7 @@ import itertools
 import os
 import re
 import statistics
+import struct
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -269,6 +270,16 @@ def described(svg: bytes) -> str:
     return ET.fromstring(svg).findtext(f"{SVG}desc") or ""
 
 
+def chunks(png: bytes) -> dict[str, bytes]:
+    """The parts of a PNG by their names; of those that are there more than once, the last."""
+    found, at = {}, 8
+    while at < len(png):
+        (length,) = struct.unpack_from(">I", png, at)
+        found[png[at + 4 : at + 8].decode()] = png[at + 8 : at + 8 + length]
+        at += 12 + length
+    return found
+
+
 def fail(recording: Recording, wanted: Any = lambda one: True) -> Recording:
     """The same recording, in which some samples failed."""
     samples = tuple(
@@ -289,6 +300,32 @@ def test_the_same_recording_gives_the_same_bytes(name, theme):
     assert plots.render(picture, recording, theme) == plots.render(picture, recording, theme)
 
 
+@pytest.mark.parametrize("name", PICTURES)
+def test_both_kinds_of_a_picture_are_of_one_figure_and_the_same_bytes_every_time(name):
+    picture, recording = PICTURES[name]
+    figures = []
+
+    def count(recording: Recording, theme: plots.Theme) -> Any:
+        figures.append(picture(recording, theme))
+        return figures[-1]
+
+    both = plots.render_both(count, recording, plots.LIGHT)
+    assert [title for _, title, _ in figures] == [both.title]
+    assert both.svg == plots.render(picture, recording, plots.LIGHT)
+    assert both.png == plots.render_both(picture, recording, plots.LIGHT).png
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_png_is_as_large_as_its_figure_and_says_nothing_of_what_made_it(name):
+    figure, _, _ = draw(*PICTURES[name])
+    png = plots.render_both(*PICTURES[name], plots.LIGHT).png
+    assert len(png) < 60_000  # notebooks store it
+    found = chunks(png)
+    inches = figure.get_size_inches()
+    assert struct.unpack(">II", found["IHDR"][:8]) == tuple(int(100 * one) for one in inches)
+    assert set(found) == {"IHDR", "PLTE", "IDAT", "IEND"}
+
+
 def test_another_process_with_other_settings_gives_the_same_bytes(tmp_path):
     for name, (_, recording) in PICTURES.items():
         with Writer(tmp_path / f"{name}.jsonl", recording.header) as writer:
@@ -301,7 +338,9 @@ def test_another_process_with_other_settings_gives_the_same_bytes(tmp_path):
         "from spead_tutorial import plots, records\n"
         "for name, (picture, _) in test_plots.PICTURES.items():\n"
         "    recording = records.read(f'{name}.jsonl')\n"
-        "    open(f'{name}.svg', 'wb').write(plots.render(picture, recording, plots.LIGHT))\n"
+        "    both = plots.render_both(picture, recording, plots.LIGHT)\n"
+        "    open(f'{name}.svg', 'wb').write(both.svg)\n"
+        "    open(f'{name}.png', 'wb').write(both.png)\n"
     )
     subprocess.run(
         [sys.executable, "-c", script, str(Path(__file__).parent)],
@@ -311,8 +350,9 @@ def test_another_process_with_other_settings_gives_the_same_bytes(tmp_path):
         check=True,
     )
     for name, (picture, recording) in PICTURES.items():
-        here = plots.render(picture, recording, plots.LIGHT)
-        assert (tmp_path / f"{name}.svg").read_bytes() == here, name
+        here = plots.render_both(picture, recording, plots.LIGHT)
+        assert (tmp_path / f"{name}.svg").read_bytes() == here.svg, name
+        assert (tmp_path / f"{name}.png").read_bytes() == here.png, name
 
 
 @pytest.mark.parametrize("name", PICTURES)

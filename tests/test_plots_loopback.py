@@ -36,7 +36,7 @@ def test_situations_that_were_not_measured_are_left_out():
     listened = tuple(one for one in recording.samples if one.variant == "listener")
     recording = dataclasses.replace(recording, samples=listened)
     svg = plots.render(plots.loopback, recording, plots.LIGHT)
-    assert "loopback, a listener that keeps up" in seen(svg)
+    assert "loopback, a listener that reads as fast as it can" in seen(svg)
     assert not any("nobody" in words for words in seen(svg))
 
 

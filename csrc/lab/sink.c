@@ -2,8 +2,8 @@
 /*
  * sink: a UDP listener that counts what arrives and says whether it was right.
  *
- * It owns the receiving end of the lab's loopback experiments: a listener that keeps up, or
- * one that is slow on purpose. It reads SPEAD headers by itself, from the format's
+ * It owns the receiving end of the lab's loopback experiments: a listener that reads as fast as
+ * it can, or one that is slow on purpose. It reads SPEAD headers by itself, from the format's
  * description, and knows nothing of the library: what it confirms, it confirms from outside.
  */
 #include <errno.h>

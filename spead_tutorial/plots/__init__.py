@@ -11,7 +11,7 @@ from spead_tutorial.plots.ladder import ladder
 from spead_tutorial.plots.loopback import loopback
 from spead_tutorial.plots.memory import memory
 from spead_tutorial.plots.pipeline import pipeline
-from spead_tutorial.plots.svg import Draw, MissingError, render, save
+from spead_tutorial.plots.render import Draw, MissingError, Rendered, render, render_both, save
 from spead_tutorial.plots.sweep import Sweep
 from spead_tutorial.plots.theme import DARK, LIGHT, Theme
 from spead_tutorial.plots.timeline import timeline
@@ -21,6 +21,7 @@ __all__ = [
     "LIGHT",
     "Draw",
     "MissingError",
+    "Rendered",
     "Sweep",
     "Theme",
     "caption",
@@ -30,6 +31,7 @@ __all__ = [
     "memory",
     "pipeline",
     "render",
+    "render_both",
     "save",
     "timeline",
 ]

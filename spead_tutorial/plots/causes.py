@@ -8,8 +8,8 @@ from spead_tutorial.plots import bars
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.memory import AFTER, BEFORE, SWEEP
 from spead_tutorial.plots.points import Point, Value, faults, highest, points, rate, require
+from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet, name_panel
-from spead_tutorial.plots.svg import Drawn
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.plots.units import number, size, thousands
 from spead_tutorial.programs import LANGUAGES

@@ -8,8 +8,8 @@ from spead_tutorial import stats
 from spead_tutorial.plots import bars, curves
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.points import Point, Value, highest
+from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import WIDTH, Sheet
-from spead_tutorial.plots.svg import Drawn
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.plots.units import number, thousands
 from spead_tutorial.programs import LANGUAGES
@@ -26,7 +26,7 @@ _PROGRAM = "tut_6_send_pktsize"
 _SITUATIONS = {
     "no listener": "loopback, nobody listens",
     "slow listener": "loopback, a slow listener",
-    "listener": "loopback, a listener that keeps up",
+    "listener": "loopback, a listener that reads as fast as it can",
     "": "the lab's device",
 }
 #: Inches at the sides of the bars, and from the right to the middle of each column of evidence.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from spead_tutorial.plots import curves
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.points import Point, faults, gains, points, require, top
+from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet, name_panel
-from spead_tutorial.plots.svg import Drawn
 from spead_tutorial.plots.theme import NAMES, Theme, looks
 from spead_tutorial.plots.units import number, size
 from spead_tutorial.programs import LANGUAGES

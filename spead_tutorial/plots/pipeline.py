@@ -9,8 +9,8 @@ from spead_tutorial.plots import bars, curves, times, units
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.ladder import step_title
 from spead_tutorial.plots.points import Point, gain, highest, points, require
+from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet, name_panel
-from spead_tutorial.plots.svg import Drawn
 from spead_tutorial.plots.theme import MARKERS, NAMES, Theme
 from spead_tutorial.plots.timeline import fill, patch
 from spead_tutorial.plots.units import percent, thousands

@@ -9,8 +9,8 @@ from spead_tutorial.plots import curves
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.points import Point, points, require, top
 from spead_tutorial.plots.points import gains as gains_of
+from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet
-from spead_tutorial.plots.svg import Drawn
 from spead_tutorial.plots.theme import Theme, looks
 from spead_tutorial.plots.units import bytes_text, size
 from spead_tutorial.records import Recording, Series

@@ -54,6 +54,7 @@ class Theme:
 
 # Chosen so that any two lines differ for people with each kind of colour blindness, and that
 # each differs from the background: the tests say by how much.
+#: Colours on white.
 LIGHT = Theme(
     "light",
     "#ffffff",
@@ -69,6 +70,7 @@ LIGHT = Theme(
         "sending": "#b0408a",
     },
 )
+#: Colours on a dark page.
 DARK = Theme(
     "dark",
     "#14181d",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from spead_tutorial.plots import times
 from spead_tutorial.plots.caption import caption
+from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import FAINT, Sheet
-from spead_tutorial.plots.svg import Drawn
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.plots.units import number, percent, size
 from spead_tutorial.records import Recording, Timeline

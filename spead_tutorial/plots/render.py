@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Turns what a picture draws into an SVG: always the same bytes, with words for screen readers."""
+"""Turns what a picture draws into SVG, with words for screen readers, and into PNG.
 
+The same recording gives the same bytes of either.
+"""
+
+import contextlib
+import dataclasses
 import html
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,16 +18,38 @@ from spead_tutorial.records import Recording
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Draw", "Drawn", "MissingError", "render", "save"]
+__all__ = ["Draw", "Drawn", "MissingError", "Rendered", "render", "render_both", "save"]
 
 #: A figure, its title, and its description in words and numbers.
 Drawn: TypeAlias = tuple["Figure", str, str]
-#: What draws a picture of a recording.
+#: What draws a picture: a function of a `Recording` and a `Theme` that returns a figure of
+#: Matplotlib's, its title (str), and its description in words and numbers (str).
 Draw: TypeAlias = Callable[[Recording, Theme], Drawn]
+
+_PNG_DPI = 100
 
 
 class MissingError(RuntimeError):
-    """What draws the pictures is not installed."""
+    """What draws the pictures is not installed; the text says how to install it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rendered:
+    """One picture in both kinds.
+
+    Parameters
+    ----------
+    title : str
+        What it is called.
+    svg : bytes
+        As `render` returns it.
+    png : bytes
+        The same figure, 100 pixels to an inch.
+    """
+
+    title: str
+    svg: bytes
+    png: bytes
 
 
 def save(path: Path, draw: Draw, recording: Recording) -> list[Path]:
@@ -39,8 +66,13 @@ def save(path: Path, draw: Draw, recording: Recording) -> list[Path]:
 
     Returns
     -------
-    list of path
+    list of pathlib.Path
         Both files.
+
+    Raises
+    ------
+    MissingError
+        Where there is no Matplotlib.
     """
     written = []
     for theme, end in ((LIGHT, ""), (DARK, "-dark")):
@@ -51,17 +83,84 @@ def save(path: Path, draw: Draw, recording: Recording) -> list[Path]:
 
 
 def render(draw: Draw, recording: Recording, theme: Theme) -> bytes:
-    """Draw a picture and return its SVG; the same recording gives the same bytes."""
+    """Draw a picture and return its SVG; the same recording gives the same bytes.
+
+    Parameters
+    ----------
+    draw : function
+        Such as `ladder`.
+    recording : Recording
+        What to draw.
+    theme : Theme
+        `LIGHT` or `DARK`.
+
+    Returns
+    -------
+    bytes
+        The SVG, with its title and description in it.
+
+    Raises
+    ------
+    MissingError
+        Where there is no Matplotlib.
+    """
+    with _drawn(draw, recording, theme) as drawn:
+        return _svg(*drawn)
+
+
+def render_both(draw: Draw, recording: Recording, theme: Theme) -> Rendered:
+    """Draw a picture once and return it in both kinds; the same recording gives the same bytes.
+
+    Parameters
+    ----------
+    draw : function
+        Such as `ladder`.
+    recording : Recording
+        What to draw.
+    theme : Theme
+        `LIGHT` or `DARK`.
+
+    Returns
+    -------
+    Rendered
+        Both, and the title.
+
+    Raises
+    ------
+    MissingError
+        Where there is no Matplotlib.
+    """
+    with _drawn(draw, recording, theme) as drawn:
+        figure, title, _ = drawn
+        return Rendered(title, _svg(*drawn), _png(figure))
+
+
+@contextlib.contextmanager
+def _drawn(draw: Draw, recording: Recording, theme: Theme) -> Iterator[Drawn]:
+    """Yield what was drawn, while the settings with which it is to be saved are in force."""
     matplotlib = _matplotlib()
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_style(theme))
-        figure, title, description = draw(recording, theme)
-        out = io.StringIO()
-        # The stream's newlines and no date: nothing that differs from one time to the next.
-        figure.savefig(out, format="svg", metadata={"Date": None})
+        yield draw(recording, theme)
+
+
+def _svg(figure: "Figure", title: str, description: str) -> bytes:
+    out = io.StringIO()
+    # The stream's newlines and no date: nothing that differs from one time to the next.
+    figure.savefig(out, format="svg", metadata={"Date": None})
     words = description.replace("\N{THIN SPACE}", "")  # it is for the eye
     return _described(out.getvalue(), title, words).encode()
+
+
+def _png(figure: "Figure") -> bytes:
+    from PIL import Image  # matplotlib needs it too
+
+    drawn, out = io.BytesIO(), io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=_PNG_DPI, metadata={"Software": None})
+    # Notebooks store it: with a palette it is a third as long, and looks the same.
+    Image.open(drawn).convert("RGB").quantize(256).save(out, "PNG", optimize=True)
+    return out.getvalue()
 
 
 def _style(theme: Theme) -> dict[str, Any]:

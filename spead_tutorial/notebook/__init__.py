@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the notebooks share: a place to send to, measurements, tables, pictures, exercises.
+
+A notebook opens a lab, measures some programs there, and shows what came of it:
+
+>>> from spead_tutorial import notebook, plots  # doctest: +SKIP
+>>> place = notebook.open_place()  # doctest: +SKIP
+The lab is open: packets go to dummy1 and nowhere else.
+>>> before, after = notebook.Run("6"), notebook.Run("8")  # doctest: +SKIP
+>>> recording = notebook.measure(place, [before, after])  # doctest: +SKIP
+>>> notebook.gain(recording, before, after).median  # doctest: +SKIP
+1.41
+
+Where there can be no lab, the same cells send over loopback, and what they show is marked. IPython,
+pandas and matplotlib, which come with the extra ``[notebook]``, are imported when they are used.
+"""
+
+from spead_tutorial.notebook.exercises import Exercise
+from spead_tutorial.notebook.measuring import (
+    QUICK,
+    ROUNDS,
+    NotebookError,
+    Run,
+    heaps,
+    live,
+    measure,
+    record,
+    watch,
+)
+from spead_tutorial.notebook.packets import packet
+from spead_tutorial.notebook.place import LOOPBACK, Place, Seen, close_place, open_place
+from spead_tutorial.notebook.showing import gain, per_heap, picture, rate, samples, table
+
+__all__ = [
+    "LOOPBACK",
+    "QUICK",
+    "ROUNDS",
+    "Exercise",
+    "NotebookError",
+    "Place",
+    "Run",
+    "Seen",
+    "close_place",
+    "gain",
+    "heaps",
+    "live",
+    "measure",
+    "open_place",
+    "packet",
+    "per_heap",
+    "picture",
+    "rate",
+    "record",
+    "samples",
+    "table",
+    "watch",
+]

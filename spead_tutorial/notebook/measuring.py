@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which programs to run, running them in rounds in a place, and the records of it."""
+
+import contextlib
+import dataclasses
+import datetime
+import os
+import random
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from spead_tutorial import doctor
+from spead_tutorial.lab import LabError
+from spead_tutorial.notebook.place import Place
+from spead_tutorial.programs import (
+    LANGUAGES,
+    LISTENERS,
+    Chapter,
+    Options,
+    ProgramError,
+    Result,
+    find_chapter,
+    run_loopback,
+    run_on_loopback,
+    run_program,
+    sample,
+)
+from spead_tutorial.records import Header, Recording, Sample, Timeline, anonymous
+from spead_tutorial.timeline import record as record_timeline
+
+__all__ = [
+    "QUICK",
+    "ROUNDS",
+    "NotebookError",
+    "Run",
+    "heaps",
+    "live",
+    "measure",
+    "record",
+    "watch",
+]
+
+#: Whether to measure less, so that all notebooks are done in minutes: ``SPEAD_TUTORIAL_QUICK=1``.
+QUICK = os.environ.get("SPEAD_TUTORIAL_QUICK", "0") not in ("", "0")
+#: How many rounds are measured where a cell does not say otherwise.
+ROUNDS = 2 if QUICK else 3
+
+_QUICK_SHARE = _WARM_UP_SHARE = 8
+_TIMEOUT_S = 100.0
+_SEED = 7
+_VARIANTS = {"none": "no listener", "slow": "slow listener", "fast": "listener"}
+
+
+class NotebookError(RuntimeError):
+    """A cell could not do what it was to do; the text says what, in one line."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Give IPython the line alone: how it came about inside of here helps nobody."""
+        return [f"{type(self).__name__}: {self}"]
+
+
+def heaps(n: int) -> int:
+    """Return how many heaps to send: `n`, or an eighth of it, at least 2, in quick mode."""
+    return max(2, n // _QUICK_SHARE) if QUICK else n
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Run:
+    """A program, and what to tell it.
+
+    Parameters
+    ----------
+    chapter : str
+        A chapter's number, or the name of a program: ``"10"``, ``"tut_10_send_more_heaps"``.
+    language : str
+        ``"python"`` or ``"c"``.
+    heaps : int, optional
+        How many heaps to send; `heaps` makes it less in quick mode. By default the program's own
+        number, less in quick mode too.
+    heap_size : int, optional
+        Bytes of samples in a heap.
+    packet_size : int, optional
+        Bytes in a packet at most, UDP and IP not counted.
+    random : bool
+        Random samples instead of a fill.
+    listener : str, optional
+        ``"none"``, ``"fast"`` or ``"slow"``: send over loopback, where nobody listens, somebody
+        who reads as fast as it can, or somebody who is slow. By default to the lab's device.
+    environment : mapping
+        What the program's environment has besides the kernel's.
+    variant : str
+        What tables and pictures call it, where the environment makes a difference. With a
+        listener it is ``"no listener"``, ``"listener"`` or ``"slow listener"``.
+    """
+
+    chapter: str
+    language: str = "python"
+    heaps: int | None = None
+    heap_size: int | None = None
+    packet_size: int | None = None
+    random: bool = False
+    listener: str | None = None
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict, hash=False)
+    variant: str = ""
+
+    def __post_init__(self) -> None:
+        if self.language not in LANGUAGES:
+            there = " and ".join(LANGUAGES)
+            raise ValueError(f"there is no language {self.language!r}: there are {there}")
+        if self.listener is not None and self.listener not in LISTENERS:
+            there = ", ".join(LISTENERS)
+            raise ValueError(f"there is no listener {self.listener!r}: there are {there}")
+        self.options().arguments(self.program)  # raises what it does not take
+        if self.listener is not None and not self.variant:
+            object.__setattr__(self, "variant", _VARIANTS[self.listener])
+
+    def __str__(self) -> str:
+        told = self.options().arguments(self.program)
+        more = f", {self.variant}" if self.variant else ""
+        return " ".join([self.program.name, f"({self.language}{more})", *told])
+
+    @property
+    def program(self) -> Chapter:
+        """The chapter or step whose program it is."""
+        return find_chapter(self.chapter)
+
+    @property
+    def case(self) -> str:
+        """What a recording calls it."""
+        parts = (
+            self.program.name + "-random" * self.random,
+            self.heap_size or self.program.heap_size,
+            self.packet_size or self.program.packet_size,
+            self.heaps or "",
+            self.language,
+            self.variant,
+        )
+        return "/".join(str(part) for part in parts if part != "")
+
+    def options(self, share: int = 1) -> Options:
+        """Return what to tell the program, for one `share`-th of its heaps."""
+        n = self.heaps
+        if "n" in self.program.accepted:
+            n = heaps(self.program.heaps) if n is None else n
+            n = max(1, n // share)
+        return Options(n, self.heap_size, self.packet_size, self.random)
+
+
+def measure(
+    place: Place,
+    runs: Iterable[Run],
+    rounds: int | None = None,
+    *,
+    timelines: Iterable[Timeline] = (),
+) -> Recording:
+    """Run programs in rounds, in each of which they come in a random order.
+
+    Every one is run once before, shorter, which does not count. While it goes on, a line says
+    how far it has come, where a person is looking.
+
+    Parameters
+    ----------
+    place : Place
+        Where to send to.
+    runs : iterable of Run
+        No two alike.
+    rounds : int, optional
+        How many; by default `ROUNDS`.
+    timelines : iterable of Timeline
+        What `watch` returned: the recording has them too.
+
+    Raises
+    ------
+    NotebookError
+        Where a program fails, or its packets do not add up: it has no rate then.
+    """
+    wanted = list(runs)
+    cases = [one.case for one in wanted]
+    twice = next((one for one in wanted if cases.count(one.case) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{twice} is there twice: give them different variants")
+    rounds = ROUNDS if rounds is None else rounds
+    settings = {"cases": cases, "rounds": rounds, "seed": _SEED, "quick": QUICK}
+    empty = record(place, timelines=timelines, settings=settings)
+    taken: list[Sample] = []
+    with _progress(len(wanted) * (rounds + 1)) as show:
+        for number in range(-1, rounds):
+            order = list(wanted)
+            random.Random(f"{_SEED}/{number}").shuffle(order)
+            for one in order:
+                show(str(one))
+                taken.append(_take(place, one, number))
+    return dataclasses.replace(empty, samples=tuple(taken))
+
+
+def _take(place: Place, one: Run, number: int) -> Sample:
+    """Run a program once; a number of -1 is the warm-up."""
+    warm_up = number < 0
+    try:
+        result = _run(place, one, one.options(_WARM_UP_SHARE if warm_up else 1))
+    except (LabError, ProgramError) as error:
+        raise NotebookError(anonymous(f"{one}: {error}")) from None
+    if result.failure is not None:
+        raise NotebookError(anonymous(f"{one}: {result.failure}"))
+    return sample(
+        result, case=one.case, number=max(0, number), warm_up=warm_up, variant=one.variant
+    )
+
+
+def _run(place: Place, one: Run, options: Options) -> Result:
+    how: dict[str, Any] = {"timeout": _TIMEOUT_S, "environment": dict(one.environment)}
+    what = (one.program, one.language, options)
+    lab = place.lab
+    if lab is None:
+        return run_loopback(*what, listener=one.listener or "fast", **how)
+    if one.listener is not None:
+        return run_on_loopback(lab, *what, listener=one.listener, **how)
+    return run_program(lab, *what, **how)
+
+
+def record(
+    place: Place,
+    *,
+    timelines: Iterable[Timeline] = (),
+    settings: Mapping[str, Any] | None = None,
+) -> Recording:
+    """Make a recording without samples: of timelines alone, for their picture.
+
+    Parameters
+    ----------
+    place : Place
+        Where they were taken.
+    timelines : iterable of Timeline
+        What `watch` returned.
+    settings : mapping, optional
+        What the header says of how it was measured.
+    """
+    header = Header(
+        experiment="notebook",
+        time=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        machine=doctor.machine_facts(),
+        lab=place.facts(),
+        settings={"drawn_by": "spead_tutorial.notebook", **(settings or {})},
+        versions=doctor.versions(),
+        revision=doctor.revision(),
+    )
+    return Recording(header, (), tuple(timelines))
+
+
+def watch(place: Place, *, pipelined: bool, random: bool, **how: Any) -> Timeline:
+    """Send heaps as the programs of chapters 4 and 5 do, and say when each of them was where.
+
+    Parameters
+    ----------
+    place : Place
+        Where to send to.
+    pipelined, random, **how
+        As for `spead_tutorial.timeline.record`.
+    """
+    with place.socket() as sock:
+        return record_timeline(
+            sock, (place.address, place.port), pipelined=pipelined, random=random, **how
+        )
+
+
+@contextlib.contextmanager
+def _progress(steps: int) -> Iterator[Callable[[str], None]]:
+    """Yield what shows the next step in a line, which is gone at the end."""
+    if not live():
+        yield lambda _: None
+        return
+    done = width = 0
+
+    def show(text: str) -> None:
+        nonlocal done, width
+        done += 1
+        line = f"measuring, {done} of {steps}: {text}"[:100]
+        print(f"\r{line.ljust(width)}", end="", flush=True)
+        width = len(line)
+
+    try:
+        yield show
+    finally:
+        print("\r" + " " * width + "\r", end="", flush=True)
+
+
+def live() -> bool:
+    """Say whether somebody looks: at a terminal, or a front end whose user could be asked.
+
+    Programs that run notebooks have nobody to ask, and they store what is shown: for them there
+    is neither progress nor anything that can be moved.
+    """
+    kernel = getattr(_ipython(), "kernel", None)
+    if kernel is not None:
+        return bool(getattr(kernel, "_allow_stdin", False))
+    with contextlib.suppress(OSError, ValueError):
+        return sys.stdout.isatty()
+    return False
+
+
+def _ipython() -> Any:
+    """Return the IPython that this is running in, or None."""
+    module = sys.modules.get("IPython")
+    return None if module is None else module.get_ipython()

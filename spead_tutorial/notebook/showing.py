@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What came of a measurement: numbers, tables and pictures."""
+
+import base64
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from spead_tutorial import plots, stats
+from spead_tutorial.notebook.measuring import NotebookError, Run
+from spead_tutorial.records import Recording, Sample
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["gain", "per_heap", "picture", "rate", "samples", "table"]
+
+_MARK = "measured over loopback"
+
+
+def samples(recording: Recording, run: Run) -> list[Sample]:
+    """Return the samples of a run that count, one for each round.
+
+    Raises
+    ------
+    NotebookError
+        Where the recording has none of it.
+    """
+    found = [one for one in recording.samples if one.case == run.case and not one.warm_up]
+    if not found:
+        raise NotebookError(f"{run} was not measured in this recording")
+    return found
+
+
+def rate(recording: Recording, run: Run) -> float:
+    """Return the median rate of a run: bytes/s of payload."""
+    return stats.median(list(_rates(recording, run).values())).median
+
+
+def gain(recording: Recording, before: Run, after: Run) -> stats.Estimate:
+    """Return how many times as fast `after` is as `before`, of ratios within rounds."""
+    return stats.gain(_rates(recording, before), _rates(recording, after))
+
+
+def _rates(recording: Recording, run: Run) -> dict[int, float]:
+    return {one.round: one.rate for one in samples(recording, run) if one.rate is not None}
+
+
+def per_heap(recording: Recording, run: Run, *counts: str) -> float:
+    """Return what a run had of something for each heap: the median of its rounds.
+
+    Parameters
+    ----------
+    recording : Recording
+        What `measure` returned.
+    run : Run
+        One that was measured.
+    *counts : str
+        Of what: attributes of a sample that were counted, such as ``"messages"``; their sum.
+    """
+    found = samples(recording, run)
+    return stats.median(
+        [sum(getattr(one, count) for count in counts) / one.heaps for one in found]
+    ).median
+
+
+def table(recording: Recording) -> "pandas.DataFrame":
+    """Return a row for each run, in the order in which `measure` was given them.
+
+    Sizes are in bytes; ``± %`` is half of the interval of the rate, in percent of its median
+    (of a few rounds, half of their range); ``packets`` is what the last round sent.
+    """
+    import pandas
+
+    wanted = recording.header.settings.get("cases") or [one.case for one in recording.samples]
+    cases: dict[str, list[Sample]] = {case: [] for case in wanted}
+    for one in recording.samples:
+        if not one.warm_up:
+            cases.setdefault(one.case, []).append(one)
+    shown = pandas.DataFrame([_row(found) for found in cases.values() if found])
+    if _over_loopback(recording):
+        shown.columns.name = shown.attrs["title"] = _MARK
+    return shown
+
+
+def _row(found: Sequence[Sample]) -> dict[str, object]:
+    last = found[-1]
+    rates = stats.median([one.rate or 0.0 for one in found])
+
+    def middle(value: Callable[[Sample], float], digits: int) -> float:
+        return round(stats.median([value(one) for one in found]).median, digits)
+
+    return {
+        "program": last.program,
+        "language": last.language,
+        "heap": last.heap_size,
+        "packet": last.packet_size,
+        "variant": last.series.variant,
+        "MB/s": round(rates.median / 1e6, 1),
+        "± %": round(50 * (rates.high - rates.low) / rates.median, 1),
+        "packets": last.packets,
+        "calls per heap": middle(lambda one: (one.send_calls or 0) / one.heaps, 3),
+        "faults per heap": middle(lambda one: (one.page_faults or 0) / one.heaps, 2),
+        "CPU µs per heap": middle(_cpu_us_per_heap, 1),
+    }
+
+
+def _cpu_us_per_heap(one: Sample) -> float:
+    return ((one.cpu_user_ns or 0) + (one.cpu_system_ns or 0)) / 1e3 / one.heaps
+
+
+def _over_loopback(recording: Recording) -> bool:
+    return any("no lab" in str(header.lab.get("kind")) for header in recording.headers)
+
+
+def picture(draw: plots.Draw, recording: Recording) -> None:
+    """Draw a picture of a recording and show it; one over loopback says so across it.
+
+    Parameters
+    ----------
+    draw : function
+        Such as `spead_tutorial.plots.ladder`.
+    recording : Recording
+        What `measure` returned.
+    """
+    from IPython.display import display
+
+    drawn = plots.render_both(
+        _marked(draw) if _over_loopback(recording) else draw, recording, plots.LIGHT
+    )
+    # Front ends show the SVG only of a notebook that they trust, and the PNG of any other.
+    kinds = {
+        "image/svg+xml": drawn.svg.decode(),
+        "image/png": base64.b64encode(drawn.png).decode(),
+    }
+    words = {kind: {"alt": drawn.title} for kind in kinds}
+    display(kinds | {"text/plain": drawn.title}, raw=True, metadata=words)
+
+
+def _marked(draw: plots.Draw) -> plots.Draw:
+    """Return what draws the same, and across it where it was measured."""
+
+    def drawn(recording: Recording, theme: plots.Theme) -> Any:
+        figure, title, words = draw(recording, theme)
+        look: Any = {"fontsize": 26, "color": theme.text, "alpha": 0.25, "rotation": 25}
+        figure.text(0.5, 0.5, _MARK, ha="center", va="center", **look)
+        return figure, title, f"{words} {_MARK.capitalize()}."
+
+    return drawn
