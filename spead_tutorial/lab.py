@@ -61,10 +61,13 @@ __all__ = [
     "sink_path",
 ]
 
+#: Name of the device in a lab.
 DEVICE = "dummy1"
 #: The address to send to: on the device's network, and nobody's.
 ADDRESS = "192.168.31.2"
+#: The same for IPv6.
 ADDRESS6 = "fd00:31::2"
+#: The UDP port to send to.
 PORT = 8888
 #: The kinds of device a lab can have, in the order in which it tries them.
 KINDS = ("dummy", "ifb", "veth")
@@ -301,7 +304,13 @@ class LabProcess:
         return f"<LabProcess {self.args[0]!r} pid={self.pid} returncode={self.returncode}>"
 
     def poll(self) -> int | None:
-        """Return the exit status, or None while the program runs."""
+        """Return the exit status, or None while the program runs.
+
+        Returns
+        -------
+        int or None
+            The status, or minus the signal that ended it.
+        """
         return self._wait(0.0)
 
     def wait(self, timeout: float | None = None) -> int:
@@ -310,7 +319,7 @@ class LabProcess:
         Parameters
         ----------
         timeout : float, optional
-            Seconds after which `subprocess.TimeoutExpired` is raised; the program goes on.
+            Seconds after which ``subprocess.TimeoutExpired`` is raised; the program goes on.
         """
         status = self._wait(timeout)
         if status is None:
@@ -318,7 +327,13 @@ class LabProcess:
         return status
 
     def send_signal(self, number: int) -> None:
-        """Send a signal to the program; nothing happens where it has ended."""
+        """Send a signal to the program; nothing happens where it has ended.
+
+        Parameters
+        ----------
+        number : int
+            The signal, such as ``signal.SIGINT``.
+        """
         if self.poll() is None:
             self._helper.request("signal", token=self._token, signal=int(number))
 
@@ -437,12 +452,33 @@ class Lab:
         ----------
         family : int
             ``socket.AF_INET`` or ``socket.AF_INET6``.
+
+        Returns
+        -------
+        socket.socket
+            The caller's, to be closed; not bound, so that it has no port yet.
         """
         _, fds = self._helper.request("socket", family=int(family))
         return socket.socket(fileno=fds[0])
 
     def counters(self, device: str = DEVICE) -> Counters:
-        """Read the counters of the lab's device, or of its loopback (``"lo"``)."""
+        """Read the counters of a device in the lab.
+
+        Parameters
+        ----------
+        device : str
+            The lab's own device, or its loopback (``"lo"``).
+
+        Returns
+        -------
+        Counters
+            As they are now; subtract two of them to see what happened in between.
+
+        Raises
+        ------
+        LabError
+            For any other device.
+        """
         answer, _ = self._helper.request("read", table="dev")
         for line in answer["text"].splitlines()[2:]:
             name, _, numbers = line.partition(":")
@@ -467,11 +503,23 @@ class Lab:
         return {"kind": self.kind, "rootless": self.rootless} | found
 
     def set_link(self, up: bool) -> None:
-        """Take the lab's device down, as when a cable is pulled, or bring it up again."""
+        """Take the lab's device down, as when a cable is pulled, or bring it up again.
+
+        Parameters
+        ----------
+        up : bool
+            Whether it is to be up.
+        """
         self._helper.request("link", up=up)
 
     def snmp(self) -> dict[str, dict[str, int]]:
-        """Read the lab's protocol counters, such as ``["Icmp"]["OutDestUnreachs"]``."""
+        """Read the lab's protocol counters.
+
+        Returns
+        -------
+        dict of str to dict of str to int
+            By protocol and name, as in ``/proc/net/snmp``: ``["Icmp"]["OutDestUnreachs"]``.
+        """
         answer, _ = self._helper.request("read", table="snmp")
         lines = [line.split() for line in answer["text"].splitlines()]
         return {
@@ -497,7 +545,7 @@ class Lab:
         argv : sequence of str
             The program and its arguments.
         stdin, stdout, stderr : int or file object, optional
-            As for `subprocess.Popen`: a file, ``PIPE``, ``DEVNULL``, for stderr also
+            As for ``subprocess.Popen``: a file, ``PIPE``, ``DEVNULL``, for stderr also
             ``STDOUT``. By default this process's own.
         env : mapping, optional
             The program's whole environment; by default this process's.
@@ -506,10 +554,15 @@ class Lab:
         text : bool
             Whether pipes carry str instead of bytes.
 
+        Returns
+        -------
+        LabProcess
+            The program, which has been started.
+
         Raises
         ------
         OSError
-            Where the program cannot be started, as `subprocess.Popen` raises it.
+            Where the program cannot be started, as ``subprocess.Popen`` raises it.
         """
         args = [os.fspath(arg) for arg in argv]
         if not args:
@@ -579,7 +632,7 @@ class Lab:
         input : str or bytes, optional
             What the program reads on its standard input.
         timeout : float, optional
-            Seconds after which the program is killed and `subprocess.TimeoutExpired` is
+            Seconds after which the program is killed and ``subprocess.TimeoutExpired`` is
             raised, with the output so far.
         env, cwd : optional
             As for `popen`.
@@ -589,7 +642,12 @@ class Lab:
         text : bool
             Whether the output is str instead of bytes.
         check : bool
-            Whether a status other than 0 raises `subprocess.CalledProcessError`.
+            Whether a status other than 0 raises ``subprocess.CalledProcessError``.
+
+        Returns
+        -------
+        subprocess.CompletedProcess
+            Its status, and its output where that was collected.
         """
         # Files rather than pipes: nothing to pump while the program runs, so that it costs
         # no CPU beside a measurement, and no limit.
@@ -783,7 +841,8 @@ def _explain(refused: _RefusedError, kind: str | None = None) -> str:
             )
     return (
         f"the system forbids this user {what} ({why}): in a container, start it with"
-        f" --cap-add SYS_ADMIN or a seccomp profile that allows unshare, {by_hand}"
+        " --cap-add SYS_ADMIN --cap-add NET_ADMIN or a seccomp profile that allows unshare,"
+        f" {by_hand}"
     )
 
 
@@ -872,7 +931,13 @@ class LabProbe:
 
 
 def probe() -> LabProbe:
-    """Find out what this machine offers for a lab, in a namespace made and left for it."""
+    """Find out what this machine offers for a lab, in a namespace made and left for it.
+
+    Returns
+    -------
+    LabProbe
+        The kinds of device, or why there can be no lab.
+    """
     try:
         helper = _Helper()
     except LabError as error:
@@ -892,6 +957,11 @@ def probe() -> LabProbe:
 
 def sink_path() -> Path:
     """Return where the package's ``sink`` is, the receiver for experiments in a lab.
+
+    Returns
+    -------
+    pathlib.Path
+        A program; ``sink --help`` says what it does.
 
     Raises
     ------

@@ -53,9 +53,9 @@ void spti_heap_return(spt_heap *heap)
 static spt_status check_not_in_flight(const spt_heap *heap, spt_error *err)
 {
     if (spt_heap_in_flight(heap) != 0)
-        return spti_fail(err, SPT_ERR_BUSY,
-                         "the heap is being sent: wait for its completion before changing its "
-                         "items (values may be edited in place)");
+        return spti_fail(
+            err, SPT_ERR_BUSY,
+            "the heap is being sent: wait for its completion before changing its items");
     return SPT_OK;
 }
 
