@@ -37,8 +37,10 @@ class Memory:
     ----------
     case : str
         Chapter and language.
-    heaps, heap_size : int
-        What it sent; bytes.
+    heaps : int
+        How many heaps it sent.
+    heap_size : int
+        Bytes of samples in a heap.
     elapsed_ns : int or None
         From the first heap to the last; None where it failed.
     failure : str or None
@@ -46,7 +48,7 @@ class Memory:
     at_ns : list of int
         When it was looked at, from its start.
     resident_bytes : list of int
-        What it had then.
+        How much of its memory was resident then.
     """
 
     case: str

@@ -122,15 +122,30 @@ cdef uint64_t item_id(object item) except? 0xFFFFFFFFFFFFFFFF:
 
 
 cdef class Heap:
-    """Items that travel together.
+    """Heap(flavour=...)
+--
+
+    Items that travel together.
 
     Values are referenced, not copied: what an item's buffer holds when its packets are made is
-    what is sent. The heap keeps the buffers alive.
+    what is sent. The heap keeps the buffers alive for as long as it lives itself. A heap can be
+    sent many times, also while it is in flight; only its list of items cannot be changed then.
 
     Parameters
     ----------
     flavour : Flavour
-        Anything with ``heap_address_bits`` and ``bug_compat``.
+        How item pointers are divided; by default ``Flavour()``, which is SPEAD-64-40. Anything
+        with the attributes ``heap_address_bits`` and ``bug_compat`` will do.
+
+    Attributes
+    ----------
+    flavour : Flavour
+        The flavour that was given.
+
+    Raises
+    ------
+    ValueError
+        For a flavour that there is not.
     """
 
     cdef spt_heap *heap
@@ -164,7 +179,11 @@ cdef class Heap:
 
     @property
     def repeat_pointers(self):
-        """Whether every packet repeats all item pointers."""
+        """Whether every packet repeats all item pointers, so that each can be read alone.
+
+        False in a new heap. Setting it raises BufferError while the heap is being sent. Where the
+        pointers do not fit in one packet, it is the send that raises ValueError.
+        """
         return spt_heap_repeat_pointers(self.heap)
 
     @repeat_pointers.setter
@@ -174,19 +193,22 @@ cdef class Heap:
         check(spt_heap_set_repeat_pointers(self.heap, bool(value), &err), &err)
 
     def add_item(self, item):
-        """Add an item's value.
+        """Add an item's value, after those that are there already.
 
         Parameters
         ----------
         item : Item
-            Anything with ``id``, ``to_buffer()`` and ``allow_immediate``.
+            What has a value. Its buffer is referenced until the heap goes; the item itself is
+            not. Anything with the attribute ``id``, the method ``to_buffer()`` (C-contiguous) and
+            ``allow_immediate`` (a method or an attribute) will do, such as an item of spead2.
 
         Raises
         ------
         ValueError
-            Where the id does not fit the flavour, or the value not the item.
+            Where the id does not fit the flavour, the value does not fit the item, or the heap
+            would be longer than its addresses reach.
         BufferError
-            While the heap is being sent.
+            While the heap is being sent, or a `PacketGenerator` is at work on it.
         """
         cdef spt_error err
         cdef spt_item c_item
@@ -203,19 +225,20 @@ cdef class Heap:
         self.values.append(value)
 
     def add_descriptor(self, descriptor):
-        """Add what an item is.
+        """Add what an item is: a small packet inside the heap's payload.
 
         Parameters
         ----------
         descriptor : Descriptor
-            Anything with ``to_raw(flavour)``. It is copied.
+            What to describe; an `Item` is a descriptor, too. It is copied. Anything with a method
+            ``to_raw(flavour)`` that returns what `RawDescriptor` has will do.
 
         Raises
         ------
         ValueError
             Where it does not fit the flavour.
         BufferError
-            While the heap is being sent.
+            While the heap is being sent, or a `PacketGenerator` is at work on it.
         """
         cdef spt_error err
         cdef spt_descriptor c
@@ -255,13 +278,25 @@ cdef class Heap:
             free(dims)
 
     def add_start(self):
-        """Add the item that says that a stream starts here."""
+        """Add the stream control item that says that a stream starts here.
+
+        Raises
+        ------
+        BufferError
+            While the heap is being sent, or a `PacketGenerator` is at work on it.
+        """
         cdef spt_error err
         self.check_idle()
         check(spt_heap_add_start(self.heap, &err), &err)
 
     def add_end(self):
-        """Add the item that says that a stream ends here."""
+        """Add the stream control item that says that a stream ends here: receivers stop at it.
+
+        Raises
+        ------
+        BufferError
+            While the heap is being sent, or a `PacketGenerator` is at work on it.
+        """
         cdef spt_error err
         self.check_idle()
         check(spt_heap_add_end(self.heap, &err), &err)
@@ -275,16 +310,32 @@ cdef bytes _text(str what, object value):
 
 
 cdef class PacketGenerator:
-    """The packets of a heap, as bytes, without any socket.
+    """PacketGenerator(heap, cnt, max_packet_size)
+--
+
+    The packets of a heap, without any socket: an iterator of bytes.
 
     Parameters
     ----------
     heap : Heap
-        Not changed until the last packet.
+        What to cut. It refuses to be changed until the last packet has been taken, or this
+        generator has gone.
     cnt : int
-        Heap count.
+        Heap count; its low bits are used, as many as the flavour has for an address.
     max_packet_size : int
-        Bytes of a packet at most; at least 56.
+        Bytes of a packet at most, UDP and IP headers not counted; rounded down to a multiple
+        of 8, and at least 56.
+
+    Raises
+    ------
+    ValueError
+        For a packet size that is too small, also for the pointers that a heap with
+        `Heap.repeat_pointers` has.
+
+    Examples
+    --------
+    >>> [len(packet) for packet in PacketGenerator(Heap(), 1, 1472)]
+    [49]
     """
 
     cdef Heap heap
@@ -333,17 +384,31 @@ cdef class PacketGenerator:
 
 
 cdef class HeapReference:
-    """A heap and how to send it, in a group.
+    """HeapReference(heap, *, cnt=-1, substream_index=0, rate=-1.0)
+--
+
+    A heap and how to send it, in a group.
 
     Parameters
     ----------
     heap : Heap
+        The heap, which is kept alive.
     cnt : int
-        Heap count; negative for the next of the stream's sequence.
+        Heap count; negative for the next of the stream's sequence. One that is given does not
+        move the sequence on.
     substream_index : int
-        Which endpoint to send to.
+        Which endpoint to send to, counted from 0.
     rate : float
-        Bytes per second; negative for the stream's, 0 for no limit.
+        Bytes of SPEAD packets per second; negative for the stream's rate, 0 for no limit.
+
+    Attributes
+    ----------
+    heap : Heap
+        Cannot be changed.
+    cnt, substream_index : int
+        Can be changed until a `HeapReferenceList` is made, or the group is sent.
+    rate : float
+        Likewise.
     """
 
     cdef readonly Heap heap
@@ -383,11 +448,26 @@ cdef int fill_reference(spt_heap_reference *to, Heap heap, object cnt, object su
 
 
 cdef class HeapReferenceList:
-    """Heap references made ready once, to be sent many times; slices are lists, too.
+    """HeapReferenceList(heaps)
+--
+
+    Heap references made ready once, to be sent many times.
+
+    It has a length, and a slice of it is a HeapReferenceList, too; single references cannot be
+    taken out.
 
     Parameters
     ----------
-    heaps : list of HeapReference
+    heaps : sequence of HeapReference
+        What to send. What they say is copied: changing a reference later makes no difference
+        here. Their heaps are kept alive.
+
+    Raises
+    ------
+    TypeError
+        For what is not a `HeapReference`, such as a plain `Heap`.
+    OSError
+        EINVAL, for a count or a substream that no integer of 64 bits holds.
     """
 
     cdef list heaps
@@ -426,14 +506,27 @@ cdef class HeapReferenceList:
 # ---- Thread pool ----
 
 cdef class ThreadPool:
-    """Threads that send for any number of streams.
+    """ThreadPool(threads=1, affinity=())
+--
+
+    Threads that send for any number of streams.
+
+    At the end of a ``with`` block it is stopped. A stream keeps its pool alive. The threads do not
+    survive a fork: make a new pool in the child.
 
     Parameters
     ----------
     threads : int
-        At least 1.
-    affinity : list of int
+        How many, at least 1. One stream is served by one thread at a time.
+    affinity : sequence of int
         Cores: thread i runs on ``affinity[i % len(affinity)]``; empty leaves it to the kernel.
+
+    Raises
+    ------
+    ValueError
+        For 0 threads.
+    OSError
+        Where a thread cannot be started, or not on that core.
     """
 
     cdef spt_thread_pool *pool
@@ -462,7 +555,13 @@ cdef class ThreadPool:
                 spt_thread_pool_destroy(self.pool)
 
     def stop(self):
-        """End the threads. What is still queued fails with `Stopped`."""
+        """End the threads. What is still queued fails with `Stopped`. May be repeated.
+
+        Raises
+        ------
+        RuntimeError
+            In a child of the process that made the pool.
+        """
         check_generation(self.made)
         with nogil:
             spt_thread_pool_stop(self.pool)
@@ -475,7 +574,20 @@ cdef class ThreadPool:
 
     @staticmethod
     def set_affinity(int core):
-        """Run the calling thread on one core only."""
+        """Run the calling thread on one core only.
+
+        Parameters
+        ----------
+        core : int
+            The core's number, from 0.
+
+        Raises
+        ------
+        ValueError
+            For a number that no core can have.
+        OSError
+            For a core that there is not, or that this process may not use.
+        """
         cdef spt_error err
         check(spt_set_affinity(core, &err), &err)
 
@@ -485,7 +597,11 @@ cdef class ThreadPool:
 # no_gc_clear: the pool must outlive the stream, also where the garbage collector finds both.
 @cython.no_gc_clear
 cdef class Stream:
-    """What synchronous and asynchronous streams share."""
+    """What synchronous and asynchronous streams share; it is not made itself.
+
+    A stream takes heaps into a queue, and a thread of its pool sends them. At the end of a
+    ``with`` block it is closed.
+    """
 
     cdef spt_stream *stream
     cdef ThreadPool pool
@@ -572,12 +688,26 @@ cdef class Stream:
         return self.substreams
 
     def set_cnt_sequence(self, next, step):
-        """Choose the heap counts given out: `next`, ``next + step``, ...
+        """Choose the heap counts that are given out: `next`, ``next + step``, ...
+
+        A new stream counts 1, 2, 3, ... Counts are cut to the bits of the heap's flavour.
+
+        Parameters
+        ----------
+        next : int
+            The next heap's count; 0 to 2**64 - 1.
+        step : int
+            From one to the next; 1 to 2**64 - 1. Streams that send to the same receiver can share
+            the counts: each begins with its own number, and all step by how many they are.
 
         Raises
         ------
         ValueError
             For a step of 0.
+        OverflowError
+            For a number out of range.
+        Stopped
+            After `close`.
         """
         cdef spt_error err
         self.check_open()
@@ -585,7 +715,7 @@ cdef class Stream:
 
     @property
     def stats(self):
-        """Counts since the stream was made, a `StreamStats`."""
+        """Counts since the stream was made, a `StreamStats`; after `close`, the last ones."""
         cdef spt_stats c
         if self.stream == NULL:
             return self.last_stats
@@ -601,14 +731,16 @@ cdef class Stream:
         )
 
     def timeline(self):
-        """Times of the last heaps, oldest first.
+        """Return the times of the last heaps that are complete, oldest first.
 
         Returns
         -------
-        ndarray, shape (n,)
-            Fields ``cnt``, ``bytes`` and, in ns of the monotonic clock, ``queued_ns``,
-            ``first_packet_ns``, ``last_packet_ns``, ``completed_ns``; 0 for what did not happen.
-            n is ``StreamConfig.timeline`` at most.
+        ndarray, shape (n_heaps,), structured, all fields uint64
+            ``cnt``, the heap count; ``bytes`` of its SPEAD packets; and in ns of
+            ``time.monotonic_ns()``: ``queued_ns``; ``first_packet_ns``, before the call that
+            handed over the first packet; ``last_packet_ns``, after the one for the last;
+            ``completed_ns``. 0 stands for what did not happen. There are `StreamConfig.timeline`
+            heaps at most, and none where that is 0. It is a copy.
         """
         if self.stream == NULL:
             return self.last_timeline
@@ -619,7 +751,7 @@ cdef class Stream:
         return np.frombuffer(buffer, TIMES_DTYPE)[:n]
 
     def close(self):
-        """Send no more. Heaps in flight are still sent. May be repeated."""
+        """Take no more heaps. Those in flight are still sent. May be repeated."""
         self.closed = True
         self.close_if_idle()
 
@@ -661,7 +793,11 @@ cdef HeapReferenceList to_list(heaps):
 
 @cython.no_gc_clear
 cdef class SyncStream(Stream):
-    """A stream whose calls return when the heap has been sent."""
+    """A stream whose calls return when the heap has been sent; it is not made itself.
+
+    They let other Python threads run meanwhile, and can be interrupted (Ctrl-C): packets that have
+    not been handed over are then not sent.
+    """
 
     cdef object send(self, spt_heap_reference *references, size_t n, spt_group_mode mode):
         """Queue, wait, and give up on interruption, so that nothing keeps the heaps after it."""
@@ -690,17 +826,19 @@ cdef class SyncStream(Stream):
         return completion.bytes
 
     def send_heap(self, Heap heap not None, cnt=-1, substream_index=0, rate=-1.0):
-        """Send one heap.
+        """Send one heap, and wait until the kernel has all of it.
 
         Parameters
         ----------
         heap : Heap
+            What to send. Its values may be changed again when this returns.
         cnt : int
-            Heap count; negative for the next of the stream's sequence.
+            Heap count; negative for the next of the stream's sequence. One that is given does not
+            move the sequence on.
         substream_index : int
-            Which endpoint to send to.
+            Which endpoint to send to, counted from 0.
         rate : float
-            Bytes per second; negative for the stream's, 0 for no limit.
+            Bytes of SPEAD packets per second; negative for the stream's rate, 0 for no limit.
 
         Returns
         -------
@@ -710,21 +848,41 @@ cdef class SyncStream(Stream):
         Raises
         ------
         OSError
-            Where a packet could not be sent; the rest of the heap's packets have been tried.
+            Where a packet could not be sent: the first error. The rest of the heap's packets have
+            been tried. EINVAL for a count, substream or rate out of range, and EMSGSIZE for a
+            packet size beyond what UDP can carry: then nothing was sent.
+        BlockingIOError
+            Where other threads have `StreamConfig.max_heaps` heaps in flight; nothing was sent.
+        ValueError
+            Where the heap cannot be cut into packets of this size.
         Stopped
-            After `close`.
+            After `close`, or after the pool was stopped.
         """
         cdef spt_heap_reference reference
         fill_reference(&reference, heap, cnt, substream_index, rate)
         return self.send(&reference, 1, SPT_GROUP_SERIAL)
 
     def send_heaps(self, heaps, mode):
-        """Send a group of heaps, all or none; see `send_heap`.
+        """Send a group of heaps, and wait until the kernel has all of them.
+
+        Either all of them are queued, or none. It raises what `send_heap` does.
 
         Parameters
         ----------
-        heaps : list of HeapReference, or HeapReferenceList
+        heaps : sequence of HeapReference, or HeapReferenceList
+            At least one, and at most `StreamConfig.max_heaps`.
         mode : GroupMode
+            How their packets follow each other.
+
+        Returns
+        -------
+        int
+            Bytes of SPEAD packets sent for all of them.
+
+        Raises
+        ------
+        TypeError
+            For a heap that is not in a `HeapReference`, or what is no `GroupMode`.
         """
         cdef HeapReferenceList group = to_list(heaps)
         return self.send(group.references, group.n, to_mode(mode))
@@ -735,12 +893,17 @@ cdef class SyncStream(Stream):
 
 @cython.no_gc_clear
 cdef class BytesStream(SyncStream):
-    """A stream that collects its packets in memory, one after the other.
+    """BytesStream(thread_pool, config=None)
+--
+
+    A stream that collects its packets in memory, one after the other.
 
     Parameters
     ----------
     thread_pool : ThreadPool
-    config : StreamConfig
+        Whose threads do it; kept alive.
+    config : StreamConfig, optional
+        How it sends; copied. By default ``StreamConfig()``.
     """
 
     def __init__(self, ThreadPool thread_pool not None, config=None):
@@ -751,7 +914,18 @@ cdef class BytesStream(SyncStream):
         self.opened(spt_stream_create_memory(thread_pool.pool, &c_config, &err), thread_pool, &err)
 
     def getvalue(self):
-        """All packets so far, as bytes."""
+        """Return all packets so far.
+
+        Returns
+        -------
+        bytes
+            A copy, without anything between the packets.
+
+        Raises
+        ------
+        Stopped
+            After `close`.
+        """
         self.check_open()
         cdef size_t size = spt_stream_memory(self.stream, NULL, 0)
         cdef bytes value = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>size)
@@ -772,7 +946,12 @@ cdef class _Operation:
 
 @cython.no_gc_clear
 cdef class AsyncStream(Stream):
-    """A stream whose calls return futures, and queue at once: order is call order."""
+    """A stream whose calls return futures; it is not made itself.
+
+    Heaps are queued at the call, so that the order of the calls is the order in which they are
+    sent. The calls are made where an event loop runs, in its thread, which completes their futures.
+    Heaps that are in flight are sent to the end, also when the stream is deleted meanwhile.
+    """
 
     cdef object loop        # whose reader watches the eventfd, or None
     cdef object last_loop   # whose futures were made last, or None
@@ -807,7 +986,10 @@ cdef class AsyncStream(Stream):
 
     @property
     def fd(self):
-        """The descriptor that becomes readable when a heap has been sent."""
+        """The file descriptor that becomes readable when a heap has been sent.
+
+        It belongs to the stream. The event loop watches it: there is no need to read from it.
+        """
         self.check_open()
         return spt_stream_fd(self.stream)
 
@@ -902,19 +1084,29 @@ cdef class AsyncStream(Stream):
         Parameters
         ----------
         heap : Heap
+            What to send. The stream keeps it alive until just before the future is done.
         cnt : int
-            Heap count; negative for the next of the stream's sequence.
+            Heap count; negative for the next of the stream's sequence. One that is given does not
+            move the sequence on.
         substream_index : int
-            Which endpoint to send to.
+            Which endpoint to send to, counted from 0.
         rate : float
-            Bytes per second; negative for the stream's, 0 for no limit.
+            Bytes of SPEAD packets per second; negative for the stream's rate, 0 for no limit.
 
         Returns
         -------
         asyncio.Future
-            Its result is the bytes of SPEAD packets sent, UDP and IP headers not counted. Its
-            exception is BlockingIOError when the queue was full, OSError when a packet could not
-            be sent. Cancelling it does not stop the heap.
+            Its result is the bytes of SPEAD packets sent (int), UDP and IP headers not counted.
+            What goes wrong is its exception: BlockingIOError where `StreamConfig.max_heaps` heaps
+            are in flight already, which is told and not waited for; OSError where a packet could
+            not be sent, or EINVAL for a count, substream or rate out of range; ValueError where
+            the heap cannot be cut into packets of this size; `Stopped` after `close`.
+            Cancelling the future does not stop the heap.
+
+        Raises
+        ------
+        RuntimeError
+            Where no event loop runs.
         """
         cdef spt_heap_reference reference
         try:
@@ -926,23 +1118,41 @@ cdef class AsyncStream(Stream):
         return self.send(&reference, 1, SPT_GROUP_SERIAL, heap)
 
     def async_send_heaps(self, heaps, mode):
-        """Queue a group of heaps, all or none; see `async_send_heap`.
+        """Queue a group of heaps: all of them, or none.
+
+        Their values are not copied: leave them alone until the future is done.
 
         Parameters
         ----------
-        heaps : list of HeapReference, or HeapReferenceList
+        heaps : sequence of HeapReference, or HeapReferenceList
+            At least one, and at most `StreamConfig.max_heaps`. To send the same heaps many times,
+            a HeapReferenceList saves looking at each of them every time.
         mode : GroupMode
+            How their packets follow each other.
 
         Returns
         -------
         asyncio.Future
-            One result for the group.
+            One for the group: its result is the bytes of SPEAD packets sent for all of them (int),
+            its exception the first thing that went wrong, as for `async_send_heap`.
+
+        Raises
+        ------
+        TypeError
+            For a heap that is not in a `HeapReference`, or what is no `GroupMode`.
+        OSError
+            EINVAL, for a count or a substream that no integer of 64 bits holds.
+        RuntimeError
+            Where no event loop runs.
         """
         cdef HeapReferenceList group = to_list(heaps)
         return self.send(group.references, group.n, to_mode(mode), group)
 
     def flush(self):
-        """Wait, without the event loop, until all that is queued has been sent."""
+        """Wait, without the event loop, until all that is queued has been sent.
+
+        The futures are done a little later, when the event loop runs again.
+        """
         cdef spt_status status = SPT_PENDING
         if self.stream == NULL:
             return
@@ -953,7 +1163,7 @@ cdef class AsyncStream(Stream):
             PyErr_CheckSignals()
 
     async def async_flush(self):
-        """Wait until all that is queued has been sent."""
+        """Wait until all that was queued before has been sent, and its futures are done."""
         if self.drained == self.queued:
             return
         future = get_running_loop().create_future()

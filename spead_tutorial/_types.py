@@ -10,7 +10,7 @@ __all__ = ["GroupMode", "RateMethod", "Stopped", "StreamConfig", "StreamStats"]
 
 
 class Stopped(RuntimeError):  # noqa: N818 - programs written for spead2 know it by this name
-    """The stream has been closed, or its thread pool stopped."""
+    """The stream has been closed, or its thread pool stopped: it takes no more heaps."""
 
 
 class GroupMode(enum.Enum):
@@ -25,8 +25,11 @@ class GroupMode(enum.Enum):
 class RateMethod(enum.Enum):
     """What keeps the rate. UDP streams always use software; the others are accepted."""
 
+    #: The sending thread, by the clock.
     SW = 0
+    #: The network interface.
     HW = 1
+    #: Whatever there is.
     AUTO = 2
 
 
@@ -41,24 +44,29 @@ def _whole(name: str, value: object) -> int:
 
 
 class StreamConfig:
-    """How a stream sends. Attributes may be changed until a stream is made with it.
+    """How a stream sends.
+
+    Attributes have the names of the parameters, and may be changed. A stream copies what it is
+    made with: later changes make no difference to it.
 
     Parameters
     ----------
     max_packet_size : int
         Bytes of a packet at most, at least 56; UDP (8) and IP headers (20 or 40) are not counted.
+        The stream rounds it down to a multiple of 8. The default fills an Ethernet frame of 1500
+        bytes under IPv4.
     rate : float
         Bytes of SPEAD packets per second; 0 for no limit.
     burst_size : int
         Bytes sent back to back before the rate is looked at.
     max_heaps : int
-        Heaps between queueing and completion, at least 1.
+        Heaps between queueing and completion, at least 1. One more is refused.
     burst_rate_ratio : float
         A stream that is late catches up at no more than ``rate * burst_rate_ratio``; at least 1.
     rate_method : RateMethod
         What keeps the rate.
     timeline : int
-        Keep the times of this many heaps for ``stream.timeline()``; 0 keeps none.
+        Keep the times of this many heaps for `Stream.timeline`; 0 keeps none.
 
     Raises
     ------
@@ -68,10 +76,15 @@ class StreamConfig:
         For a value out of its range.
     """
 
+    #: Default of `max_packet_size`, in bytes.
     DEFAULT_MAX_PACKET_SIZE: ClassVar[int] = 1472
+    #: Default of `max_heaps`.
     DEFAULT_MAX_HEAPS: ClassVar[int] = 4
+    #: Default of `burst_size`, in bytes.
     DEFAULT_BURST_SIZE: ClassVar[int] = 65536
+    #: Default of `burst_rate_ratio`.
     DEFAULT_BURST_RATE_RATIO: ClassVar[float] = 1.05
+    #: Default of `rate_method`.
     DEFAULT_RATE_METHOD: ClassVar[RateMethod] = RateMethod.AUTO
 
     __slots__ = (
@@ -105,7 +118,7 @@ class StreamConfig:
 
     @property
     def max_packet_size(self) -> int:
-        """Bytes of a packet at most."""
+        """Bytes of a packet at most, UDP and IP headers not counted."""
         return self._max_packet_size
 
     @max_packet_size.setter
@@ -152,7 +165,7 @@ class StreamConfig:
 
     @property
     def burst_rate_ratio(self) -> float:
-        """How much faster than the rate a late stream may be."""
+        """How many times the rate a late stream may send at."""
         return self._burst_rate_ratio
 
     @burst_rate_ratio.setter
@@ -184,7 +197,7 @@ class StreamConfig:
 
     @property
     def burst_rate(self) -> float:
-        """Bytes per second at which a late stream catches up."""
+        """Bytes per second at which a late stream catches up; follows from the two others."""
         return self._rate * self._burst_rate_ratio
 
     def __repr__(self) -> str:
@@ -194,24 +207,37 @@ class StreamConfig:
 
 @dataclass(frozen=True, slots=True)
 class StreamStats:
-    """Counts since a stream was made; complete for every heap whose future or call is done."""
+    """Counts since a stream was made; complete for every heap whose future or call is done.
 
-    #: Heaps completed, whether well or not.
+    Parameters
+    ----------
+    heaps : int
+        Heaps completed, whether well or not.
+    packets, bytes : int
+        Packets that were handed over to the kernel, and bytes in them (UDP and IP not counted).
+    send_calls : int
+        System calls made to send.
+    messages, gso_messages : int
+        Messages in those calls that were taken, and those of them that carried several packets
+        (generic segmentation offload).
+    waits : int
+        Times the socket was full and had to be waited for.
+    errors : int
+        Packets that failed.
+    zerocopy_completions, zerocopy_copied : int
+        Zero-copy transmissions completed, and those the kernel copied after all.
+    errors_by_errno : dict of int to int
+        The packets that failed, by ``errno``.
+    """
+
     heaps: int
-    #: Packets that were handed over to the kernel, and bytes in them (UDP and IP not counted).
     packets: int
     bytes: int
-    #: System calls made to send.
     send_calls: int
-    #: Messages in those calls that were taken, and those of them that carried several packets.
     messages: int
     gso_messages: int
-    #: Times the socket was full and had to be waited for.
     waits: int
-    #: Packets that failed.
     errors: int
-    #: Zero-copy transmissions completed, and those the kernel copied after all.
     zerocopy_completions: int
     zerocopy_copied: int
-    #: The packets that failed, by ``errno``.
     errors_by_errno: dict[int, int] = field(default_factory=dict)

@@ -81,7 +81,18 @@ class Finding:
 
 
 def machine_facts() -> dict[str, Any]:
-    """Return what a record says of the machine; None stands for what cannot be read."""
+    """Return what a record says of the machine.
+
+    Returns
+    -------
+    dict
+        ``cpu``, its model; ``architecture``; ``cores``, and ``usable_cores``, those that this
+        process may use; ``caches_bytes``, the size of each of the first core's caches by its
+        name, such as ``L2``; ``memory_bytes``; ``kernel``, its release; ``virtualisation``;
+        ``governor``, which sets the clock of the CPU, and ``turbo``; ``transparent_huge_pages``,
+        ``huge_pages_reserved`` and ``huge_page_bytes``; ``numa_nodes``; ``load``, the average of
+        the last minute. None stands for what cannot be read.
+    """
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "cpu": _cpu_model(),
@@ -103,7 +114,14 @@ def machine_facts() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str | None]:
-    """Return the versions of the software that measurements depend on."""
+    """Return the versions of the software that measurements depend on.
+
+    Returns
+    -------
+    dict
+        ``spead_tutorial``, ``python``, ``numpy``, and `compiler` and `compiler_flags`; None
+        stands for what is not known.
+    """
     return {
         "spead_tutorial": spead_tutorial.__version__,
         "python": platform.python_version(),
@@ -114,7 +132,13 @@ def versions() -> dict[str, str | None]:
 
 
 def compiler() -> str | None:
-    """Name the compiler that made the programs, as it says itself in them."""
+    """Name the compiler that made the programs, as it says itself in them.
+
+    Returns
+    -------
+    str or None
+        Its name and version; None where they do not tell.
+    """
     try:
         data = sink_path().read_bytes()
     except (LabError, OSError):

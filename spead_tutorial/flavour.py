@@ -32,32 +32,53 @@ __all__ = [
 ]
 
 # Items with a meaning of their own, in every packet or in every heap.
+#: Id of padding.
 NULL_ID = 0x00
+#: Id of the heap count, which tells a heap from those before.
 HEAP_CNT_ID = 0x01
+#: Id of the bytes of payload in the whole heap.
 HEAP_LENGTH_ID = 0x02
+#: Id of where the packet's payload belongs in the heap's, in bytes.
 PAYLOAD_OFFSET_ID = 0x03
+#: Id of the bytes of payload in the packet.
 PAYLOAD_LENGTH_ID = 0x04
+#: Id of a descriptor, which is a packet inside the payload.
 DESCRIPTOR_ID = 0x05
+#: Id of stream control; its values are ``CTRL_*``.
 STREAM_CTRL_ID = 0x06
 
 # Items inside a descriptor.
+#: Id of an item's name, inside its descriptor.
 DESCRIPTOR_NAME_ID = 0x10
+#: Id of an item's description, inside its descriptor.
 DESCRIPTOR_DESCRIPTION_ID = 0x11
+#: Id of an item's shape, inside its descriptor.
 DESCRIPTOR_SHAPE_ID = 0x12
+#: Id of an item's format, inside its descriptor.
 DESCRIPTOR_FORMAT_ID = 0x13
+#: Id of an item's id, inside its descriptor.
 DESCRIPTOR_ID_ID = 0x14
+#: Id of the header that describes an item's NumPy array, inside its descriptor.
 DESCRIPTOR_DTYPE_ID = 0x15
 
 # Values of the stream control item.
+#: Stream control: the stream starts here.
 CTRL_STREAM_START = 0
+#: Stream control: descriptors are sent again.
 CTRL_DESCRIPTOR_REISSUE = 1
+#: Stream control: the stream ends here.
 CTRL_STREAM_STOP = 2
+#: Stream control: descriptors have changed.
 CTRL_DESCRIPTOR_UPDATE = 3
 
 # Deviations of the first implementation that its receivers still expect.
+#: Descriptors have 4-byte format fields and 8-byte shape fields, whatever the flavour.
 BUG_COMPAT_DESCRIPTOR_WIDTHS = 1
+#: A dimension that varies is marked by 2 instead of 1.
 BUG_COMPAT_SHAPE_BIT_1 = 2
+#: The dtype in a descriptor has the other byte order.
 BUG_COMPAT_SWAP_ENDIAN = 4
+#: All three, as receivers made with PySPEAD 0.5.2 expect.
 BUG_COMPAT_PYSPEAD_0_5_2 = 7
 
 

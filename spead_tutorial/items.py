@@ -55,7 +55,7 @@ class _HasBugCompat(Protocol):
 class RawDescriptor:
     """The fields of a descriptor as they go into a packet.
 
-    Attributes
+    Parameters
     ----------
     id : int
         Id of the item that is described.
@@ -89,7 +89,7 @@ class Descriptor:
     shape : sequence of (int or None)
         One dimension of an item with a `format` may be None: its size then follows from the value.
     dtype : dtype_like, optional
-        Type of the elements. Either this or `format` is needed.
+        Type of the elements, sent in its own byte order. Either this or `format` is needed.
     order : {"C", "F"}
         Order of the elements on the wire. Items with a `format` have only ``"C"``.
     format : sequence of (str, int), optional
@@ -106,7 +106,7 @@ class Descriptor:
     --------
     >>> Descriptor(0x1000, "adc", "ADC samples", (8,), np.int8)
     Descriptor(0x1000, 'adc', shape=(8,), dtype=int8)
-    >>> Descriptor(0x1600, "timestamp", "of the first sample", (), format=[("u", 40)])
+    >>> Descriptor(0x1600, "timestamp", "in ticks", (), format=[("u", 40)])
     Descriptor(0x1600, 'timestamp', shape=(), format=[('u', 40)])
     """
 
@@ -192,20 +192,52 @@ class Descriptor:
         return not self.is_variable_size() and self.itemsize_bits % 8 == 0
 
     def dynamic_shape(self, max_elements: int) -> Sequence[int]:
-        """Shape of the largest value with at most `max_elements` elements (fixed shapes as is)."""
+        """Shape of the largest value with at most so many elements (fixed shapes as they are).
+
+        Parameters
+        ----------
+        max_elements : int
+            How many there may be.
+
+        Returns
+        -------
+        list of int
+            The size of every dimension.
+        """
         known = math.prod(size for size in self._shape if size is not None)
         varying = max_elements // known if known else 0
         return [varying if size is None else size for size in self._shape]
 
     def compatible_shape(self, shape: Sequence[int | None]) -> bool:
-        """Whether a value may have this shape."""
+        """Whether a value may have this shape.
+
+        Parameters
+        ----------
+        shape : sequence of int
+            The shape of a value.
+
+        Returns
+        -------
+        bool
+            Whether it has the right number of dimensions, and each that is fixed the right size.
+        """
         return len(shape) == len(self._shape) and all(
             expected is None or size == expected
             for size, expected in zip(shape, self._shape, strict=True)
         )
 
     def to_raw(self, flavour: _HasBugCompat) -> RawDescriptor:
-        """Return the fields as they go into a packet of `flavour`.
+        """Return the fields as they go into a packet.
+
+        Parameters
+        ----------
+        flavour : Flavour
+            Of the heap; only its ``bug_compat`` is looked at.
+
+        Returns
+        -------
+        RawDescriptor
+            What a heap encodes.
 
         Raises
         ------
@@ -296,7 +328,10 @@ class Item(Descriptor):
     id, name, description, shape, dtype, order, format
         As in `Descriptor`.
     value : array_like, optional
-        None is an item whose value is not known yet.
+        An array of the item's shape (or what NumPy makes one of), of its dtype or one whose
+        values fit; for an item with a `format`, numbers in range, and tuples where it has several
+        fields. It is kept as it is, not copied, and looked at when it is added to a heap. None is
+        an item whose value is not known yet.
 
     Attributes
     ----------
@@ -350,7 +385,8 @@ class Item(Descriptor):
     def value(self) -> Any:
         """The value as it was given; None if there is none yet.
 
-        Assigning counts up `version`, whatever is assigned. None cannot be assigned.
+        Assigning counts up ``version``, whatever is assigned. None cannot be assigned: that is a
+        ValueError.
         """
         return self._value
 
@@ -366,7 +402,7 @@ class Item(Descriptor):
 
         Returns
         -------
-        object with the buffer protocol, C-contiguous
+        ndarray or bytes, C-contiguous
             The *memory of the value itself* where it has the item's type and order: changing it
             in place then changes what is sent. That holds for the low bytes of a zero-dimensional
             array of dtype ``>u8`` too, if the item is a single integer of 24, 40, 48 or 56 bits.
@@ -505,7 +541,11 @@ def _big_endian(array: NDArray[Any], bits: int) -> NDArray[np.uint8]:
 
 
 class ItemGroup:
-    """Items that belong together, found by name or by id."""
+    """Items that belong together, found by name or by id.
+
+    ``group["name"]`` and ``group[id]`` are the same `Item`, or a KeyError; ``in`` takes both, too;
+    ``len(group)`` counts the items. `spead_tutorial.send.ItemGroup` can also be sent.
+    """
 
     def __init__(self) -> None:
         self._by_id: dict[int, Item] = {}
@@ -522,7 +562,7 @@ class ItemGroup:
         format: Iterable[tuple[str, int]] | None = None,
         value: Any = None,
     ) -> Item:
-        """Make an item and add it.
+        """Make an item and add it to the group.
 
         Items that have the same id or the same name are replaced. If one has the same descriptor
         in all, it stays and only gets the value, so that its descriptor need not be sent again.

@@ -52,17 +52,18 @@ class Header:
     Parameters
     ----------
     experiment : str
-        What was measured, such as ``"tour"``.
+        What was measured: ``"tour"``, or the name of a sweep.
     time : str
         When it began: ISO 8601, UTC.
     machine : dict
         Facts of the machine, as `spead_tutorial.doctor.machine_facts` finds them.
     lab : dict
-        The device that was sent to: its ``kind`` and ``mtu``, and what else `Lab.facts` says.
+        The device that was sent to: its ``kind`` and ``mtu``, and what else
+        `spead_tutorial.lab.Lab.facts` says.
     settings : dict
-        What the experiment was told, such as its rounds and the seed of their order.
+        What the experiment was told, such as its ``rounds`` and the ``seed`` of their order.
     versions : dict
-        Of the software: ``spead_tutorial``, ``python``, ``numpy``, the compiler.
+        Of the software, as `spead_tutorial.doctor.versions` finds them.
     revision : str or None
         Revision of the source, with a ``+`` where it was changed; None where not known.
     """
@@ -116,40 +117,73 @@ class Sample:
         In which round it was taken, from 0.
     warm_up : bool
         Whether it is not to be counted.
-    chapter, program, language, random
-        What was run.
-    heaps, heap_size, packet_size : int
-        What it was told, or does by default; sizes in bytes.
-    device, kind : str
-        What it sent to.
+    chapter : int
+        Number of the chapter that was run, or that the program is a step to.
+    program : str
+        Name of the program that was run.
+    language : str
+        ``"python"`` or ``"c"``.
+    random : bool
+        Whether its samples were random instead of a fill.
+    heaps : int
+        How many heaps it was to send.
+    heap_size : int
+        Bytes of samples in a heap.
+    packet_size : int
+        Bytes of a packet at most, UDP and IP headers not counted.
+    device : str
+        What it sent to: the name of the device, or a host outside a lab.
+    kind : str
+        Kind of the device, such as ``"dummy"``, ``"ifb"`` or ``"loopback"``.
     failure : str or None
-        Why it has no rate: what was expected and what was seen.
-    elapsed_ns : int
-        From the first heap to the last.
-    payload_bytes, spead_bytes : int
-        Bytes of samples, and of the packets they were sent in.
-    packets, messages, send_calls, waits, errors : int
-        What the stream counted.
-    counted_packets, counted_bytes : int
-        What the device counted; a message with several packets is one to it.
-    cpu_user_ns, cpu_system_ns : int
-        CPU time of the program in that time.
-    page_faults, context_switches : int
-        The same.
-    implementation, variant : str
-        As in `Series`.
+        Why it has no rate: what was expected and what was seen. None where all is well.
+    elapsed_ns : int or None
+        Time from the first heap to the last.
+    payload_bytes : int or None
+        Bytes of samples that were sent.
+    spead_bytes : int or None
+        Bytes of the packets they were sent in, UDP and IP headers not counted.
+    packets : int or None
+        Packets that the stream handed to the kernel.
+    messages : int or None
+        Messages that the kernel took; segmentation offload puts several packets into one.
+    send_calls : int or None
+        System calls made to send them.
+    waits : int or None
+        Times the socket was full and had to be waited for.
+    errors : int or None
+        Packets that failed.
+    counted_packets : int or None
+        Packets that the device counted; a message with several packets is one to it.
+    counted_bytes : int or None
+        Bytes that the device counted, the headers of UDP, IP and the link included.
+    cpu_user_ns : int or None
+        CPU time that the process used itself in that time.
+    cpu_system_ns : int or None
+        CPU time that the kernel used for the process in that time.
+    page_faults : int or None
+        Page faults of the process in that time.
+    context_switches : int or None
+        Context switches of the process in that time.
+    implementation : str
+        ``"ours"``, ``"spead2"``, ``"ceiling"``, or the name given to another installation.
+    variant : str
+        What else was different from the plain program, such as ``"huge pages"``; or empty.
     streams : int
         How many streams sent at once.
-    steal_ns : int
+    steal_ns : int or None
         Time that the hypervisor gave to others, of all cores, while the program ran.
-    load : float
-        Load average of the last minute, before it ran.
-    icmp_errors : int
+    load : float or None
+        Load average of the last minute, before it ran: processes that ran or wanted to.
+    icmp_errors : int or None
         On loopback: messages that came back as nobody listened.
-    received_packets, received_dropped : int
-        On loopback: what the listener got, and what its socket had no room for.
+    received_packets : int or None
+        On loopback: packets that the listener got.
+    received_dropped : int or None
+        On loopback: packets that the listener's socket had no room for.
     source : int
-        Which of the recording's headers it belongs to: the position in the file says so.
+        Which of the recording's headers it belongs to, counted from 0. It is not written: the
+        position in the file says it.
     """
 
     case: str
@@ -207,22 +241,30 @@ class Sample:
 class Timeline:
     """When each heap of a run was prepared and sent: ns since the first was begun.
 
+    All times are tuples with an element for each heap, in the order of sending.
+
     Parameters
     ----------
     case : str
         Which point of the experiment it is of.
-    program, language : str
+    program : str
         What was run: the loop of this program.
+    language : str
+        ``"python"``.
     random : bool
         Whether its samples were random.
-    heap_size, packet_size : int
-        Bytes.
+    heap_size : int
+        Bytes of samples in a heap.
+    packet_size : int
+        Bytes of a packet at most, UDP and IP headers not counted.
     prepare_ns : tuple of int
-        For each heap, when its preparation began.
+        When its preparation began.
     queued_ns : tuple of int
         When it had been prepared and was given to the stream.
-    first_packet_ns, last_packet_ns : tuple of int
-        When the stream's thread handed its first and its last packet to the kernel.
+    first_packet_ns : tuple of int
+        When the stream's thread was about to hand its first packet to the kernel.
+    last_packet_ns : tuple of int
+        When that thread had handed over its last packet.
     completed_ns : tuple of int
         When the stream let go of it.
     resumed_ns : tuple of int
@@ -255,9 +297,9 @@ class Recording:
     header : Header
         The first, most often the only one.
     samples : tuple of Sample
-        All.
+        All samples, warm-ups and failures too.
     timelines : tuple of Timeline
-        All.
+        All timelines.
     others : tuple of Header
         Those that followed the first.
     """
@@ -269,19 +311,29 @@ class Recording:
 
     @property
     def headers(self) -> tuple[Header, ...]:
-        """All headers; a sample's `source` counts them."""
+        """All headers; a sample's ``source`` counts them."""
         return (self.header, *self.others)
 
     @property
     def rounds(self) -> int:
-        """How many samples count of each case, at least."""
+        """How many samples each case has that count, at least."""
         cases = Counter(one.case for one in self.samples if not one.warm_up)
         return min(cases.values(), default=0)
 
     def frame(self) -> "pandas.DataFrame":
-        """Return the samples as a table, a row for each, units in the columns' names.
+        """Return the samples as a table.
 
-        It takes pandas, which comes with the extra ``[lab]``.
+        Returns
+        -------
+        pandas.DataFrame, shape (n_samples, n_fields + 1)
+            A row for each sample, warm-ups and failures too; the columns are the fields of
+            `Sample`, units in their names, and ``rate_bytes_per_s``, which is missing where a
+            sample failed.
+
+        Raises
+        ------
+        ImportError
+            Where there is no pandas, which comes with the extra ``[lab]``.
         """
         import pandas
 
@@ -298,6 +350,8 @@ _Taken = TypeVar("_Taken", Sample, Timeline)
 class Writer:
     """Writes a recording so that what is in the file is always whole lines.
 
+    At the end of a ``with`` block it is closed.
+
     Parameters
     ----------
     path : path
@@ -305,6 +359,12 @@ class Writer:
     header : Header, optional
         Written at once, to a file that is new or is emptied for it. Without one, what is
         written is appended to what is there, of which a line that was cut off is removed.
+
+    Raises
+    ------
+    OSError
+        Where the file cannot be opened, or a line not be written; FileNotFoundError where there
+        is none to append to.
     """
 
     def __init__(self, path: str | os.PathLike[str], header: Header | None = None) -> None:
@@ -316,12 +376,24 @@ class Writer:
             _cut_last_line(self._fd)
 
     def begin(self, header: Header) -> None:
-        """Write a header: what follows was taken there."""
+        """Write a header: what follows was taken there.
+
+        Parameters
+        ----------
+        header : Header
+            Where, when and with what.
+        """
         first = {"record": "header", "tool": _TOOL, "schema": SCHEMA}
         self._write(first | dataclasses.asdict(header))
 
     def add(self, taken: Sample | Timeline) -> None:
-        """Append a sample or a timeline: it is on the disk when this returns."""
+        """Append a sample or a timeline: it is on the disk when this returns.
+
+        Parameters
+        ----------
+        taken : Sample or Timeline
+            What was measured. Of a failure's text `anonymous` takes out what names the machine.
+        """
         record = dataclasses.asdict(taken)
         del record["source"]  # the position in the file says it
         if record.get("failure") is not None:
@@ -371,6 +443,11 @@ def read(path: str | os.PathLike[str], *, unfinished: bool = False) -> Recording
     unfinished : bool
         Whether a last line that is cut off is left out, instead of being an error.
 
+    Returns
+    -------
+    Recording
+        All of the file.
+
     Raises
     ------
     RecordError
@@ -406,7 +483,18 @@ def read(path: str | os.PathLike[str], *, unfinished: bool = False) -> Recording
 
 
 def anonymous(text: str) -> str:
-    """Take out of a text what names the machine or a folder of it."""
+    """Take out of a text what names the machine or a folder of it.
+
+    Parameters
+    ----------
+    text : str
+        Such as a program's complaint.
+
+    Returns
+    -------
+    str
+        The same with ``this machine`` for its name, and of paths only the last part.
+    """
     text = re.sub(r"(?<![\w./])/(?:[^\s/'\":]+/)+", "", text)
     host = socket.gethostname()
     return re.sub(rf"(?<!\w){re.escape(host)}(?!\w)", "this machine", text) if host else text

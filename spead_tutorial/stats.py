@@ -46,6 +46,16 @@ def median(values: Sequence[float], *, seed: int = 1) -> Estimate:
         At least one.
     seed : int
         Of the random numbers that resampling takes: the same values give the same interval.
+
+    Returns
+    -------
+    Estimate
+        In the unit of the values.
+
+    Raises
+    ------
+    ValueError
+        Where there are no values.
     """
     if not len(values):
         raise ValueError("there are no values to take the median of")
@@ -68,9 +78,19 @@ def gain(
     Parameters
     ----------
     before, after : mapping to float
-        The rate in each round; rounds that only one of them has are left out.
+        The rate in each round, by the round; rounds that only one of them has are left out.
     seed : int
         As for `median`.
+
+    Returns
+    -------
+    Estimate
+        Of the ratios after / before.
+
+    Raises
+    ------
+    ValueError
+        Where they have no round in common.
     """
     rounds = [number for number in before if number in after]
     if not rounds:
@@ -90,6 +110,16 @@ def ratio(before: Sequence[float], after: Sequence[float], *, seed: int = 1) -> 
         At least one of each.
     seed : int
         As for `median`.
+
+    Returns
+    -------
+    Estimate
+        Of the medians' ratio after / before.
+
+    Raises
+    ------
+    ValueError
+        Where one of them has no values.
     """
     middles = median(after, seed=seed).median / median(before, seed=seed).median
     n = min(len(before), len(after))

@@ -124,6 +124,11 @@ def record(
     rate : float
         Bytes/s; 0, as in those programs, for no limit.
 
+    Returns
+    -------
+    Timeline
+        Times in ns since the first heap was begun.
+
     Raises
     ------
     OSError
@@ -321,6 +326,16 @@ def shares(timeline: Timeline) -> Shares:
 
     It is plain arithmetic with intervals: the time that at least one of them covers, divided by
     the time that the run took. `preparing`, `waiting`, `sending` and `span` say which intervals.
+
+    Parameters
+    ----------
+    timeline : Timeline
+        The run.
+
+    Returns
+    -------
+    Shares
+        Fractions from 0 to 1.
     """
     begin, end = span(timeline)
     whole = max(1, end - begin)
@@ -332,17 +347,50 @@ def shares(timeline: Timeline) -> Shares:
 
 
 def span(timeline: Timeline) -> Interval:
-    """Return when a run began, and when it had waited for its last heap."""
+    """Return when a run began, and when it had waited for its last heap.
+
+    Parameters
+    ----------
+    timeline : Timeline
+        The run.
+
+    Returns
+    -------
+    tuple of int
+        Begin and end, in ns.
+    """
     return timeline.prepare_ns[0], max(*timeline.resumed_ns, *timeline.last_packet_ns)
 
 
 def preparing(timeline: Timeline) -> list[Interval]:
-    """Return when the program prepared each heap, until it was queued."""
+    """Return when the program prepared each heap, until it was queued.
+
+    Parameters
+    ----------
+    timeline : Timeline
+        The run.
+
+    Returns
+    -------
+    list of tuple of int
+        Begin and end of each, in ns.
+    """
     return list(zip(timeline.prepare_ns, timeline.queued_ns, strict=True))
 
 
 def sending(timeline: Timeline) -> list[Interval]:
-    """Return when the network thread sent each heap, its first packet to its last."""
+    """Return when the network thread sent each heap, its first packet to its last.
+
+    Parameters
+    ----------
+    timeline : Timeline
+        The run.
+
+    Returns
+    -------
+    list of tuple of int
+        Begin and end of each, in ns.
+    """
     return list(zip(timeline.first_packet_ns, timeline.last_packet_ns, strict=True))
 
 
@@ -350,6 +398,16 @@ def waiting(timeline: Timeline) -> list[Interval]:
     """Return when the program waited for heaps.
 
     What ends when it goes on with a heap began when it had last queued one, or gone on with one.
+
+    Parameters
+    ----------
+    timeline : Timeline
+        The run.
+
+    Returns
+    -------
+    list of tuple of int
+        Begin and end of each time, in ns.
     """
     queued = set(timeline.queued_ns)
     marks = sorted({*queued, *timeline.resumed_ns})

@@ -88,9 +88,10 @@ class WireError(ValueError):
 class Pointer:
     """An item pointer.
 
-    Attributes
+    Parameters
     ----------
     id : int
+        The item's id.
     immediate : bool
         Whether `value` is the item's value, rather than its address.
     value : int
@@ -106,11 +107,12 @@ class Pointer:
 class Packet:
     """A packet in parts.
 
-    Attributes
+    Parameters
     ----------
     heap_address_bits : int
         Bits of a pointer that hold a value or an address.
     heap_cnt : int
+        Heap count: which heap it is a part of.
     heap_length : int
         Bytes of payload in the whole heap.
     payload_offset : int
@@ -120,6 +122,7 @@ class Packet:
     items : tuple of Pointer
         All pointers in their order, the four that every packet has included.
     payload : bytes
+        The packet's own part of the heap's payload.
     """
 
     heap_address_bits: int
@@ -135,12 +138,12 @@ class Packet:
 class Field:
     """One row of the table.
 
-    Attributes
+    Parameters
     ----------
     offset : int
         Of the first byte, from the start of the packet.
     raw : bytes
-        Never empty.
+        The bytes that the row is about; never empty.
     field : str
         What it is.
     meaning : str
@@ -163,9 +166,10 @@ class Field:
 class Description:
     """What a descriptor says about an item.
 
-    Attributes
+    Parameters
     ----------
     id : int
+        The item's id.
     name, description : str
         Bytes that are not ASCII are written as backslash escapes.
     format : tuple of (str, int)
@@ -195,6 +199,7 @@ def parse(packet: bytes | bytearray | memoryview) -> Packet:
     Returns
     -------
     Packet
+        Its parts, copied.
 
     Raises
     ------
@@ -328,6 +333,7 @@ def dissect(
     Returns
     -------
     list of Field
+        The rows; laid end to end, their bytes are the packet.
 
     Raises
     ------
@@ -365,6 +371,7 @@ def dissect_heap(
     Parameters
     ----------
     packets : iterable of bytes-like
+        All packets of the heap, in any order.
     names, bug_compat
         As in `dissect`.
 
@@ -530,6 +537,7 @@ def parse_descriptor(packet: bytes | bytearray | memoryview, bug_compat: int = 0
     Returns
     -------
     Description
+        What it says of its item.
 
     Raises
     ------
@@ -586,6 +594,7 @@ def format_table(fields: Iterable[Field]) -> str:
     Parameters
     ----------
     fields : iterable of Field
+        The rows, as `dissect` returns them.
 
     Returns
     -------

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sending heaps: synchronous streams, and what all streams use."""
+"""Sending heaps: synchronous streams, and what all streams use.
+
+A program makes a `spead_tutorial.ThreadPool`, a `StreamConfig` and a `UdpStream`; an `ItemGroup`
+makes heaps; the stream sends them. Streams that return futures are in
+`spead_tutorial.send.asyncio`.
+"""
 
 from spead_tutorial._core import (
     BytesStream,

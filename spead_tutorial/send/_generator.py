@@ -41,7 +41,7 @@ class HeapGenerator:
     Parameters
     ----------
     item_group : ItemGroup
-        May be changed at any time: items added, replaced, and given values.
+        What to send. It may be changed at any time: items added, replaced, and given values.
     descriptor_frequency : int, optional
         Descriptors are sent again every so many heaps, for receivers that join late. By default
         they are sent once.
@@ -76,6 +76,7 @@ class HeapGenerator:
         Parameters
         ----------
         heap : Heap
+            What to add to; not in flight.
         descriptors, data : {"stale", "all", "none"}
             Which descriptors and which values.
 
@@ -88,6 +89,8 @@ class HeapGenerator:
         ------
         ValueError
             If a choice is not one of these, or a value does not fit its item.
+        BufferError
+            If the heap is being sent.
         """
         if descriptors not in _CHOICES:
             raise ValueError(f"descriptors is {descriptors!r}: it has to be one of {_CHOICES}")
@@ -132,7 +135,18 @@ class HeapGenerator:
         self._sent = {id: sent for id, sent in self._sent.items() if id in present}
 
     def get_heap(self, descriptors: str = "stale", data: str = "stale") -> Heap:
-        """Return a new heap with items in it: see `add_to_heap`."""
+        """Return a new heap with items in it.
+
+        Parameters
+        ----------
+        descriptors, data : {"stale", "all", "none"}
+            As for `add_to_heap`, which also says what is raised.
+
+        Returns
+        -------
+        Heap
+            It references the items' values.
+        """
         return self.add_to_heap(Heap(self._flavour), descriptors, data)
 
     def get_start(self) -> Heap:
@@ -155,6 +169,13 @@ class ItemGroup(items.ItemGroup, HeapGenerator):
     ----------
     descriptor_frequency, flavour
         As in `HeapGenerator`.
+
+    Examples
+    --------
+    >>> group = ItemGroup()
+    >>> item = group.add_item(0x1600, "timestamp", "", (), format=[("u", 40)])
+    >>> item.value = 0
+    >>> heap = group.get_heap()
     """
 
     def __init__(

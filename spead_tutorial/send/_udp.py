@@ -26,43 +26,52 @@ class UdpConfig:
 
 
 class UdpArguments:
-    """A stream that sends over UDP.
+    """UdpStream(thread_pool, endpoints, config=None, buffer_size=524288, interface_address="")
+    UdpStream(thread_pool, endpoints, config, buffer_size, ttl)
+    UdpStream(thread_pool, endpoints, config, buffer_size, ttl, interface_address)
+    UdpStream(thread_pool, endpoints, config, buffer_size, ttl, interface_index)
+    UdpStream(thread_pool, socket, endpoints, config=None)
 
-    It is made in one of five ways::
+    A stream that sends over UDP.
 
-        UdpStream(thread_pool, endpoints, config, buffer_size=524288, interface_address="")
-        UdpStream(thread_pool, endpoints, config, buffer_size, ttl)
-        UdpStream(thread_pool, endpoints, config, buffer_size, ttl, interface_address)
-        UdpStream(thread_pool, endpoints, config, buffer_size, ttl, interface_index)
-        UdpStream(thread_pool, socket, endpoints, config)
-
-    The second and third are for IPv4 multicast, the fourth for IPv6 multicast.
+    There are five ways to make it: to endpoints; to multicast endpoints with a time to live; the
+    same from one interface, which has an address for IPv4 and an index for IPv6; and with a socket
+    of yours.
 
     Parameters
     ----------
     thread_pool : ThreadPool
-        Whose threads send.
-    endpoints : list of (str, int)
-        Host and port of each substream; at least one, all of one address family.
-    config : StreamConfig
-        Copied.
+        Whose threads send; kept alive.
+    endpoints : sequence of (str, int)
+        Host (name or address) and port of each substream; at least one, all of one address
+        family.
+    config : StreamConfig, optional
+        How it sends; copied. By default ``StreamConfig()``.
     buffer_size : int
         Bytes asked for in the socket's send buffer; 0 leaves the system's.
     ttl : int
         Multicast time to live or hop limit, 0 to 255.
     interface_address : str
-        The address of the interface to send from, IPv4.
+        The address of the interface to send from, IPv4; empty leaves it to the system.
     interface_index : int
-        The interface to send multicast from, IPv6.
+        The interface to send multicast from, IPv6; 0 leaves it to the system.
     socket : socket.socket
-        A UDP socket to use; it is duplicated.
+        A UDP socket to use. It is duplicated: it stays yours, and may be closed.
+
+    Attributes
+    ----------
+    DEFAULT_BUFFER_SIZE : int
+        Default of `buffer_size`, in bytes.
 
     Raises
     ------
     ValueError
-        For endpoints that are empty, of mixed families, or cannot be looked up.
+        For endpoints that are empty, of mixed families, or cannot be looked up; for a port, a
+        ttl or an interface that does not go with them.
+    TypeError
+        For arguments that are none of the five forms.
     OSError
-        Where the socket cannot be made.
+        Where the socket cannot be made, or the one that was given cannot be used.
     """
 
     DEFAULT_BUFFER_SIZE: ClassVar[int] = 524288

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sending heaps from coroutines: calls that return futures."""
+"""Sending heaps from coroutines: calls that return futures.
+
+What these streams send, and how they are configured, is in `spead_tutorial.send`.
+"""
 
 from spead_tutorial._core import AsyncStream
 from spead_tutorial.send._udp import UdpArguments as _UdpArguments

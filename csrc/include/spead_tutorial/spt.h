@@ -35,12 +35,17 @@
 extern "C" {
 #endif
 
+/** Marks what the library exports. */
 #define SPT_API __attribute__((visibility("default")))
+/** Marks functions whose answer must not be ignored: the compiler warns where it is. */
 #define SPT_MUST_CHECK __attribute__((warn_unused_result))
 
 /* ---- 1. Status and errors -------------------------------------------------------------------- */
 
-/* Zero is success, positive is "nothing wrong, but no", negative is an error. */
+/**
+ * The one list of statuses: ``X`` is given the name, the value and the meaning of each. Zero is
+ * success, positive is "nothing wrong, but no", negative is an error.
+ */
 #define SPT_STATUS_LIST(X)                                                                         \
     X(SPT_OK, 0, "success")                                                                        \
     X(SPT_DONE, 1, "there are no more packets")                                                    \
@@ -53,7 +58,7 @@ extern "C" {
     X(SPT_ERR_BUSY, -6, "the heap is being sent")                                                  \
     X(SPT_ERR_CANCELLED, -7, "the heap was cancelled")
 
-/** What a function answers. */
+/** What a function answers: one of :c:macro:`SPT_STATUS_LIST`. */
 typedef enum spt_status {
 #define SPT_STATUS_MEMBER(name, value, text) name = value,
     SPT_STATUS_LIST(SPT_STATUS_MEMBER)
@@ -80,7 +85,7 @@ SPT_API const char *spt_status_text(spt_status status);
 
 /* ---- 2. Flavour ------------------------------------------------------------------------------ */
 
-/** Compatibility with receivers that read descriptors differently; bits of ``bug_compat``. */
+/** Compatibility with receivers that read descriptors differently: bits of ``bug_compat``. */
 enum {
     /** Descriptors have 4-byte format fields and 8-byte shape fields, whatever the flavour. */
     SPT_COMPAT_DESCRIPTOR_WIDTHS = 1,
@@ -117,18 +122,31 @@ SPT_API SPT_MUST_CHECK spt_status spt_flavour_init(spt_flavour *flavour, int hea
 
 /** Ids that the protocol itself uses. */
 enum {
+    /** Padding. */
     SPT_ID_NULL = 0x00,
+    /** The heap count, which tells a heap from those before. */
     SPT_ID_HEAP_CNT = 0x01,
+    /** Bytes of payload in the whole heap. */
     SPT_ID_HEAP_LENGTH = 0x02,
+    /** Where the packet's payload belongs in the heap's. */
     SPT_ID_PAYLOAD_OFFSET = 0x03,
+    /** Bytes of payload in the packet. */
     SPT_ID_PAYLOAD_LENGTH = 0x04,
+    /** A descriptor: a packet inside the payload. The ids from 0x10 on are those of its items. */
     SPT_ID_DESCRIPTOR = 0x05,
+    /** Stream control: 0 where a stream starts, 2 where it ends. */
     SPT_ID_STREAM_CTRL = 0x06,
+    /** The item's name. */
     SPT_ID_DESCRIPTOR_NAME = 0x10,
+    /** The item's description. */
     SPT_ID_DESCRIPTOR_DESCRIPTION = 0x11,
+    /** The item's shape. */
     SPT_ID_DESCRIPTOR_SHAPE = 0x12,
+    /** The item's format. */
     SPT_ID_DESCRIPTOR_FORMAT = 0x13,
+    /** The item's id. */
     SPT_ID_DESCRIPTOR_ID = 0x14,
+    /** The header that describes the item's NumPy array. */
     SPT_ID_DESCRIPTOR_DTYPE = 0x15,
 };
 
@@ -140,9 +158,11 @@ typedef struct spt_item {
     const void *value;
     /** Bytes of the value. */
     size_t length;
-    /** The value may travel inside the item pointer where it fits (A/8 bytes): true for items of
-     *  fixed shape made of whole bytes. It is read when the packet is made, so that it can be
-     *  edited in place between two transmissions. */
+    /**
+     * The value may travel inside the item pointer where it fits (A/8 bytes): true for items of
+     * fixed shape made of whole bytes. It is read when the packet is made, so that it can be
+     * edited in place between two transmissions.
+     */
     bool allow_immediate;
 } spt_item;
 
@@ -150,20 +170,30 @@ typedef struct spt_item {
 typedef struct spt_field {
     /** ``'u'``, ``'i'``, ``'f'``, ``'c'`` or ``'b'``. */
     char code;
+    /**
+     * How many bits: any number for ``'u'``, ``'i'`` and ``'b'``; 32 or 64 for ``'f'``; 8 for
+     * ``'c'``.
+     */
     uint32_t bits;
 } spt_field;
 
 /** What an item is, for receivers that have not been told. All of it is copied when added. */
 typedef struct spt_descriptor {
+    /** Id of the item that is described. */
     uint64_t id;
-    /** The item's name and description; NUL-terminated. */
-    const char *name, *description;
-    /** The header that describes a NumPy array, or ``NULL``; the format is then empty. */
+    /** The item's name; ASCII, NUL-terminated. */
+    const char *name;
+    /** What the item is, in words; ASCII, NUL-terminated. */
+    const char *description;
+    /** The header that describes a NumPy array, or ``NULL``; with one, the format is empty. */
     const char *numpy_header;
+    /** The fields of an element, in their order. */
     const spt_field *format;
+    /** How many fields there are in ``format``; 0 with a NumPy header. */
     size_t n_format;
     /** The dimensions; -1 where the size varies. */
     const int64_t *shape;
+    /** How many dimensions there are in ``shape``; 0 for a scalar. */
     size_t n_shape;
 } spt_descriptor;
 
@@ -192,7 +222,7 @@ SPT_API void spt_heap_destroy(spt_heap *heap);
  * Add a value. Pointers and payload keep the order in which they are added.
  *
  * :param heap: Not in flight.
- * :param item: Copied; its value is borrowed until the heap is cleared or destroyed.
+ * :param item: Copied; its value is borrowed until the heap is destroyed.
  * :param err: Details of a failure, or ``NULL``.
  * :return: ``SPT_OK``; ``SPT_ERR_ARGUMENT`` for an id that does not fit the flavour or a heap grown
  *     beyond what its addresses reach; ``SPT_ERR_BUSY``; ``SPT_ERR_MEMORY``.
@@ -241,17 +271,34 @@ SPT_API SPT_MUST_CHECK spt_status spt_heap_add_end(spt_heap *heap, spt_error *er
 SPT_API SPT_MUST_CHECK spt_status spt_heap_set_repeat_pointers(spt_heap *heap, bool repeat,
                                                                spt_error *err);
 
-/** Whether :c:func:`spt_heap_set_repeat_pointers` is on. */
+/**
+ * Whether every packet repeats all item pointers.
+ *
+ * :param heap: Borrowed.
+ * :return: What :c:func:`spt_heap_set_repeat_pointers` was told.
+ */
 SPT_API bool spt_heap_repeat_pointers(const spt_heap *heap);
 
-/** The heap's flavour. */
+/**
+ * The heap's flavour.
+ *
+ * :param heap: Borrowed.
+ * :return: A copy of what :c:func:`spt_heap_create` was given.
+ */
 SPT_API spt_flavour spt_heap_flavour(const spt_heap *heap);
 
-/** How many transmissions of the heap are queued or under way, in all streams. */
+/**
+ * How many transmissions of a heap are queued or under way, in all streams. Nothing can be added to
+ * it meanwhile.
+ *
+ * :param heap: Borrowed.
+ * :return: 0 where the heap is not in flight.
+ */
 SPT_API size_t spt_heap_in_flight(const spt_heap *heap);
 
 /* ---- 5. Packets ------------------------------------------------------------------------------ */
 
+/** Limits of packets. */
 enum {
     /** The smallest packet size: header, four pointers, one more, and 8 bytes of payload. */
     SPT_MIN_PACKET_SIZE = 56,
@@ -266,6 +313,7 @@ enum {
 typedef struct spt_packet {
     /** Bytes in the packet: the sum over its pieces. */
     size_t size;
+    /** How many pieces it is made of. */
     size_t n_pieces;
     /** Bytes written into the scratch. */
     size_t scratch_used;
@@ -288,8 +336,8 @@ typedef struct spt_packetizer {
  * :param p: Filled.
  * :param heap: Borrowed until the last packet has been made, and not changed until then.
  * :param cnt: Heap count; the low A bits are used.
- * :param max_packet_size: At least :c:macro:`SPT_MIN_PACKET_SIZE`; rounded down to a multiple of 8.
- *     UDP and IP headers are not counted.
+ * :param max_packet_size: At least :c:enumerator:`SPT_MIN_PACKET_SIZE`; rounded down to a multiple
+ *     of 8. UDP and IP headers are not counted.
  * :param err: Details of a failure, or ``NULL``.
  * :return: ``SPT_OK``, or ``SPT_ERR_ARGUMENT`` for a packet size that is too small (also for
  *     the pointers that every packet should repeat).
@@ -305,8 +353,9 @@ SPT_API SPT_MUST_CHECK spt_status spt_packetizer_init(spt_packetizer *p, const s
  * :param scratch: Filled with the header and short values; room for ``max_packet_size`` bytes.
  *     Borrowed for as long as the pieces are used.
  * :param pieces: Filled; room for :c:macro:`SPT_MAX_PIECES` entries. They point into the scratch
- * and into the values of the heap. :param packet: Filled. :return: ``SPT_OK``, or ``SPT_DONE``
- * after the last packet.
+ *     and into the values of the heap.
+ * :param packet: Filled.
+ * :return: ``SPT_OK``, or ``SPT_DONE`` after the last packet.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_packetizer_next(spt_packetizer *p, void *scratch,
                                                       struct iovec *pieces, spt_packet *packet);
@@ -317,7 +366,7 @@ SPT_API SPT_MUST_CHECK spt_status spt_packetizer_next(spt_packetizer *p, void *s
 typedef struct spt_rate {
     double ns_per_byte, burst_ratio;
     size_t burst_size, burst_bytes;
-    /** When the next burst is due at the rate, and may go at the earliest when late. */
+    /* When the next burst is due at the rate, and may go at the earliest when late. */
     uint64_t due_ns, earliest_ns;
     double due_fraction, earliest_fraction;
 } spt_rate;
@@ -410,15 +459,18 @@ typedef struct spt_stream_config {
     size_t max_packet_size;
     /** Bytes of SPEAD packets per second; 0 for no limit. */
     double rate;
-    /** As in :c:func:`spt_rate_init`. */
+    /** Bytes sent back to back before looking at the clock. */
     size_t burst_size;
+    /** A late stream catches up at no more than ``rate * burst_rate_ratio``; at least 1. */
     double burst_rate_ratio;
-    /** Heaps between queueing and completion, at most. */
+    /** Heaps between queueing and completion, at most; at least 1. */
     size_t max_heaps;
-    /** Keep the times of this many heaps for :c:func:`spt_stream_timeline`. */
+    /** Keep the times of this many heaps for :c:func:`spt_stream_timeline`; 0 keeps none. */
     size_t timeline;
-    /** Completions are listed for :c:func:`spt_stream_poll`, and announced on
-     *  :c:func:`spt_stream_fd`; false: they are only waited for. */
+    /**
+     * Completions are listed for :c:func:`spt_stream_poll`, and announced on
+     * :c:func:`spt_stream_fd`; false: they are only waited for.
+     */
     bool poll;
 } spt_stream_config;
 
@@ -443,13 +495,16 @@ typedef struct spt_udp_config {
     const char *interface_address;
     /** The interface for IPv6 multicast; 0 leaves the choice to the system. */
     unsigned interface_index;
-    /** A UDP socket to use, which is duplicated; -1 makes one. The members above are then not used.
+    /**
+     * A UDP socket to use, which is duplicated, and stays yours; the members above are then not
+     * used. -1 makes one.
      */
     int socket;
     /** Let the kernel cut runs of equal packets (generic segmentation offload) where it can. */
     bool gso;
 } spt_udp_config;
 
+/** The defaults: a send buffer of 512 KiB, a socket of its own, and GSO where the kernel has it. */
 #define SPT_UDP_CONFIG_DEFAULT {524288, -1, NULL, 0, -1, true}
 
 /**
@@ -503,7 +558,12 @@ SPT_API void spt_stream_stop(spt_stream *stream);
  */
 SPT_API void spt_stream_destroy(spt_stream *stream);
 
-/** How many endpoints the stream has. */
+/**
+ * How many endpoints a stream has.
+ *
+ * :param stream: Borrowed.
+ * :return: At least 1; for a memory stream, 1.
+ */
 SPT_API size_t spt_stream_num_substreams(const spt_stream *stream);
 
 /**
@@ -522,7 +582,8 @@ SPT_API SPT_MUST_CHECK spt_status spt_stream_set_cnt_sequence(spt_stream *stream
 
 /**
  * Tells that a heap, or a group of heaps, has been sent, or why not. It lies in your memory, so
- * that sending allocates nothing: fill in ``user`` if you like, and hand it to a send.
+ * that sending allocates nothing: set it to zeros (``= {0}``), fill in ``user`` if you like, and
+ * hand it to a send.
  *
  * The completion, and every heap sent with it, and every value of those heaps, is borrowed from the
  * send until it is complete. Then it can be used again; on a stream with ``config.poll``, the
@@ -538,21 +599,27 @@ typedef struct spt_completion {
     int sys_errno;
     /** Bytes of SPEAD packets handed over. */
     uint64_t bytes;
-    /** Where it first went wrong: heap count and bytes of the packet. */
+    /** Where it first went wrong: the heap count. */
     uint64_t failed_cnt;
+    /** Where it first went wrong: bytes of the packet. */
     size_t failed_packet_size;
-    /** Private. */
+    /* Private. */
     int state_;
     struct spt_completion *next_;
 } spt_completion;
 
 /** One heap of a group. */
 typedef struct spt_heap_reference {
+    /** The heap; borrowed until its completion is complete. */
     spt_heap *heap;
-    /** The heap count, or -1 for the next of the stream's sequence. */
+    /**
+     * The heap count, or -1 for the next of the stream's sequence. One that is given does not move
+     * the sequence on.
+     */
     int64_t cnt;
+    /** Which endpoint to send to, counted from 0. */
     size_t substream_index;
-    /** Bytes per second: negative for the stream's, 0 for no limit. */
+    /** Bytes of SPEAD packets per second: negative for the stream's, 0 for no limit. */
     double rate;
 } spt_heap_reference;
 
@@ -574,8 +641,8 @@ typedef enum spt_group_mode {
  * :param completion: Borrowed until complete; not in use.
  * :param err: Details of a failure, or ``NULL``.
  * :return: ``SPT_OK``; ``SPT_ERR_QUEUE_FULL`` where ``max_heaps`` leaves no room;
- * ``SPT_ERR_ARGUMENT``;
- *     ``SPT_ERR_STOPPED``. After a failure nothing is borrowed and no heap count was used up.
+ *     ``SPT_ERR_ARGUMENT``; ``SPT_ERR_STOPPED``. After a failure nothing is borrowed and no heap
+ *     count was used up.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_stream_send_heaps(spt_stream *stream,
                                                         const spt_heap_reference *heaps,
@@ -594,7 +661,12 @@ SPT_API SPT_MUST_CHECK spt_status spt_stream_send_heaps(spt_stream *stream,
 SPT_API SPT_MUST_CHECK spt_status spt_stream_send_heap(spt_stream *stream, spt_heap *heap,
                                                        spt_completion *completion, spt_error *err);
 
-/** Whether a completion is complete, or was never used; without waiting. */
+/**
+ * Whether a completion is complete, without waiting.
+ *
+ * :param completion: Borrowed.
+ * :return: True also for one that was never used.
+ */
 SPT_API bool spt_completion_done(const spt_completion *completion);
 
 /**
@@ -655,9 +727,9 @@ SPT_API SPT_MUST_CHECK spt_status spt_stream_flush(spt_stream *stream, int64_t t
  */
 SPT_API void spt_stream_cancel(spt_stream *stream, spt_completion *completion);
 
-/* ---- 10. What a stream can tell about itself --------------------------------------------------
- */
+/* ---- 10. What a stream can tell about itself ------------------------------------------------- */
 
+/** Limits of statistics. */
 enum {
     /** Errors are counted for each ``errno`` below this. */
     SPT_N_ERRNO = 134,
@@ -667,18 +739,26 @@ enum {
 typedef struct spt_stats {
     /** Heaps completed, whether well or not. */
     uint64_t heaps;
-    /** Packets, and bytes in them, that the transport took. */
-    uint64_t packets, bytes;
-    /** System calls made to send; messages in them that were taken; those that carried several
-     *  packets. */
-    uint64_t send_calls, messages, gso_messages;
+    /** Packets that the transport took. */
+    uint64_t packets;
+    /** Bytes in those packets, UDP and IP headers not counted. */
+    uint64_t bytes;
+    /** System calls made to send. */
+    uint64_t send_calls;
+    /** Messages in those calls that were taken. */
+    uint64_t messages;
+    /** Those of the messages that carried several packets. */
+    uint64_t gso_messages;
     /** Times the socket was full and had to be waited for. */
     uint64_t waits;
-    /** Packets that failed, in all and by ``errno``. */
+    /** Packets that failed. */
     uint64_t errors;
+    /** Packets that failed, by ``errno``. */
     uint64_t errors_by_errno[SPT_N_ERRNO];
-    /** Zero-copy transmissions completed, and those of them the kernel copied after all. */
-    uint64_t zerocopy_completions, zerocopy_copied;
+    /** Zero-copy transmissions completed. */
+    uint64_t zerocopy_completions;
+    /** Those of the zero-copy transmissions that the kernel copied after all. */
+    uint64_t zerocopy_copied;
 } spt_stats;
 
 /**
@@ -691,11 +771,17 @@ SPT_API void spt_stream_stats(const spt_stream *stream, spt_stats *stats);
 
 /** When things happened to a heap; ns of ``CLOCK_MONOTONIC``, 0 for what did not happen. */
 typedef struct spt_times {
+    /** The heap count. */
     uint64_t cnt;
+    /** Bytes of its SPEAD packets. */
     uint64_t bytes;
+    /** When it was queued. */
     uint64_t queued_ns;
-    /** Before the call that handed over the first packet, and after that for the last. */
-    uint64_t first_packet_ns, last_packet_ns;
+    /** Before the call that handed over its first packet. */
+    uint64_t first_packet_ns;
+    /** After the call that handed over its last packet. */
+    uint64_t last_packet_ns;
+    /** When it was complete: the memory is its owner's again. */
     uint64_t completed_ns;
 } spt_times;
 
