@@ -9,7 +9,7 @@ BUILD ?= build
 SOURCES := pyproject.toml meson.build meson.options $(shell find csrc spead_tutorial -type f \
 	-not -name '*.pyc')
 
-.PHONY: help setup tour test test-c test-python test-notebooks notebooks notebooks-refresh figures bench bench-quick check lint sanitize fuzz clean
+.PHONY: help setup tour test test-c test-python test-notebooks notebooks notebooks-refresh docs test-docs figures bench bench-quick check lint sanitize fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -24,16 +24,20 @@ $(BIN)/.installed: $(SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[test]'
 	@touch $@
 
-tour: setup ## every chapter in both languages, in a lab; a table, a picture and the notebooks
+tour: setup ## every chapter in both languages, in a lab; a table, a picture, the notebooks, the site
 	$(BIN)/spead-tutorial tour
 
-test: test-c test-python test-notebooks ## all tests
+test: test-c test-python test-notebooks test-docs ## all tests
 
 notebooks: setup ## open the notebooks in JupyterLab
 	$(BIN)/spead-tutorial notebook
 
 notebooks-refresh: setup ## run the notebooks as their sources are, store that, show what changed
 	$(BIN)/python .ci/notebooks.py refresh
+
+docs: setup ## build the site, into build/site
+	rm -rf $(BUILD)/site
+	$(BIN)/sphinx-build -E -a -n -W --keep-going -b html -d $(BUILD)/doctrees docs $(BUILD)/site
 
 figures: setup ## draw the committed pictures again from the committed records
 	$(BIN)/python -m bench plot -i bench/results -o docs/figures
@@ -53,10 +57,17 @@ test-python: setup
 test-notebooks: setup
 	$(BIN)/pytest --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg notebooks
 
+$(BIN)/.browser: $(BIN)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'spead-tutorial[browser]'
+	@touch $@
+
+test-docs: $(BIN)/.browser docs
+	$(BIN)/pytest docs/tests
+
 check: lint sanitize fuzz ## linters, types, sanitizers, a minute of fuzzing
 
 $(BIN)/.checkers: $(BIN)/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[check]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'spead-tutorial[check]'
 	@touch $@
 
 lint: $(BIN)/.checkers

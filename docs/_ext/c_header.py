@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The C header's parts, each with all that is documented in it, in the header's order.
+
+    .. c-part:: Status and errors
+
+What stands before the first part is ``.. c-part:: Introduction``. An enumeration that is made from
+a list macro gets its enumerators from there, as they have no comments of their own.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from hawkmoth.docstring import (
+    Docstring,
+    DocstringProcessor,
+    EnumDocstring,
+    RootDocstring,
+    TextDocstring,
+)
+from hawkmoth.parser import ErrorLevel, parse
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+HEADER = Path("spead_tutorial", "spt.h")
+_PART = re.compile(r"^/\* ---- \d+\. (.+?) -+ \*/$", re.MULTILINE)
+_ENTRY = re.compile(r'^ +X\((\w+), (-?\d+), "([^"]+)"\)', re.MULTILINE)
+_GUARD = "SPEAD_TUTORIAL_SPT_H"
+#: Enumerations that are made from a list, and the list.
+_LISTS = {"spt_status": "SPT_STATUS_LIST"}
+
+
+def parts(text: str) -> dict[str, range]:
+    """Return which lines of the header each part has, counted from 1."""
+    marks = [(text.count("\n", 0, mark.start()) + 1, mark[1]) for mark in _PART.finditer(text)]
+    starts = [(1, "Introduction"), *marks]
+    ends = [line for line, _ in marks] + [text.count("\n") + 1]
+    return {title: range(start, end) for (start, title), end in zip(starts, ends, strict=True)}
+
+
+def entries(text: str, macro: str) -> list[tuple[str, str, str]]:
+    """Return names, values and meanings from a list macro."""
+    start = text.index(f"#define {macro}(X)")
+    return _ENTRY.findall(text, start, text.index("\n\n", start))
+
+
+class Part(SphinxDirective, DocstringProcessor):
+    """All that one part of the header documents."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        path = Path(self.config.hawkmoth_root) / HEADER
+        text = path.read_text()
+        title = self.arguments[0]
+        if title not in parts(text):
+            raise self.error(f"{path.name} has no part {title!r}: it has {list(parts(text))}")
+        content = StringList()
+        for one in self._root(path):
+            if one.get_line() not in parts(text)[title]:
+                continue
+            for docstring in _shown(one):
+                lines, number = docstring.get_docstring(processor=self)
+                if any(line.lstrip().startswith("* ") for line in lines):
+                    raise self.error(f"{path.name}:{number}: end the comment on a line of its own")
+                for offset, line in enumerate(lines):
+                    content.append(line, str(path), number + offset - 1)
+            for line in self._listed(one, text):
+                content.append(line, str(path), one.get_line() - 1)
+        holder = nodes.Element()
+        self.state.nested_parse(content, 0, holder)
+        return holder.children
+
+    def _root(self, path: Path) -> RootDocstring:
+        """Return what the header documents; it is parsed once for each page."""
+        self.env.note_dependency(str(path))
+        found = self.env.current_document.get("c_header")
+        if found is None:
+            arguments = [*self.config.hawkmoth_clang, *self.config._clang_args_post_c]
+            found, problems = parse(str(path), domain="c", clang_args=arguments)
+            serious = [one for one in problems if one.level >= ErrorLevel.WARNING]
+            if serious:
+                raise self.error("; ".join(one.get_message() for one in serious))
+            self.env.current_document["c_header"] = found
+        return found
+
+    @staticmethod
+    def _listed(docstring: Docstring, text: str) -> list[str]:
+        if not isinstance(docstring, EnumDocstring) or docstring.get_name() not in _LISTS:
+            return []
+        lines = []
+        for name, value, meaning in entries(text, _LISTS[docstring.get_name()]):
+            lines += ["", f"   .. c:enumerator:: {name} = {value}", ""]
+            lines += [f"      {meaning[0].upper()}{meaning[1:]}."]
+        return [*lines, ""]
+
+
+def _shown(docstring: Docstring) -> Iterator[Docstring]:
+    """Yield what is shown of a docstring and its members, in order."""
+    if docstring.get_name() == _GUARD:  # the comment before it is about the header
+        yield TextDocstring(docstring._text, docstring.get_meta())
+    elif docstring._decl_name is None and isinstance(docstring, EnumDocstring):
+        # An enumeration without a name is its enumerators.
+        yield TextDocstring(docstring._text, docstring.get_meta())
+        for member in docstring:
+            member._nest = 0
+            yield member
+    else:
+        yield from docstring.walk()
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_directive("c-part", Part)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

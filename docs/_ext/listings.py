@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Listings in both languages: names of tabs, what changed between programs, and downloads.
+
+``stage-diff`` shows what changed from one program to another, in both languages:
+
+    ```{stage-diff} tut_6_send_pktsize tut_8_send_reuse_memory
+    ```
+
+``programs`` links to whole programs, to be read on disk:
+
+    ```{programs} tut_8_send_reuse_memory
+    ```
+"""
+
+import difflib
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+from sphinx.util.docutils import SphinxDirective
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+#: A language, as a page and as Sphinx call it, and where its programs are.
+LANGUAGES = {
+    "python": ("Python", "spead_tutorial/chapters/{}.py"),
+    "c": ("C", "csrc/chapters/{}.c"),
+}
+_CONTEXT = 2
+
+
+class StageDiff(SphinxDirective):
+    """What changed from one chapter's program to another's, a tab for each language."""
+
+    required_arguments = 2
+
+    def run(self) -> list[nodes.Node]:
+        before, after = self.arguments
+        lines = ["::::{tab-set}", ":sync-group: code", ""]
+        for language, (name, _) in LANGUAGES.items():
+            changes = self._changes(before, after, language)
+            lines += [f":::{{tab-item}} {name}", f":sync: {language}", ""]
+            lines += ["```diff", *changes, "```", ":::", ""]
+        return self.parse_text_to_nodes("\n".join([*lines, "::::"]))
+
+    def _changes(self, before: str, after: str, language: str) -> list[str]:
+        files = (program_file(before, language), program_file(after, language))
+        for path in files:
+            self.env.note_dependency(str(path))
+            if not path.is_file():
+                raise self.error(f"there is no program {path.name}")
+        return changes(*files)
+
+
+def changes(before: Path, after: Path) -> list[str]:
+    """Return the lines of a unified diff, which calls both files by their names alone."""
+    old, new = (path.read_text().splitlines() for path in (before, after))
+    names = (before.name, after.name)
+    return list(difflib.unified_diff(old, new, *names, lineterm="", n=_CONTEXT))
+
+
+class Programs(SphinxDirective):
+    """Links to programs in both languages, to be saved."""
+
+    required_arguments = 1
+    optional_arguments = 20
+
+    def run(self) -> list[nodes.Node]:
+        up = "../" * (self.env.docname.count("/") + 1)
+        links = [
+            f"{{download}}`{path.name} <{up}{path.relative_to(ROOT)}>`"
+            for program in self.arguments
+            for path in (program_file(program, language) for language in LANGUAGES)
+        ]
+        return self.parse_text_to_nodes(f"Save the whole programs: {', '.join(links)}.")
+
+
+def program_file(program: str, language: str) -> Path:
+    """Return where a program is."""
+    return ROOT / LANGUAGES[language][1].format(program)
+
+
+class TabNames(SphinxTransform):
+    """Call the tabs of listings Python and C, rather than PYTHON and C."""
+
+    default_priority = 800
+
+    def apply(self, **kwargs: Any) -> None:
+        for label in self.document.findall(nodes.rubric):
+            language = label.get("sync_id")
+            if label.get("sync_group") == "code" and language in LANGUAGES:
+                label.children = [nodes.Text(LANGUAGES[language][0])]
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_directive("stage-diff", StageDiff)
+    app.add_directive("programs", Programs)
+    app.add_transform(TabNames)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,399 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Numbers that were measured, in prose: roles that look them up in the committed records.
+
+Each is a link to the machine it was measured on, and says on hover how sure it is. One that names
+no record, no sample or several points is an error. For instance, in Markdown:
+
+    {rate}`tut-8 c tut_8_send_reuse_memory 64MiB`           a median rate
+    {gain}`tut-8 c 64MiB tut_8_send_heap_size -> tut_8_send_reuse_memory`   how many times as fast
+    {per-heap}`page_faults tut-8 c tut_8_send_heap_size 64MiB`      a median count for each heap
+    {time-per-heap}`tut-8 c tut_8_send_heap_size 64MiB`     a median time for each heap
+    {per-gb}`cpu tut-8 c tut_8_send_heap_size 64MiB`        CPU seconds for 10^9 bytes of payload
+    {share}`preparing tut-5 tut_4_send_perf random`         a share of a timeline's time:
+                                                            preparing, waiting, rest, or sending
+    {fact}`cpu`                                             a fact of the machine
+
+The directive ``machine-table`` shows the facts of the machine.
+
+What chooses samples is the name of a record and any of: an implementation (``ours``, which is
+meant where none is named, ``spead2``, ``ceiling``), a language, a program, a size of heaps
+(``8KiB``), a size of packets (``p9000``), ``random`` or ``fill`` samples (a fill where none is
+named), and a variant in quotes. To the right of an arrow stands only what is different there.
+"""
+
+import dataclasses
+import functools
+import re
+import shlex
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective, SphinxRole
+
+from bench.figures import RESULTS
+from spead_tutorial import stats, timeline
+from spead_tutorial.plots.units import number, percent, thousands
+from spead_tutorial.records import OURS, Recording, Sample, read
+
+_WHERE = ("results", "the-reference-machine")
+_IMPLEMENTATIONS = (OURS, "spead2", "ceiling")
+_LANGUAGES = ("python", "c")
+_UNITS = {"KiB": 1 << 10, "MiB": 1 << 20}
+#: What the table of the machine calls its facts.
+_NAMES = {
+    "cpu": "Processor",
+    "cores": "Cores",
+    "L1d": "Level 1 cache, data",
+    "L1i": "Level 1 cache, instructions",
+    "L2": "Level 2 cache",
+    "L3": "Level 3 cache",
+    "memory": "Memory",
+    "virtualisation": "Virtual machine, container",
+    "governor": "Frequency governor",
+    "kernel": "Kernel",
+    "lab": "Device that discards what it is sent",
+    "mtu": "Its MTU",
+    "python": "Python",
+    "numpy": "NumPy",
+    "compiler": "C compiler",
+    "spead2": "spead2",
+    "revision": "Revision of the programs",
+}
+_MACHINE = "ladder"  # all records are of one machine: a test holds them to that
+
+
+class UnknownError(ValueError):
+    """What a role asks for has not been measured; the text says what there is."""
+
+
+# ---------------------------------------------------------------------------------------
+# Looking it up
+
+
+@functools.cache
+def recording(name: str) -> Recording:
+    """Read a record by the name of its sweep."""
+    path = _path(name)
+    if not path.is_file():
+        there = ", ".join(sorted(one.stem for one in RESULTS.glob("*.jsonl")))
+        raise UnknownError(f"there is no record {name!r}: there are {there}")
+    return read(path)
+
+
+def _path(name: str) -> Path:
+    return RESULTS / f"{name}.jsonl"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Choice:
+    """Which samples a role is about; what is None may be anything, as long as it is one thing."""
+
+    record: str
+    implementation: str = OURS
+    language: str | None = None
+    program: str | None = None
+    heap_size: int | None = None
+    packet_size: int | None = None
+    random: bool = False
+    variant: str = ""
+
+    def changed(self, words: Iterable[str]) -> "Choice":
+        """Return it with what these words say."""
+        return dataclasses.replace(self, **dict(_chosen(word) for word in words))
+
+    def samples(self) -> list[Sample]:
+        """Return the samples of the one point it means."""
+        found = [one for one in recording(self.record).samples if self._means(one)]
+        points = sorted({one.case for one in found})
+        if len(points) != 1:
+            what = "several points" if points else "no sample"
+            there = points or sorted({one.case for one in recording(self.record).samples})
+            raise UnknownError(f"{self} is {what} of {self.record}: {'; '.join(there[:40])}")
+        return found
+
+    def _means(self, one: Sample) -> bool:
+        wanted = (
+            (self.implementation, one.implementation),
+            (self.language, one.language),
+            (self.program, one.program),
+            (self.heap_size, one.heap_size),
+            (self.packet_size, one.packet_size),
+            (self.random, one.random),
+            (self.variant or None, one.variant),
+        )
+        # A plain program is meant, unless a variant is named; the bare loops are all variants.
+        plain = self.variant or self.implementation == "ceiling" or not one.variant
+        return (
+            bool(plain)
+            and not one.warm_up
+            and all(want is None or want == have for want, have in wanted)
+        )
+
+
+def _chosen(word: str) -> tuple[str, Any]:
+    """Return which part of a choice a word says, and what."""
+    size = re.fullmatch(r"(\d+)(KiB|MiB)", word)
+    if size:
+        return "heap_size", int(size[1]) * _UNITS[size[2]]
+    if re.fullmatch(r"p\d+", word):
+        return "packet_size", int(word[1:])
+    if word in _IMPLEMENTATIONS:
+        return "implementation", word
+    if word in _LANGUAGES:
+        return "language", word
+    if word in ("random", "fill"):
+        return "random", word == "random"
+    return ("program" if word.startswith("tut_") else "variant"), word
+
+
+def choices(text: str) -> tuple[Choice, ...]:
+    """Return what a role's text chooses: one, or two with an arrow between them."""
+    left, arrow, right = text.partition("->")
+    record, *words = shlex.split(left) or [""]
+    first = Choice(record).changed(words)
+    return (first, first.changed(shlex.split(right))) if arrow else (first,)
+
+
+def _one(text: str) -> Choice:
+    """Return what a role's text chooses that compares nothing."""
+    first, *more = choices(text)
+    if more:
+        raise UnknownError(f"{text!r} compares, where one thing is meant")
+    return first
+
+
+# ---------------------------------------------------------------------------------------
+# Saying it
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Said:
+    """A number as a page has it, and how sure it is."""
+
+    text: str
+    detail: str
+    record: str
+
+
+def _estimate(value: Callable[[Sample], float | None], choice: Choice) -> stats.Estimate:
+    values = [found for one in choice.samples() if (found := value(one)) is not None]
+    if not values:
+        raise UnknownError(f"{choice}: no sample has that")
+    return stats.median(values)
+
+
+def _interval(found: stats.Estimate, write: Callable[[float], str], unit: str = "") -> str:
+    kind = "95 % interval" if found.n >= stats.FEWEST else "range"
+    ends = f"{write(found.low)} to {write(found.high)}{unit}"
+    return f"median of {found.n} rounds, {kind} {ends}"
+
+
+def _rates(choice: Choice) -> dict[int, float]:
+    """Return the rate in each round; one that failed is left out."""
+    return {one.round: one.rate for one in choice.samples() if one.rate is not None}
+
+
+def rate(text: str) -> Said:
+    """Say a median rate."""
+    choice = _one(text)
+    found = _estimate(lambda one: one.rate, choice)
+
+    def write(value: float) -> str:
+        return thousands(_rounded(value / 1e6)) if value >= 1e8 else number(value / 1e6)
+
+    return Said(f"{write(found.median)} MB/s", _interval(found, write, " MB/s"), choice.record)
+
+
+def gain(text: str) -> Said:
+    """Say how many times as fast the second choice is as the first, of ratios within rounds."""
+    both = choices(text)
+    if len(both) != 2:
+        raise UnknownError(f"{text!r} compares nothing: it needs BEFORE -> AFTER")
+    if both[0] == both[1]:
+        raise UnknownError(f"{text!r} compares a thing with itself")
+    found = stats.gain(*map(_rates, both))
+    return Said(_factor(found.median), _interval(found, _factor), both[0].record)
+
+
+def per_heap(text: str) -> Said:
+    """Say a median count for each heap."""
+    field, _, rest = text.partition(" ")
+    choice = _one(rest)
+
+    def value(one: Sample) -> float | None:
+        count = getattr(one, field, field)
+        if isinstance(count, str):
+            raise UnknownError(f"a sample has no count {field!r}")
+        return None if count is None else count / one.heaps
+
+    found = _estimate(value, choice)
+    return Said(number(found.median), _interval(found, number, " a heap"), choice.record)
+
+
+def time_per_heap(text: str) -> Said:
+    """Say a median time for each heap."""
+    choice = _one(text)
+
+    def value(one: Sample) -> float | None:
+        return None if one.rate is None else one.heap_size / one.rate * 1e6
+
+    found = _estimate(value, choice)
+    unit = "\N{NO-BREAK SPACE}µs"
+    return Said(
+        _rounded_text(found.median) + unit, _interval(found, _rounded_text, unit), choice.record
+    )
+
+
+def per_gb(text: str) -> Said:
+    """Say how many CPU seconds 10^9 bytes of payload took."""
+    field, _, rest = text.partition(" ")
+    choice = _one(rest)
+    if field != "cpu":
+        raise UnknownError(f"there is only cpu, not {field!r}")
+
+    def value(one: Sample) -> float | None:
+        if one.cpu_user_ns is None or one.cpu_system_ns is None or not one.payload_bytes:
+            return None
+        return (one.cpu_user_ns + one.cpu_system_ns) / one.payload_bytes
+
+    found = _estimate(value, choice)
+    return Said(f"{number(found.median)} s", _interval(found, number, " s"), choice.record)
+
+
+def share(text: str) -> Said:
+    """Say for what share of a timeline's time the program was preparing, waiting or sending."""
+    field, _, rest = text.partition(" ")
+    choice = _one(rest)
+    found = [
+        one
+        for one in recording(choice.record).timelines
+        if (choice.program, choice.random) == (one.program, one.random)
+    ]
+    if len(found) != 1 or field not in {each.name for each in dataclasses.fields(timeline.Shares)}:
+        there = "; ".join(one.case for one in recording(choice.record).timelines)
+        raise UnknownError(f"{text!r} is not one timeline's: {there}")
+    return Said(
+        percent(getattr(timeline.shares(found[0]), field)), "of one short run", choice.record
+    )
+
+
+def fact(text: str) -> Said:
+    """Say a fact of the reference machine."""
+    facts = machine_facts(recording(_MACHINE))
+    if text not in facts:
+        raise UnknownError(f"there is no fact {text!r}: there are {', '.join(facts)}")
+    return Said(facts[text], "the reference machine", _MACHINE)
+
+
+def machine_facts(found: Recording) -> dict[str, str]:
+    """Return what a record says of its machine, in words."""
+    header = found.header
+    machine, lab, versions = header.machine, header.lab, header.versions
+    caches = {
+        name: f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
+        for name, size in machine["caches_bytes"].items()
+    }
+    return {
+        "cpu": str(machine["cpu"]),
+        "cores": str(machine["usable_cores"]),
+        **caches,
+        "memory": f"{machine['memory_bytes'] / (1 << 30):.0f} GiB",
+        "kernel": f"Linux {machine['kernel']}",
+        "virtualisation": str(machine["virtualisation"] or "none"),
+        "governor": str(machine["governor"] or "unknown"),
+        "lab": str(lab["kind"]),
+        "mtu": str(lab["mtu"]),
+        "python": str(versions["python"]),
+        "numpy": str(versions["numpy"]),
+        "compiler": str(versions["compiler"]),
+        "spead2": str(versions.get("spead2") or "none"),
+        "rounds": str(found.rounds),
+        "revision": str(found.header.revision),
+    }
+
+
+def _rounded(value: float) -> float:
+    """Return a number with three digits that say something: none is surer than that."""
+    return float(f"{value:.3g}")
+
+
+def _rounded_text(value: float) -> str:
+    return thousands(_rounded(value)) if value >= 100 else f"{value:.3g}"
+
+
+def _factor(value: float) -> str:
+    return f"{value:#.3g}".rstrip(".")
+
+
+# ---------------------------------------------------------------------------------------
+# As roles and a table
+
+
+class Measured(SphinxRole):
+    """A role that says a number."""
+
+    def __init__(self, say: Callable[[str], Said]) -> None:
+        super().__init__()
+        self._say = say
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        try:
+            said = self._say(self.text)
+        except ValueError as error:
+            message = self.inliner.reporter.error(f"{self.name}: {error}", line=self.lineno)
+            return [nodes.problematic(self.rawtext, self.rawtext)], [message]
+        self.env.note_dependency(str(_path(said.record)))
+        return [self._link(said)], []
+
+    def _link(self, said: Said) -> nodes.Node:
+        page, place = _WHERE
+        uri = self.env.app.builder.get_relative_uri(self.env.docname, page)
+        machine = machine_facts(recording(said.record))
+        where = ", ".join(
+            (machine["cpu"], f"{machine['cores']} cores", machine["kernel"], machine["lab"])
+        )
+        title = f"{said.detail}; {where}, MTU {machine['mtu']}, revision {machine['revision']}"
+        return nodes.reference(
+            "",
+            "",
+            nodes.Text(said.text),
+            internal=True,
+            refuri=f"{uri}#{place}",
+            reftitle=title,
+            classes=["measured"],
+        )
+
+
+class MachineTable(SphinxDirective):
+    """The reference machine, as its records describe it."""
+
+    def run(self) -> list[nodes.Node]:
+        facts = machine_facts(recording(_MACHINE))
+        self.env.note_dependency(str(_path(_MACHINE)))
+        rows = [_row(name, facts[key]) for key, name in _NAMES.items() if key in facts]
+        columns = [nodes.colspec(colwidth=1, stub=1), nodes.colspec(colwidth=2)]
+        group = nodes.tgroup("", *columns, nodes.tbody("", *rows), cols=len(columns))
+        return [nodes.table("", group)]
+
+
+def _row(*cells: str) -> nodes.row:
+    return nodes.row("", *(nodes.entry("", nodes.paragraph(text=cell)) for cell in cells))
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    says = {
+        "fact": fact,
+        "gain": gain,
+        "per-gb": per_gb,
+        "per-heap": per_heap,
+        "rate": rate,
+        "share": share,
+        "time-per-heap": time_per_heap,
+    }
+    for name, say in says.items():
+        app.add_role(name, Measured(say))
+    app.add_directive("machine-table", MachineTable)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pictures in the page's colours, with what they show in words, and the record behind them.
+
+    ```{picture} tut-8-send-reuse-memory
+    What to see in it.
+    ```
+
+is what `bench.figures` draws of a committed record, and
+
+    ```{diagram} stream
+    What to see in it.
+    ```
+
+is ``diagrams/stream.svg``, which stands in the page itself so that it can use the page's colours.
+"""
+
+import html
+import re
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from bench.figures import FIGURES, PICTURES
+
+DIAGRAMS = FIGURES.parent / "diagrams"
+_RECORDS = {Path(picture.name).stem: picture.sweep for picture in PICTURES}
+
+
+class Picture(SphinxDirective):
+    """A picture, light or dark as the page is, with its description in words."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        name = self.arguments[0]
+        if name not in _RECORDS:
+            raise self.error(f"there is no picture {name}: there are {', '.join(_RECORDS)}")
+        light, dark = (FIGURES / f"{name}{end}.svg" for end in ("", "-dark"))
+        self.env.note_dependency(str(light))
+        title, words = described(light)
+        figure = nodes.figure(classes=["picture"])
+        # On a narrow screen it scrolls within this, also for those who have keys alone.
+        frame = f'<div class="frame" tabindex="0" role="group" aria-label="{html.escape(title)}">'
+        figure += nodes.raw("", frame, format="html")
+        for path, theme in ((light, "only-light"), (dark, "only-dark")):
+            uri = f"/{FIGURES.name}/{path.name}"
+            figure += nodes.image(uri=uri, alt=title, classes=[theme])
+        figure += nodes.raw("", "</div>", format="html")
+        up = "../" * (self.env.docname.count("/") + 1)
+        record = f"{_RECORDS[name]}.jsonl"
+        source = f"Drawn from {{download}}`{record} <{up}bench/results/{record}>`."
+        children, _ = self.parse_inline(f"{' '.join(self.content)} {source}".strip())
+        figure += nodes.caption("", "", *children)
+        return [figure, _in_words(title, words)]
+
+
+class Diagram(SphinxDirective):
+    """A drawing that is a part of the page, with its description in words."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        path = DIAGRAMS / f"{self.arguments[0]}.svg"
+        if not path.is_file():
+            raise self.error(f"there is no diagram {path.name} in {DIAGRAMS.name}")
+        self.env.note_dependency(str(path))
+        title, words = described(path)
+        svg = path.read_text()
+        figure = nodes.figure(classes=["diagram"])
+        figure += nodes.raw("", svg[svg.index("<svg") :], format="html")
+        children, _ = self.parse_inline(" ".join(self.content))
+        figure += nodes.caption("", "", *children)
+        return [figure, _in_words(title, words)]
+
+
+def described(path: Path) -> tuple[str, str]:
+    """Return a picture's title and its description, which it has in itself for screen readers.
+
+    Raises
+    ------
+    ValueError
+        Where it has none.
+    """
+    text = path.read_text()
+    found = [re.search(rf"<{tag}[^>]*>([^<]+)</{tag}>", text) for tag in ("title", "desc")]
+    title, words = (html.unescape(match[1]).strip() if match else "" for match in found)
+    if not title or not words:
+        raise ValueError(f"{path.name} has no title or no description in it")
+    return title, words
+
+
+def _in_words(title: str, words: str) -> nodes.Node:
+    summary = f"<summary>The picture in words<span> ({html.escape(title)})</span></summary>"
+    text = f'<details class="in-words">{summary}<p>{html.escape(words)}</p></details>'
+    return nodes.raw("", text, format="html")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_directive("diagram", Diagram)
+    app.add_directive("picture", Picture)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Python objects under the names that users import them by, and checked links between them.
+
+Where an object is defined is nobody's business: ``spead_tutorial.send.Heap`` is in the compiled
+core. A name in single backticks in a docstring becomes a link to what it names, seen from the
+object that has the docstring; or it names a parameter. One that names neither is a warning.
+"""
+
+import ast
+import enum
+import functools
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from numpydoc.docscrape import NumpyDocString
+from numpydoc.xref import DEFAULT_LINKS
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.environment import BuildEnvironment
+from sphinx.errors import PycodeError
+from sphinx.pycode import ModuleAnalyzer
+from sphinx.util import logging
+from sphinx.util.inspect import stringify_signature
+
+MODULES = (
+    "spead_tutorial",
+    "spead_tutorial.send",
+    "spead_tutorial.send.asyncio",
+    "spead_tutorial.wire",
+    "spead_tutorial.lab",
+    "spead_tutorial.programs",
+    "spead_tutorial.doctor",
+    "spead_tutorial.records",
+    "spead_tutorial.stats",
+    "spead_tutorial.timeline",
+    "spead_tutorial.plots",
+    "spead_tutorial.notebook",
+)
+#: Classes that others make for their users.
+_NOT_MADE = ("spead_tutorial.lab.LabProcess", "spead_tutorial.notebook.Place")
+_CORE = "spead_tutorial._core"
+_QUOTED = re.compile(r"(?<![`:\w\\])`([A-Za-z_][\w.]*)(?:\(\))?`(?![`_\w])")
+_log = logging.getLogger(__name__)
+
+
+# ---------------------------------------------------------------------------------------
+# Names
+
+
+@functools.cache
+def public() -> dict[str, Any]:
+    """Return everything public by its full name, modules too."""
+    found: dict[str, Any] = {}
+    for module in map(importlib.import_module, MODULES):
+        found[module.__name__] = module
+        found |= {f"{module.__name__}.{name}": getattr(module, name) for name in module.__all__}
+    return found
+
+
+@functools.cache
+def _by_short_name() -> dict[str, str]:
+    """Return full names of classes and functions by their last part; the shortest of several."""
+    found: dict[str, str] = {}
+    for full, thing in sorted(public().items(), key=lambda pair: len(pair[0])):
+        if callable(thing):
+            found.setdefault(full.rpartition(".")[2], full)
+    return found
+
+
+@functools.cache
+def _class_names() -> dict[type, str]:
+    """Return the full names of classes."""
+    return {thing: full for full, thing in public().items() if isinstance(thing, type)}
+
+
+def _member(owner: type, name: str) -> tuple[str, str] | None:
+    """Return how to write a member of a class: as a link to where it is documented, or not."""
+    for cls in owner.__mro__:
+        if name in vars(cls):
+            documented = inspect.getdoc(vars(cls)[name]) or _comment(cls.__module__, cls, name)
+            plain = inspect.ismemberdescriptor(vars(cls)[name])
+            if cls in _class_names() and documented and not plain:
+                return "link", f"{_class_names()[cls]}.{name}"
+            return "name", name
+    return None
+
+
+def _comment(module: str, owner: type | None, name: str) -> list[str]:
+    """Return what a comment that begins with ``#:`` says of a name."""
+    try:
+        found = ModuleAnalyzer.for_module(module).find_attr_docs()
+    except PycodeError:
+        return []
+    return found.get((owner.__qualname__ if owner else "", name), [])
+
+
+def _resolve(word: str, name: str) -> tuple[str, str] | None:
+    """Return what a word is, as it stands in the docstring of the object with that full name."""
+    head, *rest = word.split(".")
+    scope = name.split(".")
+    places = [".".join(scope[:n]) for n in range(len(scope), 0, -1)]
+    if word in public():
+        return "link", word
+    for place in places:
+        there = public().get(place)
+        if isinstance(there, type) and not rest and (found := _member(there, head)):
+            return found
+    fulls = [f"{place}.{head}" for place in places] + [_by_short_name().get(head, "")]
+    if word.startswith("spead_tutorial."):
+        full, _, last = word.rpartition(".")
+        fulls, rest = [full], [last]
+    for full in fulls:
+        thing = public().get(full)
+        if thing is not None and not rest:
+            return "link", full
+        if isinstance(thing, type) and len(rest) == 1:
+            return _member(thing, rest[0])
+    return None
+
+
+# ---------------------------------------------------------------------------------------
+# Signatures
+
+
+@functools.cache
+def _stub() -> dict[str, str]:
+    """Return what the methods of the compiled core return, as its stub says it."""
+    path = Path(importlib.import_module(_CORE).__file__ or "").with_name("_core.pyi")
+    return {
+        f"{cls.name}.{function.name}": ast.unparse(function.returns)
+        for cls in ast.parse(path.read_text()).body
+        if isinstance(cls, ast.ClassDef)
+        for function in cls.body
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and function.returns
+    }
+
+
+def sign(
+    app: Sphinx, what: str, name: str, thing: Any, options: Any, arguments: str, returned: str
+) -> tuple[str | None, str | None] | None:
+    """Give names and defaults of parameters; what they are is said below them."""
+    if what == "data":
+        return None, None  # nor has it one for anybody who is asked later
+    if what not in ("class", "exception", "function", "method") or not arguments:
+        return None
+    if name in _NOT_MADE or (isinstance(thing, type) and issubclass(thing, enum.Enum)):
+        return "", ""
+    docstring = inspect.getdoc(thing) or ""
+    if docstring.startswith(f"{name.rpartition('.')[2]}("):
+        return arguments, ""
+    try:
+        found = inspect.signature(thing)
+    except (ValueError, TypeError):
+        return arguments, ""
+    parameters = list(found.parameters.values())
+    if what == "method" and parameters and parameters[0].name in ("self", "cls"):
+        parameters = parameters[1:]
+    bare = [one.replace(annotation=inspect.Parameter.empty) for one in parameters]
+    text = stringify_signature(
+        found.replace(parameters=bare, return_annotation=inspect.Signature.empty)
+    )
+    # What a frozen dataclass is by default says nothing but its name.
+    text = re.sub(r"\b(Flavour|Options)\([^()]*\)", r"\1()", text)
+    text = text.replace("=Ellipsis", "=Flavour()").replace("=<factory>", "={}")
+    if what not in ("function", "method"):
+        return text, ""
+    if not returned and getattr(thing, "__module__", "") == _CORE:
+        returned = _stub().get(".".join(name.split(".")[-2:]), "")
+    described = NumpyDocString(docstring)
+    said = described["Returns"] or described["Yields"]
+    return text, "" if said or returned in ("None", "Self") else returned
+
+
+def bases(app: Sphinx, name: str, thing: type, options: Any, found: list[Any]) -> None:
+    """Name those that are public."""
+    names = [f":py:class:`~{_class_names()[one]}`" for one in found if one in _class_names()]
+    private = [one for one in found if one.__module__.startswith("spead_tutorial")]
+    builtin = [one for one in found if one not in private and one is not object]
+    found[:] = names + builtin or [object]
+
+
+# ---------------------------------------------------------------------------------------
+# Docstrings
+
+
+def complete(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Find what is said of a constant where it is defined, and turn names into links."""
+    last = name.rpartition(".")[2]
+    if what == "data":
+        said = [
+            comment
+            for one in list(sys.modules.values())
+            if getattr(one, "__name__", "").startswith("spead_tutorial")
+            and vars(one).get(last) is thing
+            and (comment := _comment(one.__name__, None, last))
+        ]
+        lines[:] = said[0] if said else []
+        if not said:
+            _log.warning("%s has no comment that begins with #:", name)
+    if not any(line.strip() for line in lines) and what != "module":
+        _log.warning("%s has no docstring", name)
+    parameters = _parameters(thing)
+    lines[:] = list(linked(lines, name, parameters))
+    if what == "class":
+        lines += _inherited(thing)
+
+
+def _parameters(thing: Any) -> set[str]:
+    try:
+        return set(inspect.signature(thing).parameters)
+    except (ValueError, TypeError):
+        return set()
+
+
+def linked(lines: list[str], name: str, parameters: set[str]) -> Iterator[str]:
+    """Yield the lines of a docstring, names in it turned into links or set like parameters."""
+    text = "\n".join(lines)
+    # numpydoc has made the names of parameters, attributes and exceptions bold.
+    bold = re.findall(r"\*\*([^*]+)\*\*", text)
+    named = parameters | {one.strip(" \\*") for group in bold for one in group.split(",")}
+
+    def write(match: re.Match[str]) -> str:
+        word = match[1]
+        if word in named:
+            return f"*{word}*"
+        found = _resolve(word, name)
+        if found is None:
+            _log.warning("docstring of %s: `%s` names nothing public, no parameter", name, word)
+            return f"``{word}``"
+        kind, target = found
+        return f":py:obj:`{word} <{target}>`" if kind == "link" else f"``{word}``"
+
+    for line in lines:
+        yield line if line.lstrip().startswith((">>>", "...")) else _QUOTED.sub(write, line)
+
+
+def _inherited(cls: type) -> Iterator[str]:
+    """Name what a class has from public ones, which is documented there."""
+    for base in cls.__mro__[1:]:
+        if base not in _class_names():
+            continue
+        names = [name for name in vars(base) if not name.startswith("_")]
+        found = [_member(base, name) for name in names if name not in vars(cls)]
+        links = [
+            f":py:obj:`{name} <{target[1]}>`"
+            for name, target in zip(names, found, strict=False)
+            if target is not None and target[0] == "link"
+        ]
+        if links:
+            yield from ("", f"From :py:class:`~{_class_names()[base]}`: {', '.join(links)}.", "")
+
+
+def inherit(
+    app: Sphinx, env: BuildEnvironment, node: pending_xref, inner: nodes.TextElement
+) -> nodes.Node | None:
+    """Lead links to what a class has inherited, or describes itself, to where that is said."""
+    owner, _, last = node.get("reftarget", "").rpartition(".")
+    cls = public().get(owner)
+    if node.get("refdomain") != "py" or not isinstance(cls, type):
+        return None
+    found = _member(cls, last)
+    if found is None:
+        return None
+    target = found[1] if found[0] == "link" else owner
+    domain = env.domains.python_domain
+    return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", target, node, inner)
+
+
+def aliases() -> dict[str, str]:
+    """Return what numpydoc is to link in the types of parameters: our own classes alone."""
+    own = {
+        short: full for short, full in _by_short_name().items() if isinstance(public()[full], type)
+    }
+    return {word: word for word in DEFAULT_LINKS} | own
+
+
+def tell_numpydoc(app: Sphinx, config: Config) -> None:
+    """Have the types of parameters linked."""
+    config.numpydoc_xref_aliases = aliases()
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("config-inited", tell_numpydoc, priority=400)
+    app.connect("autodoc-process-signature", sign, priority=400)
+    app.connect("autodoc-process-bases", bases)
+    app.connect("autodoc-process-docstring", complete, priority=600)
+    app.connect("missing-reference", inherit)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

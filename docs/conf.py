@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How the site is built: ``make docs``."""
+
+import importlib.metadata
+import subprocess
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
+sys.path.insert(0, str(DOCS / "_ext"))
+# At the end: what is described is the installed package, not the folder of its source, which has
+# no compiled core. The harness is only there.
+sys.path.append(str(ROOT))
+
+project = "spead_tutorial"
+author = "the spead_tutorial developers"
+copyright = f"{author}, BSD-3-Clause"
+version = release = importlib.metadata.version("spead-tutorial")
+language = "en"
+
+extensions = [
+    "c_header",
+    "examples",
+    "hawkmoth",
+    "listings",
+    "measured",
+    "myst_nb",
+    "notebook_pages",
+    "numpydoc",
+    "pictures",
+    "public_names",
+    "sphinx.ext.autodoc",
+    "sphinx_click",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "tables",
+]
+exclude_patterns = ["design/README.md"]
+nitpicky = True
+# Names of the C library and of others' packages: they are described there, and the site has no
+# links that take a network to check.
+nitpick_ignore_regex = [
+    ("c:identifier", r"u?int\d+_t|size_t|iovec"),
+    ("py:class", r"(asyncio|collections\.abc|numpy|pandas|pathlib|socket|subprocess)\.\w+"),
+]
+smartquotes = False
+highlight_language = "none"
+
+# ---- Markdown and notebooks: their outputs are those that are stored, of a real run ----
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+nb_execution_mode = "off"
+nb_merge_streams = True
+
+# ---- Python ----
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+numpydoc_validation_checks = {"GL06", "GL07", "PR01", "PR02", "PR03", "PR05", "PR07", "RT03"}
+# Classes that nobody makes, or with a signature that is only in words; and data, which is no class.
+numpydoc_validation_exclude = {
+    r"\.(DARK|GroupMode|LIGHT|LabProcess|Place|RateMethod|UdpStream)$",
+    r"^spead_tutorial\.notebook\.",
+}
+numpydoc_xref_param_type = True
+numpydoc_xref_ignore = "all"
+
+# ---- C: libclang needs the headers of the compiler that it is told to be like ----
+_gcc_headers = subprocess.run(
+    ["gcc", "-print-file-name=include"], capture_output=True, text=True, check=True
+).stdout.strip()
+hawkmoth_root = str(ROOT / "csrc" / "include")
+hawkmoth_compiler = "gcc"
+hawkmoth_clang = ["-isystem", _gcc_headers]
+
+# ---- HTML ----
+html_theme = "pydata_sphinx_theme"
+html_title = "spead_tutorial"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_js_files = ["site.js"]
+html_show_sourcelink = False
+html_copy_source = False
+html_context = {"default_mode": "auto"}
+html_sidebars = {"results": []}  # a section of one page, which has nothing to lead to beside it
+html_theme_options = {
+    "header_links_before_dropdown": 6,
+    "navigation_with_keys": False,
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+    "secondary_sidebar_items": ["page-toc"],
+    "show_toc_level": 2,
+    "footer_start": ["copyright"],
+    "footer_end": ["sphinx-version"],
+    "logo": {"text": "spead_tutorial"},
+}
+copybutton_exclude = ".linenos, .gp"
+copybutton_prompt_text = r"\$ |>>> "
+copybutton_prompt_is_regexp = True

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The built site, a browser, and what one visit to each page finds.
+
+The site is opened as files, and the browser is kept off the network. Without a site, a browser or
+the packages (``[browser]``), tests are skipped; ``SPEAD_TUTORIAL_BROWSER=required`` fails them.
+
+``SPEAD_TUTORIAL_SITE`` names the folder of another site, ``SPEAD_TUTORIAL_CHROMIUM`` a browser.
+"""
+
+import dataclasses
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SITE = Path(os.environ.get("SPEAD_TUTORIAL_SITE") or ROOT / "build" / "site").resolve()
+#: All pages, from the site's folder. What is below `_static` are parts of the theme.
+PAGES = sorted(
+    path.relative_to(SITE).as_posix()
+    for path in SITE.rglob("*.html")
+    if not any(part.startswith("_") for part in path.relative_to(SITE).parts)
+)
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+#: Widths of a phone, a tablet and a laptop, in CSS pixels.
+WIDTHS = (1280, 768, 360)
+# On a phone more boxes scroll than on a laptop, so that is looked at there; and the theme takes a
+# moment to let the keyboard reach them.
+_SCROLLING = "scrollable-region-focusable"
+_MOMENT = 400  # ms
+_WCAG = {
+    "runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]},
+    "rules": {_SCROLLING: {"enabled": False}},
+    "resultTypes": ["violations"],
+    "preload": False,  # it would fetch style sheets, which files cannot
+}
+_WCAG_PHONE = {
+    "runOnly": {"type": "rule", "values": [_SCROLLING]},
+    "resultTypes": ["violations"],
+    "preload": False,  # it would fetch style sheets, which files cannot
+}
+# What is behind tabs and in closed boxes is part of a page too. Colours are to be seen as they
+# are in the end, rather than on their way there.
+_ALL_SHOWN = """
+    .sd-tab-set > .sd-tab-content { display: block !important; }
+    *, *::before, *::after { transition: none !important; animation: none !important; }
+"""
+_OPEN_ALL = "document.querySelectorAll('details').forEach(one => { one.open = true; })"
+# Contrast takes long to find out, and listings have thousands of words in a dozen of colours: one
+# word of each kind, within boxes of the same kinds, is looked at for all.
+_LESS_ALIKE = """() => {
+    const kinds = new Set();
+    for (const one of document.querySelectorAll('.highlight span, dt.sig span')) {
+        if (one.firstElementChild) continue;
+        let kind = '';
+        for (let box = one; box.parentElement; box = box.parentElement)
+            kind += box.tagName + '.' + box.className + ' ';
+        if (kinds.has(kind)) one.replaceWith(one.textContent);
+        kinds.add(kind);
+    }
+}"""
+# The theme would let the whole article scroll sideways, so that is held to its width as well.
+_TOO_WIDE = """() => {
+    const frames = [...document.querySelectorAll('html, .bd-article-container')];
+    const wide = frames.filter((one) => one.scrollWidth > one.clientWidth);
+    if (!wide.length) return [];
+    const scrolls = (one) => {
+        for (let box = one.parentElement; box && !frames.includes(box); box = box.parentElement)
+            if (getComputedStyle(box).overflowX !== 'visible') return true;
+        return false;
+    };
+    const name = (one) => [one.tagName.toLowerCase(), ...one.classList].join('.');
+    const end = Math.min(...wide.map((one) => one.getBoundingClientRect().left + one.clientWidth));
+    const found = [...document.querySelectorAll('article *')].filter(
+        (one) => one.getBoundingClientRect().right > end && !scrolls(one));
+    const over = (one) => `${name(one)} is ${one.scrollWidth - one.clientWidth} px too wide`;
+    return [...wide.map(over),
+        ...found.slice(-5).map((one) => `${name(one)}: ${one.textContent.trim().slice(0, 60)}`)];
+}"""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "path" in metafunc.fixturenames:
+        metafunc.parametrize("path", PAGES or ["no site"])
+
+
+def missing(reason: str) -> NoReturn:
+    """Skip a test for want of something, or fail it where that is required."""
+    if os.environ.get("SPEAD_TUTORIAL_BROWSER") == "required":
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def site() -> Path:
+    """The folder of the built site."""
+    if not PAGES:
+        missing(f"no site in {SITE}: make docs")
+    return SITE
+
+
+@pytest.fixture(scope="session")
+def pages_with(site: Path) -> Callable[[str], list[str]]:
+    """Find the pages whose HTML has a piece of text most often, those first."""
+    texts = {path: (site / path).read_text() for path in PAGES}
+
+    def find(text: str) -> list[str]:
+        counts = {path: html.count(text) for path, html in texts.items()}
+        found = sorted((path for path in PAGES if counts[path]), key=lambda path: -counts[path])
+        return found or missing(f"no page of {site} has {text}")
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def browser(site: Path) -> Iterator[Any]:
+    """A browser, without a window."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        missing("no playwright: pip install '.[browser]'")
+    named = os.environ.get("SPEAD_TUTORIAL_CHROMIUM")
+    program = named or next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        missing(f"no browser: none of {', '.join(BROWSERS)}")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """A page of one's own, of a reader who comes for the first time; it may complain of nothing."""
+    with offline(browser) as context:
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page, found = context.new_page(), Visit()
+        listen(page, found)
+        yield page
+    assert (found.console, found.requests) == ([], [])
+
+
+def offline(browser: Any) -> Any:
+    """Make a context that gets nothing from the network."""
+    return browser.new_context(
+        viewport={"width": WIDTHS[0], "height": 900},
+        color_scheme="light",
+        reduced_motion="reduce",
+        offline=True,
+    )
+
+
+def _outside(request: Any) -> bool:
+    return not request.url.startswith(("file:", "data:", "blob:", "about:"))
+
+
+# ---------------------------------------------------------------------------------------
+# One visit to each page
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Visit:
+    """What was found wrong with a page, in words."""
+
+    console: list[str] = dataclasses.field(default_factory=list)
+    requests: list[str] = dataclasses.field(default_factory=list)
+    too_wide: dict[int, list[str]] = dataclasses.field(default_factory=dict)
+    violations: dict[str, list[str]] = dataclasses.field(default_factory=dict)
+
+
+@pytest.fixture(scope="session")
+def _visits(browser: Any) -> Iterator[Callable[[str], Visit]]:
+    try:
+        from axe_playwright_python.sync_playwright import Axe
+    except ImportError:
+        missing("no axe: pip install '.[browser]'")
+    axe = Axe()
+    visits: dict[str, Visit] = {}
+    with offline(browser) as context:
+
+        def visit(path: str) -> Visit:
+            if path not in visits:
+                page = context.new_page()
+                visits[path] = _visit(page, f"file://{SITE}/{path}", axe)
+                page.close()
+            return visits[path]
+
+        yield visit
+
+
+@pytest.fixture
+def visit(_visits: Callable[[str], Visit], path: str) -> Visit:
+    """What a visit to the page found; pages are visited once for all tests."""
+    return _visits(path)
+
+
+def listen(page: Any, found: Visit) -> None:
+    """Note what the page complains about, and what it asks for in vain."""
+
+    def complain(message: Any) -> None:
+        if message.type in ("error", "warning"):
+            found.console.append(f"{message.type}: {message.text}")
+
+    def fail(request: Any) -> None:
+        if not _outside(request):
+            found.requests.append(f"failed: {request.url} ({request.failure})")
+
+    def ask(request: Any) -> None:
+        if _outside(request):
+            found.requests.append(f"not of the site: {request.url}")
+
+    page.on("console", complain)
+    page.on("pageerror", lambda error: found.console.append(f"exception: {error}"))
+    page.on("request", ask)
+    page.on("requestfailed", fail)
+
+
+def _visit(page: Any, url: str, axe: Any) -> Visit:
+    found = Visit()
+    listen(page, found)
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": WIDTHS[0], "height": 900})
+    page.goto(url, wait_until="load")
+    page.add_style_tag(content=_ALL_SHOWN)
+    page.evaluate(_OPEN_ALL)
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        found.too_wide[width] = page.evaluate(_TOO_WIDE)
+    page.wait_for_timeout(_MOMENT)
+    page.evaluate(axe.axe_script)
+    scrolling = _violations(page, _WCAG_PHONE)
+    page.set_viewport_size({"width": WIDTHS[0], "height": 900})
+    page.evaluate(_LESS_ALIKE)
+    for mode in ("light", "dark"):
+        page.emulate_media(color_scheme=mode)
+        page.wait_for_function(f"document.documentElement.dataset.theme === '{mode}'")
+        found.violations[mode] = _violations(page, _WCAG) + scrolling
+    return found
+
+
+def _violations(page: Any, options: dict[str, Any]) -> list[str]:
+    response = page.evaluate("options => axe.run(options)", options)
+    return [
+        f"{rule['id']} ({rule['help']}): {' '.join(map(str, node['target']))}:"
+        f" {' '.join(node['html'].split())[:160]}"
+        + "".join(f"; {check['message']}" for check in [*node["any"], *node["all"]][:1])
+        for rule in response["violations"]
+        for node in rule["nodes"]
+    ]

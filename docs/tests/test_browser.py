@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""In a browser, every page is quiet, fits and can be read by all; what can be used works."""
+
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PROGRAMS = [
+    *sorted((ROOT / "spead_tutorial" / "chapters").glob("tut_*.py")),
+    *sorted((ROOT / "csrc" / "chapters").glob("tut_*.c")),
+]
+TABS = '<label aria-controls="sd-tab-item-'
+PICTURES = 'class="only-dark"'
+
+
+# ---------------------------------------------------------------------------------------
+# Every page
+
+
+def test_a_page_makes_the_browser_complain_of_nothing(visit, path):
+    assert not visit.console, "\n".join([f"{path} has on its console", *visit.console])
+
+
+def test_a_page_asks_for_nothing_that_is_missing_or_elsewhere(visit, path):
+    assert not visit.requests, "\n".join([f"{path} asks for", *visit.requests])
+
+
+@pytest.mark.parametrize("width", [360, 768, 1280])
+def test_a_page_fits_into_the_window(visit, path, width):
+    found = visit.too_wide[width]
+    assert not found, "\n".join([f"{path} is too wide for {width} px", *found])
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_a_page_can_be_read_by_all(visit, path, mode):
+    found = visit.violations[mode]
+    assert not found, "\n".join([f"{path}, {mode}, violates WCAG 2 A or AA", *found])
+
+
+# ---------------------------------------------------------------------------------------
+# Tabs
+
+
+def shown(page):
+    """The labels of the tabs that are open, a tab set each; what is open is visible."""
+    labels = page.locator(".sd-tab-set > input:checked + label")
+    for content in page.locator(".sd-tab-set > input:checked + label + .sd-tab-content").all():
+        assert content.is_visible()
+    return {label.strip() for label in labels.all_inner_texts()}
+
+
+def label(page, language):
+    """The tabs with the name of a language, one of each set."""
+    return page.locator(".sd-tab-set > label", has_text=re.compile(rf"^\s*{language}\s*$"))
+
+
+@pytest.fixture
+def tabs(page, site, pages_with):
+    """A page with tabs, and where another is."""
+    first, *others = pages_with(TABS)
+    page.goto(f"file://{site}/{first}")
+    assert shown(page) == {"Python"}, first
+    assert page.locator(".sd-tab-set").count() > 1, f"{first} has but one set of tabs"
+    return page, f"file://{site}/{(others or [first])[0]}"
+
+
+def test_tabs_switch_together_on_a_page(tabs):
+    page, _ = tabs
+    for language in ("C", "Python"):
+        label(page, language).last.click()
+        assert shown(page) == {language}, page.url
+
+
+def test_the_chosen_tab_stays_over_a_reload_and_on_other_pages(tabs):
+    page, other = tabs
+    label(page, "C").first.click()
+    page.reload()
+    assert shown(page) == {"C"}, page.url
+    page.goto(other)
+    assert shown(page) == {"C"}, page.url
+
+
+def test_the_keyboard_alone_switches_tabs(tabs):
+    page, _ = tabs
+    on_a_tab = "document.activeElement.matches('.sd-tab-set > input')"
+    for _ in range(500):
+        page.keyboard.press("Tab")
+        if page.evaluate(on_a_tab):
+            break
+    else:
+        pytest.fail(f"the Tab key comes to no tabs on {page.url}")
+    mark = """(one) => {
+        const style = getComputedStyle(one);
+        return [style.outlineStyle, style.outlineWidth, style.boxShadow].join();
+    }"""
+    current = page.locator(".sd-tab-set > input:checked + label").first
+    there = current.evaluate(mark)
+    page.keyboard.press("ArrowRight")
+    assert shown(page) == {"C"}, page.url
+    page.keyboard.press("ArrowLeft")
+    assert shown(page) == {"Python"}, page.url
+    page.evaluate("document.activeElement.blur()")
+    assert there != current.evaluate(mark), f"one cannot see where the keyboard is on {page.url}"
+
+
+def test_the_keyboard_can_scroll_what_a_tab_showed(tabs):
+    page, _ = tabs
+    page.set_viewport_size({"width": 360, "height": 800})
+    label(page, "C").first.click()
+    page.wait_for_timeout(400)
+    stuck = page.evaluate(
+        """() => [...document.querySelectorAll('pre')]
+            .filter((one) => one.scrollWidth > one.clientWidth && one.tabIndex < 0)
+            .map((one) => one.textContent.slice(0, 60))"""
+    )
+    assert stuck == [], f"{page.url}: code that is too wide, and is not reached by the Tab key"
+
+
+# ---------------------------------------------------------------------------------------
+# Copying, colours, searching
+
+
+def test_the_copy_button_of_a_whole_listing_gives_the_program_as_it_is(page, site, pages_with):
+    programs = {path.read_text(): path.name for path in PROGRAMS}
+    copied = []
+    for path in pages_with(TABS):
+        page.goto(f"file://{site}/{path}")
+        page.add_style_tag(content=".sd-tab-content { display: block !important; }")
+        for listing in page.locator(".highlight-python, .highlight-c").all():
+            name = programs.get(listing.locator("pre").text_content())
+            if name is not None:
+                listing.hover()
+                listing.locator("button.copybtn").click()
+                got = page.evaluate("navigator.clipboard.readText()")
+                assert programs.get(got + "\n") == name, f"{path}: what is copied of {name}"
+                copied.append(name)
+    assert copied, "no page has a whole program"
+
+
+def choose(page, mode):
+    """Choose light, dark or auto with the button in the header."""
+    page.locator("header .theme-switch-button:visible").click()
+    page.locator(f"header .theme-change-button[data-mode={mode}]:visible").click()
+
+
+def themes(page):
+    """What the pictures are for that can be seen; each has its caption."""
+    figures = page.locator("figure.picture")
+    images = figures.locator("img:visible")
+    assert images.count() == figures.count(), f"{page.url}: a figure without one picture"
+    captions = figures.locator("figcaption:visible")
+    assert captions.count() == figures.count(), f"{page.url}: a picture without its caption"
+    return set(images.evaluate_all("all => all.map((one) => one.className)"))
+
+
+def test_the_theme_button_swaps_the_pictures_and_is_remembered(page, site, pages_with):
+    first, *others = pages_with(PICTURES)
+    page.goto(f"file://{site}/{first}")
+    assert themes(page) == {"only-light"}, f"{first}, as the system says"
+    choose(page, "dark")
+    assert themes(page) == {"only-dark"}, first
+    page.reload()
+    assert themes(page) == {"only-dark"}, f"{first}, loaded again"
+    page.goto(f"file://{site}/{(others or [first])[0]}")
+    assert themes(page) == {"only-dark"}, page.url
+    choose(page, "light")
+    page.emulate_media(color_scheme="dark")
+    assert themes(page) == {"only-light"}, f"{page.url}, light though the system is dark"
+    choose(page, "auto")
+    assert themes(page) == {"only-dark"}, f"{page.url}, dark as the system"
+
+
+def test_search_finds_the_pages_of_the_tutorial_by_their_titles(page, site):
+    for path in sorted((site / "tutorial").glob("*.html")):
+        page.goto(path.as_uri())
+        title = page.title().partition(" \u2014 ")[0]
+        page.locator(".search-button__button:visible").first.click()
+        page.keyboard.type(title)
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/search.html?**")
+        page.get_by_text("Search finished").or_(page.get_by_text("did not match")).wait_for()
+        links = page.locator("#search-results li a")
+        found = {urlsplit(link.get_attribute("href")).path for link in links.all()}
+        assert path.relative_to(site).as_posix() in found, f"{title!r} finds {sorted(found)}"
+        missing = sorted(one for one in found if not (site / one).is_file())
+        assert missing == [], f"{title!r} finds pages that are not there"
+
+
+def test_what_search_finds_is_opened_by_a_click(page, site):
+    page.goto(f"file://{site}/search.html?q=heap")
+    result = page.locator("#search-results li a").first
+    result.click()
+    page.wait_for_url(re.compile(r"^(?!.*search\.html)"))
+    assert "heap" in page.locator("article").inner_text().lower(), page.url

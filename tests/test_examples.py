@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What pages show as the output of programs is what those programs print."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spead_tutorial import programs
+
+DOCS = Path(__file__).parent.parent / "docs"
+EXAMPLES = DOCS / "examples"
+PAGES = {
+    page: re.findall(r"```\{output\} (\S+)", page.read_text())
+    for page in sorted(DOCS.glob("*/*.md"))
+}
+SHOWN = sorted({name for names in PAGES.values() for name in names})
+
+
+def printed(name: str) -> str:
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / name],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_pages_show_the_output_of_programs():
+    assert SHOWN
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_program_whose_output_a_page_shows_prints_something_that_is_always_the_same(name):
+    assert printed(name).strip()
+    assert printed(name) == printed(name)
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if PAGES[page]], ids=lambda page: page.stem
+)
+def test_bytes_that_a_page_quotes_are_in_an_output_that_it_shows(page):
+    outputs = "".join(printed(name) for name in PAGES[page])
+    for quoted in re.findall(r"`((?:[0-9a-f]{2} ){3,}[0-9a-f]{2})`", page.read_text()):
+        assert quoted in outputs, quoted
+
+
+def test_chapter_2_is_proved_in_the_words_that_its_page_has(make_lab):
+    page = (DOCS / "tutorial" / "2-first-sender.md").read_text()
+    (shown,) = re.findall(r"^proof: (.*?)^```", page, re.DOTALL | re.MULTILINE)
+    pattern = re.escape(" ".join(shown.split())).replace("…", r"\d+")
+    with make_lab() as lab:
+        result = programs.run_program(lab, programs.find_chapter("2"), "python")
+    assert re.fullmatch(pattern, result.proof)

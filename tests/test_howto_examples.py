@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The whole programs of the how-to guides do what the guides say, on this machine alone."""
+
+import os
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spead_tutorial import wire
+from spead_tutorial.lab import Lab
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "docs" / "examples"
+PATIENCE_S = 100
+HEAP = 3000  # bytes; a few dozen packets in all, which any socket has room for
+PYTHON = [sys.executable, str(EXAMPLES / "my_sender.py")]
+PORTS = (8888, 8889)
+
+# ---- Programs, built as the guide says ----
+
+
+def build(*command: str | Path, cwd: Path, **environment: str) -> str:
+    """Run a command that must succeed, with meson and ninja found; return what it printed."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env={**os.environ, "PATH": path, **environment},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder into which the C library has been installed."""
+    for tool in ("pkg-config", "cc"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"there is no {tool} here")
+    folder = tmp_path_factory.mktemp("installed")
+    build("meson", "setup", "build", str(ROOT), f"--prefix={folder}/prefix", cwd=folder)
+    build("meson", "install", "-C", "build", cwd=folder)
+    return folder
+
+
+def pkg_config(installed: Path, *what: str) -> list[str]:
+    (pc,) = installed.glob("prefix/**/spead_tutorial.pc")
+    command = ("pkg-config", *what, "spead_tutorial")
+    return shlex.split(build(*command, cwd=installed, PKG_CONFIG_PATH=str(pc.parent)))
+
+
+def compiled(installed: Path, name: str, *libraries: str) -> Path:
+    program = installed / name
+    command = ["cc", "-O2", "-Wall", "-Wextra", "-Werror", str(EXAMPLES / "my_sender.c")]
+    flags = pkg_config(installed, "--cflags")
+    build(*command, "-o", program, *flags, *libraries, cwd=installed)
+    return program
+
+
+@pytest.fixture(scope="module")
+def c_sender(installed: Path) -> Path:
+    """The sender in C, as pkg-config has it linked."""
+    (libdir,) = pkg_config(installed, "--variable=libdir")
+    libraries = pkg_config(installed, "--libs")
+    return compiled(installed, "shared", *libraries, f"-Wl,-rpath,{libdir}")
+
+
+# ---- What they send ----
+
+
+@pytest.fixture
+def lab(make_lab) -> Iterator[Lab]:
+    with make_lab() as lab:
+        yield lab
+
+
+def samples(n_heaps: int, more: int = 0) -> bytes:
+    """Samples that are different in every heap."""
+    rng = np.random.default_rng(seed=1)
+    return rng.integers(0, 256, n_heaps * HEAP + more, np.uint8).tobytes()
+
+
+def listen(lab: Lab, port: int) -> socket.socket:
+    sock = lab.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+    sock.bind(("127.0.0.1", port))
+    sock.setblocking(False)
+    return sock
+
+
+def packets(sock: socket.socket) -> list[bytes]:
+    """All that has arrived."""
+    found = []
+    while True:
+        try:
+            found.append(sock.recv(65536))
+        except BlockingIOError:
+            return found
+
+
+def run(lab: Lab, argv: list[str], data: bytes) -> subprocess.CompletedProcess[str]:
+    # As bytes, since they are no text; what comes back is.
+    done = lab.run(argv, input=data, capture_output=True, timeout=PATIENCE_S)
+    done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()
+    return done
+
+
+def sent(lab: Lab, argv: list[str], data: bytes, ports: tuple[int, ...]) -> list[list[bytes]]:
+    """The packets that a program sends to each port of loopback."""
+    socks = [listen(lab, port) for port in ports]
+    try:
+        done = run(lab, argv, data)
+        assert (done.returncode, done.stderr) == (0, "")
+        return [packets(sock) for sock in socks]
+    finally:
+        for sock in socks:
+            sock.close()
+
+
+def heaps(found: list[bytes]) -> dict[int, tuple[int | None, bytes]]:
+    """Timestamp and samples of each heap, by its count; of the stop heap there are none."""
+    parts: dict[int, list[wire.Packet]] = {}
+    for one in map(wire.parse, found):
+        parts.setdefault(one.heap_cnt, []).append(one)
+    values = {}
+    for cnt, of_heap in parts.items():
+        pointers = {item.id: item for packet in of_heap for item in packet.items}
+        payload = b"".join(packet.payload for packet in of_heap)
+        timestamp = pointers[0x1600].value if 0x1600 in pointers else None
+        start = pointers[0x3300].value if 0x3300 in pointers else len(payload)
+        values[cnt] = timestamp, payload[start:]
+    return values
+
+
+def described(found: list[bytes]) -> int:
+    """How many descriptors were sent."""
+    return sum(item.id == 5 for packet in map(wire.parse, found) for item in packet.items)
+
+
+def cut(data: bytes) -> list[bytes]:
+    return [data[at : at + HEAP] for at in range(0, len(data), HEAP)]
+
+
+def test_the_python_sender_sends_all_samples_in_memory_that_goes_round(lab):
+    data = samples(11)  # many more heaps than it has blocks
+    (found,) = sent(lab, [*PYTHON, "127.0.0.1:8888", f"--heap-size={HEAP}"], data, PORTS[:1])
+    got = heaps(found)
+    assert got.pop(12) == (None, b"")
+    assert got == {i + 1: (i * HEAP, part) for i, part in enumerate(cut(data))}
+
+
+def test_the_c_sender_sends_the_same_packets_as_the_python_sender(lab, c_sender):
+    data = samples(11)
+    python = sent(lab, [*PYTHON, "127.0.0.1:8888", f"--heap-size={HEAP}"], data, PORTS[:1])
+    c = sent(lab, [str(c_sender), "127.0.0.1", "8888", str(HEAP)], data, PORTS[:1])
+    assert c == python
+    assert len(c[0]) > 30
+
+
+def test_substreams_take_turns_and_each_is_described_and_ended(lab):
+    data = samples(6)
+    places = [f"127.0.0.1:{port}" for port in PORTS]
+    both = sent(lab, [*PYTHON, *places, f"--heap-size={HEAP}"], data, PORTS)
+    for i, found in enumerate(both):
+        got = heaps(found)
+        assert got.pop(7 + i) == (None, b"")
+        assert [part for _, part in got.values()] == cut(data)[i::2]
+        assert described(found) == 2
+
+
+def test_samples_that_fill_no_heap_are_not_dropped_in_silence(lab, c_sender):
+    data = samples(2, more=7)
+    for argv in (
+        [*PYTHON, "192.168.31.2:8888", f"--heap-size={HEAP}"],
+        [str(c_sender), "192.168.31.2", "8888", str(HEAP)],
+    ):
+        done = run(lab, argv, data)
+        assert done.returncode == 0
+        assert done.stderr == "7 samples at the end fill no heap: not sent\n"
+
+
+@pytest.mark.parametrize(
+    ("host", "packet_size", "words"),
+    [
+        ("192.168.31.2", 70000, "lower max_packet_size"),
+        ("10.0.0.1", 1472, "there is no way to the destination"),
+    ],
+)
+def test_the_python_sender_counts_what_fails_and_goes_on(lab, host, packet_size, words):
+    options = [f"--heap-size={HEAP}", f"--packet-size={packet_size}"]
+    done = run(lab, [*PYTHON, f"{host}:8888", *options], samples(5))
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert words in line
+    assert "heaps sent: 0, that failed: 6" in done.stdout
+
+
+def test_the_c_sender_ends_at_the_first_failure_with_one_line(lab, c_sender):
+    for host, port, words in (
+        ("10.0.0.1", "8888", "heap 1: a packet of 1472 bytes could not be sent"),
+        ("127.0.0.1", "88888", "ports are 1 to 65535"),
+    ):
+        done = run(lab, [str(c_sender), host, port, str(HEAP)], samples(5))
+        assert done.returncode == 1
+        (line,) = done.stderr.splitlines()
+        assert words in line
+
+
+def test_the_python_sender_sends_multicast_out_of_the_interface_that_was_named(lab):
+    argv = [*PYTHON, "239.1.2.3:8888", "--ttl=4", "--interface=192.168.31.1"]
+    done = run(lab, [*argv, f"--heap-size={HEAP}"], samples(3))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert lab.counters().packets > 0
+
+
+# ---- How the library gets into a program ----
+
+
+def test_a_program_can_be_linked_with_the_static_library_alone(lab, installed):
+    (libdir,) = pkg_config(installed, "--variable=libdir")
+    program = compiled(installed, "static", f"{libdir}/libspt.a", "-lpthread", "-lm")
+    assert "libspt" not in build("ldd", program, cwd=installed)
+    assert run(lab, [str(program), "192.168.31.2", "8888", str(HEAP)], samples(2)).returncode == 0
+
+
+def test_the_core_is_built_along_as_a_subproject_of_meson(lab, tmp_path):
+    for name in ("meson.build", "my_sender.c"):
+        shutil.copy(EXAMPLES / name, tmp_path)
+    (tmp_path / "subprojects").mkdir()
+    (tmp_path / "subprojects" / "spead_tutorial").symlink_to(ROOT)
+    build("meson", "setup", "build", cwd=tmp_path, PKG_CONFIG_PATH="", PKG_CONFIG_LIBDIR="")
+    build("meson", "compile", "-C", "build", cwd=tmp_path)
+    assert not [*tmp_path.glob("build/**/tut_*")]  # the core alone
+    program = tmp_path / "build" / "my_sender"
+    assert run(lab, [str(program), "192.168.31.2", "8888", str(HEAP)], samples(2)).returncode == 0
+
+
+# ---- Records ----
+
+
+def test_what_the_guide_to_records_shows_is_what_its_program_prints():
+    """After new measurements: ``read_record.py bench/results/tut-8.jsonl > read_record.txt``."""
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "read_record.py", ROOT / "bench" / "results" / "tut-8.jsonl"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (EXAMPLES / "read_record.txt").read_text()

@@ -1,0 +1,458 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pages cannot drift from the programs and the records: what they show and say is taken from those.
+
+The site itself is tested, in a browser, by docs/tests.
+"""
+
+import dataclasses
+import difflib
+import importlib
+import itertools
+import json
+import re
+import statistics
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from spead_tutorial import programs, records
+from spead_tutorial.records import Sample, Timeline
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+RESULTS = ROOT / "bench" / "results"
+PAGES = sorted(
+    path
+    for path in (*DOCS.rglob("*.md"), *DOCS.rglob("*.rst"))
+    if path.relative_to(DOCS).parts[0] not in ("notebooks", "tests")
+)
+PROGRAMS = sorted(
+    (
+        *(ROOT / "spead_tutorial" / "chapters").glob("tut_*.py"),
+        *(ROOT / "csrc" / "chapters").glob("tut_*.c"),
+    ),
+    key=lambda path: (path.suffix, path.name),
+)
+
+#: Programs on the way from one chapter's to the next.
+_STEPS = {step.name for step in programs.STEPS}
+
+_CODE = {"c", "cython", "h", "ipython", "ipython3", "py", "pycon", "python", "python3"}
+_BLOCKS = {"code", "code-block", "code-cell", "sourcecode"}
+_MOST_LINES = 3
+#: What makes of a whole listing a part of it.
+_PARTS = ("diff", "end-at", "end-before", "lines", "pyobject", "start-after", "start-at")
+
+#: Rates that are typed, as they have not been measured.
+CHOSEN = {
+    "100 MB/s": "the rate that chapter 2 asks for",
+    "200 MB/s": "what chapter 6's slow listener reads",
+    "1 GB/s": "an example of what somebody may need",
+    "10 Gb/s": "a link",
+    "25 Gb/s": "a link",
+    "40 Gb/s": "a link",
+    "100 Gb/s": "a link",
+    "1250 MB/s": "a link of 10 Gb/s, in bytes",
+}
+_RATE = re.compile(r"\d[\d ,.\u00a0\u2009]*[ \u00a0]?(?:[kMG]i?B|[kMG]b(?:it)?)/s")
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+# ---------------------------------------------------------------------------------------
+# Listings
+
+
+@dataclasses.dataclass
+class Block:
+    """A block of a page: a fence, or a directive of reStructuredText."""
+
+    line: int
+    info: str  # what the fence says, such as "python" or "{literalinclude} ../file.py"
+    lines: list[str]
+
+    @property
+    def language(self) -> str:
+        """What its code is written in, if it is typed into the page."""
+        directive = re.fullmatch(r"\{([\w-]+)\}\s*(.*)", self.info)
+        if not directive:
+            return self.info.partition(" ")[0].lower()
+        return directive[2].strip().lower() if directive[1] in _BLOCKS else ""
+
+    @property
+    def text(self) -> list[str]:
+        """Its lines, without options and empty lines."""
+        return [line for line in self.lines if line.strip() and not _option(line)]
+
+    @property
+    def options(self) -> set[str]:
+        return {option for line in self.lines if (option := _option(line))}
+
+
+def _option(line: str) -> str:
+    found = re.match(r"\s*:([\w-]+):", line)
+    return found[1] if found else ""
+
+
+def fences(text: str) -> Iterator[Block]:
+    """Find the fenced blocks of a page in Markdown, those in others too."""
+    stack: list[tuple[str, Block]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        fence = re.match(r"\s*(`{3,}|~{3,}|:{3,})\s*(.*?)\s*$", line)
+        around = stack[-1][0] if stack else ""
+        if fence and around and fence[1].startswith(around) and not fence[2]:
+            yield stack.pop()[1]
+        elif fence and fence[2] and not (stack and stack[-1][1].language):
+            stack.append((fence[1], Block(number, fence[2], [])))
+        elif stack:
+            stack[-1][1].lines.append(line)
+    assert not stack, f"a fence is not closed: line {stack[-1][1].line}"
+
+
+def directives(text: str) -> Iterator[Block]:
+    """Find the directives of a page in reStructuredText, and those that are not indented in it."""
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
+        found = re.match(r"(\s*)\.\. ([\w-]+)::\s*(.*?)\s*$", line)
+        if found:
+            indent = found[1] + " "
+            rest = lines[number:]
+            ends = [i for i, one in enumerate(rest) if one.strip() and not one.startswith(indent)]
+            inside = rest[: ends[0]] if ends else rest
+            yield Block(number, f"{{{found[2]}}} {found[3]}", inside)
+
+
+def blocks(path: Path) -> list[Block]:
+    text = path.read_text()
+    return [*(fences(text) if path.suffix == ".md" else ()), *directives(text)]
+
+
+def typed_code(found: list[Block]) -> list[str]:
+    """Say which blocks are code in Python or C that is typed into a page, and long."""
+    return [
+        f"line {one.line}: {len(one.text)} lines of {one.language}"
+        for one in found
+        if one.language in _CODE and len(one.text) > _MOST_LINES
+    ]
+
+
+def whole_listings(path: Path) -> set[Path]:
+    """Find the files that a page shows from their first line to their last."""
+    return {
+        (path.parent / one.info.split()[1]).resolve()
+        for one in blocks(path)
+        if one.info.startswith("{literalinclude} ") and not one.options.intersection(_PARTS)
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_code_of_a_page_is_included_from_a_file(page):
+    found = typed_code(blocks(page))
+    assert found == [], f"{name(page)} has code that no test runs: include it from a file"
+
+
+def named_by(page: Path, directive: str) -> set[str]:
+    """Return what a directive of a page names, wherever it is used."""
+    found = [one.info.split() for one in blocks(page)]
+    return {word for first, *words in found if first == f"{{{directive}}}" for word in words}
+
+
+@pytest.mark.parametrize("program", [one for one in PROGRAMS if one.stem not in _STEPS], ids=name)
+def test_every_program_of_a_chapter_is_shown_whole_on_a_page(program):
+    pages = [name(page) for page in PAGES if program in whole_listings(page)]
+    assert pages, f"no page has a literalinclude of the whole of {name(program)}"
+
+
+@pytest.mark.parametrize("step", sorted(_STEPS))
+def test_every_step_is_shown_by_what_it_changed_and_can_be_saved(step):
+    for directive in ("stage-diff", "programs"):
+        pages = [name(page) for page in PAGES if step in named_by(page, directive)]
+        assert pages, f"no page has {step} in a {directive}"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("```python\na\nb\n\nc\n```", 0),
+        ("```python\na\nb\n\nc\nd\n```", 1),
+        ("```sh\na\nb\nc\nd\n```", 0),
+        ("::::{tab-set-code}\n```{code-block} c\n:caption: x\na\nb\nc\nd\n```\n::::", 1),
+        ("````{note}\n```c\na\nb\nc\nd\n```\n````", 1),
+        ("~~~ py\na\nb\nc\nd\n~~~", 1),
+        ("- item\n\n  ```c\n  a\n  b\n  c\n  d\n  ```", 1),
+        ("````{code-block} text\n```python\na\nb\nc\nd\n```\n````", 0),
+        ("```{literalinclude} ../a.py\n:language: python\n```", 0),
+    ],
+)
+def test_typed_code_is_found_in_markdown(text, found):
+    assert len(typed_code(list(fences(text)))) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (".. code-block:: c\n   :caption: x\n\n   a\n   b\n\n   c\n\nwords\nwords\n", 0),
+        ("words\n\n.. code-block:: c\n\n   a\n   b\n\n   c\n   d\n\nwords\n", 1),
+        (".. note::\n\n   .. code:: python\n\n      a\n      b\n      c\n      d\n", 1),
+        (".. literalinclude:: ../a.c\n   :language: c\n", 0),
+    ],
+)
+def test_typed_code_is_found_in_restructuredtext(text, found):
+    assert len(typed_code(list(directives(text)))) == found
+
+
+# ---------------------------------------------------------------------------------------
+# Numbers in prose
+
+
+def typed_rates(text: str) -> list[str]:
+    """Find the rates in a page that come from no role, and are none that somebody chose."""
+    for block in fences(text):
+        if block.language or not block.info.startswith("{"):
+            text = text.replace("\n".join(block.lines), "")
+    prose = re.sub(r"(?s)(?:\{[\w-]+\})?(`+).+?\1", "", text)
+    found = (re.sub(r"[\s\u00a0]+", " ", one) for one in _RATE.findall(prose))
+    return [one for one in found if one not in CHOSEN]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [one for one in PAGES if one.suffix == ".md" and one.parent.name != "design"],
+    ids=name,
+)
+def test_no_measured_rate_is_typed_into_a_page(page):
+    found = typed_rates(page.read_text())
+    assert found == [], f"{name(page)}: use a role; what is chosen goes into CHOSEN, with a reason"
+
+
+def test_typed_rates_are_told_from_measured_and_chosen_ones():
+    text = "It asks for 100 MB/s and got {rate}`tut-8 c`, not 7 390 MB/s or `6 GB/s` or 3,1 Gb/s.\n"
+    assert typed_rates(text) == ["7 390 MB/s", "3,1 Gb/s"]
+    assert typed_rates("```sh\nrate 12 MB/s\n```\n") == []
+
+
+# ---------------------------------------------------------------------------------------
+# The extensions
+
+
+def extension(module: str) -> ModuleType:
+    """Import an extension of the site; it imports the harness, which is beside the package."""
+    pytest.importorskip("sphinx", reason="the site's extensions take '.[docs]'")
+    for folder in (DOCS / "_ext", ROOT):
+        if str(folder) not in sys.path:
+            sys.path.append(str(folder))
+    return importlib.import_module(module)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), list(itertools.pairwise([one for one in PROGRAMS if one.suffix == ".c"]))
+)
+def test_a_stage_diff_is_what_difflib_says(before, after):
+    found = extension("listings").changes(before, after)
+    texts = (path.read_text().splitlines() for path in (before, after))
+    names = (before.name, after.name)
+    assert found == list(difflib.unified_diff(*texts, *names, n=2, lineterm=""))
+    assert found[:2] == [f"--- {before.name}", f"+++ {after.name}"]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=name)
+def test_the_programs_of_a_listing_are_found_by_name_and_language(program):
+    language = {".py": "python", ".c": "c"}[program.suffix]
+    assert extension("listings").program_file(program.stem, language) == program
+
+
+# ---------------------------------------------------------------------------------------
+# Measured values
+
+_POINT = {
+    "warm_up": False,
+    "chapter": 8,
+    "random": False,
+    "heaps": 10,
+    "packet_size": 9000,
+    "device": "ifb0",
+    "kind": "ifb",
+}
+_BEFORE, _AFTER = "tut_8_send_heap_size", "tut_8_send_reuse_memory"
+_SIZES = {"8KiB": 8 << 10, "64MiB": 64 << 20}
+
+
+def _samples() -> Iterator[Sample]:
+    """Nine rounds and one to warm up, of two programs in both languages with two sizes."""
+    points = itertools.product(("python", "c"), (_BEFORE, _AFTER), _SIZES.values())
+    for index, (language, program, size) in enumerate(points):
+        for number in range(10):
+            point = _POINT | {"warm_up": number == 0, "program": program, "language": language}
+            yield Sample(
+                case=f"{language} {program} {size}",
+                round=number,
+                heap_size=size,
+                elapsed_ns=10**6 * (7 + index) + 10**4 * (number * 7 % 10),
+                payload_bytes=10 * size,
+                page_faults=1000 * index + number * number,
+                cpu_user_ns=10**9 + 10**7 * number,
+                cpu_system_ns=10**8 * (1 + index),
+                **point,
+            )
+
+
+@pytest.fixture
+def measured(tmp_path, monkeypatch):
+    """The roles, and records of a made-up machine called small and ladder."""
+    module = extension("measured")
+    header = records.read(RESULTS / "ladder.jsonl").header
+    # Two heaps in 110: each is prepared in 30, sent in 15, and waited for in 20; 10 are between.
+    steps = ((0, 60), (30, 90), (33, 93), (48, 108), (49, 109), (50, 110))
+    timeline = Timeline("4/python", _BEFORE, "python", False, 1, 1, *steps)
+    for record in ("small", "ladder"):
+        with records.Writer(tmp_path / f"{record}.jsonl", header) as writer:
+            for sample in _samples():
+                writer.add(sample)
+            writer.add(timeline)
+    monkeypatch.setattr(module, "RESULTS", tmp_path)
+    module.recording.cache_clear()
+    yield module
+    module.recording.cache_clear()
+
+
+def chosen(language: str, program: str, size: str) -> list[Sample]:
+    return [
+        one
+        for one in _samples()
+        if (one.language, one.program, one.heap_size) == (language, program, _SIZES[size])
+        and not one.warm_up
+    ]
+
+
+def number(text: str) -> float:
+    """What a number is that is written with spaces between groups of digits, and a unit."""
+    return float(re.sub(r"[^\d.]", "", text.partition(" s")[0].partition("MB/s")[0]))
+
+
+@pytest.mark.parametrize("size", _SIZES)
+@pytest.mark.parametrize("program", [_BEFORE, _AFTER])
+@pytest.mark.parametrize("language", ["python", "c"])
+def test_roles_say_medians_of_what_was_sampled(measured, language, program, size):
+    samples = chosen(language, program, size)
+    point = f"small {language} {program} {size}"
+    rates = [one.payload_bytes / one.elapsed_ns * 1e3 for one in samples]
+    faults = [one.page_faults / 10 for one in samples]
+    seconds = [(one.cpu_user_ns + one.cpu_system_ns) / one.payload_bytes for one in samples]
+    said = {
+        f"{measured.rate(point).text}": statistics.median(rates),
+        f"{measured.per_heap(f'page_faults {point}').text}": statistics.median(faults),
+        f"{measured.per_gb(f'cpu {point}').text}": statistics.median(seconds),
+    }
+    for text, value in said.items():
+        assert number(text) == pytest.approx(value, rel=0.006), text
+    assert measured.rate(point).text.endswith(" MB/s")
+    assert "median of 9 rounds, 95 % interval" in measured.rate(point).detail
+
+
+def test_a_gain_is_the_median_of_ratios_within_rounds(measured):
+    before, after = (chosen("c", program, "64MiB") for program in (_BEFORE, _AFTER))
+    ratios = [a.elapsed_ns / b.elapsed_ns for a, b in zip(before, after, strict=True)]
+    said = measured.gain(f"small c 64MiB {_BEFORE} -> {_AFTER}")
+    assert float(said.text) == pytest.approx(statistics.median(ratios), rel=0.06)
+    back = measured.gain(f"small c {_AFTER} 64MiB -> {_BEFORE}")
+    assert float(back.text) == pytest.approx(1 / statistics.median(ratios), rel=0.06)
+
+
+def test_a_share_is_that_of_the_timeline(measured):
+    said = {
+        field: measured.share(f"{field} small {_BEFORE}").text
+        for field in ("preparing", "waiting", "rest", "sending")
+    }
+    assert said == {"preparing": "55 %", "waiting": "36 %", "rest": "9 %", "sending": "27 %"}
+
+
+def test_a_fact_is_that_of_the_record(measured):
+    header = records.read(RESULTS / "ladder.jsonl").header
+    assert measured.fact("cpu").text == header.machine["cpu"]
+    assert measured.fact("mtu").text == str(header.lab["mtu"])
+    assert measured.fact("L2").text == f"{header.machine['caches_bytes']['L2'] >> 20} MiB"
+    assert measured.fact("rounds").text == "9"
+
+
+@pytest.mark.parametrize(
+    ("role", "text", "why"),
+    [
+        ("rate", "tut-99 c", "there is no record 'tut-99'"),
+        ("rate", "", "there is no record ''"),
+        ("rate", f"small c {_BEFORE} 4KiB", "no sample"),
+        ("rate", f"small c {_BEFORE} 8KiB 'huge pages'", "no sample"),
+        ("rate", f"small spead2 c {_BEFORE} 8KiB", "no sample"),
+        ("rate", f"small random c {_BEFORE} 8KiB", "no sample"),
+        ("rate", f"small c {_BEFORE}", "several points"),
+        ("rate", "small 8KiB", "several points"),
+        ("rate", f"small c 8KiB {_BEFORE} -> {_AFTER}", "compares"),
+        ("gain", f"small c {_BEFORE} 8KiB", "compares nothing"),
+        ("gain", f"small c 8KiB {_BEFORE} -> tut_99", "no sample"),
+        ("per_heap", f"wishes small c {_BEFORE} 8KiB", "no count 'wishes'"),
+        ("per_heap", f"program small c {_BEFORE} 8KiB", "no count 'program'"),
+        ("per_heap", f"waits small c {_BEFORE} 8KiB", "no sample has that"),
+        ("per_gb", f"wishes small c {_BEFORE} 8KiB", "only cpu"),
+        ("share", f"wishing small {_BEFORE}", "not one timeline's"),
+        ("share", f"waiting small {_AFTER}", "not one timeline's"),
+        ("share", f"waiting small random {_BEFORE}", "not one timeline's"),
+        ("fact", "colour", "there is no fact 'colour'"),
+    ],
+)
+def test_a_role_refuses_what_was_not_measured(measured, role, text, why):
+    with pytest.raises(measured.UnknownError, match=re.escape(why)):
+        getattr(measured, role)(text)
+
+
+def test_a_role_that_refuses_is_an_error_of_the_page(measured):
+    from docutils.utils import new_reporter
+
+    reporter = new_reporter(
+        "page",
+        SimpleNamespace(
+            report_level=5,
+            halt_level=5,
+            debug=False,
+            warning_stream=None,
+            error_encoding="utf-8",
+            error_encoding_error_handler="strict",
+        ),
+    )
+    role = measured.Measured(measured.rate)
+    _, (message,) = role("rate", "{rate}`x`", "x", 7, SimpleNamespace(reporter=reporter))
+    assert message["level"] == 3
+    assert "there is no record 'x'" in message.astext()
+
+
+def test_a_rate_of_a_real_record_is_its_median():
+    samples = records.read(RESULTS / "tut-8.jsonl").samples
+    rates = [
+        one.payload_bytes / one.elapsed_ns * 1e3
+        for one in samples
+        if one.case.startswith("")
+        and not one.warm_up
+        and (one.implementation, one.language, one.program) == ("ours", "c", _AFTER)
+        and (one.heap_size, one.variant) == (64 << 20, "")
+    ]
+    said = extension("measured").rate(f"tut-8 c {_AFTER} 64MiB")
+    assert len(rates) >= 9
+    assert number(said.text) == pytest.approx(statistics.median(rates), rel=0.005)
+
+
+def test_all_records_are_of_one_machine():
+    """The facts of one of them stand for all."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(RESULTS.glob("*.jsonl")):
+        with path.open() as lines:
+            header = json.loads(next(lines))
+        machine = header["machine"]
+        wanted = ("cpu", "cores", "usable_cores", "kernel", "memory_bytes", "caches_bytes")
+        facts = {key: machine[key] for key in wanted}
+        facts |= {key: header["lab"][key] for key in ("kind", "mtu")}
+        facts |= {key: header["versions"][key] for key in ("python", "numpy", "compiler")}
+        found.setdefault(json.dumps(facts), []).append(path.name)
+    assert len(found) == 1, found
