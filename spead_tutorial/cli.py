@@ -258,17 +258,19 @@ def _at_a_terminal() -> bool:
 @click.option("--loopback", is_flag=True, help="Send to this machine's loopback, without a lab.")
 @click.option("--notebooks/--no-notebooks", default=True, show_default=True,
               help="Run the notebooks too, in the repository's folder.")  # fmt: skip
+@click.option("--site/--no-site", default=True, show_default=True,
+              help="Build the site too, in the repository's folder.")  # fmt: skip
 @click.option("--output", type=click.Path(file_okay=False, path_type=Path),
               default=Path("results", "tour"), show_default=True,
               help="Folder for records, pictures and pages.")  # fmt: skip
-def tour(size: str, loopback: bool, notebooks: bool, output: Path) -> int:
-    """Run every chapter in both languages and draw the gains; then run the notebooks.
+def tour(size: str, loopback: bool, notebooks: bool, site: bool, output: Path) -> int:
+    """Run every chapter in both languages and draw the gains; then the notebooks and the site.
 
     The exit status is 1 where a program failed, or a device did not count what it claims.
 
     Example: spead-tutorial tour --quick
     """
-    return tour_module.tour(size, output, loopback=loopback, notebooks=notebooks)
+    return tour_module.tour(size, output, loopback=loopback, notebooks=notebooks, site=site)
 
 
 @cli.command()

@@ -9,8 +9,11 @@ in each of which all cases come in a random order.
 import contextlib
 import dataclasses
 import datetime
+import importlib.util
 import os
 import random
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -35,7 +38,8 @@ __all__ = ["SIZES", "Case", "Plan", "Row", "plan", "rows", "table", "tour"]
 
 SIZES = ("quick", "full", "tiny")
 RECORDS = "tour.jsonl"
-_PAGES = "notebooks"
+_PAGES, _SITE = "notebooks", "site"
+_SITE_SOURCE = Path("docs")
 _SEED = 20
 _TIMEOUT_S = 300.0
 _ROUNDS_FOR_A_CLAIM = 9
@@ -124,7 +128,14 @@ def plan(size: str) -> Plan:
     return Plan(size, cases, rounds)
 
 
-def tour(size: str, output: Path, *, loopback: bool = False, notebooks: bool = True) -> int:
+def tour(
+    size: str,
+    output: Path,
+    *,
+    loopback: bool = False,
+    notebooks: bool = True,
+    site: bool = True,
+) -> int:
     """Do the tour, show its table, and return the exit status.
 
     Parameters
@@ -137,6 +148,8 @@ def tour(size: str, output: Path, *, loopback: bool = False, notebooks: bool = T
         Whether to do without a lab. That is also what happens where there can be none.
     notebooks : bool
         Whether to run the notebooks too, where they are: in the repository.
+    site : bool
+        Whether to build the site too, where its source is: in the repository.
     """
     what = plan(size)
     output.mkdir(parents=True, exist_ok=True)
@@ -149,8 +162,10 @@ def tour(size: str, output: Path, *, loopback: bool = False, notebooks: bool = T
     pictures = _draw(recording, output)
     pages = _run_notebooks(output, loopback) if notebooks else []
     index = [output / _PAGES / "index.html"] if pages else []
-    _say_what_next(output, [*pictures, *index])
+    built, problem = _build_site(output / _SITE) if site else ([], None)
+    _say_what_next(output, [*pictures, *index, *built])
     failures = {row.failure for row in found if row.failure is not None}
+    failures |= {problem} if problem is not None else set()
     failures |= {page.failure for page in pages if page.failure is not None}
     for failure in sorted(failures):
         click.echo(f"spead-tutorial: {failure}", err=True)
@@ -399,6 +414,26 @@ def _run_notebooks(output: Path, loopback: bool) -> list[notebook_run.Page]:
     except notebook_run.MissingError as error:
         click.echo(f"No notebooks: {error}.")
         return []
+
+
+def _build_site(target: Path) -> tuple[list[Path], str | None]:
+    """Build the site of this folder; return its first page, and what went wrong."""
+    click.echo()
+    if not (_SITE_SOURCE / "conf.py").is_file():
+        click.echo(f"No site: there is no folder {_SITE_SOURCE} with it here.")
+        return [], None
+    if importlib.util.find_spec("sphinx") is None:
+        click.echo("No site: Sphinx is not installed: pip install 'spead-tutorial[docs]'.")
+        return [], None
+    click.echo("building the site, with the reference machine's records")
+    trees = target.with_name(f"{target.name}-doctrees")
+    command = [sys.executable, "-m", "sphinx", "-q", "-b", "html", "-d"]
+    command += [str(path) for path in (trees, _SITE_SOURCE, target)]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        return [], f"the site could not be built: {lines[-1]}"
+    return [target / "index.html"], None
 
 
 def _say_what_next(output: Path, pictures: Sequence[Path]) -> None:

@@ -105,7 +105,7 @@ def test_where_there_can_be_no_lab_a_tour_takes_loopback(tmp_path, monkeypatch, 
 
     monkeypatch.setattr(tour, "Lab", no_lab)
     monkeypatch.setattr(tour, "_measure", measure)
-    assert tour.tour("tiny", tmp_path, notebooks=False) == 0
+    assert tour.tour("tiny", tmp_path, notebooks=False, site=False) == 0
     assert "No lab: it is forbidden here." in capsys.readouterr().out
 
 
@@ -114,7 +114,7 @@ def test_a_failure_in_one_run_fails_the_row_and_the_tour(tmp_path, monkeypatch, 
     bad = dataclasses.replace(SAMPLE, failure="counted 1, not 2", warm_up=warm_up)
     recording = Recording(HEADER, (bad, SAMPLE))
     monkeypatch.setattr(tour, "_measure", lambda *_: recording)
-    assert tour.tour("tiny", tmp_path, loopback=True, notebooks=False) == 1
+    assert tour.tour("tiny", tmp_path, loopback=True, notebooks=False, site=False) == 1
     shown = capsys.readouterr()
     assert "✗" in shown.out
     assert shown.err == "spead-tutorial: counted 1, not 2\n"
@@ -125,7 +125,7 @@ def test_a_failure_in_one_run_fails_the_row_and_the_tour(tmp_path, monkeypatch, 
 def test_without_matplotlib_a_tour_still_has_its_table(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setattr(tour, "_measure", lambda *_: Recording(HEADER, (SAMPLE,)))
-    assert tour.tour("tiny", tmp_path, loopback=True, notebooks=False) == 0
+    assert tour.tour("tiny", tmp_path, loopback=True, notebooks=False, site=False) == 0
     assert "No pictures: drawing needs matplotlib" in capsys.readouterr().out
 
 
@@ -150,6 +150,36 @@ def test_elsewhere_a_tour_says_that_it_runs_no_notebooks(tmp_path, monkeypatch, 
     assert tour.tour("tiny", Path("out"), loopback=True, notebooks=wanted) == 0
     words = "No notebooks: there is no folder notebooks with them here"
     assert (words in capsys.readouterr().out) is wanted
+
+
+def test_a_tour_in_the_repository_builds_the_site_too(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("sphinx", reason="Sphinx is not installed")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tour, "_measure", lambda *_: Recording(HEADER, (SAMPLE,)))
+    Path("docs").mkdir()
+    Path("docs", "conf.py").write_text("")
+    Path("docs", "index.rst").write_text("A site\n======\n")
+    assert tour.tour("tiny", Path("out"), loopback=True, notebooks=False) == 0
+    assert "out/site/index.html" in capsys.readouterr().out
+    assert "A site" in Path("out/site/index.html").read_text()
+
+
+def test_a_site_that_cannot_be_built_fails_the_tour(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("sphinx", reason="Sphinx is not installed")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tour, "_measure", lambda *_: Recording(HEADER, (SAMPLE,)))
+    Path("docs").mkdir()
+    Path("docs", "conf.py").write_text("extensions = ['there_is_no_such_thing']")
+    assert tour.tour("tiny", Path("out"), loopback=True, notebooks=False) == 1
+    assert "the site could not be built" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_elsewhere_a_tour_says_that_it_builds_no_site(tmp_path, monkeypatch, capsys, wanted):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tour, "_measure", lambda *_: Recording(HEADER, (SAMPLE,)))
+    assert tour.tour("tiny", Path("out"), loopback=True, notebooks=False, site=wanted) == 0
+    assert ("No site: there is no folder docs" in capsys.readouterr().out) == wanted
 
 
 def test_a_row_is_the_median_of_its_samples_without_the_warm_up():
