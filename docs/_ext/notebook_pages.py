@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Notebooks as pages: copies of what is stored, their links as seen from here, words for pictures.
+"""Notebooks as pages: copies of what is stored, their links as seen from here, their titles, words
+for pictures.
 
 Copies, because Sphinx reads what is in its folder, and through a symbolic link myst-parser would
 look for the pages that notebooks link to in the wrong place.
@@ -37,6 +38,13 @@ def led_to_files(text: str) -> str:
     return text.replace("](../docs/", "](../")
 
 
+def tell_apart(app: Sphinx, document: nodes.document) -> None:
+    """Let the title of a notebook say that it is one: its chapter's page has the same."""
+    if app.env.docname.startswith(f"{_FOLDER}/"):
+        title = next(iter(document.findall(nodes.title)))
+        title += nodes.Text(" (notebook)")
+
+
 class Alternatives(SphinxPostTransform):
     """Give a notebook's pictures the title that each has in itself."""
 
@@ -54,5 +62,6 @@ class Alternatives(SphinxPostTransform):
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("builder-inited", copy)
+    app.connect("doctree-read", tell_apart, priority=400)  # before Sphinx collects titles
     app.add_post_transform(Alternatives)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
