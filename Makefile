@@ -54,14 +54,14 @@ test-c: setup
 test-python: setup
 	$(BIN)/pytest
 
-test-notebooks: setup
+test-notebooks: setup ## the notebooks alone, in quick mode
 	$(BIN)/pytest --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg notebooks
 
 $(BIN)/.browser: $(BIN)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'spead-tutorial[browser]'
 	@touch $@
 
-test-docs: $(BIN)/.browser docs
+test-docs: $(BIN)/.browser docs ## the site alone, in a browser
 	$(BIN)/pytest docs/tests
 
 check: lint sanitize fuzz ## linters, types, sanitizers, a minute of fuzzing

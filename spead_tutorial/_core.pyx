@@ -129,7 +129,8 @@ cdef class Heap:
 
     Values are referenced, not copied: what an item's buffer holds when its packets are made is
     what is sent. The heap keeps the buffers alive for as long as it lives itself. A heap can be
-    sent many times, also while it is in flight; only its list of items cannot be changed then.
+    sent many times, also while it is in flight. Its list of items cannot be changed then, and what
+    its buffers hold must not be: nothing guards it.
 
     Parameters
     ----------

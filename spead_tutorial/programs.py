@@ -489,7 +489,8 @@ class Result:
         """One line: packets claimed, and what was counted."""
         claimed = f"{self.report.packets if self.report else 0} packets claimed"
         if self.accounting is None:
-            return f"{claimed}; outside a lab, where nothing counts them: take it on trust"
+            where = "outside a lab of its own, where nothing is counted for it alone"
+            return f"{claimed}; {where}: take it on trust"
         counted = f"{self.device} ({self.kind}): {self.accounting.text}"
         if self.icmp_errors:
             counted += f"; {self.icmp_errors} messages came back, as nobody listened"

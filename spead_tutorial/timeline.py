@@ -9,7 +9,8 @@ notes when its own thread did its part. It takes a socket, so that a notebook ca
 >>> shares(one)  # doctest: +SKIP
 Shares(preparing=0.93, waiting=0.06, rest=0.01, sending=0.21)
 
-As a process of its own, ``python -m spead_tutorial.timeline`` says what it saw, with ``--json`` as one object.
+As a process of its own, ``python -m spead_tutorial.timeline`` says what it saw, with ``--json``
+as one object.
 """
 
 import argparse

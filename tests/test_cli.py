@@ -179,7 +179,7 @@ def test_run_to_a_host_says_that_nothing_counted():
     run = [*COMMAND, "run", "6", "--lang", "c", "-n", "2", "--host", "127.0.0.1", "--port", "9"]
     done = cli("lab", "--", *run)
     assert done.returncode == 0
-    assert "outside a lab, where nothing counts them" in done.stdout
+    assert "outside a lab of its own, where nothing is counted for it alone" in done.stdout
 
 
 @needs_lab

@@ -30,7 +30,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--heap-size", type=int, default=1 << 20, help="samples in a heap")
     parser.add_argument("--packet-size", type=int, default=1472, help="bytes in a packet at most")
     parser.add_argument("--rate", type=float, default=0.0, help="bytes/s; 0 for no limit")
-    parser.add_argument("--ttl", type=int, help="routers that multicast may pass")
+    parser.add_argument("--ttl", type=int, help="time to live of multicast packets")
     parser.add_argument("--interface", help="address of the interface to send from")
     options = parser.parse_args()
     if options.heap_size < 1:

@@ -16,10 +16,10 @@
  * 10. what a stream can tell about itself
  *
  * Words used throughout. *Borrowed until <event>*: you own the memory, and must keep it alive and
- * at the same address until then. *Copied*: you may free it when the call returns. *init* and
- * *fini* work on storage of yours; *create* and *destroy* on storage of ours, and destroy takes
- * ``NULL``. Nothing here prints, exits, or reads the environment, and there are no global
- * variables.
+ * at the same address until then. *Copied*: you may free it when the call returns. *Taken*: it is
+ * ours to free. *init* and *fini* work on storage of yours; *create* and *destroy* on storage of
+ * ours, and destroy accepts ``NULL``. Nothing here prints, exits, or reads the environment, and
+ * there are no global variables.
  *
  * The wire format is that of the SPEAD protocol specification (SSA4700-0000-001), version 4.
  */
