@@ -186,8 +186,9 @@ def texts(cell: Any) -> Iterator[str]:
     """Yield all that a reader sees of a cell's outputs."""
     for output in cell.get("outputs", ()):
         yield output.get("text", "")
-        for data in output.get("data", {}).values():
-            yield data if isinstance(data, str) else json.dumps(data)
+        for kind, data in output.get("data", {}).items():
+            if kind != "image/png":  # its text is no words, but may look like any
+                yield data if isinstance(data, str) else json.dumps(data)
 
 
 def unchecked(notebook: Any) -> Iterator[str]:
