@@ -37,7 +37,8 @@ enum {
     BATCHES_PER_RUN = 8, /* before other streams of the pool get their turn */
     SMALL_BATCH = 65536, /* bytes; about what one message carries */
     NAP_NS = 20000,
-    SPIN_NS = 10000, /* about what going to sleep and being woken costs */
+    LOOK_NS = 30000,  /* more than falling asleep and being woken costs, on virtual machines too */
+    EARLY_NS = 10000, /* by how much sleep may end too late */
     MAX_FAILURES = 7,
 };
 
@@ -394,7 +395,7 @@ static bool more_soon(spt_stream *s)
 {
     if (!habit_try(&s->spin))
         return false;
-    uint64_t end_ns = spti_now_ns() + SPIN_NS;
+    uint64_t end_ns = spti_now_ns() + LOOK_NS;
     bool more = false;
     while (!more && spti_now_ns() < end_ns) {
         pause_briefly();
@@ -408,7 +409,7 @@ static bool more_soon(spt_stream *s)
  * what a fast stream has between bursts, more than it may catch up. */
 static bool due_soon(uint64_t at_ns)
 {
-    if (at_ns > spti_now_ns() + SPIN_NS)
+    if (at_ns > spti_now_ns() + EARLY_NS)
         return false;
     while (spti_now_ns() < at_ns)
         pause_briefly();
@@ -426,7 +427,7 @@ static spti_wait stream_run(spti_task *task)
             if (s->batch.n == 0) {
                 if (at_ns > 0 ? due_soon(at_ns) : more_soon(s))
                     continue;
-                task->deadline_ns = at_ns - SPIN_NS;
+                task->deadline_ns = at_ns - EARLY_NS;
                 return at_ns > 0 ? SPTI_WAIT_TIME : SPTI_WAIT_WORK;
             }
         }
@@ -688,7 +689,7 @@ static bool done_soon(spt_stream *s, const spt_completion *completion, size_t ta
 {
     if (!habit_try(&s->wait_spin))
         return false;
-    uint64_t end_ns = spti_now_ns() + SPIN_NS;
+    uint64_t end_ns = spti_now_ns() + LOOK_NS;
     bool done = false;
     while (!done && spti_now_ns() < end_ns) {
         pause_briefly();
