@@ -151,6 +151,15 @@ def test_a_measurement_that_nothing_makes_sure_of_is_found():
 # ---- nbval ----
 
 
+def test_a_picture_whose_bytes_spell_the_machines_name_is_not_private(monkeypatch):
+    monkeypatch.setattr(SCRIPT.socket, "gethostname", lambda: "vm")
+    picture = nbformat.v4.new_output("display_data", {"image/png": "iVBOR/vm+/home/somebody"})
+    words = nbformat.v4.new_output("stream", text="on vm")
+    cells = [nbformat.v4.new_code_cell(outputs=[one]) for one in (picture, words)]
+    found = list(SCRIPT.private(nbformat.v4.new_notebook(cells=cells)))
+    assert found == ["cell 1 has 'vm' in its output"]
+
+
 @needs_lab
 def test_a_fact_that_has_changed_makes_nbval_fail(folder):
     path = folder / f"{START}.ipynb"

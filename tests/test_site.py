@@ -342,11 +342,13 @@ def test_roles_say_medians_of_what_was_sampled(measured, language, program, size
     point = f"small {language} {program} {size}"
     rates = [one.payload_bytes / one.elapsed_ns * 1e3 for one in samples]
     faults = [one.page_faults / 10 for one in samples]
+    micros = [one.elapsed_ns / 10 / 1e3 for one in samples]
     seconds = [(one.cpu_user_ns + one.cpu_system_ns) / one.payload_bytes for one in samples]
     said = {
         f"{measured.rate(point).text}": statistics.median(rates),
         f"{measured.per_heap(f'page_faults {point}').text}": statistics.median(faults),
         f"{measured.per_gb(f'cpu {point}').text}": statistics.median(seconds),
+        f"{measured.time_per_heap(point).text}": statistics.median(micros),
     }
     for text, value in said.items():
         assert number(text) == pytest.approx(value, rel=0.006), text
@@ -361,6 +363,14 @@ def test_a_gain_is_the_median_of_ratios_within_rounds(measured):
     assert float(said.text) == pytest.approx(statistics.median(ratios), rel=0.06)
     back = measured.gain(f"small c {_AFTER} 64MiB -> {_BEFORE}")
     assert float(back.text) == pytest.approx(1 / statistics.median(ratios), rel=0.06)
+
+
+def test_gains_near_one_have_digits_that_tell_them_apart(measured):
+    ends = re.search(
+        "interval (.+) to (.+)", measured.gain(f"small c {_BEFORE} 8KiB -> {_AFTER}").detail
+    )
+    assert ends is not None
+    assert all(len(end.replace(".", "")) >= 3 for end in ends.groups())
 
 
 def test_a_share_is_that_of_the_timeline(measured):
@@ -393,6 +403,8 @@ def test_a_fact_is_that_of_the_record(measured):
         ("rate", f"small c 8KiB {_BEFORE} -> {_AFTER}", "compares"),
         ("gain", f"small c {_BEFORE} 8KiB", "compares nothing"),
         ("gain", f"small c 8KiB {_BEFORE} -> tut_99", "no sample"),
+        ("gain", f"small c 8KiB {_BEFORE} -> random", "no sample"),
+        ("gain", f"small c 8KiB {_BEFORE} -> fill", "compares a thing with itself"),
         ("per_heap", f"wishes small c {_BEFORE} 8KiB", "no count 'wishes'"),
         ("per_heap", f"program small c {_BEFORE} 8KiB", "no count 'program'"),
         ("per_heap", f"waits small c {_BEFORE} 8KiB", "no sample has that"),
