@@ -652,17 +652,18 @@ cdef class Stream:
         cdef spt_error err
         cdef spt_stream_config c_config = self.convert(config, poll)
         cdef spt_udp_config c_udp
-        cdef list hosts = [host.encode() for host, _ in endpoints]
+        cdef list hosts = [_name("host", host) for host, _ in endpoints]
         cdef size_t n = <size_t>len(hosts)
         cdef size_t i
         cdef spt_stream *stream
-        cdef bytes interface = udp.interface_address.encode()
+        cdef bytes interface = _name("interface address", udp.interface_address)
+        cdef bint given = udp.socket is not None
+        cdef int socket = udp.socket if given else -1
         check_generation(pool.made)
         c_udp.buffer_size = udp.buffer_size
         c_udp.ttl = udp.ttl
         c_udp.interface_address = interface
         c_udp.interface_index = udp.interface_index
-        c_udp.socket = udp.socket
         c_udp.gso = udp.gso
         cdef spt_endpoint *c_endpoints = <spt_endpoint *>malloc((n + 1) * sizeof(spt_endpoint))
         if c_endpoints == NULL:
@@ -672,7 +673,12 @@ cdef class Stream:
                 c_endpoints[i].host = <bytes>hosts[i]
                 c_endpoints[i].port = _port(endpoints[i])
             with nogil:
-                stream = spt_stream_create_udp(pool.pool, c_endpoints, n, &c_config, &c_udp, &err)
+                if given:
+                    stream = spt_stream_create_udp_socket(pool.pool, socket, c_endpoints, n,
+                                                          &c_config, &c_udp, &err)
+                else:
+                    stream = spt_stream_create_udp(pool.pool, c_endpoints, n, &c_config, &c_udp,
+                                                   &err)
         finally:
             free(c_endpoints)
         return self.opened(stream, pool, &err)
@@ -774,6 +780,12 @@ cdef int _port(endpoint) except -1:
     port = endpoint[1]
     if not 1 <= port <= 65535:
         raise ValueError(f"port {port} of host {endpoint[0]!r} is out of range: ports are 1 to "
+cdef bytes _name(str what, str name):
+    if "\0" in name:
+        raise ValueError(f"{what} {name!r} has a NUL character in it")
+    return name.encode()
+
+
                          "65535")
     return port
 

@@ -109,12 +109,14 @@ cdef extern from "spead_tutorial/spt.h" nogil:
         int ttl
         const char *interface_address
         unsigned interface_index
-        int socket
         bint gso
 
     spt_stream *spt_stream_create_udp(spt_thread_pool *, const spt_endpoint *, size_t,
                                       const spt_stream_config *, const spt_udp_config *,
                                       spt_error *)
+    spt_stream *spt_stream_create_udp_socket(spt_thread_pool *, int, const spt_endpoint *, size_t,
+                                             const spt_stream_config *, const spt_udp_config *,
+                                             spt_error *)
     spt_stream *spt_stream_create_memory(spt_thread_pool *, const spt_stream_config *, spt_error *)
     size_t spt_stream_memory(spt_stream *, void *, size_t)
     void spt_stream_stop(spt_stream *)

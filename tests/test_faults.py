@@ -101,6 +101,26 @@ def test_a_device_that_goes_down_fails_the_heaps_and_a_device_that_comes_up_send
     thread_pool, make_lab
 ):
     async def main() -> None:
+def test_no_stream_is_made_on_a_closed_socket_and_no_other_socket_instead(tmp_path, make_lab):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import socket, sys\n"
+        "import spead_tutorial, spead_tutorial.send\n"
+        "with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:\n"
+        "    pass\n"
+        "pool = spead_tutorial.ThreadPool()\n"
+        "try:\n"
+        "    stream = spead_tutorial.send.UdpStream(pool, sock, [(sys.argv[1], 8888)])\n"
+        "    stream.send_heap(spead_tutorial.send.Heap())\n"
+        "except ValueError as error:\n"
+        "    print(error)\n"
+    )
+    with make_lab() as lab:  # where it would be counted
+        done = lab.run([sys.executable, script, lab.address], capture_output=True, text=True)
+        assert "the socket that was given is closed" in done.stdout
+        assert lab.counters().packets == 0
+
+
         with make_lab() as lab, lab.socket() as sock:
             config = StreamConfig(max_heaps=100)
             stream = AsyncUdpStream(thread_pool, sock, [(lab.address, lab.port)], config)

@@ -973,6 +973,17 @@ spt_stream *spt_stream_create_udp(spt_thread_pool *pool, const spt_endpoint *end
     return create(pool, spti_transport_udp(endpoints, n_endpoints, udp, err), config, err);
 }
 
+spt_stream *spt_stream_create_udp_socket(spt_thread_pool *pool, int socket,
+                                         const spt_endpoint *endpoints, size_t n_endpoints,
+                                         const spt_stream_config *config, const spt_udp_config *udp,
+                                         spt_error *err)
+{
+    if (check_config(config, err) != SPT_OK)
+        return NULL;
+    return create(pool, spti_transport_udp_socket(socket, endpoints, n_endpoints, udp, err), config,
+                  err);
+}
+
 spt_stream *spt_stream_create_memory(spt_thread_pool *pool, const spt_stream_config *config,
                                      spt_error *err)
 {

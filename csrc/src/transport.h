@@ -45,6 +45,9 @@ struct spti_transport {
 
 spti_transport *spti_transport_udp(const spt_endpoint *endpoints, size_t n_endpoints,
                                    const spt_udp_config *config, spt_error *err);
+spti_transport *spti_transport_udp_socket(int socket, const spt_endpoint *endpoints,
+                                          size_t n_endpoints, const spt_udp_config *config,
+                                          spt_error *err);
 spti_transport *spti_transport_memory(spt_error *err);
 size_t spti_transport_memory_copy(spti_transport *t, void *to, size_t size);
 

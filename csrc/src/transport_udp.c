@@ -282,15 +282,17 @@ static spt_status configure_socket(int fd, const spt_udp_config *config, const u
     return SPT_OK;
 }
 
-/* A socket of our own, or a duplicate of the caller's. */
+/* A duplicate of the caller's socket. Never 0 to 2: what a program prints would be sent by it. */
+static spt_status duplicate(udp_transport *u, int socket, spt_error *err)
+{
+    u->base.fd = fcntl(socket, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (u->base.fd < 0)
+        return spti_fail_errno(err, "could not duplicate the socket");
+    return SPT_OK;
+}
+
 static spt_status open_socket(udp_transport *u, const spt_udp_config *config, spt_error *err)
 {
-    if (config->socket >= 0) {
-        u->base.fd = fcntl(config->socket, F_DUPFD_CLOEXEC, 0);
-        if (u->base.fd < 0)
-            return spti_fail_errno(err, "could not duplicate the socket");
-        return SPT_OK;
-    }
     u->base.fd = socket(u->addresses[0].ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (u->base.fd < 0)
         return spti_fail_errno(err, "could not make a UDP socket");
@@ -301,6 +303,9 @@ static spt_status socket_family(int fd, int *family, spt_error *err)
 {
     int type = 0;
     socklen_t length = sizeof(type);
+    if (fd < 0)
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "the socket that was given is closed: its descriptor is %d", fd);
     if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0)
         return spti_fail_errno(err, "the socket that was given cannot be used");
     length = sizeof(*family);
@@ -311,12 +316,13 @@ static spt_status socket_family(int fd, int *family, spt_error *err)
     return SPT_OK;
 }
 
-static spt_status set_up(udp_transport *u, const spt_endpoint *endpoints, size_t n_endpoints,
-                         const spt_udp_config *config, spt_error *err)
+/* With the caller's socket, or NULL for one of our own. */
+static spt_status set_up(udp_transport *u, const int *given, const spt_endpoint *endpoints,
+                         size_t n_endpoints, const spt_udp_config *config, spt_error *err)
 {
     int family = AF_UNSPEC;
-    if (config->socket >= 0)
-        SPTI_TRY(socket_family(config->socket, &family, err));
+    if (given != NULL)
+        SPTI_TRY(socket_family(*given, &family, err));
     for (size_t i = 0; i < n_endpoints; i++) {
         SPTI_TRY(resolve(&endpoints[i], family, &u->addresses[i], &u->address_length, err));
         family = u->addresses[i].ss_family;
@@ -326,7 +332,7 @@ static spt_status set_up(udp_transport *u, const spt_endpoint *endpoints, size_t
     u->base.max_packet_size = (size_t)(MAX_DATAGRAM - (v4 ? IPV4_HEADERS : IPV6_HEADERS));
     u->base.limit = v4 ? "UDP over IPv4 carries 65507 bytes at most"
                        : "UDP over IPv6 carries 65527 bytes at most";
-    SPTI_TRY(open_socket(u, config, err));
+    SPTI_TRY(given != NULL ? duplicate(u, *given, err) : open_socket(u, config, err));
     int gso;
     socklen_t length = sizeof(gso);
     bool known = getsockopt(u->base.fd, IPPROTO_UDP, UDP_SEGMENT, &gso, &length) == 0;
@@ -334,8 +340,8 @@ static spt_status set_up(udp_transport *u, const spt_endpoint *endpoints, size_t
     return SPT_OK;
 }
 
-spti_transport *spti_transport_udp(const spt_endpoint *endpoints, size_t n_endpoints,
-                                   const spt_udp_config *config, spt_error *err)
+static spti_transport *make(const int *given, const spt_endpoint *endpoints, size_t n_endpoints,
+                            const spt_udp_config *config, spt_error *err)
 {
     if (n_endpoints == 0) {
         (void)spti_fail(err, SPT_ERR_ARGUMENT, "a stream needs at least one endpoint");
@@ -351,9 +357,22 @@ spti_transport *spti_transport_udp(const spt_endpoint *endpoints, size_t n_endpo
     }
     u->base.ops = &udp_ops;
     u->base.fd = -1;
-    if (set_up(u, endpoints, n_endpoints, config, err) != SPT_OK) {
+    if (set_up(u, given, endpoints, n_endpoints, config, err) != SPT_OK) {
         udp_destroy(&u->base);
         return NULL;
     }
     return &u->base;
+}
+
+spti_transport *spti_transport_udp(const spt_endpoint *endpoints, size_t n_endpoints,
+                                   const spt_udp_config *config, spt_error *err)
+{
+    return make(NULL, endpoints, n_endpoints, config, err);
+}
+
+spti_transport *spti_transport_udp_socket(int socket, const spt_endpoint *endpoints,
+                                          size_t n_endpoints, const spt_udp_config *config,
+                                          spt_error *err)
+{
+    return make(&socket, endpoints, n_endpoints, config, err);
 }

@@ -44,6 +44,15 @@ static spti_transport *to_port(int port, spt_udp_config config)
     return t;
 }
 
+static spti_transport *to_port_from(int given, int port)
+{
+    spt_endpoint endpoint = {"127.0.0.1", port};
+    spt_udp_config config = SPT_UDP_CONFIG_DEFAULT;
+    spti_transport *t = spti_transport_udp_socket(given, &endpoint, 1, &config, NULL);
+    REQUIRE(t != NULL);
+    return t;
+}
+
 /* Send n packets of the sizes, each of one piece, in one batch. */
 static void send_sizes(spti_transport *t, const uint32_t *sizes, size_t n, spti_packet *packets)
 {
@@ -105,11 +114,10 @@ static void test_where_the_kernel_refuses_to_cut_packets_go_one_by_one(void)
     static const uint32_t sizes[] = {1000, 1000, 1000, 1000};
     spti_packet packets[4];
     int port, fd = listen_on_loopback(&port, 1 << 20), on = 1;
-    spt_udp_config config = SPT_UDP_CONFIG_DEFAULT;
-    config.socket = socket(AF_INET, SOCK_DGRAM, 0);
-    REQUIRE(setsockopt(config.socket, SOL_SOCKET, SO_NO_CHECK, &on, sizeof(on)) == 0);
-    spti_transport *t = to_port(port, config);
-    close(config.socket);
+    int given = socket(AF_INET, SOCK_DGRAM, 0);
+    REQUIRE(setsockopt(given, SOL_SOCKET, SO_NO_CHECK, &on, sizeof(on)) == 0);
+    spti_transport *t = to_port_from(given, port);
+    close(given);
     send_sizes(t, sizes, 4, packets);
     expect_sizes(fd, sizes, 4);
     CHECK_EQUAL(t->stats.gso_messages, 0);
@@ -164,11 +172,10 @@ static void test_a_refused_connection_is_the_error_of_a_packet(void)
     int port, fd = listen_on_loopback(&port, 1 << 20);
     close(fd);
     address.sin_port = htons((uint16_t)port);
-    spt_udp_config config = SPT_UDP_CONFIG_DEFAULT;
-    config.socket = socket(AF_INET, SOCK_DGRAM, 0);
-    REQUIRE(connect(config.socket, (struct sockaddr *)&address, sizeof(address)) == 0);
-    spti_transport *t = to_port(port, config);
-    close(config.socket);
+    int given = socket(AF_INET, SOCK_DGRAM, 0);
+    REQUIRE(connect(given, (struct sockaddr *)&address, sizeof(address)) == 0);
+    spti_transport *t = to_port_from(given, port);
+    close(given);
     send_sizes(t, sizes, 1, &packet);
     CHECK_EQUAL(packet.error, 0); /* the answer comes now */
     send_sizes(t, sizes, 1, &packet);
@@ -322,12 +329,22 @@ static void test_a_socket_that_is_not_udp_is_refused(void)
     spt_endpoint endpoint = {"127.0.0.1", 8888};
     spt_error err = {0};
     spt_udp_config config = SPT_UDP_CONFIG_DEFAULT;
-    config.socket = socket(AF_INET, SOCK_STREAM, 0);
-    CHECK(spti_transport_udp(&endpoint, 1, &config, &err) == NULL);
+    int given = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(spti_transport_udp_socket(given, &endpoint, 1, &config, &err) == NULL);
     CHECK_EQUAL(err.status, SPT_ERR_ARGUMENT);
-    close(config.socket);
-    CHECK(spti_transport_udp(&endpoint, 1, &config, &err) == NULL);
+    close(given);
+    CHECK(spti_transport_udp_socket(given, &endpoint, 1, &config, &err) == NULL);
     CHECK_EQUAL(err.sys_errno, EBADF);
+}
+
+static void test_a_socket_that_is_none_is_not_replaced_by_a_new_one(void)
+{
+    spt_endpoint endpoint = {"127.0.0.1", 8888};
+    spt_error err = {0};
+    spt_udp_config config = SPT_UDP_CONFIG_DEFAULT;
+    CHECK(spti_transport_udp_socket(-1, &endpoint, 1, &config, &err) == NULL);
+    CHECK_EQUAL(err.status, SPT_ERR_ARGUMENT);
+    CHECK(strstr(err.message, "closed") != NULL);
 }
 
 int main(void)
@@ -344,5 +361,6 @@ int main(void)
     RUN(test_bad_endpoints_are_refused_with_a_reason);
     RUN(test_ttl_and_interface_are_checked);
     RUN(test_a_socket_that_is_not_udp_is_refused);
+    RUN(test_a_socket_that_is_none_is_not_replaced_by_a_new_one);
     return check_done();
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The five ways to make a UDP stream."""
 
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from socket import socket as Socket  # noqa: N812 - a parameter has the name
@@ -21,7 +22,7 @@ class UdpConfig:
     ttl: int = -1
     interface_address: str = ""
     interface_index: int = 0
-    socket: int = -1
+    socket: int | None = None
     gso: bool = True
 
 
@@ -98,7 +99,8 @@ def _check_endpoints(endpoints: Iterable[tuple[str, int]]) -> Endpoints:
 def _parse_socket(
     socket: Socket, endpoints: Endpoints, config: StreamConfig | None = None
 ) -> tuple[Endpoints, StreamConfig, UdpConfig]:
-    return _check_endpoints(endpoints), config or StreamConfig(), UdpConfig(socket=socket.fileno())
+    fd = operator.index(socket.fileno())
+    return _check_endpoints(endpoints), config or StreamConfig(), UdpConfig(socket=fd)
 
 
 def _parse_endpoints(

@@ -495,20 +495,15 @@ typedef struct spt_udp_config {
     const char *interface_address;
     /** The interface for IPv6 multicast; 0 leaves the choice to the system. */
     unsigned interface_index;
-    /**
-     * A UDP socket to use, which is duplicated, and stays yours; the members above are then not
-     * used. -1 makes one.
-     */
-    int socket;
     /** Let the kernel cut runs of equal packets (generic segmentation offload) where it can. */
     bool gso;
 } spt_udp_config;
 
-/** The defaults: a send buffer of 512 KiB, a socket of its own, and GSO where the kernel has it. */
-#define SPT_UDP_CONFIG_DEFAULT {524288, -1, NULL, 0, -1, true}
+/** The defaults: a send buffer of 512 KiB, and GSO where the kernel has it. */
+#define SPT_UDP_CONFIG_DEFAULT {524288, -1, NULL, 0, true}
 
 /**
- * Make a stream that sends over UDP.
+ * Make a stream that sends over UDP, with a socket of its own.
  *
  * :param pool: Borrowed until the stream is destroyed.
  * :param endpoints: One for each substream, of one address family. Copied.
@@ -521,6 +516,24 @@ typedef struct spt_udp_config {
 SPT_API SPT_MUST_CHECK spt_stream *
 spt_stream_create_udp(spt_thread_pool *pool, const spt_endpoint *endpoints, size_t n_endpoints,
                       const spt_stream_config *config, const spt_udp_config *udp, spt_error *err);
+
+/**
+ * Make a stream that sends over UDP, with a socket of yours.
+ *
+ * :param pool: Borrowed until the stream is destroyed.
+ * :param socket: A UDP socket. It is duplicated: it stays yours, and may be closed.
+ * :param endpoints: One for each substream, of the socket's address family. Copied.
+ * :param n_endpoints: At least 1.
+ * :param config: Copied.
+ * :param udp: Only ``gso`` is looked at: how the socket is set up is yours to say. Copied.
+ * :param err: Details of a failure, or ``NULL``. No socket is ever made instead: a closed one
+ *     (a negative number) is an ``SPT_ERR_ARGUMENT``.
+ * :return: The stream, or ``NULL``.
+ */
+SPT_API SPT_MUST_CHECK spt_stream *
+spt_stream_create_udp_socket(spt_thread_pool *pool, int socket, const spt_endpoint *endpoints,
+                             size_t n_endpoints, const spt_stream_config *config,
+                             const spt_udp_config *udp, spt_error *err);
 
 /**
  * Make a stream that collects its packets in memory, one after the other.
