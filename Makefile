@@ -76,6 +76,8 @@ lint: $(BIN)/.checkers
 sanitize: setup
 	$(BIN)/python .ci/meson_test.py $(BUILD)/asan -Db_sanitize=address,undefined -Db_lundef=false
 	$(BIN)/python .ci/meson_test.py $(BUILD)/tsan -Db_sanitize=thread -Db_lundef=false
+	@echo "A minute of stress under both."
+	$(BUILD)/asan/csrc/tests/test_stress 60 & $(BUILD)/tsan/csrc/tests/test_stress 60 && wait $$!
 
 fuzz: $(BIN)/.checkers
 	$(BIN)/python .ci/fuzz.py $(BUILD)/fuzz 60

@@ -217,28 +217,33 @@ static void *thread_main(void *arg)
 
 /* ---- Tasks ---- */
 
-spt_status spti_task_attach(spt_thread_pool *pool, spti_task *task, spt_error *err)
+/* Have the pool watch the task's socket, or not any more. Under the lock: a thread looks at the
+ * tasks that events name under the same, and a socket that is not waited for reports errors too. */
+static int watch(spt_thread_pool *pool, spti_task *task, int operation)
 {
-    if (task->fd >= 0) {
-        struct epoll_event event = {.events = EPOLLONESHOT, .data.ptr = task};
-        if (epoll_ctl(pool->epoll_fd, EPOLL_CTL_ADD, task->fd, &event) != 0)
-            return spti_fail_errno(err, "could not watch the stream's socket");
-    }
-    task->pool = pool;
-    pthread_mutex_lock(&pool->lock);
-    bool stopping = pool->stopping;
-    if (!stopping) {
-        task->next_attached = pool->attached;
-        pool->attached = task;
-    }
-    pthread_mutex_unlock(&pool->lock);
-    if (stopping) {
-        if (task->fd >= 0)
-            epoll_ctl(pool->epoll_fd, EPOLL_CTL_DEL, task->fd, NULL);
+    struct epoll_event event = {.events = EPOLLONESHOT, .data.ptr = task};
+    return task->fd < 0 ? 0 : epoll_ctl(pool->epoll_fd, operation, task->fd, &event);
+}
+
+static spt_status attach(spt_thread_pool *pool, spti_task *task, spt_error *err)
+{
+    if (pool->stopping)
         return spti_fail(err, SPT_ERR_STOPPED,
                          "the thread pool has been stopped: make a new one for this stream");
-    }
+    if (watch(pool, task, EPOLL_CTL_ADD) != 0)
+        return spti_fail_errno(err, "could not watch the stream's socket");
+    task->pool = pool;
+    task->next_attached = pool->attached;
+    pool->attached = task;
     return SPT_OK;
+}
+
+spt_status spti_task_attach(spt_thread_pool *pool, spti_task *task, spt_error *err)
+{
+    pthread_mutex_lock(&pool->lock);
+    spt_status status = attach(pool, task, err);
+    pthread_mutex_unlock(&pool->lock);
+    return status;
 }
 
 void spti_task_wake(spti_task *task)
@@ -296,10 +301,9 @@ void spti_task_detach(spti_task *task)
             *at = task->next_attached;
             break;
         }
+    watch(pool, task, EPOLL_CTL_DEL); /* or an event may still name it once it is freed */
     pthread_cond_broadcast(&pool->paused);
     pthread_mutex_unlock(&pool->lock);
-    if (task->fd >= 0)
-        epoll_ctl(pool->epoll_fd, EPOLL_CTL_DEL, task->fd, NULL);
 }
 
 /* ---- Public ---- */

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Owns what only shows when many threads do everything at once, for a while: streams of one pool
+ * that are made, used, given up and destroyed while others send. Run with a number of seconds, or
+ * for a number of rounds that takes a moment. It is meant for the sanitizers.
+ */
+#include "spead_tutorial/spt.h"
+
+#include "check.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { THREADS = 4, POOL_THREADS = 3, HEAPS = 8, ROUNDS = 150, LONG = 20000 };
+
+static uint8_t value[LONG];
+static time_t end_time; /* 0: ROUNDS */
+
+typedef struct worker {
+    pthread_t thread;
+    spt_thread_pool *pool;
+    spt_stream *shared; /* all send with it, all the time */
+    const struct sockaddr_in *refused;
+    unsigned seed;
+} worker;
+
+static unsigned any(worker *w, unsigned below)
+{
+    return (unsigned)rand_r(&w->seed) % below;
+}
+
+static bool goes_on(int round)
+{
+    return end_time > 0 ? time(NULL) < end_time : round < ROUNDS;
+}
+
+static spt_heap *new_heap(size_t length)
+{
+    spt_flavour flavour = SPT_FLAVOUR_DEFAULT;
+    spt_heap *heap = spt_heap_create(&flavour, NULL);
+    spt_item item = {0x3300, value, length, false};
+    REQUIRE(heap != NULL && spt_heap_add_item(heap, &item, NULL) == SPT_OK);
+    return heap;
+}
+
+/* The address of a port that nobody listens at: ICMP refuses what is sent there. */
+static struct sockaddr_in refused_address(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t length = sizeof(address);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    REQUIRE(bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+    REQUIRE(getsockname(fd, (struct sockaddr *)&address, &length) == 0);
+    close(fd);
+    return address;
+}
+
+/* A stream into memory, or on a socket that is connected to where nobody listens: there the kernel
+ * reports a refusal also while nothing is waited for. */
+static spt_stream *any_stream(worker *w, bool poll)
+{
+    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
+    config.max_heaps = HEAPS;
+    config.poll = poll;
+    config.timeline = any(w, 2) * HEAPS;
+    config.rate = any(w, 4) == 0 ? 1e8 : 0;
+    if (any(w, 4) == 0)
+        return spt_stream_create_memory(w->pool, &config, NULL);
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    REQUIRE(connect(fd, (const struct sockaddr *)w->refused, sizeof(*w->refused)) == 0);
+    spt_udp_config udp = SPT_UDP_CONFIG_DEFAULT;
+    spt_endpoint endpoint = {"127.0.0.1", ntohs(w->refused->sin_port)};
+    spt_stream *stream =
+        spt_stream_create_udp_socket(w->pool, fd, &endpoint, 1, &config, &udp, NULL);
+    close(fd);
+    return stream;
+}
+
+/* Wait until all is complete, as a user of a stream with config.poll does. */
+static void take_all(spt_stream *stream, size_t n)
+{
+    spt_completion *done[3];
+    while (n > 0) {
+        struct pollfd readable = {.fd = spt_stream_fd(stream), .events = POLLIN};
+        REQUIRE(poll(&readable, 1, 10000) == 1);
+        size_t taken;
+        do {
+            taken = spt_stream_poll(stream, done, 3);
+            n -= taken;
+        } while (taken == 3);
+    }
+}
+
+static void use_and_destroy(worker *w, spt_heap *const *heaps)
+{
+    bool poll = any(w, 2);
+    spt_stream *stream = any_stream(w, poll);
+    REQUIRE(stream != NULL);
+    spt_completion sent[HEAPS] = {0};
+    size_t n = 1 + any(w, HEAPS);
+    for (size_t i = 0; i < n; i++)
+        REQUIRE(spt_stream_send_heap(stream, heaps[i], &sent[i], NULL) == SPT_OK);
+    switch (any(w, 5)) {
+    case 0:
+        CHECK_EQUAL(spt_stream_flush(stream, -1), SPT_OK);
+        break;
+    case 1:
+        spt_stream_cancel(stream, &sent[any(w, (unsigned)n)]);
+        break;
+    case 2:
+        spt_stream_stop(stream);
+        break;
+    case 3:
+        if (poll)
+            take_all(stream, n);
+        else
+            (void)!spt_stream_wait(stream, &sent[n - 1], -1, NULL);
+        break;
+    default: /* at once */
+        break;
+    }
+    spt_stream_destroy(stream);
+    for (size_t i = 0; i < n; i++)
+        CHECK(spt_completion_done(&sent[i]));
+}
+
+static void send_with_others(worker *w, spt_heap *heap)
+{
+    spt_completion sent = {0};
+    if (spt_stream_send_heap(w->shared, heap, &sent, NULL) == SPT_OK)
+        (void)!spt_stream_wait(w->shared, &sent, -1, NULL);
+}
+
+static void *work(void *arg)
+{
+    worker *w = arg;
+    spt_heap *heaps[HEAPS];
+    for (size_t i = 0; i < HEAPS; i++)
+        heaps[i] = new_heap(i % 2 ? LONG : 1);
+    for (int round = 0; goes_on(round); round++) {
+        use_and_destroy(w, heaps);
+        send_with_others(w, heaps[0]);
+    }
+    for (size_t i = 0; i < HEAPS; i++) {
+        CHECK_EQUAL(spt_heap_in_flight(heaps[i]), 0);
+        spt_heap_destroy(heaps[i]);
+    }
+    return NULL;
+}
+
+static void test_streams_come_and_go_while_others_send(void)
+{
+    struct sockaddr_in refused = refused_address();
+    spt_thread_pool *pool = spt_thread_pool_create(POOL_THREADS, NULL, 0, NULL);
+    REQUIRE(pool != NULL);
+    worker first = {.pool = pool, .refused = &refused, .seed = 0};
+    spt_stream *shared = any_stream(&first, false);
+    REQUIRE(shared != NULL);
+    worker workers[THREADS];
+    for (unsigned i = 0; i < THREADS; i++) {
+        workers[i] = (worker){.pool = pool, .shared = shared, .refused = &refused, .seed = i};
+        REQUIRE(pthread_create(&workers[i].thread, NULL, work, &workers[i]) == 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(workers[i].thread, NULL);
+    spt_stream_destroy(shared);
+    spt_thread_pool_destroy(pool);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        end_time = time(NULL) + atoi(argv[1]);
+    RUN(test_streams_come_and_go_while_others_send);
+    return check_done();
+}
