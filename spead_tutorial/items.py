@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from spead_tutorial import _bits
 from spead_tutorial._convert import as_dtype, as_integers, as_records, integer_range
-from spead_tutorial.flavour import BUG_COMPAT_SWAP_ENDIAN
+from spead_tutorial.flavour import BUG_COMPAT_SWAP_ENDIAN, STREAM_CTRL_ID
 
 __all__ = ["Descriptor", "Item", "ItemGroup", "RawDescriptor"]
 
@@ -83,7 +83,8 @@ class Descriptor:
     Parameters
     ----------
     id : int
-        Not negative. How large it may be depends on the flavour of the heap it is added to.
+        At least 7: those below are the protocol's own. By convention 0x1000 or more. How large it
+        may be depends on the flavour of the heap it is added to.
     name, description : str
         ASCII.
     shape : sequence of (int or None)
@@ -131,6 +132,11 @@ class Descriptor:
             self._dtype, self._format = _checked_type(dtype, format)
             if self.id < 0:
                 raise ValueError("an id is not negative")
+            if self.id <= STREAM_CTRL_ID:
+                raise ValueError(
+                    "ids 0x0 to 0x6 are reserved: they are the protocol's own, and receivers take"
+                    " them for that; choose 0x7 or more, by convention 0x1000"
+                )
             if order not in ("C", "F"):
                 raise ValueError(f"order is {order!r}: it has to be 'C' or 'F'")
             if self._format is not None and order != "C":

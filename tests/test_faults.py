@@ -37,7 +37,7 @@ sink.bind(("127.0.0.1", 0))
 
 def make_heap():
     group = spead_tutorial.send.ItemGroup()
-    group.add_item(1, "x", "", shape=(1000,), dtype=np.int8, value=np.ones(1000, "i1"))
+    group.add_item(0x1000, "x", "", shape=(1000,), dtype=np.int8, value=np.ones(1000, "i1"))
     return group.get_heap()
 
 def make_stream():
@@ -257,7 +257,7 @@ stream.send_heap(make_heap())
 value = np.ones(1000, "i1")
 alive = weakref.ref(value)
 group = spead_tutorial.send.ItemGroup()
-group.add_item(1, "x", "", shape=(1000,), dtype=np.int8, value=value)
+group.add_item(0x1000, "x", "", shape=(1000,), dtype=np.int8, value=value)
 heap = group.get_heap()
 del value, group
 try:

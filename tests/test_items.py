@@ -405,7 +405,7 @@ def test_sizes_are_those_of_spead2():
     ],
 )
 def test_a_bad_descriptor_is_refused_in_one_line_with_its_name(arguments, message):
-    arguments = {"id": 1, "name": "thing", "description": "", "shape": (), **arguments}
+    arguments = {"id": 0x1001, "name": "thing", "description": "", "shape": (), **arguments}
     with pytest.raises(ValueError) as error:  # noqa: PT011
         Descriptor(**arguments)
     assert str(error.value).startswith("item 'thing'")
@@ -416,7 +416,7 @@ def test_a_bad_descriptor_is_refused_in_one_line_with_its_name(arguments, messag
 @pytest.mark.parametrize("texts", [("é", ""), ("", "°C")])
 def test_texts_that_are_not_ascii_cannot_be_described(texts):
     with pytest.raises(ValueError, match="is not ASCII"):
-        Descriptor(1, *texts, (), "u1").to_raw(Flavour())
+        Descriptor(0x1001, *texts, (), "u1").to_raw(Flavour())
 
 
 def test_a_dtype_with_overlapping_fields_cannot_be_described():
@@ -488,33 +488,33 @@ def test_an_item_without_an_id_gets_the_first_free_one():
 
 def test_items_that_clash_are_replaced():
     group = ItemGroup()
-    add(group, 1, "a")
-    add(group, 2, "b")
-    item = add(group, 1, "b")
+    add(group, 0x1001, "a")
+    add(group, 0x1002, "b")
+    item = add(group, 0x1001, "b")
     assert list(group.values()) == [item]
     assert list(group.keys()) == ["b"]
 
 
 def test_a_value_that_replaces_another_is_a_later_version():
     group = ItemGroup()
-    old = add(group, 1, "a", value=1)
+    old = add(group, 0x1001, "a", value=1)
     old.value = 2
-    assert add(group, 1, "a", "changed", value=3).version > old.version
+    assert add(group, 0x1001, "a", "changed", value=3).version > old.version
 
 
 def test_adding_the_same_item_again_gives_its_value_to_the_one_that_is_there():
     group = ItemGroup()
-    item = add(group, 1, "a", value=1)
-    assert add(group, 1, "a", value=2) is item
+    item = add(group, 0x1001, "a", value=1)
+    assert add(group, 0x1001, "a", value=2) is item
     assert item.value == 2
-    assert add(group, 1, "a") is item
+    assert add(group, 0x1001, "a") is item
     assert item.value == 2
     assert item.version == 2
 
 
 def test_a_group_does_not_change_when_an_item_is_refused():
     group = ItemGroup()
-    item = add(group, 1, "a")
+    item = add(group, 0x1001, "a")
     with pytest.raises(ValueError, match="has to be 'C' or 'F'"):
-        group.add_item(1, "a", "", (), "u1", order="X")
+        group.add_item(0x1001, "a", "", (), "u1", order="X")
     assert list(group.values()) == [item]

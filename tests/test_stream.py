@@ -9,6 +9,8 @@ import weakref
 
 import numpy as np
 import pytest
+import spead2
+import spead2.recv
 from conftest import make_heap, slow_config
 
 import spead_tutorial
@@ -292,6 +294,62 @@ def test_packets_larger_than_udp_carries_are_refused_before_a_byte_goes_out(thre
         stream.send_heap(make_heap(10))
     assert caught.value.errno == errno.EMSGSIZE
     assert stream.stats.send_calls == 0
+
+
+@pytest.mark.parametrize(
+    "endpoint", [("127.0.0.1\0.example", 8888), ("127.0.0.1", 9.7), ("127.0.0.1", "9"), (5, 8888)]
+)
+def test_endpoints_that_are_none_are_not_taken_for_another(thread_pool, endpoint):
+    with pytest.raises((ValueError, TypeError)):
+        UdpStream(thread_pool, [endpoint])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: spead_tutorial.ThreadPool(1.5),
+        lambda: spead_tutorial.ThreadPool(1, [0.5]),
+        lambda: spead_tutorial.ThreadPool.set_affinity(0.5),
+        lambda: PacketGenerator(Heap(), 1, 1472.5),
+        lambda: PacketGenerator(Heap(), 1.5, 1472),
+        lambda: HeapReferenceList([HeapReference(Heap(), cnt=1.5)]),
+        lambda: HeapReferenceList([HeapReference(Heap(), substream_index=0.5)]),
+        lambda: BytesStream(spead_tutorial.ThreadPool()).set_cnt_sequence(1.5, 1),
+        lambda: BytesStream(spead_tutorial.ThreadPool()).set_cnt_sequence(1, 1.5),
+        lambda: BytesStream(spead_tutorial.ThreadPool()).send_heap(Heap(), cnt=1.5),
+        lambda: UdpStream(spead_tutorial.ThreadPool(), [("127.0.0.1", 9)], None, 5.5),
+        lambda: UdpStream(spead_tutorial.ThreadPool(), [("239.1.1.1", 9)], None, 0, 1.5),
+        lambda: UdpStream(spead_tutorial.ThreadPool(), [("ff02::1", 9)], None, 0, 1, 1.5),
+    ],
+)
+def test_what_has_a_fraction_is_not_cut_to_a_whole_number(call):
+    with pytest.raises(TypeError):
+        call()
+
+
+@pytest.mark.parametrize("id", range(7))
+def test_ids_that_the_protocol_reserves_are_refused(id):
+    with pytest.raises(ValueError, match="0x0 to 0x6 are reserved"):
+        spead_tutorial.Item(id, "x", "", shape=(), dtype=np.uint8, value=1)
+    theirs = spead2.Item(id, "x", "", shape=(), dtype=np.uint8, value=1)
+    with pytest.raises(ValueError, match="0x0 to 0x6 are the protocol's own"):
+        Heap().add_item(theirs)
+    with pytest.raises(ValueError, match="0x0 to 0x6 are the protocol's own"):
+        Heap().add_descriptor(theirs)
+
+
+def test_the_first_id_that_is_not_reserved_arrives(thread_pool):
+    heap = Heap()
+    item = spead_tutorial.Item(7, "x", "", shape=(30,), dtype=np.uint8, value=range(30))
+    heap.add_descriptor(item)
+    heap.add_item(item)
+    stream = BytesStream(thread_pool)
+    stream.send_heap(heap)
+    group, receiver = spead2.ItemGroup(), spead2.recv.Stream(spead2.ThreadPool())
+    receiver.add_buffer_reader(stream.getvalue())
+    for received in receiver:
+        group.update(received)
+    np.testing.assert_array_equal(group["x"].value, range(30))
 
 
 def test_an_id_that_does_not_fit_the_flavour_is_refused():

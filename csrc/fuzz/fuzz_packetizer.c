@@ -68,7 +68,7 @@ static void add_random_item(heap *h, choices *c)
     static const size_t lengths[] = {9, 16, 300, 3000, MAX_VALUE};
     size_t length = choose(c, lengths[choose(c, 5)]);
     spt_item added = {
-        .id = choose(c, 200), /* also ids that the flavour may not have */
+        .id = choose(c, 200), /* also ids that are reserved, or that the flavour may not have */
         .value = values + choose(c, MAX_VALUE - length + 1),
         .length = length,
         .allow_immediate = choose(c, 2) != 0,
@@ -76,7 +76,7 @@ static void add_random_item(heap *h, choices *c)
     item expected = {added.allow_immediate && length <= h->address_bits / 8, added.id, h->length};
     uint64_t limit = ((uint64_t)1 << h->address_bits) - 1;
     spt_status status = spt_heap_add_item(h->heap, &added, NULL);
-    bool fits = added.id >> (63 - h->address_bits) == 0 &&
+    bool fits = added.id > 6 && added.id >> (63 - h->address_bits) == 0 &&
                 (expected.immediate || h->length + length <= limit);
     REQUIRE((status == SPT_OK) == fits);
     if (!fits)
@@ -167,7 +167,7 @@ static void add_random_descriptor(heap *h, choices *c)
     size_t length = encode(h, &d, encoded);
     uint64_t limit = ((uint64_t)1 << h->address_bits) - 1;
     spt_status status = spt_heap_add_descriptor(h->heap, &d, NULL);
-    REQUIRE((status == SPT_OK) == (h->length + length <= limit));
+    REQUIRE((status == SPT_OK) == (d.id > 6 && h->length + length <= limit));
     if (status != SPT_OK)
         return;
     h->items[h->n_items++] = (item){false, SPT_ID_DESCRIPTOR, h->length};

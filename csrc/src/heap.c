@@ -88,6 +88,7 @@ static spt_status append(spt_heap *heap, const spti_heap_item *item, spt_error *
 
 spt_status spt_heap_add_item(spt_heap *heap, const spt_item *item, spt_error *err)
 {
+    SPTI_TRY(spti_check_own_id(&heap->flavour, item->id, err));
     spti_heap_item added = {
         .id = item->id,
         .value = item->value,

@@ -35,6 +35,17 @@ spt_status spti_check_id(const spt_flavour *flavour, uint64_t id, spt_error *err
     return SPT_OK;
 }
 
+spt_status spti_check_own_id(const spt_flavour *flavour, uint64_t id, spt_error *err)
+{
+    if (id <= SPT_ID_STREAM_CTRL)
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "item id 0x%" PRIx64
+                         " is reserved: 0x0 to 0x6 are the protocol's own, and "
+                         "receivers take them for that; choose 0x7 or more, by convention 0x1000",
+                         id);
+    return spti_check_id(flavour, id, err);
+}
+
 /* Bytes of one field of the format and of one dimension of the shape; each starts with a byte of
  * its own (the type; whether the size varies), the rest is a number. */
 static size_t format_width(const spt_flavour *flavour)
@@ -59,7 +70,7 @@ static bool fits(uint64_t value, size_t bytes)
 static spt_status check_descriptor(const spt_flavour *flavour, const spt_descriptor *d,
                                    spt_error *err)
 {
-    SPTI_TRY(spti_check_id(flavour, d->id, err));
+    SPTI_TRY(spti_check_own_id(flavour, d->id, err));
     if (d->id > spti_address_mask(flavour->heap_address_bits))
         return spti_fail(err, SPT_ERR_ARGUMENT,
                          "descriptor of item id 0x%" PRIx64 ": the id does not fit in the %d bits "

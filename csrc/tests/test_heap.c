@@ -67,9 +67,9 @@ static void test_what_fits_the_address_bits_may_be_an_immediate(void)
     static const uint8_t value[8];
     for (uint8_t bits = 8; bits <= 56; bits = (uint8_t)(bits + 8)) {
         spt_heap *heap = new_heap(bits);
-        CHECK_EQUAL(add(heap, 1, value, bits / 8U, true), SPT_OK);
-        CHECK_EQUAL(add(heap, 1, value, bits / 8U + 1, true), SPT_OK);
-        CHECK_EQUAL(add(heap, 1, value, 1, false), SPT_OK);
+        CHECK_EQUAL(add(heap, 0x11, value, bits / 8U, true), SPT_OK);
+        CHECK_EQUAL(add(heap, 0x11, value, bits / 8U + 1, true), SPT_OK);
+        CHECK_EQUAL(add(heap, 0x11, value, 1, false), SPT_OK);
         CHECK(heap->items[0].immediate);
         CHECK(!heap->items[1].immediate);
         CHECK(!heap->items[2].immediate);
@@ -100,17 +100,33 @@ static void test_an_id_beyond_the_flavour_is_refused(void)
     spt_heap_destroy(heap);
 }
 
+static void test_ids_of_the_protocol_are_refused(void)
+{
+    spt_heap *heap = new_heap(40);
+    spt_descriptor descriptor = {.name = "", .description = ""};
+    spt_error err = {0};
+    for (descriptor.id = 0; descriptor.id < 7; descriptor.id++) {
+        CHECK_EQUAL(add(heap, descriptor.id, "v", 1, true), SPT_ERR_ARGUMENT);
+        CHECK_EQUAL(spt_heap_add_descriptor(heap, &descriptor, &err), SPT_ERR_ARGUMENT);
+        CHECK(strstr(err.message, "0x0 to 0x6 are the protocol's own") != NULL);
+    }
+    CHECK_EQUAL(heap->n_items, 0);
+    CHECK_EQUAL(add(heap, 7, "v", 1, true), SPT_OK);
+    CHECK_EQUAL(spt_heap_add_descriptor(heap, &descriptor, NULL), SPT_OK);
+    spt_heap_destroy(heap);
+}
+
 static void test_a_heap_ends_where_its_addresses_do(void)
 {
     static const uint8_t value[256];
     spt_heap *heap = new_heap(8);
-    CHECK_EQUAL(add(heap, 1, value, 256, false), SPT_ERR_ARGUMENT);
-    CHECK_EQUAL(add(heap, 1, value, 250, false), SPT_OK);
-    CHECK_EQUAL(add(heap, 1, value, 6, false), SPT_ERR_ARGUMENT);
-    CHECK_EQUAL(add(heap, 1, value, SIZE_MAX, false), SPT_ERR_ARGUMENT);
-    CHECK_EQUAL(add(heap, 1, value, 5, false), SPT_OK);
-    CHECK_EQUAL(add(heap, 1, value, 1, false), SPT_ERR_ARGUMENT);
-    CHECK_EQUAL(add(heap, 1, value, 1, true), SPT_OK); /* immediates take no payload */
+    CHECK_EQUAL(add(heap, 0x11, value, 256, false), SPT_ERR_ARGUMENT);
+    CHECK_EQUAL(add(heap, 0x11, value, 250, false), SPT_OK);
+    CHECK_EQUAL(add(heap, 0x11, value, 6, false), SPT_ERR_ARGUMENT);
+    CHECK_EQUAL(add(heap, 0x11, value, SIZE_MAX, false), SPT_ERR_ARGUMENT);
+    CHECK_EQUAL(add(heap, 0x11, value, 5, false), SPT_OK);
+    CHECK_EQUAL(add(heap, 0x11, value, 1, false), SPT_ERR_ARGUMENT);
+    CHECK_EQUAL(add(heap, 0x11, value, 1, true), SPT_OK); /* immediates take no payload */
     CHECK_EQUAL(heap->payload_length, 255);
     spt_heap_destroy(heap);
 }
@@ -148,8 +164,8 @@ static void test_a_descriptor_that_is_refused_leaves_the_heap_alone(void)
     spt_descriptor descriptor = {.id = 0x1000, .name = "", .description = ""};
     spt_heap *heap = new_heap(8);
     CHECK_EQUAL(spt_heap_add_descriptor(heap, &descriptor, NULL), SPT_ERR_ARGUMENT); /* its id */
-    descriptor.id = 1;
-    CHECK_EQUAL(add(heap, 1, value, 250, false), SPT_OK);
+    descriptor.id = 0x11;
+    CHECK_EQUAL(add(heap, 0x11, value, 250, false), SPT_OK);
     CHECK_EQUAL(spt_heap_add_descriptor(heap, &descriptor, NULL), SPT_ERR_ARGUMENT); /* its size */
     CHECK_EQUAL(heap->n_items, 1);
     CHECK_EQUAL(heap->n_owned, 0);
@@ -185,9 +201,9 @@ static void test_a_heap_grows_to_thousands_of_items(void)
 {
     spt_heap *heap = new_heap(default_flavour.heap_address_bits);
     for (uint64_t i = 0; i < 5000; i++)
-        CHECK_EQUAL(add(heap, i, "abc", 3, false), SPT_OK);
+        CHECK_EQUAL(add(heap, 0x1000 + i, "abc", 3, false), SPT_OK);
     CHECK_EQUAL(heap->n_items, 5000);
-    CHECK_EQUAL(heap->items[4999].id, 4999);
+    CHECK_EQUAL(heap->items[4999].id, 0x1000 + 4999);
     CHECK_EQUAL(heap->items[4999].address, 4999 * 3);
     spt_heap_destroy(heap);
 }
@@ -201,6 +217,7 @@ int main(void)
     RUN(test_what_fits_the_address_bits_may_be_an_immediate);
     RUN(test_an_immediate_is_right_aligned_and_read_when_asked_for);
     RUN(test_an_id_beyond_the_flavour_is_refused);
+    RUN(test_ids_of_the_protocol_are_refused);
     RUN(test_a_heap_ends_where_its_addresses_do);
     RUN(test_start_and_end_are_stream_control_immediates);
     RUN(test_a_descriptor_is_copied_into_the_payload);

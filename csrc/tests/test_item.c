@@ -134,15 +134,19 @@ static void test_compatibility_widens_fields_and_marks_variable_by_2(void)
 static void test_a_numpy_header_is_a_tenth_item(void)
 {
     static const int64_t five[] = {5};
-    static const spt_descriptor descriptor = {
-        .id = 1, .name = "n", .description = "", .numpy_header = "{}", .shape = five, .n_shape = 1};
+    static const spt_descriptor descriptor = {.id = 0x11,
+                                              .name = "n",
+                                              .description = "",
+                                              .numpy_header = "{}",
+                                              .shape = five,
+                                              .n_shape = 1};
     static const uint8_t expected[] = {
         0x53, 0x04, 0x03, 0x05, 0x00, 0x00, 0x00, 0x0a, /* ten pointers */
         0x80, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x01, /* heap count 1 */
         0x80, 0x00, 0x02, 0x00, 0x00, 0x00, 0x00, 9,    /* heap length */
         0x80, 0x00, 0x03, 0x00, 0x00, 0x00, 0x00, 0x00, /* payload offset */
         0x80, 0x00, 0x04, 0x00, 0x00, 0x00, 0x00, 9,    /* payload length */
-        0x80, 0x00, 0x14, 0x00, 0x00, 0x00, 0x00, 0x01, /* id */
+        0x80, 0x00, 0x14, 0x00, 0x00, 0x00, 0x00, 0x11, /* id */
         0x00, 0x00, 0x10, 0x00, 0x00, 0x00, 0x00, 0,    /* name */
         0x00, 0x00, 0x11, 0x00, 0x00, 0x00, 0x00, 1,    /* description: empty */
         0x00, 0x00, 0x13, 0x00, 0x00, 0x00, 0x00, 1,    /* format: empty */
@@ -205,7 +209,7 @@ static void test_a_descriptor_longer_than_addresses_reach_is_refused(void)
     char name[257];
     memset(name, 'x', sizeof(name));
     name[255] = '\0';
-    spt_descriptor d = {.id = 1, .name = name, .description = ""};
+    spt_descriptor d = {.id = 0x11, .name = name, .description = ""};
     CHECK_EQUAL(encode((spt_flavour){8, 0}, d), SPT_OK);
     d.description = "y";
     CHECK_EQUAL(encode((spt_flavour){8, 0}, d), SPT_ERR_ARGUMENT);

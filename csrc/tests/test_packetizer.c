@@ -195,8 +195,8 @@ static void test_a_payload_that_is_long_enough_is_not_padded(void)
 {
     /* P = 2 at 64 bytes: 2 items need 2 packets and 9 bytes. */
     spt_heap *heap = new_heap(40);
-    add(heap, 1, "i", 1, true);
-    add(heap, 2, "123456789", 9, false);
+    add(heap, 0x11, "i", 1, true);
+    add(heap, 0x12, "123456789", 9, false);
     packets all = cut(heap, 1, 64);
     REQUIRE(all.n == 2);
     CHECK_EQUAL(all.size[0], 64);
@@ -210,8 +210,8 @@ static void test_a_payload_that_is_long_enough_is_not_padded(void)
 static void test_repeated_pointers_are_in_every_packet(void)
 {
     spt_heap *heap = new_heap(40);
-    add(heap, 1, "i", 1, true);
-    add(heap, 2, "abcdefghijklmnopq", 17, false);
+    add(heap, 0x11, "i", 1, true);
+    add(heap, 0x12, "abcdefghijklmnopq", 17, false);
     REQUIRE(spt_heap_set_repeat_pointers(heap, true, NULL) == SPT_OK);
     packets all = cut(heap, 1, 64);
     REQUIRE(all.n == 3);
@@ -229,13 +229,13 @@ static void test_repeated_pointers_must_fit_in_a_packet(void)
     spt_packetizer p;
     spt_error err = {0};
     spt_heap *heap = new_heap(40);
-    add(heap, 1, "abc", 3, false);
-    add(heap, 2, "i", 1, true);
+    add(heap, 0x11, "abc", 3, false);
+    add(heap, 0x12, "i", 1, true);
     REQUIRE(spt_heap_set_repeat_pointers(heap, true, NULL) == SPT_OK);
     CHECK_EQUAL(spt_packetizer_init(&p, heap, 1, 63, &err), SPT_ERR_ARGUMENT);
     CHECK(strstr(err.message, "raise max_packet_size to 64") != NULL);
     CHECK_EQUAL(spt_packetizer_init(&p, heap, 1, 64, &err), SPT_OK);
-    add(heap, 3, "i", 1, true);
+    add(heap, 0x13, "i", 1, true);
     CHECK_EQUAL(spt_packetizer_init(&p, heap, 1, 64, &err), SPT_ERR_ARGUMENT);
     spt_heap_destroy(heap);
 }
@@ -244,7 +244,7 @@ static void test_repeated_immediates_need_room_for_the_null_pointer_too(void)
 {
     spt_packetizer p;
     spt_heap *heap = new_heap(40);
-    add(heap, 1, "i", 1, true);
+    add(heap, 0x11, "i", 1, true);
     REQUIRE(spt_heap_set_repeat_pointers(heap, true, NULL) == SPT_OK);
     CHECK_EQUAL(spt_packetizer_init(&p, heap, 1, 56, NULL), SPT_ERR_ARGUMENT);
     packets all = cut(heap, 1, 64);
@@ -282,9 +282,9 @@ static void test_padding_must_not_exceed_what_addresses_reach(void)
     spt_packetizer p;
     spt_heap *heap = new_heap(8);
     for (uint64_t i = 0; i < 31; i++)
-        add(heap, i, "i", 1, true);
+        add(heap, 0x1000 + i, "i", 1, true);
     CHECK_EQUAL(spt_packetizer_init(&p, heap, 1, 56, NULL), SPT_OK);
-    add(heap, 31, "i", 1, true);
+    add(heap, 0x1000 + 31, "i", 1, true);
     CHECK_EQUAL(spt_packetizer_init(&p, heap, 1, 56, NULL), SPT_ERR_ARGUMENT);
     spt_heap_destroy(heap);
 }
@@ -293,8 +293,8 @@ static void test_values_edited_in_place_change_the_next_packets(void)
 {
     uint8_t immediate = 1, long_value[1000] = {0};
     spt_heap *heap = new_heap(40);
-    add(heap, 1, &immediate, 1, true);
-    add(heap, 2, long_value, sizeof(long_value), false);
+    add(heap, 0x11, &immediate, 1, true);
+    add(heap, 0x12, long_value, sizeof(long_value), false);
     free(cut(heap, 1, 1472).bytes);
     immediate = 0x55;
     long_value[999] = 0x66;
@@ -313,9 +313,9 @@ static void test_long_values_are_listed_and_short_ones_copied(void)
     spt_packetizer p;
     spt_packet packet;
     spt_heap *heap = new_heap(40);
-    add(heap, 1, value, 256, false);
-    add(heap, 2, value + 256, 255, false);
-    add(heap, 3, value + 512, 256, false);
+    add(heap, 0x11, value, 256, false);
+    add(heap, 0x12, value + 256, 255, false);
+    add(heap, 0x13, value + 512, 256, false);
     REQUIRE(spt_packetizer_init(&p, heap, 1, 1472, NULL) == SPT_OK);
     REQUIRE(spt_packetizer_next(&p, scratch, pieces, &packet) == SPT_OK);
     CHECK_EQUAL(packet.n_pieces, 4);

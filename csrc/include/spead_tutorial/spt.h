@@ -120,7 +120,10 @@ SPT_API SPT_MUST_CHECK spt_status spt_flavour_init(spt_flavour *flavour, int hea
 
 /* ---- 3. Items and descriptors ---------------------------------------------------------------- */
 
-/** Ids that the protocol itself uses. */
+/**
+ * Ids that the protocol itself uses. Those from 0 to 6 mean the same in every heap: an item of
+ * yours cannot have them. Those from 0x10 on have their meaning inside descriptors only.
+ */
 enum {
     /** Padding. */
     SPT_ID_NULL = 0x00,
@@ -152,7 +155,10 @@ enum {
 
 /** One value to send. */
 typedef struct spt_item {
-    /** Below 2 to the power 63 - A. */
+    /**
+     * From 7 (what is below is the protocol's) to less than 2 to the power 63 - A; by convention
+     * 0x1000 and above.
+     */
     uint64_t id;
     /** The value as it goes on the wire; borrowed for as long as the heap holds it. */
     const void *value;
@@ -224,8 +230,9 @@ SPT_API void spt_heap_destroy(spt_heap *heap);
  * :param heap: Not in flight.
  * :param item: Copied; its value is borrowed until the heap is destroyed.
  * :param err: Details of a failure, or ``NULL``.
- * :return: ``SPT_OK``; ``SPT_ERR_ARGUMENT`` for an id that does not fit the flavour or a heap grown
- *     beyond what its addresses reach; ``SPT_ERR_BUSY``; ``SPT_ERR_MEMORY``.
+ * :return: ``SPT_OK``; ``SPT_ERR_ARGUMENT`` for an id that is reserved or does not fit the
+ *     flavour, or a heap grown beyond what its addresses reach; ``SPT_ERR_BUSY``;
+ *     ``SPT_ERR_MEMORY``.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_heap_add_item(spt_heap *heap, const spt_item *item,
                                                     spt_error *err);
