@@ -22,13 +22,16 @@ from spead_tutorial._spt cimport *
 
 import asyncio
 import errno
+import operator
 import os
 
 import numpy as np
 
-from spead_tutorial._types import GroupMode, Stopped, StreamConfig, StreamStats
+from spead_tutorial._types import GroupMode, Stopped, StreamConfig, StreamStats, whole
 from spead_tutorial.flavour import Flavour
 
+# Cython cuts a float where C wants an integer, and says nothing: this refuses it.
+cdef object index = operator.index
 cdef object get_running_loop = asyncio.get_running_loop
 cdef object Future = asyncio.Future
 cdef object InvalidStateError = asyncio.InvalidStateError
@@ -114,7 +117,7 @@ cdef class _Value:
 
 
 cdef uint64_t item_id(object item) except? 0xFFFFFFFFFFFFFFFF:
-    number = item.id
+    number = index(item.id)
     if not 0 <= number < 1 << 63:
         raise ValueError(f"item id {number} is out of range: ids are not negative, and fit the "
                          "bits that the flavour leaves them")
@@ -161,8 +164,8 @@ cdef class Heap:
             c_flavour.heap_address_bits = 40
             c_flavour.bug_compat = 0
         else:
-            check(spt_flavour_init(&c_flavour, flavour.heap_address_bits, flavour.bug_compat, &err),
-                  &err)
+            check(spt_flavour_init(&c_flavour, index(flavour.heap_address_bits),
+                                   index(flavour.bug_compat), &err), &err)
         self.heap = spt_heap_create(&c_flavour, &err)
         if self.heap == NULL:
             raise to_exception(&err)
@@ -266,9 +269,9 @@ cdef class Heap:
                 raise MemoryError("no memory for a descriptor")
             for i in range(c.n_format):
                 fields[i].code = <char>ord(format[i][0])
-                fields[i].bits = format[i][1]
+                fields[i].bits = index(format[i][1])
             for i in range(c.n_shape):
-                dims[i] = -1 if shape[i] is None else shape[i]
+                dims[i] = -1 if shape[i] is None else index(shape[i])
             c.format = fields
             c.shape = dims
             check(spt_heap_add_descriptor(self.heap, &c, &err), &err)
@@ -346,10 +349,11 @@ cdef class PacketGenerator:
 
     def __cinit__(self, Heap heap not None, cnt, size_t max_packet_size):
         cdef spt_error err
+        cdef size_t size = whole("max_packet_size", max_packet_size)
         check(spt_packetizer_init(&self.packetizer, heap.heap,
-                                  cnt & 0xFFFFFFFFFFFFFFFF, max_packet_size, &err), &err)
-        self.scratch = malloc(max_packet_size)
-        self.pieces = <iovec *>malloc(SPT_MAX_PIECES(max_packet_size) * sizeof(iovec))
+                                  index(cnt) & 0xFFFFFFFFFFFFFFFF, size, &err), &err)
+        self.scratch = malloc(size)
+        self.pieces = <iovec *>malloc(SPT_MAX_PIECES(size) * sizeof(iovec))
         if self.scratch == NULL or self.pieces == NULL:
             raise MemoryError("no memory for a packet")
         self.heap = heap
@@ -438,8 +442,8 @@ cdef int fill_reference(spt_heap_reference *to, Heap heap, object cnt, object su
         to.rate = -1.0
         return 0
     try:
-        to.cnt = -1 if cnt < 0 else cnt
-        to.substream_index = substream_index
+        to.cnt = -1 if cnt < 0 else index(cnt)
+        to.substream_index = index(substream_index)
     except OverflowError:
         raise OSError(errno.EINVAL, f"heap count {cnt} or substream {substream_index} is out of "
                       "range") from None
@@ -536,13 +540,13 @@ cdef class ThreadPool:
     def __cinit__(self, threads=1, affinity=()):
         cdef spt_error err
         cdef size_t n = len(affinity)
-        cdef size_t n_threads = threads
+        cdef size_t n_threads = whole("threads", threads)
         cdef int *cores = <int *>malloc((n + 1) * sizeof(int))
         if cores == NULL:
             raise MemoryError("no memory for a thread pool")
         try:
             for i, core in enumerate(affinity):
-                cores[i] = core
+                cores[i] = index(core)
             self.pool = spt_thread_pool_create(n_threads, cores, n, &err)
         finally:
             free(cores)
@@ -590,7 +594,7 @@ cdef class ThreadPool:
             For a core that there is not, or that this process may not use.
         """
         cdef spt_error err
-        check(spt_set_affinity(core, &err), &err)
+        check(spt_set_affinity(index(core), &err), &err)
 
 
 # ---- Streams ----
@@ -718,7 +722,7 @@ cdef class Stream:
         """
         cdef spt_error err
         self.check_open()
-        check(spt_stream_set_cnt_sequence(self.stream, next, step, &err), &err)
+        check(spt_stream_set_cnt_sequence(self.stream, index(next), index(step), &err), &err)
 
     @property
     def stats(self):
@@ -776,16 +780,16 @@ cdef class Stream:
         self.close()
 
 
-cdef int _port(endpoint) except -1:
-    port = endpoint[1]
-    if not 1 <= port <= 65535:
-        raise ValueError(f"port {port} of host {endpoint[0]!r} is out of range: ports are 1 to "
 cdef bytes _name(str what, str name):
     if "\0" in name:
         raise ValueError(f"{what} {name!r} has a NUL character in it")
     return name.encode()
 
 
+cdef int _port(endpoint) except -1:
+    port = endpoint[1]
+    if not 1 <= port <= 65535:
+        raise ValueError(f"port {port} of host {endpoint[0]!r} is out of range: ports are 1 to "
                          "65535")
     return port
 

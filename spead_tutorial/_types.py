@@ -33,7 +33,7 @@ class RateMethod(enum.Enum):
     AUTO = 2
 
 
-def _whole(name: str, value: object) -> int:
+def whole(name: str, value: object) -> int:
     """`value` as a count: whole and not negative, else a TypeError."""
     if isinstance(value, float) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} must be a whole number, not {value!r}")
@@ -123,7 +123,7 @@ class StreamConfig:
 
     @max_packet_size.setter
     def max_packet_size(self, value: int) -> None:
-        size = _whole("max_packet_size", value)
+        size = whole("max_packet_size", value)
         if size < 56:
             raise ValueError(
                 f"max_packet_size {size} is too small: the headers alone need 56 bytes"
@@ -149,7 +149,7 @@ class StreamConfig:
 
     @burst_size.setter
     def burst_size(self, value: int) -> None:
-        self._burst_size = _whole("burst_size", value)
+        self._burst_size = whole("burst_size", value)
 
     @property
     def max_heaps(self) -> int:
@@ -158,7 +158,7 @@ class StreamConfig:
 
     @max_heaps.setter
     def max_heaps(self, value: int) -> None:
-        heaps = _whole("max_heaps", value)
+        heaps = whole("max_heaps", value)
         if heaps == 0:
             raise ValueError("max_heaps must be at least 1")
         self._max_heaps = heaps
@@ -193,7 +193,7 @@ class StreamConfig:
 
     @timeline.setter
     def timeline(self, value: int) -> None:
-        self._timeline = _whole("timeline", value)
+        self._timeline = whole("timeline", value)
 
     @property
     def burst_rate(self) -> float:

@@ -8,7 +8,7 @@ from socket import socket as Socket  # noqa: N812 - a parameter has the name
 from typing import Any, ClassVar
 
 from spead_tutorial._core import ThreadPool
-from spead_tutorial._types import StreamConfig
+from spead_tutorial._types import StreamConfig, whole
 
 #: Host (name or address) and port of each substream.
 Endpoints = Sequence[tuple[str, int]]
@@ -90,7 +90,7 @@ class UdpArguments:
 
 
 def _check_endpoints(endpoints: Iterable[tuple[str, int]]) -> Endpoints:
-    checked = [(str(host), int(port)) for host, port in endpoints]
+    checked = [(host, operator.index(port)) for host, port in endpoints]
     if not checked:
         raise ValueError("a stream needs at least one endpoint, such as ('192.168.31.2', 8888)")
     return checked
@@ -112,8 +112,7 @@ def _parse_endpoints(
 ) -> tuple[Endpoints, StreamConfig, UdpConfig]:
     """The fifth argument is the interface's address, or the ttl before an address or an index."""
     checked, config = _check_endpoints(endpoints), config or StreamConfig()
-    if buffer_size < 0:
-        raise TypeError(f"buffer_size must not be negative, but is {buffer_size}")
+    buffer_size = whole("buffer_size", buffer_size)
     names = ["ttl", "interface"]
     if args and isinstance(args[0], str):
         names = ["interface"]
@@ -126,9 +125,13 @@ def _parse_endpoints(
         if not known or name in given:
             raise TypeError(f"UdpStream: argument {name!r} is unknown or given twice")
         given[name] = value
-    ttl, interface = given.get("ttl", -1), given.get("interface", "")
+    ttl, interface = operator.index(given.get("ttl", -1)), given.get("interface", "")
     if "ttl" in given and not 0 <= ttl <= 255:
         raise ValueError(f"ttl {ttl} is out of range: 0 to 255")
     if isinstance(interface, str):
         return checked, config, UdpConfig(buffer_size, ttl, interface_address=interface)
-    return checked, config, UdpConfig(buffer_size, ttl, interface_index=interface)
+    return (
+        checked,
+        config,
+        UdpConfig(buffer_size, ttl, interface_index=whole("interface_index", interface)),
+    )
