@@ -347,7 +347,7 @@ cdef class PacketGenerator:
     cdef void *scratch
     cdef iovec *pieces
 
-    def __cinit__(self, Heap heap not None, cnt, size_t max_packet_size):
+    def __cinit__(self, Heap heap not None, cnt, max_packet_size):
         cdef spt_error err
         cdef size_t size = whole("max_packet_size", max_packet_size)
         check(spt_packetizer_init(&self.packetizer, heap.heap,
@@ -578,7 +578,7 @@ cdef class ThreadPool:
         self.stop()
 
     @staticmethod
-    def set_affinity(int core):
+    def set_affinity(core):
         """Run the calling thread on one core only.
 
         Parameters
@@ -1064,21 +1064,29 @@ cdef class AsyncStream(Stream):
         return 0
 
     def _drain(self):
+        """Complete the futures of what has been sent.
+
+        A signal may raise KeyboardInterrupt at any of them: the others are completed all the same,
+        then it goes on its way.
+        """
         cdef spt_completion *done[64]
         cdef size_t n = 64
         cdef size_t i
+        cdef object interruption = None
         while n == 64:
             n = spt_stream_poll(self.stream, done, 64)
             for i in range(n):
-                self.finish(<_Operation>done[i].user)
+                interruption = self.finish(<_Operation>done[i].user) or interruption
         while self.flushers and self.flushers[0][0] <= self.drained:
-            settle(self.flushers.pop(0)[1], None, None)
+            interruption = settle(self.flushers.pop(0)[1], None, None) or interruption
         if self.in_flight == 0:
             self.loop.remove_reader(spt_stream_fd(self.stream))
             self.loop = None
             self.close_if_idle()
+        if interruption is not None:
+            raise interruption
 
-    cdef int finish(self, _Operation operation) except -1:
+    cdef object finish(self, _Operation operation):
         cdef spt_error err
         cdef object error = None
         future = operation.future
@@ -1089,8 +1097,7 @@ cdef class AsyncStream(Stream):
         operation.future = None
         if spt_completion_explain(&operation.completion, &err) != SPT_OK:
             error = to_exception(&err)
-        settle(future, operation.completion.bytes, error)
-        return 0
+        return settle(future, operation.completion.bytes, error)
 
     def async_send_heap(self, Heap heap not None, cnt=NO_CNT, substream_index=NO_INDEX,
                         rate=NO_RATE):
@@ -1183,20 +1190,29 @@ cdef class AsyncStream(Stream):
         """Wait until all that was queued before has been sent, and its futures are done."""
         if self.drained == self.queued:
             return
-        future = get_running_loop().create_future()
+        loop = get_running_loop()
+        future = loop.create_future()
         self.flushers.append((self.queued, future))
+        if self.loop is not loop:  # a loop that has ended left heaps behind
+            self.watch(loop)
         await future
 
 
-cdef int settle(future, result, error) except -1:
-    """Complete a future."""
-    try:
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)
-    except InvalidStateError:  # its owner has cancelled it
-        pass
-    except RuntimeError:  # the event loop is closed: nobody is left to be told
-        pass
-    return 0
+cdef object settle(future, result, error):
+    """Complete a future; return what interrupted that, or None."""
+    cdef object interruption = None
+    for _ in range(2):  # an interruption may have come before the future was done
+        try:
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+        except InvalidStateError:  # it was done, or its owner has cancelled it
+            pass
+        except RuntimeError:  # the event loop is closed: nobody is left to be told
+            pass
+        except BaseException as raised:
+            interruption = raised
+            continue
+        break
+    return interruption

@@ -47,6 +47,18 @@ def make_stream():
 """
 
 
+class InterruptingLoop(asyncio.SelectorEventLoop):
+    """An event loop in which Ctrl-C is pressed when the nth callback is asked for."""
+
+    calls_left = -1
+
+    def call_soon(self, *args, **kwargs):
+        self.calls_left -= 1
+        if self.calls_left == 0:
+            raise KeyboardInterrupt
+        return super().call_soon(*args, **kwargs)
+
+
 # ---- The network ----
 
 
@@ -89,18 +101,6 @@ def test_a_refused_connection_is_told(thread_pool):
         send_some()
 
 
-def test_an_unreachable_network_is_told(thread_pool, make_lab):
-    with make_lab() as lab, lab.socket() as sock:
-        stream = UdpStream(thread_pool, sock, [("10.1.2.3", 8888)])
-        with pytest.raises(OSError, match="no way to the destination") as caught:
-            stream.send_heap(make_heap())
-        assert caught.value.errno == errno.ENETUNREACH
-
-
-def test_a_device_that_goes_down_fails_the_heaps_and_a_device_that_comes_up_sends(
-    thread_pool, make_lab
-):
-    async def main() -> None:
 def test_no_stream_is_made_on_a_closed_socket_and_no_other_socket_instead(tmp_path, make_lab):
     script = tmp_path / "script.py"
     script.write_text(
@@ -121,6 +121,18 @@ def test_no_stream_is_made_on_a_closed_socket_and_no_other_socket_instead(tmp_pa
         assert lab.counters().packets == 0
 
 
+def test_an_unreachable_network_is_told(thread_pool, make_lab):
+    with make_lab() as lab, lab.socket() as sock:
+        stream = UdpStream(thread_pool, sock, [("10.1.2.3", 8888)])
+        with pytest.raises(OSError, match="no way to the destination") as caught:
+            stream.send_heap(make_heap())
+        assert caught.value.errno == errno.ENETUNREACH
+
+
+def test_a_device_that_goes_down_fails_the_heaps_and_a_device_that_comes_up_sends(
+    thread_pool, make_lab
+):
+    async def main() -> None:
         with make_lab() as lab, lab.socket() as sock:
             config = StreamConfig(max_heaps=100)
             stream = AsyncUdpStream(thread_pool, sock, [(lab.address, lab.port)], config)
@@ -240,6 +252,47 @@ def test_stopping_the_pool_fails_what_is_in_flight(thread_pool, receiver):
             await future
 
     asyncio.run(main())
+
+
+# ---- Interruptions ----
+
+
+@pytest.mark.parametrize("interrupted_at", range(1, 12, 2))
+def test_an_interruption_loses_no_completion_and_a_later_flush_ends(
+    thread_pool, receiver, interrupted_at
+):
+    config = StreamConfig(max_heaps=10)
+    stream = AsyncUdpStream(thread_pool, [receiver.getsockname()], config)
+    loop = InterruptingLoop()
+    futures = []
+
+    async def send() -> None:
+        for _ in range(10):
+            futures.append(stream.async_send_heap(make_heap()))
+            futures[-1].add_done_callback(lambda future: None)  # so that the loop is called
+        stream.flush()  # all completions wait to be taken, at once
+        loop.calls_left = interrupted_at
+        await asyncio.sleep(0)
+        await stream.async_flush()
+
+    with pytest.raises(KeyboardInterrupt):
+        loop.run_until_complete(send())
+    loop.run_until_complete(asyncio.wait_for(stream.async_flush(), 10))
+    assert all(future.result() for future in futures)
+    loop.close()
+
+
+def test_a_flush_ends_in_a_loop_that_follows_the_one_of_the_heaps(thread_pool, receiver):
+    stream = AsyncUdpStream(thread_pool, [receiver.getsockname()])
+
+    async def send() -> None:
+        stream.async_send_heap(make_heap())
+
+    async def flush() -> None:
+        await asyncio.wait_for(stream.async_flush(), 10)
+
+    asyncio.run(send())
+    asyncio.run(flush())
 
 
 # ---- Processes ----
