@@ -39,7 +39,7 @@ __all__ = ["cli", "finish", "main"]
 
 _FAILED, _WRONG, _INTERRUPTED = 1, 2, 130
 _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "red")}
-_SIZE = click.IntRange(1)
+_SIZE = click.IntRange(1, 2**63 - 1)  # as the programs have it
 
 
 class _Wrong(click.UsageError):

@@ -167,6 +167,19 @@ def test_a_program_is_not_shadowed_by_the_folder_it_is_started_in(make_lab, tmp_
     assert result.failure is None
 
 
+@each_language
+@pytest.mark.parametrize("flag", ["-n", "-H", "-p"])
+def test_a_number_that_no_size_can_be_is_refused_by_both_twins(language, flag):
+    argv = [*command(find_chapter("10"), language), flag]
+    for number in ("0", str(1 << 63), "9" * 30):
+        done = subprocess.run(
+            [*argv, number, "127.0.0.1", "9"], capture_output=True, text=True, timeout=PATIENCE_S
+        )
+        assert (done.returncode, done.stdout) == (2, "")
+        words = f"must be a whole number from 1 to {(1 << 63) - 1}, not '{number}'"
+        assert done.stderr.splitlines()[-1].endswith(words)
+
+
 # ---- Running ----
 
 

@@ -60,11 +60,13 @@ _Noreturn static void usage_error(const char *accepted, const char *what, const 
     exit(2);
 }
 
+#define A_SIZE "must be a whole number from 1 to 9223372036854775807"
+
 static size_t positive(const char *text, const char *what, const char *accepted)
 {
     char *end;
     errno = 0;
-    long long number = strtoll(text, &end, 10);
+    long long number = strtoll(text, &end, 10); /* an error beyond 2^63 - 1 */
     if (errno != 0 || end == text || *end != '\0' || number < 1)
         usage_error(accepted, what, text);
     return (size_t)number;
@@ -92,13 +94,11 @@ struct options parse_options(int argc, char **argv, const char *doc, const char 
     int c;
     while ((c = getopt_long(argc, argv, letters, long_options, NULL)) != -1) {
         if (c == 'n')
-            options.n_heaps = positive(optarg, "-n must be a whole number of at least 1", accepted);
+            options.n_heaps = positive(optarg, "-n " A_SIZE, accepted);
         else if (c == 'H')
-            options.heap_size =
-                positive(optarg, "-H must be a whole number of at least 1", accepted);
+            options.heap_size = positive(optarg, "-H " A_SIZE, accepted);
         else if (c == 'p')
-            options.packet_size =
-                positive(optarg, "-p must be a whole number of at least 1", accepted);
+            options.packet_size = positive(optarg, "-p " A_SIZE, accepted);
         else if (c == 'r')
             options.random = true;
         else if (c == 'j')

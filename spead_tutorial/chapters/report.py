@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 from spead_tutorial.send import StreamStats
 
 PROGRAM = Path(sys.argv[0]).stem
+MOST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +37,13 @@ class Options:
 
 
 def positive(text: str) -> int:
-    """A whole number of at least 1, for argparse."""
+    """A whole number that is a size in C, too, for argparse."""
     try:
         number = int(text)
     except ValueError:
         number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
+    if not 1 <= number <= MOST:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {MOST}, not {text!r}")
     return number
 
 
