@@ -183,6 +183,28 @@ def test_a_number_that_no_size_can_be_is_refused_by_both_twins(language, flag):
 # ---- Running ----
 
 
+def most_memory(argv: list[str]) -> int:
+    """Bytes of memory that a program had at most."""
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as process:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return used.ru_maxrss * 1024
+
+
+@each_language
+@pytest.mark.parametrize(
+    "chapter", [c for c in PROGRAMS if c.number > 8], ids=lambda chapter: chapter.name
+)
+def test_no_memory_is_taken_for_heaps_that_are_not_sent(receiver, chapter, language):
+    destination = receiver.getsockname()
+    small, usual = (
+        most_memory(command(chapter, language, Options(heaps=10, heap_size=size), destination))
+        for size in (1, 8192)
+    )
+    assert small < usual + (1 << 24)
+
+
 @each_language
 @each_program
 def test_a_program_runs_in_a_lab_and_is_borne_out_by_its_counters(make_lab, chapter, language):

@@ -67,6 +67,8 @@ int main(int argc, char **argv)
                       (struct options){.packet_size = 9000});
     size_t heap_size = options.heap_size;
     size_t n_states = heap_size < 512 * 1024 ? 1024 * 1024 / heap_size : 2;
+    if (n_states > options.n_heaps)
+        n_states = options.n_heaps;
     spt_error err = {0};
     spt_flavour flavour = SPT_FLAVOUR_DEFAULT;
     spt_thread_pool *thread_pool = check_made(spt_thread_pool_create(1, NULL, 0, &err), &err);

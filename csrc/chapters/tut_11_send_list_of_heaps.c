@@ -92,6 +92,8 @@ int main(int argc, char **argv)
         "nHpd", (struct options){.packet_size = 9000});
     size_t heap_size = options.heap_size;
     size_t batch_size = heap_size < 512 * 1024 ? 512 * 1024 / heap_size : 1;
+    if (batch_size > options.n_heaps)
+        batch_size = options.n_heaps;
     spt_error err = {0};
     spt_flavour flavour = SPT_FLAVOUR_DEFAULT;
     spt_thread_pool *thread_pool = check_made(spt_thread_pool_create(1, NULL, 0, &err), &err);

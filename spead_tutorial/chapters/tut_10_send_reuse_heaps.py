@@ -44,7 +44,7 @@ class State:
 async def main() -> None:
     options = parse_options(__doc__, "nHpd", Options(packet_size=9000))
     heap_size = options.heap_size
-    n_states = max(2, 1024 * 1024 // heap_size)
+    n_states = min(options.n_heaps, max(2, 1024 * 1024 // heap_size))
     thread_pool = spead_tutorial.ThreadPool()
     config = spead_tutorial.send.StreamConfig(rate=0.0, max_heaps=n_states)
     config.max_packet_size = options.packet_size

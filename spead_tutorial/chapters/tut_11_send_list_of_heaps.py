@@ -47,7 +47,7 @@ class Batch:
 async def main() -> None:
     options = parse_options(__doc__, "nHpd", Options(packet_size=9000))
     heap_size = options.heap_size
-    batch_size = max(1, 512 * 1024 // heap_size)
+    batch_size = min(options.n_heaps, max(1, 512 * 1024 // heap_size))
     thread_pool = spead_tutorial.ThreadPool()
     config = spead_tutorial.send.StreamConfig(rate=0.0, max_heaps=2 * batch_size)
     config.max_packet_size = options.packet_size
