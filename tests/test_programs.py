@@ -5,6 +5,7 @@ import dataclasses
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -181,6 +182,25 @@ def test_a_number_that_no_size_can_be_is_refused_by_both_twins(language, flag):
 
 
 # ---- Running ----
+
+
+@each_language
+def test_a_program_under_another_name_is_of_no_chapter(receiver, tmp_path, language):
+    host, port = receiver.getsockname()
+    program = Path(command(find_chapter("6"), language)[-2])
+    for name in ("x", "tut_4", "tut_x_send"):
+        copy = tmp_path / f"{name}{program.suffix}"
+        shutil.copy(program, copy)
+        argv = [sys.executable, str(copy)] if language == "python" else [str(copy)]
+        done = subprocess.run(
+            [*argv, "-n7", "--json", host, str(port)],  # whose 7 is where x's 5th letter would be
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        found = json.loads(done.stdout)
+        assert (found["program"], found["chapter"]) == (name, 4 if name == "tut_4" else 0)
 
 
 def most_memory(argv: list[str]) -> int:

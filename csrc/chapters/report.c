@@ -199,8 +199,10 @@ void report(const struct options *options, const spt_stream *stream, const struc
     spt_stats stats;
     spt_stream_stats(stream, &stats);
     const char *program = program_invocation_short_name;
-    printf("{\"chapter\": %d, \"program\": \"%s\", \"language\": \"c\", \"random\": %s, ",
-           atoi(program + strlen("tut_")), program, options->random ? "true" : "false");
+    int chapter = 0;
+    sscanf(program, "tut_%d", &chapter); /* which stays 0 where the program was renamed */
+    printf("{\"chapter\": %d, \"program\": \"%s\", \"language\": \"c\", \"random\": %s, ", chapter,
+           program, options->random ? "true" : "false");
     printf("\"heaps\": %zu, \"heap_size\": %zu, \"packet_size\": %zu, \"payload_bytes\": %zu, ",
            options->n_heaps, options->heap_size, options->packet_size, payload_bytes);
     printf("\"spead_bytes\": %" PRIu64 ", \"packets\": %" PRIu64 ", \"messages\": %" PRIu64 ", ",

@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 import os
+import re
 import resource
 import sys
 import time
@@ -139,8 +140,9 @@ def report(options: Options, stats: StreamStats, used: Usage | None = None) -> N
     if not options.json:
         print(f"{payload_bytes / used.elapsed_ns * 1e3:.2f} MB/s")
         return
+    chapter = re.match(r"tut_(\d+)", PROGRAM)
     record = {
-        "chapter": int(PROGRAM.split("_")[1]),
+        "chapter": int(chapter[1]) if chapter else 0,
         "program": PROGRAM,
         "language": "python",
         "random": options.random,
