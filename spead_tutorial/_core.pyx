@@ -66,9 +66,11 @@ cdef object to_exception(spt_error *err):
         return BufferError(text)
     if err.status == SPT_ERR_MEMORY:
         return MemoryError(text)
+    if err.status == SPT_ERR_GROUP:
+        return OSError(errno.EINVAL, text)
     if err.status == SPT_ERR_CANCELLED:
         return OSError(errno.ECANCELED, text)
-    if err.sys_errno != 0:
+    if err.status == SPT_ERR_SYSTEM:
         return OSError(err.sys_errno, text)
     return ValueError(text)
 

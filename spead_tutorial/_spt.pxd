@@ -22,6 +22,7 @@ cdef extern from "spead_tutorial/spt.h" nogil:
         SPT_ERR_STOPPED
         SPT_ERR_BUSY
         SPT_ERR_CANCELLED
+        SPT_ERR_GROUP
 
     ctypedef struct spt_error:
         spt_status status

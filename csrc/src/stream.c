@@ -519,29 +519,20 @@ void spt_stream_cancel(spt_stream *stream, spt_completion *completion)
 
 /* ---- Senders ---- */
 
-static spt_status fail_einval(spt_error *err, spt_status status)
-{
-    if (err != NULL)
-        err->sys_errno = EINVAL;
-    return status;
-}
-
 static spt_status check_reference(const spt_stream *s, const spt_heap_reference *r, spt_error *err)
 {
     uint64_t mask = spti_address_mask(r->heap->flavour.heap_address_bits);
     if (r->substream_index >= s->transport->n_substreams)
-        return fail_einval(err, spti_fail(err, SPT_ERR_ARGUMENT,
-                                          "substream %zu does not exist: the stream has %zu, "
-                                          "counted from 0",
-                                          r->substream_index, s->transport->n_substreams));
+        return spti_fail(err, SPT_ERR_GROUP,
+                         "substream %zu does not exist: the stream has %zu, counted from 0",
+                         r->substream_index, s->transport->n_substreams);
     if (r->cnt >= 0 && (uint64_t)r->cnt > mask)
-        return fail_einval(err, spti_fail(err, SPT_ERR_ARGUMENT,
-                                          "heap count %" PRId64 " is out of range: the flavour has "
-                                          "%d bits for it (%" PRIu64 " at most)",
-                                          r->cnt, r->heap->flavour.heap_address_bits, mask));
+        return spti_fail(err, SPT_ERR_GROUP,
+                         "heap count %" PRId64 " is out of range: the flavour has %d bits for it "
+                         "(%" PRIu64 " at most)",
+                         r->cnt, r->heap->flavour.heap_address_bits, mask);
     if (!isfinite(r->rate))
-        return fail_einval(
-            err, spti_fail(err, SPT_ERR_ARGUMENT, "the heap's rate must be a finite number"));
+        return spti_fail(err, SPT_ERR_GROUP, "the heap's rate must be a finite number");
     return SPT_OK;
 }
 
@@ -549,8 +540,7 @@ static spt_status check_send(const spt_stream *s, const spt_heap_reference *heap
                              const spt_completion *completion, spt_error *err)
 {
     if (n == 0)
-        return fail_einval(err,
-                           spti_fail(err, SPT_ERR_ARGUMENT, "a group must have at least one heap"));
+        return spti_fail(err, SPT_ERR_GROUP, "a group must have at least one heap");
     if (__atomic_load_n(&completion->state_, __ATOMIC_SEQ_CST) != WITH_OWNER)
         return spti_fail(err, SPT_ERR_ARGUMENT,
                          "the completion is in use: wait for it (or take it from "

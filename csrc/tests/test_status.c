@@ -23,6 +23,7 @@ static void test_every_status_has_words_of_its_own(void)
         {SPT_ERR_STOPPED, -5, "the stream or its thread pool has been stopped"},
         {SPT_ERR_BUSY, -6, "the heap is being sent"},
         {SPT_ERR_CANCELLED, -7, "the heap was cancelled"},
+        {SPT_ERR_GROUP, -8, "a group of heaps is empty, or refers to what there is not"},
     };
     for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
         CHECK_EQUAL((int)expected[i].status, expected[i].value);
@@ -33,7 +34,7 @@ static void test_every_status_has_words_of_its_own(void)
 static void test_other_values_are_an_unknown_status(void)
 {
     CHECK(strcmp(spt_status_text((spt_status)3), "unknown status") == 0);
-    CHECK(strcmp(spt_status_text((spt_status)-8), "unknown status") == 0);
+    CHECK(strcmp(spt_status_text((spt_status)-9), "unknown status") == 0);
 }
 
 static void test_a_failure_fills_in_the_error(void)

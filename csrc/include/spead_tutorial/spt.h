@@ -56,7 +56,8 @@ extern "C" {
     X(SPT_ERR_QUEUE_FULL, -4, "the queue of heaps is full")                                        \
     X(SPT_ERR_STOPPED, -5, "the stream or its thread pool has been stopped")                       \
     X(SPT_ERR_BUSY, -6, "the heap is being sent")                                                  \
-    X(SPT_ERR_CANCELLED, -7, "the heap was cancelled")
+    X(SPT_ERR_CANCELLED, -7, "the heap was cancelled")                                             \
+    X(SPT_ERR_GROUP, -8, "a group of heaps is empty, or refers to what there is not")
 
 /** What a function answers: one of :c:macro:`SPT_STATUS_LIST`. */
 typedef enum spt_status {
@@ -661,8 +662,9 @@ typedef enum spt_group_mode {
  * :param completion: Borrowed until complete; not in use.
  * :param err: Details of a failure, or ``NULL``.
  * :return: ``SPT_OK``; ``SPT_ERR_QUEUE_FULL`` where ``max_heaps`` leaves no room;
- *     ``SPT_ERR_ARGUMENT``; ``SPT_ERR_STOPPED``. After a failure nothing is borrowed and no heap
- *     count was used up.
+ *     ``SPT_ERR_GROUP`` for no heaps, or a count, a substream or a rate that there is not;
+ *     ``SPT_ERR_ARGUMENT`` for a heap that does not fit the packet size; ``SPT_ERR_STOPPED``.
+ *     After a failure nothing is borrowed and no heap count was used up.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_stream_send_heaps(spt_stream *stream,
                                                         const spt_heap_reference *heaps,
