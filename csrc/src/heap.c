@@ -12,8 +12,9 @@ enum { CTRL_START = 0, CTRL_STOP = 2 };
 
 spt_heap *spt_heap_create(const spt_flavour *flavour, spt_error *err)
 {
-    spt_flavour checked;
-    if (spt_flavour_init(&checked, flavour->heap_address_bits, flavour->bug_compat, err) != SPT_OK)
+    spt_flavour checked = SPT_FLAVOUR_DEFAULT;
+    if (flavour != NULL &&
+        spt_flavour_init(&checked, flavour->heap_address_bits, flavour->bug_compat, err) != SPT_OK)
         return NULL;
     spt_heap *heap = calloc(1, sizeof(*heap));
     if (heap == NULL) {
@@ -98,6 +99,21 @@ spt_status spt_heap_add_item(spt_heap *heap, const spt_item *item, spt_error *er
     return append(heap, &added, err);
 }
 
+spt_status spti_heap_add_number(spt_heap *heap, uint64_t id, const void *number, spt_error *err)
+{
+    SPTI_TRY(spti_check_own_id(&heap->flavour, id, err));
+    spti_heap_item added = {.id = id, .value = number, .immediate = true, .number = true};
+    return append(heap, &added, err);
+}
+
+void spti_heap_cut(spt_heap *heap, size_t n_items, size_t payload_length, size_t n_owned)
+{
+    while (heap->n_owned > n_owned)
+        free(heap->owned[--heap->n_owned]);
+    heap->n_items = n_items;
+    heap->payload_length = payload_length;
+}
+
 static spt_status add_control(spt_heap *heap, uint64_t value, spt_error *err)
 {
     spti_heap_item added = {.id = SPT_ID_STREAM_CTRL, .immediate = true, .inline_value = value};
@@ -155,6 +171,10 @@ uint64_t spti_heap_item_immediate(const spti_heap_item *item)
     if (item->value == NULL)
         return item->inline_value;
     uint64_t big = 0;
+    if (item->number) {
+        memcpy(&big, item->value, sizeof(big));
+        return big;
+    }
     if (item->length > 0)
         memcpy((uint8_t *)&big + (8 - item->length), item->value, item->length);
     return be64toh(big);

@@ -10,6 +10,7 @@ typedef struct spti_heap_item {
     const uint8_t *value; /* of an immediate: read when the packet is made; NULL: inline_value */
     size_t length;
     bool immediate;
+    bool number;           /* of an immediate: value is a uint64_t, whose low bits count */
     uint64_t inline_value; /* of an immediate without value */
     uint64_t address;      /* offset in the payload of all others */
 } spti_heap_item;
@@ -25,8 +26,14 @@ struct spt_heap {
     size_t n_owned;
 };
 
-/* The value of an immediate, right-aligned. */
+/* The value of an immediate, right-aligned; of a number there may be further bits above. */
 uint64_t spti_heap_item_immediate(const spti_heap_item *item);
+
+/* Add an immediate whose value is the low bits of a number, as they are when packets are made. */
+spt_status spti_heap_add_number(spt_heap *heap, uint64_t id, const void *number, spt_error *err);
+
+/* Remove what was added after there were so many items, bytes of payload and owned descriptors. */
+void spti_heap_cut(spt_heap *heap, size_t n_items, size_t payload_length, size_t n_owned);
 
 /* Count a transmission that begins or ends. */
 void spti_heap_borrow(spt_heap *heap);

@@ -59,7 +59,8 @@ static uint8_t *put_pointer(uint8_t *to, const spt_heap *heap, size_t index)
         return spti_put_address(to, bits, SPT_ID_NULL, heap->payload_length);
     const spti_heap_item *item = &heap->items[index];
     if (item->immediate)
-        return spti_put_immediate(to, bits, item->id, spti_heap_item_immediate(item));
+        return spti_put_immediate(to, bits, item->id,
+                                  spti_heap_item_immediate(item) & spti_address_mask(bits));
     return spti_put_address(to, bits, item->id, item->address);
 }
 

@@ -343,6 +343,9 @@ static spt_status set_up(udp_transport *u, const int *given, const spt_endpoint 
 static spti_transport *make(const int *given, const spt_endpoint *endpoints, size_t n_endpoints,
                             const spt_udp_config *config, spt_error *err)
 {
+    static const spt_udp_config defaults = SPT_UDP_CONFIG_DEFAULT;
+    if (config == NULL)
+        config = &defaults;
     if (n_endpoints == 0) {
         (void)spti_fail(err, SPT_ERR_ARGUMENT, "a stream needs at least one endpoint");
         return NULL;

@@ -240,6 +240,60 @@ static void test_packets_larger_than_the_transport_takes_are_refused_before_any_
     spt_heap_destroy(heap);
 }
 
+static void test_the_end_is_sent_after_all_else_to_every_endpoint(void)
+{
+    spt_thread_pool *pool = new_pool(1);
+    spt_stream *stream = new_stream(pool, with_heaps(1));
+    spt_heap *heap = new_heap(8), *end = spt_heap_create(NULL, NULL);
+    spt_completion sent = {0};
+    uint8_t bytes[200];
+    REQUIRE(spt_heap_add_end(end, NULL) == SPT_OK);
+    REQUIRE(spt_stream_send_heap(stream, heap, &sent, NULL) == SPT_OK);
+    CHECK_EQUAL(spt_stream_send_end(stream, NULL, NULL), SPT_OK); /* also with a full queue */
+    size_t size = spt_stream_memory(stream, bytes, sizeof(bytes));
+    send_and_wait(stream, end);
+    uint8_t again[300];
+    size_t end_size = spt_stream_memory(stream, again, sizeof(again)) - size;
+    CHECK_EQUAL(size, 56 + end_size);
+    bytes[56 + 15]++; /* but for its count */
+    CHECK_BYTES(bytes + 56, again + size, end_size);
+    spt_heap_destroy(end);
+    spt_stream_destroy(stream);
+
+    spt_udp_config udp = SPT_UDP_CONFIG_DEFAULT;
+    spt_endpoint nobody[3] = {{"127.0.0.1", 9}, {"127.0.0.1", 9}, {"127.0.0.1", 9}};
+    spt_stream_config config = with_heaps(1);
+    spt_stats stats;
+    stream = spt_stream_create_udp(pool, nobody, 3, &config, &udp, NULL);
+    REQUIRE(stream != NULL);
+    CHECK_EQUAL(spt_stream_send_end(stream, NULL, NULL), SPT_OK);
+    spt_stream_stats(stream, &stats);
+    CHECK_EQUAL(stats.packets, 3);
+    spt_stream_destroy(stream);
+    spt_heap_destroy(heap);
+    spt_thread_pool_destroy(pool);
+}
+
+static void test_the_end_of_a_polled_stream_is_its_owners_to_send(void)
+{
+    spt_thread_pool *pool = new_pool(1);
+    spt_stream_config config = with_heaps(1);
+    config.poll = true;
+    spt_stream *stream = new_stream(pool, config);
+    spt_error err = {0};
+    CHECK_EQUAL(spt_stream_send_end(stream, NULL, &err), SPT_ERR_ARGUMENT);
+    CHECK(strstr(err.message, "spt_heap_add_end") != NULL);
+    CHECK_EQUAL(spt_stream_memory(stream, NULL, 0), 0);
+    spt_stream_stop(stream);
+    config.poll = false;
+    spt_stream_destroy(stream);
+    stream = new_stream(pool, config);
+    spt_stream_stop(stream);
+    CHECK_EQUAL(spt_stream_send_end(stream, NULL, NULL), SPT_ERR_STOPPED);
+    spt_stream_destroy(stream);
+    spt_thread_pool_destroy(pool);
+}
+
 static void test_configurations_that_make_no_sense_are_refused(void)
 {
     spt_stream_config bad[7];
@@ -666,6 +720,8 @@ int main(void)
     RUN(test_a_round_robin_group_goes_packet_by_packet);
     RUN(test_bad_sends_are_refused_and_use_up_nothing);
     RUN(test_packets_larger_than_the_transport_takes_are_refused_before_any_is_sent);
+    RUN(test_the_end_is_sent_after_all_else_to_every_endpoint);
+    RUN(test_the_end_of_a_polled_stream_is_its_owners_to_send);
     RUN(test_configurations_that_make_no_sense_are_refused);
     RUN(test_a_heap_may_go_at_a_rate_of_its_own);
     RUN(test_a_full_queue_takes_all_of_a_group_or_none);

@@ -92,7 +92,7 @@ enum {
     SPT_COMPAT_DESCRIPTOR_WIDTHS = 1,
     /** A variable dimension is marked by 2 instead of 1. */
     SPT_COMPAT_SHAPE_BIT_1 = 2,
-    /** NumPy headers give the other byte order (the caller who makes them sees to it). */
+    /** NumPy headers give the other byte order (whoever makes them sees to it). */
     SPT_COMPAT_SWAP_ENDIAN = 4,
 };
 
@@ -204,6 +204,107 @@ typedef struct spt_descriptor {
     size_t n_shape;
 } spt_descriptor;
 
+/** What the elements of a variable are, as they lie in memory: in the byte order of this machine.
+ */
+typedef enum spt_type {
+    /**
+     * One ``uint64_t``, of which the low A bits are sent, inside the item pointer: for what is
+     * counted, such as timestamps. Receivers see an unsigned integer of A bits.
+     */
+    SPT_UINT_IMMEDIATE = 1,
+    /** One ``int64_t``, sent likewise. Receivers see a signed integer of A bits. */
+    SPT_INT_IMMEDIATE,
+    /** ``int8_t``. Elements of this type and of those below are sent as they lie in memory. */
+    SPT_INT8,
+    /** ``int16_t``. */
+    SPT_INT16,
+    /** ``int32_t``. */
+    SPT_INT32,
+    /** ``int64_t``. */
+    SPT_INT64,
+    /** ``uint8_t``. */
+    SPT_UINT8,
+    /** ``uint16_t``. */
+    SPT_UINT16,
+    /** ``uint32_t``. */
+    SPT_UINT32,
+    /** ``uint64_t``. */
+    SPT_UINT64,
+    /** ``float``. */
+    SPT_FLOAT32,
+    /** ``double``. */
+    SPT_FLOAT64,
+    /** ``float complex``. */
+    SPT_COMPLEX64,
+    /** ``double complex``. */
+    SPT_COMPLEX128,
+} spt_type;
+
+/** Limits of variables. */
+enum {
+    /** Dimensions of a variable, at most. */
+    SPT_MAX_DIMENSIONS = 8,
+};
+
+/**
+ * An item and its descriptor in one: a number or an array of yours, with a name. What cannot be
+ * said so (bits, texts, structures, sizes that vary) is an :c:struct:`spt_item` with an
+ * :c:struct:`spt_descriptor`.
+ */
+typedef struct spt_variable {
+    /** As an item's. */
+    uint64_t id;
+    /** The item's name; ASCII. */
+    const char *name;
+    /** What the item is, in words; ASCII. */
+    const char *description;
+    /** What its elements are. */
+    spt_type type;
+    /**
+     * The elements, in C order. They are read when packets are made: what they are then is what is
+     * sent, each time anew.
+     */
+    const void *value;
+    /** How many dimensions it has; 0 for a scalar. */
+    size_t n_shape;
+    /** How many elements along each of them. */
+    size_t shape[SPT_MAX_DIMENSIONS];
+} spt_variable;
+
+/**
+ * A variable that is a count, sent inside the item pointer.
+ *
+ * :param id: As an item's.
+ * :param name: Borrowed.
+ * :param description: Borrowed.
+ * :param value: In the byte order of this machine; borrowed. See ``SPT_UINT_IMMEDIATE``.
+ * :return: By value, for :c:func:`spt_heap_add`.
+ */
+static inline spt_variable spt_immediate(uint64_t id, const char *name, const char *description,
+                                         const uint64_t *value)
+{
+    spt_variable variable = {id, name, description, SPT_UINT_IMMEDIATE, value, 0, {0}};
+    return variable;
+}
+
+/**
+ * A variable that is an array with one dimension.
+ *
+ * :param id: As an item's.
+ * :param name: Borrowed.
+ * :param description: Borrowed.
+ * :param type: What its elements are.
+ * :param value: The elements; borrowed.
+ * :param n: How many there are.
+ * :return: By value, for :c:func:`spt_heap_add`.
+ */
+static inline spt_variable spt_array(uint64_t id, const char *name, const char *description,
+                                     spt_type type, const void *value, size_t n)
+{
+    spt_variable variable = {id, name, description, type, value, 1, {n}};
+    return variable;
+}
+
 /* ---- 4. Heaps -------------------------------------------------------------------------------- */
 
 /** Items that travel together. It references their values, and never copies them. */
@@ -212,7 +313,7 @@ typedef struct spt_heap spt_heap;
 /**
  * Make an empty heap.
  *
- * :param flavour: Copied.
+ * :param flavour: Copied; ``NULL`` for SPEAD-64-40.
  * :param err: Details of a failure, or ``NULL``.
  * :return: The heap, owned by the caller; ``NULL`` where memory is short.
  */
@@ -224,6 +325,30 @@ SPT_API SPT_MUST_CHECK spt_heap *spt_heap_create(const spt_flavour *flavour, spt
  * :param heap: Taken; may be ``NULL``.
  */
 SPT_API void spt_heap_destroy(spt_heap *heap);
+
+/** What of a variable is added to a heap. */
+enum {
+    /** What it is, for receivers that have not been told. */
+    SPT_DESCRIPTORS = 1,
+    /** Its value. */
+    SPT_VALUES = 2,
+    /** Both. */
+    SPT_ALL = SPT_DESCRIPTORS | SPT_VALUES,
+};
+
+/**
+ * Add variables: of each its descriptor, its value, or first one and then the other.
+ *
+ * :param heap: Not in flight.
+ * :param variables: Copied; their values are borrowed until the heap is destroyed.
+ * :param n_variables: How many.
+ * :param parts: ``SPT_DESCRIPTORS``, ``SPT_VALUES`` or ``SPT_ALL``.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: As :c:func:`spt_heap_add_item`; also ``SPT_ERR_ARGUMENT`` for a type or a shape that
+ *     there is not. After a failure the heap is as before.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_heap_add(spt_heap *heap, const spt_variable *variables,
+                                               size_t n_variables, unsigned parts, spt_error *err);
 
 /**
  * Add a value. Pointers and payload keep the order in which they are added.
@@ -517,7 +642,7 @@ typedef struct spt_udp_config {
  * :param endpoints: One for each substream, of one address family. Copied.
  * :param n_endpoints: At least 1.
  * :param config: Copied.
- * :param udp: Copied.
+ * :param udp: Copied; ``NULL`` for the defaults.
  * :param err: Details of a failure, or ``NULL``.
  * :return: The stream, or ``NULL``.
  */
@@ -533,7 +658,8 @@ spt_stream_create_udp(spt_thread_pool *pool, const spt_endpoint *endpoints, size
  * :param endpoints: One for each substream, of the socket's address family. Copied.
  * :param n_endpoints: At least 1.
  * :param config: Copied.
- * :param udp: Only ``gso`` is looked at: how the socket is set up is yours to say. Copied.
+ * :param udp: Only ``gso`` is looked at: how the socket is set up is yours to say. Copied;
+ *     ``NULL`` for the defaults.
  * :param err: Details of a failure, or ``NULL``. No socket is ever made instead: a closed one
  *     (a negative number) is an ``SPT_ERR_ARGUMENT``.
  * :return: The stream, or ``NULL``.
@@ -682,6 +808,20 @@ SPT_API SPT_MUST_CHECK spt_status spt_stream_send_heaps(spt_stream *stream,
  */
 SPT_API SPT_MUST_CHECK spt_status spt_stream_send_heap(spt_stream *stream, spt_heap *heap,
                                                        spt_completion *completion, spt_error *err);
+
+/**
+ * Say to every endpoint that the stream ends, after all that is queued, and wait until that is
+ * sent: a heap with :c:func:`spt_heap_add_end`, to each.
+ *
+ * :param stream: Borrowed; one without ``config.poll``, where completions are yours to take. It can
+ *     send afterwards, but receivers no longer listen.
+ * :param flavour: That of the heaps before; copied. ``NULL`` for SPEAD-64-40.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: As :c:func:`spt_stream_send_heap` and :c:func:`spt_stream_wait`; ``SPT_ERR_ARGUMENT``
+ *     for a stream with ``config.poll``.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_stream_send_end(spt_stream *stream,
+                                                      const spt_flavour *flavour, spt_error *err);
 
 /**
  * Whether a completion is complete, without waiting.
