@@ -30,6 +30,7 @@ from spead_tutorial.programs import (
     sample,
 )
 
+ROOT = Path(__file__).parent.parent
 PATIENCE_S = 60
 PROGRAMS = (*CHAPTERS, *STEPS)
 SMALL = {2: Options(), 4: Options(heaps=3), 5: Options(heaps=3), 6: Options(heaps=3)}
@@ -53,6 +54,19 @@ def options_of(text: str) -> dict[str, str]:
     found = {name: " ".join(text.split()) for name, text in re.findall(pattern, text, re.MULTILINE)}
     found.pop("-h", None)
     return found
+
+
+@each_program
+def test_a_program_in_c_fits_on_a_page_and_is_not_much_longer_than_its_twin(chapter: Chapter):
+    lengths = {
+        language: len((ROOT / folder / f"{chapter.name}.{ending}").read_text().splitlines())
+        for language, folder, ending in (
+            ("c", "csrc/chapters", "c"),
+            ("python", "spead_tutorial/chapters", "py"),
+        )
+    }
+    assert lengths["c"] <= 95
+    assert lengths["c"] <= 1.4 * lengths["python"]
 
 
 REPORT = Report(

@@ -78,8 +78,7 @@ static struct options with_usual(struct options o)
         .n_heaps = o.n_heaps > 0 ? o.n_heaps : 10000,
         .heap_size = o.heap_size > 0 ? o.heap_size : 1024 * 1024,
         .packet_size = o.packet_size > 0 ? o.packet_size : 1472,
-        .host = "127.0.0.1",
-        .port = 8888,
+        .endpoint = {"127.0.0.1", 8888},
     };
 }
 
@@ -118,11 +117,11 @@ struct options parse_options(int argc, char **argv, const char *doc, const char 
         exit(2);
     }
     if (n_positional == 2) {
-        options.host = argv[optind];
+        options.endpoint.host = argv[optind];
         size_t port = positive(argv[optind + 1], "port must be a number from 1 to 65535", accepted);
         if (port > 65535)
             usage_error(accepted, "port must be a number from 1 to 65535", argv[optind + 1]);
-        options.port = (int)port;
+        options.endpoint.port = (int)port;
     }
     return options;
 }

@@ -7,13 +7,14 @@
 #define REPORT_H
 
 #include <spead_tutorial/spt.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* The command line. */
 struct options {
     size_t n_heaps, heap_size, packet_size;
     bool random, json;
-    const char *host;
-    int port;
+    spt_endpoint endpoint; /* where to send to */
 };
 
 /* Read the command line. A letter of accepted stands for each option: n, H, p, r; and d for a
@@ -37,6 +38,16 @@ void report(const struct options *options, const spt_stream *stream, const struc
 /* End the program with one line if something went wrong. */
 void check(spt_status status, const spt_error *err);
 void *check_made(void *made, const spt_error *err);
+
+static inline size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
 
 /* Memory, as it comes or zeroed; the program ends where there is none. */
 void *alloc_bytes(size_t n_bytes);

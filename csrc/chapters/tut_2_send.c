@@ -2,55 +2,6 @@
 /* Chapter 2: a first sender. Ten heaps of random samples, at 100 MB/s. */
 #include "report.h"
 
-#include <endian.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-/* Add both items; a first heap also describes them. The heap references the values, and sends what
- * they hold when its packets are made. */
-static void add_items(spt_heap *heap, const uint64_t *timestamp, const int8_t *adc_samples,
-                      size_t heap_size, bool describe, spt_error *err)
-{
-    size_t bits = spt_heap_flavour(heap).heap_address_bits;
-    spt_descriptor descriptor = {
-        .id = 0x1600,
-        .name = "timestamp",
-        .description = "Index of the first sample",
-        .format = &(spt_field){'u', (uint32_t)bits},
-        .n_format = 1,
-    };
-    spt_item item = {
-        .id = 0x1600,
-        .value = (const char *)timestamp + sizeof(*timestamp) - bits / 8, /* the low bytes */
-        .length = bits / 8,
-        .allow_immediate = true,
-    };
-    if (describe)
-        check(spt_heap_add_descriptor(heap, &descriptor, err), err);
-    check(spt_heap_add_item(heap, &item, err), err);
-
-    char numpy_header[100];
-    snprintf(numpy_header, sizeof(numpy_header),
-             "{'descr': '|i1', 'fortran_order': False, 'shape': (%zu,)}", heap_size);
-    descriptor = (spt_descriptor){
-        .id = 0x3300,
-        .name = "adc_samples",
-        .description = "Samples of the converter",
-        .numpy_header = numpy_header,
-        .shape = &(int64_t){(int64_t)heap_size},
-        .n_shape = 1,
-    };
-    item = (spt_item){
-        .id = 0x3300,
-        .value = adc_samples,
-        .length = heap_size,
-        .allow_immediate = true,
-    };
-    if (describe)
-        check(spt_heap_add_descriptor(heap, &descriptor, err), err);
-    check(spt_heap_add_item(heap, &item, err), err);
-}
-
 static void fill_random(int8_t *samples, size_t n, unsigned short seed[3])
 {
     for (size_t i = 0; i < n; i++)
@@ -63,37 +14,34 @@ int main(int argc, char **argv)
         argc, argv, "Chapter 2: a first sender. Ten heaps of random samples, at 100 MB/s.", "",
         (struct options){.n_heaps = 10});
     spt_error err = {0};
-    spt_flavour flavour = SPT_FLAVOUR_DEFAULT;
     spt_thread_pool *thread_pool = check_made(spt_thread_pool_create(1, NULL, 0, &err), &err);
     spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
     config.rate = 100e6;
-    spt_udp_config udp = SPT_UDP_CONFIG_DEFAULT;
-    spt_endpoint endpoint = {options.host, options.port};
-    spt_stream *stream =
-        check_made(spt_stream_create_udp(thread_pool, &endpoint, 1, &config, &udp, &err), &err);
+    spt_stream *stream = check_made(
+        spt_stream_create_udp(thread_pool, &options.endpoint, 1, &config, NULL, &err), &err);
 
     size_t heap_size = options.heap_size;
     unsigned short seed[3] = {1};
     for (size_t i = 0; i < options.n_heaps; i++) {
         spt_completion sent = {0};
-        spt_heap *heap = check_made(spt_heap_create(&flavour, &err), &err);
-        uint64_t timestamp = htobe64(i * heap_size);
+        spt_heap *heap = check_made(spt_heap_create(NULL, &err), &err);
+        uint64_t timestamp = i * heap_size;
         int8_t *adc_samples = alloc_bytes(heap_size);
         fill_random(adc_samples, heap_size, seed);
-        add_items(heap, &timestamp, adc_samples, heap_size, i == 0, &err);
+        const spt_variable items[] = {
+            spt_immediate(0x1600, "timestamp", "Index of the first sample", &timestamp),
+            spt_array(0x3300, "adc_samples", "Samples of the converter", SPT_INT8, adc_samples,
+                      heap_size),
+        };
+        unsigned parts = i == 0 ? SPT_ALL : SPT_VALUES;
+        check(spt_heap_add(heap, items, 2, parts, &err), &err);
         check(spt_stream_send_heap(stream, heap, &sent, &err), &err);
         check(spt_stream_wait(stream, &sent, -1, &err), &err);
         spt_heap_destroy(heap);
         free(adc_samples);
     }
-
-    spt_completion sent = {0};
-    spt_heap *end = check_made(spt_heap_create(&flavour, &err), &err);
-    check(spt_heap_add_end(end, &err), &err);
-    check(spt_stream_send_heap(stream, end, &sent, &err), &err);
-    check(spt_stream_wait(stream, &sent, -1, &err), &err);
+    check(spt_stream_send_end(stream, NULL, &err), &err);
     report(&options, stream, NULL);
-    spt_heap_destroy(end);
     spt_stream_destroy(stream);
     spt_thread_pool_destroy(thread_pool);
     return 0;

@@ -2,11 +2,6 @@
 /* Chapter 6: bigger packets. */
 #include "report.h"
 
-#include <endian.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* A heap in flight: leave it alone until it has been sent. */
 struct state {
     uint64_t timestamp;
@@ -15,11 +10,10 @@ struct state {
     spt_completion sent;
 };
 
-static struct state *state_create(const spt_flavour *flavour, size_t heap_size, spt_error *err)
+static struct state *state_create(size_t heap_size)
 {
     struct state *state = alloc_zeros(sizeof(*state));
     state->adc_samples = alloc_bytes(heap_size);
-    state->heap = check_made(spt_heap_create(flavour, err), err);
     return state;
 }
 
@@ -30,49 +24,18 @@ static void state_destroy(struct state *state)
     free(state);
 }
 
-/* Add both items; a first heap also describes them. The heap references the values, and sends what
- * they hold when its packets are made. */
-static void add_items(spt_heap *heap, const uint64_t *timestamp, const int8_t *adc_samples,
-                      size_t heap_size, bool describe, spt_error *err)
+/* A heap with both items. It references their values: what they are when it is sent is sent. */
+static spt_heap *make_heap(const uint64_t *timestamp, const int8_t *adc_samples, size_t heap_size,
+                           unsigned parts, spt_error *err)
 {
-    size_t bits = spt_heap_flavour(heap).heap_address_bits;
-    spt_descriptor descriptor = {
-        .id = 0x1600,
-        .name = "timestamp",
-        .description = "Index of the first sample",
-        .format = &(spt_field){'u', (uint32_t)bits},
-        .n_format = 1,
+    const spt_variable items[] = {
+        spt_immediate(0x1600, "timestamp", "Index of the first sample", timestamp),
+        spt_array(0x3300, "adc_samples", "Samples of the converter", SPT_INT8, adc_samples,
+                  heap_size),
     };
-    spt_item item = {
-        .id = 0x1600,
-        .value = (const char *)timestamp + sizeof(*timestamp) - bits / 8, /* the low bytes */
-        .length = bits / 8,
-        .allow_immediate = true,
-    };
-    if (describe)
-        check(spt_heap_add_descriptor(heap, &descriptor, err), err);
-    check(spt_heap_add_item(heap, &item, err), err);
-
-    char numpy_header[100];
-    snprintf(numpy_header, sizeof(numpy_header),
-             "{'descr': '|i1', 'fortran_order': False, 'shape': (%zu,)}", heap_size);
-    descriptor = (spt_descriptor){
-        .id = 0x3300,
-        .name = "adc_samples",
-        .description = "Samples of the converter",
-        .numpy_header = numpy_header,
-        .shape = &(int64_t){(int64_t)heap_size},
-        .n_shape = 1,
-    };
-    item = (spt_item){
-        .id = 0x3300,
-        .value = adc_samples,
-        .length = heap_size,
-        .allow_immediate = true,
-    };
-    if (describe)
-        check(spt_heap_add_descriptor(heap, &descriptor, err), err);
-    check(spt_heap_add_item(heap, &item, err), err);
+    spt_heap *heap = check_made(spt_heap_create(NULL, err), err);
+    check(spt_heap_add(heap, items, 2, parts, err), err);
+    return heap;
 }
 
 int main(int argc, char **argv)
@@ -80,26 +43,24 @@ int main(int argc, char **argv)
     struct options options = parse_options(argc, argv, "Chapter 6: bigger packets.", "npd",
                                            (struct options){.packet_size = 9000});
     spt_error err = {0};
-    spt_flavour flavour = SPT_FLAVOUR_DEFAULT;
     spt_thread_pool *thread_pool = check_made(spt_thread_pool_create(1, NULL, 0, &err), &err);
     spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
     config.rate = 0;
     config.max_heaps = 2;
     config.max_packet_size = options.packet_size;
-    spt_udp_config udp = SPT_UDP_CONFIG_DEFAULT;
-    spt_endpoint endpoint = {options.host, options.port};
-    spt_stream *stream =
-        check_made(spt_stream_create_udp(thread_pool, &endpoint, 1, &config, &udp, &err), &err);
+    spt_stream *stream = check_made(
+        spt_stream_create_udp(thread_pool, &options.endpoint, 1, &config, NULL, &err), &err);
 
     size_t heap_size = options.heap_size;
     struct state *old_state = NULL;
     struct usage start = usage_now();
     for (size_t i = 0; i < options.n_heaps; i++) {
-        struct state *new_state = state_create(&flavour, heap_size, &err);
+        struct state *new_state = state_create(heap_size);
         memset(new_state->adc_samples, (int)(i % 256), heap_size);
-        new_state->timestamp = htobe64(i * heap_size);
-        add_items(new_state->heap, &new_state->timestamp, new_state->adc_samples, heap_size, i == 0,
-                  &err);
+        new_state->timestamp = i * heap_size;
+        unsigned parts = i == 0 ? SPT_ALL : SPT_VALUES;
+        new_state->heap =
+            make_heap(&new_state->timestamp, new_state->adc_samples, heap_size, parts, &err);
         check(spt_stream_send_heap(stream, new_state->heap, &new_state->sent, &err), &err);
         if (old_state != NULL) {
             check(spt_stream_wait(stream, &old_state->sent, -1, &err), &err);
@@ -112,14 +73,8 @@ int main(int argc, char **argv)
         state_destroy(old_state);
     }
     struct usage used = usage_since(start);
-
-    spt_completion sent = {0};
-    spt_heap *end = check_made(spt_heap_create(&flavour, &err), &err);
-    check(spt_heap_add_end(end, &err), &err);
-    check(spt_stream_send_heap(stream, end, &sent, &err), &err);
-    check(spt_stream_wait(stream, &sent, -1, &err), &err);
+    check(spt_stream_send_end(stream, NULL, &err), &err);
     report(&options, stream, &used);
-    spt_heap_destroy(end);
     spt_stream_destroy(stream);
     spt_thread_pool_destroy(thread_pool);
     return 0;

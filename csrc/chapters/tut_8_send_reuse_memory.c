@@ -2,11 +2,6 @@
 /* Chapter 8: two states in turn, instead of new memory for every heap. */
 #include "report.h"
 
-#include <endian.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* Memory for a heap, to leave alone until it has been sent. */
 struct state {
     uint64_t timestamp;
@@ -15,49 +10,18 @@ struct state {
     spt_completion sent;
 };
 
-/* Add both items; a first heap also describes them. The heap references the values, and sends what
- * they hold when its packets are made. */
-static void add_items(spt_heap *heap, const uint64_t *timestamp, const int8_t *adc_samples,
-                      size_t heap_size, bool describe, spt_error *err)
+/* A heap with both items. It references their values: what they are when it is sent is sent. */
+static spt_heap *make_heap(const uint64_t *timestamp, const int8_t *adc_samples, size_t heap_size,
+                           unsigned parts, spt_error *err)
 {
-    size_t bits = spt_heap_flavour(heap).heap_address_bits;
-    spt_descriptor descriptor = {
-        .id = 0x1600,
-        .name = "timestamp",
-        .description = "Index of the first sample",
-        .format = &(spt_field){'u', (uint32_t)bits},
-        .n_format = 1,
+    const spt_variable items[] = {
+        spt_immediate(0x1600, "timestamp", "Index of the first sample", timestamp),
+        spt_array(0x3300, "adc_samples", "Samples of the converter", SPT_INT8, adc_samples,
+                  heap_size),
     };
-    spt_item item = {
-        .id = 0x1600,
-        .value = (const char *)timestamp + sizeof(*timestamp) - bits / 8, /* the low bytes */
-        .length = bits / 8,
-        .allow_immediate = true,
-    };
-    if (describe)
-        check(spt_heap_add_descriptor(heap, &descriptor, err), err);
-    check(spt_heap_add_item(heap, &item, err), err);
-
-    char numpy_header[100];
-    snprintf(numpy_header, sizeof(numpy_header),
-             "{'descr': '|i1', 'fortran_order': False, 'shape': (%zu,)}", heap_size);
-    descriptor = (spt_descriptor){
-        .id = 0x3300,
-        .name = "adc_samples",
-        .description = "Samples of the converter",
-        .numpy_header = numpy_header,
-        .shape = &(int64_t){(int64_t)heap_size},
-        .n_shape = 1,
-    };
-    item = (spt_item){
-        .id = 0x3300,
-        .value = adc_samples,
-        .length = heap_size,
-        .allow_immediate = true,
-    };
-    if (describe)
-        check(spt_heap_add_descriptor(heap, &descriptor, err), err);
-    check(spt_heap_add_item(heap, &item, err), err);
+    spt_heap *heap = check_made(spt_heap_create(NULL, err), err);
+    check(spt_heap_add(heap, items, 2, parts, err), err);
+    return heap;
 }
 
 int main(int argc, char **argv)
@@ -66,16 +30,13 @@ int main(int argc, char **argv)
         argc, argv, "Chapter 8: two states in turn, instead of new memory for every heap.", "nHpd",
         (struct options){.packet_size = 9000});
     spt_error err = {0};
-    spt_flavour flavour = SPT_FLAVOUR_DEFAULT;
     spt_thread_pool *thread_pool = check_made(spt_thread_pool_create(1, NULL, 0, &err), &err);
     spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
     config.rate = 0;
     config.max_heaps = 2;
     config.max_packet_size = options.packet_size;
-    spt_udp_config udp = SPT_UDP_CONFIG_DEFAULT;
-    spt_endpoint endpoint = {options.host, options.port};
-    spt_stream *stream =
-        check_made(spt_stream_create_udp(thread_pool, &endpoint, 1, &config, &udp, &err), &err);
+    spt_stream *stream = check_made(
+        spt_stream_create_udp(thread_pool, &options.endpoint, 1, &config, NULL, &err), &err);
 
     size_t heap_size = options.heap_size;
     struct state states[2] = {0};
@@ -86,27 +47,21 @@ int main(int argc, char **argv)
         struct state *state = &states[i % 2];
         check(spt_stream_wait(stream, &state->sent, -1, &err), &err);
         spt_heap_destroy(state->heap);
-        state->heap = check_made(spt_heap_create(&flavour, &err), &err);
         memset(state->adc_samples, (int)(i % 256), heap_size);
-        state->timestamp = htobe64(i * heap_size);
-        add_items(state->heap, &state->timestamp, state->adc_samples, heap_size, i == 0, &err);
+        state->timestamp = i * heap_size;
+        unsigned parts = i == 0 ? SPT_ALL : SPT_VALUES;
+        state->heap = make_heap(&state->timestamp, state->adc_samples, heap_size, parts, &err);
         check(spt_stream_send_heap(stream, state->heap, &state->sent, &err), &err);
     }
     for (size_t i = 0; i < 2; i++)
         check(spt_stream_wait(stream, &states[i].sent, -1, &err), &err);
     struct usage used = usage_since(start);
-
-    spt_completion sent = {0};
-    spt_heap *end = check_made(spt_heap_create(&flavour, &err), &err);
-    check(spt_heap_add_end(end, &err), &err);
-    check(spt_stream_send_heap(stream, end, &sent, &err), &err);
-    check(spt_stream_wait(stream, &sent, -1, &err), &err);
+    check(spt_stream_send_end(stream, NULL, &err), &err);
     report(&options, stream, &used);
     for (size_t i = 0; i < 2; i++) {
         spt_heap_destroy(states[i].heap);
         free(states[i].adc_samples);
     }
-    spt_heap_destroy(end);
     spt_stream_destroy(stream);
     spt_thread_pool_destroy(thread_pool);
     return 0;

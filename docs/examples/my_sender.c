@@ -2,7 +2,6 @@
 /* Send samples from standard input as SPEAD heaps: my_sender HOST PORT [HEAP_SIZE] < samples */
 #include <spead_tutorial/spt.h>
 
-#include <endian.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +13,7 @@ enum {
 
 /* A heap and its memory, to leave alone until it has been sent. */
 struct block {
-    uint64_t timestamp; /* big-endian, as it goes on the wire */
+    uint64_t timestamp;
     int8_t *samples;
     spt_heap *heap, *described_heap;
     spt_completion sent;
@@ -27,42 +26,18 @@ struct sender {
 };
 
 /* Put both items into a new heap, which references their values; NULL after a failure. */
-static spt_heap *make_heap(const struct block *block, size_t heap_size, bool describe,
+static spt_heap *make_heap(const struct block *block, size_t heap_size, unsigned parts,
                            spt_error *err)
 {
-    char numpy_header[100];
-    snprintf(numpy_header, sizeof(numpy_header),
-             "{'descr': '|i1', 'fortran_order': False, 'shape': (%zu,)}", heap_size);
-    const spt_descriptor descriptors[] = {
-        {.id = 0x1600,
-         .name = "timestamp",
-         .description = "Index of the first sample",
-         .format = &(spt_field){'u', 40},
-         .n_format = 1},
-        {.id = 0x3300,
-         .name = "adc_samples",
-         .description = "Samples of the converter",
-         .numpy_header = numpy_header,
-         .shape = &(int64_t){(int64_t)heap_size},
-         .n_shape = 1},
+    const spt_variable items[] = {
+        spt_immediate(0x1600, "timestamp", "Index of the first sample", &block->timestamp),
+        spt_array(0x3300, "adc_samples", "Samples of the converter", SPT_INT8, block->samples,
+                  heap_size),
     };
-    const spt_item items[] = {
-        {.id = 0x1600,
-         .value = (const char *)&block->timestamp + 3, /* the low 5 bytes: 40 bits */
-         .length = 5,
-         .allow_immediate = true},
-        {.id = 0x3300, .value = block->samples, .length = heap_size, .allow_immediate = true},
-    };
-    spt_flavour flavour = SPT_FLAVOUR_DEFAULT;
-    spt_heap *heap = spt_heap_create(&flavour, err);
-    if (heap == NULL)
+    spt_heap *heap = spt_heap_create(NULL, err);
+    if (heap != NULL && spt_heap_add(heap, items, 2, parts, err) != SPT_OK) {
+        spt_heap_destroy(heap);
         return NULL;
-    for (int i = 0; i < 2; i++) {
-        if ((describe && spt_heap_add_descriptor(heap, &descriptors[i], err) != SPT_OK) ||
-            spt_heap_add_item(heap, &items[i], err) != SPT_OK) {
-            spt_heap_destroy(heap);
-            return NULL;
-        }
     }
     return heap;
 }
@@ -86,11 +61,10 @@ static spt_status sender_init(struct sender *s, const char *host, int port, size
     *s = (struct sender){0};
     spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
     config.max_heaps = N_BLOCKS;
-    spt_udp_config udp = SPT_UDP_CONFIG_DEFAULT;
     s->pool = spt_thread_pool_create(1, NULL, 0, err);
     if (s->pool == NULL)
         return err->status;
-    s->stream = spt_stream_create_udp(s->pool, &(spt_endpoint){host, port}, 1, &config, &udp, err);
+    s->stream = spt_stream_create_udp(s->pool, &(spt_endpoint){host, port}, 1, &config, NULL, err);
     if (s->stream == NULL)
         return err->status;
     for (int i = 0; i < N_BLOCKS; i++) {
@@ -100,28 +74,12 @@ static spt_status sender_init(struct sender *s, const char *host, int port, size
             *err = (spt_error){.status = SPT_ERR_MEMORY, .message = "no memory for samples"};
             return err->status;
         }
-        block->heap = make_heap(block, heap_size, false, err);
-        block->described_heap = make_heap(block, heap_size, true, err);
+        block->heap = make_heap(block, heap_size, SPT_VALUES, err);
+        block->described_heap = make_heap(block, heap_size, SPT_ALL, err);
         if (block->heap == NULL || block->described_heap == NULL)
             return err->status;
     }
     return SPT_OK;
-}
-
-static spt_status send_end(struct sender *s, spt_error *err)
-{
-    spt_flavour flavour = SPT_FLAVOUR_DEFAULT;
-    spt_completion sent = {0};
-    spt_heap *end = spt_heap_create(&flavour, err);
-    if (end == NULL)
-        return err->status;
-    spt_status status = spt_heap_add_end(end, err);
-    if (status == SPT_OK)
-        status = spt_stream_send_heap(s->stream, end, &sent, err);
-    if (status == SPT_OK)
-        status = spt_stream_wait(s->stream, &sent, -1, err);
-    spt_heap_destroy(end);
-    return status;
 }
 
 /* Send all that there is, and tell the receiver that it ends. */
@@ -140,7 +98,7 @@ static spt_status sender_run(struct sender *s, FILE *from, size_t heap_size, spt
                 fprintf(stderr, "%zu samples at the end fill no heap: not sent\n", n);
             break;
         }
-        block->timestamp = htobe64(i * heap_size);
+        block->timestamp = i * heap_size;
         spt_heap *heap = i % DESCRIBE_EVERY == 0 ? block->described_heap : block->heap;
         status = spt_stream_send_heap(s->stream, heap, &block->sent, err);
         if (status != SPT_OK)
@@ -148,7 +106,7 @@ static spt_status sender_run(struct sender *s, FILE *from, size_t heap_size, spt
     }
     for (int i = 0; i < N_BLOCKS && status == SPT_OK; i++)
         status = spt_stream_wait(s->stream, &s->blocks[i].sent, -1, err);
-    return status == SPT_OK ? send_end(s, err) : status;
+    return status == SPT_OK ? spt_stream_send_end(s->stream, NULL, err) : status;
 }
 
 int main(int argc, char **argv)
