@@ -48,8 +48,7 @@ uint64_t spti_now_ns(void)
 static void push_ready(spt_thread_pool *pool, spti_task *task)
 {
     task->next = NULL;
-    task->listed = true;
-    task->state = SPTI_WAIT_TURN;
+    task->state = SPTI_READY;
     *pool->ready_end = task;
     pool->ready_end = &task->next;
 }
@@ -61,20 +60,18 @@ static spti_task *pop_ready(spt_thread_pool *pool)
         pool->ready = task->next;
         if (pool->ready == NULL)
             pool->ready_end = &pool->ready;
-        task->listed = false;
     }
     return task;
 }
 
 static void unlist(spt_thread_pool *pool, spti_task *task)
 {
-    spti_task **at = task->state == SPTI_WAIT_TIME ? &pool->timers : &pool->ready;
+    spti_task **at = task->state == SPTI_TIMED ? &pool->timers : &pool->ready;
     while (*at != task)
         at = &(*at)->next;
     *at = task->next;
     if (pool->ready_end == &task->next)
         pool->ready_end = at;
-    task->listed = false;
 }
 
 /* Move the tasks whose time has come; return the next deadline, 0 for none. */
@@ -104,7 +101,6 @@ static void set_epoll(spt_thread_pool *pool, spti_task *task, bool on)
     struct epoll_event event = {.events = (uint32_t)EPOLLONESHOT | (on ? (uint32_t)EPOLLOUT : 0U),
                                 .data.ptr = task};
     epoll_ctl(pool->epoll_fd, EPOLL_CTL_MOD, task->fd, &event);
-    task->epolled = on;
     pool->n_epolled += on ? 1U : -(size_t)1;
 }
 
@@ -132,9 +128,8 @@ static void collect_writable(spt_thread_pool *pool)
                 continue; /* all threads must see it */
             ssize_t got = read(pool->wake_fd, &count, sizeof(count));
             (void)got; /* another thread may have been faster */
-        } else if (task->epolled) {
-            task->epolled = false; /* ONESHOT: the kernel has done the same */
-            pool->n_epolled--;
+        } else if (task->state == SPTI_WRITABLE) {
+            pool->n_epolled--; /* ONESHOT: the kernel has done the same */
             push_ready(pool, task);
         }
     }
@@ -162,25 +157,26 @@ static void sleep_until(spt_thread_pool *pool, uint64_t deadline_ns)
 /* File a task that has run under what it waits for. */
 static void park(spt_thread_pool *pool, spti_task *task, spti_wait wait)
 {
-    task->running = false;
-    if (task->paused) {
+    if (task->state == SPTI_PAUSING) {
+        task->state = SPTI_PAUSED;
         pthread_cond_broadcast(&pool->paused);
         return;
     }
-    task->state = wait;
     switch (wait) {
     case SPTI_WAIT_TURN:
         push_ready(pool, task);
         break;
     case SPTI_WAIT_TIME:
-        task->listed = true;
+        task->state = SPTI_TIMED;
         task->next = pool->timers;
         pool->timers = task;
         break;
     case SPTI_WAIT_WRITABLE:
+        task->state = SPTI_WRITABLE;
         set_epoll(pool, task, true);
         break;
     case SPTI_WAIT_WORK:
+        task->state = SPTI_IDLE;
         /* Work that came since the run found none saw `scheduled` set, and woke nobody. */
         __atomic_store_n(&task->scheduled, 0, __ATOMIC_SEQ_CST);
         if (task->has_work(task) && !__atomic_exchange_n(&task->scheduled, 1, __ATOMIC_SEQ_CST))
@@ -205,7 +201,7 @@ static void *thread_main(void *arg)
         }
         if (pool->ready != NULL)
             rouse(pool);
-        task->running = true;
+        task->state = SPTI_RUNNING;
         pthread_mutex_unlock(&pool->lock);
         spti_wait wait = task->run(task);
         pthread_mutex_lock(&pool->lock);
@@ -256,26 +252,35 @@ void spti_task_wake(spti_task *task)
     pthread_mutex_lock(&pool->lock);
     /* Somebody who resumed it may have been faster, and a run under way looks for work at its end.
      */
-    if (!task->paused && !task->listed && !task->running && !task->epolled) {
+    if (task->state == SPTI_IDLE) {
         push_ready(pool, task);
         rouse(pool);
     }
     pthread_mutex_unlock(&pool->lock);
 }
 
+/* Under the lock, which is let go while somebody else has the task, or it runs. */
+static void take(spt_thread_pool *pool, spti_task *task)
+{
+    while (task->state == SPTI_PAUSED || task->state == SPTI_PAUSING)
+        pthread_cond_wait(&pool->paused, &pool->lock);
+    if (task->state == SPTI_RUNNING) {
+        task->state = SPTI_PAUSING;
+        while (task->state == SPTI_PAUSING)
+            pthread_cond_wait(&pool->paused, &pool->lock);
+    } else if (task->state == SPTI_READY || task->state == SPTI_TIMED) {
+        unlist(pool, task);
+    } else if (task->state == SPTI_WRITABLE) {
+        set_epoll(pool, task, false);
+    }
+    task->state = SPTI_PAUSED;
+}
+
 void spti_task_pause(spti_task *task)
 {
     spt_thread_pool *pool = task->pool;
     pthread_mutex_lock(&pool->lock);
-    while (task->paused) /* somebody else has it */
-        pthread_cond_wait(&pool->paused, &pool->lock);
-    task->paused = true;
-    while (task->running)
-        pthread_cond_wait(&pool->paused, &pool->lock);
-    if (task->listed)
-        unlist(pool, task);
-    if (task->epolled)
-        set_epoll(pool, task, false);
+    take(pool, task);
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -283,7 +288,6 @@ void spti_task_resume(spti_task *task)
 {
     spt_thread_pool *pool = task->pool;
     pthread_mutex_lock(&pool->lock);
-    task->paused = false;
     __atomic_store_n(&task->scheduled, 1, __ATOMIC_SEQ_CST);
     push_ready(pool, task);
     rouse(pool);
@@ -405,15 +409,16 @@ static bool tell_one_stopped(spt_thread_pool *pool)
         task = task->next_attached;
     if (task == NULL)
         return false;
-    if (task->paused) {
+    if (task->state == SPTI_PAUSED) { /* its owner may be about to detach it */
         pthread_cond_wait(&pool->paused, &pool->lock);
         return true;
     }
-    task->paused = task->told = true;
+    take(pool, task);
+    task->told = true;
     pthread_mutex_unlock(&pool->lock);
     task->stopped(task);
     pthread_mutex_lock(&pool->lock);
-    task->paused = false;
+    task->state = SPTI_IDLE;
     pthread_cond_broadcast(&pool->paused);
     return true;
 }

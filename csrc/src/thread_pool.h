@@ -16,6 +16,17 @@ typedef enum spti_wait {
     SPTI_WAIT_WRITABLE, /* task->fd */
 } spti_wait;
 
+/* Where a task is. */
+typedef enum spti_state {
+    SPTI_IDLE,     /* nothing to do: spti_task_wake() makes it ready */
+    SPTI_READY,    /* in the list of those that are to run */
+    SPTI_TIMED,    /* in the list of those with a deadline */
+    SPTI_WRITABLE, /* its socket is waited for */
+    SPTI_RUNNING,
+    SPTI_PAUSING, /* running, and somebody waits for the end of that */
+    SPTI_PAUSED,  /* out of the pool's hands */
+} spti_state;
+
 typedef struct spti_task {
     spt_thread_pool *pool;
     spti_wait (*run)(struct spti_task *task);
@@ -26,9 +37,9 @@ typedef struct spti_task {
     int fd; /* to wait for, or -1 */
     uint64_t deadline_ns;
     /* Private to the pool. */
-    int scheduled;   /* atomic: a run is due, under way, or waited for */
-    spti_wait state; /* the rest under the pool's lock */
-    bool running, paused, listed, epolled, told;
+    int scheduled;    /* atomic: a run is due, under way, or waited for */
+    spti_state state; /* the rest under the pool's lock */
+    bool told;        /* that the pool has stopped */
     struct spti_task *next, *next_attached;
 } spti_task;
 
