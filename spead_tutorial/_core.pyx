@@ -737,7 +737,6 @@ cdef class Stream:
             heaps=c.heaps, packets=c.packets, bytes=c.bytes,
             send_calls=c.send_calls, messages=c.messages, gso_messages=c.gso_messages,
             waits=c.waits, errors=c.errors,
-            zerocopy_completions=c.zerocopy_completions, zerocopy_copied=c.zerocopy_copied,
             errors_by_errno={
                 i: c.errors_by_errno[i] for i in range(SPT_N_ERRNO) if c.errors_by_errno[i]
             },

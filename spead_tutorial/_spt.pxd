@@ -158,7 +158,6 @@ cdef extern from "spead_tutorial/spt.h" nogil:
         uint64_t waits
         uint64_t errors
         uint64_t errors_by_errno[134]
-        uint64_t zerocopy_completions, zerocopy_copied
 
     void spt_stream_stats(const spt_stream *, spt_stats *)
 

@@ -224,8 +224,6 @@ class StreamStats:
         Times the socket was full and had to be waited for.
     errors : int
         Packets that failed.
-    zerocopy_completions, zerocopy_copied : int
-        Zero-copy transmissions completed, and those the kernel copied after all.
     errors_by_errno : dict of int to int
         The packets that failed, by ``errno``.
     """
@@ -238,6 +236,4 @@ class StreamStats:
     gso_messages: int
     waits: int
     errors: int
-    zerocopy_completions: int
-    zerocopy_copied: int
     errors_by_errno: dict[int, int] = field(default_factory=dict)

@@ -917,10 +917,6 @@ typedef struct spt_stats {
     uint64_t errors;
     /** Packets that failed, by ``errno``. */
     uint64_t errors_by_errno[SPT_N_ERRNO];
-    /** Zero-copy transmissions completed. */
-    uint64_t zerocopy_completions;
-    /** Those of the zero-copy transmissions that the kernel copied after all. */
-    uint64_t zerocopy_copied;
 } spt_stats;
 
 /**
