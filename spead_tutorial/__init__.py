@@ -14,7 +14,7 @@ if _find_spec("spead_tutorial._core") is None:
     )
 
 from spead_tutorial._core import ThreadPool
-from spead_tutorial._types import Stopped
+from spead_tutorial._types import Stopped, parse_range_list
 from spead_tutorial.flavour import (
     BUG_COMPAT_DESCRIPTOR_WIDTHS,
     BUG_COMPAT_PYSPEAD_0_5_2,
@@ -72,4 +72,5 @@ __all__ = [
     "RawDescriptor",
     "Stopped",
     "ThreadPool",
+    "parse_range_list",
 ]

@@ -154,6 +154,7 @@ cdef class Heap:
         For a flavour that there is not.
     """
 
+    cdef object __weakref__
     cdef spt_heap *heap
     cdef readonly object flavour
     cdef list values

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-__all__ = ["GroupMode", "RateMethod", "Stopped", "StreamConfig", "StreamStats"]
+__all__ = ["GroupMode", "RateMethod", "Stopped", "StreamConfig", "StreamStats", "parse_range_list"]
 
 
 class Stopped(RuntimeError):  # noqa: N818 - programs written for spead2 know it by this name
@@ -31,6 +31,36 @@ class RateMethod(enum.Enum):
     HW = 1
     #: Whatever there is.
     AUTO = 2
+
+
+def parse_range_list(ranges: str) -> list[int]:
+    """Read a list of numbers and ranges, such as the cores that a command line names.
+
+    Parameters
+    ----------
+    ranges : str
+        Such as ``"2,3-5,8"``. Nothing at all is an empty list.
+
+    Returns
+    -------
+    list of int
+        All of them, in the order in which they stand there.
+
+    Raises
+    ------
+    ValueError
+        For what is neither a number nor a range.
+
+    Examples
+    --------
+    >>> parse_range_list("2,3-5,8")
+    [2, 3, 4, 5, 8]
+    """
+    numbers: list[int] = []
+    for part in ranges.split(",") if ranges else []:
+        first, dash, last = part.partition("-")
+        numbers += range(int(first), int(last if dash else first) + 1)
+    return numbers
 
 
 def whole(name: str, value: object) -> int:

@@ -77,6 +77,13 @@ class RawDescriptor:
     shape: list[int | None]
 
 
+class _NotAsciiError(UnicodeEncodeError):
+    """Says what is wrong in the words that it was given."""
+
+    def __str__(self) -> str:
+        return self.reason
+
+
 class Descriptor:
     """What a receiver has to know to interpret an item.
 
@@ -152,7 +159,11 @@ class Descriptor:
             self._wire_dtype = _format_dtype(self._format)
 
     def _error(self, reason: object) -> ValueError:
-        return ValueError(f"item {self.name!r} ({self.id:#x}): {reason}")
+        item = f"item {self.name!r} ({self.id:#x})"
+        if isinstance(reason, UnicodeEncodeError):
+            where = (reason.encoding, reason.object, reason.start, reason.end)
+            return _NotAsciiError(*where, f"{item}: {str(reason.object)!r} is not ASCII")
+        return ValueError(f"{item}: {reason}")
 
     def __repr__(self) -> str:
         of = f"dtype={self._dtype}" if self._format is None else f"format={self.format}"
@@ -248,16 +259,16 @@ class Descriptor:
         Raises
         ------
         ValueError
-            If a text is not ASCII, or the dtype has no description.
+            If the dtype has no description, or a text is not ASCII (UnicodeEncodeError).
         """
         header = ""
         if self._dtype is not None:
             header = self._numpy_header(bool(flavour.bug_compat & BUG_COMPAT_SWAP_ENDIAN))
         return RawDescriptor(
             id=self.id,
-            name=self._ascii("name", self.name),
-            description=self._ascii("description", self.description),
-            numpy_header=self._ascii("dtype", header),
+            name=self._ascii(self.name),
+            description=self._ascii(self.description),
+            numpy_header=self._ascii(header),
             format=list(self._format or ()),
             shape=list(self._shape),
         )
@@ -272,11 +283,11 @@ class Descriptor:
         # The order of these keys is part of the wire format.
         return repr({"descr": descr, "fortran_order": self._order == "F", "shape": self._shape})
 
-    def _ascii(self, what: str, text: str) -> bytes:
+    def _ascii(self, text: str) -> bytes:
         try:
             return text.encode("ascii")
-        except UnicodeEncodeError:
-            raise self._error(f"{what} {text!r} is not ASCII") from None
+        except UnicodeEncodeError as error:
+            raise self._error(error) from None
 
 
 def _checked_shape(shape: Sequence[int | None]) -> tuple[int | None, ...]:
@@ -417,7 +428,8 @@ class Item(Descriptor):
         Raises
         ------
         ValueError
-            If there is no value, or it does not fit the item.
+            If there is no value, or it does not fit the item; UnicodeEncodeError for text that is
+            not ASCII.
         """
         value = self._value
         if type(value) is np.ndarray:
@@ -520,10 +532,7 @@ def _exports(dtype: np.dtype[Any] | None) -> bool:
 def _split_text(value: Any) -> Any:
     """Make a string or bytes an array of single characters, everything else stays."""
     if isinstance(value, str):
-        try:
-            value = value.encode("ascii")
-        except UnicodeEncodeError:
-            raise ValueError(f"{value!r} is not ASCII") from None
+        value = value.encode("ascii")
     if isinstance(value, (bytes, bytearray)) or (
         isinstance(value, memoryview) and value.format in "Bbc" and value.c_contiguous
     ):

@@ -217,7 +217,7 @@ REFUSED = [
     ((), {"dtype": "f4"}, 1 + 2j, "a complex number does not fit float32"),
     ((), {"dtype": "f4"}, "x", "could not convert string to float"),
     ((), {"dtype": "S3"}, "four", "'four' is longer than 3 characters"),
-    ((), {"dtype": "S3"}, "é", "'ascii' codec can't encode"),
+    ((), {"dtype": "S3"}, "é", "'é' is not ASCII"),
     ((), {"dtype": "U3"}, "four", "'four' is longer than 3 characters"),
     ((), {"dtype": "V3"}, b"four", "4 bytes do not fit the 3"),
     ((), {"dtype": "u1,i2"}, (1, 2**15), "32768 is out of range for i16"),
@@ -415,8 +415,15 @@ def test_a_bad_descriptor_is_refused_in_one_line_with_its_name(arguments, messag
 
 @pytest.mark.parametrize("texts", [("é", ""), ("", "°C")])
 def test_texts_that_are_not_ascii_cannot_be_described(texts):
-    with pytest.raises(ValueError, match="is not ASCII"):
+    with pytest.raises(UnicodeEncodeError, match=r"^item '.*' \(0x1001\): .* is not ASCII"):
         Descriptor(0x1001, *texts, (), "u1").to_raw(Flavour())
+
+
+@pytest.mark.parametrize("kind", [{"format": [("c", 8)]}, {"dtype": "S1"}])
+def test_a_text_that_is_not_ascii_cannot_be_a_value(kind):
+    item = Item(0x1001, "thing", "", (1,), value="é", **kind)
+    with pytest.raises(UnicodeEncodeError, match=r"^item 'thing' \(0x1001\): 'é' is not ASCII"):
+        item.to_buffer()
 
 
 def test_a_dtype_with_overlapping_fields_cannot_be_described():
