@@ -17,8 +17,9 @@ help: ## this list
 setup: $(BIN)/.installed ## make the environment, and build and install into it
 
 $(BIN)/.installed: $(SOURCES)
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo >&2 \
-	  "$(PYTHON) is missing, or older than 3.11: say make $(MAKECMDGOALS) PYTHON=python3.11 (or newer)"; exit 1; }
+	@command -v $(PYTHON) >/dev/null || { echo >&2 \
+	  "$(PYTHON) is missing: install it, or say make $(MAKECMDGOALS) PYTHON=python3.11 (or newer)"; exit 1; }
+	@$(PYTHON) .ci/prerequisites.py $(MAKECMDGOALS)
 	$(PYTHON) -m venv $(VENV)
 	@echo "Building and installing: a minute or two the first time."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[test]'
