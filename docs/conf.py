@@ -2,9 +2,12 @@
 """How the site is built: ``make docs``."""
 
 import importlib.metadata
-import subprocess
+import os
+import shutil
 import sys
 from pathlib import Path
+
+from hawkmoth.util.compiler import get_include_args
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
@@ -66,13 +69,11 @@ numpydoc_validation_exclude = {
 numpydoc_xref_param_type = True
 numpydoc_xref_ignore = "all"
 
-# ---- C: libclang needs the headers of the compiler that it is told to be like ----
-_gcc_headers = subprocess.run(
-    ["gcc", "-print-file-name=include"], capture_output=True, text=True, check=True
-).stdout.strip()
+# ---- C: libclang has no headers of its own: it is told where the C compiler has them ----
+_compilers = (os.environ.get("CC", ""), "cc", "gcc", "clang")
 hawkmoth_root = str(ROOT / "csrc" / "include")
-hawkmoth_compiler = "gcc"
-hawkmoth_clang = ["-isystem", _gcc_headers]
+hawkmoth_clang = get_include_args(next(filter(shutil.which, _compilers), "cc"), "c")
+hawkmoth_autoconf = []  # it would ask for a compiler of C++, too
 
 # ---- HTML ----
 html_theme = "pydata_sphinx_theme"

@@ -5,7 +5,9 @@ import ast
 import importlib
 import importlib.util
 import inspect
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -38,8 +40,21 @@ Inventory = dict[str, set[str]]
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The reference, built without the other pages."""
+def c_compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of compilers that know C alone, and that keep in ``asked`` what they were told."""
+    folder = tmp_path_factory.mktemp("bin")
+    for name in ("cc", "gcc", "clang"):
+        real, stand_in = shutil.which(name), folder / name
+        if real is not None:
+            lines = f'echo "$*" >>{folder}/asked', 'case "$*" in *c++*) exit 1;; esac'
+            stand_in.write_text("\n".join(["#!/bin/sh", *lines, f'exec {real} "$@"', ""]))
+            stand_in.chmod(0o755)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, c_compiler: Path) -> Path:
+    """The reference, built without the other pages, and without a compiler of C++."""
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         pytest.skip(f"the site cannot be built without {', '.join(missing)}: make docs gets them")
@@ -51,8 +66,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     settings += ["suppress_warnings=myst.xref_missing,ref.doc"]
     options = [word for setting in settings for word in ("-D", setting)]
     # From elsewhere: the installed package is what is described, not the folder of its source.
+    environment = {name: value for name, value in os.environ.items() if name != "CC"}
     done = subprocess.run(
-        [*command, *options], cwd=target, capture_output=True, text=True, check=False
+        [*command, *options],
+        cwd=target,
+        env=environment | {"PATH": f"{c_compiler}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
     return target
@@ -133,6 +154,11 @@ def test_types_of_the_standard_headers_are_not_taken_for_int(site):
     assert "size_t spt_stream_memory(spt_stream *stream, void *to, size_t size)" in text
     assert "bool spt_completion_done(const spt_completion *completion)" in text
     assert "uint64_t spt_rate_next(spt_rate *r, uint64_t now_ns)" in text
+
+
+def test_the_page_of_the_header_takes_a_compiler_of_c_alone(site, c_compiler):
+    assert (site / "reference" / "c.html").is_file()
+    assert "c++" not in (c_compiler / "asked").read_text()
 
 
 @pytest.mark.parametrize(

@@ -79,8 +79,7 @@ class Part(SphinxDirective, DocstringProcessor):
         self.env.note_dependency(str(path))
         found = self.env.current_document.get("c_header")
         if found is None:
-            arguments = [*self.config.hawkmoth_clang, *self.config._clang_args_post_c]
-            found, problems = parse(str(path), domain="c", clang_args=arguments)
+            found, problems = parse(str(path), domain="c", clang_args=self.config.hawkmoth_clang)
             serious = [one for one in problems if one.level >= ErrorLevel.WARNING]
             if serious:
                 raise self.error("; ".join(one.get_message() for one in serious))
