@@ -6,9 +6,9 @@ of a run on this machine too, and shows what has changed.
 """
 
 import argparse
-import getpass
 import itertools
 import json
+import os
 import re
 import socket
 import sys
@@ -28,7 +28,8 @@ FOLDER = ROOT / notebook_run.FOLDER
 PAIR = "md:myst,ipynb"
 IGNORED = "nbval-ignore-output"
 MEASURING = re.compile(r"\b(measure|watch)\(")
-FOLDERS = re.compile(r"(?<![\w.])/(?:home|root|tmp|work|usr|opt|Users|var)/[\w.-]+")
+FOLDERS = r"(?<![\w.])/(?:home|root|tmp|work|usr|opt|Users|var)/[\w.-]+"
+AT = r"\w[\w.-]*@\w[\w.-]*"
 _LONG = 2000
 
 
@@ -170,16 +171,30 @@ def unexecuted(notebook: Any) -> Iterator[str]:
 
 
 def private(notebook: Any) -> Iterator[str]:
-    """Say where the outputs tell whose machine they are of, or where it keeps its files."""
-    host, user = socket.gethostname(), getpass.getuser()
-    words = [word for word in (host, user) if word and word not in ("root", "localhost")]
-    named = re.compile("|".join(rf"(?<!\w){re.escape(word)}(?!\w)" for word in words) or r"(?!)")
+    """Say where the outputs tell whose machine they are of, or where it keeps its files.
+
+    A user is told by a folder or as ``name@host``: a name alone may be any word, such as ``max``.
+    """
+    named = re.compile("|".join([FOLDERS, AT, *own_names()]))
     for i, cell in enumerate(notebook.cells):
         for text in texts(cell):
-            found = FOLDERS.search(text) or named.search(text)
+            found = named.search(text)
             if found:
                 yield f"cell {i} has {found[0]!r} in its output"
                 break
+
+
+def own_names() -> Iterator[str]:
+    """Yield patterns of this machine's name and of the folders of its user and of the project."""
+    for folder in (os.path.expanduser("~"), str(ROOT)):
+        if folder.startswith("/") and folder != "/":
+            yield rf"(?<![\w.]){re.escape(folder)}(?![\w-])"
+    host = socket.gethostname().partition(".")[0]
+    name = rf"(?<![\w-]){re.escape(host)}(?![\w-])"
+    # A machine may be called lab, or docker: what the project says itself tells of no machine.
+    sources = [*FOLDER.glob("*.md"), *(ROOT / "spead_tutorial").rglob("*.py")]
+    if host and not any(re.search(name, path.read_text()) for path in sources):
+        yield name
 
 
 def texts(cell: Any) -> Iterator[str]:

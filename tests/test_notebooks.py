@@ -2,6 +2,7 @@
 """The stored notebooks, and what runs them: what is wrong must be noticed, nothing may hang."""
 
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
@@ -148,16 +149,64 @@ def test_a_measurement_that_nothing_makes_sure_of_is_found():
     ]
 
 
+def words(text: str) -> Any:
+    """Make a notebook that has printed this."""
+    output = nbformat.v4.new_output("stream", text=text)
+    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=[output])])
+
+
+def test_a_user_whose_name_is_a_word_of_an_output_has_no_notebook_that_tells_of_them():
+    done = subprocess.run(
+        [sys.executable, ROOT / ".ci" / "notebooks.py", "check"],
+        env=os.environ | {"LOGNAME": "median"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("the max of 3 rates", None),
+        ("min/max, in MB/s", None),
+        ("in /home/max/x", "/home/max"),
+        ("in /data/people/max/x", "/data/people/max"),
+        ("in /data/people/maximilian", None),
+        ("max@box:~$ make", "max@box"),
+        ("on vm-7", "vm-7"),
+        ("http://vm-7.example.org/", "vm-7"),
+        ("on vm-70", None),
+    ],
+)
+def test_a_user_is_found_in_paths_and_prompts_and_a_machine_by_its_name(monkeypatch, text, found):
+    monkeypatch.setenv("LOGNAME", "max")
+    monkeypatch.setenv("HOME", "/data/people/max")
+    monkeypatch.setattr(SCRIPT.socket, "gethostname", lambda: "vm-7.example.org")
+    complaints = [] if found is None else [f"cell 0 has {found!r} in its output"]
+    assert list(SCRIPT.private(words(text))) == complaints
+
+
+def test_a_machine_that_is_called_by_a_word_of_the_project_is_not_told_by_it(monkeypatch):
+    monkeypatch.setattr(SCRIPT.socket, "gethostname", lambda: "lab")
+    assert list(SCRIPT.private(words("The lab is open."))) == []
+
+
+def test_the_project_is_found_wherever_it_is():
+    assert list(SCRIPT.private(words(f"in {ROOT}/notebooks"))) != []
+
+
 # ---- nbval ----
 
 
 def test_a_picture_whose_bytes_spell_the_machines_name_is_not_private(monkeypatch):
-    monkeypatch.setattr(SCRIPT.socket, "gethostname", lambda: "vm")
-    picture = nbformat.v4.new_output("display_data", {"image/png": "iVBOR/vm+/home/somebody"})
-    words = nbformat.v4.new_output("stream", text="on vm")
+    monkeypatch.setattr(SCRIPT.socket, "gethostname", lambda: "vm-7")
+    picture = nbformat.v4.new_output("display_data", {"image/png": "iVBOR/vm-7+/home/somebody"})
+    words = nbformat.v4.new_output("stream", text="on vm-7")
     cells = [nbformat.v4.new_code_cell(outputs=[one]) for one in (picture, words)]
     found = list(SCRIPT.private(nbformat.v4.new_notebook(cells=cells)))
-    assert found == ["cell 1 has 'vm' in its output"]
+    assert found == ["cell 1 has 'vm-7' in its output"]
 
 
 @needs_lab
