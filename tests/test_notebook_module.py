@@ -5,6 +5,7 @@ import base64
 import contextlib
 import dataclasses
 import json
+import socket
 import subprocess
 import sys
 
@@ -237,7 +238,8 @@ def test_the_order_of_the_rounds_is_random_but_the_same_every_time(loopback, mon
     assert len({tuple(order) for order in rounds}) == 4
 
 
-def test_a_failing_send_raises_one_line(place):
+def test_a_failing_send_raises_one_line_also_on_a_machine_called_python(place, monkeypatch):
+    monkeypatch.setattr(socket, "gethostname", lambda: "python")
     with pytest.raises(NotebookError) as raised:
         notebook.measure(place, [Run("8", heaps=8, packet_size=70000)], 1)
     (line,) = raised.value._render_traceback_()

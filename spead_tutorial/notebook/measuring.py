@@ -200,9 +200,9 @@ def _take(place: Place, one: Run, number: int) -> Sample:
     try:
         result = _run(place, one, one.options(_WARM_UP_SHARE if warm_up else 1))
     except (LabError, ProgramError) as error:
-        raise NotebookError(anonymous(f"{one}: {error}")) from None
+        raise NotebookError(f"{one}: {anonymous(str(error))}") from None
     if result.failure is not None:
-        raise NotebookError(anonymous(f"{one}: {result.failure}"))
+        raise NotebookError(f"{one}: {anonymous(result.failure)}")
     return sample(
         result, case=one.case, number=max(0, number), warm_up=warm_up, variant=one.variant
     )
