@@ -243,21 +243,24 @@ def _to_the_end(work: Coroutine[Any, Any, _Marks]) -> _Marks:
         return asyncio.run(work)
     loop = asyncio.new_event_loop()
     task = loop.create_task(work)
-    ended = threading.Event()
+    begun, ended = threading.Lock(), threading.Event()
 
     def run() -> None:
+        if not begun.acquire(blocking=False):
+            return
         try:
             loop.run_until_complete(asyncio.wait([task]))  # which does not raise what the task did
         finally:
             loop.close()
             ended.set()
 
-    threading.Thread(target=run).start()
     try:
+        threading.Thread(target=run).start()
         ended.wait()  # unlike join(), it can be interrupted and called again
     except BaseException:
         with contextlib.suppress(RuntimeError):  # the loop has just been closed
             loop.call_soon_threadsafe(task.cancel)
+        threading.Thread(target=run).start()  # the interrupt may have come before the first began
         ended.wait()
         raise
     return task.result()

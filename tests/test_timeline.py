@@ -3,6 +3,7 @@
 
 import asyncio
 import dataclasses
+import gc
 import itertools
 import json
 import os
@@ -11,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -182,6 +184,29 @@ except KeyboardInterrupt:
         finally:
             process.kill()
         assert process.communicate()[0] == "interrupted\n"
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_ctrl_c_while_the_thread_of_a_running_loop_is_started_ends_it(
+    receiver, monkeypatch, caplog, begun
+):
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        monkeypatch.setattr(threading.Thread, "start", start)
+        if begun:
+            start(thread)
+            receiver.recv(65536)  # a heap is on its way, and stays there for hours
+        raise KeyboardInterrupt
+
+    async def cell() -> Timeline:
+        return recorded(receiver, pipelined=True, random=False, rate=0.1)
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(cell())
+    gc.collect()
+    assert caplog.text == ""
 
 
 def test_times_that_cannot_be_are_refused():
