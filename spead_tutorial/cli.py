@@ -19,8 +19,8 @@ from pathlib import Path
 import click
 
 import spead_tutorial
+from spead_tutorial import _standard_streams, notebook_run, programs
 from spead_tutorial import doctor as doctor_module
-from spead_tutorial import notebook_run, programs
 from spead_tutorial import tour as tour_module
 from spead_tutorial.lab import KINDS, Lab, LabError, LabProcess
 from spead_tutorial.programs import (
@@ -322,6 +322,7 @@ def finish(group: click.Group, name: str, arguments: Sequence[str] | None) -> in
     arguments : sequence of str or None
         None for the process's own.
     """
+    _standard_streams.open_missing()
     try:
         status = group.main(arguments, prog_name=name, standalone_mode=False)
     except click.UsageError as error:

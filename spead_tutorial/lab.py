@@ -546,7 +546,7 @@ class Lab:
             The program and its arguments.
         stdin, stdout, stderr : int or file object, optional
             As for ``subprocess.Popen``: a file, ``PIPE``, ``DEVNULL``, for stderr also
-            ``STDOUT``. By default this process's own.
+            ``STDOUT``. By default this process's own; ``/dev/null`` where it has none.
         env : mapping, optional
             The program's whole environment; by default this process's.
         cwd : path, optional
@@ -569,12 +569,12 @@ class Lab:
             raise ValueError("argv is empty: it must name a program")
         ours: list[IO[Any] | None] = []
         theirs: list[int] = []
-        status_read, status_write = os.pipe2(os.O_CLOEXEC)
+        status_read, status_write = _pipe()
         theirs.append(status_write)
         try:
             for number, stream in enumerate((stdin, stdout, stderr)):
                 if number == 2 and stream == subprocess.STDOUT:
-                    theirs.append(os.dup(theirs[2]))
+                    theirs.append(_duplicate(theirs[2]))
                     ours.append(None)
                     continue
                 our_end, their_end = _stream(number, stream, text)
@@ -653,7 +653,7 @@ class Lab:
         # no CPU beside a measurement, and no limit.
         with contextlib.ExitStack() as files:
             stdin, stdout, stderr = (
-                files.enter_context(tempfile.TemporaryFile()) if wanted else None
+                files.enter_context(_temporary_file()) if wanted else None
                 for wanted in (input is not None, capture_output, capture_output)
             )
             if stdin is not None and input is not None:
@@ -699,8 +699,11 @@ class _Helper:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._serial = 0
-        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (the finalizer closes it)
+        self._channel, theirs = (
+            socket.socket(fileno=_moved(end.detach()))
+            for end in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        )
+        self._log = _temporary_file()  # the finalizer closes it
         try:
             # -P: the package's own folder must not be on the path of the script in it: a
             # module of ours could hide one of the standard library's.
@@ -772,7 +775,7 @@ class _Helper:
             )
             answer: dict[str, Any] | None = json.loads(data) if data else None
             if answer is None or answer["id"] == request["id"]:
-                return answer, given
+                return answer, [_moved(fd) for fd in given]
             # The answer to a request that Ctrl-C cut short: nobody waits for it any more.
             for fd in given:
                 os.close(fd)
@@ -846,22 +849,54 @@ def _explain(refused: _RefusedError, kind: str | None = None) -> str:
     )
 
 
+def _duplicate(fd: int) -> int:
+    """Return a copy of a descriptor that is none of the three standard streams.
+
+    Where a process began without one of these, whatever it opens may get that number, and
+    would be taken for the stream.
+    """
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+
+
+def _moved(fd: int) -> int:
+    """Return a descriptor, or a copy in its place where it has the number of a stream."""
+    if fd > 2:
+        return fd
+    try:
+        return _duplicate(fd)
+    finally:
+        os.close(fd)
+
+
+def _pipe() -> tuple[int, int]:
+    read, write = os.pipe2(os.O_CLOEXEC)
+    return _moved(read), _moved(write)
+
+
+def _temporary_file() -> IO[bytes]:
+    with tempfile.TemporaryFile() as file:
+        return os.fdopen(_duplicate(file.fileno()), "w+b")
+
+
+def _hands_on(number: int) -> bool:
+    """Say whether a program that this process executes would find the stream open."""
+    try:
+        return os.get_inheritable(number)  # not a file of ours that happens to have the number
+    except OSError:
+        return False
+
+
 def _stream(number: int, stream: int | IO[Any] | None, text: bool) -> tuple[IO[Any] | None, int]:
     """Return our end (if any) and the program's end of one of its three streams."""
     if stream == subprocess.PIPE:
-        read, write = os.pipe2(os.O_CLOEXEC)
+        read, write = _pipe()
         ours, theirs = (write, read) if number == 0 else (read, write)
         mode = ("w" if number == 0 else "r") + ("" if text else "b")
         return os.fdopen(ours, mode, -1 if text or number else 0), theirs
-    if stream == subprocess.DEVNULL:
-        return None, os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    if stream == subprocess.DEVNULL or (stream is None and not _hands_on(number)):
+        return None, _moved(os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC))
     fd = number if stream is None else stream if isinstance(stream, int) else stream.fileno()
-    try:
-        return None, fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
-    except OSError:
-        if stream is not None:
-            raise
-        return None, os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)  # we have no such stream
+    return None, _duplicate(fd)
 
 
 def _read_all(file: IO[bytes] | None, text: bool) -> Any:

@@ -4,6 +4,7 @@
 import asyncio
 import errno
 import importlib.metadata
+import itertools
 import json
 import os
 import select
@@ -37,6 +38,8 @@ LAB_PY = Path(lab_module.__file__)
 UDP_SEGMENT = 103
 #: Far more than anything here takes: to fail instead of hanging.
 PATIENCE_S = 60
+#: What a shell is told to start a program without its standard streams.
+CLOSE = ("0<&-", "1>&-", "2>&-")
 
 pytestmark = pytest.mark.skipif(PROBE.reason is not None, reason=f"no lab here: {PROBE.reason}")
 
@@ -569,6 +572,53 @@ def test_popen_joins_stderr_to_stdout(lab: Lab) -> None:
     with lab.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         assert process.stdout is not None
         assert process.stdout.read() == b"out\nerr\n"
+
+
+@pytest.mark.parametrize(
+    "closed",
+    [" ".join(some) for n in (1, 2, 3) for some in itertools.combinations(CLOSE, n)],
+)
+def test_a_lab_of_a_process_without_standard_streams_takes_none_of_their_numbers(
+    tmp_path: Path, closed: str
+) -> None:
+    text = """
+        def used():
+            return [n for n in range(3) if os.path.exists(f"/proc/self/fd/{n}")]
+
+        before = used()
+        with Lab() as lab, lab.socket() as sock, open(sys.argv[1], "w+") as data:
+            data.write("data")
+            data.flush()
+            first = data.fileno()
+            ends = [subprocess.PIPE] * 3
+            with lab.popen(["cat"], stdin=ends[0], stdout=ends[1], stderr=ends[2]) as cat:
+                assert used() == sorted({*before, first} & {0, 1, 2}), used()
+                cat.stdin.write(b"in")
+                cat.stdin.close()
+                assert cat.stdout.read() == b"in"
+            argv = ["sh", "-c", "cat; echo out; echo err >&2"]
+            done = lab.run(argv, input="in ", capture_output=True, text=True)
+            assert (done.stdout, done.stderr) == ("in out\\n", "err\\n"), done
+            assert lab.run(argv, input="in").returncode == 0
+            with lab.popen(argv, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT) as joined:
+                assert joined.wait() == 0
+            # Said in so many words: this is what programs write to.
+            os.dup2(first, 1)
+            os.set_inheritable(1, True)
+            assert lab.run(["echo", "printed"]).returncode == 0
+            sock.sendto(b"x", (lab.address, lab.port))
+            assert lab.counters().packets == 1
+    """
+    data = tmp_path / "data"
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *script(text), str(data)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stderr
+    assert data.read_text() == "dataprinted\n"
 
 
 def test_an_exception_in_the_block_of_popen_ends_the_program(lab: Lab) -> None:
