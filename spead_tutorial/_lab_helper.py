@@ -145,21 +145,30 @@ def make_device(kind: str | None, mtu: int) -> dict[str, Any]:
                 # multicast, out of the wrong end.
                 write_quietly(f"/proc/sys/net/ipv6/conf/{VETH_PEER}/disable_ipv6", "1")
                 bring_up(routes, VETH_PEER, mtu)
-            index = bring_up(routes, DEVICE, mtu)
-            routes.addr("add", index=index, address=ADDRESS, prefixlen=PREFIX)
-            routes.route("add", dst="224.0.0.0/4", oif=index)
-            add_neighbour(routes, index, DESTINATION)
+            has_ipv6 = lead_to(routes, bring_up(routes, DEVICE, mtu))
         except NetlinkError as error:
             raise RefusedError("device", error.code) from error
-        try:
-            routes.addr(
-                "add", index=index, address=ADDRESS6, prefixlen=PREFIX6, IFA_FLAGS=IFA_F_NODAD
-            )
-            add_neighbour(routes, index, DESTINATION6)
-            has_ipv6 = True
-        except NetlinkError:
-            has_ipv6 = False
     return {"kind": made, "ipv6": has_ipv6}
+
+
+def lead_to(routes: Any, index: int) -> bool:
+    """Let addresses and routes lead to a device that is up; return whether those of IPv6 do.
+
+    Taking a device down loses all of it but the address of IPv4; what is there already stays.
+    """
+    from pyroute2.netlink.exceptions import NetlinkError
+
+    routes.addr("replace", index=index, address=ADDRESS, prefixlen=PREFIX)
+    routes.route("replace", dst="224.0.0.0/4", oif=index)
+    add_neighbour(routes, index, DESTINATION)
+    try:
+        routes.addr(
+            "replace", index=index, address=ADDRESS6, prefixlen=PREFIX6, IFA_FLAGS=IFA_F_NODAD
+        )
+        add_neighbour(routes, index, DESTINATION6)
+    except NetlinkError:
+        return False
+    return True
 
 
 def device_facts() -> dict[str, Any]:
@@ -351,7 +360,7 @@ class Helper:
             index = routes.link_lookup(ifname=DEVICE)[0]
             routes.link("set", index=index, state="up" if request["up"] else "down")
             if request["up"]:
-                add_neighbour(routes, index, DESTINATION)  # the kernel forgot it
+                lead_to(routes, index)
         return {}, []
 
     def op_popen(self, request: Any, fds: list[int]) -> tuple[Any, list[int]]:

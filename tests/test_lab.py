@@ -332,6 +332,34 @@ def test_ipv6_and_multicast_are_swallowed_and_counted_too(each_lab: Lab) -> None
     assert claim.ok, claim.text
 
 
+def test_a_device_that_comes_up_again_takes_all_that_it_took_before(each_lab: Lab) -> None:
+    families = {each_lab.address: socket.AF_INET, "239.1.2.3": socket.AF_INET}
+    if each_lab.address6 is not None:
+        families |= {each_lab.address6: socket.AF_INET6, "ff15::1": socket.AF_INET6}
+
+    def counted() -> list[tuple[int, int]]:
+        grown = []
+        for host, family in families.items():
+            before = each_lab.counters()
+            with each_lab.socket(family) as sock:
+                sock.sendto(bytes(1000), (host, each_lab.port))
+            after = each_lab.counters() - before
+            grown.append((after.packets, after.bytes))
+        return grown
+
+    expected = [(1, 1042 if family == socket.AF_INET else 1062) for family in families.values()]
+    assert counted() == expected
+    for _ in range(2):
+        each_lab.set_link(False)
+        with pytest.raises(OSError, match="unreachable"):
+            counted()
+        before = each_lab.counters()
+        each_lab.set_link(True)
+        each_lab.set_link(True)  # is up: nothing happens
+        assert each_lab.counters() == before
+        assert counted() == expected
+
+
 def test_two_senders_at_once_lose_nothing(each_lab: Lab) -> None:
     text = f"""
         import socket
