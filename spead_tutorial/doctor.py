@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 import spead_tutorial
-from spead_tutorial.lab import ROOT_COMMANDS, LabError, LabProbe, probe, sink_path
+from spead_tutorial.lab import LabError, LabProbe, probe, root_commands, sink_path
 from spead_tutorial.programs import CHAPTERS, LANGUAGES, STEPS, ProgramError, command
 
 __all__ = [
@@ -328,7 +328,7 @@ def _lab(found: LabProbe) -> Finding:
     if found.reason is None:
         return Finding("lab", "ok", f"{found.kinds[0]} (offered: {', '.join(found.kinds)})")
     why = found.reason.partition(", or, as root, type:")[0]
-    return Finding("lab", "fail", why, f"or, as root: {' && '.join(ROOT_COMMANDS)}")
+    return Finding("lab", "fail", why, f"or, as root: {' && '.join(root_commands())}")
 
 
 def _namespaces(found: LabProbe) -> Finding:

@@ -21,11 +21,13 @@ import contextlib
 import dataclasses
 import errno
 import fcntl
+import gzip
 import importlib.resources
 import ipaddress
 import itertools
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -46,7 +48,6 @@ __all__ = [
     "DEVICE",
     "KINDS",
     "PORT",
-    "ROOT_COMMANDS",
     "Accounting",
     "Counters",
     "Lab",
@@ -57,6 +58,7 @@ __all__ = [
     "check_destination",
     "icmp_error_bytes",
     "probe",
+    "root_commands",
     "route_device",
     "sink_path",
 ]
@@ -71,13 +73,20 @@ ADDRESS6 = "fd00:31::2"
 PORT = 8888
 #: The kinds of device a lab can have, in the order in which it tries them.
 KINDS = ("dummy", "ifb", "veth")
-#: What a person with root types to get the same device without a lab.
-ROOT_COMMANDS = (
-    "ip link add dummy1 type dummy",
-    "ip link set dummy1 addrgenmode none mtu 9216 up",
-    "ip addr add 192.168.31.1/24 dev dummy1",
-)
+#: How `root_commands` begin and end for each kind, for it to be quiet and to lose nothing.
+_MADE_WITH = {
+    "dummy": ("ip link add dummy1 type dummy", "ip link set dummy1 addrgenmode none"),
+    "ifb": ("ip link add dummy1 type ifb", "ip link set dummy1 addrgenmode none"),
+    "veth": (
+        "ip link add dummy1 type veth peer name far0",
+        "ip link set far0 addrgenmode none",
+        "ip link set far0 mtu 9216 up",
+        "ip link set dummy1 addrgenmode none arp off multicast off",
+    ),
+}
+_ENDED_WITH = {"ifb": ("tc qdisc replace dev dummy1 root noqueue",)}
 
+_ROOT = Path("/")
 _SCRIPT = Path(__file__).with_name("_lab_helper.py")
 _MESSAGE_BYTES = 1 << 20
 _ANSWER_S = 30.0  # far more than any answer takes: after it the helper is taken for dead
@@ -420,8 +429,7 @@ class Lab:
     """
 
     def __init__(self, kind: str | None = None, *, mtu: int = 9216) -> None:
-        if kind is not None and kind not in KINDS:
-            raise ValueError(f"kind is {kind!r}: it must be one of {', '.join(KINDS)}")
+        _check_kind(kind)
         if not 1280 <= mtu <= 65535:
             raise ValueError(f"mtu is {mtu}: it must be in 1280 ... 65535")
         self._helper = _Helper()
@@ -814,7 +822,7 @@ def _raise(error: dict[str, Any]) -> None:
 def _explain(refused: _RefusedError, kind: str | None = None) -> str:
     """Say in one line why there is no lab and what to do about it."""
     why = os.strerror(refused.number)
-    by_hand = "or, as root, type: " + " && ".join(ROOT_COMMANDS)
+    by_hand = "or, as root, type: " + " && ".join(root_commands())
     if refused.what == "kind":
         if kind is not None:
             return f"this kernel offers no device of kind {kind!r}: leave the choice to the lab"
@@ -988,6 +996,53 @@ def probe() -> LabProbe:
     kinds = tuple(found["kinds"])
     reason = None if kinds else _explain(_RefusedError("kind", errno.EOPNOTSUPP))
     return LabProbe(kinds, True, found["rootless"], reason)
+
+
+def root_commands(kind: str | None = None) -> tuple[str, ...]:
+    """Return what a person with root types to get the same device without a lab.
+
+    Parameters
+    ----------
+    kind : str, optional
+        The kind of device: one of `KINDS`. By default the first that the kernel offers, as
+        far as anybody can tell; ``"dummy"`` where nobody can.
+
+    Returns
+    -------
+    tuple of str
+        Commands of iproute2, to be typed one after the other.
+    """
+    _check_kind(kind)
+    kind = kind or next(filter(_is_offered, KINDS), KINDS[0])
+    up = ("ip link set dummy1 mtu 9216 up", "ip addr add 192.168.31.1/24 dev dummy1")
+    return _MADE_WITH[kind] + up + _ENDED_WITH.get(kind, ())
+
+
+def _check_kind(kind: str | None) -> None:
+    if kind is not None and kind not in KINDS:
+        raise ValueError(f"kind is {kind!r}: it must be one of {', '.join(KINDS)}")
+
+
+def _is_offered(kind: str) -> bool:
+    """Say whether the kernel is known to make devices of a kind, without making one."""
+    release = os.uname().release
+    folder = _ROOT / "lib/modules" / release
+    modules = _read(folder / "modules.builtin") + _read(folder / "modules.dep")
+    if modules:
+        found = f"/{kind}.ko" in modules
+    else:
+        config = _read(_ROOT / "proc/config.gz") or _read(_ROOT / f"boot/config-{release}")
+        found = re.search(rf"^CONFIG_{kind.upper()}=[my]$", config, re.MULTILINE) is not None
+    return found or (_ROOT / "sys/module" / kind).is_dir()
+
+
+def _read(path: Path) -> str:
+    """Return the text of a file, compressed or not; none where it cannot be read."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return ""
+    return (gzip.decompress(data) if path.suffix == ".gz" else data).decode(errors="replace")
 
 
 def sink_path() -> Path:

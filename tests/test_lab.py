@@ -3,6 +3,7 @@
 
 import asyncio
 import errno
+import gzip
 import importlib.metadata
 import itertools
 import json
@@ -30,6 +31,7 @@ from spead_tutorial.lab import (
     check_destination,
     icmp_error_bytes,
     probe,
+    root_commands,
     route_device,
 )
 
@@ -272,8 +274,99 @@ def test_where_namespaces_are_forbidden_the_error_names_the_setting() -> None:
         pytest.skip("no user namespace here in which to forbid more of them")
     first, second = done.stdout.splitlines()
     assert "sysctl -w user.max_user_namespaces" in first
-    assert "ip link add dummy1 type dummy" in first
+    assert " && ".join(root_commands()) in first
     assert second.startswith("LabProbe(kinds=(), namespaces=False")
+
+
+# -- by hand --
+
+
+def kind_made_by(commands: tuple[str, ...]) -> str:
+    return commands[0].partition(" type ")[2].split()[0]
+
+
+def test_the_commands_for_root_make_a_device_that_this_kernel_offers() -> None:
+    assert kind_made_by(root_commands()) in PROBE.kinds
+
+
+@pytest.mark.parametrize("kind", PROBE.kinds)
+def test_to_a_device_made_by_the_commands_for_root_three_senders_lose_nothing(kind: str) -> None:
+    commands = root_commands(kind)
+    needed = {"unshare", *(command.split()[0] for command in commands)}
+    missing = [name for name in sorted(needed) if shutil.which(name) is None]
+    if missing:
+        pytest.skip(f"there is no {' and no '.join(missing)} here")
+    text = """
+        lab_module.check_destination("192.168.31.2")
+        send = "import socket\\nsock = socket.socket(type=socket.SOCK_DGRAM)\\n"
+        send += "for _ in range(50000): sock.sendto(bytes(9000), ('192.168.31.2', 8888))"
+        senders = [subprocess.Popen([sys.executable, "-S", "-c", send]) for _ in range(3)]
+        assert [sender.wait() for sender in senders] == [0, 0, 0]
+        print(open("/proc/self/net/dev").read())
+    """
+    typed = " && ".join(commands)
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--net", "sh", "-ec", f'{typed}; "$@"', "sh",
+         *script(text)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    (line,) = (line for line in done.stdout.splitlines() if line.strip().startswith("dummy1:"))
+    n = [int(number) for number in line.partition(":")[2].split()]
+    seen = Counters(kind, n[1], n[0], n[3], n[9], n[8], n[11])
+    claim = accounted(
+        seen.packets, seen.bytes, packets=150000, messages=150000, spead_bytes=150000 * 9000
+    )
+    assert claim.ok, claim.text
+
+
+RELEASE = os.uname().release
+MODULES = f"lib/modules/{RELEASE}"
+
+
+@pytest.mark.parametrize(
+    ("files", "kind"),
+    [
+        ({}, "dummy"),
+        ({"proc/config.gz": "CONFIG_DUMMY=y\nCONFIG_IFB=y\n"}, "dummy"),
+        ({"proc/config.gz": "# CONFIG_DUMMY is not set\nCONFIG_IFB=m\n"}, "ifb"),
+        ({f"boot/config-{RELEASE}": "# CONFIG_DUMMY is not set\nCONFIG_VETH=y\n"}, "veth"),
+        ({f"boot/config-{RELEASE}": "# CONFIG_DUMMY is not set\n"}, "dummy"),
+        ({f"{MODULES}/modules.dep": "kernel/drivers/net/ifb.ko.xz:\nnet/mydummy.ko:\n"}, "ifb"),
+        ({f"{MODULES}/modules.builtin": "kernel/drivers/net/veth.ko\n"}, "veth"),
+        # What was configured as a module need not have been installed.
+        (
+            {
+                "proc/config.gz": "CONFIG_DUMMY=m\nCONFIG_IFB=m\n",
+                f"{MODULES}/modules.dep": "kernel/drivers/net/ifb.ko.zst:\n",
+            },
+            "ifb",
+        ),
+        ({"sys/module/veth/refcnt": "0"}, "veth"),
+    ],
+)
+def test_what_the_kernel_offers_is_told_from_what_anybody_may_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, files: dict[str, str], kind: str
+) -> None:
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True)
+        path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+    monkeypatch.setattr(lab_module, "_ROOT", tmp_path)
+    assert kind_made_by(root_commands()) == kind
+
+
+def test_there_are_no_commands_for_an_unknown_kind() -> None:
+    with pytest.raises(ValueError, match="dummy, ifb, veth"):
+        root_commands("tap")
+
+
+def test_the_guide_to_containers_has_the_commands_for_root() -> None:
+    guide = (Path(__file__).parent.parent / "docs/how-to/containers.md").read_text()
+    for kind in lab_module.KINDS:
+        assert "\n".join(("```sh", *root_commands(kind), "```")) in guide
 
 
 # -- sockets and counters --
