@@ -278,6 +278,81 @@ def test_where_namespaces_are_forbidden_the_error_names_the_setting() -> None:
     assert second.startswith("LabProbe(kinds=(), namespaces=False")
 
 
+def test_in_a_chroot_the_error_says_so_and_how_to_enter_it_instead(tmp_path: Path) -> None:
+    python = python_for_anyone() if os.getuid() == 0 else sys.executable
+    if python is None:
+        pytest.skip("no Python that an ordinary user may execute")
+    # All that is in / is in the folder, too; it is not the place of a mount itself.
+    text = """
+        import ctypes
+        libc, user, group = ctypes.CDLL(None), os.getuid(), os.getgid()
+        if libc.unshare(0x00020000 | (0x10000000 if user else 0)):
+            print("cannot mount")
+            sys.exit()
+        for name, one in (("uid_map", user), ("setgroups", None), ("gid_map", group)):
+            if user:
+                with open(f"/proc/self/{name}", "w") as file:
+                    file.write("deny" if one is None else f"{one} {one} 1")
+        assert libc.mount(None, b"/", None, 0x44000, None) == 0  # what follows stays in here
+        for entry in os.scandir("/"):
+            if entry.is_symlink():
+                os.symlink(os.readlink(entry.path), entry.name)
+            elif entry.is_dir():
+                os.mkdir(entry.name)
+                there, here = os.fsencode(entry.path), os.fsencode(entry.name)
+                assert libc.mount(there, here, None, 0x5000, None) == 0
+        os.chmod(".", 0o755)
+        os.chroot(".")
+        if not user:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+        try:
+            Lab()
+        except lab_module.LabError as error:
+            print(error)
+        print(lab_module.probe())
+    """
+    done = subprocess.run(
+        [python, *script(text)[1:]],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    if done.stdout == "cannot mount\n":
+        pytest.skip("no mount namespace here in which to make a root")
+    assert done.stderr == ""
+    first, second = done.stdout.splitlines()
+    assert "this is a chroot" in first
+    assert "pivot_root" in first
+    assert "--cap-add" not in first
+    assert " && ".join(root_commands()) in first
+    assert second.startswith("LabProbe(kinds=(), namespaces=False")
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "chroot"),
+    [
+        ("24 1 8:1 / / rw - ext4 a rw\n25 24 0:5 / /proc rw - proc b rw\n", None, False),
+        ("25 24 0:5 / /proc rw - proc b rw\n", None, True),
+        ("24 1 8:1 / / rw - ext4 a rw\n", "24 1 8:1 / / rw - ext4 a rw\n", False),
+        ("31 24 8:1 /a / rw - ext4 a rw\n", "31 24 8:1 /a /srv/a rw - ext4 a rw\n", True),
+        ("31 24 8:1 /a / rw - ext4 a rw\n", "24 1 8:1 / / rw - ext4 a rw\n", False),
+    ],
+    ids=["plain", "no mount", "plain, as others", "a mount elsewhere", "another namespace"],
+)
+def test_a_chroot_is_told_by_where_mounts_are(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own: str, other: str | None, chroot: bool
+) -> None:
+    for name, text in (("self", own), ("7", other)):
+        (tmp_path / "proc" / name).mkdir(parents=True)
+        if text is not None:
+            (tmp_path / "proc" / name / "mountinfo").write_text(text)
+    monkeypatch.setattr(lab_module, "_ROOT", tmp_path)
+    assert lab_module._in_chroot() is chroot
+
+
 # -- by hand --
 
 
