@@ -153,7 +153,7 @@ def header(lab: Lab) -> dict[str, Any]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Watch the programs, write a record, and return 1 where memory grew."""
     parser = argparse.ArgumentParser(prog="python -m bench.flat_memory", description=__doc__)
-    parser.add_argument("-n", dest="heaps", type=int, default=10**7, help="heaps to send (10⁷)")
+    parser.add_argument("-n", dest="heaps", type=int, default=10**7, help="heaps to send (10^7)")
     options = parser.parse_args(argv)
     path = HERE / "results" / "flat-memory.jsonl"
     path.parent.mkdir(exist_ok=True)

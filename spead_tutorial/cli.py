@@ -322,7 +322,7 @@ def finish(group: click.Group, name: str, arguments: Sequence[str] | None) -> in
     arguments : sequence of str or None
         None for the process's own.
     """
-    _standard_streams.open_missing()
+    _standard_streams.prepare()
     try:
         status = group.main(arguments, prog_name=name, standalone_mode=False)
     except click.UsageError as error:

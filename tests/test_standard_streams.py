@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Commands that were started without some of the three standard streams."""
+"""Commands that were started without some of the three standard streams, or with poor ones."""
 
 import itertools
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -94,3 +95,65 @@ def test_a_program_that_takes_the_commands_place_has_all_streams(tmp_path, close
     done = start_without(closed, *COMMAND, "notebook", "--folder", ".", "--", "--version")
     assert (done.returncode, done.stderr) == (0, "")
     assert bool(done.stdout) == (1 not in closed)
+
+
+# ---- Streams that do not take every character ----
+
+ROOT = Path(__file__).parent.parent
+POOR = [
+    ("latin-1", {"PYTHONIOENCODING": "latin-1"}),
+    ("ascii", {"PYTHONIOENCODING": "ascii"}),
+    ("ascii", {"LC_ALL": "C", "PYTHONUTF8": "0"}),
+]
+COMPARE = ["bench/results/tut-10.jsonl", "--before", "spead2", "--after", "ours"]
+poor = pytest.mark.parametrize(("encoding", "settings"), POOR, ids=["latin-1", "ascii", "C"])
+
+
+def bytes_of(command: list[str], settings: dict[str, str]) -> tuple[int, bytes, bytes]:
+    keep = {name: value for name, value in os.environ.items() if not name.startswith("LC_")}
+    env = keep | {"PYTHONIOENCODING": ""} | settings
+    done = subprocess.run(command, env=env, capture_output=True, timeout=PATIENCE_S)
+    return done.returncode, done.stdout, done.stderr
+
+
+@poor
+@pytest.mark.parametrize("name", ["doctor", "chapters", "run 6 -n 3"])
+def test_what_a_stream_cannot_write_is_written_in_other_words(name, encoding, settings):
+    if name.startswith("run") and REASON is not None:
+        pytest.skip(f"no lab here: {REASON}")
+    command = [*COMMAND, *name.split()]
+    expected, rich, _ = bytes_of(command, {"PYTHONIOENCODING": "utf-8"})
+    status, out, err = bytes_of(command, settings)
+    assert (status, err) == (expected, b"")
+    assert ("→" in rich.decode()) == ("->" in out.decode(encoding))
+
+
+@poor
+def test_the_harness_compares_in_other_words(monkeypatch, encoding, settings):
+    monkeypatch.chdir(ROOT)
+    command = [sys.executable, "-m", "bench", "compare", *COMPARE]
+    expected, rich, _ = bytes_of(command, {"PYTHONIOENCODING": "utf-8"})
+    assert "—" in rich.decode()
+    status, out, err = bytes_of(command, settings)
+    assert (status, err) == (expected, b"")
+    assert out.decode(encoding) == rich.decode().replace("—", "-")
+
+
+@poor
+def test_a_file_that_is_not_there_is_named_in_other_words(encoding, settings):
+    command = [*COMMAND, "notebook", "--folder", "пусто-é"]
+    status, out, err = bytes_of(command, settings)
+    assert (status, out) == (1, b"")
+    text = err.decode(encoding)
+    assert text.startswith("spead-tutorial: there are no notebooks in ")
+    assert text.count("\n") == 1
+
+
+@needs_lab
+def test_the_tour_has_its_table_in_other_words():
+    command = [*COMMAND, "tour", "--tiny", "--no-notebooks", "--no-site"]
+    status, out, err = bytes_of(command, {"PYTHONIOENCODING": "ascii"})
+    assert (status, err) == (0, b"")
+    text = out.decode("ascii")
+    assert "10^6 bytes of samples a second" in text
+    assert "y: none failed" in text
