@@ -279,7 +279,7 @@ def test_a_configuration_keeps_what_it_is_told():
         ([("127.0.0.1", 0)], "1 to 65535"),
         ([("127.0.0.1", 65536)], "1 to 65535"),
         ([("127.0.0.1", 8888), ("::1", 8888)], "one address family"),
-        ([("host.invalid", 8888)], r"could not look up host 'host\.invalid'"),
+        ([("not a host", 8888)], "could not look up host 'not a host'"),
     ],
 )
 def test_bad_endpoints_are_refused(thread_pool, endpoints, words):
