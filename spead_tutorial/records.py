@@ -451,7 +451,8 @@ def read(path: str | os.PathLike[str], *, unfinished: bool = False) -> Recording
     Raises
     ------
     RecordError
-        For a file that is cut off, or of another make, or newer than this program.
+        For a file that is cut off, or of another make, or newer than this program; and where it
+        holds a sample twice.
     OSError
         For a file that cannot be read at all.
     """
@@ -469,6 +470,7 @@ def read(path: str | os.PathLike[str], *, unfinished: bool = False) -> Recording
         raise RecordError(f"{name} is empty: it has not even a header")
     headers = [_header(_object(name, 1, lines[0]), name, 1)]
     samples, timelines = [], []
+    line_of: dict[tuple[str, int, bool, int], int] = {}
     for number, line in enumerate(lines[1:], 2):
         found = _object(name, number, line)
         kind = found.get("record")
@@ -478,7 +480,15 @@ def read(path: str | os.PathLike[str], *, unfinished: bool = False) -> Recording
             found |= {key: tuple(value) for key, value in found.items() if isinstance(value, list)}
             timelines.append(_made(Timeline, found, name, number, len(headers) - 1))
         else:
-            samples.append(_made(Sample, found, name, number, len(headers) - 1))
+            one = _made(Sample, found, name, number, len(headers) - 1)
+            before = line_of.setdefault((one.case, one.round, one.warm_up, one.source), number)
+            if before != number:
+                what = "the warm-up" if one.warm_up else f"round {one.round}"
+                raise RecordError(
+                    f"lines {before} and {number} of {name} are both {what} of {one.case!r}: two"
+                    " runs wrote it at once, and disturbed each other; measure it anew"
+                )
+            samples.append(one)
     return Recording(headers[0], tuple(samples), tuple(timelines), tuple(headers[1:]))
 
 

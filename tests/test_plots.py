@@ -38,9 +38,11 @@ THEMES = [plots.LIGHT, plots.DARK]
 def make_sample(program: str, language: str, rate_mb: float, **more: Any) -> Sample:
     payload = 10 * MIB
     numbers = {"ceiling": 0, NEW_MEMORY: 8}
+    setting = [str(value) for name, value in more.items() if name != "round"]
     return dataclasses.replace(
         SAMPLE,
-        **{"case": f"{program}/{language}", "program": program, "language": language}
+        **{"case": "/".join([program, language, *setting])}
+        | {"program": program, "language": language}
         | {"chapter": numbers.get(program) or (program != "ceiling" and find_number(program))}
         | {"payload_bytes": payload, "elapsed_ns": round(payload / rate_mb * 1e3)}
         | more,

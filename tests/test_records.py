@@ -209,6 +209,28 @@ def test_a_line_that_is_no_sample_is_an_error(path):
         read(path)
 
 
+@pytest.mark.parametrize(("warm_up", "what"), [(False, "round 3"), (True, "the warm-up")])
+def test_a_sample_that_is_there_twice_is_an_error_that_says_which(path, warm_up, what):
+    again = dataclasses.replace(SAMPLE, round=3, warm_up=warm_up, elapsed_ns=1)
+    with Writer(path) as writer:
+        writer.add(again)
+        writer.add(again)
+    for unfinished in (False, True):
+        with pytest.raises(RecordError) as raised:
+            read(path, unfinished=unfinished)
+        assert f"lines 3 and 4 of some.jsonl are both {what} of '6/1048576/c'" in str(raised.value)
+
+
+def test_samples_of_other_cases_rounds_warm_ups_or_machines_are_not_the_same(path):
+    with Writer(path) as writer:
+        writer.add(dataclasses.replace(SAMPLE, case="another"))
+        writer.add(dataclasses.replace(SAMPLE, round=1))
+        writer.add(dataclasses.replace(SAMPLE, warm_up=True))
+        writer.begin(HEADER)
+        writer.add(SAMPLE)
+    assert len(read(path).samples) == 5
+
+
 def test_a_failure_is_recorded_without_folders_and_host_name(tmp_path, monkeypatch):
     monkeypatch.setattr(socket, "gethostname", lambda: "vm-7")  # the real one may be any word
     path = tmp_path / "some.jsonl"
