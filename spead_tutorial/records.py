@@ -6,12 +6,15 @@ the machine, its user, or a folder of it. A file that was merged from those of s
 has a header of each, before its samples.
 """
 
+import contextlib
 import dataclasses
+import fcntl
 import json
 import os
 import re
 import socket
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -30,12 +33,14 @@ __all__ = [
     "Timeline",
     "Writer",
     "anonymous",
+    "locked",
     "read",
 ]
 
 #: Grows when a reader of the version before would misread a record.
 SCHEMA = 2
 _TOOL = "spead_tutorial"
+_LOCKS = Path("/proc/locks")
 
 #: The implementation that this package is.
 OURS = "ours"
@@ -431,6 +436,53 @@ def _cut_last_line(fd: int) -> None:
     end = os.pread(fd, size, 0).rfind(b"\n") + 1
     if end < size:
         os.ftruncate(fd, end)
+
+
+@contextlib.contextmanager
+def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Have a folder for the records of this process alone, for the time of a ``with`` block.
+
+    The lock is on the folder itself: it leaves no file behind, and ends with the process. Where
+    the file system locks no folders, as NFS, there is none.
+
+    Parameters
+    ----------
+    folder : path
+        It is made where it is missing.
+
+    Raises
+    ------
+    RecordError
+        Where another process has it, or another block of this one.
+    """
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RecordError(
+                f"another run{_holder(os.fstat(fd))} writes to {folder}: wait for it, or choose"
+                " another folder"
+            ) from None
+        except OSError:
+            pass
+        yield
+    finally:
+        os.close(fd)
+
+
+def _holder(folder: os.stat_result) -> str:
+    """Say which process has locked a folder; nothing where that is not known."""
+    device = f"{os.major(folder.st_dev):02x}:{os.minor(folder.st_dev):02x}"
+    try:
+        lines = _LOCKS.read_text().splitlines()
+    except OSError:
+        return ""
+    for _, kind, _, _, pid, place, *_ in map(str.split, lines):  # as in proc_locks(5)
+        if (kind, place) == ("FLOCK", f"{device}:{folder.st_ino}"):
+            return f" (process {pid})"
+    return ""
 
 
 def read(path: str | os.PathLike[str], *, unfinished: bool = False) -> Recording:

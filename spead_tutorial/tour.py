@@ -31,7 +31,7 @@ from spead_tutorial.programs import (
     run_program,
     sample,
 )
-from spead_tutorial.records import Header, Recording, Sample, Writer, read
+from spead_tutorial.records import Header, Recording, Sample, Writer, locked, read
 from spead_tutorial.stats import median
 
 __all__ = ["SIZES", "Case", "Plan", "Row", "plan", "rows", "table", "tour"]
@@ -150,9 +150,17 @@ def tour(
         Whether to run the notebooks too, where they are: in the repository.
     site : bool
         Whether to build the site too, where its source is: in the repository.
+
+    Raises
+    ------
+    RecordError
+        Where another run writes to that folder.
     """
-    what = plan(size)
-    output.mkdir(parents=True, exist_ok=True)
+    with locked(output):
+        return _tour(plan(size), output, loopback, notebooks, site)
+
+
+def _tour(what: Plan, output: Path, loopback: bool, notebooks: bool, site: bool) -> int:
     with contextlib.ExitStack() as stack:
         lab = None if loopback else _lab(stack)
         recording = _measure(lab, what, output / RECORDS)

@@ -2,9 +2,12 @@
 """Records and statistics: that what is written is read again, and what is wrong is said."""
 
 import dataclasses
+import errno
 import json
 import random
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,7 @@ from spead_tutorial.records import (
     Timeline,
     Writer,
     anonymous,
+    locked,
     read,
 )
 
@@ -240,6 +244,47 @@ def test_a_failure_is_recorded_without_folders_and_host_name(tmp_path, monkeypat
     failure = read(path).samples[0].failure
     assert failure == "tut_6: on this machine: 192.168.31.1/24, 10 MB/s"
     assert anonymous("'/home/someone/a b/c.py'") == "'a b/c.py'"
+
+
+# ---- One run at a time in a folder ----
+
+HOLD = (
+    "import sys; from spead_tutorial.records import locked\n"
+    "with locked(sys.argv[1]): print('held', flush=True); sys.stdin.read()"
+)
+
+
+def test_a_folder_is_one_processs_until_it_ends_however_it_does(tmp_path):
+    folder = tmp_path / "made" / "for" / "it"
+    argv = [sys.executable, "-P", "-c", HOLD, str(folder)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(argv, text=True, **pipes) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(RecordError) as raised, locked(folder):
+            pass
+        assert f"another run (process {holder.pid}) writes to {folder}" in str(raised.value)
+        holder.kill()
+    with locked(folder):
+        assert list(folder.iterdir()) == []
+    with locked(folder):
+        pass
+
+
+def test_where_it_is_not_known_who_has_a_folder_that_is_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "_LOCKS", tmp_path / "none")
+    with locked(tmp_path), pytest.raises(RecordError) as raised, locked(tmp_path):
+        pass
+    assert str(raised.value).startswith(f"another run writes to {tmp_path}: ")
+
+
+def test_where_folders_cannot_be_locked_one_goes_on_without(tmp_path, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EBADF, "as NFS does")
+
+    monkeypatch.setattr(records.fcntl, "flock", refuse)
+    with locked(tmp_path), locked(tmp_path):
+        pass
 
 
 # ---- Statistics ----

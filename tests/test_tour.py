@@ -3,6 +3,7 @@
 
 import dataclasses
 import os
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -14,7 +15,7 @@ from test_records import HEADER, SAMPLE
 from spead_tutorial import tour
 from spead_tutorial.lab import LabError, probe
 from spead_tutorial.programs import CHAPTERS, LANGUAGES
-from spead_tutorial.records import Recording, read
+from spead_tutorial.records import RecordError, Recording, locked, read
 
 REASON = probe().reason
 COMMAND = [sys.executable, "-m", "spead_tutorial.cli"]
@@ -107,6 +108,35 @@ def test_without_a_lab_a_tour_goes_over_loopback_and_says_so(tmp_path):
     assert recording.header.lab["kind"] == "loopback, no lab"
     assert {one.kind for one in recording.samples} == {"loopback, no lab"}
     assert all(one.counted_packets == one.packets for one in recording.samples)
+
+
+def test_a_second_tour_in_a_folder_is_one_line_that_says_who_is_there(tmp_path):
+    with locked(tmp_path / "out"):
+        done = run(tmp_path, *TINY)
+        assert list((tmp_path / "out").iterdir()) == []
+    assert (done.returncode, done.stdout) == (1, "")
+    words = rf"spead-tutorial: another run \(process {os.getpid()}\) writes to out: [^\n]+\n"
+    assert re.fullmatch(words, done.stderr)
+
+
+def test_a_tour_has_its_folder_for_itself_from_the_first_sample_to_the_site(tmp_path, monkeypatch):
+    tried = []
+
+    def at(name: str, given: object) -> None:
+        def step(*_: object) -> object:
+            with pytest.raises(RecordError), locked(tmp_path):
+                pass
+            tried.append(name)
+            return given
+
+        monkeypatch.setattr(tour, name, step)
+
+    at("_measure", Recording(HEADER, (SAMPLE,)))
+    at("_draw", [])
+    at("_run_notebooks", [])
+    at("_build_site", ([], None))
+    assert tour.tour("tiny", tmp_path, loopback=True) == 0
+    assert tried == ["_measure", "_draw", "_run_notebooks", "_build_site"]
 
 
 def test_where_there_can_be_no_lab_a_tour_takes_loopback(tmp_path, monkeypatch, capsys):
