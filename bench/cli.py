@@ -6,6 +6,7 @@ slower; 2 where it was asked for wrongly; 3 where cases were skipped that cannot
 after Ctrl-C.
 """
 
+import contextlib
 import os
 import sys
 import time
@@ -21,7 +22,7 @@ from bench.cases import SIZES, SWEEPS, Sweep, find_sweep
 from bench.implementations import find_installation
 from bench.runner import Plan, Step, again, estimate, measure, plan_of, taken_so_far
 from spead_tutorial.cli import finish
-from spead_tutorial.records import RecordError, Recording, read
+from spead_tutorial.records import RecordError, Recording, locked, read
 
 __all__ = ["cli", "main"]
 
@@ -109,34 +110,35 @@ def run(
     """
     installations = dict(_installation(text) for text in beside)
     outcome = 0
-    for sweep in sweeps or SWEEPS:
-        path = output / _file_name(sweep, shard)
-        if restart and not dry_run:
-            path.unlink(missing_ok=True)
-        plan = plan_of(sweep, SIZES[size], rounds, shard, tuple(installations))
-        if only_noisy:
-            more = SIZES[size].rounds if rounds is None else rounds
-            plan = again(plan, read(path, unfinished=True), more)
-        _say_what_is_skipped(plan)
-        click.echo(_announcement(sweep, plan, path))
-        if plan.skipped and not outcome:
-            outcome = _SKIPPED
-        if not plan.cases:
-            _say(f"{sweep.name}: {_why_nothing(plan, only_noisy)}")
-            outcome = outcome if only_noisy or plan.skipped else _FAILED
-        if dry_run or not plan.cases:
-            continue
-        try:
-            recording = measure(plan, path, installations, _shown, _say)
-        except KeyboardInterrupt:
-            _say_what_is_kept(plan, path)
-            raise
-        click.echo(status_module.table(recording))
-        _give_advice(recording)
-        if any(row.failure for row in status_module.rows(recording)):
-            outcome = _FAILED
-        if plot:
-            _draw(output, output.parent / "figures", sweep.name)
+    with contextlib.nullcontext() if dry_run else locked(output):
+        for sweep in sweeps or SWEEPS:
+            path = output / _file_name(sweep, shard)
+            if restart and not dry_run:
+                path.unlink(missing_ok=True)
+            plan = plan_of(sweep, SIZES[size], rounds, shard, tuple(installations))
+            if only_noisy:
+                more = SIZES[size].rounds if rounds is None else rounds
+                plan = again(plan, read(path, unfinished=True), more)
+            _say_what_is_skipped(plan)
+            click.echo(_announcement(sweep, plan, path))
+            if plan.skipped and not outcome:
+                outcome = _SKIPPED
+            if not plan.cases:
+                _say(f"{sweep.name}: {_why_nothing(plan, only_noisy)}")
+                outcome = outcome if only_noisy or plan.skipped else _FAILED
+            if dry_run or not plan.cases:
+                continue
+            try:
+                recording = measure(plan, path, installations, _shown, _say)
+            except KeyboardInterrupt:
+                _say_what_is_kept(plan, path)
+                raise
+            click.echo(status_module.table(recording))
+            _give_advice(recording)
+            if any(row.failure for row in status_module.rows(recording)):
+                outcome = _FAILED
+            if plot:
+                _draw(output, output.parent / "figures", sweep.name)
     return outcome
 
 

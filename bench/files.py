@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.runner import taken_so_far
-from spead_tutorial.records import RecordError, Recording, Sample, Timeline, Writer, read
+from spead_tutorial.records import RecordError, Recording, Sample, Timeline, Writer, locked, read
 
 __all__ = ["FORMATS", "export", "merge"]
 
@@ -26,19 +26,21 @@ def merge(paths: Sequence[Path], output: Path) -> Recording:
     Raises
     ------
     RecordError
-        Where they are not parts of one sweep, or hold the same sample twice.
+        Where they are not parts of one sweep, or hold the same sample twice; or where another
+        run writes to the folder of the output.
     """
-    parts = [(path.name, read(path)) for path in paths]
-    _refuse_strangers(parts)
-    unfinished = output.with_suffix(".part")
-    try:
-        with Writer(unfinished, parts[0][1].header) as writer:
-            for index, (_, part) in enumerate(parts):
-                _append(writer, part, begin=index > 0)
-        unfinished.replace(output)
-    finally:
-        unfinished.unlink(missing_ok=True)
-    return read(output)
+    with locked(output.parent):
+        parts = [(path.name, read(path)) for path in paths]
+        _refuse_strangers(parts)
+        unfinished = output.with_suffix(".part")
+        try:
+            with Writer(unfinished, parts[0][1].header) as writer:
+                for index, (_, part) in enumerate(parts):
+                    _append(writer, part, begin=index > 0)
+            unfinished.replace(output)
+        finally:
+            unfinished.unlink(missing_ok=True)
+        return read(output)
 
 
 def _refuse_strangers(parts: Sequence[tuple[str, Recording]]) -> None:

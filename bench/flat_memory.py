@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Whether memory stays flat however much is sent: ten million heaps, and the process is watched."""
 
-import argparse
 import dataclasses
 import datetime
 import json
@@ -10,16 +9,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import click
+
 from spead_tutorial import doctor
+from spead_tutorial.cli import finish
 from spead_tutorial.lab import Lab, LabProcess, accounted
 from spead_tutorial.programs import Options, Report, command, find_chapter
-from spead_tutorial.records import SCHEMA, Header
+from spead_tutorial.records import SCHEMA, Header, locked
 
-HERE = Path(__file__).resolve().parent
+RESULTS = Path(__file__).resolve().parent / "results"
+RECORD = "flat-memory.jsonl"
 HEAP_SIZE = 8192
 CASES = ((10, "c"), (11, "c"), (11, "python"))
 INTERVAL_S = 0.25
@@ -150,24 +152,27 @@ def header(lab: Lab) -> dict[str, Any]:
     return first | dataclasses.asdict(facts)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Watch the programs, write a record, and return 1 where memory grew."""
-    parser = argparse.ArgumentParser(prog="python -m bench.flat_memory", description=__doc__)
-    parser.add_argument("-n", dest="heaps", type=int, default=10**7, help="heaps to send (10^7)")
-    options = parser.parse_args(argv)
-    path = HERE / "results" / "flat-memory.jsonl"
-    path.parent.mkdir(exist_ok=True)
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("-n", "heaps", type=click.IntRange(1), default=10**7, show_default=True,
+              metavar="HEAPS", help="Heaps to send.")  # fmt: skip
+@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path),
+              default=RESULTS, help="Folder for the record.")  # fmt: skip
+def cli(heaps: int, output: Path) -> int:
+    """Watch whether memory stays flat however much is sent; the exit status is 1 where it grew.
+
+    Example: python -m bench.flat_memory -n 100000 -o results/bench
+    """
     flat = True
-    with Lab() as lab, path.open("w", encoding="utf-8") as file:
+    with locked(output), Lab() as lab, (output / RECORD).open("w", encoding="utf-8") as file:
         print(json.dumps(header(lab)), file=file, flush=True)
         for number, language in CASES:
-            found = watch(lab, number, language, options.heaps)
+            found = watch(lab, number, language, heaps)
             record = {"record": "memory"} | dataclasses.asdict(found)
             print(json.dumps(record), file=file, flush=True)
-            print(found, flush=True)
+            click.echo(found)
             flat = flat and found.flat
     return int(not flat)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(finish(cli, "python -m bench.flat_memory", None))

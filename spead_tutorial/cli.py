@@ -310,13 +310,13 @@ def _say(name: str, message: str) -> None:
     click.echo(f"{name}: {' '.join(message.split())}", err=True)
 
 
-def finish(group: click.Group, name: str, arguments: Sequence[str] | None) -> int:
+def finish(command: click.Command, name: str, arguments: Sequence[str] | None) -> int:
     """Run a command line and return the exit status; what goes wrong is one line on stderr.
 
     Parameters
     ----------
-    group : click.Group
-        Its commands.
+    command : click.Command
+        What it does, or the group of what it does.
     name : str
         What one types to run it.
     arguments : sequence of str or None
@@ -324,7 +324,7 @@ def finish(group: click.Group, name: str, arguments: Sequence[str] | None) -> in
     """
     _standard_streams.prepare()
     try:
-        status = group.main(arguments, prog_name=name, standalone_mode=False)
+        status = command.main(arguments, prog_name=name, standalone_mode=False)
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx is not None else name
         _say(name, f"{error.format_message().rstrip('.')} (see {path} --help)")

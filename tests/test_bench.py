@@ -4,6 +4,7 @@
 import dataclasses
 import importlib.util
 import json
+import os
 import random
 import re
 import signal
@@ -20,7 +21,7 @@ from test_records import HEADER, SAMPLE, TIMELINE
 
 from spead_tutorial.lab import probe
 from spead_tutorial.programs import CHAPTERS, STEPS, ProgramError, find_chapter
-from spead_tutorial.records import Header, RecordError, Recording, Sample, Writer, read
+from spead_tutorial.records import Header, RecordError, Recording, Sample, Writer, locked, read
 
 ROOT = Path(__file__).parent.parent
 PATIENCE_S = 120
@@ -45,9 +46,11 @@ needs_lab = pytest.mark.skipif(REASON is not None, reason=f"no lab here: {REASON
 FULL, QUICK, TINY = (cases.SIZES[name] for name in ("full", "quick", "tiny"))
 
 
-def bench(*arguments: object, **more: object) -> subprocess.CompletedProcess[str]:
+def bench(
+    *arguments: object, module: str = "bench", **more: object
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "bench", *map(str, arguments)],
+        [sys.executable, "-m", module, *map(str, arguments)],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -392,6 +395,44 @@ def test_a_dry_run_estimates_and_sends_nothing(tmp_path):
     assert done.returncode in (0, 3)
     assert re.search(r"126 cases, 9 rounds and a warm-up, about \d+ (s|min) to go", done.stdout)
     assert not (tmp_path / "results").exists()
+
+
+# ---- One run at a time in a folder ----
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "tut-6-loopback", "--tiny", "-o", "{folder}"),
+        ("run", "tut-6-loopback", "--restart", "-o", "{folder}"),
+        ("run", "tut-6-loopback", "--only-noisy", "-o", "{folder}"),
+        ("merge", "{folder}/tut-6-loopback.jsonl", "-o", "{folder}/all.jsonl"),
+    ],
+)
+def test_where_a_run_writes_a_second_one_is_one_line_that_says_who_is_there(
+    write, tmp_path, arguments
+):
+    path = write(recording(made([1e9])), "tut-6-loopback.jsonl")
+    whole = path.read_bytes()
+    with locked(tmp_path):
+        line = fails(*(word.format(folder=tmp_path) for word in arguments))
+    assert f"another run (process {os.getpid()}) writes to {tmp_path}: " in line
+    assert (list(tmp_path.iterdir()), path.read_bytes()) == ([path], whole)
+
+
+def test_what_only_reads_asks_for_no_folder_of_its_own(write, tmp_path):
+    path = write(recording(made([1e9] * 9)), "tut-6-loopback.jsonl")
+    with locked(tmp_path):
+        assert bench("run", "tut-6-loopback", "--dry-run", "-o", tmp_path).returncode == 0
+        assert bench("status", path).returncode == 0
+        assert bench("compare", path, path).returncode == 0
+
+
+def test_where_memory_is_watched_a_second_watch_is_one_line(tmp_path):
+    with locked(tmp_path):
+        done = bench("-n", "2", "-o", tmp_path, module="bench.flat_memory")
+    assert (done.returncode, done.stdout, list(tmp_path.iterdir())) == (1, "", [])
+    assert re.fullmatch(r"python -m bench\.flat_memory: another run [^\n]+\n", done.stderr)
 
 
 # ---- Asked for wrongly ----
