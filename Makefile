@@ -6,7 +6,7 @@ VENV ?= $(if $(filter-out python3,$(PYTHON)),.venv-$(notdir $(PYTHON)),.venv)
 BIN := $(VENV)/bin
 BUILD ?= build
 
-SOURCES := pyproject.toml meson.build meson.options $(shell find csrc spead_tutorial -type f \
+SOURCES := pyproject.toml meson.build meson.options spead_tutorial_run.py $(shell find csrc spead_tutorial -type f \
 	-not -name '*.pyc')
 
 .PHONY: help setup tour test test-c test-python test-notebooks notebooks notebooks-refresh docs test-docs figures bench bench-quick check lint sanitize fuzz clean

@@ -467,7 +467,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (LabError, ValueError, MemoryError) as error:
         return _fail(error)
     except KeyboardInterrupt:
-        return _fail("interrupted")
+        return _fail("interrupted", 130)
     return 0
 
 
@@ -498,9 +498,9 @@ def _report(timeline: Timeline, as_json: bool) -> str:
     )
 
 
-def _fail(message: object) -> int:
+def _fail(message: object, status: int = 1) -> int:
     print(f"{_NAME}: {message}", file=sys.stderr)
-    return 1
+    return status
 
 
 if __name__ == "__main__":

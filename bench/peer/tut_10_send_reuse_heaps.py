@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The peer: chapter 10: more heaps in flight, and heap objects that are built once, with spead2."""
 
+from spead_tutorial_run import run
+
 import asyncio
 
 import numpy as np
@@ -10,7 +12,7 @@ import spead2.send
 import spead2.send.asyncio
 from peer_report import report
 
-from spead_tutorial.chapters.report import Options, Usage, parse_options, run
+from spead_tutorial.chapters.report import Options, Usage, parse_options
 
 
 class State:

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The peer: chapter 11: one call, and one completion, for a batch of heaps, with spead2."""
 
+from spead_tutorial_run import run
+
 import asyncio
 
 import numpy as np
@@ -11,7 +13,7 @@ import spead2.send.asyncio
 from peer_report import report
 from spead2.send import GroupMode, HeapReference, HeapReferenceList
 
-from spead_tutorial.chapters.report import Options, Usage, parse_options, run
+from spead_tutorial.chapters.report import Options, Usage, parse_options
 
 
 class Batch:

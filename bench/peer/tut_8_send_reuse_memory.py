@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The peer: chapter 8: two states in turn, instead of new memory for every heap, with spead2."""
 
+from spead_tutorial_run import run
+
 import asyncio
 from dataclasses import dataclass
 
@@ -12,7 +14,7 @@ import spead2.send
 import spead2.send.asyncio
 from peer_report import report
 
-from spead_tutorial.chapters.report import Options, Usage, parse_options, run
+from spead_tutorial.chapters.report import Options, Usage, parse_options
 
 
 @dataclass

@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the chapters' programs share: their options, the last line they print, and how they fail.
+"""What the chapters' programs share: their options, and the last line they print.
 
-Its twin in C is ``report.c``.
+Its twin in C is ``report.c``; how they fail is in ``spead_tutorial_run``.
 """
 
 import argparse
-import asyncio
 import json
-import logging
 import os
 import re
 import resource
 import sys
 import time
-from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn
 
 from spead_tutorial.send import StreamStats
 
@@ -158,27 +154,3 @@ def report(options: Options, stats: StreamStats, used: Usage | None = None) -> N
         "errors": stats.errors,
     }
     print(json.dumps(record | {name: getattr(used, name) for name in used.__slots__}))
-
-
-def fail(message: object) -> NoReturn:
-    """End the program with one line that says why."""
-    print(f"{PROGRAM}: {message}", file=sys.stderr)
-    sys.stdout.flush()
-    os._exit(1)  # what is still in flight is of no interest any more
-
-
-def run(main: Callable[[], None] | Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a program; what goes wrong in sending becomes one line, and status 1."""
-    # The first send that fails ends the program: the futures of those after it have no readers.
-    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
-    try:
-        if asyncio.iscoroutinefunction(main):
-            asyncio.run(main())
-        else:
-            main()
-    except OSError as error:
-        fail(error.strerror or error)
-    except (ValueError, MemoryError) as error:
-        fail(error)
-    except KeyboardInterrupt:
-        fail("interrupted")

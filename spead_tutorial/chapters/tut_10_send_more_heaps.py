@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 10, first step: more heaps in flight."""
 
+from spead_tutorial_run import run
+
 import asyncio
 from dataclasses import dataclass
 
@@ -11,7 +13,7 @@ import numpy.typing as npt
 import spead_tutorial
 import spead_tutorial.send
 import spead_tutorial.send.asyncio
-from spead_tutorial.chapters.report import Options, Usage, parse_options, report, run
+from spead_tutorial.chapters.report import Options, Usage, parse_options, report
 
 
 @dataclass

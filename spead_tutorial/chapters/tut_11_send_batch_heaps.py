@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 11: one call, and one completion, for a batch of heaps."""
 
+from spead_tutorial_run import run
+
 import asyncio
 
 import numpy as np
@@ -9,7 +11,7 @@ import numpy as np
 import spead_tutorial
 import spead_tutorial.send
 import spead_tutorial.send.asyncio
-from spead_tutorial.chapters.report import Options, Usage, parse_options, report, run
+from spead_tutorial.chapters.report import Options, Usage, parse_options, report
 from spead_tutorial.send import GroupMode, HeapReference, HeapReferenceList
 
 

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 2: a first sender. Ten heaps of random samples, at 100 MB/s."""
 
+from spead_tutorial_run import run
+
 import numpy as np
 
 import spead_tutorial
 import spead_tutorial.send
-from spead_tutorial.chapters.report import Options, parse_options, report, run
+from spead_tutorial.chapters.report import Options, parse_options, report
 
 
 def main() -> None:

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 4: measure the sender. No limit to its rate, and a clock around the loop."""
 
+from spead_tutorial_run import run
+
 import numpy as np
 
 import spead_tutorial
 import spead_tutorial.send
-from spead_tutorial.chapters.report import Options, Usage, parse_options, report, run
+from spead_tutorial.chapters.report import Options, Usage, parse_options, report
 
 
 def main() -> None:
