@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from spead_tutorial import tour
-from spead_tutorial.programs import LANGUAGES, find_chapter
+from spead_tutorial.catalogue import LANGUAGES, find_chapter
 from spead_tutorial.records import OURS, Series
 
 __all__ = ["CEILING", "PEER", "SIZES", "SWEEPS", "Case", "Size", "Sweep", "find_sweep"]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from bench.cases import PEER
 from spead_tutorial import plots
+from spead_tutorial.catalogue import LANGUAGES, find_chapter
 from spead_tutorial.plots import Draw
-from spead_tutorial.programs import LANGUAGES, find_chapter
 from spead_tutorial.records import OURS, RecordError, Series, read
 
 __all__ = ["FIGURES", "PICTURES", "RESULTS", "Picture", "draw"]

@@ -15,9 +15,10 @@ from typing import Any
 import click
 
 from spead_tutorial import doctor
+from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.cli import finish
 from spead_tutorial.lab import Lab, LabProcess, accounted
-from spead_tutorial.programs import Options, Report, command, find_chapter
+from spead_tutorial.programs import Options, Report, command
 from spead_tutorial.records import SCHEMA, Header, locked
 
 RESULTS = Path(__file__).resolve().parent / "results"

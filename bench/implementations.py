@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.cases import CEILING, PEER, Case
+from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.lab import DEVICE, Counters, Lab, accounted
 from spead_tutorial.programs import (
     Options,
     ProgramError,
     command,
-    find_chapter,
     run_on_loopback,
     run_program,
     sample,

@@ -19,8 +19,9 @@ import spead_tutorial
 from bench.cases import PEER, Case, Size, Sweep
 from bench.implementations import Installations, missing, take, take_timeline
 from spead_tutorial import doctor
+from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.lab import Lab
-from spead_tutorial.programs import ProgramError, find_chapter
+from spead_tutorial.programs import ProgramError
 from spead_tutorial.records import (
     OURS,
     Header,

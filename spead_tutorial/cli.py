@@ -22,17 +22,9 @@ import spead_tutorial
 from spead_tutorial import _standard_streams, notebook_run, programs
 from spead_tutorial import doctor as doctor_module
 from spead_tutorial import tour as tour_module
+from spead_tutorial.catalogue import CHAPTERS, LANGUAGES, STEPS, Chapter, find_chapter
 from spead_tutorial.lab import KINDS, Lab, LabError, LabProcess
-from spead_tutorial.programs import (
-    CHAPTERS,
-    LANGUAGES,
-    STEPS,
-    Chapter,
-    Options,
-    ProgramError,
-    Result,
-    find_chapter,
-)
+from spead_tutorial.programs import Options, ProgramError, Result
 from spead_tutorial.records import RecordError
 
 __all__ = ["cli", "finish", "main"]

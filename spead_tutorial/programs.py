@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The chapters as data, and how to run one of their programs and believe what it says.
+"""How to run a chapter's program, and believe what it says.
 
 A program's rate counts only when its claims hold: no send failed, and the device it sent to
 counted exactly what the program says it sent. Otherwise a `Result` has no rate, but a text
@@ -23,6 +23,7 @@ import numpy as np
 
 import spead_tutorial
 import spead_tutorial.send
+from spead_tutorial.catalogue import LANGUAGES, Chapter
 from spead_tutorial.lab import (
     DEVICE,
     Accounting,
@@ -38,18 +39,13 @@ from spead_tutorial.lab import (
 from spead_tutorial.records import Sample
 
 __all__ = [
-    "CHAPTERS",
-    "LANGUAGES",
     "LISTENERS",
     "SLOW_BYTES_PER_S",
-    "STEPS",
-    "Chapter",
     "Options",
     "ProgramError",
     "Report",
     "Result",
     "command",
-    "find_chapter",
     "run_loopback",
     "run_on_loopback",
     "run_program",
@@ -57,8 +53,6 @@ __all__ = [
     "sample",
 ]
 
-#: What every chapter has a program in.
-LANGUAGES = ("python", "c")
 #: Who listens on loopback: nobody, a sink that reads as fast as it can, or a slow one.
 LISTENERS = ("none", "fast", "slow")
 #: Bytes that the slow one reads in a second: well below what a sender without a limit sends, and
@@ -78,181 +72,7 @@ class ProgramError(RuntimeError):
 
 
 # ---------------------------------------------------------------------------------------
-# The chapters
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Chapter:
-    """A chapter that has a program.
-
-    Parameters
-    ----------
-    number : int
-        Its number; those that are missing are receiver chapters.
-    name : str
-        Name of its programs: ``name`` in C, ``name.py`` in Python.
-    title : str
-        What it is about.
-    change : str
-        What its programs do that those of the chapter before did not.
-    accepted : str
-        A letter for each option of the programs (n, H, p, r), and d for a destination.
-    heaps, heap_size, packet_size : int
-        What its programs do when they are not told otherwise; sizes in bytes.
-    then : str
-        A second change, where the programs have an option to do without.
-    """
-
-    number: int
-    name: str
-    title: str
-    change: str
-    accepted: str
-    heaps: int
-    heap_size: int = 1 << 20
-    packet_size: int = 1472
-    then: str = ""
-
-    @property
-    def takes_destination(self) -> bool:
-        """Whether one can say where to send to; chapter 2 sends to port 8888 of loopback."""
-        return "d" in self.accepted
-
-    @property
-    def flags(self) -> tuple[str, ...]:
-        """The options that it takes, as one types them."""
-        return tuple(f"-{letter}" for letter in self.accepted if letter != "d")
-
-
-#: The chapters that have programs, in their order.
-CHAPTERS = (
-    Chapter(
-        2,
-        "tut_2_send",
-        "A first sender",
-        "ten heaps of random samples, at most 100 MB/s",
-        "",
-        heaps=10,
-    ),
-    Chapter(
-        4,
-        "tut_4_send_perf",
-        "Measure it",
-        "no limit to the rate, a clock around the loop",
-        "nd",
-        heaps=100,
-    ),
-    Chapter(
-        5,
-        "tut_5_send_pipeline",
-        "Send while preparing",
-        "a heap is prepared while the last one is sent",
-        "nrd",
-        heaps=100,
-        then="a fill instead of random samples",
-    ),
-    Chapter(
-        6,
-        "tut_6_send_pktsize",
-        "Bigger packets",
-        "packets of 9000 bytes",
-        "npd",
-        heaps=10000,
-        packet_size=9000,
-    ),
-    Chapter(
-        8,
-        "tut_8_send_reuse_memory",
-        "Reuse memory",
-        "two buffers in turn, no new memory",
-        "nHpd",
-        heaps=10000,
-        packet_size=9000,
-    ),
-    Chapter(
-        10,
-        "tut_10_send_reuse_heaps",
-        "Reuse heaps",
-        "1 MiB in flight, heap objects built once",
-        "nHpd",
-        heaps=10000,
-        packet_size=9000,
-    ),
-    Chapter(
-        11,
-        "tut_11_send_batch_heaps",
-        "Batches of heaps",
-        "one call for 512 KiB of heaps",
-        "nHpd",
-        heaps=10000,
-        packet_size=9000,
-    ),
-)
-
-#: Programs on the way to a chapter, whose number they have: as whole as the chapter's own, and
-#: there so that each cause of its gain can be measured by itself.
-STEPS: tuple[Chapter, ...] = (
-    Chapter(
-        8,
-        "tut_8_send_heap_size",
-        "Heaps of any size",
-        "heaps of any size, each in new memory",
-        "nHpd",
-        heaps=10000,
-        packet_size=9000,
-    ),
-    Chapter(
-        10,
-        "tut_10_send_more_heaps",
-        "More heaps in flight",
-        "1 MiB in flight",
-        "nHpd",
-        heaps=10000,
-        packet_size=9000,
-    ),
-    Chapter(
-        11,
-        "tut_11_send_list_of_heaps",
-        "A list of heaps",
-        "one call for 512 KiB of heaps, listed anew each time",
-        "nHpd",
-        heaps=10000,
-        packet_size=9000,
-    ),
-)
-
-#: Names that chapters had elsewhere.
-_OLDER_NAMES = {"tut_send_2": 5, "tut_send_3": 6}
-
-
-def find_chapter(text: str) -> Chapter:
-    """Look a chapter up by its number, its name, or one of the older names; a step by its name.
-
-    Parameters
-    ----------
-    text : str
-        Such as ``"10"``, ``"tut_10_send_reuse_heaps"``, ``"tut_send_2"`` (an older name of 5).
-
-    Returns
-    -------
-    Chapter
-        One of `CHAPTERS` or `STEPS`.
-
-    Raises
-    ------
-    ValueError
-        Where there is none; the text lists those there are.
-    """
-    wanted = text.strip().removesuffix(".py")
-    number = _OLDER_NAMES.get(wanted)
-    for chapter in CHAPTERS:
-        if chapter.number == number or wanted in (str(chapter.number), chapter.name):
-            return chapter
-    for step in STEPS:
-        if step.name == wanted:
-            return step
-    numbers = ", ".join(str(chapter.number) for chapter in CHAPTERS)
-    raise ValueError(f"there is no chapter {text!r} with a program: there are {numbers}")
+# What to tell a program
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -319,7 +139,7 @@ def command(
     chapter : Chapter
         Which.
     language : str
-        One of `LANGUAGES`.
+        One of `spead_tutorial.catalogue.LANGUAGES`.
     options : Options
         What to tell it.
     destination : tuple of str and int, optional
@@ -375,7 +195,7 @@ class Report:
     chapter : int
         The chapter's number.
     program, language : str
-        Name of the program, and one of `LANGUAGES`.
+        Name of the program, and one of `spead_tutorial.catalogue.LANGUAGES`.
     random : bool
         Whether its samples were random.
     heaps : int
@@ -444,7 +264,7 @@ class Result:
     chapter : Chapter
         Whose program it was.
     language : str
-        One of `LANGUAGES`.
+        One of `spead_tutorial.catalogue.LANGUAGES`.
     options : Options
         What it was told.
     status : int

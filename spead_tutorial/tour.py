@@ -20,17 +20,9 @@ from pathlib import Path
 import click
 
 from spead_tutorial import doctor, notebook_run, plots
+from spead_tutorial.catalogue import LANGUAGES, Chapter, find_chapter
 from spead_tutorial.lab import Lab, LabError
-from spead_tutorial.programs import (
-    LANGUAGES,
-    Chapter,
-    Options,
-    Result,
-    find_chapter,
-    run_loopback,
-    run_program,
-    sample,
-)
+from spead_tutorial.programs import Options, Result, run_loopback, run_program, sample
 from spead_tutorial.records import Header, Recording, Sample, Writer, locked, read
 from spead_tutorial.stats import median
 

@@ -19,8 +19,9 @@ import numpy as np
 import pytest
 from test_records import HEADER, SAMPLE, TIMELINE
 
+from spead_tutorial.catalogue import CHAPTERS, STEPS, find_chapter
 from spead_tutorial.lab import probe
-from spead_tutorial.programs import CHAPTERS, STEPS, ProgramError, find_chapter
+from spead_tutorial.programs import ProgramError
 from spead_tutorial.records import Header, RecordError, Recording, Sample, Writer, locked, read
 
 ROOT = Path(__file__).parent.parent

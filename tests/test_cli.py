@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from spead_tutorial import cli as cli_module
+from spead_tutorial.catalogue import CHAPTERS, LANGUAGES, STEPS
 from spead_tutorial.lab import probe, root_commands
-from spead_tutorial.programs import CHAPTERS, LANGUAGES, STEPS
 
 REASON = probe().reason
 PATIENCE_S = 60

@@ -18,7 +18,7 @@ import pytest
 from test_records import HEADER, SAMPLE
 
 from spead_tutorial import plots
-from spead_tutorial.programs import find_chapter
+from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.records import Recording, Sample, Series, Timeline, Writer
 
 pytest.importorskip("matplotlib")

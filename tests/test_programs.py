@@ -13,17 +13,13 @@ from pathlib import Path
 import pytest
 
 from spead_tutorial import programs
+from spead_tutorial.catalogue import CHAPTERS, LANGUAGES, STEPS, Chapter, find_chapter
 from spead_tutorial.lab import Counters
 from spead_tutorial.programs import (
-    CHAPTERS,
-    LANGUAGES,
-    STEPS,
-    Chapter,
     Options,
     ProgramError,
     Report,
     command,
-    find_chapter,
     run_on_loopback,
     run_program,
     run_to,

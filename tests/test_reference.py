@@ -25,6 +25,7 @@ MODULES = [
     "spead_tutorial.lab",
     "spead_tutorial.notebook",
     "spead_tutorial.plots",
+    "spead_tutorial.catalogue",
     "spead_tutorial.programs",
     "spead_tutorial.records",
     "spead_tutorial.send",

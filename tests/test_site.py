@@ -18,7 +18,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from spead_tutorial import programs, records
+from spead_tutorial import catalogue, records
 from spead_tutorial.records import Sample, Timeline
 
 ROOT = Path(__file__).parent.parent
@@ -38,7 +38,7 @@ PROGRAMS = sorted(
 )
 
 #: Programs on the way from one chapter's to the next.
-_STEPS = {step.name for step in programs.STEPS}
+_STEPS = {step.name for step in catalogue.STEPS}
 
 _CODE = {"c", "cython", "h", "ipython", "ipython3", "py", "pycon", "python", "python3"}
 _BLOCKS = {"code", "code-block", "code-cell", "sourcecode"}

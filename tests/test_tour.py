@@ -13,8 +13,8 @@ import pytest
 from test_records import HEADER, SAMPLE
 
 from spead_tutorial import tour
+from spead_tutorial.catalogue import CHAPTERS, LANGUAGES
 from spead_tutorial.lab import LabError, probe
-from spead_tutorial.programs import CHAPTERS, LANGUAGES
 from spead_tutorial.records import RecordError, Recording, locked, read
 
 REASON = probe().reason

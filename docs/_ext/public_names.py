@@ -35,6 +35,7 @@ MODULES = (
     "spead_tutorial.send.asyncio",
     "spead_tutorial.wire",
     "spead_tutorial.lab",
+    "spead_tutorial.catalogue",
     "spead_tutorial.programs",
     "spead_tutorial.doctor",
     "spead_tutorial.records",

@@ -11,16 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from spead_tutorial import doctor
+from spead_tutorial.catalogue import LANGUAGES, Chapter, find_chapter
 from spead_tutorial.lab import LabError
 from spead_tutorial.notebook.place import Place
 from spead_tutorial.programs import (
-    LANGUAGES,
     LISTENERS,
-    Chapter,
     Options,
     ProgramError,
     Result,
-    find_chapter,
     run_loopback,
     run_on_loopback,
     run_program,

@@ -4,11 +4,11 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from spead_tutorial.catalogue import LANGUAGES
 from spead_tutorial.plots.points import Point, Value, rate
 from spead_tutorial.plots.sheet import FAINT
 from spead_tutorial.plots.theme import HATCHES, MARKERS, NAMES, Theme
 from spead_tutorial.plots.units import thousands
-from spead_tutorial.programs import LANGUAGES
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -4,6 +4,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from spead_tutorial.catalogue import LANGUAGES
 from spead_tutorial.plots import bars
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.memory import AFTER, BEFORE, SWEEP
@@ -12,7 +13,6 @@ from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet, name_panel
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.plots.units import number, size, thousands
-from spead_tutorial.programs import LANGUAGES
 from spead_tutorial.records import OURS, Recording, Series
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from spead_tutorial.catalogue import LANGUAGES, Chapter, find_chapter
 from spead_tutorial.plots import bars
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.points import Point, highest
@@ -12,7 +13,6 @@ from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet, rate_axis
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.plots.units import size
-from spead_tutorial.programs import LANGUAGES, Chapter, find_chapter
 from spead_tutorial.records import OURS, Recording, Sample
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from spead_tutorial import stats
+from spead_tutorial.catalogue import LANGUAGES
 from spead_tutorial.plots import bars, curves
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.points import Point, Value, highest
@@ -12,7 +13,6 @@ from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import WIDTH, Sheet
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.plots.units import number, thousands
-from spead_tutorial.programs import LANGUAGES
 from spead_tutorial.records import OURS, Recording, Sample
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from spead_tutorial.catalogue import LANGUAGES
 from spead_tutorial.plots import curves
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.points import Point, faults, gains, points, require, top
@@ -12,7 +13,6 @@ from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet, name_panel
 from spead_tutorial.plots.theme import NAMES, Theme, looks
 from spead_tutorial.plots.units import number, size
-from spead_tutorial.programs import LANGUAGES
 from spead_tutorial.records import OURS, Recording, Sample, Series
 from spead_tutorial.stats import Estimate
 

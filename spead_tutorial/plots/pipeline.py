@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from spead_tutorial.catalogue import LANGUAGES, find_chapter
 from spead_tutorial.plots import bars, curves, times, units
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.ladder import step_title
@@ -14,7 +15,6 @@ from spead_tutorial.plots.sheet import Sheet, name_panel
 from spead_tutorial.plots.theme import MARKERS, NAMES, Theme
 from spead_tutorial.plots.timeline import fill, patch
 from spead_tutorial.plots.units import percent, thousands
-from spead_tutorial.programs import LANGUAGES, find_chapter
 from spead_tutorial.records import OURS, Recording, Series, Timeline
 from spead_tutorial.stats import Estimate
 from spead_tutorial.timeline import shares

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The timelines of a recording, and what they are called."""
 
+from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.plots.ladder import step_title
-from spead_tutorial.programs import find_chapter
 from spead_tutorial.records import Recording, Timeline
 
 __all__ = ["timelines", "title"]

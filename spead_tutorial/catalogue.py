@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The chapters, as data: the one place where a program is registered.
+
+It imports nothing of the package, so that a build can read it, too: run as a script, it prints the
+names of all programs.
+"""
+
+import dataclasses
+
+__all__ = ["CHAPTERS", "LANGUAGES", "PROGRAMS", "STEPS", "Chapter", "find_chapter"]
+
+#: What every chapter has a program in.
+LANGUAGES = ("python", "c")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Chapter:
+    """A chapter that has a program.
+
+    Parameters
+    ----------
+    number : int
+        Its number; those that are missing are receiver chapters.
+    name : str
+        Name of its programs: ``name`` in C, ``name.py`` in Python.
+    title : str
+        What it is about.
+    change : str
+        What its programs do that those of the chapter before did not.
+    accepted : str
+        A letter for each option of the programs (n, H, p, r), and d for a destination.
+    heaps, heap_size, packet_size : int
+        What its programs do when they are not told otherwise; sizes in bytes.
+    then : str
+        A second change, where the programs have an option to do without.
+    """
+
+    number: int
+    name: str
+    title: str
+    change: str
+    accepted: str
+    heaps: int
+    heap_size: int = 1 << 20
+    packet_size: int = 1472
+    then: str = ""
+
+    @property
+    def takes_destination(self) -> bool:
+        """Whether one can say where to send to; chapter 2 sends to port 8888 of loopback."""
+        return "d" in self.accepted
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The options that it takes, as one types them."""
+        return tuple(f"-{letter}" for letter in self.accepted if letter != "d")
+
+
+#: The chapters that have programs, in their order.
+CHAPTERS = (
+    Chapter(
+        2,
+        "tut_2_send",
+        "A first sender",
+        "ten heaps of random samples, at most 100 MB/s",
+        "",
+        heaps=10,
+    ),
+    Chapter(
+        4,
+        "tut_4_send_perf",
+        "Measure it",
+        "no limit to the rate, a clock around the loop",
+        "nd",
+        heaps=100,
+    ),
+    Chapter(
+        5,
+        "tut_5_send_pipeline",
+        "Send while preparing",
+        "a heap is prepared while the last one is sent",
+        "nrd",
+        heaps=100,
+        then="a fill instead of random samples",
+    ),
+    Chapter(
+        6,
+        "tut_6_send_pktsize",
+        "Bigger packets",
+        "packets of 9000 bytes",
+        "npd",
+        heaps=10000,
+        packet_size=9000,
+    ),
+    Chapter(
+        8,
+        "tut_8_send_reuse_memory",
+        "Reuse memory",
+        "two buffers in turn, no new memory",
+        "nHpd",
+        heaps=10000,
+        packet_size=9000,
+    ),
+    Chapter(
+        10,
+        "tut_10_send_reuse_heaps",
+        "Reuse heaps",
+        "1 MiB in flight, heap objects built once",
+        "nHpd",
+        heaps=10000,
+        packet_size=9000,
+    ),
+    Chapter(
+        11,
+        "tut_11_send_batch_heaps",
+        "Batches of heaps",
+        "one call for 512 KiB of heaps",
+        "nHpd",
+        heaps=10000,
+        packet_size=9000,
+    ),
+)
+
+#: Programs on the way to a chapter, whose number they have: as whole as the chapter's own, and
+#: there so that each cause of its gain can be measured by itself.
+STEPS: tuple[Chapter, ...] = (
+    Chapter(
+        8,
+        "tut_8_send_heap_size",
+        "Heaps of any size",
+        "heaps of any size, each in new memory",
+        "nHpd",
+        heaps=10000,
+        packet_size=9000,
+    ),
+    Chapter(
+        10,
+        "tut_10_send_more_heaps",
+        "More heaps in flight",
+        "1 MiB in flight",
+        "nHpd",
+        heaps=10000,
+        packet_size=9000,
+    ),
+    Chapter(
+        11,
+        "tut_11_send_list_of_heaps",
+        "A list of heaps",
+        "one call for 512 KiB of heaps, listed anew each time",
+        "nHpd",
+        heaps=10000,
+        packet_size=9000,
+    ),
+)
+
+#: All of them.
+PROGRAMS = (*CHAPTERS, *STEPS)
+
+#: Names that chapters had elsewhere.
+_OLDER_NAMES = {"tut_send_2": 5, "tut_send_3": 6}
+
+
+def find_chapter(text: str) -> Chapter:
+    """Look a chapter up by its number, its name, or one of the older names; a step by its name.
+
+    Parameters
+    ----------
+    text : str
+        Such as ``"10"``, ``"tut_10_send_reuse_heaps"``, ``"tut_send_2"`` (an older name of 5).
+
+    Returns
+    -------
+    Chapter
+        One of `CHAPTERS` or `STEPS`.
+
+    Raises
+    ------
+    ValueError
+        Where there is none; the text lists those there are.
+    """
+    wanted = text.strip().removesuffix(".py")
+    number = _OLDER_NAMES.get(wanted)
+    for chapter in CHAPTERS:
+        if chapter.number == number or wanted in (str(chapter.number), chapter.name):
+            return chapter
+    for step in STEPS:
+        if step.name == wanted:
+            return step
+    numbers = ", ".join(str(chapter.number) for chapter in CHAPTERS)
+    raise ValueError(f"there is no chapter {text!r} with a program: there are {numbers}")
+
+
+if __name__ == "__main__":
+    print(*(program.name for program in PROGRAMS), sep="\n")
