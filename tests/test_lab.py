@@ -5,6 +5,7 @@ import asyncio
 import errno
 import gzip
 import importlib.metadata
+import importlib.resources
 import itertools
 import json
 import os
@@ -29,9 +30,12 @@ from spead_tutorial.lab import (
     LabError,
     accounted,
     check_destination,
+    device,
     icmp_error_bytes,
     probe,
+    refusal,
     root_commands,
+    route,
     route_device,
 )
 
@@ -349,8 +353,8 @@ def test_a_chroot_is_told_by_where_mounts_are(
         (tmp_path / "proc" / name).mkdir(parents=True)
         if text is not None:
             (tmp_path / "proc" / name / "mountinfo").write_text(text)
-    monkeypatch.setattr(lab_module, "_ROOT", tmp_path)
-    assert lab_module._in_chroot() is chroot
+    monkeypatch.setattr(refusal, "_ROOT", tmp_path)
+    assert refusal._in_chroot() is chroot
 
 
 # -- by hand --
@@ -429,7 +433,7 @@ def test_what_the_kernel_offers_is_told_from_what_anybody_may_read(
         path = tmp_path / name
         path.parent.mkdir(parents=True)
         path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
-    monkeypatch.setattr(lab_module, "_ROOT", tmp_path)
+    monkeypatch.setattr(device, "_ROOT", tmp_path)
     assert kind_made_by(root_commands()) == kind
 
 
@@ -959,11 +963,11 @@ def test_in_a_lab_its_device_is_a_fine_destination(each_lab: Lab) -> None:
 
 
 def test_a_veth_that_leads_elsewhere_is_a_real_interface() -> None:
-    link = lab_module._Link("eth0", False, "veth", 7, True)
-    assert not lab_module._stays_inside(link)
-    assert not lab_module._stays_inside(lab_module._Link("dummy1", False, "veth", 7, True))
-    assert not lab_module._stays_inside(lab_module._Link("eth0", False, None, None, False))
-    assert lab_module._stays_inside(lab_module._Link("any", False, "dummy", None, False))
+    link = route._Link("eth0", False, "veth", 7, True)
+    assert not route._stays_inside(link)
+    assert not route._stays_inside(route._Link("dummy1", False, "veth", 7, True))
+    assert not route._stays_inside(route._Link("eth0", False, None, None, False))
+    assert route._stays_inside(route._Link("any", False, "dummy", None, False))
 
 
 def test_an_unknown_host_is_an_error_in_one_line() -> None:
@@ -974,8 +978,7 @@ def test_an_unknown_host_is_an_error_in_one_line() -> None:
 def test_the_sink_is_found_or_the_error_says_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(lab_module, "__package__", "")
-    monkeypatch.setattr(lab_module, "__file__", str(tmp_path / "lab.py"))
+    monkeypatch.setattr(importlib.resources, "files", lambda package: tmp_path)
     with pytest.raises(LabError, match="pip install"):
         lab_module.sink_path()
     (tmp_path / "bin").mkdir()

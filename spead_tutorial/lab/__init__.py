@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A private network in which to send as fast as one likes, without root and without a cable.
+
+A `Lab` is a network namespace of its own with one device, ``dummy1``, that throws away and
+counts what is sent into it. A helper process lives in there; the calling process stays
+where it is, and gets sockets and running programs from it:
+
+>>> with Lab() as lab:  # doctest: +SKIP
+...     before = lab.counters()
+...     with lab.socket() as sock:
+...         sock.sendto(bytes(1000), (lab.address, lab.port))
+...     print((lab.counters() - before).packets)
+1
+
+This module also has what keeps the laboratory honest: `check_destination` refuses to send
+out of a real interface, and `accounted` compares what a device counted with what a program
+says it sent.
+Imports are relative here, so that the lab works without the compiled core, and is tested without.
+"""
+
+from .counters import Accounting, Counters, accounted, icmp_error_bytes
+from .device import ADDRESS, ADDRESS6, DEVICE, KINDS, PORT, root_commands
+from .lab import Lab, LabProbe, probe, sink_path
+from .process import LabProcess
+from .refusal import LabError
+from .route import check_destination, route_device
+
+__all__ = [
+    "ADDRESS",
+    "ADDRESS6",
+    "DEVICE",
+    "KINDS",
+    "PORT",
+    "Accounting",
+    "Counters",
+    "Lab",
+    "LabError",
+    "LabProbe",
+    "LabProcess",
+    "accounted",
+    "check_destination",
+    "icmp_error_bytes",
+    "probe",
+    "root_commands",
+    "route_device",
+    "sink_path",
+]

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The conversation with the process that is inside a lab."""
+
+import contextlib
+import errno
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from .descriptors import moved, temporary_file
+from .refusal import LabError, RefusedError
+
+_SCRIPT = Path(__file__).with_name("helper.py")
+_MESSAGE_BYTES = 1 << 20
+_ANSWER_S = 30.0  # far more than any answer takes: after it the helper is taken for dead
+
+
+class Client:
+    """The helper process and the conversation with it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._serial = 0
+        self._channel, theirs = (
+            socket.socket(fileno=moved(end.detach()))
+            for end in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        )
+        self._log = temporary_file()  # the finalizer closes it
+        try:
+            # -P: the package's own folder must not be on the path of the script in it: a
+            # module of ours could hide one of the standard library's.
+            process = subprocess.Popen(
+                [sys.executable, "-P", _SCRIPT, str(theirs.fileno()), str(os.getpid())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._log,
+            )
+        except OSError as error:
+            self._channel.close()
+            self._log.close()
+            raise LabError(f"the lab's helper cannot be started: {error}") from None
+        finally:
+            theirs.close()
+        self._finalizer = weakref.finalize(
+            self, _end_helper, self._channel, self._log, process, os.getpid()
+        )
+        self._channel.settimeout(_ANSWER_S)
+
+    @property
+    def is_open(self) -> bool:
+        return self._finalizer.alive
+
+    def close(self) -> None:
+        self._finalizer()
+
+    def request(
+        self, op: str, fds: Sequence[int] = (), **fields: Any
+    ) -> tuple[dict[str, Any], list[int]]:
+        """Ask for something; return the answer, and the file descriptors that came with it."""
+        with self._lock:
+            if not self.is_open:
+                raise LabError("the lab is closed: open a new one")
+            self._serial += 1
+            try:
+                answer, given = self._exchange({"id": self._serial, "op": op, **fields}, fds)
+            except TimeoutError:
+                raise LabError(
+                    f"the lab's helper gave no answer to {op!r} in {_ANSWER_S:g} s: close the"
+                    " lab and open a new one"
+                ) from None
+            except OSError as error:
+                if error.errno == errno.EMSGSIZE:
+                    raise LabError(
+                        "the program's arguments and environment are too large for the lab:"
+                        " pass less in env"
+                    ) from None
+                answer, given = None, []
+        if answer is None:
+            raise LabError(f"the lab's helper has ended{self._last_words()}: open a new lab")
+        if "error" in answer:
+            _raise(answer["error"])
+        return answer["ok"], given
+
+    def kill_quietly(self, token: int) -> None:
+        """Kill a program of which we know no more than the number we gave it."""
+        with contextlib.suppress(LabError):
+            self.request("signal", token=token, signal=int(signal.SIGKILL))
+
+    def _exchange(
+        self, request: dict[str, Any], fds: Sequence[int]
+    ) -> tuple[dict[str, Any] | None, list[int]]:
+        socket.send_fds(self._channel, [json.dumps(request).encode()], fds)
+        while True:
+            data, given, _, _ = socket.recv_fds(
+                self._channel, _MESSAGE_BYTES, 8, socket.MSG_CMSG_CLOEXEC
+            )
+            answer: dict[str, Any] | None = json.loads(data) if data else None
+            if answer is None or answer["id"] == request["id"]:
+                return answer, [moved(fd) for fd in given]
+            # The answer to a request that Ctrl-C cut short: nobody waits for it any more.
+            for fd in given:
+                os.close(fd)
+
+    def _last_words(self) -> str:
+        """Return the last line of what the helper wrote before it ended."""
+        try:
+            self._log.seek(0)
+            lines = self._log.read().decode(errors="replace").split("\n")
+        except ValueError:  # closed meanwhile by another thread
+            return ""
+        last = [line for line in lines if line.strip()][-1:]
+        return f" ({last[0].strip()})" if last else ""
+
+
+def _raise(error: dict[str, Any]) -> None:
+    """Raise what the helper's error reply stands for."""
+    if error["what"] == "os":
+        if error["filename"] is None:
+            raise OSError(error["errno"], error["text"])
+        raise OSError(error["errno"], error["text"], error["filename"])
+    if error["what"] == "bug":
+        raise LabError(f"the lab's helper failed: {error['text']}")
+    raise RefusedError(error["what"], error["errno"])
+
+
+def _end_helper(
+    channel: socket.socket, log: IO[bytes], helper: subprocess.Popen[bytes], owner: int
+) -> None:
+    """End a lab: its helper sees the end of file, kills what runs there, and exits."""
+    if os.getpid() != owner:
+        channel.close()  # a fork's copy; the lab is its parent's
+        return
+    # Not close() alone: a fork of this process may have a copy of this end.
+    with contextlib.suppress(OSError):
+        channel.shutdown(socket.SHUT_RDWR)
+    channel.close()
+    try:
+        helper.wait(10)
+    except BaseException as error:
+        helper.kill()
+        helper.wait()
+        if not isinstance(error, subprocess.TimeoutExpired):
+            raise
+    finally:
+        log.close()

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a lab's device is called, and what makes one by hand."""
+
+import gzip
+import os
+import re
+from pathlib import Path
+
+__all__ = ["ADDRESS", "ADDRESS6", "DEVICE", "KINDS", "PORT", "root_commands"]
+
+#: Name of the device in a lab.
+DEVICE = "dummy1"
+#: The address to send to: on the device's network, and nobody's.
+ADDRESS = "192.168.31.2"
+#: The same for IPv6.
+ADDRESS6 = "fd00:31::2"
+#: The UDP port to send to.
+PORT = 8888
+#: The kinds of device a lab can have, in the order in which it tries them.
+KINDS = ("dummy", "ifb", "veth")
+#: How `root_commands` begin and end for each kind, for it to be quiet and to lose nothing.
+_MADE_WITH = {
+    "dummy": ("ip link add dummy1 type dummy", "ip link set dummy1 addrgenmode none"),
+    "ifb": ("ip link add dummy1 type ifb", "ip link set dummy1 addrgenmode none"),
+    "veth": (
+        "ip link add dummy1 type veth peer name far0",
+        "ip link set far0 addrgenmode none",
+        "ip link set far0 mtu 9216 up",
+        "ip link set dummy1 addrgenmode none arp off multicast off",
+    ),
+}
+_ENDED_WITH = {"ifb": ("tc qdisc replace dev dummy1 root noqueue",)}
+
+_ROOT = Path("/")
+
+
+def root_commands(kind: str | None = None) -> tuple[str, ...]:
+    """Return what a person with root types to get the same device without a lab.
+
+    Parameters
+    ----------
+    kind : str, optional
+        The kind of device: one of `KINDS`. By default the first that the kernel offers, as
+        far as anybody can tell; ``"dummy"`` where nobody can.
+
+    Returns
+    -------
+    tuple of str
+        Commands of iproute2, to be typed one after the other.
+    """
+    check_kind(kind)
+    kind = kind or next(filter(_is_offered, KINDS), KINDS[0])
+    up = ("ip link set dummy1 mtu 9216 up", "ip addr add 192.168.31.1/24 dev dummy1")
+    return _MADE_WITH[kind] + up + _ENDED_WITH.get(kind, ())
+
+
+def check_kind(kind: str | None) -> None:
+    if kind is not None and kind not in KINDS:
+        raise ValueError(f"kind is {kind!r}: it must be one of {', '.join(KINDS)}")
+
+
+def _is_offered(kind: str) -> bool:
+    """Say whether the kernel is known to make devices of a kind, without making one."""
+    release = os.uname().release
+    folder = _ROOT / "lib/modules" / release
+    modules = read_text(folder / "modules.builtin") + read_text(folder / "modules.dep")
+    if modules:
+        found = f"/{kind}.ko" in modules
+    else:
+        config = read_text(_ROOT / "proc/config.gz") or read_text(_ROOT / f"boot/config-{release}")
+        found = re.search(rf"^CONFIG_{kind.upper()}=[my]$", config, re.MULTILINE) is not None
+    return found or (_ROOT / "sys/module" / kind).is_dir()
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file, compressed or not; none where it cannot be read."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return ""
+    return (gzip.decompress(data) if path.suffix == ".gz" else data).decode(errors="replace")

@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A network namespace with one device that swallows and counts what is sent into it."""
+
+import contextlib
+import dataclasses
+import errno
+import importlib.resources
+import itertools
+import os
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from .client import Client
+from .counters import Counters
+from .descriptors import duplicate, pipe, read_all, stream_ends, temporary_file
+from .device import ADDRESS, ADDRESS6, DEVICE, PORT, check_kind
+from .process import LabProcess, end_interrupted
+from .refusal import LabError, RefusedError, explain
+
+__all__ = ["Lab", "LabProbe", "probe", "sink_path"]
+
+
+class Lab:
+    """A network namespace with one device that swallows and counts what is sent into it.
+
+    It takes no root, works in threads and inside a running event loop, and several can be
+    open at once. It ends with `close`, with the ``with`` block, or with the calling
+    process, however that ends; programs that still run in it are killed then. A socket
+    taken from it keeps the namespace, but no process, alive until it is closed.
+
+    Parameters
+    ----------
+    kind : str, optional
+        The kind of device to make: one of `KINDS`. By default the first that the kernel
+        offers.
+    mtu : int
+        The device's MTU in bytes, which counts from the IP header.
+
+    Attributes
+    ----------
+    kind : str
+        The kind of device that was made.
+    device : str
+        Its name.
+    mtu : int
+        Its MTU in bytes.
+    address, port : str, int
+        Where to send to, from a program or a socket in the lab.
+    address6 : str or None
+        The same for IPv6; None where the kernel has no IPv6.
+    rootless : bool
+        Whether the lab is in a user namespace of its own.
+
+    Raises
+    ------
+    LabError
+        Where this machine does not let one be made; the text says why.
+    """
+
+    def __init__(self, kind: str | None = None, *, mtu: int = 9216) -> None:
+        check_kind(kind)
+        if not 1280 <= mtu <= 65535:
+            raise ValueError(f"mtu is {mtu}: it must be in 1280 ... 65535")
+        self._helper = Client()
+        self._tokens = itertools.count()
+        try:
+            made, _ = self._helper.request("open", kind=kind, mtu=mtu)
+        except BaseException as error:
+            self._helper.close()
+            if isinstance(error, RefusedError):
+                raise LabError(explain(error, kind)) from None
+            raise
+        self.kind: str = made["kind"]
+        self.device = DEVICE
+        self.mtu = mtu
+        self.address = ADDRESS
+        self.address6 = ADDRESS6 if made["ipv6"] else None
+        self.port = PORT
+        self.rootless: bool = made["rootless"]
+
+    def __repr__(self) -> str:
+        state = "open" if self._helper.is_open else "closed"
+        return f"<Lab kind={getattr(self, 'kind', None)!r} {state}>"
+
+    def socket(self, family: int = socket.AF_INET) -> socket.socket:
+        """Make an unconnected UDP socket that lives in the lab, for use by this process.
+
+        Parameters
+        ----------
+        family : int
+            ``socket.AF_INET`` or ``socket.AF_INET6``.
+
+        Returns
+        -------
+        socket.socket
+            The caller's, to be closed; not bound, so that it has no port yet.
+        """
+        _, fds = self._helper.request("socket", family=int(family))
+        return socket.socket(fileno=fds[0])
+
+    def counters(self, device: str = DEVICE) -> Counters:
+        """Read the counters of a device in the lab.
+
+        Parameters
+        ----------
+        device : str
+            The lab's own device, or its loopback (``"lo"``).
+
+        Returns
+        -------
+        Counters
+            As they are now; subtract two of them to see what happened in between.
+
+        Raises
+        ------
+        LabError
+            For any other device.
+        """
+        answer, _ = self._helper.request("read", table="dev")
+        for line in answer["text"].splitlines()[2:]:
+            name, _, numbers = line.partition(":")
+            if name.strip() == device:
+                n = [int(number) for number in numbers.split()]
+                kind = "loopback" if device == "lo" else self.kind
+                return Counters(kind, n[1], n[0], n[3], n[9], n[8], n[11])
+        raise LabError(f"the lab has no device {device!r}: it has {DEVICE!r} and 'lo'")
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a record says of the lab; None stands for what cannot be read.
+
+        Returns
+        -------
+        dict
+            ``kind``, ``mtu`` (bytes), ``rootless``; of the device ``qdisc`` (its queue's name,
+            such as ``"noqueue"``), ``tx_queue_length`` (packets), ``gso_max_size`` (bytes),
+            ``gso_max_segs``; and ``offloads``: which of its features are on, by the names that
+            ``ethtool -k`` gives them.
+        """
+        found, _ = self._helper.request("facts")
+        return {"kind": self.kind, "rootless": self.rootless} | found
+
+    def set_link(self, up: bool) -> None:
+        """Take the lab's device down, as when a cable is pulled, or bring it up again.
+
+        Parameters
+        ----------
+        up : bool
+            Whether it is to be up.
+        """
+        self._helper.request("link", up=up)
+
+    def snmp(self) -> dict[str, dict[str, int]]:
+        """Read the lab's protocol counters.
+
+        Returns
+        -------
+        dict of str to dict of str to int
+            By protocol and name, as in ``/proc/net/snmp``: ``["Icmp"]["OutDestUnreachs"]``.
+        """
+        answer, _ = self._helper.request("read", table="snmp")
+        lines = [line.split() for line in answer["text"].splitlines()]
+        return {
+            names[0].rstrip(":"): dict(zip(names[1:], map(int, values[1:]), strict=True))
+            for names, values in zip(lines[::2], lines[1::2], strict=True)
+        }
+
+    def popen(
+        self,
+        argv: Sequence[str | os.PathLike[str]],
+        *,
+        stdin: int | IO[Any] | None = None,
+        stdout: int | IO[Any] | None = None,
+        stderr: int | IO[Any] | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        text: bool = False,
+    ) -> LabProcess:
+        """Start a program in the lab.
+
+        Parameters
+        ----------
+        argv : sequence of str
+            The program and its arguments.
+        stdin, stdout, stderr : int or file object, optional
+            As for ``subprocess.Popen``: a file, ``PIPE``, ``DEVNULL``, for stderr also
+            ``STDOUT``. By default this process's own; ``/dev/null`` where it has none.
+        env : mapping, optional
+            The program's whole environment; by default this process's.
+        cwd : path, optional
+            Where it starts; by default this process's working folder.
+        text : bool
+            Whether pipes carry str instead of bytes.
+
+        Returns
+        -------
+        LabProcess
+            The program, which has been started.
+
+        Raises
+        ------
+        OSError
+            Where the program cannot be started, as ``subprocess.Popen`` raises it.
+        """
+        args = [os.fspath(arg) for arg in argv]
+        if not args:
+            raise ValueError("argv is empty: it must name a program")
+        ours: list[IO[Any] | None] = []
+        theirs: list[int] = []
+        status_read, status_write = pipe()
+        theirs.append(status_write)
+        try:
+            for number, stream in enumerate((stdin, stdout, stderr)):
+                if number == 2 and stream == subprocess.STDOUT:
+                    theirs.append(duplicate(theirs[2]))
+                    ours.append(None)
+                    continue
+                our_end, their_end = stream_ends(number, stream, text)
+                theirs.append(their_end)
+                ours.append(our_end)
+            token = next(self._tokens)
+            process = LabProcess(
+                self._helper, token, args, status_read, (ours[0], ours[1], ours[2])
+            )
+            status_read = -1  # the process object's now
+            try:
+                answer, _ = self._helper.request(
+                    "popen",
+                    theirs,
+                    token=token,
+                    argv=args,
+                    env=dict(os.environ if env is None else env),
+                    cwd=os.getcwd() if cwd is None else os.fspath(cwd),
+                )
+            except BaseException:
+                # Ctrl-C may come while the answer is under way: the program runs already.
+                self._helper.kill_quietly(token)
+                raise
+            process.pid = answer["pid"]
+            return process
+        except BaseException:
+            for end in ours:
+                if end is not None:
+                    end.close()
+            if status_read >= 0:
+                os.close(status_read)
+            raise
+        finally:
+            for fd in theirs:
+                os.close(fd)
+
+    def run(
+        self,
+        argv: Sequence[str | os.PathLike[str]],
+        *,
+        input: str | bytes | None = None,
+        timeout: float | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        capture_output: bool = False,
+        text: bool = False,
+        check: bool = False,
+    ) -> subprocess.CompletedProcess[Any]:
+        """Run a program in the lab to its end.
+
+        Parameters
+        ----------
+        argv : sequence of str
+            The program and its arguments.
+        input : str or bytes, optional
+            What the program reads on its standard input.
+        timeout : float, optional
+            Seconds after which the program is killed and ``subprocess.TimeoutExpired`` is
+            raised, with the output so far.
+        env, cwd : optional
+            As for `popen`.
+        capture_output : bool
+            Whether to collect stdout and stderr in the result. In a notebook one wants
+            this: a program's own streams lead to the kernel's terminal.
+        text : bool
+            Whether the output is str instead of bytes.
+        check : bool
+            Whether a status other than 0 raises ``subprocess.CalledProcessError``.
+
+        Returns
+        -------
+        subprocess.CompletedProcess
+            Its status, and its output where that was collected.
+        """
+        # Files rather than pipes: nothing to pump while the program runs, so that it costs
+        # no CPU beside a measurement, and no limit.
+        with contextlib.ExitStack() as files:
+            stdin, stdout, stderr = (
+                files.enter_context(temporary_file()) if wanted else None
+                for wanted in (input is not None, capture_output, capture_output)
+            )
+            if stdin is not None and input is not None:
+                stdin.write(input.encode() if isinstance(input, str) else input)
+                stdin.seek(0)
+            process = self.popen(argv, stdin=stdin, stdout=stdout, stderr=stderr, env=env, cwd=cwd)
+            try:
+                status = process.wait(timeout)
+            except subprocess.TimeoutExpired as error:
+                process.kill()
+                process.wait()
+                error.stdout, error.stderr = read_all(stdout, text), read_all(stderr, text)
+                raise
+            except BaseException:
+                end_interrupted(process)
+                raise
+            done = subprocess.CompletedProcess(
+                process.args, status, read_all(stdout, text), read_all(stderr, text)
+            )
+        if check:
+            done.check_returncode()
+        return done
+
+    def close(self) -> None:
+        """End the lab and every program in it; may be called again."""
+        self._helper.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LabProbe:
+    """What this machine offers for a lab.
+
+    Parameters
+    ----------
+    kinds : tuple of str
+        The kinds of device that can be made here, in the order in which a lab tries them.
+    namespaces : bool
+        Whether this user may have network namespaces.
+    rootless : bool
+        Whether they come with a user namespace.
+    reason : str or None
+        Why there can be no lab, and what to do about it; None where there can be one.
+    """
+
+    kinds: tuple[str, ...]
+    namespaces: bool
+    rootless: bool
+    reason: str | None
+
+
+def probe() -> LabProbe:
+    """Find out what this machine offers for a lab, in a namespace made and left for it.
+
+    Returns
+    -------
+    LabProbe
+        The kinds of device, or why there can be no lab.
+    """
+    try:
+        helper = Client()
+    except LabError as error:
+        return LabProbe((), False, False, str(error))
+    try:
+        found, _ = helper.request("probe")
+    except RefusedError as refused:
+        return LabProbe((), refused.what != "namespace", False, explain(refused))
+    except LabError as error:
+        return LabProbe((), False, False, str(error))
+    finally:
+        helper.close()
+    kinds = tuple(found["kinds"])
+    reason = None if kinds else explain(RefusedError("kind", errno.EOPNOTSUPP))
+    return LabProbe(kinds, True, found["rootless"], reason)
+
+
+def sink_path() -> Path:
+    """Return where the package's ``sink`` is, the receiver for experiments in a lab.
+
+    Returns
+    -------
+    pathlib.Path
+        A program; ``sink --help`` says what it does.
+
+    Raises
+    ------
+    LabError
+        Where it has not been built.
+    """
+    # An editable install has it in its build folder, and only importlib knows where.
+    path = importlib.resources.files("spead_tutorial").joinpath("bin", "sink")
+    if not isinstance(path, Path) or not path.is_file():
+        raise LabError("the package has no bin/sink: build and install it (pip install .)")
+    return path
