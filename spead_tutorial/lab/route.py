@@ -1,26 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# mypy: disable-error-code="import-untyped"
 """Where it would go: what keeps packets inside the machine."""
 
 import dataclasses
 import ipaddress
-import os
 import socket
-import struct
-import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from .device import DEVICE
 from .refusal import LabError
 
 __all__ = ["check_destination", "route_device"]
 
-_RTM_GETLINK, _RTM_GETROUTE = 18, 26
-_NLMSG_ERROR, _NLM_F_REQUEST = 2, 1
-_RTA_DST, _RTA_OIF = 1, 4
-_IFLA_IFNAME, _IFLA_LINK, _IFLA_MASTER, _IFLA_LINKINFO, _IFLA_LINK_NETNSID = 3, 5, 10, 18, 37
-_IFLA_INFO_KIND = 1
 _IFF_LOOPBACK = 0x8
-_RTMSG = struct.Struct("=8BI")
-_IFINFOMSG = struct.Struct("=BxHiII")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -111,34 +105,42 @@ def _addresses(
 
 def _route_index(address: ipaddress.IPv4Address | ipaddress.IPv6Address, scope: int) -> int | None:
     """Return the index of the device on the route to an address, or None without a route."""
+    from pyroute2.netlink.exceptions import NetlinkError
+
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
-    body = _RTMSG.pack(family, address.max_prefixlen, 0, 0, 0, 0, 0, 0, 0)
-    body += _attribute(_RTA_DST, address.packed)
-    if scope:
-        body += _attribute(_RTA_OIF, struct.pack("=I", scope))
+    wanted = {"dst": str(address), "family": family} | ({"oif": scope} if scope else {})
     try:
-        reply = _ask_kernel(_RTM_GETROUTE, body)
-    except OSError:
+        (route,) = _ask_kernel(lambda routes: list(routes.route("get", **wanted)))
+    except NetlinkError:
         return None
-    index = _attributes(reply[_RTMSG.size :]).get(_RTA_OIF)
-    return None if index is None else int.from_bytes(index, sys.byteorder)
+    index: int | None = route.get_attr("RTA_OIF")
+    return index
 
 
 def _link(index: int) -> _Link:
     """Look a device up by its index."""
-    reply = _ask_kernel(_RTM_GETLINK, _IFINFOMSG.pack(socket.AF_UNSPEC, 0, index, 0, 0))
-    flags = _IFINFOMSG.unpack_from(reply)[3]
-    found = _attributes(reply[_IFINFOMSG.size :])
-    info = _attributes(found.get(_IFLA_LINKINFO, b""))
-    kind = info.get(_IFLA_INFO_KIND)
-    peer = found.get(_IFLA_LINK)
+    (link,) = _ask_kernel(lambda routes: list(routes.get_links(index)))
+    info = link.get_attr("IFLA_LINKINFO")
+    elsewhere = (link.get_attr("IFLA_LINK_NETNSID"), link.get_attr("IFLA_MASTER"))
     return _Link(
-        name=found[_IFLA_IFNAME].rstrip(b"\0").decode(),
-        loopback=bool(flags & _IFF_LOOPBACK),
-        kind=None if kind is None else kind.rstrip(b"\0").decode(),
-        peer=None if peer is None else int.from_bytes(peer, sys.byteorder),
-        leads_elsewhere=_IFLA_LINK_NETNSID in found or _IFLA_MASTER in found,
+        name=link.get_attr("IFLA_IFNAME"),
+        loopback=bool(link["flags"] & _IFF_LOOPBACK),
+        kind=None if info is None else info.get_attr("IFLA_INFO_KIND"),
+        peer=link.get_attr("IFLA_LINK"),
+        leads_elsewhere=elsewhere != (None, None),
     )
+
+
+def _ask_kernel(question: Callable[[Any], list[Any]]) -> list[Any]:
+    """Ask rtnetlink something, in a thread: pyroute2 refuses one in which an event loop runs."""
+    from pyroute2 import IPRoute
+
+    def ask() -> list[Any]:
+        with IPRoute() as routes:
+            return question(routes)
+
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(ask).result()
 
 
 def _stays_inside(link: _Link) -> bool:
@@ -150,34 +152,3 @@ def _stays_inside(link: _Link) -> bool:
     if link.kind != "veth" or link.name != DEVICE or link.leads_elsewhere or not link.peer:
         return False
     return not _link(link.peer).leads_elsewhere
-
-
-def _ask_kernel(message: int, body: bytes) -> bytes:
-    """Send a request to rtnetlink and return the one message it answers with."""
-    header = struct.Struct("=IHHII")
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as sock:
-        sock.bind((0, 0))
-        sock.send(header.pack(header.size + len(body), message, _NLM_F_REQUEST, 1, 0) + body)
-        reply = sock.recv(1 << 17)
-    length, kind, *_ = header.unpack_from(reply)
-    if kind == _NLMSG_ERROR:
-        number = -int(struct.unpack_from("=i", reply, header.size)[0])
-        raise OSError(number, os.strerror(number))
-    return reply[header.size : length]
-
-
-def _attribute(kind: int, value: bytes) -> bytes:
-    """Encode one netlink attribute; `value` has whole words."""
-    return struct.pack("=HH", 4 + len(value), kind) + value
-
-
-def _attributes(data: bytes) -> dict[int, bytes]:
-    """Decode a sequence of netlink attributes."""
-    found = {}
-    while len(data) >= 4:
-        length, kind = struct.unpack_from("=HH", data)
-        if length < 4:
-            break
-        found[kind & 0x3FFF] = data[4:length]
-        data = data[(length + 3) & ~3 :]
-    return found
