@@ -18,10 +18,13 @@ import click
 from bench import compare as compare_module
 from bench import figures, files
 from bench import status as status_module
-from bench.cases import SIZES, SWEEPS, Sweep, find_sweep
-from bench.implementations import find_installation
-from bench.runner import Plan, Step, again, estimate, measure, plan_of, taken_so_far
+from bench.peers import find_installation
+from bench.plan import Plan, again, estimate, measure, plan_of
+from bench.sweeps import SIZES, SWEEPS, Sweep, find_sweep
 from spead_tutorial.cli import finish
+from spead_tutorial.measure.case import Step
+from spead_tutorial.measure.rounds import taken_so_far
+from spead_tutorial.measure.summary import rows
 from spead_tutorial.records import RecordError, Recording, locked, read
 
 __all__ = ["cli", "main"]
@@ -135,7 +138,7 @@ def run(
                 raise
             click.echo(status_module.table(recording))
             _give_advice(recording)
-            if any(row.failure for row in status_module.rows(recording)):
+            if any(row.failure for row in rows(recording)):
                 outcome = _FAILED
             if plot:
                 _draw(output, output.parent / "figures", sweep.name)
@@ -279,7 +282,7 @@ def status(records: tuple[Path, ...]) -> int:
         for reason in sorted(set(recording.header.settings.get("skipped", {}).values())):
             click.echo(f"skipped: {reason}")
         _give_advice(recording)
-        failed = any(row.failure for row in status_module.rows(recording))
+        failed = any(row.failure for row in rows(recording))
         if failed or _missing(recording):
             outcome = _FAILED
         elif recording.header.settings.get("skipped") and not outcome:

@@ -10,9 +10,9 @@ what the peer and the loops differ by among themselves cannot be told from chanc
 import dataclasses
 from collections.abc import Callable
 
-from bench.cases import CEILING, PEER
-from bench.runner import differences
 from bench.status import Place, by_place, noise_floor, rates_by_round
+from bench.sweeps import CEILING, PEER
+from spead_tutorial.measure.rounds import differences
 from spead_tutorial.records import Header, RecordError, Recording, Sample
 from spead_tutorial.stats import Estimate, gain, median, ratio
 

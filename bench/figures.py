@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
 
-from bench.cases import PEER
+from bench.sweeps import PEER
 from spead_tutorial import plots
 from spead_tutorial.catalogue import LANGUAGES, find_chapter
 from spead_tutorial.plots import Draw

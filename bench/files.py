@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.runner import taken_so_far
+from spead_tutorial.measure.rounds import taken_so_far
 from spead_tutorial.records import RecordError, Recording, Sample, Timeline, Writer, locked, read
 
 __all__ = ["FORMATS", "export", "merge"]

@@ -2,24 +2,24 @@
 """Whether memory stays flat however much is sent: ten million heaps, and the process is watched."""
 
 import dataclasses
-import datetime
-import json
 import re
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 import click
 
-from spead_tutorial import doctor
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.cli import finish
-from spead_tutorial.lab import Lab, LabProcess, accounted
-from spead_tutorial.programs import Options, Report, command
-from spead_tutorial.records import SCHEMA, Header, locked
+from spead_tutorial.lab import Lab, LabProcess
+from spead_tutorial.measure.believe import contradiction, hold
+from spead_tutorial.measure.machine import header
+from spead_tutorial.measure.place import Evidence
+from spead_tutorial.measure.programs import ProgramOptions, command
+from spead_tutorial.measure.report import Report
+from spead_tutorial.records import Writer, locked
 
 RESULTS = Path(__file__).resolve().parent / "results"
 RECORD = "flat-memory.jsonl"
@@ -98,7 +98,7 @@ def resident(process: LabProcess) -> int | None:
 def watch(lab: Lab, number: int, language: str, heaps: int) -> Memory:
     """Run a chapter's program in a lab, and look at its memory every now and then."""
     chapter = find_chapter(str(number))
-    options = Options(heaps=heaps, heap_size=HEAP_SIZE)
+    options = ProgramOptions(heaps=heaps, heap_size=HEAP_SIZE)
     at_ns: list[int] = []
     resident_bytes: list[int] = []
     before = lab.counters()
@@ -120,37 +120,15 @@ def watch(lab: Lab, number: int, language: str, heaps: int) -> Memory:
         said = output.read()
     counted = lab.counters() - before
     report = Report.parse(said)
-    failure = None
+    evidence = Evidence(counted)
+    failure: str | None
     if process.returncode != 0 or report is None:
         failure = (said.strip().splitlines() or [f"status {process.returncode}"])[-1]
     else:
-        held = accounted(
-            counted.packets,
-            counted.bytes,
-            packets=report.packets,
-            messages=report.messages,
-            spead_bytes=report.spead_bytes,
-            link_header=counted.link_header,
-        )
-        failure = None if held.ok and report.errors == 0 else held.text
+        failure = contradiction(report, evidence, hold(report, evidence), heaps)
     elapsed_ns = report.elapsed_ns if report is not None else None
     case = f"{number}/{language}"
     return Memory(case, heaps, HEAP_SIZE, elapsed_ns, failure, at_ns, resident_bytes)
-
-
-def header(lab: Lab) -> dict[str, Any]:
-    """Return the first line of the record."""
-    facts = Header(
-        experiment="flat-memory",
-        time=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        machine=doctor.machine_facts(),
-        lab=lab.facts(),
-        settings={"warm_up": WARM_UP, "most_growth_bytes": MOST_GROWTH},
-        versions=doctor.versions(),
-        revision=doctor.revision(),
-    )
-    first = {"record": "header", "tool": "spead_tutorial", "schema": SCHEMA}
-    return first | dataclasses.asdict(facts)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -164,14 +142,15 @@ def cli(heaps: int, output: Path) -> int:
     Example: python -m bench.flat_memory -n 100000 -o results/bench
     """
     flat = True
-    with locked(output), Lab() as lab, (output / RECORD).open("w", encoding="utf-8") as file:
-        print(json.dumps(header(lab)), file=file, flush=True)
-        for number, language in CASES:
-            found = watch(lab, number, language, heaps)
-            record = {"record": "memory"} | dataclasses.asdict(found)
-            print(json.dumps(record), file=file, flush=True)
-            click.echo(found)
-            flat = flat and found.flat
+    settings = {"warm_up": WARM_UP, "most_growth_bytes": MOST_GROWTH}
+    with locked(output), Lab() as lab:
+        first = header("flat-memory", lab.facts(), settings)
+        with Writer(output / RECORD, first) as writer:
+            for number, language in CASES:
+                found = watch(lab, number, language, heaps)
+                writer.add(found)
+                click.echo(found)
+                flat = flat and found.flat
     return int(not flat)
 
 

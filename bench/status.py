@@ -1,55 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A recording as a table for people, with what makes its numbers less certain than they look."""
 
-import dataclasses
 from collections.abc import Sequence
 
-from bench.runner import NOISY
+from bench.plan import NOISY
+from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM, Row, rows
 from spead_tutorial.records import Recording, Sample, Series
-from spead_tutorial.stats import Estimate, median
+from spead_tutorial.stats import median
 
-__all__ = ["Row", "advice", "by_place", "noise_floor", "rates_by_round", "rows", "table"]
+__all__ = ["advice", "by_place", "noise_floor", "rates_by_round", "table"]
 
-_ROUNDS_FOR_A_CLAIM = 9
 _SHORT_S = {"full": 0.3}  # of other sizes one knows that they are rough
 _BUSY, _STOLEN = 0.5, 0.01
 _FEWEST_FOR_A_FLOOR = 4
 
 Place = tuple[Series, int, int]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Row:
-    """A case, and what its samples came to.
-
-    Parameters
-    ----------
-    series : Series
-        The line of a picture that it is on.
-    heap_size, packet_size : int
-        Bytes.
-    samples : int
-        How many counted.
-    rate : Estimate or None
-        Payload bytes/s; None with a failure.
-    cpu_s_per_gb : float or None
-        Median CPU seconds for 10⁹ bytes of payload.
-    failure : str or None
-        Why it has no rate.
-    """
-
-    series: Series
-    heap_size: int
-    packet_size: int
-    samples: int
-    rate: Estimate | None
-    cpu_s_per_gb: float | None
-    failure: str | None
-
-    @property
-    def noisy(self) -> bool:
-        """Whether the interval is too wide to say much."""
-        return self.rate is not None and self.rate.high - self.rate.low > NOISY * self.rate.median
 
 
 def by_place(recording: Recording) -> dict[Place, list[Sample]]:
@@ -66,27 +31,18 @@ def rates_by_round(samples: Sequence[Sample]) -> dict[tuple[int, int], float]:
     return {(one.source, one.round): one.rate for one in samples if one.rate is not None}
 
 
-def rows(recording: Recording) -> list[Row]:
-    """Sum a recording up; a case with a failure in any of its samples has failed."""
-    return [
-        _row(place, samples)
-        for place, samples in sorted(
-            by_place(recording).items(), key=lambda item: (item[0][1:], str(item[0][0]))
-        )
-    ]
+def _sorted(recording: Recording) -> list[Row]:
+    """Sum a recording up, by sizes and series."""
+    return sorted(
+        rows(recording),
+        key=lambda row: (row.last.heap_size, row.last.packet_size, str(row.series)),
+    )
 
 
-def _row(place: Place, samples: Sequence[Sample]) -> Row:
-    failure = next((one.failure for one in samples if one.failure is not None), None)
-    rates = [one.rate for one in samples if one.rate is not None]
-    if failure is not None or not rates:
-        return Row(*place, len(samples), None, None, failure or "no sample has a rate")
-    cpu = [
-        (one.cpu_user_ns + one.cpu_system_ns) / one.payload_bytes
-        for one in samples
-        if one.cpu_user_ns is not None and one.cpu_system_ns is not None and one.payload_bytes
-    ]
-    return Row(*place, len(samples), median(rates), median(cpu).median if cpu else None, None)
+def _noisy(row: Row) -> bool:
+    """Whether the interval is too wide to say much."""
+    rate = row.rate
+    return rate is not None and rate.high - rate.low > NOISY * rate.median
 
 
 def table(recording: Recording) -> str:
@@ -95,16 +51,15 @@ def table(recording: Recording) -> str:
         f"{'heap':>8} {'packet':>6}  {'program':52} {'n':>3} {'MB/s':>8}"
         f"  {'95 % interval':^17} {'CPU s/GB':>8}"
     ]
-    for row in rows(recording):
-        place = (
-            f"{_bytes(row.heap_size):>8} {row.packet_size:>6}  {row.series!s:52} {row.samples:>3}"
-        )
+    for row in _sorted(recording):
+        one, n = row.last, len(row.samples)
+        place = f"{_bytes(one.heap_size):>8} {one.packet_size:>6}  {row.series!s:52} {n:>3}"
         if row.rate is None:
             lines.append(f"{place} failed: {row.failure}")
             continue
         low, middle, high = (x / 1e6 for x in (row.rate.low, row.rate.median, row.rate.high))
         cpu = "" if row.cpu_s_per_gb is None else f"{row.cpu_s_per_gb:8.3f}"
-        mark = " noisy" if row.noisy else ""
+        mark = " noisy" if _noisy(row) else ""
         lines.append(f"{place} {middle:8.1f}  {low:8.1f} {high:8.1f} {cpu:>8}{mark}")
     return "\n".join(lines)
 
@@ -136,13 +91,13 @@ def advice(recording: Recording) -> list[str]:
     failed = sum(row.failure is not None for row in all_rows)
     if failed:
         found.append(f"{failed} of {len(all_rows)} cases failed, and have no rate: see the table")
-    fewest = min((row.samples for row in all_rows), default=0)
-    if fewest < _ROUNDS_FOR_A_CLAIM:
+    fewest = min((len(row.samples) for row in all_rows), default=0)
+    if fewest < ROUNDS_FOR_A_CLAIM:
         found.append(
-            f"{fewest} rounds: fewer than {_ROUNDS_FOR_A_CLAIM} make no claim (--rounds"
-            f" {_ROUNDS_FOR_A_CLAIM})"
+            f"{fewest} rounds: fewer than {ROUNDS_FOR_A_CLAIM} make no claim (--rounds"
+            f" {ROUNDS_FOR_A_CLAIM})"
         )
-    noisy = sum(row.noisy for row in all_rows)
+    noisy = sum(map(_noisy, all_rows))
     if noisy:
         found.append(
             f"{noisy} of {len(all_rows)} cases have an interval wider than {NOISY:.0%} of their"

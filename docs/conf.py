@@ -45,7 +45,10 @@ nitpicky = True
 # links that take a network to check.
 nitpick_ignore_regex = [
     ("c:identifier", r"u?int\d+_t|size_t|iovec"),
-    ("py:class", r"(asyncio|collections\.abc|numpy|pandas|pathlib|socket|subprocess)\.\w+"),
+    (
+        "py:class",
+        r"(asyncio|collections\.abc|contextlib|numpy|pandas|pathlib|socket|subprocess)\.\w+",
+    ),
 ]
 smartquotes = False
 highlight_language = "none"

@@ -7,7 +7,16 @@ names of all programs.
 
 import dataclasses
 
-__all__ = ["CHAPTERS", "LANGUAGES", "PROGRAMS", "STEPS", "Chapter", "find_chapter"]
+__all__ = [
+    "CHAPTERS",
+    "LADDER",
+    "LANGUAGES",
+    "PROGRAMS",
+    "STEPS",
+    "Chapter",
+    "Rung",
+    "find_chapter",
+]
 
 #: What every chapter has a program in.
 LANGUAGES = ("python", "c")
@@ -155,6 +164,45 @@ STEPS: tuple[Chapter, ...] = (
 
 #: All of them.
 PROGRAMS = (*CHAPTERS, *STEPS)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rung:
+    """A program at the setting at which its gain is chained with those of the others.
+
+    Parameters
+    ----------
+    program : str
+        Its name.
+    mebibytes : int
+        How much it sends in about half a second.
+    heap_size : int
+        Bytes of samples in a heap.
+    random : bool
+        Whether samples are random in a program that has the choice.
+    """
+
+    program: str
+    mebibytes: int
+    heap_size: int = 1 << 20
+    random: bool = False
+
+
+#: Every chapter at common settings: heaps of 1 MiB for all, and of 8 KiB for those whose gain is
+#: with small heaps.
+LADDER = (
+    Rung("tut_2_send", 10),
+    Rung("tut_4_send_perf", 64),
+    Rung("tut_5_send_pipeline", 64, random=True),
+    Rung("tut_5_send_pipeline", 4096),
+    Rung("tut_6_send_pktsize", 4096),
+    Rung("tut_8_send_reuse_memory", 4096),
+    Rung("tut_10_send_reuse_heaps", 4096),
+    Rung("tut_11_send_batch_heaps", 4096),
+    Rung("tut_8_send_reuse_memory", 512, 8192),
+    Rung("tut_10_send_reuse_heaps", 4096, 8192),
+    Rung("tut_11_send_batch_heaps", 4096, 8192),
+)
 
 #: Names that chapters had elsewhere.
 _OLDER_NAMES = {"tut_send_2": 5, "tut_send_3": 6}

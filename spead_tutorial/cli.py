@@ -19,12 +19,14 @@ from pathlib import Path
 import click
 
 import spead_tutorial
-from spead_tutorial import _standard_streams, notebook_run, programs
+from spead_tutorial import _standard_streams, notebook_run
 from spead_tutorial import doctor as doctor_module
 from spead_tutorial import tour as tour_module
 from spead_tutorial.catalogue import CHAPTERS, LANGUAGES, STEPS, Chapter, find_chapter
 from spead_tutorial.lab import KINDS, Lab, LabError, LabProcess
-from spead_tutorial.programs import Options, ProgramError, Result
+from spead_tutorial.measure import programs
+from spead_tutorial.measure.place import Device, Host, Place
+from spead_tutorial.measure.programs import ProgramError, ProgramOptions, Result
 from spead_tutorial.records import RecordError
 
 __all__ = ["cli", "finish", "main"]
@@ -170,19 +172,19 @@ def run(
         raise _Wrong("--allow-real-network needs --host and --port: a lab has no real network")
     if host is not None and kind is not None:
         raise _Wrong("--kind is a lab's: it does not go with --host")
-    options = Options(heaps, heap_size, packet_size, random)
+    options = ProgramOptions(heaps, heap_size, packet_size, random)
     destination = None if host is None or port is None else (host, port)
     try:
         programs.command(chapter, lang, options, destination)
     except ValueError as error:
         raise _Wrong(str(error)) from None
-    if destination is None:
-        with Lab(kind) as lab:
-            result = programs.run_program(lab, chapter, lang, options)
-    else:
-        result = programs.run_to(
-            *destination, chapter, lang, options, allow_real_network=allow_real_network
-        )
+    with contextlib.ExitStack() as stack:
+        place: Place
+        if destination is None:
+            place = Device(stack.enter_context(Lab(kind)))
+        else:
+            place = Host(*destination, allow_real_network=allow_real_network)
+        result = programs.run(place, chapter, lang, options)
     return _show_result(result, as_json)
 
 
@@ -248,21 +250,17 @@ def _at_a_terminal() -> bool:
 @click.option("--full", "size", flag_value="full", help="Nine rounds of longer samples.")
 @click.option("--tiny", "size", flag_value="tiny", hidden=True)
 @click.option("--loopback", is_flag=True, help="Send to this machine's loopback, without a lab.")
-@click.option("--notebooks/--no-notebooks", default=True, show_default=True,
-              help="Run the notebooks too, in the repository's folder.")  # fmt: skip
-@click.option("--site/--no-site", default=True, show_default=True,
-              help="Build the site too, in the repository's folder.")  # fmt: skip
 @click.option("--output", type=click.Path(file_okay=False, path_type=Path),
               default=Path("results", "tour"), show_default=True,
-              help="Folder for records, pictures and pages.")  # fmt: skip
-def tour(size: str, loopback: bool, notebooks: bool, site: bool, output: Path) -> int:
-    """Run every chapter in both languages and draw the gains; then the notebooks and the site.
+              help="Folder for records and pictures.")  # fmt: skip
+def tour(size: str, loopback: bool, output: Path) -> int:
+    """Run every chapter in both languages, and draw the gains.
 
     The exit status is 1 where a program failed, or a device did not count what it claims.
 
     Example: spead-tutorial tour --quick
     """
-    return tour_module.tour(size, output, loopback=loopback, notebooks=notebooks, site=site)
+    return tour_module.tour(size, output, loopback=loopback)
 
 
 @cli.command()

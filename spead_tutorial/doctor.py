@@ -30,7 +30,7 @@ import numpy as np
 import spead_tutorial
 from spead_tutorial.catalogue import CHAPTERS, LANGUAGES, STEPS
 from spead_tutorial.lab import LabError, LabProbe, probe, root_commands, sink_path
-from spead_tutorial.programs import ProgramError, command
+from spead_tutorial.measure.programs import ProgramError, command
 
 __all__ = [
     "Finding",

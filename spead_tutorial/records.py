@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 if TYPE_CHECKING:
     import pandas
+    from _typeshed import DataclassInstance
 
 __all__ = [
     "OURS",
@@ -391,16 +392,16 @@ class Writer:
         first = {"record": "header", "tool": _TOOL, "schema": SCHEMA}
         self._write(first | dataclasses.asdict(header))
 
-    def add(self, taken: Sample | Timeline) -> None:
-        """Append a sample or a timeline: it is on the disk when this returns.
+    def add(self, taken: "DataclassInstance") -> None:
+        """Append a sample, a timeline, or another dataclass: it is on the disk when this returns.
 
         Parameters
         ----------
-        taken : Sample or Timeline
+        taken : dataclass
             What was measured. Of a failure's text `anonymous` takes out what names the machine.
         """
         record = dataclasses.asdict(taken)
-        del record["source"]  # the position in the file says it
+        record.pop("source", None)  # the position in the file says it
         if record.get("failure") is not None:
             record["failure"] = anonymous(record["failure"])
         self._write({"record": type(taken).__name__.lower()} | record)

@@ -14,14 +14,17 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pytest
 from test_records import HEADER, SAMPLE, TIMELINE
 
 from spead_tutorial.catalogue import CHAPTERS, STEPS, find_chapter
-from spead_tutorial.lab import probe
-from spead_tutorial.programs import ProgramError
+from spead_tutorial.lab import Lab, probe
+from spead_tutorial.measure.case import Case, Step, take
+from spead_tutorial.measure.place import Device
+from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.records import Header, RecordError, Recording, Sample, Writer, locked, read
 
 ROOT = Path(__file__).parent.parent
@@ -40,11 +43,12 @@ def load_bench() -> None:
 
 
 load_bench()
-from bench import cases, compare, files, implementations, runner, status  # noqa: E402
+from bench import compare, files, peers, status, sweeps  # noqa: E402
+from bench import plan as planning  # noqa: E402
 
 REASON = probe().reason
 needs_lab = pytest.mark.skipif(REASON is not None, reason=f"no lab here: {REASON}")
-FULL, QUICK, TINY = (cases.SIZES[name] for name in ("full", "quick", "tiny"))
+FULL, QUICK, TINY = (sweeps.SIZES[name] for name in ("full", "quick", "tiny"))
 
 
 def bench(
@@ -122,20 +126,20 @@ def write(tmp_path: Path) -> Iterator[object]:
 # ---- What is measured ----
 
 
-@pytest.mark.parametrize("sweep", cases.SWEEPS, ids=lambda sweep: sweep.name)
+@pytest.mark.parametrize("sweep", sweeps.SWEEPS, ids=lambda sweep: sweep.name)
 def test_no_two_cases_of_a_sweep_have_the_same_name(sweep):
     for chosen in (sweep.cases, sweep.quick):
         assert max(Counter(case.name for case in chosen).values()) == 1
 
 
 def test_every_program_is_in_some_sweep():
-    measured = {case.program for sweep in cases.SWEEPS for case in sweep.cases}
+    measured = {case.program for sweep in sweeps.SWEEPS for case in sweep.cases}
     assert measured == {chapter.name for chapter in (*CHAPTERS, *STEPS)} | {"ceiling"}
 
 
 @pytest.mark.parametrize("name", ["tut-10", "tut-11"])
 def test_reusing_and_batching_are_swept_from_8_kib_to_64_mib_with_peer_and_limit(name):
-    sweep = cases.find_sweep(name)
+    sweep = sweeps.find_sweep(name)
     assert {case.heap_size for case in sweep.cases} == {1 << n for n in range(13, 27)}
     for chosen in (sweep.cases, sweep.quick):
         by_point: dict[tuple[int, int], Counter[str]] = {}
@@ -146,9 +150,9 @@ def test_reusing_and_batching_are_swept_from_8_kib_to_64_mib_with_peer_and_limit
 
 
 def test_a_sweep_is_found_by_name_and_by_number_of_chapter():
-    assert cases.find_sweep("10") is cases.find_sweep("tut-10")
+    assert sweeps.find_sweep("10") is sweeps.find_sweep("tut-10")
     with pytest.raises(ValueError, match="there are ladder, tut-5"):
-        cases.find_sweep("tut-99")
+        sweeps.find_sweep("tut-99")
 
 
 @pytest.mark.parametrize("peer", sorted(ROOT.glob("bench/peer/tut_*.py")), ids=lambda p: p.stem)
@@ -161,12 +165,12 @@ def test_a_peers_program_has_as_many_heaps_in_flight_as_ours(peer):
 # ---- The order ----
 
 
-def order(plan: runner.Plan, number: int) -> list[str]:
+def order(plan: planning.Plan, number: int) -> list[str]:
     return [s.case.name for s in plan.steps() if s.number == number and not s.warm_up]
 
 
 def test_every_round_has_all_cases_in_an_order_of_its_own_that_repeats():
-    plan = runner.plan_of(cases.find_sweep("tut-6"), QUICK)
+    plan = planning.plan_of(sweeps.find_sweep("tut-6"), QUICK)
     assert order(plan, 0) == order(plan, 0)
     assert order(plan, 0) != order(plan, 1)
     assert sorted(order(plan, 0)) == sorted(order(plan, 1)) == sorted(c.name for c in plan.cases)
@@ -176,8 +180,8 @@ def test_every_round_has_all_cases_in_an_order_of_its_own_that_repeats():
 
 
 def test_shards_share_a_sweep_and_keep_points_together():
-    sweep = cases.find_sweep("tut-10")
-    shards = [runner.plan_of(sweep, FULL, shard=(n, 3)) for n in (1, 2, 3)]
+    sweep = sweeps.find_sweep("tut-10")
+    shards = [planning.plan_of(sweep, FULL, shard=(n, 3)) for n in (1, 2, 3)]
     names = [case.name for shard in shards for case in shard.cases]
     assert sorted(names) == sorted(case.name for case in sweep.cases)
     points = [{case.point for case in shard.cases} for shard in shards]
@@ -185,8 +189,8 @@ def test_shards_share_a_sweep_and_keep_points_together():
 
 
 def test_another_installation_is_measured_in_the_same_rounds():
-    sweep = cases.find_sweep("tut-10")
-    plan = runner.plan_of(sweep, QUICK, beside=["old"])
+    sweep = sweeps.find_sweep("tut-10")
+    plan = planning.plan_of(sweep, QUICK, beside=["old"])
     ours, old = (
         {dataclasses.replace(c, implementation="") for c in plan.cases if c.implementation == name}
         for name in ("ours", "old")
@@ -195,14 +199,14 @@ def test_another_installation_is_measured_in_the_same_rounds():
 
 
 def test_a_sample_lasts_as_long_as_its_warm_up_lets_one_expect():
-    case = cases.Case("ours", "c", CHAPTERS[-1].name, 8192)
+    case = Case("ours", "c", CHAPTERS[-1].name, 8192)
     slow, fast = (made([rate])[0] for rate in (1e8, 1e11))
-    assert runner._heaps(case, FULL, slow) == int(2e8) // 8192
-    assert runner._heaps(case, FULL, fast) == (4 << 30) // 8192
+    assert planning._heaps(case, FULL, slow) == int(2e8) // 8192
+    assert planning._heaps(case, FULL, fast) == (4 << 30) // 8192
     failed = dataclasses.replace(slow, failure="it failed")
-    assert runner._heaps(case, FULL, failed) == runner._heaps(case, FULL, None) > 2
+    assert planning._heaps(case, FULL, failed) == planning._heaps(case, FULL, None) > 2
     large = dataclasses.replace(case, heap_size=1 << 26)
-    assert runner._heaps(large, TINY, slow) == 2
+    assert planning._heaps(large, TINY, slow) == 2
 
 
 # ---- What cannot run here ----
@@ -223,8 +227,8 @@ def test_cases_of_a_peer_that_is_not_installed_are_skipped_and_named():
 
 
 def test_zero_copy_is_skipped_where_the_kernel_does_not_offer_it(monkeypatch):
-    monkeypatch.setattr(implementations, "_zero_copy", lambda: False)
-    plan = runner.plan_of(cases.find_sweep("ceiling"), QUICK)
+    monkeypatch.setattr(peers, "_zero_copy", lambda: False)
+    plan = planning.plan_of(sweeps.find_sweep("ceiling"), QUICK)
     assert set(plan.skipped.values()) == {"the kernel does not offer zero-copy"}
     assert plan.cases
     assert not any("zero-copy" in case.variant for case in plan.cases)
@@ -232,12 +236,12 @@ def test_zero_copy_is_skipped_where_the_kernel_does_not_offer_it(monkeypatch):
 
 def test_an_installation_that_is_none_is_an_error(tmp_path):
     with pytest.raises(ProgramError, match="cannot be started"):
-        implementations.find_installation(str(tmp_path / "python"))
+        peers.find_installation(str(tmp_path / "python"))
     bare = tmp_path / "bare"
     bare.write_text("#!/bin/sh\nexit 1\n")
     bare.chmod(0o755)
     with pytest.raises(ProgramError, match="has no spead_tutorial"):
-        implementations.find_installation(str(bare))
+        peers.find_installation(str(bare))
 
 
 # ---- Measuring, as a process ----
@@ -263,7 +267,7 @@ def test_killed_five_times_and_started_again_it_ends_with_every_sample_once(tmp_
     found = keys(read(path))
     assert set(found.values()) == {1}
     assert found.keys() >= before.keys()
-    plan = runner.plan_of(cases.find_sweep("tut-6"), TINY, 3)
+    plan = planning.plan_of(sweeps.find_sweep("tut-6"), TINY, 3)
     assert found.keys() == {step.key for step in plan.steps()}
     assert len(read(path).headers) == 1
     assert bench("status", path).returncode == 0
@@ -325,13 +329,13 @@ def test_only_noisy_adds_rounds_to_points_that_are_noisy_and_to_no_others(tmp_pa
     assert bench(*arguments).returncode == 0
     path = tmp_path / "tut-6-loopback.jsonl"
     taken = read(path)
-    plan = runner.plan_of(cases.find_sweep("tut-6-loopback"), TINY)
+    plan = planning.plan_of(sweeps.find_sweep("tut-6-loopback"), TINY)
     quiet = dataclasses.replace(taken, samples=tuple(_with_rate(one) for one in taken.samples))
-    assert runner.again(plan, quiet, 2).cases == ()
+    assert planning.again(plan, quiet, 2).cases == ()
     last = quiet.samples[-1]
     twice = dataclasses.replace(last, elapsed_ns=2 * (last.elapsed_ns or 0))
     noisy = dataclasses.replace(quiet, samples=(*quiet.samples[:-1], twice))
-    more = runner.again(plan, noisy, 2)
+    more = planning.again(plan, noisy, 2)
     assert {case.point for case in more.cases} == {plan.cases[0].point}
     assert more.rounds == TINY.rounds + 2
     assert bench(*arguments, "--only-noisy", "--rounds", 1).returncode == 0
@@ -360,13 +364,21 @@ def test_a_record_of_another_build_is_not_gone_on_with(tmp_path):
     assert read(path).header.versions["build"] != "another"
 
 
+def taken(
+    lab: Lab, case: Case, installations: peers.Installations = MappingProxyType({})
+) -> Sample:
+    """One sample of a case."""
+    launch = peers.launch(case, 4, installations)
+    return take(Device(lab), Step(0, False, case), 4, launch=launch)
+
+
 @needs_lab
 def test_a_program_that_fails_is_recorded_without_a_rate_and_the_rest_goes_on(make_lab):
-    too_large = cases.Case("ours", "c", CHAPTERS[-1].name, 8192, packet_size=70000)
-    ceiling = cases.Case("ceiling", "c", "ceiling", 8192, variant="one thread")
+    too_large = Case("ours", "c", CHAPTERS[-1].name, 8192, packet_size=70000)
+    ceiling = Case("ceiling", "c", "ceiling", 8192, variant="one thread")
     with make_lab() as lab:
-        failed = implementations.take(lab, too_large, 4, 0, False, {})
-        good = implementations.take(lab, ceiling, 4, 0, False, {})
+        failed = taken(lab, too_large)
+        good = taken(lab, ceiling)
     assert failed.rate is None
     assert "70000" in (failed.failure or "")
     assert good.failure is None
@@ -379,13 +391,13 @@ def test_a_program_that_fails_is_recorded_without_a_rate_and_the_rest_goes_on(ma
 @needs_lab
 def test_another_installation_runs_its_own_programs(make_lab):
     """This one, taken for another."""
-    installations = {"old": implementations.find_installation(sys.executable)}
+    installations = {"old": peers.find_installation(sys.executable)}
     with make_lab() as lab:
         for language in ("python", "c"):
             for name, random in ((CHAPTERS[-1].name, False), ("tut_5_send_pipeline", True)):
                 packet_size = find_chapter(name).packet_size
-                case = cases.Case("old", language, name, packet_size=packet_size, random=random)
-                one = implementations.take(lab, case, 3, 0, False, installations)
+                case = Case("old", language, name, packet_size=packet_size, random=random)
+                one = taken(lab, case, installations)
                 assert one.failure is None
                 assert one.series == case.series
                 assert one.rate

@@ -17,9 +17,11 @@ from test_records import HEADER, SAMPLE
 
 from spead_tutorial import notebook, plots, wire
 from spead_tutorial.lab import LabError
+from spead_tutorial.measure import case
+from spead_tutorial.measure.case import WARM_UP, Step
 from spead_tutorial.notebook import Exercise, NotebookError, Run, measuring
 from spead_tutorial.notebook import place as places
-from spead_tutorial.records import Recording
+from spead_tutorial.records import Recording, Sample
 from spead_tutorial.send import PacketGenerator
 
 OPENED = "The lab is open: packets go to dummy1 and nowhere else.\n"
@@ -155,11 +157,11 @@ def test_a_run_with_a_listener_is_called_what_the_picture_of_loopback_calls_it()
 def test_quick_mode_sends_an_eighth_but_at_least_two_heaps(monkeypatch):
     monkeypatch.setattr(measuring, "QUICK", True)
     assert [notebook.heaps(n) for n in (800, 8, 1)] == [100, 2, 2]
-    assert Run("8").options().heaps == 1250
-    assert Run("8", heaps=50).options().heaps == 50
+    assert Run("8").case.heaps == 1250
+    assert Run("8", heaps=50).case.heaps == 50
     monkeypatch.setattr(measuring, "QUICK", False)
     assert notebook.heaps(800) == 800
-    assert Run("8").options().heaps == 10000
+    assert Run("8").case.heaps == 10000
 
 
 def test_quick_mode_is_asked_for_in_the_environment():
@@ -196,7 +198,7 @@ AFTER = Run("8", "c", heaps=40, heap_size=8192)
 def test_measuring_takes_every_run_once_in_each_round_after_a_warm_up(where, request):
     recording = notebook.measure(request.getfixturevalue(where), [BEFORE, AFTER], 2)
     warm_ups = [one for one in recording.samples if one.warm_up]
-    assert [one.heaps for one in warm_ups] == [5, 5]
+    assert [one.heaps for one in warm_ups] == [40 // WARM_UP] * 2
     for run in (BEFORE, AFTER):
         found = notebook.samples(recording, run)
         assert [(one.round, one.heaps, one.failure) for one in found] == [
@@ -228,9 +230,10 @@ def test_listeners_are_there_with_and_without_a_lab(place, loopback):
 
 
 def test_the_order_of_the_rounds_is_random_but_the_same_every_time(loopback, monkeypatch):
-    monkeypatch.setattr(
-        measuring, "_take", lambda _, run, n: dataclasses.replace(SAMPLE, case=run.case, round=n)
-    )
+    def take(place: object, run: Run, step: Step) -> Sample:
+        return dataclasses.replace(SAMPLE, case=step.case.name, round=step.number)
+
+    monkeypatch.setattr(measuring, "_take", take)
     runs = [Run("8", heaps=n) for n in range(1, 20)]
     first, second = (notebook.measure(loopback, runs, 3).samples for _ in range(2))
     assert first == second
@@ -261,7 +264,9 @@ def test_counts_of_a_run_are_added_and_of_its_rounds_the_median_is_taken():
     run = Run("8", heaps=10)
     faults = (70, 30, 40)
     rounds = [
-        dataclasses.replace(SAMPLE, case=run.case, round=i, heaps=10, page_faults=n, messages=5)
+        dataclasses.replace(
+            SAMPLE, case=run.case.name, round=i, heaps=10, page_faults=n, messages=5
+        )
         for i, n in enumerate(faults)
     ]
     recording = Recording(HEADER, tuple(rounds))
@@ -271,13 +276,13 @@ def test_counts_of_a_run_are_added_and_of_its_rounds_the_median_is_taken():
 
 def test_an_environment_reaches_the_program(place, monkeypatch):
     seen = []
-    run_program = measuring.run_program
+    run_program = case.run
 
     def spy(*what, **how):
         seen.append(how["environment"])
         return run_program(*what, **how)
 
-    monkeypatch.setattr(measuring, "run_program", spy)
+    monkeypatch.setattr(case, "run", spy)
     notebook.measure(place, [Run("8", heaps=2, environment={"A": "1"}, variant="A")], 1)
     assert seen == [{"A": "1"}] * 2
 
@@ -336,7 +341,7 @@ def test_a_picture_of_loopback_is_marked_in_both_kinds(shown):
 
 def test_a_picture_says_what_has_drawn_it(loopback, shown, monkeypatch):
     monkeypatch.setattr(
-        measuring, "_take", lambda _, run, n: dataclasses.replace(SAMPLE, warm_up=n < 0)
+        measuring, "_take", lambda _, run, step: dataclasses.replace(SAMPLE, warm_up=step.warm_up)
     )
     notebook.picture(plots.ladder, notebook.measure(loopback, [Run("8")], 1))
     assert "drawn by: spead_tutorial.notebook" in shown[0][0]["image/svg+xml"]

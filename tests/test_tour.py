@@ -15,6 +15,8 @@ from test_records import HEADER, SAMPLE
 from spead_tutorial import tour
 from spead_tutorial.catalogue import CHAPTERS, LANGUAGES
 from spead_tutorial.lab import LabError, probe
+from spead_tutorial.measure.place import Loopback
+from spead_tutorial.measure.summary import rows
 from spead_tutorial.records import RecordError, Recording, locked, read
 
 REASON = probe().reason
@@ -59,7 +61,7 @@ def toured(
 def test_a_tour_runs_every_chapter_and_its_records_add_up(toured):
     folder, done = toured
     assert (done.returncode, done.stderr) == (0, "")
-    cases = tour.plan("tiny").cases
+    cases = tour.cases("tiny")
     assert done.stdout.count("✓") == len(cases) + 1  # and once in the legend
     assert "✗" not in done.stdout
 
@@ -119,7 +121,7 @@ def test_a_second_tour_in_a_folder_is_one_line_that_says_who_is_there(tmp_path):
     assert re.fullmatch(words, done.stderr)
 
 
-def test_a_tour_has_its_folder_for_itself_from_the_first_sample_to_the_site(tmp_path, monkeypatch):
+def test_a_tour_has_its_folder_for_itself_from_sample_to_picture(tmp_path, monkeypatch):
     tried = []
 
     def at(name: str, given: object) -> None:
@@ -133,24 +135,22 @@ def test_a_tour_has_its_folder_for_itself_from_the_first_sample_to_the_site(tmp_
 
     at("_measure", Recording(HEADER, (SAMPLE,)))
     at("_draw", [])
-    at("_run_notebooks", [])
-    at("_build_site", ([], None))
     assert tour.tour("tiny", tmp_path, loopback=True) == 0
-    assert tried == ["_measure", "_draw", "_run_notebooks", "_build_site"]
+    assert tried == ["_measure", "_draw"]
 
 
 def test_where_there_can_be_no_lab_a_tour_takes_loopback(tmp_path, monkeypatch, capsys):
     def no_lab() -> None:
         raise LabError("it is forbidden here")
 
-    def measure(lab: object, *_: object) -> Recording:
-        assert lab is None
+    def measure(place: object, *_: object) -> Recording:
+        assert isinstance(place, Loopback)
         header = dataclasses.replace(HEADER, lab={"kind": "loopback, no lab", "mtu": 65536})
         return Recording(header, (SAMPLE,))
 
     monkeypatch.setattr(tour, "Lab", no_lab)
     monkeypatch.setattr(tour, "_measure", measure)
-    assert tour.tour("tiny", tmp_path, notebooks=False, site=False) == 0
+    assert tour.tour("tiny", tmp_path) == 0
     assert "No lab: it is forbidden here." in capsys.readouterr().out
 
 
@@ -159,72 +159,19 @@ def test_a_failure_in_one_run_fails_the_row_and_the_tour(tmp_path, monkeypatch, 
     bad = dataclasses.replace(SAMPLE, failure="counted 1, not 2", warm_up=warm_up)
     recording = Recording(HEADER, (bad, SAMPLE))
     monkeypatch.setattr(tour, "_measure", lambda *_: recording)
-    assert tour.tour("tiny", tmp_path, loopback=True, notebooks=False, site=False) == 1
+    assert tour.tour("tiny", tmp_path, loopback=True) == 1
     shown = capsys.readouterr()
     assert "✗" in shown.out
     assert shown.err == "spead-tutorial: counted 1, not 2\n"
-    (row,) = tour.rows(recording)
+    (row,) = rows(recording)
     assert (row.rate, row.calls_per_heap, row.cpu_s_per_gb) == (None, None, None)
 
 
 def test_without_matplotlib_a_tour_still_has_its_table(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setattr(tour, "_measure", lambda *_: Recording(HEADER, (SAMPLE,)))
-    assert tour.tour("tiny", tmp_path, loopback=True, notebooks=False, site=False) == 0
+    assert tour.tour("tiny", tmp_path, loopback=True) == 0
     assert "No pictures: drawing needs matplotlib" in capsys.readouterr().out
-
-
-def test_a_tour_in_the_repository_runs_the_notebooks_too(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    Path("notebooks").mkdir()
-    source = "# A notebook\n\n```{code-cell} ipython3\nraise ValueError('a reason')\n```\n"
-    Path("notebooks", "00_start_here.md").write_text(source)
-    monkeypatch.setattr(tour, "_measure", lambda *_: Recording(HEADER, (SAMPLE,)))
-    assert tour.tour("tiny", Path("out"), loopback=True) == 1
-    shown = capsys.readouterr()
-    assert "notebook 1 of 1: 00_start_here" in shown.out
-    assert "out/notebooks/index.html" in shown.out
-    assert shown.err == "spead-tutorial: notebook 00_start_here: ValueError: a reason\n"
-    assert "a reason" in Path("out/notebooks/00_start_here.html").read_text()
-
-
-@pytest.mark.parametrize("wanted", [True, False])
-def test_elsewhere_a_tour_says_that_it_runs_no_notebooks(tmp_path, monkeypatch, capsys, wanted):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(tour, "_measure", lambda *_: Recording(HEADER, (SAMPLE,)))
-    assert tour.tour("tiny", Path("out"), loopback=True, notebooks=wanted) == 0
-    words = "No notebooks: there is no folder notebooks with them here"
-    assert (words in capsys.readouterr().out) is wanted
-
-
-def test_a_tour_in_the_repository_builds_the_site_too(tmp_path, monkeypatch, capsys):
-    pytest.importorskip("sphinx", reason="Sphinx is not installed")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(tour, "_measure", lambda *_: Recording(HEADER, (SAMPLE,)))
-    Path("docs").mkdir()
-    Path("docs", "conf.py").write_text("")
-    Path("docs", "index.rst").write_text("A site\n======\n")
-    assert tour.tour("tiny", Path("out"), loopback=True, notebooks=False) == 0
-    assert "out/site/index.html" in capsys.readouterr().out
-    assert "A site" in Path("out/site/index.html").read_text()
-
-
-def test_a_site_that_cannot_be_built_fails_the_tour(tmp_path, monkeypatch, capsys):
-    pytest.importorskip("sphinx", reason="Sphinx is not installed")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(tour, "_measure", lambda *_: Recording(HEADER, (SAMPLE,)))
-    Path("docs").mkdir()
-    Path("docs", "conf.py").write_text("extensions = ['there_is_no_such_thing']")
-    assert tour.tour("tiny", Path("out"), loopback=True, notebooks=False) == 1
-    assert "the site could not be built" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("wanted", [True, False])
-def test_elsewhere_a_tour_says_that_it_builds_no_site(tmp_path, monkeypatch, capsys, wanted):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(tour, "_measure", lambda *_: Recording(HEADER, (SAMPLE,)))
-    assert tour.tour("tiny", Path("out"), loopback=True, notebooks=False, site=wanted) == 0
-    assert ("No site: there is no folder docs" in capsys.readouterr().out) == wanted
 
 
 def test_a_row_is_the_median_of_its_samples_without_the_warm_up():
@@ -240,31 +187,18 @@ def test_a_row_is_the_median_of_its_samples_without_the_warm_up():
         )
 
     samples = (one(1, warm_up=True), one(1000), one(2000), one(4000))
-    (row,) = tour.rows(Recording(HEADER, samples))  # type: ignore[arg-type]
-    assert row.rate == pytest.approx(0.5e9)
+    (row,) = rows(Recording(HEADER, samples))  # type: ignore[arg-type]
+    assert row.rate is not None
+    assert row.rate.median == pytest.approx(0.5e9)
     assert row.calls_per_heap == pytest.approx(2.0)
     assert row.cpu_s_per_gb == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("size", tour.SIZES)
 def test_every_plan_has_every_chapter_in_both_languages_at_common_settings(size):
-    cases = tour.plan(size).cases
+    cases = tour.cases(size)
     assert len({case.name for case in cases}) == len(cases)
     for chapter in CHAPTERS:
         for language in LANGUAGES:
-            mine = [c for c in cases if (c.chapter, c.language) == (chapter, language)]
+            mine = [c for c in cases if (c.program, c.language) == (chapter.name, language)]
             assert 1 << 20 in {case.heap_size for case in mine}
-
-
-def test_rounds_have_all_cases_in_an_order_that_is_random_but_the_same_every_time(capsys):
-    plan = tour.plan("quick")
-    first = list(tour._schedule(plan))
-    assert first == list(tour._schedule(plan))
-    n = len(plan.cases)
-    rounds = [first[at : at + n] for at in range(0, len(first), n)]
-    assert len(rounds) == plan.rounds + 1
-    assert all(step[2] for step in rounds[0])
-    assert not any(step[2] for one in rounds[1:] for step in one)
-    orders = [[case.name for _, case, _ in one] for one in rounds]
-    assert len({tuple(order) for order in orders}) == len(orders)
-    assert len({tuple(sorted(order)) for order in orders}) == 1

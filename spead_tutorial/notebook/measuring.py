@@ -3,28 +3,21 @@
 
 import contextlib
 import dataclasses
-import datetime
 import os
-import random
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from spead_tutorial import doctor
 from spead_tutorial.catalogue import LANGUAGES, Chapter, find_chapter
 from spead_tutorial.lab import LabError
+from spead_tutorial.measure.case import Case, Step, take
+from spead_tutorial.measure.machine import header as make_header
+from spead_tutorial.measure.place import LISTENERS
+from spead_tutorial.measure.programs import ProgramOptions
+from spead_tutorial.measure.rounds import measure as measure_rounds
+from spead_tutorial.measure.rounds import schedule
 from spead_tutorial.notebook.place import Place
-from spead_tutorial.programs import (
-    LISTENERS,
-    Options,
-    ProgramError,
-    Result,
-    run_loopback,
-    run_on_loopback,
-    run_program,
-    sample,
-)
-from spead_tutorial.records import Header, Recording, Sample, Timeline, anonymous
+from spead_tutorial.records import OURS, Recording, Sample, Timeline, anonymous
 from spead_tutorial.timeline import record as record_timeline
 
 __all__ = [
@@ -44,7 +37,7 @@ QUICK = os.environ.get("SPEAD_TUTORIAL_QUICK", "0") not in ("", "0")
 #: How many rounds are measured where a cell does not say otherwise.
 ROUNDS = 2 if QUICK else 3
 
-_QUICK_SHARE = _WARM_UP_SHARE = 8
+_QUICK_SHARE = 8
 _TIMEOUT_S = 100.0
 _SEED = 7
 _VARIANTS = {"none": "no listener", "slow": "slow listener", "fast": "listener"}
@@ -124,25 +117,28 @@ class Run:
         return find_chapter(self.chapter)
 
     @property
-    def case(self) -> str:
-        """What a recording calls it."""
-        parts = (
-            self.program.name + "-random" * self.random,
-            self.heap_size or self.program.heap_size,
-            self.packet_size or self.program.packet_size,
-            self.heaps or "",
-            self.language,
-            self.variant,
-        )
-        return "/".join(str(part) for part in parts if part != "")
-
-    def options(self, share: int = 1) -> Options:
-        """Return what to tell the program, for one `share`-th of its heaps."""
+    def case(self) -> Case:
+        """The case that is measured; its name is what a recording calls it."""
+        program = self.program
         n = self.heaps
-        if "n" in self.program.accepted:
-            n = heaps(self.program.heaps) if n is None else n
-            n = max(1, n // share)
-        return Options(n, self.heap_size, self.packet_size, self.random)
+        if n is None and "n" in program.accepted:
+            n = heaps(program.heaps)
+        return Case(
+            OURS,
+            self.language,
+            program.name,
+            self.heap_size or program.heap_size,
+            self.packet_size or program.packet_size,
+            self.random,
+            self.variant,
+            tuple(self.environment.items()),
+            self.listener,
+            heaps=n,
+        )
+
+    def options(self) -> ProgramOptions:
+        """Return what the program was asked to be told."""
+        return ProgramOptions(self.heaps, self.heap_size, self.packet_size, self.random)
 
 
 def measure(
@@ -173,48 +169,39 @@ def measure(
     NotebookError
         Where a program fails, or its packets do not add up: it has no rate then.
     """
-    wanted = list(runs)
-    cases = [one.case for one in wanted]
-    twice = next((one for one in wanted if cases.count(one.case) > 1), None)
+    runs = list(runs)
+    wanted = {one.case.name: one for one in runs}
+    twice = next((one for one in runs if wanted[one.case.name] is not one), None)
     if twice is not None:
         raise ValueError(f"{twice} is there twice: give them different variants")
     rounds = ROUNDS if rounds is None else rounds
-    settings = {"cases": cases, "rounds": rounds, "seed": _SEED, "quick": QUICK}
+    settings = {"cases": list(wanted), "rounds": rounds, "seed": _SEED, "quick": QUICK}
     empty = record(place, timelines=timelines, settings=settings)
-    taken: list[Sample] = []
-    with _progress(len(wanted) * (rounds + 1)) as show:
-        for number in range(-1, rounds):
-            order = list(wanted)
-            random.Random(f"{_SEED}/{number}").shuffle(order)
-            for one in order:
-                show(str(one))
-                taken.append(_take(place, one, number))
-    return dataclasses.replace(empty, samples=tuple(taken))
+    steps = list(schedule((one.case for one in runs), rounds, _SEED))
+
+    def one(step: Step, _: Sample | None) -> Sample:
+        return _take(place, wanted[step.case.name], step)
+
+    def complain(step: Step, failure: str) -> None:
+        raise NotebookError(f"{wanted[step.case.name]}: {anonymous(failure)}")
+
+    with _progress(len(steps)) as show:
+
+        def shown(steps: Iterable[Step]) -> Iterator[Step]:
+            for step in steps:
+                show(str(wanted[step.case.name]))
+                yield step
+
+        found = measure_rounds(steps, one, empty.header, show=shown, say=complain)
+    return dataclasses.replace(empty, samples=found.samples)
 
 
-def _take(place: Place, one: Run, number: int) -> Sample:
-    """Run a program once; a number of -1 is the warm-up."""
-    warm_up = number < 0
+def _take(place: Place, run: Run, step: Step) -> Sample:
+    """Run a program once."""
     try:
-        result = _run(place, one, one.options(_WARM_UP_SHARE if warm_up else 1))
-    except (LabError, ProgramError) as error:
-        raise NotebookError(f"{one}: {anonymous(str(error))}") from None
-    if result.failure is not None:
-        raise NotebookError(f"{one}: {anonymous(result.failure)}")
-    return sample(
-        result, case=one.case, number=max(0, number), warm_up=warm_up, variant=one.variant
-    )
-
-
-def _run(place: Place, one: Run, options: Options) -> Result:
-    how: dict[str, Any] = {"timeout": _TIMEOUT_S, "environment": dict(one.environment)}
-    what = (one.program, one.language, options)
-    lab = place.lab
-    if lab is None:
-        return run_loopback(*what, listener=one.listener or "fast", **how)
-    if one.listener is not None:
-        return run_on_loopback(lab, *what, listener=one.listener, **how)
-    return run_program(lab, *what, **how)
+        return take(place.measured, step, timeout=_TIMEOUT_S)
+    except LabError as error:
+        raise NotebookError(f"{run}: {anonymous(str(error))}") from None
 
 
 def record(
@@ -234,14 +221,10 @@ def record(
     settings : mapping, optional
         What the header says of how it was measured.
     """
-    header = Header(
-        experiment="notebook",
-        time=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        machine=doctor.machine_facts(),
-        lab=place.facts(),
-        settings={"drawn_by": "spead_tutorial.notebook", **(settings or {})},
-        versions=doctor.versions(),
-        revision=doctor.revision(),
+    header = make_header(
+        "notebook",
+        place.facts(),
+        {"drawn_by": "spead_tutorial.notebook", **(settings or {})},
     )
     return Recording(header, (), tuple(timelines))
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from spead_tutorial.lab import Counters, Lab, LabError
+from spead_tutorial.measure import place as measure_place
+from spead_tutorial.measure.place import NO_LAB
 
 __all__ = ["LOOPBACK", "Place", "Seen", "close_place", "open_place"]
 
@@ -18,8 +20,6 @@ __all__ = ["LOOPBACK", "Place", "Seen", "close_place", "open_place"]
 LOOPBACK = os.environ.get("SPEAD_TUTORIAL_LOOPBACK", "0") not in ("", "0")
 
 _LOOPBACK = "127.0.0.1"
-_LOOPBACK_MTU = 65536
-_NO_LAB = "loopback, no lab"
 _LINK_IP_AND_UDP = 14 + 20 + 8
 
 
@@ -63,7 +63,7 @@ class Place:
             self._receiver = sockets.socket(sockets.AF_INET, sockets.SOCK_DGRAM)
             self._receiver.bind((_LOOPBACK, 0))
             self.address, self.port = _LOOPBACK, int(self._receiver.getsockname()[1])
-            self.mtu, self.kind = _LOOPBACK_MTU, _NO_LAB
+            self.mtu, self.kind = 65536, NO_LAB
         else:
             self.address, self.port = lab.address, lab.port
             self.mtu, self.kind = lab.mtu, lab.kind
@@ -141,10 +141,15 @@ class Place:
         if self._receiver is not None:
             self._receiver.close()
 
+    @property
+    def measured(self) -> measure_place.Place:
+        """Where programs are measured: the lab's device, or loopback with a receiver."""
+        lab = self.lab
+        return measure_place.Loopback() if lab is None else measure_place.Device(lab)
+
     def facts(self) -> dict[str, Any]:
         """Return what a record says of the place."""
-        lab = self.lab
-        return {"kind": self.kind, "mtu": self.mtu} if lab is None else lab.facts()
+        return self.measured.facts()
 
     def _take(self) -> tuple[int, int]:
         """Take from the receiver what it has got: packets, and bytes with their headers."""

@@ -2,10 +2,11 @@
 """What came of a measurement: numbers, tables and pictures."""
 
 import base64
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spead_tutorial import plots, stats
+from spead_tutorial.measure.place import over_loopback
+from spead_tutorial.measure.summary import Row, rows
 from spead_tutorial.notebook.measuring import NotebookError, Run
 from spead_tutorial.records import Recording, Sample
 
@@ -25,7 +26,7 @@ def samples(recording: Recording, run: Run) -> list[Sample]:
     NotebookError
         Where the recording has none of it.
     """
-    found = [one for one in recording.samples if one.case == run.case and not one.warm_up]
+    found = [one for one in recording.samples if one.case == run.case.name and not one.warm_up]
     if not found:
         raise NotebookError(f"{run} was not measured in this recording")
     return found
@@ -71,23 +72,21 @@ def table(recording: Recording) -> "pandas.DataFrame":
     """
     import pandas
 
-    wanted = recording.header.settings.get("cases") or [one.case for one in recording.samples]
-    cases: dict[str, list[Sample]] = {case: [] for case in wanted}
-    for one in recording.samples:
-        if not one.warm_up:
-            cases.setdefault(one.case, []).append(one)
-    shown = pandas.DataFrame([_row(found) for found in cases.values() if found])
+    wanted = recording.header.settings.get("cases") or []
+    found = {row.last.case: row for row in rows(recording)}
+    order = [*(found[case] for case in wanted if case in found), *found.values()]
+    shown = pandas.DataFrame([_row(row) for row in dict.fromkeys(order)])
     if _over_loopback(recording):
         shown.columns.name = shown.attrs["title"] = _MARK
     return shown
 
 
-def _row(found: Sequence[Sample]) -> dict[str, object]:
-    last = found[-1]
-    rates = stats.median([one.rate or 0.0 for one in found])
+def _row(row: Row) -> dict[str, object]:
+    last, rate = row.last, row.rate
+    assert rate is not None, row.failure
 
-    def middle(value: Callable[[Sample], float], digits: int) -> float:
-        return round(stats.median([value(one) for one in found]).median, digits)
+    def rounded(value: float | None, digits: int) -> float:
+        return round(value or 0.0, digits)
 
     return {
         "program": last.program,
@@ -95,21 +94,17 @@ def _row(found: Sequence[Sample]) -> dict[str, object]:
         "heap": last.heap_size,
         "packet": last.packet_size,
         "variant": last.series.variant,
-        "MB/s": round(rates.median / 1e6, 1),
-        "± %": round(50 * (rates.high - rates.low) / rates.median, 1),
+        "MB/s": round(rate.median / 1e6, 1),
+        "± %": round(50 * (rate.high - rate.low) / rate.median, 1),
         "packets": last.packets,
-        "calls per heap": middle(lambda one: (one.send_calls or 0) / one.heaps, 3),
-        "faults per heap": middle(lambda one: (one.page_faults or 0) / one.heaps, 2),
-        "CPU µs per heap": middle(_cpu_us_per_heap, 1),
+        "calls per heap": rounded(row.calls_per_heap, 3),
+        "faults per heap": rounded(row.faults_per_heap, 2),
+        "CPU µs per heap": rounded(row.cpu_us_per_heap, 1),
     }
 
 
-def _cpu_us_per_heap(one: Sample) -> float:
-    return ((one.cpu_user_ns or 0) + (one.cpu_system_ns or 0)) / 1e3 / one.heaps
-
-
 def _over_loopback(recording: Recording) -> bool:
-    return any("no lab" in str(header.lab.get("kind")) for header in recording.headers)
+    return any(over_loopback(header.lab) for header in recording.headers)
 
 
 def picture(draw: plots.Draw, recording: Recording) -> None:

@@ -12,25 +12,26 @@ from pathlib import Path
 
 import pytest
 
-from spead_tutorial import programs
 from spead_tutorial.catalogue import CHAPTERS, LANGUAGES, STEPS, Chapter, find_chapter
-from spead_tutorial.lab import Counters
-from spead_tutorial.programs import (
-    Options,
-    ProgramError,
-    Report,
-    command,
-    run_on_loopback,
-    run_program,
-    run_to,
-    sample,
-)
+from spead_tutorial.lab import Counters, LabError
+from spead_tutorial.measure import believe, programs
+from spead_tutorial.measure import place as place_module
+from spead_tutorial.measure.believe import contradiction, hold
+from spead_tutorial.measure.case import Case, Step, sample
+from spead_tutorial.measure.place import LISTENERS, Device, Evidence, Host, Loopback
+from spead_tutorial.measure.programs import ProgramError, ProgramOptions, command, run
+from spead_tutorial.measure.report import Report
 
 ROOT = Path(__file__).parent.parent
 PATIENCE_S = 60
 PROGRAMS = (*CHAPTERS, *STEPS)
-SMALL = {2: Options(), 4: Options(heaps=3), 5: Options(heaps=3), 6: Options(heaps=3)}
-SMALL_HEAPS = Options(heaps=300, heap_size=8192)
+SMALL = {
+    2: ProgramOptions(),
+    4: ProgramOptions(heaps=3),
+    5: ProgramOptions(heaps=3),
+    6: ProgramOptions(heaps=3),
+}
+SMALL_HEAPS = ProgramOptions(heaps=300, heap_size=8192)
 
 each_program = pytest.mark.parametrize("chapter", PROGRAMS, ids=lambda chapter: chapter.name)
 each_language = pytest.mark.parametrize("language", LANGUAGES)
@@ -154,7 +155,7 @@ def test_every_program_is_a_chapters_or_a_step():
 
 def test_an_option_that_a_chapter_has_not_is_an_error():
     with pytest.raises(ValueError, match="chapter 4 has no option -p: it takes -n"):
-        command(find_chapter("4"), "c", Options(packet_size=9000))
+        command(find_chapter("4"), "c", ProgramOptions(packet_size=9000))
     with pytest.raises(ValueError, match="chapter 2 takes no destination"):
         command(find_chapter("2"), "c", destination=("127.0.0.1", 1))
     with pytest.raises(ValueError, match="no language 'rust'"):
@@ -174,7 +175,7 @@ def test_a_program_is_not_shadowed_by_the_folder_it_is_started_in(make_lab, tmp_
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('shadowed')")
     monkeypatch.chdir(tmp_path)
     with make_lab() as lab:
-        result = run_program(lab, find_chapter("6"), "python", SMALL[6])
+        result = run(Device(lab), find_chapter("6"), "python", SMALL[6])
     assert result.failure is None
 
 
@@ -229,7 +230,9 @@ def most_memory(argv: list[str]) -> int:
 def test_no_memory_is_taken_for_heaps_that_are_not_sent(receiver, chapter, language):
     destination = receiver.getsockname()
     small, usual = (
-        most_memory(command(chapter, language, Options(heaps=10, heap_size=size), destination))
+        most_memory(
+            command(chapter, language, ProgramOptions(heaps=10, heap_size=size), destination)
+        )
         for size in (1, 8192)
     )
     assert small < usual + (1 << 24)
@@ -239,7 +242,7 @@ def test_no_memory_is_taken_for_heaps_that_are_not_sent(receiver, chapter, langu
 @each_program
 def test_a_program_runs_in_a_lab_and_is_borne_out_by_its_counters(make_lab, chapter, language):
     with make_lab() as lab:
-        result = run_program(lab, chapter, language, SMALL.get(chapter.number, SMALL_HEAPS))
+        result = run(Device(lab), chapter, language, SMALL.get(chapter.number, SMALL_HEAPS))
     assert result.failure is None
     assert result.rate is not None
     assert result.rate > 0
@@ -254,18 +257,21 @@ def test_a_program_runs_in_a_lab_and_is_borne_out_by_its_counters(make_lab, chap
 def test_messages_that_the_kernel_cuts_are_accounted_for(make_lab, language):
     # At 1472 bytes a few messages have so many bytes that no device takes them whole.
     with make_lab() as lab:
-        result = run_program(lab, find_chapter("5"), language, Options(heaps=100))
+        result = run(Device(lab), find_chapter("5"), language, ProgramOptions(heaps=100))
     assert result.failure is None
 
 
 @each_language
 def test_chapter_2_is_also_received_whole_by_a_sink(make_lab, language):
     with make_lab() as lab:
-        result = run_program(lab, find_chapter("2"), language)
+        result = run(Device(lab), find_chapter("2"), language)
     assert result.failure is None
     assert result.report is not None
-    assert result.sink is not None
-    assert result.sink["packets"] + result.sink["dropped"] == result.report.packets
+    assert result.evidence.received is not None
+    assert (
+        result.evidence.received["packets"] + result.evidence.received["dropped"]
+        == result.report.packets
+    )
     assert "the sink received" in result.proof
 
 
@@ -275,7 +281,7 @@ def test_chapter_2_is_also_received_whole_by_a_sink(make_lab, language):
 )
 def test_a_program_whose_packets_are_too_large_has_no_rate(make_lab, chapter, language):
     with make_lab() as lab:
-        result = run_program(lab, chapter, language, Options(heaps=10, packet_size=70000))
+        result = run(Device(lab), chapter, language, ProgramOptions(heaps=10, packet_size=70000))
         assert lab.counters().packets == 0
     assert result.status == 1
     assert result.rate is None
@@ -283,13 +289,13 @@ def test_a_program_whose_packets_are_too_large_has_no_rate(make_lab, chapter, la
     assert re.fullmatch(rf"{chapter.name}: .*70000.*", result.failure)
 
 
-def test_run_to_refuses_a_real_interface(monkeypatch):
+def test_a_real_interface_is_refused(monkeypatch):
     def refuse(host: str, *, allow_real_network: bool) -> None:
-        raise programs.LabError(f"{host} {allow_real_network}")
+        raise LabError(f"{host} {allow_real_network}")
 
-    monkeypatch.setattr(programs, "check_destination", refuse)
-    with pytest.raises(programs.LabError, match=r"192\.0\.2\.1 False"):
-        run_to("192.0.2.1", 9, find_chapter("6"), "c")
+    monkeypatch.setattr(place_module, "check_destination", refuse)
+    with pytest.raises(LabError, match=r"192\.0\.2\.1 False"):
+        run(Host("192.0.2.1", 9), find_chapter("6"), "c")
 
 
 # ---- Programs that lie or fail have no rate ----
@@ -299,7 +305,7 @@ def test_a_program_that_claims_what_it_did_not_send_has_no_rate(make_lab, tmp_pa
     claim = json.dumps(dataclasses.asdict(REPORT))
     pretend(monkeypatch, tmp_path, f"print({claim!r})")
     with make_lab() as lab:
-        result = run_program(lab, find_chapter("6"), "c")
+        result = run(Device(lab), find_chapter("6"), "c")
     assert result.rate is None
     assert result.failure is not None
     assert "the device counted 0 packets" in result.failure
@@ -323,7 +329,7 @@ def test_a_program_that_fails_has_no_rate(make_lab, tmp_path, monkeypatch, sourc
     pretend(monkeypatch, tmp_path, source)
     timeout = 0.5 if "sleep" in source else PATIENCE_S
     with make_lab() as lab:
-        result = run_program(lab, find_chapter("6"), "c", timeout=timeout)
+        result = run(Device(lab), find_chapter("6"), "c", timeout=timeout)
     assert result.rate is None
     assert result.failure is not None
     assert words in result.failure
@@ -342,12 +348,12 @@ def test_a_program_that_fails_has_no_rate(make_lab, tmp_path, monkeypatch, sourc
     ],
 )
 def test_a_report_with_something_wrong_has_no_rate(changed):
-    done = programs._Done("tut_6_send_pktsize", 0, "", "")
     # What the device counts for two messages: a header of 42 bytes for each.
     counted = Counters("dummy", 0, 0, 0, 2, REPORT.spead_bytes + 2 * 42, 0)
 
     def failure(report: Report) -> str | None:
-        return programs._failure(done, report, programs._accounted(report, counted))
+        evidence = Evidence(counted)
+        return contradiction(report, evidence, hold(report, evidence))
 
     assert failure(REPORT) is None
     wrong = dataclasses.replace(REPORT, **changed)
@@ -365,8 +371,8 @@ def test_a_failed_run_is_recorded_with_what_it_was_told_and_without_a_rate(
 ):
     pretend(monkeypatch, tmp_path, "raise SystemExit('no luck')")
     with make_lab() as lab:
-        result = run_program(lab, find_chapter("6"), "c", Options(heaps=7))
-    record = sample(result, case="6", number=0)
+        result = run(Device(lab), find_chapter("6"), "c", ProgramOptions(heaps=7))
+    record = sample(result, Step(0, False, Case("ours", "c", "tut_6_send_pktsize")))
     assert (record.heaps, record.heap_size, record.packet_size) == (7, 1 << 20, 9000)
     assert record.rate is None
     assert record.elapsed_ns is None
@@ -375,9 +381,9 @@ def test_a_failed_run_is_recorded_with_what_it_was_told_and_without_a_rate(
 
 # ---- Over loopback in a lab ----
 
-each_listener = pytest.mark.parametrize("listener", programs.LISTENERS)
+each_listener = pytest.mark.parametrize("listener", LISTENERS)
 #: Last packets of 408 bytes, which ICMP quotes whole where they are messages of their own.
-SMALL_LAST = Options(heaps=60, packet_size=1472)
+SMALL_LAST = ProgramOptions(heaps=60, packet_size=1472)
 
 
 @each_language
@@ -385,12 +391,14 @@ SMALL_LAST = Options(heaps=60, packet_size=1472)
 @pytest.mark.parametrize("options", [SMALL[6], SMALL_LAST], ids=["9000", "1472"])
 def test_chapter_6_is_borne_out_whoever_listens_on_loopback(make_lab, language, listener, options):
     with make_lab() as lab:
-        result = run_on_loopback(lab, find_chapter("6"), language, options, listener=listener)
+        result = run(Loopback(listener, lab), find_chapter("6"), language, options)
     assert result.failure is None
     assert result.report is not None
     assert result.rate is not None
     assert (result.device, result.kind) == ("lo", "loopback")
-    record = sample(result, case="6", number=0, variant=listener)
+    record = sample(
+        result, Step(0, False, Case("ours", language, "tut_6_send_pktsize", variant=listener))
+    )
     assert record.variant == listener
     if listener == "none":
         assert record.icmp_errors == result.report.messages
@@ -407,18 +415,22 @@ def test_chapter_6_is_borne_out_whoever_listens_on_loopback(make_lab, language, 
 def test_every_program_can_be_run_without_a_listener(make_lab, chapter):
     options = SMALL.get(chapter.number, SMALL_HEAPS)
     with make_lab() as lab:
-        result = run_on_loopback(lab, chapter, "c", options, listener="none")
+        result = run(Loopback("none", lab), chapter, "c", options)
     assert result.failure is None
-    assert result.icmp_errors == result.report.messages
+    assert result.evidence.icmp_errors == result.report.messages
 
 
 def test_a_slow_listener_loses_what_a_fast_sender_sends(make_lab):
     with make_lab() as lab:
-        result = run_on_loopback(
-            lab, find_chapter("6"), "c", Options(heaps=200), listener="slow", timeout=PATIENCE_S
+        result = run(
+            Loopback("slow", lab),
+            find_chapter("6"),
+            "c",
+            ProgramOptions(heaps=200),
+            timeout=PATIENCE_S,
         )
     assert result.failure is None
-    assert result.sink["dropped"] > 0
+    assert result.evidence.received["dropped"] > 0
     assert result.as_dict()["icmp_errors"] == 0
 
 
@@ -426,7 +438,7 @@ def test_without_a_listener_a_message_that_was_not_sent_is_missed(make_lab, tmp_
     claim = json.dumps(dataclasses.asdict(REPORT))
     pretend(monkeypatch, tmp_path, f"print({claim!r})")
     with make_lab() as lab:
-        result = run_on_loopback(lab, find_chapter("6"), "c", listener="none")
+        result = run(Loopback("none", lab), find_chapter("6"), "c")
     assert result.rate is None
     assert "the device counted 0 packets" in result.failure
 
@@ -434,23 +446,23 @@ def test_without_a_listener_a_message_that_was_not_sent_is_missed(make_lab, tmp_
 def test_where_nobody_is_to_listen_somebody_is_noticed(make_lab):
     with make_lab() as lab, lab.socket() as somebody:
         somebody.bind(("127.0.0.1", lab.port))
-        result = run_on_loopback(lab, find_chapter("6"), "c", SMALL[6], listener="none")
+        result = run(Loopback("none", lab), find_chapter("6"), "c", SMALL[6])
     assert result.rate is None
     assert "no message came back: somebody did" in result.failure
 
 
 def test_a_packet_that_a_listener_never_got_is_missed(make_lab, monkeypatch):
-    summary = programs._Sink.summary
+    summary = place_module._Sink.summary
     less = {"packets": -1}
 
     def forgetful(sink, expect_the_end):
         seen = summary(sink, expect_the_end)
         return seen | {name: seen[name] + value for name, value in less.items()}
 
-    monkeypatch.setattr(programs._Sink, "summary", forgetful)
+    monkeypatch.setattr(place_module._Sink, "summary", forgetful)
     with make_lab() as lab:
-        result = run_on_loopback(lab, find_chapter("6"), "c", SMALL[6], listener="fast")
-        again = run_program(lab, find_chapter("2"), "c")
+        result = run(Loopback("fast", lab), find_chapter("6"), "c", SMALL[6])
+        again = run(Device(lab), find_chapter("2"), "c")
     for one in (result, again):
         assert one.rate is None
         assert "the sink received" in one.failure
@@ -461,13 +473,13 @@ def icmp_failure(report: Report, icmp_bytes: int, icmp_errors: int = 2) -> bool:
     """Whether so many bytes of errors beside the messages of a report are refused."""
     lo_bytes = report.spead_bytes + 2 * 28 + icmp_bytes
     counted = Counters("loopback", 0, 0, 0, 2 + icmp_errors, lo_bytes, 0)
-    return not programs._accounted(report, counted, icmp_errors).ok
+    return not believe._accounted(report, counted, icmp_errors).ok
 
 
 def test_errors_that_return_messages_are_accounted_for_to_the_byte():
     # The stop heap has 57 bytes: its error has 56 more. A heap's last packet has 408.
     report = dataclasses.replace(REPORT, heaps=1, heap_size=1 << 20, payload_bytes=1 << 20)
-    assert programs._last_packets(1 << 20, 1472) == (732, 408, 57)
+    assert believe._last_packets(1 << 20, 1472) == (732, 408, 57)
     assert not icmp_failure(report, 576 + 57 + 56)
     assert icmp_failure(report, 576 + 57 + 57)
     assert icmp_failure(report, 576 + 576)
@@ -480,11 +492,11 @@ def test_errors_that_return_messages_are_accounted_for_to_the_byte():
 
 def test_what_cannot_be_proven_or_is_not_known_is_refused_before_it_runs(make_lab):
     with make_lab() as lab:
-        for options in (Options(heap_size=500), Options(packet_size=500)):
+        for options in (ProgramOptions(heap_size=500), ProgramOptions(packet_size=500)):
             with pytest.raises(ValueError, match="500 bytes cannot be accounted for"):
-                run_on_loopback(lab, find_chapter("8"), "c", options, listener="none")
+                run(Loopback("none", lab), find_chapter("8"), "c", options)
         with pytest.raises(ValueError, match="none, fast, slow"):
-            run_on_loopback(lab, find_chapter("8"), "c", listener="deaf")
+            run(Loopback("deaf", lab), find_chapter("8"), "c")
 
 
 @pytest.mark.parametrize("number", ["6", "2"])
@@ -496,11 +508,11 @@ def test_a_program_gets_what_it_is_to_have_in_its_environment(
     environment = {"COLOUR": "blue"}
     chapter = find_chapter(number)
     with make_lab() as lab:
-        result = run_program(lab, chapter, "c", environment=environment)
+        result = run(Device(lab), chapter, "c", environment=environment)
     assert f"blue{len(os.environ['PATH'])}" in result.failure
     if chapter.takes_destination:
         for result in (
-            programs.run_loopback(chapter, "c", environment=environment),
-            run_to("127.0.0.1", 9, chapter, "c", environment=environment),
+            run(Loopback(), chapter, "c", environment=environment),
+            run(Host("127.0.0.1", 9), chapter, "c", environment=environment),
         ):
             assert "blue" in result.failure

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What can be measured, as data: cases, and the sweeps that are made of them.
+"""What can be measured, as data: the sweeps, which are made of cases.
 
-A case is one program at one setting. A sweep is the cases of a chapter's pictures: what came
+A sweep is the cases of a chapter's pictures: what came
 before, what came after, and beside them the peer and the machine's limit.
 """
 
@@ -9,15 +9,14 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from spead_tutorial import tour
-from spead_tutorial.catalogue import LANGUAGES, find_chapter
-from spead_tutorial.records import OURS, Series
+from spead_tutorial.catalogue import LADDER, LANGUAGES, find_chapter
+from spead_tutorial.measure.case import Case
+from spead_tutorial.records import OURS
 
-__all__ = ["CEILING", "PEER", "SIZES", "SWEEPS", "Case", "Size", "Sweep", "find_sweep"]
+__all__ = ["CEILING", "PEER", "SIZES", "SWEEPS", "Size", "Sweep", "find_sweep"]
 
 PEER, CEILING = "spead2", "ceiling"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-PACKET_SIZE = 9000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -47,62 +46,6 @@ SIZES = {
     "full": Size("full", 9, 2.0, 4 * GIB),
     "tiny": Size("tiny", 2, 0.05, 4 * MIB),
 }
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Case:
-    """One program at one setting.
-
-    Parameters
-    ----------
-    implementation : str
-        ``"ours"``, ``"spead2"``, ``"ceiling"``, or the name of another installation of ours.
-    language : str
-        ``"python"`` or ``"c"``.
-    program : str
-        Its name.
-    heap_size, packet_size : int
-        Bytes of samples in a heap; bytes in a packet at most.
-    random : bool
-        Whether samples are random in a program that has the choice.
-    variant : str
-        What else is different.
-    environment : tuple of (str, str)
-        Variables that make it so.
-    listener : str or None
-        Who listens: ``"none"``, ``"fast"`` or ``"slow"`` for one on the lab's loopback; None
-        where it sends to the lab's device.
-    timeline : bool
-        Whether it is the times of a few heaps that are taken, once, and not a rate.
-    """
-
-    implementation: str
-    language: str
-    program: str
-    heap_size: int = MIB
-    packet_size: int = PACKET_SIZE
-    random: bool = False
-    variant: str = ""
-    environment: tuple[tuple[str, str], ...] = ()
-    listener: str | None = None
-    timeline: bool = False
-
-    @property
-    def series(self) -> Series:
-        """The line of a picture that it is on."""
-        variant = ", ".join(filter(None, ("random" * self.random, self.variant)))
-        return Series(self.implementation, self.language, self.program, variant)
-
-    @property
-    def name(self) -> str:
-        """What a record calls it; no other case of a sweep has the same."""
-        end = "/timeline" if self.timeline else ""
-        return f"{self.series}, {self.heap_size}/{self.packet_size}{end}"
-
-    @property
-    def point(self) -> tuple[int, int]:
-        """Where on the axes it is: cases of one point are compared with each other."""
-        return self.heap_size, self.packet_size
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -200,13 +143,14 @@ def _ladder() -> Sweep:
     cases = tuple(
         Case(
             OURS,
-            one.language,
-            one.chapter.name,
-            one.heap_size,
-            one.chapter.packet_size,
-            one.random,
+            language,
+            rung.program,
+            rung.heap_size,
+            find_chapter(rung.program).packet_size,
+            rung.random,
         )
-        for one in tour.plan("full").cases
+        for rung in LADDER
+        for language in LANGUAGES
     )
     return Sweep("ladder", "every chapter at common settings", cases, cases)
 

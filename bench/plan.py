@@ -1,85 +1,42 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Takes the samples of a sweep: in rounds, in each of which all cases come in a random order.
-
-What has been taken is on the disk at once. A run that was interrupted, or killed, goes on from
-there: the order of each round follows from the seed and the round alone.
-"""
+"""Plans the measuring of a sweep: which cases, how thoroughly, for how long, and once more."""
 
 import dataclasses
-import datetime
 import hashlib
 import importlib.metadata
 import importlib.util
-import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import spead_tutorial
-from bench.cases import PEER, Case, Size, Sweep
-from bench.implementations import Installations, missing, take, take_timeline
-from spead_tutorial import doctor
+from bench.peers import TIMEOUT_S, Installations, launch, missing, take_timeline
+from bench.sweeps import PEER, Size, Sweep
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.lab import Lab
-from spead_tutorial.programs import ProgramError
-from spead_tutorial.records import (
-    OURS,
-    Header,
-    RecordError,
-    Recording,
-    Sample,
-    Timeline,
-    Writer,
-    read,
-)
+from spead_tutorial.measure import rounds
+from spead_tutorial.measure.case import WARM_UP, Case, Step, take
+from spead_tutorial.measure.machine import header
+from spead_tutorial.measure.place import Device
+from spead_tutorial.measure.rounds import schedule, taken_so_far
+from spead_tutorial.records import OURS, Recording, Sample, Timeline
 from spead_tutorial.stats import median
 
 __all__ = [
     "NOISY",
     "Plan",
-    "Step",
     "again",
-    "differences",
     "estimate",
     "measure",
     "noisy_points",
     "plan_of",
-    "taken_so_far",
 ]
 
 SEED = 31
 #: An interval wider than this share of its median is noise.
 NOISY = 0.10
-_WARM_UP = 16  # it sends one part in so many of what a sample sends at most
 _START_S = 0.4  # what a process needs besides
 _GUESS = 3e9  # bytes/s, of what has never been measured
-_DIFFERENT_EVERY_TIME = ("load",)
-
-Key = tuple[str, int, bool]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Step:
-    """A case's turn.
-
-    Parameters
-    ----------
-    number : int
-        The round, from 0.
-    warm_up : bool
-        Whether it is not to be counted.
-    case : Case
-        Whose turn it is.
-    """
-
-    number: int
-    warm_up: bool
-    case: Case
-
-    @property
-    def key(self) -> Key:
-        """What no two samples of a record share."""
-        return self.case.name, self.number, self.warm_up
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -111,15 +68,7 @@ class Plan:
 
     def steps(self) -> Iterator[Step]:
         """Yield all steps in their order: a warm-up of all cases, the rounds, the timelines."""
-        rates = [case for case in self.cases if not case.timeline]
-        for number in range(-1, self.rounds):
-            order = list(rates)
-            random.Random(f"{SEED}/{number}").shuffle(order)
-            for case in order:
-                yield Step(max(0, number), number < 0, case)
-        for case in self.cases:
-            if case.timeline:
-                yield Step(0, False, case)
+        return schedule(self.cases, self.rounds, SEED)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -191,12 +140,12 @@ def _plain(case: Case) -> bool:
 
 def _heaps(case: Case, size: Size, warm_up: Sample | None) -> int:
     """How many heaps a sample sends: what lasts long enough, as its warm-up has shown."""
-    n_bytes = size.most_bytes / _WARM_UP
+    n_bytes = size.most_bytes / WARM_UP
     chapter = find_chapter(case.program) if case.program != "ceiling" else None
     if chapter is not None and chapter.name == "tut_2_send":
         return chapter.heaps
     if case.random or case.program == "tut_4_send_perf":
-        n_bytes /= _WARM_UP  # random numbers: one knows that they are slow
+        n_bytes /= WARM_UP  # random numbers: one knows that they are slow
     if warm_up is not None and warm_up.rate is not None:
         n_bytes = min(size.most_bytes, warm_up.rate * size.longest_s)
     return max(2, int(n_bytes) // case.heap_size)
@@ -220,20 +169,12 @@ def estimate(plan: Plan, known: Recording | None) -> float:
             continue
         rate = rates.get(step.case.name) or _GUESS
         longest = min(plan.size.most_bytes / rate, plan.size.longest_s)
-        seconds += _START_S + (longest / _WARM_UP if step.warm_up else longest)
+        seconds += _START_S + (longest / WARM_UP if step.warm_up else longest)
     return seconds
 
 
 # ---------------------------------------------------------------------------------------
 # Doing it
-
-
-def taken_so_far(recording: Recording) -> dict[Key, Sample | None]:
-    """Return what a record holds already, by what no two samples of it share."""
-    found: dict[Key, Sample | None] = {
-        (one.case, one.round, one.warm_up): one for one in recording.samples
-    }
-    return found | {(one.case, 0, False): None for one in recording.timelines}
 
 
 def measure(
@@ -253,66 +194,44 @@ def measure(
         The record; what it holds is kept.
     installations : mapping
         Those that cases name, other than the running one.
-    show : function
-        Takes all steps that are to be done, and yields them while it shows how far it has come.
-    say : function
-        Shows a line: why a sample has no rate.
+    show, say
+        As for `spead_tutorial.measure.rounds.measure`, but `say` takes a line.
 
     Raises
     ------
     RecordError
         Where the record that is there is of something else.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     with Lab() as lab:
-        header = _header(lab, plan)
-        done: dict[Key, Sample | None] = {}
-        if path.exists() and path.stat().st_size:
-            before = read(path, unfinished=True)
-            _refuse_another(path, before, header)
-            done = taken_so_far(before)
-            writer = Writer(path)
-        else:
-            writer = Writer(path, header)
-        steps = [step for step in plan.steps() if step.key not in done]
-        with writer:
-            for step in show(steps):
-                warm_up = done.get((step.case.name, 0, True))
-                try:
-                    one = _take(lab, plan, step, warm_up, installations)
-                except ProgramError as error:
-                    say(f"{step.case.name}: {error}")
-                    continue
-                writer.add(one)
-                if isinstance(one, Sample):
-                    done[step.key] = one
-                    if one.failure is not None:
-                        say(f"{step.case.name}: {one.failure}")
-    return read(path)
+        place = Device(lab)
+
+        def one(step: Step, warm_up: Sample | None) -> Sample | Timeline:
+            if step.case.timeline:
+                return take_timeline(lab, step.case)
+            heaps = _heaps(step.case, plan.size, warm_up)
+            return take(
+                place,
+                step,
+                heaps,
+                launch=launch(step.case, heaps, installations),
+                timeout=TIMEOUT_S,
+            )
+
+        return rounds.measure(
+            plan.steps(),
+            one,
+            header(plan.sweep, place.facts(), plan.settings, _versions()),
+            path=path,
+            show=show,
+            say=lambda step, failure: say(f"{step.case.name}: {failure}"),
+        )
 
 
-def _take(
-    lab: Lab, plan: Plan, step: Step, warm_up: Sample | None, installations: Installations
-) -> Sample | Timeline:
-    if step.case.timeline:
-        return take_timeline(lab, step.case)
-    heaps = _heaps(step.case, plan.size, warm_up)
-    return take(lab, step.case, heaps, step.number, step.warm_up, installations)
-
-
-def _header(lab: Lab, plan: Plan) -> Header:
-    versions = doctor.versions()
+def _versions() -> dict[str, str | None]:
+    versions: dict[str, str | None] = {"build": _build()}
     if importlib.util.find_spec(PEER) is not None:
-        versions |= {PEER: importlib.metadata.version(PEER)}
-    return Header(
-        experiment=plan.sweep,
-        time=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        machine=doctor.machine_facts(),
-        lab=lab.facts(),
-        settings=plan.settings,
-        versions=versions | {"build": _build()},
-        revision=doctor.revision(),
-    )
+        versions[PEER] = importlib.metadata.version(PEER)
+    return versions
 
 
 def _build() -> str:
@@ -323,33 +242,6 @@ def _build() -> str:
         if path.is_file() and "__pycache__" not in path.parts:
             digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
-
-
-def _refuse_another(path: Path, before: Recording, header: Header) -> None:
-    """Raise where a record is of something else than what is to be measured now."""
-    if len(before.headers) > 1:
-        raise RecordError(f"{path.name} was merged: measure into another folder (-o)")
-    changed = differences(before.header, header)
-    if changed:
-        raise RecordError(
-            f"{path.name} was begun with another {', '.join(changed)}: --restart begins it anew,"
-            " -o keeps it and measures into another folder"
-        )
-
-
-def differences(one: Header, other: Header) -> list[str]:
-    """Name what makes samples of one header no continuation of those of another."""
-    found = [
-        name
-        for name in ("experiment", "lab", "versions", "revision")
-        if getattr(one, name) != getattr(other, name)
-    ]
-    mine, theirs = (
-        {k: v for k, v in h.machine.items() if k not in _DIFFERENT_EVERY_TIME} for h in (one, other)
-    )
-    found += ["machine"] * (mine != theirs)
-    names = ("size", "seed", "longest_s", "most_bytes", "shard")
-    return found + [n for n in names if one.settings.get(n) != other.settings.get(n)]
 
 
 # ---------------------------------------------------------------------------------------

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs beside ours: those of another installation, the peer's, and the bare loops."""
+
+import importlib.resources
+import importlib.util
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from bench.sweeps import CEILING, PEER
+from spead_tutorial.catalogue import find_chapter
+from spead_tutorial.lab import Lab
+from spead_tutorial.measure.case import Case
+from spead_tutorial.measure.programs import Launch, ProgramError, command, finish
+from spead_tutorial.records import OURS, Timeline
+
+__all__ = [
+    "TIMEOUT_S",
+    "Installations",
+    "find_installation",
+    "launch",
+    "missing",
+    "take_timeline",
+]
+
+#: Folder of each installation of ours that is not the running one, and its interpreter.
+Installations = Mapping[str, tuple[Path, Path]]
+
+_PEERS = Path(__file__).resolve().parent / "peer"
+TIMEOUT_S = 120.0
+_TIMELINE_HEAPS = 24
+_SO_ZEROCOPY = 60
+_CEILING_FLAGS = {
+    "one thread": ["-t", "1"],
+    "two threads": ["-t", "2"],
+    "no fill": ["--no-fill"],
+    "zero-copy": ["-z"],
+}
+
+
+def find_installation(python: str) -> tuple[Path, Path]:
+    """Find the package of another environment.
+
+    Parameters
+    ----------
+    python : str
+        Its interpreter.
+
+    Returns
+    -------
+    tuple of path
+        The package's folder, and the interpreter.
+
+    Raises
+    ------
+    ProgramError
+        Where there is no such interpreter, or no such package in it.
+    """
+    source = (
+        "import spead_tutorial._core, pathlib; print(pathlib.Path(spead_tutorial.__file__).parent)"
+    )
+    path = Path(python).absolute()  # not resolved: a link is what makes it an environment's
+    try:
+        done = subprocess.run(
+            [path, "-c", source], capture_output=True, text=True, check=False, cwd="/"
+        )
+    except OSError as error:
+        raise ProgramError(f"{python} cannot be started: {error.strerror}") from None
+    if done.returncode:
+        raise ProgramError(f"{python} has no spead_tutorial: install it there (pip install .)")
+    return Path(done.stdout.strip()), path
+
+
+def missing(case: Case) -> str | None:
+    """Say why a case cannot run here; None where it can."""
+    if case.implementation == PEER and importlib.util.find_spec("spead2") is None:
+        return "spead2 is not installed: pip install 'spead-tutorial[peer]'"
+    if "zero-copy" in case.variant and not _zero_copy():
+        return "the kernel does not offer zero-copy"
+    if case.implementation in (PEER, CEILING):
+        return None if Path(_others_command(case, {})[-1]).is_file() else _NOT_BUILT
+    try:
+        command(find_chapter(case.program), case.language)
+    except ProgramError as error:
+        return str(error)
+    return None
+
+
+_NOT_BUILT = "it has not been built: pip install ."
+
+
+def _zero_copy() -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, _SO_ZEROCOPY, 1)
+        except OSError:
+            return False
+    return True
+
+
+def launch(case: Case, heaps: int | None, installations: Installations) -> Launch | None:
+    """Return how a case's program is started; None where that is as for all of this installation.
+
+    Parameters
+    ----------
+    case : Case
+        Not a timeline.
+    heaps : int or None
+        How many to send, where the program lets itself be told.
+    installations : mapping
+        Those that cases name, other than the running one.
+    """
+    if case.implementation == OURS:
+        return None
+
+    def start(destination: tuple[str, int] | None) -> list[str]:
+        words = [*_others_command(case, installations), *_others_arguments(case, heaps), "--json"]
+        return words if destination is None else [*words, destination[0], str(destination[1])]
+
+    return start
+
+
+def _others_command(case: Case, installations: Installations) -> list[str]:
+    """Return how a program that is not of this installation is started."""
+    if case.implementation == CEILING:
+        path = importlib.resources.files("spead_tutorial").joinpath("bin", "ceiling")
+        return [str(path)]
+    if case.implementation == PEER:
+        return [sys.executable, str(_PEERS / f"{case.program}.py")]
+    folder, python = installations[case.implementation]
+    path = folder / "chapters" / case.program
+    return [str(path)] if case.language == "c" else [str(python), f"{path}.py"]
+
+
+def _others_arguments(case: Case, heaps: int | None) -> list[str]:
+    if case.implementation != CEILING:
+        return case.options(heaps).arguments(find_chapter(case.program))
+    flags = [flag for word in case.variant.split(", ") for flag in _CEILING_FLAGS[word]]
+    sizes = ["-n", heaps, "-H", case.heap_size, "-p", case.packet_size]
+    return [*flags, *map(str, sizes)]
+
+
+# ---------------------------------------------------------------------------------------
+# Times
+
+
+def take_timeline(lab: Lab, case: Case) -> Timeline:
+    """Have the loop of a case's program say when it did what.
+
+    Raises
+    ------
+    ProgramError
+        Where it failed.
+    """
+    # -P: not the package's source in the working folder.
+    argv = [sys.executable, "-P", "-m", "spead_tutorial.timeline", "--json"]
+    argv += ["-n", str(_TIMELINE_HEAPS)]
+    argv += ["--pipelined"] if "pipeline" in case.program else []
+    argv += ["--random"] if case.random or "pipeline" not in case.program else []
+    done = finish(lab.run, "timeline", [*argv, lab.address, str(lab.port)], TIMEOUT_S)
+    if done.status != 0:
+        raise ProgramError(done.complaint)
+    found = json.loads(done.output)
+    times = {name: tuple(value) for name, value in found.items() if name.endswith("_ns")}
+    return Timeline(**found | times | {"case": case.name})

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whether to believe what a program says it sent: its claims beside what others counted."""
+
+from typing import Any
+
+import numpy as np
+
+import spead_tutorial
+import spead_tutorial.send
+from spead_tutorial.lab import Accounting, Counters, accounted, icmp_error_bytes
+from spead_tutorial.measure.place import Evidence
+from spead_tutorial.measure.report import Report
+
+__all__ = ["check_sizes", "contradiction", "hold"]
+
+_IP_UDP_HEADERS = 20 + 8
+#: An ICMP error of this size quotes a part of a message.
+MOST_QUOTED = icmp_error_bytes(1 << 16)
+
+
+def hold(report: Report, evidence: Evidence) -> tuple[Accounting, ...]:
+    """Hold a program's claims against all that was counted of its packets.
+
+    Parameters
+    ----------
+    report : Report
+        What it claims.
+    evidence : Evidence
+        What others saw.
+
+    Returns
+    -------
+    tuple of Accounting
+        The device's, then the receiver's: those that there are.
+    """
+    held = []
+    if evidence.counted is not None:
+        held.append(_accounted(report, evidence.counted, evidence.icmp_errors or 0))
+    if evidence.received is not None:
+        held.append(_received(report, evidence.received))
+    return tuple(held)
+
+
+def contradiction(
+    report: Report, evidence: Evidence, held: tuple[Accounting, ...], heaps: int | None = None
+) -> str | None:
+    """Say why a program that ended well has no rate; None where it has one.
+
+    Parameters
+    ----------
+    report : Report
+        What it claims.
+    evidence : Evidence
+        What others saw.
+    held : tuple of Accounting
+        What `hold` found.
+    heaps : int, optional
+        How many it was told to send.
+    """
+    if heaps not in (None, report.heaps):
+        return f"{report.program}: it sent {report.heaps} heaps, not {heaps}"
+    if report.errors:
+        return f"{report.program}: {report.errors} of its packets failed to be sent"
+    if report.payload_bytes != report.heaps * report.heap_size or report.elapsed_ns <= 0:
+        return f"{report.program}: its report contradicts itself: {report}"
+    if report.spead_bytes <= report.payload_bytes:
+        return (
+            f"{report.program}: it claims {report.payload_bytes} bytes of payload, but sent"
+            f" {report.spead_bytes} bytes in all"
+        )
+    for one in held:
+        if not one.ok:
+            return f"{report.program}: {one.text}"
+    if evidence.icmp_errors == 0 and evidence.received is None and evidence.counted is not None:
+        return f"{report.program}: nobody was to listen, but no message came back: somebody did"
+    return None
+
+
+def _accounted(report: Report, counted: Counters, icmp_errors: int) -> Accounting:
+    """Hold a program's claims against a device's counters.
+
+    A program that does not know how many messages it made of its packets may have made as many as
+    were counted: the bytes tell, as each message has one set of headers.
+    """
+    return accounted(
+        counted.packets,
+        counted.bytes,
+        packets=report.packets,
+        messages=min(counted.packets, report.packets)
+        if report.messages is None
+        else report.messages,
+        spead_bytes=report.spead_bytes,
+        link_header=counted.link_header,
+        icmp_errors=icmp_errors,
+        icmp_bytes=_icmp_bytes(report, counted, icmp_errors) if icmp_errors else 0,
+    )
+
+
+def _icmp_bytes(report: Report, counted: Counters, icmp_errors: int) -> int:
+    """Return how many bytes the errors have that return all of a program's messages.
+
+    It is what was counted, where that can be, and what is most likely otherwise. A message is
+    quoted as far as there is room. Small ones, which are quoted whole, are the stop heap and,
+    of other heaps, last packets for which the message before had no room: how often that was,
+    the report does not say.
+    """
+    first, other, stop = (
+        MOST_QUOTED - icmp_error_bytes(size)
+        for size in _last_packets(report.heap_size, report.packet_size)
+    )
+    likely = icmp_errors * MOST_QUOTED - stop
+    seen = counted.bytes - report.spead_bytes - icmp_errors * _IP_UDP_HEADERS
+    for rest in (likely - seen, likely - seen - first):
+        times, left = divmod(rest, other) if other else (0, rest)
+        if left == 0 and 0 <= times < report.heaps:
+            return seen
+    return likely
+
+
+def check_sizes(heap_size: int, packet_size: int) -> None:
+    """Refuse sizes at which full packets would be quoted whole in the errors that return them.
+
+    Parameters
+    ----------
+    heap_size, packet_size : int
+        Bytes of samples in a heap; bytes in a packet at most.
+
+    Raises
+    ------
+    ValueError
+        Where one of them is too small.
+    """
+    for what, size in (("heaps", heap_size), ("packets", packet_size)):
+        if size < MOST_QUOTED:
+            raise ValueError(
+                f"{what} of {size} bytes cannot be accounted for where nobody listens: they must"
+                f" have at least {MOST_QUOTED}"
+            )
+
+
+def _last_packets(heap_size: int, packet_size: int) -> tuple[int, int, int]:
+    """Return the sizes of the last packets of a program's first heap, of others, and of its end."""
+    group = spead_tutorial.send.ItemGroup()
+    scalar = [("u", spead_tutorial.Flavour().heap_address_bits)]
+    group.add_item(0x1600, "timestamp", "Index of the first sample", shape=(), format=scalar)
+    group.add_item(
+        0x3300, "adc_samples", "Samples of the converter", shape=(heap_size,), dtype=np.int8
+    )
+    sizes = []
+    for make in (group.get_heap, group.get_heap, group.get_end):
+        group["timestamp"].value = 0
+        group["adc_samples"].value = np.zeros(heap_size, np.int8)
+        *_, last = spead_tutorial.send.PacketGenerator(make(), 1, packet_size)
+        sizes.append(len(last))
+    return sizes[0], sizes[1], sizes[2]
+
+
+def _received(report: Report, seen: dict[str, Any]) -> Accounting:
+    """Hold a program's claims against what a receiver saw."""
+    packets = seen["packets"] + seen["dropped"]
+    ok = packets == report.packets and (seen["dropped"] > 0 or seen["bytes"] == report.spead_bytes)
+    text = (
+        f"the sink received {seen['packets']} packets and had no room for {seen['dropped']},"
+        f" {'which is all' if ok else 'but the program claims'}"
+        f" {'of the' if ok else ''} {report.packets} SPEAD packets of {report.spead_bytes} bytes"
+    ).replace("  ", " ")
+    return Accounting(ok, text, report.packets, report.spead_bytes, packets, seen["bytes"])

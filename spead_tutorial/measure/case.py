@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A case is one program at one setting; a sample is one run of it."""
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import Any
+
+from spead_tutorial.catalogue import Chapter, find_chapter
+from spead_tutorial.measure.place import Place
+from spead_tutorial.measure.programs import Launch, ProgramOptions, Result, run
+from spead_tutorial.records import Sample, Series
+
+__all__ = ["WARM_UP", "Case", "Key", "Step", "sample", "take"]
+
+#: A warm-up sends one part in so many of what a sample sends.
+WARM_UP = 16
+_MIB = 1 << 20
+
+#: What no two samples of a record share: case, round, and whether it is a warm-up.
+Key = tuple[str, int, bool]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Case:
+    """One program at one setting.
+
+    Parameters
+    ----------
+    implementation : str
+        ``"ours"``, ``"spead2"``, ``"ceiling"``, or the name of another installation of ours.
+    language : str
+        One of `spead_tutorial.catalogue.LANGUAGES`.
+    program : str
+        Its name.
+    heap_size, packet_size : int
+        Bytes of samples in a heap; bytes in a packet at most.
+    random : bool
+        Whether samples are random in a program that has the choice.
+    variant : str
+        What else is different.
+    environment : tuple of (str, str)
+        Variables that make it so.
+    listener : str or None
+        One of `spead_tutorial.measure.place.LISTENERS`, for one that sends over the place's
+        loopback; None where it sends to the place itself.
+    timeline : bool
+        Whether it is the times of a few heaps that are taken, once, and not a rate.
+    heaps : int or None
+        How many to send; None where whoever measures decides.
+    """
+
+    implementation: str
+    language: str
+    program: str
+    heap_size: int = _MIB
+    packet_size: int = 9000
+    random: bool = False
+    variant: str = ""
+    environment: tuple[tuple[str, str], ...] = ()
+    listener: str | None = None
+    timeline: bool = False
+    heaps: int | None = None
+
+    @property
+    def series(self) -> Series:
+        """The line of a picture that it is on."""
+        variant = ", ".join(filter(None, ("random" * self.random, self.variant)))
+        return Series(self.implementation, self.language, self.program, variant)
+
+    @property
+    def name(self) -> str:
+        """What a record calls it; no two of a recording share it."""
+        many = f" x {self.heaps}" if self.heaps is not None else ""
+        end = "/timeline" if self.timeline else ""
+        return f"{self.series}, {self.heap_size}/{self.packet_size}{many}{end}"
+
+    @property
+    def point(self) -> tuple[int, int]:
+        """Where on the axes it is: cases of one point are compared with each other."""
+        return self.heap_size, self.packet_size
+
+    def options(self, heaps: int | None = None) -> ProgramOptions:
+        """Return what its program is told: as much as it lets itself be told.
+
+        Parameters
+        ----------
+        heaps : int, optional
+            How many to send, instead of the case's own number.
+        """
+        accepted = _chapter(self).accepted
+        return ProgramOptions(
+            heaps=(heaps or self.heaps) if "n" in accepted else None,
+            heap_size=self.heap_size if "H" in accepted else None,
+            packet_size=self.packet_size if "p" in accepted else None,
+            random=self.random,
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Step:
+    """A case's turn.
+
+    Parameters
+    ----------
+    number : int
+        The round, from 0.
+    warm_up : bool
+        Whether it is not to be counted.
+    case : Case
+        Whose turn it is.
+    """
+
+    number: int
+    warm_up: bool
+    case: Case
+
+    @property
+    def key(self) -> Key:
+        """What no two samples of a record share."""
+        return self.case.name, self.number, self.warm_up
+
+    @property
+    def heaps(self) -> int | None:
+        """How many heaps it sends: fewer to warm up. None where whoever measures decides."""
+        if self.case.heaps is None or not self.warm_up:
+            return self.case.heaps
+        return max(1, self.case.heaps // WARM_UP)
+
+
+#: The bare loops, which are no chapter's.
+_BARE = Chapter(0, "ceiling", "Bare system calls", "", "nHpd", heaps=10000, packet_size=9000)
+
+
+def _chapter(case: Case) -> Chapter:
+    return _BARE if case.program == _BARE.name else find_chapter(case.program)
+
+
+def take(
+    place: Place,
+    step: Step,
+    heaps: int | None = None,
+    *,
+    launch: Launch | None = None,
+    timeout: float | None = None,
+) -> Sample:
+    """Run a case once.
+
+    Parameters
+    ----------
+    place : Place
+        Where. Nothing else may send there meanwhile.
+    step : Step
+        Not of a timeline.
+    heaps : int, optional
+        How many to send, instead of the step's own number.
+    launch, timeout
+        As for `spead_tutorial.measure.programs.run`.
+    """
+    case = step.case
+    load, stolen = os.getloadavg()[0], _stolen_ns()
+    if case.listener is not None:
+        place = place.listening(case.listener)
+    result = run(
+        place,
+        _chapter(case),
+        case.language,
+        case.options(heaps or step.heaps),
+        launch=launch,
+        timeout=timeout,
+        environment=dict(case.environment),
+    )
+    return dataclasses.replace(
+        sample(result, step),
+        load=round(load, 2),
+        steal_ns=_stolen_ns() - stolen,
+    )
+
+
+def _stolen_ns() -> int:
+    """Time that the hypervisor has given to others, all cores together."""
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()
+    return round(int(fields[8]) * 1e9 / os.sysconf("SC_CLK_TCK"))
+
+
+def sample(result: Result, step: Step) -> Sample:
+    """Make the record of a result.
+
+    Parameters
+    ----------
+    result : Result
+        What was run.
+    step : Step
+        What it is a sample of.
+
+    Returns
+    -------
+    Sample
+        One line of a record; the result's failure is in it.
+    """
+    options, chapter, evidence = result.options, result.chapter, result.evidence
+    measured: dict[str, Any] = {
+        "heaps": options.heaps or chapter.heaps,
+        "heap_size": options.heap_size or chapter.heap_size,
+        "packet_size": options.packet_size or chapter.packet_size,
+    }
+    if result.report is not None:
+        measured |= dataclasses.asdict(result.report)
+        for name in ("chapter", "program", "language", "random"):
+            del measured[name]
+    if result.accounting is not None:
+        measured["counted_packets"] = result.accounting.counted_packets
+        measured["counted_bytes"] = result.accounting.counted_bytes
+    if evidence.received is not None:
+        measured["received_packets"] = evidence.received["packets"]
+        measured["received_dropped"] = evidence.received["dropped"]
+    return Sample(
+        case=step.case.name,
+        round=step.number,
+        warm_up=step.warm_up,
+        chapter=chapter.number,
+        program=chapter.name,
+        language=result.language,
+        random=options.random,
+        device=result.device,
+        kind=result.kind,
+        failure=result.failure,
+        implementation=step.case.implementation,
+        variant=step.case.variant,
+        icmp_errors=evidence.icmp_errors,
+        **measured,
+    )

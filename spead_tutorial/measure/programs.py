@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How to run a program in some place, and believe what it says.
+
+A program's rate counts only when its claims hold: no send failed, and the device it sent to
+counted exactly what the program says it sent. Otherwise a `Result` has no rate, but a text
+that says what was expected and what was seen.
+"""
+
+import dataclasses
+import importlib.resources
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from spead_tutorial.catalogue import LANGUAGES, Chapter
+from spead_tutorial.lab import Accounting
+from spead_tutorial.measure.believe import check_sizes, contradiction, hold
+from spead_tutorial.measure.place import Evidence, Loopback, Place
+from spead_tutorial.measure.report import Report
+
+__all__ = ["Done", "Launch", "ProgramError", "ProgramOptions", "Result", "command", "finish", "run"]
+
+_FLAGS = {"heaps": "n", "heap_size": "H", "packet_size": "p", "random": "r"}
+
+#: Returns how a program is started that sends to a host and a port, or where it always does.
+Launch = Callable[[tuple[str, int] | None], Sequence[str]]
+
+
+class ProgramError(RuntimeError):
+    """A program cannot be run; the text says why and what to do about it."""
+
+
+# ---------------------------------------------------------------------------------------
+# What to tell a program
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ProgramOptions:
+    """What to tell a program; what is None or False is left to the program.
+
+    Parameters
+    ----------
+    heaps : int, optional
+        How many heaps to send (``-n``).
+    heap_size : int, optional
+        Bytes of samples in a heap (``-H``).
+    packet_size : int, optional
+        Bytes in a packet at most, UDP and IP not counted (``-p``).
+    random : bool
+        Random samples instead of a fill (``-r``).
+    """
+
+    heaps: int | None = None
+    heap_size: int | None = None
+    packet_size: int | None = None
+    random: bool = False
+
+    def arguments(self, chapter: Chapter) -> list[str]:
+        """Return the program's arguments.
+
+        Parameters
+        ----------
+        chapter : Chapter
+            Whose program it is.
+
+        Returns
+        -------
+        list of str
+            As one types them.
+
+        Raises
+        ------
+        ValueError
+            For an option that the program does not take.
+        """
+        arguments = []
+        for name, letter in _FLAGS.items():
+            value = getattr(self, name)
+            if value is None or value is False:
+                continue
+            if letter not in chapter.accepted:
+                takes = f"it takes {', '.join(chapter.flags)}" if chapter.flags else "it takes none"
+                raise ValueError(f"chapter {chapter.number} has no option -{letter}: {takes}")
+            arguments += [f"-{letter}"] if value is True else [f"-{letter}", str(value)]
+        return arguments
+
+
+def command(
+    chapter: Chapter,
+    language: str,
+    options: ProgramOptions = ProgramOptions(),
+    destination: tuple[str, int] | None = None,
+) -> list[str]:
+    """Return the command that runs a chapter's program, and prints a JSON object.
+
+    Parameters
+    ----------
+    chapter : Chapter
+        Which.
+    language : str
+        One of `spead_tutorial.catalogue.LANGUAGES`.
+    options : ProgramOptions
+        What to tell it.
+    destination : tuple of str and int, optional
+        Host and port, for a chapter that takes them.
+
+    Returns
+    -------
+    list of str
+        The command and its arguments.
+
+    Raises
+    ------
+    ValueError
+        Where the chapter does not take an option, or a destination.
+    ProgramError
+        Where the program has not been built.
+    """
+    arguments = [*_program(chapter, language), *options.arguments(chapter), "--json"]
+    if destination is None:
+        return arguments
+    if not chapter.takes_destination:
+        raise ValueError(
+            f"chapter {chapter.number} takes no destination: it sends to loopback, port 8888"
+        )
+    return [*arguments, "--", destination[0], str(destination[1])]
+
+
+def _program(chapter: Chapter, language: str) -> list[str]:
+    """Return how a program is started. A script by its path, so that no folder shadows it."""
+    if language not in LANGUAGES:
+        raise ValueError(f"there is no language {language!r}: there are {', '.join(LANGUAGES)}")
+    # An editable install has C programs in its build folder, and only importlib knows where.
+    folder = importlib.resources.files("spead_tutorial").joinpath("chapters")
+    path = folder.joinpath(chapter.name + (".py" if language == "python" else ""))
+    if not isinstance(path, Path) or not path.is_file():
+        raise ProgramError(
+            f"the package has no program {chapter.name} in {language}: build and install it"
+            " (pip install .)"
+        )
+    return [sys.executable, str(path)] if language == "python" else [str(path)]
+
+
+# ---------------------------------------------------------------------------------------
+# Running it
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Result:
+    """A program's run, and whether to believe it.
+
+    Parameters
+    ----------
+    chapter : Chapter
+        Whose program it was.
+    language : str
+        One of `spead_tutorial.catalogue.LANGUAGES`.
+    options : ProgramOptions
+        What it was told.
+    status : int
+        Exit status, or minus the signal that ended it.
+    report : Report or None
+        What it printed; None where it printed no such thing.
+    device, kind : str
+        What it sent to; see `Place`.
+    accounting : Accounting or None
+        What was counted beside what the program claims; None where nothing counted.
+    evidence : Evidence
+        What others saw of its packets.
+    failure : str or None
+        Why there is no rate; None where there is one.
+    """
+
+    chapter: Chapter
+    language: str
+    options: ProgramOptions
+    status: int
+    report: Report | None
+    device: str
+    kind: str
+    accounting: Accounting | None
+    evidence: Evidence
+    failure: str | None
+
+    @property
+    def rate(self) -> float | None:
+        """Payload bytes/s; None for a run with a failure."""
+        if self.failure is not None or self.report is None:
+            return None
+        return self.report.payload_bytes / (self.report.elapsed_ns / 1e9)
+
+    @property
+    def proof(self) -> str:
+        """One line: packets claimed, and what was counted."""
+        claimed = f"{self.report.packets if self.report else 0} packets claimed"
+        if self.accounting is None:
+            where = "outside a lab of its own, where nothing is counted for it alone"
+            return f"{claimed}; {where}: take it on trust"
+        counted = f"{self.device} ({self.kind}): {self.accounting.text}"
+        if self.evidence.icmp_errors:
+            came_back = self.evidence.icmp_errors
+            counted += f"; {came_back} messages came back, as nobody listened"
+        received = self.evidence.received
+        if received is None:
+            return f"{claimed}; {counted}"
+        packets, heaps = received["packets"], received["complete_heaps"]
+        return f"{claimed}; {counted}; the sink received {packets} packets, {heaps} whole heaps"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        report = dataclasses.asdict(self.report) if self.report else {}
+        return report | {
+            "device": self.device,
+            "kind": self.kind,
+            "counted_packets": self.accounting.counted_packets if self.accounting else None,
+            "counted_bytes": self.accounting.counted_bytes if self.accounting else None,
+            "accounted": self.accounting.ok if self.accounting else None,
+            "sink": self.evidence.received,
+            "icmp_errors": self.evidence.icmp_errors,
+            "status": self.status,
+            "failure": self.failure,
+            "rate_bytes_per_s": self.rate,
+        }
+
+
+def run(
+    place: Place,
+    chapter: Chapter,
+    language: str,
+    options: ProgramOptions = ProgramOptions(),
+    *,
+    launch: Launch | None = None,
+    timeout: float | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Result:
+    """Run a program to its end, and hold what it says against what others counted.
+
+    A program that cannot be told where to send to, as chapter 2's, goes to the loopback of the
+    place, and has a receiver there.
+
+    Parameters
+    ----------
+    place : Place
+        Where. Nothing else may send there meanwhile.
+    chapter, language, options
+        As for `command`, which raises what is wrong with them.
+    launch : function, optional
+        How it is started, where that is not as `command` has it.
+    timeout : float, optional
+        Seconds after which the program is ended, and has failed.
+    environment : mapping, optional
+        What its environment has besides this process's.
+
+    Raises
+    ------
+    ValueError
+        Where nobody is to listen to packets or heaps of less than 576 bytes: how long the
+        errors are that return small messages cannot be known from what the program reports.
+    """
+
+    def start(destination: tuple[str, int] | None) -> Sequence[str]:
+        if launch is not None:
+            return launch(destination)
+        return command(chapter, language, options, destination)
+
+    start(None)  # raises what is wrong, before anything is begun
+    place = place.fitting(chapter.takes_destination)
+    if isinstance(place, Loopback) and place.listener == "none" and place.lab is not None:
+        check_sizes(
+            options.heap_size or chapter.heap_size, options.packet_size or chapter.packet_size
+        )
+    with place.watching() as watched:
+        argv = start(watched.destination if chapter.takes_destination else None)
+        done = finish(place.run, chapter.name, argv, timeout, environment)
+        evidence = watched.end(done.status == 0)
+    report = Report.parse(done.output)
+    held = () if report is None else hold(report, evidence)
+    if done.status != 0 or report is None:
+        failure: str | None = done.complaint
+    else:
+        failure = contradiction(report, evidence, held, options.heaps)
+    return Result(
+        chapter,
+        language,
+        options,
+        done.status,
+        report,
+        place.device,
+        place.kind,
+        held[0] if held else None,
+        evidence,
+        failure,
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Done:
+    """A program that has ended.
+
+    Parameters
+    ----------
+    program : str
+        What complaints call it.
+    status : int
+        Exit status, or minus the signal that ended it.
+    output, errors : str
+        What it wrote.
+    """
+
+    program: str
+    status: int
+    output: str
+    errors: str
+
+    @property
+    def complaint(self) -> str:
+        """What it has to say of its failure, in one line."""
+        if self.status < 0:
+            return f"{self.program}: it was ended by {signal.Signals(-self.status).name}"
+        lines = [line.strip() for line in self.errors.splitlines() if line.strip()]
+        if self.status == 0:
+            return f"{self.program}: it printed no report, but {self.output.strip()[:200]!r}"
+        if not lines:
+            return f"{self.program}: it ended with status {self.status} and said nothing"
+        last = lines[-1]
+        return last if last.startswith(self.program) else f"{self.program}: {last}"
+
+
+def finish(
+    run: Callable[..., subprocess.CompletedProcess[Any]],
+    name: str,
+    argv: Sequence[str],
+    timeout: float | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Done:
+    """Run a program to its end, and keep what it said.
+
+    Parameters
+    ----------
+    run : function
+        Such as a place's.
+    name : str
+        What complaints call it.
+    argv : sequence of str
+        How it is started.
+    timeout : float, optional
+        Seconds after which it is ended, and has failed.
+    environment : mapping, optional
+        What its environment has besides this process's.
+    """
+    env = {**os.environ, **environment} if environment else None
+    try:
+        done = run(argv, capture_output=True, text=True, timeout=timeout, env=env)
+    except subprocess.TimeoutExpired:
+        return Done(name, 1, "", f"it did not end within {timeout:g} s")
+    except OSError as error:
+        raise ProgramError(f"{name} cannot be started: {error.strerror or error}") from None
+    return Done(name, done.returncode, done.stdout, done.stderr)

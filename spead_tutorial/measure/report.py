@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a program says of its run."""
+
+import dataclasses
+import json
+from typing import Self
+
+__all__ = ["Report"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Report:
+    """The JSON object that a program prints.
+
+    Parameters
+    ----------
+    program, language : str
+        Name of the program, and one of `spead_tutorial.catalogue.LANGUAGES`.
+    heaps : int
+        Heaps of samples; the one that ends the stream is not counted.
+    heap_size, packet_size : int
+        Bytes of samples in a heap, and bytes in a packet at most (UDP and IP not counted).
+    payload_bytes, spead_bytes : int
+        Bytes of samples, and bytes of all SPEAD packets.
+    packets, errors : int
+        As in `spead_tutorial.send.StreamStats`.
+    elapsed_ns : int
+        Time from the first heap to the last, in ns.
+    cpu_user_ns, cpu_system_ns : int
+        CPU time of the process meanwhile, in ns.
+    page_faults, context_switches : int
+        What the kernel counted of the process meanwhile.
+    messages, send_calls, waits : int or None
+        As in `spead_tutorial.send.StreamStats`; None where a program
+        does not know them, as the peer's.
+    chapter : int
+        The chapter's number; 0 for what is no chapter's program.
+    random : bool
+        Whether its samples were random.
+    """
+
+    program: str
+    language: str
+    heaps: int
+    heap_size: int
+    packet_size: int
+    payload_bytes: int
+    spead_bytes: int
+    packets: int
+    errors: int
+    elapsed_ns: int
+    cpu_user_ns: int
+    cpu_system_ns: int
+    page_faults: int
+    context_switches: int
+    messages: int | None = None
+    send_calls: int | None = None
+    waits: int | None = None
+    chapter: int = 0
+    random: bool = False
+
+    @classmethod
+    def parse(cls, output: str) -> Self | None:
+        """Read what a program printed.
+
+        Parameters
+        ----------
+        output : str
+            What it wrote on its standard output.
+
+        Returns
+        -------
+        Report or None
+            None where that is no such object.
+        """
+        try:
+            found = json.loads(output)
+            known = [field.name for field in dataclasses.fields(cls) if field.name in found]
+            return cls(**{name: found[name] for name in known})
+        except (ValueError, TypeError):
+            return None
