@@ -27,6 +27,10 @@ $(BIN)/.installed: $(SOURCES)
 
 tour: setup ## every chapter in both languages, in a lab; a table, a picture, the notebooks, the site
 	$(BIN)/spead-tutorial tour
+	$(BIN)/python .ci/notebooks.py html results/tour/notebooks --quick
+	@echo "Building the site, with the reference machine's records."
+	$(BIN)/sphinx-build -q -b html -d $(BUILD)/tour-doctrees docs results/tour/site
+	@echo "And look at results/tour/notebooks/index.html and results/tour/site/index.html."
 
 test: test-c test-python test-notebooks test-docs ## all tests
 
