@@ -24,7 +24,7 @@ from spead_tutorial import doctor as doctor_module
 from spead_tutorial import tour as tour_module
 from spead_tutorial.catalogue import CHAPTERS, LANGUAGES, STEPS, Chapter, find_chapter
 from spead_tutorial.lab import KINDS, Lab, LabError, LabProcess
-from spead_tutorial.measure import programs
+from spead_tutorial.measure import programs, progress
 from spead_tutorial.measure.place import Device, Host, Place
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions, Result
 from spead_tutorial.records import RecordError
@@ -161,8 +161,8 @@ def run(
 
     CHAPTER is a number or the name of a program. It prints the rate, payload bytes over
     time, and what proves it: the packets that the program claims, and what the device
-    counted. A chapter takes only the options that it introduced or inherited: see
-    spead-tutorial chapters.
+    counted. While that lasts, a terminal shows how far it has come. A chapter takes only the
+    options that it introduced or inherited: see spead-tutorial chapters.
 
     Example: spead-tutorial run 10 --lang c -n 524288 -H 8192
     """
@@ -180,11 +180,14 @@ def run(
         raise _Wrong(str(error)) from None
     with contextlib.ExitStack() as stack:
         place: Place
+        share = None
         if destination is None:
-            place = Device(stack.enter_context(Lab(kind)))
+            lab = stack.enter_context(Lab(kind))
+            place, share = Device(lab), progress.share_sent(lab, chapter, options)
         else:
             place = Host(*destination, allow_real_network=allow_real_network)
-        result = programs.run(place, chapter, lang, options)
+        with progress.shown(share):
+            result = programs.run(place, chapter, lang, options)
     return _show_result(result, as_json)
 
 

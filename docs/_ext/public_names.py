@@ -40,6 +40,7 @@ MODULES = (
     "spead_tutorial.measure.report",
     "spead_tutorial.measure.believe",
     "spead_tutorial.measure.programs",
+    "spead_tutorial.measure.progress",
     "spead_tutorial.measure.case",
     "spead_tutorial.measure.machine",
     "spead_tutorial.measure.rounds",

@@ -11,9 +11,10 @@ from spead_tutorial.lab import Accounting, Counters, accounted, icmp_error_bytes
 from spead_tutorial.measure.place import Evidence
 from spead_tutorial.measure.report import Report
 
-__all__ = ["check_sizes", "contradiction", "hold"]
+__all__ = ["IP_UDP_HEADERS", "check_sizes", "contradiction", "hold", "packet_sizes"]
 
-_IP_UDP_HEADERS = 20 + 8
+#: Bytes that a message of UDP over IPv4 has besides.
+IP_UDP_HEADERS = 20 + 8
 #: An ICMP error of this size quotes a part of a message.
 MOST_QUOTED = icmp_error_bytes(1 << 16)
 
@@ -109,7 +110,7 @@ def _icmp_bytes(report: Report, counted: Counters, icmp_errors: int) -> int:
         for size in _last_packets(report.heap_size, report.packet_size)
     )
     likely = icmp_errors * MOST_QUOTED - stop
-    seen = counted.bytes - report.spead_bytes - icmp_errors * _IP_UDP_HEADERS
+    seen = counted.bytes - report.spead_bytes - icmp_errors * IP_UDP_HEADERS
     for rest in (likely - seen, likely - seen - first):
         times, left = divmod(rest, other) if other else (0, rest)
         if left == 0 and 0 <= times < report.heaps:
@@ -140,6 +141,18 @@ def check_sizes(heap_size: int, packet_size: int) -> None:
 
 def _last_packets(heap_size: int, packet_size: int) -> tuple[int, int, int]:
     """Return the sizes of the last packets of a program's first heap, of others, and of its end."""
+    first, other, end = (packets[-1] for packets in packet_sizes(heap_size, packet_size))
+    return first, other, end
+
+
+def packet_sizes(heap_size: int, packet_size: int) -> list[list[int]]:
+    """Return the sizes of the packets of a program's first heap, of others, and of its end.
+
+    Parameters
+    ----------
+    heap_size, packet_size : int
+        Bytes of samples in a heap; bytes in a packet at most.
+    """
     group = spead_tutorial.send.ItemGroup()
     scalar = [("u", spead_tutorial.Flavour().heap_address_bits)]
     group.add_item(0x1600, "timestamp", "Index of the first sample", shape=(), format=scalar)
@@ -150,9 +163,9 @@ def _last_packets(heap_size: int, packet_size: int) -> tuple[int, int, int]:
     for make in (group.get_heap, group.get_heap, group.get_end):
         group["timestamp"].value = 0
         group["adc_samples"].value = np.zeros(heap_size, np.int8)
-        *_, last = spead_tutorial.send.PacketGenerator(make(), 1, packet_size)
-        sizes.append(len(last))
-    return sizes[0], sizes[1], sizes[2]
+        generator = spead_tutorial.send.PacketGenerator(make(), 1, packet_size)
+        sizes.append([len(packet) for packet in generator])
+    return sizes
 
 
 def _received(report: Report, seen: dict[str, Any]) -> Accounting:

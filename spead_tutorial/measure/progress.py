@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How far a run has come, for who waits at a terminal."""
+
+import contextlib
+import itertools
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import click
+
+from spead_tutorial.catalogue import Chapter
+from spead_tutorial.lab import DEVICE, Lab, LabError
+from spead_tutorial.measure.believe import IP_UDP_HEADERS, packet_sizes
+from spead_tutorial.measure.programs import ProgramOptions
+
+__all__ = ["INTERVAL_S", "PATIENCE_S", "share_sent", "shown"]
+
+#: What is over by then shows nothing.
+PATIENCE_S = 2.0
+#: How often what is shown is renewed. Seldom, so that it costs nothing beside what is measured.
+INTERVAL_S = 1.0
+_STEPS = 10**9  # so many that a long run, too, soon shows when it will be over
+
+
+@contextlib.contextmanager
+def shown(share: Callable[[], float] | None) -> Iterator[None]:
+    """Show on the standard error how far it has come what the ``with`` block does, if it lasts.
+
+    Nothing is shown, and nothing asked, where the standard error is no terminal.
+
+    Parameters
+    ----------
+    share : function or None
+        Tells how much has been done, of 1; it is called in another thread. None where nobody
+        knows: then the time is shown.
+    """
+    if not sys.stderr.isatty():
+        yield
+        return
+    over = threading.Event()
+    show = _show_time if share is None else _show_share
+    watcher = threading.Thread(target=show, args=(over, share), daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+def _show_share(over: threading.Event, share: Callable[[], float]) -> None:
+    bar = click.progressbar(length=_STEPS, label="Sending", file=sys.stderr)  # its clock begins
+    if over.wait(PATIENCE_S):
+        return
+    with bar, contextlib.suppress(LabError):
+        ended = False
+        while not ended:
+            ended = over.wait(INTERVAL_S)
+            bar.update(min(_STEPS, int(share() * _STEPS)) - bar.pos)
+
+
+def _show_time(over: threading.Event, _: None) -> None:
+    start = time.monotonic()
+    if over.wait(PATIENCE_S):
+        return
+    with click.progressbar(
+        itertools.count(),
+        bar_template="%(label)s%(info)s",
+        show_eta=False,
+        item_show_func=lambda _: f"Sending for {time.monotonic() - start:.0f} s",
+        file=sys.stderr,
+    ) as bar:
+        while not over.wait(INTERVAL_S):
+            bar.update(1)
+
+
+def share_sent(lab: Lab, chapter: Chapter, options: ProgramOptions) -> Callable[[], float]:
+    """Begin to watch how far a program comes that is run next in a lab.
+
+    Parameters
+    ----------
+    lab : Lab
+        Where. Nothing else may send there meanwhile.
+    chapter, options
+        As for `spead_tutorial.measure.programs.command`.
+
+    Returns
+    -------
+    function
+        What share of the run's SPEAD bytes the device has counted by now: from 0 to 1, or about
+        1 where heaps have more than 64 MiB.
+    """
+    device = DEVICE if chapter.takes_destination else "lo"
+    before = lab.counters(device)
+    expected = _spead_bytes(chapter, options)
+
+    def share() -> float:
+        counted = lab.counters(device) - before
+        headers = (counted.link_header + IP_UDP_HEADERS) * counted.packets
+        return (counted.bytes - headers) / expected
+
+    return share
+
+
+def _spead_bytes(chapter: Chapter, options: ProgramOptions) -> float:
+    """Return about how many bytes the packets of a run have; infinitely many cannot be made."""
+    heap_size = options.heap_size or chapter.heap_size
+    looked_at = min(heap_size, 1 << 26)  # as many bytes for each of its bytes as the whole heap
+    try:
+        packets = packet_sizes(looked_at, options.packet_size or chapter.packet_size)
+    except (ValueError, MemoryError):
+        return math.inf
+    first, other, end = map(sum, packets)
+    more = (options.heaps or chapter.heaps) - 1
+    return (first + more * other) * heap_size / looked_at + end
