@@ -2,6 +2,7 @@
 """Timelines: that they show what the loops of chapters 4 and 5 really do, in their order."""
 
 import asyncio
+import contextlib
 import dataclasses
 import gc
 import itertools
@@ -16,7 +17,9 @@ import threading
 from pathlib import Path
 
 import pytest
+from conftest import run_script
 
+from spead_tutorial import chapters
 from spead_tutorial import timeline as timeline_module
 from spead_tutorial.records import Timeline
 from spead_tutorial.timeline import record, shares, waiting
@@ -29,6 +32,16 @@ SMALL = {"heaps": 5, "heap_size": 10000}
 SLOW = {"heaps": 3, "heap_size": 150000, "rate": 250000.0}
 
 both_loops = pytest.mark.parametrize("pipelined", [False, True], ids=["chapter 4", "chapter 5"])
+
+#: Runs a program as it is, but for an option that it has not: heaps that a receiver has room for.
+WITH_A_SIZE = """
+import runpy, sys
+from spead_tutorial.chapters import report
+parse = report.parse_options
+report.parse_options = lambda doc, accepted, defaults: parse(doc, accepted + "H", defaults)
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 
 #: Two heaps, one prepared while the other is sent.
 MADE = Timeline(
@@ -82,12 +95,31 @@ def test_every_step_of_a_heap_follows_the_one_before(receiver, pipelined, random
     assert (timeline.heap_size, timeline.packet_size) == (10000, 1472)
 
 
-@both_loops
-def test_it_sends_what_the_programs_send(receiver, pipelined):
-    recorded(receiver, pipelined=pipelined, random=False, heaps=1, heap_size=1000)
-    heap, stop = receiver.recv(65536), receiver.recv(65536)
-    assert heap.endswith(bytes([0] * 1000))
-    assert len(stop) < 100
+def received(sock: socket.socket) -> list[bytes]:
+    """Return what a receiver has by now: on loopback, all that was sent to it."""
+    packets = []
+    sock.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            packets.append(sock.recv(65536))
+    return packets
+
+
+@pytest.mark.parametrize(
+    ("program", "random"),
+    [("tut_4_send_perf", True), ("tut_5_send_pipeline", True), ("tut_5_send_pipeline", False)],
+)
+def test_it_sends_what_the_programs_send(receiver, tmp_path, program, random):
+    host, port = receiver.getsockname()
+    flags = ["-r"] if random and program == "tut_5_send_pipeline" else []
+    path = Path(chapters.__file__).with_name(f"{program}.py")
+    argv = [str(path), "-n", "5", "-H", "10000", *flags, host, str(port)]
+    done = run_script(WITH_A_SIZE, tmp_path, *argv)
+    assert (done.returncode, done.stderr) == (0, "")
+    expected = received(receiver)
+    recorded(receiver, pipelined="pipeline" in program, random=random, **SMALL)
+    assert received(receiver) == expected
+    assert len(expected) > 5 * 6
 
 
 def test_chapter_5_begins_a_heap_before_the_last_one_is_completed(receiver):
