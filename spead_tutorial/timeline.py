@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """When heaps were prepared and sent: the loops of chapters 4 and 5, watched.
 
-`record` does what those programs do, step by step, and notes when it did what; the stream
-notes when its own thread did its part. It takes a socket, so that a notebook can send in a lab:
+`record` runs the program itself and notes when it calls its stream; the stream notes when its
+own thread did its part. It takes a socket, so that a notebook can send in a lab:
 
 >>> with Lab() as lab, lab.socket() as sock:  # doctest: +SKIP
 ...     one = record(sock, (lab.address, lab.port), pipelined=True, random=True)
@@ -18,29 +18,28 @@ import asyncio
 import bisect
 import contextlib
 import dataclasses
+import functools
 import itertools
 import json
 import socket
 import sys
 import threading
 import time
-from collections.abc import Coroutine, Iterable, Sequence
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
+from types import FunctionType, SimpleNamespace
+from typing import Any, Self
 
 import spead_tutorial
 import spead_tutorial.send
 import spead_tutorial.send.asyncio
-from spead_tutorial.chapters.report import positive, udp_port
+from spead_tutorial.chapters import tut_4_send_perf, tut_5_send_pipeline
+from spead_tutorial.chapters.report import Options, positive, udp_port
 from spead_tutorial.lab import LabError, check_destination
 from spead_tutorial.records import Timeline
 
 __all__ = ["Interval", "Shares", "preparing", "record", "sending", "shares", "span", "waiting"]
 
 _NAME = "timeline"
-_PROGRAMS = {False: "tut_4_send_perf", True: "tut_5_send_pipeline"}
 _STEPS = (
     "prepare_ns",
     "queued_ns",
@@ -58,36 +57,6 @@ Interval = tuple[int, int]
 # Recording
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Run:
-    """What a loop is to do, and with what."""
-
-    thread_pool: spead_tutorial.ThreadPool
-    sock: socket.socket
-    endpoint: tuple[str, int]
-    config: spead_tutorial.send.StreamConfig
-    random: bool
-    heaps: int
-    heap_size: int
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _State:
-    """A heap in flight: memory to leave alone until the future is done."""
-
-    adc_samples: npt.NDArray[np.int8]
-    future: asyncio.Future[int]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Marks:
-    """What a loop notes, and what its stream did: ns of the monotonic clock."""
-
-    prepare_ns: list[int]
-    resumed_ns: list[int]
-    stream: npt.NDArray[np.void]
-
-
 def record(
     sock: socket.socket,
     endpoint: tuple[str, int],
@@ -99,7 +68,7 @@ def record(
     packet_size: int = 1472,
     rate: float = 0.0,
 ) -> Timeline:
-    """Send heaps as a chapter's program does, and return when each of them was where.
+    """Send heaps with a chapter's program, and return when each of them was where.
 
     It can be called anywhere, also where an event loop runs, as in a notebook's cell, and can be
     interrupted.
@@ -140,93 +109,120 @@ def record(
     sock.setsockopt(
         socket.SOL_SOCKET, socket.SO_SNDBUF, spead_tutorial.send.UdpStream.DEFAULT_BUFFER_SIZE
     )
-    config = spead_tutorial.send.StreamConfig(
-        max_packet_size=packet_size,
-        rate=rate,
-        timeline=heaps + 1,  # and the stop heap
+    options = Options(
+        n_heaps=heaps,
+        heap_size=heap_size,
+        packet_size=packet_size,
+        random=random or not pipelined,
+        host=endpoint[0],
+        port=endpoint[1],
     )
     with spead_tutorial.ThreadPool() as thread_pool:
-        run = _Run(thread_pool, sock, endpoint, config, random, heaps, heap_size)
-        marks = _to_the_end(_pipelined(run)) if pipelined else _one_by_one(run)
-    return _joined(run, _PROGRAMS[pipelined], marks)
+        watch = _Watch(thread_pool, sock, options, rate)
+        if pipelined:
+            _to_the_end(watch.run_coroutine(tut_5_send_pipeline.main))
+            return _joined(watch, "tut_5_send_pipeline")
+        watch.run(tut_4_send_perf.main)
+        return _joined(watch, "tut_4_send_perf")
 
 
-def _one_by_one(run: _Run) -> _Marks:
-    """Chapter 4: prepare a heap, send it, wait for it."""
-    prepare_ns, resumed_ns = [], []
-    with spead_tutorial.send.UdpStream(
-        run.thread_pool, run.sock, [run.endpoint], run.config
-    ) as stream:
-        item_group = _item_group(run.heap_size)
-        rng = np.random.default_rng(seed=1)
-        for i in range(run.heaps):
-            prepare_ns.append(time.monotonic_ns())
-            item_group["timestamp"].value = i * run.heap_size
-            item_group["adc_samples"].value = _samples(run, rng, i)
-            stream.send_heap(item_group.get_heap())
-            resumed_ns.append(time.monotonic_ns())
-        stream.send_heap(item_group.get_end())
-        return _Marks(prepare_ns, resumed_ns, stream.timeline())
+class _Watch:
+    """Runs a program, and is its stream: notes when the program calls it, and when it goes on.
 
+    The program prepares a heap from when it last went on until it sends the heap.
+    """
 
-async def _pipelined(run: _Run) -> _Marks:
-    """Chapter 5: prepare a heap while the one before is on its way."""
-    prepare_ns, resumed_ns = [], []
-    run.config.max_heaps = 2
-    new_state = old_state = None
-    with spead_tutorial.send.asyncio.UdpStream(
-        run.thread_pool, run.sock, [run.endpoint], run.config
-    ) as stream:
-        item_group = _item_group(run.heap_size)
-        rng = np.random.default_rng(seed=1)
+    stats = None  # for the program's last line, which nobody prints
+
+    def __init__(
+        self,
+        thread_pool: spead_tutorial.ThreadPool,
+        sock: socket.socket,
+        options: Options,
+        rate: float,
+    ) -> None:
+        self.thread_pool, self.sock, self.options, self.rate = thread_pool, sock, options, rate
+        self.stream: Any = None
+        self.futures: list[asyncio.Future[int]] = []
+        self.prepare_ns: list[int] = []
+        self.resumed_ns: list[int] = []
+        self.went_on_ns = 0
+
+    def run(self, main: Callable[[], None]) -> None:
+        with self._closing():
+            self._watched(main)()
+
+    async def run_coroutine(self, main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        with self._closing():
+            await self._watched(main)()
+
+    @contextlib.contextmanager
+    def _closing(self) -> Iterator[None]:
         try:
-            for i in range(run.heaps):
-                prepare_ns.append(time.monotonic_ns())
-                adc_samples = _samples(run, rng, i)
-                item_group["timestamp"].value = i * run.heap_size
-                item_group["adc_samples"].value = adc_samples
-                new_state = _State(adc_samples, stream.async_send_heap(item_group.get_heap()))
-                if old_state is not None:
-                    await old_state.future
-                    resumed_ns.append(time.monotonic_ns())
-                old_state = new_state
-            if old_state is not None:
-                await old_state.future
-                resumed_ns.append(time.monotonic_ns())
-            await stream.async_send_heap(item_group.get_end())
+            yield
         except BaseException:
-            if new_state is not None:
-                _forget(new_state.future)
+            for future in self.futures:
+                _forget(future)
             raise
-        return _Marks(prepare_ns, resumed_ns, stream.timeline())
+        finally:
+            if self.stream is not None:
+                self.stream.close()
+
+    def _watched(self, main: Callable[[], Any]) -> Callable[[], Any]:
+        """Return the program with what it is to have, in it alone, in place of its imports."""
+        send = spead_tutorial.send
+        open_async = functools.partial(self._open, send.asyncio.UdpStream)
+        streams = {
+            "UdpStream": functools.partial(self._open, send.UdpStream),
+            "asyncio": SimpleNamespace(UdpStream=open_async),
+        }
+        package = {
+            "ThreadPool": lambda: self.thread_pool,
+            "send": SimpleNamespace(**vars(send) | streams),
+        }
+        imports = {
+            "spead_tutorial": SimpleNamespace(**vars(spead_tutorial) | package),
+            "Usage": SimpleNamespace(now=self._go_on),
+            "parse_options": lambda *_: self.options,
+            "report": lambda *_: None,
+        }
+        return FunctionType(main.__code__, main.__globals__ | imports)
+
+    def _open(self, kind: Callable[..., Any], thread_pool: Any, to: Any, config: Any) -> Self:
+        config.max_packet_size = self.options.packet_size
+        config.rate = self.rate
+        config.timeline = self.options.n_heaps + 1  # and the stop heap
+        self.stream = kind(thread_pool, self.sock, to, config)
+        return self
+
+    def _go_on(self) -> int:
+        self.went_on_ns = time.monotonic_ns()
+        return self.went_on_ns
+
+    def send_heap(self, heap: spead_tutorial.send.Heap) -> None:
+        self.prepare_ns.append(self.went_on_ns)
+        self.stream.send_heap(heap)
+        self.resumed_ns.append(self._go_on())
+
+    def async_send_heap(self, heap: spead_tutorial.send.Heap) -> "_Sent":
+        self.prepare_ns.append(self.went_on_ns)
+        future = self.stream.async_send_heap(heap)
+        self.futures.append(future)
+        self._go_on()
+        return _Sent(future, lambda: self.resumed_ns.append(self._go_on()))
 
 
-def _item_group(heap_size: int) -> spead_tutorial.send.ItemGroup:
-    """Make the two items that all chapters have."""
-    item_group = spead_tutorial.send.ItemGroup()
-    item_group.add_item(
-        0x1600,
-        "timestamp",
-        "Index of the first sample",
-        shape=(),
-        format=[("u", spead_tutorial.Flavour().heap_address_bits)],
-    )
-    item_group.add_item(
-        0x3300,
-        "adc_samples",
-        "Samples of the converter",
-        shape=(heap_size,),
-        dtype=np.int8,
-    )
-    return item_group
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Sent:
+    """A future that says when the program that waits for it goes on."""
 
+    future: asyncio.Future[int]
+    go_on: Callable[[], None]
 
-def _samples(run: _Run, rng: np.random.Generator, i: int) -> npt.NDArray[np.int8]:
-    if run.random:
-        return rng.integers(-100, 100, size=run.heap_size, dtype=np.int8)
-    adc_samples = np.empty(run.heap_size, np.int8)
-    adc_samples.fill((i + 128) % 256 - 128)
-    return adc_samples
+    def __await__(self) -> Generator[Any, None, int]:
+        n_bytes = yield from self.future
+        self.go_on()
+        return n_bytes
 
 
 def _forget(future: asyncio.Future[int]) -> None:
@@ -235,7 +231,7 @@ def _forget(future: asyncio.Future[int]) -> None:
         future.exception()
 
 
-def _to_the_end(work: Coroutine[Any, Any, _Marks]) -> _Marks:
+def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine to its end, in a thread where this one's event loop is running."""
     try:
         asyncio.get_running_loop()
@@ -266,21 +262,24 @@ def _to_the_end(work: Coroutine[Any, Any, _Marks]) -> _Marks:
     return task.result()
 
 
-def _joined(run: _Run, program: str, marks: _Marks) -> Timeline:
-    """Put the program's and the stream's times together."""
-    stream = marks.stream[: run.heaps]
-    assert stream.dtype.names is not None
-    start = marks.prepare_ns[0]
-    times: dict[str, Any] = {"prepare_ns": marks.prepare_ns, "resumed_ns": marks.resumed_ns}
+def _joined(watch: _Watch, program: str) -> Timeline:
+    """Put the program's and the stream's times together, those of the heap at the end left out."""
+    options = watch.options
+    stream = watch.stream.timeline()
+    times: dict[str, Any] = {"prepare_ns": watch.prepare_ns, "resumed_ns": watch.resumed_ns}
     times |= {name: stream[name].tolist() for name in _STEPS if name in stream.dtype.names}
-    times = {name: tuple(one - start for one in found) for name, found in times.items()}
+    start = watch.prepare_ns[0]
+    times = {
+        name: tuple(one - start for one in found[: options.n_heaps])
+        for name, found in times.items()
+    }
     timeline = Timeline(
         case="",
         program=program,
         language="python",
-        random=run.random,
-        heap_size=run.heap_size,
-        packet_size=run.config.max_packet_size,
+        random=options.random,
+        heap_size=options.heap_size,
+        packet_size=options.packet_size,
         **times,
     )
     _check(timeline)
@@ -454,7 +453,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("-p", dest="packet_size", type=positive, default=1472, metavar="BYTES",
         help="bytes in a packet at most, UDP and IP not counted (1472)")  # fmt: skip
     add("--pipelined", action="store_true", help="prepare a heap while the last one is sent")
-    add("--random", action="store_true", help="random samples instead of a fill")
+    add(
+        "--random",
+        action="store_true",
+        help="random samples instead of a fill; chapter 4 has no others",
+    )
     add("--json", action="store_true", help="print the timeline as one JSON object")
     add("--allow-real-network", action="store_true", help="let it leave this machine")
     add("host", help="name or address to send to")
