@@ -50,9 +50,6 @@ _UDP_SEGMENT, _SO_ZEROCOPY = 103, 60
 _WANTED_BUFFER = 1 << 20
 _PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
 _PERF_ATTR_BYTES, _PERF_EXCLUDE = 64, 0b1100001  # disabled, exclude_kernel, exclude_hv
-#: How flags begin that change the code which a compiler makes; and those of them that do not.
-_CODE_FLAGS = ("-O", "-f", "-g", "-m", "-std=", "--param=")
-_OTHER_FLAGS = ("-frecord-", "-fdiagnostics-", "-fcolor-diagnostics", "-fno-color-diagnostics")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -133,68 +130,33 @@ def versions() -> dict[str, str | None]:
 
 
 def compiler() -> str | None:
-    """Name the compiler that made the programs, as it says itself in them.
+    """Name the compiler that made the programs.
 
     Returns
     -------
     str or None
-        Its name and version; None where they do not tell.
+        Its name and version; None where they are not known.
     """
-    try:
-        data = sink_path().read_bytes()
-    except (LabError, OSError):
-        return None
-    # Start files that came with another compiler leave their mark too: clang's comes first.
-    for pattern in (rb"[^\0]*clang version [^\0]*", rb"GCC: \([^\0]*"):
-        found = re.search(rb"\0(" + pattern + rb")\0", data)
-        if found:
-            return found[1].decode(errors="replace").strip()
-    return None
+    return _build_fact("compiler")
 
 
 def compiler_flags() -> str | None:
-    """Return the flags that decided on the programs' code, as the compiler left them in there.
+    """Return the flags that decided on the programs' code; of two that disagree, the last counts.
 
     Flags that name folders are left out: they are those of the machine that built it.
     """
+    return _build_fact("compiler_flags")
+
+
+def _build_fact(name: str) -> str | None:
+    """Return what the build, meson.build, wrote down of itself."""
+    # An editable install has it in its build folder, and only importlib knows where.
+    path = importlib.resources.files("spead_tutorial").joinpath("_build.json")
     try:
-        data = sink_path().read_bytes()
-    except (LabError, OSError):
+        fact: str = json.loads(path.read_text())[name]
+    except OSError:
         return None
-    return _flags(_elf_section(data, b".GCC.command.line") or b"")
-
-
-def _flags(recorded: bytes) -> str | None:
-    """Pick the flags out of what a compiler recorded.
-
-    clang records its whole command, with a backslash before spaces in a word; gcc its flags,
-    in one string or, before version 11, in one for each.
-    """
-    words = re.split(r"(?<!\\)[ \0]+", recorded.decode(errors="replace"))
-    flags = [
-        word
-        for word in words
-        if word.startswith(_CODE_FLAGS) and not word.startswith(_OTHER_FLAGS) and "/" not in word
-    ]
-    last_ones = list(dict.fromkeys(reversed(flags)))  # of -O3 -O2 -O3 the last is what counts
-    return " ".join(reversed(last_ones)) or None
-
-
-def _elf_section(data: bytes, name: bytes) -> bytes | None:
-    """Return what a section of a program for 64 bits holds; None where it has no such section."""
-    if data[:5] != b"\x7fELF\x02":
-        return None
-    (table,) = struct.unpack_from("=Q", data, 40)
-    entry_size, entries, names_at = struct.unpack_from("=3H", data, 58)
-    places = []
-    for i in range(entries):
-        name_at, _, _, _, begin, size = struct.unpack_from("=2I4Q", data, table + i * entry_size)
-        places.append((name_at, data[begin : begin + size]))
-    names = places[names_at][1] if places else b""
-    for name_at, section in places:
-        if names[name_at:].startswith(name + b"\0"):
-            return section
-    return None
+    return fact
 
 
 def revision() -> str | None:
