@@ -7,6 +7,7 @@ from bench.plan import NOISY
 from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM, Row, rows
 from spead_tutorial.records import Recording, Sample, Series
 from spead_tutorial.stats import median
+from spead_tutorial.units import size
 
 __all__ = ["advice", "by_place", "noise_floor", "rates_by_round", "table"]
 
@@ -53,7 +54,7 @@ def table(recording: Recording) -> str:
     ]
     for row in _sorted(recording):
         one, n = row.last, len(row.samples)
-        place = f"{_bytes(one.heap_size):>8} {one.packet_size:>6}  {row.series!s:52} {n:>3}"
+        place = f"{size(one.heap_size):>8} {one.packet_size:>6}  {row.series!s:52} {n:>3}"
         if row.rate is None:
             lines.append(f"{place} failed: {row.failure}")
             continue
@@ -150,7 +151,3 @@ def _of_samples(recording: Recording) -> list[str]:
             f" {_STOLEN:.0%} of the time to others"
         )
     return found
-
-
-def _bytes(n: int) -> str:
-    return f"{n >> 20} MiB" if n >= 1 << 20 else f"{n / 1024:g} KiB"

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 import spead_tutorial
+from spead_tutorial import units
 from spead_tutorial.catalogue import CHAPTERS, LANGUAGES, STEPS
 from spead_tutorial.lab import LabError, LabProbe, probe, root_commands, sink_path
 from spead_tutorial.measure.programs import ProgramError, command
@@ -344,9 +345,9 @@ def _buffer(name: str, setting: str) -> Finding:
         # Older kernels do not show it in a network namespace other than the first.
         return Finding(name, "warn", UNKNOWN)
     if int(limit) >= _WANTED_BUFFER:
-        return Finding(name, "ok", f"at most {_size(int(limit))}")
+        return Finding(name, "ok", f"at most {units.size(int(limit))}")
     mend = f"as root: sysctl -w net.core.{setting}={_WANTED_BUFFER}"
-    return Finding(name, "warn", f"at most {_size(int(limit))}", mend)
+    return Finding(name, "warn", f"at most {units.size(int(limit))}", mend)
 
 
 def _sendmmsg() -> Finding:
@@ -361,10 +362,10 @@ def _sendmmsg() -> Finding:
 
 def _memory() -> Iterator[Finding]:
     facts = machine_facts()
-    yield Finding("memory", "ok", _size(facts["memory_bytes"]))
+    yield Finding("memory", "ok", units.size(facts["memory_bytes"]))
     yield _huge_pages(facts)
     locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
-    value = "no limit" if locked == resource.RLIM_INFINITY else f"at most {_size(locked)}"
+    value = "no limit" if locked == resource.RLIM_INFINITY else f"at most {units.size(locked)}"
     yield Finding("locked memory", "ok", value)
 
 
@@ -372,7 +373,7 @@ def _huge_pages(facts: dict[str, Any]) -> Finding:
     setting, reserved = facts["transparent_huge_pages"], facts["huge_pages_reserved"]
     value = f"transparent: {setting or UNKNOWN}"
     if reserved is not None and facts["huge_page_bytes"] is not None:
-        value += f"; {reserved} reserved, of {_size(facts['huge_page_bytes'])}"
+        value += f"; {reserved} reserved, of {units.size(facts['huge_page_bytes'])}"
     if setting == "never":
         mend = "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
         return Finding("huge pages", "warn", value, mend)
@@ -408,7 +409,7 @@ def _processor() -> Iterator[Finding]:
     nodes = f", in {facts['numa_nodes']} NUMA nodes" if (facts["numa_nodes"] or 1) > 1 else ""
     value = f"{cores}, of which {usable} usable{nodes}"
     yield Finding("cores", "warn" if mend else "ok", value, mend)
-    caches = ", ".join(f"{name} {_size(n)}" for name, n in facts["caches_bytes"].items())
+    caches = ", ".join(f"{name} {units.size(n)}" for name, n in facts["caches_bytes"].items())
     yield Finding("caches", "ok" if caches else "warn", caches or UNKNOWN)
     governor = facts["governor"]
     if governor is None:
@@ -444,11 +445,3 @@ def _pictures() -> Iterator[Finding]:
         yield Finding("pictures", "warn", f"missing: {', '.join(missing)}", mend)
     else:
         yield Finding("pictures", "ok", "matplotlib and pandas are here")
-
-
-def _size(n: int) -> str:
-    """Write a number of bytes as a person would."""
-    for unit, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
-        if n >> shift:
-            return f"{n / (1 << shift):.4g} {unit}"
-    return f"{n} bytes"

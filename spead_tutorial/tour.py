@@ -16,8 +16,8 @@ from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Device, Loopback, Place, over_loopback
 from spead_tutorial.measure.rounds import measure, schedule
 from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM, Row, rows
-from spead_tutorial.plots.units import size as size_text
 from spead_tutorial.records import OURS, Recording, locked
+from spead_tutorial.units import size as size_text
 
 __all__ = ["SIZES", "cases", "table", "tour"]
 

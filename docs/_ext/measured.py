@@ -34,9 +34,9 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from bench.figures import RESULTS
-from spead_tutorial import stats, timeline
-from spead_tutorial.plots.units import number, percent, thousands
+from spead_tutorial import stats, timeline, units
 from spead_tutorial.records import OURS, Recording, Sample, read
+from spead_tutorial.units import number, percent, thousands
 
 _WHERE = ("results", "the-reference-machine")
 _IMPLEMENTATIONS = (OURS, "spead2", "ceiling")
@@ -292,14 +292,10 @@ def machine_facts(found: Recording) -> dict[str, str]:
     """Return what a record says of its machine, in words."""
     header = found.header
     machine, lab, versions = header.machine, header.lab, header.versions
-    caches = {
-        name: f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
-        for name, size in machine["caches_bytes"].items()
-    }
     return {
         "cpu": str(machine["cpu"]),
         "cores": str(machine["usable_cores"]),
-        **caches,
+        **{name: units.size(n_bytes) for name, n_bytes in machine["caches_bytes"].items()},
         "memory": f"{machine['memory_bytes'] / (1 << 30):.0f} GiB",
         "kernel": f"Linux {machine['kernel']}",
         "virtualisation": str(machine["virtualisation"] or "none"),

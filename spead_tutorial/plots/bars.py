@@ -8,7 +8,7 @@ from spead_tutorial.catalogue import LANGUAGES
 from spead_tutorial.plots.points import Point, Value, rate
 from spead_tutorial.plots.sheet import FAINT
 from spead_tutorial.plots.theme import HATCHES, MARKERS, NAMES, Theme
-from spead_tutorial.plots.units import thousands
+from spead_tutorial.units import thousands
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -12,8 +12,8 @@ from spead_tutorial.plots.points import Point, Value, faults, highest, points, r
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet, name_panel
 from spead_tutorial.plots.theme import NAMES, Theme
-from spead_tutorial.plots.units import number, size, thousands
 from spead_tutorial.records import OURS, Recording, Series
+from spead_tutorial.units import number, size, thousands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

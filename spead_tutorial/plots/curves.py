@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from spead_tutorial.plots.points import Point, Value, rate
 from spead_tutorial.plots.sheet import FAINT, name_panel, rate_axis
 from spead_tutorial.plots.theme import Look, Theme
-from spead_tutorial.plots.units import size, times
 from spead_tutorial.records import Series
 from spead_tutorial.stats import Estimate
+from spead_tutorial.units import size, times
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -60,12 +60,17 @@ def size_axis(axis: "Axes", sizes: Sequence[int], name: str | None) -> None:
     step = -(-len(powers) // _MOST_LABELS)
     axis.set_xticks([2.0**n for n in powers[::step]])
     axis.set_xticks([2.0**n for n in powers], minor=True)
-    axis.xaxis.set_major_formatter(lambda x, _: size(x) if name else "")
+    axis.xaxis.set_major_formatter(lambda x, _: _mark(x) if name else "")
     axis.xaxis.set_minor_formatter(lambda x, _: "")
     axis.grid()
     axis.set_axisbelow(True)
     if name:
         axis.set_xlabel(name)
+
+
+def _mark(n: float) -> str:
+    """Name a mark of an axis of sizes, where 0.5 KiB stands beside 1 KiB."""
+    return size(n) if n >= 1024 else f"{n / 1024:g} KiB"
 
 
 def size_label(x: str) -> str:

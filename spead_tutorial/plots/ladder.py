@@ -12,8 +12,8 @@ from spead_tutorial.plots.points import Point, highest
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet, rate_axis
 from spead_tutorial.plots.theme import NAMES, Theme
-from spead_tutorial.plots.units import size
 from spead_tutorial.records import OURS, Recording, Sample
+from spead_tutorial.units import size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

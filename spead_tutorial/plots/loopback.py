@@ -12,8 +12,8 @@ from spead_tutorial.plots.points import Point, Value, highest
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import WIDTH, Sheet
 from spead_tutorial.plots.theme import NAMES, Theme
-from spead_tutorial.plots.units import number, thousands
 from spead_tutorial.records import OURS, Recording, Sample
+from spead_tutorial.units import number, thousands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,9 +12,9 @@ from spead_tutorial.plots.points import Point, faults, gains, points, require, t
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet, name_panel
 from spead_tutorial.plots.theme import NAMES, Theme, looks
-from spead_tutorial.plots.units import number, size
 from spead_tutorial.records import OURS, Recording, Sample, Series
 from spead_tutorial.stats import Estimate
+from spead_tutorial.units import number, size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from spead_tutorial import units
 from spead_tutorial.catalogue import LANGUAGES, find_chapter
-from spead_tutorial.plots import bars, curves, times, units
+from spead_tutorial.plots import bars, curves, times
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.ladder import step_title
 from spead_tutorial.plots.points import Point, gain, highest, points, require
@@ -14,10 +15,10 @@ from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet, name_panel
 from spead_tutorial.plots.theme import MARKERS, NAMES, Theme
 from spead_tutorial.plots.timeline import fill, patch
-from spead_tutorial.plots.units import percent, thousands
 from spead_tutorial.records import OURS, Recording, Series, Timeline
 from spead_tutorial.stats import Estimate
 from spead_tutorial.timeline import shares
+from spead_tutorial.units import percent, thousands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

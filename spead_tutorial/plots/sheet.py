@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from spead_tutorial.plots.theme import Theme
-from spead_tutorial.plots.units import gigabits, megabytes, thousands
+from spead_tutorial.units import gigabits, megabytes, thousands
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

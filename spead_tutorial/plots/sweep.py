@@ -12,9 +12,9 @@ from spead_tutorial.plots.points import gains as gains_of
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet
 from spead_tutorial.plots.theme import Theme, looks
-from spead_tutorial.plots.units import bytes_text, size
 from spead_tutorial.records import Recording, Series
 from spead_tutorial.stats import Estimate
+from spead_tutorial.units import bytes_text, size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,10 +10,10 @@ from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import FAINT, Sheet
 from spead_tutorial.plots.theme import NAMES, Theme
-from spead_tutorial.plots.units import number, percent, size
 from spead_tutorial.records import Recording, Timeline
 from spead_tutorial.stats import median
 from spead_tutorial.timeline import Interval, preparing, sending, shares, waiting
+from spead_tutorial.units import number, percent, size
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How pictures write numbers."""
+"""How numbers are written, in pictures, in tables, and on the site."""
 
 from typing import Any
 
@@ -15,7 +15,6 @@ __all__ = [
 ]
 
 _LEAST = 0.01
-_KIB, _MIB = 1 << 10, 1 << 20
 
 
 def thousands(x: float) -> str:
@@ -41,8 +40,11 @@ def percent(share: float) -> str:
 
 
 def size(n: float) -> str:
-    """Write a size in KiB or MiB."""
-    return f"{n / _MIB:g} MiB" if n >= _MIB else f"{n / _KIB:g} KiB"
+    """Write a number of bytes in the largest unit that there is one of."""
+    for unit, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if n >= 1 << shift:
+            return f"{n / (1 << shift):.4g} {unit}"
+    return f"{n:g} bytes"
 
 
 def bytes_text(n: float) -> str:
