@@ -24,7 +24,7 @@ from spead_tutorial import doctor as doctor_module
 from spead_tutorial import tour as tour_module
 from spead_tutorial.catalogue import CHAPTERS, LANGUAGES, STEPS, Chapter, find_chapter
 from spead_tutorial.lab import KINDS, Lab, LabError, LabProcess
-from spead_tutorial.measure import programs, progress
+from spead_tutorial.measure import machine, programs, progress
 from spead_tutorial.measure.place import Device, Host, Place
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions, Result
 from spead_tutorial.records import RecordError
@@ -88,8 +88,8 @@ def doctor(as_json: bool) -> int:
     if as_json:
         facts = {
             "findings": [dataclasses.asdict(finding) for finding in found],
-            "machine": doctor_module.machine_facts(),
-            "versions": doctor_module.versions(),
+            "machine": machine.machine_facts(),
+            "versions": machine.versions(),
             "works": works,
         }
         click.echo(json.dumps(facts, indent=2))

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from spead_tutorial import doctor
+from spead_tutorial.measure import machine
 
 ROOT = Path(__file__).parent.parent
 
@@ -40,23 +41,23 @@ def test_a_build_writes_down_its_compiler_and_flags_without_the_builders_folders
 
 
 def test_the_package_says_how_its_programs_were_built():
-    found = doctor.versions()
+    found = machine.versions()
     assert re.fullmatch(r"\S+ \d+\.\S+", found["compiler"] or "")
     assert "-std=gnu11" in (found["compiler_flags"] or "").split()
 
 
 def test_how_a_package_was_built_that_does_not_tell_is_unknown(monkeypatch, tmp_path):
     monkeypatch.setattr(importlib.resources, "files", lambda _: tmp_path)
-    assert doctor.compiler() is None
-    assert doctor.compiler_flags() is None
+    assert machine.compiler() is None
+    assert machine.compiler_flags() is None
 
 
 def test_facts_are_plain_values_and_what_cannot_be_read_is_none(monkeypatch, tmp_path):
-    facts = doctor.machine_facts()
+    facts = machine.machine_facts()
     assert json.loads(json.dumps(facts)) == facts
     for name in ("_MEMORY", "_NODES", "_CPUS"):
-        monkeypatch.setattr(doctor, name, tmp_path / "missing")
-    facts = doctor.machine_facts()
+        monkeypatch.setattr(machine, name, tmp_path / "missing")
+    facts = machine.machine_facts()
     for name in ("huge_pages_reserved", "huge_page_bytes", "numa_nodes", "governor", "turbo"):
         assert facts[name] is None
 
@@ -67,12 +68,12 @@ def test_huge_pages_and_nodes_are_what_the_kernel_says(monkeypatch, tmp_path):
     )
     for name in ("node0", "node1", "has_cpu", "nodes"):
         (tmp_path / name).mkdir()
-    monkeypatch.setattr(doctor, "_MEMORY", tmp_path / "meminfo")
-    monkeypatch.setattr(doctor, "_NODES", tmp_path)
-    facts = doctor.machine_facts()
+    monkeypatch.setattr(machine, "_MEMORY", tmp_path / "meminfo")
+    monkeypatch.setattr(machine, "_NODES", tmp_path)
+    facts = machine.machine_facts()
     assert (facts["huge_pages_reserved"], facts["huge_page_bytes"]) == (8, 2 << 20)
     assert facts["numa_nodes"] == 2
     found = {finding.name: finding.value for finding in doctor.examine()}
     assert "8 reserved, of 2 MiB" in found["huge pages"]
     assert "in 2 NUMA nodes" in found["cores"]
-    assert f"with {doctor.compiler_flags()}" in found["compiler"]
+    assert f"with {machine.compiler_flags()}" in found["compiler"]

@@ -1,21 +1,50 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Facts of the machine, and the header of a record."""
+"""Facts of the machine, of the build and of the source, and the header of a record.
+
+What cannot be read is None, never guessed.
+"""
 
 import datetime
+import filecmp
+import importlib.metadata
+import importlib.resources
+import importlib.util
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import urllib.parse
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from spead_tutorial import doctor
+import numpy as np
+
+import spead_tutorial
 from spead_tutorial.records import Header
 
-__all__ = ["header"]
+__all__ = [
+    "compiler",
+    "compiler_flags",
+    "header",
+    "machine_facts",
+    "read_text",
+    "revision",
+    "versions",
+]
+
+_CPUS = Path("/sys/devices/system/cpu")
+_NODES = Path("/sys/devices/system/node")
+_MEMORY = Path("/proc/meminfo")
 
 
 def header(
     experiment: str,
     lab: dict[str, Any],
     settings: dict[str, Any],
-    versions: Mapping[str, str | None] | None = None,
+    more: Mapping[str, str | None] | None = None,
 ) -> Header:
     """Return what a record says of where, when and with what its samples are taken: here and now.
 
@@ -27,15 +56,213 @@ def header(
         Facts of the place.
     settings : dict
         What the experiment was told.
-    versions : mapping, optional
-        Of further software.
+    more : mapping, optional
+        Versions of further software.
     """
     return Header(
         experiment=experiment,
         time=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        machine=doctor.machine_facts(),
+        machine=machine_facts(),
         lab=lab,
         settings=settings,
-        versions=doctor.versions() | dict(versions or {}),
-        revision=doctor.revision(),
+        versions=versions() | dict(more or {}),
+        revision=revision(),
     )
+
+
+def machine_facts() -> dict[str, Any]:
+    """Return what a record says of the machine.
+
+    Returns
+    -------
+    dict
+        ``cpu``, its model; ``architecture``; ``cores``, and ``usable_cores``, those that this
+        process may use; ``caches_bytes``, the size of each of the first core's caches by its
+        name, such as ``L2``; ``memory_bytes``; ``kernel``, its release; ``virtualisation``;
+        ``governor``, which sets the clock of the CPU, and ``turbo``; ``transparent_huge_pages``,
+        ``huge_pages_reserved`` and ``huge_page_bytes``; ``numa_nodes``; ``load``, the average of
+        the last minute. None stands for what cannot be read.
+    """
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "cpu": _cpu_model(),
+        "architecture": platform.machine(),
+        "cores": os.cpu_count(),
+        "usable_cores": len(os.sched_getaffinity(0)),
+        "caches_bytes": _caches(),
+        "memory_bytes": memory,
+        "kernel": platform.release(),
+        "virtualisation": _virtualisation(),
+        "governor": read_text(_CPUS / "cpu0/cpufreq/scaling_governor"),
+        "turbo": _turbo(),
+        "transparent_huge_pages": _transparent_huge_pages(),
+        "huge_pages_reserved": _memory_fact("HugePages_Total"),
+        "huge_page_bytes": _memory_fact("Hugepagesize"),
+        "numa_nodes": len(list(_NODES.glob("node[0-9]*"))) or None,
+        "load": round(os.getloadavg()[0], 2),
+    }
+
+
+def versions() -> dict[str, str | None]:
+    """Return the versions of the software that measurements depend on.
+
+    Returns
+    -------
+    dict
+        ``spead_tutorial``, ``python``, ``numpy``, and `compiler` and `compiler_flags`; None
+        stands for what is not known.
+    """
+    return {
+        "spead_tutorial": spead_tutorial.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "compiler": compiler(),
+        "compiler_flags": compiler_flags(),
+    }
+
+
+def compiler() -> str | None:
+    """Name the compiler that made the programs.
+
+    Returns
+    -------
+    str or None
+        Its name and version; None where they are not known.
+    """
+    return _build_fact("compiler")
+
+
+def compiler_flags() -> str | None:
+    """Return the flags that decided on the programs' code; of two that disagree, the last counts.
+
+    Flags that name folders are left out: they are those of the machine that built it.
+    """
+    return _build_fact("compiler_flags")
+
+
+def _build_fact(name: str) -> str | None:
+    """Return what the build, meson.build, wrote down of itself."""
+    # An editable install has it in its build folder, and only importlib knows where.
+    path = importlib.resources.files("spead_tutorial").joinpath("_build.json")
+    try:
+        fact: str = json.loads(path.read_text())[name]
+    except OSError:
+        return None
+    return fact
+
+
+def revision() -> str | None:
+    """Return the revision of the source that is running, with a ``+`` where it was changed.
+
+    It is known where the package runs from its repository, or was installed from one whose
+    Python files are still the same.
+    """
+    package = Path(spead_tutorial.__file__).parent
+    source = _installed_from()
+    if source is None:
+        source = package.parent
+    elif not _same_python(package, source / "spead_tutorial"):
+        return None
+    if _git(source, "ls-files", "spead_tutorial/__init__.py") in (None, ""):
+        return None
+    head = _git(source, "rev-parse", "--short=12", "HEAD")
+    changed = _git(source, "status", "--porcelain", "--untracked-files=no")
+    return None if head is None else head + ("+" if changed else "")
+
+
+def _installed_from() -> Path | None:
+    """Return the folder that the package was installed from, if from one."""
+    try:
+        origin = importlib.metadata.distribution("spead-tutorial").read_text("direct_url.json")
+        url = urllib.parse.urlparse(json.loads(origin or "{}").get("url", ""))
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return None
+    return Path(urllib.parse.unquote(url.path)) if url.scheme == "file" else None
+
+
+def _same_python(package: Path, source: Path) -> bool:
+    names = [path.relative_to(package) for path in package.rglob("*.py")]
+    return all(
+        (source / name).is_file() and filecmp.cmp(package / name, source / name, shallow=False)
+        for name in names
+    )
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def read_text(path: Path) -> str | None:
+    """Return what a file of the kernel's says; None where it cannot be read, or says nothing.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    """
+    try:
+        return path.read_text().strip() or None
+    except OSError:
+        return None
+
+
+def _cpu_model() -> str | None:
+    for line in (read_text(Path("/proc/cpuinfo")) or "").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() in ("model name", "cpu model", "Model"):
+            return value.strip()
+    return None
+
+
+def _caches() -> dict[str, int]:
+    """Return the sizes in bytes of the first core's caches, such as ``"L1d"`` and ``"L2"``."""
+    found = {}
+    for folder in sorted((_CPUS / "cpu0/cache").glob("index*")):
+        level, kind, size = (read_text(folder / name) for name in ("level", "type", "size"))
+        if level is None or size is None:
+            continue
+        letter = {"Data": "d", "Instruction": "i"}.get(kind or "", "")
+        found[f"L{level}{letter}"] = int(size.rstrip("KM")) << (20 if size.endswith("M") else 10)
+    return found
+
+
+def _virtualisation() -> str | None:
+    """Name the hypervisor and the container, ``"none"`` where there is neither."""
+    if shutil.which("systemd-detect-virt"):
+        found = []
+        for what in ("--vm", "--container"):
+            done = subprocess.run(
+                ["systemd-detect-virt", what], capture_output=True, text=True, check=False
+            )
+            found.append(done.stdout.strip())
+        named = [name for name in found if name not in ("", "none")]
+        return ", ".join(named) or "none"
+    flags = re.search(r"^flags\s*:(.*)$", read_text(Path("/proc/cpuinfo")) or "", re.MULTILINE)
+    return "a hypervisor" if flags and "hypervisor" in flags[1].split() else None
+
+
+def _turbo() -> str | None:
+    no_turbo = read_text(_CPUS / "intel_pstate/no_turbo")
+    if no_turbo is not None:
+        return "off" if no_turbo == "1" else "on"
+    boost = read_text(_CPUS / "cpufreq/boost")
+    return None if boost is None else "on" if boost == "1" else "off"
+
+
+def _transparent_huge_pages() -> str | None:
+    found = re.search(
+        r"\[(\w+)\]", read_text(Path("/sys/kernel/mm/transparent_hugepage/enabled")) or ""
+    )
+    return found[1] if found else None
+
+
+def _memory_fact(name: str) -> int | None:
+    """Return a line of the kernel's table of memory, in bytes where it is a size."""
+    found = re.search(rf"^{name}: +(\d+)( kB)?$", read_text(_MEMORY) or "", re.MULTILINE)
+    return None if found is None else int(found[1]) << (10 if found[2] else 0)
