@@ -975,7 +975,7 @@ cdef class AsyncStream(Stream):
     cdef object loop        # whose reader watches the eventfd, or None
     cdef object last_loop   # whose futures were made last, or None
     cdef dict last_loop_kw  # makes a future of it, or None where only the loop knows how
-    cdef long last_thread   # where it ran
+    cdef unsigned long last_thread  # where it ran, in the type that C has for it
     cdef uint64_t queued    # operations ever
     cdef uint64_t drained
     cdef list flushers      # (operations to wait for, future)
