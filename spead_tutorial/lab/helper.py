@@ -21,6 +21,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 CLONE_NEWUSER = 0x10000000
@@ -127,6 +128,21 @@ def bring_up(routes: Any, name: str, mtu: int) -> int:
     return index
 
 
+def make_link(routes: Any, name: str, kinds: Sequence[str], mtu: int) -> tuple[str, int]:
+    """Make a device of the first kind that the kernel offers; return its kind and index."""
+    for made in kinds:
+        if add_link(routes, name, made):
+            break
+    else:
+        raise RefusedError("kind", errno.EOPNOTSUPP)
+    if made == "veth":
+        # Only sending and dropping happen there: IPv6 would add a second route for multicast,
+        # out of the wrong end.
+        write_quietly(f"/proc/sys/net/ipv6/conf/{VETH_PEER}/disable_ipv6", "1")
+        bring_up(routes, VETH_PEER, mtu)
+    return made, bring_up(routes, name, mtu)
+
+
 def make_device(kind: str | None, mtu: int) -> dict[str, Any]:
     """Make the lab's device, of the first kind that the kernel offers or of a forced one."""
     from pyroute2 import IPRoute
@@ -134,18 +150,9 @@ def make_device(kind: str | None, mtu: int) -> dict[str, Any]:
 
     with IPRoute() as routes:
         routes.link("set", index=1, state="up")  # lo is always the first
-        for made in KINDS if kind is None else (kind,):
-            if add_link(routes, DEVICE, made):
-                break
-        else:
-            raise RefusedError("kind", errno.EOPNOTSUPP)
         try:
-            if made == "veth":
-                # Only sending and dropping happen there: IPv6 would add a second route for
-                # multicast, out of the wrong end.
-                write_quietly(f"/proc/sys/net/ipv6/conf/{VETH_PEER}/disable_ipv6", "1")
-                bring_up(routes, VETH_PEER, mtu)
-            has_ipv6 = lead_to(routes, bring_up(routes, DEVICE, mtu))
+            made, index = make_link(routes, DEVICE, KINDS if kind is None else (kind,), mtu)
+            has_ipv6 = lead_to(routes, index)
         except NetlinkError as error:
             raise RefusedError("device", error.code) from error
     return {"kind": made, "ipv6": has_ipv6}
