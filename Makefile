@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV ?= $(if $(filter-out python3,$(PYTHON)),.venv-$(notdir $(PYTHON)),.venv)
 BIN := $(VENV)/bin
 BUILD ?= build
+SEALED := $(BIN)/python .ci/sealed.py
 
 SOURCES := pyproject.toml meson.build meson.options spead_tutorial_run.py $(shell find csrc spead_tutorial -type f \
 	-not -name '*.pyc')
@@ -57,10 +58,10 @@ test-c: setup
 	$(BIN)/python .ci/meson_test.py $(BUILD)/c
 
 test-python: setup
-	$(BIN)/pytest
+	$(SEALED) $(BIN)/pytest
 
 test-notebooks: setup ## the notebooks alone, in quick mode
-	$(BIN)/pytest --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg notebooks
+	$(SEALED) $(BIN)/pytest --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg notebooks
 
 $(BIN)/.browser: $(BIN)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'spead-tutorial[browser]'

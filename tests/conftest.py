@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What several tests need: receivers, streams that stay busy, labs, and programs as processes."""
 
+import shutil
 import signal
 import socket
 import subprocess
@@ -75,3 +76,25 @@ def run_script(text: str, tmp_path: Path, *args: str) -> subprocess.CompletedPro
         timeout=60,
         check=False,
     )
+
+
+def python_for_anyone() -> str | None:
+    """Find a Python that a user other than root may execute."""
+    for candidate in (sys.executable, shutil.which("python3", path="/usr/local/bin:/usr/bin")):
+        if candidate is None:
+            continue
+        try:
+            found = subprocess.run(
+                [candidate, "-c", "import sys; print(sys.version_info >= (3, 11))"],
+                user=65534,
+                group=65534,
+                extra_groups=[],
+                cwd="/",
+                capture_output=True,
+                check=True,
+            )
+        except (OSError, subprocess.CalledProcessError):
+            continue
+        if found.stdout == b"True\n":
+            return candidate
+    return None

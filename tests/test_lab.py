@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from conftest import python_for_anyone
 
 from spead_tutorial import lab as lab_module
 from spead_tutorial.lab import (
@@ -196,28 +197,6 @@ def test_a_lab_opened_in_a_thread_outlives_the_thread() -> None:
 
 
 # -- without root --
-
-
-def python_for_anyone() -> str | None:
-    """Find a Python that a user other than root may execute."""
-    for candidate in (sys.executable, shutil.which("python3", path="/usr/local/bin:/usr/bin")):
-        if candidate is None:
-            continue
-        try:
-            found = subprocess.run(
-                [candidate, "-c", "import sys; print(sys.version_info >= (3, 11))"],
-                user=65534,
-                group=65534,
-                extra_groups=[],
-                cwd="/",
-                capture_output=True,
-                check=True,
-            )
-        except (OSError, subprocess.CalledProcessError):
-            continue
-        if found.stdout == b"True\n":
-            return candidate
-    return None
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="not root: every other test shows this")
