@@ -21,7 +21,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 # By its path: the package would bring threads along, and then there is no new user namespace.
-spec = importlib.util.spec_from_file_location("helper", ROOT / "spead_tutorial/_lab_helper.py")
+spec = importlib.util.spec_from_file_location("helper", ROOT / "spead_tutorial/lab/helper.py")
 assert spec is not None
 assert spec.loader is not None
 helper = importlib.util.module_from_spec(spec)

@@ -25,8 +25,11 @@ except OSError:
     pass
 """
 LAB = f"""
-import runpy
-with runpy.run_path({lab.__file__!r}, run_name="lab")["Lab"]() as lab, lab.socket() as sock:
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("lab", {lab.__file__!r})
+module = sys.modules["lab"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+with module.Lab() as lab, lab.socket() as sock:
     sock.sendto(b"x", (lab.address, lab.port))
     print(lab.counters().packets)
 """
