@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from spead_tutorial import catalogue, programs
+from spead_tutorial import catalogue
+from spead_tutorial.measure.place import Device
+from spead_tutorial.measure.programs import run
 
 DOCS = Path(__file__).parent.parent / "docs"
 EXAMPLES = DOCS / "examples"
@@ -55,5 +57,5 @@ def test_chapter_2_is_proved_in_the_words_that_its_page_has(make_lab):
     (shown,) = re.findall(r"^proof: (.*?)^```", page, re.DOTALL | re.MULTILINE)
     pattern = re.escape(" ".join(shown.split())).replace("…", r"\d+")
     with make_lab() as lab:
-        result = programs.run_program(lab, catalogue.find_chapter("2"), "python")
+        result = run(Device(lab), catalogue.find_chapter("2"), "python")
     assert re.fullmatch(pattern, result.proof)

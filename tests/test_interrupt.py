@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from spead_tutorial.catalogue import CHAPTERS, STEPS, Chapter, find_chapter
-from spead_tutorial.programs import command
+from spead_tutorial.measure.programs import command
 
 ROOT = Path(__file__).parent.parent
 PATIENCE_S = 60
