@@ -50,18 +50,28 @@ _ALL_SHOWN = """
     *, *::before, *::after { transition: none !important; animation: none !important; }
 """
 _OPEN_ALL = "document.querySelectorAll('details').forEach(one => { one.open = true; })"
-# Contrast takes long to find out, and listings have thousands of words in a dozen of colours: one
-# word of each kind, within boxes of the same kinds, is looked at for all.
-_LESS_ALIKE = """() => {
-    const kinds = new Set();
-    for (const one of document.querySelectorAll('.highlight span, dt.sig span')) {
-        if (one.firstElementChild) continue;
-        let kind = '';
-        for (let box = one; box.parentElement; box = box.parentElement)
-            kind += box.tagName + '.' + box.className + ' ';
-        if (kinds.has(kind)) one.replaceWith(one.textContent);
-        kinds.add(kind);
+# Contrast takes long to find out, and a page has thousands of words in a few dozen of styles: one
+# of each kind is looked at for all, drawn with the same within boxes that are drawn with the same.
+_ONE_OF_A_KIND = """() => {
+    const drawn = ['color', 'fontSize', 'fontWeight', 'textShadow', 'opacity', 'backgroundColor',
+        'backgroundImage', 'display', 'position'];
+    const known = new Map(), kinds = new Set();
+    const kind = (one) => {
+        if (!one) return '';
+        if (!known.has(one)) {
+            const style = getComputedStyle(one);
+            const own = [one.tagName, one.className, ...drawn.map((name) => style[name])];
+            known.set(one, kind(one.parentElement) + own.join() + ' ');
+        }
+        return known.get(one);
+    };
+    const hasWords = (one) => [...one.childNodes].some(
+        (node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
+    for (const one of document.querySelectorAll('body *')) {
+        one.toggleAttribute('data-first-of-kind', hasWords(one) && !kinds.has(kind(one)));
+        if (hasWords(one)) kinds.add(kind(one));
     }
+    axe.configure({rules: [{id: 'color-contrast', selector: '[data-first-of-kind]'}]});
 }"""
 # The theme would let the whole article scroll sideways, so that is held to its width as well.
 _TOO_WIDE = """() => {
@@ -234,10 +244,10 @@ def _visit(page: Any, url: str, axe: Any) -> Visit:
     page.evaluate(axe.axe_script)
     scrolling = _violations(page, _WCAG_PHONE)
     page.set_viewport_size({"width": WIDTHS[0], "height": 900})
-    page.evaluate(_LESS_ALIKE)
     for mode in ("light", "dark"):
         page.emulate_media(color_scheme=mode)
         page.wait_for_function(f"document.documentElement.dataset.theme === '{mode}'")
+        page.evaluate(_ONE_OF_A_KIND)
         found.violations[mode] = _violations(page, _WCAG) + scrolling
     return found
 
