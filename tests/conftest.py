@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What several tests need: receivers, streams that stay busy, labs, and programs as processes."""
 
+import contextlib
 import shutil
 import signal
 import socket
@@ -11,10 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from labs import open_lab
 
 import spead_tutorial
 import spead_tutorial.send
-from spead_tutorial.lab import Lab, probe
+from spead_tutorial.lab import Lab
 
 # Under nohup, and in some CI, SIGINT is ignored, and so it would be in the processes that tests
 # start and interrupt.
@@ -40,15 +42,21 @@ def receiver() -> Iterator[socket.socket]:
 
 @pytest.fixture
 def make_lab() -> Callable[[], Lab]:
-    """Make a lab, or skip the test where there can be none."""
-    reason = probe().reason
+    """Make a lab of a test's own, to change or to break, or in which nothing was sent before."""
+    return open_lab
 
-    def make() -> Lab:
-        if reason is not None:
-            pytest.skip(f"no lab here: {reason}")
-        return Lab()
 
-    return make
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    """The lab of a module's tests, which leave it as it was."""
+    with open_lab() as lab:
+        yield lab
+
+
+@pytest.fixture
+def lend_lab(lab: Lab) -> Callable[[], contextlib.AbstractContextManager[Lab]]:
+    """Lend the lab of the module, in the place of one of a test's own."""
+    return lambda: contextlib.nullcontext(lab)
 
 
 def make_heap(n_bytes: int = 1000, value: int = 1) -> spead_tutorial.send.Heap:

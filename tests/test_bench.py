@@ -18,10 +18,11 @@ from types import MappingProxyType
 
 import numpy as np
 import pytest
+from labs import probe
 from test_records import HEADER, SAMPLE, TIMELINE
 
 from spead_tutorial.catalogue import CHAPTERS, STEPS, find_chapter
-from spead_tutorial.lab import Lab, probe
+from spead_tutorial.lab import Lab
 from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.place import Device
 from spead_tutorial.measure.programs import ProgramError

@@ -12,10 +12,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from labs import probe
 
 from spead_tutorial import cli as cli_module
 from spead_tutorial.catalogue import CHAPTERS, LANGUAGES, STEPS
-from spead_tutorial.lab import probe, root_commands
+from spead_tutorial.lab import root_commands
 
 REASON = probe().reason
 PATIENCE_S = 60

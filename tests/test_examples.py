@@ -52,10 +52,9 @@ def test_bytes_that_a_page_quotes_are_in_an_output_that_it_shows(page):
         assert quoted in outputs, quoted
 
 
-def test_chapter_2_is_proved_in_the_words_that_its_page_has(make_lab):
+def test_chapter_2_is_proved_in_the_words_that_its_page_has(lab):
     page = (DOCS / "tutorial" / "2-first-sender.md").read_text()
     (shown,) = re.findall(r"^proof: (.*?)^```", page, re.DOTALL | re.MULTILINE)
     pattern = re.escape(" ".join(shown.split())).replace("…", r"\d+")
-    with make_lab() as lab:
-        result = run(Device(lab), catalogue.find_chapter("2"), "python")
+    result = run(Device(lab), catalogue.find_chapter("2"), "python")
     assert re.fullmatch(pattern, result.proof)

@@ -62,8 +62,8 @@ class InterruptingLoop(asyncio.SelectorEventLoop):
 # ---- The network ----
 
 
-def test_packets_larger_than_the_path_takes_fail_with_emsgsize(thread_pool, make_lab):
-    with make_lab() as lab, lab.socket() as sock:
+def test_packets_larger_than_the_path_takes_fail_with_emsgsize(thread_pool, lab):
+    with lab.socket() as sock:
         sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)
         config = StreamConfig(max_packet_size=lab.mtu - 28 + 8)
         stream = UdpStream(thread_pool, sock, [(lab.address, lab.port)], config)
@@ -75,8 +75,8 @@ def test_packets_larger_than_the_path_takes_fail_with_emsgsize(thread_pool, make
         assert stats.packets == 1  # the last is short, and is sent all the same
 
 
-def test_a_packet_of_exactly_the_mtu_less_28_bytes_is_sent_whole(thread_pool, make_lab):
-    with make_lab() as lab, lab.socket() as sock:
+def test_a_packet_of_exactly_the_mtu_less_28_bytes_is_sent_whole(thread_pool, lab):
+    with lab.socket() as sock:
         sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)
         size = lab.mtu - 28 - (lab.mtu - 28) % 8
         config = StreamConfig(max_packet_size=size)
@@ -121,8 +121,8 @@ def test_no_stream_is_made_on_a_closed_socket_and_no_other_socket_instead(tmp_pa
         assert lab.counters().packets == 0
 
 
-def test_an_unreachable_network_is_told(thread_pool, make_lab):
-    with make_lab() as lab, lab.socket() as sock:
+def test_an_unreachable_network_is_told(thread_pool, lab):
+    with lab.socket() as sock:
         stream = UdpStream(thread_pool, sock, [("10.1.2.3", 8888)])
         with pytest.raises(OSError, match="no way to the destination") as caught:
             stream.send_heap(make_heap())

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import pytest
 from conftest import python_for_anyone
+from labs import probe
 
 from spead_tutorial import lab as lab_module
 from spead_tutorial.lab import (
@@ -33,7 +34,6 @@ from spead_tutorial.lab import (
     check_destination,
     device,
     icmp_error_bytes,
-    probe,
     refusal,
     root_commands,
     route,
@@ -60,16 +60,17 @@ Lab = lab_module.Lab
 """
 
 
-@pytest.fixture(params=PROBE.kinds or ["none"])
+@pytest.fixture(params=PROBE.kinds or ["none"], scope="module")
 def each_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
-    """A lab of every kind that this kernel offers."""
+    """A lab of every kind that this kernel offers, for all tests that leave it as it was."""
     with Lab(request.param) as lab:
         yield lab
 
 
-@pytest.fixture
-def lab() -> Iterator[Lab]:
-    with Lab() as lab:
+@pytest.fixture(params=PROBE.kinds or ["none"])
+def fresh_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """The same for one test."""
+    with Lab(request.param) as lab:
         yield lab
 
 
@@ -106,9 +107,9 @@ def test_a_lab_is_made_of_the_first_kind_that_is_offered(lab: Lab) -> None:
     assert (lab.address, lab.port, lab.device, lab.mtu) == ("192.168.31.2", 8888, "dummy1", 9216)
 
 
-def test_a_fresh_lab_has_sent_nothing(each_lab: Lab) -> None:
-    assert each_lab.counters() == Counters(each_lab.kind, 0, 0, 0, 0, 0, 0)
-    assert each_lab.counters("lo") == Counters("loopback", 0, 0, 0, 0, 0, 0)
+def test_a_fresh_lab_has_sent_nothing(fresh_lab: Lab) -> None:
+    assert fresh_lab.counters() == Counters(fresh_lab.kind, 0, 0, 0, 0, 0, 0)
+    assert fresh_lab.counters("lo") == Counters("loopback", 0, 0, 0, 0, 0, 0)
 
 
 def test_a_lab_has_no_device_but_its_own_and_no_way_out(each_lab: Lab) -> None:
@@ -483,31 +484,31 @@ def test_ipv6_and_multicast_are_swallowed_and_counted_too(each_lab: Lab) -> None
     assert claim.ok, claim.text
 
 
-def test_a_device_that_comes_up_again_takes_all_that_it_took_before(each_lab: Lab) -> None:
-    families = {each_lab.address: socket.AF_INET, "239.1.2.3": socket.AF_INET}
-    if each_lab.address6 is not None:
-        families |= {each_lab.address6: socket.AF_INET6, "ff15::1": socket.AF_INET6}
+def test_a_device_that_comes_up_again_takes_all_that_it_took_before(fresh_lab: Lab) -> None:
+    families = {fresh_lab.address: socket.AF_INET, "239.1.2.3": socket.AF_INET}
+    if fresh_lab.address6 is not None:
+        families |= {fresh_lab.address6: socket.AF_INET6, "ff15::1": socket.AF_INET6}
 
     def counted() -> list[tuple[int, int]]:
         grown = []
         for host, family in families.items():
-            before = each_lab.counters()
-            with each_lab.socket(family) as sock:
-                sock.sendto(bytes(1000), (host, each_lab.port))
-            after = each_lab.counters() - before
+            before = fresh_lab.counters()
+            with fresh_lab.socket(family) as sock:
+                sock.sendto(bytes(1000), (host, fresh_lab.port))
+            after = fresh_lab.counters() - before
             grown.append((after.packets, after.bytes))
         return grown
 
     expected = [(1, 1042 if family == socket.AF_INET else 1062) for family in families.values()]
     assert counted() == expected
     for _ in range(2):
-        each_lab.set_link(False)
+        fresh_lab.set_link(False)
         with pytest.raises(OSError, match="unreachable"):
             counted()
-        before = each_lab.counters()
-        each_lab.set_link(True)
-        each_lab.set_link(True)  # is up: nothing happens
-        assert each_lab.counters() == before
+        before = fresh_lab.counters()
+        fresh_lab.set_link(True)
+        fresh_lab.set_link(True)  # is up: nothing happens
+        assert fresh_lab.counters() == before
         assert counted() == expected
 
 
@@ -519,10 +520,11 @@ def test_two_senders_at_once_lose_nothing(each_lab: Lab) -> None:
         for _ in range(50000):
             sock.send(bytes(1000))
     """
+    before = each_lab.counters()
     argv = [sys.executable, "-S", "-c", textwrap.dedent(text)]
     with each_lab.popen(argv) as one, each_lab.popen(argv) as two, each_lab.popen(argv) as three:
         assert [p.wait(PATIENCE_S) for p in (one, two, three)] == [0, 0, 0]
-    seen = each_lab.counters()
+    seen = each_lab.counters() - before
     claim = accounted(
         seen.packets, seen.bytes, packets=150000, messages=150000, spead_bytes=150000000
     )
@@ -585,13 +587,7 @@ def test_facts_are_plain_values_that_a_record_can_hold(each_lab: Lab) -> None:
     assert None not in facts.values()
 
 
-def test_facts_follow_a_feature_that_is_switched_off(lab: Lab) -> None:
-    assert lab.facts()["offloads"] == {
-        "tx-udp-segmentation": True,
-        "tx-checksumming": True,
-        "scatter-gather": True,
-        "generic-segmentation-offload": True,
-    }
+def test_facts_follow_a_feature_that_is_switched_off() -> None:
     text = """
         from pyroute2.ethtool.ioctl import IoctlEthtool
         device = IoctlEthtool("dummy1")
@@ -600,10 +596,17 @@ def test_facts_follow_a_feature_that_is_switched_off(lab: Lab) -> None:
         device.set_features(features)
         device.set_offload_flag("scatter-gather", False)
     """
-    done = lab.run([sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True)
-    if "PermissionError" in done.stderr:
-        pytest.skip("this user's programs may not change the lab's device")
-    offloads = lab.facts()["offloads"]
+    switch_off = [sys.executable, "-c", textwrap.dedent(text)]
+    with Lab() as lab:
+        assert lab.facts()["offloads"] == {
+            "tx-udp-segmentation": True,
+            "tx-checksumming": True,
+            "scatter-gather": True,
+            "generic-segmentation-offload": True,
+        }
+        if "PermissionError" in lab.run(switch_off, capture_output=True, text=True).stderr:
+            pytest.skip("this user's programs may not change the lab's device")
+        offloads = lab.facts()["offloads"]
     assert offloads["tx-udp-segmentation"] is False
     assert offloads["scatter-gather"] is False
     assert offloads["tx-checksumming"] is True

@@ -169,12 +169,12 @@ def test_a_missing_program_is_an_error_that_says_what_to_do():
             command(missing, language)
 
 
-def test_a_program_is_not_shadowed_by_the_folder_it_is_started_in(make_lab, tmp_path, monkeypatch):
+def test_a_program_is_not_shadowed_by_the_folder_it_is_started_in(lend_lab, tmp_path, monkeypatch):
     for name in ("spead_tutorial", "numpy"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('shadowed')")
     monkeypatch.chdir(tmp_path)
-    with make_lab() as lab:
+    with lend_lab() as lab:
         result = run(Device(lab), find_chapter("6"), "python", SMALL[6])
     assert result.failure is None
 
@@ -240,8 +240,8 @@ def test_no_memory_is_taken_for_heaps_that_are_not_sent(receiver, chapter, langu
 
 @each_language
 @each_program
-def test_a_program_runs_in_a_lab_and_is_borne_out_by_its_counters(make_lab, chapter, language):
-    with make_lab() as lab:
+def test_a_program_runs_in_a_lab_and_is_borne_out_by_its_counters(lend_lab, chapter, language):
+    with lend_lab() as lab:
         result = run(Device(lab), chapter, language, SMALL.get(chapter.number, SMALL_HEAPS))
     assert result.failure is None
     assert result.rate is not None
@@ -254,16 +254,16 @@ def test_a_program_runs_in_a_lab_and_is_borne_out_by_its_counters(make_lab, chap
 
 
 @each_language
-def test_messages_that_the_kernel_cuts_are_accounted_for(make_lab, language):
+def test_messages_that_the_kernel_cuts_are_accounted_for(lend_lab, language):
     # At 1472 bytes a few messages have so many bytes that no device takes them whole.
-    with make_lab() as lab:
+    with lend_lab() as lab:
         result = run(Device(lab), find_chapter("5"), language, ProgramOptions(heaps=100))
     assert result.failure is None
 
 
 @each_language
-def test_chapter_2_is_also_received_whole_by_a_sink(make_lab, language):
-    with make_lab() as lab:
+def test_chapter_2_is_also_received_whole_by_a_sink(lend_lab, language):
+    with lend_lab() as lab:
         result = run(Device(lab), find_chapter("2"), language)
     assert result.failure is None
     assert result.report is not None
@@ -279,8 +279,8 @@ def test_chapter_2_is_also_received_whole_by_a_sink(make_lab, language):
 @pytest.mark.parametrize(
     "chapter", [c for c in PROGRAMS if "-p" in c.flags], ids=lambda chapter: chapter.name
 )
-def test_a_program_whose_packets_are_too_large_has_no_rate(make_lab, chapter, language):
-    with make_lab() as lab:
+def test_a_program_whose_packets_are_too_large_has_no_rate(lend_lab, chapter, language):
+    with lend_lab() as lab:
         result = run(Device(lab), chapter, language, ProgramOptions(heaps=10, packet_size=70000))
         assert lab.counters().packets == 0
     assert result.status == 1
@@ -301,10 +301,10 @@ def test_a_real_interface_is_refused(monkeypatch):
 # ---- Programs that lie or fail have no rate ----
 
 
-def test_a_program_that_claims_what_it_did_not_send_has_no_rate(make_lab, tmp_path, monkeypatch):
+def test_a_program_that_claims_what_it_did_not_send_has_no_rate(lend_lab, tmp_path, monkeypatch):
     claim = json.dumps(dataclasses.asdict(REPORT))
     pretend(monkeypatch, tmp_path, f"print({claim!r})")
-    with make_lab() as lab:
+    with lend_lab() as lab:
         result = run(Device(lab), find_chapter("6"), "c")
     assert result.rate is None
     assert result.failure is not None
@@ -325,10 +325,10 @@ def test_a_program_that_claims_what_it_did_not_send_has_no_rate(make_lab, tmp_pa
         ("import time; time.sleep(60)", "did not end within 0.5 s"),
     ],
 )
-def test_a_program_that_fails_has_no_rate(make_lab, tmp_path, monkeypatch, source, words):
+def test_a_program_that_fails_has_no_rate(lend_lab, tmp_path, monkeypatch, source, words):
     pretend(monkeypatch, tmp_path, source)
     timeout = 0.5 if "sleep" in source else PATIENCE_S
-    with make_lab() as lab:
+    with lend_lab() as lab:
         result = run(Device(lab), find_chapter("6"), "c", timeout=timeout)
     assert result.rate is None
     assert result.failure is not None
@@ -367,10 +367,10 @@ def test_a_report_with_something_wrong_has_no_rate(changed):
 
 
 def test_a_failed_run_is_recorded_with_what_it_was_told_and_without_a_rate(
-    make_lab, tmp_path, monkeypatch
+    lend_lab, tmp_path, monkeypatch
 ):
     pretend(monkeypatch, tmp_path, "raise SystemExit('no luck')")
-    with make_lab() as lab:
+    with lend_lab() as lab:
         result = run(Device(lab), find_chapter("6"), "c", ProgramOptions(heaps=7))
     record = sample(result, Step(0, False, Case("ours", "c", "tut_6_send_pktsize")))
     assert (record.heaps, record.heap_size, record.packet_size) == (7, 1 << 20, 9000)
@@ -389,8 +389,8 @@ SMALL_LAST = ProgramOptions(heaps=60, packet_size=1472)
 @each_language
 @each_listener
 @pytest.mark.parametrize("options", [SMALL[6], SMALL_LAST], ids=["9000", "1472"])
-def test_chapter_6_is_borne_out_whoever_listens_on_loopback(make_lab, language, listener, options):
-    with make_lab() as lab:
+def test_chapter_6_is_borne_out_whoever_listens_on_loopback(lend_lab, language, listener, options):
+    with lend_lab() as lab:
         result = run(Loopback(listener, lab), find_chapter("6"), language, options)
     assert result.failure is None
     assert result.report is not None
@@ -412,16 +412,16 @@ def test_chapter_6_is_borne_out_whoever_listens_on_loopback(make_lab, language, 
 
 
 @each_program
-def test_every_program_can_be_run_without_a_listener(make_lab, chapter):
+def test_every_program_can_be_run_without_a_listener(lend_lab, chapter):
     options = SMALL.get(chapter.number, SMALL_HEAPS)
-    with make_lab() as lab:
+    with lend_lab() as lab:
         result = run(Loopback("none", lab), chapter, "c", options)
     assert result.failure is None
     assert result.evidence.icmp_errors == result.report.messages
 
 
-def test_a_slow_listener_loses_what_a_fast_sender_sends(make_lab):
-    with make_lab() as lab:
+def test_a_slow_listener_loses_what_a_fast_sender_sends(lend_lab):
+    with lend_lab() as lab:
         result = run(
             Loopback("slow", lab),
             find_chapter("6"),
@@ -434,24 +434,24 @@ def test_a_slow_listener_loses_what_a_fast_sender_sends(make_lab):
     assert result.as_dict()["icmp_errors"] == 0
 
 
-def test_without_a_listener_a_message_that_was_not_sent_is_missed(make_lab, tmp_path, monkeypatch):
+def test_without_a_listener_a_message_that_was_not_sent_is_missed(lend_lab, tmp_path, monkeypatch):
     claim = json.dumps(dataclasses.asdict(REPORT))
     pretend(monkeypatch, tmp_path, f"print({claim!r})")
-    with make_lab() as lab:
+    with lend_lab() as lab:
         result = run(Loopback("none", lab), find_chapter("6"), "c")
     assert result.rate is None
     assert "the device counted 0 packets" in result.failure
 
 
-def test_where_nobody_is_to_listen_somebody_is_noticed(make_lab):
-    with make_lab() as lab, lab.socket() as somebody:
+def test_where_nobody_is_to_listen_somebody_is_noticed(lend_lab):
+    with lend_lab() as lab, lab.socket() as somebody:
         somebody.bind(("127.0.0.1", lab.port))
         result = run(Loopback("none", lab), find_chapter("6"), "c", SMALL[6])
     assert result.rate is None
     assert "no message came back: somebody did" in result.failure
 
 
-def test_a_packet_that_a_listener_never_got_is_missed(make_lab, monkeypatch):
+def test_a_packet_that_a_listener_never_got_is_missed(lend_lab, monkeypatch):
     summary = place_module._Sink.summary
     less = {"packets": -1}
 
@@ -460,7 +460,7 @@ def test_a_packet_that_a_listener_never_got_is_missed(make_lab, monkeypatch):
         return seen | {name: seen[name] + value for name, value in less.items()}
 
     monkeypatch.setattr(place_module._Sink, "summary", forgetful)
-    with make_lab() as lab:
+    with lend_lab() as lab:
         result = run(Loopback("fast", lab), find_chapter("6"), "c", SMALL[6])
         again = run(Device(lab), find_chapter("2"), "c")
     for one in (result, again):
@@ -490,8 +490,8 @@ def test_errors_that_return_messages_are_accounted_for_to_the_byte():
     assert not icmp_failure(report, 408 + 56 + 57 + 56)
 
 
-def test_what_cannot_be_proven_or_is_not_known_is_refused_before_it_runs(make_lab):
-    with make_lab() as lab:
+def test_what_cannot_be_proven_or_is_not_known_is_refused_before_it_runs(lend_lab):
+    with lend_lab() as lab:
         for options in (ProgramOptions(heap_size=500), ProgramOptions(packet_size=500)):
             with pytest.raises(ValueError, match="500 bytes cannot be accounted for"):
                 run(Loopback("none", lab), find_chapter("8"), "c", options)
@@ -501,13 +501,13 @@ def test_what_cannot_be_proven_or_is_not_known_is_refused_before_it_runs(make_la
 
 @pytest.mark.parametrize("number", ["6", "2"])
 def test_a_program_gets_what_it_is_to_have_in_its_environment(
-    make_lab, tmp_path, monkeypatch, number
+    lend_lab, tmp_path, monkeypatch, number
 ):
     source = "import os, sys; sys.exit(os.environ['COLOUR'] + str(len(os.environ['PATH'])))"
     pretend(monkeypatch, tmp_path, source)
     environment = {"COLOUR": "blue"}
     chapter = find_chapter(number)
-    with make_lab() as lab:
+    with lend_lab() as lab:
         result = run(Device(lab), chapter, "c", environment=environment)
     assert f"blue{len(os.environ['PATH'])}" in result.failure
     if chapter.takes_destination:

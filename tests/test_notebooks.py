@@ -15,10 +15,10 @@ from typing import Any
 import jupyter_client
 import nbformat
 import pytest
+from labs import probe
 from nbval.plugin import get_sanitize_patterns
 
 from spead_tutorial import notebook_run
-from spead_tutorial.lab import probe
 from spead_tutorial.notebook_run import NAMES, START
 
 ROOT = Path(__file__).parent.parent

@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from spead_tutorial.lab import probe
+from labs import probe
 
 REASON = probe().reason
 PATIENCE_S = 60

@@ -10,11 +10,12 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from labs import probe
 from test_records import HEADER, SAMPLE
 
 from spead_tutorial import tour
 from spead_tutorial.catalogue import CHAPTERS, LANGUAGES
-from spead_tutorial.lab import LabError, probe
+from spead_tutorial.lab import LabError
 from spead_tutorial.measure.place import Loopback
 from spead_tutorial.measure.summary import rows
 from spead_tutorial.records import RecordError, Recording, locked, read
