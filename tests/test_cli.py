@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command line: every command as a process, and what it says when asked for wrongly."""
+"""The command line: every command as a process, and what it says when asked for wrongly.
+
+That many command lines are wrong is found out in this process; that a wrong one ends a process
+as it should, in others.
+"""
 
 import json
 import os
@@ -9,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,6 +26,7 @@ from spead_tutorial.lab import root_commands
 REASON = probe().reason
 PATIENCE_S = 60
 COMMAND = [sys.executable, "-m", "spead_tutorial.cli"]
+Run = Callable[..., subprocess.CompletedProcess[str]]
 
 needs_lab = pytest.mark.skipif(REASON is not None, reason=f"no lab here: {REASON}")
 
@@ -45,9 +51,20 @@ def cli(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def fails(*arguments: str, status: int, words: str) -> None:
+@pytest.fixture
+def here(capfd: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in this process."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        status = cli_module.finish(cli_module.cli, "spead-tutorial", arguments)
+        return subprocess.CompletedProcess(arguments, status, *capfd.readouterr())
+
+    return run
+
+
+def fails(*arguments: str, status: int, words: str, run: Run = cli) -> None:
     """Check that a command fails with one line that has these words."""
-    done = cli(*arguments)
+    done = run(*arguments)
     assert done.returncode == status
     assert done.stdout == ""
     assert re.fullmatch(r"spead-tutorial: [^\n]+\n", done.stderr)
@@ -236,20 +253,32 @@ def test_lab_runs_a_command_with_its_own_options_and_status():
         (["doctor", "all"], "extra argument"),
     ],
 )
-def test_what_is_asked_for_wrongly_is_one_line_and_status_2(arguments, words):
+def test_what_is_asked_for_wrongly_is_one_line_and_status_2(here, arguments, words):
+    fails(*arguments, status=2, words=words, run=here)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nothing"], "No such command 'nothing'"),
+        (["run", "10", "-n", "many"], "-n"),
+        (["run", "10", "-r"], "chapter 10 has no option -r: it takes -n, -H, -p"),
+    ],
+)
+def test_a_process_that_is_asked_for_wrongly_ends_so(arguments, words):
     fails(*arguments, status=2, words=words)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("chapter", [*CHAPTERS, *STEPS], ids=lambda chapter: chapter.name)
-def test_a_packet_size_of_70000_never_gives_a_rate(chapter, language):
+def test_a_packet_size_of_70000_never_gives_a_rate(here, chapter, language):
     arguments = ["run", chapter.name, "--lang", language, "-p", "70000"]
     if "-p" not in chapter.flags:
-        fails(*arguments, status=2, words="has no option -p")
+        fails(*arguments, status=2, words="has no option -p", run=here)
         return
     if REASON is not None:
         pytest.skip(f"no lab here: {REASON}")
-    fails(*arguments, status=1, words=f"{chapter.name}: ")
+    fails(*arguments, status=1, words=f"{chapter.name}: ", run=here)
 
 
 @needs_lab
