@@ -61,7 +61,8 @@ test-python: setup
 	$(SEALED) $(BIN)/pytest
 
 test-notebooks: setup ## the notebooks alone, in quick mode
-	$(SEALED) $(BIN)/pytest --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg notebooks
+	$(SEALED) $(BIN)/pytest -p nbval --nbval --nbval-current-env \
+	  --nbval-sanitize-with notebooks/sanitize.cfg notebooks
 
 $(BIN)/.browser: $(BIN)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'spead-tutorial[browser]'
