@@ -2,6 +2,7 @@
 """All pictures: the same bytes every time, readable by everybody, and true to their records."""
 
 import dataclasses
+import functools
 import itertools
 import os
 import re
@@ -10,7 +11,7 @@ import struct
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ KIB, MIB = 1 << 10, 1 << 20
 EIGHT, TEN = "tut_8_send_reuse_memory", "tut_10_send_reuse_heaps"
 NEW_MEMORY = "tut_8_send_heap_size"
 LIMIT = Series("ceiling", "c", "ceiling", "two threads")
-THEMES = [plots.LIGHT, plots.DARK]
+THEMES = {theme.name: theme for theme in (plots.LIGHT, plots.DARK)}
 
 
 # ---------------------------------------------------------------------------------------
@@ -224,6 +225,12 @@ PICTURES = {
 OF_SAMPLES = sorted(set(PICTURES) - {"timeline"})
 
 
+def each(names: Iterable[str]) -> pytest.MarkDecorator:
+    """A test for each picture; those of a picture are together, as they share what was drawn."""
+    marked = [pytest.param(one, marks=pytest.mark.xdist_group(f"{one} drawn")) for one in names]
+    return pytest.mark.parametrize("name", marked)
+
+
 # ---------------------------------------------------------------------------------------
 # What a picture says
 
@@ -238,6 +245,22 @@ def draw(picture: plots.Draw, recording: Recording) -> tuple[Any, str, str]:
 
     plots.render(keep, recording, plots.LIGHT)
     return tuple(found)  # type: ignore[return-value]
+
+
+@functools.cache
+def drawing(name: str) -> tuple[Any, str, str]:
+    """What `draw` makes of a picture; it is for looking at, as are the other two."""
+    return draw(*PICTURES[name])
+
+
+@functools.cache
+def rendered(name: str, theme: str = "light") -> bytes:
+    return plots.render(*PICTURES[name], THEMES[theme])
+
+
+@functools.cache
+def rendered_both(name: str) -> plots.Rendered:
+    return plots.render_both(*PICTURES[name], plots.LIGHT)
 
 
 def drawn_words(figure: Any) -> list[tuple[Any, Any]]:
@@ -295,14 +318,13 @@ def fail(recording: Recording, wanted: Any = lambda one: True) -> Recording:
 # Every picture
 
 
-@pytest.mark.parametrize("name", PICTURES)
-@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
+@each(PICTURES)
+@pytest.mark.parametrize("theme", THEMES)
 def test_the_same_recording_gives_the_same_bytes(name, theme):
-    picture, recording = PICTURES[name]
-    assert plots.render(picture, recording, theme) == plots.render(picture, recording, theme)
+    assert plots.render(*PICTURES[name], THEMES[theme]) == rendered(name, theme)
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@each(PICTURES)
 def test_both_kinds_of_a_picture_are_of_one_figure_and_the_same_bytes_every_time(name):
     picture, recording = PICTURES[name]
     figures = []
@@ -313,14 +335,14 @@ def test_both_kinds_of_a_picture_are_of_one_figure_and_the_same_bytes_every_time
 
     both = plots.render_both(count, recording, plots.LIGHT)
     assert [title for _, title, _ in figures] == [both.title]
-    assert both.svg == plots.render(picture, recording, plots.LIGHT)
-    assert both.png == plots.render_both(picture, recording, plots.LIGHT).png
+    assert both.svg == rendered(name)
+    assert both.png == rendered_both(name).png
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@each(PICTURES)
 def test_a_png_is_as_large_as_its_figure_and_says_nothing_of_what_made_it(name):
-    figure, _, _ = draw(*PICTURES[name])
-    png = plots.render_both(*PICTURES[name], plots.LIGHT).png
+    figure, _, _ = drawing(name)
+    png = rendered_both(name).png
     assert len(png) < 60_000  # notebooks store it
     found = chunks(png)
     inches = figure.get_size_inches()
@@ -351,13 +373,13 @@ def test_another_process_with_other_settings_gives_the_same_bytes(tmp_path):
         timeout=100,
         check=True,
     )
-    for name, (picture, recording) in PICTURES.items():
-        here = plots.render_both(picture, recording, plots.LIGHT)
+    for name in PICTURES:
+        here = rendered_both(name)
         assert (tmp_path / f"{name}.svg").read_bytes() == here.svg, name
         assert (tmp_path / f"{name}.png").read_bytes() == here.png, name
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@each(PICTURES)
 def test_a_picture_is_saved_light_and_dark(name, tmp_path):
     written = plots.save(tmp_path / "some.svg", *PICTURES[name])
     assert [path.name for path in written] == ["some.svg", "some-dark.svg"]
@@ -367,9 +389,9 @@ def test_a_picture_is_saved_light_and_dark(name, tmp_path):
     assert plots.LIGHT.text.encode() not in dark
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@each(PICTURES)
 def test_a_picture_has_a_title_and_its_numbers_in_words(name):
-    root = ET.fromstring(plots.render(*PICTURES[name], plots.LIGHT))
+    root = ET.fromstring(rendered(name))
     assert root.get("role") == "img"
     names = (root.get("aria-labelledby") or "").split()
     title, description = (root.find(f"{SVG}{tag}") for tag in ("title", "desc"))
@@ -380,16 +402,16 @@ def test_a_picture_has_a_title_and_its_numbers_in_words(name):
     assert len(re.findall(r"\d+", description.text or "")) > 20
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@each(PICTURES)
 def test_a_picture_says_where_its_numbers_come_from(name):
-    words = " ".join(seen(plots.render(*PICTURES[name], plots.LIGHT)))
+    words = " ".join(seen(rendered(name)))
     for part in ("a processor", "Linux 6.1", "dummy, MTU 9216", "governor unknown", "make figures"):
         assert part in words
     rounds = {"ladder": "3 rounds", "timeline": "one run"}.get(name, "7 rounds")
     assert rounds in words
 
 
-@pytest.mark.parametrize("name", OF_SAMPLES)
+@each(OF_SAMPLES)
 def test_warm_ups_are_not_drawn(name):
     picture, recording = PICTURES[name]
     warm = [
@@ -397,10 +419,10 @@ def test_warm_ups_are_not_drawn(name):
         for one in recording.samples
     ]
     more = dataclasses.replace(recording, samples=(*warm, *recording.samples))
-    assert plots.render(picture, more, plots.LIGHT) == plots.render(picture, recording, plots.LIGHT)
+    assert plots.render(picture, more, plots.LIGHT) == rendered(name)
 
 
-@pytest.mark.parametrize("name", OF_SAMPLES)
+@each(OF_SAMPLES)
 def test_a_recording_in_which_all_failed_is_drawn_and_says_so(name):
     picture, recording = PICTURES[name]
     svg = plots.render(picture, fail(recording), plots.LIGHT)
@@ -408,14 +430,14 @@ def test_a_recording_in_which_all_failed_is_drawn_and_says_so(name):
     assert "failed" in described(svg)
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@each(PICTURES)
 def test_a_recording_of_something_else_is_refused_in_a_line_that_says_what_to_run(name):
     other = make_sample("tut_2_send", "c", 50.0, implementation="old")
     with pytest.raises(ValueError, match=r"^the recording has no .*: (python -m bench run|spead)"):
         plots.render(PICTURES[name][0], Recording(HEADER, (other,)), plots.LIGHT)
 
 
-@pytest.mark.parametrize("name", OF_SAMPLES)
+@each(OF_SAMPLES)
 def test_one_language_is_enough(name):
     picture, recording = PICTURES[name]
     ours = tuple(one for one in recording.samples if one.language == "c")
@@ -423,17 +445,17 @@ def test_one_language_is_enough(name):
     assert "Python " not in described(svg).split("a processor")[0].split("MB/s.", 1)[-1]
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@each(PICTURES)
 def test_letters_are_large_enough_for_a_telephone(name):
-    figure, _, _ = draw(*PICTURES[name])
+    figure, _, _ = drawing(name)
     assert figure.get_figwidth() <= 7
     for text, _ in drawn_words(figure):
         assert text.get_fontsize() >= 9, text
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@each(PICTURES)
 def test_no_words_are_cut_off_or_on_top_of_each_other(name):
-    figure, _, _ = draw(*PICTURES[name])
+    figure, _, _ = drawing(name)
     inside = [(text.get_text(), box) for text, box in drawn_words(figure)]
     assert len(inside) > 10
     whole = figure.bbox
@@ -453,7 +475,7 @@ def test_no_words_are_cut_off_or_on_top_of_each_other(name):
 
 
 def test_the_ladder_says_the_median_of_every_step():
-    words = described(plots.render(plots.ladder, make_ladder(), plots.LIGHT))
+    words = described(rendered("ladder"))
     assert "chapter 6 Bigger packets: Python 6010, C 6010" in words
     assert "Heaps of 8 KiB: chapter 10 Reuse heaps: Python 10010, C 10010" in words
 
@@ -487,7 +509,7 @@ def test_the_ladder_leaves_out_what_is_not_ours():
     ]
     more = Recording(HEADER, (*others, *recording.samples))
     words = described(plots.render(plots.ladder, more, plots.LIGHT))
-    assert words == described(plots.render(plots.ladder, recording, plots.LIGHT))
+    assert words == described(rendered("ladder"))
 
 
 # ---------------------------------------------------------------------------------------
@@ -543,7 +565,7 @@ def contrast(one: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
 def test_words_and_lines_stand_out_from_the_background(theme):
     for colour in (theme.text, theme.faint):
         assert contrast(colour, theme.background) >= 4.5
@@ -576,7 +598,7 @@ def as_lab(colour: str, seen_by: Sequence[Sequence[float]]) -> list[float]:
     return [116 * y - 16, 500 * (x - y), 200 * (y - z)]
 
 
-@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
 @pytest.mark.parametrize("kind", BLINDNESS)
 def test_colours_of_lines_differ_for_everybody(theme, kind):
     names = ("python", "c", "spead2", "limit")

@@ -4,7 +4,7 @@
 import dataclasses
 import statistics
 
-from test_plots import described, draw, fail, make_loopback, make_rounds, seen
+from test_plots import described, draw, drawing, fail, make_loopback, make_rounds, rendered, seen
 from test_records import HEADER
 
 from spead_tutorial import plots
@@ -13,7 +13,7 @@ from spead_tutorial.records import Recording
 
 def test_each_situation_has_its_rate_and_its_evidence():
     recording = make_loopback()
-    words = described(plots.render(plots.loopback, recording, plots.LIGHT))
+    words = described(rendered("loopback"))
     rate = statistics.median(
         one.payload_bytes / one.elapsed_ns * 1e3
         for one in recording.samples
@@ -25,7 +25,7 @@ def test_each_situation_has_its_rate_and_its_evidence():
 
 
 def test_evidence_is_beside_the_bars_and_what_was_not_counted_is_a_dash():
-    words = seen(plots.render(plots.loopback, make_loopback(), plots.LIGHT))
+    words = seen(rendered("loopback"))
     assert {"got", "dropped", "ICMP errors", "of 118 packets a heap", "60", "58"} <= set(words)
     # Of 8 bars with 3 columns each: 2 with ICMP errors, 4 with packets that were got or dropped.
     assert words.count("\N{EN DASH}") == 24 - 2 - 2 * 4
@@ -53,5 +53,5 @@ def test_other_sizes_of_packets_are_not_mixed_in():
     more = Recording(HEADER, (*recording.samples, *others))
     assert (
         draw(plots.loopback, more)[2].split("a processor")[0]
-        == (draw(plots.loopback, recording)[2].split("a processor")[0])
+        == (drawing("loopback")[2].split("a processor")[0])
     )

@@ -5,7 +5,17 @@ import dataclasses
 import statistics
 
 import pytest
-from test_plots import EIGHT, MIB, NEW_MEMORY, described, draw, make_memory, make_rounds, seen
+from test_plots import (
+    EIGHT,
+    MIB,
+    NEW_MEMORY,
+    described,
+    drawing,
+    make_memory,
+    make_rounds,
+    rendered,
+    seen,
+)
 from test_records import HEADER
 
 from spead_tutorial import plots
@@ -32,7 +42,7 @@ def with_caches(recording: Recording, **caches: int) -> Recording:
 
 def test_memory_says_rates_faults_and_gains():
     recording = make_memory()
-    words = described(plots.render(plots.memory, recording, plots.LIGHT))
+    words = described(rendered("memory"))
     before, after = (
         median_rate(recording, program, "c", "", 64 * MIB) for program in (NEW_MEMORY, EIGHT)
     )
@@ -42,7 +52,7 @@ def test_memory_says_rates_faults_and_gains():
 
 
 def test_no_faults_at_all_are_at_the_bottom_of_a_logarithmic_scale():
-    figure, _, _ = draw(plots.memory, make_memory())
+    figure, _, _ = drawing("memory")
     panel = next(axis for axis in figure.axes if axis.get_yscale() == "log")
     lowest = min(min(line.get_ydata()) for line in panel.lines if len(line.get_xdata()) == 3)
     assert panel.get_ylim()[0] < lowest == 0.01
@@ -51,7 +61,7 @@ def test_no_faults_at_all_are_at_the_bottom_of_a_logarithmic_scale():
 
 def test_caches_are_drawn_where_heaps_are_as_large():
     recording = make_memory()
-    svg = plots.render(plots.memory, recording, plots.LIGHT)
+    svg = rendered("memory")
     assert "L2 2 MiB" in seen(svg)
     assert not any("L3" in words for words in seen(svg))
     assert "L2 is 2 MiB" in described(svg)
@@ -91,7 +101,7 @@ def test_samples_without_counts_have_a_rate_all_the_same():
 @pytest.mark.parametrize("heap_size", [MIB, 64 * MIB])
 def test_causes_show_the_median_of_every_variant(heap_size):
     recording = make_memory()
-    svg = plots.render(plots.causes, recording, plots.LIGHT)
+    svg = rendered("causes")
     numbers = [words.replace("\N{THIN SPACE}", "") for words in seen(svg)]
     for language in ("python", "c"):
         for program, variant in (
@@ -108,7 +118,7 @@ def test_causes_show_the_median_of_every_variant(heap_size):
 
 def test_causes_say_rates_and_faults_in_words():
     recording = make_memory()
-    words = described(plots.render(plots.causes, recording, plots.LIGHT))
+    words = described(rendered("causes"))
     rates = {
         language: median_rate(recording, NEW_MEMORY, language, "huge pages", 16 * MIB)
         for language in ("python", "c")

@@ -15,10 +15,12 @@ from test_plots import (
     TEN,
     described,
     draw,
+    drawing,
     fail,
     make_rounds,
     make_sample,
     make_sweep,
+    rendered,
     seen,
 )
 from test_records import HEADER
@@ -57,7 +59,7 @@ def lines(figure: Any, panel: int) -> dict[str, list[tuple[float, float]]]:
 
 def test_lines_go_through_the_medians():
     recording = make_sweep()
-    figure, _, _ = draw(AFTER, recording)
+    figure, _, _ = drawing("sweep")
     drawn = lines(figure, 0)
     for series, colour in (
         (Series("ours", "python", TEN), "python"),
@@ -71,7 +73,7 @@ def test_lines_go_through_the_medians():
 
 def test_every_sample_is_a_dot():
     recording = make_sweep()
-    figure, _, _ = draw(AFTER, recording)
+    figure, _, _ = drawing("sweep")
     dots = sum(
         len(line.get_xdata()) for line in figure.axes[0].lines if line.get_linestyle() == "None"
     )
@@ -81,7 +83,7 @@ def test_every_sample_is_a_dot():
 
 def test_the_description_says_the_median_of_every_point():
     recording = make_sweep()
-    words = described(plots.render(AFTER, recording, plots.LIGHT))
+    words = described(rendered("sweep"))
     for series, label in AFTER.series:
         for heap_size, size in ((8 * KIB, "8 KiB"), (4 * MIB, "4 MiB")):
             middle = statistics.median(rates(recording, series, heap_size))
@@ -116,7 +118,7 @@ def test_rounds_of_different_machines_are_different_rounds():
 
 
 def test_the_panel_of_gains_has_a_line_at_one():
-    figure, _, _ = draw(AFTER, make_sweep())
+    figure, _, _ = drawing("sweep")
     axis = gain_axis(figure)
     assert any(list(line.get_ydata()) == [1, 1] for line in axis.lines)
     low, high = axis.get_ylim()
@@ -234,5 +236,5 @@ def test_the_mtu_is_drawn_where_it_is_in_the_picture():
 
 
 def test_sizes_are_written_in_kib_and_mib():
-    words = seen(plots.render(AFTER, make_sweep(), plots.LIGHT))
+    words = seen(rendered("sweep"))
     assert {"8 KiB", "2 MiB", "Gb/s", "size of a heap"} <= set(words)

@@ -7,7 +7,16 @@ import statistics
 from typing import Any
 
 import pytest
-from test_plots import MIB, described, draw, make_pipeline, make_rounds, make_timeline, seen
+from test_plots import (
+    MIB,
+    described,
+    draw,
+    make_pipeline,
+    make_rounds,
+    make_timeline,
+    rendered,
+    seen,
+)
 from test_records import HEADER
 
 from spead_tutorial import plots
@@ -71,8 +80,7 @@ def test_bars_are_at_the_times_that_were_recorded():
 
 
 def test_blocks_are_in_the_order_of_the_chapters_with_their_shares():
-    recording = make_pipeline()
-    svg = plots.render(plots.timeline, recording, plots.LIGHT)
+    svg = rendered("timeline")
     titles = [words for words in seen(svg) if words.startswith(("4 ", "5 "))]
     assert [" ".join(words.split()) for words in titles] == [
         "4 Measure it (Python, heaps of 1 MiB)",
@@ -118,7 +126,7 @@ def test_a_recording_without_timelines_says_what_to_run():
 
 def test_the_pipeline_says_rates_and_gains():
     recording = make_pipeline()
-    svg = plots.render(plots.pipeline, recording, plots.LIGHT)
+    svg = rendered("pipeline")
     words = described(svg)
     assert "Chapter 4 Measure it: Python 100; C 100." in words
     gain = statistics.median(
@@ -137,7 +145,7 @@ def test_the_pipeline_says_rates_and_gains():
 
 
 def test_the_pipeline_says_what_the_time_went_to():
-    words = described(plots.render(plots.pipeline, make_pipeline(), plots.LIGHT))
+    words = described(rendered("pipeline"))
     assert "Time of 4 Measure it in Python: preparing 80 %, waiting 20 %, rest 0 %." in words
 
 
