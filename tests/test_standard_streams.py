@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Commands that were started without some of the three standard streams, or with poor ones."""
 
+import functools
 import itertools
 import json
 import os
@@ -104,6 +105,11 @@ POOR = [
     ("ascii", {"PYTHONIOENCODING": "ascii"}),
     ("ascii", {"LC_ALL": "C", "PYTHONUTF8": "0"}),
 ]
+#: Those of a command are together, as they share what it says where nothing is poor.
+NAMES = [
+    pytest.param(one, marks=pytest.mark.xdist_group(f"{one} in words"))
+    for one in ("doctor", "chapters", "run 6 -n 3")
+]
 COMPARE = ["bench/results/tut-10.jsonl", "--before", "spead2", "--after", "ours"]
 poor = pytest.mark.parametrize(("encoding", "settings"), POOR, ids=["latin-1", "ascii", "C"])
 
@@ -115,27 +121,35 @@ def bytes_of(command: list[str], settings: dict[str, str]) -> tuple[int, bytes, 
     return done.returncode, done.stdout, done.stderr
 
 
+@functools.cache
+def rich(*command: str) -> tuple[int, str]:
+    """What a command ends with, and writes to a stream that takes every character."""
+    status, out, _ = bytes_of([*command], {"PYTHONIOENCODING": "utf-8"})
+    return status, out.decode()
+
+
 @poor
-@pytest.mark.parametrize("name", ["doctor", "chapters", "run 6 -n 3"])
+@pytest.mark.parametrize("name", NAMES)
 def test_what_a_stream_cannot_write_is_written_in_other_words(name, encoding, settings):
     if name.startswith("run") and REASON is not None:
         pytest.skip(f"no lab here: {REASON}")
     command = [*COMMAND, *name.split()]
-    expected, rich, _ = bytes_of(command, {"PYTHONIOENCODING": "utf-8"})
+    expected, said = rich(*command)
     status, out, err = bytes_of(command, settings)
     assert (status, err) == (expected, b"")
-    assert ("→" in rich.decode()) == ("->" in out.decode(encoding))
+    assert ("→" in said) == ("->" in out.decode(encoding))
 
 
 @poor
+@pytest.mark.xdist_group("compare in other words")
 def test_the_harness_compares_in_other_words(monkeypatch, encoding, settings):
     monkeypatch.chdir(ROOT)
     command = [sys.executable, "-m", "bench", "compare", *COMPARE]
-    expected, rich, _ = bytes_of(command, {"PYTHONIOENCODING": "utf-8"})
-    assert "—" in rich.decode()
+    expected, said = rich(*command)
+    assert "—" in said
     status, out, err = bytes_of(command, settings)
     assert (status, err) == (expected, b"")
-    assert out.decode(encoding) == rich.decode().replace("—", "-")
+    assert out.decode(encoding) == said.replace("—", "-")
 
 
 @poor
@@ -148,10 +162,22 @@ def test_a_file_that_is_not_there_is_named_in_other_words(encoding, settings):
     assert text.count("\n") == 1
 
 
+#: The command, but a tour finds what it would measure.
+MEASURED = """
+import sys
+from test_records import HEADER, SAMPLE
+from spead_tutorial import cli, tour
+from spead_tutorial.records import Recording
+tour._measure = lambda *_: Recording(HEADER, (SAMPLE,))
+cli.main()
+"""
+
+
 @needs_lab
 def test_the_tour_has_its_table_in_other_words():
-    command = [*COMMAND, "tour", "--tiny", "--no-notebooks", "--no-site"]
-    status, out, err = bytes_of(command, {"PYTHONIOENCODING": "ascii"})
+    command = [sys.executable, "-c", MEASURED, "tour", "--tiny", "--no-notebooks", "--no-site"]
+    tests = str(Path(__file__).parent)
+    status, out, err = bytes_of(command, {"PYTHONIOENCODING": "ascii", "PYTHONPATH": tests})
     assert (status, err) == (0, b"")
     text = out.decode("ascii")
     assert "10^6 bytes of samples a second" in text
