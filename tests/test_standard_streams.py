@@ -175,7 +175,7 @@ cli.main()
 
 @needs_lab
 def test_the_tour_has_its_table_in_other_words():
-    command = [sys.executable, "-c", MEASURED, "tour", "--tiny", "--no-notebooks", "--no-site"]
+    command = [sys.executable, "-c", MEASURED, "tour", "--tiny"]
     tests = str(Path(__file__).parent)
     status, out, err = bytes_of(command, {"PYTHONIOENCODING": "ascii", "PYTHONPATH": tests})
     assert (status, err) == (0, b"")
