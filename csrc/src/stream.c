@@ -37,8 +37,8 @@ enum {
     BATCHES_PER_RUN = 8, /* before other streams of the pool get their turn */
     SMALL_BATCH = 65536, /* bytes; about what one message carries */
     NAP_NS = 20000,
-    LOOK_NS = 30000,  /* more than falling asleep and being woken costs, on virtual machines too */
-    EARLY_NS = 10000, /* by how much sleep may end too late */
+    LOOK_NS = 30000, /* more than falling asleep and being woken costs, on virtual machines too */
+    MOST_EARLY_NS = 200000, /* sleep that ends later than this was somebody else's doing */
     MAX_FAILURES = 7,
 };
 
@@ -90,6 +90,8 @@ struct spt_stream {
     bool idle, limited, napping;
     habit nap, spin;
     spt_rate rate;
+    uint64_t early_ns; /* how long before a burst sleep is to end */
+    uint64_t wake_ns;  /* when it was to end, or 0 */
     spti_batch batch;
     size_t n_pieces, scratch_used;
     uint8_t *scratch;
@@ -405,15 +407,33 @@ static bool more_soon(spt_stream *s)
     return more;
 }
 
-/* The last moment before a burst is waited for awake: sleep would end too late by a good part of
- * what a fast stream has between bursts, more than it may catch up. */
-static bool due_soon(uint64_t at_ns)
+/*
+ * The last moment before a burst is waited for awake: sleep ends too late, by more than a fast
+ * stream may catch up before the next burst. How much too late is a machine's own, from a few
+ * microseconds to the time between bursts, and is learnt: at once where sleep was too long, slowly
+ * where it was not. A stream that never sleeps forgets, and tries again.
+ */
+static bool due_soon(spt_stream *s, uint64_t at_ns)
 {
-    if (at_ns > spti_now_ns() + EARLY_NS)
+    if (at_ns > spti_now_ns() + s->early_ns)
         return false;
+    s->early_ns -= s->early_ns / 256;
     while (spti_now_ns() < at_ns)
         pause_briefly();
     return true;
+}
+
+static void end_sleep(spt_stream *s)
+{
+    uint64_t now_ns = spti_now_ns(), wake_ns = s->wake_ns;
+    s->wake_ns = 0;
+    if (now_ns < wake_ns) /* somebody paused it */
+        return;
+    uint64_t late_ns = now_ns - wake_ns;
+    if (late_ns <= s->early_ns)
+        s->early_ns -= (s->early_ns - late_ns) / 16;
+    else if (late_ns <= MOST_EARLY_NS)
+        s->early_ns = late_ns;
 }
 
 static spti_wait stream_run(spti_task *task)
@@ -421,14 +441,18 @@ static spti_wait stream_run(spti_task *task)
     spt_stream *s = (spt_stream *)task;
     if (s->napping)
         end_nap(s);
+    if (s->wake_ns > 0)
+        end_sleep(s);
     for (int i = 0; i < BATCHES_PER_RUN; i++) {
         if (s->batch.next == s->batch.n) {
             uint64_t at_ns = fill_batch(s);
             if (s->batch.n == 0) {
-                if (at_ns > 0 ? due_soon(at_ns) : more_soon(s))
+                if (at_ns > 0 ? due_soon(s, at_ns) : more_soon(s))
                     continue;
-                task->deadline_ns = at_ns - EARLY_NS;
-                return at_ns > 0 ? SPTI_WAIT_TIME : SPTI_WAIT_WORK;
+                if (at_ns == 0)
+                    return SPTI_WAIT_WORK;
+                task->deadline_ns = s->wake_ns = at_ns - s->early_ns;
+                return SPTI_WAIT_TIME;
             }
         }
         size_t first = s->batch.next;
@@ -956,6 +980,7 @@ static spt_stream *create(spt_thread_pool *pool, spti_transport *transport,
     s->next_cnt = s->cnt_step = 1;
     s->idle = true;
     s->limited = config->rate > 0;
+    s->early_ns = LOOK_NS;
     s->completed_end = &s->completed;
     s->polled_end = &s->polled;
     s->event_fd = -1;
