@@ -15,6 +15,9 @@ sys.path.insert(0, str(DOCS / "_ext"))
 # At the end: what is described is the installed package, not the folder of its source, which has
 # no compiled core. The harness is only there.
 sys.path.append(str(ROOT))
+# It takes seconds to import; what reads notebooks checks addresses of the web with it, or does
+# without.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 project = "spead_tutorial"
 author = "the spead_tutorial developers"

@@ -7,11 +7,18 @@ Cells that say what is are compared with what is stored; cells that say how fast
 """
 
 import os
+import sys
 import tempfile
 
 import pytest
 
 from spead_tutorial.lab import probe
+
+# What nbval imports builds a grammar of addresses of the web, for seconds, and does without where
+# there is none. So nbval is loaded here, after that, if pytest has not done so by itself.
+if "nbval.plugin" not in sys.modules:
+    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+    pytest_plugins = ["nbval.plugin"]
 
 
 def pytest_configure(config: pytest.Config) -> None:

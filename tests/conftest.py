@@ -18,6 +18,10 @@ import spead_tutorial
 import spead_tutorial.send
 from spead_tutorial.lab import Lab
 
+# Notebooks' packages check addresses of the web with it where it is there, and it takes seconds to
+# import, in each worker.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
 # Under nohup, and in some CI, SIGINT is ignored, and so it would be in the processes that tests
 # start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
