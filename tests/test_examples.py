@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from spead_tutorial import catalogue
+from spead_tutorial.measure import programs
 from spead_tutorial.measure.place import Device
-from spead_tutorial.measure.programs import run
 
 DOCS = Path(__file__).parent.parent / "docs"
 EXAMPLES = DOCS / "examples"
@@ -63,5 +63,5 @@ def test_chapter_2_is_proved_in_the_words_that_its_page_has(lab):
     page = (DOCS / "tutorial" / "2-first-sender.md").read_text()
     (shown,) = re.findall(r"^proof: (.*?)^```", page, re.DOTALL | re.MULTILINE)
     pattern = re.escape(" ".join(shown.split())).replace("…", r"\d+")
-    result = run(Device(lab), catalogue.find_chapter("2"), "python")
+    result = programs.run(Device(lab), catalogue.find_chapter("2"), "python")
     assert re.fullmatch(pattern, result.proof)
