@@ -279,8 +279,8 @@ def test_chapter_2_is_also_received_whole_by_a_sink(lend_lab, language):
 @pytest.mark.parametrize(
     "chapter", [c for c in PROGRAMS if "-p" in c.flags], ids=lambda chapter: chapter.name
 )
-def test_a_program_whose_packets_are_too_large_has_no_rate(lend_lab, chapter, language):
-    with lend_lab() as lab:
+def test_a_program_whose_packets_are_too_large_has_no_rate(make_lab, chapter, language):
+    with make_lab() as lab:
         result = run(Device(lab), chapter, language, ProgramOptions(heaps=10, packet_size=70000))
         assert lab.counters().packets == 0
     assert result.status == 1
