@@ -327,8 +327,10 @@ def said(client: Any, source: str, on_output: Any = None) -> tuple[str, str]:
                 on_output = None
         elif found["msg_type"] == "status" and content["execution_state"] == "idle":
             break
-    reply = client.get_shell_msg(timeout=PATIENCE_S)["content"]
-    return text, reply.get("ename", reply["status"])
+    # A kernel that was slow to begin was asked more than once who it is, and has answered that.
+    while (reply := client.get_shell_msg(timeout=PATIENCE_S))["parent_header"]["msg_id"] != message:
+        pass
+    return text, reply["content"].get("ename", reply["content"]["status"])
 
 
 # ---- As pages ----
