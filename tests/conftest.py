@@ -2,6 +2,8 @@
 """What several tests need: receivers, streams that stay busy, labs, and programs as processes."""
 
 import contextlib
+import fcntl
+import os
 import shutil
 import signal
 import socket
@@ -17,6 +19,8 @@ from labs import open_lab
 import spead_tutorial
 import spead_tutorial.send
 from spead_tutorial.lab import Lab
+
+MadeOnce = Callable[[str, Callable[[Path], None]], Path]
 
 # Notebooks' packages check addresses of the web with it where it is there, and it takes seconds to
 # import, in each worker.
@@ -42,6 +46,41 @@ def receiver() -> Iterator[socket.socket]:
         sock.bind(("127.0.0.1", 0))
         sock.settimeout(10)
         yield sock
+
+
+@contextlib.contextmanager
+def locked(tmp_path_factory: pytest.TempPathFactory, name: str) -> Iterator[Path]:
+    """Keep the other workers out; yield a folder that they share for this."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> MadeOnce:
+    """Have a folder filled by the worker that needs it first; the others wait for it."""
+
+    def get(name: str, make: Callable[[Path], None]) -> Path:
+        with locked(tmp_path_factory, name) as folder:
+            made = folder / "made"
+            if not (folder / "whole").exists():
+                shutil.rmtree(made, ignore_errors=True)  # an attempt that failed
+                made.mkdir()
+                make(made)
+                (folder / "whole").touch()
+        return made
+
+    return get
+
+
+@pytest.fixture
+def only_kernels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let one worker at a time have kernels: two could be told the same free ports."""
+    with locked(tmp_path_factory, "kernels"):
+        yield
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import matplotlib
 import pytest
+from conftest import MadeOnce
 
 from spead_tutorial import records
 
@@ -33,16 +34,14 @@ def drawn_by(svg: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def again(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def again(made_once: MadeOnce) -> Path:
     """A folder with all pictures, drawn now."""
-    folder = tmp_path_factory.mktemp("figures")
-    done = subprocess.run(
-        [sys.executable, "-m", "bench", "plot", "-i", "bench/results", "-o", folder],
-        cwd=ROOT,
-        check=False,
-    )
-    assert done.returncode == 0
-    return folder
+
+    def draw(folder: Path) -> None:
+        command = [sys.executable, "-m", "bench", "plot", "-i", "bench/results", "-o", folder]
+        assert subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+
+    return made_once("figures", draw)
 
 
 @pytest.mark.parametrize("name", ["tut-ladder.svg", "tut-ladder-dark.svg"])

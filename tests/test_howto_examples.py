@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import MadeOnce
 
 from spead_tutorial import wire
 from spead_tutorial.lab import Lab
@@ -42,15 +43,17 @@ def build(*command: str | Path, cwd: Path, **environment: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(made_once: MadeOnce) -> Path:
     """A folder into which the C library has been installed."""
     for tool in ("pkg-config", "cc"):
         if shutil.which(tool) is None:
             pytest.skip(f"there is no {tool} here")
-    folder = tmp_path_factory.mktemp("installed")
-    build("meson", "setup", "build", str(ROOT), f"--prefix={folder}/prefix", cwd=folder)
-    build("meson", "install", "-C", "build", cwd=folder)
-    return folder
+
+    def install(folder: Path) -> None:
+        build("meson", "setup", "build", str(ROOT), f"--prefix={folder}/prefix", cwd=folder)
+        build("meson", "install", "-C", "build", cwd=folder)
+
+    return made_once("installed", install)
 
 
 def pkg_config(installed: Path, *what: str) -> list[str]:
@@ -59,8 +62,7 @@ def pkg_config(installed: Path, *what: str) -> list[str]:
     return shlex.split(build(*command, cwd=installed, PKG_CONFIG_PATH=str(pc.parent)))
 
 
-def compiled(installed: Path, name: str, *libraries: str) -> Path:
-    program = installed / name
+def compiled(installed: Path, program: Path, *libraries: str) -> Path:
     command = ["cc", "-O2", "-Wall", "-Wextra", "-Werror", str(EXAMPLES / "my_sender.c")]
     flags = pkg_config(installed, "--cflags")
     build(*command, "-o", program, *flags, *libraries, cwd=installed)
@@ -68,11 +70,12 @@ def compiled(installed: Path, name: str, *libraries: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def c_sender(installed: Path) -> Path:
+def c_sender(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sender in C, as pkg-config has it linked."""
     (libdir,) = pkg_config(installed, "--variable=libdir")
     libraries = pkg_config(installed, "--libs")
-    return compiled(installed, "shared", *libraries, f"-Wl,-rpath,{libdir}")
+    program = tmp_path_factory.mktemp("shared") / "my_sender"
+    return compiled(installed, program, *libraries, f"-Wl,-rpath,{libdir}")
 
 
 # ---- What they send ----
@@ -221,9 +224,9 @@ def test_the_python_sender_sends_multicast_out_of_the_interface_that_was_named(l
 # ---- How the library gets into a program ----
 
 
-def test_a_program_can_be_linked_with_the_static_library_alone(lab, installed):
+def test_a_program_can_be_linked_with_the_static_library_alone(lab, installed, tmp_path):
     (libdir,) = pkg_config(installed, "--variable=libdir")
-    program = compiled(installed, "static", f"{libdir}/libspt.a", "-lpthread", "-lm")
+    program = compiled(installed, tmp_path / "my_sender", f"{libdir}/libspt.a", "-lpthread", "-lm")
     assert "libspt" not in build("ldd", program, cwd=installed)
     assert run(lab, [str(program), "192.168.31.2", "8888", str(HEAP)], samples(2)).returncode == 0
 

@@ -27,6 +27,7 @@ REASON = probe().reason
 PATIENCE_S = 100
 
 needs_lab = pytest.mark.skipif(REASON is not None, reason=f"no lab here: {REASON}")
+alone = pytest.mark.usefixtures("only_kernels")
 
 
 def load_script() -> ModuleType:
@@ -211,6 +212,7 @@ def test_a_picture_whose_bytes_spell_the_machines_name_is_not_private(monkeypatc
 
 
 @needs_lab
+@alone
 def test_a_fact_that_has_changed_makes_nbval_fail(folder):
     path = folder / f"{START}.ipynb"
     text = path.read_text()
@@ -225,6 +227,7 @@ def test_a_fact_that_has_changed_makes_nbval_fail(folder):
 
 
 @needs_lab
+@alone
 def test_a_send_that_fails_makes_nbval_fail(folder):
     path = folder / f"{START}.ipynb"
     text = path.read_text()
@@ -239,6 +242,7 @@ def test_a_send_that_fails_makes_nbval_fail(folder):
 
 
 @needs_lab
+@alone
 @pytest.mark.parametrize("name", [START, "04_measure_it"])
 def test_all_cells_can_be_run_twice_in_one_kernel(name):
     notebook, again = (notebook_run.read(FOLDER / f"{name}.md") for _ in range(2))
@@ -249,6 +253,7 @@ def test_all_cells_can_be_run_twice_in_one_kernel(name):
     assert outputs(notebook).count("The lab is open") == 2
 
 
+@alone
 def test_where_there_is_no_lab_notebooks_go_over_loopback_and_say_so(tmp_path):
     notebook = notebook_run.read(FOLDER / f"{START}.md")
     forbid = (
@@ -266,6 +271,7 @@ def test_where_there_is_no_lab_notebooks_go_over_loopback_and_say_so(tmp_path):
 
 
 @needs_lab
+@alone
 def test_a_failing_send_fails_the_notebook_with_one_line(tmp_path):
     notebook = make("notebook.measure(place, [Run('8', packet_size=70000)])", "print('after')")
     with pytest.raises(notebook_run.FailedError) as raised:
@@ -276,6 +282,7 @@ def test_a_failing_send_fails_the_notebook_with_one_line(tmp_path):
 
 
 @needs_lab
+@alone
 def test_an_interrupted_measurement_leaves_a_kernel_in_which_the_next_cell_works(tmp_path):
     begin = make().cells
     send = (
@@ -336,6 +343,7 @@ def said(client: Any, source: str, on_output: Any = None) -> tuple[str, str]:
 # ---- As pages ----
 
 
+@alone
 def test_pages_are_whole_and_lead_to_each_other(tmp_path):
     source = tmp_path / "notebooks"
     source.mkdir()

@@ -11,7 +11,7 @@ import struct
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -225,12 +225,6 @@ PICTURES = {
 OF_SAMPLES = sorted(set(PICTURES) - {"timeline"})
 
 
-def each(names: Iterable[str]) -> pytest.MarkDecorator:
-    """A test for each picture; those of a picture are together, as they share what was drawn."""
-    marked = [pytest.param(one, marks=pytest.mark.xdist_group(f"{one} drawn")) for one in names]
-    return pytest.mark.parametrize("name", marked)
-
-
 # ---------------------------------------------------------------------------------------
 # What a picture says
 
@@ -318,13 +312,13 @@ def fail(recording: Recording, wanted: Any = lambda one: True) -> Recording:
 # Every picture
 
 
-@each(PICTURES)
+@pytest.mark.parametrize("name", PICTURES)
 @pytest.mark.parametrize("theme", THEMES)
 def test_the_same_recording_gives_the_same_bytes(name, theme):
     assert plots.render(*PICTURES[name], THEMES[theme]) == rendered(name, theme)
 
 
-@each(PICTURES)
+@pytest.mark.parametrize("name", PICTURES)
 def test_both_kinds_of_a_picture_are_of_one_figure_and_the_same_bytes_every_time(name):
     picture, recording = PICTURES[name]
     figures = []
@@ -339,7 +333,7 @@ def test_both_kinds_of_a_picture_are_of_one_figure_and_the_same_bytes_every_time
     assert both.png == rendered_both(name).png
 
 
-@each(PICTURES)
+@pytest.mark.parametrize("name", PICTURES)
 def test_a_png_is_as_large_as_its_figure_and_says_nothing_of_what_made_it(name):
     figure, _, _ = drawing(name)
     png = rendered_both(name).png
@@ -379,7 +373,7 @@ def test_another_process_with_other_settings_gives_the_same_bytes(tmp_path):
         assert (tmp_path / f"{name}.png").read_bytes() == here.png, name
 
 
-@each(PICTURES)
+@pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_is_saved_light_and_dark(name, tmp_path):
     written = plots.save(tmp_path / "some.svg", *PICTURES[name])
     assert [path.name for path in written] == ["some.svg", "some-dark.svg"]
@@ -389,7 +383,7 @@ def test_a_picture_is_saved_light_and_dark(name, tmp_path):
     assert plots.LIGHT.text.encode() not in dark
 
 
-@each(PICTURES)
+@pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_has_a_title_and_its_numbers_in_words(name):
     root = ET.fromstring(rendered(name))
     assert root.get("role") == "img"
@@ -402,7 +396,7 @@ def test_a_picture_has_a_title_and_its_numbers_in_words(name):
     assert len(re.findall(r"\d+", description.text or "")) > 20
 
 
-@each(PICTURES)
+@pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_says_where_its_numbers_come_from(name):
     words = " ".join(seen(rendered(name)))
     for part in ("a processor", "Linux 6.1", "dummy, MTU 9216", "governor unknown", "make figures"):
@@ -411,7 +405,7 @@ def test_a_picture_says_where_its_numbers_come_from(name):
     assert rounds in words
 
 
-@each(OF_SAMPLES)
+@pytest.mark.parametrize("name", OF_SAMPLES)
 def test_warm_ups_are_not_drawn(name):
     picture, recording = PICTURES[name]
     warm = [
@@ -422,7 +416,7 @@ def test_warm_ups_are_not_drawn(name):
     assert plots.render(picture, more, plots.LIGHT) == rendered(name)
 
 
-@each(OF_SAMPLES)
+@pytest.mark.parametrize("name", OF_SAMPLES)
 def test_a_recording_in_which_all_failed_is_drawn_and_says_so(name):
     picture, recording = PICTURES[name]
     svg = plots.render(picture, fail(recording), plots.LIGHT)
@@ -430,14 +424,14 @@ def test_a_recording_in_which_all_failed_is_drawn_and_says_so(name):
     assert "failed" in described(svg)
 
 
-@each(PICTURES)
+@pytest.mark.parametrize("name", PICTURES)
 def test_a_recording_of_something_else_is_refused_in_a_line_that_says_what_to_run(name):
     other = make_sample("tut_2_send", "c", 50.0, implementation="old")
     with pytest.raises(ValueError, match=r"^the recording has no .*: (python -m bench run|spead)"):
         plots.render(PICTURES[name][0], Recording(HEADER, (other,)), plots.LIGHT)
 
 
-@each(OF_SAMPLES)
+@pytest.mark.parametrize("name", OF_SAMPLES)
 def test_one_language_is_enough(name):
     picture, recording = PICTURES[name]
     ours = tuple(one for one in recording.samples if one.language == "c")
@@ -445,7 +439,7 @@ def test_one_language_is_enough(name):
     assert "Python " not in described(svg).split("a processor")[0].split("MB/s.", 1)[-1]
 
 
-@each(PICTURES)
+@pytest.mark.parametrize("name", PICTURES)
 def test_letters_are_large_enough_for_a_telephone(name):
     figure, _, _ = drawing(name)
     assert figure.get_figwidth() <= 7
@@ -453,7 +447,7 @@ def test_letters_are_large_enough_for_a_telephone(name):
         assert text.get_fontsize() >= 9, text
 
 
-@each(PICTURES)
+@pytest.mark.parametrize("name", PICTURES)
 def test_no_words_are_cut_off_or_on_top_of_each_other(name):
     figure, _, _ = drawing(name)
     inside = [(text.get_text(), box) for text, box in drawn_words(figure)]

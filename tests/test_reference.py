@@ -14,6 +14,7 @@ from pathlib import Path
 
 import click
 import pytest
+from conftest import MadeOnce
 
 from spead_tutorial import _core
 
@@ -48,26 +49,22 @@ NEEDED = ("hawkmoth", "myst_nb", "numpydoc", "sphinx", "sphinx_click", "sphinx_d
 Inventory = dict[str, set[str]]
 
 
-@pytest.fixture(scope="module")
-def c_compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of compilers that know C alone, and that keep in ``asked`` what they were told."""
-    folder = tmp_path_factory.mktemp("bin")
+def put_c_compilers(folder: Path) -> None:
+    """Make compilers that know C alone, and that keep in ``asked`` what they were told."""
+    folder.mkdir()
     for name in ("cc", "gcc", "clang"):
         real, stand_in = shutil.which(name), folder / name
         if real is not None:
             lines = f'echo "$*" >>{folder}/asked', 'case "$*" in *c++*) exit 1;; esac'
             stand_in.write_text("\n".join(["#!/bin/sh", *lines, f'exec {real} "$@"', ""]))
             stand_in.chmod(0o755)
-    return folder
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory, c_compiler: Path) -> Path:
-    """The reference, built without the other pages, and without a compiler of C++."""
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        pytest.skip(f"the site cannot be built without {', '.join(missing)}: make docs gets them")
-    target = tmp_path_factory.mktemp("site")
+def build_site(folder: Path) -> None:
+    """Build the reference, without the other pages, and without a compiler of C++."""
+    target = folder / "site"
+    target.mkdir()
+    put_c_compilers(folder / "bin")
     # The build makes the folder of notebooks.
     others = {path.name for path in (ROOT / "docs").iterdir()} - {"reference"} | {"notebooks"}
     command = [sys.executable, "-m", "sphinx", "-q", "-b", "html", str(ROOT / "docs"), str(target)]
@@ -79,13 +76,25 @@ def site(tmp_path_factory: pytest.TempPathFactory, c_compiler: Path) -> Path:
     done = subprocess.run(
         [*command, *options],
         cwd=target,
-        env=environment | {"PATH": f"{c_compiler}:{os.environ['PATH']}"},
+        env=environment | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    return target
+
+
+@pytest.fixture(scope="module")
+def built(made_once: MadeOnce) -> Path:
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        pytest.skip(f"the site cannot be built without {', '.join(missing)}: make docs gets them")
+    return made_once("reference", build_site)
+
+
+@pytest.fixture(scope="module")
+def site(built: Path) -> Path:
+    return built / "site"
 
 
 @pytest.fixture(scope="module")
@@ -165,9 +174,9 @@ def test_types_of_the_standard_headers_are_not_taken_for_int(site):
     assert "uint64_t spt_rate_next(spt_rate *r, uint64_t now_ns)" in text
 
 
-def test_the_page_of_the_header_takes_a_compiler_of_c_alone(site, c_compiler):
+def test_the_page_of_the_header_takes_a_compiler_of_c_alone(built, site):
     assert (site / "reference" / "c.html").is_file()
-    assert "c++" not in (c_compiler / "asked").read_text()
+    assert "c++" not in (built / "bin" / "asked").read_text()
 
 
 @pytest.mark.parametrize(

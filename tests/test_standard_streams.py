@@ -105,11 +105,6 @@ POOR = [
     ("ascii", {"PYTHONIOENCODING": "ascii"}),
     ("ascii", {"LC_ALL": "C", "PYTHONUTF8": "0"}),
 ]
-#: Those of a command are together, as they share what it says where nothing is poor.
-NAMES = [
-    pytest.param(one, marks=pytest.mark.xdist_group(f"{one} in words"))
-    for one in ("doctor", "chapters", "run 6 -n 3")
-]
 COMPARE = ["bench/results/tut-10.jsonl", "--before", "spead2", "--after", "ours"]
 poor = pytest.mark.parametrize(("encoding", "settings"), POOR, ids=["latin-1", "ascii", "C"])
 
@@ -129,7 +124,7 @@ def rich(*command: str) -> tuple[int, str]:
 
 
 @poor
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["doctor", "chapters", "run 6 -n 3"])
 def test_what_a_stream_cannot_write_is_written_in_other_words(name, encoding, settings):
     if name.startswith("run") and REASON is not None:
         pytest.skip(f"no lab here: {REASON}")
@@ -141,7 +136,6 @@ def test_what_a_stream_cannot_write_is_written_in_other_words(name, encoding, se
 
 
 @poor
-@pytest.mark.xdist_group("compare in other words")
 def test_the_harness_compares_in_other_words(monkeypatch, encoding, settings):
     monkeypatch.chdir(ROOT)
     command = [sys.executable, "-m", "bench", "compare", *COMPARE]
