@@ -6,6 +6,8 @@ VENV ?= $(if $(filter-out python3,$(PYTHON)),.venv-$(notdir $(PYTHON)),.venv)
 BIN := $(VENV)/bin
 BUILD ?= build
 SEALED := $(BIN)/python .ci/sealed.py
+JOBS ?= logical
+WORKERS := -n $(JOBS) --maxprocesses 8
 
 SOURCES := pyproject.toml meson.build meson.options spead_tutorial_run.py $(shell find csrc spead_tutorial -type f \
 	-not -name '*.pyc')
@@ -58,10 +60,10 @@ test-c: setup
 	$(BIN)/python .ci/meson_test.py $(BUILD)/c
 
 test-python: setup
-	$(SEALED) $(BIN)/pytest
+	$(SEALED) $(BIN)/pytest $(WORKERS) --dist worksteal
 
 test-notebooks: setup ## the notebooks alone, in quick mode
-	$(SEALED) $(BIN)/pytest -p nbval --nbval --nbval-current-env \
+	$(SEALED) $(BIN)/pytest $(WORKERS) --dist loadfile --nbval --nbval-current-env \
 	  --nbval-sanitize-with notebooks/sanitize.cfg notebooks
 
 $(BIN)/.browser: $(BIN)/.installed
@@ -69,7 +71,7 @@ $(BIN)/.browser: $(BIN)/.installed
 	@touch $@
 
 test-docs: $(BIN)/.browser docs ## the site alone, in a browser
-	$(BIN)/pytest docs/tests
+	$(BIN)/pytest $(WORKERS) --dist worksteal docs/tests
 
 check: lint sanitize fuzz ## linters, types, sanitizers, a minute of fuzzing
 
