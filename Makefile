@@ -71,7 +71,7 @@ $(BIN)/.browser: $(BIN)/.installed
 	@touch $@
 
 test-docs: $(BIN)/.browser docs ## the site alone, in a browser
-	$(BIN)/pytest $(WORKERS) --dist worksteal docs/tests
+	$(SEALED) $(BIN)/pytest $(WORKERS) --dist worksteal docs/tests
 
 check: lint sanitize fuzz ## linters, types, sanitizers, a minute of fuzzing
 
