@@ -97,7 +97,8 @@ _TOO_WIDE = """() => {
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "path" in metafunc.fixturenames:
-        metafunc.parametrize("path", PAGES or ["no site"])
+        # One page after the other, so that a worker has most of what is asked of a page.
+        metafunc.parametrize("path", PAGES or ["no site"], scope="module")
 
 
 def missing(reason: str) -> NoReturn:
