@@ -26,6 +26,10 @@ MadeOnce = Callable[[str, Callable[[Path], None]], Path]
 # import, in each worker.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
+# Hundreds of processes import NumPy, and none does linear algebra: threads for that wait busily for
+# as long as the import takes.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # Under nohup, and in some CI, SIGINT is ignored, and so it would be in the processes that tests
 # start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
