@@ -26,9 +26,10 @@ def test_a_build_writes_down_its_compiler_and_flags_without_the_builders_folders
         pytest.skip(f"there is no {compiler} here")
     pytest.importorskip("mesonbuild")
     flags = "-O2 -funroll-loops -Wall -DX=1 -I/home/me/src -ffile-prefix-map=/home/me=."
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # where pip puts ninja
     subprocess.run(
         [sys.executable, "-m", "mesonbuild.mesonmain", "setup", str(tmp_path), str(ROOT)],
-        env=os.environ | {"CC": compiler, "CFLAGS": flags},
+        env=os.environ | {"CC": compiler, "CFLAGS": flags, "PATH": path},
         stdout=subprocess.DEVNULL,
         check=True,
     )
