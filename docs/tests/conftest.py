@@ -7,6 +7,7 @@ the packages (``[browser]``), tests are skipped; ``SPEAD_TUTORIAL_BROWSER=requir
 ``SPEAD_TUTORIAL_SITE`` names the folder of another site, ``SPEAD_TUTORIAL_CHROMIUM`` a browser.
 """
 
+import contextlib
 import dataclasses
 import os
 import shutil
@@ -39,6 +40,15 @@ _WCAG = {
     "rules": {_SCROLLING: {"enabled": False}},
     "resultTypes": ["violations"],
     "preload": False,  # it would fetch style sheets, which files cannot
+}
+# What is drawn in other colours, and the pictures that only the dark have.
+_WCAG_DARK = {
+    "runOnly": {
+        "type": "rule",
+        "values": ["color-contrast", "link-in-text-block", "image-alt", "svg-img-alt"],
+    },
+    "resultTypes": ["violations"],
+    "preload": False,
 }
 _WCAG_PHONE = {
     "runOnly": {"type": "rule", "values": [_SCROLLING]},
@@ -99,6 +109,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "path" in metafunc.fixturenames:
         # One page after the other, so that a worker has most of what is asked of a page.
         metafunc.parametrize("path", PAGES or ["no site"], scope="module")
+    if "chapter" in metafunc.fixturenames:
+        chapters = [path for path in PAGES if path.startswith("tutorial/")]
+        metafunc.parametrize("chapter", chapters or ["no site"])
 
 
 def missing(reason: str) -> NoReturn:
@@ -152,8 +165,8 @@ def page(browser: Any) -> Iterator[Any]:
     with offline(browser) as context:
         context.grant_permissions(["clipboard-read", "clipboard-write"])
         page, found = context.new_page(), Visit()
-        listen(page, found)
-        yield page
+        with listening(page, found):
+            yield page
     assert (found.console, found.requests) == ([], [])
 
 
@@ -194,12 +207,14 @@ def _visits(browser: Any) -> Iterator[Callable[[str], Visit]]:
     axe = Axe()
     visits: dict[str, Visit] = {}
     with offline(browser) as context:
+        page = context.new_page()  # for all: a new one costs as much as what is asked of it
 
         def visit(path: str) -> Visit:
             if path not in visits:
-                page = context.new_page()
-                visits[path] = _visit(page, f"file://{SITE}/{path}", axe)
-                page.close()
+                visits[path] = Visit()
+                with listening(page, visits[path]):
+                    _look(page, f"file://{SITE}/{path}", axe, visits[path])
+                page.goto("about:blank")  # what it still asks for is not the next one's
             return visits[path]
 
         yield visit
@@ -211,12 +226,16 @@ def visit(_visits: Callable[[str], Visit], path: str) -> Visit:
     return _visits(path)
 
 
-def listen(page: Any, found: Visit) -> None:
+@contextlib.contextmanager
+def listening(page: Any, found: Visit) -> Iterator[None]:
     """Note what the page complains about, and what it asks for in vain."""
 
     def complain(message: Any) -> None:
         if message.type in ("error", "warning"):
             found.console.append(f"{message.type}: {message.text}")
+
+    def throw(error: Any) -> None:
+        found.console.append(f"exception: {error}")
 
     def fail(request: Any) -> None:
         if not _outside(request):
@@ -226,15 +245,22 @@ def listen(page: Any, found: Visit) -> None:
         if _outside(request):
             found.requests.append(f"not of the site: {request.url}")
 
-    page.on("console", complain)
-    page.on("pageerror", lambda error: found.console.append(f"exception: {error}"))
-    page.on("request", ask)
-    page.on("requestfailed", fail)
+    listeners = {
+        "console": complain,
+        "pageerror": throw,
+        "request": ask,
+        "requestfailed": fail,
+    }
+    for event, listener in listeners.items():
+        page.on(event, listener)
+    try:
+        yield
+    finally:
+        for event, listener in listeners.items():
+            page.remove_listener(event, listener)
 
 
-def _visit(page: Any, url: str, axe: Any) -> Visit:
-    found = Visit()
-    listen(page, found)
+def _look(page: Any, url: str, axe: Any, found: Visit) -> None:
     page.emulate_media(color_scheme="light")
     page.set_viewport_size({"width": WIDTHS[0], "height": 900})
     page.goto(url, wait_until="load")
@@ -247,12 +273,11 @@ def _visit(page: Any, url: str, axe: Any) -> Visit:
     page.evaluate(axe.axe_script)
     scrolling = _violations(page, _WCAG_PHONE)
     page.set_viewport_size({"width": WIDTHS[0], "height": 900})
-    for mode in ("light", "dark"):
+    for mode, rules in (("light", _WCAG), ("dark", _WCAG_DARK)):
         page.emulate_media(color_scheme=mode)
         page.wait_for_function(f"document.documentElement.dataset.theme === '{mode}'")
         page.evaluate(_ONE_OF_A_KIND)
-        found.violations[mode] = _violations(page, _WCAG) + scrolling
-    return found
+        found.violations[mode] = _violations(page, rules) + scrolling
 
 
 def _violations(page: Any, options: dict[str, Any]) -> list[str]:
