@@ -6,7 +6,8 @@ VENV ?= $(if $(filter-out python3,$(PYTHON)),.venv-$(notdir $(PYTHON)),.venv)
 BIN := $(VENV)/bin
 BUILD ?= build
 SEALED := $(BIN)/python .ci/sealed.py
-JOBS ?= logical
+# One worker more than there are cores, for many tests wait.
+JOBS ?= $(shell echo $$(($$(nproc) + 1)))
 WORKERS := -n $(JOBS) --maxprocesses 8
 
 SOURCES := pyproject.toml meson.build meson.options spead_tutorial_run.py $(shell find csrc spead_tutorial -type f \
@@ -73,7 +74,7 @@ $(BIN)/.browser: $(BIN)/.installed
 test-docs: $(BIN)/.browser docs ## the site alone, in a browser
 	$(SEALED) $(BIN)/pytest $(WORKERS) --dist worksteal docs/tests
 
-check: lint sanitize fuzz ## linters, types, sanitizers, a minute of fuzzing
+check: lint sanitize fuzz ## linters, types, sanitizers, fuzzing
 
 $(BIN)/.checkers: $(BIN)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'spead-tutorial[check]'
@@ -89,7 +90,7 @@ sanitize: setup
 	$(BUILD)/asan/csrc/tests/test_stress 60 & $(BUILD)/tsan/csrc/tests/test_stress 60 && wait $$!
 
 fuzz: $(BIN)/.checkers
-	$(BIN)/python .ci/fuzz.py $(BUILD)/fuzz 60
+	$(BIN)/python .ci/fuzz.py $(BUILD)/fuzz 30
 
 clean: ## remove what was built, and the environment
 	rm -rf $(BUILD) $(VENV)

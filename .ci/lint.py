@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every linter and type check, from the repository's root; all are run, then the status tells."""
+"""Every linter and type check, side by side; all are run, then the status tells."""
 
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -15,24 +16,31 @@ STUBTEST = ["--mypy-config-file", str(ROOT / "pyproject.toml")]
 STUBTEST += ["--allowlist", str(ROOT / ".ci" / "stubtest_allowlist")]
 
 CHECKS = [
-    (ROOT, ["ruff", "check", "."]),
-    (ROOT, ["ruff", "format", "--check", "."]),
     (ROOT, ["mypy"]),
     # From elsewhere: the installed package is what is checked, not the source folder.
     (BIN, ["stubtest", "spead_tutorial", *STUBTEST]),
+    (ROOT, ["ruff", "check", "."]),
+    (ROOT, ["ruff", "format", "--check", "."]),
     (ROOT, ["clang-format", "--dry-run", "--Werror", *C_FILES]),
     (ROOT, ["cython-lint", "--max-line-length", "100", *CYTHON_FILES]),
     (ROOT, ["codespell"]),
 ]
 
 
+def run(check: tuple[Path, list[str]]) -> subprocess.CompletedProcess[str]:
+    folder, command = check
+    pipe, both = subprocess.PIPE, subprocess.STDOUT
+    return subprocess.run(command, cwd=folder, stdout=pipe, stderr=both, text=True, check=False)
+
+
 def main() -> None:
     os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     failed = []
-    for folder, command in CHECKS:
-        print("+", " ".join(command[:3]), flush=True)
-        if subprocess.call(command, cwd=folder):
-            failed.append(command[0])
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for done in pool.map(run, CHECKS):
+            print("+", *done.args[:3], f"\n{done.stdout}", end="", flush=True)
+            if done.returncode:
+                failed.append(done.args[0])
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
 
