@@ -8,7 +8,7 @@ BUILD ?= build
 SEALED := $(BIN)/python .ci/sealed.py
 # One worker more than there are cores, for many tests wait.
 JOBS ?= $(shell echo $$(($$(nproc) + 1)))
-WORKERS := -n $(JOBS) --maxprocesses 8
+WORKERS = -n $(JOBS) --maxprocesses 8
 
 SOURCES := pyproject.toml meson.build meson.options spead_tutorial_run.py $(shell find csrc spead_tutorial -type f \
 	-not -name '*.pyc')
