@@ -75,8 +75,6 @@ struct batch {
 struct ceiling {
     struct settings settings;
     int fd;
-    struct sockaddr_storage address;
-    socklen_t address_length;
     struct batch batches[N_BATCHES];
     size_t batch_heaps;  /* in each, but the last may have fewer */
     size_t n_batches;    /* to send in all */
@@ -117,11 +115,9 @@ static size_t fragments(const struct iovec *payload)
     return 1 + ((uintptr_t)payload->iov_base % PAGE + payload->iov_len + PAGE - 1) / PAGE;
 }
 
-static void begin_message(const struct ceiling *c, struct batch *b, struct iovec *pieces)
+static void begin_message(struct batch *b, struct iovec *pieces)
 {
     b->messages[b->n_messages++].msg_hdr = (struct msghdr){
-        .msg_name = (void *)(uintptr_t)&c->address,
-        .msg_namelen = c->address_length,
         .msg_iov = pieces,
     };
 }
@@ -159,7 +155,7 @@ static void lay_out(const struct ceiling *c, struct batch *b, size_t n)
         size_t more = s->zero_copy ? fragments(&pieces[1]) : 0;
         if (full || !s->gso || size > segment || length + size > MAX_DATAGRAM ||
             segments == MAX_SEGMENTS || n_fragments + more > MAX_FRAGMENTS) {
-            begin_message(c, b, pieces);
+            begin_message(b, pieces);
             segment = size;
             segments = length = n_fragments = 0;
         } else if (segments == 1) {
@@ -360,12 +356,13 @@ static void open_socket(struct ceiling *c)
     struct addrinfo *found = NULL;
     if (getaddrinfo(s->host, s->port, &hints, &found) != 0)
         fail("could not look up the host", 0);
-    memcpy(&c->address, found->ai_addr, found->ai_addrlen);
-    c->address_length = found->ai_addrlen;
-    freeaddrinfo(found);
     c->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (c->fd < 0)
         fail("could not make a UDP socket", errno);
+    /* Connected: the way to the host is looked for once, and not for each message. */
+    if (connect(c->fd, found->ai_addr, found->ai_addrlen) != 0)
+        fail("there is no way to the host", errno);
+    freeaddrinfo(found);
     if (setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &(int){SEND_BUFFER}, sizeof(int)) != 0)
         fail("could not set the socket's send buffer", errno);
     if (s->zero_copy && setsockopt(c->fd, SOL_SOCKET, SO_ZEROCOPY, &(int){1}, sizeof(int)) != 0)

@@ -48,6 +48,7 @@ typedef struct udp_transport {
     spti_transport base;
     struct sockaddr_storage *addresses;
     socklen_t address_length;
+    bool connected; /* to the only endpoint: then the kernel need not look for the way each time */
     size_t gso_limit; /* packets of this size and more are not merged */
     struct mmsghdr messages[MAX_MESSAGES];
     control controls[MAX_MESSAGES];
@@ -82,8 +83,8 @@ static void prepare(udp_transport *u, size_t m, const spti_batch *batch, size_t 
     const spti_packet *last = &p[n - 1];
     struct msghdr *message = &u->messages[m].msg_hdr;
     *message = (struct msghdr){
-        .msg_name = &u->addresses[p->substream],
-        .msg_namelen = u->address_length,
+        .msg_name = u->connected ? NULL : &u->addresses[p->substream],
+        .msg_namelen = u->connected ? 0 : u->address_length,
         .msg_iov = &batch->pieces[p->first_piece],
         .msg_iovlen = last->first_piece + last->n_pieces - p->first_piece,
     };
@@ -113,6 +114,14 @@ static bool gso_refused(udp_transport *u, size_t packet_size, int error)
     return false;
 }
 
+/* That nobody took a packet sent before is told once, instead of sending this one, and only to who
+ * is connected. A sender may start before its receiver: it is tried again, as if nobody had said.
+ */
+static bool told_of_another(const udp_transport *u)
+{
+    return u->connected && errno == ECONNREFUSED;
+}
+
 /* Send messages made from batch->next on; move it past those that are dealt with. */
 static spt_status send_messages(udp_transport *u, spti_batch *batch, const size_t *runs, size_t n)
 {
@@ -120,7 +129,7 @@ static spt_status send_messages(udp_transport *u, spti_batch *batch, const size_
     int sent;
     do
         sent = sendmmsg(t->fd, u->messages, (unsigned)n, MSG_DONTWAIT);
-    while (sent < 0 && errno == EINTR);
+    while (sent < 0 && (errno == EINTR || told_of_another(u)));
     spti_count(&t->stats.send_calls, 1);
     if (sent > 0) {
         for (int m = 0; m < sent; m++) {
@@ -296,7 +305,12 @@ static spt_status open_socket(udp_transport *u, const spt_udp_config *config, sp
     u->base.fd = socket(u->addresses[0].ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (u->base.fd < 0)
         return spti_fail_errno(err, "could not make a UDP socket");
-    return configure_socket(u->base.fd, config, u, err);
+    SPTI_TRY(configure_socket(u->base.fd, config, u, err));
+    /* Where there is no way yet, or none that is allowed, sending will say so. */
+    u->connected =
+        u->base.n_substreams == 1 &&
+        connect(u->base.fd, (const struct sockaddr *)&u->addresses[0], u->address_length) == 0;
+    return SPT_OK;
 }
 
 static spt_status socket_family(int fd, int *family, spt_error *err)

@@ -184,6 +184,23 @@ static void test_a_refused_connection_is_the_error_of_a_packet(void)
     t->ops->destroy(t);
 }
 
+static void test_a_sender_may_start_before_its_receiver(void)
+{
+    static const uint32_t sizes[] = {100, 101, 102, 103};
+    spti_packet packets[4];
+    int port, fd = listen_on_loopback(&port, 1 << 20);
+    close(fd);
+    spti_transport *t = to_port(port, (spt_udp_config)SPT_UDP_CONFIG_DEFAULT);
+    for (int i = 0; i < 3; i++) {
+        send_sizes(t, sizes, 4, packets);
+        for (int j = 0; j < 4; j++)
+            CHECK_EQUAL(packets[j].error, 0);
+    }
+    CHECK_EQUAL(t->stats.packets, 12);
+    CHECK_EQUAL(t->stats.errors, 0);
+    t->ops->destroy(t);
+}
+
 static void test_each_substream_has_its_endpoint(void)
 {
     enum { N = 3 };
@@ -355,6 +372,7 @@ int main(void)
     RUN(test_the_largest_packet_goes_and_one_byte_more_fails_alone);
     RUN(test_no_message_holds_more_than_the_kernel_takes_whole);
     RUN(test_a_refused_connection_is_the_error_of_a_packet);
+    RUN(test_a_sender_may_start_before_its_receiver);
     RUN(test_each_substream_has_its_endpoint);
     RUN(test_packets_go_over_ipv6_too);
     RUN(test_where_there_is_no_route_each_packet_fails);
