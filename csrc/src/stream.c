@@ -40,6 +40,8 @@ enum {
     LOOK_NS = 30000, /* more than falling asleep and being woken costs, on virtual machines too */
     MOST_EARLY_NS = 200000, /* sleep that ends later than this was somebody else's doing */
     MAX_FAILURES = 7,
+    GATHERED = 262144,  /* bytes that a stream without a thread lets come together; see there */
+    HELP_NS = 10000000, /* who waits looks again: another thread may have done the work */
 };
 
 /* The states of a completion. */
@@ -71,6 +73,7 @@ _Static_assert(sizeof(slot) <= 2 * CACHE_LINE, "a slot has grown beyond two cach
 
 struct spt_stream {
     spti_task task;
+    spt_thread_pool *own_pool; /* without threads, or NULL where there is one of the caller's */
     spti_transport *transport;
     spt_stream_config config;
     slot *slots;
@@ -82,6 +85,7 @@ struct spt_stream {
     bool stopped;
     uint64_t next_cnt, cnt_step;
     size_t seen_head;                 /* the head as of late */
+    size_t gathered;                  /* bytes that nobody has been asked to send; own_pool only */
     _Alignas(CACHE_LINE) size_t tail; /* atomic: senders write, the worker reads */
 
     _Alignas(CACHE_LINE) size_t head; /* atomic: the worker writes, senders read */
@@ -176,7 +180,10 @@ static void announce(spt_stream *s)
         *s->polled_end = s->completed;
         s->polled_end = s->completed_end;
         pthread_mutex_unlock(&s->done_lock);
-        if (__atomic_exchange_n(&s->armed, 0, __ATOMIC_SEQ_CST)) {
+        bool armed = __atomic_exchange_n(&s->armed, 0, __ATOMIC_SEQ_CST);
+        if (armed && s->own_pool != NULL) {
+            spti_pool_signal(s->own_pool);
+        } else if (armed) {
             ssize_t written = write(s->event_fd, &(uint64_t){1}, sizeof(uint64_t));
             (void)written; /* fails only when it is readable already */
         }
@@ -190,7 +197,10 @@ static void announce(spt_stream *s)
     s->completed = NULL;
     s->completed_end = &s->completed;
     __atomic_store_n(&s->told, s->head, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&s->waiters, __ATOMIC_SEQ_CST) > 0) {
+    size_t waiters = __atomic_load_n(&s->waiters, __ATOMIC_SEQ_CST);
+    if (waiters > 0 && s->own_pool != NULL) {
+        spti_pool_rouse(s->own_pool);
+    } else if (waiters > 0) {
         pthread_mutex_lock(&s->done_lock);
         pthread_cond_broadcast(&s->done);
         pthread_mutex_unlock(&s->done_lock);
@@ -378,7 +388,7 @@ static uint64_t fill_batch(spt_stream *s)
  */
 static bool should_nap(spt_stream *s, size_t n_bytes)
 {
-    if (n_bytes >= SMALL_BATCH || !habit_try(&s->nap))
+    if (s->own_pool != NULL || n_bytes >= SMALL_BATCH || !habit_try(&s->nap))
         return false;
     s->napping = true;
     s->task.deadline_ns = spti_now_ns() + NAP_NS;
@@ -395,7 +405,7 @@ static void end_nap(spt_stream *s)
 /* Before going to sleep for want of heaps, look for as long as that would take. */
 static bool more_soon(spt_stream *s)
 {
-    if (!habit_try(&s->spin))
+    if (s->own_pool != NULL || !habit_try(&s->spin))
         return false;
     uint64_t end_ns = spti_now_ns() + LOOK_NS;
     bool more = false;
@@ -644,11 +654,102 @@ static spt_status enqueue(spt_stream *s, const spt_heap_reference *heaps, size_t
     return SPT_OK;
 }
 
+/* A completion or, without one, all up to the tail. */
+static bool is_done(const spt_stream *s, const spt_completion *completion, size_t tail)
+{
+    if (completion != NULL)
+        return spt_completion_done(completion);
+    return (ptrdiff_t)(__atomic_load_n(&s->told, __ATOMIC_SEQ_CST) - tail) >= 0;
+}
+
+/* ---- Senders that do the work, where there is no thread for it ----
+ *
+ * It pays to fill and to send while the data is in the cache, and to send much with one call: so
+ * heaps are gathered until there are a few messages of them, or somebody waits. With one message
+ * (64 KiB) the last heap often begins another; a megabyte is more than some caches hold. What a
+ * rate limits has nothing to gain from going early.
+ */
+
+/* What is gathered is about to be sent; returns whether there was any. */
+static bool take_gathered(spt_stream *s)
+{
+    pthread_mutex_lock(&s->queue_lock);
+    bool any = s->gathered > 0;
+    s->gathered = 0;
+    pthread_mutex_unlock(&s->queue_lock);
+    return any;
+}
+
+static void send_gathered(spt_stream *s)
+{
+    take_gathered(s);
+    spti_task_wake(&s->task);
+    while (spti_pool_help(s->own_pool, 0, false))
+        ;
+}
+
+static spt_status gather(spt_stream *s, const spt_heap_reference *heaps, size_t n_heaps,
+                         spt_group_mode mode, spt_completion *completion, spt_error *err)
+{
+    pthread_mutex_lock(&s->queue_lock);
+    spt_status status = enqueue(s, heaps, n_heaps, mode, completion, err);
+    for (size_t i = 0; status == SPT_OK && i < n_heaps; i++)
+        s->gathered += SPTI_PREFIX + heaps[i].heap->payload_length;
+    bool enough = s->gathered >= GATHERED && !(s->config.rate > 0);
+    pthread_mutex_unlock(&s->queue_lock);
+    if (enough || status == SPT_ERR_QUEUE_FULL)
+        send_gathered(s);
+    if (status == SPT_OK && s->config.poll && __atomic_exchange_n(&s->armed, 0, __ATOMIC_SEQ_CST))
+        spti_pool_signal(s->own_pool);
+    return status;
+}
+
+/* A turn of the work, for an event loop, which is to take another where there is more. */
+static void help_loop(spt_stream *s)
+{
+    take_gathered(s);
+    spti_task_wake(&s->task);
+    bool more = spti_pool_help(s->own_pool, 0, true);
+    __atomic_store_n(&s->armed, 1, __ATOMIC_SEQ_CST);
+    if (more || take_gathered(s)) /* gathered by another thread while it was not armed */
+        spti_pool_signal(s->own_pool);
+}
+
+/* Who waits does what there is to wait for. */
+static spt_status help_until(spt_stream *s, const spt_completion *completion, size_t tail,
+                             int64_t timeout_ns)
+{
+    uint64_t begin_ns = spti_now_ns();
+    uint64_t end_ns = timeout_ns < 0 ? UINT64_MAX : begin_ns + (uint64_t)timeout_ns;
+    __atomic_add_fetch(&s->waiters, 1, __ATOMIC_SEQ_CST);
+    take_gathered(s);
+    spti_task_wake(&s->task);
+    bool done = false;
+    for (uint64_t now_ns = begin_ns; !done; now_ns = spti_now_ns()) {
+        uint64_t until_ns = end_ns - now_ns < HELP_NS ? end_ns : now_ns + HELP_NS;
+        bool more = spti_pool_help(s->own_pool, timeout_ns == 0 ? 0 : until_ns, true);
+        done = is_done(s, completion, tail);
+        if (!done && !more && spti_now_ns() >= end_ns)
+            break;
+    }
+    __atomic_sub_fetch(&s->waiters, 1, __ATOMIC_SEQ_CST);
+    if (s->config.poll) /* it may have taken the signal that was for the event loop */
+        spti_pool_signal(s->own_pool);
+    return done ? SPT_OK : SPT_PENDING;
+}
+
 spt_status spt_stream_send_heaps(spt_stream *stream, const spt_heap_reference *heaps,
                                  size_t n_heaps, spt_group_mode mode, spt_completion *completion,
                                  spt_error *err)
 {
     SPTI_TRY(check_send(stream, heaps, n_heaps, completion, err));
+    if (stream->own_pool != NULL) {
+        spt_status status = gather(stream, heaps, n_heaps, mode, completion, err);
+        if (status != SPT_ERR_QUEUE_FULL)
+            return status;
+        /* What was in the queue has gone now, unless something holds it up. */
+        return gather(stream, heaps, n_heaps, mode, completion, err);
+    }
     pthread_mutex_lock(&stream->queue_lock);
     spt_status status = enqueue(stream, heaps, n_heaps, mode, completion, err);
     pthread_mutex_unlock(&stream->queue_lock);
@@ -720,14 +821,6 @@ bool spt_completion_done(const spt_completion *completion)
     return __atomic_load_n(&completion->state_, __ATOMIC_SEQ_CST) != IN_FLIGHT;
 }
 
-/* A completion or, without one, all up to the tail. */
-static bool is_done(const spt_stream *s, const spt_completion *completion, size_t tail)
-{
-    if (completion != NULL)
-        return spt_completion_done(completion);
-    return (ptrdiff_t)(__atomic_load_n(&s->told, __ATOMIC_SEQ_CST) - tail) >= 0;
-}
-
 /* The same as more_soon(), for those who wait. */
 static bool done_soon(spt_stream *s, const spt_completion *completion, size_t tail)
 {
@@ -747,7 +840,11 @@ static bool done_soon(spt_stream *s, const spt_completion *completion, size_t ta
 static spt_status wait_until(spt_stream *s, const spt_completion *completion, size_t tail,
                              int64_t timeout_ns)
 {
-    if (is_done(s, completion, tail) || done_soon(s, completion, tail))
+    if (is_done(s, completion, tail))
+        return SPT_OK;
+    if (s->own_pool != NULL)
+        return help_until(s, completion, tail, timeout_ns);
+    if (done_soon(s, completion, tail))
         return SPT_OK;
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -784,14 +881,23 @@ spt_status spt_stream_flush(spt_stream *stream, int64_t timeout_ns)
     return wait_until(stream, NULL, tail, timeout_ns);
 }
 
+/* Make the eventfd unreadable until more is complete. */
+static void disarm(spt_stream *s)
+{
+    uint64_t count;
+    ssize_t got = read(s->event_fd, &count, sizeof(count));
+    (void)got; /* not readable is as good */
+    __atomic_store_n(&s->armed, 1, __ATOMIC_SEQ_CST);
+}
+
 size_t spt_stream_poll(spt_stream *stream, spt_completion **completions, size_t n)
 {
     if (!stream->config.poll)
         return 0;
-    uint64_t count;
-    ssize_t got = read(stream->event_fd, &count, sizeof(count));
-    (void)got; /* not readable is as good */
-    __atomic_store_n(&stream->armed, 1, __ATOMIC_SEQ_CST);
+    if (stream->own_pool != NULL)
+        help_loop(stream);
+    else
+        disarm(stream);
     size_t found = 0;
     pthread_mutex_lock(&stream->done_lock);
     while (found < n && stream->polled != NULL) {
@@ -808,6 +914,8 @@ size_t spt_stream_poll(spt_stream *stream, spt_completion **completions, size_t 
 
 int spt_stream_fd(const spt_stream *stream)
 {
+    if (stream->own_pool != NULL)
+        return stream->config.poll ? spti_pool_fd(stream->own_pool) : -1;
     return stream->event_fd;
 }
 
@@ -952,6 +1060,7 @@ static void free_stream(spt_stream *s)
     pthread_cond_destroy(&s->done);
     if (s->event_fd >= 0)
         close(s->event_fd);
+    spt_thread_pool_destroy(s->own_pool);
     free(s->slots);
     free(s->times);
     free(s->batch.packets);
@@ -993,14 +1102,16 @@ static spt_stream *create(spt_thread_pool *pool, spti_transport *transport,
     s->task.fd = transport->fd;
     if (allocate(s, err) != SPT_OK)
         goto fail;
-    if (config->poll) {
+    if (config->poll && pool != NULL) {
         s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (s->event_fd < 0) {
             (void)spti_fail_errno(err, "could not make an eventfd");
             goto fail;
         }
     }
-    if (spti_task_attach(pool, &s->task, err) != SPT_OK)
+    if (pool == NULL)
+        pool = s->own_pool = spti_pool_without_threads(err);
+    if (pool == NULL || spti_task_attach(pool, &s->task, err) != SPT_OK)
         goto fail;
     return s;
 fail:

@@ -5,6 +5,9 @@
  * A thread without a task sleeps in ppoll(), which ends when a socket that a task waits for has
  * room (all of them are in one epoll set), when a deadline comes, or when the eventfd is written to
  * because there is a new task to run.
+ *
+ * A pool without threads is the same, but for who runs the tasks: its epoll set, in which there is
+ * a timer then, can be watched by an event loop.
  */
 #include "thread_pool.h"
 
@@ -20,6 +23,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,7 +33,9 @@ struct spt_thread_pool {
     pthread_t *threads;
     size_t n_threads;
     int epoll_fd, wake_fd;
+    int timer_fd; /* where there are no threads, else -1 */
     bool stopping;
+    bool signalled; /* wake_fd or timer_fd may be readable */
     size_t n_sleeping, n_epolled;
     spti_task *ready, **ready_end;
     spti_task *timers;   /* unsorted: there are few */
@@ -104,30 +110,63 @@ static void set_epoll(spt_thread_pool *pool, spti_task *task, bool on)
     pool->n_epolled += on ? 1U : -(size_t)1;
 }
 
+static void signal_fd(spt_thread_pool *pool)
+{
+    pool->signalled = true;
+    ssize_t written = write(pool->wake_fd, &(uint64_t){1}, sizeof(uint64_t));
+    (void)written; /* can only fail when the counter is full: then it is readable anyway */
+}
+
 /* Wake one sleeping thread, where there is one. */
 static void rouse(spt_thread_pool *pool)
 {
-    if (pool->n_sleeping > 0) {
-        ssize_t written = write(pool->wake_fd, &(uint64_t){1}, sizeof(uint64_t));
-        (void)written; /* can only fail when the counter is full: then it is readable anyway */
-    }
+    if (pool->n_sleeping > 0)
+        signal_fd(pool);
+}
+
+/* The same, for a task that nobody is about to run: an event loop may watch the pool. */
+static void call_for_help(spt_thread_pool *pool)
+{
+    if (pool->n_sleeping > 0 || pool->timer_fd >= 0)
+        signal_fd(pool);
+}
+
+/* Have the timer end when the task is due; helpers that sleep do not know of it. */
+static void set_timer(spt_thread_pool *pool, const spti_task *task)
+{
+    if (pool->timer_fd < 0)
+        return;
+    struct itimerspec at = {
+        .it_value = {.tv_sec = (time_t)(task->deadline_ns / 1000000000U),
+                     .tv_nsec = (long)(task->deadline_ns % 1000000000U)},
+    };
+    timerfd_settime(pool->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
+    pool->signalled = true;
 }
 
 /* ---- Threads ---- */
 
-/* Collect the tasks whose sockets have room, without waiting. */
-static void collect_writable(spt_thread_pool *pool)
+static void empty(int fd)
 {
+    uint64_t count;
+    ssize_t got = read(fd, &count, sizeof(count));
+    (void)got; /* another thread may have been faster */
+}
+
+/* Collect the tasks whose sockets have room, and signals if wanted, without waiting. */
+static void collect(spt_thread_pool *pool, bool take_signals)
+{
+    pool->signalled = pool->signalled && !take_signals;
     struct epoll_event events[16];
     int n = epoll_wait(pool->epoll_fd, events, 16, 0);
     for (int i = 0; i < n; i++) {
         spti_task *task = events[i].data.ptr;
         if (task == NULL) {
-            uint64_t count;
-            if (pool->stopping)
-                continue; /* all threads must see it */
-            ssize_t got = read(pool->wake_fd, &count, sizeof(count));
-            (void)got; /* another thread may have been faster */
+            if (take_signals && !pool->stopping) /* that all threads must see */
+                empty(pool->wake_fd);
+        } else if (events[i].data.ptr == &pool->timer_fd) {
+            if (take_signals)
+                empty(pool->timer_fd);
         } else if (task->state == SPTI_WRITABLE) {
             pool->n_epolled--; /* ONESHOT: the kernel has done the same */
             push_ready(pool, task);
@@ -151,7 +190,7 @@ static void sleep_until(spt_thread_pool *pool, uint64_t deadline_ns)
     pthread_mutex_lock(&pool->lock);
     pool->n_sleeping--;
     if (n > 0)
-        collect_writable(pool);
+        collect(pool, true);
 }
 
 /* File a task that has run under what it waits for. */
@@ -170,6 +209,7 @@ static void park(spt_thread_pool *pool, spti_task *task, spti_wait wait)
         task->state = SPTI_TIMED;
         task->next = pool->timers;
         pool->timers = task;
+        set_timer(pool, task);
         break;
     case SPTI_WAIT_WRITABLE:
         task->state = SPTI_WRITABLE;
@@ -185,6 +225,16 @@ static void park(spt_thread_pool *pool, spti_task *task, spti_wait wait)
     }
 }
 
+/* Under the lock, which is let go meanwhile. */
+static void run(spt_thread_pool *pool, spti_task *task)
+{
+    task->state = SPTI_RUNNING;
+    pthread_mutex_unlock(&pool->lock);
+    spti_wait wait = task->run(task);
+    pthread_mutex_lock(&pool->lock);
+    park(pool, task, wait);
+}
+
 static void *thread_main(void *arg)
 {
     spt_thread_pool *pool = arg;
@@ -193,7 +243,7 @@ static void *thread_main(void *arg)
     while (!pool->stopping) {
         uint64_t deadline_ns = expire_timers(pool);
         if (pool->n_epolled > 0 && pool->ready != NULL)
-            collect_writable(pool); /* a busy task must not keep the others waiting */
+            collect(pool, true); /* a busy task must not keep the others waiting */
         spti_task *task = pop_ready(pool);
         if (task == NULL) {
             sleep_until(pool, deadline_ns);
@@ -201,14 +251,47 @@ static void *thread_main(void *arg)
         }
         if (pool->ready != NULL)
             rouse(pool);
-        task->state = SPTI_RUNNING;
-        pthread_mutex_unlock(&pool->lock);
-        spti_wait wait = task->run(task);
-        pthread_mutex_lock(&pool->lock);
-        park(pool, task, wait);
+        run(pool, task);
     }
     pthread_mutex_unlock(&pool->lock);
     return NULL;
+}
+
+bool spti_pool_help(spt_thread_pool *pool, uint64_t until_ns, bool take_signals)
+{
+    pthread_mutex_lock(&pool->lock);
+    uint64_t deadline_ns = expire_timers(pool);
+    if (pool->n_epolled > 0 || (pool->signalled && take_signals))
+        collect(pool, take_signals);
+    if (pool->ready == NULL && until_ns > 0) {
+        sleep_until(pool, deadline_ns > 0 && deadline_ns < until_ns ? deadline_ns : until_ns);
+        expire_timers(pool);
+    }
+    spti_task *task = pop_ready(pool);
+    if (task != NULL)
+        run(pool, task);
+    bool more = pool->ready != NULL;
+    pthread_mutex_unlock(&pool->lock);
+    return more;
+}
+
+void spti_pool_rouse(spt_thread_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    rouse(pool);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void spti_pool_signal(spt_thread_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    call_for_help(pool);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+int spti_pool_fd(const spt_thread_pool *pool)
+{
+    return pool->epoll_fd;
 }
 
 /* ---- Tasks ---- */
@@ -290,7 +373,7 @@ void spti_task_resume(spti_task *task)
     pthread_mutex_lock(&pool->lock);
     __atomic_store_n(&task->scheduled, 1, __ATOMIC_SEQ_CST);
     push_ready(pool, task);
-    rouse(pool);
+    call_for_help(pool);
     pthread_cond_broadcast(&pool->paused);
     pthread_mutex_unlock(&pool->lock);
 }
@@ -365,15 +448,18 @@ static spt_status start_threads(spt_thread_pool *pool, size_t n_threads, const i
                         : spti_fail_errno(err, "could not start a thread on core %d", *core);
 }
 
-spt_thread_pool *spt_thread_pool_create(size_t n_threads, const int *affinity, size_t n_affinity,
-                                        spt_error *err)
+static spt_status watch_own(spt_thread_pool *pool, int fd, void *name)
 {
-    if (n_threads == 0) {
-        (void)spti_fail(err, SPT_ERR_ARGUMENT, "a thread pool needs at least one thread");
-        return NULL;
-    }
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = name};
+    return fd < 0 || epoll_ctl(pool->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0 ? SPT_ERR_SYSTEM
+                                                                               : SPT_OK;
+}
+
+/* A pool that has no threads yet. */
+static spt_thread_pool *create(size_t n_threads, spt_error *err)
+{
     spt_thread_pool *pool = calloc(1, sizeof(*pool));
-    pthread_t *threads = calloc(n_threads, sizeof(*threads));
+    pthread_t *threads = calloc(n_threads + 1, sizeof(*threads));
     if (pool == NULL || threads == NULL) {
         (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a pool of %zu threads", n_threads);
         free(threads);
@@ -386,18 +472,36 @@ spt_thread_pool *spt_thread_pool_create(size_t n_threads, const int *affinity, s
     pthread_cond_init(&pool->paused, NULL);
     pool->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     pool->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
-    if (pool->epoll_fd < 0 || pool->wake_fd < 0 ||
-        epoll_ctl(pool->epoll_fd, EPOLL_CTL_ADD, pool->wake_fd, &event) != 0) {
-        (void)spti_fail_errno(err, "could not make the thread pool's event queue");
-        goto fail;
-    }
-    if (start_threads(pool, n_threads, affinity, n_affinity, err) != SPT_OK)
-        goto fail;
-    return pool;
-fail:
+    pool->timer_fd =
+        n_threads > 0 ? -1 : timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (watch_own(pool, pool->wake_fd, NULL) == SPT_OK &&
+        (n_threads > 0 || watch_own(pool, pool->timer_fd, &pool->timer_fd) == SPT_OK))
+        return pool;
+    (void)spti_fail_errno(err, "could not make the thread pool's event queue");
     spt_thread_pool_destroy(pool);
     return NULL;
+}
+
+spt_thread_pool *spti_pool_without_threads(spt_error *err)
+{
+    return create(0, err);
+}
+
+spt_thread_pool *spt_thread_pool_create(size_t n_threads, const int *affinity, size_t n_affinity,
+                                        spt_error *err)
+{
+    if (n_threads == 0) {
+        (void)spti_fail(err, SPT_ERR_ARGUMENT,
+                        "a thread pool needs at least one thread; a stream that is made with NULL "
+                        "for a pool needs none");
+        return NULL;
+    }
+    spt_thread_pool *pool = create(n_threads, err);
+    if (pool != NULL && start_threads(pool, n_threads, affinity, n_affinity, err) != SPT_OK) {
+        spt_thread_pool_destroy(pool);
+        return NULL;
+    }
+    return pool;
 }
 
 /* Tell a task that has not been told; false when all have. Under the lock, which it lets go: tasks
@@ -450,6 +554,8 @@ void spt_thread_pool_destroy(spt_thread_pool *pool)
         close(pool->epoll_fd);
     if (pool->wake_fd >= 0)
         close(pool->wake_fd);
+    if (pool->timer_fd >= 0)
+        close(pool->timer_fd);
     pthread_cond_destroy(&pool->paused);
     pthread_mutex_destroy(&pool->lock);
     free(pool->threads);

@@ -2,6 +2,8 @@
 /*
  * A thread pool runs tasks. A task has something to do now and then; its run function does a
  * bounded share of it and says what it waits for. No task runs on two threads at a time.
+ *
+ * A pool may have no threads of its own: then tasks run on those that help it.
  */
 #ifndef SPTI_THREAD_POOL_H
 #define SPTI_THREAD_POOL_H
@@ -57,6 +59,19 @@ void spti_task_resume(spti_task *task);
 
 /* Pause for good. */
 void spti_task_detach(spti_task *task);
+
+/* Make a pool without threads. Its spti_pool_fd() is readable when there is something to help
+ * with. */
+spt_thread_pool *spti_pool_without_threads(spt_error *err);
+
+/* Run a task that is ready. Where none is, wait for one until that time, for which signals must be
+ * taken; 0: do not wait. Returns whether one is ready still. */
+bool spti_pool_help(spt_thread_pool *pool, uint64_t until_ns, bool take_signals);
+
+/* Have those who wait in spti_pool_help() look again; or also those who watch spti_pool_fd(). */
+void spti_pool_rouse(spt_thread_pool *pool);
+void spti_pool_signal(spt_thread_pool *pool);
+int spti_pool_fd(const spt_thread_pool *pool);
 
 uint64_t spti_now_ns(void);
 

@@ -15,6 +15,7 @@
 
 static int check_failures, check_tests, check_failed_tests;
 static const char *check_skipped;
+static const char *check_case = ""; /* what tests that are run again differ by */
 
 #define CHECK(condition)                                                                           \
     ((condition) ? (void)0                                                                         \
@@ -52,7 +53,8 @@ __attribute__((unused)) static void check_run(const char *name, void (*test)(voi
     printf("%s %d - ", check_failures > 0 ? "not ok" : "ok", ++check_tests);
     for (; *name != '\0'; name++)
         putchar(*name == '_' ? ' ' : *name);
-    printf("%s%s\n", check_skipped ? " # SKIP " : "", check_skipped ? check_skipped : "");
+    printf("%s%s%s\n", check_case, check_skipped ? " # SKIP " : "",
+           check_skipped ? check_skipped : "");
     fflush(stdout);
 }
 

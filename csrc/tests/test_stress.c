@@ -24,7 +24,7 @@ static time_t end_time; /* 0: ROUNDS */
 typedef struct worker {
     pthread_t thread;
     spt_thread_pool *pool;
-    spt_stream *shared; /* all send with it, all the time */
+    spt_stream **shared; /* all send with both of them, all the time */
     const struct sockaddr_in *refused;
     unsigned seed;
 } worker;
@@ -63,7 +63,7 @@ static struct sockaddr_in refused_address(void)
 
 /* A stream into memory, or on a socket that is connected to where nobody listens: there the kernel
  * reports a refusal also while nothing is waited for. */
-static spt_stream *any_stream(worker *w, bool poll)
+static spt_stream *any_stream(worker *w, spt_thread_pool *pool, bool poll)
 {
     spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
     config.max_heaps = HEAPS;
@@ -71,13 +71,12 @@ static spt_stream *any_stream(worker *w, bool poll)
     config.timeline = any(w, 2) * HEAPS;
     config.rate = any(w, 4) == 0 ? 1e8 : 0;
     if (any(w, 4) == 0)
-        return spt_stream_create_memory(w->pool, &config, NULL);
+        return spt_stream_create_memory(pool, &config, NULL);
     int fd = socket(AF_INET, SOCK_DGRAM, 0);
     REQUIRE(connect(fd, (const struct sockaddr *)w->refused, sizeof(*w->refused)) == 0);
     spt_udp_config udp = SPT_UDP_CONFIG_DEFAULT;
     spt_endpoint endpoint = {"127.0.0.1", ntohs(w->refused->sin_port)};
-    spt_stream *stream =
-        spt_stream_create_udp_socket(w->pool, fd, &endpoint, 1, &config, &udp, NULL);
+    spt_stream *stream = spt_stream_create_udp_socket(pool, fd, &endpoint, 1, &config, &udp, NULL);
     close(fd);
     return stream;
 }
@@ -100,7 +99,7 @@ static void take_all(spt_stream *stream, size_t n)
 static void use_and_destroy(worker *w, spt_heap *const *heaps)
 {
     bool poll = any(w, 2);
-    spt_stream *stream = any_stream(w, poll);
+    spt_stream *stream = any_stream(w, any(w, 3) == 0 ? NULL : w->pool, poll);
     REQUIRE(stream != NULL);
     spt_completion sent[HEAPS] = {0};
     size_t n = 1 + any(w, HEAPS);
@@ -133,8 +132,9 @@ static void use_and_destroy(worker *w, spt_heap *const *heaps)
 static void send_with_others(worker *w, spt_heap *heap)
 {
     spt_completion sent = {0};
-    if (spt_stream_send_heap(w->shared, heap, &sent, NULL) == SPT_OK)
-        (void)!spt_stream_wait(w->shared, &sent, -1, NULL);
+    spt_stream *stream = w->shared[any(w, 2)];
+    if (spt_stream_send_heap(stream, heap, &sent, NULL) == SPT_OK)
+        (void)!spt_stream_wait(stream, &sent, -1, NULL);
 }
 
 static void *work(void *arg)
@@ -160,8 +160,9 @@ static void test_streams_come_and_go_while_others_send(void)
     spt_thread_pool *pool = spt_thread_pool_create(POOL_THREADS, NULL, 0, NULL);
     REQUIRE(pool != NULL);
     worker first = {.pool = pool, .refused = &refused, .seed = 0};
-    spt_stream *shared = any_stream(&first, false);
-    REQUIRE(shared != NULL);
+    /* One of each kind. */
+    spt_stream *shared[2] = {any_stream(&first, NULL, false), any_stream(&first, pool, false)};
+    REQUIRE(shared[0] != NULL && shared[1] != NULL);
     worker workers[THREADS];
     for (unsigned i = 0; i < THREADS; i++) {
         workers[i] = (worker){.pool = pool, .shared = shared, .refused = &refused, .seed = i};
@@ -169,7 +170,8 @@ static void test_streams_come_and_go_while_others_send(void)
     }
     for (int i = 0; i < THREADS; i++)
         pthread_join(workers[i].thread, NULL);
-    spt_stream_destroy(shared);
+    spt_stream_destroy(shared[0]);
+    spt_stream_destroy(shared[1]);
     spt_thread_pool_destroy(pool);
 }
 

@@ -11,7 +11,7 @@
  * 5. packets: a heap cut up, without any I/O
  * 6. rate: when the next burst may go, with time as an argument
  * 7. thread pool: the threads that do the sending
- * 8. streams: heaps queued by you, sent by a worker thread
+ * 8. streams: heaps queued by you, sent by a worker thread, or by yours
  * 9. completions: how you learn that your memory is yours again
  * 10. what a stream can tell about itself
  *
@@ -583,7 +583,16 @@ SPT_API SPT_MUST_CHECK spt_status spt_set_affinity(int core, spt_error *err);
 
 /* ---- 8. Streams ------------------------------------------------------------------------------ */
 
-/** A queue of heaps and what sends them. All functions on it may be called from any thread. */
+/**
+ * A queue of heaps and what sends them. All functions on it may be called from any thread.
+ *
+ * Mostly a thread of a pool sends. A stream that is made with ``NULL`` for a pool has none: the
+ * threads that call it do the work, which costs least where they also prepare the data, for it is
+ * still in their cache. Heaps are gathered until they are 256 KiB, and sent in the call that makes
+ * them so; what is left is sent by whoever waits, flushes or polls. No send ever waits for the
+ * socket or for a rate. Nothing happens while nobody calls: in an event loop, watch
+ * :c:func:`spt_stream_fd`.
+ */
 typedef struct spt_stream spt_stream;
 
 /** How a stream sends. Start from :c:macro:`SPT_STREAM_CONFIG_DEFAULT`. */
@@ -638,7 +647,7 @@ typedef struct spt_udp_config {
 /**
  * Make a stream that sends over UDP, with a socket of its own.
  *
- * :param pool: Borrowed until the stream is destroyed.
+ * :param pool: Borrowed until the stream is destroyed; ``NULL`` for a stream without a thread.
  * :param endpoints: One for each substream, of one address family. Copied.
  * :param n_endpoints: At least 1.
  * :param config: Copied.
@@ -653,7 +662,7 @@ spt_stream_create_udp(spt_thread_pool *pool, const spt_endpoint *endpoints, size
 /**
  * Make a stream that sends over UDP, with a socket of yours.
  *
- * :param pool: Borrowed until the stream is destroyed.
+ * :param pool: Borrowed until the stream is destroyed; ``NULL`` for a stream without a thread.
  * :param socket: A UDP socket. It is duplicated: it stays yours, and may be closed.
  * :param endpoints: One for each substream, of the socket's address family. Copied.
  * :param n_endpoints: At least 1.
@@ -672,7 +681,7 @@ spt_stream_create_udp_socket(spt_thread_pool *pool, int socket, const spt_endpoi
 /**
  * Make a stream that collects its packets in memory, one after the other.
  *
- * :param pool: Borrowed until the stream is destroyed.
+ * :param pool: Borrowed until the stream is destroyed; ``NULL`` for a stream without a thread.
  * :param config: Copied.
  * :param err: Details of a failure, or ``NULL``.
  * :return: The stream, or ``NULL``.
@@ -779,7 +788,8 @@ typedef enum spt_group_mode {
 } spt_group_mode;
 
 /**
- * Queue a group of heaps; all of them or none. Nothing is copied, and nothing is waited for.
+ * Queue a group of heaps; all of them or none. Nothing is copied, and nothing is waited for;
+ * without a thread they may be sent, too.
  *
  * :param stream: Borrowed.
  * :param heaps: Copied; the heaps and their values are borrowed until the completion is complete.
@@ -863,8 +873,9 @@ SPT_API spt_status spt_completion_explain(const spt_completion *completion, spt_
 SPT_API size_t spt_stream_poll(spt_stream *stream, spt_completion **completions, size_t n);
 
 /**
- * The eventfd of a stream with ``config.poll``: readable when something has been completed since
- * :c:func:`spt_stream_poll` last emptied the list, which also makes it unreadable again.
+ * The file descriptor of a stream with ``config.poll``: readable when something has been completed
+ * since :c:func:`spt_stream_poll` last emptied the list, which also makes it unreadable again.
+ * Without a thread, also when there is something to send, and nothing holds it up: polling does it.
  *
  * :param stream: Owns the descriptor.
  * :return: The descriptor, or -1.
