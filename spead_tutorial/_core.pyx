@@ -96,8 +96,8 @@ os.register_at_fork(after_in_child=_forked)
 cdef int check_generation(int made) except -1:
     if made != generation:
         raise RuntimeError(
-            "this stream or thread pool was made before fork(), and its threads are in the "
-            "parent: make a new one in the child"
+            "this stream or thread pool was made before fork(), and is the parent's: make a new "
+            "one in the child"
         )
     return 0
 
@@ -607,8 +607,8 @@ cdef class ThreadPool:
 cdef class Stream:
     """What synchronous and asynchronous streams share; it is not made itself.
 
-    A stream takes heaps into a queue, and a thread of its pool sends them. At the end of a
-    ``with`` block it is closed.
+    A stream takes heaps into a queue, and a thread of its pool sends them; without a pool, the
+    thread that calls it does. At the end of a ``with`` block it is closed.
     """
 
     cdef spt_stream *stream
@@ -666,7 +666,7 @@ cdef class Stream:
         cdef bytes interface = _name("interface address", udp.interface_address)
         cdef bint given = udp.socket is not None
         cdef int socket = udp.socket if given else -1
-        check_generation(pool.made)
+        cdef spt_thread_pool *c_pool = to_pool(pool)
         c_udp.buffer_size = udp.buffer_size
         c_udp.ttl = udp.ttl
         c_udp.interface_address = interface
@@ -681,11 +681,10 @@ cdef class Stream:
                 c_endpoints[i].port = _port(endpoints[i])
             with nogil:
                 if given:
-                    stream = spt_stream_create_udp_socket(pool.pool, socket, c_endpoints, n,
+                    stream = spt_stream_create_udp_socket(c_pool, socket, c_endpoints, n,
                                                           &c_config, &c_udp, &err)
                 else:
-                    stream = spt_stream_create_udp(pool.pool, c_endpoints, n, &c_config, &c_udp,
-                                                   &err)
+                    stream = spt_stream_create_udp(c_pool, c_endpoints, n, &c_config, &c_udp, &err)
         finally:
             free(c_endpoints)
         return self.opened(stream, pool, &err)
@@ -782,6 +781,25 @@ cdef class Stream:
         self.close()
 
 
+cdef spt_thread_pool *to_pool(ThreadPool pool) except? NULL:
+    """The pool to make a stream with; None, and NULL, for the thread that calls."""
+    if pool is None:
+        return NULL
+    check_generation(pool.made)
+    return pool.pool
+
+
+cdef spt_status queue(Stream stream, spt_heap_reference *references, size_t n, spt_group_mode mode,
+                      spt_completion *completion, spt_error *err) noexcept:
+    """Queue heaps, which without a pool may send them, too."""
+    cdef spt_status status
+    if stream.pool is not None:
+        return spt_stream_send_heaps(stream.stream, references, n, mode, completion, err)
+    with nogil:
+        status = spt_stream_send_heaps(stream.stream, references, n, mode, completion, err)
+    return status
+
+
 cdef bytes _name(str what, str name):
     if "\0" in name:
         raise ValueError(f"{what} {name!r} has a NUL character in it")
@@ -825,8 +843,12 @@ cdef class SyncStream(Stream):
         cdef spt_status status
         self.check_open()
         memset(&completion, 0, sizeof(completion))
-        check(spt_stream_send_heaps(self.stream, references, n, mode, &completion, &err), &err)
         self.in_flight += 1
+        status = queue(self, references, n, mode, &completion, &err)
+        if status != SPT_OK:
+            self.in_flight -= 1
+            self.close_if_idle()
+            raise to_exception(&err)
         try:
             while True:
                 with nogil:
@@ -906,7 +928,7 @@ cdef class SyncStream(Stream):
         cdef HeapReferenceList group = to_list(heaps)
         return self.send(group.references, group.n, to_mode(mode))
 
-    def _open_udp_stream(self, ThreadPool pool not None, endpoints, config, udp):
+    def _open_udp_stream(self, ThreadPool pool, endpoints, config, udp):
         self._open_udp(pool, endpoints, config, udp, False)
 
 
@@ -919,18 +941,18 @@ cdef class BytesStream(SyncStream):
 
     Parameters
     ----------
-    thread_pool : ThreadPool
-        Whose threads do it; kept alive.
+    thread_pool : ThreadPool or None
+        Whose threads do it; kept alive. None: the thread that sends does it.
     config : StreamConfig, optional
         How it sends; copied. By default ``StreamConfig()``.
     """
 
-    def __init__(self, ThreadPool thread_pool not None, config=None):
+    def __init__(self, ThreadPool thread_pool, config=None):
         cdef spt_error err
         cdef spt_stream_config c_config = self.convert(
             StreamConfig() if config is None else config, False)
-        check_generation(thread_pool.made)
-        self.opened(spt_stream_create_memory(thread_pool.pool, &c_config, &err), thread_pool, &err)
+        cdef spt_thread_pool *c_pool = to_pool(thread_pool)
+        self.opened(spt_stream_create_memory(c_pool, &c_config, &err), thread_pool, &err)
 
     def getvalue(self):
         """Return all packets so far.
@@ -972,7 +994,8 @@ cdef class AsyncStream(Stream):
     Heaps that are in flight are sent to the end, also when the stream is deleted meanwhile.
     """
 
-    cdef object loop        # whose reader watches the eventfd, or None
+    cdef object loop        # whose reader watches the stream's fd, or None
+    cdef object turn_loop   # which is to take a turn, without a pool, or None
     cdef object last_loop   # whose futures were made last, or None
     cdef dict last_loop_kw  # makes a future of it, or None where only the loop knows how
     cdef unsigned long last_thread  # where it ran, in the type that C has for it
@@ -1000,7 +1023,7 @@ cdef class AsyncStream(Stream):
             for i in range(n):
                 Py_DECREF(<_Operation>done[i].user)
 
-    def _open_udp_stream(self, ThreadPool pool not None, endpoints, config, udp):
+    def _open_udp_stream(self, ThreadPool pool, endpoints, config, udp):
         self._open_udp(pool, endpoints, config, udp, True)
 
     @property
@@ -1021,7 +1044,11 @@ cdef class AsyncStream(Stream):
         cdef object loop = self.last_loop
         if (loop is None or self.last_thread != PyThread_get_thread_ident()
                 or not loop.is_running()):
-            loop = self.last_loop = get_running_loop()
+            loop = get_running_loop()
+            if self.in_flight and loop is not self.last_loop and self.last_loop.is_running():
+                raise RuntimeError("heaps that another event loop has queued are in flight: give "
+                                   "each event loop a stream of its own")
+            self.last_loop = loop
             self.last_thread = PyThread_get_thread_ident()
             plain = getattr(type(loop), "create_future", None) is plain_create_future
             self.last_loop_kw = {"loop": loop} if plain else None
@@ -1046,16 +1073,41 @@ cdef class AsyncStream(Stream):
         operation.completion.user = <void *>operation
         operation.keep = keep
         operation.future = future
-        if spt_stream_send_heaps(self.stream, references, n, mode, &operation.completion,
-                                 &err) != SPT_OK:
-            future.set_exception(to_exception(&err))
-            return future
         Py_INCREF(operation)  # given back when it is drained
         self.in_flight += 1
+        if queue(self, references, n, mode, &operation.completion, &err) != SPT_OK:
+            Py_DECREF(operation)
+            self.in_flight -= 1
+            self.close_if_idle()
+            future.set_exception(to_exception(&err))
+            return future
         self.queued += 1
-        if self.loop is not loop:
-            self.watch(loop)
+        if self.pool is None and spt_completion_done(&operation.completion):
+            self._drain()
+        else:
+            self.arrange(loop)
         return future
+
+    cdef int arrange(self, loop) except -1:
+        """See to it that the loop completes the futures.
+
+        Without a pool it also sends what is gathered, as soon as it turns: mostly nothing is left
+        to watch then.
+        """
+        if self.loop is loop or self.turn_loop is loop:
+            return 0
+        if self.pool is not None:
+            self.watch(loop)
+        else:
+            self.turn_loop = loop
+            loop.call_soon(self._turn)
+        return 0
+
+    def _turn(self):
+        loop, self.turn_loop = self.turn_loop, None
+        self._drain()
+        if self.in_flight and loop is not None and self.loop is not loop:
+            self.watch(loop)
 
     cdef int watch(self, loop) except -1:
         """Have the loop drain completions. Its reader also keeps the stream alive meanwhile."""
@@ -1075,15 +1127,17 @@ cdef class AsyncStream(Stream):
         cdef size_t n = 64
         cdef size_t i
         cdef object interruption = None
-        while n == 64:
-            n = spt_stream_poll(self.stream, done, 64)
+        while n == 64 and self.in_flight:
+            with nogil:
+                n = spt_stream_poll(self.stream, done, 64)
             for i in range(n):
                 interruption = self.finish(<_Operation>done[i].user) or interruption
         while self.flushers and self.flushers[0][0] <= self.drained:
             interruption = settle(self.flushers.pop(0)[1], None, None) or interruption
         if self.in_flight == 0:
-            self.loop.remove_reader(spt_stream_fd(self.stream))
-            self.loop = None
+            if self.loop is not None:
+                self.loop.remove_reader(spt_stream_fd(self.stream))
+                self.loop = None
             self.close_if_idle()
         if interruption is not None:
             raise interruption
@@ -1195,8 +1249,7 @@ cdef class AsyncStream(Stream):
         loop = get_running_loop()
         future = loop.create_future()
         self.flushers.append((self.queued, future))
-        if self.loop is not loop:  # a loop that has ended left heaps behind
-            self.watch(loop)
+        self.arrange(loop)  # one that has ended left heaps behind
         await future
 
 

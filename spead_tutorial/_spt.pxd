@@ -144,6 +144,7 @@ cdef extern from "spead_tutorial/spt.h" nogil:
                                      spt_group_mode, spt_completion *, spt_error *)
     spt_status spt_stream_wait(spt_stream *, spt_completion *, int64_t, spt_error *)
     spt_status spt_completion_explain(const spt_completion *, spt_error *)
+    bint spt_completion_done(const spt_completion *)
     size_t spt_stream_poll(spt_stream *, spt_completion **, size_t)
     int spt_stream_fd(const spt_stream *)
     spt_status spt_stream_flush(spt_stream *, int64_t)

@@ -37,9 +37,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 @pytest.fixture
-def thread_pool() -> Iterator[spead_tutorial.ThreadPool]:
+def own_threads() -> Iterator[spead_tutorial.ThreadPool]:
     with spead_tutorial.ThreadPool() as pool:
         yield pool
+
+
+@pytest.fixture(params=["its thread", "the caller's"])
+def thread_pool(request: pytest.FixtureRequest) -> spead_tutorial.ThreadPool | None:
+    """What to make a stream with: tests of streams are run for both kinds."""
+    if request.param == "its thread":
+        return request.getfixturevalue("own_threads")
+    return None
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from spead_tutorial.send import GroupMode, HeapReference, StreamConfig, UdpStrea
 AsyncUdpStream = spead_tutorial.send.asyncio.UdpStream
 IP_MTU_DISCOVER, IP_PMTUDISC_DO = 10, 2
 
-#: Starts a script: a slow stream to a socket that nobody reads, inside a coroutine.
+#: Starts a script, which is told whose thread sends: a slow stream to a socket that nobody reads.
 SLOW = """
 import asyncio, gc, os, socket, sys
 import numpy as np
@@ -34,6 +34,7 @@ import spead_tutorial, spead_tutorial.send, spead_tutorial.send.asyncio
 
 sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 sink.bind(("127.0.0.1", 0))
+make_pool = spead_tutorial.ThreadPool if sys.argv[1:] == ["its thread"] else lambda: None
 
 def make_heap():
     group = spead_tutorial.send.ItemGroup()
@@ -42,9 +43,13 @@ def make_heap():
 
 def make_stream():
     config = spead_tutorial.send.StreamConfig(rate=0.1, burst_size=1, max_heaps=10)
-    pool = spead_tutorial.ThreadPool()
+    pool = make_pool()
     return spead_tutorial.send.asyncio.UdpStream(pool, [sink.getsockname()], config)
 """
+
+
+#: Runs a test of scripts for both kinds of streams.
+both_kinds = pytest.mark.parametrize("thread", ["its thread", "the caller's"])
 
 
 class InterruptingLoop(asyncio.SelectorEventLoop):
@@ -242,12 +247,12 @@ def test_a_stream_closed_in_flight_still_sends(thread_pool, receiver):
     asyncio.run(main())
 
 
-def test_stopping_the_pool_fails_what_is_in_flight(thread_pool, receiver):
+def test_stopping_the_pool_fails_what_is_in_flight(own_threads, receiver):
     async def main() -> None:
-        stream = AsyncUdpStream(thread_pool, [receiver.getsockname()], slow_config())
+        stream = AsyncUdpStream(own_threads, [receiver.getsockname()], slow_config())
         await stream.async_send_heap(make_heap())
         future = stream.async_send_heap(make_heap())
-        thread_pool.stop()
+        own_threads.stop()
         with pytest.raises(spead_tutorial.Stopped, match="heap 2"):
             await future
 
@@ -298,14 +303,15 @@ def test_a_flush_ends_in_a_loop_that_follows_the_one_of_the_heaps(thread_pool, r
 # ---- Processes ----
 
 
-def test_a_synchronous_send_can_be_interrupted_and_lets_go_of_its_heap(tmp_path):
+@both_kinds
+def test_a_synchronous_send_can_be_interrupted_and_lets_go_of_its_heap(tmp_path, thread):
     script = tmp_path / "script.py"
     script.write_text(
         SLOW
         + """
 import weakref
 config = spead_tutorial.send.StreamConfig(rate=0.1, burst_size=1)
-stream = spead_tutorial.send.UdpStream(spead_tutorial.ThreadPool(), [sink.getsockname()], config)
+stream = spead_tutorial.send.UdpStream(make_pool(), [sink.getsockname()], config)
 stream.send_heap(make_heap())
 value = np.ones(1000, "i1")
 alive = weakref.ref(value)
@@ -322,7 +328,9 @@ except KeyboardInterrupt:
     print("interrupted", alive() is None, flush=True)
 """
     )
-    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, script, thread], stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "sending\n"
         process.send_signal(signal.SIGINT)
@@ -331,7 +339,8 @@ except KeyboardInterrupt:
     assert process.returncode == 0
 
 
-def test_an_event_loop_may_close_with_heaps_in_flight(tmp_path):
+@both_kinds
+def test_an_event_loop_may_close_with_heaps_in_flight(tmp_path, thread):
     done = run_script(
         SLOW
         + """
@@ -348,11 +357,13 @@ gc.collect()
 print("end")
 """,
         tmp_path,
+        thread,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
 
 
-def test_the_interpreter_may_exit_with_heaps_in_flight(tmp_path):
+@both_kinds
+def test_the_interpreter_may_exit_with_heaps_in_flight(tmp_path, thread):
     done = run_script(
         SLOW
         + """
@@ -368,16 +379,18 @@ async def main():
 asyncio.run(main())
 """,
         tmp_path,
+        thread,
     )
     assert (done.returncode, done.stdout, done.stderr) == (3, "end", "")
 
 
-def test_a_forked_child_is_told_to_make_its_own_stream(tmp_path):
+@both_kinds
+def test_a_forked_child_is_told_to_make_its_own_stream(tmp_path, thread):
     done = run_script(
         SLOW
         + """
 config = spead_tutorial.send.StreamConfig()
-pool = spead_tutorial.ThreadPool()
+pool = make_pool()
 stream = spead_tutorial.send.UdpStream(pool, [sink.getsockname()], config)
 stream.send_heap(make_heap())
 import warnings
@@ -387,7 +400,7 @@ try:
     stream.send_heap(make_heap())
 except RuntimeError as error:
     assert child == 0 and "fork" in str(error)
-    pool = spead_tutorial.ThreadPool()
+    pool = make_pool()
     stream = spead_tutorial.send.UdpStream(pool, [sink.getsockname()], config)
     stream.send_heap(make_heap())
     print("child", flush=True)
@@ -396,6 +409,7 @@ else:
     print("parent", flush=True)
 """,
         tmp_path,
+        thread,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "child\nparent\n", "")
 
@@ -410,12 +424,13 @@ def test_ten_threads_may_send_on_one_stream(thread_pool, receiver):
     assert counts == list(range(1, 501))
 
 
-def test_nothing_is_left_open_by_streams_that_have_gone(receiver):
+@both_kinds
+def test_nothing_is_left_open_by_streams_that_have_gone(receiver, thread):
     def descriptors() -> int:
         return len(os.listdir("/proc/self/fd"))
 
     async def use() -> None:
-        pool = spead_tutorial.ThreadPool()
+        pool = spead_tutorial.ThreadPool() if thread == "its thread" else None
         stream = AsyncUdpStream(pool, [receiver.getsockname()])
         await stream.async_send_heap(make_heap())
 

@@ -391,17 +391,20 @@ def test_a_heap_whose_packets_are_generated_cannot_be_added_to():
     heap.add_end()
 
 
-def test_a_closed_stream_and_a_stopped_pool_refuse_heaps(thread_pool):
+def test_a_closed_stream_refuses_heaps(thread_pool):
     stream = BytesStream(thread_pool)
     with stream:
         stream.send_heap(make_heap())
     with pytest.raises(spead_tutorial.Stopped, match="closed"):
         stream.send_heap(make_heap())
     assert stream.stats.heaps == 1
-    other = BytesStream(thread_pool)
-    thread_pool.stop()
+
+
+def test_a_stopped_pool_refuses_heaps(own_threads):
+    stream = BytesStream(own_threads)
+    own_threads.stop()
     with pytest.raises(spead_tutorial.Stopped):
-        other.send_heap(make_heap())
+        stream.send_heap(make_heap())
 
 
 # ---- Asynchronous ----

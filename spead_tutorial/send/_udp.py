@@ -41,8 +41,10 @@ class UdpArguments:
 
     Parameters
     ----------
-    thread_pool : ThreadPool
-        Whose threads send; kept alive.
+    thread_pool : ThreadPool or None
+        Whose threads send; kept alive. None: the thread that calls does it, which costs least
+        where it also prepares the data. Heaps are gathered until they are 256 KiB, or somebody
+        waits, or the event loop turns.
     endpoints : sequence of (str, int)
         Host (name or address) and port of each substream; at least one, all of one address
         family.
@@ -77,14 +79,14 @@ class UdpArguments:
 
     DEFAULT_BUFFER_SIZE: ClassVar[int] = 524288
 
-    def __init__(self, thread_pool: ThreadPool, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, thread_pool: ThreadPool | None, *args: Any, **kwargs: Any) -> None:
         with_socket = "socket" in kwargs or (args and hasattr(args[0], "fileno"))
         parse = _parse_socket if with_socket else _parse_endpoints
         endpoints, config, udp = parse(*args, **kwargs)
         self._open_udp_stream(thread_pool, endpoints, config, udp)
 
     def _open_udp_stream(
-        self, pool: ThreadPool, endpoints: Endpoints, config: StreamConfig, udp: UdpConfig
+        self, pool: ThreadPool | None, endpoints: Endpoints, config: StreamConfig, udp: UdpConfig
     ) -> None:
         super()._open_udp_stream(pool, endpoints, config, udp)  # type: ignore[misc]
 
