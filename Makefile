@@ -13,7 +13,7 @@ WORKERS = -n $(JOBS) --maxprocesses 8
 SOURCES := pyproject.toml meson.build meson.options spead_tutorial_run.py $(shell find csrc spead_tutorial -type f \
 	-not -name '*.pyc')
 
-.PHONY: help setup tour test test-c test-python test-notebooks notebooks notebooks-refresh docs test-docs figures bench bench-quick check lint sanitize fuzz clean
+.PHONY: help setup tour test test-c test-python test-notebooks notebooks notebooks-refresh docs test-docs figures peer bench bench-quick check lint sanitize fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -50,6 +50,13 @@ docs: setup ## build the site, into build/site
 
 figures: setup ## draw the committed pictures again from the committed records
 	$(BIN)/python -m bench plot -i bench/results -o docs/figures
+
+peer: setup ## build spead2 from its source, to be measured beside the one that pip installs
+	rm -rf $(BUILD)/peer
+	@echo "Building spead2: a minute or two."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-binary spead2 \
+	  --target $(BUILD)/peer "$$($(BIN)/python -m pip freeze | grep ^spead2==)" || { echo >&2 \
+	  "It takes a C++ compiler and headers: apt install g++ libboost-dev libdivide-dev, or the like"; exit 1; }
 
 bench: setup ## measure all sweeps on this machine, and draw them: hours; Ctrl-C and make bench go on
 	$(BIN)/python -m bench run --full --plot

@@ -10,7 +10,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -20,7 +20,7 @@ from bench import figures, files
 from bench import status as status_module
 from bench.peers import find_installation
 from bench.plan import Plan, again, estimate, measure, plan_of
-from bench.sweeps import SIZES, SWEEPS, Sweep, find_sweep
+from bench.sweeps import PEER_FROM_SOURCE, SIZES, SWEEPS, Sweep, find_sweep
 from spead_tutorial.cli import finish
 from spead_tutorial.measure.case import Step
 from spead_tutorial.measure.rounds import taken_so_far
@@ -124,7 +124,7 @@ def run(
                 plan = again(plan, read(path, unfinished=True), more)
             _say_what_is_skipped(plan)
             click.echo(_announcement(sweep, plan, path))
-            if plan.skipped and not outcome:
+            if _is_short(plan.skipped) and not outcome:
                 outcome = _SKIPPED
             if not plan.cases:
                 _say(f"{sweep.name}: {_why_nothing(plan, only_noisy)}")
@@ -180,8 +180,14 @@ def _say_what_is_skipped(plan: Plan) -> None:
     reasons: dict[str, int] = {}
     for reason in plan.skipped.values():
         reasons[reason] = reasons.get(reason, 0) + 1
+    total = len(plan.skipped) + len(plan.cases)
     for reason, n in reasons.items():
-        _say(f"{n} of {n + len(plan.cases)} cases of {plan.sweep} are skipped: {reason}")
+        _say(f"{n} of {total} cases of {plan.sweep} are skipped: {reason}")
+
+
+def _is_short(skipped: Iterable[str]) -> bool:
+    """Whether cases were skipped that a complete run has: not all need the peer's second build."""
+    return any(not name.startswith(f"{PEER_FROM_SOURCE} ") for name in skipped)
 
 
 def _say(line: str) -> None:
@@ -285,7 +291,7 @@ def status(records: tuple[Path, ...]) -> int:
         failed = any(row.failure for row in rows(recording))
         if failed or _missing(recording):
             outcome = _FAILED
-        elif recording.header.settings.get("skipped") and not outcome:
+        elif _is_short(recording.header.settings.get("skipped", {})) and not outcome:
             outcome = _SKIPPED
     return outcome
 
@@ -298,7 +304,9 @@ def _missing(recording: Recording) -> int:
     except (ValueError, KeyError):
         return 0
     plan = plan_of(sweep, size, settings["rounds"], _whole(settings.get("shard")))
-    names = {case.name for case in plan.cases} - settings.get("skipped", {}).keys()
+    without = {PEER_FROM_SOURCE} - {one.implementation for one in recording.samples}
+    names = {case.name for case in plan.cases if case.implementation not in without}
+    names -= settings.get("skipped", {}).keys()
     done = taken_so_far(recording)
     if len(recording.headers) > 1:
         names = set()  # merged: what is missing of it was missing in its parts

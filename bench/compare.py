@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Callable
 
 from bench.status import Place, by_place, noise_floor, rates_by_round
-from bench.sweeps import CEILING, PEER
+from bench.sweeps import CEILING, PEERS
 from spead_tutorial.measure.rounds import differences
 from spead_tutorial.records import Header, RecordError, Recording, Sample
 from spead_tutorial.stats import Estimate, gain, median, ratio
@@ -22,7 +22,7 @@ FASTER, SLOWER, CANNOT_TELL = "faster", "slower", "cannot tell"
 _TOLD = (FASTER, SLOWER, CANNOT_TELL)
 _SIGNIFICANCE = 0.05
 _FEWEST_CONTROLS = 3
-CONTROLS = (PEER, CEILING)
+CONTROLS = (*PEERS, CEILING)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
 
-from bench.sweeps import PEER
+from bench.sweeps import PEER, PEER_FROM_SOURCE
 from spead_tutorial import plots
 from spead_tutorial.catalogue import LANGUAGES, find_chapter
 from spead_tutorial.plots import Draw
@@ -49,14 +49,17 @@ _NAMES = {"python": "Python", "c": "C"}
 def _heap_sizes(sweep: str, title: str, program: str, before: str = "", gained: str = "") -> Draw:
     """Make a picture of a program's rate over heap sizes, and of what it gained."""
     ours = [(Series(OURS, language, program), name) for language, name in _NAMES.items()]
-    peer = (Series(PEER, "python", program), "spead2, Python")
+    peers = (
+        (Series(PEER, "python", program), "spead2 from PyPI"),
+        (Series(PEER_FROM_SOURCE, "python", program), "spead2 from its source"),
+    )
     pairs = tuple(
         (Series(OURS, language, before), Series(OURS, language, program))
         for language in LANGUAGES
         if before
     )
     return plots.Sweep(
-        title, (*ours, peer), sweep, limit=_LIMIT, before=pairs, gained=gained or "before"
+        title, (*ours, *peers), sweep, limit=_LIMIT, before=pairs, gained=gained or "before"
     )
 
 

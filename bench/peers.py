@@ -4,13 +4,14 @@
 import importlib.resources
 import importlib.util
 import json
+import os
 import socket
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.sweeps import CEILING, PEER
+from bench.sweeps import CEILING, PEER_FROM_SOURCE, PEERS
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.case import Case
@@ -30,6 +31,8 @@ __all__ = [
 Installations = Mapping[str, tuple[Path, Path]]
 
 _PEERS = Path(__file__).resolve().parent / "peer"
+_MADE = _PEERS.parent.parent / "build" / "peer"  # by make peer
+_FROM_SOURCE = Path(os.environ.get("SPEAD_TUTORIAL_PEER") or _MADE)
 TIMEOUT_S = 120.0
 _TIMELINE_HEAPS = 24
 _SO_ZEROCOPY = 60
@@ -76,11 +79,13 @@ def find_installation(python: str) -> tuple[Path, Path]:
 
 def missing(case: Case) -> str | None:
     """Say why a case cannot run here; None where it can."""
-    if case.implementation == PEER and importlib.util.find_spec("spead2") is None:
+    if case.implementation == PEER_FROM_SOURCE and not (_FROM_SOURCE / "spead2").is_dir():
+        return "spead2 has not been built from its source: make peer"
+    if case.implementation in PEERS and importlib.util.find_spec("spead2") is None:
         return "spead2 is not installed: pip install 'spead-tutorial[peer]'"
     if "zero-copy" in case.variant and not _zero_copy():
         return "the kernel does not offer zero-copy"
-    if case.implementation in (PEER, CEILING):
+    if case.implementation in (*PEERS, CEILING):
         return None if Path(_others_command(case, {})[-1]).is_file() else _NOT_BUILT
     try:
         command(find_chapter(case.program), case.language)
@@ -128,11 +133,16 @@ def _others_command(case: Case, installations: Installations) -> list[str]:
     if case.implementation == CEILING:
         path = importlib.resources.files("spead_tutorial").joinpath("bin", "ceiling")
         return [str(path)]
-    if case.implementation == PEER:
-        return [sys.executable, str(_PEERS / f"{case.program}.py")]
+    if case.implementation in PEERS:
+        return [*_instead(case), sys.executable, str(_PEERS / f"{case.program}.py")]
     folder, python = installations[case.implementation]
     path = folder / "chapters" / case.program
     return [str(path)] if case.language == "c" else [str(python), f"{path}.py"]
+
+
+def _instead(case: Case) -> list[str]:
+    """Return what has Python find the peer that was built here before the one pip installed."""
+    return ["env", f"PYTHONPATH={_FROM_SOURCE}"] if case.implementation == PEER_FROM_SOURCE else []
 
 
 def _others_arguments(case: Case, heaps: int | None) -> list[str]:

@@ -46,11 +46,18 @@ def _noisy(row: Row) -> bool:
     return rate is not None and rate.high - rate.low > NOISY * rate.median
 
 
+def _merged(one: Sample) -> str:
+    """How many packets the device got as one, in the mean: 1.0 tells of no segmentation offload."""
+    if not one.packets or not one.counted_packets:
+        return ""
+    return f"{one.packets / one.counted_packets:.1f}"
+
+
 def table(recording: Recording) -> str:
     """Write a recording as a table."""
     lines = [
         f"{'heap':>8} {'packet':>6}  {'program':52} {'n':>3} {'MB/s':>8}"
-        f"  {'95 % interval':^17} {'CPU s/GB':>8}"
+        f"  {'95 % interval':^17} {'CPU s/GB':>8} {'merged':>6}"
     ]
     for row in _sorted(recording):
         one, n = row.last, len(row.samples)
@@ -61,7 +68,9 @@ def table(recording: Recording) -> str:
         low, middle, high = (x / 1e6 for x in (row.rate.low, row.rate.median, row.rate.high))
         cpu = "" if row.cpu_s_per_gb is None else f"{row.cpu_s_per_gb:8.3f}"
         mark = " noisy" if _noisy(row) else ""
-        lines.append(f"{place} {middle:8.1f}  {low:8.1f} {high:8.1f} {cpu:>8}{mark}")
+        lines.append(
+            f"{place} {middle:8.1f}  {low:8.1f} {high:8.1f} {cpu:>8} {_merged(one):>6}{mark}"
+        )
     return "\n".join(lines)
 
 

@@ -13,9 +13,22 @@ from spead_tutorial.catalogue import LADDER, LANGUAGES, find_chapter
 from spead_tutorial.measure.case import Case
 from spead_tutorial.records import OURS
 
-__all__ = ["CEILING", "PEER", "SIZES", "SWEEPS", "Size", "Sweep", "find_sweep"]
+__all__ = [
+    "CEILING",
+    "PEER",
+    "PEERS",
+    "PEER_FROM_SOURCE",
+    "SIZES",
+    "SWEEPS",
+    "Size",
+    "Sweep",
+    "find_sweep",
+]
 
-PEER, CEILING = "spead2", "ceiling"
+#: The peer as pip installs it; and built here, where the compiler sees what the kernel offers.
+PEER, PEER_FROM_SOURCE = "spead2", "spead2-source"
+PEERS = (PEER, PEER_FROM_SOURCE)
+CEILING = "ceiling"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 
@@ -120,7 +133,7 @@ def _ours(*programs: str) -> list[tuple[str, str, str, str]]:
 
 
 def _peer(*programs: str) -> list[tuple[str, str, str, str]]:
-    return [(PEER, "python", program, "") for program in programs]
+    return [(peer, "python", program, "") for program in programs for peer in PEERS]
 
 
 _LIMIT = (CEILING, "c", "ceiling", "two threads")

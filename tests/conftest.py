@@ -30,6 +30,9 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 # as long as the import takes.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+# Whether the peer has been built on this machine makes no difference here.
+os.environ["SPEAD_TUTORIAL_PEER"] = os.devnull
+
 # Under nohup, and in some CI, SIGINT is ignored, and so it would be in the processes that tests
 # start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -146,7 +146,8 @@ def test_reusing_and_batching_are_swept_from_8_kib_to_64_mib_with_peer_and_limit
         by_point: dict[tuple[int, int], Counter[str]] = {}
         for case in chosen:
             by_point.setdefault(case.point, Counter())[case.implementation] += 1
-        assert all(found == {"ours": 6, "spead2": 2, "ceiling": 1} for found in by_point.values())
+        expected = {"ours": 6, "spead2": 2, "spead2-source": 2, "ceiling": 1}
+        assert all(found == expected for found in by_point.values())
     assert FULL.most_bytes == 4 << 30
 
 
@@ -183,7 +184,8 @@ def test_every_round_has_all_cases_in_an_order_of_its_own_that_repeats():
 def test_shards_share_a_sweep_and_keep_points_together():
     sweep = sweeps.find_sweep("tut-10")
     shards = [planning.plan_of(sweep, FULL, shard=(n, 3)) for n in (1, 2, 3)]
-    names = [case.name for shard in shards for case in shard.cases]
+    cases = [case.name for shard in shards for case in shard.cases]
+    names = [*cases, *(name for shard in shards for name in shard.skipped)]
     assert sorted(names) == sorted(case.name for case in sweep.cases)
     points = [{case.point for case in shard.cases} for shard in shards]
     assert sum(map(len, points)) == len(set.union(*points))
@@ -220,11 +222,37 @@ def test_cases_of_a_peer_that_is_not_installed_are_skipped_and_named():
         [sys.executable, "-c", source % argv], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 3
-    assert re.fullmatch(
-        r"10 of 45 cases of tut-10 are skipped: spead2 is not installed: pip install .*\n",
-        done.stderr,
-    )
+    lines = done.stderr.splitlines()
+    assert re.fullmatch(r"10 of 55 cases .* skipped: spead2 is not installed: pip .*", lines[0])
+    assert re.fullmatch(r"10 of 55 cases .* skipped: .* from its source: make peer", lines[1])
+    assert len(lines) == 2
     assert "35 cases" in done.stdout
+
+
+def test_without_the_peers_second_build_a_run_says_so_and_is_complete(tmp_path):
+    done = bench("run", "tut-10", "--quick", "--dry-run", "-o", tmp_path)
+    assert done.returncode == 0
+    assert done.stderr == (
+        "10 of 55 cases of tut-10 are skipped: spead2 has not been built from its source:"
+        " make peer\n"
+    )
+
+
+def test_the_peers_second_build_is_found_before_the_first(tmp_path, monkeypatch):
+    (tmp_path / "spead2").mkdir()
+    (tmp_path / "spead2" / "__init__.py").write_text("raise SystemExit('this one')")
+    monkeypatch.setattr(peers, "_FROM_SOURCE", tmp_path)
+    (case,) = (
+        case
+        for case in sweeps.find_sweep("tut-11").quick
+        if case.implementation == "spead2-source"
+        and case.heap_size == 8192
+        and "batch" in case.program
+    )
+    assert peers.missing(case) is None
+    start = peers.launch(case, 4, {})
+    done = subprocess.run(start(("127.0.0.1", 9)), capture_output=True, text=True)
+    assert done.stderr == "this one\n"
 
 
 def test_zero_copy_is_skipped_where_the_kernel_does_not_offer_it(monkeypatch):

@@ -16,9 +16,10 @@ no record, no sample or several points is an error. For instance, in Markdown:
 The directive ``machine-table`` shows the facts of the machine.
 
 What chooses samples is the name of a record and any of: an implementation (``ours``, which is
-meant where none is named, ``spead2``, ``ceiling``), a language, a program, a size of heaps
-(``8KiB``), a size of packets (``p9000``), ``random`` or ``fill`` samples (a fill where none is
-named), and a variant in quotes. To the right of an arrow stands only what is different there.
+meant where none is named, ``spead2``, ``spead2-source``, ``ceiling``), a language, a program, a
+size of heaps (``8KiB``), a size of packets (``p9000``), ``random`` or ``fill`` samples (a fill
+where none is named), and a variant in quotes. To the right of an arrow stands only what is
+different there.
 """
 
 import dataclasses
@@ -39,7 +40,7 @@ from spead_tutorial.records import OURS, Recording, Sample, read
 from spead_tutorial.units import number, percent, thousands
 
 _WHERE = ("results", "the-reference-machine")
-_IMPLEMENTATIONS = (OURS, "spead2", "ceiling")
+_IMPLEMENTATIONS = (OURS, "spead2", "spead2-source", "ceiling")
 _LANGUAGES = ("python", "c")
 _UNITS = {"KiB": 1 << 10, "MiB": 1 << 20}
 #: What the table of the machine calls its facts.

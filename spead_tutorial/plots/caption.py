@@ -132,7 +132,7 @@ def _software(versions: dict[str, str | None]) -> str:
 
 def _peer(recording: Recording) -> list[str]:
     """Name the peer's version where it was measured too."""
-    if not any(one.implementation == _PEER for one in recording.samples):
+    if not any(one.implementation.startswith(_PEER) for one in recording.samples):
         return []
     versions = (one.versions.get(_PEER) for one in recording.headers)
     return _distinct(f"{_PEER} {version}" for version in versions if version)

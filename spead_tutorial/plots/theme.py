@@ -140,4 +140,5 @@ def looks(series: Sequence[Series], theme: Theme) -> list[Look]:
 
 
 def _role(series: Series) -> str:
-    return {"spead2": "spead2", "ceiling": "limit"}.get(series.implementation, series.language)
+    roles = {"spead2": "spead2", "spead2-source": "spead2", "ceiling": "limit"}
+    return roles.get(series.implementation, series.language)
