@@ -653,6 +653,7 @@ cdef class Stream:
         c.max_heaps = config.max_heaps
         c.timeline = self.timeline_size = config.timeline
         c.poll = poll
+        c.equal_packets = config.equal_packets
         return c
 
     cdef int _open_udp(self, ThreadPool pool, endpoints, config, udp, bint poll) except -1:

@@ -100,6 +100,7 @@ cdef extern from "spead_tutorial/spt.h" nogil:
         size_t max_heaps
         size_t timeline
         bint poll
+        bint equal_packets
 
     ctypedef struct spt_endpoint:
         const char *host

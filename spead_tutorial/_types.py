@@ -97,6 +97,9 @@ class StreamConfig:
         What keeps the rate.
     timeline : int
         Keep the times of this many heaps for `Stream.timeline`; 0 keeps none.
+    equal_packets : bool
+        Cut a heap into packets that are all equal, where it takes no more of them so: then further
+        heaps share messages with it. Others are cut as without it.
 
     Raises
     ------
@@ -125,6 +128,7 @@ class StreamConfig:
         "_rate",
         "_rate_method",
         "_timeline",
+        "equal_packets",
     )
 
     def __init__(
@@ -137,6 +141,7 @@ class StreamConfig:
         burst_rate_ratio: float = DEFAULT_BURST_RATE_RATIO,
         rate_method: RateMethod = DEFAULT_RATE_METHOD,
         timeline: int = 0,
+        equal_packets: bool = False,
     ) -> None:
         self.max_packet_size = max_packet_size
         self.rate = rate
@@ -145,6 +150,8 @@ class StreamConfig:
         self.burst_rate_ratio = burst_rate_ratio
         self.rate_method = rate_method
         self.timeline = timeline
+        #: Whether heaps are cut into equal packets where they can be.
+        self.equal_packets = bool(equal_packets)
 
     @property
     def max_packet_size(self) -> int:

@@ -188,6 +188,22 @@ def test_equal_packets_share_messages_and_arrive_one_by_one(thread_pool, receive
     assert stats.messages < stats.packets
 
 
+def test_heaps_of_equal_packets_share_messages_throughout(thread_pool, receiver):
+    group = spead_tutorial.send.ItemGroup()
+    group.add_item(0x1600, "timestamp", "", shape=(), format=[("u", 40)], value=5)
+    group.add_item(0x3300, "x", "", shape=(16384,), dtype=np.int8, value=np.ones(16384, "i1"))
+    heaps = [HeapReference(group.get_heap(descriptors="none", data="all")) for _ in range(6)]
+    messages, sizes = {}, {}
+    for equal in (False, True):
+        config = StreamConfig(max_packet_size=9000, max_heaps=6, equal_packets=equal)
+        stream = UdpStream(thread_pool, [receiver.getsockname()], config)
+        stream.send_heaps(heaps, GroupMode.SERIAL)
+        messages[equal] = stream.stats.messages
+        sizes[equal] = {len(receiver.recv(9000)) for _ in range(12)}
+    assert sizes == {False: {9000, 7480}, True: {8240}}
+    assert messages == {False: 6, True: 2}
+
+
 def test_many_small_items_travel_whole(thread_pool):
     group = spead_tutorial.send.ItemGroup()
     for i in range(500):

@@ -52,6 +52,22 @@ spt_status spt_packetizer_init(spt_packetizer *p, const spt_heap *heap, uint64_t
     return SPT_OK;
 }
 
+size_t spt_equal_packet_size(const spt_heap *heap, size_t max_packet_size)
+{
+    /* Each packet has a prefix; the pointers are in the first, or in each. The rest is payload. */
+    size_t pointers = SPTI_POINTER * heap->n_items;
+    size_t header = SPTI_PREFIX + (heap->repeat_pointers ? pointers : 0);
+    size_t spread = heap->payload_length + (heap->repeat_pointers ? 0 : pointers);
+    size_t size = max_packet_size & ~(size_t)7;
+    if (size < SPT_MIN_PACKET_SIZE || size < SPTI_PREFIX + pointers + 8)
+        return max_packet_size;
+    size_t n = (spread + size - header - 1) / (size - header);
+    if (n <= 1 || spread % (8 * n) != 0)
+        return max_packet_size; /* nearly equal is no gain: a shorter one ends a message */
+    size_t equal = header + spread / n;
+    return equal < SPTI_PREFIX + pointers + 8 ? max_packet_size : equal;
+}
+
 static uint8_t *put_pointer(uint8_t *to, const spt_heap *heap, size_t index)
 {
     unsigned bits = heap->flavour.heap_address_bits;

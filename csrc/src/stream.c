@@ -606,8 +606,10 @@ static spt_status fill_slots(spt_stream *s, const spt_heap_reference *heaps, siz
             cnt = *next_cnt;
             *next_cnt += s->cnt_step;
         }
-        SPTI_TRY(
-            spt_packetizer_init(&slot->packetizer, r->heap, cnt, s->config.max_packet_size, err));
+        size_t size = s->config.max_packet_size;
+        if (s->config.equal_packets)
+            size = spt_equal_packet_size(r->heap, size);
+        SPTI_TRY(spt_packetizer_init(&slot->packetizer, r->heap, cnt, size, err));
         slot->completion = completion;
         slot->rate = r->rate;
         slot->substream = (uint32_t)r->substream_index;

@@ -28,7 +28,7 @@ static void add(spt_heap *heap, uint64_t id, const void *value, size_t length, b
 /* Scratch and pieces have exactly the room that is promised to be enough. */
 static packets cut(const spt_heap *heap, uint64_t cnt, size_t max_size)
 {
-    packets all = {.bytes = malloc(1 << 24)};
+    packets all = {.bytes = malloc(1 << 22)};
     uint8_t *scratch = malloc(max_size);
     struct iovec *pieces = calloc(SPT_MAX_PIECES(max_size), sizeof(*pieces));
     REQUIRE(all.bytes != NULL && scratch != NULL && pieces != NULL);
@@ -254,6 +254,51 @@ static void test_repeated_immediates_need_room_for_the_null_pointer_too(void)
     spt_heap_destroy(heap);
 }
 
+static int check_equal_n; /* how many heaps were cut into equal packets */
+
+/* Of so many bytes, with so many immediates beside them. */
+static void check_equal_packets(size_t length, int immediates, bool repeat, size_t max_size)
+{
+    static const uint8_t zeros[40000];
+    spt_heap *heap = new_heap(40);
+    REQUIRE(length <= sizeof(zeros));
+    for (int i = 0; i < immediates; i++)
+        add(heap, 0x20 + (unsigned)i, "i", 1, true);
+    add(heap, 0x11, zeros, length, false);
+    REQUIRE(spt_heap_set_repeat_pointers(heap, repeat, NULL) == SPT_OK);
+    size_t size = spt_equal_packet_size(heap, max_size);
+    packets most = cut(heap, 1, max_size), equal = cut(heap, 1, size);
+    CHECK(size <= max_size);
+    CHECK_EQUAL(equal.n, most.n);
+    for (size_t i = 0; size < max_size && i < equal.n; i++)
+        CHECK_EQUAL(equal.size[i], size);
+    check_equal_n += size < max_size;
+    free(most.bytes);
+    free(equal.bytes);
+    spt_heap_destroy(heap);
+}
+
+static void test_a_heap_is_cut_into_equal_packets_where_it_takes_no_more_of_them(void)
+{
+    static const size_t sizes[] = {104, 1472, 9000};
+    for (int s = 0; s < 3; s++)
+        for (size_t length = 8; length < 90 * sizes[s] && length < 40000;
+             length += 8 * (1 + length / 40))
+            for (int immediates = 0; immediates < 6; immediates += 2)
+                check_equal_packets(length, immediates, immediates == 4, sizes[s]);
+    CHECK(check_equal_n > 20);
+    static const uint8_t samples[16384];
+    spt_heap *heap = new_heap(40);
+    add(heap, 0x1600, "12345", 5, true);
+    add(heap, 0x3300, samples, sizeof(samples), false);
+    CHECK_EQUAL(spt_equal_packet_size(heap, 9000), 8240);
+    packets all = cut(heap, 1, 8240);
+    CHECK(all.n == 2 && all.size[0] == all.size[1]);
+    CHECK_EQUAL(spt_equal_packet_size(heap, 64), 64); /* for it to say that it is too small */
+    free(all.bytes);
+    spt_heap_destroy(heap);
+}
+
 static void test_packets_below_56_bytes_are_too_small(void)
 {
     spt_packetizer p;
@@ -359,6 +404,7 @@ int main(void)
     RUN(test_repeated_pointers_are_in_every_packet);
     RUN(test_repeated_pointers_must_fit_in_a_packet);
     RUN(test_repeated_immediates_need_room_for_the_null_pointer_too);
+    RUN(test_a_heap_is_cut_into_equal_packets_where_it_takes_no_more_of_them);
     RUN(test_packets_below_56_bytes_are_too_small);
     RUN(test_a_heap_count_keeps_its_low_bits);
     RUN(test_padding_must_not_exceed_what_addresses_reach);

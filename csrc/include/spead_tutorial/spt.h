@@ -480,6 +480,18 @@ SPT_API SPT_MUST_CHECK spt_status spt_packetizer_init(spt_packetizer *p, const s
                                                       spt_error *err);
 
 /**
+ * The packet size with which all packets of a heap are equal, where it takes no more of them than
+ * with the largest size. Such packets share messages also with those of the next heaps; a heap
+ * whose last packet is shorter ends a message.
+ *
+ * :param heap: Borrowed.
+ * :param max_packet_size: As for :c:func:`spt_packetizer_init`.
+ * :return: A multiple of 8, and at most ``max_packet_size``; that itself, where packets cannot be
+ *     equal (their payload is a multiple of 8 bytes), or there is but one.
+ */
+SPT_API size_t spt_equal_packet_size(const spt_heap *heap, size_t max_packet_size);
+
+/**
  * Write the next packet's header and list its pieces.
  *
  * :param p: Packetizer, borrowed.
@@ -614,10 +626,12 @@ typedef struct spt_stream_config {
      * :c:func:`spt_stream_fd`; false: they are only waited for.
      */
     bool poll;
+    /** Cut each heap into equal packets where it can be: see :c:func:`spt_equal_packet_size`. */
+    bool equal_packets;
 } spt_stream_config;
 
 /** The defaults: 1472 bytes fill an Ethernet frame of 1500 under IPv4. */
-#define SPT_STREAM_CONFIG_DEFAULT {1472, 0.0, 65536, 1.05, 4, 0, false}
+#define SPT_STREAM_CONFIG_DEFAULT {1472, 0.0, 65536, 1.05, 4, 0, false, false}
 
 /** Where a substream goes. */
 typedef struct spt_endpoint {
