@@ -90,6 +90,8 @@ class Stream:
         *exc_info: type[BaseException] | BaseException | TracebackType | None,
     ) -> None: ...
 
+def route_packet_size(host: str, port: int = 9) -> int: ...
+
 class SyncStream(Stream):
     def send_heap(
         self, heap: Heap, cnt: int = -1, substream_index: int = 0, rate: float = -1.0

@@ -673,6 +673,7 @@ cdef class Stream:
         c_udp.interface_address = interface
         c_udp.interface_index = udp.interface_index
         c_udp.gso = udp.gso
+        c_udp.dont_fragment = udp.dont_fragment
         cdef spt_endpoint *c_endpoints = <spt_endpoint *>malloc((n + 1) * sizeof(spt_endpoint))
         if c_endpoints == NULL:
             raise MemoryError("no memory for endpoints")
@@ -813,6 +814,43 @@ cdef int _port(endpoint) except -1:
         raise ValueError(f"port {port} of host {endpoint[0]!r} is out of range: ports are 1 to "
                          "65535")
     return port
+
+
+def route_packet_size(host, port=9):
+    """Ask the route for the largest packet that goes to a host in one piece.
+
+    Parameters
+    ----------
+    host : str
+        A name or an address, IPv4 or IPv6.
+    port : int
+        To which port; routes seldom care.
+
+    Returns
+    -------
+    int
+        For `StreamConfig.max_packet_size`, in bytes: the MTU of the way there as far as this
+        machine knows it, less the headers of UDP and IP, rounded down to a multiple of 8. Hops
+        beyond the first make themselves known when something is too large for them.
+
+    Raises
+    ------
+    ValueError
+        For a host that cannot be looked up, or a port out of range.
+    OSError
+        Where there is no way to it.
+    """
+    cdef spt_error err
+    cdef spt_endpoint endpoint
+    cdef size_t size = 0
+    cdef bytes name = _name("host", host)
+    cdef spt_status status
+    endpoint.host = name
+    endpoint.port = _port((host, port))
+    with nogil:
+        status = spt_route_packet_size(&endpoint, &size, &err)
+    check(status, &err)
+    return size
 
 
 cdef spt_group_mode to_mode(mode) except *:

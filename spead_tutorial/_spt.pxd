@@ -112,6 +112,9 @@ cdef extern from "spead_tutorial/spt.h" nogil:
         const char *interface_address
         unsigned interface_index
         bint gso
+        bint dont_fragment
+
+    spt_status spt_route_packet_size(const spt_endpoint *, size_t *, spt_error *)
 
     spt_stream *spt_stream_create_udp(spt_thread_pool *, const spt_endpoint *, size_t,
                                       const spt_stream_config *, const spt_udp_config *,

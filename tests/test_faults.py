@@ -90,6 +90,46 @@ def test_a_packet_of_exactly_the_mtu_less_28_bytes_is_sent_whole(thread_pool, la
         assert stream.stats.errors == 0
 
 
+def test_a_stream_that_must_not_fragment_says_what_fits(thread_pool, make_lab, tmp_path):
+    lab = make_lab()
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys, numpy as np, spead_tutorial\n"
+        "from spead_tutorial.send import ItemGroup, StreamConfig, UdpStream, route_packet_size\n"
+        "host, port = sys.argv[1], int(sys.argv[2])\n"
+        "pool = spead_tutorial.ThreadPool() if sys.argv[3] == 'thread' else None\n"
+        "group = ItemGroup()\n"
+        "group.add_item(None, 'x', '', (50000,), np.int8, value=np.ones(50000, 'i1'))\n"
+        "fits = route_packet_size(host)\n"
+        "for size in (fits, fits + 8):\n"
+        "    config = StreamConfig(max_packet_size=size)\n"
+        "    stream = UdpStream(pool, [(host, port)], config, dont_fragment=True)\n"
+        "    try:\n"
+        "        print(stream.send_heap(group.get_heap(data='all')) > 50000, fits)\n"
+        "    except OSError as error:\n"
+        "        print(error)\n"
+    )
+    kind = "thread" if thread_pool is not None else "none"
+    for host, headers in ((lab.address, 28), (lab.address6, 48)):
+        if host is None:
+            continue
+        argv = [sys.executable, script, host, str(lab.port), kind]
+        done = lab.run(argv, capture_output=True, text=True)
+        fits = (lab.mtu - headers) // 8 * 8
+        first, second = done.stdout.splitlines()
+        assert first == f"True {fits}"
+        assert f"a packet of {fits + 8} bytes" in second
+        assert second.endswith(f"lower max_packet_size to {fits}")
+
+
+def test_the_route_is_asked_only_for_hosts_that_there_are():
+    assert spead_tutorial.send.route_packet_size("127.0.0.1") > 10000
+    with pytest.raises(ValueError, match="look up"):
+        spead_tutorial.send.route_packet_size("no such host")
+    with pytest.raises(ValueError, match="ports are"):
+        spead_tutorial.send.route_packet_size("127.0.0.1", 0)
+
+
 def test_a_refused_connection_is_told(thread_pool):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as closed:
         closed.bind(("127.0.0.1", 0))

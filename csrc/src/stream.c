@@ -23,6 +23,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -243,7 +244,7 @@ static void retire(spt_stream *s)
     announce(s);
 }
 
-static void fail(slot *slot, spt_status status, int sys_errno, size_t packet_size)
+static void fail(slot *slot, spt_status status, int sys_errno, size_t packet_size, size_t fits)
 {
     spt_completion *c = slot->completion;
     if (c->status != SPT_OK)
@@ -252,6 +253,7 @@ static void fail(slot *slot, spt_status status, int sys_errno, size_t packet_siz
     c->sys_errno = sys_errno;
     c->failed_cnt = slot->packetizer.cnt;
     c->failed_packet_size = packet_size;
+    c->fitting_packet_size = fits;
 }
 
 /* Take note of what the transport did with packets [first, batch.next); their bytes. */
@@ -265,7 +267,8 @@ static size_t settle(spt_stream *s, size_t first, uint64_t before_ns)
         slot->in_batch--;
         n_bytes += packet->size;
         if (packet->error != 0) {
-            fail(slot, SPT_ERR_SYSTEM, packet->error, packet->size);
+            size_t fits = packet->error == EMSGSIZE ? s->transport->fits : 0;
+            fail(slot, SPT_ERR_SYSTEM, packet->error, packet->size, fits);
             continue;
         }
         slot->completion->bytes += packet->size;
@@ -498,7 +501,7 @@ static void drop(spt_stream *s, const spt_completion *completion, spt_status sta
             batch->packets[kept++] = batch->packets[i];
             continue;
         }
-        fail(slot, status, 0, 0);
+        fail(slot, status, 0, 0, 0);
         slot->in_batch--;
     }
     batch->n = kept;
@@ -508,7 +511,7 @@ static void drop(spt_stream *s, const spt_completion *completion, spt_status sta
         if (slot->completion == NULL || (completion != NULL && slot->completion != completion))
             continue;
         if (!slot->exhausted)
-            fail(slot, status, 0, 0);
+            fail(slot, status, 0, 0, 0);
         slot->exhausted = true;
         finish_heap(s, slot);
     }
@@ -651,6 +654,7 @@ static spt_status enqueue(spt_stream *s, const spt_heap_reference *heaps, size_t
     completion->bytes = 0;
     completion->failed_cnt = 0;
     completion->failed_packet_size = 0;
+    completion->fitting_packet_size = 0;
     __atomic_store_n(&completion->state_, IN_FLIGHT, __ATOMIC_RELAXED);
     __atomic_store_n(&s->tail, s->tail + n, __ATOMIC_SEQ_CST);
     return SPT_OK;
@@ -951,11 +955,13 @@ spt_status spt_completion_explain(const spt_completion *c, spt_error *err)
         return SPT_OK;
     case SPT_ERR_SYSTEM:
         if (err != NULL) {
-            char reason[64];
+            char reason[64], to[32] = "";
             const char *text = strerror_r(c->sys_errno, reason, sizeof(reason));
+            if (c->fitting_packet_size > 0)
+                snprintf(to, sizeof(to), " to %zu", c->fitting_packet_size);
             (void)spti_fail(err, c->status,
-                            "heap %" PRIu64 ": a packet of %zu bytes could not be sent: %s: %s",
-                            c->failed_cnt, c->failed_packet_size, text, way_out(c->sys_errno));
+                            "heap %" PRIu64 ": a packet of %zu bytes could not be sent: %s: %s%s",
+                            c->failed_cnt, c->failed_packet_size, text, way_out(c->sys_errno), to);
             err->sys_errno = c->sys_errno;
         }
         return c->status;

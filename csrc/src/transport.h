@@ -39,6 +39,7 @@ struct spti_transport {
     size_t n_substreams;
     size_t max_packet_size; /* what one packet can be at most */
     const char *limit;      /* why, in words */
+    size_t fits;            /* what would have gone when one was too large, or 0 */
     int fd;                 /* to wait for, or -1 */
     spt_stats stats;        /* members written by one thread, read by others: relaxed atomics */
 };

@@ -36,7 +36,8 @@ enum {
                               would reach the 65536 bytes that devices take whole */
     MAX_DATAGRAM = 65535,  /* what a length field of IPv4 or UDP holds */
     IPV4_HEADERS = 20 + 8, /* IPv4 counts its own header, */
-    IPV6_HEADERS = 8,      /* IPv6 does not */
+    IPV6_HEADERS = 8,      /* IPv6 does not, */
+    IPV6_OVERHEAD = 40 + 8 /* but a link's MTU does */
 };
 
 typedef union control {
@@ -100,6 +101,19 @@ static void prepare(udp_transport *u, size_t m, const spti_batch *batch, size_t 
     }
 }
 
+/* The largest packet that goes through a connected socket in one piece; 0 where nobody knows. */
+static size_t route_size(int fd, bool v4)
+{
+    int mtu = 0;
+    socklen_t length = sizeof(mtu);
+    int level = v4 ? IPPROTO_IP : IPPROTO_IPV6;
+    if (getsockopt(fd, level, v4 ? IP_MTU : IPV6_MTU, &mtu, &length) != 0)
+        return 0;
+    size_t most = MAX_DATAGRAM - (size_t)(v4 ? IPV4_HEADERS : IPV6_HEADERS);
+    size_t size = (size_t)mtu - (size_t)(v4 ? IPV4_HEADERS : IPV6_OVERHEAD);
+    return (size < most ? size : most) & ~(size_t)7;
+}
+
 /* The kernel has refused to cut the run: learn from it. */
 static bool gso_refused(udp_transport *u, size_t packet_size, int error)
 {
@@ -143,8 +157,11 @@ static spt_status send_messages(udp_transport *u, spti_batch *batch, const size_
         return SPT_PENDING;
     }
     /* The error is that of the first message: the others have not been tried. */
-    if (runs[0] == 1 || !gso_refused(u, batch->packets[batch->next].size, errno)) {
-        spti_transport_failed(t, batch, batch->next, runs[0], errno);
+    int error = errno;
+    if (runs[0] == 1 && error == EMSGSIZE)
+        t->fits = route_size(t->fd, u->addresses[0].ss_family == AF_INET);
+    if (runs[0] == 1 || !gso_refused(u, batch->packets[batch->next].size, error)) {
+        spti_transport_failed(t, batch, batch->next, runs[0], error);
         batch->next += runs[0];
     }
     return SPT_OK;
@@ -279,6 +296,12 @@ static spt_status configure_socket(int fd, const spt_udp_config *config, const u
         int size = config->buffer_size > INT32_MAX / 2 ? INT32_MAX / 2 : (int)config->buffer_size;
         SPTI_TRY(set_option(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size), "send buffer", err));
     }
+    bool v4 = u->addresses[0].ss_family == AF_INET;
+    if (config->dont_fragment)
+        SPTI_TRY(set_option(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6,
+                            v4 ? IP_MTU_DISCOVER : IPV6_MTU_DISCOVER,
+                            v4 ? &(int){IP_PMTUDISC_DO} : &(int){IPV6_PMTUDISC_DO}, sizeof(int),
+                            "fragmentation", err));
     if (config->ttl >= 0)
         SPTI_TRY(set_ttl(fd, config->ttl, u, err));
     if (config->interface_address != NULL && config->interface_address[0] != '\0')
@@ -311,6 +334,23 @@ static spt_status open_socket(udp_transport *u, const spt_udp_config *config, sp
         u->base.n_substreams == 1 &&
         connect(u->base.fd, (const struct sockaddr *)&u->addresses[0], u->address_length) == 0;
     return SPT_OK;
+}
+
+spt_status spt_route_packet_size(const spt_endpoint *endpoint, size_t *size, spt_error *err)
+{
+    struct sockaddr_storage address;
+    socklen_t length = sizeof(address);
+    SPTI_TRY(resolve(endpoint, AF_UNSPEC, &address, &length, err));
+    int fd = socket(address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return spti_fail_errno(err, "could not make a UDP socket");
+    spt_status status = SPT_OK;
+    if (connect(fd, (const struct sockaddr *)&address, length) != 0)
+        status = spti_fail_errno(err, "there is no way to host '%.100s'", endpoint->host);
+    else
+        *size = route_size(fd, address.ss_family == AF_INET);
+    close(fd);
+    return status;
 }
 
 static spt_status socket_family(int fd, int *family, spt_error *err)

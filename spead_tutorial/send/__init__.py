@@ -14,6 +14,7 @@ from spead_tutorial._core import (
     PacketGenerator,
     Stream,
     SyncStream,
+    route_packet_size,
 )
 from spead_tutorial._types import GroupMode, RateMethod, StreamConfig, StreamStats
 from spead_tutorial.send._generator import HeapGenerator, ItemGroup
@@ -34,6 +35,7 @@ __all__ = [
     "StreamStats",
     "SyncStream",
     "UdpStream",
+    "route_packet_size",
 ]
 
 

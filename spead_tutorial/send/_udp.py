@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The five ways to make a UDP stream."""
 
+import dataclasses
 import operator
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from socket import socket as Socket  # noqa: N812 - a parameter has the name
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ from spead_tutorial._types import StreamConfig, whole
 Endpoints = Sequence[tuple[str, int]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class UdpConfig:
     """How the socket is made; ``spt_udp_config`` in C."""
 
@@ -24,6 +24,7 @@ class UdpConfig:
     interface_index: int = 0
     socket: int | None = None
     gso: bool = True
+    dont_fragment: bool = False
 
 
 class UdpArguments:
@@ -58,6 +59,10 @@ class UdpArguments:
         The address of the interface to send from, IPv4; empty leaves it to the system.
     interface_index : int
         The interface to send multicast from, IPv6; 0 leaves it to the system.
+    dont_fragment : bool
+        Packets that are larger than the path takes fail with EMSGSIZE, and the error says what
+        fits. By default they are fragmented, and nobody says so. By name only, and not with a
+        socket of yours.
     socket : socket.socket
         A UDP socket to use. It is duplicated: it stays yours, and may be closed.
 
@@ -110,6 +115,7 @@ def _parse_endpoints(
     config: StreamConfig | None = None,
     buffer_size: int = UdpArguments.DEFAULT_BUFFER_SIZE,
     *args: Any,
+    dont_fragment: bool = False,
     **kwargs: Any,
 ) -> tuple[Endpoints, StreamConfig, UdpConfig]:
     """The fifth argument is the interface's address, or the ttl before an address or an index."""
@@ -130,10 +136,8 @@ def _parse_endpoints(
     ttl, interface = operator.index(given.get("ttl", -1)), given.get("interface", "")
     if "ttl" in given and not 0 <= ttl <= 255:
         raise ValueError(f"ttl {ttl} is out of range: 0 to 255")
+    udp = UdpConfig(buffer_size, ttl, dont_fragment=bool(dont_fragment))
     if isinstance(interface, str):
-        return checked, config, UdpConfig(buffer_size, ttl, interface_address=interface)
-    return (
-        checked,
-        config,
-        UdpConfig(buffer_size, ttl, interface_index=whole("interface_index", interface)),
-    )
+        return checked, config, dataclasses.replace(udp, interface_address=interface)
+    index = whole("interface_index", interface)
+    return checked, config, dataclasses.replace(udp, interface_index=index)

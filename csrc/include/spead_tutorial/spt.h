@@ -653,10 +653,29 @@ typedef struct spt_udp_config {
     unsigned interface_index;
     /** Let the kernel cut runs of equal packets (generic segmentation offload) where it can. */
     bool gso;
+    /**
+     * Packets that are larger than the path takes fail with ``EMSGSIZE`` (``IP_PMTUDISC_DO``, see
+     * ip(7)); false: they are fragmented, and nobody says so.
+     */
+    bool dont_fragment;
 } spt_udp_config;
 
-/** The defaults: a send buffer of 512 KiB, and GSO where the kernel has it. */
-#define SPT_UDP_CONFIG_DEFAULT {524288, -1, NULL, 0, true}
+/** The defaults: a send buffer of 512 KiB, GSO where the kernel has it, and fragments. */
+#define SPT_UDP_CONFIG_DEFAULT {524288, -1, NULL, 0, true, false}
+
+/**
+ * Ask the route for the largest packet that goes to an endpoint in one piece (``IP_MTU``, see
+ * ip(7), less the headers of UDP and IP).
+ *
+ * :param endpoint: Borrowed.
+ * :param size: Filled: a ``max_packet_size``, a multiple of 8. It is what this machine knows: hops
+ *     beyond the first make themselves known when something is too large for them.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: ``SPT_OK``; ``SPT_ERR_ARGUMENT`` for no such host or port; ``SPT_ERR_SYSTEM`` where
+ *     there is no way to it.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_route_packet_size(const spt_endpoint *endpoint, size_t *size,
+                                                        spt_error *err);
 
 /**
  * Make a stream that sends over UDP, with a socket of its own.
@@ -773,6 +792,8 @@ typedef struct spt_completion {
     uint64_t failed_cnt;
     /** Where it first went wrong: bytes of the packet. */
     size_t failed_packet_size;
+    /** With ``EMSGSIZE``: the packet size that would have gone through; 0 where unknown. */
+    size_t fitting_packet_size;
     /* Private. */
     int state_;
     struct spt_completion *next_;
