@@ -28,7 +28,7 @@ from spead_tutorial.notebook.measuring import (
     watch,
 )
 from spead_tutorial.notebook.packets import packet
-from spead_tutorial.notebook.place import LOOPBACK, Place, Seen, close_place, open_place
+from spead_tutorial.notebook.place import LOOPBACK, NotebookPlace, Seen, close_place, open_place
 from spead_tutorial.notebook.showing import gain, per_heap, picture, rate, samples, table
 
 __all__ = [
@@ -37,7 +37,7 @@ __all__ = [
     "ROUNDS",
     "Exercise",
     "NotebookError",
-    "Place",
+    "NotebookPlace",
     "Run",
     "Seen",
     "close_place",

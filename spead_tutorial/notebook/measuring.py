@@ -16,7 +16,7 @@ from spead_tutorial.measure.place import LISTENERS
 from spead_tutorial.measure.programs import ProgramOptions
 from spead_tutorial.measure.rounds import measure as measure_rounds
 from spead_tutorial.measure.rounds import schedule
-from spead_tutorial.notebook.place import Place
+from spead_tutorial.notebook.place import NotebookPlace
 from spead_tutorial.records import OURS, Recording, Sample, Timeline, anonymous
 from spead_tutorial.timeline import record as record_timeline
 
@@ -142,7 +142,7 @@ class Run:
 
 
 def measure(
-    place: Place,
+    place: NotebookPlace,
     runs: Iterable[Run],
     rounds: int | None = None,
     *,
@@ -155,7 +155,7 @@ def measure(
 
     Parameters
     ----------
-    place : Place
+    place : NotebookPlace
         Where to send to.
     runs : iterable of Run
         No two alike.
@@ -196,7 +196,7 @@ def measure(
     return dataclasses.replace(empty, samples=found.samples)
 
 
-def _take(place: Place, run: Run, step: Step) -> Sample:
+def _take(place: NotebookPlace, run: Run, step: Step) -> Sample:
     """Run a program once."""
     try:
         return take(place.measured, step, timeout=_TIMEOUT_S)
@@ -205,7 +205,7 @@ def _take(place: Place, run: Run, step: Step) -> Sample:
 
 
 def record(
-    place: Place,
+    place: NotebookPlace,
     *,
     timelines: Iterable[Timeline] = (),
     settings: Mapping[str, Any] | None = None,
@@ -214,7 +214,7 @@ def record(
 
     Parameters
     ----------
-    place : Place
+    place : NotebookPlace
         Where they were taken.
     timelines : iterable of Timeline
         What `watch` returned.
@@ -229,12 +229,12 @@ def record(
     return Recording(header, (), tuple(timelines))
 
 
-def watch(place: Place, *, pipelined: bool, random: bool, **how: Any) -> Timeline:
+def watch(place: NotebookPlace, *, pipelined: bool, random: bool, **how: Any) -> Timeline:
     """Send heaps as the programs of chapters 4 and 5 do, and say when each of them was where.
 
     Parameters
     ----------
-    place : Place
+    place : NotebookPlace
         Where to send to.
     pipelined, random, **how
         As for `spead_tutorial.timeline.record`.

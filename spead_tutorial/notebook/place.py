@@ -14,7 +14,7 @@ from spead_tutorial.lab import Counters, Lab, LabError
 from spead_tutorial.measure import place as measure_place
 from spead_tutorial.measure.place import NO_LAB
 
-__all__ = ["LOOPBACK", "Place", "Seen", "close_place", "open_place"]
+__all__ = ["LOOPBACK", "NotebookPlace", "Seen", "close_place", "open_place"]
 
 #: Whether to do without a lab: ``SPEAD_TUTORIAL_LOOPBACK=1``.
 LOOPBACK = os.environ.get("SPEAD_TUTORIAL_LOOPBACK", "0") not in ("", "0")
@@ -25,7 +25,7 @@ _LINK_IP_AND_UDP = 14 + 20 + 8
 
 @dataclasses.dataclass(slots=True)
 class Seen:
-    """What was sent to a place while it was watched; made by `Place.watching`.
+    """What was sent to a place while it was watched; made by `NotebookPlace.watching`.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Seen:
     bytes: int = 0
 
 
-class Place:
+class NotebookPlace:
     """Where the cells of a notebook send to: a lab, or loopback where there can be none.
 
     Made by `open_place`.
@@ -69,7 +69,7 @@ class Place:
             self.mtu, self.kind = lab.mtu, lab.kind
 
     def __repr__(self) -> str:
-        return f"<Place {self.address} port {self.port}>"
+        return f"<NotebookPlace {self.address} port {self.port}>"
 
     @property
     def is_lab(self) -> bool:
@@ -162,10 +162,10 @@ class Place:
         return packets, n_bytes + _LINK_IP_AND_UDP * packets
 
 
-_open: Place | None = None
+_open: NotebookPlace | None = None
 
 
-def open_place(*, loopback: bool = LOOPBACK) -> Place:
+def open_place(*, loopback: bool = LOOPBACK) -> NotebookPlace:
     """Open a lab for this notebook, and say in a line that it works.
 
     Where there can be none it says why and what to do about it, and the place is loopback. A
@@ -190,7 +190,7 @@ def open_place(*, loopback: bool = LOOPBACK) -> Place:
         print("The cells below send over loopback, and what they show is marked: it is slower")
         print("than a device that throws packets away, and others may use it meanwhile.")
     global _open
-    _open = Place(lab)
+    _open = NotebookPlace(lab)
     return _open
 
 
