@@ -34,6 +34,7 @@ tour: setup ## every chapter in both languages, in a lab; a table, a picture, th
 	$(BIN)/python .ci/notebooks.py html results/tour/notebooks --quick
 	@echo "Building the site, with the reference machine's records."
 	$(BIN)/sphinx-build -q -b html -d $(BUILD)/tour-doctrees docs results/tour/site
+	@rm -rf results/tour/jupyter_execute # what myst-nb leaves beside a site
 	@echo "And look at results/tour/notebooks/index.html and results/tour/site/index.html."
 
 test: test-c test-python test-notebooks test-docs ## all tests
