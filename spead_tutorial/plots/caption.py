@@ -32,21 +32,25 @@ def caption(recording: Recording, shown: str = _BARS) -> str:
     str
         In lines that are as long as a picture is wide.
     """
-    header = recording.header
     parts = [
         *_machines(recording),
-        *_distinct(f"Linux {one.machine.get('kernel')}" for one in recording.headers),
+        *_distinct(f"Linux {header.machine.get('kernel')}" for header in recording.headers),
         "sent to: " + " or ".join(_places(recording)) + _exceptions(recording),
         *_distinct(
-            f"governor {one.machine.get('governor') or 'unknown'}" for one in recording.headers
+            f"governor {header.machine.get('governor') or 'unknown'}"
+            for header in recording.headers
         ),
         *_rounds(recording, shown),
-        *_distinct(_software(one.versions) for one in recording.headers),
+        *_distinct(_software(header.versions) for header in recording.headers),
         *_peer(recording),
-        *_distinct(one.versions.get("compiler") or "unknown compiler" for one in recording.headers),
-        *_distinct(f"revision {one.revision}" for one in recording.headers if one.revision),
-        header.time[:10],
-        f"drawn by: {header.settings.get('drawn_by') or _COMMAND}",
+        *_distinct(
+            header.versions.get("compiler") or "unknown compiler" for header in recording.headers
+        ),
+        *_distinct(
+            f"revision {header.revision}" for header in recording.headers if header.revision
+        ),
+        recording.header.time[:10],
+        f"drawn by: {recording.header.settings.get('drawn_by') or _COMMAND}",
     ]
     return wrapped(parts)
 
@@ -67,7 +71,7 @@ def wrapped(parts: Iterable[str], columns: int = _COLUMNS) -> str:
 
 def _distinct(texts: Iterable[str]) -> list[str]:
     """Join what differs from machine to machine."""
-    return [", ".join(found)] if (found := list(dict.fromkeys(texts))) else []
+    return [", ".join(distinct)] if (distinct := list(dict.fromkeys(texts))) else []
 
 
 def _machines(recording: Recording) -> list[str]:
@@ -76,7 +80,9 @@ def _machines(recording: Recording) -> list[str]:
         {key: value for key, value in header.machine.items() if key != "load"}
         for header in recording.headers
     ]
-    different = [one for index, one in enumerate(machines) if one not in machines[:index]]
+    different = [
+        machine for index, machine in enumerate(machines) if machine not in machines[:index]
+    ]
     count = [f"{len(different)} machines"] if len(different) > 1 else []
     return count + _distinct(map(_machine, different))
 
@@ -88,21 +94,23 @@ def _machine(facts: dict[str, object]) -> str:
 
 
 def _places(recording: Recording) -> list[str]:
-    texts = (f"{one.lab.get('kind')}, MTU {one.lab.get('mtu')}" for one in recording.headers)
+    texts = (
+        f"{header.lab.get('kind')}, MTU {header.lab.get('mtu')}" for header in recording.headers
+    )
     return list(dict.fromkeys(texts))
 
 
 def _exceptions(recording: Recording) -> str:
     """Name the chapters that sent to loopback, or there too, though there was a lab."""
     kinds: dict[int, set[bool]] = {}
-    for one in recording.samples:
-        if one.implementation == OURS:
-            kinds.setdefault(one.chapter, set()).add(one.kind == "loopback")
+    for sample in recording.samples:
+        if sample.implementation == OURS:
+            kinds.setdefault(sample.chapter, set()).add(sample.kind == "loopback")
     words = {frozenset({True}): "loopback", frozenset({True, False}): "loopback too"}
     return "".join(
-        f" (chapter {chapter}: {words[frozenset(found)]})"
-        for chapter, found in sorted(kinds.items())
-        if True in found
+        f" (chapter {chapter}: {words[frozenset(places)]})"
+        for chapter, places in sorted(kinds.items())
+        if True in places
     )
 
 
@@ -110,7 +118,7 @@ def _rounds(recording: Recording, shown: str) -> list[str]:
     """Say how many samples a median is of, and what shows how far they are apart."""
     if "{" not in shown:
         return [shown]
-    counts = Counter(_case(one) for one in recording.samples if not one.warm_up)
+    counts = Counter(_case(sample) for sample in recording.samples if not sample.warm_up)
     if not counts:
         return []
     fewest, most = min(counts.values()), max(counts.values())
@@ -122,8 +130,8 @@ def _rounds(recording: Recording, shown: str) -> list[str]:
     return [shown.format(rounds=rounds, spread=spread)]
 
 
-def _case(one: Sample) -> tuple[object, ...]:
-    return one.series, one.heap_size, one.packet_size
+def _case(sample: Sample) -> tuple[object, ...]:
+    return sample.series, sample.heap_size, sample.packet_size
 
 
 def _software(versions: dict[str, str | None]) -> str:
@@ -132,7 +140,7 @@ def _software(versions: dict[str, str | None]) -> str:
 
 def _peer(recording: Recording) -> list[str]:
     """Name the peer's version where it was measured too."""
-    if not any(one.implementation.startswith(_PEER) for one in recording.samples):
+    if not any(sample.implementation.startswith(_PEER) for sample in recording.samples):
         return []
-    versions = (one.versions.get(_PEER) for one in recording.headers)
+    versions = (header.versions.get(_PEER) for header in recording.headers)
     return _distinct(f"{_PEER} {version}" for version in versions if version)

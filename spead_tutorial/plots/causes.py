@@ -48,14 +48,19 @@ def causes(recording: Recording, theme: Theme) -> Drawn:
     tuple
         The figure, its title, and its description in words and numbers.
     """
-    found = _found(recording)
-    panels = [(n, _kinds(found, n)) for n in _sizes(found)]
+    points_by_series = _found(recording)
+    panels = [(n, _kinds(points_by_series, n)) for n in _sizes(points_by_series)]
     rows = [(0.66 if row else 0.4, _GROUP * len(kinds)) for row, (_, kinds) in enumerate(panels)]
     legend = bars.language_legend(theme)
     sheet = Sheet(theme, _TITLE, rows, caption(recording), legend=legend)
-    most = highest(found[one][n] for n, _ in panels for one in found if n in found[one])
+    most = highest(
+        points_by_series[series][n]
+        for n, _ in panels
+        for series in points_by_series
+        if n in points_by_series[series]
+    )
     for row, (n, kinds) in enumerate(panels):
-        faulted = highest((sizes[n] for sizes in found.values() if n in sizes), faults)
+        faulted = highest((sizes[n] for sizes in points_by_series.values() if n in sizes), faults)
         for sides, value, end, text in (
             (_RATE, rate, most, thousands),
             (_FAULTS, faults, faulted, number),
@@ -65,38 +70,42 @@ def causes(recording: Recording, theme: Theme) -> Drawn:
             axis.locator_params(axis="x", nbins=4 if value is rate else 2)
             axis.xaxis.set_major_formatter(lambda x, _: thousands(x))
             for index, kind in enumerate(kinds):
-                _draw_kind(axis, index * _GROUP, n, kind, found, theme, value, text)
+                _draw_kind(axis, index * _GROUP, n, kind, points_by_series, theme, value, text)
             if value is rate:
                 _name_kinds(axis, kinds)
                 name_panel(axis, f"Heaps of {size(n)}")
             if row == len(panels) - 1:
                 axis.set_xlabel("MB/s" if value is rate else "page faults a heap")
-    return sheet.figure, _TITLE, _in_words(recording, found, panels)
+    return sheet.figure, _TITLE, _in_words(recording, points_by_series, panels)
 
 
 def _found(recording: Recording) -> Found:
     """Return the series that are of memory; `ValueError` where there are none."""
-    found = {
-        one: sizes
-        for one, sizes in points(recording).items()
-        if one.implementation == OURS and one.program in (BEFORE, AFTER)
+    points_by_series = {
+        series: sizes
+        for series, sizes in points(recording).items()
+        if series.implementation == OURS and series.program in (BEFORE, AFTER)
     }
     wanted = [Series(OURS, language, BEFORE) for language in LANGUAGES]
-    require(found, found or wanted, SWEEP)
-    return found
+    require(points_by_series, points_by_series or wanted, SWEEP)
+    return points_by_series
 
 
-def _sizes(found: Found) -> list[int]:
+def _sizes(points_by_series: Found) -> list[int]:
     """Return the sizes of heaps that have variants; without any, a few of those there are."""
-    with_variants = {n for one, sizes in found.items() if one.variant for n in sizes}
-    there = {n for sizes in found.values() for n in sizes}
-    return sorted(with_variants or there & set(_SIZES) or there)
+    with_variants = {
+        n for series, sizes in points_by_series.items() if series.variant for n in sizes
+    }
+    all_sizes = {n for sizes in points_by_series.values() for n in sizes}
+    return sorted(with_variants or all_sizes & set(_SIZES) or all_sizes)
 
 
-def _kinds(found: Found, n: int) -> list[Kind]:
+def _kinds(points_by_series: Found, n: int) -> list[Kind]:
     """Return the groups of bars at a size: new memory, its variants, and memory used again."""
-    there = {(one.program, one.variant) for one, sizes in found.items() if n in sizes}
-    return sorted(there, key=lambda kind: (kind[0] == AFTER, kind[1]))
+    kinds = {
+        (series.program, series.variant) for series, sizes in points_by_series.items() if n in sizes
+    }
+    return sorted(kinds, key=lambda kind: (kind[0] == AFTER, kind[1]))
 
 
 def _draw_kind(
@@ -104,14 +113,14 @@ def _draw_kind(
     y: float,
     n: int,
     kind: Kind,
-    found: Found,
+    points_by_series: Found,
     theme: Theme,
     value: Value,
     text: Callable[[float], str],
 ) -> None:
     lanes = bars.lanes(y, label=0.05)
     for language in LANGUAGES:
-        point = found.get(Series(OURS, language, *kind), {}).get(n)
+        point = points_by_series.get(Series(OURS, language, *kind), {}).get(n)
         if point is not None:
             bars.draw_bar(axis, lanes[language], point, language, theme, value, text)
 
@@ -129,17 +138,20 @@ def _name(program: str, variant: str) -> str:
     return variant or "new memory"
 
 
-def _in_words(recording: Recording, found: Found, panels: Sequence[tuple[int, list[Kind]]]) -> str:
+def _in_words(
+    recording: Recording, points_by_series: Found, panels: Sequence[tuple[int, list[Kind]]]
+) -> str:
     sentences = ["Bars: the rate in MB/s, and page faults for a heap, of each way to get memory."]
     for n, kinds in panels:
         sentences.append(f"Heaps of {size(n)}:")
         for kind in kinds:
-            said = [
+            values = [
                 f"{NAMES[language]} {_value(point)}"
                 for language in LANGUAGES
-                if (point := found.get(Series(OURS, language, *kind), {}).get(n)) is not None
+                if (point := points_by_series.get(Series(OURS, language, *kind), {}).get(n))
+                is not None
             ]
-            sentences.append(f"{_name(*kind)}: {', '.join(said)};")
+            sentences.append(f"{_name(*kind)}: {', '.join(values)};")
     return " ".join([*sentences, " ".join(caption(recording).split())])
 
 

@@ -109,22 +109,27 @@ def draw_curve(
 
 
 def _draw_estimates(
-    axis: "Axes", found: Mapping[int, Estimate | None], look: Look, theme: Theme
+    axis: "Axes", estimates: Mapping[int, Estimate | None], look: Look, theme: Theme
 ) -> None:
     """Draw a line of medians and a band of their intervals."""
     low, middle, high = (
-        [math.nan if one is None else getattr(one, name) for one in found.values()]
+        [
+            math.nan if estimate is None else getattr(estimate, name)
+            for estimate in estimates.values()
+        ]
         for name in ("low", "median", "high")
     )
-    axis.fill_between(list(found), low, high, color=look.colour, alpha=0.2, linewidth=0)
-    axis.plot(list(found), middle, zorder=3, **look.line(theme))
+    axis.fill_between(list(estimates), low, high, color=look.colour, alpha=0.2, linewidth=0)
+    axis.plot(list(estimates), middle, zorder=3, **look.line(theme))
 
 
 def failures(
     found: Mapping[Series, Mapping[int, Point]], looks: Mapping[Series, Look]
 ) -> list[tuple[int, Look]]:
     """Return what `draw_failures` takes: where a series that is drawn has points that failed."""
-    return [(x, looks[one]) for one in looks for x, point in found[one].items() if point.failed]
+    return [
+        (x, looks[series]) for series in looks for x, point in found[series].items() if point.failed
+    ]
 
 
 def draw_failures(axis: "Axes", failed: Iterable[tuple[int, Look]]) -> None:
@@ -134,8 +139,8 @@ def draw_failures(axis: "Axes", failed: Iterable[tuple[int, Look]]) -> None:
     looks: dict[int, list[Look]] = {}
     for x, look in failed:
         looks.setdefault(x, []).append(look)
-    for x, found in looks.items():
-        for level, look in enumerate(found):
+    for x, crosses in looks.items():
+        for level, look in enumerate(crosses):
             up = ScaledTranslation(0, (6 + 10 * level) / 72, axis.figure.dpi_scale_trans)
             axis.plot(
                 [x],
@@ -150,7 +155,7 @@ def draw_failures(axis: "Axes", failed: Iterable[tuple[int, Look]]) -> None:
         axis.annotate(
             "failed",
             (x, 0),
-            (0, 4 + 10 * len(found)),
+            (0, 4 + 10 * len(crosses)),
             xycoords=axis.get_xaxis_transform(),
             textcoords="offset points",
             rotation=90,
@@ -167,12 +172,18 @@ def gain_panel(
     name: str,
 ) -> None:
     """Draw how many times as fast something became, on a logarithmic scale with a line at 1."""
-    ends = [x for found, _ in gains for one in found.values() if one for x in (one.low, one.high)]
+    ends = [
+        x
+        for estimates, _ in gains
+        for estimate in estimates.values()
+        if estimate
+        for x in (estimate.low, estimate.high)
+    ]
     axis.set_yscale("log")
     scale_gains(axis.yaxis, ends)
     axis.axhline(1, color=theme.text, linewidth=1.2, zorder=2)
-    for found, look in gains:
-        _draw_estimates(axis, found, look, theme)
+    for estimates, look in gains:
+        _draw_estimates(axis, estimates, look, theme)
     name_panel(axis, name)
 
 
@@ -228,8 +239,8 @@ def in_words(point: Point) -> str:
 
 def gains_in_words(gains: Mapping[int, Estimate | None], write: Callable[[int], str]) -> str:
     """Say the gain at each size that has one."""
-    said = [f"{write(x)} {gain_in_words(one)}" for x, one in gains.items() if one is not None]
-    return ", ".join(said)
+    words = [f"{write(x)} {gain_in_words(gain)}" for x, gain in gains.items() if gain is not None]
+    return ", ".join(words)
 
 
 def gain_in_words(gain: Estimate) -> str:

@@ -55,7 +55,7 @@ def ladder(recording: Recording, theme: Theme) -> Drawn:
     heights = [bars.GROUP * len(steps) for _, steps in panels]
     rows = [(_ROOM if row else _FIRST_ROOM, height) for row, height in enumerate(heights)]
     sheet = Sheet(theme, _TITLE, rows, caption(recording), legend=bars.language_legend(theme))
-    most = highest(point for _, steps in panels for one in steps for point in one.points.values())
+    most = highest(point for _, steps in panels for step in steps for point in step.points.values())
     for row, (heap_size, steps) in enumerate(panels):
         axis = sheet.axes(row, *_SIDES)
         bars.prepare(axis, heights[row], most)
@@ -69,20 +69,24 @@ def ladder(recording: Recording, theme: Theme) -> Drawn:
 
 def _panels(recording: Recording) -> list[tuple[int, list[_Step]]]:
     """Sort a recording's samples into steps, and those into panels, largest heaps first."""
-    found: dict[int, dict[tuple[str, bool], dict[str, list[Sample]]]] = {}
-    for one in recording.samples:
+    panels: dict[int, dict[tuple[str, bool], dict[str, list[Sample]]]] = {}
+    for sample in recording.samples:
         # A warm-up is not counted, but where it failed something is wrong.
-        if one.implementation != OURS or one.variant or (one.warm_up and one.failure is None):
+        if (
+            sample.implementation != OURS
+            or sample.variant
+            or (sample.warm_up and sample.failure is None)
+        ):
             continue
-        steps = found.setdefault(one.heap_size, {})
-        languages = steps.setdefault((one.program, one.random), {})
-        languages.setdefault(one.language, []).append(one)
-    if not found:
+        steps = panels.setdefault(sample.heap_size, {})
+        languages = steps.setdefault((sample.program, sample.random), {})
+        languages.setdefault(sample.language, []).append(sample)
+    if not panels:
         raise ValueError("the recording has no sample of the chapters: spead-tutorial tour")
-    return [(heap_size, _steps(found[heap_size])) for heap_size in sorted(found, reverse=True)]
+    return [(heap_size, _steps(panels[heap_size])) for heap_size in sorted(panels, reverse=True)]
 
 
-def _steps(found: dict[tuple[str, bool], dict[str, list[Sample]]]) -> list[_Step]:
+def _steps(samples_by_step: dict[tuple[str, bool], dict[str, list[Sample]]]) -> list[_Step]:
     """Return the steps of a panel: chapter by chapter, random samples before the fill."""
     steps = [
         _Step(
@@ -90,7 +94,7 @@ def _steps(found: dict[tuple[str, bool], dict[str, list[Sample]]]) -> list[_Step
             with_random,
             {name: Point(tuple(samples)) for name, samples in sorted(languages.items())},
         )
-        for (program, with_random), languages in found.items()
+        for (program, with_random), languages in samples_by_step.items()
     ]
     return sorted(steps, key=lambda step: (step.chapter.number, step.chapter.name, not step.random))
 
@@ -119,13 +123,13 @@ def _in_words(recording: Recording, panels: Sequence[tuple[int, Sequence[_Step]]
     for heap_size, steps in panels:
         sentences.append(f"Heaps of {size(heap_size)}:")
         for step in steps:
-            said = [
+            values = [
                 f"{NAMES[language]} {_value(step.points[language])}"
                 for language in LANGUAGES
                 if language in step.points
             ]
             label = " ".join(step_title(step.chapter, step.random).split())
-            sentences.append(f"chapter {label}: {', '.join(said)};")
+            sentences.append(f"chapter {label}: {', '.join(values)};")
     return " ".join([*sentences, " ".join(caption(recording).split())])
 
 

@@ -41,19 +41,19 @@ Found = Mapping[str, Mapping[str, Point]]
 def _per_heap(count: Callable[[Sample], int | None]) -> Value:
     """Return what takes a count from a sample, for each heap."""
 
-    def value(one: Sample) -> float | None:
-        found = count(one)
-        return None if found is None or one.failure is not None else found / one.heaps
+    def value(sample: Sample) -> float | None:
+        total = count(sample)
+        return None if total is None or sample.failure is not None else total / sample.heaps
 
     return value
 
 
 _EVIDENCE = {
-    "got": _per_heap(lambda one: one.received_packets),
-    "dropped": _per_heap(lambda one: one.received_dropped),
-    "ICMP errors": _per_heap(lambda one: one.icmp_errors),
+    "got": _per_heap(lambda sample: sample.received_packets),
+    "dropped": _per_heap(lambda sample: sample.received_dropped),
+    "ICMP errors": _per_heap(lambda sample: sample.icmp_errors),
 }
-_SENT = _per_heap(lambda one: one.packets)
+_SENT = _per_heap(lambda sample: sample.packets)
 
 
 def loopback(recording: Recording, theme: Theme) -> Drawn:
@@ -71,34 +71,36 @@ def loopback(recording: Recording, theme: Theme) -> Drawn:
     tuple
         The figure, its title, and its description in words and numbers.
     """
-    found = _found(recording)
-    height = bars.GROUP * len(found)
+    points_by_situation = _found(recording)
+    height = bars.GROUP * len(points_by_situation)
     legend = bars.language_legend(theme)
     sheet = Sheet(theme, _TITLE, [(0.66, height)], caption(recording), legend=legend)
     axis = sheet.axes(0, *_SIDES)
-    most = highest(point for languages in found.values() for point in languages.values())
+    most = highest(
+        point for languages in points_by_situation.values() for point in languages.values()
+    )
     bars.prepare(axis, height, most, room=1.3)
     axis.locator_params(axis="x", nbins=4)
     axis.xaxis.set_major_formatter(lambda x, _: thousands(x))
     axis.set_xlabel("payload sent in MB/s")
-    for index, (variant, languages) in enumerate(found.items()):
+    for index, (variant, languages) in enumerate(points_by_situation.items()):
         y = index * bars.GROUP
         bars.label_group(axis, y, _SITUATIONS[variant], "", theme)
         for language, point in languages.items():
             bars.draw_bar(axis, bars.lanes(y)[language], point, language, theme)
             _write_evidence(axis, bars.lanes(y)[language], point)
-    _head(axis, found)
-    return sheet.figure, _TITLE, _in_words(recording, found)
+    _head(axis, points_by_situation)
+    return sheet.figure, _TITLE, _in_words(recording, points_by_situation)
 
 
 def _found(recording: Recording) -> Found:
     """Return the point of each situation and language, of the setting with the most situations."""
     settings: dict[tuple[int, int], dict[str, dict[str, list[Sample]]]] = {}
-    for one in recording.samples:
-        ours = one.implementation == OURS and one.program == _PROGRAM and not one.random
-        if ours and one.variant in _SITUATIONS and not one.warm_up:
-            situations = settings.setdefault((one.heap_size, one.packet_size), {})
-            situations.setdefault(one.variant, {}).setdefault(one.language, []).append(one)
+    for sample in recording.samples:
+        ours = sample.implementation == OURS and sample.program == _PROGRAM and not sample.random
+        if ours and sample.variant in _SITUATIONS and not sample.warm_up:
+            situations = settings.setdefault((sample.heap_size, sample.packet_size), {})
+            situations.setdefault(sample.variant, {}).setdefault(sample.language, []).append(sample)
     if not settings:
         raise ValueError(
             f"the recording has no sample of {_PROGRAM}: python -m bench run tut-6-loopback"
@@ -115,13 +117,13 @@ def _found(recording: Recording) -> Found:
     }
 
 
-def _head(axis: "Axes", found: Found) -> None:
+def _head(axis: "Axes", points_by_situation: Found) -> None:
     """Write above the columns what they hold."""
     sent = [
-        one.median
-        for languages in found.values()
+        estimate.median
+        for languages in points_by_situation.values()
         for point in languages.values()
-        if (one := point.estimate(_SENT)) is not None
+        if (estimate := point.estimate(_SENT)) is not None
     ]
     middle = sum(_COLUMNS.values()) / len(_COLUMNS)
     if sent:
@@ -144,17 +146,17 @@ def _write(axis: "Axes", place: float, y: float, words: str) -> None:
     axis.text(x, y, words, transform=axis.get_yaxis_transform(), ha="center", va="center")
 
 
-def _in_words(recording: Recording, found: Found) -> str:
+def _in_words(recording: Recording, points_by_situation: Found) -> str:
     sentences = [
         "Bars: the rate in MB/s. Beside them, for each heap: packets that were sent, that"
         " the listener got, that its socket dropped, and that came back as ICMP errors."
     ]
-    for variant, languages in found.items():
+    for variant, languages in points_by_situation.items():
         for language, point in languages.items():
-            said = [curves.in_words(point)]
+            words = [curves.in_words(point)]
             for name, value in {"sent": _SENT, **_EVIDENCE}.items():
                 estimate = point.estimate(value)
                 if estimate is not None:
-                    said.append(f"{name} {number(estimate.median)}")
-            sentences.append(f"{_SITUATIONS[variant]}, {NAMES[language]}: {', '.join(said)}.")
+                    words.append(f"{name} {number(estimate.median)}")
+            sentences.append(f"{_SITUATIONS[variant]}, {NAMES[language]}: {', '.join(words)}.")
     return " ".join([*sentences, " ".join(caption(recording).split())])

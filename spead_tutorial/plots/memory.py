@@ -55,33 +55,50 @@ def memory(recording: Recording, theme: Theme) -> Drawn:
     tuple
         The figure, its title, and its description in words and numbers.
     """
-    found = points(recording)
-    require(found, _SERIES, SWEEP)
-    found = {one: found[one] for one in _SERIES if one in found}
+    points_by_series = points(recording)
+    require(points_by_series, _SERIES, SWEEP)
+    points_by_series = {
+        series: points_by_series[series] for series in _SERIES if series in points_by_series
+    }
     all_looks = dict(zip(_SERIES, looks(_SERIES, theme), strict=True))
-    look = {one: all_looks[one] for one in found}
-    gained = _gains(found)
+    look = {series: all_looks[series] for series in points_by_series}
+    gained = _gains(points_by_series)
     rows = _ROWS if gained else _ROWS[:2]
-    legend = curves.curve_legend([(_label(one), look[one]) for one in found], theme)
+    legend = curves.curve_legend(
+        [(_label(series), look[series]) for series in points_by_series], theme
+    )
     sheet = Sheet(theme, _TITLE, rows, caption(recording, curves.SHOWN), legend=legend)
     axes = [sheet.axes(row, *curves.SIDES) for row in range(len(rows))]
-    sizes = sorted({x for sizes in found.values() for x in sizes})
+    sizes = sorted({x for sizes in points_by_series.values() for x in sizes})
     _scale(axes, sizes, recording, theme)
-    for one, lines in found.items():
-        curves.draw_curve(axes[0], lines, look[one], theme)
-        curves.draw_curve(axes[1], lines, look[one], theme, _drawn_faults)
+    for series, lines in points_by_series.items():
+        curves.draw_curve(axes[0], lines, look[series], theme)
+        curves.draw_curve(axes[1], lines, look[series], theme, _drawn_faults)
     axes[1].set_ylim(_FEWEST_FAULTS / 1.7, max(1.0, axes[1].get_ylim()[1]))
     for axis in axes[:2]:
-        curves.draw_failures(axis, curves.failures(found, look))
+        curves.draw_failures(axis, curves.failures(points_by_series, look))
     if gained:
-        curves.gain_panel(axes[2], [(gained[one], look[one]) for one in gained], theme, _GAIN)
-    return sheet.figure, _TITLE, _in_words(recording, found, gained, _caches(recording, sizes))
+        curves.gain_panel(
+            axes[2], [(gained[series], look[series]) for series in gained], theme, _GAIN
+        )
+    return (
+        sheet.figure,
+        _TITLE,
+        _in_words(recording, points_by_series, gained, _caches(recording, sizes)),
+    )
 
 
-def _gains(found: Found) -> Gains:
-    pairs = {one: dataclasses.replace(one, program=BEFORE) for one in found if one.program == AFTER}
-    gained = {one: gains(found.get(before, {}), found[one]) for one, before in pairs.items()}
-    return {one: known for one, known in gained.items() if known}
+def _gains(points_by_series: Found) -> Gains:
+    pairs = {
+        series: dataclasses.replace(series, program=BEFORE)
+        for series in points_by_series
+        if series.program == AFTER
+    }
+    gained = {
+        series: gains(points_by_series.get(before, {}), points_by_series[series])
+        for series, before in pairs.items()
+    }
+    return {series: known for series, known in gained.items() if known}
 
 
 def _label(series: Series) -> str:
@@ -104,15 +121,15 @@ def _scale(
     name_panel(axes[1], f"page faults a heap (lowest mark: {_FEWEST_FAULTS:g} or fewer)")
 
 
-def _drawn_faults(one: Sample) -> float | None:
-    n = faults(one)
+def _drawn_faults(sample: Sample) -> float | None:
+    n = faults(sample)
     return None if n is None else max(n, _FEWEST_FAULTS)
 
 
 def _caches(recording: Recording, sizes: Sequence[int]) -> dict[str, int]:
     """Return the machine's second and third caches that are as large as a heap of the picture."""
     machines = [header.machine.get("caches_bytes") or {} for header in recording.headers]
-    if any(one != machines[0] for one in machines):
+    if any(machine != machines[0] for machine in machines):
         return {}  # of several machines, none's are those of the lines
     caches = {name: machines[0].get(name, 0) for name in ("L2", "L3")}
     return {name: n for name, n in caches.items() if sizes[0] <= n <= sizes[-1]}
@@ -120,20 +137,20 @@ def _caches(recording: Recording, sizes: Sequence[int]) -> dict[str, int]:
 
 def _in_words(
     recording: Recording,
-    found: Found,
+    points_by_series: Found,
     gained: Gains,
     caches: Mapping[str, int],
 ) -> str:
     sentences = ["Lines: the rate in MB/s, and page faults for a heap, against the size of a heap."]
     sentences += [f"The machine's {name} is {size(n)}." for name, n in caches.items()]
-    for one, lines in found.items():
-        said = [f"{size(x)} {curves.in_words(point)}" for x, point in lines.items()]
-        sentences.append(f"{_label(one)}: {', '.join(said)}.")
+    for series, lines in points_by_series.items():
+        values = [f"{size(x)} {curves.in_words(point)}" for x, point in lines.items()]
+        sentences.append(f"{_label(series)}: {', '.join(values)}.")
         counts = {x: point.estimate(faults) for x, point in lines.items()}
-        said = [f"{size(x)} {number(n.median)}" for x, n in counts.items() if n is not None]
-        if said:
-            sentences.append(f"Page faults of {_label(one)}: {', '.join(said)}.")
-    for one, ratios in gained.items():
+        values = [f"{size(x)} {number(n.median)}" for x, n in counts.items() if n is not None]
+        if values:
+            sentences.append(f"Page faults of {_label(series)}: {', '.join(values)}.")
+    for series, ratios in gained.items():
         words = curves.gains_in_words(ratios, size)
-        sentences.append(f"Gain of {NAMES[one.language]}: {words}.")
+        sentences.append(f"Gain of {NAMES[series.language]}: {words}.")
     return " ".join([*sentences, " ".join(caption(recording, curves.SHOWN).split())])

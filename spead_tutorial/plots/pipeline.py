@@ -57,51 +57,55 @@ def pipeline(recording: Recording, theme: Theme) -> Drawn:
     tuple
         The figure, its title, and its description in words and numbers.
     """
-    found = _found(recording)
-    gained = _gained(found)
+    points_by_step = _found(recording)
+    gained = _gained(points_by_step)
     timelines = times.timelines(recording) if recording.timelines else []
-    height = bars.GROUP * len(found)
+    height = bars.GROUP * len(points_by_step)
     rows = [(0.32, height)]
     if timelines:
         rows.append((1.1, _SHARE * len(timelines)))
     sheet = Sheet(theme, _TITLE, rows, caption(recording), legend=bars.language_legend(theme))
-    _draw_rates(sheet.axes(0, *_RATES), height, found, theme)
+    _draw_rates(sheet.axes(0, *_RATES), height, points_by_step, theme)
     if gained:
-        _draw_gains(sheet.axes(0, *_GAINS), height, found, gained, theme)
+        _draw_gains(sheet.axes(0, *_GAINS), height, points_by_step, gained, theme)
     if timelines:
         _draw_shares(sheet, timelines)
-    return sheet.figure, _TITLE, _in_words(recording, found, gained, timelines)
+    return sheet.figure, _TITLE, _in_words(recording, points_by_step, gained, timelines)
 
 
 def _found(recording: Recording) -> Found:
     """Return each step's point in each language; at the largest heaps where there are several."""
-    series = {
+    series_by_step = {
         (name, with_random): {
             language: Series(OURS, language, name, "random" * with_random) for language in LANGUAGES
         }
         for name, with_random in _STEPS
     }
-    there = points(recording)
-    require(there, [one for languages in series.values() for one in languages.values()], "tut-5")
-    found = {
+    points_by_series = points(recording)
+    require(
+        points_by_series,
+        [series for languages in series_by_step.values() for series in languages.values()],
+        "tut-5",
+    )
+    points_by_step = {
         step: {
-            language: there[one][max(there[one])]
-            for language, one in languages.items()
-            if one in there
+            language: points_by_series[series][max(points_by_series[series])]
+            for language, series in languages.items()
+            if series in points_by_series
         }
-        for step, languages in series.items()
+        for step, languages in series_by_step.items()
     }
-    return {step: languages for step, languages in found.items() if languages}
+    return {step: languages for step, languages in points_by_step.items() if languages}
 
 
-def _gained(found: Found) -> Gains:
+def _gained(points_by_step: Found) -> Gains:
     """Return what each step gained over the one before it."""
     gained = {}
-    for before, after in pairwise(found):
-        for language, point in found[after].items():
-            one = gain(found[before].get(language), point)
-            if one is not None:
-                gained[after, language] = one
+    for before, after in pairwise(points_by_step):
+        for language, point in points_by_step[after].items():
+            estimate = gain(points_by_step[before].get(language), point)
+            if estimate is not None:
+                gained[after, language] = estimate
     return gained
 
 
@@ -109,46 +113,48 @@ def _title(step: Step) -> str:
     return step_title(find_chapter(step[0]), step[1])
 
 
-def _draw_rates(axis: "Axes", height: float, found: Found, theme: Theme) -> None:
-    most = highest(point for languages in found.values() for point in languages.values())
+def _draw_rates(axis: "Axes", height: float, points_by_step: Found, theme: Theme) -> None:
+    most = highest(point for languages in points_by_step.values() for point in languages.values())
     bars.prepare(axis, height, most, room=1.24)
     axis.locator_params(axis="x", nbins=4)
     axis.xaxis.set_major_formatter(lambda x, _: thousands(x))
     axis.set_xlabel("payload sent in MB/s")
-    for index, (step, languages) in enumerate(found.items()):
+    for index, (step, languages) in enumerate(points_by_step.items()):
         y = index * bars.GROUP
         bars.label_group(axis, y, _title(step), "", theme)
         for language, point in languages.items():
             bars.draw_bar(axis, bars.lanes(y)[language], point, language, theme)
 
 
-def _draw_gains(axis: "Axes", height: float, found: Found, gained: Gains, theme: Theme) -> None:
+def _draw_gains(
+    axis: "Axes", height: float, points_by_step: Found, gained: Gains, theme: Theme
+) -> None:
     """Draw beside the bars how many times as fast each step is as the one before."""
     axis.set_ylim(height, 0)
     axis.set_yticks([])
     axis.set_xscale("log")
-    ends = [x for one in gained.values() for x in (one.low, one.high)]
+    ends = [x for estimate in gained.values() for x in (estimate.low, estimate.high)]
     curves.scale_gains(axis.xaxis, ends, margin=1.5, most_marks=4)
     axis.grid(axis="x")
     axis.set_axisbelow(True)
     axis.axvline(1, color=theme.text, linewidth=1.2)
     axis.set_xlabel("times as fast\nas the one above")
     name_panel(axis, "gain")
-    for index, step in enumerate(found):
+    for index, step in enumerate(points_by_step):
         for language, y in bars.lanes(index * bars.GROUP).items():
             if (step, language) in gained:
                 _draw_gain(axis, y, gained[step, language], language, theme)
 
 
-def _draw_gain(axis: "Axes", y: float, one: Estimate, language: str, theme: Theme) -> None:
+def _draw_gain(axis: "Axes", y: float, estimate: Estimate, language: str, theme: Theme) -> None:
     colour = theme.colours[language]
-    axis.plot([one.low, one.high], [y, y], color=colour, linewidth=2)
-    axis.plot([one.median], [y], color=colour, marker=MARKERS[language], markersize=6)
+    axis.plot([estimate.low, estimate.high], [y, y], color=colour, linewidth=2)
+    axis.plot([estimate.median], [y], color=colour, marker=MARKERS[language], markersize=6)
     low, high = axis.get_xlim()
-    right = one.high * one.high < low * high
+    right = estimate.high * estimate.high < low * high
     axis.annotate(
-        units.times(one.median),
-        (one.high if right else one.low, y),
+        units.times(estimate.median),
+        (estimate.high if right else estimate.low, y),
         (6 if right else -6, 0),
         textcoords="offset points",
         ha="left" if right else "right",
@@ -177,33 +183,35 @@ def _draw_shares(sheet: Sheet, timelines: Sequence[Timeline]) -> None:
         frameon=False,
         borderaxespad=0,
     )
-    for index, one in enumerate(timelines):
-        found = shares(one)
+    for index, timeline in enumerate(timelines):
+        portions = shares(timeline)
         y = index * _SHARE
-        bars.label_group(axis, y, f"{times.title(one)} ({NAMES[one.language]})", _said(one), theme)
+        bars.label_group(
+            axis, y, f"{times.title(timeline)} ({NAMES[timeline.language]})", _said(timeline), theme
+        )
         left = 0.0
         for role in _SHARES:
-            share = getattr(found, role)
+            share = getattr(portions, role)
             axis.barh(y + bars.LABEL + bars.PITCH / 2, share, bars.PITCH, left, **fill(theme, role))
             left += share
 
 
-def _said(one: Timeline) -> str:
-    found = shares(one)
-    return ", ".join(f"{role} {percent(getattr(found, role))}" for role in _SHARES)
+def _said(timeline: Timeline) -> str:
+    portions = shares(timeline)
+    return ", ".join(f"{role} {percent(getattr(portions, role))}" for role in _SHARES)
 
 
 def _in_words(
-    recording: Recording, found: Found, gained: Gains, timelines: Sequence[Timeline]
+    recording: Recording, points_by_step: Found, gained: Gains, timelines: Sequence[Timeline]
 ) -> str:
     sentences = ["Bars: the rate of each step in MB/s, and its gain over the step before."]
-    for step, languages in found.items():
-        said = []
+    for step, languages in points_by_step.items():
+        words = []
         for language, point in languages.items():
-            one = gained.get((step, language))
-            gain_said = f", gain {curves.gain_in_words(one)}" if one else ""
-            said.append(f"{NAMES[language]} {curves.in_words(point)}{gain_said}")
-        sentences.append(f"Chapter {' '.join(_title(step).split())}: {'; '.join(said)}.")
+            estimate = gained.get((step, language))
+            gain_words = f", gain {curves.gain_in_words(estimate)}" if estimate else ""
+            words.append(f"{NAMES[language]} {curves.in_words(point)}{gain_words}")
+        sentences.append(f"Chapter {' '.join(_title(step).split())}: {'; '.join(words)}.")
     for timeline in timelines:
         name = " ".join(times.title(timeline).split())
         sentences.append(f"Time of {name} in {NAMES[timeline.language]}: {_said(timeline)}.")

@@ -51,7 +51,7 @@ class Point:
     @property
     def failed(self) -> int:
         """How many of them failed; with any, the point has no median."""
-        return sum(one.failure is not None for one in self.samples)
+        return sum(sample.failure is not None for sample in self.samples)
 
     def values(self, value: Value = rate) -> dict[tuple[int, int], float]:
         """Return what they have, by machine and round; those that failed have nothing.
@@ -61,30 +61,32 @@ class Point:
         ValueError
             Where there are two of a round: they are not of one case.
         """
-        found: dict[tuple[int, int], float] = {}
-        for one in self.samples:
-            x, key = value(one), (one.source, one.round)
-            if key in found and x is not None:
-                raise ValueError(f"the recording has several samples of {one.case} in a round")
+        values_by_round: dict[tuple[int, int], float] = {}
+        for sample in self.samples:
+            x, key = value(sample), (sample.source, sample.round)
+            if key in values_by_round and x is not None:
+                raise ValueError(f"the recording has several samples of {sample.case} in a round")
             if x is not None:
-                found[key] = x
-        return found
+                values_by_round[key] = x
+        return values_by_round
 
     def estimate(self, value: Value = rate) -> Estimate | None:
         """Return their median; None where one of them failed, or none has the value."""
-        found = self.values(value)
-        return stats.median(list(found.values())) if found and not self.failed else None
+        values = self.values(value)
+        return stats.median(list(values.values())) if values and not self.failed else None
 
 
 def points(recording: Recording, x: str = "heap_size") -> dict[Series, dict[int, Point]]:
     """Sort the samples that count into series, and those by size."""
-    found: dict[Series, dict[int, list[Sample]]] = {}
-    for one in recording.samples:
-        if not one.warm_up:
-            found.setdefault(one.series, {}).setdefault(getattr(one, x), []).append(one)
+    samples_by_series: dict[Series, dict[int, list[Sample]]] = {}
+    for sample in recording.samples:
+        if not sample.warm_up:
+            samples_by_series.setdefault(sample.series, {}).setdefault(
+                getattr(sample, x), []
+            ).append(sample)
     return {
         series: {size: Point(tuple(samples)) for size, samples in sorted(sizes.items())}
-        for series, sizes in found.items()
+        for series, sizes in samples_by_series.items()
     }
 
 
@@ -98,8 +100,8 @@ def gain(before: Point | None, after: Point | None) -> Estimate | None:
 
 def gains(before: Mapping[int, Point], after: Mapping[int, Point]) -> dict[int, Estimate | None]:
     """Return the gain at each size: None where one has no rate; nothing where none has a gain."""
-    found = {x: gain(before.get(x), point) for x, point in after.items()}
-    return found if any(one is not None for one in found.values()) else {}
+    estimates = {x: gain(before.get(x), point) for x, point in after.items()}
+    return estimates if any(estimate is not None for estimate in estimates.values()) else {}
 
 
 def highest(found: Iterable[Point], value: Value = rate) -> float:
@@ -113,13 +115,13 @@ def top(recording: Recording) -> float:
     It is that of all its samples that count, also those which a picture leaves out: pictures
     of one recording have the same scale, and can be held beside each other.
     """
-    rates = (rate(one) for one in recording.samples if not one.warm_up)
+    rates = (rate(sample) for sample in recording.samples if not sample.warm_up)
     return max((x for x in rates if x is not None), default=1.0)
 
 
 def require(found: Mapping[Series, object], wanted: Iterable[Series], sweep: str) -> None:
     """Raise `ValueError` where a recording has nothing of what a picture is about."""
-    series = list(wanted)
-    if not any(one in found for one in series):
-        programs = " or ".join(dict.fromkeys(one.program for one in series))
+    all_series = list(wanted)
+    if not any(series in found for series in all_series):
+        programs = " or ".join(dict.fromkeys(series.program for series in all_series))
         raise ValueError(f"the recording has no sample of {programs}: python -m bench run {sweep}")

@@ -147,9 +147,9 @@ def rate_axis(axis: "Axes", theme: Theme, second: str | None, raised: float = 0.
     if second is None:
         return
     make: Any = axis.secondary_yaxis if second == "right" else axis.secondary_xaxis
-    other = make(second, functions=(gigabits, megabytes))
-    other.tick_params(labelsize=FAINT, colors=theme.faint, labelcolor=theme.faint)
-    other.spines[second].set(color=theme.grid, visible=True)
+    secondary = make(second, functions=(gigabits, megabytes))
+    secondary.tick_params(labelsize=FAINT, colors=theme.faint, labelcolor=theme.faint)
+    secondary.spines[second].set(color=theme.grid, visible=True)
     shift, align = ((0.0, 20.0), "right") if second == "top" else ((4.0, 7.0 + raised), "left")
     axis.annotate(
         "Gb/s",

@@ -63,17 +63,17 @@ class Sweep:
 
     def __call__(self, recording: Recording, theme: Theme) -> Drawn:
         """Draw it: the figure, its title, and its description in words and numbers."""
-        found = points(recording, self.x)
-        require(found, [series for series, _ in self.series], self.sweep)
-        shown = {series: label for series, label in self._lines() if series in found}
+        points_by_series = points(recording, self.x)
+        require(points_by_series, [series for series, _ in self.series], self.sweep)
+        shown = {series: label for series, label in self._lines() if series in points_by_series}
         look = dict(zip(shown, looks(list(shown), theme), strict=True))
-        gains = self._gains(found)
+        gains = self._gains(points_by_series)
         room = _ROOM if self.x == "heap_size" else _LINES_ROOM
         rows = [(room, _HEIGHT)] + [(_GAIN_ROOM, _GAIN_HEIGHT)] * bool(gains)
-        legend = curves.curve_legend([(shown[one], look[one]) for one in shown], theme)
+        legend = curves.curve_legend([(shown[series], look[series]) for series in shown], theme)
         foot = caption(recording, curves.SHOWN)
         sheet = Sheet(theme, self.title, rows, foot, legend=legend)
-        sizes = sorted({x for series in shown for x in found[series]})
+        sizes = sorted({x for series in shown for x in points_by_series[series]})
         axes = [sheet.axes(row, *curves.SIDES) for row in range(len(rows))]
         for axis in axes:
             curves.size_axis(axis, sizes, curves.size_label(self.x) if axis is axes[-1] else None)
@@ -81,22 +81,24 @@ class Sweep:
         if self.x == "packet_size":
             _draw_mtu(axes[0], recording, sizes, theme)
         for series in shown:
-            curves.draw_curve(axes[0], found[series], look[series], theme)
-        curves.draw_failures(axes[0], curves.failures(found, look))
+            curves.draw_curve(axes[0], points_by_series[series], look[series], theme)
+        curves.draw_failures(axes[0], curves.failures(points_by_series, look))
         if gains:
             name = f"gain: times as fast as {self.gained}"
-            curves.gain_panel(axes[1], [(gains[one], look[one]) for one in gains], theme, name)
-        return sheet.figure, self.title, self._in_words(recording, found, shown, gains)
+            curves.gain_panel(
+                axes[1], [(gains[series], look[series]) for series in gains], theme, name
+            )
+        return sheet.figure, self.title, self._in_words(recording, points_by_series, shown, gains)
 
     def _lines(self) -> list[tuple[Series, str]]:
         limit = [(self.limit, "limit: bare system calls")] if self.limit is not None else []
         return [*self.series, *limit]
 
-    def _gains(self, found: Mapping[Series, Mapping[int, Point]]) -> Gains:
+    def _gains(self, points_by_series: Mapping[Series, Mapping[int, Point]]) -> Gains:
         """Return the gains at each size where both have a rate."""
         drawn = {series for series, _ in self.series}
         gains = {
-            after: gains_of(found.get(before, {}), found.get(after, {}))
+            after: gains_of(points_by_series.get(before, {}), points_by_series.get(after, {}))
             for before, after in self.before
             if after in drawn
         }
@@ -105,15 +107,18 @@ class Sweep:
     def _in_words(
         self,
         recording: Recording,
-        found: Mapping[Series, Mapping[int, Point]],
+        points_by_series: Mapping[Series, Mapping[int, Point]],
         shown: Mapping[Series, str],
         gains: Gains,
     ) -> str:
         write = size if self.x == "heap_size" else bytes_text
         sentences = [f"Lines: the rate in MB/s against the {curves.size_label(self.x)}."]
         for series, label in shown.items():
-            said = [f"{write(x)} {curves.in_words(point)}" for x, point in found[series].items()]
-            sentences.append(f"{label}: {', '.join(said)}.")
+            rates = [
+                f"{write(x)} {curves.in_words(point)}"
+                for x, point in points_by_series[series].items()
+            ]
+            sentences.append(f"{label}: {', '.join(rates)}.")
         for series, ratios in gains.items():
             sentences.append(f"Gain of {shown[series]}: {curves.gains_in_words(ratios, write)}.")
         return " ".join([*sentences, " ".join(caption(recording, curves.SHOWN).split())])

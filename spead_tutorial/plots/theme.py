@@ -129,14 +129,14 @@ def looks(series: Sequence[Series], theme: Theme) -> list[Look]:
     The colour says who sends: the language of ours, spead2, or the machine's limit. Further
     lines of a colour have hollow markers and other dashes.
     """
-    found: list[Look] = []
-    for one in series:
-        role = _role(one)
+    styles: list[Look] = []
+    for line in series:
+        role = _role(line)
         colour = theme.colours[role]
-        before = sum(look.colour == colour for look in found)
+        before = sum(look.colour == colour for look in styles)
         dashes = _MORE_DASHES[(before - 1) % len(_MORE_DASHES)] if before else _DASHES[role]
-        found.append(Look(colour, MARKERS[role], dashes, filled=not before))
-    return found
+        styles.append(Look(colour, MARKERS[role], dashes, filled=not before))
+    return styles
 
 
 def _role(series: Series) -> str:

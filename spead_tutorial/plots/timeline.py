@@ -56,25 +56,25 @@ def timeline(recording: Recording, theme: Theme) -> Drawn:
     ]
     foot = caption(recording, _SHOWN)
     sheet = Sheet(theme, _TITLE, rows, foot, legend=legend, columns=3)
-    for row, one in enumerate(blocks):
+    for row, run in enumerate(blocks):
         axis = sheet.axes(row, *_SIDES)
-        _draw_block(axis, one, theme)
-        _name_block(axis, one, theme)
+        _draw_block(axis, run, theme)
+        _name_block(axis, run, theme)
     axis.set_xlabel("time in ms since the first of these heaps was begun")
     return sheet.figure, _TITLE, _in_words(recording, blocks)
 
 
-def _window(one: Timeline) -> tuple[range, Interval]:
+def _window(run: Timeline) -> tuple[range, Interval]:
     """Return which heaps are shown, and from when to when."""
-    n = len(one.prepare_ns)
+    n = len(run.prepare_ns)
     first = max(0, n - _HEAPS) // 2
     heaps = range(first, min(n, first + _HEAPS))
-    ends = max(max(one.resumed_ns[heap], one.last_packet_ns[heap]) for heap in heaps)
-    return heaps, (one.prepare_ns[first], ends)
+    ends = max(max(run.resumed_ns[heap], run.last_packet_ns[heap]) for heap in heaps)
+    return heaps, (run.prepare_ns[first], ends)
 
 
-def _draw_block(axis: "Axes", one: Timeline, theme: Theme) -> None:
-    _, (begin, end) = _window(one)
+def _draw_block(axis: "Axes", run: Timeline, theme: Theme) -> None:
+    _, (begin, end) = _window(run)
     axis.set_xlim(0, (end - begin) / 1e6 or 1.0)
     axis.set_ylim(_HEIGHT, 0)
     axis.set_yticks([_PROGRAM, _NETWORK], ["program", "network\nthread"])
@@ -82,21 +82,21 @@ def _draw_block(axis: "Axes", one: Timeline, theme: Theme) -> None:
     axis.grid(axis="x")
     axis.set_axisbelow(True)
     shown = [
-        (_PROGRAM, "preparing", preparing(one)),
-        (_NETWORK, "sending", sending(one)),
+        (_PROGRAM, "preparing", preparing(run)),
+        (_NETWORK, "sending", sending(run)),
     ]
     for y, role, intervals in shown:
         for heap, interval in enumerate(intervals):
             if _overlap(interval, (begin, end)):
                 _draw_heap(axis, y, _ms(interval, begin), heap, role, theme)
-    for interval in waiting(one):
+    for interval in waiting(run):
         if _overlap(interval, (begin, end)):
             _bar(axis, _PROGRAM, _ms(interval, begin), theme, "waiting")
     _say_asleep(axis, [_ms(interval, begin) for interval in shown[1][2]], theme)
 
 
-def _overlap(one: Interval, other: Interval) -> bool:
-    return one[0] < other[1] and other[0] < one[1]
+def _overlap(interval: Interval, window: Interval) -> bool:
+    return interval[0] < window[1] and window[0] < interval[1]
 
 
 def _ms(interval: Interval, begin: int) -> tuple[float, float]:
@@ -138,7 +138,7 @@ def _mixed(colour: str, background: str) -> tuple[float, ...]:
     from matplotlib.colors import to_rgb
 
     pairs = zip(to_rgb(colour), to_rgb(background), strict=True)
-    return tuple(0.35 * one + 0.65 * other for one, other in pairs)
+    return tuple(0.35 * front + 0.65 * back for front, back in pairs)
 
 
 def patch(theme: Theme, role: str) -> "Artist":
@@ -172,23 +172,23 @@ def _say_asleep(axis: "Axes", sent: Sequence[tuple[float, float]], theme: Theme)
         )
 
 
-def _name_block(axis: "Axes", one: Timeline, theme: Theme) -> None:
+def _name_block(axis: "Axes", run: Timeline, theme: Theme) -> None:
     """Say above a block what it is of, and how much of the time its threads were busy."""
     above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
     left = -72 * (_SIDES[0] - 0.12)
-    axis.annotate(_name(one), (0, 1), (left, 21), va="bottom", fontsize=11, **above)
-    axis.annotate(_busy(one), (0, 1), (left, 6), va="bottom", fontsize=FAINT, **above)
+    axis.annotate(_name(run), (0, 1), (left, 21), va="bottom", fontsize=11, **above)
+    axis.annotate(_busy(run), (0, 1), (left, 6), va="bottom", fontsize=FAINT, **above)
 
 
-def _name(one: Timeline) -> str:
-    return f"{times.title(one)} ({NAMES[one.language]}, heaps of {size(one.heap_size)})"
+def _name(run: Timeline) -> str:
+    return f"{times.title(run)} ({NAMES[run.language]}, heaps of {size(run.heap_size)})"
 
 
-def _busy(one: Timeline) -> str:
-    found = shares(one)
+def _busy(run: Timeline) -> str:
+    portions = shares(run)
     return (
-        f"whole run: network thread busy {percent(found.sending)} of the time,"
-        f" program preparing {percent(found.preparing)}"
+        f"whole run: network thread busy {percent(portions.sending)} of the time,"
+        f" program preparing {percent(portions.preparing)}"
     )
 
 
@@ -197,14 +197,14 @@ def _in_words(recording: Recording, blocks: Sequence[Timeline]) -> str:
         "A block for each program; in it, bars in time: when the program prepares each heap and"
         " when it waits, and when the network thread sends each heap."
     ]
-    for one in blocks:
-        heaps, (begin, end) = _window(one)
+    for run in blocks:
+        heaps, (begin, end) = _window(run)
         sentences.append(
-            f"{' '.join(_name(one).split())}: heaps {heaps[0]} to {heaps[-1]} of"
-            f" {len(one.prepare_ns)}, {number((end - begin) / 1e6)} ms; {_busy(one)},"
-            f" waiting {percent(shares(one).waiting)}; median of a heap:"
-            f" {_milliseconds(preparing(one))} ms to prepare,"
-            f" {_milliseconds(sending(one))} ms to send."
+            f"{' '.join(_name(run).split())}: heaps {heaps[0]} to {heaps[-1]} of"
+            f" {len(run.prepare_ns)}, {number((end - begin) / 1e6)} ms; {_busy(run)},"
+            f" waiting {percent(shares(run).waiting)}; median of a heap:"
+            f" {_milliseconds(preparing(run))} ms to prepare,"
+            f" {_milliseconds(sending(run))} ms to send."
         )
     return " ".join([*sentences, " ".join(caption(recording, _SHOWN).split())])
 

@@ -16,15 +16,15 @@ def timelines(recording: Recording) -> list[Timeline]:
     ValueError
         Where it has none.
     """
-    found = [one for one in recording.timelines if one.prepare_ns]
-    if not found:
+    runs = [run for run in recording.timelines if run.prepare_ns]
+    if not runs:
         raise ValueError("the recording has no timeline: python -m bench run tut-5")
     return sorted(
-        found,
-        key=lambda one: (
-            find_chapter(one.program).number,
-            not one.random,
-            one.language != "python",
+        runs,
+        key=lambda run: (
+            find_chapter(run.program).number,
+            not run.random,
+            run.language != "python",
         ),
     )
 
