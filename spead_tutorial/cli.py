@@ -79,15 +79,15 @@ def doctor(as_json: bool) -> int:
 
     Example: spead-tutorial doctor
     """
-    found = []
+    findings = []
     for finding in doctor_module.examine():
-        found.append(finding)
+        findings.append(finding)
         if not as_json:
             _show_finding(finding)
-    works = all(finding.state != "fail" for finding in found)
+    works = all(finding.state != "fail" for finding in findings)
     if as_json:
         facts = {
-            "findings": [dataclasses.asdict(finding) for finding in found],
+            "findings": [dataclasses.asdict(finding) for finding in findings],
             "machine": machine.machine_facts(),
             "versions": machine.versions(),
             "works": works,

@@ -63,9 +63,9 @@ class Finding:
 
 def examine() -> Iterator[Finding]:
     """Yield what was found, one thing after the other; the lab, which matters most, first."""
-    found = probe()
-    yield _lab(found)
-    yield _namespaces(found)
+    offer = probe()
+    yield _lab(offer)
+    yield _namespaces(offer)
     yield from _programs()
     yield from _sockets()
     yield from _memory()
@@ -75,17 +75,17 @@ def examine() -> Iterator[Finding]:
     yield from _pictures()
 
 
-def _lab(found: LabProbe) -> Finding:
-    if found.reason is None:
-        return Finding("lab", "ok", f"{found.kinds[0]} (offered: {', '.join(found.kinds)})")
-    why = found.reason.partition(", or, as root, type:")[0]
+def _lab(offer: LabProbe) -> Finding:
+    if offer.reason is None:
+        return Finding("lab", "ok", f"{offer.kinds[0]} (offered: {', '.join(offer.kinds)})")
+    why = offer.reason.partition(", or, as root, type:")[0]
     return Finding("lab", "fail", why, f"or, as root: {' && '.join(root_commands())}")
 
 
-def _namespaces(found: LabProbe) -> Finding:
-    if not found.namespaces:
+def _namespaces(offer: LabProbe) -> Finding:
+    if not offer.namespaces:
         return Finding("namespaces", "fail", "this user may have none", "see the line above")
-    how = "in user namespaces, without root" if found.rootless else "with this user's privileges"
+    how = "in user namespaces, without root" if offer.rootless else "with this user's privileges"
     return Finding("namespaces", "ok", how)
 
 

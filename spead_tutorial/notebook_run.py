@@ -110,10 +110,10 @@ def sources(folder: Path) -> list[Path]:
     MissingError
         Where there are none.
     """
-    found = [path for name in NAMES if (path := folder / f"{name}.md").is_file()]
-    if not found:
+    paths = [path for name in NAMES if (path := folder / f"{name}.md").is_file()]
+    if not paths:
         raise MissingError(f"there is no folder {folder} with them here: they are the repository's")
-    return found
+    return paths
 
 
 def read(source: Path) -> Any:
@@ -133,9 +133,9 @@ def title(notebook: Any) -> str:
     """Return the heading that a notebook begins with."""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            found = re.search(r"(?m)^# +(.+)$", cell.source)
-            if found:
-                return found[1].strip()
+            heading = re.search(r"(?m)^# +(.+)$", cell.source)
+            if heading:
+                return heading[1].strip()
     return "A notebook"
 
 
@@ -282,11 +282,11 @@ def write_pages(
     reason = missing()
     if reason is not None:
         raise MissingError(reason)
-    found = sources(folder)
+    notebooks = sources(folder)
     output.mkdir(parents=True, exist_ok=True)
     pages = []
-    for number, source in enumerate(found, 1):
-        say(f"notebook {number} of {len(found)}: {source.stem}")
+    for number, source in enumerate(notebooks, 1):
+        say(f"notebook {number} of {len(notebooks)}: {source.stem}")
         notebook = read(source)
         began, failure = time.monotonic(), None
         try:
@@ -329,8 +329,8 @@ main {{ max-width: 42rem; margin: 2rem auto; padding: 0 1rem }}
 
 def _index(pages: Sequence[Page]) -> str:
     rows = []
-    for one in pages:
-        what = f"failed: {one.failure}" if one.failure else f"{one.seconds:.0f} s"
-        name, words = html.escape(one.title), html.escape(_NO_TAGS.sub("", what))
-        rows.append(f'<li><a href="{one.path.name}">{name}</a> ({words})</li>')
+    for entry in pages:
+        what = f"failed: {entry.failure}" if entry.failure else f"{entry.seconds:.0f} s"
+        name, words = html.escape(entry.title), html.escape(_NO_TAGS.sub("", what))
+        rows.append(f'<li><a href="{entry.path.name}">{name}</a> ({words})</li>')
     return _INDEX.format(rows="\n".join(rows))

@@ -323,7 +323,7 @@ class Recording:
     @property
     def rounds(self) -> int:
         """How many samples each case has that count, at least."""
-        cases = Counter(one.case for one in self.samples if not one.warm_up)
+        cases = Counter(sample.case for sample in self.samples if not sample.warm_up)
         return min(cases.values(), default=0)
 
     def frame(self) -> "pandas.DataFrame":
@@ -343,7 +343,10 @@ class Recording:
         """
         import pandas
 
-        rows = [dataclasses.asdict(one) | {"rate_bytes_per_s": one.rate} for one in self.samples]
+        rows = [
+            dataclasses.asdict(sample) | {"rate_bytes_per_s": sample.rate}
+            for sample in self.samples
+        ]
         names = [field.name for field in dataclasses.fields(Sample)]
         return pandas.DataFrame(rows, columns=[*names, "rate_bytes_per_s"]).rename(
             columns={name: f"{name}_bytes" for name in ("heap_size", "packet_size")}
@@ -525,23 +528,27 @@ def read(path: str | os.PathLike[str], *, unfinished: bool = False) -> Recording
     samples, timelines = [], []
     line_of: dict[tuple[str, int, bool, int], int] = {}
     for number, line in enumerate(lines[1:], 2):
-        found = _object(name, number, line)
-        kind = found.get("record")
+        record = _object(name, number, line)
+        kind = record.get("record")
         if kind == "header":
-            headers.append(_header(found, name, number))
+            headers.append(_header(record, name, number))
         elif kind == "timeline":
-            found |= {key: tuple(value) for key, value in found.items() if isinstance(value, list)}
-            timelines.append(_made(Timeline, found, name, number, len(headers) - 1))
+            record |= {
+                key: tuple(value) for key, value in record.items() if isinstance(value, list)
+            }
+            timelines.append(_made(Timeline, record, name, number, len(headers) - 1))
         else:
-            one = _made(Sample, found, name, number, len(headers) - 1)
-            before = line_of.setdefault((one.case, one.round, one.warm_up, one.source), number)
+            sample = _made(Sample, record, name, number, len(headers) - 1)
+            before = line_of.setdefault(
+                (sample.case, sample.round, sample.warm_up, sample.source), number
+            )
             if before != number:
-                what = "the warm-up" if one.warm_up else f"round {one.round}"
+                what = "the warm-up" if sample.warm_up else f"round {sample.round}"
                 raise RecordError(
-                    f"lines {before} and {number} of {name} are both {what} of {one.case!r}: two"
+                    f"lines {before} and {number} of {name} are both {what} of {sample.case!r}: two"
                     " runs wrote it at once, and disturbed each other; measure it anew"
                 )
-            samples.append(one)
+            samples.append(sample)
     return Recording(headers[0], tuple(samples), tuple(timelines), tuple(headers[1:]))
 
 
@@ -565,18 +572,18 @@ def anonymous(text: str) -> str:
 
 def _object(name: str, number: int, line: str) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        record = json.loads(line)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        record = None
+    if not isinstance(record, dict):
         raise RecordError(f"{name} line {number} is not a JSON object: {line[:60]!r}")
-    return found
+    return record
 
 
-def _header(found: dict[str, Any], name: str, number: int) -> Header:
-    if found.pop("record", None) != "header" or found.pop("tool", None) != _TOOL:
+def _header(record: dict[str, Any], name: str, number: int) -> Header:
+    if record.pop("record", None) != "header" or record.pop("tool", None) != _TOOL:
         raise RecordError(f"{name} is not a recording of {_TOOL}: its first line is no header")
-    schema = found.pop("schema", None)
+    schema = record.pop("schema", None)
     if not isinstance(schema, int) or schema < 1:
         raise RecordError(f"{name} line {number} has no valid schema version, but {schema!r}")
     if schema > SCHEMA:
@@ -585,18 +592,20 @@ def _header(found: dict[str, Any], name: str, number: int) -> Header:
             f" update {_TOOL}"
         )
     try:
-        return Header(**found)
+        return Header(**record)
     except TypeError as error:
         raise RecordError(
             f"{name} line {number} is no header of schema {schema}: {error}"
         ) from None
 
 
-def _made(kind: type[_Taken], found: dict[str, Any], name: str, number: int, source: int) -> _Taken:
+def _made(
+    kind: type[_Taken], record: dict[str, Any], name: str, number: int, source: int
+) -> _Taken:
     word = kind.__name__.lower()
-    if found.pop("record", None) != word:
+    if record.pop("record", None) != word:
         raise RecordError(f"{name} line {number} is not a sample")
     try:
-        return kind(**found, source=source)
+        return kind(**record, source=source)
     except TypeError as error:
         raise RecordError(f"{name} line {number} is no {word}: {error}") from None

@@ -270,8 +270,8 @@ def _joined(watch: _Watch, program: str) -> Timeline:
     times |= {name: stream[name].tolist() for name in _STEPS if name in stream.dtype.names}
     start = watch.prepare_ns[0]
     times = {
-        name: tuple(one - start for one in found[: options.n_heaps])
-        for name, found in times.items()
+        name: tuple(moment - start for moment in moments[: options.n_heaps])
+        for name, moments in times.items()
     }
     timeline = Timeline(
         case="",
@@ -414,12 +414,12 @@ def waiting(timeline: Timeline) -> list[Interval]:
     """
     queued = set(timeline.queued_ns)
     marks = sorted({*queued, *timeline.resumed_ns})
-    found = []
+    intervals = []
     for end in sorted(set(timeline.resumed_ns) - queued):  # at others it went on at once
         place = bisect.bisect_left(marks, end)
         if place > 0:
-            found.append((marks[place - 1], end))
-    return found
+            intervals.append((marks[place - 1], end))
+    return intervals
 
 
 def _covered(intervals: Iterable[Interval]) -> int:
@@ -492,12 +492,12 @@ def _record(told: argparse.Namespace) -> Timeline:
 def _report(timeline: Timeline, as_json: bool) -> str:
     if as_json:
         return json.dumps(dataclasses.asdict(timeline))
-    found = shares(timeline)
+    parts = shares(timeline)
     begin, end = span(timeline)
     return (
         f"{len(timeline.prepare_ns)} heaps in {(end - begin) / 1e6:.2f} ms: the program prepared"
-        f" for {found.preparing:.1%} of the time, waited for {found.waiting:.1%}, did other"
-        f" things for {found.rest:.1%}; the network thread sent for {found.sending:.1%}"
+        f" for {parts.preparing:.1%} of the time, waited for {parts.waiting:.1%}, did other"
+        f" things for {parts.rest:.1%}; the network thread sent for {parts.sending:.1%}"
     )
 
 

@@ -64,11 +64,11 @@ def tour(size: str, output: Path, *, loopback: bool = False) -> int:
     with contextlib.ExitStack() as stack:
         stack.enter_context(locked(output))
         recording = _measure(Loopback() if loopback else _place(stack), size, output / RECORDS)
-        found = sorted(rows(recording), key=_order)
-        click.echo(f"\n{table(found, recording)}")
+        table_rows = sorted(rows(recording), key=_order)
+        click.echo(f"\n{table(table_rows, recording)}")
         pictures = _draw(recording, output)
     _say_what_next([*pictures, output / RECORDS])
-    failures = {row.failure for row in found if row.failure is not None}
+    failures = {row.failure for row in table_rows if row.failure is not None}
     for failure in sorted(failures):
         click.echo(f"spead-tutorial: {failure}", err=True)
     return 1 if failures else 0
@@ -126,8 +126,8 @@ def _shown(steps: Sequence[Step], rounds: int) -> Iterator[Step]:
 
 
 def _order(row: Row) -> tuple[bool, int, bool, bool]:
-    one = row.last
-    return one.heap_size < _MIB, one.chapter, not one.random, one.language == "c"
+    sample = row.last
+    return sample.heap_size < _MIB, sample.chapter, not sample.random, sample.language == "c"
 
 
 def table(found: Sequence[Row], recording: Recording) -> str:
@@ -146,14 +146,16 @@ def table(found: Sequence[Row], recording: Recording) -> str:
 
 
 def _line(row: Row) -> str:
-    one, chapter = row.last, find_chapter(row.last.program)
-    variant = ", with a fill" if chapter.then and not one.random else ""
+    sample, chapter = row.last, find_chapter(row.last.program)
+    variant = ", with a fill" if chapter.then and not sample.random else ""
     title = f"{chapter.number:>2} {chapter.title}{variant}"
     mark = "✓" if row.failure is None else "✗"
     rate = _number(None if row.rate is None else row.rate.median / 1e6, 1)
     calls, cpu = _number(row.calls_per_heap, 3), _number(row.cpu_s_per_gb, 2)
-    claimed, counted = ("—" if n is None else str(n) for n in (one.packets, one.counted_packets))
-    what = f"{title:36} {size_text(one.heap_size):>6}  {_LANGUAGES[one.language]:6} {rate:>9}"
+    claimed, counted = (
+        "—" if n is None else str(n) for n in (sample.packets, sample.counted_packets)
+    )
+    what = f"{title:36} {size_text(sample.heap_size):>6}  {_LANGUAGES[sample.language]:6} {rate:>9}"
     return f"{what}  {claimed:>8} {counted:>8} {mark}{calls:>10} {cpu:>8}"
 
 
@@ -174,7 +176,7 @@ def _legend(recording: Recording) -> list[str]:
             f"Fewer than {ROUNDS_FOR_A_CLAIM} rounds: a difference of some percent may be chance"
             " (--full has more)."
         )
-    if any(one.chapter == _FIRST for one in recording.samples):
+    if any(sample.chapter == _FIRST for sample in recording.samples):
         lines.append(
             f"Chapter {_FIRST} sends to loopback, at most 100 MB/s, and its time is that of the"
             " whole program."

@@ -292,14 +292,14 @@ def _parse_pointer(raw: bytes, address_bits: int) -> Pointer:
 
 
 def _mandatory(items: Sequence[Pointer], id: int) -> int:
-    found = [item.value for item in items if item.id == id and item.immediate]
-    if len(found) != 1:
+    values = [item.value for item in items if item.id == id and item.immediate]
+    if len(values) != 1:
         end = _HEADER_SIZE + _POINTER_SIZE * len(items)
         raise WireError(
             f"bytes {_HEADER_SIZE} to {end - 1}: expected one immediate item {id:#x} "
-            f"({_NAMES[id]}), saw {len(found)}"
+            f"({_NAMES[id]}), saw {len(values)}"
         )
-    return found[0]
+    return values[0]
 
 
 def _bytes(n: int) -> str:

@@ -65,11 +65,11 @@ def _is_offered(kind: str) -> bool:
     folder = _ROOT / "lib/modules" / release
     modules = read_text(folder / "modules.builtin") + read_text(folder / "modules.dep")
     if modules:
-        found = f"/{kind}.ko" in modules
+        offered = f"/{kind}.ko" in modules
     else:
         config = read_text(_ROOT / "proc/config.gz") or read_text(_ROOT / f"boot/config-{release}")
-        found = re.search(rf"^CONFIG_{kind.upper()}=[my]$", config, re.MULTILINE) is not None
-    return found or (_ROOT / "sys/module" / kind).is_dir()
+        offered = re.search(rf"^CONFIG_{kind.upper()}=[my]$", config, re.MULTILINE) is not None
+    return offered or (_ROOT / "sys/module" / kind).is_dir()
 
 
 def read_text(path: Path) -> str:

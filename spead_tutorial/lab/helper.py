@@ -198,16 +198,16 @@ def offloads() -> dict[str, bool | None]:
     """Read the device's features that matter to a sender, by the names of ``ethtool -k``."""
     from pyroute2.ethtool.ioctl import IoctlEthtool, NotSupportedError
 
-    found: dict[str, bool | None] = dict.fromkeys(OFFLOADS)
+    features: dict[str, bool | None] = dict.fromkeys(OFFLOADS)
     device = IoctlEthtool(DEVICE)
     try:
         for read in (device.get_features, device.get_offload_flags):
             with contextlib.suppress(OSError, NotSupportedError):
                 known = read()
-                found |= {name: bool(known[name]) for name in OFFLOADS if name in known}
+                features |= {name: bool(known[name]) for name in OFFLOADS if name in known}
     finally:
         device.close()
-    return found
+    return features
 
 
 def add_neighbour(routes: Any, index: int, address: str) -> None:
@@ -228,18 +228,18 @@ def offered_kinds() -> list[str]:
     """Find out which kinds of device this kernel makes, by making one of each."""
     from pyroute2 import IPRoute
 
-    found = []
+    kinds = []
     with IPRoute() as routes:
         for number, kind in enumerate(KINDS):
             if add_link(routes, f"probe{number}", kind):
-                found.append(kind)
+                kinds.append(kind)
                 routes.link("del", index=routes.link_lookup(ifname=f"probe{number}")[0])
-    return found
+    return kinds
 
 
 def children() -> list[int]:
     """List the processes whose parent is this one."""
-    found = []
+    pids = []
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
@@ -249,8 +249,8 @@ def children() -> list[int]:
         except OSError:
             continue  # ended meanwhile
         if int(fields[1]) == os.getpid():
-            found.append(int(name))
-    return found
+            pids.append(int(name))
+    return pids
 
 
 class Helper:

@@ -140,8 +140,8 @@ class Lab:
             ``gso_max_segs``; and ``offloads``: which of its features are on, by the names that
             ``ethtool -k`` gives them.
         """
-        found, _ = self._helper.request("facts")
-        return {"kind": self.kind, "rootless": self.rootless} | found
+        facts, _ = self._helper.request("facts")
+        return {"kind": self.kind, "rootless": self.rootless} | facts
 
     def set_link(self, up: bool) -> None:
         """Take the lab's device down, as when a cable is pulled, or bring it up again.
@@ -369,16 +369,16 @@ def probe() -> LabProbe:
     except LabError as error:
         return LabProbe((), False, False, str(error))
     try:
-        found, _ = helper.request("probe")
+        answer, _ = helper.request("probe")
     except RefusedError as refused:
         return LabProbe((), refused.what != "namespace", False, explain(refused))
     except LabError as error:
         return LabProbe((), False, False, str(error))
     finally:
         helper.close()
-    kinds = tuple(found["kinds"])
+    kinds = tuple(answer["kinds"])
     reason = None if kinds else explain(RefusedError("kind", errno.EOPNOTSUPP))
-    return LabProbe(kinds, True, found["rootless"], reason)
+    return LabProbe(kinds, True, answer["rootless"], reason)
 
 
 def sink_path() -> Path:

@@ -89,11 +89,11 @@ def _addresses(
 ) -> list[tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int]]:
     """Return the addresses of a host, each with its scope (0 where it has none)."""
     try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)
+        entries = socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)
     except (OSError, UnicodeError):
         raise LabError(f"no address is known for the host {host!r}") from None
     addresses = []
-    for _, _, _, _, place in found:
+    for _, _, _, _, place in entries:
         address = ipaddress.ip_address(str(place[0]).partition("%")[0])
         scope = int(place[3]) if len(place) == 4 else 0
         # An IPv6 socket sends to such an address by IPv4.

@@ -69,9 +69,9 @@ def contradiction(
             f"{report.program}: it claims {report.payload_bytes} bytes of payload, but sent"
             f" {report.spead_bytes} bytes in all"
         )
-    for one in held:
-        if not one.ok:
-            return f"{report.program}: {one.text}"
+    for accounting in held:
+        if not accounting.ok:
+            return f"{report.program}: {accounting.text}"
     if evidence.icmp_errors == 0 and evidence.received is None and evidence.counted is not None:
         return f"{report.program}: nobody was to listen, but no message came back: somebody did"
     return None

@@ -222,26 +222,26 @@ def _cpu_model() -> str | None:
 
 def _caches() -> dict[str, int]:
     """Return the sizes in bytes of the first core's caches, such as ``"L1d"`` and ``"L2"``."""
-    found = {}
+    caches = {}
     for folder in sorted((_CPUS / "cpu0/cache").glob("index*")):
         level, kind, size = (read_text(folder / name) for name in ("level", "type", "size"))
         if level is None or size is None:
             continue
         letter = {"Data": "d", "Instruction": "i"}.get(kind or "", "")
-        found[f"L{level}{letter}"] = int(size.rstrip("KM")) << (20 if size.endswith("M") else 10)
-    return found
+        caches[f"L{level}{letter}"] = int(size.rstrip("KM")) << (20 if size.endswith("M") else 10)
+    return caches
 
 
 def _virtualisation() -> str | None:
     """Name the hypervisor and the container, ``"none"`` where there is neither."""
     if shutil.which("systemd-detect-virt"):
-        found = []
+        names = []
         for what in ("--vm", "--container"):
             done = subprocess.run(
                 ["systemd-detect-virt", what], capture_output=True, text=True, check=False
             )
-            found.append(done.stdout.strip())
-        named = [name for name in found if name not in ("", "none")]
+            names.append(done.stdout.strip())
+        named = [name for name in names if name not in ("", "none")]
         return ", ".join(named) or "none"
     flags = re.search(r"^flags\s*:(.*)$", read_text(Path("/proc/cpuinfo")) or "", re.MULTILINE)
     return "a hypervisor" if flags and "hypervisor" in flags[1].split() else None
@@ -256,13 +256,13 @@ def _turbo() -> str | None:
 
 
 def _transparent_huge_pages() -> str | None:
-    found = re.search(
+    choice = re.search(
         r"\[(\w+)\]", read_text(Path("/sys/kernel/mm/transparent_hugepage/enabled")) or ""
     )
-    return found[1] if found else None
+    return choice[1] if choice else None
 
 
 def _memory_fact(name: str) -> int | None:
     """Return a line of the kernel's table of memory, in bytes where it is a size."""
-    found = re.search(rf"^{name}: +(\d+)( kB)?$", read_text(_MEMORY) or "", re.MULTILINE)
-    return None if found is None else int(found[1]) << (10 if found[2] else 0)
+    line = re.search(rf"^{name}: +(\d+)( kB)?$", read_text(_MEMORY) or "", re.MULTILINE)
+    return None if line is None else int(line[1]) << (10 if line[2] else 0)

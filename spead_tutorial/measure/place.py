@@ -336,10 +336,10 @@ class _Sink:
         self._process.wait()
         assert self._process.stdout is not None
         try:
-            found: dict[str, Any] = json.loads(self._process.stdout.read())
+            summary: dict[str, Any] = json.loads(self._process.stdout.read())
         except ValueError:
             raise LabError("the sink ended without its summary") from None
-        return found
+        return summary
 
     def __enter__(self) -> Self:
         return self

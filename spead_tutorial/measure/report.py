@@ -74,8 +74,8 @@ class Report:
             None where that is no such object.
         """
         try:
-            found = json.loads(output)
-            known = [field.name for field in dataclasses.fields(cls) if field.name in found]
-            return cls(**{name: found[name] for name in known})
+            claims = json.loads(output)
+            known = [field.name for field in dataclasses.fields(cls) if field.name in claims]
+            return cls(**{name: claims[name] for name in known})
         except (ValueError, TypeError):
             return None

@@ -61,10 +61,10 @@ def taken_so_far(recording: Recording) -> dict[Key, Sample | None]:
     dict
         Of a timeline, there is None.
     """
-    found: dict[Key, Sample | None] = {
-        (one.case, one.round, one.warm_up): one for one in recording.samples
+    samples: dict[Key, Sample | None] = {
+        (sample.case, sample.round, sample.warm_up): sample for sample in recording.samples
     }
-    return found | {(one.case, 0, False): None for one in recording.timelines}
+    return samples | {(timeline.case, 0, False): None for timeline in recording.timelines}
 
 
 def measure(
@@ -107,17 +107,17 @@ def measure(
     try:
         for step in show([step for step in steps if step.key not in done]):
             try:
-                one = take(step, done.get((step.case.name, 0, True)))
+                result = take(step, done.get((step.case.name, 0, True)))
             except ProgramError as error:
                 say(step, str(error))
                 continue
-            taken.append(one)
+            taken.append(result)
             if writer is not None:
-                writer.add(one)
-            if isinstance(one, Sample):
-                done[step.key] = one
-                if one.failure is not None:
-                    say(step, one.failure)
+                writer.add(result)
+            if isinstance(result, Sample):
+                done[step.key] = result
+                if result.failure is not None:
+                    say(step, result.failure)
     finally:
         if writer is not None:
             writer.close()
@@ -125,8 +125,8 @@ def measure(
         return read(path)
     return Recording(
         header,
-        tuple(one for one in taken if isinstance(one, Sample)),
-        tuple(one for one in taken if isinstance(one, Timeline)),
+        tuple(sample for sample in taken if isinstance(sample, Sample)),
+        tuple(timeline for timeline in taken if isinstance(timeline, Timeline)),
     )
 
 
@@ -154,7 +154,7 @@ def differences(one: Header, other: Header) -> list[str]:
     one, other : Header
         Of two records, or of one and of what is to go on with it.
     """
-    found = [
+    names = [
         name
         for name in ("experiment", "lab", "versions", "revision")
         if getattr(one, name) != getattr(other, name)
@@ -162,5 +162,5 @@ def differences(one: Header, other: Header) -> list[str]:
     mine, theirs = (
         {k: v for k, v in h.machine.items() if k not in _DIFFERENT_EVERY_TIME} for h in (one, other)
     )
-    found += ["machine"] * (mine != theirs)
-    return found + [n for n in _SAME_SETTINGS if one.settings.get(n) != other.settings.get(n)]
+    names += ["machine"] * (mine != theirs)
+    return names + [n for n in _SAME_SETTINGS if one.settings.get(n) != other.settings.get(n)]

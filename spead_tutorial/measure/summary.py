@@ -55,28 +55,28 @@ class Row:
     @property
     def cpu_s_per_gb(self) -> float | None:
         """Median CPU seconds for 10⁹ bytes of payload."""
-        return self.middle(lambda one: _ratio(_cpu_ns(one), one.payload_bytes))
+        return self.middle(lambda sample: _ratio(_cpu_ns(sample), sample.payload_bytes))
 
     @property
     def cpu_us_per_heap(self) -> float | None:
         """Median CPU microseconds for a heap."""
-        return self.middle(lambda one: _ratio(_cpu_ns(one), one.heaps * 1000))
+        return self.middle(lambda sample: _ratio(_cpu_ns(sample), sample.heaps * 1000))
 
     @property
     def calls_per_heap(self) -> float | None:
         """Median system calls to send for each heap."""
-        return self.middle(lambda one: _ratio(one.send_calls, one.heaps))
+        return self.middle(lambda sample: _ratio(sample.send_calls, sample.heaps))
 
     @property
     def faults_per_heap(self) -> float | None:
         """Median page faults for each heap."""
-        return self.middle(lambda one: _ratio(one.page_faults, one.heaps))
+        return self.middle(lambda sample: _ratio(sample.page_faults, sample.heaps))
 
 
-def _cpu_ns(one: Sample) -> int | None:
-    if one.cpu_user_ns is None or one.cpu_system_ns is None:
+def _cpu_ns(sample: Sample) -> int | None:
+    if sample.cpu_user_ns is None or sample.cpu_system_ns is None:
         return None
-    return one.cpu_user_ns + one.cpu_system_ns
+    return sample.cpu_user_ns + sample.cpu_system_ns
 
 
 def _ratio(above: int | None, below: int | None) -> float | None:
@@ -94,15 +94,15 @@ def rows(recording: Recording) -> list[Row]:
         Whatever it is of.
     """
     cases: dict[str, list[Sample]] = {}
-    for one in recording.samples:
-        cases.setdefault(one.case, []).append(one)
+    for sample in recording.samples:
+        cases.setdefault(sample.case, []).append(sample)
     return [_row(samples) for samples in cases.values()]
 
 
 def _row(samples: Sequence[Sample]) -> Row:
-    failure = next((one.failure for one in samples if one.failure is not None), None)
-    counted = tuple(one for one in samples if not one.warm_up)
-    rates = [one.rate for one in counted if one.rate is not None]
+    failure = next((sample.failure for sample in samples if sample.failure is not None), None)
+    counted = tuple(sample for sample in samples if not sample.warm_up)
+    rates = [sample.rate for sample in counted if sample.rate is not None]
     if failure is None and not rates:
         failure = "no sample has a rate"
     return Row(counted, samples[-1], median(rates) if failure is None else None, failure)

@@ -63,7 +63,7 @@ def _same(given: Any, right: Any, tolerance: float) -> bool:
     if isinstance(right, list | tuple):
         there = isinstance(given, Sequence) and len(given) == len(right)
         pairs = zip(given, right, strict=True) if there else ()
-        return there and all(_same(one, other, tolerance) for one, other in pairs)
+        return there and all(_same(element, expected, tolerance) for element, expected in pairs)
     try:
         return bool(abs(given - right) <= tolerance)
     except TypeError:

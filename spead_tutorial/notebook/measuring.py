@@ -170,16 +170,16 @@ def measure(
         Where a program fails, or its packets do not add up: it has no rate then.
     """
     runs = list(runs)
-    wanted = {one.case.name: one for one in runs}
-    twice = next((one for one in runs if wanted[one.case.name] is not one), None)
+    wanted = {run.case.name: run for run in runs}
+    twice = next((run for run in runs if wanted[run.case.name] is not run), None)
     if twice is not None:
         raise ValueError(f"{twice} is there twice: give them different variants")
     rounds = ROUNDS if rounds is None else rounds
     settings = {"cases": list(wanted), "rounds": rounds, "seed": _SEED, "quick": QUICK}
     empty = record(place, timelines=timelines, settings=settings)
-    steps = list(schedule((one.case for one in runs), rounds, _SEED))
+    steps = list(schedule((run.case for run in runs), rounds, _SEED))
 
-    def one(step: Step, _: Sample | None) -> Sample:
+    def take_step(step: Step, _: Sample | None) -> Sample:
         return _take(place, wanted[step.case.name], step)
 
     def complain(step: Step, failure: str) -> None:
@@ -192,8 +192,8 @@ def measure(
                 show(str(wanted[step.case.name]))
                 yield step
 
-        found = measure_rounds(steps, one, empty.header, show=shown, say=complain)
-    return dataclasses.replace(empty, samples=found.samples)
+        measured = measure_rounds(steps, take_step, empty.header, show=shown, say=complain)
+    return dataclasses.replace(empty, samples=measured.samples)
 
 
 def _take(place: NotebookPlace, run: Run, step: Step) -> Sample:

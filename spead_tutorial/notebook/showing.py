@@ -26,10 +26,14 @@ def samples(recording: Recording, run: Run) -> list[Sample]:
     NotebookError
         Where the recording has none of it.
     """
-    found = [one for one in recording.samples if one.case == run.case.name and not one.warm_up]
-    if not found:
+    counted = [
+        sample
+        for sample in recording.samples
+        if sample.case == run.case.name and not sample.warm_up
+    ]
+    if not counted:
         raise NotebookError(f"{run} was not measured in this recording")
-    return found
+    return counted
 
 
 def rate(recording: Recording, run: Run) -> float:
@@ -43,7 +47,9 @@ def gain(recording: Recording, before: Run, after: Run) -> stats.Estimate:
 
 
 def _rates(recording: Recording, run: Run) -> dict[int, float]:
-    return {one.round: one.rate for one in samples(recording, run) if one.rate is not None}
+    return {
+        sample.round: sample.rate for sample in samples(recording, run) if sample.rate is not None
+    }
 
 
 def per_heap(recording: Recording, run: Run, *counts: str) -> float:
@@ -58,9 +64,9 @@ def per_heap(recording: Recording, run: Run, *counts: str) -> float:
     *counts : str
         Of what: attributes of a sample that were counted, such as ``"messages"``; their sum.
     """
-    found = samples(recording, run)
+    counted = samples(recording, run)
     return stats.median(
-        [sum(getattr(one, count) for count in counts) / one.heaps for one in found]
+        [sum(getattr(sample, count) for count in counts) / sample.heaps for sample in counted]
     ).median
 
 
@@ -73,8 +79,8 @@ def table(recording: Recording) -> "pandas.DataFrame":
     import pandas
 
     wanted = recording.header.settings.get("cases") or []
-    found = {row.last.case: row for row in rows(recording)}
-    order = [*(found[case] for case in wanted if case in found), *found.values()]
+    by_case = {row.last.case: row for row in rows(recording)}
+    order = [*(by_case[case] for case in wanted if case in by_case), *by_case.values()]
     shown = pandas.DataFrame([_row(row) for row in dict.fromkeys(order)])
     if _over_loopback(recording):
         shown.columns.name = shown.attrs["title"] = _MARK
