@@ -304,7 +304,7 @@ def _missing(recording: Recording) -> int:
     except (ValueError, KeyError):
         return 0
     plan = plan_of(sweep, size, settings["rounds"], _whole(settings.get("shard")))
-    without = {PEER_FROM_SOURCE} - {one.implementation for one in recording.samples}
+    without = {PEER_FROM_SOURCE} - {sample.implementation for sample in recording.samples}
     names = {case.name for case in plan.cases if case.implementation not in without}
     names -= settings.get("skipped", {}).keys()
     done = taken_so_far(recording)
@@ -384,11 +384,13 @@ def compare(
     second = first if other is None else read(other)
     if not different_machines:
         compare_module.refuse_different_machines(first, second)
-    found = compare_module.compare(first, second, threshold=threshold, before=before, after=after)
-    if not found.verdicts:
+    comparison = compare_module.compare(
+        first, second, threshold=threshold, before=before, after=after
+    )
+    if not comparison.verdicts:
         raise RecordError("the records have no point in common")
-    click.echo(compare_module.table(found))
-    return _FAILED if any(v.word in ("slower", "failed") for v in found.verdicts) else 0
+    click.echo(compare_module.table(comparison))
+    return _FAILED if any(v.word in ("slower", "failed") for v in comparison.verdicts) else 0
 
 
 @cli.command()

@@ -147,12 +147,12 @@ def compare(
 
 def _chosen(recording: Recording, implementation: str | None) -> dict[Place, list[Sample]]:
     """Return the samples of one implementation, or of all."""
-    found = by_place(recording)
+    places = by_place(recording)
     if implementation is None:
-        return found
-    chosen = {p: samples for p, samples in found.items() if p[0].implementation == implementation}
+        return places
+    chosen = {p: samples for p, samples in places.items() if p[0].implementation == implementation}
     if not chosen:
-        there = ", ".join(sorted({place[0].implementation for place in found}))
+        there = ", ".join(sorted({place[0].implementation for place in places}))
         raise RecordError(f"the record has nothing of {implementation!r}: it has {there}")
     return chosen
 
@@ -191,23 +191,23 @@ def _judge(
     """Judge a point; also return how likely chance alone makes such a difference."""
     before, after = rates_by_round(mine), rates_by_round(theirs)
     first, second = (median(list(r.values())) if r else None for r in (before, after))
-    if any(one.failure is not None for one in (*mine, *theirs)):
+    if any(sample.failure is not None for sample in (*mine, *theirs)):
         return Verdict(place, first, second, None, "failed"), 0.0
     if not before or not after:
         return Verdict(place, first, second, None, "only in one"), 0.0
-    found, p = judge(before, after, drift)
+    estimate, p = judge(before, after, drift)
     # A point is not faster for having stayed where it was while the machine became slower.
     least, most = min(1.0, drift.ratio) / (1 + threshold), max(1.0, drift.ratio) * (1 + threshold)
-    word = SLOWER if found.median < least else FASTER if found.median > most else CANNOT_TELL
-    return Verdict(place, first, second, found, word), p
+    word = SLOWER if estimate.median < least else FASTER if estimate.median > most else CANNOT_TELL
+    return Verdict(place, first, second, estimate, word), p
 
 
 def _judge_within_rounds(before: _Rates, after: _Rates, _: Drift) -> tuple[Estimate, float]:
     """Judge by the ratios within rounds: their interval has to be on one side of one."""
     if not before.keys() & after.keys():
         raise RecordError("the two have no round in common: they were not measured together")
-    found = gain(before, after)
-    return found, 1.0 if found.low <= 1 <= found.high else 0.0
+    estimate = gain(before, after)
+    return estimate, 1.0 if estimate.low <= 1 <= estimate.high else 0.0
 
 
 def _judge_apart(before: _Rates, after: _Rates, drift: Drift) -> tuple[Estimate, float]:
@@ -237,9 +237,9 @@ def _corrected(chances: list[float]) -> list[float]:
     return [float(p) for p in stats.false_discovery_control(chances)] if chances else []
 
 
-def _drift(one: Recording, other: Recording) -> Drift:
+def _drift(earlier: Recording, later: Recording) -> Drift:
     """Find out what changed between two recordings though nothing had been changed."""
-    first, second = by_place(one), by_place(other)
+    first, second = by_place(earlier), by_place(later)
     ratios = []
     for place in first.keys() & second.keys():
         before, after = (list(rates_by_round(places[place]).values()) for places in (first, second))
@@ -250,7 +250,7 @@ def _drift(one: Recording, other: Recording) -> Drift:
         spreads = sorted(max(r / middle, middle / r) - 1 for r in ratios)
         why = "the peer and the bare loops, which did not change, say so"
         return Drift(middle, spreads[int(0.95 * len(spreads))], why)
-    floors = [floor for floor in map(noise_floor, (one, other)) if floor is not None]
+    floors = [floor for floor in map(noise_floor, (earlier, later)) if floor is not None]
     why = "no peer and no bare loop is in both records to show what the machine did in between"
     return Drift(1.0, max(floors, default=0.0), why)
 
@@ -262,17 +262,20 @@ def table(found: Comparison) -> str:
         f" {'ratio':>6}  {'95 % interval':^13}"
     ]
     counts = dict.fromkeys(_TOLD, 0)
-    for one in found.verdicts:
-        series, heap_size, packet_size = one.place
-        counts[one.word] = counts.get(one.word, 0) + 1
+    for verdict in found.verdicts:
+        series, heap_size, packet_size = verdict.place
+        counts[verdict.word] = counts.get(verdict.word, 0) + 1
         rates = " ".join(
-            "       —" if e is None else f"{e.median / 1e6:8.0f}" for e in (one.before, one.after)
+            "       —" if e is None else f"{e.median / 1e6:8.0f}"
+            for e in (verdict.before, verdict.after)
         )
         interval = ""
-        if one.ratio is not None:
-            interval = f"{one.ratio.median:6.2f}  [{one.ratio.low:5.2f},{one.ratio.high:5.2f}]"
+        if verdict.ratio is not None:
+            interval = (
+                f"{verdict.ratio.median:6.2f}  [{verdict.ratio.low:5.2f},{verdict.ratio.high:5.2f}]"
+            )
         lines.append(
-            f"{heap_size:>10} {packet_size:>6}  {series!s:52} {rates} {interval:21}  {one.word}"
+            f"{heap_size:>10} {packet_size:>6}  {series!s:52} {rates} {interval:21}  {verdict.word}"
         )
     summary = ", ".join(f"{n} {word}" for word, n in counts.items() if n or word in _TOLD)
     notes = [f"{summary}. MB/s; a difference below {found.threshold:.0%} does not count."]

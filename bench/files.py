@@ -77,9 +77,9 @@ def _append(writer: Writer, part: Recording, *, begin: bool) -> None:
     for source, header in enumerate(part.headers):
         if begin or source > 0:
             writer.begin(header)
-        for one in taken:
-            if one.source == source:
-                writer.add(one)
+        for measurement in taken:
+            if measurement.source == source:
+                writer.add(measurement)
 
 
 def _csv(recording: Recording, output: Path) -> None:
@@ -100,22 +100,22 @@ def _pyperf(recording: Recording, output: Path) -> None:
     except ImportError:
         raise RecordError("this needs pyperf: pip install 'spead-tutorial[bench]'") from None
     runs: dict[str, list[pyperf.Run]] = {}
-    for one in recording.samples:
-        if one.rate is None or one.elapsed_ns is None or one.warm_up:
+    for sample in recording.samples:
+        if sample.rate is None or sample.elapsed_ns is None or sample.warm_up:
             continue
-        fields = dataclasses.asdict(one)
+        fields = dataclasses.asdict(sample)
         metadata = {
-            "name": one.case,
+            "name": sample.case,
             "unit": "second",
-            "loops": one.heaps,
+            "loops": sample.heaps,
             **{k: fields[k] for k in ("heap_size", "packet_size", "implementation", "language")},
         }
-        seconds = one.elapsed_ns / 1e9 / one.heaps
+        seconds = sample.elapsed_ns / 1e9 / sample.heaps
         run = pyperf.Run([seconds], metadata=metadata, collect_metadata=False)
-        runs.setdefault(one.case, []).append(run)
+        runs.setdefault(sample.case, []).append(run)
     if not runs:
         raise RecordError("no sample has a rate: there is nothing to export")
-    suite = pyperf.BenchmarkSuite([pyperf.Benchmark(each) for each in runs.values()])
+    suite = pyperf.BenchmarkSuite([pyperf.Benchmark(case_runs) for case_runs in runs.values()])
     output.unlink(missing_ok=True)
     suite.dump(str(output))
 

@@ -91,8 +91,8 @@ def resident(process: LabProcess) -> int | None:
         status = Path(f"/proc/{process.pid}/status").read_text()
     except OSError:
         return None
-    found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
-    return int(found[1]) * 1024 if found else None
+    match = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
+    return int(match[1]) * 1024 if match else None
 
 
 def watch(lab: Lab, number: int, language: str, heaps: int) -> Memory:
@@ -147,10 +147,10 @@ def cli(heaps: int, output: Path) -> int:
         first = header("flat-memory", lab.facts(), settings)
         with Writer(output / RECORD, first) as writer:
             for number, language in CASES:
-                found = watch(lab, number, language, heaps)
-                writer.add(found)
-                click.echo(found)
-                flat = flat and found.flat
+                memory = watch(lab, number, language, heaps)
+                writer.add(memory)
+                click.echo(memory)
+                flat = flat and memory.flat
     return int(not flat)
 
 

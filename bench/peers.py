@@ -173,6 +173,6 @@ def take_timeline(lab: Lab, case: Case) -> Timeline:
     done = finish(lab.run, "timeline", [*argv, lab.address, str(lab.port)], TIMEOUT_S)
     if done.status != 0:
         raise ProgramError(done.complaint)
-    found = json.loads(done.output)
-    times = {name: tuple(value) for name, value in found.items() if name.endswith("_ns")}
-    return Timeline(**found | times | {"case": case.name})
+    fields = json.loads(done.output)
+    times = {name: tuple(value) for name, value in fields.items() if name.endswith("_ns")}
+    return Timeline(**fields | times | {"case": case.name})

@@ -161,7 +161,11 @@ def estimate(plan: Plan, known: Recording | None) -> float:
     known : Recording or None
         What the sweep gave before, here or elsewhere.
     """
-    rates = {one.case: one.rate for one in known.samples if one.rate} if known is not None else {}
+    rates = (
+        {sample.case: sample.rate for sample in known.samples if sample.rate}
+        if known is not None
+        else {}
+    )
     done = taken_so_far(known) if known is not None else {}
     seconds = 0.0
     for step in plan.steps():
@@ -205,7 +209,7 @@ def measure(
     with Lab() as lab:
         place = Device(lab)
 
-        def one(step: Step, warm_up: Sample | None) -> Sample | Timeline:
+        def take_step(step: Step, warm_up: Sample | None) -> Sample | Timeline:
             if step.case.timeline:
                 return take_timeline(lab, step.case)
             heaps = _heaps(step.case, plan.size, warm_up)
@@ -219,7 +223,7 @@ def measure(
 
         return rounds.measure(
             plan.steps(),
-            one,
+            take_step,
             header(plan.sweep, place.facts(), plan.settings, _versions()),
             path=path,
             show=show,
@@ -251,18 +255,18 @@ def _build() -> str:
 def noisy_points(recording: Recording) -> set[tuple[int, int]]:
     """Return the points of which a case failed, or has an interval that is too wide."""
     rates: dict[tuple[str, tuple[int, int]], list[float]] = {}
-    found = set()
-    for one in recording.samples:
-        point = (one.heap_size, one.packet_size)
-        if one.failure is not None:
-            found.add(point)
-        if not one.warm_up and one.rate is not None:
-            rates.setdefault((one.case, point), []).append(one.rate)
+    points = set()
+    for sample in recording.samples:
+        point = (sample.heap_size, sample.packet_size)
+        if sample.failure is not None:
+            points.add(point)
+        if not sample.warm_up and sample.rate is not None:
+            rates.setdefault((sample.case, point), []).append(sample.rate)
     for (_, point), values in rates.items():
         middle = median(values)
         if middle.high - middle.low > NOISY * middle.median:
-            found.add(point)
-    return found
+            points.add(point)
+    return points
 
 
 def again(plan: Plan, recording: Recording, more: int) -> Plan:
@@ -271,6 +275,6 @@ def again(plan: Plan, recording: Recording, more: int) -> Plan:
     All cases of such a point are repeated: ratios are taken within rounds.
     """
     points = noisy_points(recording)
-    last = max((one.round for one in recording.samples), default=-1)
+    last = max((sample.round for sample in recording.samples), default=-1)
     cases = tuple(case for case in plan.cases if case.point in points and not case.timeline)
     return dataclasses.replace(plan, cases=cases, rounds=last + 1 + more)

@@ -20,16 +20,20 @@ Place = tuple[Series, int, int]
 
 def by_place(recording: Recording) -> dict[Place, list[Sample]]:
     """Sort the samples that count into series and sizes."""
-    found: dict[Place, list[Sample]] = {}
-    for one in recording.samples:
-        if not one.warm_up:
-            found.setdefault((one.series, one.heap_size, one.packet_size), []).append(one)
-    return found
+    places: dict[Place, list[Sample]] = {}
+    for sample in recording.samples:
+        if not sample.warm_up:
+            places.setdefault((sample.series, sample.heap_size, sample.packet_size), []).append(
+                sample
+            )
+    return places
 
 
 def rates_by_round(samples: Sequence[Sample]) -> dict[tuple[int, int], float]:
     """Return the rate of each round; rounds of different machines are different rounds."""
-    return {(one.source, one.round): one.rate for one in samples if one.rate is not None}
+    return {
+        (sample.source, sample.round): sample.rate for sample in samples if sample.rate is not None
+    }
 
 
 def _sorted(recording: Recording) -> list[Row]:
@@ -46,11 +50,11 @@ def _noisy(row: Row) -> bool:
     return rate is not None and rate.high - rate.low > NOISY * rate.median
 
 
-def _merged(one: Sample) -> str:
+def _merged(sample: Sample) -> str:
     """How many packets the device got as one, in the mean: 1.0 tells of no segmentation offload."""
-    if not one.packets or not one.counted_packets:
+    if not sample.packets or not sample.counted_packets:
         return ""
-    return f"{one.packets / one.counted_packets:.1f}"
+    return f"{sample.packets / sample.counted_packets:.1f}"
 
 
 def table(recording: Recording) -> str:
@@ -60,8 +64,8 @@ def table(recording: Recording) -> str:
         f"  {'95 % interval':^17} {'CPU s/GB':>8} {'merged':>6}"
     ]
     for row in _sorted(recording):
-        one, n = row.last, len(row.samples)
-        place = f"{size(one.heap_size):>8} {one.packet_size:>6}  {row.series!s:52} {n:>3}"
+        sample, n = row.last, len(row.samples)
+        place = f"{size(sample.heap_size):>8} {sample.packet_size:>6}  {row.series!s:52} {n:>3}"
         if row.rate is None:
             lines.append(f"{place} failed: {row.failure}")
             continue
@@ -69,7 +73,7 @@ def table(recording: Recording) -> str:
         cpu = "" if row.cpu_s_per_gb is None else f"{row.cpu_s_per_gb:8.3f}"
         mark = " noisy" if _noisy(row) else ""
         lines.append(
-            f"{place} {middle:8.1f}  {low:8.1f} {high:8.1f} {cpu:>8} {_merged(one):>6}{mark}"
+            f"{place} {middle:8.1f}  {low:8.1f} {high:8.1f} {cpu:>8} {_merged(sample):>6}{mark}"
         )
     return "\n".join(lines)
 
@@ -81,7 +85,7 @@ def noise_floor(recording: Recording) -> float | None:
     chance. The floor is the ratio, less one, that one in twenty of the cases exceeds; None
     where there are too few rounds.
     """
-    found = []
+    differences = []
     for samples in by_place(recording).values():
         halves: list[dict[int, float]] = [{}, {}]
         for (source, number), rate in rates_by_round(samples).items():
@@ -90,73 +94,75 @@ def noise_floor(recording: Recording) -> float | None:
             ratio = (
                 median(list(halves[0].values())).median / median(list(halves[1].values())).median
             )
-            found.append(max(ratio, 1 / ratio) - 1)
-    return sorted(found)[int(0.95 * len(found))] if found else None
+            differences.append(max(ratio, 1 / ratio) - 1)
+    return sorted(differences)[int(0.95 * len(differences))] if differences else None
 
 
 def advice(recording: Recording) -> list[str]:
     """Say what makes the numbers less certain than they look, and what to do about it."""
-    found = []
+    notes = []
     all_rows = rows(recording)
     failed = sum(row.failure is not None for row in all_rows)
     if failed:
-        found.append(f"{failed} of {len(all_rows)} cases failed, and have no rate: see the table")
+        notes.append(f"{failed} of {len(all_rows)} cases failed, and have no rate: see the table")
     fewest = min((len(row.samples) for row in all_rows), default=0)
     if fewest < ROUNDS_FOR_A_CLAIM:
-        found.append(
+        notes.append(
             f"{fewest} rounds: fewer than {ROUNDS_FOR_A_CLAIM} make no claim (--rounds"
             f" {ROUNDS_FOR_A_CLAIM})"
         )
     noisy = sum(map(_noisy, all_rows))
     if noisy:
-        found.append(
+        notes.append(
             f"{noisy} of {len(all_rows)} cases have an interval wider than {NOISY:.0%} of their"
             " median: stop what else runs, then --only-noisy adds rounds to them"
         )
     for header in recording.headers:
-        found += [text for text in _of_machine(header.machine) if text not in found]
-    found += _of_samples(recording)
+        notes += [text for text in _of_machine(header.machine) if text not in notes]
+    notes += _of_samples(recording)
     floor = noise_floor(recording)
     if floor is not None:
-        found.append(f"noise floor: the same case twice differs by up to {floor:.0%} here (A/A)")
-    return found
+        notes.append(f"noise floor: the same case twice differs by up to {floor:.0%} here (A/A)")
+    return notes
 
 
 def _of_machine(machine: dict[str, object]) -> list[str]:
-    found = []
+    notes = []
     governor, virtual = machine.get("governor"), machine.get("virtualisation")
     if governor not in (None, "performance"):
-        found.append(f"governor {governor}: cpupower frequency-set -g performance (as root)")
+        notes.append(f"governor {governor}: cpupower frequency-set -g performance (as root)")
     if machine.get("turbo") == "on":
-        found.append("turbo is on: the clock depends on temperature and neighbours")
+        notes.append("turbo is on: the clock depends on temperature and neighbours")
     if virtual not in (None, "none"):
-        found.append(f"a virtual machine ({virtual}): its neighbours are in the numbers")
-    return found
+        notes.append(f"a virtual machine ({virtual}): its neighbours are in the numbers")
+    return notes
 
 
 def _of_samples(recording: Recording) -> list[str]:
-    found = []
-    counted = [one for one in recording.samples if not one.warm_up and one.elapsed_ns]
+    notes = []
+    counted = [sample for sample in recording.samples if not sample.warm_up and sample.elapsed_ns]
     short = _SHORT_S.get(str(recording.header.settings.get("size")))
     if short is not None:
-        n = sum((one.elapsed_ns or 0) < short * 1e9 for one in counted)
+        n = sum((sample.elapsed_ns or 0) < short * 1e9 for sample in counted)
         if n:
-            found.append(f"{n} of {len(counted)} samples lasted less than {short:g} s")
+            notes.append(f"{n} of {len(counted)} samples lasted less than {short:g} s")
     # The runner itself, one program after the other, makes up a load of about 1 for each core
     # that the program uses; what is more than that was somebody else.
     cores = int(recording.header.machine.get("usable_cores") or 1)
-    busy = [one for one in counted if (one.load or 0) > cores + _BUSY]
+    busy = [sample for sample in counted if (sample.load or 0) > cores + _BUSY]
     if busy:
-        found.append(
+        notes.append(
             f"{len(busy)} of {len(counted)} samples were taken at a load above {cores}: measure"
             " when nothing else runs"
         )
     stolen = [
-        one for one in counted if (one.steal_ns or 0) > _STOLEN * cores * (one.elapsed_ns or 1)
+        sample
+        for sample in counted
+        if (sample.steal_ns or 0) > _STOLEN * cores * (sample.elapsed_ns or 1)
     ]
     if stolen:
-        found.append(
+        notes.append(
             f"in {len(stolen)} of {len(counted)} samples the hypervisor gave more than"
             f" {_STOLEN:.0%} of the time to others"
         )
-    return found
+    return notes

@@ -59,17 +59,17 @@ class Part(SphinxDirective, DocstringProcessor):
         if title not in parts(text):
             raise self.error(f"{path.name} has no part {title!r}: it has {list(parts(text))}")
         content = StringList()
-        for one in self._root(path):
-            if one.get_line() not in parts(text)[title]:
+        for child in self._root(path):
+            if child.get_line() not in parts(text)[title]:
                 continue
-            for docstring in _shown(one):
+            for docstring in _shown(child):
                 lines, number = docstring.get_docstring(processor=self)
                 if any(line.lstrip().startswith("* ") for line in lines):
                     raise self.error(f"{path.name}:{number}: end the comment on a line of its own")
                 for offset, line in enumerate(lines):
                     content.append(line, str(path), number + offset - 1)
-            for line in self._listed(one, text):
-                content.append(line, str(path), one.get_line() - 1)
+            for line in self._listed(child, text):
+                content.append(line, str(path), child.get_line() - 1)
         holder = nodes.Element()
         self.state.nested_parse(content, 0, holder)
         return holder.children
@@ -77,14 +77,14 @@ class Part(SphinxDirective, DocstringProcessor):
     def _root(self, path: Path) -> RootDocstring:
         """Return what the header documents; it is parsed once for each page."""
         self.env.note_dependency(str(path))
-        found = self.env.current_document.get("c_header")
-        if found is None:
-            found, problems = parse(str(path), domain="c", clang_args=self.config.hawkmoth_clang)
-            serious = [one for one in problems if one.level >= ErrorLevel.WARNING]
+        root = self.env.current_document.get("c_header")
+        if root is None:
+            root, problems = parse(str(path), domain="c", clang_args=self.config.hawkmoth_clang)
+            serious = [problem for problem in problems if problem.level >= ErrorLevel.WARNING]
             if serious:
-                raise self.error("; ".join(one.get_message() for one in serious))
-            self.env.current_document["c_header"] = found
-        return found
+                raise self.error("; ".join(problem.get_message() for problem in serious))
+            self.env.current_document["c_header"] = root
+        return root
 
     @staticmethod
     def _listed(docstring: Docstring, text: str) -> list[str]:

@@ -93,7 +93,7 @@ def columns(text: str) -> list[Column]:
     width = max(map(len, lines))
     lines = [line.ljust(width) for line in lines]
     used = "".join(" " if {line[i] for line in lines} == {" "} else "x" for i in range(width))
-    found = []
+    table = []
     for match in re.finditer("x+(?: x+)*", used):
         cells = [line[slice(*match.span())] for line in lines]
         kind = "text"
@@ -101,16 +101,16 @@ def columns(text: str) -> list[Column]:
             kind = "bytes"
         elif not any(cell.endswith(" ") for cell in cells):
             kind = "number"
-        found.append(Column(kind, cells))
-    return found
+        table.append(Column(kind, cells))
+    return table
 
 
-def _table(found: list[Column]) -> nodes.table:
-    group = nodes.tgroup(cols=len(found))
-    group += [nodes.colspec(colwidth=1) for _ in found]
+def _table(table: list[Column]) -> nodes.table:
+    group = nodes.tgroup(cols=len(table))
+    group += [nodes.colspec(colwidth=1) for _ in table]
     head, *rows = (
-        [_entry(column.kind, cell) for column, cell in zip(found, cells, strict=True)]
-        for cells in zip(*(column.cells for column in found), strict=True)
+        [_entry(column.kind, cell) for column, cell in zip(table, cells, strict=True)]
+        for cells in zip(*(column.cells for column in table), strict=True)
     )
     group += nodes.thead("", nodes.row("", *head))
     group += nodes.tbody("", *(nodes.row("", *row) for row in rows))

@@ -79,7 +79,7 @@ def recording(name: str) -> Recording:
     """Read a record by the name of its sweep."""
     path = _path(name)
     if not path.is_file():
-        there = ", ".join(sorted(one.stem for one in RESULTS.glob("*.jsonl")))
+        there = ", ".join(sorted(record.stem for record in RESULTS.glob("*.jsonl")))
         raise UnknownError(f"there is no record {name!r}: there are {there}")
     return read(path)
 
@@ -107,29 +107,29 @@ class Choice:
 
     def samples(self) -> list[Sample]:
         """Return the samples of the one point it means."""
-        found = [one for one in recording(self.record).samples if self._means(one)]
-        points = sorted({one.case for one in found})
+        samples = [sample for sample in recording(self.record).samples if self._means(sample)]
+        points = sorted({sample.case for sample in samples})
         if len(points) != 1:
             what = "several points" if points else "no sample"
-            there = points or sorted({one.case for one in recording(self.record).samples})
+            there = points or sorted({sample.case for sample in recording(self.record).samples})
             raise UnknownError(f"{self} is {what} of {self.record}: {'; '.join(there[:40])}")
-        return found
+        return samples
 
-    def _means(self, one: Sample) -> bool:
+    def _means(self, sample: Sample) -> bool:
         wanted = (
-            (self.implementation, one.implementation),
-            (self.language, one.language),
-            (self.program, one.program),
-            (self.heap_size, one.heap_size),
-            (self.packet_size, one.packet_size),
-            (self.random, one.random),
-            (self.variant or None, one.variant),
+            (self.implementation, sample.implementation),
+            (self.language, sample.language),
+            (self.program, sample.program),
+            (self.heap_size, sample.heap_size),
+            (self.packet_size, sample.packet_size),
+            (self.random, sample.random),
+            (self.variant or None, sample.variant),
         )
         # A plain program is meant, unless a variant is named; the bare loops are all variants.
-        plain = self.variant or self.implementation == "ceiling" or not one.variant
+        plain = self.variant or self.implementation == "ceiling" or not sample.variant
         return (
             bool(plain)
-            and not one.warm_up
+            and not sample.warm_up
             and all(want is None or want == have for want, have in wanted)
         )
 
@@ -180,32 +180,34 @@ class Said:
 
 
 def _estimate(value: Callable[[Sample], float | None], choice: Choice) -> stats.Estimate:
-    values = [found for one in choice.samples() if (found := value(one)) is not None]
+    values = [amount for sample in choice.samples() if (amount := value(sample)) is not None]
     if not values:
         raise UnknownError(f"{choice}: no sample has that")
     return stats.median(values)
 
 
-def _interval(found: stats.Estimate, write: Callable[[float], str], unit: str = "") -> str:
-    kind = "95 % interval" if found.n >= stats.FEWEST else "range"
-    ends = f"{write(found.low)} to {write(found.high)}{unit}"
-    return f"median of {found.n} rounds, {kind} {ends}"
+def _interval(estimate: stats.Estimate, write: Callable[[float], str], unit: str = "") -> str:
+    kind = "95 % interval" if estimate.n >= stats.FEWEST else "range"
+    ends = f"{write(estimate.low)} to {write(estimate.high)}{unit}"
+    return f"median of {estimate.n} rounds, {kind} {ends}"
 
 
 def _rates(choice: Choice) -> dict[int, float]:
     """Return the rate in each round; one that failed is left out."""
-    return {one.round: one.rate for one in choice.samples() if one.rate is not None}
+    return {sample.round: sample.rate for sample in choice.samples() if sample.rate is not None}
 
 
 def rate(text: str) -> Said:
     """Say a median rate."""
     choice = _one(text)
-    found = _estimate(lambda one: one.rate, choice)
+    estimate = _estimate(lambda sample: sample.rate, choice)
 
     def write(value: float) -> str:
         return thousands(_rounded(value / 1e6)) if value >= 1e8 else number(value / 1e6)
 
-    return Said(f"{write(found.median)} MB/s", _interval(found, write, " MB/s"), choice.record)
+    return Said(
+        f"{write(estimate.median)} MB/s", _interval(estimate, write, " MB/s"), choice.record
+    )
 
 
 def gain(text: str) -> Said:
@@ -215,8 +217,8 @@ def gain(text: str) -> Said:
         raise UnknownError(f"{text!r} compares nothing: it needs BEFORE -> AFTER")
     if both[0] == both[1]:
         raise UnknownError(f"{text!r} compares a thing with itself")
-    found = stats.gain(*map(_rates, both))
-    return Said(_factor(found.median), _interval(found, _factor), both[0].record)
+    estimate = stats.gain(*map(_rates, both))
+    return Said(_factor(estimate.median), _interval(estimate, _factor), both[0].record)
 
 
 def per_heap(text: str) -> Said:
@@ -224,27 +226,29 @@ def per_heap(text: str) -> Said:
     field, _, rest = text.partition(" ")
     choice = _one(rest)
 
-    def value(one: Sample) -> float | None:
-        count = getattr(one, field, field)
+    def value(sample: Sample) -> float | None:
+        count = getattr(sample, field, field)
         if isinstance(count, str):
             raise UnknownError(f"a sample has no count {field!r}")
-        return None if count is None else count / one.heaps
+        return None if count is None else count / sample.heaps
 
-    found = _estimate(value, choice)
-    return Said(number(found.median), _interval(found, number, " a heap"), choice.record)
+    estimate = _estimate(value, choice)
+    return Said(number(estimate.median), _interval(estimate, number, " a heap"), choice.record)
 
 
 def time_per_heap(text: str) -> Said:
     """Say a median time for each heap."""
     choice = _one(text)
 
-    def value(one: Sample) -> float | None:
-        return None if one.rate is None else one.heap_size / one.rate * 1e6
+    def value(sample: Sample) -> float | None:
+        return None if sample.rate is None else sample.heap_size / sample.rate * 1e6
 
-    found = _estimate(value, choice)
+    estimate = _estimate(value, choice)
     unit = "\N{NO-BREAK SPACE}µs"
     return Said(
-        _rounded_text(found.median) + unit, _interval(found, _rounded_text, unit), choice.record
+        _rounded_text(estimate.median) + unit,
+        _interval(estimate, _rounded_text, unit),
+        choice.record,
     )
 
 
@@ -255,29 +259,31 @@ def per_gb(text: str) -> Said:
     if field != "cpu":
         raise UnknownError(f"there is only cpu, not {field!r}")
 
-    def value(one: Sample) -> float | None:
-        if one.cpu_user_ns is None or one.cpu_system_ns is None or not one.payload_bytes:
+    def value(sample: Sample) -> float | None:
+        if sample.cpu_user_ns is None or sample.cpu_system_ns is None or not sample.payload_bytes:
             return None
-        return (one.cpu_user_ns + one.cpu_system_ns) / one.payload_bytes
+        return (sample.cpu_user_ns + sample.cpu_system_ns) / sample.payload_bytes
 
-    found = _estimate(value, choice)
-    return Said(f"{number(found.median)} s", _interval(found, number, " s"), choice.record)
+    estimate = _estimate(value, choice)
+    return Said(f"{number(estimate.median)} s", _interval(estimate, number, " s"), choice.record)
 
 
 def share(text: str) -> Said:
     """Say for what share of a timeline's time the program was preparing, waiting or sending."""
     field, _, rest = text.partition(" ")
     choice = _one(rest)
-    found = [
-        one
-        for one in recording(choice.record).timelines
-        if (choice.program, choice.random) == (one.program, one.random)
+    timelines = [
+        run
+        for run in recording(choice.record).timelines
+        if (choice.program, choice.random) == (run.program, run.random)
     ]
-    if len(found) != 1 or field not in {each.name for each in dataclasses.fields(timeline.Shares)}:
-        there = "; ".join(one.case for one in recording(choice.record).timelines)
+    if len(timelines) != 1 or field not in {
+        part.name for part in dataclasses.fields(timeline.Shares)
+    }:
+        there = "; ".join(run.case for run in recording(choice.record).timelines)
         raise UnknownError(f"{text!r} is not one timeline's: {there}")
     return Said(
-        percent(getattr(timeline.shares(found[0]), field)), "of one short run", choice.record
+        percent(getattr(timeline.shares(timelines[0]), field)), "of one short run", choice.record
     )
 
 

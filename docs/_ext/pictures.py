@@ -86,8 +86,8 @@ def described(path: Path) -> tuple[str, str]:
         Where it has none.
     """
     text = path.read_text()
-    found = [re.search(rf"<{tag}[^>]*>([^<]+)</{tag}>", text) for tag in ("title", "desc")]
-    title, words = (html.unescape(match[1]).strip() if match else "" for match in found)
+    matches = [re.search(rf"<{tag}[^>]*>([^<]+)</{tag}>", text) for tag in ("title", "desc")]
+    title, words = (html.unescape(match[1]).strip() if match else "" for match in matches)
     if not title or not words:
         raise ValueError(f"{path.name} has no title or no description in it")
     return title, words

@@ -66,21 +66,21 @@ _log = logging.getLogger(__name__)
 @functools.cache
 def public() -> dict[str, Any]:
     """Return everything public by its full name, modules too."""
-    found: dict[str, Any] = {}
+    objects: dict[str, Any] = {}
     for module in map(importlib.import_module, MODULES):
-        found[module.__name__] = module
-        found |= {f"{module.__name__}.{name}": getattr(module, name) for name in module.__all__}
-    return found
+        objects[module.__name__] = module
+        objects |= {f"{module.__name__}.{name}": getattr(module, name) for name in module.__all__}
+    return objects
 
 
 @functools.cache
 def _by_short_name() -> dict[str, str]:
     """Return full names of classes and functions by their last part; the shortest of several."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for full, thing in sorted(public().items(), key=lambda pair: len(pair[0])):
         if callable(thing):
-            found.setdefault(full.rpartition(".")[2], full)
-    return found
+            names.setdefault(full.rpartition(".")[2], full)
+    return names
 
 
 @functools.cache
@@ -104,10 +104,10 @@ def _member(owner: type, name: str) -> tuple[str, str] | None:
 def _comment(module: str, owner: type | None, name: str) -> list[str]:
     """Return what a comment that begins with ``#:`` says of a name."""
     try:
-        found = ModuleAnalyzer.for_module(module).find_attr_docs()
+        comments = ModuleAnalyzer.for_module(module).find_attr_docs()
     except PycodeError:
         return []
-    return found.get((owner.__qualname__ if owner else "", name), [])
+    return comments.get((owner.__qualname__ if owner else "", name), [])
 
 
 def _resolve(word: str, name: str) -> tuple[str, str] | None:
@@ -119,8 +119,8 @@ def _resolve(word: str, name: str) -> tuple[str, str] | None:
         return "link", word
     for place in places:
         there = public().get(place)
-        if isinstance(there, type) and not rest and (found := _member(there, head)):
-            return found
+        if isinstance(there, type) and not rest and (member := _member(there, head)):
+            return member
     fulls = [f"{place}.{head}" for place in places] + [_by_short_name().get(head, "")]
     if word.startswith("spead_tutorial."):
         full, _, last = word.rpartition(".")
@@ -165,15 +165,15 @@ def sign(
     if docstring.startswith(f"{name.rpartition('.')[2]}("):
         return arguments, ""
     try:
-        found = inspect.signature(thing)
+        signature = inspect.signature(thing)
     except (ValueError, TypeError):
         return arguments, ""
-    parameters = list(found.parameters.values())
+    parameters = list(signature.parameters.values())
     if what == "method" and parameters and parameters[0].name in ("self", "cls"):
         parameters = parameters[1:]
-    bare = [one.replace(annotation=inspect.Parameter.empty) for one in parameters]
+    bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
     text = stringify_signature(
-        found.replace(parameters=bare, return_annotation=inspect.Signature.empty)
+        signature.replace(parameters=bare, return_annotation=inspect.Signature.empty)
     )
     # What a frozen dataclass is by default says nothing but its name.
     text = re.sub(r"\b(Flavour|Options)\([^()]*\)", r"\1()", text)
@@ -189,9 +189,9 @@ def sign(
 
 def bases(app: Sphinx, name: str, thing: type, options: Any, found: list[Any]) -> None:
     """Name those that are public."""
-    names = [f":py:class:`~{_class_names()[one]}`" for one in found if one in _class_names()]
-    private = [one for one in found if one.__module__.startswith("spead_tutorial")]
-    builtin = [one for one in found if one not in private and one is not object]
+    names = [f":py:class:`~{_class_names()[base]}`" for base in found if base in _class_names()]
+    private = [base for base in found if base.__module__.startswith("spead_tutorial")]
+    builtin = [base for base in found if base not in private and base is not object]
     found[:] = names + builtin or [object]
 
 
@@ -205,10 +205,10 @@ def complete(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines:
     if what == "data":
         said = [
             comment
-            for one in list(sys.modules.values())
-            if getattr(one, "__name__", "").startswith("spead_tutorial")
-            and vars(one).get(last) is thing
-            and (comment := _comment(one.__name__, None, last))
+            for module in list(sys.modules.values())
+            if getattr(module, "__name__", "").startswith("spead_tutorial")
+            and vars(module).get(last) is thing
+            and (comment := _comment(module.__name__, None, last))
         ]
         lines[:] = said[0] if said else []
         if not said:
@@ -233,17 +233,17 @@ def linked(lines: list[str], name: str, parameters: set[str]) -> Iterator[str]:
     text = "\n".join(lines)
     # numpydoc has made the names of parameters, attributes and exceptions bold.
     bold = re.findall(r"\*\*([^*]+)\*\*", text)
-    named = parameters | {one.strip(" \\*") for group in bold for one in group.split(",")}
+    named = parameters | {term.strip(" \\*") for group in bold for term in group.split(",")}
 
     def write(match: re.Match[str]) -> str:
         word = match[1]
         if word in named:
             return f"*{word}*"
-        found = _resolve(word, name)
-        if found is None:
+        meaning = _resolve(word, name)
+        if meaning is None:
             _log.warning("docstring of %s: `%s` names nothing public, no parameter", name, word)
             return f"``{word}``"
-        kind, target = found
+        kind, target = meaning
         return f":py:obj:`{word} <{target}>`" if kind == "link" else f"``{word}``"
 
     for line in lines:
@@ -256,10 +256,10 @@ def _inherited(cls: type) -> Iterator[str]:
         if base not in _class_names():
             continue
         names = [name for name in vars(base) if not name.startswith("_")]
-        found = [_member(base, name) for name in names if name not in vars(cls)]
+        members = [_member(base, name) for name in names if name not in vars(cls)]
         links = [
             f":py:obj:`{name} <{target[1]}>`"
-            for name, target in zip(names, found, strict=False)
+            for name, target in zip(names, members, strict=False)
             if target is not None and target[0] == "link"
         ]
         if links:
@@ -274,10 +274,10 @@ def inherit(
     cls = public().get(owner)
     if node.get("refdomain") != "py" or not isinstance(cls, type):
         return None
-    found = _member(cls, last)
-    if found is None:
+    member = _member(cls, last)
+    if member is None:
         return None
-    target = found[1] if found[0] == "link" else owner
+    target = member[1] if member[0] == "link" else owner
     domain = env.domains.python_domain
     return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", target, node, inner)
 

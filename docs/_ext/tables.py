@@ -48,8 +48,8 @@ class MakeTargets(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         path = ROOT / "Makefile"
         self.env.note_dependency(str(path))
-        found = re.findall(r"^([a-z-]+):.*?## (.*)", path.read_text(), re.MULTILINE)
-        rows = [[f"``make {target}``", f"{what[0].upper()}{what[1:]}."] for target, what in found]
+        targets = re.findall(r"^([a-z-]+):.*?## (.*)", path.read_text(), re.MULTILINE)
+        rows = [[f"``make {target}``", f"{what[0].upper()}{what[1:]}."] for target, what in targets]
         return self.parse_text_to_nodes(table(["Command", "What it does"], rows, "30 70"))
 
 
@@ -64,9 +64,9 @@ class Fields(SphinxDirective):
         self.env.note_dependency(inspect.getfile(cls))
         rows = []
         said = {
-            one.strip(): " ".join(parameter.desc)
+            field_name.strip(): " ".join(parameter.desc)
             for parameter in NumpyDocString(inspect.getdoc(cls) or "")["Parameters"]
-            for one in parameter.name.split(",")
+            for field_name in parameter.name.split(",")
         }
         fields = {field.name: field for field in dataclasses.fields(cls)}
         if said.keys() != fields.keys():
@@ -100,7 +100,7 @@ class RecordLine(SphinxDirective):
         self.env.note_dependency(str(path))
         with path.open() as file:
             lines = map(json.loads, file)
-            line = next((one for one in lines if one["record"] == kind), None)
+            line = next((entry for entry in lines if entry["record"] == kind), None)
         if line is None:
             raise self.error(f"{path.name} has no line of kind {kind!r}")
         text = json.dumps(_cut(line, int(most[0]) if most else None), indent=2)
@@ -123,7 +123,7 @@ class SchemaVersion(SphinxDirective):
 
 def _cut(value: Any, most: int | None) -> Any:
     if isinstance(value, dict):
-        return {key: _cut(one, most) for key, one in value.items()}
+        return {key: _cut(element, most) for key, element in value.items()}
     if isinstance(value, list) and most is not None and len(value) > most:
         return [*itertools.islice(value, most), "…"]
     return value
@@ -137,9 +137,9 @@ def set_examples(app: Sphinx, context: Any, lines: list[str]) -> None:
     """Set the examples and the names in a command's help as code."""
     text = re.sub(r"(?<!`)`([\w-]+)`(?!`)", r"``\1``", "\n".join(lines))
     examples = re.compile(r"^(\| )?Example: (.*)\n?", re.MULTILINE)
-    if found := [match[2] for match in examples.finditer(text)]:
+    if commands := [match[2] for match in examples.finditer(text)]:
         text = examples.sub("", text).rstrip("| \n")
-        code = "\n".join(f"   {one}" for one in found)
+        code = "\n".join(f"   {command}" for command in commands)
         text += f"\n\nFor example:\n\n.. code-block:: sh\n\n{code}\n"
     lines[:] = text.split("\n")
 
