@@ -53,11 +53,11 @@ figures: setup ## draw the committed pictures again from the committed records
 	$(BIN)/python -m bench plot -i bench/results -o docs/figures
 
 peer: setup ## build spead2 from its source, to be measured beside the one that pip installs
-	rm -rf $(BUILD)/peer
+	rm -rf $(BUILD)/peer && mkdir -p $(BUILD)
 	@echo "Building spead2: a minute or two."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-binary spead2 \
-	  --target $(BUILD)/peer "$$($(BIN)/python -m pip freeze | grep ^spead2==)" || { echo >&2 \
-	  "It takes a C++ compiler and headers: apt install g++ libboost-dev libdivide-dev, or the like"; exit 1; }
+	  --target $(BUILD)/peer "$$($(BIN)/python -m pip freeze | grep ^spead2==)" >$(BUILD)/peer.log 2>&1 || { echo >&2 \
+	  "spead2 could not be built (see $(BUILD)/peer.log): apt install g++ libboost-dev libdivide-dev, or the like"; exit 1; }
 
 bench: setup ## measure all sweeps on this machine, and draw them: hours; Ctrl-C and make bench go on
 	$(BIN)/python -m bench run --full --plot
