@@ -1225,7 +1225,7 @@ cdef class AsyncStream(Stream):
         Raises
         ------
         RuntimeError
-            Where no event loop runs.
+            Where no event loop runs, or heaps of another one that runs are in flight.
         """
         cdef spt_heap_reference reference
         try:
@@ -1262,7 +1262,7 @@ cdef class AsyncStream(Stream):
         OSError
             EINVAL, for a count or a substream that no integer of 64 bits holds.
         RuntimeError
-            Where no event loop runs.
+            Where no event loop runs, or heaps of another one that runs are in flight.
         """
         cdef HeapReferenceList group = to_list(heaps)
         return self.send(group.references, group.n, to_mode(mode), group)

@@ -36,6 +36,7 @@ enum {
     BATCH_PIECES = 1024,
     BATCH_SCRATCH = 32768,
     BATCHES_PER_RUN = 8, /* before other streams of the pool get their turn */
+    RUNS_PER_SEND = 16,  /* where the caller's thread does them: signals have to wait meanwhile */
     SMALL_BATCH = 65536, /* bytes; about what one message carries */
     NAP_NS = 20000,
     LOOK_NS = 30000, /* more than falling asleep and being woken costs, on virtual machines too */
@@ -690,8 +691,10 @@ static void send_gathered(spt_stream *s)
 {
     take_gathered(s);
     spti_task_wake(&s->task);
-    while (spti_pool_help(s->own_pool, 0, false))
-        ;
+    /* What is left, of a very large heap or of what a rate holds up, is for who waits. */
+    for (int i = 0; i < (s->config.rate > 0 ? 1 : RUNS_PER_SEND); i++)
+        if (!spti_pool_help(s->own_pool, 0, false))
+            break;
 }
 
 static spt_status gather(spt_stream *s, const spt_heap_reference *heaps, size_t n_heaps,
@@ -733,9 +736,9 @@ static spt_status help_until(spt_stream *s, const spt_completion *completion, si
     bool done = false;
     for (uint64_t now_ns = begin_ns; !done; now_ns = spti_now_ns()) {
         uint64_t until_ns = end_ns - now_ns < HELP_NS ? end_ns : now_ns + HELP_NS;
-        bool more = spti_pool_help(s->own_pool, timeout_ns == 0 ? 0 : until_ns, true);
+        spti_pool_help(s->own_pool, timeout_ns == 0 ? 0 : until_ns, true);
         done = is_done(s, completion, tail);
-        if (!done && !more && spti_now_ns() >= end_ns)
+        if (!done && spti_now_ns() >= end_ns)
             break;
     }
     __atomic_sub_fetch(&s->waiters, 1, __ATOMIC_SEQ_CST);

@@ -524,6 +524,31 @@ static void test_after_a_flush_everything_is_complete(void)
     spt_thread_pool_destroy(pool);
 }
 
+/* A send, and a wait with a timeout, do a share of the work and return, however large the heap. */
+static void test_a_large_heap_keeps_nobody_who_does_not_want_to_wait(void)
+{
+    enum { LARGE = 64 << 20 };
+    uint8_t *bytes = calloc(1, LARGE);
+    spt_heap *heap = spt_heap_create(NULL, NULL);
+    spt_item item = {0x3300, bytes, LARGE, false};
+    REQUIRE(bytes != NULL && heap != NULL && spt_heap_add_item(heap, &item, NULL) == SPT_OK);
+    spt_thread_pool *pool = new_pool(1);
+    spt_stream_config config = with_heaps(1);
+    config.max_packet_size = 200;
+    spt_stream *stream = new_stream(pool, config);
+    spt_completion sent = {0};
+    CHECK_EQUAL(spt_stream_send_heap(stream, heap, &sent, NULL), SPT_OK);
+    CHECK(!spt_completion_done(&sent));
+    CHECK_EQUAL(spt_stream_wait(stream, &sent, 0, NULL), SPT_PENDING);
+    spt_stream_cancel(stream, &sent);
+    CHECK_EQUAL(sent.status, SPT_ERR_CANCELLED);
+    CHECK(sent.bytes < LARGE);
+    spt_stream_destroy(stream);
+    spt_thread_pool_destroy(pool);
+    spt_heap_destroy(heap);
+    free(bytes);
+}
+
 static void test_the_timeline_keeps_the_last_heaps_in_order(void)
 {
     spt_thread_pool *pool = new_pool(1);
@@ -734,6 +759,7 @@ static void run_for_a_kind(void)
     RUN(test_polling_gives_completions_in_order_and_announces_them);
     RUN(test_a_completion_is_not_used_again_before_it_has_been_polled);
     RUN(test_after_a_flush_everything_is_complete);
+    RUN(test_a_large_heap_keeps_nobody_who_does_not_want_to_wait);
     RUN(test_the_timeline_keeps_the_last_heaps_in_order);
     RUN(test_many_threads_send_and_cancel_on_streams_that_share_threads);
     RUN(test_no_announcement_is_lost_among_polls_cancels_and_flushes);
