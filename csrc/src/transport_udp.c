@@ -30,7 +30,8 @@
 
 enum {
     MAX_MESSAGES = 64,     /* in one sendmmsg() */
-    MAX_SEGMENTS = 64,     /* UDP_MAX_SEGMENTS of the kernels that have fewest */
+    MAX_SEGMENTS = 128,    /* UDP_MAX_SEGMENTS, since Linux 6.9; */
+    OLD_MAX_SEGMENTS = 64, /* before */
     MAX_PIECES = 1024,     /* UIO_MAXIOV */
     MAX_MERGED = 65440,    /* longer messages the kernel cuts itself, at once: with all headers they
                               would reach the 65536 bytes that devices take whole */
@@ -51,6 +52,7 @@ typedef struct udp_transport {
     socklen_t address_length;
     bool connected; /* to the only endpoint: then the kernel need not look for the way each time */
     size_t gso_limit; /* packets of this size and more are not merged */
+    size_t max_segments;
     struct mmsghdr messages[MAX_MESSAGES];
     control controls[MAX_MESSAGES];
 } udp_transport;
@@ -66,7 +68,7 @@ static size_t run_length(const udp_transport *u, const spti_batch *batch, size_t
     size_t pieces = p->n_pieces;
     if (p->size >= u->gso_limit)
         return 1;
-    while (first + n < batch->n && n < MAX_SEGMENTS && p[n - 1].size == p->size) {
+    while (first + n < batch->n && n < u->max_segments && p[n - 1].size == p->size) {
         const spti_packet *q = &p[n];
         size += q->size;
         pieces += q->n_pieces;
@@ -114,9 +116,13 @@ static size_t route_size(int fd, bool v4)
     return (size < most ? size : most) & ~(size_t)7;
 }
 
-/* The kernel has refused to cut the run: learn from it. */
-static bool gso_refused(udp_transport *u, size_t packet_size, int error)
+/* The kernel has refused to cut a run of n packets: learn from it. */
+static bool gso_refused(udp_transport *u, size_t n, size_t packet_size, int error)
 {
+    if (error == EINVAL && n > OLD_MAX_SEGMENTS) {
+        u->max_segments = OLD_MAX_SEGMENTS;
+        return true;
+    }
     if (error == EINVAL || error == EMSGSIZE) {
         u->gso_limit = packet_size; /* beyond the MTU, most likely */
         return true;
@@ -160,7 +166,7 @@ static spt_status send_messages(udp_transport *u, spti_batch *batch, const size_
     int error = errno;
     if (runs[0] == 1 && error == EMSGSIZE)
         t->fits = route_size(t->fd, u->addresses[0].ss_family == AF_INET);
-    if (runs[0] == 1 || !gso_refused(u, batch->packets[batch->next].size, error)) {
+    if (runs[0] == 1 || !gso_refused(u, runs[0], batch->packets[batch->next].size, error)) {
         spti_transport_failed(t, batch, batch->next, runs[0], error);
         batch->next += runs[0];
     }
@@ -391,6 +397,7 @@ static spt_status set_up(udp_transport *u, const int *given, const spt_endpoint 
     socklen_t length = sizeof(gso);
     bool known = getsockopt(u->base.fd, IPPROTO_UDP, UDP_SEGMENT, &gso, &length) == 0;
     u->gso_limit = config->gso && known ? SIZE_MAX : 0;
+    u->max_segments = MAX_SEGMENTS;
     return SPT_OK;
 }
 
