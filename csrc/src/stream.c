@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +36,10 @@ enum {
     BATCH_PACKETS = 256,
     BATCH_PIECES = 1024,
     BATCH_SCRATCH = 32768,
-    BATCHES_PER_RUN = 8, /* before other streams of the pool get their turn */
+    HELD_LOOK_NS = 1000000, /* between looks whether they are, where a rate limits */
+    HELD_BATCHES = 8,       /* where memory is read after it was handed over */
+    HELD_MS = 1000,         /* how long who cancels or stops waits for that to end */
+    BATCHES_PER_RUN = 8,    /* before other streams of the pool get their turn */
     RUNS_PER_SEND = 16,  /* where the caller's thread does them: signals have to wait meanwhile */
     SMALL_BATCH = 65536, /* bytes; about what one message carries */
     NAP_NS = 20000,
@@ -66,7 +70,7 @@ typedef struct slot {
     double rate;
     size_t group_size; /* heaps whose packets alternate with this one's; in the first of them */
     uint32_t substream;
-    uint16_t in_batch; /* packets made, and not dealt with */
+    uint16_t in_batch; /* packets made, and not dealt with: of all batches */
     bool last;         /* of those that share the completion */
     bool exhausted;    /* no packets are left to make */
 } slot;
@@ -96,12 +100,12 @@ struct spt_stream {
     bool idle, limited, napping;
     habit nap, spin;
     spt_rate rate;
-    uint64_t early_ns; /* how long before a burst sleep is to end */
-    uint64_t wake_ns;  /* when it was to end, or 0 */
-    spti_batch batch;
-    size_t n_pieces, scratch_used;
-    uint8_t *scratch;
-    uint64_t heaps; /* statistics */
+    uint64_t early_ns;              /* how long before a burst sleep is to end */
+    uint64_t wake_ns;               /* when it was to end, or 0 */
+    spti_batch *batches;            /* a ring of them */
+    size_t n_batches;               /* 1 where memory is free as soon as it was handed over */
+    size_t oldest_batch, new_batch; /* the first that is not done, and the one that is made */
+    uint64_t heaps;                 /* statistics */
     spt_completion *completed, **completed_end;
 
     _Alignas(CACHE_LINE) pthread_mutex_t done_lock; /* what waiters and pollers look at */
@@ -125,6 +129,18 @@ static slot *slot_at(const spt_stream *s, size_t index)
 static spt_times *times_of(const spt_stream *s, const slot *slot)
 {
     return &s->times[slot - s->slots];
+}
+
+static spti_batch *batch_at(const spt_stream *s, size_t index)
+{
+    return &s->batches[index % s->n_batches];
+}
+
+/* Whether packets that were handed over may still be read. */
+static bool holds(const spt_stream *s)
+{
+    const spti_batch *oldest = batch_at(s, s->oldest_batch);
+    return oldest->done < oldest->next;
 }
 
 /* ---- Habits ---- */
@@ -257,31 +273,51 @@ static void fail(slot *slot, spt_status status, int sys_errno, size_t packet_siz
     c->fitting_packet_size = fits;
 }
 
-/* Take note of what the transport did with packets [first, batch.next); their bytes. */
-static size_t settle(spt_stream *s, size_t first, uint64_t before_ns)
+/* Note when packets [first, batch->next) were handed over. */
+static void note_times(spt_stream *s, const spti_batch *batch, size_t first, uint64_t before_ns)
 {
-    uint64_t after_ns = s->config.timeline > 0 ? spti_now_ns() : 0;
-    size_t n_bytes = 0;
-    for (size_t i = first; i < s->batch.next; i++) {
-        const spti_packet *packet = &s->batch.packets[i];
+    uint64_t after_ns = spti_now_ns();
+    for (size_t i = first; i < batch->next; i++) {
+        const spti_packet *packet = &batch->packets[i];
+        if (packet->error != 0)
+            continue;
+        spt_times *times = times_of(s, packet->sender);
+        times->bytes += packet->size;
+        if (times->first_packet_ns == 0)
+            times->first_packet_ns = before_ns;
+        times->last_packet_ns = after_ns;
+    }
+}
+
+/* Deal with the packets of a batch that were handed over and are not held, in order. */
+static void settle_batch(spt_stream *s, spti_batch *batch)
+{
+    for (; batch->done < batch->next; batch->done++) {
+        const spti_packet *packet = &batch->packets[batch->done];
+        if (spti_transport_holds(s->transport, packet))
+            break;
         slot *slot = packet->sender;
         slot->in_batch--;
-        n_bytes += packet->size;
         if (packet->error != 0) {
             size_t fits = packet->error == EMSGSIZE ? s->transport->fits : 0;
             fail(slot, SPT_ERR_SYSTEM, packet->error, packet->size, fits);
             continue;
         }
         slot->completion->bytes += packet->size;
-        if (s->times == NULL)
-            continue;
-        spt_times *times = times_of(s, slot);
-        times->bytes += packet->size;
-        if (times->first_packet_ns == 0)
-            times->first_packet_ns = before_ns;
-        times->last_packet_ns = after_ns;
     }
-    return n_bytes;
+}
+
+static void settle(spt_stream *s)
+{
+    if (s->transport->ops->release != NULL)
+        s->transport->ops->release(s->transport);
+    for (;; s->oldest_batch++) {
+        spti_batch *batch = batch_at(s, s->oldest_batch);
+        settle_batch(s, batch);
+        if (batch->done < batch->n || s->oldest_batch == s->new_batch)
+            break;
+    }
+    retire(s);
 }
 
 /* ---- The worker: making packets ---- */
@@ -322,32 +358,32 @@ static void exhaust(spt_stream *s, slot *slot)
         s->cursor = s->group_end;
 }
 
-static bool batch_has_room(const spt_stream *s)
+static bool has_room(const spti_batch *batch)
 {
-    return s->batch.n < BATCH_PACKETS && s->n_pieces < BATCH_PIECES &&
-           s->scratch_used < BATCH_SCRATCH;
+    return batch->n < BATCH_PACKETS && batch->n_pieces < BATCH_PIECES &&
+           batch->scratch_used < BATCH_SCRATCH;
 }
 
-static void add_packet(spt_stream *s, slot *slot)
+static void add_packet(spt_stream *s, spti_batch *batch, slot *slot)
 {
     spt_packet made;
-    spt_status status = spt_packetizer_next(&slot->packetizer, s->scratch + s->scratch_used,
-                                            s->batch.pieces + s->n_pieces, &made);
+    spt_status status = spt_packetizer_next(&slot->packetizer, batch->scratch + batch->scratch_used,
+                                            batch->pieces + batch->n_pieces, &made);
     s->turn++;
     if (slot->packetizer.done)
         exhaust(s, slot);
     if (status != SPT_OK)
         return; /* cannot be: heaps with nothing to send do not exist */
     slot->in_batch++;
-    s->batch.packets[s->batch.n++] = (spti_packet){
-        .first_piece = (uint32_t)s->n_pieces,
-        .n_pieces = (uint32_t)made.n_pieces,
+    batch->packets[batch->n++] = (spti_packet){
+        .first_piece = (uint32_t)batch->n_pieces,
+        .n_pieces = (uint16_t)made.n_pieces,
         .size = (uint32_t)made.size,
         .substream = slot->substream,
         .sender = slot,
     };
-    s->n_pieces += made.n_pieces;
-    s->scratch_used += (made.scratch_used + 7) & ~(size_t)7;
+    batch->n_pieces += made.n_pieces;
+    batch->scratch_used += (made.scratch_used + 7) & ~(size_t)7;
     if (s->limited)
         spt_rate_sent(&s->rate, made.size, slot->rate);
 }
@@ -365,12 +401,24 @@ static uint64_t rate_limit(spt_stream *s, const slot *slot)
     return spt_rate_next(&s->rate, now_ns);
 }
 
-/* Fill the batch, which is empty. Returns 0, or the time to wait for before more can be added. */
-static uint64_t fill_batch(spt_stream *s)
+/* A batch to make packets in: the last one again, if that is done with; NULL where all are held. */
+static spti_batch *free_batch(spt_stream *s)
 {
-    s->batch.n = s->batch.next = 0;
-    s->n_pieces = s->scratch_used = 0;
-    while (batch_has_room(s)) {
+    const spti_batch *last = batch_at(s, s->new_batch);
+    if (last->done < last->n) {
+        if (s->new_batch + 1 - s->oldest_batch == s->n_batches)
+            return NULL;
+        s->new_batch++;
+    }
+    return batch_at(s, s->new_batch);
+}
+
+/* Fill a batch. Returns 0, or the time to wait for before more can be added. */
+static uint64_t fill_batch(spt_stream *s, spti_batch *batch)
+{
+    batch->n = batch->next = batch->done = 0;
+    batch->n_pieces = batch->scratch_used = 0;
+    while (has_room(batch)) {
         slot *slot = next_slot(s);
         if (slot == NULL) {
             s->idle = true;
@@ -379,7 +427,7 @@ static uint64_t fill_batch(spt_stream *s)
         uint64_t at_ns = rate_limit(s, slot);
         if (at_ns > 0)
             return at_ns;
-        add_packet(s, slot);
+        add_packet(s, batch, slot);
     }
     return 0;
 }
@@ -390,9 +438,9 @@ static uint64_t fill_batch(spt_stream *s)
  * would cost them more than queueing a heap does. It is of no use where a heap finds no company, or
  * where the nap kept a sender waiting for room in the queue.
  */
-static bool should_nap(spt_stream *s, size_t n_bytes)
+static bool should_nap(spt_stream *s, uint64_t n_bytes)
 {
-    if (s->own_pool != NULL || n_bytes >= SMALL_BATCH || !habit_try(&s->nap))
+    if (s->own_pool != NULL || holds(s) || n_bytes >= SMALL_BATCH || !habit_try(&s->nap))
         return false;
     s->napping = true;
     s->task.deadline_ns = spti_now_ns() + NAP_NS;
@@ -409,7 +457,7 @@ static void end_nap(spt_stream *s)
 /* Before going to sleep for want of heaps, look for as long as that would take. */
 static bool more_soon(spt_stream *s)
 {
-    if (s->own_pool != NULL || !habit_try(&s->spin))
+    if (s->own_pool != NULL || holds(s) || !habit_try(&s->spin))
         return false;
     uint64_t end_ns = spti_now_ns() + LOOK_NS;
     bool more = false;
@@ -450,6 +498,33 @@ static void end_sleep(spt_stream *s)
         s->early_ns = late_ns;
 }
 
+/* What there is to wait for when there are no packets to make before that time; 0: before a heap
+ * comes. Packets that are held may be done with earlier. */
+static spti_wait wait_for_more(spt_stream *s, uint64_t at_ns)
+{
+    if (at_ns == 0)
+        return holds(s) ? SPTI_WAIT_ANY : SPTI_WAIT_WORK;
+    s->task.deadline_ns = s->wake_ns = at_ns - s->early_ns;
+    uint64_t look_ns = spti_now_ns() + HELD_LOOK_NS;
+    if (holds(s) && look_ns < s->task.deadline_ns) {
+        s->task.deadline_ns = look_ns;
+        s->wake_ns = 0; /* not a sleep to learn from */
+    }
+    return SPTI_WAIT_TIME;
+}
+
+/* Hand over what is left of a batch. */
+static spt_status send_batch(spt_stream *s, spti_batch *batch)
+{
+    size_t first = batch->next;
+    uint64_t before_ns = s->times != NULL ? spti_now_ns() : 0;
+    spt_status status = s->transport->ops->send(s->transport, batch);
+    if (s->times != NULL)
+        note_times(s, batch, first, before_ns);
+    settle(s);
+    return status;
+}
+
 static spti_wait stream_run(spti_task *task)
 {
     spt_stream *s = (spt_stream *)task;
@@ -457,26 +532,25 @@ static spti_wait stream_run(spti_task *task)
         end_nap(s);
     if (s->wake_ns > 0)
         end_sleep(s);
+    if (holds(s))
+        settle(s);
     for (int i = 0; i < BATCHES_PER_RUN; i++) {
-        if (s->batch.next == s->batch.n) {
-            uint64_t at_ns = fill_batch(s);
-            if (s->batch.n == 0) {
+        spti_batch *batch = batch_at(s, s->new_batch);
+        if (batch->next == batch->n) {
+            batch = free_batch(s);
+            if (batch == NULL)
+                return SPTI_WAIT_NEWS;
+            uint64_t at_ns = fill_batch(s, batch);
+            if (batch->n == 0) {
                 if (at_ns > 0 ? due_soon(s, at_ns) : more_soon(s))
                     continue;
-                if (at_ns == 0)
-                    return SPTI_WAIT_WORK;
-                task->deadline_ns = s->wake_ns = at_ns - s->early_ns;
-                return SPTI_WAIT_TIME;
+                return wait_for_more(s, at_ns);
             }
         }
-        size_t first = s->batch.next;
-        uint64_t before_ns = s->config.timeline > 0 ? spti_now_ns() : 0;
-        spt_status status = s->transport->ops->send(s->transport, &s->batch);
-        size_t n_bytes = settle(s, first, before_ns);
-        retire(s);
-        if (status == SPT_PENDING)
-            return SPTI_WAIT_WRITABLE;
-        if (should_nap(s, n_bytes))
+        uint64_t bytes = s->transport->stats.bytes;
+        if (send_batch(s, batch) == SPT_PENDING)
+            return s->transport->full ? SPTI_WAIT_NEWS : SPTI_WAIT_WRITABLE;
+        if (should_nap(s, s->transport->stats.bytes - bytes))
             return SPTI_WAIT_TIME;
     }
     return SPTI_WAIT_TURN;
@@ -490,15 +564,21 @@ static bool stream_has_work(spti_task *task)
 
 /* ---- Giving up: with the task paused, so that the caller is the worker ---- */
 
-/* Drop the heaps of a completion, or all, with the status. They are finished at once, also where
- * others are before them: whoever cancels may free their memory when this returns. */
-static void drop(spt_stream *s, const spt_completion *completion, spt_status status)
+static bool is_of(const slot *slot, const spt_completion *completion)
 {
-    spti_batch *batch = &s->batch;
+    return slot->completion != NULL && (completion == NULL || slot->completion == completion);
+}
+
+/* Make no more packets of the heaps of a completion, or of all, and forget those not handed over.
+ */
+static void make_no_more(spt_stream *s, const spt_completion *completion, size_t tail,
+                         spt_status status)
+{
+    spti_batch *batch = batch_at(s, s->new_batch);
     size_t kept = batch->next;
     for (size_t i = batch->next; i < batch->n; i++) {
         slot *slot = batch->packets[i].sender;
-        if (completion != NULL && slot->completion != completion) {
+        if (!is_of(slot, completion)) {
             batch->packets[kept++] = batch->packets[i];
             continue;
         }
@@ -506,21 +586,48 @@ static void drop(spt_stream *s, const spt_completion *completion, spt_status sta
         slot->in_batch--;
     }
     batch->n = kept;
-    size_t tail = __atomic_load_n(&s->tail, __ATOMIC_ACQUIRE);
     for (size_t i = s->finished; i != tail; i++) {
         slot *slot = slot_at(s, i);
-        if (slot->completion == NULL || (completion != NULL && slot->completion != completion))
+        if (!is_of(slot, completion))
             continue;
         if (!slot->exhausted)
             fail(slot, status, 0, 0, 0);
         slot->exhausted = true;
-        finish_heap(s, slot);
     }
     s->group_left = 0;
     for (size_t i = s->cursor; i != s->group_end; i++)
         s->group_left += !slot_at(s, i)->exhausted;
     if (s->group_left == 0)
         find_group(s);
+}
+
+/* Wait until their memory is not read any more; for a device that never lets go, not for ever. */
+static void await_release(spt_stream *s, const spt_completion *completion, size_t tail)
+{
+    uint64_t end_ns = spti_now_ns() + (uint64_t)HELD_MS * 1000000U;
+    for (size_t i = s->finished; i != tail; i++) {
+        const slot *slot = slot_at(s, i);
+        while ((ptrdiff_t)(i - s->finished) >= 0 && is_of(slot, completion) && slot->in_batch > 0) {
+            struct pollfd news = {.fd = s->transport->fd};
+            if (spti_now_ns() >= end_ns)
+                s->transport->released = s->transport->handed;
+            else
+                poll(&news, 1, HELD_MS);
+            settle(s);
+        }
+    }
+}
+
+/* Drop the heaps of a completion, or all, with the status. They are finished at once, also where
+ * others are before them: whoever cancels may free their memory when this returns. */
+static void drop(spt_stream *s, const spt_completion *completion, spt_status status)
+{
+    size_t tail = __atomic_load_n(&s->tail, __ATOMIC_ACQUIRE);
+    make_no_more(s, completion, tail, status);
+    await_release(s, completion, tail);
+    for (size_t i = s->finished; i != tail; i++)
+        if (is_of(slot_at(s, i), completion))
+            finish_heap(s, slot_at(s, i));
     retire(s);
 }
 
@@ -1028,6 +1135,24 @@ static spt_status check_config(const spt_stream_config *c, spt_error *err)
     return SPT_OK;
 }
 
+static bool make_batch(spti_batch *batch, size_t packet_size)
+{
+    batch->packets = calloc(BATCH_PACKETS, sizeof(*batch->packets));
+    batch->pieces = calloc(BATCH_PIECES + SPT_MAX_PIECES(packet_size), sizeof(*batch->pieces));
+    batch->scratch = malloc(BATCH_SCRATCH + packet_size);
+    return batch->packets != NULL && batch->pieces != NULL && batch->scratch != NULL;
+}
+
+static void free_batches(spt_stream *s)
+{
+    for (size_t i = 0; s->batches != NULL && i < s->n_batches; i++) {
+        free(s->batches[i].packets);
+        free(s->batches[i].pieces);
+        free(s->batches[i].scratch);
+    }
+    free(s->batches);
+}
+
 static spt_status allocate(spt_stream *s, spt_error *err)
 {
     size_t n_slots = 1;
@@ -1040,12 +1165,13 @@ static spt_status allocate(spt_stream *s, spt_error *err)
     s->slots = aligned_alloc(CACHE_LINE, n_slots * sizeof(*s->slots));
     if (s->config.timeline > 0)
         s->times = calloc(n_slots, sizeof(*s->times));
-    s->batch.packets = calloc(BATCH_PACKETS, sizeof(*s->batch.packets));
-    s->batch.pieces = calloc(BATCH_PIECES + SPT_MAX_PIECES(size), sizeof(struct iovec));
-    s->scratch = malloc(BATCH_SCRATCH + size);
     s->timeline = calloc(s->config.timeline + 1, sizeof(*s->timeline));
-    if (s->slots == NULL || s->batch.packets == NULL || s->batch.pieces == NULL ||
-        s->scratch == NULL || s->timeline == NULL || (s->config.timeline > 0 && s->times == NULL))
+    s->batches = calloc(s->n_batches, sizeof(*s->batches));
+    bool made = s->slots != NULL && s->timeline != NULL && s->batches != NULL &&
+                (s->config.timeline == 0 || s->times != NULL);
+    for (size_t i = 0; made && i < s->n_batches; i++)
+        made = make_batch(&s->batches[i], size);
+    if (!made)
         return spti_fail(err, SPT_ERR_MEMORY, "no memory for a queue of %zu heaps",
                          s->config.max_heaps);
     return SPT_OK;
@@ -1074,9 +1200,7 @@ static void free_stream(spt_stream *s)
     spt_thread_pool_destroy(s->own_pool);
     free(s->slots);
     free(s->times);
-    free(s->batch.packets);
-    free(s->batch.pieces);
-    free(s->scratch);
+    free_batches(s);
     free(s->timeline);
     s->transport->ops->destroy(s->transport);
     free(s);
@@ -1097,6 +1221,7 @@ static spt_stream *create(spt_thread_pool *pool, spti_transport *transport,
     memset(s, 0, sizeof(*s));
     s->transport = transport;
     s->config = *config;
+    s->n_batches = transport->ops->release != NULL ? HELD_BATCHES : 1;
     s->next_cnt = s->cnt_step = 1;
     s->idle = true;
     s->limited = config->rate > 0;

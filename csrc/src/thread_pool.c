@@ -101,13 +101,22 @@ static uint64_t expire_timers(spt_thread_pool *pool)
     return next;
 }
 
-/* Also a socket that is not waited for reports errors: once, not all the time. */
-static void set_epoll(spt_thread_pool *pool, spti_task *task, bool on)
+/* Have the socket say once when it has room, or has news of what was sent: those it always tells.
+ */
+static void begin_watch(spt_thread_pool *pool, spti_task *task, spti_state state, uint32_t events)
 {
-    struct epoll_event event = {.events = (uint32_t)EPOLLONESHOT | (on ? (uint32_t)EPOLLOUT : 0U),
-                                .data.ptr = task};
+    struct epoll_event event = {.events = EPOLLONESHOT | events, .data.ptr = task};
     epoll_ctl(pool->epoll_fd, EPOLL_CTL_MOD, task->fd, &event);
-    pool->n_epolled += on ? 1U : -(size_t)1;
+    task->state = state;
+    pool->n_epolled++;
+}
+
+/* Also a socket that is not waited for reports errors: once, not all the time. */
+static void end_watch(spt_thread_pool *pool, spti_task *task)
+{
+    struct epoll_event event = {.events = EPOLLONESHOT, .data.ptr = task};
+    epoll_ctl(pool->epoll_fd, EPOLL_CTL_MOD, task->fd, &event);
+    pool->n_epolled--;
 }
 
 static void signal_fd(spt_thread_pool *pool)
@@ -167,8 +176,9 @@ static void collect(spt_thread_pool *pool, bool take_signals)
         } else if (events[i].data.ptr == &pool->timer_fd) {
             if (take_signals)
                 empty(pool->timer_fd);
-        } else if (task->state == SPTI_WRITABLE) {
+        } else if (task->state == SPTI_WATCHED || task->state == SPTI_LISTENING) {
             pool->n_epolled--; /* ONESHOT: the kernel has done the same */
+            __atomic_store_n(&task->scheduled, 1, __ATOMIC_SEQ_CST);
             push_ready(pool, task);
         }
     }
@@ -212,15 +222,20 @@ static void park(spt_thread_pool *pool, spti_task *task, spti_wait wait)
         set_timer(pool, task);
         break;
     case SPTI_WAIT_WRITABLE:
-        task->state = SPTI_WRITABLE;
-        set_epoll(pool, task, true);
+        begin_watch(pool, task, SPTI_WATCHED, EPOLLOUT);
         break;
+    case SPTI_WAIT_NEWS:
+        begin_watch(pool, task, SPTI_WATCHED, 0);
+        break;
+    case SPTI_WAIT_ANY:
     case SPTI_WAIT_WORK:
-        task->state = SPTI_IDLE;
         /* Work that came since the run found none saw `scheduled` set, and woke nobody. */
+        task->state = SPTI_IDLE;
         __atomic_store_n(&task->scheduled, 0, __ATOMIC_SEQ_CST);
         if (task->has_work(task) && !__atomic_exchange_n(&task->scheduled, 1, __ATOMIC_SEQ_CST))
             push_ready(pool, task);
+        else if (wait == SPTI_WAIT_ANY)
+            begin_watch(pool, task, SPTI_LISTENING, 0);
         break;
     }
 }
@@ -335,7 +350,9 @@ void spti_task_wake(spti_task *task)
     pthread_mutex_lock(&pool->lock);
     /* Somebody who resumed it may have been faster, and a run under way looks for work at its end.
      */
-    if (task->state == SPTI_IDLE) {
+    if (task->state == SPTI_LISTENING)
+        end_watch(pool, task);
+    if (task->state == SPTI_IDLE || task->state == SPTI_LISTENING) {
         push_ready(pool, task);
         rouse(pool);
     }
@@ -353,8 +370,8 @@ static void take(spt_thread_pool *pool, spti_task *task)
             pthread_cond_wait(&pool->paused, &pool->lock);
     } else if (task->state == SPTI_READY || task->state == SPTI_TIMED) {
         unlist(pool, task);
-    } else if (task->state == SPTI_WRITABLE) {
-        set_epoll(pool, task, false);
+    } else if (task->state == SPTI_WATCHED || task->state == SPTI_LISTENING) {
+        end_watch(pool, task);
     }
     task->state = SPTI_PAUSED;
 }

@@ -15,15 +15,18 @@ typedef enum spti_wait {
     SPTI_WAIT_TURN,     /* nothing: there is more to do, but others go first */
     SPTI_WAIT_WORK,     /* spti_task_wake() */
     SPTI_WAIT_TIME,     /* task->deadline_ns */
-    SPTI_WAIT_WRITABLE, /* task->fd */
+    SPTI_WAIT_WRITABLE, /* room in task->fd, or news */
+    SPTI_WAIT_NEWS,     /* in the error queue of task->fd */
+    SPTI_WAIT_ANY,      /* spti_task_wake() or news */
 } spti_wait;
 
 /* Where a task is. */
 typedef enum spti_state {
-    SPTI_IDLE,     /* nothing to do: spti_task_wake() makes it ready */
-    SPTI_READY,    /* in the list of those that are to run */
-    SPTI_TIMED,    /* in the list of those with a deadline */
-    SPTI_WRITABLE, /* its socket is waited for */
+    SPTI_IDLE,      /* nothing to do: spti_task_wake() makes it ready */
+    SPTI_READY,     /* in the list of those that are to run */
+    SPTI_TIMED,     /* in the list of those with a deadline */
+    SPTI_WATCHED,   /* its socket is waited for */
+    SPTI_LISTENING, /* idle, and its socket is waited for */
     SPTI_RUNNING,
     SPTI_PAUSING, /* running, and somebody waits for the end of that */
     SPTI_PAUSED,  /* out of the pool's hands */
@@ -32,7 +35,7 @@ typedef enum spti_state {
 typedef struct spti_task {
     spt_thread_pool *pool;
     spti_wait (*run)(struct spti_task *task);
-    /* Whether there is work; asked after a run that returned SPTI_WAIT_WORK. */
+    /* Whether there is work; asked after a run that returned SPTI_WAIT_WORK or SPTI_WAIT_ANY. */
     bool (*has_work)(struct spti_task *task);
     /* The pool has stopped, and will not run the task any more. */
     void (*stopped)(struct spti_task *task);

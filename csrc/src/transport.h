@@ -10,27 +10,35 @@
 
 /* A packet on its way: a run of pieces. */
 typedef struct spti_packet {
-    uint32_t first_piece, n_pieces;
+    uint32_t first_piece;
+    uint16_t n_pieces;
+    bool held; /* set by the transport: its memory may be read after it has been handed over */
     uint32_t size;
     uint32_t substream;
-    int error;    /* set by the transport: 0, or the errno with which it failed */
-    void *sender; /* of the stream's own */
+    int error;        /* set by the transport: 0, or the errno with which it failed */
+    uint32_t message; /* of a packet that is held: of which message it is a part */
+    void *sender;     /* of the stream's own */
 } spti_packet;
 
-/* Packets in the order in which they go. */
+/* Packets in the order in which they go, and the memory that they are made in. */
 typedef struct spti_batch {
     spti_packet *packets;
     struct iovec *pieces;
+    uint8_t *scratch;
     size_t n;    /* packets */
-    size_t next; /* the first that has not been dealt with; moved on by the transport */
+    size_t next; /* the first that has not been handed over; moved on by the transport */
+    size_t done; /* the first that has not been dealt with by the stream */
+    size_t n_pieces, scratch_used;
 } spti_batch;
 
 typedef struct spti_transport spti_transport;
 
 typedef struct spti_transport_ops {
-    /* Deal with packets from batch->next on: SPT_OK when none is left, SPT_PENDING when the
-     * transport's fd must become writable first. */
+    /* Hand over packets from batch->next on: SPT_OK when none is left, SPT_PENDING when the
+     * transport's fd must become writable first or, with t->full, have news of what was sent. */
     spt_status (*send)(spti_transport *t, spti_batch *batch);
+    /* Take the news of packets that are held; NULL where none ever is. */
+    void (*release)(spti_transport *t);
     void (*destroy)(spti_transport *t);
 } spti_transport_ops;
 
@@ -41,6 +49,9 @@ struct spti_transport {
     const char *limit;      /* why, in words */
     size_t fits;            /* what would have gone when one was too large, or 0 */
     int fd;                 /* to wait for, or -1 */
+    bool full;              /* no more packets can be held */
+    uint32_t released;      /* messages before this one are not read any more */
+    uint32_t handed;        /* messages before this one have been handed over */
     spt_stats stats;        /* members written by one thread, read by others: relaxed atomics */
 };
 
@@ -56,6 +67,12 @@ size_t spti_transport_memory_copy(spti_transport *t, void *to, size_t size);
 static inline void spti_count(uint64_t *counter, uint64_t n)
 {
     __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
+}
+
+/* Whether the memory of a packet that was handed over may still be read. */
+static inline bool spti_transport_holds(const spti_transport *t, const spti_packet *packet)
+{
+    return packet->held && (int32_t)(packet->message - t->released) >= 0;
 }
 
 /* Count packets [first, first + n) of a batch as taken, in one message. */

@@ -197,7 +197,7 @@ static void udp_destroy(spti_transport *t)
     free(u);
 }
 
-static const spti_transport_ops udp_ops = {udp_send, udp_destroy};
+static const spti_transport_ops udp_ops = {udp_send, NULL, udp_destroy};
 
 /* ---- Setting up ---- */
 

@@ -7,6 +7,9 @@
 
 #include "check.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 enum { ROOM = 4096, PACKET = 1000, FULL = 1000 - 40 };
 
 static uint8_t value[10 * PACKET];
@@ -23,6 +26,8 @@ typedef struct gate {
     bool closed;        /* the fd is not writable */
     spt_stream *helped; /* without a thread: who waits for the gate does the work */
     int fail_with;      /* packets fail with this errno, if it is not 0 */
+    bool holding;       /* packets are read after they have passed, until they are let go */
+    uint32_t let_go;    /* how many have been */
     size_t n;           /* packets that have passed or failed, */
     uint64_t cnt[ROOM];
     size_t bytes[ROOM];
@@ -49,6 +54,8 @@ static spt_status gate_send(spti_transport *t, spti_batch *batch)
             spti_transport_failed(t, batch, batch->next, 1, g->fail_with);
         else
             spti_transport_taken(t, batch, batch->next, 1);
+        batch->packets[batch->next].held = g->holding;
+        batch->packets[batch->next].message = t->handed++;
         if (g->n < ROOM) {
             g->cnt[g->n] = ((const slot *)packet->sender)->packetizer.cnt;
             g->bytes[g->n] = packet->size;
@@ -65,7 +72,45 @@ static void gate_destroy(spti_transport *t)
     close(t->fd); /* the rest is the test's */
 }
 
-static const spti_transport_ops gate_ops = {gate_send, gate_destroy};
+static const spti_transport_ops gate_ops = {gate_send, NULL, gate_destroy};
+
+/* The error of a socket is its news here. */
+static void gate_release(spti_transport *t)
+{
+    gate *g = (gate *)t;
+    pthread_mutex_lock(&g->lock);
+    int error;
+    socklen_t length = sizeof(error);
+    REQUIRE(getsockopt(t->fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0);
+    if ((int32_t)(g->let_go - t->released) > 0)
+        t->released = g->let_go;
+    pthread_mutex_unlock(&g->lock);
+}
+
+static const spti_transport_ops holding_ops = {gate_send, gate_release, gate_destroy};
+
+/* A socket that has an error whenever something has been sent through it. */
+static int refused_socket(void)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET};
+    socklen_t length = sizeof(to);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int other = socket(AF_INET, SOCK_DGRAM, 0), fd = socket(AF_INET, SOCK_DGRAM, 0);
+    REQUIRE(bind(other, (struct sockaddr *)&to, sizeof(to)) == 0);
+    REQUIRE(getsockname(other, (struct sockaddr *)&to, &length) == 0);
+    REQUIRE(connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0);
+    close(other);
+    return fd;
+}
+
+static void let_go(gate *g, uint32_t n)
+{
+    pthread_mutex_lock(&g->lock);
+    g->let_go += n;
+    while (send(g->base.fd, value, 1, 0) < 0) /* refused: the news before, which nobody has read */
+        REQUIRE(errno == ECONNREFUSED);
+    pthread_mutex_unlock(&g->lock);
+}
 
 static void let_through(gate *g, size_t n)
 {
@@ -102,6 +147,23 @@ static void await_blocked(gate *g, size_t n)
     pthread_mutex_unlock(&g->lock);
 }
 
+/* The same, with the gate open. */
+static void await_passed(gate *g, size_t n)
+{
+    pthread_mutex_lock(&g->lock);
+    while (g->n < n) {
+        if (g->helped == NULL) {
+            pthread_cond_wait(&g->changed, &g->lock);
+        } else {
+            pthread_mutex_unlock(&g->lock);
+            (void)!spt_stream_flush(g->helped, 1000000);
+            pthread_mutex_lock(&g->lock);
+        }
+    }
+    CHECK_EQUAL(g->n, n);
+    pthread_mutex_unlock(&g->lock);
+}
+
 static void check_passed(const gate *g, const uint64_t *expected, size_t n)
 {
     CHECK_EQUAL(g->n, n);
@@ -119,12 +181,14 @@ typedef struct scene {
     spt_completion sent[8];
 } scene;
 
-static void begin(scene *s, size_t max_heaps, size_t n_threads)
+static void begin_at(scene *s, const spti_transport_ops *ops, size_t max_heaps, size_t n_threads)
 {
-    *s = (scene){.g.base = {.ops = &gate_ops, .n_substreams = 1, .max_packet_size = PACKET}};
+    *s = (scene){.g.base = {.ops = ops, .n_substreams = 1, .max_packet_size = PACKET}};
     pthread_mutex_init(&s->g.lock, NULL);
     pthread_cond_init(&s->g.changed, NULL);
-    s->g.base.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    s->g.holding = ops == &holding_ops;
+    s->g.open = s->g.holding ? ROOM : 0;
+    s->g.base.fd = s->g.holding ? refused_socket() : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     REQUIRE(s->g.base.fd >= 0);
     spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
     config.max_packet_size = PACKET;
@@ -141,6 +205,16 @@ static void begin(scene *s, size_t max_heaps, size_t n_threads)
     s->heap = spt_heap_create(&flavour, NULL);
     REQUIRE(s->stream != NULL && s->heap != NULL);
     REQUIRE(spt_heap_add_item(s->heap, &item, NULL) == SPT_OK);
+}
+
+static void begin(scene *s, size_t max_heaps, size_t n_threads)
+{
+    begin_at(s, &gate_ops, max_heaps, n_threads);
+}
+
+static void begin_holding(scene *s)
+{
+    begin_at(s, &holding_ops, 16, 1);
 }
 
 static void end(scene *s)
@@ -449,6 +523,103 @@ static void test_every_packet_is_accounted_for_whatever_is_cancelled_when(void)
     }
 }
 
+/* ---- Packets that are read after they have been handed over ---- */
+
+static void test_a_heap_is_complete_once_nobody_reads_its_packets(void)
+{
+    scene s;
+    begin_holding(&s);
+    send_heap(&s, 0);
+    await_passed(&s.g, 3);
+    CHECK_EQUAL(spt_stream_wait(s.stream, &s.sent[0], 1000000, NULL), SPT_PENDING);
+    let_go(&s.g, 2);
+    CHECK_EQUAL(spt_stream_wait(s.stream, &s.sent[0], 1000000, NULL), SPT_PENDING);
+    CHECK_EQUAL(spt_heap_in_flight(s.heap), 1);
+    let_go(&s.g, 1);
+    CHECK_EQUAL(wait_for(&s, 0), SPT_OK);
+    CHECK_EQUAL(s.sent[0].bytes, 3 * FULL - 8 + 3 * 40 + 8);
+    spt_times times = {0};
+    CHECK_EQUAL(spt_stream_timeline(s.stream, &times, 1), 1);
+    CHECK(times.last_packet_ns < times.completed_ns && times.bytes == s.sent[0].bytes);
+    end(&s);
+}
+
+static void test_heaps_go_on_while_those_before_are_read(void)
+{
+    static const uint64_t expected[] = {1, 1, 1, 2, 2, 2, 3, 3, 3};
+    scene s;
+    begin_holding(&s);
+    for (int i = 0; i < 3; i++) {
+        send_heap(&s, i);
+        await_passed(&s.g, 3 * (size_t)i + 3);
+    }
+    let_go(&s.g, 8);
+    CHECK_EQUAL(wait_for(&s, 1), SPT_OK);
+    CHECK(spt_completion_done(&s.sent[0]) && !spt_completion_done(&s.sent[2]));
+    let_go(&s.g, 1);
+    CHECK_EQUAL(wait_for(&s, 2), SPT_OK);
+    check_passed(&s.g, expected, 9);
+    end(&s);
+}
+
+static void test_with_too_many_batches_held_the_next_waits_for_one(void)
+{
+    scene s;
+    spt_completion sent[HELD_BATCHES + 2] = {0};
+    begin_holding(&s);
+    for (size_t i = 0; i < HELD_BATCHES; i++) {
+        REQUIRE(spt_stream_send_heap(s.stream, s.heap, &sent[i], NULL) == SPT_OK);
+        await_passed(&s.g, 3 * i + 3);
+    }
+    for (size_t i = HELD_BATCHES; i < HELD_BATCHES + 2; i++)
+        REQUIRE(spt_stream_send_heap(s.stream, s.heap, &sent[i], NULL) == SPT_OK);
+    CHECK_EQUAL(spt_stream_flush(s.stream, 1000000), SPT_PENDING);
+    CHECK_EQUAL(s.g.n, 3 * HELD_BATCHES);
+    let_go(&s.g, 3);
+    await_passed(&s.g, 3 * HELD_BATCHES + 6);
+    let_go(&s.g, 3 * HELD_BATCHES + 3);
+    CHECK_EQUAL(spt_stream_flush(s.stream, -1), SPT_OK);
+    end(&s);
+}
+
+static void *let_go_later(void *arg)
+{
+    usleep(20000);
+    let_go(arg, 3);
+    return NULL;
+}
+
+static void test_a_heap_that_is_cancelled_is_given_back_once_nobody_reads_it(void)
+{
+    scene s;
+    pthread_t other;
+    begin_holding(&s);
+    send_heap(&s, 0);
+    await_passed(&s.g, 3);
+    REQUIRE(pthread_create(&other, NULL, let_go_later, &s.g) == 0);
+    spt_stream_cancel(s.stream, &s.sent[0]);
+    CHECK_EQUAL(s.g.base.released, 3);
+    CHECK_EQUAL(s.sent[0].status, SPT_OK); /* all of it had gone */
+    CHECK_EQUAL(spt_heap_in_flight(s.heap), 0);
+    pthread_join(other, NULL);
+    send_heap(&s, 1);
+    await_passed(&s.g, 6);
+    let_go(&s.g, 3);
+    CHECK_EQUAL(wait_for(&s, 1), SPT_OK);
+    end(&s);
+}
+
+static void test_what_is_never_let_go_is_not_waited_for_for_ever(void)
+{
+    scene s;
+    begin_holding(&s);
+    send_heap(&s, 0);
+    await_passed(&s.g, 3);
+    spt_stream_stop(s.stream);
+    CHECK(spt_completion_done(&s.sent[0]));
+    end(&s);
+}
+
 static void run_for_a_kind(void)
 {
     RUN(test_packets_wait_until_they_are_let_through);
@@ -461,6 +632,11 @@ static void run_for_a_kind(void)
     RUN(test_heaps_that_were_given_up_are_in_the_timeline_too);
     RUN(test_a_packet_that_fails_does_not_stop_its_heap);
     RUN(test_every_packet_is_accounted_for_whatever_is_cancelled_when);
+    RUN(test_a_heap_is_complete_once_nobody_reads_its_packets);
+    RUN(test_heaps_go_on_while_those_before_are_read);
+    RUN(test_with_too_many_batches_held_the_next_waits_for_one);
+    RUN(test_a_heap_that_is_cancelled_is_given_back_once_nobody_reads_it);
+    RUN(test_what_is_never_let_go_is_not_waited_for_for_ever);
 }
 
 int main(void)

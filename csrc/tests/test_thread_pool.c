@@ -202,19 +202,8 @@ static void test_a_writable_descriptor_ends_a_wait(void)
     close(ends[1]);
 }
 
-static long epoll_waits; /* atomic */
-
-int __real_epoll_wait(int fd, struct epoll_event *events, int n, int timeout);
-int __wrap_epoll_wait(int fd, struct epoll_event *events, int n, int timeout);
-
-int __wrap_epoll_wait(int fd, struct epoll_event *events, int n, int timeout)
-{
-    __atomic_fetch_add(&epoll_waits, 1, __ATOMIC_SEQ_CST);
-    return __real_epoll_wait(fd, events, n, timeout);
-}
-
-/* A socket whose last packet was refused: poll() reports an error until it is used again. */
-static int socket_with_an_error(void)
+/* A socket whose packets are refused: poll() reports an error until it is used again. */
+static int refused_socket(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t length = sizeof(address);
@@ -224,8 +213,62 @@ static int socket_with_an_error(void)
     REQUIRE(getsockname(nobody, (struct sockaddr *)&address, &length) == 0);
     close(nobody);
     REQUIRE(connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+    return fd;
+}
+
+static int socket_with_an_error(void)
+{
+    int fd = refused_socket();
     REQUIRE(send(fd, "x", 1, 0) == 1);
     return fd;
+}
+
+static void test_news_of_a_socket_end_a_wait_that_room_does_not(void)
+{
+    spt_thread_pool *pool = new_pool(1);
+    job j;
+    int fd = refused_socket();
+    job_init(&j, pool, SPTI_WAIT_NEWS, fd);
+    add_work(&j, 2);
+    await_runs(&j, 1);
+    usleep(1000);
+    CHECK_EQUAL(__atomic_load_n(&j.done, __ATOMIC_SEQ_CST), 1);
+    REQUIRE(send(fd, "x", 1, 0) == 1);
+    await_runs(&j, 1);
+    spti_task_detach(&j.task);
+    spt_thread_pool_destroy(pool);
+    close(fd);
+}
+
+static void test_who_waits_for_anything_is_ended_by_work_and_by_news(void)
+{
+    spt_thread_pool *pool = new_pool(1);
+    job j;
+    int fd = refused_socket();
+    job_init(&j, pool, SPTI_WAIT_ANY, fd);
+    add_work(&j, 1);
+    await_runs(&j, 1);
+    add_work(&j, 1); /* while it listens */
+    await_runs(&j, 1);
+    __atomic_fetch_add(&j.work, 1, __ATOMIC_SEQ_CST); /* without a wake */
+    REQUIRE(send(fd, "x", 1, 0) == 1);
+    await_runs(&j, 1);
+    spti_task_detach(&j.task);
+    CHECK_EQUAL(j.done, 3);
+    CHECK_EQUAL(j.overlap, 0);
+    spt_thread_pool_destroy(pool);
+    close(fd);
+}
+
+static long epoll_waits; /* atomic */
+
+int __real_epoll_wait(int fd, struct epoll_event *events, int n, int timeout);
+int __wrap_epoll_wait(int fd, struct epoll_event *events, int n, int timeout);
+
+int __wrap_epoll_wait(int fd, struct epoll_event *events, int n, int timeout)
+{
+    __atomic_fetch_add(&epoll_waits, 1, __ATOMIC_SEQ_CST);
+    return __real_epoll_wait(fd, events, n, timeout);
 }
 
 static void test_an_error_on_an_idle_socket_does_not_keep_threads_awake(void)
@@ -304,6 +347,8 @@ int main(void)
     RUN(test_a_deadline_ends_a_wait);
     RUN(test_a_task_that_waits_for_hours_can_be_paused_and_resumed);
     RUN(test_a_writable_descriptor_ends_a_wait);
+    RUN(test_news_of_a_socket_end_a_wait_that_room_does_not);
+    RUN(test_who_waits_for_anything_is_ended_by_work_and_by_news);
     RUN(test_an_error_on_an_idle_socket_does_not_keep_threads_awake);
     RUN(test_a_pool_that_stops_tells_every_task_once);
     RUN(test_threads_run_on_the_cores_that_are_asked_for);
