@@ -11,6 +11,7 @@
 #include "transport.h"
 
 #include "status.h"
+#include "zero_copy.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -26,6 +27,9 @@
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
+#endif
+#ifndef MSG_ZEROCOPY
+#define MSG_ZEROCOPY 0x4000000
 #endif
 
 enum {
@@ -53,6 +57,7 @@ typedef struct udp_transport {
     bool connected; /* to the only endpoint: then the kernel need not look for the way each time */
     size_t gso_limit; /* packets of this size and more are not merged */
     size_t max_segments;
+    spti_zero_copy zero_copy;
     struct mmsghdr messages[MAX_MESSAGES];
     control controls[MAX_MESSAGES];
 } udp_transport;
@@ -142,33 +147,74 @@ static bool told_of_another(const udp_transport *u)
     return u->connected && errno == ECONNREFUSED;
 }
 
-/* Send messages made from batch->next on; move it past those that are dealt with. */
-static spt_status send_messages(udp_transport *u, spti_batch *batch, const size_t *runs, size_t n)
+/* Messages of packets from batch->next on. */
+typedef struct call {
+    size_t runs[MAX_MESSAGES]; /* packets in each */
+    size_t n, n_bytes;
+    bool zero_copy;
+} call;
+
+static void make_messages(udp_transport *u, const spti_batch *batch, bool zero_copy, call *c)
+{
+    c->n = c->n_bytes = 0;
+    c->zero_copy = zero_copy;
+    for (size_t at = batch->next; at < batch->n && c->n < MAX_MESSAGES; at += c->runs[c->n++]) {
+        size_t n = run_length(u, batch, at);
+        if (zero_copy)
+            n = spti_zero_copy_run(&u->zero_copy, batch, at, n);
+        if (n == 0)
+            return; /* what does not fit is for another call, with a copy */
+        c->runs[c->n] = n;
+        c->n_bytes += n * batch->packets[at].size;
+        prepare(u, c->n, batch, at, n);
+    }
+}
+
+static void taken(udp_transport *u, spti_batch *batch, const call *c, size_t n_messages)
 {
     spti_transport *t = &u->base;
+    for (size_t m = 0; m < n_messages; m++) {
+        spti_transport_taken(t, batch, batch->next, c->runs[m]);
+        if (c->zero_copy)
+            spti_zero_copy_taken(t, batch, batch->next, c->runs[m]);
+        batch->next += c->runs[m];
+    }
+}
+
+/* The first message of a call has been refused. The others have not been tried. */
+static void refused(udp_transport *u, spti_batch *batch, size_t n, int error)
+{
+    spti_transport *t = &u->base;
+    if (n == 1 && error == EMSGSIZE)
+        t->fits = route_size(t->fd, u->addresses[0].ss_family == AF_INET);
+    if (n == 1 || !gso_refused(u, n, batch->packets[batch->next].size, error)) {
+        spti_transport_failed(t, batch, batch->next, n, error);
+        batch->next += n;
+    }
+}
+
+/* Send messages; move batch->next past those that are dealt with. */
+static spt_status send_messages(udp_transport *u, spti_batch *batch, const call *c)
+{
+    spti_transport *t = &u->base;
+    int flags = MSG_DONTWAIT | (c->zero_copy ? MSG_ZEROCOPY : 0);
     int sent;
     do
-        sent = sendmmsg(t->fd, u->messages, (unsigned)n, MSG_DONTWAIT);
+        sent = sendmmsg(t->fd, u->messages, (unsigned)c->n, flags);
     while (sent < 0 && (errno == EINTR || told_of_another(u)));
+    int error = errno;
     spti_count(&t->stats.send_calls, 1);
+    t->full = false;
     if (sent > 0) {
-        for (int m = 0; m < sent; m++) {
-            spti_transport_taken(t, batch, batch->next, runs[m]);
-            batch->next += runs[m];
-        }
-        return SPT_OK;
-    }
-    if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        taken(u, batch, c, (size_t)sent);
+    } else if (error == EAGAIN || error == EWOULDBLOCK) {
         spti_count(&t->stats.waits, 1);
         return SPT_PENDING;
-    }
-    /* The error is that of the first message: the others have not been tried. */
-    int error = errno;
-    if (runs[0] == 1 && error == EMSGSIZE)
-        t->fits = route_size(t->fd, u->addresses[0].ss_family == AF_INET);
-    if (runs[0] == 1 || !gso_refused(u, runs[0], batch->packets[batch->next].size, error)) {
-        spti_transport_failed(t, batch, batch->next, runs[0], error);
-        batch->next += runs[0];
+    } else if (!c->zero_copy) {
+        refused(u, batch, c->runs[0], error);
+    } else if (!spti_zero_copy_refused(&u->zero_copy, t, error)) {
+        spti_count(&t->stats.waits, 1);
+        return SPT_PENDING;
     }
     return SPT_OK;
 }
@@ -176,16 +222,20 @@ static spt_status send_messages(udp_transport *u, spti_batch *batch, const size_
 static spt_status udp_send(spti_transport *t, spti_batch *batch)
 {
     udp_transport *u = (udp_transport *)t;
-    size_t runs[MAX_MESSAGES];
+    call c;
     while (batch->next < batch->n) {
-        size_t n = 0;
-        for (size_t at = batch->next; at < batch->n && n < MAX_MESSAGES; at += runs[n++]) {
-            runs[n] = run_length(u, batch, at);
-            prepare(u, n, batch, at, runs[n]);
-        }
-        SPTI_TRY(send_messages(u, batch, runs, n));
+        bool zero_copy = spti_zero_copy_try(&u->zero_copy);
+        make_messages(u, batch, zero_copy, &c);
+        if (zero_copy && !spti_zero_copy_pays(c.n, c.n_bytes))
+            make_messages(u, batch, false, &c);
+        SPTI_TRY(send_messages(u, batch, &c));
     }
     return SPT_OK;
+}
+
+static void udp_release(spti_transport *t)
+{
+    spti_zero_copy_release(&((udp_transport *)t)->zero_copy, t);
 }
 
 static void udp_destroy(spti_transport *t)
@@ -198,6 +248,7 @@ static void udp_destroy(spti_transport *t)
 }
 
 static const spti_transport_ops udp_ops = {udp_send, NULL, udp_destroy};
+static const spti_transport_ops zero_copy_ops = {udp_send, udp_release, udp_destroy};
 
 /* ---- Setting up ---- */
 
@@ -383,6 +434,10 @@ static spt_status set_up(udp_transport *u, const int *given, const spt_endpoint 
     int family = AF_UNSPEC;
     if (given != NULL)
         SPTI_TRY(socket_family(*given, &family, err));
+    if (given != NULL && config->zero_copy)
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "zero_copy is for streams with a socket of their own: what others send "
+                         "through yours is counted with it");
     for (size_t i = 0; i < n_endpoints; i++) {
         SPTI_TRY(resolve(&endpoints[i], family, &u->addresses[i], &u->address_length, err));
         family = u->addresses[i].ss_family;
@@ -398,6 +453,8 @@ static spt_status set_up(udp_transport *u, const int *given, const spt_endpoint 
     bool known = getsockopt(u->base.fd, IPPROTO_UDP, UDP_SEGMENT, &gso, &length) == 0;
     u->gso_limit = config->gso && known ? SIZE_MAX : 0;
     u->max_segments = MAX_SEGMENTS;
+    if (config->zero_copy)
+        spti_zero_copy_init(&u->zero_copy, u->base.fd);
     return SPT_OK;
 }
 
@@ -419,7 +476,7 @@ static spti_transport *make(const int *given, const spt_endpoint *endpoints, siz
         free(u);
         return NULL;
     }
-    u->base.ops = &udp_ops;
+    u->base.ops = config->zero_copy ? &zero_copy_ops : &udp_ops;
     u->base.fd = -1;
     if (set_up(u, given, endpoints, n_endpoints, config, err) != SPT_OK) {
         udp_destroy(&u->base);

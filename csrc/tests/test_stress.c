@@ -62,7 +62,7 @@ static struct sockaddr_in refused_address(void)
 }
 
 /* A stream into memory, or on a socket that is connected to where nobody listens: there the kernel
- * reports a refusal also while nothing is waited for. */
+ * reports a refusal also while nothing is waited for. It may send without copying. */
 static spt_stream *any_stream(worker *w, spt_thread_pool *pool, bool poll)
 {
     spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
@@ -70,12 +70,15 @@ static spt_stream *any_stream(worker *w, spt_thread_pool *pool, bool poll)
     config.poll = poll;
     config.timeline = any(w, 2) * HEAPS;
     config.rate = any(w, 4) == 0 ? 1e8 : 0;
-    if (any(w, 4) == 0)
-        return spt_stream_create_memory(pool, &config, NULL);
-    int fd = socket(AF_INET, SOCK_DGRAM, 0);
-    REQUIRE(connect(fd, (const struct sockaddr *)w->refused, sizeof(*w->refused)) == 0);
     spt_udp_config udp = SPT_UDP_CONFIG_DEFAULT;
     spt_endpoint endpoint = {"127.0.0.1", ntohs(w->refused->sin_port)};
+    if (any(w, 4) == 0)
+        return spt_stream_create_memory(pool, &config, NULL);
+    udp.zero_copy = any(w, 3) == 0;
+    if (udp.zero_copy)
+        return spt_stream_create_udp(pool, &endpoint, 1, &config, &udp, NULL);
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    REQUIRE(connect(fd, (const struct sockaddr *)w->refused, sizeof(*w->refused)) == 0);
     spt_stream *stream = spt_stream_create_udp_socket(pool, fd, &endpoint, 1, &config, &udp, NULL);
     close(fd);
     return stream;

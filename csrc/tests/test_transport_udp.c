@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -73,6 +74,16 @@ static void expect_sizes(int fd, const uint32_t *sizes, size_t n)
     for (size_t i = 0; i < n; i++)
         CHECK_EQUAL(recv(fd, got, sizeof(got), 0), sizes[i]);
     CHECK_EQUAL(recv(fd, got, sizeof(got), MSG_DONTWAIT), -1);
+}
+
+/* Take the news, until nothing is held. */
+static void await_release(spti_transport *t)
+{
+    while (t->released != t->handed) {
+        struct pollfd news = {.fd = t->fd};
+        REQUIRE(poll(&news, 1, 10000) == 1);
+        t->ops->release(t);
+    }
 }
 
 static void test_equal_packets_and_a_shorter_last_share_a_message(void)
@@ -384,6 +395,99 @@ static void test_a_socket_that_is_none_is_not_replaced_by_a_new_one(void)
     CHECK(strstr(err.message, "closed") != NULL);
 }
 
+/* ---- Without copying: loopback copies, and says so at once ---- */
+
+static spti_transport *without_copying(int port)
+{
+    spt_udp_config config = SPT_UDP_CONFIG_DEFAULT;
+    config.zero_copy = true;
+    return to_port(port, config);
+}
+
+static void test_what_is_not_copied_is_held_until_the_kernel_says_so(void)
+{
+    static const uint32_t sizes[] = {9000, 9000, 9000, 9000, 9000, 9000, 5000};
+    spti_packet packets[7];
+    int port, fd = listen_on_loopback(&port, 1 << 20);
+    spti_transport *t = without_copying(port);
+    send_sizes(t, sizes, 7, packets);
+    expect_sizes(fd, sizes, 7);
+    CHECK_EQUAL(t->stats.messages, 2); /* of 17 pages at most */
+    CHECK_EQUAL(t->stats.zero_copy_messages, 2);
+    CHECK_EQUAL(t->stats.errors, 0);
+    for (size_t i = 0; i < 7; i++)
+        CHECK(spti_transport_holds(t, &packets[i]));
+    await_release(t);
+    for (size_t i = 0; i < 7; i++)
+        CHECK(!spti_transport_holds(t, &packets[i]));
+    CHECK_EQUAL(t->stats.zero_copy_copied, 2);
+    t->ops->destroy(t);
+    close(fd);
+}
+
+static void test_small_messages_are_copied(void)
+{
+    static const uint32_t sizes[] = {9000, 1000, 2000};
+    spti_packet packets[3];
+    int port, fd = listen_on_loopback(&port, 1 << 20);
+    spti_transport *t = without_copying(port);
+    send_sizes(t, sizes, 3, packets);
+    expect_sizes(fd, sizes, 3);
+    CHECK_EQUAL(t->stats.zero_copy_messages, 0);
+    CHECK(!spti_transport_holds(t, &packets[0]));
+    t->ops->destroy(t);
+    close(fd);
+}
+
+static void test_what_is_copied_all_the_same_is_copied_at_once(void)
+{
+    static const uint32_t size = 20000;
+    enum { TIMES = 100 };
+    spti_packet packet;
+    int port, fd = listen_on_loopback(&port, 1 << 20);
+    spti_transport *t = without_copying(port);
+    for (int i = 0; i < TIMES; i++) {
+        send_sizes(t, &size, 1, &packet);
+        expect_sizes(fd, &size, 1);
+        await_release(t);
+    }
+    CHECK_EQUAL(t->stats.messages, TIMES);
+    CHECK_EQUAL(t->stats.zero_copy_messages, 64);
+    CHECK_EQUAL(t->stats.zero_copy_copied, 64);
+    t->ops->destroy(t);
+    close(fd);
+}
+
+static void test_a_packet_of_too_many_pieces_is_copied(void)
+{
+    enum { PIECES = 40, LENGTH = 1500 };
+    struct iovec pieces[PIECES];
+    spti_packet packet = {.n_pieces = PIECES, .size = PIECES * LENGTH};
+    for (size_t i = 0; i < PIECES; i++)
+        pieces[i] = (struct iovec){bytes + i * LENGTH, LENGTH};
+    int port, fd = listen_on_loopback(&port, 1 << 20);
+    spti_transport *t = without_copying(port);
+    spti_batch batch = {&packet, pieces, .n = 1};
+    CHECK_EQUAL(t->ops->send(t, &batch), SPT_OK);
+    expect_sizes(fd, &packet.size, 1);
+    CHECK_EQUAL(t->stats.errors, 0);
+    CHECK_EQUAL(t->stats.zero_copy_messages, 0);
+    t->ops->destroy(t);
+    close(fd);
+}
+
+static void test_the_callers_socket_is_not_for_sending_without_copies(void)
+{
+    spt_endpoint endpoint = {"127.0.0.1", 8888};
+    spt_udp_config config = SPT_UDP_CONFIG_DEFAULT;
+    config.zero_copy = true;
+    spt_error err = {0};
+    int given = socket(AF_INET, SOCK_DGRAM, 0);
+    CHECK(spti_transport_udp_socket(given, &endpoint, 1, &config, &err) == NULL);
+    CHECK_EQUAL(err.status, SPT_ERR_ARGUMENT);
+    close(given);
+}
+
 int main(void)
 {
     RUN(test_equal_packets_and_a_shorter_last_share_a_message);
@@ -401,5 +505,10 @@ int main(void)
     RUN(test_ttl_and_interface_are_checked);
     RUN(test_a_socket_that_is_not_udp_is_refused);
     RUN(test_a_socket_that_is_none_is_not_replaced_by_a_new_one);
+    RUN(test_what_is_not_copied_is_held_until_the_kernel_says_so);
+    RUN(test_small_messages_are_copied);
+    RUN(test_what_is_copied_all_the_same_is_copied_at_once);
+    RUN(test_a_packet_of_too_many_pieces_is_copied);
+    RUN(test_the_callers_socket_is_not_for_sending_without_copies);
     return check_done();
 }

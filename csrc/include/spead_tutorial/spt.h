@@ -658,10 +658,18 @@ typedef struct spt_udp_config {
      * ip(7)); false: they are fragmented, and nobody says so.
      */
     bool dont_fragment;
+    /**
+     * Have the kernel read the memory of heaps in place instead of copying it (``MSG_ZEROCOPY``,
+     * see the kernel's Documentation/networking/msg_zerocopy.rst), where it can and that pays; a
+     * heap is complete only once the kernel does not read it any more. It is for data that is in
+     * memory already: what has just been written is in a cache, from where copying is cheap.
+     * ``zero_copy_messages`` of the statistics says what became of it.
+     */
+    bool zero_copy;
 } spt_udp_config;
 
-/** The defaults: a send buffer of 512 KiB, GSO where the kernel has it, and fragments. */
-#define SPT_UDP_CONFIG_DEFAULT {524288, -1, NULL, 0, true, false}
+/** The defaults: a send buffer of 512 KiB, GSO where the kernel has it, fragments, and copies. */
+#define SPT_UDP_CONFIG_DEFAULT {524288, -1, NULL, 0, true, false, false}
 
 /**
  * Ask the route for the largest packet that goes to an endpoint in one piece (``IP_MTU``, see
@@ -701,7 +709,8 @@ spt_stream_create_udp(spt_thread_pool *pool, const spt_endpoint *endpoints, size
  * :param n_endpoints: At least 1.
  * :param config: Copied.
  * :param udp: Only ``gso`` is looked at: how the socket is set up is yours to say. Copied;
- *     ``NULL`` for the defaults.
+ *     ``NULL`` for the defaults. ``zero_copy`` is an ``SPT_ERR_ARGUMENT``: the kernel would count
+ *     what others send through the socket, too.
  * :param err: Details of a failure, or ``NULL``. No socket is ever made instead: a closed one
  *     (a negative number) is an ``SPT_ERR_ARGUMENT``.
  * :return: The stream, or ``NULL``.
@@ -957,6 +966,10 @@ typedef struct spt_stats {
     uint64_t messages;
     /** Those of the messages that carried several packets. */
     uint64_t gso_messages;
+    /** Messages whose memory the kernel was to read in place. */
+    uint64_t zero_copy_messages;
+    /** Those of the messages that it has copied after all, as it does on loopback. */
+    uint64_t zero_copy_copied;
     /** Times the socket was full and had to be waited for. */
     uint64_t waits;
     /** Packets that failed. */
