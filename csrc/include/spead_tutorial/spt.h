@@ -14,6 +14,7 @@
  * 8. streams: heaps queued by you, sent by a worker thread, or by yours
  * 9. completions: how you learn that your memory is yours again
  * 10. what a stream can tell about itself
+ * 11. memory in large pages, for streams that send without copying
  *
  * Words used throughout. *Borrowed until <event>*: you own the memory, and must keep it alive and
  * at the same address until then. *Copied*: you may free it when the call returns. *Taken*: it is
@@ -662,8 +663,9 @@ typedef struct spt_udp_config {
      * Have the kernel read the memory of heaps in place instead of copying it (``MSG_ZEROCOPY``,
      * see the kernel's Documentation/networking/msg_zerocopy.rst), where it can and that pays; a
      * heap is complete only once the kernel does not read it any more. It is for data that is in
-     * memory already: what has just been written is in a cache, from where copying is cheap.
-     * ``zero_copy_messages`` of the statistics says what became of it.
+     * memory already: what has just been written is in a cache, from where copying is cheap. See
+     * :c:func:`spt_alloc` for the memory, and ``zero_copy_messages`` of the statistics for what
+     * became of it.
      */
     bool zero_copy;
 } spt_udp_config;
@@ -1011,6 +1013,44 @@ typedef struct spt_times {
  * :return: How many were filled in: at most ``config.timeline``.
  */
 SPT_API size_t spt_stream_timeline(spt_stream *stream, spt_times *times, size_t n);
+
+/* ---- 11. Memory ------------------------------------------------------------------------------ */
+
+/** Memory, and what it consists of. */
+typedef struct spt_memory {
+    /** Where it begins: at the beginning of a page. */
+    void *data;
+    /** Its bytes: what was asked for, rounded up to whole huge pages. */
+    size_t size;
+    /** Bytes in a page of it: 2 MiB, or those of an ordinary page. */
+    size_t page_size;
+    /** Why it is not in huge pages, and what to do about it; ``NULL`` where it is. Not yours. */
+    const char *reason;
+} spt_memory;
+
+/**
+ * Allocate memory in huge pages, where the system has any: reserved ones, or those that it makes by
+ * itself (see the kernel's Documentation/admin-guide/mm/transhuge.rst). The memory has been written
+ * to, so that it costs nothing to touch any more, and holds zeros.
+ *
+ * A message that is sent without copying may have so many pages only: 7 packets of 9000 bytes where
+ * they are huge, 4 where they are not.
+ *
+ * :param size: Bytes; at least 1.
+ * :param memory: Filled; to be given to :c:func:`spt_free`, also after a failure, if to anything.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: ``SPT_OK``, with whatever pages there are; ``SPT_ERR_MEMORY``, or ``SPT_ERR_ARGUMENT``
+ *     for sizes that cannot be.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_alloc(size_t size, spt_memory *memory, spt_error *err);
+
+/**
+ * Free such memory.
+ *
+ * :param memory: What is in it is taken; all of it is set to zero. Once no heap that is being sent
+ *     references it.
+ */
+SPT_API void spt_free(spt_memory *memory);
 
 #ifdef __cplusplus
 }
