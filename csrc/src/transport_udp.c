@@ -11,7 +11,7 @@
 #include "transport.h"
 
 #include "status.h"
-#include "zero_copy.h"
+#include "transport_zero_copy.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -8,7 +8,7 @@
  * come in any order. A message may have at most so many fragments: pieces of memory that lie within
  * one page, so that more packets fit where pages are large.
  */
-#include "zero_copy.h"
+#include "transport_zero_copy.h"
 
 #include <errno.h>
 #include <linux/errqueue.h>

@@ -3,8 +3,8 @@
  * What has to be known to send without copying (MSG_ZEROCOPY): which messages fit, which of them
  * the kernel still reads, and whether it is worth it.
  */
-#ifndef SPTI_ZERO_COPY_H
-#define SPTI_ZERO_COPY_H
+#ifndef SPTI_TRANSPORT_ZERO_COPY_H
+#define SPTI_TRANSPORT_ZERO_COPY_H
 
 #include "transport.h"
 
