@@ -13,7 +13,7 @@ if _find_spec("spead_tutorial._core") is None:
         "run from another folder, with the Python it is installed for (make sets up .venv)"
     )
 
-from spead_tutorial._core import ThreadPool
+from spead_tutorial._core import HugePages, ThreadPool
 from spead_tutorial._types import Stopped, parse_range_list
 from spead_tutorial.flavour import (
     BUG_COMPAT_DESCRIPTOR_WIDTHS,
@@ -67,6 +67,7 @@ __all__ = [
     "STREAM_CTRL_ID",
     "Descriptor",
     "Flavour",
+    "HugePages",
     "Item",
     "ItemGroup",
     "RawDescriptor",

@@ -8,7 +8,7 @@ Python: an asynchronous stream's completions come through a C list and one event
 
 from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject_Call
 from cpython.pythread cimport PyThread_get_thread_ident
@@ -513,6 +513,67 @@ cdef class HeapReferenceList:
 
 # ---- Thread pool ----
 
+cdef class HugePages:
+    """HugePages(size)
+--
+
+    Memory in huge pages, where the system has any, for streams that send without copying.
+
+    It supports the buffer protocol: ``np.ndarray(shape, dtype, buffer=HugePages(size))`` is an
+    array in it, which keeps it alive. The memory has been written to, so that it costs nothing to
+    touch any more, and holds zeros.
+
+    Parameters
+    ----------
+    size : int
+        Bytes, at least 1; rounded up to whole huge pages.
+
+    Attributes
+    ----------
+    size : int
+        Bytes there are.
+    page_size : int
+        Bytes in a page of it: 2 MiB, or those of an ordinary page.
+    reason : str or None
+        Why it is not in huge pages, and what to do about it; None where it is.
+
+    Raises
+    ------
+    ValueError
+        For a size that cannot be.
+    MemoryError
+        Where there is not so much.
+    """
+
+    cdef spt_memory memory
+
+    def __cinit__(self, size):
+        cdef spt_error err
+        cdef size_t c_size = whole("size", size)
+        cdef spt_status status
+        with nogil:
+            status = spt_alloc(c_size, &self.memory, &err)
+        check(status, &err)
+
+    def __dealloc__(self):
+        spt_free(&self.memory)
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        PyBuffer_FillInfo(view, self, self.memory.data, <Py_ssize_t>self.memory.size, 0, flags)
+
+    @property
+    def size(self):
+        return self.memory.size
+
+    @property
+    def page_size(self):
+        return self.memory.page_size
+
+    @property
+    def reason(self):
+        return None if self.memory.reason == NULL else self.memory.reason.decode()
+
+
 cdef class ThreadPool:
     """ThreadPool(threads=1, affinity=())
 --
@@ -674,6 +735,7 @@ cdef class Stream:
         c_udp.interface_index = udp.interface_index
         c_udp.gso = udp.gso
         c_udp.dont_fragment = udp.dont_fragment
+        c_udp.zero_copy = udp.zero_copy
         cdef spt_endpoint *c_endpoints = <spt_endpoint *>malloc((n + 1) * sizeof(spt_endpoint))
         if c_endpoints == NULL:
             raise MemoryError("no memory for endpoints")
@@ -738,6 +800,7 @@ cdef class Stream:
         return StreamStats(
             heaps=c.heaps, packets=c.packets, bytes=c.bytes,
             send_calls=c.send_calls, messages=c.messages, gso_messages=c.gso_messages,
+            zero_copy_messages=c.zero_copy_messages, zero_copy_copied=c.zero_copy_copied,
             waits=c.waits, errors=c.errors,
             errors_by_errno={
                 i: c.errors_by_errno[i] for i in range(SPT_N_ERRNO) if c.errors_by_errno[i]

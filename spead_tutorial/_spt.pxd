@@ -113,6 +113,7 @@ cdef extern from "spead_tutorial/spt.h" nogil:
         unsigned interface_index
         bint gso
         bint dont_fragment
+        bint zero_copy
 
     spt_status spt_route_packet_size(const spt_endpoint *, size_t *, spt_error *)
 
@@ -160,6 +161,7 @@ cdef extern from "spead_tutorial/spt.h" nogil:
     ctypedef struct spt_stats:
         uint64_t heaps, packets, bytes
         uint64_t send_calls, messages, gso_messages
+        uint64_t zero_copy_messages, zero_copy_copied
         uint64_t waits
         uint64_t errors
         uint64_t errors_by_errno[134]
@@ -170,3 +172,12 @@ cdef extern from "spead_tutorial/spt.h" nogil:
         pass
 
     size_t spt_stream_timeline(spt_stream *, spt_times *, size_t)
+
+    ctypedef struct spt_memory:
+        void *data
+        size_t size
+        size_t page_size
+        const char *reason
+
+    spt_status spt_alloc(size_t, spt_memory *, spt_error *)
+    void spt_free(spt_memory *)

@@ -257,6 +257,9 @@ class StreamStats:
     messages, gso_messages : int
         Messages in those calls that were taken, and those of them that carried several packets
         (generic segmentation offload).
+    zero_copy_messages, zero_copy_copied : int
+        Messages whose memory the kernel was to read in place, and those of them that it has
+        copied after all, as it does on loopback.
     waits : int
         Times the socket was full and had to be waited for.
     errors : int
@@ -271,6 +274,8 @@ class StreamStats:
     send_calls: int
     messages: int
     gso_messages: int
+    zero_copy_messages: int
+    zero_copy_copied: int
     waits: int
     errors: int
     errors_by_errno: dict[int, int] = field(default_factory=dict)

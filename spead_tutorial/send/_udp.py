@@ -25,6 +25,7 @@ class UdpConfig:
     socket: int | None = None
     gso: bool = True
     dont_fragment: bool = False
+    zero_copy: bool = False
 
 
 class UdpArguments:
@@ -63,6 +64,11 @@ class UdpArguments:
         Packets that are larger than the path takes fail with EMSGSIZE, and the error says what
         fits. By default they are fragmented, and nobody says so. By name only, and not with a
         socket of yours.
+    zero_copy : bool
+        Have the kernel read the memory of heaps in place instead of copying it, where it can and
+        that pays; a heap is done only once the kernel does not read it any more. It is for data
+        that is in memory already, best in `spead_tutorial.HugePages`. By name only, and not with
+        a socket of yours.
     socket : socket.socket
         A UDP socket to use. It is duplicated: it stays yours, and may be closed.
 
@@ -116,6 +122,7 @@ def _parse_endpoints(
     buffer_size: int = UdpArguments.DEFAULT_BUFFER_SIZE,
     *args: Any,
     dont_fragment: bool = False,
+    zero_copy: bool = False,
     **kwargs: Any,
 ) -> tuple[Endpoints, StreamConfig, UdpConfig]:
     """The fifth argument is the interface's address, or the ttl before an address or an index."""
@@ -136,7 +143,7 @@ def _parse_endpoints(
     ttl, interface = operator.index(given.get("ttl", -1)), given.get("interface", "")
     if "ttl" in given and not 0 <= ttl <= 255:
         raise ValueError(f"ttl {ttl} is out of range: 0 to 255")
-    udp = UdpConfig(buffer_size, ttl, dont_fragment=bool(dont_fragment))
+    udp = UdpConfig(buffer_size, ttl, dont_fragment=bool(dont_fragment), zero_copy=bool(zero_copy))
     if isinstance(interface, str):
         return checked, config, dataclasses.replace(udp, interface_address=interface)
     index = whole("interface_index", interface)
