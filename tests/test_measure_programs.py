@@ -239,6 +239,20 @@ def test_no_memory_is_taken_for_heaps_that_are_not_sent(receiver, chapter, langu
 
 
 @each_language
+@pytest.mark.parametrize(
+    "chapter",
+    [c for c in PROGRAMS if c.number >= 8 and c.name != "tut_8_send_heap_size"],
+    ids=lambda chapter: chapter.name,
+)
+def test_memory_that_is_used_again_is_paid_for_before_the_clock_starts(lend_lab, chapter, language):
+    with lend_lab() as lab:
+        result = run(Device(lab), chapter, language, ProgramOptions(heaps=4, heap_size=1 << 24))
+    assert result.failure is None
+    assert result.report is not None
+    assert result.report.page_faults < 100  # of 4096 pages in each array
+
+
+@each_language
 @each_program
 def test_a_program_runs_in_a_lab_and_is_borne_out_by_its_counters(lend_lab, chapter, language):
     with lend_lab() as lab:

@@ -20,7 +20,7 @@ class State:
 
     def __init__(self, heap_size: int) -> None:
         self.timestamp = np.array(0, ">u8")  # the heap sends its low bytes as they are then
-        self.adc_samples = np.empty(heap_size, np.int8)
+        self.adc_samples = np.ones(heap_size, np.int8)
         item_group = spead2.send.ItemGroup()
         item_group.add_item(
             0x1600,

@@ -244,6 +244,11 @@ void *alloc_bytes(size_t n_bytes)
     return check_memory(malloc(n_bytes), n_bytes);
 }
 
+void *alloc_touched(size_t n_bytes)
+{
+    return memset(alloc_bytes(n_bytes), 1, n_bytes);
+}
+
 void *alloc_zeros(size_t n_bytes)
 {
     return check_memory(calloc(1, n_bytes), n_bytes);

@@ -49,8 +49,10 @@ static inline size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Memory, as it comes or zeroed; the program ends where there is none. */
+/* Memory, as it comes, written to, or zero; the program ends where there is none. Only what has
+ * been written to has pages behind it: zeros, too, are put there at the first touch. */
 void *alloc_bytes(size_t n_bytes);
+void *alloc_touched(size_t n_bytes);
 void *alloc_zeros(size_t n_bytes);
 
 #endif

@@ -42,7 +42,7 @@ int main(int argc, char **argv)
 
     struct state *states = alloc_zeros(n_states * sizeof(*states));
     for (size_t i = 0; i < n_states; i++)
-        states[i].adc_samples = alloc_bytes(heap_size);
+        states[i].adc_samples = alloc_touched(heap_size);
     struct usage start = usage_now();
     for (size_t i = 0; i < options.n_heaps; i++) {
         struct state *state = &states[i % n_states];

@@ -26,7 +26,7 @@ static spt_heap *make_heap(const uint64_t *timestamp, const int8_t *adc_samples,
 
 static void state_init(struct state *state, size_t heap_size, spt_error *err)
 {
-    state->adc_samples = alloc_bytes(heap_size);
+    state->adc_samples = alloc_touched(heap_size);
     state->first_heap = make_heap(&state->timestamp, state->adc_samples, heap_size, SPT_ALL, err);
     state->heap = make_heap(&state->timestamp, state->adc_samples, heap_size, SPT_VALUES, err);
 }

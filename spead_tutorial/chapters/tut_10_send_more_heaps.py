@@ -51,7 +51,7 @@ async def main() -> None:
         dtype=np.int8,
     )
 
-    states = [State(np.empty(heap_size, np.int8)) for _ in range(n_states)]
+    states = [State(np.ones(heap_size, np.int8)) for _ in range(n_states)]
     start = Usage.now()
     for i in range(options.n_heaps):
         state = states[i % n_states]
