@@ -197,6 +197,7 @@ def _show_result(result: Result, as_json: bool) -> int:
     if result.failure is not None or result.rate is None:
         _complain(result.failure or "it has no rate")
         return _FAILED
+    click.echo(result.said, err=True, nl=False)
     if not as_json:
         click.echo(f"{result.rate / 1e6:.2f} MB/s")
         click.echo(f"proof: {result.proof}")

@@ -176,6 +176,15 @@ def test_run_prints_one_json_object():
 
 
 @needs_lab
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_run_passes_on_that_packets_travel_in_fragments(more):
+    done = cli("run", "6", "--lang", "c", "-n", "3", "-p", "16384", *more)
+    assert done.returncode == 0
+    assert re.fullmatch(r"tut_6_send_pktsize: [^\n]*16384[^\n]*fragments[^\n]*\n", done.stderr)
+    assert "fragments" not in done.stdout
+
+
+@needs_lab
 def test_run_takes_the_name_of_a_step():
     done = cli("run", "tut_10_send_more_heaps", "--lang", "c", "-n", "300", "-H", "8192", "--json")
     found = json.loads(done.stdout)

@@ -303,6 +303,25 @@ def test_a_program_whose_packets_are_too_large_has_no_rate(make_lab, chapter, la
     assert re.fullmatch(rf"{chapter.name}: .*70000.*", result.failure)
 
 
+@each_language
+@pytest.mark.parametrize(
+    "chapter", [c for c in PROGRAMS if "-p" in c.flags], ids=lambda chapter: chapter.name
+)
+def test_a_program_says_that_its_packets_travel_in_fragments(lend_lab, chapter, language):
+    with lend_lab() as lab:
+        fits = (lab.mtu - 28) // 8 * 8
+        at_the_limit, above = (
+            run(Device(lab), chapter, language, ProgramOptions(heaps=3, packet_size=size))
+            for size in (fits + 7, fits + 8)  # the first of which is rounded down
+        )
+    assert (at_the_limit.failure, at_the_limit.said) == (None, "")
+    assert above.failure is None
+    assert above.said == (
+        f"{chapter.name}: packets of {fits + 8} bytes travel to {lab.address} in several fragments"
+        f" each: {fits} is the most that goes in one piece\n"
+    )
+
+
 def test_a_real_interface_is_refused(monkeypatch):
     def refuse(host: str, *, allow_real_network: bool) -> None:
         raise LabError(f"{host} {allow_real_network}")

@@ -82,6 +82,18 @@ static struct options with_usual(struct options o)
     };
 }
 
+/* Fragments are no error, but they are slow, and a receiver needs every one of a packet's. */
+static void tell_of_fragments(const struct options *options)
+{
+    size_t fits, size = options->packet_size / 8 * 8; /* as a stream rounds it */
+    spt_status status = spt_route_packet_size(&options->endpoint, &fits, NULL);
+    if (status == SPT_OK && size > fits && size <= UINT16_MAX) /* else the stream says it all */
+        fprintf(stderr,
+                "%s: packets of %zu bytes travel to %s in several fragments each: "
+                "%zu is the most that goes in one piece\n",
+                program_invocation_short_name, size, options->endpoint.host, fits);
+}
+
 struct options parse_options(int argc, char **argv, const char *doc, const char *accepted,
                              struct options defaults)
 {
@@ -123,6 +135,7 @@ struct options parse_options(int argc, char **argv, const char *doc, const char 
             usage_error(accepted, "port must be a number from 1 to 65535", argv[optind + 1]);
         options.endpoint.port = (int)port;
     }
+    tell_of_fragments(&options);
     return options;
 }
 

@@ -17,8 +17,9 @@ struct options {
     spt_endpoint endpoint; /* where to send to */
 };
 
-/* Read the command line. A letter of accepted stands for each option: n, H, p, r; and d for a
- * destination. --json always is. Defaults that are 0 are the usual ones. */
+/* Read the command line, and say where its packets would travel in fragments. A letter of accepted
+ * stands for each option: n, H, p, r; and d for a destination. --json always is. Defaults that are
+ * 0 are the usual ones. */
 struct options parse_options(int argc, char **argv, const char *doc, const char *accepted,
                              struct options defaults);
 

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from spead_tutorial.send import StreamStats
+from spead_tutorial.send import StreamStats, route_packet_size
 
 PROGRAM = Path(sys.argv[0]).stem
 MOST = 2**63 - 1
@@ -51,8 +51,23 @@ def udp_port(text: str) -> int:
     return int(text)
 
 
+def tell_of_fragments(options: Options) -> None:
+    """Fragments are no error, but they are slow, and a receiver needs every one of a packet's."""
+    size = options.packet_size // 8 * 8  # as a stream rounds it
+    try:
+        fits = route_packet_size(options.host, options.port)
+    except (OSError, ValueError):
+        return  # the stream says it all
+    if fits < size <= 0xFFFF and sys.stderr is not None:  # in whose place print() takes stdout
+        print(
+            f"{PROGRAM}: packets of {size} bytes travel to {options.host} in several fragments"
+            f" each: {fits} is the most that goes in one piece",
+            file=sys.stderr,
+        )
+
+
 def parse_options(doc: str | None, accepted: str, defaults: Options) -> Options:
-    """Read the command line.
+    """Read the command line, and say where its packets would travel in fragments.
 
     Parameters
     ----------
@@ -82,7 +97,9 @@ def parse_options(doc: str | None, accepted: str, defaults: Options) -> Options:
         parser.add_argument("host", help="name or address to send to")
         parser.add_argument("port", type=udp_port, help="UDP port to send to, 1 to 65535")
     given = {name: value for name, value in vars(parser.parse_args()).items() if value is not None}
-    return replace(defaults, **given)
+    options = replace(defaults, **given)
+    tell_of_fragments(options)
+    return options
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,6 +173,8 @@ class Result:
         What others saw of its packets.
     failure : str or None
         Why there is no rate; None where there is one.
+    said : str
+        What it wrote on standard error: it may have something to say though all is well.
     """
 
     chapter: Chapter
@@ -185,6 +187,7 @@ class Result:
     accounting: Accounting | None
     evidence: Evidence
     failure: str | None
+    said: str
 
     @property
     def rate(self) -> float | None:
@@ -294,6 +297,7 @@ def run(
         held[0] if held else None,
         evidence,
         failure,
+        done.errors,
     )
 
 
