@@ -902,6 +902,14 @@ def route_packet_size(host, port=9):
         For a host that cannot be looked up, or a port out of range.
     OSError
         Where there is no way to it.
+
+    Examples
+    --------
+    A stream whose packets are as large as the way to their receiver takes them:
+
+    >>> config = StreamConfig(max_packet_size=route_packet_size("127.0.0.1", 8888))
+    >>> config.max_packet_size
+    65504
     """
     cdef spt_error err
     cdef spt_endpoint endpoint
