@@ -18,19 +18,25 @@ import socket
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from spead_tutorial import units
 from spead_tutorial.catalogue import CHAPTERS, LANGUAGES, STEPS
-from spead_tutorial.lab import LabError, LabProbe, probe, root_commands, sink_path
-from spead_tutorial.measure.machine import compiler, compiler_flags, machine_facts, read_text
+from spead_tutorial.lab import Lab, LabError, LabProbe, probe, root_commands, sink_path
+from spead_tutorial.measure.machine import (
+    compiler,
+    compiler_flags,
+    machine_facts,
+    memory_fact,
+    read_text,
+)
 from spead_tutorial.measure.programs import ProgramError, command
 
 __all__ = ["Finding", "examine"]
 
 UNKNOWN = "unknown"
-_UDP_SEGMENT, _SO_ZEROCOPY = 103, 60
+_UDP_SEGMENT, _SO_ZEROCOPY, _IP_MTU = 103, 60, 14
 _WANTED_BUFFER = 1 << 20
+_WANTED_NOTES = 1 << 17  # what newer kernels begin with
 _PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
 _PERF_ATTR_BYTES, _PERF_EXCLUDE = 64, 0b1100001  # disabled, exclude_kernel, exclude_hv
 
@@ -67,6 +73,7 @@ def examine() -> Iterator[Finding]:
     yield _lab(offer)
     yield _namespaces(offer)
     yield from _programs()
+    yield from _ways(offer)
     yield from _sockets()
     yield from _memory()
     yield _hardware_counters()
@@ -108,6 +115,29 @@ def _programs() -> Iterator[Finding]:
         yield Finding("programs", "ok", f"{len(CHAPTERS)} chapters in {' and '.join(LANGUAGES)}")
 
 
+def _ways(offer: LabProbe) -> Iterator[Finding]:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        yield _way("packets, loopback", sock, "127.0.0.1")
+    if offer.reason is None:
+        with Lab() as lab, lab.socket() as sock:
+            yield _way("packets, lab", sock, lab.address)
+
+
+def _way(name: str, sock: socket.socket, address: str) -> Finding:
+    """Say how large a packet goes there in one piece, as `route_packet_size` has it."""
+    try:
+        sock.connect((address, 9))
+        mtu = sock.getsockopt(socket.IPPROTO_IP, _IP_MTU)
+    except OSError as error:
+        mend = "bring the device up, as root: ip link set lo up"
+        return Finding(name, "warn", f"no way to {address} ({error.strerror})", mend)
+    fits = (min(mtu, 65535) - 28) // 8 * 8
+    wanted = max(chapter.packet_size for chapter in CHAPTERS)
+    mend = f"packets of {wanted} bytes travel in fragments: raise the MTU, or use -p {fits}"
+    value = f"up to {fits} bytes in one piece (MTU {mtu})"
+    return Finding(name, *(("ok", value) if fits >= wanted else ("warn", value, mend)))
+
+
 def _sockets() -> Iterator[Finding]:
     for name, level, option, value, why in (
         ("UDP GSO", socket.IPPROTO_UDP, _UDP_SEGMENT, 1472, "many packets in one message"),
@@ -122,18 +152,20 @@ def _sockets() -> Iterator[Finding]:
             else:
                 yield Finding(name, "ok", f"offered: {why}")
     yield _sendmmsg()
-    yield _buffer("send buffer", "wmem_max")
-    yield _buffer("receive buffer", "rmem_max")
+    yield _limit("send buffer", "wmem_max", _WANTED_BUFFER)
+    yield _limit("receive buffer", "rmem_max", _WANTED_BUFFER)
+    # Zero-copy fails with ENOBUFS where there are more notes on messages than this has room for.
+    yield _limit("zero-copy notes", "optmem_max", _WANTED_NOTES)
 
 
-def _buffer(name: str, setting: str) -> Finding:
+def _limit(name: str, setting: str, wanted: int) -> Finding:
     limit = read_text(Path("/proc/sys/net/core", setting))
     if limit is None:
         # Older kernels do not show it in a network namespace other than the first.
         return Finding(name, "warn", UNKNOWN)
-    if int(limit) >= _WANTED_BUFFER:
+    if int(limit) >= wanted:
         return Finding(name, "ok", f"at most {units.size(int(limit))}")
-    mend = f"as root: sysctl -w net.core.{setting}={_WANTED_BUFFER}"
+    mend = f"as root: sysctl -w net.core.{setting}={wanted}"
     return Finding(name, "warn", f"at most {units.size(int(limit))}", mend)
 
 
@@ -150,21 +182,31 @@ def _sendmmsg() -> Finding:
 def _memory() -> Iterator[Finding]:
     facts = machine_facts()
     yield Finding("memory", "ok", units.size(facts["memory_bytes"]))
-    yield _huge_pages(facts)
+    yield _huge_pages(facts["transparent_huge_pages"])
+    yield _reserved_pages()
     locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     value = "no limit" if locked == resource.RLIM_INFINITY else f"at most {units.size(locked)}"
     yield Finding("locked memory", "ok", value)
 
 
-def _huge_pages(facts: dict[str, Any]) -> Finding:
-    setting, reserved = facts["transparent_huge_pages"], facts["huge_pages_reserved"]
-    value = f"transparent: {setting or UNKNOWN}"
-    if reserved is not None and facts["huge_page_bytes"] is not None:
-        value += f"; {reserved} reserved, of {units.size(facts['huge_page_bytes'])}"
+def _huge_pages(setting: str | None) -> Finding:
+    if setting is None:
+        return Finding("huge pages", "warn", UNKNOWN)
     if setting == "never":
         mend = "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
-        return Finding("huge pages", "warn", value, mend)
-    return Finding("huge pages", "warn" if setting is None else "ok", value)
+        return Finding("huge pages", "warn", "transparent: never", mend)
+    return Finding("huge pages", "ok", f"transparent: {setting}")
+
+
+def _reserved_pages() -> Finding:
+    """Say what a program gets that asks for huge pages by name, as ours do not."""
+    name, size = "reserved pages", memory_fact("Hugepagesize")
+    total, free = memory_fact("HugePages_Total"), memory_fact("HugePages_Free")
+    if size is None or total is None or free is None:
+        return Finding(name, "warn", UNKNOWN)
+    value = f"{total} of {units.size(size)}, {free} free"
+    mend = None if free > 0 else "only for MAP_HUGETLB, as root: sysctl -w vm.nr_hugepages=64"
+    return Finding(name, "ok", value, mend)
 
 
 def _hardware_counters() -> Finding:

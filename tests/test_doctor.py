@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is said of the machine and of how the programs were built: read, never guessed."""
 
+import functools
 import importlib.resources
 import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from labs import probe
 
 from spead_tutorial import doctor
+from spead_tutorial.lab import Lab
 from spead_tutorial.measure import machine
+from spead_tutorial.send import route_packet_size
 
 ROOT = Path(__file__).parent.parent
 
@@ -65,7 +70,8 @@ def test_facts_are_plain_values_and_what_cannot_be_read_is_none(monkeypatch, tmp
 
 def test_huge_pages_and_nodes_are_what_the_kernel_says(monkeypatch, tmp_path):
     (tmp_path / "meminfo").write_text(
-        "AnonHugePages:     12288 kB\nHugePages_Total:       8\nHugepagesize:       2048 kB\n"
+        "AnonHugePages:     12288 kB\nHugePages_Total:       8\n"
+        "HugePages_Free:        5\nHugepagesize:       2048 kB\n"
     )
     for name in ("node0", "node1", "has_cpu", "nodes"):
         (tmp_path / name).mkdir()
@@ -75,6 +81,70 @@ def test_huge_pages_and_nodes_are_what_the_kernel_says(monkeypatch, tmp_path):
     assert (facts["huge_pages_reserved"], facts["huge_page_bytes"]) == (8, 2 << 20)
     assert facts["numa_nodes"] == 2
     found = {finding.name: finding.value for finding in doctor.examine()}
-    assert "8 reserved, of 2 MiB" in found["huge pages"]
+    assert found["reserved pages"] == "8 of 2 MiB, 5 free"
     assert "in 2 NUMA nodes" in found["cores"]
     assert f"with {machine.compiler_flags()}" in found["compiler"]
+
+
+def findings() -> dict[str, doctor.Finding]:
+    """What the doctor finds, by its name."""
+    return {finding.name: finding for finding in doctor.examine()}
+
+
+def test_the_doctor_says_how_large_a_packet_goes_in_one_piece(monkeypatch):
+    fits = route_packet_size("127.0.0.1")
+    assert f"up to {fits} bytes in one piece" in findings()["packets, loopback"].value
+    if probe().reason is not None:
+        pytest.skip("no lab here")
+    monkeypatch.setattr(doctor, "Lab", functools.partial(Lab, mtu=1500))
+    found = findings()["packets, lab"]
+    assert (found.state, found.value) == ("warn", "up to 1472 bytes in one piece (MTU 1500)")
+    assert found.mend == (
+        "packets of 9000 bytes travel in fragments: raise the MTU, or use -p 1472"
+    )
+
+
+def test_the_doctor_says_where_no_packet_can_go():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        found = doctor._way("packets, loopback", sock, "255.255.255.255")
+    assert found.state == "warn"
+    assert found.value == "no way to 255.255.255.255 (Permission denied)"
+    assert found.mend is not None
+
+
+def test_what_the_kernel_does_not_offer_to_sockets_is_a_warning(monkeypatch):
+    for name in ("_UDP_SEGMENT", "_SO_ZEROCOPY"):
+        monkeypatch.setattr(doctor, name, 9999)
+    found = findings()
+    for name in ("UDP GSO", "zero-copy"):
+        assert found[name].state == "warn"
+        assert found[name].value == "not offered (Protocol not available)"
+        assert found[name].mend is not None
+
+
+@pytest.mark.parametrize(
+    ("said", "state", "value", "mend"),
+    [
+        ("131072", "ok", "at most 128 KiB", None),
+        ("20480", "warn", "at most 20 KiB", "as root: sysctl -w net.core.optmem_max=131072"),
+        (None, "warn", "unknown", None),
+    ],
+)
+def test_the_doctor_says_how_many_notes_zero_copy_may_have(monkeypatch, said, state, value, mend):
+    monkeypatch.setattr(doctor, "read_text", {Path("/proc/sys/net/core/optmem_max"): said}.get)
+    found = findings()["zero-copy notes"]
+    assert found == doctor.Finding("zero-copy notes", state, value, mend)
+
+
+def test_the_doctor_says_how_to_have_huge_pages(monkeypatch, tmp_path):
+    assert doctor._huge_pages("always").mend is None
+    assert doctor._huge_pages("never").mend is not None
+    assert doctor._huge_pages(None).value == "unknown"
+    monkeypatch.setattr(machine, "_MEMORY", tmp_path / "meminfo")
+    assert findings()["reserved pages"].value == "unknown"
+    (tmp_path / "meminfo").write_text(
+        "HugePages_Total:       0\nHugePages_Free:        0\nHugepagesize:       2048 kB\n"
+    )
+    mend = findings()["reserved pages"].mend
+    assert mend is not None
+    assert "vm.nr_hugepages" in mend

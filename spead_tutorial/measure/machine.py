@@ -30,6 +30,7 @@ __all__ = [
     "compiler_flags",
     "header",
     "machine_facts",
+    "memory_fact",
     "read_text",
     "revision",
     "versions",
@@ -96,8 +97,8 @@ def machine_facts() -> dict[str, Any]:
         "governor": read_text(_CPUS / "cpu0/cpufreq/scaling_governor"),
         "turbo": _turbo(),
         "transparent_huge_pages": _transparent_huge_pages(),
-        "huge_pages_reserved": _memory_fact("HugePages_Total"),
-        "huge_page_bytes": _memory_fact("Hugepagesize"),
+        "huge_pages_reserved": memory_fact("HugePages_Total"),
+        "huge_page_bytes": memory_fact("Hugepagesize"),
         "numa_nodes": len(list(_NODES.glob("node[0-9]*"))) or None,
         "load": round(os.getloadavg()[0], 2),
     }
@@ -262,7 +263,13 @@ def _transparent_huge_pages() -> str | None:
     return choice[1] if choice else None
 
 
-def _memory_fact(name: str) -> int | None:
-    """Return a line of the kernel's table of memory, in bytes where it is a size."""
+def memory_fact(name: str) -> int | None:
+    """Return a line of the kernel's table of memory, in bytes where it is a size.
+
+    Parameters
+    ----------
+    name : str
+        How the line begins, such as ``"HugePages_Free"``.
+    """
     line = re.search(rf"^{name}: +(\d+)( kB)?$", read_text(_MEMORY) or "", re.MULTILINE)
     return None if line is None else int(line[1]) << (10 if line[2] else 0)
