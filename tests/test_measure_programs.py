@@ -212,6 +212,7 @@ def test_a_program_under_another_name_is_of_no_chapter(receiver, tmp_path, langu
         assert (done.returncode, done.stderr) == (0, "")
         found = json.loads(done.stdout)
         assert (found["program"], found["chapter"]) == (name, 4 if name == "tut_4" else 0)
+        assert found["streams"] == 1
 
 
 def most_memory(argv: list[str]) -> int:

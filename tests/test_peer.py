@@ -33,7 +33,7 @@ ALONE = {
         REPORT,
         (
             "    await stream.async_send_heap(item_group.get_end())\n"
-            "    report(options, stream.stats, used)\n",
+            "    report(options, [stream.stats], used)\n",
             "    end = item_group.get_end()\n"
             "    await stream.async_send_heap(end)\n"
             '    first_heap = item_group.get_heap(descriptors="all", data="all")\n'
@@ -44,7 +44,7 @@ ALONE = {
     "tut_10_send_reuse_heaps": [
         REPORT,
         (
-            "    report(options, stream.stats, used)\n",
+            "    report(options, [stream.stats], used)\n",
             "    report(options, used, states[0].first_heap, states[0].heap, states[0].end)\n",
         ),
     ],
@@ -62,7 +62,7 @@ ALONE = {
             "        self.end = item_groups[0].get_end()\n",
         ),
         (
-            "    report(options, stream.stats, used)\n",
+            "    report(options, [stream.stats], used)\n",
             "    report(options, used, batches[0].first_heap, batches[0].heap, batches[0].end)\n",
         ),
     ],

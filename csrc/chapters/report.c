@@ -199,7 +199,24 @@ static struct usage process_start(void)
 
 /* ---- The last line ---- */
 
-void report(const struct options *options, const spt_stream *stream, const struct usage *used)
+static spt_stats sum_of_stats(spt_stream *const *streams, size_t n_streams)
+{
+    spt_stats sum = {0};
+    for (size_t i = 0; i < n_streams; i++) {
+        spt_stats stats;
+        spt_stream_stats(streams[i], &stats);
+        sum.bytes += stats.bytes;
+        sum.packets += stats.packets;
+        sum.messages += stats.messages;
+        sum.send_calls += stats.send_calls;
+        sum.waits += stats.waits;
+        sum.errors += stats.errors;
+    }
+    return sum;
+}
+
+void report(const struct options *options, spt_stream *const *streams, size_t n_streams,
+            const struct usage *used)
 {
     struct usage life = usage_since(process_start());
     struct usage u = used != NULL ? *used : life;
@@ -208,13 +225,13 @@ void report(const struct options *options, const spt_stream *stream, const struc
         printf("%.2f MB/s\n", (double)payload_bytes / (double)u.elapsed_ns * 1e3);
         return;
     }
-    spt_stats stats;
-    spt_stream_stats(stream, &stats);
+    spt_stats stats = sum_of_stats(streams, n_streams);
     const char *program = program_invocation_short_name;
     int chapter = 0;
     sscanf(program, "tut_%d", &chapter); /* which stays 0 where the program was renamed */
     printf("{\"chapter\": %d, \"program\": \"%s\", \"language\": \"c\", \"random\": %s, ", chapter,
            program, options->random ? "true" : "false");
+    printf("\"streams\": %zu, ", n_streams);
     printf("\"heaps\": %zu, \"heap_size\": %zu, \"packet_size\": %zu, \"payload_bytes\": %zu, ",
            options->n_heaps, options->heap_size, options->packet_size, payload_bytes);
     printf("\"spead_bytes\": %" PRIu64 ", \"packets\": %" PRIu64 ", \"messages\": %" PRIu64 ", ",

@@ -32,9 +32,10 @@ struct usage {
 struct usage usage_now(void);
 struct usage usage_since(struct usage start);
 
-/* Print the last line: the rate, or a JSON object. Without used, the whole life of the process
- * counts. */
-void report(const struct options *options, const spt_stream *stream, const struct usage *used);
+/* Print the last line: the rate, or a JSON object, of all that some streams have sent. Without
+ * used, the whole life of the process counts. */
+void report(const struct options *options, spt_stream *const *streams, size_t n_streams,
+            const struct usage *used);
 
 /* End the program with one line if something went wrong. */
 void check(spt_status status, const spt_error *err);

@@ -85,7 +85,7 @@ int main(int argc, char **argv)
         check(spt_stream_wait(stream, &batches[i].sent, -1, &err), &err);
     struct usage used = usage_since(start);
     check(spt_stream_send_end(stream, NULL, &err), &err);
-    report(&options, stream, &used);
+    report(&options, &stream, 1, &used);
     for (size_t i = 0; i < 2; i++)
         batch_fini(&batches[i], batch_size);
     free(references);

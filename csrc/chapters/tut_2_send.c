@@ -41,7 +41,7 @@ int main(int argc, char **argv)
         free(adc_samples);
     }
     check(spt_stream_send_end(stream, NULL, &err), &err);
-    report(&options, stream, NULL);
+    report(&options, &stream, 1, NULL);
     spt_stream_destroy(stream);
     spt_thread_pool_destroy(thread_pool);
     return 0;

@@ -75,7 +75,7 @@ int main(int argc, char **argv)
     }
     struct usage used = usage_since(start);
     check(spt_stream_send_end(stream, NULL, &err), &err);
-    report(&options, stream, &used);
+    report(&options, &stream, 1, &used);
     spt_stream_destroy(stream);
     spt_thread_pool_destroy(thread_pool);
     return 0;

@@ -57,7 +57,7 @@ int main(int argc, char **argv)
         check(spt_stream_wait(stream, &states[i].sent, -1, &err), &err);
     struct usage used = usage_since(start);
     check(spt_stream_send_end(stream, NULL, &err), &err);
-    report(&options, stream, &used);
+    report(&options, &stream, 1, &used);
     for (size_t i = 0; i < 2; i++) {
         spt_heap_destroy(states[i].heap);
         free(states[i].adc_samples);

@@ -11,6 +11,7 @@ import re
 import resource
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -136,15 +137,15 @@ class Usage:
         return Usage(*(getattr(self, name) - getattr(start, name) for name in self.__slots__))
 
 
-def report(options: Options, stats: StreamStats, used: Usage | None = None) -> None:
+def report(options: Options, stats: Sequence[StreamStats], used: Usage | None = None) -> None:
     """Print the last line: the rate, or a JSON object.
 
     Parameters
     ----------
     options : Options
         The run's.
-    stats : StreamStats
-        Of the stream that did it all.
+    stats : sequence of StreamStats
+        Of each stream: together they did it all.
     used : Usage, optional
         From first heap to last; without it the whole life of the process counts.
     """
@@ -159,15 +160,16 @@ def report(options: Options, stats: StreamStats, used: Usage | None = None) -> N
         "program": PROGRAM,
         "language": "python",
         "random": options.random,
+        "streams": len(stats),
         "heaps": options.n_heaps,
         "heap_size": options.heap_size,
         "packet_size": options.packet_size,
         "payload_bytes": payload_bytes,
-        "spead_bytes": stats.bytes,
-        "packets": stats.packets,
-        "messages": stats.messages,
-        "send_calls": stats.send_calls,
-        "waits": stats.waits,
-        "errors": stats.errors,
+        "spead_bytes": sum(each.bytes for each in stats),
+        "packets": sum(each.packets for each in stats),
+        "messages": sum(each.messages for each in stats),
+        "send_calls": sum(each.send_calls for each in stats),
+        "waits": sum(each.waits for each in stats),
+        "errors": sum(each.errors for each in stats),
     }
     print(json.dumps(record | {name: getattr(used, name) for name in used.__slots__}))

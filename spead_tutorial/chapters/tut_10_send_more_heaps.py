@@ -66,7 +66,7 @@ async def main() -> None:
             await state.future
     used = Usage.now() - start
     await stream.async_send_heap(item_group.get_end())
-    report(options, stream.stats, used)
+    report(options, [stream.stats], used)
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ async def main() -> None:
             await state.future
     used = Usage.now() - start
     await stream.async_send_heap(states[0].end)
-    report(options, stream.stats, used)
+    report(options, [stream.stats], used)
 
 
 if __name__ == "__main__":

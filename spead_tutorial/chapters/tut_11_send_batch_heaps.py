@@ -77,7 +77,7 @@ async def main() -> None:
             await batch.future
     used = Usage.now() - start
     await stream.async_send_heap(batches[0].end)
-    report(options, stream.stats, used)
+    report(options, [stream.stats], used)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ def main() -> None:
         item_group["adc_samples"].value = rng.integers(-100, 100, size=heap_size, dtype=np.int8)
         stream.send_heap(item_group.get_heap())
     stream.send_heap(item_group.get_end())
-    report(options, stream.stats)
+    report(options, [stream.stats])
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def main() -> None:
         stream.send_heap(item_group.get_heap())
     used = Usage.now() - start
     stream.send_heap(item_group.get_end())
-    report(options, stream.stats, used)
+    report(options, [stream.stats], used)
 
 
 if __name__ == "__main__":

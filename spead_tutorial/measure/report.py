@@ -37,6 +37,8 @@ class Report:
         The chapter's number; 0 for what is no chapter's program.
     random : bool
         Whether its samples were random.
+    streams : int
+        How many streams sent at once; the counts are those of all of them.
     """
 
     program: str
@@ -58,6 +60,7 @@ class Report:
     waits: int | None = None
     chapter: int = 0
     random: bool = False
+    streams: int = 1
 
     @classmethod
     def parse(cls, output: str) -> Self | None:
