@@ -128,6 +128,15 @@ CHAPTERS = (
         heaps=10000,
         packet_size=9000,
     ),
+    Chapter(
+        13,
+        "tut_13_send_hot",
+        "Send where the data is hot",
+        "one thread fills a batch, and sends it",
+        "nHpd",
+        heaps=10000,
+        packet_size=9000,
+    ),
 )
 
 #: Programs on the way to a chapter, whose number they have: as whole as the chapter's own, and
@@ -199,9 +208,11 @@ LADDER = (
     Rung("tut_8_send_reuse_memory", 4096),
     Rung("tut_10_send_reuse_heaps", 4096),
     Rung("tut_11_send_batch_heaps", 4096),
+    Rung("tut_13_send_hot", 4096),
     Rung("tut_8_send_reuse_memory", 512, 8192),
     Rung("tut_10_send_reuse_heaps", 4096, 8192),
     Rung("tut_11_send_batch_heaps", 4096, 8192),
+    Rung("tut_13_send_hot", 4096, 8192),
 )
 
 #: Names that chapters had elsewhere.

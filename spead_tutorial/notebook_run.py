@@ -52,6 +52,7 @@ NAMES = (
     "08_reuse_memory",
     "10_reuse_heaps",
     "11_batches_of_heaps",
+    "13_hot",
 )
 START = NAMES[0]
 
