@@ -137,9 +137,10 @@ def _peer(*programs: str) -> list[tuple[str, str, str, str]]:
 
 
 _LIMIT = (CEILING, "c", "ceiling", "two threads")
+_HOT_LIMIT = (CEILING, "c", "ceiling", "one thread")
 _LIMITS = [
     _LIMIT,
-    (CEILING, "c", "ceiling", "one thread"),
+    _HOT_LIMIT,
     (CEILING, "c", "ceiling", "one thread, no fill"),
     (CEILING, "c", "ceiling", "two threads, zero-copy"),
     (CEILING, "c", "ceiling", "one thread, no fill, zero-copy"),
@@ -226,7 +227,7 @@ def _memory() -> Sweep:
     )
 
 
-_EIGHT, _TEN, _ELEVEN = (find_chapter(number).name for number in ("8", "10", "11"))
+_EIGHT, _TEN, _ELEVEN, _THIRTEEN = (find_chapter(number).name for number in ("8", "10", "11", "13"))
 
 SWEEPS = (
     _ladder(),
@@ -243,6 +244,11 @@ SWEEPS = (
         "tut-11",
         "batches of heaps: a list, then a HeapReferenceList",
         [*_ours(_TEN, "tut_11_send_list_of_heaps", _ELEVEN), *_peer(_TEN, _ELEVEN), _LIMIT],
+    ),
+    _both(
+        "tut-13",
+        "filling and sending on one thread",
+        [*_ours(_ELEVEN, _THIRTEEN), *_peer(_EIGHT, _TEN, _ELEVEN), _LIMIT, _HOT_LIMIT],
     ),
     _both("ceiling", "bare system calls: threads, filling, zero-copy", _LIMITS),
 )
