@@ -6,17 +6,20 @@ which nothing of theirs could catch Ctrl-C; so this is no part of the package, a
 nothing. It takes SIGINT for itself: it is for programs, not for what they import.
 """
 
+import _thread
 import os
 import signal
 import sys
 
 TYPE_CHECKING = False  # that of typing takes longer than all of this
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Coroutine
     from types import FrameType
     from typing import Any, NoReturn
 
 PROGRAM = os.path.splitext(os.path.basename(sys.argv[0]))[0]
+_FAILING = _thread.allocate_lock()
 
 
 def _end(name: str) -> "NoReturn":
@@ -42,29 +45,50 @@ if PROGRAM.startswith("tut_"):  # not where a program is imported only to be loo
 
 def fail(message: object) -> "NoReturn":
     """End the program with one line that says why."""
+    _FAILING.acquire()  # and kept: another thread that fails says nothing more
     print(f"{PROGRAM}: {message}", file=sys.stderr)
     sys.stdout.flush()
     os._exit(1)  # as above
 
 
 def run(main: "Callable[[], None] | Callable[[], Coroutine[Any, Any, None]]") -> None:
-    """Run a chapter's program; what goes wrong in sending becomes one line, and status 1."""
+    """Run a chapter's program; what goes wrong in sending becomes one line, and status 1.
+
+    So it does in its threads, and ends the program at once.
+    """
     import asyncio
     import inspect
     import logging
+    import threading
 
     _take_interrupts(PROGRAM)
     # The first send that fails ends the program: the futures of those after it have no readers.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+    threading.excepthook = _fail_in_thread
     try:
         if inspect.iscoroutinefunction(main):
             asyncio.run(main())
         else:
             main()
-    except OSError as error:
-        fail(error.strerror or error)
-    except (ValueError, MemoryError) as error:
-        fail(error)
+    except _EXPECTED as error:
+        fail(_line(error))
+
+
+_EXPECTED = (OSError, ValueError, MemoryError)
+
+
+def _line(error: "BaseException | None") -> object:
+    return getattr(error, "strerror", None) or error
+
+
+def _fail_in_thread(args: "threading.ExceptHookArgs") -> None:
+    """What else goes wrong in a thread is a mistake of ours: it is shown whole."""
+    import threading
+
+    if isinstance(args.exc_value, _EXPECTED):
+        fail(_line(args.exc_value))
+    threading.__excepthook__(args)
+    os._exit(1)
 
 
 def start(name: str, module: str) -> None:

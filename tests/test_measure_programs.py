@@ -268,6 +268,23 @@ def test_a_program_runs_in_a_lab_and_is_borne_out_by_its_counters(lend_lab, chap
     assert f"{result.report.packets} packets claimed" in result.proof
 
 
+def test_a_mistake_in_a_python_thread_is_shown_whole_and_ends_the_program(tmp_path):
+    script = tmp_path / "mistaken.py"
+    script.write_text(
+        "from spead_tutorial_run import run\n"
+        "import threading\n"
+        "def main():\n"
+        "    thread = threading.Thread(target=lambda: 1 / 0)\n"
+        "    thread.start()\n"
+        "    thread.join()\n"
+        "    print('went on')\n"
+        "run(main)\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.endswith("ZeroDivisionError: division by zero\n")
+
+
 @each_language
 def test_messages_that_the_kernel_cuts_are_accounted_for(lend_lab, language):
     # At 1472 bytes a few messages have so many bytes that no device takes them whole.
