@@ -37,7 +37,7 @@ class Chapter:
     change : str
         What its programs do that those of the chapter before did not.
     accepted : str
-        A letter for each option of the programs (n, H, p, r), and d for a destination.
+        A letter for each option of the programs (n, H, p, r, s), and d for a destination.
     heaps, heap_size, packet_size : int
         What its programs do when they are not told otherwise; sizes in bytes.
     then : str
@@ -137,6 +137,15 @@ CHAPTERS = (
         heaps=10000,
         packet_size=9000,
     ),
+    Chapter(
+        14,
+        "tut_14_send_many_streams",
+        "A stream for each core",
+        "a stream and a thread for each core, one sequence of heaps",
+        "nHpsd",
+        heaps=10000,
+        packet_size=9000,
+    ),
 )
 
 #: Programs on the way to a chapter, whose number they have: as whole as the chapter's own, and
@@ -209,10 +218,12 @@ LADDER = (
     Rung("tut_10_send_reuse_heaps", 4096),
     Rung("tut_11_send_batch_heaps", 4096),
     Rung("tut_13_send_hot", 4096),
+    Rung("tut_14_send_many_streams", 4096),
     Rung("tut_8_send_reuse_memory", 512, 8192),
     Rung("tut_10_send_reuse_heaps", 4096, 8192),
     Rung("tut_11_send_batch_heaps", 4096, 8192),
     Rung("tut_13_send_hot", 4096, 8192),
+    Rung("tut_14_send_many_streams", 4096, 8192),
 )
 
 #: Names that chapters had elsewhere.

@@ -117,14 +117,14 @@ def chapters(as_json: bool) -> int:
         rows = [dataclasses.asdict(chapter) | {"languages": LANGUAGES} for chapter in CHAPTERS]
         click.echo(json.dumps(rows, indent=2))
         return 0
-    click.echo(f"{'':>2}  {'program':24} {'options':9} what changed")
+    click.echo(f"{'':>2}  {'program':24} {'options':11} what changed")
     for chapter in CHAPTERS:
         flags = " ".join(chapter.flags)
         change = "; ".join(filter(None, (chapter.change, chapter.then)))
-        click.echo(f"{chapter.number:>2}  {chapter.name:24} {flags:9} {change}")
+        click.echo(f"{chapter.number:>2}  {chapter.name:24} {flags:11} {change}")
     click.echo("\nSteps on the way to a chapter, which are run by their name:")
     for step in STEPS:
-        click.echo(f"    {step.name:24} {' '.join(step.flags):9} {step.change}")
+        click.echo(f"    {step.name:24} {' '.join(step.flags):11} {step.change}")
     click.echo(f"\nEach is there in {' and '.join(LANGUAGES)}. Run one: spead-tutorial run 10")
     return 0
 
@@ -138,6 +138,8 @@ def chapters(as_json: bool) -> int:
 @click.option("-p", "packet_size", type=_SIZE, metavar="BYTES",
               help="Bytes in a packet at most, UDP and IP not counted.")  # fmt: skip
 @click.option("-r", "random", is_flag=True, help="Random samples instead of a fill.")
+@click.option("-s", "streams", type=click.IntRange(1, 1024), metavar="COUNT",
+              help="Streams, each with a thread of its own.")  # fmt: skip
 @click.option("--kind", type=click.Choice(KINDS), help="Kind of the lab's device.")
 @click.option("--host", help="Send there, outside a lab.")
 @click.option("--port", type=click.IntRange(1, 65535), help="UDP port of that host.")
@@ -151,6 +153,7 @@ def run(
     heap_size: int | None,
     packet_size: int | None,
     random: bool,
+    streams: int | None,
     kind: str | None,
     host: str | None,
     port: int | None,
@@ -172,7 +175,7 @@ def run(
         raise _Wrong("--allow-real-network needs --host and --port: a lab has no real network")
     if host is not None and kind is not None:
         raise _Wrong("--kind is a lab's: it does not go with --host")
-    options = ProgramOptions(heaps, heap_size, packet_size, random)
+    options = ProgramOptions(heaps, heap_size, packet_size, random, streams)
     destination = None if host is None or port is None else (host, port)
     try:
         programs.command(chapter, lang, options, destination)

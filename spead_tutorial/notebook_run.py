@@ -53,6 +53,7 @@ NAMES = (
     "10_reuse_heaps",
     "11_batches_of_heaps",
     "13_hot",
+    "14_many_streams",
 )
 START = NAMES[0]
 

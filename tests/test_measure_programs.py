@@ -121,7 +121,7 @@ def test_a_step_is_found_by_its_name_and_its_number_finds_the_chapter(step):
 
 @pytest.mark.parametrize("text", ["", "1", "3", "tut_3", "99", "-2", "tut_send_1", "None"])
 def test_an_unknown_chapter_is_an_error_that_lists_those_there_are(text):
-    with pytest.raises(ValueError, match="there are 2, 4, 5, 6, 8, 10, 11, 13"):
+    with pytest.raises(ValueError, match="there are 2, 4, 5, 6, 8, 10, 11, 13, 14"):
         find_chapter(text)
 
 
@@ -266,6 +266,50 @@ def test_a_program_runs_in_a_lab_and_is_borne_out_by_its_counters(lend_lab, chap
     assert result.accounting is not None
     assert result.accounting.ok
     assert f"{result.report.packets} packets claimed" in result.proof
+
+
+@each_language
+@pytest.mark.parametrize(("streams", "heaps", "sent_by"), [(1, 300, 1), (3, 300, 3), (3, 2, 2)])
+def test_many_streams_are_reported_as_one_and_none_is_there_that_has_no_heap(
+    lend_lab, language, streams, heaps, sent_by
+):
+    options = ProgramOptions(heaps, 8192, streams=streams)
+    with lend_lab() as lab:
+        result = run(Device(lab), find_chapter("14"), language, options)
+    assert result.failure is None
+    assert result.report.streams == sent_by
+    assert result.report.packets == heaps + 1
+    case = Case("ours", language, result.chapter.name, 8192, streams=streams)
+    record = sample(result, Step(0, False, case))
+    assert (record.streams, record.series) == (sent_by, case.series)
+    assert case.series.variant == ("1 stream" if streams == 1 else f"{streams} streams")
+
+
+@each_language
+@pytest.mark.parametrize("streams", ["0", "1025", "x"])
+def test_a_number_of_streams_that_there_cannot_be_is_refused(language, streams):
+    argv = [*command(find_chapter("14"), language), "-s", streams, "127.0.0.1", "9"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert (done.returncode, done.stdout) == (2, "")
+    words = f"must be a number from 1 to 1024, not '{streams}'"
+    assert done.stderr.splitlines()[-1].endswith(words)
+
+
+@each_language
+def test_threads_that_fail_at_once_end_the_program_with_one_line(make_lab, language):
+    with make_lab() as lab:
+        destination = (lab.address, lab.port)
+        endless = ProgramOptions(1 << 62, 8192, streams=2)
+        argv = command(find_chapter("14"), language, endless, destination)
+        pipe = subprocess.PIPE
+        with lab.popen(argv, stdout=pipe, stderr=pipe, text=True) as process:
+            while lab.counters().packets < 1000 and process.poll() is None:
+                pass
+            lab.set_link(False)
+            assert process.wait(timeout=PATIENCE_S) == 1
+            assert process.stdout.read() == ""
+            line = process.stderr.read()
+    assert re.fullmatch(r"tut_14_send_many_streams: heap \d+: .*Network is unreachable.*\n", line)
 
 
 def test_a_mistake_in_a_python_thread_is_shown_whole_and_ends_the_program(tmp_path):

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,8 @@ static void usage(FILE *to, const char *accepted)
         fputs(" [-p BYTES]", to);
     if (strchr(accepted, 'r'))
         fputs(" [-r]", to);
+    if (strchr(accepted, 's'))
+        fputs(" [-s COUNT]", to);
     fprintf(to, " [--json]%s\n", strchr(accepted, 'd') ? " host port" : "");
 }
 
@@ -44,6 +47,8 @@ _Noreturn static void help(const char *doc, const char *accepted, const struct o
                defaults->packet_size);
     if (strchr(accepted, 'r'))
         puts("  -r        random samples instead of a fill");
+    if (strchr(accepted, 's'))
+        printf("  -s COUNT  streams, each with a thread of its own (%zu)\n", defaults->n_streams);
     puts("  --json    print a JSON object, not the rate");
     if (strchr(accepted, 'd'))
         puts("  host      name or address to send to\n"
@@ -72,12 +77,21 @@ static size_t positive(const char *text, const char *what, const char *accepted)
     return (size_t)number;
 }
 
+static size_t at_most(size_t most, const char *text, const char *what, const char *accepted)
+{
+    size_t number = positive(text, what, accepted);
+    if (number > most)
+        usage_error(accepted, what, text);
+    return number;
+}
+
 static struct options with_usual(struct options o)
 {
     return (struct options){
         .n_heaps = o.n_heaps > 0 ? o.n_heaps : 10000,
         .heap_size = o.heap_size > 0 ? o.heap_size : 1024 * 1024,
         .packet_size = o.packet_size > 0 ? o.packet_size : 1472,
+        .n_streams = o.n_streams > 0 ? o.n_streams : 1,
         .endpoint = {"127.0.0.1", 8888},
     };
 }
@@ -112,6 +126,9 @@ struct options parse_options(int argc, char **argv, const char *doc, const char 
             options.packet_size = positive(optarg, "-p " A_SIZE, accepted);
         else if (c == 'r')
             options.random = true;
+        else if (c == 's')
+            options.n_streams =
+                at_most(1024, optarg, "-s must be a number from 1 to 1024", accepted);
         else if (c == 'j')
             options.json = true;
         else if (c == 'h')
@@ -130,10 +147,8 @@ struct options parse_options(int argc, char **argv, const char *doc, const char 
     }
     if (n_positional == 2) {
         options.endpoint.host = argv[optind];
-        size_t port = positive(argv[optind + 1], "port must be a number from 1 to 65535", accepted);
-        if (port > 65535)
-            usage_error(accepted, "port must be a number from 1 to 65535", argv[optind + 1]);
-        options.endpoint.port = (int)port;
+        options.endpoint.port = (int)at_most(65535, argv[optind + 1],
+                                             "port must be a number from 1 to 65535", accepted);
     }
     tell_of_fragments(&options);
     return options;
@@ -249,6 +264,7 @@ void check(spt_status status, const spt_error *err)
 {
     if (status == SPT_OK)
         return;
+    flockfile(stderr); /* and keep it: another thread that fails says nothing more */
     fprintf(stderr, "%s: %s\n", program_invocation_short_name, err->message);
     fflush(stdout);
     _exit(1); /* what is still in flight is of no interest any more */
@@ -259,6 +275,45 @@ void *check_made(void *made, const spt_error *err)
     check(made != NULL ? SPT_OK : err->status, err);
     return made;
 }
+
+/* ---- Cores and threads ---- */
+
+static cpu_set_t usable_cores(void)
+{
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    if (sched_getaffinity(0, sizeof(cores), &cores) != 0)
+        CPU_ZERO(&cores); /* more than a set has room for: none is known */
+    return cores;
+}
+
+size_t n_usable_cores(void)
+{
+    cpu_set_t cores = usable_cores();
+    return larger(1, (size_t)CPU_COUNT(&cores));
+}
+
+int usable_core(size_t i)
+{
+    cpu_set_t cores = usable_cores();
+    for (int core = 0; core < CPU_SETSIZE; core++)
+        if (CPU_ISSET(core, &cores) && i-- == 0)
+            return core;
+    return -1;
+}
+
+pthread_t start_thread(void *(*function)(void *), void *argument)
+{
+    pthread_t thread;
+    int error = pthread_create(&thread, NULL, function, argument);
+    if (error == 0)
+        return thread;
+    fprintf(stderr, "%s: could not start a thread: %s\n", program_invocation_short_name,
+            strerror(error));
+    _exit(1);
+}
+
+/* ---- Memory ---- */
 
 static void *check_memory(void *memory, size_t n_bytes)
 {

@@ -6,19 +6,20 @@
 #ifndef REPORT_H
 #define REPORT_H
 
+#include <pthread.h>
 #include <spead_tutorial/spt.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* The command line. */
 struct options {
-    size_t n_heaps, heap_size, packet_size;
+    size_t n_heaps, heap_size, packet_size, n_streams;
     bool random, json;
     spt_endpoint endpoint; /* where to send to */
 };
 
 /* Read the command line, and say where its packets would travel in fragments. A letter of accepted
- * stands for each option: n, H, p, r; and d for a destination. --json always is. Defaults that are
+ * stands for each option: n, H, p, r, s; and d for a destination. --json always is. Defaults that are
  * 0 are the usual ones. */
 struct options parse_options(int argc, char **argv, const char *doc, const char *accepted,
                              struct options defaults);
@@ -50,6 +51,14 @@ static inline size_t larger(size_t a, size_t b)
 {
     return a > b ? a : b;
 }
+
+/* The cores that this thread may run on: how many, and the i-th of them, or -1 where there is none.
+ */
+size_t n_usable_cores(void);
+int usable_core(size_t i);
+
+/* Run a function on a thread of its own; the program ends where there can be none. */
+pthread_t start_thread(void *(*function)(void *), void *argument);
 
 /* Memory, as it comes, written to, or zero; the program ends where there is none. Only what has
  * been written to has pages behind it: zeros, too, are put there at the first touch. */

@@ -29,6 +29,7 @@ class Options:
     heap_size: int = 1024 * 1024
     packet_size: int = 1472
     random: bool = False
+    n_streams: int = 1
     json: bool = False
     host: str = "127.0.0.1"
     port: int = 8888
@@ -49,6 +50,13 @@ def udp_port(text: str) -> int:
     """A port, for argparse."""
     if not (text.isdecimal() and 1 <= int(text) <= 65535):
         raise argparse.ArgumentTypeError(f"must be a number from 1 to 65535, not {text!r}")
+    return int(text)
+
+
+def stream_count(text: str) -> int:
+    """How many streams, for argparse."""
+    if not (text.isdecimal() and 1 <= int(text) <= 1024):
+        raise argparse.ArgumentTypeError(f"must be a number from 1 to 1024, not {text!r}")
     return int(text)
 
 
@@ -75,7 +83,7 @@ def parse_options(doc: str | None, accepted: str, defaults: Options) -> Options:
     doc : str
         The program's docstring, for ``--help``.
     accepted : str
-        A letter for each option: n, H, p, r; and d for a destination. ``--json`` always is.
+        A letter for each option: n, H, p, r, s; and d for a destination. ``--json`` always is.
     defaults : Options
         What options that are not given mean.
     """
@@ -93,6 +101,9 @@ def parse_options(doc: str | None, accepted: str, defaults: Options) -> Options:
     if "r" in accepted:
         help_r = "random samples instead of a fill"
         parser.add_argument("-r", dest="random", action="store_true", default=None, help=help_r)
+    if "s" in accepted:
+        help_s = f"streams, each with a thread of its own ({defaults.n_streams})"
+        parser.add_argument("-s", dest="n_streams", type=stream_count, metavar="COUNT", help=help_s)
     parser.add_argument("--json", action="store_true", help="print a JSON object, not the rate")
     if "d" in accepted:
         parser.add_argument("host", help="name or address to send to")

@@ -48,6 +48,8 @@ class Case:
         Whether it is the times of a few heaps that are taken, once, and not a rate.
     heaps : int or None
         How many to send; None where whoever measures decides.
+    streams : int or None
+        How many streams send at once, in a program that has the choice; None leaves it the choice.
     """
 
     implementation: str
@@ -61,11 +63,19 @@ class Case:
     listener: str | None = None
     timeline: bool = False
     heaps: int | None = None
+    streams: int | None = None
+
+    @property
+    def different(self) -> str:
+        """What a record's ``variant`` says: all that is different but sizes and samples."""
+        s = "" if self.streams == 1 else "s"
+        streams = f"{self.streams} stream{s}" if self.streams is not None else ""
+        return ", ".join(filter(None, (self.variant, streams)))
 
     @property
     def series(self) -> Series:
         """The line of a picture that it is on."""
-        variant = ", ".join(filter(None, ("random" * self.random, self.variant)))
+        variant = ", ".join(filter(None, ("random" * self.random, self.different)))
         return Series(self.implementation, self.language, self.program, variant)
 
     @property
@@ -94,6 +104,7 @@ class Case:
             heap_size=self.heap_size if "H" in accepted else None,
             packet_size=self.packet_size if "p" in accepted else None,
             random=self.random,
+            streams=self.streams,
         )
 
 
@@ -129,7 +140,7 @@ class Step:
 
 
 #: The bare loops, which are no chapter's.
-_BARE = Chapter(0, "ceiling", "Bare system calls", "", "nHpd", heaps=10000, packet_size=9000)
+_BARE = Chapter(0, "ceiling", "Bare system calls", "", "nHpsd", heaps=10000, packet_size=9000)
 
 
 def _chapter(case: Case) -> Chapter:
@@ -203,6 +214,7 @@ def sample(result: Result, step: Step) -> Sample:
         "heaps": options.heaps or chapter.heaps,
         "heap_size": options.heap_size or chapter.heap_size,
         "packet_size": options.packet_size or chapter.packet_size,
+        "streams": options.streams or 1,
     }
     if result.report is not None:
         measured |= dataclasses.asdict(result.report)
@@ -226,7 +238,7 @@ def sample(result: Result, step: Step) -> Sample:
         kind=result.kind,
         failure=result.failure,
         implementation=step.case.implementation,
-        variant=step.case.variant,
+        variant=step.case.different,
         icmp_errors=evidence.icmp_errors,
         **measured,
     )

@@ -24,7 +24,7 @@ from spead_tutorial.measure.report import Report
 
 __all__ = ["Done", "Launch", "ProgramError", "ProgramOptions", "Result", "command", "finish", "run"]
 
-_FLAGS = {"heaps": "n", "heap_size": "H", "packet_size": "p", "random": "r"}
+_FLAGS = {"heaps": "n", "heap_size": "H", "packet_size": "p", "random": "r", "streams": "s"}
 
 #: Returns how a program is started that sends to a host and a port, or where it always does.
 Launch = Callable[[tuple[str, int] | None], Sequence[str]]
@@ -52,12 +52,15 @@ class ProgramOptions:
         Bytes in a packet at most, UDP and IP not counted (``-p``).
     random : bool
         Random samples instead of a fill (``-r``).
+    streams : int, optional
+        How many streams, each with a thread of its own (``-s``).
     """
 
     heaps: int | None = None
     heap_size: int | None = None
     packet_size: int | None = None
     random: bool = False
+    streams: int | None = None
 
     def arguments(self, chapter: Chapter) -> list[str]:
         """Return the program's arguments.

@@ -83,6 +83,8 @@ class Run:
     variant : str
         What tables and pictures call it, where the environment makes a difference. With a
         listener it is ``"no listener"``, ``"listener"`` or ``"slow listener"``.
+    streams : int, optional
+        How many streams send at once, in a program that has the choice.
     """
 
     chapter: str
@@ -94,6 +96,7 @@ class Run:
     listener: str | None = None
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict, hash=False)
     variant: str = ""
+    streams: int | None = None
 
     def __post_init__(self) -> None:
         if self.language not in LANGUAGES:
@@ -134,11 +137,14 @@ class Run:
             tuple(self.environment.items()),
             self.listener,
             heaps=n,
+            streams=self.streams,
         )
 
     def options(self) -> ProgramOptions:
         """Return what the program was asked to be told."""
-        return ProgramOptions(self.heaps, self.heap_size, self.packet_size, self.random)
+        return ProgramOptions(
+            self.heaps, self.heap_size, self.packet_size, self.random, self.streams
+        )
 
 
 def measure(
