@@ -4,8 +4,10 @@
  * as the chapters' programs, and do nothing else. Their headers are zeros, and which bytes go into
  * which message is worked out once, before the clock starts.
  *
- * With one thread, a batch of heaps is filled and then sent. With two, one thread fills while the
- * other sends the batch before: the least that a stream with a worker thread does.
+ * With one thread, a batch of heaps is filled and then sent, and so again. With two, one thread
+ * fills while the other sends the batch before: the least that a stream with a worker thread does.
+ * With several streams, each has a socket, a thread that fills and sends, and where there are
+ * enough, a core.
  *
  * What was tried, with heaps of 8 KiB and 1 MiB, before it became as it is: 1 and 8 messages for
  * each system call (a little slower than 64); 4 and 8 batches in flight (slower as soon as they
@@ -53,6 +55,7 @@ enum {
 
 struct settings {
     size_t heaps, heap_size, packet_size, batch_size;
+    size_t streams;
     int threads;
     bool gso, zero_copy, fill, json;
     const char *host, *port;
@@ -72,8 +75,10 @@ struct batch {
     size_t in_flight;  /* zero-copy messages whose memory the kernel still reads */
 };
 
+/* What sends the heaps of a stream. */
 struct ceiling {
-    struct settings settings;
+    struct settings settings; /* of which the heaps are its own share */
+    int core;                 /* to run on; -1: any */
     int fd;
     struct batch batches[N_BATCHES];
     size_t batch_heaps;  /* in each, but the last may have fewer */
@@ -81,7 +86,9 @@ struct ceiling {
     sem_t filled, empty; /* what the two threads hand to each other; the rest is the sender's */
     size_t handed_back;  /* batches ever */
     uint32_t next_id;    /* of zero-copy messages */
-    uint64_t packets, messages, bytes, send_calls, waits, copied;
+    struct counts {
+        uint64_t packets, messages, bytes, send_calls, waits, copied;
+    } counts;
 };
 
 static const uint8_t header[FIRST_HEADER];
@@ -222,7 +229,7 @@ static bool read_completions(struct ceiling *c)
         if (e.ee_origin != SO_EE_ORIGIN_ZEROCOPY || e.ee_errno != 0)
             fail("a packet could not be sent", (int)e.ee_errno);
         if (e.ee_code & SO_EE_CODE_ZEROCOPY_COPIED)
-            c->copied += e.ee_data - e.ee_info + 1;
+            c->counts.copied += e.ee_data - e.ee_info + 1;
         release(c, e.ee_info, e.ee_data);
     }
     return true;
@@ -239,20 +246,20 @@ static void send_batch(struct ceiling *c, struct batch *b)
     for (size_t next = 0; next < b->n_messages;) {
         size_t n = min(b->n_messages - next, MESSAGES_PER_CALL);
         int sent = sendmmsg(c->fd, b->messages + next, (unsigned)n, flags);
-        c->send_calls++;
+        c->counts.send_calls++;
         if (sent > 0) {
             next += (size_t)sent;
         } else if (errno == ENOBUFS && c->settings.zero_copy) {
-            c->waits++; /* too many completions that nobody has read */
+            c->counts.waits++; /* too many completions that nobody has read */
             while (read_completions(c))
                 ;
         } else if (errno != EINTR) {
             fail("could not send", errno);
         }
     }
-    c->messages += b->n_messages;
-    c->packets += b->n_packets;
-    c->bytes += b->n_bytes;
+    c->counts.messages += b->n_messages;
+    c->counts.packets += b->n_packets;
+    c->counts.bytes += b->n_bytes;
 }
 
 /* Wait until the kernel does not read a batch's memory any more. */
@@ -264,11 +271,18 @@ static void await_completions(struct ceiling *c, const struct batch *b)
 
 /* ---- The loops ---- */
 
+/* The batch that a number stands for: a single one will do where it is sent before the next. */
+static struct batch *batch_of(struct ceiling *c, size_t number)
+{
+    bool alone = c->settings.threads == 1 && !c->settings.zero_copy;
+    return &c->batches[alone ? 0 : number % N_BATCHES];
+}
+
 /* Make the batch with a number ready: its memory is ours, and the kernel does not read it. */
 static struct batch *fill_batch(struct ceiling *c, size_t number)
 {
     const struct settings *s = &c->settings;
-    struct batch *b = &c->batches[number % N_BATCHES];
+    struct batch *b = batch_of(c, number);
     size_t first = number * c->batch_heaps;
     size_t n = min(c->batch_heaps, s->heaps - first);
     if (n != b->n_heaps)
@@ -282,7 +296,7 @@ static struct batch *fill_batch(struct ceiling *c, size_t number)
 static void one_thread(struct ceiling *c)
 {
     for (size_t i = 0; i < c->n_batches; i++) {
-        await_completions(c, &c->batches[i % N_BATCHES]);
+        await_completions(c, batch_of(c, i));
         send_batch(c, fill_batch(c, i));
     }
     for (size_t i = 0; i < N_BATCHES; i++)
@@ -347,6 +361,26 @@ static void two_threads(struct ceiling *c)
     pthread_join(sender, NULL);
 }
 
+static void *run_stream(void *arg)
+{
+    struct ceiling *c = arg;
+    spt_error err = {0};
+    if (c->core >= 0)
+        check(spt_set_affinity(c->core, &err), &err);
+    one_thread(c);
+    return NULL;
+}
+
+static void many_streams(struct ceiling *streams, size_t n)
+{
+    pthread_t *threads = allocate(n, sizeof(*threads));
+    for (size_t k = 0; k < n; k++)
+        threads[k] = start_thread(run_stream, &streams[k]);
+    for (size_t k = 0; k < n; k++)
+        pthread_join(threads[k], NULL);
+    free(threads);
+}
+
 /* ---- Setting up ---- */
 
 static void open_socket(struct ceiling *c)
@@ -369,8 +403,12 @@ static void open_socket(struct ceiling *c)
         fail("could not have the socket read memory in place", errno);
 }
 
-static void set_up(struct ceiling *c)
+/* Set up the k-th stream. */
+static void set_up(struct ceiling *c, const struct settings *all, size_t k)
 {
+    c->settings = *all;
+    c->settings.heaps = all->heaps / all->streams + (k < all->heaps % all->streams);
+    c->core = all->streams <= n_usable_cores() ? usable_core(k) : -1;
     const struct settings *s = &c->settings;
     c->batch_heaps = s->batch_size > s->heap_size ? s->batch_size / s->heap_size : 1;
     c->n_batches = (s->heaps + c->batch_heaps - 1) / c->batch_heaps;
@@ -393,12 +431,13 @@ static void tear_down(struct ceiling *c)
 /* ---- The command line ---- */
 
 static const char usage_text[] =
-    "usage: ceiling [-t 1|2] [-g] [-z] [--no-fill] [-n HEAPS] [-H BYTES] [-p BYTES] [-b BYTES]\n"
-    "               [--json] host port\n";
+    "usage: ceiling [-t 1|2] [-s STREAMS] [-g] [-z] [--no-fill] [-n HEAPS] [-H BYTES] [-p BYTES]\n"
+    "               [-b BYTES] [--json] host port\n";
 
 static const char help_text[] =
     "\nHow fast this machine can send: bare system calls, without SPEAD.\n\n"
     "  -t THREADS      1: fill, then send; 2: one fills while the other sends (2)\n"
+    "  -s STREAMS      so many at once, each as with -t 1, which it needs (1)\n"
     "  -g, --no-gso    one packet in a message\n"
     "  -z              the kernel reads the memory in place (MSG_ZEROCOPY)\n"
     "  --no-fill       send the same bytes again and again\n"
@@ -442,13 +481,16 @@ static struct settings parse(int argc, char **argv)
                          .heap_size = 1024 * 1024,
                          .packet_size = 9000,
                          .batch_size = 512 * 1024,
+                         .streams = 1,
                          .threads = 2,
                          .gso = true,
                          .fill = true};
     int c;
-    while ((c = getopt_long(argc, argv, "t:gzn:H:p:b:h", long_options, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, "t:s:gzn:H:p:b:h", long_options, NULL)) != -1) {
         if (c == 't')
             s.threads = (int)number(optarg, 1, 2, "-t must be 1 or 2");
+        else if (c == 's')
+            s.streams = number(optarg, 1, 1024, "-s must be a whole number from 1 to 1024");
         else if (c == 'g')
             s.gso = false;
         else if (c == 'z')
@@ -476,6 +518,8 @@ static struct settings parse(int argc, char **argv)
     }
     if (argc - optind != 2)
         usage_error("a host and a port are needed");
+    if (s.streams > 1 && s.threads != 1)
+        usage_error("several streams (-s) have a thread each: they need -t 1");
     s.packet_size &= ~(size_t)7; /* as packetizers do */
     s.host = argv[optind];
     s.port = argv[optind + 1];
@@ -483,25 +527,40 @@ static struct settings parse(int argc, char **argv)
     return s;
 }
 
-static void print(const struct ceiling *c, const struct usage *u)
+static struct counts sum_of_counts(const struct ceiling *streams, size_t n)
 {
-    const struct settings *s = &c->settings;
+    struct counts sum = {0};
+    for (const struct ceiling *c = streams; c < streams + n; c++) {
+        sum.packets += c->counts.packets;
+        sum.messages += c->counts.messages;
+        sum.bytes += c->counts.bytes;
+        sum.send_calls += c->counts.send_calls;
+        sum.waits += c->counts.waits;
+        sum.copied += c->counts.copied;
+    }
+    return sum;
+}
+
+static void print(const struct ceiling *streams, const struct settings *s, const struct usage *u)
+{
     size_t payload_bytes = s->heaps * s->heap_size;
     if (!s->json) {
         printf("%.2f MB/s\n", (double)payload_bytes / (double)u->elapsed_ns * 1e3);
         return;
     }
-    printf("{\"program\": \"ceiling\", \"language\": \"c\", \"threads\": %d, \"gso\": %s, ",
-           s->threads, s->gso ? "true" : "false");
-    printf("\"zero_copy\": %s, \"fill\": %s, \"batch_heaps\": %zu, ",
-           s->zero_copy ? "true" : "false", s->fill ? "true" : "false", c->batch_heaps);
+    struct counts counts = sum_of_counts(streams, s->streams);
+    printf("{\"program\": \"ceiling\", \"language\": \"c\", \"streams\": %zu, \"threads\": %d, ",
+           s->streams, s->threads);
+    printf("\"gso\": %s, \"zero_copy\": %s, \"fill\": %s, \"batch_heaps\": %zu, ",
+           s->gso ? "true" : "false", s->zero_copy ? "true" : "false", s->fill ? "true" : "false",
+           streams->batch_heaps);
     printf("\"heaps\": %zu, \"heap_size\": %zu, \"packet_size\": %zu, \"payload_bytes\": %zu, ",
            s->heaps, s->heap_size, s->packet_size, payload_bytes);
     printf("\"spead_bytes\": %" PRIu64 ", \"packets\": %" PRIu64 ", \"messages\": %" PRIu64 ", ",
-           c->bytes, c->packets, c->messages);
-    printf("\"send_calls\": %" PRIu64 ", \"waits\": %" PRIu64 ", \"errors\": 0, ", c->send_calls,
-           c->waits);
-    printf("\"zerocopy_copied\": %" PRIu64 ", ", c->copied);
+           counts.bytes, counts.packets, counts.messages);
+    printf("\"send_calls\": %" PRIu64 ", \"waits\": %" PRIu64 ", \"errors\": 0, ",
+           counts.send_calls, counts.waits);
+    printf("\"zerocopy_copied\": %" PRIu64 ", ", counts.copied);
     printf("\"elapsed_ns\": %" PRId64 ", \"cpu_user_ns\": %" PRId64 ", \"cpu_system_ns\": %" PRId64
            ", \"page_faults\": %" PRId64 ", \"context_switches\": %" PRId64 "}\n",
            u->elapsed_ns, u->cpu_user_ns, u->cpu_system_ns, u->page_faults, u->context_switches);
@@ -509,16 +568,21 @@ static void print(const struct ceiling *c, const struct usage *u)
 
 int main(int argc, char **argv)
 {
-    static struct ceiling ceiling;
-    ceiling.settings = parse(argc, argv);
-    set_up(&ceiling);
+    struct settings settings = parse(argc, argv);
+    struct ceiling *streams = allocate(settings.streams, sizeof(*streams));
+    for (size_t k = 0; k < settings.streams; k++)
+        set_up(&streams[k], &settings, k);
     struct usage start = usage_now();
-    if (ceiling.settings.threads == 1)
-        one_thread(&ceiling);
+    if (settings.streams > 1)
+        many_streams(streams, settings.streams);
+    else if (settings.threads == 1)
+        one_thread(streams);
     else
-        two_threads(&ceiling);
+        two_threads(streams);
     struct usage used = usage_since(start);
-    print(&ceiling, &used);
-    tear_down(&ceiling);
+    print(streams, &settings, &used);
+    for (size_t k = 0; k < settings.streams; k++)
+        tear_down(&streams[k]);
+    free(streams);
     return 0;
 }
