@@ -149,6 +149,8 @@ def _others_arguments(case: Case, heaps: int | None) -> list[str]:
     if case.implementation != CEILING:
         return case.options(heaps).arguments(find_chapter(case.program))
     flags = [flag for word in case.variant.split(", ") for flag in _CEILING_FLAGS[word]]
+    if case.streams is not None:
+        flags += ["-s", str(case.streams)]
     sizes = ["-n", heaps, "-H", case.heap_size, "-p", case.packet_size]
     return [*flags, *map(str, sizes)]
 

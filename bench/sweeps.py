@@ -227,7 +227,30 @@ def _memory() -> Sweep:
     )
 
 
-_EIGHT, _TEN, _ELEVEN, _THIRTEEN = (find_chapter(number).name for number in ("8", "10", "11", "13"))
+_EIGHT, _TEN, _ELEVEN, _THIRTEEN, _FOURTEEN = (
+    find_chapter(number).name for number in ("8", "10", "11", "13", "14")
+)
+
+
+def _streams() -> Sweep:
+    """Chapter 13, then one stream, two, and as many as there are cores; and bare loops likewise."""
+    plain = [*_ours(_THIRTEEN, _FOURTEEN), *_peer(_ELEVEN), _HOT_LIMIT]
+    counted = [*_ours(_FOURTEEN), _HOT_LIMIT]
+
+    def cases(sizes: Iterable[int]) -> tuple[Case, ...]:
+        return (
+            *_sizes(sizes, *plain),
+            *(
+                dataclasses.replace(case, streams=streams)
+                for case in _sizes(sizes, *counted)
+                for streams in (1, 2)
+                if (case.implementation, streams) != (CEILING, 1)
+            ),
+        )
+
+    about = "a stream for each core, one sequence of heaps"
+    return Sweep("tut-14", about, cases(_HEAP_SIZES), cases(_QUICK_HEAP_SIZES))
+
 
 SWEEPS = (
     _ladder(),
@@ -250,6 +273,7 @@ SWEEPS = (
         "filling and sending on one thread",
         [*_ours(_ELEVEN, _THIRTEEN), *_peer(_EIGHT, _TEN, _ELEVEN), _LIMIT, _HOT_LIMIT],
     ),
+    _streams(),
     _both("ceiling", "bare system calls: threads, filling, zero-copy", _LIMITS),
 )
 

@@ -151,6 +151,19 @@ def test_reusing_and_batching_are_swept_from_8_kib_to_64_mib_with_peer_and_limit
     assert FULL.most_bytes == 4 << 30
 
 
+@pytest.mark.parametrize("streams", [None, 1, 2])
+def test_streams_are_swept_beside_as_many_bare_loops(streams):
+    sweep = sweeps.find_sweep("tut-14")
+    for size in (8192, 1 << 20):
+        measured = Counter(
+            case.implementation
+            for case in sweep.quick
+            if case.heap_size == size and case.streams == streams and case.language != "python"
+        )
+        many = 2 if streams is None else 1  # chapter 13, too
+        assert measured == {"ours": many} | ({"ceiling": 1} if streams != 1 else {})
+
+
 def test_a_sweep_is_found_by_name_and_by_number_of_chapter():
     assert sweeps.find_sweep("10") is sweeps.find_sweep("tut-10")
     with pytest.raises(ValueError, match="there are ladder, tut-5"):
@@ -415,6 +428,18 @@ def test_a_program_that_fails_is_recorded_without_a_rate_and_the_rest_goes_on(ma
     found = recording([failed, good])
     assert "failed" in status.table(found)
     assert any("1 of 2 cases failed" in line for line in status.advice(found))
+
+
+@needs_lab
+def test_bare_loops_of_several_streams_add_up_to_what_the_device_counts(make_lab):
+    case = Case("ceiling", "c", "ceiling", 8192, variant="one thread", streams=2)
+    with make_lab() as lab:
+        measured = taken(lab, case)
+    assert measured.failure is None
+    assert measured.streams == 2
+    assert measured.packets == 4
+    assert measured.series == case.series
+    assert case.series.variant == "one thread, 2 streams"
 
 
 @needs_lab
