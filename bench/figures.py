@@ -41,7 +41,9 @@ class Picture:
 # The pictures
 
 _LIMIT = Series("ceiling", "c", "ceiling", "two threads")
-_EIGHT, _TEN, _ELEVEN = (find_chapter(number).name for number in ("8", "10", "11"))
+_EIGHT, _TEN, _ELEVEN, _THIRTEEN, _FOURTEEN = (
+    find_chapter(number).name for number in ("8", "10", "11", "13", "14")
+)
 _MORE_HEAPS, _LIST = "tut_10_send_more_heaps", "tut_11_send_list_of_heaps"
 _NAMES = {"python": "Python", "c": "C"}
 
@@ -61,6 +63,23 @@ def _heap_sizes(sweep: str, title: str, program: str, before: str = "", gained: 
     return plots.Sweep(
         title, (*ours, *peers), sweep, limit=_LIMIT, before=pairs, gained=gained or "before"
     )
+
+
+def _hot(
+    sweep: str, title: str, program: str, before: str, gained: str, limit: str, variant: str = ""
+) -> Draw:
+    """Make such a picture of programs that the peer has none of: its best one is in it."""
+    ours = [(Series(OURS, language, program, variant), name) for language, name in _NAMES.items()]
+    peers = (
+        (Series(PEER, "python", _ELEVEN), "spead2 from PyPI"),
+        (Series(PEER_FROM_SOURCE, "python", _ELEVEN), "spead2 from its source"),
+    )
+    pairs = tuple(
+        (Series(OURS, language, before), Series(OURS, language, program, variant))
+        for language in LANGUAGES
+    )
+    bare = Series("ceiling", "c", "ceiling", limit)
+    return plots.Sweep(title, (*ours, *peers), sweep, limit=bare, before=pairs, gained=gained)
 
 
 def _packet_sizes() -> Draw:
@@ -129,6 +148,31 @@ PICTURES = (
             _ELEVEN,
             _TEN,
             "a call for each heap",
+        ),
+    ),
+    Picture(
+        "tut-13-send-hot.svg",
+        "tut-13",
+        _hot(
+            "tut-13",
+            "Chapter 13: one thread that fills and sends",
+            _THIRTEEN,
+            _ELEVEN,
+            "two threads",
+            "one thread",
+        ),
+    ),
+    Picture(
+        "tut-14-send-many-streams.svg",
+        "tut-14",
+        _hot(
+            "tut-14",
+            "Chapter 14: two streams, a core each",
+            _FOURTEEN,
+            _THIRTEEN,
+            "one stream",
+            "one thread, 2 streams",
+            "2 streams",
         ),
     ),
 )
