@@ -19,8 +19,8 @@ struct options {
 };
 
 /* Read the command line, and say where its packets would travel in fragments. A letter of accepted
- * stands for each option: n, H, p, r, s; and d for a destination. --json always is. Defaults that are
- * 0 are the usual ones. */
+ * stands for each option: n, H, p, r, s; and d for a destination. --json always is. Defaults that
+ * are 0 are the usual ones. */
 struct options parse_options(int argc, char **argv, const char *doc, const char *accepted,
                              struct options defaults);
 

@@ -28,7 +28,7 @@ static spt_heap *make_heap(const uint64_t *timestamp, const int8_t *adc_samples,
 static void batch_init(struct batch *batch, size_t batch_size, size_t heap_size, spt_error *err)
 {
     batch->timestamps = alloc_zeros(batch_size * sizeof(*batch->timestamps));
-    batch->adc_samples = alloc_bytes(batch_size * heap_size);
+    batch->adc_samples = alloc_touched(batch_size * heap_size);
     batch->heaps = alloc_zeros(batch_size * sizeof(*batch->heaps));
     batch->first_heap = make_heap(batch->timestamps, batch->adc_samples, heap_size, SPT_ALL, err);
     for (size_t i = 0; i < batch_size; i++) {

@@ -29,7 +29,7 @@ static spt_heap *make_heap(const struct sender *s, size_t i, unsigned parts, spt
 static void sender_init(struct sender *s, const struct options *options, spt_error *err)
 {
     s->timestamps = alloc_zeros(s->batch_size * sizeof(*s->timestamps));
-    s->adc_samples = alloc_bytes(s->batch_size * s->heap_size);
+    s->adc_samples = alloc_touched(s->batch_size * s->heap_size);
     s->heaps = alloc_zeros(s->batch_size * sizeof(*s->heaps));
     for (size_t i = 0; i < s->batch_size; i++)
         s->heaps[i] = (spt_heap_reference){make_heap(s, i, SPT_VALUES, err), -1, 0, -1};

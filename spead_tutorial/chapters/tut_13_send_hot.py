@@ -17,7 +17,7 @@ class Batch:
 
     def __init__(self, batch_size: int, heap_size: int) -> None:
         self.timestamps = np.zeros(batch_size, ">u8")
-        self.adc_samples = np.empty((batch_size, heap_size), np.int8)
+        self.adc_samples = np.ones((batch_size, heap_size), np.int8)
         item_groups = [spead_tutorial.send.ItemGroup() for _ in range(batch_size)]
         for i, item_group in enumerate(item_groups):
             item_group.add_item(

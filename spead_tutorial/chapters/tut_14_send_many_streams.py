@@ -23,7 +23,7 @@ class Sender:
         self.first, self.step = first, step
         batch_size = min(max(1, 512 * 1024 // self.heap_size), (self.n_heaps - 1) // step + 1)
         self.timestamps = np.zeros(batch_size, ">u8")
-        self.adc_samples = np.empty((batch_size, self.heap_size), np.int8)
+        self.adc_samples = np.ones((batch_size, self.heap_size), np.int8)
         item_groups = [spead_tutorial.send.ItemGroup() for _ in range(batch_size)]
         for i, item_group in enumerate(item_groups):
             item_group.add_item(
