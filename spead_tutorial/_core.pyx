@@ -801,7 +801,8 @@ cdef class Stream:
             heaps=c.heaps, packets=c.packets, bytes=c.bytes,
             send_calls=c.send_calls, messages=c.messages, gso_messages=c.gso_messages,
             zero_copy_messages=c.zero_copy_messages, zero_copy_copied=c.zero_copy_copied,
-            waits=c.waits, errors=c.errors,
+            waits=c.waits, looking_ns=c.looking_ns, waiting_looking_ns=c.waiting_looking_ns,
+            errors=c.errors,
             errors_by_errno={
                 i: c.errors_by_errno[i] for i in range(SPT_N_ERRNO) if c.errors_by_errno[i]
             },

@@ -163,6 +163,7 @@ cdef extern from "spead_tutorial/spt.h" nogil:
         uint64_t send_calls, messages, gso_messages
         uint64_t zero_copy_messages, zero_copy_copied
         uint64_t waits
+        uint64_t looking_ns, waiting_looking_ns
         uint64_t errors
         uint64_t errors_by_errno[134]
 

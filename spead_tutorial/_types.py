@@ -262,6 +262,12 @@ class StreamStats:
         copied after all, as it does on loopback.
     waits : int
         Times the socket was full and had to be waited for.
+    looking_ns : int
+        Time in which the stream's thread did not sleep, but looked whether there was more to do,
+        in ns.
+    waiting_looking_ns : int
+        The same of threads that wait for a heap and, on a stream without a thread, of those that
+        send for it. What several do at once is added up.
     errors : int
         Packets that failed.
     errors_by_errno : dict of int to int
@@ -277,5 +283,7 @@ class StreamStats:
     zero_copy_messages: int
     zero_copy_copied: int
     waits: int
+    looking_ns: int
+    waiting_looking_ns: int
     errors: int
     errors_by_errno: dict[int, int] = field(default_factory=dict)

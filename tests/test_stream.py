@@ -542,6 +542,16 @@ def test_statistics_add_up(thread_pool, receiver):
     assert stats.send_calls >= 1
 
 
+def test_statistics_tell_who_looked_for_more_to_do(thread_pool):
+    stream = BytesStream(thread_pool, StreamConfig(rate=1e6, burst_size=1))
+    stream.send_heap(make_heap(3000))
+    while not (thread_pool is None or stream.stats.looking_ns):
+        stream.send_heap(make_heap(3000))
+    while not stream.stats.waiting_looking_ns:
+        stream.send_heap(make_heap(3000))
+    assert thread_pool is not None or stream.stats.looking_ns == 0
+
+
 def test_all_threads_of_a_pool_can_be_given_cores():
     pool = spead_tutorial.ThreadPool(2, affinity=[0])
     assert BytesStream(pool).send_heap(make_heap()) > 0

@@ -105,13 +105,14 @@ struct spt_stream {
     spti_batch *batches;            /* a ring of them */
     size_t n_batches;               /* 1 where memory is free as soon as it was handed over */
     size_t oldest_batch, new_batch; /* the first that is not done, and the one that is made */
-    uint64_t heaps;                 /* statistics */
+    uint64_t heaps, looking_ns;     /* statistics */
     spt_completion *completed, **completed_end;
 
     _Alignas(CACHE_LINE) pthread_mutex_t done_lock; /* what waiters and pollers look at */
     pthread_cond_t done;
     size_t waiters; /* atomic */
     habit wait_spin;
+    uint64_t waiting_looking_ns; /* atomic */
     spt_completion *polled, **polled_end;
     int event_fd;
     int armed; /* atomic: the eventfd should be written to */
@@ -454,18 +455,28 @@ static void end_nap(spt_stream *s)
     habit_learn(&s->nap, queued >= 2 && queued < s->config.max_heaps);
 }
 
+/* Times are those that were read to look: what came after the last is too short to count. */
+static void count_looking(spt_stream *s, uint64_t ns)
+{
+    if (s->own_pool != NULL)
+        __atomic_add_fetch(&s->waiting_looking_ns, ns, __ATOMIC_RELAXED);
+    else
+        spti_count(&s->looking_ns, ns);
+}
+
 /* Before going to sleep for want of heaps, look for as long as that would take. */
 static bool more_soon(spt_stream *s)
 {
     if (s->own_pool != NULL || holds(s) || !habit_try(&s->spin))
         return false;
-    uint64_t end_ns = spti_now_ns() + LOOK_NS;
+    uint64_t begin_ns = spti_now_ns(), now_ns = begin_ns;
     bool more = false;
-    while (!more && spti_now_ns() < end_ns) {
+    while (!more && (now_ns = spti_now_ns()) < begin_ns + LOOK_NS) {
         pause_briefly();
         more = s->cursor != __atomic_load_n(&s->tail, __ATOMIC_ACQUIRE);
     }
     habit_learn(&s->spin, more);
+    count_looking(s, now_ns - begin_ns);
     return more;
 }
 
@@ -477,11 +488,13 @@ static bool more_soon(spt_stream *s)
  */
 static bool due_soon(spt_stream *s, uint64_t at_ns)
 {
-    if (at_ns > spti_now_ns() + s->early_ns)
+    uint64_t begin_ns = spti_now_ns(), now_ns;
+    if (at_ns > begin_ns + s->early_ns)
         return false;
     s->early_ns -= s->early_ns / 256;
-    while (spti_now_ns() < at_ns)
+    while ((now_ns = spti_now_ns()) < at_ns)
         pause_briefly();
+    count_looking(s, now_ns - begin_ns);
     return true;
 }
 
@@ -942,13 +955,14 @@ static bool done_soon(spt_stream *s, const spt_completion *completion, size_t ta
 {
     if (!habit_try(&s->wait_spin))
         return false;
-    uint64_t end_ns = spti_now_ns() + LOOK_NS;
+    uint64_t begin_ns = spti_now_ns(), now_ns = begin_ns;
     bool done = false;
-    while (!done && spti_now_ns() < end_ns) {
+    while (!done && (now_ns = spti_now_ns()) < begin_ns + LOOK_NS) {
         pause_briefly();
         done = is_done(s, completion, tail);
     }
     habit_learn(&s->wait_spin, done);
+    __atomic_add_fetch(&s->waiting_looking_ns, now_ns - begin_ns, __ATOMIC_RELAXED);
     return done;
 }
 
@@ -1090,6 +1104,8 @@ void spt_stream_stats(const spt_stream *stream, spt_stats *stats)
     for (size_t i = 0; i < sizeof(*stats) / sizeof(uint64_t); i++)
         to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
     stats->heaps = __atomic_load_n(&stream->heaps, __ATOMIC_RELAXED);
+    stats->looking_ns = __atomic_load_n(&stream->looking_ns, __ATOMIC_RELAXED);
+    stats->waiting_looking_ns = __atomic_load_n(&stream->waiting_looking_ns, __ATOMIC_RELAXED);
 }
 
 size_t spt_stream_timeline(spt_stream *stream, spt_times *times, size_t n)

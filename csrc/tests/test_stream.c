@@ -9,6 +9,7 @@
 #include <math.h>
 #include <poll.h>
 #include <pthread.h>
+#include <time.h>
 
 enum { LONG = 3000, MANY = 20000 };
 
@@ -574,6 +575,40 @@ static void test_the_timeline_keeps_the_last_heaps_in_order(void)
     spt_heap_destroy(heap);
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* A stream with a rate looks at the clock before each burst, unless sleep ended too late. */
+static void test_time_spent_looking_is_counted_where_it_is_spent(void)
+{
+    uint64_t begin_ns = now_ns();
+    spt_thread_pool *pool = new_pool(1);
+    spt_stream_config config = with_heaps(1);
+    config.rate = 1e6;
+    config.burst_size = 1;
+    spt_stream *stream = new_stream(pool, config);
+    spt_heap *heap = new_heap(LONG);
+    spt_stats stats;
+    spt_stream_stats(stream, &stats);
+    CHECK_EQUAL(stats.waiting_looking_ns, 0);
+    while (stats.waiting_looking_ns == 0 || (pool != NULL && stats.looking_ns == 0)) {
+        send_and_wait(stream, heap);
+        spt_stream_stats(stream, &stats);
+    }
+    uint64_t elapsed_ns = now_ns() - begin_ns;
+    CHECK(stats.looking_ns < elapsed_ns);
+    CHECK(stats.waiting_looking_ns < elapsed_ns);
+    if (pool == NULL)
+        CHECK_EQUAL(stats.looking_ns, 0);
+    spt_stream_destroy(stream);
+    spt_thread_pool_destroy(pool);
+    spt_heap_destroy(heap);
+}
+
 /* ---- Many threads ---- */
 
 typedef struct sender {
@@ -761,6 +796,7 @@ static void run_for_a_kind(void)
     RUN(test_after_a_flush_everything_is_complete);
     RUN(test_a_large_heap_keeps_nobody_who_does_not_want_to_wait);
     RUN(test_the_timeline_keeps_the_last_heaps_in_order);
+    RUN(test_time_spent_looking_is_counted_where_it_is_spent);
     RUN(test_many_threads_send_and_cancel_on_streams_that_share_threads);
     RUN(test_no_announcement_is_lost_among_polls_cancels_and_flushes);
     RUN(test_stopping_stream_and_pool_while_threads_send_hangs_nobody);

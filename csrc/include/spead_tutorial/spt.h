@@ -974,6 +974,13 @@ typedef struct spt_stats {
     uint64_t zero_copy_copied;
     /** Times the socket was full and had to be waited for. */
     uint64_t waits;
+    /** ns in which the thread of the pool did not sleep, but looked whether there is more to do. */
+    uint64_t looking_ns;
+    /**
+     * The same of threads that wait for a completion and, on a stream without a thread, of those
+     * that send for it. What several do at once is added up.
+     */
+    uint64_t waiting_looking_ns;
     /** Packets that failed. */
     uint64_t errors;
     /** Packets that failed, by ``errno``. */
