@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 #: Grows when a reader of the version before would misread a record.
-SCHEMA = 2
+SCHEMA = 3
 _TOOL = "spead_tutorial"
 _LOCKS = Path("/proc/locks")
 
@@ -187,6 +187,14 @@ class Sample:
         On loopback: packets that the listener got.
     received_dropped : int or None
         On loopback: packets that the listener's socket had no room for.
+    program_cpu_ns : int or None
+        The part of the CPU time that the program's own thread used. The rest is that of its other
+        threads, of which the stream's is one.
+    looking_ns : int or None
+        Time in which the stream's thread did not sleep, but looked whether there was more to do,
+        from when the stream was made: CPU time that is no work.
+    waiting_looking_ns : int or None
+        The same of the program's own thread, as it waited.
     source : int
         Which of the recording's headers it belongs to, counted from 0. It is not written: the
         position in the file says it.
@@ -227,6 +235,9 @@ class Sample:
     icmp_errors: int | None = None
     received_packets: int | None = None
     received_dropped: int | None = None
+    program_cpu_ns: int | None = None
+    looking_ns: int | None = None
+    waiting_looking_ns: int | None = None
     source: int = 0
 
     @property

@@ -266,6 +266,10 @@ def test_a_program_runs_in_a_lab_and_is_borne_out_by_its_counters(lend_lab, chap
     assert result.accounting is not None
     assert result.accounting.ok
     assert f"{result.report.packets} packets claimed" in result.proof
+    assert None not in (result.report.looking_ns, result.report.waiting_looking_ns)
+    # Its own thread's time is a part of all; they are read one after the other, in microseconds.
+    everybody_ns = result.report.cpu_user_ns + result.report.cpu_system_ns
+    assert 0 < result.report.program_cpu_ns < everybody_ns + 10**6
 
 
 @each_language

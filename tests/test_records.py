@@ -190,6 +190,16 @@ def test_a_foreign_file_is_an_error(path, content, words):
         read(path)
 
 
+def test_a_recording_of_the_version_before_lacks_what_was_not_known_then(path):
+    new = ("program_cpu_ns", "looking_ns", "waiting_looking_ns")
+    first, second = map(json.loads, path.read_text().splitlines())
+    old = {name: value for name, value in second.items() if name not in new}
+    assert len(old) == len(second) - len(new)
+    path.write_text("\n".join(map(json.dumps, (first | {"schema": 2}, old))) + "\n")
+    assert read(path).samples == (SAMPLE,)
+    assert [getattr(SAMPLE, name) for name in new] == [None] * len(new)
+
+
 def test_a_recording_of_a_newer_version_is_an_error(path):
     change_header(path, schema=records.SCHEMA + 1)
     with pytest.raises(RecordError, match="written by a newer version"):

@@ -54,6 +54,8 @@ def report(
         "messages": None,
         "send_calls": None,
         "waits": None,
+        "looking_ns": None,
+        "waiting_looking_ns": None,
         "errors": 0,
     }
     print(json.dumps(record | {name: getattr(used, name) for name in used.__slots__}))

@@ -561,9 +561,8 @@ static void print(const struct ceiling *streams, const struct settings *s, const
     printf("\"send_calls\": %" PRIu64 ", \"waits\": %" PRIu64 ", \"errors\": 0, ",
            counts.send_calls, counts.waits);
     printf("\"zerocopy_copied\": %" PRIu64 ", ", counts.copied);
-    printf("\"elapsed_ns\": %" PRId64 ", \"cpu_user_ns\": %" PRId64 ", \"cpu_system_ns\": %" PRId64
-           ", \"page_faults\": %" PRId64 ", \"context_switches\": %" PRId64 "}\n",
-           u->elapsed_ns, u->cpu_user_ns, u->cpu_system_ns, u->page_faults, u->context_switches);
+    print_usage(u);
+    puts("}");
 }
 
 int main(int argc, char **argv)

@@ -176,6 +176,7 @@ struct usage usage_now(void)
         .elapsed_ns = time_ns(CLOCK_MONOTONIC),
         .cpu_user_ns = timeval_ns(used.ru_utime),
         .cpu_system_ns = timeval_ns(used.ru_stime),
+        .program_cpu_ns = time_ns(CLOCK_THREAD_CPUTIME_ID),
         .page_faults = used.ru_minflt + used.ru_majflt,
         .context_switches = used.ru_nvcsw + used.ru_nivcsw,
     };
@@ -188,6 +189,7 @@ struct usage usage_since(struct usage start)
         .elapsed_ns = now.elapsed_ns - start.elapsed_ns,
         .cpu_user_ns = now.cpu_user_ns - start.cpu_user_ns,
         .cpu_system_ns = now.cpu_system_ns - start.cpu_system_ns,
+        .program_cpu_ns = now.program_cpu_ns - start.program_cpu_ns,
         .page_faults = now.page_faults - start.page_faults,
         .context_switches = now.context_switches - start.context_switches,
     };
@@ -225,9 +227,20 @@ static spt_stats sum_of_stats(spt_stream *const *streams, size_t n_streams)
         sum.messages += stats.messages;
         sum.send_calls += stats.send_calls;
         sum.waits += stats.waits;
+        sum.looking_ns += stats.looking_ns;
+        sum.waiting_looking_ns += stats.waiting_looking_ns;
         sum.errors += stats.errors;
     }
     return sum;
+}
+
+void print_usage(const struct usage *u)
+{
+    printf("\"elapsed_ns\": %" PRId64 ", \"cpu_user_ns\": %" PRId64 ", \"cpu_system_ns\": %" PRId64
+           ", \"program_cpu_ns\": %" PRId64 ", \"page_faults\": %" PRId64
+           ", \"context_switches\": %" PRId64,
+           u->elapsed_ns, u->cpu_user_ns, u->cpu_system_ns, u->program_cpu_ns, u->page_faults,
+           u->context_switches);
 }
 
 void report(const struct options *options, spt_stream *const *streams, size_t n_streams,
@@ -253,9 +266,10 @@ void report(const struct options *options, spt_stream *const *streams, size_t n_
            stats.bytes, stats.packets, stats.messages);
     printf("\"send_calls\": %" PRIu64 ", \"waits\": %" PRIu64 ", \"errors\": %" PRIu64 ", ",
            stats.send_calls, stats.waits, stats.errors);
-    printf("\"elapsed_ns\": %" PRId64 ", \"cpu_user_ns\": %" PRId64 ", \"cpu_system_ns\": %" PRId64
-           ", \"page_faults\": %" PRId64 ", \"context_switches\": %" PRId64 "}\n",
-           u.elapsed_ns, u.cpu_user_ns, u.cpu_system_ns, u.page_faults, u.context_switches);
+    printf("\"looking_ns\": %" PRIu64 ", \"waiting_looking_ns\": %" PRIu64 ", ", stats.looking_ns,
+           stats.waiting_looking_ns);
+    print_usage(&u);
+    puts("}");
 }
 
 /* ---- Failing ---- */

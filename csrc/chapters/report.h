@@ -24,14 +24,17 @@ struct options {
 struct options parse_options(int argc, char **argv, const char *doc, const char *accepted,
                              struct options defaults);
 
-/* What the process has used: time in ns, and counts. */
+/* What the process has used, and of it the thread that asks: time in ns, and counts. */
 struct usage {
-    int64_t elapsed_ns, cpu_user_ns, cpu_system_ns, page_faults, context_switches;
+    int64_t elapsed_ns, cpu_user_ns, cpu_system_ns, program_cpu_ns, page_faults, context_switches;
 };
 
 /* Since the clock's zero, and the difference of two. */
 struct usage usage_now(void);
 struct usage usage_since(struct usage start);
+
+/* Print its members as those of a JSON object. */
+void print_usage(const struct usage *used);
 
 /* Print the last line: the rate, or a JSON object, of all that some streams have sent. Without
  * used, the whole life of the process counts. */

@@ -116,11 +116,15 @@ def parse_options(doc: str | None, accepted: str, defaults: Options) -> Options:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the process has used: times in ns, and counts. Two can be subtracted."""
+    """What the process has used, and of it the thread that asks: times in ns, and counts.
+
+    Two can be subtracted.
+    """
 
     elapsed_ns: int
     cpu_user_ns: int
     cpu_system_ns: int
+    program_cpu_ns: int
     page_faults: int
     context_switches: int
 
@@ -132,6 +136,7 @@ class Usage:
             time.monotonic_ns(),
             round(used.ru_utime * 1e9),
             round(used.ru_stime * 1e9),
+            time.thread_time_ns(),
             used.ru_minflt + used.ru_majflt,
             used.ru_nvcsw + used.ru_nivcsw,
         )
@@ -142,7 +147,7 @@ class Usage:
         ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
         since_boot_ns = round(ticks * 1e9 / os.sysconf("SC_CLK_TCK"))
         offset_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
-        return cls(since_boot_ns - offset_ns, 0, 0, 0, 0)
+        return cls(since_boot_ns - offset_ns, 0, 0, 0, 0, 0)
 
     def __sub__(self, start: "Usage") -> "Usage":
         return Usage(*(getattr(self, name) - getattr(start, name) for name in self.__slots__))
@@ -181,6 +186,8 @@ def report(options: Options, stats: Sequence[StreamStats], used: Usage | None = 
         "messages": sum(each.messages for each in stats),
         "send_calls": sum(each.send_calls for each in stats),
         "waits": sum(each.waits for each in stats),
+        "looking_ns": sum(each.looking_ns for each in stats),
+        "waiting_looking_ns": sum(each.waiting_looking_ns for each in stats),
         "errors": sum(each.errors for each in stats),
     }
     print(json.dumps(record | {name: getattr(used, name) for name in used.__slots__}))

@@ -30,9 +30,12 @@ class Report:
         CPU time of the process meanwhile, in ns.
     page_faults, context_switches : int
         What the kernel counted of the process meanwhile.
-    messages, send_calls, waits : int or None
+    messages, send_calls, waits, looking_ns, waiting_looking_ns : int or None
         As in `spead_tutorial.send.StreamStats`; None where a program
         does not know them, as the peer's.
+    program_cpu_ns : int or None
+        The part of that CPU time that the program's own thread used; the rest is the other
+        threads', of which the stream's is one.
     chapter : int
         The chapter's number; 0 for what is no chapter's program.
     random : bool
@@ -58,6 +61,9 @@ class Report:
     messages: int | None = None
     send_calls: int | None = None
     waits: int | None = None
+    looking_ns: int | None = None
+    waiting_looking_ns: int | None = None
+    program_cpu_ns: int | None = None
     chapter: int = 0
     random: bool = False
     streams: int = 1
