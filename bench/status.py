@@ -57,11 +57,15 @@ def _merged(sample: Sample) -> str:
     return f"{sample.packets / sample.counted_packets:.1f}"
 
 
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{share:.0%}"
+
+
 def table(recording: Recording) -> str:
     """Write a recording as a table."""
     lines = [
         f"{'heap':>8} {'packet':>6}  {'program':52} {'n':>3} {'MB/s':>8}"
-        f"  {'95 % interval':^17} {'CPU s/GB':>8} {'merged':>6}"
+        f"  {'95 % interval':^17} {'CPU s/GB':>8} {'program':>7} {'others':>6} {'merged':>6}"
     ]
     for row in _sorted(recording):
         sample, n = row.last, len(row.samples)
@@ -71,9 +75,11 @@ def table(recording: Recording) -> str:
             continue
         low, middle, high = (x / 1e6 for x in (row.rate.low, row.rate.median, row.rate.high))
         cpu = "" if row.cpu_s_per_gb is None else f"{row.cpu_s_per_gb:8.3f}"
+        program, others = _percent(row.program_busy), _percent(row.others_busy)
         mark = " noisy" if _noisy(row) else ""
         lines.append(
-            f"{place} {middle:8.1f}  {low:8.1f} {high:8.1f} {cpu:>8} {_merged(sample):>6}{mark}"
+            f"{place} {middle:8.1f}  {low:8.1f} {high:8.1f} {cpu:>8} {program:>7} {others:>6}"
+            f" {_merged(sample):>6}{mark}"
         )
     return "\n".join(lines)
 

@@ -709,6 +709,18 @@ def test_the_noise_floor_is_what_the_same_case_differs_by():
     assert status.noise_floor(recording(made([1e9, 1e9]))) is None
 
 
+def test_the_table_says_how_busy_each_side_was_net_of_looking():
+    cpu = {"cpu_user_ns": 8 * 10**6, "cpu_system_ns": 5 * 10**6}
+    ours = made([1e9] * 2, **cpu, program_cpu_ns=6 * 10**6, looking_ns=10**6, waiting_looking_ns=0)
+    assert ours[0].elapsed_ns == 10 * (1 << 20)
+    peer = made([1e9] * 2, **cpu, program_cpu_ns=10**6, case="two", implementation="spead2")
+    old = made([1e9] * 2, **cpu, case="three", implementation="old")
+    heading, *lines = status.table(recording(ours, peer, old)).splitlines()
+    assert re.search("program others merged$", heading)
+    found = {line.split()[3]: re.findall(r"\d+%", line) for line in lines}
+    assert found == {"ours": ["57%", "57%"], "spead2": ["10%", "114%"], "old": []}
+
+
 def test_notes_say_what_makes_numbers_uncertain():
     machine = HEADER.machine | {"governor": "powersave", "turbo": "on", "virtualisation": "kvm"}
     header = dataclasses.replace(HEADER, machine=machine)

@@ -72,6 +72,35 @@ class Row:
         """Median page faults for each heap."""
         return self.middle(lambda sample: _ratio(sample.page_faults, sample.heaps))
 
+    @property
+    def program_busy(self) -> float | None:
+        """Median share of the time in which the program's own thread worked."""
+        return self.middle(_program_busy)
+
+    @property
+    def others_busy(self) -> float | None:
+        """Median share of the time in which its other threads worked, all together."""
+        return self.middle(_others_busy)
+
+
+def _program_busy(sample: Sample) -> float | None:
+    return _busy(sample, sample.program_cpu_ns, sample.waiting_looking_ns)
+
+
+def _others_busy(sample: Sample) -> float | None:
+    everybody_ns, program_ns = _cpu_ns(sample), sample.program_cpu_ns
+    if everybody_ns is None or program_ns is None:
+        return None
+    return _busy(sample, everybody_ns - program_ns, sample.looking_ns)
+
+
+def _busy(sample: Sample, cpu_ns: int | None, looking_ns: int | None) -> float | None:
+    """CPU time that was work, as a share of the time; a program that counts no looking has none."""
+    if cpu_ns is None or not sample.elapsed_ns:
+        return None
+    # What is counted as looking is the clock's time, and may be more than the CPU's.
+    return max(0, cpu_ns - (looking_ns or 0)) / sample.elapsed_ns
+
 
 def _cpu_ns(sample: Sample) -> int | None:
     if sample.cpu_user_ns is None or sample.cpu_system_ns is None:
