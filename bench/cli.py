@@ -140,7 +140,7 @@ def run(
             _give_advice(recording)
             if any(row.failure for row in rows(recording)):
                 outcome = _FAILED
-            if plot:
+            if plot and any(picture.sweep == sweep.name for picture in figures.PICTURES):
                 _draw(output, output.parent / "figures", sweep.name)
     return outcome
 

@@ -366,6 +366,13 @@ def test_a_sweep_is_measured_drawn_compared_and_exported(tmp_path):
 
 
 @needs_lab
+def test_a_sweep_without_pictures_is_measured_although_they_are_asked_for(tmp_path):
+    done = bench("run", "ceiling", "--tiny", "--rounds", 1, "-o", tmp_path / "bench", "--plot")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not (tmp_path / "figures").exists()
+
+
+@needs_lab
 def test_only_noisy_adds_rounds_to_points_that_are_noisy_and_to_no_others(tmp_path):
     arguments = ("run", "tut-6-loopback", "--tiny", "-o", tmp_path)
     assert bench(*arguments).returncode == 0
