@@ -92,6 +92,8 @@ class Sweep:
 
 _HEAP_SIZES = tuple(1 << n for n in range(13, 27))
 _QUICK_HEAP_SIZES = tuple(1 << n for n in (13, 16, 20, 23, 26))
+#: So small that it is calls, threads and headers that cost, and hardly the bytes.
+_SMALL_HEAP_SIZES = (256, KIB)
 _MTU_PAYLOAD = 9216 - 28
 #: From there on, packets are more than the lab's MTU allows: IP fragments them.
 _PACKET_SIZES = (512, 1024, 1472, 2048, 4096, 6000, 8192, 9000, _MTU_PAYLOAD, 16384, 32768, 65504)
@@ -252,6 +254,12 @@ def _streams() -> Sweep:
     return Sweep("tut-14", about, cases(_HEAP_SIZES), cases(_QUICK_HEAP_SIZES))
 
 
+def _small() -> Sweep:
+    programs = [*_ours(_TEN, _ELEVEN), *_peer(_TEN, _ELEVEN), _LIMIT]
+    cases = _sizes(_SMALL_HEAP_SIZES, *programs)
+    return Sweep("small", "what a heap costs: heaps of 256 bytes and 1 KiB", cases, cases)
+
+
 SWEEPS = (
     _ladder(),
     _pipeline(),
@@ -274,6 +282,7 @@ SWEEPS = (
         [*_ours(_ELEVEN, _THIRTEEN), *_peer(_EIGHT, _TEN, _ELEVEN), _LIMIT, _HOT_LIMIT],
     ),
     _streams(),
+    _small(),
     _both("ceiling", "bare system calls: threads, filling, zero-copy", _LIMITS),
 )
 

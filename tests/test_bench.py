@@ -164,6 +164,15 @@ def test_streams_are_swept_beside_as_many_bare_loops(streams):
         assert measured == {"ours": many} | ({"ceiling": 1} if streams != 1 else {})
 
 
+def test_small_heaps_are_sent_one_a_call_and_in_batches_beside_the_peer():
+    for size in (256, 1024):
+        cases = [case for case in sweeps.find_sweep("small").cases if case.heap_size == size]
+        who = Counter((case.implementation, case.program[:6]) for case in cases)
+        peers = {(peer, chapter): 1 for peer in sweeps.PEERS for chapter in ("tut_10", "tut_11")}
+        ours = {("ours", "tut_10"): 2, ("ours", "tut_11"): 2}
+        assert who == ours | peers | {("ceiling", "ceilin"): 1}
+
+
 def test_a_sweep_is_found_by_name_and_by_number_of_chapter():
     assert sweeps.find_sweep("10") is sweeps.find_sweep("tut-10")
     with pytest.raises(ValueError, match="there are ladder, tut-5"):
