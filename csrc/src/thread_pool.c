@@ -35,7 +35,8 @@ struct spt_thread_pool {
     int epoll_fd, wake_fd;
     int timer_fd; /* where there are no threads, else -1 */
     bool stopping;
-    bool signalled; /* wake_fd or timer_fd may be readable */
+    bool signalled; /* wake_fd may be readable */
+    bool timed;     /* timer_fd is readable, or will be */
     size_t n_sleeping, n_epolled;
     spti_task *ready, **ready_end;
     spti_task *timers;   /* unsorted: there are few */
@@ -150,7 +151,7 @@ static void set_timer(spt_thread_pool *pool, const spti_task *task)
                      .tv_nsec = (long)(task->deadline_ns % 1000000000U)},
     };
     timerfd_settime(pool->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
-    pool->signalled = true;
+    pool->timed = true;
 }
 
 /* ---- Threads ---- */
@@ -174,8 +175,10 @@ static void collect(spt_thread_pool *pool, bool take_signals)
             if (take_signals && !pool->stopping) /* that all threads must see */
                 empty(pool->wake_fd);
         } else if (events[i].data.ptr == &pool->timer_fd) {
-            if (take_signals)
+            if (take_signals) {
                 empty(pool->timer_fd);
+                pool->timed = false;
+            }
         } else if (task->state == SPTI_WATCHED || task->state == SPTI_LISTENING) {
             pool->n_epolled--; /* ONESHOT: the kernel has done the same */
             __atomic_store_n(&task->scheduled, 1, __ATOMIC_SEQ_CST);
@@ -275,9 +278,9 @@ static void *thread_main(void *arg)
 bool spti_pool_help(spt_thread_pool *pool, uint64_t until_ns, bool take_signals)
 {
     pthread_mutex_lock(&pool->lock);
+    if (pool->n_epolled > 0 || ((pool->signalled || pool->timed) && take_signals))
+        collect(pool, take_signals); /* first: the end of a timer that it takes is seen below */
     uint64_t deadline_ns = expire_timers(pool);
-    if (pool->n_epolled > 0 || (pool->signalled && take_signals))
-        collect(pool, take_signals);
     if (pool->ready == NULL && until_ns > 0) {
         sleep_until(pool, deadline_ns > 0 && deadline_ns < until_ns ? deadline_ns : until_ns);
         expire_timers(pool);

@@ -5,6 +5,7 @@
 #include "check.h"
 
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -202,6 +203,75 @@ static void test_a_writable_descriptor_ends_a_wait(void)
     close(ends[1]);
 }
 
+static long epoll_waits; /* atomic */
+static uint64_t slow_until_ns;
+
+int __real_epoll_wait(int fd, struct epoll_event *events, int n, int timeout);
+int __wrap_epoll_wait(int fd, struct epoll_event *events, int n, int timeout);
+
+int __wrap_epoll_wait(int fd, struct epoll_event *events, int n, int timeout)
+{
+    __atomic_fetch_add(&epoll_waits, 1, __ATOMIC_SEQ_CST);
+    while (spti_now_ns() < slow_until_ns)
+        ;
+    return __real_epoll_wait(fd, events, n, timeout);
+}
+
+static bool is_readable(int fd, int timeout_ms)
+{
+    return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, timeout_ms) == 1;
+}
+
+/* Does what an event loop does as long as there is something to do; whether that ends. */
+static bool loop_comes_to_rest(spt_thread_pool *pool)
+{
+    for (int i = 0; i < 10; i++) {
+        if (!is_readable(spti_pool_fd(pool), 0))
+            return true;
+        spti_pool_help(pool, 0, true);
+    }
+    return false;
+}
+
+/* A task in a pool without threads that has run once, and is to run again soon. */
+static void wait_for_time(job *j, spt_thread_pool *pool)
+{
+    job_init(j, pool, SPTI_WAIT_TIME, -1);
+    j->task.deadline_ns = spti_now_ns() + 20000000;
+    j->work = 2;
+    spti_task_wake(&j->task);
+    spti_pool_help(pool, 0, true);
+    CHECK_EQUAL(j->done, 1);
+}
+
+static void test_a_timer_that_ends_as_signals_are_taken_is_not_lost(void)
+{
+    spt_thread_pool *pool = spti_pool_without_threads(NULL);
+    job j;
+    wait_for_time(&j, pool);
+    slow_until_ns = j.task.deadline_ns;
+    spti_pool_help(pool, 0, true); /* begins before that time, and ends after it */
+    slow_until_ns = 0;
+    CHECK(loop_comes_to_rest(pool));
+    CHECK_EQUAL(j.done, 2);
+    spti_task_detach(&j.task);
+    spt_thread_pool_destroy(pool);
+}
+
+static void test_a_timer_that_ends_after_signals_were_taken_keeps_no_loop_busy(void)
+{
+    spt_thread_pool *pool = spti_pool_without_threads(NULL);
+    job j;
+    wait_for_time(&j, pool);
+    j.wait = SPTI_WAIT_WORK;
+    spti_pool_help(pool, 0, true);
+    CHECK(is_readable(spti_pool_fd(pool), -1));
+    CHECK(loop_comes_to_rest(pool));
+    CHECK_EQUAL(j.done, 2);
+    spti_task_detach(&j.task);
+    spt_thread_pool_destroy(pool);
+}
+
 /* A socket whose packets are refused: poll() reports an error until it is used again. */
 static int refused_socket(void)
 {
@@ -258,17 +328,6 @@ static void test_who_waits_for_anything_is_ended_by_work_and_by_news(void)
     CHECK_EQUAL(j.overlap, 0);
     spt_thread_pool_destroy(pool);
     close(fd);
-}
-
-static long epoll_waits; /* atomic */
-
-int __real_epoll_wait(int fd, struct epoll_event *events, int n, int timeout);
-int __wrap_epoll_wait(int fd, struct epoll_event *events, int n, int timeout);
-
-int __wrap_epoll_wait(int fd, struct epoll_event *events, int n, int timeout)
-{
-    __atomic_fetch_add(&epoll_waits, 1, __ATOMIC_SEQ_CST);
-    return __real_epoll_wait(fd, events, n, timeout);
 }
 
 static void test_an_error_on_an_idle_socket_does_not_keep_threads_awake(void)
@@ -350,6 +409,8 @@ int main(void)
     RUN(test_news_of_a_socket_end_a_wait_that_room_does_not);
     RUN(test_who_waits_for_anything_is_ended_by_work_and_by_news);
     RUN(test_an_error_on_an_idle_socket_does_not_keep_threads_awake);
+    RUN(test_a_timer_that_ends_as_signals_are_taken_is_not_lost);
+    RUN(test_a_timer_that_ends_after_signals_were_taken_keeps_no_loop_busy);
     RUN(test_a_pool_that_stops_tells_every_task_once);
     RUN(test_threads_run_on_the_cores_that_are_asked_for);
     return check_done();
