@@ -22,8 +22,10 @@ __all__ = [
     "TIMEOUT_S",
     "Installations",
     "find_installation",
+    "interpreter",
     "launch",
     "missing",
+    "missing_peer",
     "take_timeline",
 ]
 
@@ -79,10 +81,9 @@ def find_installation(python: str) -> tuple[Path, Path]:
 
 def missing(case: Case) -> str | None:
     """Say why a case cannot run here; None where it can."""
-    if case.implementation == PEER_FROM_SOURCE and not (_FROM_SOURCE / "spead2").is_dir():
-        return "spead2 has not been built from its source: make peer"
-    if case.implementation in PEERS and importlib.util.find_spec("spead2") is None:
-        return "spead2 is not installed: pip install 'spead-tutorial[peer]'"
+    reason = missing_peer(case.implementation)
+    if reason is not None:
+        return reason
     if "zero-copy" in case.variant and not _zero_copy():
         return "the kernel does not offer zero-copy"
     if case.implementation in (*PEERS, CEILING):
@@ -91,6 +92,15 @@ def missing(case: Case) -> str | None:
         command(find_chapter(case.program), case.language)
     except ProgramError as error:
         return str(error)
+    return None
+
+
+def missing_peer(implementation: str) -> str | None:
+    """Say why an implementation cannot run here, if it is a peer's; None where it can."""
+    if implementation == PEER_FROM_SOURCE and not (_FROM_SOURCE / "spead2").is_dir():
+        return "spead2 has not been built from its source: make peer"
+    if implementation in PEERS and importlib.util.find_spec("spead2") is None:
+        return "spead2 is not installed: pip install 'spead-tutorial[peer]'"
     return None
 
 
@@ -134,15 +144,16 @@ def _others_command(case: Case, installations: Installations) -> list[str]:
         path = importlib.resources.files("spead_tutorial").joinpath("bin", "ceiling")
         return [str(path)]
     if case.implementation in PEERS:
-        return [*_instead(case), sys.executable, str(_PEERS / f"{case.program}.py")]
+        return [*interpreter(case.implementation), str(_PEERS / f"{case.program}.py")]
     folder, python = installations[case.implementation]
     path = folder / "chapters" / case.program
     return [str(path)] if case.language == "c" else [str(python), f"{path}.py"]
 
 
-def _instead(case: Case) -> list[str]:
-    """Return what has Python find the peer that was built here before the one pip installed."""
-    return ["env", f"PYTHONPATH={_FROM_SOURCE}"] if case.implementation == PEER_FROM_SOURCE else []
+def interpreter(implementation: str) -> list[str]:
+    """Return how Python is started: to find the peer built here before the one pip installed."""
+    built_here = implementation == PEER_FROM_SOURCE
+    return ["env", f"PYTHONPATH={_FROM_SOURCE}"] * built_here + [sys.executable]
 
 
 def _others_arguments(case: Case, heaps: int | None) -> list[str]:

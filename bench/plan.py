@@ -30,6 +30,7 @@ __all__ = [
     "measure",
     "noisy_points",
     "plan_of",
+    "versions",
 ]
 
 SEED = 31
@@ -224,18 +225,19 @@ def measure(
         return rounds.measure(
             plan.steps(),
             take_step,
-            header(plan.sweep, place.facts(), plan.settings, _versions()),
+            header(plan.sweep, place.facts(), plan.settings, versions()),
             path=path,
             show=show,
             say=lambda step, failure: say(f"{step.case.name}: {failure}"),
         )
 
 
-def _versions() -> dict[str, str | None]:
-    versions: dict[str, str | None] = {"build": _build()}
+def versions() -> dict[str, str | None]:
+    """Return what a record says of the software, besides what every record says."""
+    found: dict[str, str | None] = {"build": _build()}
     if importlib.util.find_spec(PEER) is not None:
-        versions[PEER] = importlib.metadata.version(PEER)
-    return versions
+        found[PEER] = importlib.metadata.version(PEER)
+    return found
 
 
 def _build() -> str:
