@@ -21,6 +21,7 @@ from bench import status as status_module
 from bench.peers import find_installation
 from bench.plan import Plan, again, estimate, measure, plan_of
 from bench.sweeps import PEER_FROM_SOURCE, SIZES, SWEEPS, Sweep, find_sweep
+from bench.timing import timing
 from spead_tutorial.cli import finish
 from spead_tutorial.measure.case import Step
 from spead_tutorial.measure.rounds import taken_so_far
@@ -261,6 +262,9 @@ def list_sweeps() -> int:
         )
         click.echo(f"{sweep.name:15} {sweep.about}; {len(sweep.cases)} cases ({times})")
     return 0
+
+
+cli.add_command(timing)
 
 
 # ---------------------------------------------------------------------------------------
