@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""When packets go: how long a heap waits on an idle stream.
+"""When packets go: how long a heap waits on an idle stream, and how evenly a rate is kept.
 
-It is measured from outside, and alike for all libraries: by the kernel's time of receipt.
+Both are measured from outside, and alike for all libraries: by the kernel's time of receipt, and by
+the device's counter.
 """
 
 import dataclasses
 import json
 import os
 import random
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,16 +18,17 @@ from typing import Any
 import click
 import numpy as np
 
+from bench.bursts import bursts
 from bench.peers import TIMEOUT_S, interpreter, missing_peer
 from bench.plan import SEED, versions
 from bench.sweeps import PEER, PEERS
-from spead_tutorial.lab import Lab
+from spead_tutorial.lab import Lab, accounted
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.programs import ProgramError, finish
 from spead_tutorial.records import OURS, RecordError, Writer, locked
 from spead_tutorial.stats import Estimate, median
 
-__all__ = ["Latency", "timing"]
+__all__ = ["Latency", "Rate", "timing"]
 
 RESULTS = Path("results", "timing")
 _FAILED, _SKIPPED = 1, 3
@@ -34,17 +38,20 @@ _NO_THREAD = "no thread"
 WHO = ((OURS, ""), (OURS, _NO_THREAD), *((peer, "") for peer in PEERS))
 #: Heaps at a process's start that do not count: what they run is new to the caches.
 WARM_UP = 20
+#: bytes/s.
+RATES = (1e6, 1e8, 1e9, 3e9)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Size:
-    """How thorough a run is: rounds, and heaps a process."""
+    """How thorough a run is: rounds, heaps a process, and seconds at a rate."""
 
     rounds: int
     heaps: int
+    seconds: float
 
 
-SIZES = {"quick": Size(3, 300), "full": Size(9, 1000), "tiny": Size(1, 30)}
+SIZES = {"quick": Size(3, 300, 0.5), "full": Size(9, 1000, 2.0), "tiny": Size(1, 30, 0.02)}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -76,6 +83,66 @@ class Latency:
     failure: str | None = None
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rate:
+    """One process that sent at a rate, as the device's counter saw it.
+
+    Parameters
+    ----------
+    implementation : str
+        ``"ours"``, ``"spead2"`` or ``"spead2-source"``.
+    variant : str
+        ``"no thread"`` for a stream without a thread of its own; or empty.
+    round : int
+        In which round it ran, from 0.
+    rate : float
+        Bytes of SPEAD packets a second that it was told.
+    heaps, heap_size, packet_size : int
+        How many it sent; bytes of samples in each, and bytes of a packet at most.
+    burst_size : int
+        Bytes that the stream was to send at once, between two waits.
+    packets, spead_bytes : int
+        SPEAD packets that it sent, and their bytes.
+    counted_packets, counted_bytes : int
+        What the device counted, with the headers of UDP, IP and the link.
+    average_bytes, average_ns : int
+        SPEAD bytes after the first burst, and the time from then to the last step of the counter.
+    burst_bytes : int
+        The longest burst, at least: what a bucket that is emptied at the rate must hold for all
+        packets to pass, had every step of the counter been as early, or as late, as it can have
+        been for the bucket to be small.
+    burst_most_bytes : int
+        The longest burst at most: the same, for the bucket to be large.
+    steps : int
+        Steps of the counter that were seen.
+    grain_ns, longest_grain_ns : int
+        How exactly the time of a step is known: the median, and the worst.
+    failure : str or None
+        Why there is nothing of these.
+    """
+
+    implementation: str
+    variant: str
+    round: int
+    rate: float
+    heaps: int | None = None
+    heap_size: int | None = None
+    packet_size: int | None = None
+    burst_size: int | None = None
+    packets: int | None = None
+    spead_bytes: int | None = None
+    counted_packets: int | None = None
+    counted_bytes: int | None = None
+    average_bytes: int | None = None
+    average_ns: int | None = None
+    burst_bytes: int | None = None
+    burst_most_bytes: int | None = None
+    steps: int | None = None
+    grain_ns: int | None = None
+    longest_grain_ns: int | None = None
+    failure: str | None = None
+
+
 # ---------------------------------------------------------------------------------------
 # Taking one
 
@@ -103,33 +170,78 @@ def take_latency(lab: Lab, asked: Latency, size: Size) -> Latency:
     return taken
 
 
+def take_rate(lab: Lab, asked: Rate, size: Size) -> Rate:
+    """Run a process that sends to the lab's device, and watch the device meanwhile."""
+    argv = [*_program("rate", asked.implementation, asked.variant), "--rate", asked.rate]
+    argv += ["--seconds", size.seconds, lab.address, lab.port]
+    column = "rx" if lab.kind == "ifb" else "tx"  # as Counters.bytes has it
+    watch = [sys.executable, "-P", str(_FOLDER / "watch.py"), lab.device, column]
+    before = lab.counters()
+    with lab.popen(watch, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        first = process.stdout.read(24)  # it watches
+        said = _said(lab, "rate", argv)
+        process.terminate()
+        seen = np.frombuffer(first + process.stdout.read(), np.int64).reshape(-1, 3)
+    counted = lab.counters() - before
+    held = accounted(
+        counted.packets,
+        counted.bytes,
+        packets=said["packets"],
+        messages=min(counted.packets, said["packets"]),
+        spead_bytes=said["spead_bytes"],
+        link_header=counted.link_header,
+    )
+    if not held.ok:
+        raise ProgramError(f"rate: {held.text}")
+    if seen[-1, 2] - seen[0, 2] != counted.bytes:
+        raise ProgramError("rate: the counter was not watched to the end")
+    of_device: dict[str, Any] = {
+        "counted_packets": counted.packets,
+        "counted_bytes": counted.bytes,
+    } | bursts(seen, asked.rate, said["spead_bytes"] / counted.bytes)
+    if of_device["average_ns"] == 0:
+        raise ProgramError("rate: all was over before the counter was looked at again")
+    return dataclasses.replace(asked, **said, **of_device)
+
+
 # ---------------------------------------------------------------------------------------
 # Taking all
 
 
-def _asked(who: Iterable[tuple[str, str]], number: int) -> list[Latency]:
+def _asked(what: str, who: Iterable[tuple[str, str]], number: int) -> list[Latency | Rate]:
     """Return what a round has, in an order that follows from the seed and its number."""
-    asked = [Latency(implementation, variant, number) for implementation, variant in who]
+    asked: list[Latency | Rate] = [
+        one
+        for implementation, variant in who
+        for one in (
+            [Latency(implementation, variant, number)]
+            if what == "latency"
+            else [Rate(implementation, variant, number, rate) for rate in RATES]
+        )
+    ]
     random.Random(f"{SEED}/{number}").shuffle(asked)
     return asked
 
 
-def _taken(lab: Lab, asked: Latency, size: Size) -> Latency:
+def _taken(lab: Lab, asked: Latency | Rate, size: Size) -> Latency | Rate:
     try:
-        return take_latency(lab, asked, size)
+        if isinstance(asked, Latency):
+            return take_latency(lab, asked, size)
+        return take_rate(lab, asked, size)
     except ProgramError as error:
         return dataclasses.replace(asked, failure=str(error))
 
 
 def measure(
     what: str, size: Size, path: Path, show: Callable[[Sequence[Any]], Iterator[Any]]
-) -> list[Latency]:
+) -> list[Latency | Rate]:
     """Take all of a record: rounds, each of which has everything."""
     reasons = {implementation: missing_peer(implementation) for implementation, _ in WHO}
     who = [one for one in WHO if reasons[one[0]] is None]
     skipped = {name: reason for name, reason in reasons.items() if reason is not None}
     settings = dataclasses.asdict(size) | {"warm_up": WARM_UP, "seed": SEED, "skipped": skipped}
-    order = [one for number in range(size.rounds) for one in _asked(who, number)]
+    order = [one for number in range(size.rounds) for one in _asked(what, who, number)]
     for name, reason in skipped.items():
         click.echo(f"{name} is skipped: {reason}", err=True)
     taken = []
@@ -144,16 +256,16 @@ def measure(
 # What it comes to
 
 
-def _groups(taken: Iterable[Latency]) -> dict[tuple[float, str], list[Any]]:
+def _groups(taken: Iterable[Latency | Rate]) -> dict[tuple[float, str], list[Any]]:
     """Sort what was taken by rate and by who it was, or leave out the rate."""
     groups: dict[tuple[float, str], list[Any]] = {}
     for one in taken:
         name = ", ".join(filter(None, (one.implementation, one.variant)))
-        groups.setdefault((0.0, name), []).append(one)
+        groups.setdefault((getattr(one, "rate", 0.0), name), []).append(one)
     return dict(sorted(groups.items()))
 
 
-def _failed(group: Sequence[Latency]) -> str | None:
+def _failed(group: Sequence[Latency | Rate]) -> str | None:
     return next((one.failure for one in group if one.failure is not None), None)
 
 
@@ -163,7 +275,7 @@ def _with_interval(values: Iterable[float], digits: int = 1) -> str:
     return f"{middle:>9}  {f'{low} ... {high}':^19}"
 
 
-def _latency_table(taken: Iterable[Latency]) -> Iterator[str]:
+def _latency_table(taken: Iterable[Latency | Rate]) -> Iterator[str]:
     yield (
         f"{'idle stream of':22} {'n':>3} {'heaps':>6} {'median us':>9}  {'95 % interval':^19}"
         f" {'99 % us':>9}  {'95 % interval':^19}"
@@ -180,12 +292,40 @@ def _latency_table(taken: Iterable[Latency]) -> Iterator[str]:
         )
 
 
-def table(taken: Sequence[Latency]) -> str:
+def _rate_table(taken: Iterable[Latency | Rate]) -> Iterator[str]:
+    yield (
+        f"{'MB/s asked':>10} {'stream of':22} {'n':>3} {'% of it':>9}  {'95 % interval':^19}"
+        f" {'burst KiB':>9}  {'95 % interval':^19} {'at most':>9} {'grain us':>8}"
+    )
+    for (rate, name), group in _groups(taken).items():
+        who = f"{rate / 1e6:>10g} {name:22}"
+        if failure := _failed(group):
+            yield f"{who} failed: {failure}"
+            continue
+        share = (one.average_bytes / one.average_ns * 1e11 / rate for one in group)
+        least, most = (
+            [x / 1024 for x in each] for each in zip(*map(_bursts_of, group), strict=True)
+        )
+        grain = median([one.grain_ns / 1e3 for one in group]).median
+        yield (
+            f"{who} {len(group):>3} {_with_interval(share, 2)} {_with_interval(least)}"
+            f" {median(most).median:>9.1f} {grain:>8.1f}"
+        )
+
+
+def _bursts_of(one: Rate) -> tuple[int, int]:
+    assert one.burst_bytes is not None
+    assert one.burst_most_bytes is not None
+    return one.burst_bytes, one.burst_most_bytes
+
+
+def table(taken: Sequence[Latency | Rate]) -> str:
     """Write what was taken as a table: medians over the rounds, with their intervals."""
-    return "\n".join(_latency_table(taken))
+    rates = any(isinstance(one, Rate) for one in taken)
+    return "\n".join(_rate_table(taken) if rates else _latency_table(taken))
 
 
-def read(path: Path) -> list[Latency]:
+def read(path: Path) -> list[Latency | Rate]:
     """Read a record that `measure` wrote.
 
     Raises
@@ -193,7 +333,7 @@ def read(path: Path) -> list[Latency]:
     RecordError
         For a file that is none.
     """
-    kinds = {"latency": Latency}
+    kinds: dict[object, type[Latency | Rate]] = {"latency": Latency, "rate": Rate}
     try:
         lines = [json.loads(line) for line in path.read_text().splitlines()[1:]]
         taken = [kinds[line.pop("record")](**line) for line in lines]
@@ -205,7 +345,7 @@ def read(path: Path) -> list[Latency]:
 
 
 @click.command()
-@click.argument("what", type=click.Choice(["latency"]))
+@click.argument("what", type=click.Choice(["latency", "rate"]))
 @click.option("--quick", "size", flag_value="quick", help="3 rounds, shorter ones.")
 @click.option("--full", "size", flag_value="full", default=True, help="9 rounds (the default).")
 @click.option("--tiny", "size", flag_value="tiny", hidden=True)
@@ -216,8 +356,9 @@ def read(path: Path) -> list[Latency]:
 def timing(what: str, size: str, output: Path, record: Path | None) -> int:
     """Measure when packets go, beside spead2.
 
-    latency: from queueing a heap on an idle stream until the kernel has its packet. The exit
-    status is 1 where something failed.
+    latency: from queueing a heap on an idle stream until the kernel has its packet; rate: what
+    streams with a rate make of it, and how long their bursts are. The exit status is 1 where
+    something failed.
 
     Example: python -m bench timing latency --quick
     """
@@ -234,7 +375,7 @@ def timing(what: str, size: str, output: Path, record: Path | None) -> int:
     return _SKIPPED if record is None and missing_peer(PEER) else 0
 
 
-def _shown(order: Sequence[Latency]) -> Iterator[Latency]:
+def _shown(order: Sequence[Latency | Rate]) -> Iterator[Latency | Rate]:
     """Yield all, and show how far they have come."""
     if os.isatty(1):
         with click.progressbar(order, label="Running") as bar:

@@ -37,6 +37,22 @@ def test_latency_is_measured_for_streams_with_and_without_a_thread_beside_the_pe
 
 
 @needs_lab
+def test_every_rate_is_measured_and_borne_out_by_the_device(tmp_path):
+    done = bench("timing", "rate", "--tiny", "-o", tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = timing.read(tmp_path / "rate.jsonl")
+    assert {one.rate for one in found if one.implementation == "ours"} == set(timing.RATES)
+    for one in found:
+        assert one.failure is None
+        assert one.spead_bytes > one.heaps * one.heap_size
+        assert one.counted_bytes > one.spead_bytes
+        assert 0 < one.average_bytes < one.spead_bytes
+        assert one.packet_size < one.burst_most_bytes
+        assert one.burst_bytes <= one.burst_most_bytes
+    assert done.stdout.endswith(timing.table(found) + "\n")
+
+
+@needs_lab
 def test_ctrl_c_leaves_whole_lines_and_says_one(tmp_path):
     path = tmp_path / "latency.jsonl"
     argv = [sys.executable, "-m", "bench", "timing", "latency", "-o", str(tmp_path)]
@@ -64,5 +80,5 @@ def test_what_failed_has_no_figures_but_a_reason(tmp_path):
 def test_a_file_that_is_no_such_record_is_one_line(tmp_path, content):
     path = tmp_path / "some.jsonl"
     path.write_text(content)
-    line = fails("timing", "latency", "--read", path)
+    line = fails("timing", "rate", "--read", path)
     assert "some.jsonl is no record of python -m bench timing" in line

@@ -74,7 +74,7 @@ def test_a_committed_picture_is_what_its_record_gives(again, name):
 
 def test_every_reference_record_has_nine_rounds_of_samples_without_a_failure():
     for path in sorted(RESULTS.glob("*.jsonl")):
-        if path.name in ("flat-memory.jsonl", "latency.jsonl"):
+        if path.name in ("flat-memory.jsonl", "latency.jsonl", "rate.jsonl"):
             continue
         recording = records.read(path)
         assert recording.rounds >= 9, path.name
