@@ -91,6 +91,7 @@ class Sweep:
 # The sweeps
 
 _HEAP_SIZES = tuple(1 << n for n in range(13, 27))
+_TARGET_SIZES = (8 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB)
 _QUICK_HEAP_SIZES = tuple(1 << n for n in (13, 16, 20, 23, 26))
 #: So small that it is calls, threads and headers that cost, and hardly the bytes.
 _SMALL_HEAP_SIZES = (256, KIB)
@@ -232,6 +233,7 @@ def _memory() -> Sweep:
 _EIGHT, _TEN, _ELEVEN, _THIRTEEN, _FOURTEEN = (
     find_chapter(number).name for number in ("8", "10", "11", "13", "14")
 )
+_NO_THREAD = "tut_13_send_no_thread"
 
 
 def _streams() -> Sweep:
@@ -252,6 +254,22 @@ def _streams() -> Sweep:
 
     about = "a stream for each core, one sequence of heaps"
     return Sweep("tut-14", about, cases(_HEAP_SIZES), cases(_QUICK_HEAP_SIZES))
+
+
+def _targets() -> Sweep:
+    """Every way of ours to send, beside the peer at its best and bare loops of the same kind."""
+    ours = _ours(_EIGHT, _TEN, _NO_THREAD, _ELEVEN, _THIRTEEN)
+    peer = [(PEER_FROM_SOURCE, "python", program, "") for program in (_EIGHT, _TEN, _ELEVEN)]
+
+    def cases(sizes: Iterable[int]) -> tuple[Case, ...]:
+        two = _sizes(sizes, *_ours(_FOURTEEN), _HOT_LIMIT)
+        return (
+            *_sizes(sizes, *ours, *peer, _LIMIT, _HOT_LIMIT),
+            *(dataclasses.replace(case, streams=2) for case in two),
+        )
+
+    about = "all chapters from 8 on, beside spead2 from its source and the bare loops"
+    return Sweep("targets", about, cases(_TARGET_SIZES), cases(_QUICK_HEAP_SIZES))
 
 
 def _small() -> Sweep:
@@ -279,10 +297,11 @@ SWEEPS = (
     _both(
         "tut-13",
         "filling and sending on one thread",
-        [*_ours(_ELEVEN, _THIRTEEN), *_peer(_EIGHT, _TEN, _ELEVEN), _LIMIT, _HOT_LIMIT],
+        [*_ours(_NO_THREAD, _ELEVEN, _THIRTEEN), *_peer(_EIGHT, _TEN, _ELEVEN), _LIMIT, _HOT_LIMIT],
     ),
     _streams(),
     _small(),
+    _targets(),
     _both("ceiling", "bare system calls: threads, filling, zero-copy", _LIMITS),
 )
 

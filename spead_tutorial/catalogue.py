@@ -178,6 +178,15 @@ STEPS: tuple[Chapter, ...] = (
         heaps=10000,
         packet_size=9000,
     ),
+    Chapter(
+        13,
+        "tut_13_send_no_thread",
+        "No thread",
+        "chapter 10, sent by the thread that fills",
+        "nHpd",
+        heaps=10000,
+        packet_size=9000,
+    ),
 )
 
 #: All of them.
