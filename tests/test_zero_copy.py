@@ -128,6 +128,26 @@ def test_every_packet_reaches_the_device(lab, thread_pool, huge):
     assert claim.ok, claim.text
 
 
+def test_heaps_are_held_by_a_device_that_takes_its_time(make_lab, thread_pool):
+    with make_lab() as lab:
+        limit = "tc qdisc add dev DEVICE root tbf rate 4gbit burst 200k latency 20ms"
+        try:
+            done = lab.run(limit.replace("DEVICE", lab.device).split(), capture_output=True)
+        except FileNotFoundError:
+            pytest.skip("there is no tc")
+        if done.returncode:
+            pytest.skip("the kernel has no token bucket")
+        before = lab.counters()
+        _, packets, n_bytes, errors, messages, zero_copy, _ = run_in(lab, thread_pool, 9000, "yes")
+        grown = lab.counters() - before
+    assert errors == 0
+    assert zero_copy > 0
+    claim = accounted(
+        grown.packets, grown.bytes, packets=packets, messages=messages, spead_bytes=n_bytes
+    )
+    assert claim.ok, claim.text
+
+
 def test_packets_that_are_refused_late_do_not_put_heaps_out_of_step(lab, thread_pool):
     heaps, packets, _, errors, _, _, told = run_in(lab, thread_pool, lab.mtu + 1000, "yes")
     assert (heaps, packets) == (320, 320)  # the last of each is short enough
