@@ -26,6 +26,7 @@ version = release = importlib.metadata.version("spead-tutorial")
 language = "en"
 
 extensions = [
+    "best_of",
     "c_header",
     "examples",
     "hawkmoth",

@@ -375,6 +375,32 @@ def test_a_gain_is_the_median_of_ratios_within_rounds(measured):
     assert float(back.text) == pytest.approx(1 / statistics.median(ratios), rel=0.06)
 
 
+def test_the_best_is_what_was_fastest_at_a_size(measured):
+    best_of = extension("best_of")
+    rows = best_of.rows("small", "c", "python")
+    assert [row[0] for row in rows] == [
+        size.replace("M", " M").replace("K", " K") for size in _SIZES
+    ]
+    for size, row in zip(_SIZES, rows, strict=True):
+        rates = {}
+        for language in ("c", "python"):
+            for program in (_BEFORE, _AFTER):
+                took = [one.elapsed_ns for one in chosen(language, program, size)]
+                rates[language, program] = 10 * _SIZES[size] / statistics.median(took)
+        ours, theirs = (
+            max((_BEFORE, _AFTER), key=lambda program: rates[language, program])
+            for language in ("c", "python")
+        )
+        assert (row[1], row[3]) == (ours, theirs)
+        gained = rates["c", ours] / rates["python", theirs]
+        assert float(row[5].split()[0]) == pytest.approx(gained, rel=0.02)
+
+
+def test_the_best_of_what_was_not_measured_is_an_error(measured):
+    with pytest.raises(measured.UnknownError, match="no sample of spead2"):
+        extension("best_of").rows("small", "c", "spead2")
+
+
 def test_gains_near_one_have_digits_that_tell_them_apart(measured):
     ends = re.search(
         "interval (.+) to (.+)", measured.gain(f"small c {_BEFORE} 8KiB -> {_AFTER}").detail

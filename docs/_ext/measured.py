@@ -13,7 +13,7 @@ no record, no sample or several points is an error. For instance, in Markdown:
                                                             preparing, waiting, rest, or sending
     {fact}`cpu`                                             a fact of the machine
 
-The directive ``machine-table`` shows the facts of the machine.
+The directive ``machine-table`` shows the facts of the machine, or of that of another record.
 
 What chooses samples is the name of a record and any of: an implementation (``ours``, which is
 meant where none is named, ``spead2``, ``spead2-source``, ``ceiling``), a language, a program, a
@@ -42,7 +42,7 @@ from spead_tutorial.units import number, percent, thousands
 _WHERE = ("results", "the-reference-machine")
 _IMPLEMENTATIONS = (OURS, "spead2", "spead2-source", "ceiling")
 _LANGUAGES = ("python", "c")
-_UNITS = {"KiB": 1 << 10, "MiB": 1 << 20}
+_UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
 #: What the table of the machine calls its facts.
 _NAMES = {
     "cpu": "Processor",
@@ -63,7 +63,7 @@ _NAMES = {
     "spead2": "spead2",
     "revision": "Revision of the programs",
 }
-_MACHINE = "ladder"  # all records are of one machine: a test holds them to that
+_MACHINE = "ladder"  # all records of chapters are of one machine: a test holds them to that
 
 
 class UnknownError(ValueError):
@@ -136,7 +136,7 @@ class Choice:
 
 def _chosen(word: str) -> tuple[str, Any]:
     """Return which part of a choice a word says, and what."""
-    size = re.fullmatch(r"(\d+)(KiB|MiB)", word)
+    size = re.fullmatch(r"(\d+)(B|KiB|MiB)", word)
     if size:
         return "heap_size", int(size[1]) * _UNITS[size[2]]
     if re.fullmatch(r"p\d+", word):
@@ -371,11 +371,14 @@ class Measured(SphinxRole):
 
 
 class MachineTable(SphinxDirective):
-    """The reference machine, as its records describe it."""
+    """The reference machine, as its records describe it; or that of the record which is named."""
+
+    optional_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        facts = machine_facts(recording(_MACHINE))
-        self.env.note_dependency(str(_path(_MACHINE)))
+        name = self.arguments[0] if self.arguments else _MACHINE
+        facts = machine_facts(recording(name))
+        self.env.note_dependency(str(_path(name)))
         rows = [_row(name, facts[key]) for key, name in _NAMES.items() if key in facts]
         columns = [nodes.colspec(colwidth=1, stub=1), nodes.colspec(colwidth=2)]
         group = nodes.tgroup("", *columns, nodes.tbody("", *rows), cols=len(columns))
