@@ -163,7 +163,7 @@ def _ladder() -> Sweep:
             language,
             rung.program,
             rung.heap_size,
-            find_chapter(rung.program).packet_size,
+            rung.packet_size,
             rung.random,
         )
         for rung in LADDER

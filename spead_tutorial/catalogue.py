@@ -39,7 +39,8 @@ class Chapter:
     accepted : str
         A letter for each option of the programs (n, H, p, r, s), and d for a destination.
     heaps, heap_size, packet_size : int
-        What its programs do when they are not told otherwise; sizes in bytes.
+        What its programs do when they are not told otherwise; sizes in bytes. A packet size of 0
+        is what the route to the destination takes in one piece.
     then : str
         A second change, where the programs have an option to do without.
     """
@@ -213,6 +214,11 @@ class Rung:
     mebibytes: int
     heap_size: int = 1 << 20
     random: bool = False
+
+    @property
+    def packet_size(self) -> int:
+        """The program's own; 9000, as those before it have, where the route has the say."""
+        return find_chapter(self.program).packet_size or 9000
 
 
 #: Every chapter at common settings: heaps of 1 MiB for all, and of 8 KiB for those whose gain is

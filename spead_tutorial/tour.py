@@ -40,7 +40,7 @@ def cases(size: str) -> list[Case]:
             language,
             rung.program,
             rung.heap_size,
-            find_chapter(rung.program).packet_size,
+            rung.packet_size,
             rung.random,
             heaps=max(2, int(rung.mebibytes * factor) * _MIB // rung.heap_size),
         )

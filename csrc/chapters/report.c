@@ -42,9 +42,13 @@ _Noreturn static void help(const char *doc, const char *accepted, const struct o
         printf("  -n HEAPS  heaps to send (%zu)\n", defaults->n_heaps);
     if (strchr(accepted, 'H'))
         printf("  -H BYTES  bytes of samples in a heap (%zu)\n", defaults->heap_size);
-    if (strchr(accepted, 'p'))
-        printf("  -p BYTES  bytes in a packet at most, UDP and IP not counted (%zu)\n",
-               defaults->packet_size);
+    if (strchr(accepted, 'p')) {
+        fputs("  -p BYTES  bytes in a packet at most, UDP and IP not counted ", stdout);
+        if (defaults->packet_size == ROUTE_SIZE)
+            puts("(the route's)");
+        else
+            printf("(%zu)\n", defaults->packet_size);
+    }
     if (strchr(accepted, 'r'))
         puts("  -r        random samples instead of a fill");
     if (strchr(accepted, 's'))
@@ -150,7 +154,8 @@ struct options parse_options(int argc, char **argv, const char *doc, const char 
         options.endpoint.port = (int)at_most(65535, argv[optind + 1],
                                              "port must be a number from 1 to 65535", accepted);
     }
-    tell_of_fragments(&options);
+    if (defaults.packet_size != ROUTE_SIZE)
+        tell_of_fragments(&options);
     return options;
 }
 

@@ -18,9 +18,13 @@ struct options {
     spt_endpoint endpoint; /* where to send to */
 };
 
+/* A packet size that stands for what the route to the destination takes in one piece. */
+#define ROUTE_SIZE SIZE_MAX
+
 /* Read the command line, and say where its packets would travel in fragments. A letter of accepted
  * stands for each option: n, H, p, r, s; and d for a destination. --json always is. Defaults that
- * are 0 are the usual ones. */
+ * are 0 are the usual ones. A program whose default is ROUTE_SIZE asks the route, refuses
+ * fragments, and reports the size that it used. */
 struct options parse_options(int argc, char **argv, const char *doc, const char *accepted,
                              struct options defaults);
 

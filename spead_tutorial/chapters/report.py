@@ -19,6 +19,8 @@ from spead_tutorial.send import StreamStats, route_packet_size
 
 PROGRAM = Path(sys.argv[0]).stem
 MOST = 2**63 - 1
+#: A packet size that stands for what the route to the destination takes in one piece.
+ROUTE_SIZE = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,8 @@ def parse_options(doc: str | None, accepted: str, defaults: Options) -> Options:
     accepted : str
         A letter for each option: n, H, p, r, s; and d for a destination. ``--json`` always is.
     defaults : Options
-        What options that are not given mean.
+        What options that are not given mean. A program whose packet size is `ROUTE_SIZE` asks
+        the route, refuses fragments, and reports the size that it used.
     """
     example = f"{PROGRAM}.py" + (" 192.168.31.2 8888" if "d" in accepted else "")
     parser = argparse.ArgumentParser(description=doc, epilog=f"example: {example}")
@@ -96,7 +99,8 @@ def parse_options(doc: str | None, accepted: str, defaults: Options) -> Options:
         help_h = f"bytes of samples in a heap ({defaults.heap_size})"
         parser.add_argument("-H", dest="heap_size", type=positive, metavar="BYTES", help=help_h)
     if "p" in accepted:
-        help_p = f"bytes in a packet at most, UDP and IP not counted ({defaults.packet_size})"
+        usual = "the route's" if defaults.packet_size == ROUTE_SIZE else defaults.packet_size
+        help_p = f"bytes in a packet at most, UDP and IP not counted ({usual})"
         parser.add_argument("-p", dest="packet_size", type=positive, metavar="BYTES", help=help_p)
     if "r" in accepted:
         help_r = "random samples instead of a fill"
@@ -110,7 +114,8 @@ def parse_options(doc: str | None, accepted: str, defaults: Options) -> Options:
         parser.add_argument("port", type=udp_port, help="UDP port to send to, 1 to 65535")
     given = {name: value for name, value in vars(parser.parse_args()).items() if value is not None}
     options = replace(defaults, **given)
-    tell_of_fragments(options)
+    if defaults.packet_size != ROUTE_SIZE:
+        tell_of_fragments(options)
     return options
 
 

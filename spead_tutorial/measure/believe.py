@@ -124,7 +124,8 @@ def check_sizes(heap_size: int, packet_size: int) -> None:
     Parameters
     ----------
     heap_size, packet_size : int
-        Bytes of samples in a heap; bytes in a packet at most.
+        Bytes of samples in a heap; bytes in a packet at most, or 0 for what the route takes, which
+        is enough.
 
     Raises
     ------
@@ -132,7 +133,7 @@ def check_sizes(heap_size: int, packet_size: int) -> None:
         Where one of them is too small.
     """
     for what, size in (("heaps", heap_size), ("packets", packet_size)):
-        if size < MOST_QUOTED:
+        if 0 < size < MOST_QUOTED:
             raise ValueError(
                 f"{what} of {size} bytes cannot be accounted for where nobody listens: they must"
                 f" have at least {MOST_QUOTED}"

@@ -34,7 +34,7 @@ class Case:
     program : str
         Its name.
     heap_size, packet_size : int
-        Bytes of samples in a heap; bytes in a packet at most.
+        Bytes of samples in a heap; bytes in a packet at most, or 0 where the route has the say.
     random : bool
         Whether samples are random in a program that has the choice.
     variant : str
@@ -102,7 +102,7 @@ class Case:
         return ProgramOptions(
             heaps=(heaps or self.heaps) if "n" in accepted else None,
             heap_size=self.heap_size if "H" in accepted else None,
-            packet_size=self.packet_size if "p" in accepted else None,
+            packet_size=(self.packet_size or None) if "p" in accepted else None,
             random=self.random,
             streams=self.streams,
         )

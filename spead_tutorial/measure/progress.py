@@ -95,7 +95,7 @@ def share_sent(lab: Lab, chapter: Chapter, options: ProgramOptions) -> Callable[
     """
     device = DEVICE if chapter.takes_destination else "lo"
     before = lab.counters(device)
-    expected = _spead_bytes(chapter, options)
+    expected = _spead_bytes(chapter, options, lab.mtu - IP_UDP_HEADERS)
 
     def share() -> float:
         counted = lab.counters(device) - before
@@ -105,12 +105,15 @@ def share_sent(lab: Lab, chapter: Chapter, options: ProgramOptions) -> Callable[
     return share
 
 
-def _spead_bytes(chapter: Chapter, options: ProgramOptions) -> float:
-    """Return about how many bytes the packets of a run have; infinitely many cannot be made."""
+def _spead_bytes(chapter: Chapter, options: ProgramOptions, fits: int) -> float:
+    """Return about how many bytes the packets of a run have; infinitely many cannot be made.
+
+    Equal packets have as many: they are no more than others.
+    """
     heap_size = options.heap_size or chapter.heap_size
     looked_at = min(heap_size, 1 << 26)  # as many bytes for each of its bytes as the whole heap
     try:
-        packets = packet_sizes(looked_at, options.packet_size or chapter.packet_size)
+        packets = packet_sizes(looked_at, options.packet_size or chapter.packet_size or fits)
     except (ValueError, MemoryError):
         return math.inf
     first, other, end = map(sum, packets)
