@@ -147,6 +147,15 @@ CHAPTERS = (
         heaps=10000,
         packet_size=9000,
     ),
+    Chapter(
+        16,
+        "tut_16_send_equal_packets",
+        "Equal packets and the path's MTU",
+        "packets as large as the route takes, all of a heap equal",
+        "nHpd",
+        heaps=10000,
+        packet_size=0,
+    ),
 )
 
 #: Programs on the way to a chapter, whose number they have: as whole as the chapter's own, and
@@ -234,11 +243,13 @@ LADDER = (
     Rung("tut_11_send_batch_heaps", 4096),
     Rung("tut_13_send_hot", 4096),
     Rung("tut_14_send_many_streams", 4096),
+    Rung("tut_16_send_equal_packets", 4096),
     Rung("tut_8_send_reuse_memory", 512, 8192),
     Rung("tut_10_send_reuse_heaps", 4096, 8192),
     Rung("tut_11_send_batch_heaps", 4096, 8192),
     Rung("tut_13_send_hot", 4096, 8192),
     Rung("tut_14_send_many_streams", 4096, 8192),
+    Rung("tut_16_send_equal_packets", 4096, 8192),
 )
 
 #: Names that chapters had elsewhere.

@@ -121,7 +121,7 @@ def test_a_step_is_found_by_its_name_and_its_number_finds_the_chapter(step):
 
 @pytest.mark.parametrize("text", ["", "1", "3", "tut_3", "99", "-2", "tut_send_1", "None"])
 def test_an_unknown_chapter_is_an_error_that_lists_those_there_are(text):
-    with pytest.raises(ValueError, match="there are 2, 4, 5, 6, 8, 10, 11, 13, 14"):
+    with pytest.raises(ValueError, match="there are 2, 4, 5, 6, 8, 10, 11, 13, 14, 16"):
         find_chapter(text)
 
 
@@ -140,7 +140,7 @@ def test_the_list_of_chapters_has_the_programs_defaults(chapter):
     for flag, default in (
         ("-n", chapter.heaps),
         ("-H", chapter.heap_size),
-        ("-p", chapter.packet_size),
+        ("-p", chapter.packet_size or "the route's"),
     ):
         if flag in found:
             assert f"({default})" in found[flag]
@@ -371,7 +371,9 @@ def test_a_program_whose_packets_are_too_large_has_no_rate(make_lab, chapter, la
 
 @each_language
 @pytest.mark.parametrize(
-    "chapter", [c for c in PROGRAMS if "-p" in c.flags], ids=lambda chapter: chapter.name
+    "chapter",
+    [c for c in PROGRAMS if "-p" in c.flags and c.packet_size],
+    ids=lambda chapter: chapter.name,
 )
 def test_a_program_says_that_its_packets_travel_in_fragments(lend_lab, chapter, language):
     with lend_lab() as lab:
@@ -386,6 +388,57 @@ def test_a_program_says_that_its_packets_travel_in_fragments(lend_lab, chapter, 
         f"{chapter.name}: packets of {fits + 8} bytes travel to {lab.address} in several fragments"
         f" each: {fits} is the most that goes in one piece\n"
     )
+
+
+@each_language
+def test_packets_are_as_large_as_the_route_takes_them_whole(lend_lab, language):
+    with lend_lab() as lab:
+        before = lab.snmp()["Ip"]
+        result = run(Device(lab), find_chapter("16"), language, ProgramOptions(2, 1 << 16))
+        after = lab.snmp()["Ip"]
+        fits = (lab.mtu - 28) // 8 * 8
+    assert (result.failure, result.said) == (None, "")
+    assert result.report.packet_size == fits
+    packets = believe.packet_sizes(1 << 16, fits)  # with what 64 KiB are cut into unequally
+    assert result.report.packets == sum(map(len, packets))
+    assert result.report.spead_bytes == sum(map(sum, packets))
+    assert (after["FragOKs"], after["FragCreates"]) == (before["FragOKs"], before["FragCreates"])
+
+
+@each_language
+def test_a_packet_that_the_route_does_not_take_whole_fails_and_says_what_fits(lend_lab, language):
+    with lend_lab() as lab:
+        fits = (lab.mtu - 28) // 8 * 8
+        options = ProgramOptions(3, 1 << 16, fits + 8)
+        result = run(Device(lab), find_chapter("16"), language, options)
+    assert (result.status, result.rate) == (1, None)
+    assert result.said.count("\n") == 1  # no word of fragments, which there are none of
+    assert f"a packet of {fits + 8} bytes" in result.failure
+    assert result.failure.endswith(f"lower max_packet_size to {fits}")
+
+
+@each_language
+@pytest.mark.parametrize("packet_size", [None, 9000])
+def test_heaps_of_16_kib_share_messages(lend_lab, language, packet_size):
+    options = ProgramOptions(32, 1 << 14, packet_size)
+    with lend_lab() as lab:
+        unequal, equal = (
+            run(Device(lab), find_chapter(number), language, options) for number in ("13", "16")
+        )
+    assert (unequal.failure, equal.failure) == (None, None)
+    assert equal.report.packets == unequal.report.packets
+    assert equal.report.spead_bytes == unequal.report.spead_bytes
+    assert equal.report.messages < unequal.report.messages / 2
+
+
+@each_language
+def test_heaps_of_16_kib_arrive_in_equal_packets(receiver, language):
+    options, destination = ProgramOptions(3, 1 << 14, 9000), receiver.getsockname()
+    argv = command(find_chapter("16"), language, options, destination)
+    subprocess.run(argv, check=True, capture_output=True, timeout=PATIENCE_S)
+    first, second, *others = (len(receiver.recv(65536)) for _ in range(6))
+    assert others == [8240] * 4
+    assert first + second > 2 * 8240  # with descriptors
 
 
 def test_a_real_interface_is_refused(monkeypatch):

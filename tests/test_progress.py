@@ -112,6 +112,7 @@ def test_a_lab_that_ends_meanwhile_ends_what_is_shown_and_nothing_else(monkeypat
         ("10", ProgramOptions(heaps=30, heap_size=1)),
         ("10", ProgramOptions(heaps=2, heap_size=3 << 20)),
         ("11", ProgramOptions(heaps=30, heap_size=8192, packet_size=1472)),
+        ("16", ProgramOptions(heaps=30, heap_size=1 << 14)),
     ],
 )
 def test_all_of_a_run_is_a_share_of_one(make_lab, name, options):
