@@ -100,6 +100,9 @@ _MTU_PAYLOAD = 9216 - 28
 _PACKET_SIZES = (512, 1024, 1472, 2048, 4096, 6000, 8192, 9000, _MTU_PAYLOAD, 16384, 32768, 65504)
 _QUICK_PACKET_SIZES = (512, 1472, 4096, 9000, 65504)
 _CAUSE_SIZES = (MIB, 16 * MIB, 64 * MIB)
+#: Of one packet, two, three and more: those of 16 KiB can be cut into equal ones.
+_EQUAL_SIZES = tuple(kib * KIB for kib in (8, 16, 24, 32, 64, 256, 1024))
+_QUICK_EQUAL_SIZES = (8 * KIB, 16 * KIB, 64 * KIB)
 
 #: What the allocator does with memory that a heap no longer needs. NumPy asks for huge pages by
 #: itself; glibc has to be told to (2.35 and newer), and to keep what is freed.
@@ -230,8 +233,8 @@ def _memory() -> Sweep:
     )
 
 
-_EIGHT, _TEN, _ELEVEN, _THIRTEEN, _FOURTEEN = (
-    find_chapter(number).name for number in ("8", "10", "11", "13", "14")
+_EIGHT, _TEN, _ELEVEN, _THIRTEEN, _FOURTEEN, _SIXTEEN = (
+    find_chapter(number).name for number in ("8", "10", "11", "13", "14", "16")
 )
 _NO_THREAD = "tut_13_send_no_thread"
 
@@ -254,6 +257,20 @@ def _streams() -> Sweep:
 
     about = "a stream for each core, one sequence of heaps"
     return Sweep("tut-14", about, cases(_HEAP_SIZES), cases(_QUICK_HEAP_SIZES))
+
+
+def _equal_packets() -> Sweep:
+    """Chapters 13 and 16 with packets of one size; then 16's with what the lab's route takes."""
+
+    def cases(sizes: Iterable[int]) -> tuple[Case, ...]:
+        route = _sizes(sizes, *((OURS, language, _SIXTEEN, "route") for language in LANGUAGES))
+        return (
+            *_sizes(sizes, *_ours(_THIRTEEN, _SIXTEEN), _HOT_LIMIT),
+            *(dataclasses.replace(case, packet_size=_MTU_PAYLOAD // 8 * 8) for case in route),
+        )
+
+    about = "equal packets, and as large as the route takes them"
+    return Sweep("tut-16", about, cases(_EQUAL_SIZES), cases(_QUICK_EQUAL_SIZES))
 
 
 def _targets() -> Sweep:
@@ -300,6 +317,7 @@ SWEEPS = (
         [*_ours(_NO_THREAD, _ELEVEN, _THIRTEEN), *_peer(_EIGHT, _TEN, _ELEVEN), _LIMIT, _HOT_LIMIT],
     ),
     _streams(),
+    _equal_packets(),
     _small(),
     _targets(),
     _both("ceiling", "bare system calls: threads, filling, zero-copy", _LIMITS),
