@@ -41,8 +41,8 @@ class Picture:
 # The pictures
 
 _LIMIT = Series("ceiling", "c", "ceiling", "two threads")
-_EIGHT, _TEN, _ELEVEN, _THIRTEEN, _FOURTEEN = (
-    find_chapter(number).name for number in ("8", "10", "11", "13", "14")
+_EIGHT, _TEN, _ELEVEN, _THIRTEEN, _FOURTEEN, _SIXTEEN = (
+    find_chapter(number).name for number in ("8", "10", "11", "13", "14", "16")
 )
 _MORE_HEAPS, _LIST = "tut_10_send_more_heaps", "tut_11_send_list_of_heaps"
 _NAMES = {"python": "Python", "c": "C"}
@@ -173,6 +173,18 @@ PICTURES = (
             "one stream",
             "one thread, 2 streams",
             "2 streams",
+        ),
+    ),
+    Picture(
+        "tut-16-send-equal-packets.svg",
+        "tut-16",
+        _hot(
+            "tut-16",
+            "Chapter 16: equal packets of 9000 bytes at most",
+            _SIXTEEN,
+            _THIRTEEN,
+            "unequal packets",
+            "one thread",
         ),
     ),
 )
