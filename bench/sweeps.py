@@ -275,7 +275,7 @@ def _equal_packets() -> Sweep:
 
 def _targets() -> Sweep:
     """Every way of ours to send, beside the peer at its best and bare loops of the same kind."""
-    ours = _ours(_EIGHT, _TEN, _NO_THREAD, _ELEVEN, _THIRTEEN)
+    ours = _ours(_EIGHT, _TEN, _NO_THREAD, _ELEVEN, _THIRTEEN, _SIXTEEN)
     peer = [(PEER_FROM_SOURCE, "python", program, "") for program in (_EIGHT, _TEN, _ELEVEN)]
 
     def cases(sizes: Iterable[int]) -> tuple[Case, ...]:
