@@ -13,13 +13,18 @@ __all__ = [
     "LANGUAGES",
     "PROGRAMS",
     "STEPS",
+    "SWITCHES",
     "Chapter",
     "Rung",
     "find_chapter",
+    "switch_flag",
 ]
 
 #: What every chapter has a program in.
 LANGUAGES = ("python", "c")
+
+#: What the letter z stands for: words that are options of a program, and of a case's variant.
+SWITCHES = ("copy", "small pages", "fill")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -37,7 +42,8 @@ class Chapter:
     change : str
         What its programs do that those of the chapter before did not.
     accepted : str
-        A letter for each option of the programs (n, H, p, r, s), and d for a destination.
+        A letter for each option of the programs (n, H, p, r, s), z for all of `SWITCHES`, and d for
+        a destination.
     heaps, heap_size, packet_size : int
         What its programs do when they are not told otherwise; sizes in bytes. A packet size of 0
         is what the route to the destination takes in one piece.
@@ -63,7 +69,40 @@ class Chapter:
     @property
     def flags(self) -> tuple[str, ...]:
         """The options that it takes, as one types them."""
-        return tuple(f"-{letter}" for letter in self.accepted if letter != "d")
+        letters = [f"-{letter}" for letter in self.accepted if letter not in "zd"]
+        return (*letters, *(switch_flag(word) for word in self.switches(", ".join(SWITCHES))))
+
+    def switches(self, variant: str) -> tuple[str, ...]:
+        """Find the options of the programs among the words of a variant.
+
+        Parameters
+        ----------
+        variant : str
+            Words with commas between them, such as ``"copy, fill"``.
+
+        Returns
+        -------
+        tuple of str
+            Those of `SWITCHES` that it has, if the programs take them.
+        """
+        words = variant.split(", ") if "z" in self.accepted else []
+        return tuple(word for word in SWITCHES if word in words)
+
+
+def switch_flag(word: str) -> str:
+    """Return an option as one types it.
+
+    Parameters
+    ----------
+    word : str
+        One of `SWITCHES`.
+
+    Returns
+    -------
+    str
+        Such as ``"--small-pages"``.
+    """
+    return "--" + word.replace(" ", "-")
 
 
 #: The chapters that have programs, in their order.
@@ -144,6 +183,15 @@ CHAPTERS = (
         "A stream for each core",
         "a stream and a thread for each core, one sequence of heaps",
         "nHpsd",
+        heaps=10000,
+        packet_size=9000,
+    ),
+    Chapter(
+        15,
+        "tut_15_send_zero_copy",
+        "Zero-copy",
+        "a recording that the kernel reads in place",
+        "nHpzd",
         heaps=10000,
         packet_size=9000,
     ),

@@ -22,7 +22,7 @@ import spead_tutorial
 from spead_tutorial import _standard_streams, notebook_run
 from spead_tutorial import doctor as doctor_module
 from spead_tutorial import tour as tour_module
-from spead_tutorial.catalogue import CHAPTERS, LANGUAGES, STEPS, Chapter, find_chapter
+from spead_tutorial.catalogue import CHAPTERS, LANGUAGES, STEPS, SWITCHES, Chapter, find_chapter
 from spead_tutorial.lab import KINDS, Lab, LabError, LabProcess
 from spead_tutorial.measure import machine, programs, progress
 from spead_tutorial.measure.place import Device, Host, Place
@@ -140,6 +140,9 @@ def chapters(as_json: bool) -> int:
 @click.option("-r", "random", is_flag=True, help="Random samples instead of a fill.")
 @click.option("-s", "streams", type=click.IntRange(1, 1024), metavar="COUNT",
               help="Streams, each with a thread of its own.")  # fmt: skip
+@click.option("--copy", is_flag=True, help="Have the kernel copy the samples.")
+@click.option("--small-pages", is_flag=True, help="Ordinary pages for them, not huge ones.")
+@click.option("--fill", is_flag=True, help="Write the samples anew before they are sent.")
 @click.option("--kind", type=click.Choice(KINDS), help="Kind of the lab's device.")
 @click.option("--host", help="Send there, outside a lab.")
 @click.option("--port", type=click.IntRange(1, 65535), help="UDP port of that host.")
@@ -154,6 +157,9 @@ def run(
     packet_size: int | None,
     random: bool,
     streams: int | None,
+    copy: bool,
+    small_pages: bool,
+    fill: bool,
     kind: str | None,
     host: str | None,
     port: int | None,
@@ -175,7 +181,9 @@ def run(
         raise _Wrong("--allow-real-network needs --host and --port: a lab has no real network")
     if host is not None and kind is not None:
         raise _Wrong("--kind is a lab's: it does not go with --host")
-    options = ProgramOptions(heaps, heap_size, packet_size, random, streams)
+    given = zip(SWITCHES, (copy, small_pages, fill), strict=True)
+    switches = tuple(word for word, is_given in given if is_given)
+    options = ProgramOptions(heaps, heap_size, packet_size, random, streams, switches)
     destination = None if host is None or port is None else (host, port)
     try:
         programs.command(chapter, lang, options, destination)

@@ -54,6 +54,7 @@ NAMES = (
     "11_batches_of_heaps",
     "13_hot",
     "14_many_streams",
+    "15_zero_copy",
     "16_equal_packets",
 )
 START = NAMES[0]

@@ -198,6 +198,10 @@ class Sample:
     source : int
         Which of the recording's headers it belongs to, counted from 0. It is not written: the
         position in the file says it.
+    zero_copy_messages : int or None
+        Messages that the kernel was to read in place.
+    zero_copy_copied : int or None
+        Those of them that it copied after all.
     """
 
     case: str
@@ -239,6 +243,8 @@ class Sample:
     looking_ns: int | None = None
     waiting_looking_ns: int | None = None
     source: int = 0
+    zero_copy_messages: int | None = None
+    zero_copy_copied: int | None = None
 
     @property
     def series(self) -> Series:

@@ -18,8 +18,9 @@ from spead_tutorial.measure import believe, programs
 from spead_tutorial.measure import place as place_module
 from spead_tutorial.measure.believe import contradiction, hold
 from spead_tutorial.measure.case import Case, Step, sample
-from spead_tutorial.measure.place import LISTENERS, Device, Evidence, Host, Loopback
-from spead_tutorial.measure.programs import ProgramError, ProgramOptions, command, run
+from spead_tutorial.measure.machine import memory_fact
+from spead_tutorial.measure.place import LISTENERS, Device, Evidence, Host, Loopback, Place
+from spead_tutorial.measure.programs import ProgramError, ProgramOptions, Result, command, run
 from spead_tutorial.measure.report import Report
 
 ROOT = Path(__file__).parent.parent
@@ -47,7 +48,7 @@ def help_of(chapter: Chapter, language: str) -> str:
 
 def options_of(text: str) -> dict[str, str]:
     """Options in a help text: each with what it says of it, the default included."""
-    pattern = r"^ +(-[a-zA-Z]|--json|host|port)(?: [A-Z]+)? +(\S.*(?:\n {20,}\S.*)*)"
+    pattern = r"^ +(-[a-zA-Z]|--[a-z-]+|host|port)(?: [A-Z]+)? +(\S.*(?:\n {20,}\S.*)*)"
     found = {name: " ".join(text.split()) for name, text in re.findall(pattern, text, re.MULTILINE)}
     found.pop("-h", None)
     return found
@@ -121,7 +122,7 @@ def test_a_step_is_found_by_its_name_and_its_number_finds_the_chapter(step):
 
 @pytest.mark.parametrize("text", ["", "1", "3", "tut_3", "99", "-2", "tut_send_1", "None"])
 def test_an_unknown_chapter_is_an_error_that_lists_those_there_are(text):
-    with pytest.raises(ValueError, match="there are 2, 4, 5, 6, 8, 10, 11, 13, 14, 16"):
+    with pytest.raises(ValueError, match="there are 2, 4, 5, 6, 8, 10, 11, 13, 14, 15, 16"):
         find_chapter(text)
 
 
@@ -129,8 +130,8 @@ def test_an_unknown_chapter_is_an_error_that_lists_those_there_are(text):
 def test_both_twins_of_a_chapter_accept_the_same_options_with_the_same_defaults(chapter):
     python, c = (options_of(help_of(chapter, language)) for language in LANGUAGES)
     assert python == c
-    flags = {name for name in python if re.fullmatch("-[a-zA-Z]", name)}
-    assert flags == set(chapter.flags)
+    flags = {name for name in python if name.startswith("-")}
+    assert flags == {*chapter.flags, "--json"}
     assert ("host" in python) == chapter.takes_destination
 
 
@@ -156,6 +157,8 @@ def test_every_program_is_a_chapters_or_a_step():
 def test_an_option_that_a_chapter_has_not_is_an_error():
     with pytest.raises(ValueError, match="chapter 4 has no option -p: it takes -n"):
         command(find_chapter("4"), "c", ProgramOptions(packet_size=9000))
+    with pytest.raises(ValueError, match="chapter 13 has no option --copy: it takes -n, -H, -p"):
+        command(find_chapter("13"), "c", ProgramOptions(switches=("copy",)))
     with pytest.raises(ValueError, match="chapter 2 takes no destination"):
         command(find_chapter("2"), "c", destination=("127.0.0.1", 1))
     with pytest.raises(ValueError, match="no language 'rust'"):
@@ -316,6 +319,82 @@ def test_threads_that_fail_at_once_end_the_program_with_one_line(make_lab, langu
     assert re.fullmatch(r"tut_14_send_many_streams: heap \d+: .*Network is unreachable.*\n", line)
 
 
+ZERO_COPY = find_chapter("15")
+COPIED = r"tut_15_send_zero_copy: (\d+) of \1 messages were copied, and not read in place\n"
+SMALL_PAGES = "tut_15_send_zero_copy: the recording is not in huge pages: [^\n]+\n"
+
+
+def zero_copy(place: Place, language: str, *switches: str, heap_size: int = 1 << 20) -> Result:
+    """Run chapter 15's program, which has to be believed."""
+    result = run(place, ZERO_COPY, language, ProgramOptions(300, heap_size, switches=switches))
+    assert result.failure is None
+    return result
+
+
+@each_language
+@pytest.mark.parametrize("switches", [(), ("small pages",), ("fill",), ("copy",), ("copy", "fill")])
+def test_what_the_kernel_reads_in_place_is_reported(lend_lab, language, switches):
+    with lend_lab() as lab:
+        result = zero_copy(Device(lab), language, *switches)
+    report = result.report
+    if "copy" in switches:
+        assert (report.zero_copy_messages, report.zero_copy_copied) == (0, 0)
+    else:
+        assert 0 <= report.zero_copy_copied <= report.zero_copy_messages <= report.messages
+    if "copy" in switches or 10 * report.zero_copy_copied < report.messages:
+        assert re.fullmatch(f"(?:{SMALL_PAGES})?", result.said)
+    variant = ", ".join(switches)
+    case = Case("ours", language, ZERO_COPY.name, variant=variant)
+    assert case.options(300).switches == switches
+    record = sample(result, Step(0, False, case))
+    assert (record.variant, record.zero_copy_messages) == (variant, report.zero_copy_messages)
+
+
+@each_language
+def test_a_kernel_that_copies_after_all_does_not_go_unnoticed(lend_lab, language):
+    with lend_lab() as lab:
+        result = zero_copy(Loopback("fast", lab), language, heap_size=8192)
+        told_to = zero_copy(Loopback("fast", lab), language, "copy", heap_size=8192)
+    assert re.fullmatch(f"(?:{SMALL_PAGES})?{COPIED}", result.said)
+    assert result.report.zero_copy_copied == result.report.zero_copy_messages
+    assert re.fullmatch(f"(?:{SMALL_PAGES})?", told_to.said)
+
+
+@each_language
+def test_a_recording_is_sent_again_and_again_but_its_descriptors_once(lend_lab, language):
+    options = ProgramOptions(20, 1 << 26)  # more than it has
+    with lend_lab() as lab:
+        made, recorded = (
+            run(Device(lab), chapter, language, options)
+            for chapter in (find_chapter("13"), ZERO_COPY)
+        )
+    assert (made.failure, recorded.failure) == (None, None)
+    assert made.report.packets == recorded.report.packets
+    assert made.report.spead_bytes == recorded.report.spead_bytes
+
+
+@each_language
+def test_why_there_are_no_huge_pages_is_told_unless_nobody_asked_for_them(receiver, language):
+    """A process may be denied those that are not reserved (prctl(2), PR_SET_THP_DISABLE)."""
+    if memory_fact("HugePages_Free"):
+        pytest.skip("there are reserved huge pages, which nobody can be denied")
+    forbid = (
+        "import ctypes, os, sys; assert ctypes.CDLL(None).prctl(41, 1, 0, 0, 0) == 0;"
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    for switches, words in (("copy",), SMALL_PAGES), (("copy", "small pages"), ""):
+        options = ProgramOptions(3, 1 << 20, switches=switches)
+        argv = command(ZERO_COPY, language, options, receiver.getsockname())
+        done = subprocess.run(
+            [sys.executable, "-c", forbid, *argv],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+        assert done.returncode == 0
+        assert re.fullmatch(words, done.stderr)
+
+
 def test_a_mistake_in_a_python_thread_is_shown_whole_and_ends_the_program(tmp_path):
     script = tmp_path / "mistaken.py"
     script.write_text(
@@ -379,7 +458,12 @@ def test_a_program_says_that_its_packets_travel_in_fragments(lend_lab, chapter, 
     with lend_lab() as lab:
         fits = (lab.mtu - 28) // 8 * 8
         at_the_limit, above = (
-            run(Device(lab), chapter, language, ProgramOptions(heaps=3, packet_size=size))
+            run(
+                Device(lab),
+                chapter,
+                language,
+                ProgramOptions(3, packet_size=size, switches=chapter.switches("copy, small pages")),
+            )
             for size in (fits + 7, fits + 8)  # the first of which is rounded down
         )
     assert (at_the_limit.failure, at_the_limit.said) == (None, "")

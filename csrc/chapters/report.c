@@ -9,14 +9,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 /* ---- Options ---- */
 
+enum { N_SWITCHES = 3 }; /* which are the first */
+
 static const struct option long_options[] = {
-    {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+    {"copy", no_argument, NULL, 'c'}, {"small-pages", no_argument, NULL, 'o'},
+    {"fill", no_argument, NULL, 'f'}, {"json", no_argument, NULL, 'j'},
+    {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0},
+};
+
+static bool *switch_of(struct options *options, int c)
+{
+    return c == 'r'   ? &options->random
+           : c == 'c' ? &options->copy
+           : c == 'o' ? &options->small_pages
+           : c == 'f' ? &options->fill
+           : c == 'j' ? &options->json
+                      : NULL;
+}
 
 static void usage(FILE *to, const char *accepted)
 {
@@ -31,6 +47,8 @@ static void usage(FILE *to, const char *accepted)
         fputs(" [-r]", to);
     if (strchr(accepted, 's'))
         fputs(" [-s COUNT]", to);
+    if (strchr(accepted, 'z'))
+        fputs(" [--copy] [--small-pages] [--fill]", to);
     fprintf(to, " [--json]%s\n", strchr(accepted, 'd') ? " host port" : "");
 }
 
@@ -53,6 +71,10 @@ _Noreturn static void help(const char *doc, const char *accepted, const struct o
         puts("  -r        random samples instead of a fill");
     if (strchr(accepted, 's'))
         printf("  -s COUNT  streams, each with a thread of its own (%zu)\n", defaults->n_streams);
+    if (strchr(accepted, 'z'))
+        puts("  --copy    have the kernel copy the samples\n"
+             "  --small-pages  ordinary pages for them, not huge ones\n"
+             "  --fill    write the samples anew before they are sent");
     puts("  --json    print a JSON object, not the rate");
     if (strchr(accepted, 'd'))
         puts("  host      name or address to send to\n"
@@ -118,23 +140,22 @@ struct options parse_options(int argc, char **argv, const char *doc, const char 
     struct options options = with_usual(defaults);
     char letters[16] = "";
     for (const char *c = accepted; *c != '\0'; c++)
-        if (*c != 'd')
+        if (strchr("zd", *c) == NULL)
             strncat(strncat(letters, c, 1), *c == 'r' ? "" : ":", 2);
+    const struct option *long_ones = long_options + (strchr(accepted, 'z') ? 0 : N_SWITCHES);
     int c;
-    while ((c = getopt_long(argc, argv, letters, long_options, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, letters, long_ones, NULL)) != -1) {
         if (c == 'n')
             options.n_heaps = positive(optarg, "-n " A_SIZE, accepted);
         else if (c == 'H')
             options.heap_size = positive(optarg, "-H " A_SIZE, accepted);
         else if (c == 'p')
             options.packet_size = positive(optarg, "-p " A_SIZE, accepted);
-        else if (c == 'r')
-            options.random = true;
         else if (c == 's')
             options.n_streams =
                 at_most(1024, optarg, "-s must be a number from 1 to 1024", accepted);
-        else if (c == 'j')
-            options.json = true;
+        else if (switch_of(&options, c) != NULL)
+            *switch_of(&options, c) = true;
         else if (c == 'h')
             help(doc, accepted, &options);
         else {
@@ -235,6 +256,8 @@ static spt_stats sum_of_stats(spt_stream *const *streams, size_t n_streams)
         sum.looking_ns += stats.looking_ns;
         sum.waiting_looking_ns += stats.waiting_looking_ns;
         sum.errors += stats.errors;
+        sum.zero_copy_messages += stats.zero_copy_messages;
+        sum.zero_copy_copied += stats.zero_copy_copied;
     }
     return sum;
 }
@@ -273,8 +296,29 @@ void report(const struct options *options, spt_stream *const *streams, size_t n_
            stats.send_calls, stats.waits, stats.errors);
     printf("\"looking_ns\": %" PRIu64 ", \"waiting_looking_ns\": %" PRIu64 ", ", stats.looking_ns,
            stats.waiting_looking_ns);
+    printf("\"zero_copy_messages\": %" PRIu64 ", \"zero_copy_copied\": %" PRIu64 ", ",
+           stats.zero_copy_messages, stats.zero_copy_copied);
     print_usage(&u);
     puts("}");
+}
+
+/* ---- What is to be told ---- */
+
+void tell_of_pages(const char *reason)
+{
+    fprintf(stderr, "%s: the recording is not in huge pages: %s\n", program_invocation_short_name,
+            reason);
+}
+
+void tell_of_copies(spt_stream *stream)
+{
+    spt_stats stats;
+    spt_stream_stats(stream, &stats);
+    uint64_t copied = stats.messages - stats.zero_copy_messages + stats.zero_copy_copied;
+    if (10 * copied > stats.messages)
+        fprintf(stderr,
+                "%s: %" PRIu64 " of %" PRIu64 " messages were copied, and not read in place\n",
+                program_invocation_short_name, copied, stats.messages);
 }
 
 /* ---- Failing ---- */
@@ -356,4 +400,12 @@ void *alloc_touched(size_t n_bytes)
 void *alloc_zeros(size_t n_bytes)
 {
     return check_memory(calloc(1, n_bytes), n_bytes);
+}
+
+void *alloc_small_pages(size_t n_bytes)
+{
+    void *memory = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    check_memory(memory != MAP_FAILED ? memory : NULL, n_bytes);
+    madvise(memory, n_bytes, MADV_NOHUGEPAGE); /* an error where there are none but small ones */
+    return memset(memory, 1, n_bytes);
 }

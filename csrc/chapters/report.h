@@ -14,7 +14,7 @@
 /* The command line. */
 struct options {
     size_t n_heaps, heap_size, packet_size, n_streams;
-    bool random, json;
+    bool random, copy, small_pages, fill, json;
     spt_endpoint endpoint; /* where to send to */
 };
 
@@ -22,9 +22,9 @@ struct options {
 #define ROUTE_SIZE SIZE_MAX
 
 /* Read the command line, and say where its packets would travel in fragments. A letter of accepted
- * stands for each option: n, H, p, r, s; and d for a destination. --json always is. Defaults that
- * are 0 are the usual ones. A program whose default is ROUTE_SIZE asks the route, refuses
- * fragments, and reports the size that it used. */
+ * stands for each option: n, H, p, r, s; z for --copy, --small-pages and --fill; and d for a
+ * destination. --json always is. Defaults that are 0 are the usual ones. A program whose default is
+ * ROUTE_SIZE asks the route, refuses fragments, and reports the size that it used. */
 struct options parse_options(int argc, char **argv, const char *doc, const char *accepted,
                              struct options defaults);
 
@@ -44,6 +44,11 @@ void print_usage(const struct usage *used);
  * used, the whole life of the process counts. */
 void report(const struct options *options, spt_stream *const *streams, size_t n_streams,
             const struct usage *used);
+
+/* Say something of a run that goes on: that memory is not in huge pages; that messages were copied
+ * which were to be read in place, if they are more than a few. */
+void tell_of_pages(const char *reason);
+void tell_of_copies(spt_stream *stream);
 
 /* End the program with one line if something went wrong. */
 void check(spt_status status, const spt_error *err);
@@ -72,5 +77,8 @@ pthread_t start_thread(void *(*function)(void *), void *argument);
 void *alloc_bytes(size_t n_bytes);
 void *alloc_touched(size_t n_bytes);
 void *alloc_zeros(size_t n_bytes);
+
+/* Such memory, written to, in ordinary pages wherever the system prefers huge ones. */
+void *alloc_small_pages(size_t n_bytes);
 
 #endif

@@ -21,6 +21,11 @@ PROGRAM = Path(sys.argv[0]).stem
 MOST = 2**63 - 1
 #: A packet size that stands for what the route to the destination takes in one piece.
 ROUTE_SIZE = 0
+_SWITCHES = {
+    "--copy": "have the kernel copy the samples",
+    "--small-pages": "ordinary pages for them, not huge ones",
+    "--fill": "write the samples anew before they are sent",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,9 @@ class Options:
     packet_size: int = 1472
     random: bool = False
     n_streams: int = 1
+    copy: bool = False
+    small_pages: bool = False
+    fill: bool = False
     json: bool = False
     host: str = "127.0.0.1"
     port: int = 8888
@@ -62,6 +70,19 @@ def stream_count(text: str) -> int:
     return int(text)
 
 
+def tell(message: str) -> None:
+    """Say something of a run that goes on."""
+    if sys.stderr is not None:  # in whose place print() takes stdout
+        print(f"{PROGRAM}: {message}", file=sys.stderr)
+
+
+def tell_of_copies(stats: StreamStats) -> None:
+    """A rate with copies is not to be taken for one without; few of them make no difference."""
+    copied = stats.messages - stats.zero_copy_messages + stats.zero_copy_copied
+    if 10 * copied > stats.messages:
+        tell(f"{copied} of {stats.messages} messages were copied, and not read in place")
+
+
 def tell_of_fragments(options: Options) -> None:
     """Fragments are no error, but they are slow, and a receiver needs every one of a packet's."""
     size = options.packet_size // 8 * 8  # as a stream rounds it
@@ -69,11 +90,10 @@ def tell_of_fragments(options: Options) -> None:
         fits = route_packet_size(options.host, options.port)
     except (OSError, ValueError):
         return  # the stream says it all
-    if fits < size <= 0xFFFF and sys.stderr is not None:  # in whose place print() takes stdout
-        print(
-            f"{PROGRAM}: packets of {size} bytes travel to {options.host} in several fragments"
-            f" each: {fits} is the most that goes in one piece",
-            file=sys.stderr,
+    if fits < size <= 0xFFFF:
+        tell(
+            f"packets of {size} bytes travel to {options.host} in several fragments"
+            f" each: {fits} is the most that goes in one piece"
         )
 
 
@@ -85,7 +105,8 @@ def parse_options(doc: str | None, accepted: str, defaults: Options) -> Options:
     doc : str
         The program's docstring, for ``--help``.
     accepted : str
-        A letter for each option: n, H, p, r, s; and d for a destination. ``--json`` always is.
+        A letter for each option: n, H, p, r, s; z for ``--copy``, ``--small-pages`` and
+        ``--fill``; and d for a destination. ``--json`` always is.
     defaults : Options
         What options that are not given mean. A program whose packet size is `ROUTE_SIZE` asks
         the route, refuses fragments, and reports the size that it used.
@@ -108,6 +129,9 @@ def parse_options(doc: str | None, accepted: str, defaults: Options) -> Options:
     if "s" in accepted:
         help_s = f"streams, each with a thread of its own ({defaults.n_streams})"
         parser.add_argument("-s", dest="n_streams", type=stream_count, metavar="COUNT", help=help_s)
+    if "z" in accepted:
+        for flag, help_z in _SWITCHES.items():
+            parser.add_argument(flag, action="store_true", default=None, help=help_z)
     parser.add_argument("--json", action="store_true", help="print a JSON object, not the rate")
     if "d" in accepted:
         parser.add_argument("host", help="name or address to send to")
@@ -194,5 +218,7 @@ def report(options: Options, stats: Sequence[StreamStats], used: Usage | None = 
         "looking_ns": sum(each.looking_ns for each in stats),
         "waiting_looking_ns": sum(each.waiting_looking_ns for each in stats),
         "errors": sum(each.errors for each in stats),
+        "zero_copy_messages": sum(each.zero_copy_messages for each in stats),
+        "zero_copy_copied": sum(each.zero_copy_copied for each in stats),
     }
     print(json.dumps(record | {name: getattr(used, name) for name in used.__slots__}))

@@ -38,7 +38,8 @@ class Case:
     random : bool
         Whether samples are random in a program that has the choice.
     variant : str
-        What else is different.
+        What else is different, in words with commas between them. Those that are options of its
+        program are given to it.
     environment : tuple of (str, str)
         Variables that make it so.
     listener : str or None
@@ -105,6 +106,7 @@ class Case:
             packet_size=(self.packet_size or None) if "p" in accepted else None,
             random=self.random,
             streams=self.streams,
+            switches=_chapter(self).switches(self.variant),
         )
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from spead_tutorial.catalogue import LANGUAGES, Chapter
+from spead_tutorial.catalogue import LANGUAGES, Chapter, switch_flag
 from spead_tutorial.lab import Accounting
 from spead_tutorial.measure.believe import check_sizes, contradiction, hold
 from spead_tutorial.measure.place import Evidence, Loopback, Place
@@ -54,6 +54,8 @@ class ProgramOptions:
         Random samples instead of a fill (``-r``).
     streams : int, optional
         How many streams, each with a thread of its own (``-s``).
+    switches : tuple of str
+        Some of `spead_tutorial.catalogue.SWITCHES`, such as ``"copy"`` (``--copy``).
     """
 
     heaps: int | None = None
@@ -61,6 +63,7 @@ class ProgramOptions:
     packet_size: int | None = None
     random: bool = False
     streams: int | None = None
+    switches: tuple[str, ...] = ()
 
     def arguments(self, chapter: Chapter) -> list[str]:
         """Return the program's arguments.
@@ -80,15 +83,19 @@ class ProgramOptions:
         ValueError
             For an option that the program does not take.
         """
+        takes = f"it takes {', '.join(chapter.flags)}" if chapter.flags else "it takes none"
         arguments = []
         for name, letter in _FLAGS.items():
             value = getattr(self, name)
             if value is None or value is False:
                 continue
             if letter not in chapter.accepted:
-                takes = f"it takes {', '.join(chapter.flags)}" if chapter.flags else "it takes none"
                 raise ValueError(f"chapter {chapter.number} has no option -{letter}: {takes}")
             arguments += [f"-{letter}"] if value is True else [f"-{letter}", str(value)]
+        for flag in map(switch_flag, self.switches):
+            if flag not in chapter.flags:
+                raise ValueError(f"chapter {chapter.number} has no option {flag}: {takes}")
+            arguments.append(flag)
         return arguments
 
 

@@ -42,6 +42,8 @@ class Report:
         Whether its samples were random.
     streams : int
         How many streams sent at once; the counts are those of all of them.
+    zero_copy_messages, zero_copy_copied : int or None
+        As in `spead_tutorial.send.StreamStats`; None where it does not know them.
     """
 
     program: str
@@ -67,6 +69,8 @@ class Report:
     chapter: int = 0
     random: bool = False
     streams: int = 1
+    zero_copy_messages: int | None = None
+    zero_copy_copied: int | None = None
 
     @classmethod
     def parse(cls, output: str) -> Self | None:

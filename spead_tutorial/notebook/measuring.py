@@ -81,8 +81,9 @@ class Run:
     environment : mapping
         What the program's environment has besides the kernel's.
     variant : str
-        What tables and pictures call it, where the environment makes a difference. With a
-        listener it is ``"no listener"``, ``"listener"`` or ``"slow listener"``.
+        What tables and pictures call it, where the environment makes a difference. Words that are
+        options of the program are given to it, as ``"copy, fill"`` is. With a listener it is
+        ``"no listener"``, ``"listener"`` or ``"slow listener"``.
     streams : int, optional
         How many streams send at once, in a program that has the choice.
     """
@@ -143,7 +144,12 @@ class Run:
     def options(self) -> ProgramOptions:
         """Return what the program was asked to be told."""
         return ProgramOptions(
-            self.heaps, self.heap_size, self.packet_size, self.random, self.streams
+            self.heaps,
+            self.heap_size,
+            self.packet_size,
+            self.random,
+            self.streams,
+            self.program.switches(self.variant),
         )
 
 
