@@ -43,6 +43,7 @@ _CEILING_FLAGS = {
     "two threads": ["-t", "2"],
     "no fill": ["--no-fill"],
     "zero-copy": ["-z"],
+    "huge pages": ["--huge-pages"],
 }
 
 

@@ -100,6 +100,7 @@ _MTU_PAYLOAD = 9216 - 28
 _PACKET_SIZES = (512, 1024, 1472, 2048, 4096, 6000, 8192, 9000, _MTU_PAYLOAD, 16384, 32768, 65504)
 _QUICK_PACKET_SIZES = (512, 1472, 4096, 9000, 65504)
 _CAUSE_SIZES = (MIB, 16 * MIB, 64 * MIB)
+_RECORDING_SIZES = (64 * KIB, MIB, 16 * MIB)
 #: Of one packet, two, three and more: those of 16 KiB can be cut into equal ones.
 _EQUAL_SIZES = tuple(kib * KIB for kib in (8, 16, 24, 32, 64, 256, 1024))
 _QUICK_EQUAL_SIZES = (8 * KIB, 16 * KIB, 64 * KIB)
@@ -233,8 +234,8 @@ def _memory() -> Sweep:
     )
 
 
-_EIGHT, _TEN, _ELEVEN, _THIRTEEN, _FOURTEEN, _SIXTEEN = (
-    find_chapter(number).name for number in ("8", "10", "11", "13", "14", "16")
+_EIGHT, _TEN, _ELEVEN, _THIRTEEN, _FOURTEEN, _FIFTEEN, _SIXTEEN = (
+    find_chapter(number).name for number in ("8", "10", "11", "13", "14", "15", "16")
 )
 _NO_THREAD = "tut_13_send_no_thread"
 
@@ -257,6 +258,22 @@ def _streams() -> Sweep:
 
     about = "a stream for each core, one sequence of heaps"
     return Sweep("tut-14", about, cases(_HEAP_SIZES), cases(_QUICK_HEAP_SIZES))
+
+
+def _zero_copy() -> Sweep:
+    """Read in place or copied; out of huge pages or small ones; as it is or filled anew."""
+    ours = [
+        (OURS, language, _FIFTEEN, variant)
+        for variant in ("", "small pages", "copy", "fill", "copy, fill")
+        for language in LANGUAGES
+    ]
+    bare = "one thread, no fill"
+    limits = [
+        (CEILING, "c", "ceiling", variant)
+        for variant in (bare, f"{bare}, zero-copy", f"{bare}, zero-copy, huge pages")
+    ]
+    cases = _sizes(_RECORDING_SIZES, *ours, *limits)
+    return Sweep("tut-15", "a recording that the kernel reads in place", cases, cases)
 
 
 def _equal_packets() -> Sweep:
@@ -317,6 +334,7 @@ SWEEPS = (
         [*_ours(_NO_THREAD, _ELEVEN, _THIRTEEN), *_peer(_EIGHT, _TEN, _ELEVEN), _LIMIT, _HOT_LIMIT],
     ),
     _streams(),
+    _zero_copy(),
     _equal_packets(),
     _small(),
     _targets(),

@@ -164,6 +164,16 @@ def test_streams_are_swept_beside_as_many_bare_loops(streams):
         assert measured == {"ours": many} | ({"ceiling": 1} if streams != 1 else {})
 
 
+def test_zero_copy_is_swept_beside_copies_of_the_same_data_and_its_words_are_options():
+    sweep = sweeps.find_sweep("tut-15")
+    told = Counter(c.options().switches for c in sweep.cases if c.implementation == "ours")
+    every = [(), ("small pages",), ("copy",), ("fill",), ("copy", "fill")]
+    assert told == dict.fromkeys(every, 2 * 3)
+    limits = {case.variant for case in sweep.cases if case.implementation == "ceiling"}
+    bare = "one thread, no fill"
+    assert limits == {bare, f"{bare}, zero-copy", f"{bare}, zero-copy, huge pages"}
+
+
 def test_small_heaps_are_sent_one_a_call_and_in_batches_beside_the_peer():
     for size in (256, 1024):
         cases = [case for case in sweeps.find_sweep("small").cases if case.heap_size == size]
@@ -459,6 +469,22 @@ def test_bare_loops_of_several_streams_add_up_to_what_the_device_counts(make_lab
     assert measured.packets == 4
     assert measured.series == case.series
     assert case.series.variant == "one thread, 2 streams"
+
+
+@needs_lab
+def test_a_bare_loop_puts_more_packets_into_a_message_that_is_read_out_of_huge_pages(make_lab):
+    ordinary, huge = (
+        Case("ceiling", "c", "ceiling", 1 << 20, variant=f"one thread, no fill, zero-copy{more}")
+        for more in ("", ", huge pages")
+    )
+    with make_lab() as lab:
+        found = [taken(lab, case) for case in (ordinary, huge)]
+    if found[1].failure and "huge pages" in found[1].failure:
+        pytest.skip(found[1].failure)
+    assert [one.failure for one in found] == [None, None]
+    assert found[0].packets == found[1].packets
+    assert found[0].messages > found[1].messages
+    assert [one.zero_copy_messages for one in found] == [one.messages for one in found]
 
 
 @needs_lab

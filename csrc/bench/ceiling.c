@@ -57,13 +57,14 @@ struct settings {
     size_t heaps, heap_size, packet_size, batch_size;
     size_t streams;
     int threads;
-    bool gso, zero_copy, fill, json;
+    bool gso, zero_copy, huge_pages, fill, json;
     const char *host, *port;
 };
 
 /* Heaps that are handed over together, and the messages that carry them. */
 struct batch {
     uint8_t *memory;
+    spt_memory huge_pages; /* which it is in, if it is */
     struct mmsghdr *messages;
     struct iovec *pieces; /* a header and a payload for each packet */
     struct segment_size {
@@ -117,9 +118,10 @@ static size_t min(size_t a, size_t b)
 }
 
 /* Fragments that the kernel makes of a packet whose memory it reads in place, at most. */
-static size_t fragments(const struct iovec *payload)
+static size_t fragments(const struct batch *b, const struct iovec *payload)
 {
-    return 1 + ((uintptr_t)payload->iov_base % PAGE + payload->iov_len + PAGE - 1) / PAGE;
+    size_t page = b->huge_pages.data != NULL ? b->huge_pages.page_size : PAGE;
+    return 1 + ((uintptr_t)payload->iov_base % page + payload->iov_len + page - 1) / page;
 }
 
 static void begin_message(struct batch *b, struct iovec *pieces)
@@ -159,7 +161,7 @@ static void lay_out(const struct ceiling *c, struct batch *b, size_t n)
         pieces[1].iov_len = min(s->packet_size - header_size, s->heap_size - offset % s->heap_size);
         offset += pieces[1].iov_len;
         size_t size = header_size + pieces[1].iov_len;
-        size_t more = s->zero_copy ? fragments(&pieces[1]) : 0;
+        size_t more = s->zero_copy ? fragments(b, &pieces[1]) : 0;
         if (full || !s->gso || size > segment || length + size > MAX_DATAGRAM ||
             segments == MAX_SEGMENTS || n_fragments + more > MAX_FRAGMENTS) {
             begin_message(b, pieces);
@@ -179,16 +181,30 @@ static void lay_out(const struct ceiling *c, struct batch *b, size_t n)
     }
 }
 
+/* Memory that has been written to. */
+static void allocate_samples(const struct ceiling *c, struct batch *b, size_t size)
+{
+    if (c->settings.huge_pages) {
+        spt_error err = {0};
+        check(spt_alloc(size, &b->huge_pages, &err), &err);
+        if (b->huge_pages.reason != NULL)
+            fail(b->huge_pages.reason, 0);
+        b->memory = b->huge_pages.data;
+        return;
+    }
+    b->memory =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (b->memory == MAP_FAILED)
+        fail("no memory", 0);
+}
+
 static void batch_init(const struct ceiling *c, struct batch *b)
 {
     const struct settings *s = &c->settings;
     size_t n = c->batch_heaps;
     size_t payload = s->packet_size - FIRST_HEADER;
     size_t n_packets = n * ((s->heap_size + payload - 1) / payload);
-    b->memory = mmap(NULL, n * s->heap_size, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (b->memory == MAP_FAILED)
-        fail("no memory", 0);
+    allocate_samples(c, b, n * s->heap_size);
     b->pieces = allocate(2 * n_packets, sizeof(*b->pieces));
     b->messages = allocate(n_packets, sizeof(*b->messages));
     b->controls = allocate(n_packets, sizeof(*b->controls));
@@ -197,7 +213,9 @@ static void batch_init(const struct ceiling *c, struct batch *b)
 
 static void batch_fini(const struct ceiling *c, struct batch *b)
 {
-    munmap(b->memory, c->batch_heaps * c->settings.heap_size);
+    if (b->huge_pages.data == NULL)
+        munmap(b->memory, c->batch_heaps * c->settings.heap_size);
+    spt_free(&b->huge_pages);
     free(b->pieces);
     free(b->messages);
     free(b->controls);
@@ -431,8 +449,8 @@ static void tear_down(struct ceiling *c)
 /* ---- The command line ---- */
 
 static const char usage_text[] =
-    "usage: ceiling [-t 1|2] [-s STREAMS] [-g] [-z] [--no-fill] [-n HEAPS] [-H BYTES] [-p BYTES]\n"
-    "               [-b BYTES] [--json] host port\n";
+    "usage: ceiling [-t 1|2] [-s STREAMS] [-g] [-z] [--huge-pages] [--no-fill] [-n HEAPS]\n"
+    "               [-H BYTES] [-p BYTES] [-b BYTES] [--json] host port\n";
 
 static const char help_text[] =
     "\nHow fast this machine can send: bare system calls, without SPEAD.\n\n"
@@ -440,6 +458,7 @@ static const char help_text[] =
     "  -s STREAMS      so many at once, each as with -t 1, which it needs (1)\n"
     "  -g, --no-gso    one packet in a message\n"
     "  -z              the kernel reads the memory in place (MSG_ZEROCOPY)\n"
+    "  --huge-pages    samples in huge pages: more packets in a message, with -z\n"
     "  --no-fill       send the same bytes again and again\n"
     "  -n HEAPS        heaps to send (10000)\n"
     "  -H BYTES        bytes of samples in a heap (1048576)\n"
@@ -470,11 +489,9 @@ static size_t number(const char *text, size_t smallest, size_t largest, const ch
 static struct settings parse(int argc, char **argv)
 {
     static const struct option long_options[] = {
-        {"no-gso", no_argument, NULL, 'g'},
-        {"no-fill", no_argument, NULL, 'f'},
-        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"no-gso", no_argument, NULL, 'g'},  {"huge-pages", no_argument, NULL, 'u'},
+        {"no-fill", no_argument, NULL, 'f'}, {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},    {NULL, 0, NULL, 0},
     };
     const size_t most = (size_t)1 << 40;
     struct settings s = {.heaps = 10000,
@@ -495,6 +512,8 @@ static struct settings parse(int argc, char **argv)
             s.gso = false;
         else if (c == 'z')
             s.zero_copy = true;
+        else if (c == 'u')
+            s.huge_pages = true;
         else if (c == 'f')
             s.fill = false;
         else if (c == 'n')
@@ -560,7 +579,8 @@ static void print(const struct ceiling *streams, const struct settings *s, const
            counts.bytes, counts.packets, counts.messages);
     printf("\"send_calls\": %" PRIu64 ", \"waits\": %" PRIu64 ", \"errors\": 0, ",
            counts.send_calls, counts.waits);
-    printf("\"zerocopy_copied\": %" PRIu64 ", ", counts.copied);
+    printf("\"zero_copy_messages\": %" PRIu64 ", \"zero_copy_copied\": %" PRIu64 ", ",
+           s->zero_copy ? counts.messages : 0, counts.copied);
     print_usage(u);
     puts("}");
 }
