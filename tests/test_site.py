@@ -423,6 +423,9 @@ def test_a_fact_is_that_of_the_record(measured):
     assert measured.fact("mtu").text == str(header.lab["mtu"])
     assert measured.fact("L2").text == f"{header.machine['caches_bytes']['L2'] >> 20} MiB"
     assert measured.fact("rounds").text == "9"
+    assert measured.fact("cpu small") == dataclasses.replace(
+        measured.fact("cpu"), detail="the machine of small", record="small"
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,15 @@ no record, no sample or several points is an error. For instance, in Markdown:
     {per-gb}`cpu tut-8 c tut_8_send_heap_size 64MiB`        CPU seconds for 10^9 bytes of payload
     {share}`preparing tut-5 tut_4_send_perf random`         a share of a timeline's time:
                                                             preparing, waiting, rest, or sending
-    {fact}`cpu`                                             a fact of the machine
+    {fact}`cpu`, {fact}`cpu tut-8`       a fact of the machine, or of that of a record
 
 The directive ``machine-table`` shows the facts of the machine, or of that of another record.
 
 What chooses samples is the name of a record and any of: an implementation (``ours``, which is
 meant where none is named, ``spead2``, ``spead2-source``, ``ceiling``), a language, a program, a
 size of heaps (``8KiB``), a size of packets (``p9000``), ``random`` or ``fill`` samples (a fill
-where none is named), and a variant in quotes. To the right of an arrow stands only what is
-different there.
+where none is named), and a variant in quotes (``variant=fill`` where its name would be another
+word's). To the right of an arrow stands only what is different there.
 """
 
 import dataclasses
@@ -39,7 +39,9 @@ from spead_tutorial import stats, timeline, units
 from spead_tutorial.records import OURS, Recording, Sample, read
 from spead_tutorial.units import number, percent, thousands
 
+#: Where the machine of the chapters' records is described, and where that of others.
 _WHERE = ("results", "the-reference-machine")
+_ELSEWHERE = ("design/targets", "the-machine")
 _IMPLEMENTATIONS = (OURS, "spead2", "spead2-source", "ceiling")
 _LANGUAGES = ("python", "c")
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
@@ -103,7 +105,14 @@ class Choice:
 
     def changed(self, words: Iterable[str]) -> "Choice":
         """Return it with what these words say."""
-        return dataclasses.replace(self, **dict(_chosen(word) for word in words))
+        changed = dataclasses.replace(self, **dict(_chosen(word) for word in words))
+        # The bare loops are one program, whatever they are compared with.
+        return dataclasses.replace(changed, program=None) if changed.bare else changed
+
+    @property
+    def bare(self) -> bool:
+        """Whether it is the bare loops that are meant."""
+        return self.implementation == "ceiling"
 
     def samples(self) -> list[Sample]:
         """Return the samples of the one point it means."""
@@ -126,7 +135,7 @@ class Choice:
             (self.variant or None, sample.variant),
         )
         # A plain program is meant, unless a variant is named; the bare loops are all variants.
-        plain = self.variant or self.implementation == "ceiling" or not sample.variant
+        plain = self.variant or self.bare or not sample.variant
         return (
             bool(plain)
             and not sample.warm_up
@@ -145,6 +154,8 @@ def _chosen(word: str) -> tuple[str, Any]:
         return "implementation", word
     if word in _LANGUAGES:
         return "language", word
+    if word.startswith("variant="):
+        return "variant", word.removeprefix("variant=")
     if word in ("random", "fill"):
         return "random", word == "random"
     return ("program" if word.startswith("tut_") else "variant"), word
@@ -288,11 +299,13 @@ def share(text: str) -> Said:
 
 
 def fact(text: str) -> Said:
-    """Say a fact of the reference machine."""
-    facts = machine_facts(recording(_MACHINE))
-    if text not in facts:
-        raise UnknownError(f"there is no fact {text!r}: there are {', '.join(facts)}")
-    return Said(facts[text], "the reference machine", _MACHINE)
+    """Say a fact of the reference machine, or of that of the record which is named after it."""
+    name, _, record = text.partition(" ")
+    facts = machine_facts(recording(record or _MACHINE))
+    if name not in facts:
+        raise UnknownError(f"there is no fact {name!r}: there are {', '.join(facts)}")
+    whose = f"the machine of {record}" if record else "the reference machine"
+    return Said(facts[name], whose, record or _MACHINE)
 
 
 def machine_facts(found: Recording) -> dict[str, str]:
@@ -352,9 +365,10 @@ class Measured(SphinxRole):
         return [self._link(said)], []
 
     def _link(self, said: Said) -> nodes.Node:
-        page, place = _WHERE
-        uri = self.env.app.builder.get_relative_uri(self.env.docname, page)
         machine = machine_facts(recording(said.record))
+        same = machine["cpu"] == machine_facts(recording(_MACHINE))["cpu"]
+        page, place = _WHERE if same else _ELSEWHERE
+        uri = self.env.app.builder.get_relative_uri(self.env.docname, page)
         where = ", ".join(
             (machine["cpu"], f"{machine['cores']} cores", machine["kernel"], machine["lab"])
         )
