@@ -277,8 +277,8 @@ def _with_interval(values: Iterable[float], digits: int = 1) -> str:
 
 def _latency_table(taken: Iterable[Latency | Rate]) -> Iterator[str]:
     yield (
-        f"{'idle stream of':22} {'n':>3} {'heaps':>6} {'median us':>9}  {'95 % interval':^19}"
-        f" {'99 % us':>9}  {'95 % interval':^19}"
+        f"{'idle stream of':22} {'n':>3}  {'heaps':>6}  {'median us':>9}  {'95 % interval':^19}"
+        f"  {'99 % us':>9}  {'95 % interval':^19}"
     )
     for (_, name), group in _groups(taken).items():
         if failure := _failed(group):
@@ -287,18 +287,18 @@ def _latency_table(taken: Iterable[Latency | Rate]) -> Iterator[str]:
         us = [np.array(one.latency_ns[WARM_UP:]) / 1e3 for one in group]
         middle, most = ([float(np.quantile(each, q)) for each in us] for q in (0.5, 0.99))
         yield (
-            f"{name:22} {len(group):>3} {sum(map(len, us)):>6} {_with_interval(middle)}"
-            f" {_with_interval(most)}"
+            f"{name:22} {len(group):>3}  {sum(map(len, us)):>6}  {_with_interval(middle)}"
+            f"  {_with_interval(most)}"
         )
 
 
 def _rate_table(taken: Iterable[Latency | Rate]) -> Iterator[str]:
     yield (
-        f"{'MB/s asked':>10} {'stream of':22} {'n':>3} {'% of it':>9}  {'95 % interval':^19}"
-        f" {'burst KiB':>9}  {'95 % interval':^19} {'at most':>9} {'grain us':>8}"
+        f"{'MB/s asked':>10}  {'stream of':22} {'n':>3}  {'% of it':>9}  {'95 % interval':^19}"
+        f"  {'burst KiB':>9}  {'95 % interval':^19}  {'at most':>9}  {'grain us':>8}"
     )
     for (rate, name), group in _groups(taken).items():
-        who = f"{rate / 1e6:>10g} {name:22}"
+        who = f"{rate / 1e6:>10g}  {name:22}"
         if failure := _failed(group):
             yield f"{who} failed: {failure}"
             continue
@@ -308,8 +308,8 @@ def _rate_table(taken: Iterable[Latency | Rate]) -> Iterator[str]:
         )
         grain = median([one.grain_ns / 1e3 for one in group]).median
         yield (
-            f"{who} {len(group):>3} {_with_interval(share, 2)} {_with_interval(least)}"
-            f" {median(most).median:>9.1f} {grain:>8.1f}"
+            f"{who} {len(group):>3}  {_with_interval(share, 2)}  {_with_interval(least)}"
+            f"  {median(most).median:>9.1f}  {grain:>8.1f}"
         )
 
 

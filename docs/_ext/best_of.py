@@ -23,10 +23,12 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from spead_tutorial import stats, units
+from spead_tutorial.catalogue import STEPS, find_chapter
 from spead_tutorial.records import Sample
 from spead_tutorial.units import number, thousands
 
 _HEADINGS = ("Heap", "ours", "MB/s", "beside it", "MB/s", "times as fast", "CPU time")
+_WIDTHS = (3, 5, 3, 5, 3, 7, 4)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -83,13 +85,22 @@ def _row(size: int, ours: Best, theirs: Best) -> tuple[str, ...]:
     gained, cost = stats.gain(theirs.rates, ours.rates), stats.gain(theirs.costs, ours.costs)
     return (
         units.size(size),
-        ours.name,
+        _named(ours),
         _rate(ours),
-        theirs.name,
+        _named(theirs),
         _rate(theirs),
         f"{gained.median:.2f} [{gained.low:.2f}, {gained.high:.2f}]",
         f"{number(cost.median)} times",
     )
+
+
+def _named(of: Best) -> str:
+    """Return what a reader calls it: a chapter, or what is special of a bare loop."""
+    if not of.name.startswith("tut_"):
+        return of.name
+    chapter = find_chapter(of.name)
+    step = f", {chapter.title.lower()}" if chapter in STEPS else ""
+    return f"chapter {chapter.number}{step}"
 
 
 def _rate(of: Best) -> str:
@@ -112,19 +123,13 @@ class BestOf(SphinxDirective):
         except UnknownError as error:
             raise self.error(str(error)) from None
         head = nodes.thead("", _cells(_HEADINGS))
-        columns = [nodes.colspec(colwidth=1) for _ in _HEADINGS]
+        columns = [nodes.colspec(colwidth=width) for width in _WIDTHS]
         body = nodes.tbody("", *map(_cells, table))
         return [nodes.table("", nodes.tgroup("", *columns, head, body, cols=len(columns)))]
 
 
 def _cells(texts: tuple[str, ...]) -> nodes.row:
-    return nodes.row("", *(nodes.entry("", _cell(text)) for text in texts))
-
-
-def _cell(text: str) -> nodes.paragraph:
-    if text.startswith("tut_"):
-        return nodes.paragraph("", "", nodes.literal(text=text))
-    return nodes.paragraph(text=text)
+    return nodes.row("", *(nodes.entry("", nodes.paragraph(text=text)) for text in texts))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
