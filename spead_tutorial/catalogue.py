@@ -291,6 +291,7 @@ LADDER = (
     Rung("tut_11_send_batch_heaps", 4096),
     Rung("tut_13_send_hot", 4096),
     Rung("tut_14_send_many_streams", 4096),
+    Rung("tut_15_send_zero_copy", 4096),
     Rung("tut_16_send_equal_packets", 4096),
     Rung("tut_8_send_reuse_memory", 512, 8192),
     Rung("tut_10_send_reuse_heaps", 4096, 8192),
