@@ -661,8 +661,8 @@ typedef struct spt_udp_config {
     bool dont_fragment;
     /**
      * Have the kernel read the memory of heaps in place instead of copying it (``MSG_ZEROCOPY``,
-     * see the kernel's Documentation/networking/msg_zerocopy.rst), where it can and that pays; a
-     * heap is complete only once the kernel does not read it any more. It is for data that is in
+     * see msg_zerocopy.rst of the kernel's documentation), where it can and that pays; a heap is
+     * complete only once the kernel does not read it any more. It is for data that is in
      * memory already: what has just been written is in a cache, from where copying is cheap. See
      * :c:func:`spt_alloc` for the memory, and ``zero_copy_messages`` of the statistics for what
      * became of it.
@@ -1037,7 +1037,7 @@ typedef struct spt_memory {
 
 /**
  * Allocate memory in huge pages, where the system has any: reserved ones, or those that it makes by
- * itself (see the kernel's Documentation/admin-guide/mm/transhuge.rst). The memory has been written
+ * itself (see transhuge.rst of the kernel's documentation). The memory has been written
  * to, so that it costs nothing to touch any more, and holds zeros.
  *
  * A message that is sent without copying may have so many pages only: 7 packets of 9000 bytes where
