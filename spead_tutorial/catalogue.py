@@ -199,7 +199,7 @@ CHAPTERS = (
         16,
         "tut_16_send_equal_packets",
         "Equal packets and the path's MTU",
-        "packets as large as the route takes, all of a heap equal",
+        "equal packets, as large as the route takes",
         "nHpd",
         heaps=10000,
         packet_size=0,
