@@ -145,6 +145,7 @@ def _peer(*programs: str) -> list[tuple[str, str, str, str]]:
 
 _LIMIT = (CEILING, "c", "ceiling", "two threads")
 _HOT_LIMIT = (CEILING, "c", "ceiling", "one thread")
+_BARE = (_LIMIT, _HOT_LIMIT)
 _LIMITS = [
     _LIMIT,
     _HOT_LIMIT,
@@ -321,17 +322,17 @@ SWEEPS = (
     _both(
         "tut-10",
         "a deeper queue, then reusing heaps",
-        [*_ours(_EIGHT, "tut_10_send_more_heaps", _TEN), *_peer(_EIGHT, _TEN), _LIMIT],
+        [*_ours(_EIGHT, "tut_10_send_more_heaps", _TEN), *_peer(_EIGHT, _TEN), *_BARE],
     ),
     _both(
         "tut-11",
         "batches of heaps: a list, then a HeapReferenceList",
-        [*_ours(_TEN, "tut_11_send_list_of_heaps", _ELEVEN), *_peer(_TEN, _ELEVEN), _LIMIT],
+        [*_ours(_TEN, "tut_11_send_list_of_heaps", _ELEVEN), *_peer(_TEN, _ELEVEN), *_BARE],
     ),
     _both(
         "tut-13",
         "filling and sending on one thread",
-        [*_ours(_NO_THREAD, _ELEVEN, _THIRTEEN), *_peer(_EIGHT, _TEN, _ELEVEN), _LIMIT, _HOT_LIMIT],
+        [*_ours(_NO_THREAD, _ELEVEN, _THIRTEEN), *_peer(_EIGHT, _TEN, _ELEVEN), *_BARE],
     ),
     _streams(),
     _zero_copy(),

@@ -146,7 +146,7 @@ def test_reusing_and_batching_are_swept_from_8_kib_to_64_mib_with_peer_and_limit
         by_point: dict[tuple[int, int], Counter[str]] = {}
         for case in chosen:
             by_point.setdefault(case.point, Counter())[case.implementation] += 1
-        expected = {"ours": 6, "spead2": 2, "spead2-source": 2, "ceiling": 1}
+        expected = {"ours": 6, "spead2": 2, "spead2-source": 2, "ceiling": 2}
         assert all(found == expected for found in by_point.values())
     assert FULL.most_bytes == 4 << 30
 
@@ -255,17 +255,17 @@ def test_cases_of_a_peer_that_is_not_installed_are_skipped_and_named():
     )
     assert done.returncode == 3
     lines = done.stderr.splitlines()
-    assert re.fullmatch(r"10 of 55 cases .* skipped: spead2 is not installed: pip .*", lines[0])
-    assert re.fullmatch(r"10 of 55 cases .* skipped: .* from its source: make peer", lines[1])
+    assert re.fullmatch(r"10 of 60 cases .* skipped: spead2 is not installed: pip .*", lines[0])
+    assert re.fullmatch(r"10 of 60 cases .* skipped: .* from its source: make peer", lines[1])
     assert len(lines) == 2
-    assert "35 cases" in done.stdout
+    assert "40 cases" in done.stdout
 
 
 def test_without_the_peers_second_build_a_run_says_so_and_is_complete(tmp_path):
     done = bench("run", "tut-10", "--quick", "--dry-run", "-o", tmp_path)
     assert done.returncode == 0
     assert done.stderr == (
-        "10 of 55 cases of tut-10 are skipped: spead2 has not been built from its source:"
+        "10 of 60 cases of tut-10 are skipped: spead2 has not been built from its source:"
         " make peer\n"
     )
 
@@ -505,7 +505,7 @@ def test_another_installation_runs_its_own_programs(make_lab):
 def test_a_dry_run_estimates_and_sends_nothing(tmp_path):
     done = bench("run", "tut-10", "--full", "--dry-run", "-o", tmp_path / "results")
     assert done.returncode in (0, 3)
-    assert re.search(r"126 cases, 9 rounds and a warm-up, about \d+ (s|min) to go", done.stdout)
+    assert re.search(r"140 cases, 9 rounds and a warm-up, about \d+ (s|min) to go", done.stdout)
     assert not (tmp_path / "results").exists()
 
 

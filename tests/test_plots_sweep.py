@@ -71,6 +71,23 @@ def test_lines_go_through_the_medians():
             assert y == pytest.approx(statistics.median(rates(recording, series, x)))
 
 
+def test_the_limit_is_the_best_of_all_bare_loops_at_each_size():
+    recording = make_sweep()
+    faster = tuple(
+        dataclasses.replace(
+            one, case=f"other {one.case}", variant="one thread", elapsed_ns=one.elapsed_ns // 2
+        )
+        for one in recording.samples
+        if one.series == LIMIT and one.heap_size == 8 * KIB
+    )
+    both = dataclasses.replace(recording, samples=(*recording.samples, *faster))
+    figure, _, _ = draw(AFTER, both)
+    at = dict(lines(figure, 0)[plots.LIGHT.colours["limit"]])
+    for x, y in at.items():
+        alone = statistics.median(rates(recording, LIMIT, x))
+        assert y == pytest.approx(alone * (2 if x == 8 * KIB else 1), rel=1e-3)
+
+
 def test_every_sample_is_a_dot():
     recording = make_sweep()
     figure, _, _ = drawing("sweep")

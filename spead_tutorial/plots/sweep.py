@@ -45,7 +45,8 @@ class Sweep:
     x : str
         ``"heap_size"`` or ``"packet_size"``.
     limit : Series, optional
-        What the bare system calls reach in the same recording.
+        Bare system calls of the same recording. At each size that it has, the best of all
+        that the recording has of them is drawn.
     before : tuple of (Series, Series)
         What was before, and what it became: for the panel of gains, in the second one's
         colours.
@@ -63,7 +64,7 @@ class Sweep:
 
     def __call__(self, recording: Recording, theme: Theme) -> Drawn:
         """Draw it: the figure, its title, and its description in words and numbers."""
-        points_by_series = points(recording, self.x)
+        points_by_series = self._with_limit(points(recording, self.x))
         require(points_by_series, [series for series, _ in self.series], self.sweep)
         shown = {series: label for series, label in self._lines() if series in points_by_series}
         look = dict(zip(shown, looks(list(shown), theme), strict=True))
@@ -94,6 +95,24 @@ class Sweep:
         limit = [(self.limit, "limit: bare system calls")] if self.limit is not None else []
         return [*self.series, *limit]
 
+    def _with_limit(
+        self, points_by_series: Mapping[Series, Mapping[int, Point]]
+    ) -> Mapping[Series, Mapping[int, Point]]:
+        """Have the limit be the best of all bare loops at each size: one kind alone is none."""
+        limit = self.limit
+        if limit is None or limit not in points_by_series:
+            return points_by_series
+        bare = [
+            known
+            for series, known in points_by_series.items()
+            if series.implementation == limit.implementation
+        ]
+        best = {
+            x: max((known[x] for known in bare if x in known), key=_median)
+            for x in points_by_series[limit]
+        }
+        return {**points_by_series, limit: best}
+
     def _gains(self, points_by_series: Mapping[Series, Mapping[int, Point]]) -> Gains:
         """Return the gains at each size where both have a rate."""
         drawn = {series for series, _ in self.series}
@@ -122,6 +141,11 @@ class Sweep:
         for series, ratios in gains.items():
             sentences.append(f"Gain of {shown[series]}: {curves.gains_in_words(ratios, write)}.")
         return " ".join([*sentences, " ".join(caption(recording, curves.SHOWN).split())])
+
+
+def _median(point: Point) -> float:
+    estimate = point.estimate()
+    return 0.0 if estimate is None else estimate.median
 
 
 def _draw_mtu(axis: "Axes", recording: Recording, sizes: Sequence[int], theme: Theme) -> None:
