@@ -176,7 +176,7 @@ static void taken(udp_transport *u, spti_batch *batch, const call *c, size_t n_m
     for (size_t m = 0; m < n_messages; m++) {
         spti_transport_taken(t, batch, batch->next, c->runs[m]);
         if (c->zero_copy)
-            spti_zero_copy_taken(t, batch, batch->next, c->runs[m]);
+            spti_zero_copy_taken(&u->zero_copy, t, batch, batch->next, c->runs[m]);
         batch->next += c->runs[m];
     }
 }

@@ -76,29 +76,17 @@ size_t spti_zero_copy_run(const spti_zero_copy *z, const spti_batch *batch, size
 
 /* ---- What became of it ---- */
 
-void spti_zero_copy_taken(spti_transport *t, const spti_batch *batch, size_t first, size_t n)
+void spti_zero_copy_taken(spti_zero_copy *z, spti_transport *t, const spti_batch *batch,
+                          size_t first, size_t n)
 {
+    z->released[t->handed % SPTI_ZERO_COPY_HELD] =
+        false; /* what was given up may have come since */
     for (size_t i = first; i < first + n; i++) {
         batch->packets[i].held = true;
         batch->packets[i].message = t->handed;
     }
     t->handed++;
     spti_count(&t->stats.zero_copy_messages, 1);
-}
-
-bool spti_zero_copy_refused(spti_zero_copy *z, spti_transport *t, int error)
-{
-    uint32_t released = t->released;
-    spti_zero_copy_release(z, t); /* also: what was refused late has been given a number */
-    if (error == ENOBUFS && t->released != t->handed) {
-        t->full = t->released == released; /* of memory for news, or for what is pinned */
-        return !t->full;
-    }
-    if (error == EMSGSIZE && z->careful == 0)
-        z->careful = A_WHILE; /* too many fragments: pages are small */
-    else
-        z->skip = error == ENOBUFS ? A_WHILE : 1; /* if that is refused too, it is an error */
-    return true;
 }
 
 static void release_range(spti_zero_copy *z, spti_transport *t, uint32_t first, uint32_t last)
@@ -138,10 +126,11 @@ static void take_news(spti_zero_copy *z, spti_transport *t, struct msghdr *news)
     }
 }
 
-void spti_zero_copy_release(spti_zero_copy *z, spti_transport *t)
+/* Returns how many pieces of news there were. */
+static int take_all_news(spti_zero_copy *z, spti_transport *t)
 {
-    int n = NEWS_PER_CALL;
-    while (t->released != t->handed && n == NEWS_PER_CALL) {
+    int n, all = 0;
+    do {
         _Alignas(struct cmsghdr) char control[NEWS_PER_CALL][NEWS_BYTES];
         struct mmsghdr news[NEWS_PER_CALL];
         for (size_t i = 0; i < NEWS_PER_CALL; i++)
@@ -150,5 +139,31 @@ void spti_zero_copy_release(spti_zero_copy *z, spti_transport *t)
         n = recvmmsg(t->fd, news, NEWS_PER_CALL, MSG_ERRQUEUE | MSG_DONTWAIT, NULL);
         for (int i = 0; i < n; i++)
             take_news(z, t, &news[i].msg_hdr);
+        all += n > 0 ? n : 0;
+    } while (n == NEWS_PER_CALL);
+    return all;
+}
+
+bool spti_zero_copy_refused(spti_zero_copy *z, spti_transport *t, int error)
+{
+    uint32_t released = t->released;
+    take_all_news(z, t); /* also: what was refused late has been given a number */
+    if (error == ENOBUFS && t->released != t->handed) {
+        t->full = t->released == released; /* of memory for news, or for what is pinned */
+        return !t->full;
     }
+    if (error == EMSGSIZE && z->careful == 0)
+        z->careful = A_WHILE; /* too many fragments: pages are small */
+    else
+        z->skip = error == ENOBUFS ? A_WHILE : 1; /* if that is refused too, it is an error */
+    return true;
+}
+
+void spti_zero_copy_release(spti_zero_copy *z, spti_transport *t)
+{
+    int error;
+    if (t->released == t->handed || take_all_news(z, t) > 0)
+        return;
+    /* Nobody listened to another packet: until that has been read, there seems to be news. */
+    getsockopt(t->fd, SOL_SOCKET, SO_ERROR, &error, &(socklen_t){sizeof(error)});
 }

@@ -33,7 +33,8 @@ bool spti_zero_copy_pays(size_t n_messages, size_t n_bytes);
 size_t spti_zero_copy_run(const spti_zero_copy *z, const spti_batch *batch, size_t first, size_t n);
 
 /* Packets [first, first + n) have been taken as one message. */
-void spti_zero_copy_taken(spti_transport *t, const spti_batch *batch, size_t first, size_t n);
+void spti_zero_copy_taken(spti_zero_copy *z, spti_transport *t, const spti_batch *batch,
+                          size_t first, size_t n);
 
 /* A call has been refused. Returns whether to try again, in another way; else there is news to wait
  * for. */

@@ -425,6 +425,61 @@ static void test_what_is_not_copied_is_held_until_the_kernel_says_so(void)
     close(fd);
 }
 
+static void test_a_message_that_is_refused_late_has_a_number_of_its_own(void)
+{
+    static const uint32_t sizes[] = {20000, 20000, 20000};
+    spti_packet packets[3];
+    int port, fd = listen_on_loopback(&port, 1 << 20);
+    spti_transport *t = without_copying(port);
+    /* Without checksums the kernel does not cut messages, and says so when it has numbered them. */
+    REQUIRE(setsockopt(t->fd, SOL_SOCKET, SO_NO_CHECK, &(int){1}, sizeof(int)) == 0);
+    send_sizes(t, sizes, 3, packets);
+    expect_sizes(fd, sizes, 3);
+    CHECK_EQUAL(t->stats.zero_copy_messages, 3);
+    CHECK_EQUAL(packets[0].message, 1);
+    CHECK_EQUAL(packets[2].message, 3);
+    await_release(t);
+    CHECK_EQUAL(t->handed, 4);
+    t->ops->destroy(t);
+    close(fd);
+}
+
+static void test_what_was_given_up_on_does_not_release_a_later_message(void)
+{
+    static const uint32_t sizes[] = {20000};
+    enum { AROUND = 4096 }; /* numbers until a place is used again */
+    spti_packet packet;
+    int port, fd = listen_on_loopback(&port, 1 << 20);
+    spti_transport *t = without_copying(port);
+    t->released = UINT32_MAX; /* one is out, of which there will be no news */
+    send_sizes(t, sizes, 1, &packet);
+    struct pollfd news = {.fd = t->fd};
+    REQUIRE(poll(&news, 1, 10000) == 1);
+    t->ops->release(t);
+    CHECK(spti_transport_holds(t, &packet));
+    t->released = t->handed = AROUND;
+    send_sizes(t, sizes, 1, &packet);
+    CHECK_EQUAL(packet.message, AROUND);
+    t->ops->release(t);
+    CHECK(spti_transport_holds(t, &packet));
+    t->ops->destroy(t);
+    close(fd);
+}
+
+static void test_that_nobody_listens_is_not_taken_for_news(void)
+{
+    int port, fd = listen_on_loopback(&port, 1 << 20);
+    close(fd);
+    spti_transport *t = without_copying(port);
+    t->handed++; /* one is out */
+    REQUIRE(send(t->fd, "x", 1, 0) == 1);
+    struct pollfd news = {.fd = t->fd};
+    REQUIRE(poll(&news, 1, 10000) == 1);
+    t->ops->release(t);
+    CHECK_EQUAL(poll(&news, 1, 0), 0);
+    t->ops->destroy(t);
+}
+
 static void test_small_messages_are_copied(void)
 {
     static const uint32_t sizes[] = {9000, 1000, 2000};
@@ -506,6 +561,9 @@ int main(void)
     RUN(test_a_socket_that_is_not_udp_is_refused);
     RUN(test_a_socket_that_is_none_is_not_replaced_by_a_new_one);
     RUN(test_what_is_not_copied_is_held_until_the_kernel_says_so);
+    RUN(test_a_message_that_is_refused_late_has_a_number_of_its_own);
+    RUN(test_what_was_given_up_on_does_not_release_a_later_message);
+    RUN(test_that_nobody_listens_is_not_taken_for_news);
     RUN(test_small_messages_are_copied);
     RUN(test_what_is_copied_all_the_same_is_copied_at_once);
     RUN(test_a_packet_of_too_many_pieces_is_copied);
