@@ -75,12 +75,15 @@ class Sweep:
         All of them.
     quick : tuple of Case
         Those of a quick run.
+    chapters : tuple of str
+        Numbers of chapters that have no sweep of their own, as this one has all of it.
     """
 
     name: str
     about: str
     cases: tuple[Case, ...]
     quick: tuple[Case, ...]
+    chapters: tuple[str, ...] = ()
 
     def of(self, size: Size) -> tuple[Case, ...]:
         """Return the cases of a run of some size."""
@@ -101,6 +104,7 @@ _PACKET_SIZES = (512, 1024, 1472, 2048, 4096, 6000, 8192, 9000, _MTU_PAYLOAD, 16
 _QUICK_PACKET_SIZES = (512, 1472, 4096, 9000, 65504)
 _CAUSE_SIZES = (MIB, 16 * MIB, 64 * MIB)
 _RECORDING_SIZES = (64 * KIB, MIB, 16 * MIB)
+_STREAMS_SIZES = (8 * KIB, 64 * KIB, MIB)
 #: Of one packet, two, three and more: those of 16 KiB can be cut into equal ones.
 _EQUAL_SIZES = tuple(kib * KIB for kib in (8, 16, 24, 32, 64, 256, 1024))
 _QUICK_EQUAL_SIZES = (8 * KIB, 16 * KIB, 64 * KIB)
@@ -155,10 +159,15 @@ _LIMITS = [
 ]
 
 
-def _both(name: str, about: str, programs: Iterable[tuple[str, str, str, str]]) -> Sweep:
+def _both(
+    name: str,
+    about: str,
+    programs: Iterable[tuple[str, str, str, str]],
+    heap_sizes: Iterable[int] = _TARGET_SIZES,
+) -> Sweep:
     programs = list(programs)
     quick = _sizes(_QUICK_HEAP_SIZES, *programs)
-    return Sweep(name, about, _sizes(_HEAP_SIZES, *programs), quick)
+    return Sweep(name, about, _sizes(heap_sizes, *programs), quick)
 
 
 def _ladder() -> Sweep:
@@ -174,6 +183,13 @@ def _ladder() -> Sweep:
         for rung in LADDER
         for language in LANGUAGES
     )
+    sizes = dict.fromkeys(rung.heap_size for rung in LADDER)
+    peer = [
+        (PEER_FROM_SOURCE, "python", find_chapter(number).name, "") for number in ("8", "10", "11")
+    ]
+    one = _sizes(sizes, *peer, _HOT_LIMIT)
+    two = (dataclasses.replace(case, streams=2) for case in _sizes(sizes, _HOT_LIMIT))
+    cases = (*cases, *one, *two)
     return Sweep("ladder", "every chapter at common settings", cases, cases)
 
 
@@ -242,23 +258,17 @@ _NO_THREAD = "tut_13_send_no_thread"
 
 
 def _streams() -> Sweep:
-    """Chapter 13, then one stream, two, and as many as there are cores; and bare loops likewise."""
-    plain = [*_ours(_THIRTEEN, _FOURTEEN), *_peer(_ELEVEN), _HOT_LIMIT]
+    """One stream and several; what the same cores do with two threads; bare loops likewise."""
     counted = [*_ours(_FOURTEEN), _HOT_LIMIT]
-
-    def cases(sizes: Iterable[int]) -> tuple[Case, ...]:
-        return (
-            *_sizes(sizes, *plain),
-            *(
-                dataclasses.replace(case, streams=streams)
-                for case in _sizes(sizes, *counted)
-                for streams in (1, 2)
-                if (case.implementation, streams) != (CEILING, 1)
-            ),
-        )
-
-    about = "a stream for each core, one sequence of heaps"
-    return Sweep("tut-14", about, cases(_HEAP_SIZES), cases(_QUICK_HEAP_SIZES))
+    cases = (
+        *_sizes(_STREAMS_SIZES, *_ours(_ELEVEN, _THIRTEEN)),
+        *(
+            dataclasses.replace(case, streams=streams)
+            for case in _sizes(_STREAMS_SIZES, *counted)
+            for streams in (1, 2, 4)
+        ),
+    )
+    return Sweep("tut-14", "a stream for each core, one sequence of heaps", cases, cases)
 
 
 def _zero_copy() -> Sweep:
@@ -304,7 +314,7 @@ def _targets() -> Sweep:
         )
 
     about = "all chapters from 8 on, beside spead2 from its source and the bare loops"
-    return Sweep("targets", about, cases(_TARGET_SIZES), cases(_QUICK_HEAP_SIZES))
+    return Sweep("targets", about, cases(_TARGET_SIZES), cases(_QUICK_HEAP_SIZES), ("13",))
 
 
 def _small() -> Sweep:
@@ -323,16 +333,12 @@ SWEEPS = (
         "tut-10",
         "a deeper queue, then reusing heaps",
         [*_ours(_EIGHT, "tut_10_send_more_heaps", _TEN), *_peer(_EIGHT, _TEN), *_BARE],
+        _HEAP_SIZES,
     ),
     _both(
         "tut-11",
         "batches of heaps: a list, then a HeapReferenceList",
         [*_ours(_TEN, "tut_11_send_list_of_heaps", _ELEVEN), *_peer(_TEN, _ELEVEN), *_BARE],
-    ),
-    _both(
-        "tut-13",
-        "filling and sending on one thread",
-        [*_ours(_NO_THREAD, _ELEVEN, _THIRTEEN), *_peer(_EIGHT, _TEN, _ELEVEN), *_BARE],
     ),
     _streams(),
     _zero_copy(),
@@ -352,7 +358,7 @@ def find_sweep(name: str) -> Sweep:
         Where there is none; the text lists those there are.
     """
     for sweep in SWEEPS:
-        if name in (sweep.name, sweep.name.removeprefix("tut-")):
+        if name in (sweep.name, sweep.name.removeprefix("tut-"), *sweep.chapters):
             return sweep
     names = ", ".join(sweep.name for sweep in SWEEPS)
     raise ValueError(f"there is no sweep {name!r}: there are {names}")
