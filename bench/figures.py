@@ -70,10 +70,7 @@ def _hot(
 ) -> Draw:
     """Make such a picture of programs that the peer has none of: its best one is in it."""
     ours = [(Series(OURS, language, program, variant), name) for language, name in _NAMES.items()]
-    peers = (
-        (Series(PEER, "python", _ELEVEN), "spead2 from PyPI"),
-        (Series(PEER_FROM_SOURCE, "python", _ELEVEN), "spead2 from its source"),
-    )
+    peers = ((Series(PEER_FROM_SOURCE, "python", _ELEVEN), "spead2 from its source"),)
     pairs = tuple(
         (Series(OURS, language, before), Series(OURS, language, program, variant))
         for language in LANGUAGES
@@ -152,9 +149,9 @@ PICTURES = (
     ),
     Picture(
         "tut-13-send-hot.svg",
-        "tut-13",
+        "targets",
         _hot(
-            "tut-13",
+            "targets",
             "Chapter 13: one thread that fills and sends",
             _THIRTEEN,
             _ELEVEN,
@@ -164,9 +161,9 @@ PICTURES = (
     ),
     Picture(
         "tut-14-send-many-streams.svg",
-        "tut-14",
+        "targets",
         _hot(
-            "tut-14",
+            "targets",
             "Chapter 14: two streams, a core each",
             _FOURTEEN,
             _THIRTEEN,

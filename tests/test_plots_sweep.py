@@ -88,6 +88,21 @@ def test_the_limit_is_the_best_of_all_bare_loops_at_each_size():
         assert y == pytest.approx(alone * (2 if x == 8 * KIB else 1), rel=1e-3)
 
 
+def test_bare_loops_of_two_streams_are_no_limit_to_one():
+    recording = make_sweep()
+    faster = tuple(
+        dataclasses.replace(
+            one, case=f"two {one.case}", variant="2 streams", elapsed_ns=one.elapsed_ns // 2
+        )
+        for one in recording.samples
+        if one.series == LIMIT
+    )
+    both = dataclasses.replace(recording, samples=(*recording.samples, *faster))
+    figure, _, _ = draw(AFTER, both)
+    for x, y in lines(figure, 0)[plots.LIGHT.colours["limit"]]:
+        assert y == pytest.approx(statistics.median(rates(recording, LIMIT, x)))
+
+
 def test_every_sample_is_a_dot():
     recording = make_sweep()
     figure, _, _ = drawing("sweep")

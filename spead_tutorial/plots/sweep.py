@@ -46,7 +46,7 @@ class Sweep:
         ``"heap_size"`` or ``"packet_size"``.
     limit : Series, optional
         Bare system calls of the same recording. At each size that it has, the best of all
-        that the recording has of them is drawn.
+        with as many streams that the recording has of them is drawn.
     before : tuple of (Series, Series)
         What was before, and what it became: for the panel of gains, in the second one's
         colours.
@@ -98,14 +98,17 @@ class Sweep:
     def _with_limit(
         self, points_by_series: Mapping[Series, Mapping[int, Point]]
     ) -> Mapping[Series, Mapping[int, Point]]:
-        """Have the limit be the best of all bare loops at each size: one kind alone is none."""
+        """Have the limit be the best of all bare loops at each size: one kind alone is none.
+
+        Of as many streams: those of two are no limit to one.
+        """
         limit = self.limit
         if limit is None or limit not in points_by_series:
             return points_by_series
         bare = [
             known
             for series, known in points_by_series.items()
-            if series.implementation == limit.implementation
+            if series.implementation == limit.implementation and _streams(series) == _streams(limit)
         ]
         best = {
             x: max((known[x] for known in bare if x in known), key=_median)
@@ -141,6 +144,10 @@ class Sweep:
         for series, ratios in gains.items():
             sentences.append(f"Gain of {shown[series]}: {curves.gains_in_words(ratios, write)}.")
         return " ".join([*sentences, " ".join(caption(recording, curves.SHOWN).split())])
+
+
+def _streams(series: Series) -> list[str]:
+    return [word for word in series.variant.split(", ") if word.endswith(("stream", "streams"))]
 
 
 def _median(point: Point) -> float:
