@@ -29,6 +29,7 @@ extensions = [
     "best_of",
     "c_header",
     "examples",
+    "gains",
     "hawkmoth",
     "listings",
     "measured",

@@ -11,6 +11,7 @@ import json
 import re
 import statistics
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -18,6 +19,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from spead_tutorial import catalogue, records
+from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.records import Sample, Timeline
 
 ROOT = Path(__file__).parent.parent
@@ -399,6 +401,25 @@ def test_the_best_is_what_was_fastest_at_a_size(measured):
 def test_the_best_of_what_was_not_measured_is_an_error(measured):
     with pytest.raises(measured.UnknownError, match="no sample of spead2"):
         extension("best_of").rows("small", "c", "spead2")
+
+
+def test_a_goal_stands_beside_the_same_ratio_as_in_the_table_of_the_best(measured):
+    rows = extension("best_of").rows("small", "c", "python")
+    goals = extension("gains").goal_row("small", "C | 1.3 | c | python", list(_SIZES.values()))
+    assert goals == ("C", "1.3", *(row[5].split()[0] for row in rows))
+    costs = extension("gains").goal_row("small", "CPU | 0.5 | cpu c | python", [_SIZES["8KiB"]])
+    assert float(costs[2]) == pytest.approx(float(rows[0][6].split()[0]), abs=0.01)
+
+
+def test_the_ladder_chains_each_chapter_to_the_one_before_it_at_its_size_of_heaps():
+    steps = extension("gains").steps(10)
+    chapters = [
+        (find_chapter(after.program).number, before.heap_size == after.heap_size)
+        for before, after in steps
+    ]
+    assert {10} == {number for number, _ in chapters if number > 8}
+    assert all(same for _, same in chapters)
+    assert max(Counter(steps).values()) == 1
 
 
 def test_gains_near_one_have_digits_that_tell_them_apart(measured):

@@ -221,15 +221,20 @@ def rate(text: str) -> Said:
     )
 
 
-def gain(text: str) -> Said:
-    """Say how many times as fast the second choice is as the first, of ratios within rounds."""
+def gain_estimate(text: str) -> stats.Estimate:
+    """Return how many times as fast the second choice is as the first, of ratios within rounds."""
     both = choices(text)
     if len(both) != 2:
         raise UnknownError(f"{text!r} compares nothing: it needs BEFORE -> AFTER")
     if both[0] == both[1]:
         raise UnknownError(f"{text!r} compares a thing with itself")
-    estimate = stats.gain(*map(_rates, both))
-    return Said(_factor(estimate.median), _interval(estimate, _factor), both[0].record)
+    return stats.gain(*map(_rates, both))
+
+
+def gain(text: str) -> Said:
+    """Say how many times as fast the second choice is as the first."""
+    estimate = gain_estimate(text)
+    return Said(_factor(estimate.median), _interval(estimate, _factor), choices(text)[0].record)
 
 
 def per_heap(text: str) -> Said:

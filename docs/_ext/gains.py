@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tables of gains that are made from the catalogue and the records.
+
+    ```{ladder-gains}
+    :last: 11
+    ```
+
+What each chapter gained over the one before it, at the ladder's settings, with its interval; up to
+a chapter, where one is named.
+
+    ```{goals} targets
+    the best in C, beside spead2 | 1.3 | ours c | spead2-source
+    ```
+
+For each size of heaps that a record has, how many times as fast the best of some programs is as
+the best of others, or, after ``cpu``, what multiple of their CPU time it takes. Each line has what
+it is, what was asked for, and both sides in the words of ``best-of``.
+"""
+
+from itertools import pairwise
+from typing import ClassVar
+
+from best_of import best
+from docutils import nodes
+from docutils.parsers.rst import directives
+from listings import ROOT
+from measured import UnknownError, gain_estimate, recording
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from spead_tutorial import stats, units
+from spead_tutorial.catalogue import CHAPTERS, LADDER, STEPS, Rung, find_chapter
+
+_RECORD = "ladder"
+_LANGUAGES = ("python", "c")
+
+
+def steps(last: int) -> list[tuple[Rung, Rung]]:
+    """Return each program of the ladder with the one before it, largest heaps first."""
+    sizes = dict.fromkeys(rung.heap_size for rung in LADDER)
+    return [
+        pair
+        for size in sizes
+        for pair in pairwise(rung for rung in LADDER if rung.heap_size == size)
+        if find_chapter(pair[1].program).number <= last
+    ]
+
+
+def gain_cell(before: Rung, after: Rung, language: str) -> str:
+    """Return a gain as a role, and its interval."""
+    size = units.size(before.heap_size).replace(" ", "")
+    words = f"{_RECORD} {language} {size} {before.program} -> {after.program}"
+    estimate = gain_estimate(words)
+    return f"{{gain}}`{words}` [{estimate.low:.3g}, {estimate.high:.3g}]"
+
+
+def gain_rows(last: int) -> list[tuple[str, ...]]:
+    """Return the rows of the table of gains."""
+    rows = []
+    for before, after in steps(last):
+        chapter = find_chapter(after.program)
+        page = next((ROOT / "docs" / "tutorial").glob(f"{chapter.number}-*.md")).name
+        words = chapter.change if chapter in STEPS else chapter.title
+        rows.append(
+            (
+                f"[{chapter.number}](/tutorial/{page}): {words[0].lower()}{words[1:]}",
+                units.size(after.heap_size),
+                *(gain_cell(before, after, language) for language in _LANGUAGES),
+            )
+        )
+    return rows
+
+
+def goal_row(record: str, line: str, sizes: list[int]) -> tuple[str, ...]:
+    """Return one row of the table of goals."""
+    what, asked, ours, theirs = (part.strip() for part in line.split("|"))
+    value = "costs" if ours.startswith("cpu ") else "rates"
+    cells = []
+    for size in sizes:
+        sides = [best(record, words.removeprefix("cpu "), size) for words in (theirs, ours)]
+        ratio = stats.gain(*(getattr(side, value) for side in sides))
+        cells.append(f"{ratio.median:.2f}")
+    return what, asked, *cells
+
+
+def markdown(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Return a table as one writes it."""
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ("---",) * len(head), *rows))
+
+
+class LadderGains(SphinxDirective):
+    """What each chapter gained over the one before."""
+
+    option_spec: ClassVar = {"last": directives.positive_int}
+
+    def run(self) -> list[nodes.Node]:
+        try:
+            rows = gain_rows(self.options.get("last", max(chapter.number for chapter in CHAPTERS)))
+        except UnknownError as error:
+            raise self.error(str(error)) from None
+        return self.parse_text_to_nodes(markdown(("Chapter", "Heaps", "Python", "C"), rows))
+
+
+class Goals(SphinxDirective):
+    """What was to be reached, and what is."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        record = self.arguments[0]
+        try:
+            sizes = sorted({sample.heap_size for sample in recording(record).samples})
+            rows = [goal_row(record, line, sizes) for line in self.content]
+        except UnknownError as error:
+            raise self.error(str(error)) from None
+        head = ("What", "Asked", *map(units.size, sizes))
+        return self.parse_text_to_nodes(markdown(head, rows))
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_directive("ladder-gains", LadderGains)
+    app.add_directive("goals", Goals)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
