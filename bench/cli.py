@@ -159,22 +159,24 @@ def _file_name(sweep: Sweep, shard: tuple[int, int]) -> str:
 
 
 def _announcement(sweep: Sweep, plan: Plan, path: Path) -> str:
-    known = _known(sweep, path)
-    left = _duration(estimate(plan, known))
+    begun = _read(path)
+    left = _duration(estimate(plan, begun, begun or _reference(sweep)))
     return (
         f"{sweep.name} ({sweep.about}): {len(plan.cases)} cases, {plan.rounds} rounds and a"
         f" warm-up, about {left} to go, to {path}"
     )
 
 
-def _known(sweep: Sweep, path: Path) -> Recording | None:
-    """Return what is known of a sweep's rates: from its record, or the one of the repository."""
-    for candidate in (path, figures.RESULTS / f"{sweep.name}.jsonl"):
-        try:
-            return read(candidate, unfinished=True)
-        except (OSError, RecordError):
-            continue
-    return None
+def _reference(sweep: Sweep) -> Recording | None:
+    """Return the sweep's record in the repository, if there is one."""
+    return _read(figures.RESULTS / f"{sweep.name}.jsonl")
+
+
+def _read(path: Path) -> Recording | None:
+    try:
+        return read(path, unfinished=True)
+    except (OSError, RecordError):
+        return None
 
 
 def _say_what_is_skipped(plan: Plan) -> None:
@@ -256,7 +258,7 @@ def list_sweeps() -> int:
     """
     for sweep in SWEEPS:
         times = ", ".join(
-            f"{name} {_duration(estimate(plan_of(sweep, size), _known(sweep, Path(os.devnull))))}"
+            f"{name} {_duration(estimate(plan_of(sweep, size), None, _reference(sweep)))}"
             for name, size in SIZES.items()
             if name != "tiny"
         )

@@ -152,22 +152,24 @@ def _heaps(case: Case, size: Size, warm_up: Sample | None) -> int:
     return max(2, int(n_bytes) // case.heap_size)
 
 
-def estimate(plan: Plan, known: Recording | None) -> float:
+def estimate(plan: Plan, begun: Recording | None, known: Recording | None) -> float:
     """Estimate how many seconds a plan takes.
 
     Parameters
     ----------
     plan : Plan
         What is to be done.
+    begun : Recording or None
+        Where its samples go: what is there is done.
     known : Recording or None
-        What the sweep gave before, here or elsewhere.
+        What the sweep gave before, here or elsewhere: how fast its programs are.
     """
     rates = (
         {sample.case: sample.rate for sample in known.samples if sample.rate}
         if known is not None
         else {}
     )
-    done = taken_so_far(known) if known is not None else {}
+    done = taken_so_far(begun) if begun is not None else {}
     seconds = 0.0
     for step in plan.steps():
         if step.key in done:
