@@ -59,7 +59,7 @@ peer: setup ## build spead2 from its source, to be measured beside the one that 
 	  --target $(BUILD)/peer "$$($(BIN)/python -m pip freeze | grep ^spead2==)" >$(BUILD)/peer.log 2>&1 || { echo >&2 \
 	  "spead2 could not be built (see $(BUILD)/peer.log): apt install g++ libboost-dev libdivide-dev, or the like"; exit 1; }
 
-bench: setup ## measure all sweeps on this machine, and draw them: hours; Ctrl-C and make bench go on
+bench: setup ## measure all sweeps on this machine, and draw them: more than an hour; Ctrl-C and make bench go on
 	$(BIN)/python -m bench run --full --plot
 
 bench-quick: setup ## measure chapter 10 beside spead2 and the machine's limit, and draw it: minutes
