@@ -42,8 +42,8 @@ class Chapter:
     change : str
         What its programs do that those of the chapter before did not.
     accepted : str
-        A letter for each option of the programs (n, H, p, r, s), z for all of `SWITCHES`, and d for
-        a destination.
+        A letter for each option of the programs (n, H, p, r, s, c), z for all of `SWITCHES`, and d
+        for a destination.
     heaps, heap_size, packet_size : int
         What its programs do when they are not told otherwise; sizes in bytes. A packet size of 0
         is what the route to the destination takes in one piece.
@@ -120,7 +120,7 @@ CHAPTERS = (
         "tut_4_send_perf",
         "Measure it",
         "no limit to the rate, a clock around the loop",
-        "nd",
+        "ncd",
         heaps=100,
     ),
     Chapter(
@@ -128,7 +128,7 @@ CHAPTERS = (
         "tut_5_send_pipeline",
         "Send while preparing",
         "a heap is prepared while the last one is sent",
-        "nrd",
+        "nrcd",
         heaps=100,
         then="a fill instead of random samples",
     ),

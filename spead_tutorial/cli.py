@@ -120,8 +120,7 @@ def chapters(as_json: bool) -> int:
     click.echo(f"{'':>2}  {'program':24} {'options':11} what changed")
     for chapter in CHAPTERS:
         flags = " ".join(chapter.flags)
-        change = "; ".join(filter(None, (chapter.change, chapter.then)))
-        click.echo(f"{chapter.number:>2}  {chapter.name:24} {flags:11} {change}")
+        click.echo(f"{chapter.number:>2}  {chapter.name:24} {flags:11} {chapter.change}")
     click.echo("\nSteps on the way to a chapter, which are run by their name:")
     for step in STEPS:
         click.echo(f"    {step.name:24} {' '.join(step.flags):11} {step.change}")
@@ -140,6 +139,8 @@ def chapters(as_json: bool) -> int:
 @click.option("-r", "random", is_flag=True, help="Random samples instead of a fill.")
 @click.option("-s", "streams", type=click.IntRange(1, 1024), metavar="COUNT",
               help="Streams, each with a thread of its own.")  # fmt: skip
+@click.option("-c", "cores", metavar="A,B",
+              help="Cores to pin the program's thread and the stream's to.")  # fmt: skip
 @click.option("--copy", is_flag=True, help="Have the kernel copy the samples.")
 @click.option("--small-pages", is_flag=True, help="Ordinary pages for them, not huge ones.")
 @click.option("--fill", is_flag=True, help="Write the samples anew before they are sent.")
@@ -157,6 +158,7 @@ def run(
     packet_size: int | None,
     random: bool,
     streams: int | None,
+    cores: str | None,
     copy: bool,
     small_pages: bool,
     fill: bool,
@@ -183,7 +185,7 @@ def run(
         raise _Wrong("--kind is a lab's: it does not go with --host")
     given = zip(SWITCHES, (copy, small_pages, fill), strict=True)
     switches = tuple(word for word, is_given in given if is_given)
-    options = ProgramOptions(heaps, heap_size, packet_size, random, streams, switches)
+    options = ProgramOptions(heaps, heap_size, packet_size, random, streams, cores, switches)
     destination = None if host is None or port is None else (host, port)
     try:
         programs.command(chapter, lang, options, destination)

@@ -177,7 +177,7 @@ class _Watch:
             "asyncio": SimpleNamespace(UdpStream=open_async),
         }
         package = {
-            "ThreadPool": lambda: self.thread_pool,
+            "ThreadPool": lambda *_: self.thread_pool,
             "send": SimpleNamespace(**vars(send) | streams),
         }
         imports = {

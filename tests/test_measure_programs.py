@@ -34,6 +34,8 @@ SMALL = {
 }
 SMALL_HEAPS = ProgramOptions(heaps=300, heap_size=8192)
 
+PINNED = [program for program in PROGRAMS if "c" in program.accepted]
+
 each_program = pytest.mark.parametrize("chapter", PROGRAMS, ids=lambda chapter: chapter.name)
 each_language = pytest.mark.parametrize("language", LANGUAGES)
 
@@ -48,7 +50,7 @@ def help_of(chapter: Chapter, language: str) -> str:
 
 def options_of(text: str) -> dict[str, str]:
     """Options in a help text: each with what it says of it, the default included."""
-    pattern = r"^ +(-[a-zA-Z]|--[a-z-]+|host|port)(?: [A-Z]+)? +(\S.*(?:\n {20,}\S.*)*)"
+    pattern = r"^ +(-[a-zA-Z]|--[a-z-]+|host|port)(?: [A-Z,]+)? +(\S.*(?:\n {20,}\S.*)*)"
     found = {name: " ".join(text.split()) for name, text in re.findall(pattern, text, re.MULTILINE)}
     found.pop("-h", None)
     return found
@@ -193,6 +195,50 @@ def test_a_number_that_no_size_can_be_is_refused_by_both_twins(language, flag):
         assert (done.returncode, done.stdout) == (2, "")
         words = f"must be a whole number from 1 to {(1 << 63) - 1}, not '{number}'"
         assert done.stderr.splitlines()[-1].endswith(words)
+
+
+@each_language
+@pytest.mark.parametrize("program", PINNED, ids=lambda program: program.name)
+@pytest.mark.parametrize("cores", ["0", "a,b", "0,", ",1", "0,1,2", "0, 1", "+1,0", "0,12345", ""])
+def test_what_are_not_two_cores_is_refused(language, program, cores):
+    argv = [*command(program, language), "-c", cores, "127.0.0.1", "9"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert (done.returncode, done.stdout) == (2, "")
+    words = f"must be two cores, such as 0,1, not '{cores}'"
+    assert done.stderr.splitlines()[-1].endswith(words)
+
+
+@each_language
+@pytest.mark.parametrize("program", PINNED, ids=lambda program: program.name)
+@pytest.mark.parametrize("cores", ["0,9999", "9999,0", "0,1023", "1023,0"])
+def test_a_core_that_is_not_there_ends_a_program_with_one_line(language, program, cores):
+    argv = [*command(program, language), "-c", cores, "127.0.0.1", "9"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert (done.returncode, done.stdout) == (1, "")
+    core = max(cores.split(","), key=int)
+    assert re.fullmatch(rf"{program.name}: [^\n]* core {core}\b[^\n]*\n", done.stderr)
+
+
+@each_language
+@pytest.mark.parametrize("program", PINNED, ids=lambda program: program.name)
+@pytest.mark.parametrize("order", [(0, -1), (-1, 0), None], ids=str)
+def test_the_programs_thread_and_the_streams_are_pinned_if_it_is_told_to(
+    receiver, language, program, order
+):
+    usable = sorted(os.sched_getaffinity(0))
+    cores = [usable[place] for place in order] if order else []
+    endless = ProgramOptions(heaps=1 << 40, cores=",".join(map(str, cores)) or None)
+    argv = command(program, language, endless, receiver.getsockname())
+    one_thread = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # which NumPy would have many of
+    with subprocess.Popen(argv, env=one_thread) as process:
+        try:
+            receiver.settimeout(PATIENCE_S)
+            receiver.recv(65536)  # it is at work, and so is its stream
+            threads = sorted(int(task.name) for task in Path(f"/proc/{process.pid}/task").iterdir())
+            found = [os.sched_getaffinity(thread) for thread in threads]
+        finally:
+            process.kill()
+    assert found == ([{core} for core in cores] or [set(usable)] * 2)
 
 
 # ---- Running ----

@@ -19,7 +19,7 @@
 enum { N_SWITCHES = 3 }; /* which are the first */
 
 static const struct option long_options[] = {
-    {"copy", no_argument, NULL, 'c'}, {"small-pages", no_argument, NULL, 'o'},
+    {"copy", no_argument, NULL, 'k'}, {"small-pages", no_argument, NULL, 'o'},
     {"fill", no_argument, NULL, 'f'}, {"json", no_argument, NULL, 'j'},
     {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0},
 };
@@ -27,7 +27,7 @@ static const struct option long_options[] = {
 static bool *switch_of(struct options *options, int c)
 {
     return c == 'r'   ? &options->random
-           : c == 'c' ? &options->copy
+           : c == 'k' ? &options->copy
            : c == 'o' ? &options->small_pages
            : c == 'f' ? &options->fill
            : c == 'j' ? &options->json
@@ -47,6 +47,8 @@ static void usage(FILE *to, const char *accepted)
         fputs(" [-r]", to);
     if (strchr(accepted, 's'))
         fputs(" [-s COUNT]", to);
+    if (strchr(accepted, 'c'))
+        fputs(" [-c A,B]", to);
     if (strchr(accepted, 'z'))
         fputs(" [--copy] [--small-pages] [--fill]", to);
     fprintf(to, " [--json]%s\n", strchr(accepted, 'd') ? " host port" : "");
@@ -71,6 +73,8 @@ _Noreturn static void help(const char *doc, const char *accepted, const struct o
         puts("  -r        random samples instead of a fill");
     if (strchr(accepted, 's'))
         printf("  -s COUNT  streams, each with a thread of its own (%zu)\n", defaults->n_streams);
+    if (strchr(accepted, 'c'))
+        puts("  -c A,B    cores to pin the program's thread and the stream's to (any)");
     if (strchr(accepted, 'z'))
         puts("  --copy    have the kernel copy the samples\n"
              "  --small-pages  ordinary pages for them, not huge ones\n"
@@ -109,6 +113,15 @@ static size_t at_most(size_t most, const char *text, const char *what, const cha
     if (number > most)
         usage_error(accepted, what, text);
     return number;
+}
+
+static void two_cores(int cores[2], const char *text, const char *accepted)
+{
+    int n_read = 0;
+    bool numbers = strspn(text, "0123456789,") == strlen(text) &&
+                   sscanf(text, "%4d,%4d%n", cores, cores + 1, &n_read) == 2;
+    if (!numbers || text[n_read] != '\0')
+        usage_error(accepted, "-c must be two cores, such as 0,1", text);
 }
 
 static struct options with_usual(struct options o)
@@ -154,7 +167,10 @@ struct options parse_options(int argc, char **argv, const char *doc, const char 
         else if (c == 's')
             options.n_streams =
                 at_most(1024, optarg, "-s must be a number from 1 to 1024", accepted);
-        else if (switch_of(&options, c) != NULL)
+        else if (c == 'c') {
+            two_cores(options.cores, optarg, accepted);
+            options.pinned = true;
+        } else if (switch_of(&options, c) != NULL)
             *switch_of(&options, c) = true;
         else if (c == 'h')
             help(doc, accepted, &options);

@@ -14,7 +14,8 @@
 /* The command line. */
 struct options {
     size_t n_heaps, heap_size, packet_size, n_streams;
-    bool random, copy, small_pages, fill, json;
+    bool random, copy, small_pages, fill, json, pinned;
+    int cores[2];          /* of the program's thread and the stream's, if they are pinned */
     spt_endpoint endpoint; /* where to send to */
 };
 
@@ -22,7 +23,7 @@ struct options {
 #define ROUTE_SIZE SIZE_MAX
 
 /* Read the command line, and say where its packets would travel in fragments. A letter of accepted
- * stands for each option: n, H, p, r, s; z for --copy, --small-pages and --fill; and d for a
+ * stands for each option: n, H, p, r, s, c; z for --copy, --small-pages and --fill; and d for a
  * destination. --json always is. Defaults that are 0 are the usual ones. A program whose default is
  * ROUTE_SIZE asks the route, refuses fragments, and reports the size that it used. */
 struct options parse_options(int argc, char **argv, const char *doc, const char *accepted,

@@ -48,9 +48,12 @@ int main(int argc, char **argv)
 {
     struct options options =
         parse_options(argc, argv, "Chapter 5: prepare a heap while the one before is on its way.",
-                      "nrd", (struct options){.n_heaps = 100});
+                      "nrcd", (struct options){.n_heaps = 100});
     spt_error err = {0};
-    spt_thread_pool *thread_pool = check_made(spt_thread_pool_create(1, NULL, 0, &err), &err);
+    spt_thread_pool *thread_pool =
+        check_made(spt_thread_pool_create(1, &options.cores[1], options.pinned, &err), &err);
+    if (options.pinned)
+        check(spt_set_affinity(options.cores[0], &err), &err);
     spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
     config.rate = 0;
     config.max_heaps = 2;

@@ -37,6 +37,7 @@ class Options:
     packet_size: int = 1472
     random: bool = False
     n_streams: int = 1
+    cores: tuple[int, ...] = ()
     copy: bool = False
     small_pages: bool = False
     fill: bool = False
@@ -68,6 +69,13 @@ def stream_count(text: str) -> int:
     if not (text.isdecimal() and 1 <= int(text) <= 1024):
         raise argparse.ArgumentTypeError(f"must be a number from 1 to 1024, not {text!r}")
     return int(text)
+
+
+def two_cores(text: str) -> tuple[int, ...]:
+    """The cores of the program's thread and of the stream's, for argparse."""
+    if not re.fullmatch("[0-9]{1,4},[0-9]{1,4}", text):
+        raise argparse.ArgumentTypeError(f"must be two cores, such as 0,1, not {text!r}")
+    return tuple(map(int, text.split(",")))
 
 
 def tell(message: str) -> None:
@@ -105,7 +113,7 @@ def parse_options(doc: str | None, accepted: str, defaults: Options) -> Options:
     doc : str
         The program's docstring, for ``--help``.
     accepted : str
-        A letter for each option: n, H, p, r, s; z for ``--copy``, ``--small-pages`` and
+        A letter for each option: n, H, p, r, s, c; z for ``--copy``, ``--small-pages`` and
         ``--fill``; and d for a destination. ``--json`` always is.
     defaults : Options
         What options that are not given mean. A program whose packet size is `ROUTE_SIZE` asks
@@ -129,6 +137,9 @@ def parse_options(doc: str | None, accepted: str, defaults: Options) -> Options:
     if "s" in accepted:
         help_s = f"streams, each with a thread of its own ({defaults.n_streams})"
         parser.add_argument("-s", dest="n_streams", type=stream_count, metavar="COUNT", help=help_s)
+    if "c" in accepted:
+        help_c = "cores to pin the program's thread and the stream's to (any)"
+        parser.add_argument("-c", dest="cores", type=two_cores, metavar="A,B", help=help_c)
     if "z" in accepted:
         for flag, help_z in _SWITCHES.items():
             parser.add_argument(flag, action="store_true", default=None, help=help_z)

@@ -12,8 +12,10 @@ from spead_tutorial.chapters.report import Options, Usage, parse_options, report
 
 
 def main() -> None:
-    options = parse_options(__doc__, "nd", Options(n_heaps=100))
-    thread_pool = spead_tutorial.ThreadPool()
+    options = parse_options(__doc__, "ncd", Options(n_heaps=100))
+    thread_pool = spead_tutorial.ThreadPool(1, options.cores[1:])
+    if options.cores:
+        spead_tutorial.ThreadPool.set_affinity(options.cores[0])
     config = spead_tutorial.send.StreamConfig(rate=0.0)
     stream = spead_tutorial.send.UdpStream(thread_pool, [(options.host, options.port)], config)
 

@@ -25,8 +25,10 @@ class State:
 
 
 async def main() -> None:
-    options = parse_options(__doc__, "nrd", Options(n_heaps=100))
-    thread_pool = spead_tutorial.ThreadPool()
+    options = parse_options(__doc__, "nrcd", Options(n_heaps=100))
+    thread_pool = spead_tutorial.ThreadPool(1, options.cores[1:])
+    if options.cores:
+        spead_tutorial.ThreadPool.set_affinity(options.cores[0])
     config = spead_tutorial.send.StreamConfig(rate=0.0, max_heaps=2)
     stream = spead_tutorial.send.asyncio.UdpStream(
         thread_pool, [(options.host, options.port)], config

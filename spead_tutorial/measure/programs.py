@@ -24,7 +24,14 @@ from spead_tutorial.measure.report import Report
 
 __all__ = ["Done", "Launch", "ProgramError", "ProgramOptions", "Result", "command", "finish", "run"]
 
-_FLAGS = {"heaps": "n", "heap_size": "H", "packet_size": "p", "random": "r", "streams": "s"}
+_FLAGS = {
+    "heaps": "n",
+    "heap_size": "H",
+    "packet_size": "p",
+    "random": "r",
+    "streams": "s",
+    "cores": "c",
+}
 
 #: Returns how a program is started that sends to a host and a port, or where it always does.
 Launch = Callable[[tuple[str, int] | None], Sequence[str]]
@@ -54,6 +61,8 @@ class ProgramOptions:
         Random samples instead of a fill (``-r``).
     streams : int, optional
         How many streams, each with a thread of its own (``-s``).
+    cores : str, optional
+        Cores to pin the program's thread and the stream's to, such as ``"0,1"`` (``-c``).
     switches : tuple of str
         Some of `spead_tutorial.catalogue.SWITCHES`, such as ``"copy"`` (``--copy``).
     """
@@ -63,6 +72,7 @@ class ProgramOptions:
     packet_size: int | None = None
     random: bool = False
     streams: int | None = None
+    cores: str | None = None
     switches: tuple[str, ...] = ()
 
     def arguments(self, chapter: Chapter) -> list[str]:

@@ -149,7 +149,7 @@ class Run:
             self.packet_size,
             self.random,
             self.streams,
-            self.program.switches(self.variant),
+            switches=self.program.switches(self.variant),
         )
 
 
