@@ -172,7 +172,6 @@ def _ladder() -> Sweep:
             rung.program,
             rung.heap_size,
             rung.packet_size,
-            rung.random,
         )
         for rung in LADDER
         for language in LANGUAGES
@@ -190,6 +189,8 @@ def _ladder() -> Sweep:
 def _pipeline() -> Sweep:
     steps = (
         ("tut_4_send_perf", False),
+        ("tut_4_send_constant", False),
+        ("tut_5_send_async", False),
         ("tut_5_send_pipeline", True),
         ("tut_5_send_pipeline", False),
     )
@@ -199,7 +200,9 @@ def _pipeline() -> Sweep:
         for language in LANGUAGES
     ]
     lines = [
-        dataclasses.replace(case, timeline=True) for case in cases if case.language == "python"
+        dataclasses.replace(case, timeline=True)
+        for case in cases
+        if case.language == "python" and case.program in ("tut_4_send_perf", "tut_5_send_pipeline")
     ]
     return Sweep(
         "tut-5", "sending while preparing: rates and times", (*cases, *lines), (*cases, *lines)

@@ -28,6 +28,7 @@ _SEED = 20
 _TIMEOUT_S = 300.0
 _FIRST = 2
 _MIB = 1 << 20
+_PROGRAMS = [rung.program for rung in LADDER]
 _LANGUAGES = {"python": "Python", "c": "C"}
 
 
@@ -41,7 +42,6 @@ def cases(size: str) -> list[Case]:
             rung.program,
             rung.heap_size,
             rung.packet_size,
-            rung.random,
             heaps=max(2, int(rung.mebibytes * factor) * _MIB // rung.heap_size),
         )
         for rung in LADDER
@@ -125,9 +125,9 @@ def _shown(steps: Sequence[Step], rounds: int) -> Iterator[Step]:
 # Showing
 
 
-def _order(row: Row) -> tuple[bool, int, bool, bool]:
+def _order(row: Row) -> tuple[bool, int, bool]:
     sample = row.last
-    return sample.heap_size < _MIB, sample.chapter, not sample.random, sample.language == "c"
+    return sample.heap_size < _MIB, _PROGRAMS.index(sample.program), sample.language == "c"
 
 
 def table(found: Sequence[Row], recording: Recording) -> str:
@@ -147,8 +147,7 @@ def table(found: Sequence[Row], recording: Recording) -> str:
 
 def _line(row: Row) -> str:
     sample, chapter = row.last, find_chapter(row.last.program)
-    variant = ", with a fill" if chapter.then and not sample.random else ""
-    title = f"{chapter.number:>2} {chapter.title}{variant}"
+    title = f"{chapter.number:>2} {chapter.title}"
     mark = "✓" if row.failure is None else "✗"
     rate = _number(None if row.rate is None else row.rate.median / 1e6, 1)
     calls, cpu = _number(row.calls_per_heap, 3), _number(row.cpu_s_per_gb, 2)

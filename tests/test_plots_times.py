@@ -84,8 +84,8 @@ def test_blocks_are_in_the_order_of_the_chapters_with_their_shares():
     titles = [words for words in seen(svg) if words.startswith(("4 ", "5 "))]
     assert [" ".join(words.split()) for words in titles] == [
         "4 Measure it (Python, heaps of 1 MiB)",
+        "5 Send while preparing, random (Python, heaps of 1 MiB)",
         "5 Send while preparing (Python, heaps of 1 MiB)",
-        "5 Send while preparing, with a fill (Python, heaps of 1 MiB)",
     ]
     busy = "whole run: network thread busy 20 % of the time, program preparing 80 %"
     assert busy in seen(svg)
@@ -137,7 +137,7 @@ def test_the_pipeline_says_rates_and_gains():
             strict=True,
         )
     )
-    said = re.search(r"Chapter 5 Send while preparing: .*?C 150, gain .([\d.]+)", words)
+    said = re.search(r"Chapter 5 Send while preparing, random: .*?C 150, gain .([\d.]+)", words)
     assert said is not None
     assert float(said[1]) == pytest.approx(gain, rel=0.01)
     assert {"100", "150"} <= set(seen(svg))

@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from spead_tutorial.catalogue import LANGUAGES, Chapter, find_chapter
+from spead_tutorial.catalogue import LADDER, LANGUAGES, Chapter, find_chapter
 from spead_tutorial.plots import bars
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.points import Point, highest
@@ -18,7 +18,7 @@ from spead_tutorial.units import size
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["RATE", "ladder", "step_change", "step_title"]
+__all__ = ["RATE", "ladder", "step_title"]
 
 #: What an axis of rates is called.
 RATE = "payload sent in MB/s (10⁶ bytes a second)"
@@ -96,26 +96,27 @@ def _steps(samples_by_step: dict[tuple[str, bool], dict[str, list[Sample]]]) -> 
         )
         for (program, with_random), languages in samples_by_step.items()
     ]
-    return sorted(steps, key=lambda step: (step.chapter.number, step.chapter.name, not step.random))
+    return sorted(steps, key=lambda step: (_place(step.chapter), not step.random))
+
+
+def _place(chapter: Chapter) -> tuple[int, int]:
+    """Return where a program is: by its chapter's number, and those of a chapter as taught."""
+    taught = [rung.program for rung in LADDER]
+    return chapter.number, taught.index(chapter.name) if chapter.name in taught else -1
 
 
 def _draw_step(axis: "Axes", y: float, step: _Step, theme: Theme) -> None:
-    title, change = step_title(step.chapter, step.random), step_change(step.chapter, step.random)
-    bars.label_group(axis, y, title, change, theme)
+    title = step_title(step.chapter, step.random)
+    bars.label_group(axis, y, title, step.chapter.change, theme)
     lanes = bars.lanes(y)
     for language, point in step.points.items():
         bars.draw_bar(axis, lanes[language], point, language, theme)
 
 
 def step_title(chapter: Chapter, with_random: bool) -> str:
-    """Return the number and title of a chapter, and what became of the random samples."""
-    again = ", with a fill" if chapter.then and not with_random else ""
-    return f"{chapter.number}  {chapter.title}{again}"
-
-
-def step_change(chapter: Chapter, with_random: bool) -> str:
-    """Return what a chapter changed."""
-    return chapter.change if with_random or not chapter.then else chapter.then
+    """Return the number and title of a chapter, and whether it was told to send random samples."""
+    told = ", random" if with_random and "r" in chapter.accepted else ""
+    return f"{chapter.number}  {chapter.title}{told}"
 
 
 def _in_words(recording: Recording, panels: Sequence[tuple[int, Sequence[_Step]]]) -> str:

@@ -174,7 +174,7 @@ def _draw_shares(sheet: Sheet, timelines: Sequence[Timeline]) -> None:
     axis.set_xlabel("share of the time of a run")
     axis.grid(axis="x")
     axis.set_axisbelow(True)
-    name_panel(axis, "What the program does", raised=20)
+    name_panel(axis, "What the program in Python does", raised=20)
     axis.legend(
         handles=[patch(theme, role) for role in _SHARES],
         loc="lower left",
@@ -186,9 +186,7 @@ def _draw_shares(sheet: Sheet, timelines: Sequence[Timeline]) -> None:
     for index, timeline in enumerate(timelines):
         portions = shares(timeline)
         y = index * _SHARE
-        bars.label_group(
-            axis, y, f"{times.title(timeline)} ({NAMES[timeline.language]})", _said(timeline), theme
-        )
+        bars.label_group(axis, y, times.title(timeline), _said(timeline), theme)
         left = 0.0
         for role in _SHARES:
             share = getattr(portions, role)
