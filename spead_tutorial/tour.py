@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from spead_tutorial import plots
-from spead_tutorial.catalogue import LADDER, LANGUAGES, find_chapter
+from spead_tutorial.catalogue import BESIDE_LADDER, LADDER, LANGUAGES, find_chapter
 from spead_tutorial.lab import Lab, LabError
 from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.machine import header
@@ -28,12 +28,12 @@ _SEED = 20
 _TIMEOUT_S = 300.0
 _FIRST = 2
 _MIB = 1 << 20
-_PROGRAMS = [rung.program for rung in LADDER]
+_PROGRAMS = [rung.program for rung in (*LADDER, *BESIDE_LADDER)]
 _LANGUAGES = {"python": "Python", "c": "C"}
 
 
 def cases(size: str) -> list[Case]:
-    """Return what a tour of a size measures: the ladder in all languages."""
+    """Return what a tour of a size measures: every chapter in all languages."""
     _, factor = SIZES[size]
     return [
         Case(
@@ -44,7 +44,7 @@ def cases(size: str) -> list[Case]:
             rung.packet_size,
             heaps=max(2, int(rung.mebibytes * factor) * _MIB // rung.heap_size),
         )
-        for rung in LADDER
+        for rung in (*LADDER, *BESIDE_LADDER)
         for language in LANGUAGES
     ]
 

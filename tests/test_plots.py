@@ -506,6 +506,25 @@ def test_the_ladder_leaves_out_what_is_not_ours():
     assert words == described(rendered("ladder"))
 
 
+def test_below_the_chapters_are_the_peers_best_and_the_bare_loops_of_each_size():
+    beside = [
+        dataclasses.replace(one, implementation="spead2-source", elapsed_ns=one.elapsed_ns * 2)
+        for one in make_ladder().samples
+        if one.language == "python" and one.chapter in (6, 10)
+    ]
+    for variant, rate in (("one thread", 12000), ("one thread, 2 streams", 23000)):
+        beside += make_rounds(
+            "ceiling", "c", around(rate), implementation="ceiling", variant=variant
+        )
+    more = Recording(HEADER, (*beside, *make_ladder().samples))
+    large, small = described(plots.render(plots.ladder, more, plots.LIGHT)).split("Heaps of 8 KiB")
+    assert "its best chapter, 10, in Python: spead2, built from its source: 5005" in large
+    assert "one thread: bare system calls: 12000" in large
+    assert "one thread, 2 streams: bare system calls: 23000" in large
+    assert "its best chapter, 10" in small
+    assert "bare system calls" not in small
+
+
 # ---------------------------------------------------------------------------------------
 # The caption
 

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The ladder: the rate of every chapter in both languages."""
+"""The ladder: the rate of every chapter in both languages, and what else there is to compare."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from spead_tutorial.catalogue import LADDER, LANGUAGES, Chapter, find_chapter
 from spead_tutorial.plots import bars
 from spead_tutorial.plots.caption import caption
-from spead_tutorial.plots.points import Point, highest
+from spead_tutorial.plots.points import Point, highest, points
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet, rate_axis
 from spead_tutorial.plots.theme import NAMES, Theme
-from spead_tutorial.records import OURS, Recording, Sample
+from spead_tutorial.records import OURS, Recording, Sample, Series
 from spead_tutorial.units import size
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ __all__ = ["RATE", "ladder", "step_title"]
 
 #: What an axis of rates is called.
 RATE = "payload sent in MB/s (10⁶ bytes a second)"
+_PEER, _BARE = "spead2-source", "ceiling"
 _TITLE = "What each chapter gained"
 _SIDES = (0.2, 0.2)
 _ROOM, _FIRST_ROOM = 0.62, 0.66
@@ -29,15 +30,22 @@ _ROOM, _FIRST_ROOM = 0.62, 0.66
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Step:
-    """A chapter's program, with random samples or with a fill, in its languages."""
+    """A group of bars: a chapter's program in its languages, or one bar of something beside."""
 
-    chapter: Chapter
-    random: bool
-    points: dict[str, Point]
+    title: str
+    change: str
+    points: dict[str, Point]  # by what gives a bar its colour
+
+    @property
+    def height(self) -> float:
+        """Inches."""
+        return bars.GROUP - (len(LANGUAGES) - 1) * bars.PITCH * (not self.points.keys() & NAMES)
 
 
 def ladder(recording: Recording, theme: Theme) -> Drawn:
     """Draw the rate of every chapter in both languages, a panel for each size of heaps.
+
+    Below them, where the recording has them: spead2's best chapter, and bare system calls.
 
     Parameters
     ----------
@@ -52,15 +60,17 @@ def ladder(recording: Recording, theme: Theme) -> Drawn:
         The figure, its title, and its description in words and numbers.
     """
     panels = _panels(recording)
-    heights = [bars.GROUP * len(steps) for _, steps in panels]
+    heights = [sum(step.height for step in steps) for _, steps in panels]
     rows = [(_ROOM if row else _FIRST_ROOM, height) for row, height in enumerate(heights)]
     sheet = Sheet(theme, _TITLE, rows, caption(recording), legend=bars.language_legend(theme))
     most = highest(point for _, steps in panels for step in steps for point in step.points.values())
     for row, (heap_size, steps) in enumerate(panels):
         axis = sheet.axes(row, *_SIDES)
         bars.prepare(axis, heights[row], most)
-        for index, step in enumerate(steps):
-            _draw_step(axis, index * bars.GROUP, step, theme)
+        y = 0.0
+        for step in steps:
+            _draw_step(axis, y, step, theme)
+            y += step.height
         axis.set_title(f"Heaps of {size(heap_size)}", loc="left", fontsize=11)
         rate_axis(axis, theme, "top" if not row else None)
     axis.set_xlabel(RATE)
@@ -69,34 +79,40 @@ def ladder(recording: Recording, theme: Theme) -> Drawn:
 
 def _panels(recording: Recording) -> list[tuple[int, list[_Step]]]:
     """Sort a recording's samples into steps, and those into panels, largest heaps first."""
-    panels: dict[int, dict[tuple[str, bool], dict[str, list[Sample]]]] = {}
-    for sample in recording.samples:
+    ours = [
+        sample
+        for sample in recording.samples
         # A warm-up is not counted, but where it failed something is wrong.
-        if (
-            sample.implementation != OURS
-            or sample.variant
-            or (sample.warm_up and sample.failure is None)
-        ):
-            continue
-        steps = panels.setdefault(sample.heap_size, {})
-        languages = steps.setdefault((sample.program, sample.random), {})
-        languages.setdefault(sample.language, []).append(sample)
-    if not panels:
-        raise ValueError("the recording has no sample of the chapters: spead-tutorial tour")
-    return [(heap_size, _steps(panels[heap_size])) for heap_size in sorted(panels, reverse=True)]
-
-
-def _steps(samples_by_step: dict[tuple[str, bool], dict[str, list[Sample]]]) -> list[_Step]:
-    """Return the steps of a panel: chapter by chapter, random samples before the fill."""
-    steps = [
-        _Step(
-            find_chapter(program),
-            with_random,
-            {name: Point(tuple(samples)) for name, samples in sorted(languages.items())},
-        )
-        for (program, with_random), languages in samples_by_step.items()
+        if sample.implementation == OURS
+        and not sample.variant
+        and not (sample.warm_up and sample.failure is None)
     ]
-    return sorted(steps, key=lambda step: (_place(step.chapter), not step.random))
+    if not ours:
+        raise ValueError("the recording has no sample of the chapters: spead-tutorial tour")
+    sizes = sorted({sample.heap_size for sample in ours}, reverse=True)
+    found = points(recording)
+    return [
+        (x, [*_steps([one for one in ours if one.heap_size == x]), *_beside(found, x)])
+        for x in sizes
+    ]
+
+
+def _steps(samples: Sequence[Sample]) -> list[_Step]:
+    """Return the steps of a panel: chapter by chapter, random samples before the others."""
+    by_step: dict[tuple[str, bool], dict[str, list[Sample]]] = {}
+    for sample in samples:
+        languages = by_step.setdefault((sample.program, sample.random), {})
+        languages.setdefault(sample.language, []).append(sample)
+    steps = {
+        (_place(chapter), program, not with_random): _Step(
+            step_title(chapter, with_random),
+            chapter.change,
+            {name: Point(tuple(languages[name])) for name in LANGUAGES if name in languages},
+        )
+        for (program, with_random), languages in by_step.items()
+        for chapter in (find_chapter(program),)
+    }
+    return [steps[place] for place in sorted(steps)]
 
 
 def _place(chapter: Chapter) -> tuple[int, int]:
@@ -105,12 +121,33 @@ def _place(chapter: Chapter) -> tuple[int, int]:
     return chapter.number, taught.index(chapter.name) if chapter.name in taught else -1
 
 
+def _beside(found: Mapping[Series, Mapping[int, Point]], heap_size: int) -> list[_Step]:
+    """Return what the chapters are to be compared with: the peer at its best, and bare loops."""
+    there = {series: known[heap_size] for series, known in found.items() if heap_size in known}
+    peers = [series for series in there if series.implementation == _PEER]
+    steps = []
+    if peers:
+        best = max(peers, key=lambda series: _median(there[series]))
+        number = find_chapter(best.program).number
+        note = f"its best chapter, {number}, in Python"
+        steps.append(_Step("spead2, built from its source", note, {"spead2": there[best]}))
+    for series, point in there.items():
+        if series.implementation == _BARE:
+            steps.append(_Step("bare system calls", series.variant, {"limit": point}))
+    return steps
+
+
+def _median(point: Point) -> float:
+    estimate = point.estimate()
+    return 0.0 if estimate is None else estimate.median
+
+
 def _draw_step(axis: "Axes", y: float, step: _Step, theme: Theme) -> None:
-    title = step_title(step.chapter, step.random)
-    bars.label_group(axis, y, title, step.chapter.change, theme)
+    bars.label_group(axis, y, step.title, step.change, theme)
     lanes = bars.lanes(y)
-    for language, point in step.points.items():
-        bars.draw_bar(axis, lanes[language], point, language, theme)
+    for index, (role, point) in enumerate(step.points.items()):
+        lane = lanes.get(role, y + bars.LABEL + (index + 0.5) * bars.PITCH)
+        bars.draw_bar(axis, lane, point, role, theme)
 
 
 def step_title(chapter: Chapter, with_random: bool) -> str:
@@ -125,12 +162,11 @@ def _in_words(recording: Recording, panels: Sequence[tuple[int, Sequence[_Step]]
         sentences.append(f"Heaps of {size(heap_size)}:")
         for step in steps:
             values = [
-                f"{NAMES[language]} {_value(step.points[language])}"
-                for language in LANGUAGES
-                if language in step.points
+                f"{NAMES.get(role, '')} {_value(point)}".strip()
+                for role, point in step.points.items()
             ]
-            label = " ".join(step_title(step.chapter, step.random).split())
-            sentences.append(f"chapter {label}: {', '.join(values)};")
+            chapter = "chapter " if step.points.keys() & NAMES else f"{step.change}: "
+            sentences.append(f"{chapter}{' '.join(step.title.split())}: {', '.join(values)};")
     return " ".join([*sentences, " ".join(caption(recording).split())])
 
 

@@ -11,7 +11,7 @@ __all__ = ["DARK", "HATCHES", "LIGHT", "MARKERS", "NAMES", "Look", "Theme", "loo
 
 #: What a picture calls the languages.
 NAMES = {"python": "Python", "c": "C"}
-HATCHES = {"python": "", "c": "////"}
+HATCHES = {"python": "", "c": "////", "spead2": "....", "limit": ""}
 MARKERS = {"python": "o", "c": "D", "spead2": "^", "limit": "s"}
 #: Matplotlib's dashes: the first point of each, and its pattern.
 _DASHES = {
