@@ -438,6 +438,35 @@ def test_a_share_is_that_of_the_timeline(measured):
     assert said == {"preparing": "55 %", "waiting": "36 %", "rest": "9 %", "sending": "27 %"}
 
 
+@pytest.mark.parametrize(
+    ("program_ns", "looked_ns", "waiting_ns", "program", "network"),
+    [
+        (700, 100, 200, "50 %", "70 %"),
+        (999, 501, None, "100 %", "0 %"),
+        (0, None, 9, "0 %", "150 %"),
+    ],
+)
+def test_a_thread_is_busy_when_it_neither_waits_nor_looks(
+    measured, tmp_path, program_ns, looked_ns, waiting_ns, program, network
+):
+    header = records.read(RESULTS / "ladder.jsonl").header
+    sample = dataclasses.replace(
+        chosen("c", _AFTER, "8KiB")[0],
+        elapsed_ns=1000,
+        cpu_user_ns=900,
+        cpu_system_ns=600,
+        program_cpu_ns=program_ns,
+        looking_ns=looked_ns,
+        waiting_looking_ns=waiting_ns,
+    )
+    with records.Writer(tmp_path / "threads.jsonl", header) as writer:
+        writer.add(sample)
+    said = [
+        measured.busy(f"{thread} threads c {_AFTER} 8KiB").text for thread in ("program", "network")
+    ]
+    assert said == [program, network]
+
+
 def test_a_fact_is_that_of_the_record(measured):
     header = records.read(RESULTS / "ladder.jsonl").header
     assert measured.fact("cpu").text == header.machine["cpu"]
@@ -472,6 +501,8 @@ def test_a_fact_is_that_of_the_record(measured):
         ("share", f"wishing small {_BEFORE}", "not one timeline's"),
         ("share", f"waiting small {_AFTER}", "not one timeline's"),
         ("share", f"waiting small random {_BEFORE}", "not one timeline's"),
+        ("busy", f"kernel small c {_BEFORE} 8KiB", "no thread 'kernel'"),
+        ("busy", f"program small c {_BEFORE} 8KiB", "no sample has that"),
         ("fact", "colour", "there is no fact 'colour'"),
     ],
 )

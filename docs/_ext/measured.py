@@ -11,6 +11,9 @@ no record, no sample or several points is an error. For instance, in Markdown:
     {per-gb}`cpu tut-8 c tut_8_send_heap_size 64MiB`        CPU seconds for 10^9 bytes of payload
     {share}`preparing tut-5 tut_4_send_perf random`         a share of a timeline's time:
                                                             preparing, waiting, rest, or sending
+    {busy}`network tut-11 c tut_11_send_batch_heaps 8KiB`   in what share of the time the stream's
+                                                            thread worked; or the program's own:
+                                                            looking for work is no work
     {fact}`cpu`, {fact}`cpu tut-8`       a fact of the machine, or of that of a record
 
 The directive ``machine-table`` shows the facts of the machine, or of that of another record.
@@ -36,6 +39,7 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from bench.figures import RESULTS
 from spead_tutorial import stats, timeline, units
+from spead_tutorial.measure import summary
 from spead_tutorial.records import OURS, Recording, Sample, read
 from spead_tutorial.units import number, percent, thousands
 
@@ -65,6 +69,8 @@ _NAMES = {
     "spead2": "spead2",
     "revision": "Revision of the programs",
 }
+#: Whose work a program's threads do.
+_THREADS = {"program": summary.program_busy, "network": summary.others_busy}
 _MACHINE = "ladder"  # all records of chapters are of one machine: a test holds them to that
 
 
@@ -303,6 +309,16 @@ def share(text: str) -> Said:
     )
 
 
+def busy(text: str) -> Said:
+    """Say in what share of the time a thread worked, instead of waiting or looking for work."""
+    thread, _, rest = text.partition(" ")
+    choice = _one(rest)
+    if thread not in _THREADS:
+        raise UnknownError(f"there is no thread {thread!r}: there are {' and '.join(_THREADS)}")
+    estimate = _estimate(_THREADS[thread], choice)
+    return Said(percent(estimate.median), _interval(estimate, percent), choice.record)
+
+
 def fact(text: str) -> Said:
     """Say a fact of the reference machine, or of that of the record which is named after it."""
     name, _, record = text.partition(" ")
@@ -410,6 +426,7 @@ def _row(*cells: str) -> nodes.row:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     says = {
+        "busy": busy,
         "fact": fact,
         "gain": gain,
         "per-gb": per_gb,

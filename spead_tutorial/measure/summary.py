@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from spead_tutorial.records import Recording, Sample, Series
 from spead_tutorial.stats import Estimate, median
 
-__all__ = ["ROUNDS_FOR_A_CLAIM", "Row", "rows"]
+__all__ = ["ROUNDS_FOR_A_CLAIM", "Row", "others_busy", "program_busy", "rows"]
 
 #: With fewer, a difference of some percent may be chance.
 ROUNDS_FOR_A_CLAIM = 9
@@ -75,19 +75,35 @@ class Row:
     @property
     def program_busy(self) -> float | None:
         """Median share of the time in which the program's own thread worked."""
-        return self.middle(_program_busy)
+        return self.middle(program_busy)
 
     @property
     def others_busy(self) -> float | None:
         """Median share of the time in which its other threads worked, all together."""
-        return self.middle(_others_busy)
+        return self.middle(others_busy)
 
 
-def _program_busy(sample: Sample) -> float | None:
+def program_busy(sample: Sample) -> float | None:
+    """Return the share of the time in which the program's own thread worked; None if not known.
+
+    Time in which it looked whether there was more to do is no work.
+
+    Parameters
+    ----------
+    sample : Sample
+        One run.
+    """
     return _busy(sample, sample.program_cpu_ns, sample.waiting_looking_ns)
 
 
-def _others_busy(sample: Sample) -> float | None:
+def others_busy(sample: Sample) -> float | None:
+    """Return the same of all its other threads together, of which the stream's is one.
+
+    Parameters
+    ----------
+    sample : Sample
+        One run.
+    """
     everybody_ns, program_ns = _cpu_ns(sample), sample.program_cpu_ns
     if everybody_ns is None or program_ns is None:
         return None
