@@ -80,6 +80,18 @@ def test_packets_larger_than_the_path_takes_fail_with_emsgsize(thread_pool, lab)
         assert stats.packets == 1  # the last is short, and is sent all the same
 
 
+def test_the_one_error_of_a_batch_names_the_first_heap_that_failed(thread_pool, lab):
+    too_long, short = lab.mtu, 100
+    heaps = [make_heap(size) for size in (short, too_long, short, too_long)]
+    with lab.socket() as sock:
+        sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)
+        config = StreamConfig(max_packet_size=2 * too_long)
+        stream = UdpStream(thread_pool, sock, [(lab.address, lab.port)], config)
+        with pytest.raises(OSError, match="heap 2: a packet of"):
+            stream.send_heaps([HeapReference(heap) for heap in heaps], GroupMode.SERIAL)
+        assert (stream.stats.errors, stream.stats.packets) == (2, 2)  # the others were sent
+
+
 def test_a_packet_of_exactly_the_mtu_less_28_bytes_is_sent_whole(thread_pool, lab):
     with lab.socket() as sock:
         sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)
