@@ -104,6 +104,9 @@ _QUICK_PACKET_SIZES = (512, 1472, 4096, 9000, 65504)
 _CAUSE_SIZES = (MIB, 16 * MIB, 64 * MIB)
 _RECORDING_SIZES = (64 * KIB, MIB, 16 * MIB)
 _STREAMS_SIZES = (8 * KIB, 64 * KIB, MIB)
+#: Cuts a heap of 16 KiB into two equal packets, with their headers of 56 and 40 bytes; one of
+#: 64 KiB into as many packets, and messages, as 9000 does.
+_HALF_OF_16_KIB = (16 * KIB + 56 + 40) // 2
 #: Of one packet, two, three and more: those of 16 KiB can be cut into equal ones.
 _EQUAL_SIZES = tuple(kib * KIB for kib in (8, 16, 24, 32, 64, 256))
 _QUICK_EQUAL_SIZES = (8 * KIB, 16 * KIB, 64 * KIB)
@@ -254,6 +257,21 @@ _EIGHT, _TEN, _ELEVEN, _THIRTEEN, _FOURTEEN, _FIFTEEN, _SIXTEEN = (
 _NO_THREAD = "tut_13_send_no_thread"
 
 
+def _batches() -> Sweep:
+    """Chapter 11; and once more with packets that are equal where heaps have two of them."""
+    sweep = _both(
+        "tut-11",
+        "batches of heaps: a list, then a HeapReferenceList",
+        [*_ours(_TEN, "tut_11_send_list_of_heaps", _ELEVEN), *_peer(_TEN, _ELEVEN), *_BARE],
+    )
+    batches = [(OURS, language, _ELEVEN, "equal packets") for language in LANGUAGES]
+    equal = (
+        dataclasses.replace(case, packet_size=_HALF_OF_16_KIB)
+        for case in _sizes((16 * KIB, 64 * KIB), *batches)
+    )
+    return dataclasses.replace(sweep, cases=(*sweep.cases, *equal))
+
+
 def _streams() -> Sweep:
     """One stream and several; what the same cores do with two threads; bare loops likewise."""
     counted = [*_ours(_FOURTEEN), _HOT_LIMIT]
@@ -331,11 +349,7 @@ SWEEPS = (
         "a deeper queue, then reusing heaps",
         [*_ours(_EIGHT, "tut_10_send_more_heaps", _TEN), *_peer(_EIGHT, _TEN), *_BARE],
     ),
-    _both(
-        "tut-11",
-        "batches of heaps: a list, then a HeapReferenceList",
-        [*_ours(_TEN, "tut_11_send_list_of_heaps", _ELEVEN), *_peer(_TEN, _ELEVEN), *_BARE],
-    ),
+    _batches(),
     _streams(),
     _zero_copy(),
     _equal_packets(),

@@ -27,6 +27,7 @@ from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.place import Device
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.records import Header, RecordError, Recording, Sample, Writer, locked, read
+from spead_tutorial.send import Heap, ItemGroup, PacketGenerator
 
 ROOT = Path(__file__).parent.parent
 PATIENCE_S = 120
@@ -146,10 +147,36 @@ def test_reusing_and_batching_are_swept_from_8_kib_to_64_mib_with_peer_and_limit
     for chosen in (sweep.cases, sweep.quick):
         by_point: dict[tuple[int, int], Counter[str]] = {}
         for case in chosen:
-            by_point.setdefault(case.point, Counter())[case.implementation] += 1
+            if case.variant != "equal packets":
+                by_point.setdefault(case.point, Counter())[case.implementation] += 1
         expected = {"ours": 6, "spead2": 2, "spead2-source": 2, "ceiling": 2}
         assert all(found == expected for found in by_point.values())
     assert FULL.most_bytes == 4 << 30
+
+
+def test_batches_are_swept_with_packets_that_are_equal_and_nothing_else_different():
+    sweep = sweeps.find_sweep("tut-11")
+    cases = [case for case in sweep.cases if case.variant == "equal packets"]
+    assert {(case.language, case.heap_size >> 10) for case in cases} == {
+        (language, size) for language in ("python", "c") for size in (16, 64)
+    }
+    cut = {16: ([9000, 7480], [8240, 8240]), 64: ([9000] * 7 + [2872], [8240] * 7 + [8192])}
+    for case in cases:
+        plain = dataclasses.replace(case, variant="", packet_size=9000)
+        assert plain in sweep.cases
+        sizes = tuple(
+            [len(packet) for packet in PacketGenerator(heap_of(case.heap_size), 1, packet_size)]
+            for packet_size in (plain.packet_size, case.packet_size)
+        )
+        assert sizes == cut[case.heap_size >> 10]
+
+
+def heap_of(size: int) -> Heap:
+    """Make a heap with the two items of the chapters."""
+    group = ItemGroup()
+    group.add_item(0x1600, "timestamp", "", shape=(), format=[("u", 40)], value=0)
+    group.add_item(0x3300, "adc", "", shape=(size,), dtype="i1", value=np.zeros(size, "i1"))
+    return group.get_heap(descriptors="none", data="all")
 
 
 @pytest.mark.parametrize("streams", [1, 2, 4])

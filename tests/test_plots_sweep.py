@@ -12,7 +12,9 @@ from test_plots import (
     KIB,
     LIMIT,
     MIB,
+    PICTURES,
     TEN,
+    around,
     described,
     draw,
     drawing,
@@ -69,6 +71,15 @@ def test_lines_go_through_the_medians():
     ):
         for x, y in drawn[plots.LIGHT.colours[colour]]:
             assert y == pytest.approx(statistics.median(rates(recording, series, x)))
+
+
+def test_a_line_over_heap_sizes_has_no_samples_of_packets_of_another_size():
+    picture, recording = PICTURES["sweep"]
+    others = make_rounds(
+        TEN, "c", around(50.0), heap_size=8 * KIB, packet_size=8240, variant="equal packets"
+    )
+    more = dataclasses.replace(recording, samples=(*recording.samples, *others))
+    assert draw(picture, more)[2] == draw(picture, recording)[2]
 
 
 def test_the_limit_is_the_best_of_all_bare_loops_at_each_size():
