@@ -34,6 +34,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #ifndef UDP_SEGMENT
@@ -45,8 +46,7 @@ enum {
     OTHER_HEADER = 40,
     PAGE = 4096,
     MAX_DATAGRAM = 65507, /* UDP over IPv4 */
-    MAX_SEGMENTS = 64,
-    MAX_FRAGMENTS = 17, /* of a zero-copy message: MAX_SKB_FRAGS, in pages */
+    MAX_FRAGMENTS = 17,   /* of a zero-copy message: MAX_SKB_FRAGS, in pages */
     MESSAGES_PER_CALL = 64,
     SEND_BUFFER = 512 * 1024,
     N_BATCHES = 2,
@@ -54,7 +54,7 @@ enum {
 };
 
 struct settings {
-    size_t heaps, heap_size, packet_size, batch_size;
+    size_t heaps, heap_size, packet_size, batch_size, max_segments;
     size_t streams;
     int threads;
     bool gso, zero_copy, huge_pages, fill, json;
@@ -163,7 +163,7 @@ static void lay_out(const struct ceiling *c, struct batch *b, size_t n)
         size_t size = header_size + pieces[1].iov_len;
         size_t more = s->zero_copy ? fragments(b, &pieces[1]) : 0;
         if (full || !s->gso || size > segment || length + size > MAX_DATAGRAM ||
-            segments == MAX_SEGMENTS || n_fragments + more > MAX_FRAGMENTS) {
+            segments == s->max_segments || n_fragments + more > MAX_FRAGMENTS) {
             begin_message(b, pieces);
             segment = size;
             segments = length = n_fragments = 0;
@@ -486,6 +486,16 @@ static size_t number(const char *text, size_t smallest, size_t largest, const ch
     return (size_t)value;
 }
 
+/* How many packets a message may have (UDP_MAX_SEGMENTS, which no header of the system's has). */
+static size_t max_segments(void)
+{
+    struct utsname kernel;
+    int major = 0, minor = 0;
+    if (uname(&kernel) == 0 && sscanf(kernel.release, "%d.%d", &major, &minor) == 2)
+        return major > 6 || (major == 6 && minor >= 9) ? 128 : 64;
+    return 64;
+}
+
 static struct settings parse(int argc, char **argv)
 {
     static const struct option long_options[] = {
@@ -498,6 +508,7 @@ static struct settings parse(int argc, char **argv)
                          .heap_size = 1024 * 1024,
                          .packet_size = 9000,
                          .batch_size = 512 * 1024,
+                         .max_segments = max_segments(),
                          .streams = 1,
                          .threads = 2,
                          .gso = true,
