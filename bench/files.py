@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from spead_tutorial.measure.rounds import taken_so_far
-from spead_tutorial.records import RecordError, Recording, Sample, Timeline, Writer, locked, read
+from spead_tutorial.records import (
+    RecordError,
+    Recording,
+    Sample,
+    Split,
+    Timeline,
+    Writer,
+    locked,
+    read,
+)
 
 __all__ = ["FORMATS", "export", "merge"]
 
@@ -73,7 +82,7 @@ def _identity(recording: Recording, what: str) -> object:
 
 def _append(writer: Writer, part: Recording, *, begin: bool) -> None:
     """Write a part, each header before what was taken there."""
-    taken: list[Sample | Timeline] = [*part.samples, *part.timelines]
+    taken: list[Sample | Timeline | Split] = [*part.samples, *part.timelines, *part.splits]
     for source, header in enumerate(part.headers):
         if begin or source > 0:
             writer.begin(header)

@@ -31,6 +31,7 @@ __all__ = [
     "Recording",
     "Sample",
     "Series",
+    "Split",
     "Timeline",
     "Writer",
     "anonymous",
@@ -312,6 +313,55 @@ class Timeline:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Split:
+    """What a program was doing whenever it was looked at, in a run of its own.
+
+    Looking slows a program down. So its shares are to be multiplied with the time of the samples of
+    the same case, which nobody looked at.
+
+    Parameters
+    ----------
+    case : str
+        Which point of the experiment it is of: that of its samples.
+    round : int
+        In which round it was taken, from 0.
+    program : str
+        What was run.
+    language : str
+        ``"python"`` or ``"c"``.
+    heaps : int
+        How many it sent.
+    heap_size : int
+        Bytes of samples in a heap.
+    elapsed_ns : int or None
+        From the first heap to the last, with someone looking. None where it failed.
+    own : dict
+        How often the program's own thread was found at each part of the work.
+    others : dict
+        The same of all its other threads together, of which the stream's is one.
+    unsorted : dict
+        The functions that most of the part ``"other"`` was found in, and how often.
+    failure : str or None
+        Why there is nothing of these.
+    source : int
+        As for `Sample`.
+    """
+
+    case: str
+    round: int
+    program: str
+    language: str
+    heaps: int
+    heap_size: int
+    elapsed_ns: int | None = None
+    own: dict[str, int] = dataclasses.field(default_factory=dict)
+    others: dict[str, int] = dataclasses.field(default_factory=dict)
+    unsorted: dict[str, int] = dataclasses.field(default_factory=dict)
+    failure: str | None = None
+    source: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Recording:
     """What a file holds, in the order in which it was taken.
 
@@ -325,12 +375,15 @@ class Recording:
         All timelines.
     others : tuple of Header
         Those that followed the first.
+    splits : tuple of Split
+        All splits.
     """
 
     header: Header
     samples: tuple[Sample, ...]
     timelines: tuple[Timeline, ...] = ()
     others: tuple[Header, ...] = ()
+    splits: tuple[Split, ...] = ()
 
     @property
     def headers(self) -> tuple[Header, ...]:
@@ -370,7 +423,7 @@ class Recording:
         )
 
 
-_Taken = TypeVar("_Taken", Sample, Timeline)
+_Taken = TypeVar("_Taken", Sample, Split, Timeline)
 
 
 class Writer:
@@ -542,7 +595,7 @@ def read(path: str | os.PathLike[str], *, unfinished: bool = False) -> Recording
     if not lines:
         raise RecordError(f"{name} is empty: it has not even a header")
     headers = [_header(_object(name, 1, lines[0]), name, 1)]
-    samples, timelines = [], []
+    samples, splits, timelines = [], [], []
     line_of: dict[tuple[str, int, bool, int], int] = {}
     for number, line in enumerate(lines[1:], 2):
         record = _object(name, number, line)
@@ -554,6 +607,8 @@ def read(path: str | os.PathLike[str], *, unfinished: bool = False) -> Recording
                 key: tuple(value) for key, value in record.items() if isinstance(value, list)
             }
             timelines.append(_made(Timeline, record, name, number, len(headers) - 1))
+        elif kind == "split":
+            splits.append(_made(Split, record, name, number, len(headers) - 1))
         else:
             sample = _made(Sample, record, name, number, len(headers) - 1)
             before = line_of.setdefault(
@@ -566,7 +621,9 @@ def read(path: str | os.PathLike[str], *, unfinished: bool = False) -> Recording
                     " runs wrote it at once, and disturbed each other; measure it anew"
                 )
             samples.append(sample)
-    return Recording(headers[0], tuple(samples), tuple(timelines), tuple(headers[1:]))
+    return Recording(
+        headers[0], tuple(samples), tuple(timelines), tuple(headers[1:]), tuple(splits)
+    )
 
 
 def anonymous(text: str) -> str:

@@ -18,6 +18,7 @@ from spead_tutorial.records import (
     RecordError,
     Sample,
     Series,
+    Split,
     Timeline,
     Writer,
     anonymous,
@@ -114,6 +115,13 @@ def test_going_on_with_a_whole_recording_removes_nothing(path):
     whole = path.read_bytes()
     Writer(path).close()
     assert path.read_bytes() == whole
+
+
+def test_a_split_is_read_again(path):
+    split = Split("6/c", 0, "tut_6_send_pktsize", "c", 10, 1 << 20, 2_000_000, {"fill": 3}, {})
+    with Writer(path) as writer:
+        writer.add(split)
+    assert read(path).splits == (split,)
 
 
 def test_a_timeline_is_read_again(path):
