@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What programs are doing, looked at by perf: stacks of functions, of the kernel's too.
+
+It knows neither what is measured nor what a function is part of.
+"""
+
+import dataclasses
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from spead_tutorial.measure.programs import ProgramError
+
+__all__ = ["LOOKS_PER_S", "Frame", "Look", "StackError", "recording", "require_perf", "stacks"]
+
+#: Of each running thread. More of them slow programs down further, and shares hardly change.
+LOOKS_PER_S = 2500
+#: What a machine without counters has, too: a timer that runs while a thread does. The core has no
+#: frame pointers, so stacks are unwound afterwards: from so many bytes of them as reach from the
+#: innermost function to the one of ours that called it.
+_EVENT = ["-e", "cpu-clock", "-F", str(LOOKS_PER_S), "--call-graph", "dwarf,4096"]
+_INSTALL = "apt install linux-perf (Debian), linux-tools-generic (Ubuntu) or perf (Fedora)"
+_ALLOW = "run as root, or say: sudo sysctl kernel.perf_event_paranoid=-1 kernel.kptr_restrict=0"
+_HEAD = re.compile(r".*?(\d+)/(\d+)\s+([\d.]+):\s*$")
+_FRAME = re.compile(r"\s+[0-9a-f]+ (.*) \((.*)\)$")
+
+
+class StackError(ProgramError):
+    """Nothing can be looked at here; the text says why and what to do about it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Frame:
+    """A function, and the file that it is of.
+
+    Parameters
+    ----------
+    name : str
+        ``"[unknown]"`` where it is not known.
+    file : str
+        Path of a program or library; in brackets, the kernel or a module of it.
+    """
+
+    name: str
+    file: str
+
+    @property
+    def of_kernel(self) -> bool:
+        """Whether it is the kernel's."""
+        return self.file.startswith("[") and self.file not in ("[vdso]", "[unknown]")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Look:
+    """One look at one thread.
+
+    Parameters
+    ----------
+    process, thread : int
+        Which; a process's first thread has its number.
+    at_s : float
+        When.
+    frames : tuple of Frame
+        From the innermost function outwards.
+    """
+
+    process: int
+    thread: int
+    at_s: float
+    frames: tuple[Frame, ...]
+
+
+def require_perf() -> None:
+    """Check that perf is there, and may look at the kernel.
+
+    Raises
+    ------
+    StackError
+        Otherwise.
+    """
+    if shutil.which("perf") is None:
+        raise StackError(f"perf is missing: {_INSTALL}")
+    with tempfile.TemporaryDirectory() as folder:
+        # Asked for the kernel alone, it does not fall back on what it may see.
+        only_kernel = ["-e", "cpu-clock:k", "-o", f"{folder}/data", "--", "true"]
+        done = _perf("record", "-q", *only_kernel)
+    if "not found for kernel" in done.stderr:  # what some distributions install as perf
+        raise StackError(f"perf is there, but not the one for this kernel: {_INSTALL}")
+    if done.returncode != 0 or not _has_kernel_names():
+        raise StackError(f"perf may not look at the kernel here: {_ALLOW}")
+
+
+def _has_kernel_names() -> bool:
+    """Whether the kernel tells where its functions are: it says zero where it does not."""
+    with Path("/proc/kallsyms").open() as lines:
+        return any(int(line.split()[0], 16) for _, line in zip(range(100), lines, strict=False))
+
+
+def recording(path: Path, command: Sequence[str]) -> list[str]:
+    """Return the command that runs another one and looks at it.
+
+    Parameters
+    ----------
+    path : path
+        The file for what is seen.
+    command : sequence of str
+        The program and its arguments. Its output and its exit status stay as they are.
+    """
+    return ["perf", "record", "-q", *_EVENT, "-o", str(path), "--", *command]
+
+
+def stacks(path: Path) -> list[Look]:
+    """Read what was seen.
+
+    Parameters
+    ----------
+    path : path
+        A file of `recording`.
+
+    Raises
+    ------
+    StackError
+        Where perf cannot read it.
+    """
+    done = _perf("script", "--no-inline", "-i", str(path), "-F", "pid,tid,time,ip,sym,dso")
+    if done.returncode != 0:
+        raise StackError(f"perf script: {(done.stderr.strip().splitlines() or ['it failed'])[-1]}")
+    return list(_looks(done.stdout.splitlines()))
+
+
+def _looks(lines: Iterable[str]) -> Iterator[Look]:
+    """Take apart what ``perf script`` writes: a line for each look, and one for each frame."""
+    head: re.Match[str] | None = None
+    frames: list[Frame] = []
+    for line in [*lines, ""]:
+        if found := _HEAD.match(line):
+            head, frames = found, []
+        elif found := _FRAME.match(line):
+            frames.append(Frame(found[1], found[2]))
+        elif not line and head is not None:
+            yield Look(int(head[1]), int(head[2]), float(head[3]), tuple(frames))
+            head = None
+
+
+def _perf(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["perf", *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
