@@ -22,6 +22,7 @@ from bench.peers import find_installation
 from bench.plan import Plan, again, estimate, measure, plan_of
 from bench.sweeps import PEER_FROM_SOURCE, SIZES, SWEEPS, Sweep, find_sweep
 from bench.timing import timing
+from bench.where import where
 from spead_tutorial.cli import finish
 from spead_tutorial.measure.case import Step
 from spead_tutorial.measure.rounds import taken_so_far
@@ -267,6 +268,7 @@ def list_sweeps() -> int:
 
 
 cli.add_command(timing)
+cli.add_command(where)
 
 
 # ---------------------------------------------------------------------------------------
