@@ -20,7 +20,7 @@ from test_records import HEADER, SAMPLE
 
 from spead_tutorial import plots
 from spead_tutorial.catalogue import find_chapter
-from spead_tutorial.records import Recording, Sample, Series, Timeline, Writer
+from spead_tutorial.records import Recording, Sample, Series, Split, Timeline, Writer
 
 pytest.importorskip("matplotlib")
 
@@ -212,6 +212,29 @@ def make_pipeline() -> Recording:
     return Recording(HEADER, tuple(samples), timelines)
 
 
+def make_where() -> Recording:
+    """Heaps that take twice as long as the program runs; the stream of chapter 10 runs no less."""
+    samples, splits = [], []
+    for heap_size, ns in ((8 * KIB, 1000), (MIB, 50_000)):
+        for program in (TEN, "tut_13_send_hot"):
+            for language in ("python", "c"):
+                found = {"fill": 10, "program": 2, "queue": 3, "wake-up": 5}
+                sends = {"packetizing": 2, "copy": 20, "stack": 25, "looking": 3}
+                both = found | sends if "13" in program else found
+                for number in range(7):
+                    cpu = {"program_cpu_ns": ns * 10, "cpu_user_ns": ns * 10, "cpu_system_ns": 0}
+                    more = {"round": number, "heap_size": heap_size, "elapsed_ns": ns * 20}
+                    one = make_sample(program, language, 1.0, **more, **cpu, heaps=10)
+                    if "10" in program:
+                        one = dataclasses.replace(one, cpu_system_ns=ns * 15)
+                    samples.append(one)
+                    others = sends if "10" in program else {}
+                    splits.append(
+                        Split(one.case, number, program, language, 10, heap_size, 1, both, others)
+                    )
+    return Recording(HEADER, tuple(samples), splits=tuple(splits))
+
+
 #: What draws each picture, and of what.
 PICTURES = {
     "ladder": (plots.ladder, make_ladder()),
@@ -221,8 +244,9 @@ PICTURES = {
     "loopback": (plots.loopback, make_loopback()),
     "pipeline": (plots.pipeline, make_pipeline()),
     "timeline": (plots.timeline, make_pipeline()),
+    "where": (plots.where, make_where()),
 }
-OF_SAMPLES = sorted(set(PICTURES) - {"timeline"})
+OF_SAMPLES = sorted(set(PICTURES) - {"timeline", "where"})
 
 
 # ---------------------------------------------------------------------------------------
@@ -347,7 +371,7 @@ def test_a_png_is_as_large_as_its_figure_and_says_nothing_of_what_made_it(name):
 def test_another_process_with_other_settings_gives_the_same_bytes(tmp_path):
     for name, (_, recording) in PICTURES.items():
         with Writer(tmp_path / f"{name}.jsonl", recording.header) as writer:
-            for one in (*recording.samples, *recording.timelines):
+            for one in (*recording.samples, *recording.timelines, *recording.splits):
                 writer.add(one)
     (tmp_path / "matplotlibrc").write_text("font.size: 20\nsvg.fonttype: path\naxes.grid: True\n")
     script = (
@@ -427,7 +451,9 @@ def test_a_recording_in_which_all_failed_is_drawn_and_says_so(name):
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_recording_of_something_else_is_refused_in_a_line_that_says_what_to_run(name):
     other = make_sample("tut_2_send", "c", 50.0, implementation="old")
-    with pytest.raises(ValueError, match=r"^the recording has no .*: (python -m bench run|spead)"):
+    with pytest.raises(
+        ValueError, match=r"^the recording has no .*: (python -m bench (run|where)|spead)"
+    ):
         plots.render(PICTURES[name][0], Recording(HEADER, (other,)), plots.LIGHT)
 
 

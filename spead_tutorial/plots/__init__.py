@@ -15,6 +15,7 @@ from spead_tutorial.plots.render import Draw, MissingError, Rendered, render, re
 from spead_tutorial.plots.sweep import Sweep
 from spead_tutorial.plots.theme import DARK, LIGHT, Theme
 from spead_tutorial.plots.timeline import timeline
+from spead_tutorial.plots.where import where
 
 __all__ = [
     "DARK",
@@ -34,4 +35,5 @@ __all__ = [
     "render_both",
     "save",
     "timeline",
+    "where",
 ]
