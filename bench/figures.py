@@ -184,6 +184,7 @@ PICTURES = (
             "one thread",
         ),
     ),
+    Picture("where-the-time-goes.svg", "where", plots.where),
 )
 
 

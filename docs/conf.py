@@ -42,6 +42,7 @@ extensions = [
     "sphinx_click",
     "sphinx_copybutton",
     "sphinx_design",
+    "splits",
     "tables",
 ]
 exclude_patterns = ["design/README.md"]

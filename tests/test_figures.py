@@ -17,7 +17,7 @@ from spead_tutorial import records
 ROOT = Path(__file__).parent.parent
 FIGURES = ROOT / "docs" / "figures"
 RESULTS = ROOT / "bench" / "results"
-DRAWN = sorted(path.name for path in FIGURES.glob("tut-*.svg"))
+DRAWN = sorted(path.name for path in FIGURES.glob("*.svg"))
 
 
 def texts(svg: str) -> list[str]:

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The time of a heap, part by part: from the committed record of ``python -m bench where``.
+
+    {split}`copy 8KiB c tut_13_send_hot`    CPU time of a part for a heap, of all threads
+    {split}`waking 8KiB`                    until the stream of an idle program begins with a heap
+    {split}`news 8KiB`                      from when it was sent until the program goes on
+    {split}`slowed`                         how much slower the programs were with someone looking
+    {split}`looks`                          how often in a second of CPU time
+
+    ```{split-table} 8KiB
+    ```
+
+is all parts at a size of heaps, with a column for each thread. Parts whose name has a space are put
+in quotes.
+"""
+
+import shlex
+from collections.abc import Iterator
+
+from docutils import nodes
+from measured import Choice, Measured, Said, UnknownError, recording
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from spead_tutorial import stats
+from spead_tutorial.catalogue import find_chapter
+from spead_tutorial.plots.theme import NAMES
+from spead_tutorial.split import PARTS, Kind, Thread, split_times
+from spead_tutorial.stats import Estimate
+from spead_tutorial.units import number, percent, thousands
+
+_RECORD = "where"
+_NS, _US = "\N{NO-BREAK SPACE}ns", "\N{NO-BREAK SPACE}µs"
+_IDLE, _WHOLE = "not running", "heap to heap"
+
+
+def split(text: str) -> Said:
+    """Say what a role asks for."""
+    first, *words = shlex.split(text)
+    if first == "slowed":
+        return _slowed()
+    if first == "looks":
+        looks = recording(_RECORD).header.settings["looks_per_s"]
+        return Said(thousands(looks), "at each thread", _RECORD)
+    choice = Choice(_RECORD).changed(words)
+    if first in ("waking", "news"):
+        return _waited(first, choice)
+    return _part(first, choice)
+
+
+def _part(part: str, choice: Choice) -> Said:
+    kinds = split_times(recording(_RECORD))
+    kind = Kind(choice.heap_size or 0, choice.program or "", choice.language or "")
+    if kind not in kinds or part not in PARTS:
+        there = "; ".join(map(str, kinds))
+        raise UnknownError(f"{part!r} of {choice} was not measured: there are {there}")
+    found = [thread.parts[part] for thread in kinds[kind] if part in thread.parts]
+    ns = sum(estimate.median for estimate in found)
+    whole = sum(thread.busy_ns for thread in kinds[kind])
+    detail = f"{percent(ns / whole)} of the CPU time, " + (
+        " and ".join(f"{_ns(x.low)} to {_ns(x.high)}{_NS}" for x in found) or "never seen"
+    )
+    return Said(_ns(ns) + _NS, detail, _RECORD)
+
+
+def _waited(what: str, choice: Choice) -> Said:
+    """Say how long a heap of a timeline waited for the stream, or the program for the news."""
+    of_size = [one for one in recording(_RECORD).timelines if one.heap_size == choice.heap_size]
+    if len(of_size) != 1:
+        raise UnknownError(f"{_RECORD} has {len(of_size)} timelines of {choice}")
+    (one,) = of_size
+    before, after = (
+        (one.queued_ns, one.first_packet_ns)
+        if what == "waking"
+        else (one.completed_ns, one.resumed_ns)
+    )
+    waits = [(end - begin) / 1e3 for begin, end in zip(before, after, strict=True)]
+    found = stats.median(waits)
+    detail = f"median of {found.n} heaps, 95 % interval {_ends(found)}{_US}"
+    return Said(f"{found.median:.3g}{_US}", detail, _RECORD)
+
+
+def _slowed() -> Said:
+    """Say how much longer a heap took with someone looking: the case in which it was the most."""
+    found = recording(_RECORD)
+    plain = {(one.case, one.round): one for one in found.samples if not one.warm_up}
+    ratios: dict[str, list[float]] = {}
+    for one in found.splits:
+        sample = plain[one.case, one.round]
+        if one.elapsed_ns and sample.elapsed_ns:
+            ratios.setdefault(one.case, []).append(one.elapsed_ns / sample.elapsed_ns - 1)
+    medians = [stats.median(values).median for values in ratios.values()]
+    return Said(
+        percent(max(medians)), f"of {len(medians)} cases, {percent(min(medians))} least", _RECORD
+    )
+
+
+def _ends(estimate: Estimate) -> str:
+    return f"{estimate.low:.3g} to {estimate.high:.3g}"
+
+
+def _ns(value: float) -> str:
+    return thousands(float(f"{value:.3g}")) if value >= 100 else number(value)
+
+
+# ---------------------------------------------------------------------------------------
+# As a table
+
+
+def rows(heap_size: int) -> list[list[str]]:
+    """Return the table of a size: heads, a row for each part, and what is left."""
+    kinds = split_times(recording(_RECORD))
+    columns = [
+        (_head(kind, thread, len(threads) > 1), thread)
+        for kind, threads in sorted(
+            kinds.items(), key=lambda item: (find_chapter(item[0].program).number, item[0].language)
+        )
+        if kind.heap_size == heap_size
+        for thread in threads
+    ]
+    if not columns:
+        raise UnknownError(f"{_RECORD} has no heaps of {heap_size} bytes")
+    threads = [thread for _, thread in columns]
+    return [["ns", *(head for head, _ in columns)], *_body(threads)]
+
+
+def _head(kind: Kind, thread: Thread, two: bool) -> str:
+    who = (", program" if thread.own else ", stream") * two
+    return f"{find_chapter(kind.program).number} {NAMES[kind.language]}{who}"
+
+
+def _body(threads: list[Thread]) -> Iterator[list[str]]:
+    for part in PARTS:
+        if any(part in thread.parts for thread in threads):
+            cells = [thread.parts.get(part) for thread in threads]
+            yield [part, *("" if x is None else _ns(x.median) for x in cells)]
+    yield [_IDLE, *(_ns(thread.idle_ns) for thread in threads)]
+    yield [_WHOLE, *(_ns(thread.elapsed.median) for thread in threads)]
+
+
+class SplitTable(SphinxDirective):
+    """The directive."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        try:
+            head, *body = rows(Choice(_RECORD).changed(self.arguments).heap_size or 0)
+        except ValueError as error:
+            raise self.error(str(error)) from None
+        columns = [nodes.colspec(colwidth=1) for _ in head]
+        group = nodes.tgroup("", *columns, cols=len(columns))
+        group += [nodes.thead("", _row(head)), nodes.tbody("", *map(_row, body))]
+        return [nodes.table("", group)]
+
+
+def _row(cells: list[str]) -> nodes.row:
+    return nodes.row("", *(nodes.entry("", nodes.paragraph(text=cell)) for cell in cells))
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_role("split", Measured(split))
+    app.add_directive("split-table", SplitTable)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
