@@ -8,12 +8,15 @@ BUILD ?= build
 SEALED := $(BIN)/python .ci/sealed.py
 # One worker more than there are cores, for many tests wait.
 JOBS ?= $(shell echo $$(($$(nproc) + 1)))
+# Whose flame graph `make profile` draws.
+CHAPTER ?= 10
+LANGUAGE ?= python
 WORKERS = -n $(JOBS) --maxprocesses 8
 
 SOURCES := pyproject.toml meson.build meson.options spead_tutorial_run.py $(shell find csrc spead_tutorial -type f \
 	-not -name '*.pyc')
 
-.PHONY: help setup tour test test-c test-python test-notebooks notebooks notebooks-refresh docs test-docs figures peer bench bench-quick check lint sanitize fuzz clean
+.PHONY: help setup tour test test-c test-python test-notebooks notebooks notebooks-refresh docs test-docs figures peer bench bench-quick profile check lint sanitize fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -64,6 +67,9 @@ bench: setup ## measure all sweeps on this machine, and draw them: more than an 
 
 bench-quick: setup ## measure chapter 10 beside spead2 and the machine's limit, and draw it: minutes
 	$(BIN)/python -m bench run tut-10 --quick --plot
+
+profile: setup ## a flame graph of a program: make profile CHAPTER=10 LANGUAGE=c (or python)
+	$(BIN)/python -m bench profile $(CHAPTER) --lang $(LANGUAGE)
 
 test-c: setup
 	$(BIN)/python .ci/meson_test.py $(BUILD)/c

@@ -20,6 +20,7 @@ from bench import figures, files
 from bench import status as status_module
 from bench.peers import find_installation
 from bench.plan import Plan, again, estimate, measure, plan_of
+from bench.profile import profile
 from bench.sweeps import PEER_FROM_SOURCE, SIZES, SWEEPS, Sweep, find_sweep
 from bench.timing import timing
 from bench.where import where
@@ -267,6 +268,7 @@ def list_sweeps() -> int:
     return 0
 
 
+cli.add_command(profile)
 cli.add_command(timing)
 cli.add_command(where)
 
