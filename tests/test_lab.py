@@ -512,6 +512,76 @@ def test_a_device_that_comes_up_again_takes_all_that_it_took_before(fresh_lab: L
         assert counted() == expected
 
 
+def try_limit(lab: Lab) -> None:
+    try:
+        with lab.limited(10**9):
+            pass
+    except LabError as error:
+        pytest.skip(str(error))
+
+
+def send_until_full(sock: socket.socket, to: tuple[str, int]) -> int:
+    """Send messages of 1000 bytes until the socket has no room for more; return how many."""
+    for sent in range(10_000):
+        try:
+            sock.sendto(bytes(1000), to)
+        except BlockingIOError:
+            return sent
+    raise AssertionError("the link took everything: it has no limit")
+
+
+def test_a_limited_link_passes_all_that_is_sent_and_holds_its_senders_up(fresh_lab: Lab) -> None:
+    try_limit(fresh_lab)
+    facts = fresh_lab.facts()
+    before = fresh_lab.counters()
+    with fresh_lab.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
+        sock.setblocking(False)
+        with fresh_lab.limited(10**6):
+            assert fresh_lab.facts()["qdisc"] == "tbf"
+            sent = send_until_full(sock, (fresh_lab.address, fresh_lab.port))
+            assert (fresh_lab.counters() - before).packets < sent  # some wait for the link
+    seen = fresh_lab.counters() - before
+    claim = accounted(
+        seen.packets, seen.bytes, packets=sent, messages=sent, spead_bytes=1000 * sent
+    )
+    assert claim.ok, claim.text
+    assert fresh_lab.facts() == facts
+
+
+def test_a_limited_link_passes_the_largest_message_in_one_piece(fresh_lab: Lab) -> None:
+    try_limit(fresh_lab)
+    if not fresh_lab.facts()["offloads"]["tx-udp-segmentation"]:
+        pytest.skip("this device has messages cut before they are sent")
+    before = fresh_lab.counters()
+    with fresh_lab.limited(10**9), fresh_lab.socket() as sock:
+        sock.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 1000)
+        assert sock.sendto(bytes(64000), (fresh_lab.address, fresh_lab.port)) == 64000
+    assert (fresh_lab.counters() - before).packets == 1
+
+
+def test_a_link_is_limited_no_longer_after_an_error_in_its_block(fresh_lab: Lab) -> None:
+    try_limit(fresh_lab)
+    with pytest.raises(KeyError), fresh_lab.limited(10**9):
+        raise KeyError
+    assert fresh_lab.facts()["qdisc"] == "noqueue"
+
+
+def test_a_rate_that_no_link_can_have_is_refused(lab: Lab) -> None:
+    for rate in (0, -1, 10**5, 10**11):
+        words = f"bits_per_s is {rate}: it must be in"
+        with pytest.raises(ValueError, match=words), lab.limited(rate):
+            pass
+
+
+def test_a_kernel_without_token_buckets_says_what_to_do() -> None:
+    refused = refusal.RefusedError("limit", errno.ENOENT)
+    assert refusal.explain(refused) == (
+        "this kernel limits no link's rate (No such file or directory): load tbf (as root: modprobe"
+        " sch_tbf)"
+    )
+
+
 def test_two_senders_at_once_lose_nothing(each_lab: Lab) -> None:
     text = f"""
         import socket

@@ -40,6 +40,12 @@ ADDRESS, PREFIX = "192.168.31.1", 24
 ADDRESS6, PREFIX6 = "fd00:31::1", 64
 DESTINATION, DESTINATION6 = "192.168.31.2", "fd00:31::2"
 DESTINATION_MAC = "02:00:00:00:1f:02"
+#: Bytes that pass a limited link at once, after it had nothing to do: more than the largest message
+#: of the kernel's with all its headers, which would be cut otherwise, and counted in pieces.
+BURST = 1 << 17
+#: Bytes that may wait before a limited link: far more than the send buffers of a few sockets, so
+#: that it is the sender that waits, as behind a real card, and nothing is dropped.
+BACKLOG = 1 << 26
 #: What decides how far a GSO message gets in one piece, and who computes its checksums.
 OFFLOADS = (
     "tx-udp-segmentation",
@@ -57,7 +63,7 @@ class RefusedError(Exception):
     Parameters
     ----------
     what : str
-        ``"namespace"``, ``"device"`` or ``"kind"``: what it was asked for. The caller
+        ``"namespace"``, ``"device"``, ``"kind"`` or ``"limit"``: what it was asked for. The caller
         makes the sentence for the user.
     number : int
         errno.
@@ -126,6 +132,19 @@ def bring_up(routes: Any, name: str, mtu: int) -> int:
     with contextlib.suppress(NetlinkError):
         routes.tc("replace", "noqueue", index)
     return index
+
+
+def limit_rate(routes: Any, index: int, bytes_per_s: int) -> None:
+    """Let a device send that much and no more, by a token bucket; at 0 what it can, as before."""
+    from pyroute2.netlink.exceptions import NetlinkError
+
+    if not bytes_per_s:
+        routes.tc("replace", "noqueue", index)
+        return
+    try:
+        routes.tc("replace", "tbf", index, rate=bytes_per_s, burst=BURST, limit=BACKLOG)
+    except NetlinkError as error:
+        raise RefusedError("limit", error.code) from error
 
 
 def make_link(routes: Any, name: str, kinds: Sequence[str], mtu: int) -> tuple[str, int]:
@@ -369,6 +388,24 @@ class Helper:
             if request["up"]:
                 lead_to(routes, index)
         return {}, []
+
+    def op_limit(self, request: Any, _: list[int]) -> tuple[Any, list[int]]:
+        """Limit the rate of the device, or do so no longer."""
+        from pyroute2 import IPRoute
+
+        with IPRoute() as routes:
+            index = routes.link_lookup(ifname=DEVICE)[0]
+            limit_rate(routes, index, request["bytes_per_s"])
+        return {}, []
+
+    def op_backlog(self, _request: Any, _: list[int]) -> tuple[Any, list[int]]:
+        """Count the bytes that wait before the device."""
+        from pyroute2 import IPRoute
+
+        with IPRoute() as routes:
+            queues = list(routes.get_qdiscs(index=routes.link_lookup(ifname=DEVICE)[0]))
+        counts = [queue.get_nested("TCA_STATS2", "TCA_STATS_QUEUE") for queue in queues]
+        return {"bytes": sum(count["backlog"] for count in counts if count)}, []
 
     def op_popen(self, request: Any, fds: list[int]) -> tuple[Any, list[int]]:
         """Start a program; `fds` are the pipe for its status, and its three streams."""

@@ -9,7 +9,8 @@ import itertools
 import os
 import socket
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -22,6 +23,10 @@ from .process import LabProcess, end_interrupted
 from .refusal import LabError, RefusedError, explain
 
 __all__ = ["Lab", "LabProbe", "probe", "sink_path"]
+
+#: Bits/s of a limited link: the kernel counts bytes/s in 32 bits.
+_SLOWEST, _FASTEST = 10**6, 32 * 10**9
+_LOOK_S = 0.001
 
 
 class Lab:
@@ -152,6 +157,36 @@ class Lab:
             Whether it is to be up.
         """
         self._helper.request("link", up=up)
+
+    @contextlib.contextmanager
+    def limited(self, bits_per_s: int) -> Iterator[None]:
+        """Have the lab's device send at a limited rate, as a real link does, in a ``with`` block.
+
+        A sender waits there as soon as its socket's buffer is full: nothing is lost. The block
+        ends when all that has been sent has passed, so that the counters have it.
+
+        Parameters
+        ----------
+        bits_per_s : int
+            The rate, in which the headers of UDP, IP and the link count.
+
+        Raises
+        ------
+        LabError
+            Where the kernel does not offer it.
+        """
+        if not _SLOWEST <= bits_per_s <= _FASTEST:
+            raise ValueError(f"bits_per_s is {bits_per_s}: it must be in {_SLOWEST} ... {_FASTEST}")
+        try:
+            self._helper.request("limit", bytes_per_s=bits_per_s // 8)
+        except RefusedError as refused:
+            raise LabError(explain(refused)) from None
+        try:
+            yield
+            while self._helper.request("backlog")[0]["bytes"]:
+                time.sleep(_LOOK_S)
+        finally:
+            self._helper.request("limit", bytes_per_s=0)
 
     def snmp(self) -> dict[str, dict[str, int]]:
         """Read the lab's protocol counters.

@@ -28,6 +28,8 @@ class RefusedError(Exception):
 def explain(refused: RefusedError, kind: str | None = None) -> str:
     """Say in one line why there is no lab and what to do about it."""
     why = os.strerror(refused.number)
+    if refused.what == "limit":
+        return f"this kernel limits no link's rate ({why}): load tbf (as root: modprobe sch_tbf)"
     by_hand = "or, as root, type: " + " && ".join(root_commands())
     if refused.what == "kind":
         if kind is not None:
