@@ -21,6 +21,7 @@ import dataclasses
 import functools
 import itertools
 import json
+import os
 import socket
 import sys
 import threading
@@ -32,12 +33,23 @@ from typing import Any, Self
 import spead_tutorial
 import spead_tutorial.send
 import spead_tutorial.send.asyncio
-from spead_tutorial.chapters import tut_4_send_perf, tut_5_send_pipeline
-from spead_tutorial.chapters.report import Options, positive, udp_port
+from spead_tutorial.chapters import tut_4_send_constant, tut_4_send_perf, tut_5_send_pipeline
+from spead_tutorial.chapters.report import Options, positive, two_cores, udp_port
 from spead_tutorial.lab import LabError, check_destination
 from spead_tutorial.records import Timeline
 
-__all__ = ["Interval", "Shares", "preparing", "record", "sending", "shares", "span", "waiting"]
+__all__ = [
+    "Interval",
+    "Shares",
+    "first_steady",
+    "preparing",
+    "record",
+    "sending",
+    "shares",
+    "span",
+    "steady",
+    "waiting",
+]
 
 _NAME = "timeline"
 _STEPS = (
@@ -67,6 +79,7 @@ def record(
     heap_size: int = 1 << 20,
     packet_size: int = 1472,
     rate: float = 0.0,
+    cores: tuple[int, ...] = (),
 ) -> Timeline:
     """Send heaps with a chapter's program, and return when each of them was where.
 
@@ -84,7 +97,7 @@ def record(
         Whether a heap is prepared while the one before it is sent, as in chapter 5, or after,
         as in chapter 4.
     random : bool
-        Whether the samples are random. Those of chapter 4's program always are.
+        Whether the samples are random, or constant.
     heaps : int
         How many.
     heap_size : int
@@ -93,6 +106,8 @@ def record(
         Bytes in a packet at most, UDP and IP not counted.
     rate : float
         Bytes/s; 0, as in those programs, for no limit.
+    cores : tuple of int
+        Two, to pin the program's thread and the stream's to; empty leaves it to the kernel.
 
     Returns
     -------
@@ -113,17 +128,22 @@ def record(
         n_heaps=heaps,
         heap_size=heap_size,
         packet_size=packet_size,
-        random=random or not pipelined,
+        random=random,
+        cores=cores,
         host=endpoint[0],
         port=endpoint[1],
     )
-    with spead_tutorial.ThreadPool() as thread_pool:
-        watch = _Watch(thread_pool, sock, options, rate)
+    watch = _Watch(sock, options, rate)
+    usable = os.sched_getaffinity(0)
+    try:
         if pipelined:
             _to_the_end(watch.run_coroutine(tut_5_send_pipeline.main))
             return _joined(watch, "tut_5_send_pipeline")
-        watch.run(tut_4_send_perf.main)
-        return _joined(watch, "tut_4_send_perf")
+        program = tut_4_send_perf if random else tut_4_send_constant
+        watch.run(program.main)
+        return _joined(watch, program.__name__.rpartition(".")[2])
+    finally:
+        os.sched_setaffinity(0, usable)  # the program pins the thread that it is run in
 
 
 class _Watch:
@@ -136,12 +156,12 @@ class _Watch:
 
     def __init__(
         self,
-        thread_pool: spead_tutorial.ThreadPool,
         sock: socket.socket,
         options: Options,
         rate: float,
     ) -> None:
-        self.thread_pool, self.sock, self.options, self.rate = thread_pool, sock, options, rate
+        self.sock, self.options, self.rate = sock, options, rate
+        self.thread_pool: spead_tutorial.ThreadPool | None = None
         self.stream: Any = None
         self.futures: list[asyncio.Future[int]] = []
         self.prepare_ns: list[int] = []
@@ -167,6 +187,8 @@ class _Watch:
         finally:
             if self.stream is not None:
                 self.stream.close()
+            if self.thread_pool is not None:
+                self.thread_pool.stop()
 
     def _watched(self, main: Callable[[], Any]) -> Callable[[], Any]:
         """Return the program with what it is to have, in it alone, in place of its imports."""
@@ -176,10 +198,7 @@ class _Watch:
             "UdpStream": functools.partial(self._open, send.UdpStream),
             "asyncio": SimpleNamespace(UdpStream=open_async),
         }
-        package = {
-            "ThreadPool": lambda *_: self.thread_pool,
-            "send": SimpleNamespace(**vars(send) | streams),
-        }
+        package = {"send": SimpleNamespace(**vars(send) | streams)}
         imports = {
             "spead_tutorial": SimpleNamespace(**vars(spead_tutorial) | package),
             "Usage": SimpleNamespace(now=self._go_on),
@@ -189,6 +208,7 @@ class _Watch:
         return FunctionType(main.__code__, main.__globals__ | imports)
 
     def _open(self, kind: Callable[..., Any], thread_pool: Any, to: Any, config: Any) -> Self:
+        self.thread_pool = thread_pool
         config.max_packet_size = self.options.packet_size
         config.rate = self.rate
         config.timeline = self.options.n_heaps + 1  # and the stop heap
@@ -304,7 +324,7 @@ def _check(timeline: Timeline) -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Shares:
-    """Fractions of the time from the first preparation to the program's last step.
+    """Fractions of the time of `steady`.
 
     Parameters
     ----------
@@ -328,7 +348,8 @@ def shares(timeline: Timeline) -> Shares:
     """Return what the time of a run was used for.
 
     It is plain arithmetic with intervals: the time that at least one of them covers, divided by
-    the time that the run took. `preparing`, `waiting`, `sending` and `span` say which intervals.
+    the time that the heaps took which count. `preparing`, `waiting`, `sending` and `steady` say
+    which intervals.
 
     Parameters
     ----------
@@ -340,13 +361,47 @@ def shares(timeline: Timeline) -> Shares:
     Shares
         Fractions from 0 to 1.
     """
-    begin, end = span(timeline)
+    begin, end = steady(timeline)
     whole = max(1, end - begin)
     prepared, waited, sent = (
-        _covered(intervals) / whole
+        _covered((max(one, begin), min(other, end)) for one, other in intervals) / whole
         for intervals in (preparing(timeline), waiting(timeline), sending(timeline))
     )
     return Shares(prepared, waited, max(0.0, 1 - prepared - waited), sent)
+
+
+def first_steady(timeline: Timeline) -> int:
+    """Return the first heap that counts: the third part of a run before it is a cold start.
+
+    Memory is new there, its pages have yet to be found, and threads are asleep.
+
+    Parameters
+    ----------
+    timeline : Timeline
+        The run.
+
+    Returns
+    -------
+    int
+        Its place in the run, from 0.
+    """
+    return len(timeline.prepare_ns) // 3
+
+
+def steady(timeline: Timeline) -> Interval:
+    """Return when the heaps that count began, and when a run had waited for its last heap.
+
+    Parameters
+    ----------
+    timeline : Timeline
+        The run.
+
+    Returns
+    -------
+    tuple of int
+        Begin and end, in ns.
+    """
+    return timeline.prepare_ns[first_steady(timeline)], span(timeline)[1]
 
 
 def span(timeline: Timeline) -> Interval:
@@ -452,12 +507,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="bytes of samples in a heap (1048576)")  # fmt: skip
     add("-p", dest="packet_size", type=positive, default=1472, metavar="BYTES",
         help="bytes in a packet at most, UDP and IP not counted (1472)")  # fmt: skip
+    add("-c", dest="cores", type=two_cores, default=(), metavar="A,B",
+        help="cores to pin the program's thread and the stream's to (any)")  # fmt: skip
     add("--pipelined", action="store_true", help="prepare a heap while the last one is sent")
-    add(
-        "--random",
-        action="store_true",
-        help="random samples instead of a fill; chapter 4 has no others",
-    )
+    add("--random", action="store_true", help="random samples instead of a fill")
     add("--json", action="store_true", help="print the timeline as one JSON object")
     add("--allow-real-network", action="store_true", help="let it leave this machine")
     add("host", help="name or address to send to")
@@ -486,6 +539,7 @@ def _record(told: argparse.Namespace) -> Timeline:
             heaps=told.heaps,
             heap_size=told.heap_size,
             packet_size=told.packet_size,
+            cores=told.cores,
         )
 
 
@@ -495,7 +549,8 @@ def _report(timeline: Timeline, as_json: bool) -> str:
     parts = shares(timeline)
     begin, end = span(timeline)
     return (
-        f"{len(timeline.prepare_ns)} heaps in {(end - begin) / 1e6:.2f} ms: the program prepared"
+        f"{len(timeline.prepare_ns)} heaps in {(end - begin) / 1e6:.2f} ms; from heap"
+        f" {first_steady(timeline)} on, counted from 0, the program prepared"
         f" for {parts.preparing:.1%} of the time, waited for {parts.waiting:.1%}, did other"
         f" things for {parts.rest:.1%}; the network thread sent for {parts.sending:.1%}"
     )
