@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs beside ours: those of another installation, the peer's, and the bare loops."""
 
+import contextlib
+import functools
 import importlib.resources
 import importlib.util
 import json
@@ -13,8 +15,9 @@ from pathlib import Path
 
 from bench.sweeps import CEILING, PEER_FROM_SOURCE, PEERS
 from spead_tutorial.catalogue import find_chapter
-from spead_tutorial.lab import Lab
+from spead_tutorial.lab import Lab, LabError
 from spead_tutorial.measure.case import Case
+from spead_tutorial.measure.machine import two_cores
 from spead_tutorial.measure.programs import Launch, ProgramError, command, finish
 from spead_tutorial.records import OURS, Timeline
 
@@ -85,6 +88,10 @@ def missing(case: Case) -> str | None:
     reason = missing_peer(case.implementation)
     if reason is not None:
         return reason
+    if case.pinned and two_cores() is None:
+        return "there are no two cores to pin threads to"
+    if case.link is not None and (reason := _why_no_link(case.link)):
+        return reason
     if "zero-copy" in case.variant and not _zero_copy():
         return "the kernel does not offer zero-copy"
     if case.implementation in (*PEERS, CEILING):
@@ -103,6 +110,16 @@ def missing_peer(implementation: str) -> str | None:
     if implementation in PEERS and importlib.util.find_spec("spead2") is None:
         return "spead2 is not installed: pip install 'spead-tutorial[peer]'"
     return None
+
+
+@functools.cache
+def _why_no_link(bits_per_s: int) -> str | None:
+    """Say why no link's rate can be limited here; None where it can."""
+    try:
+        with Lab() as lab, lab.limited(bits_per_s):
+            return None
+    except LabError as error:
+        return str(error)
 
 
 _NOT_BUILT = "it has not been built: pip install ."
@@ -182,11 +199,13 @@ def take_timeline(lab: Lab, case: Case) -> Timeline:
     # -P: not the package's source in the working folder.
     argv = [sys.executable, "-P", "-m", "spead_tutorial.timeline", "--json"]
     argv += ["-n", str(_TIMELINE_HEAPS)]
-    argv += ["--pipelined"] if "pipeline" in case.program else []
-    argv += ["--random"] if case.random or "pipeline" not in case.program else []
-    done = finish(lab.run, "timeline", [*argv, lab.address, str(lab.port)], TIMEOUT_S)
+    argv += ["--pipelined"] if case.program == "tut_5_send_pipeline" else []
+    argv += ["--random"] if case.random or case.program == "tut_4_send_perf" else []
+    argv += ["-c", two_cores() or ""] if case.pinned else []
+    with lab.limited(case.link) if case.link is not None else contextlib.nullcontext():
+        done = finish(lab.run, "timeline", [*argv, lab.address, str(lab.port)], TIMEOUT_S)
     if done.status != 0:
         raise ProgramError(done.complaint)
     fields = json.loads(done.output)
     times = {name: tuple(value) for name, value in fields.items() if name.endswith("_ns")}
-    return Timeline(**fields | times | {"case": case.name})
+    return Timeline(**fields | times | {"case": case.name, "variant": case.different})

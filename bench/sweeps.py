@@ -129,6 +129,8 @@ _CAUSES: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(
         ),
     }
 )
+#: At which a heap of 1 MiB takes far longer than to make it.
+_LINK_BITS_PER_S = 10 * 10**9
 _LISTENERS = {"no listener": "none", "listener": "fast", "slow listener": "slow"}
 
 
@@ -190,26 +192,27 @@ def _ladder() -> Sweep:
 
 
 def _pipeline() -> Sweep:
-    steps = (
-        ("tut_4_send_perf", False),
-        ("tut_4_send_constant", False),
-        ("tut_5_send_async", False),
-        ("tut_5_send_pipeline", True),
-        ("tut_5_send_pipeline", False),
-    )
-    cases = [
+    """In turns and overlapped, random samples and constant ones; free, pinned, behind a link."""
+    plain = [
         Case(OURS, language, program, MIB, find_chapter(program).packet_size, random)
-        for program, random in steps
+        for program, random in (
+            ("tut_4_send_perf", False),
+            ("tut_4_send_constant", False),
+            ("tut_5_send_async", False),
+            ("tut_5_send_pipeline", True),
+            ("tut_5_send_pipeline", False),
+        )
         for language in LANGUAGES
     ]
-    lines = [
-        dataclasses.replace(case, timeline=True)
-        for case in cases
-        if case.language == "python" and case.program in ("tut_4_send_perf", "tut_5_send_pipeline")
-    ]
-    return Sweep(
-        "tut-5", "sending while preparing: rates and times", (*cases, *lines), (*cases, *lines)
-    )
+    compared = [case for case in plain if case.program != "tut_5_send_async"]
+    pinned = [dataclasses.replace(case, pinned=True) for case in plain]
+    behind = [dataclasses.replace(case, link=_LINK_BITS_PER_S) for case in compared]
+    watched = [case for case in compared if case.language == "python"]
+    constant = [case for case in watched if case.program != "tut_4_send_perf" and not case.random]
+    watched += [dataclasses.replace(case, link=_LINK_BITS_PER_S) for case in constant]
+    lines = [dataclasses.replace(case, timeline=True) for case in watched]
+    cases = (*plain, *pinned, *behind, *lines)
+    return Sweep("tut-5", "sending while preparing: rates and times", cases, cases)
 
 
 def _packet_sizes() -> Sweep:

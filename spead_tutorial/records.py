@@ -293,7 +293,7 @@ class Timeline:
         When the stream let go of it.
     resumed_ns : tuple of int
         When the program went on after it had waited for it.
-    source : int
+    source, variant : int, str
         As for `Sample`.
     """
 
@@ -310,6 +310,7 @@ class Timeline:
     completed_ns: tuple[int, ...]
     resumed_ns: tuple[int, ...]
     source: int = 0
+    variant: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from test_records import HEADER, SAMPLE, TIMELINE
 
 from spead_tutorial.catalogue import CHAPTERS, STEPS, find_chapter
 from spead_tutorial.lab import Lab
+from spead_tutorial.measure import machine
 from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.place import Device
 from spead_tutorial.measure.programs import ProgramError
@@ -205,6 +206,63 @@ def test_zero_copy_is_swept_beside_copies_of_the_same_data_and_its_words_are_opt
     limits = {case.variant for case in sweep.cases if case.implementation == "ceiling"}
     bare = "one thread, no fill"
     assert limits == {bare, f"{bare}, zero-copy", f"{bare}, zero-copy, huge pages"}
+
+
+def test_overlapping_is_swept_beside_turns_with_the_same_samples_in_every_situation():
+    sweep = sweeps.find_sweep("tut-5")
+    found: dict[str, set[tuple[str, bool]]] = {}
+    for case in sweep.cases:
+        if not case.timeline:
+            found.setdefault(case.different, set()).add((case.program, case.random))
+    turns = {("tut_4_send_perf", False), ("tut_4_send_constant", False)}
+    overlapped = {("tut_5_send_pipeline", True), ("tut_5_send_pipeline", False)}
+    no_overlap = {("tut_5_send_async", False)}
+    assert found == {
+        "": turns | overlapped | no_overlap,
+        "pinned": turns | overlapped | no_overlap,
+        "link of 10 Gb/s": turns | overlapped,
+    }
+    assert len({case.point for case in sweep.cases}) == 1
+
+
+def test_pinned_cases_are_skipped_where_there_is_one_core(monkeypatch):
+    monkeypatch.setattr(peers, "two_cores", lambda: None)
+    plan = planning.plan_of(sweeps.find_sweep("tut-5"), QUICK)
+    reasons = {name: why for name, why in plan.skipped.items() if "pinned" in name}
+    assert set(reasons.values()) == {"there are no two cores to pin threads to"}
+    assert len(reasons) == 2 * 5
+    assert not any(case.pinned for case in plan.cases)
+
+
+def test_cases_behind_a_link_are_skipped_where_the_kernel_limits_none(monkeypatch):
+    monkeypatch.setattr(peers, "_why_no_link", lambda bits_per_s: f"no link of {bits_per_s}")
+    plan = planning.plan_of(sweeps.find_sweep("tut-5"), QUICK)
+    reasons = {name: why for name, why in plan.skipped.items() if "link" in name}
+    assert set(reasons.values()) == {"no link of 10000000000"}
+    assert len(reasons) == 2 * 4 + 2
+    assert not any(case.link for case in plan.cases)
+
+
+@pytest.mark.parametrize(
+    ("siblings", "cores"),
+    [
+        ({0: "0", 1: "1"}, "0,1"),
+        ({0: "0-1", 1: "0-1", 2: "2-3", 3: "2-3"}, "0,2"),
+        ({0: "0-1", 1: "0-1"}, "0,1"),
+        ({3: "3", 5: "5"}, "3,5"),
+        ({0: "0"}, None),
+    ],
+)
+def test_threads_are_pinned_to_cores_of_which_none_hinders_the_other(
+    monkeypatch, tmp_path, siblings, cores
+):
+    for core, text in siblings.items():
+        folder = tmp_path / f"cpu{core}" / "topology"
+        folder.mkdir(parents=True)
+        (folder / "thread_siblings_list").write_text(f"{text}\n")
+    monkeypatch.setattr(machine, "_CPUS", tmp_path)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(siblings))
+    assert machine.two_cores() == cores
 
 
 def test_small_heaps_are_sent_one_a_call_and_in_batches_beside_the_peer():
@@ -401,7 +459,14 @@ def test_a_sweep_is_measured_drawn_compared_and_exported(tmp_path):
     assert done.returncode == 0, done.stderr
     path = tmp_path / "bench" / "tut-5.jsonl"
     found = read(path)
-    assert len(found.timelines) == 3
+    assert [(one.random, one.variant) for one in found.timelines] == [
+        (True, ""),
+        (False, ""),
+        (True, ""),
+        (False, ""),
+        (False, "link of 10 Gb/s"),
+        (False, "link of 10 Gb/s"),
+    ]
     assert {one.implementation for one in found.samples} == {"ours"}
     for one in found.samples:
         assert one.failure is None

@@ -245,6 +245,26 @@ def test_the_programs_thread_and_the_streams_are_pinned_if_it_is_told_to(
 
 
 @each_language
+def test_what_waits_for_a_limited_link_when_a_program_ends_is_counted(lend_lab, language):
+    with lend_lab() as lab:
+        try:
+            place = Device(lab).limited(10**9)
+            result = run(place, find_chapter("5"), language, ProgramOptions(heaps=8))
+        except LabError as error:
+            pytest.skip(str(error))
+        assert lab.facts()["qdisc"] == "noqueue"
+    assert result.failure is None
+    assert result.report is not None
+    assert result.accounting.ok
+    assert result.report.waits > 0  # it was the sender that waited for the link
+
+
+def test_a_place_without_a_lab_has_no_link():
+    with pytest.raises(ValueError, match="no link of ours: take a lab"):
+        Host("127.0.0.1", 9).limited(10**9)
+
+
+@each_language
 def test_a_program_under_another_name_is_of_no_chapter(receiver, tmp_path, language):
     host, port = receiver.getsockname()
     program = Path(command(find_chapter("6"), language)[-2])

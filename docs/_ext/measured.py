@@ -297,7 +297,7 @@ def share(text: str) -> Said:
     timelines = [
         run
         for run in recording(choice.record).timelines
-        if (choice.program, choice.random) == (run.program, run.random)
+        if (choice.program, choice.random, choice.variant) == (run.program, run.random, run.variant)
     ]
     if len(timelines) != 1 or field not in {
         part.name for part in dataclasses.fields(timeline.Shares)

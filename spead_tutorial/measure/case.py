@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from spead_tutorial.catalogue import Chapter, find_chapter
+from spead_tutorial.measure.machine import two_cores
 from spead_tutorial.measure.place import Place
 from spead_tutorial.measure.programs import Launch, ProgramOptions, Result, run
 from spead_tutorial.records import Sample, Series
@@ -51,6 +52,10 @@ class Case:
         How many to send; None where whoever measures decides.
     streams : int or None
         How many streams send at once, in a program that has the choice; None leaves it the choice.
+    pinned : bool
+        Whether its thread and its stream's are pinned to a core each.
+    link : int or None
+        Bits/s of the link that it sends through; None where the device has no limit.
     """
 
     implementation: str
@@ -65,13 +70,17 @@ class Case:
     timeline: bool = False
     heaps: int | None = None
     streams: int | None = None
+    pinned: bool = False
+    link: int | None = None
 
     @property
     def different(self) -> str:
         """What a record's ``variant`` says: all that is different but sizes and samples."""
         s = "" if self.streams == 1 else "s"
         streams = f"{self.streams} stream{s}" if self.streams is not None else ""
-        return ", ".join(filter(None, (self.variant, streams)))
+        pinned = "pinned" if self.pinned else ""
+        link = f"link of {self.link / 1e9:g} Gb/s" if self.link is not None else ""
+        return ", ".join(filter(None, (self.variant, streams, pinned, link)))
 
     @property
     def series(self) -> Series:
@@ -106,6 +115,7 @@ class Case:
             packet_size=(self.packet_size or None) if "p" in accepted else None,
             random=self.random,
             streams=self.streams,
+            cores=two_cores() if self.pinned else None,
             switches=_chapter(self).switches(self.variant),
         )
 
@@ -174,6 +184,8 @@ def take(
     load, stolen = os.getloadavg()[0], _stolen_ns()
     if case.listener is not None:
         place = place.listening(case.listener)
+    if case.link is not None:
+        place = place.limited(case.link)
     result = run(
         place,
         _chapter(case),

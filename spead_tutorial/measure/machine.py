@@ -33,6 +33,7 @@ __all__ = [
     "memory_fact",
     "read_text",
     "revision",
+    "two_cores",
     "versions",
 ]
 
@@ -102,6 +103,25 @@ def machine_facts() -> dict[str, Any]:
         "numa_nodes": len(list(_NODES.glob("node[0-9]*"))) or None,
         "load": round(os.getloadavg()[0], 2),
     }
+
+
+def two_cores() -> str | None:
+    """Return two cores to pin threads to, as a program is told: of which none hinders the other.
+
+    Returns
+    -------
+    str or None
+        Such as ``"0,1"``; threads of one core are taken where there are no others. None where this
+        process may use one only.
+    """
+    usable = sorted(os.sched_getaffinity(0))
+    if len(usable) < 2:
+        return None
+    first, *others = usable
+    topology = "cpu{}/topology/thread_siblings_list"
+    siblings = [read_text(_CPUS / topology.format(core)) for core in usable]
+    apart = (core for core, its in zip(others, siblings[1:], strict=True) if its != siblings[0])
+    return f"{first},{next(apart, others[0])}"
 
 
 def versions() -> dict[str, str | None]:

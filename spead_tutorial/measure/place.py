@@ -141,6 +141,21 @@ class Place(abc.ABC):
         """
         raise ValueError(f"{self.device} has no listener of ours: take a lab, or loopback")
 
+    def limited(self, bits_per_s: int) -> "Place":
+        """Return this place at the end of a link of a limited rate.
+
+        Parameters
+        ----------
+        bits_per_s : int
+            The rate.
+
+        Raises
+        ------
+        ValueError
+            Where there is none.
+        """
+        raise ValueError(f"{self.device} has no link of ours: take a lab")
+
 
 class Device(Place):
     """The device of a lab, which counts all that is sent into it.
@@ -149,10 +164,12 @@ class Device(Place):
     ----------
     lab : Lab
         Whose device.
+    bits_per_s : int, optional
+        The rate at which it sends; by default without a limit.
     """
 
-    def __init__(self, lab: Lab) -> None:
-        self.lab = lab
+    def __init__(self, lab: Lab, bits_per_s: int | None = None) -> None:
+        self.lab, self.bits_per_s = lab, bits_per_s
         self.device, self.kind = DEVICE, lab.kind
 
     def facts(self) -> dict[str, Any]:
@@ -163,17 +180,25 @@ class Device(Place):
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[Watched]:
-        before = self.lab.counters()
-        yield Watched(
-            (self.lab.address, self.lab.port),
-            lambda well: Evidence(self.lab.counters() - before),
-        )
+        with contextlib.ExitStack() as limit:
+            if self.bits_per_s is not None:
+                limit.enter_context(self.lab.limited(self.bits_per_s))
+            before = self.lab.counters()
+
+            def end(well: bool) -> Evidence:
+                limit.close()  # when all that the program sent has passed: it may have ended before
+                return Evidence(self.lab.counters() - before)
+
+            yield Watched((self.lab.address, self.lab.port), end)
 
     def fitting(self, takes_destination: bool) -> Place:
         return self if takes_destination else self.listening("fast")
 
     def listening(self, listener: str) -> Place:
         return Loopback(listener, self.lab)
+
+    def limited(self, bits_per_s: int) -> Place:
+        return Device(self.lab, bits_per_s)
 
 
 class Loopback(Place):
