@@ -172,9 +172,12 @@ def make_loopback() -> Recording:
     return Recording(HEADER, tuple(samples))
 
 
-def make_timeline(program: str, random: bool, prepare_us: int, send_us: int) -> Timeline:
+def make_timeline(
+    program: str, random: bool, prepare_us: int, send_us: int, variant: str = ""
+) -> Timeline:
     """What a run with these times looks like: in chapter 5, two heaps are in flight."""
     n, now, free = 12, 0, 0
+    overlapped = program == "tut_5_send_pipeline"
     times: dict[str, list[int]] = {name: [] for name in ("p", "q", "first", "last", "resumed")}
     for heap in range(n):
         times["p"].append(now)
@@ -184,29 +187,36 @@ def make_timeline(program: str, random: bool, prepare_us: int, send_us: int) -> 
         times["first"].append(free)
         free += send_us * 1000
         times["last"].append(free)
-        waited_for = heap if "perf" in program else heap - 1
+        waited_for = heap - 1 if overlapped else heap
         if waited_for >= 0:
             now = max(now, times["last"][waited_for])
             times["resumed"].append(now)
-    if "perf" not in program:
+    if overlapped:
         times["resumed"].append(max(now, free))
     order = ("p", "q", "first", "last", "last", "resumed")
     columns = [tuple(times[name]) for name in order]
-    return Timeline(program, program, "python", random, MIB, 1472, *columns)
+    return Timeline(program, program, "python", random, MIB, 1472, *columns, variant=variant)
 
 
 def make_pipeline() -> Recording:
     samples = []
-    for language in ("python", "c"):
+    link = "link of 10 Gb/s"
+    for language, (variant, scale) in itertools.product(
+        ("python", "c"), (("", 1.0), ("pinned", 1.1), (link, 0.9))
+    ):
         for program, random, rate in (
             ("tut_4_send_perf", False, 100.0),
             ("tut_5_send_pipeline", True, 150.0),
+            ("tut_4_send_constant", False, 2000.0),
             ("tut_5_send_pipeline", False, 3000.0),
         ):
-            samples += make_rounds(program, language, around(rate), random=random)
+            rates = around(scale * rate)
+            samples += make_rounds(program, language, rates, random=random, variant=variant)
     timelines = (
+        make_timeline("tut_5_send_pipeline", False, 300, 800, link),
         make_timeline("tut_5_send_pipeline", False, 300, 400),
         make_timeline("tut_4_send_perf", True, 8000, 2000),
+        make_timeline("tut_4_send_constant", False, 300, 400),
         make_timeline("tut_5_send_pipeline", True, 8000, 2000),
     )
     return Recording(HEADER, tuple(samples), timelines)

@@ -54,6 +54,31 @@ def test_shares_of_a_run_are_those_of_its_times():
     assert found.sending == pytest.approx(4 / 20)
 
 
+def test_the_first_third_of_the_heaps_is_a_cold_start_and_no_part_of_the_shares():
+    one = make_timeline("tut_4_send_constant", False, 300, 400)
+    late = 50 * MS  # the first heap of twelve took that much longer to prepare
+    moved = {
+        field.name: tuple(moment + late for moment in getattr(one, field.name))
+        for field in dataclasses.fields(Timeline)
+        if field.name.endswith("_ns")
+    }
+    cold = dataclasses.replace(one, **moved | {"prepare_ns": (0, *moved["prepare_ns"][1:])})
+    assert times.first_steady(cold) == 4
+    assert times.shares(cold) == times.shares(one)
+    assert times.shares(cold).preparing == pytest.approx(3 / 7)
+    slow = dataclasses.replace(one, last_packet_ns=(*one.last_packet_ns[:4], *[0] * 8))
+    assert times.shares(slow).sending == 0  # those before the first that counts do not
+
+
+def test_what_goes_on_when_the_first_heap_that_counts_is_begun_counts_from_there():
+    one = make_timeline("tut_5_send_pipeline", False, 100, 400)
+    begin, end = times.steady(one)
+    assert begin == one.prepare_ns[4]
+    assert one.first_packet_ns[3] <= begin < one.last_packet_ns[3]
+    assert times.shares(one).sending == pytest.approx(1)
+    assert end == one.resumed_ns[-1]
+
+
 def test_preparing_the_next_heap_is_not_waiting_for_the_last():
     assert times.waiting(OVERLAPPING) == [(12 * MS, 15 * MS)]
     found = times.shares(OVERLAPPING)
@@ -79,15 +104,17 @@ def test_bars_are_at_the_times_that_were_recorded():
     assert network == [(6, 8), (16, 18)]
 
 
-def test_blocks_are_in_the_order_of_the_chapters_with_their_shares():
+def test_blocks_are_in_turns_and_then_overlapped_with_their_shares():
     svg = rendered("timeline")
-    titles = [words for words in seen(svg) if words.startswith(("4 ", "5 "))]
-    assert [" ".join(words.split()) for words in titles] == [
-        "4 Measure it (Python, heaps of 1 MiB)",
-        "5 Send while preparing, random (Python, heaps of 1 MiB)",
-        "5 Send while preparing (Python, heaps of 1 MiB)",
+    titles = [words for words in seen(svg) if words.endswith("(Python, heaps of 1 MiB)")]
+    assert [words.removesuffix(" (Python, heaps of 1 MiB)") for words in titles] == [
+        "Random samples, in turns",
+        "Random samples, overlapped",
+        "Constant samples, in turns",
+        "Constant samples, overlapped",
+        "Constant samples, overlapped, link of 10 Gb/s",
     ]
-    busy = "whole run: network thread busy 20 % of the time, program preparing 80 %"
+    busy = "heaps 4 to 11: network thread busy 20 % of the time, program preparing 80 %"
     assert busy in seen(svg)
     assert busy in described(svg)
 
@@ -124,40 +151,61 @@ def test_a_recording_without_timelines_says_what_to_run():
         draw(plots.timeline, dataclasses.replace(make_pipeline(), timelines=()))
 
 
-def test_the_pipeline_says_rates_and_gains():
+def rates(recording: Recording, program: str, random: bool) -> list[float]:
+    """Those of the program in C, without a variant, in the order of the rounds."""
+    return [
+        one.payload_bytes / one.elapsed_ns
+        for one in recording.samples
+        if (one.language, one.program, one.random, one.variant) == ("c", program, random, "")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "program", "random"),
+    [("Random", "tut_4_send_perf", True), ("Constant", "tut_4_send_constant", False)],
+)
+def test_the_pipeline_says_rates_in_turns_and_overlapped_and_the_gain(kind, program, random):
     recording = make_pipeline()
-    svg = rendered("pipeline")
-    words = described(svg)
-    assert "Chapter 4 Measure it: Python 100; C 100." in words
-    gain = statistics.median(
-        after.payload_bytes / after.elapsed_ns / (before.payload_bytes / before.elapsed_ns)
-        for before, after in zip(
-            [one for one in recording.samples if one.language == "c" and one.chapter == 4],
-            [one for one in recording.samples if one.language == "c" and one.random],
-            strict=True,
-        )
+    words = described(rendered("pipeline"))
+    found = re.search(
+        rf"{kind} samples, without a limit: .*?C in turns (\d+), overlapped (\d+), gain .([\d.]+)",
+        words,
     )
-    said = re.search(r"Chapter 5 Send while preparing, random: .*?C 150, gain .([\d.]+)", words)
-    assert said is not None
-    assert float(said[1]) == pytest.approx(gain, rel=0.01)
-    assert {"100", "150"} <= set(seen(svg))
-    assert "3\N{THIN SPACE}000" in seen(svg)
+    assert found is not None
+    before, after = (
+        rates(recording, program, False),
+        rates(recording, "tut_5_send_pipeline", random),
+    )
+    middle = [statistics.median(some) * 1000 for some in (before, after)]
+    assert [float(one) for one in found.groups()[:2]] == pytest.approx(middle, rel=0.01)
+    gain = statistics.median(new / old for old, new in zip(before, after, strict=True))
+    assert float(found[3]) == pytest.approx(gain, rel=0.01)
+    assert {"100", "150", "3\N{THIN SPACE}000"} <= set(seen(rendered("pipeline")))
+
+
+def test_the_pipeline_has_a_group_for_each_situation_with_the_limited_link_last():
+    drawn = seen(rendered("pipeline"))
+    wanted = ["without a limit", "without a limit, pinned", "behind a link of 10 Gb/s"]
+    assert [words for words in drawn if words in wanted] == wanted * 2
 
 
 def test_the_pipeline_says_what_the_time_went_to():
     words = described(rendered("pipeline"))
-    assert "Time of 4 Measure it in Python: preparing 80 %, waiting 20 %, rest 0 %." in words
+    assert (
+        "Time of heaps 4 to 11, Random samples, in turns, in Python: preparing 80 %, waiting 20 %."
+    ) in words
 
 
 def test_without_timelines_there_is_a_pipeline_of_rates_only():
     recording = dataclasses.replace(make_pipeline(), timelines=())
     svg = plots.render(plots.pipeline, recording, plots.LIGHT)
-    assert "share of the time of a run" not in seen(svg)
+    assert not any("share of the time" in words for words in seen(svg))
     assert "Time of" not in described(svg)
 
 
-def test_a_step_that_was_not_measured_is_left_out():
+def test_what_was_not_measured_is_left_out():
     samples = tuple(make_rounds("tut_4_send_perf", "c", [100.0] * 3))
     words = described(plots.render(plots.pipeline, Recording(HEADER, samples), plots.LIGHT))
-    assert "Chapter 4 Measure it: C 100." in words
-    assert "Chapter 5" not in words
+    assert "Random samples, without a limit: C in turns 100." in words
+    for other in ("Constant", "overlapped 1", "pinned", "link of"):
+        assert other not in words

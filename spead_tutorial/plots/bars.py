@@ -22,6 +22,7 @@ __all__ = [
     "label_group",
     "lanes",
     "language_legend",
+    "patch",
     "prepare",
 ]
 
@@ -68,6 +69,7 @@ def draw_bar(
     theme: Theme,
     value: Value = rate,
     text: Callable[[float], str] = thousands,
+    pale: bool = False,
 ) -> None:
     """Draw the bar of a point with its samples, its interval and its value."""
     estimate = point.estimate(value)
@@ -78,10 +80,7 @@ def draw_bar(
         y,
         estimate.median,
         _BAR,
-        color=theme.colours[language],
-        hatch=HATCHES[language],
-        edgecolor=theme.background,
-        linewidth=0,
+        **_filled(theme, language, pale),
     )
     values = list(point.values(value).values())
     # With a rim of the background's colour: to be seen on a bar and beside it.
@@ -109,15 +108,18 @@ def _write(axis: "Axes", x: float, y: float, words: str) -> None:
 
 def language_legend(theme: Theme, languages: Iterable[str] = LANGUAGES) -> list["Artist"]:
     """Return what says which bars are of which language."""
+    return [patch(theme, language, NAMES[language]) for language in languages]
+
+
+def patch(theme: Theme, language: str, label: str, pale: bool = False) -> "Artist":
+    """Return what a legend shows of such a bar."""
     from matplotlib.patches import Patch
 
-    return [
-        Patch(
-            facecolor=theme.colours[language],
-            hatch=HATCHES[language],
-            edgecolor=theme.background,
-            linewidth=0,
-            label=NAMES[language],
-        )
-        for language in languages
-    ]
+    return Patch(label=label, **_filled(theme, language, pale))
+
+
+def _filled(theme: Theme, language: str, pale: bool) -> dict[str, Any]:
+    """Return how a bar is filled: a pale one is what the one below it is compared with."""
+    colour = theme.pale(language) if pale else theme.colours[language]
+    more = {"edgecolor": theme.background, "linewidth": 0}
+    return {"facecolor": colour, "hatch": HATCHES[language], **more}

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Chapter 5: what sending while preparing gained, and what the fill did; where the time went."""
+"""Chapter 5: sending in turns against sending while preparing, and where the time went."""
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+import dataclasses
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from spead_tutorial import units
-from spead_tutorial.catalogue import LANGUAGES, find_chapter
+from spead_tutorial.catalogue import LANGUAGES
 from spead_tutorial.plots import bars, curves, times
 from spead_tutorial.plots.caption import caption
-from spead_tutorial.plots.ladder import step_title
-from spead_tutorial.plots.points import Point, gain, highest, points, require
+from spead_tutorial.plots.points import Point, gain, highest, points
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet, name_panel
 from spead_tutorial.plots.theme import MARKERS, NAMES, Theme
@@ -21,29 +20,60 @@ from spead_tutorial.timeline import shares
 from spead_tutorial.units import percent, thousands
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
 __all__ = ["pipeline"]
 
-_TITLE = "Sending while preparing, and what the fill did"
+_TITLE = "Heaps sent in turns, and overlapped"
+_OVERLAPPED = "tut_5_send_pipeline"
+#: Where its samples are of a kind: the program that sends in turns, and the other one's variant.
+_KINDS = {
+    "Random samples": ("tut_4_send_perf", "random"),
+    "Constant samples": ("tut_4_send_constant", ""),
+}
+_WAYS = ("in turns", "overlapped")
 _RATES, _GAINS = (0.2, 2.1), (4.6, 0.3)
+#: Inches of a group of bars: for each language one in turns and one overlapped.
+_GROUP = 1.1
 #: Inches from one bar of shares to the next.
-_SHARE = 0.5
+_SHARE = 0.46
 _SHARES = ("preparing", "waiting", "rest")
 
-#: Program, and whether its samples are random: chapter 4's always are.
-Step = tuple[str, bool]
-_STEPS: tuple[Step, ...] = (
-    ("tut_4_send_perf", False),
-    ("tut_5_send_pipeline", True),
-    ("tut_5_send_pipeline", False),
-)
-Found = Mapping[Step, Mapping[str, Point]]
-Gains = Mapping[tuple[Step, str], Estimate]
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Pair:
+    """What a language sends in turns, and overlapped; what was not measured is None."""
+
+    language: str
+    in_turns: Point | None
+    overlapped: Point | None
+
+    @property
+    def points(self) -> tuple[Point | None, Point | None]:
+        """Both, in the order in which they are drawn."""
+        return self.in_turns, self.overlapped
+
+    @property
+    def gain(self) -> Estimate | None:
+        """How many times as fast overlapping is."""
+        return gain(self.in_turns, self.overlapped)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Group:
+    """The pairs of one kind of samples in one situation."""
+
+    situation: str
+    pairs: list[_Pair]
+
+
+#: Groups by the kind of their samples.
+Found = dict[str, list[_Group]]
 
 
 def pipeline(recording: Recording, theme: Theme) -> Drawn:
-    """Draw the rates of chapters 4 and 5 with their gains, and what the programs' time went to.
+    """Draw rates in turns and overlapped with their gains, and what the programs' time went to.
 
     Parameters
     ----------
@@ -57,93 +87,114 @@ def pipeline(recording: Recording, theme: Theme) -> Drawn:
     tuple
         The figure, its title, and its description in words and numbers.
     """
-    points_by_step = _found(recording)
-    gained = _gained(points_by_step)
+    found = _found(recording)
     timelines = times.timelines(recording) if recording.timelines else []
-    height = bars.GROUP * len(points_by_step)
-    rows = [(0.32, height)]
+    rows = [
+        (0.38 if not row else 0.95, _GROUP * len(found[kind])) for row, kind in enumerate(found)
+    ]
     if timelines:
-        rows.append((1.1, _SHARE * len(timelines)))
-    sheet = Sheet(theme, _TITLE, rows, caption(recording), legend=bars.language_legend(theme))
-    _draw_rates(sheet.axes(0, *_RATES), height, points_by_step, theme)
-    if gained:
-        _draw_gains(sheet.axes(0, *_GAINS), height, points_by_step, gained, theme)
+        rows.append((1.25, _SHARE * len(timelines)))
+    sheet = Sheet(theme, _TITLE, rows, caption(recording), legend=_legend(theme))
+    for row, (kind, groups) in enumerate(found.items()):
+        _draw_rates(sheet.axes(row, *_RATES), kind, groups, theme)
+        _draw_gains(sheet.axes(row, *_GAINS), groups, theme)
     if timelines:
-        _draw_shares(sheet, timelines)
-    return sheet.figure, _TITLE, _in_words(recording, points_by_step, gained, timelines)
+        _draw_shares(sheet, len(found), timelines)
+    return sheet.figure, _TITLE, _in_words(recording, found, timelines)
 
 
 def _found(recording: Recording) -> Found:
-    """Return each step's point in each language; at the largest heaps where there are several."""
-    series_by_step = {
-        (name, with_random): {
-            language: Series(OURS, language, name, "random" * with_random) for language in LANGUAGES
-        }
-        for name, with_random in _STEPS
-    }
+    """Return what there is to compare; at the largest heaps where there are several sizes."""
     points_by_series = points(recording)
-    require(
-        points_by_series,
-        [series for languages in series_by_step.values() for series in languages.values()],
-        "tut-5",
+    largest = {series: found[max(found)] for series, found in points_by_series.items()}
+    situations = dict.fromkeys(
+        sample.variant for sample in sorted(recording.samples, key=lambda s: _place(s.variant))
     )
-    points_by_step = {
-        step: {
-            language: points_by_series[series][max(points_by_series[series])]
-            for language, series in languages.items()
-            if series in points_by_series
-        }
-        for step, languages in series_by_step.items()
-    }
-    return {step: languages for step, languages in points_by_step.items() if languages}
+    found = {}
+    for kind, (program, variant) in _KINDS.items():
+        groups = []
+        for situation in situations:
+            both = ", ".join(filter(None, (variant, situation)))
+            pairs = [
+                _Pair(
+                    language,
+                    largest.get(Series(OURS, language, program, situation)),
+                    largest.get(Series(OURS, language, _OVERLAPPED, both)),
+                )
+                for language in LANGUAGES
+            ]
+            pairs = [pair for pair in pairs if pair.points != (None, None)]
+            if pairs:
+                groups.append(_Group(situation, pairs))
+        if groups:
+            found[kind] = groups
+    if not found:
+        raise ValueError(
+            f"the recording has no sample of {_OVERLAPPED}, or in turns: python -m bench run tut-5"
+        )
+    return found
 
 
-def _gained(points_by_step: Found) -> Gains:
-    """Return what each step gained over the one before it."""
-    gained = {}
-    for before, after in pairwise(points_by_step):
-        for language, point in points_by_step[after].items():
-            estimate = gain(points_by_step[before].get(language), point)
-            if estimate is not None:
-                gained[after, language] = estimate
-    return gained
+def _place(situation: str) -> tuple[bool, str]:
+    return situation.startswith("link"), situation
 
 
-def _title(step: Step) -> str:
-    return step_title(find_chapter(step[0]), step[1])
+def _called(situation: str) -> str:
+    """Return what a situation is called: a variant of a record."""
+    if situation.startswith("link"):
+        return f"behind a {situation}"
+    return f"without a limit, {situation}" if situation else "without a limit"
 
 
-def _draw_rates(axis: "Axes", height: float, points_by_step: Found, theme: Theme) -> None:
-    most = highest(point for languages in points_by_step.values() for point in languages.values())
-    bars.prepare(axis, height, most, room=1.24)
+def _legend(theme: Theme) -> list["Artist"]:
+    return [
+        bars.patch(theme, language, f"{NAMES[language]}, {way}", pale=way == _WAYS[0])
+        for language in LANGUAGES
+        for way in _WAYS
+    ]
+
+
+def _lane(index: int, language: str, way: int) -> float:
+    """Return where a bar is, in inches from the top of its panel."""
+    place = 2 * LANGUAGES.index(language) + way
+    return index * _GROUP + bars.LABEL + (place + 0.5) * bars.PITCH
+
+
+def _draw_rates(axis: "Axes", kind: str, groups: Sequence[_Group], theme: Theme) -> None:
+    there = [point for group in groups for pair in group.pairs for point in pair.points if point]
+    bars.prepare(axis, _GROUP * len(groups), highest(there), room=1.24)
     axis.locator_params(axis="x", nbins=4)
     axis.xaxis.set_major_formatter(lambda x, _: thousands(x))
     axis.set_xlabel("payload sent in MB/s")
-    for index, (step, languages) in enumerate(points_by_step.items()):
-        y = index * bars.GROUP
-        bars.label_group(axis, y, _title(step), "", theme)
-        for language, point in languages.items():
-            bars.draw_bar(axis, bars.lanes(y)[language], point, language, theme)
+    axis.set_title(kind, loc="left", fontsize=11)
+    for index, group in enumerate(groups):
+        bars.label_group(axis, index * _GROUP, _called(group.situation), "", theme)
+        for pair in group.pairs:
+            for way, point in enumerate(pair.points):
+                if point is not None:
+                    y = _lane(index, pair.language, way)
+                    bars.draw_bar(axis, y, point, pair.language, theme, pale=not way)
 
 
-def _draw_gains(
-    axis: "Axes", height: float, points_by_step: Found, gained: Gains, theme: Theme
-) -> None:
-    """Draw beside the bars how many times as fast each step is as the one before."""
-    axis.set_ylim(height, 0)
+def _draw_gains(axis: "Axes", groups: Sequence[_Group], theme: Theme) -> None:
+    """Draw beside the bars how many times as fast overlapping is."""
+    axis.set_ylim(_GROUP * len(groups), 0)
     axis.set_yticks([])
     axis.set_xscale("log")
-    ends = [x for estimate in gained.values() for x in (estimate.low, estimate.high)]
-    curves.scale_gains(axis.xaxis, ends, margin=1.5, most_marks=4)
+    gains = {
+        (_lane(index, pair.language, 0) + bars.PITCH / 2, pair.language): estimate
+        for index, group in enumerate(groups)
+        for pair in group.pairs
+        if (estimate := pair.gain) is not None
+    }
+    ends = [x for estimate in gains.values() for x in (estimate.low, estimate.high)]
+    curves.scale_gains(axis.xaxis, ends or [1.0], margin=1.5, most_marks=4)
     axis.grid(axis="x")
     axis.set_axisbelow(True)
     axis.axvline(1, color=theme.text, linewidth=1.2)
-    axis.set_xlabel("times as fast\nas the one above")
-    name_panel(axis, "gain")
-    for index, step in enumerate(points_by_step):
-        for language, y in bars.lanes(index * bars.GROUP).items():
-            if (step, language) in gained:
-                _draw_gain(axis, y, gained[step, language], language, theme)
+    axis.set_xlabel("times as fast\nas in turns")
+    for (y, language), estimate in gains.items():
+        _draw_gain(axis, y, estimate, language, theme)
 
 
 def _draw_gain(axis: "Axes", y: float, estimate: Estimate, language: str, theme: Theme) -> None:
@@ -163,15 +214,16 @@ def _draw_gain(axis: "Axes", y: float, estimate: Estimate, language: str, theme:
     )
 
 
-def _draw_shares(sheet: Sheet, timelines: Sequence[Timeline]) -> None:
+def _draw_shares(sheet: Sheet, row: int, timelines: Sequence[Timeline]) -> None:
     """Draw a bar for each timeline: what the time of the program went to."""
     theme = sheet.theme
-    axis = sheet.axes(1, 0.2, 0.3)
+    axis = sheet.axes(row, 0.2, 0.3)
     axis.set_xlim(0, 1)
     axis.set_ylim(_SHARE * len(timelines), 0)
     axis.set_yticks([])
     axis.xaxis.set_major_formatter(lambda x, _: percent(x))
-    axis.set_xlabel("share of the time of a run")
+    heaps = " or ".join(dict.fromkeys(map(times.counted, timelines)))
+    axis.set_xlabel(f"share of the time of {heaps}")
     axis.grid(axis="x")
     axis.set_axisbelow(True)
     name_panel(axis, "What the program in Python does", raised=20)
@@ -196,21 +248,30 @@ def _draw_shares(sheet: Sheet, timelines: Sequence[Timeline]) -> None:
 
 def _said(timeline: Timeline) -> str:
     portions = shares(timeline)
-    return ", ".join(f"{role} {percent(getattr(portions, role))}" for role in _SHARES)
+    return f"preparing {percent(portions.preparing)}, waiting {percent(portions.waiting)}"
 
 
-def _in_words(
-    recording: Recording, points_by_step: Found, gained: Gains, timelines: Sequence[Timeline]
-) -> str:
-    sentences = ["Bars: the rate of each step in MB/s, and its gain over the step before."]
-    for step, languages in points_by_step.items():
-        words = []
-        for language, point in languages.items():
-            estimate = gained.get((step, language))
-            gain_words = f", gain {curves.gain_in_words(estimate)}" if estimate else ""
-            words.append(f"{NAMES[language]} {curves.in_words(point)}{gain_words}")
-        sentences.append(f"Chapter {' '.join(_title(step).split())}: {'; '.join(words)}.")
+def _in_words(recording: Recording, found: Found, timelines: Sequence[Timeline]) -> str:
+    sentences = ["Bars: the rate in turns and overlapped in MB/s, and the gain of overlapping."]
+    for kind, groups in found.items():
+        for group in groups:
+            words = [_pair_in_words(pair) for pair in group.pairs]
+            sentences.append(f"{kind}, {_called(group.situation)}: {'; '.join(words)}.")
     for timeline in timelines:
         name = " ".join(times.title(timeline).split())
-        sentences.append(f"Time of {name} in {NAMES[timeline.language]}: {_said(timeline)}.")
+        sentences.append(
+            f"Time of {times.counted(timeline)}, {name}, in {NAMES[timeline.language]}:"
+            f" {_said(timeline)}."
+        )
     return " ".join([*sentences, " ".join(caption(recording).split())])
+
+
+def _pair_in_words(pair: _Pair) -> str:
+    words = [
+        f"{way} {curves.in_words(point)}"
+        for way, point in zip(_WAYS, pair.points, strict=True)
+        if point is not None
+    ]
+    estimate = pair.gain
+    words += [f"gain {curves.gain_in_words(estimate)}"] if estimate is not None else []
+    return f"{NAMES[pair.language]} {', '.join(words)}"

@@ -51,6 +51,19 @@ class Theme:
     grid: str
     colours: dict[str, str]
 
+    def pale(self, role: str) -> tuple[float, ...]:
+        """Return one of the colours such that it is pale, but lets nothing through.
+
+        Parameters
+        ----------
+        role : str
+            Whose colour.
+        """
+        from matplotlib.colors import to_rgb
+
+        pairs = zip(to_rgb(self.colours[role]), to_rgb(self.background), strict=True)
+        return tuple(0.35 * front + 0.65 * back for front, back in pairs)
+
 
 # Chosen so that any two lines differ for people with each kind of colour blindness, and that
 # each differs from the background: the tests say by how much.

@@ -127,18 +127,10 @@ def fill(theme: Theme, role: str, pale: bool = False) -> dict[str, Any]:
         return {"facecolor": "none", "edgecolor": theme.faint, "hatch": hatch, "linewidth": 0.8}
     colour = theme.colours[role]
     return {
-        "facecolor": _mixed(colour, theme.background) if pale else colour,
+        "facecolor": theme.pale(role) if pale else colour,
         "edgecolor": colour,
         "linewidth": 1,
     }
-
-
-def _mixed(colour: str, background: str) -> tuple[float, ...]:
-    """Return a colour that is pale, but lets nothing through."""
-    from matplotlib.colors import to_rgb
-
-    pairs = zip(to_rgb(colour), to_rgb(background), strict=True)
-    return tuple(0.35 * front + 0.65 * back for front, back in pairs)
 
 
 def patch(theme: Theme, role: str) -> "Artist":
@@ -187,7 +179,7 @@ def _name(run: Timeline) -> str:
 def _busy(run: Timeline) -> str:
     portions = shares(run)
     return (
-        f"whole run: network thread busy {percent(portions.sending)} of the time,"
+        f"{times.counted(run)}: network thread busy {percent(portions.sending)} of the time,"
         f" program preparing {percent(portions.preparing)}"
     )
 

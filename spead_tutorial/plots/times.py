@@ -2,14 +2,16 @@
 """The timelines of a recording, and what they are called."""
 
 from spead_tutorial.catalogue import find_chapter
-from spead_tutorial.plots.ladder import step_title
 from spead_tutorial.records import Recording, Timeline
+from spead_tutorial.timeline import first_steady
 
-__all__ = ["timelines", "title"]
+__all__ = ["counted", "timelines", "title"]
 
 
 def timelines(recording: Recording) -> list[Timeline]:
-    """Return a recording's timelines in the order of chapters, random samples before the fill.
+    """Return a recording's timelines: random samples before constant, in turns before overlapped.
+
+    Those with a limit to the rate come last.
 
     Raises
     ------
@@ -22,13 +24,22 @@ def timelines(recording: Recording) -> list[Timeline]:
     return sorted(
         runs,
         key=lambda run: (
-            find_chapter(run.program).number,
+            run.variant,
             not run.random,
+            find_chapter(run.program).number,
             run.language != "python",
         ),
     )
 
 
+def counted(one: Timeline) -> str:
+    """Return which heaps of a timeline its shares are of."""
+    return f"heaps {first_steady(one)} to {len(one.prepare_ns) - 1}"
+
+
 def title(one: Timeline) -> str:
-    """Return the chapter of a timeline, and what became of the random samples."""
-    return step_title(find_chapter(one.program), one.random)
+    """Return what a timeline is of."""
+    samples = "Random" if one.random else "Constant"
+    way = "overlapped" if find_chapter(one.program).number == 5 else "in turns"
+    where = f", {one.variant}" if one.variant else ""
+    return f"{samples} samples, {way}{where}"
