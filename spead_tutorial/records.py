@@ -31,6 +31,7 @@ __all__ = [
     "Recording",
     "Sample",
     "Series",
+    "Spacing",
     "Split",
     "Timeline",
     "Writer",
@@ -363,6 +364,57 @@ class Split:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Spacing:
+    """When each message of one run left: what the device got at once, of one packet or several.
+
+    Those are its messages from the middle of the run. Tuples have an element for each of them.
+
+    Parameters
+    ----------
+    program : str
+        What was run.
+    language : str
+        ``"python"`` or ``"c"``.
+    random : bool
+        Whether its samples were random.
+    variant : str
+        What was different, such as ``"link of 10 Gb/s"``; or empty.
+    round : int
+        In which round it ran, from 0.
+    heap_size : int
+        Bytes of samples in a heap.
+    packet_size : int
+        Bytes of a packet at most, UDP and IP headers not counted.
+    cores : tuple of int
+        To which the program's thread and the stream's were pinned; empty where to none.
+    heaps : tuple of int
+        To which heap it belongs, counted from the run's first, which is 0.
+    time_ns : tuple of int
+        When the device got it, by the kernel's clock, since it got the first of these.
+    message_bytes : tuple of int
+        Bytes of its packets, UDP and IP headers not counted.
+    failure : str or None
+        Why there are none.
+    source : int
+        As for `Sample`.
+    """
+
+    program: str
+    language: str
+    random: bool
+    variant: str
+    round: int
+    heap_size: int
+    packet_size: int
+    cores: tuple[int, ...] = ()
+    heaps: tuple[int, ...] = ()
+    time_ns: tuple[int, ...] = ()
+    message_bytes: tuple[int, ...] = ()
+    failure: str | None = None
+    source: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Recording:
     """What a file holds, in the order in which it was taken.
 
@@ -378,6 +430,8 @@ class Recording:
         Those that followed the first.
     splits : tuple of Split
         All splits.
+    spacings : tuple of Spacing
+        All runs of which one knows when their messages left.
     """
 
     header: Header
@@ -385,6 +439,7 @@ class Recording:
     timelines: tuple[Timeline, ...] = ()
     others: tuple[Header, ...] = ()
     splits: tuple[Split, ...] = ()
+    spacings: tuple[Spacing, ...] = ()
 
     @property
     def headers(self) -> tuple[Header, ...]:
@@ -424,7 +479,7 @@ class Recording:
         )
 
 
-_Taken = TypeVar("_Taken", Sample, Split, Timeline)
+_Taken = TypeVar("_Taken", Sample, Timeline, Split, Spacing)
 
 
 class Writer:
@@ -596,7 +651,10 @@ def read(path: str | os.PathLike[str], *, unfinished: bool = False) -> Recording
     if not lines:
         raise RecordError(f"{name} is empty: it has not even a header")
     headers = [_header(_object(name, 1, lines[0]), name, 1)]
-    samples, splits, timelines = [], [], []
+    samples: list[Sample] = []
+    timelines: list[Timeline] = []
+    splits: list[Split] = []
+    spacings: list[Spacing] = []
     line_of: dict[tuple[str, int, bool, int], int] = {}
     for number, line in enumerate(lines[1:], 2):
         record = _object(name, number, line)
@@ -604,12 +662,11 @@ def read(path: str | os.PathLike[str], *, unfinished: bool = False) -> Recording
         if kind == "header":
             headers.append(_header(record, name, number))
         elif kind == "timeline":
-            record |= {
-                key: tuple(value) for key, value in record.items() if isinstance(value, list)
-            }
-            timelines.append(_made(Timeline, record, name, number, len(headers) - 1))
+            timelines.append(_made(Timeline, _tuples(record), name, number, len(headers) - 1))
         elif kind == "split":
             splits.append(_made(Split, record, name, number, len(headers) - 1))
+        elif kind == "spacing":
+            spacings.append(_made(Spacing, _tuples(record), name, number, len(headers) - 1))
         else:
             sample = _made(Sample, record, name, number, len(headers) - 1)
             before = line_of.setdefault(
@@ -623,7 +680,12 @@ def read(path: str | os.PathLike[str], *, unfinished: bool = False) -> Recording
                 )
             samples.append(sample)
     return Recording(
-        headers[0], tuple(samples), tuple(timelines), tuple(headers[1:]), tuple(splits)
+        headers[0],
+        tuple(samples),
+        tuple(timelines),
+        tuple(headers[1:]),
+        tuple(splits),
+        tuple(spacings),
     )
 
 
@@ -653,6 +715,12 @@ def _object(name: str, number: int, line: str) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise RecordError(f"{name} line {number} is not a JSON object: {line[:60]!r}")
     return record
+
+
+def _tuples(record: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: tuple(value) if isinstance(value, list) else value for key, value in record.items()
+    }
 
 
 def _header(record: dict[str, Any], name: str, number: int) -> Header:
