@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_records import HEADER, SAMPLE
+from test_records import HEADER, SAMPLE, make_spacing
 
 from spead_tutorial import plots
 from spead_tutorial.catalogue import find_chapter
@@ -245,6 +245,19 @@ def make_where() -> Recording:
     return Recording(HEADER, tuple(samples), splits=tuple(splits))
 
 
+def make_spacings() -> Recording:
+    runs = [
+        make_spacing(program, is_random, gap + 7 * number, 10, number)
+        for program, is_random, gap in (
+            ("tut_5_send_pipeline", True, 4000),
+            ("tut_4_send_perf", True, 6000),
+            ("tut_5_send_pipeline", False, 20),
+        )
+        for number in range(7)
+    ]
+    return Recording(HEADER, (), spacings=tuple(runs))
+
+
 #: What draws each picture, and of what.
 PICTURES = {
     "ladder": (plots.ladder, make_ladder()),
@@ -255,8 +268,9 @@ PICTURES = {
     "pipeline": (plots.pipeline, make_pipeline()),
     "timeline": (plots.timeline, make_pipeline()),
     "where": (plots.where, make_where()),
+    "spacing": (plots.spacing, make_spacings()),
 }
-OF_SAMPLES = sorted(set(PICTURES) - {"timeline", "where"})
+OF_SAMPLES = sorted(set(PICTURES) - {"timeline", "where", "spacing"})
 
 
 # ---------------------------------------------------------------------------------------
@@ -381,7 +395,8 @@ def test_a_png_is_as_large_as_its_figure_and_says_nothing_of_what_made_it(name):
 def test_another_process_with_other_settings_gives_the_same_bytes(tmp_path):
     for name, (_, recording) in PICTURES.items():
         with Writer(tmp_path / f"{name}.jsonl", recording.header) as writer:
-            for one in (*recording.samples, *recording.timelines, *recording.splits):
+            lines = (recording.samples, recording.timelines, recording.splits, recording.spacings)
+            for one in itertools.chain(*lines):
                 writer.add(one)
     (tmp_path / "matplotlibrc").write_text("font.size: 20\nsvg.fonttype: path\naxes.grid: True\n")
     script = (
@@ -461,9 +476,7 @@ def test_a_recording_in_which_all_failed_is_drawn_and_says_so(name):
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_recording_of_something_else_is_refused_in_a_line_that_says_what_to_run(name):
     other = make_sample("tut_2_send", "c", 50.0, implementation="old")
-    with pytest.raises(
-        ValueError, match=r"^the recording has no .*: (python -m bench (run|where)|spead)"
-    ):
+    with pytest.raises(ValueError, match=r"^the recording has no .*: (python -m bench|spead)"):
         plots.render(PICTURES[name][0], Recording(HEADER, (other,)), plots.LIGHT)
 
 

@@ -18,6 +18,7 @@ from spead_tutorial.records import (
     RecordError,
     Sample,
     Series,
+    Spacing,
     Split,
     Timeline,
     Writer,
@@ -64,6 +65,28 @@ TIMELINE = Timeline(
     completed_ns=(35, 85),
     resumed_ns=(40, 90),
 )
+
+
+def make_spacing(
+    program: str, is_random: bool, gap_us: int, every_us: int = 10, number: int = 0, heaps: int = 8
+) -> Spacing:
+    """Four messages of 64 KiB a heap, one as long after the other, and between heaps a gap."""
+    times, time = [], 0
+    for _ in range(heaps):
+        times += [time + place * every_us * 1000 for place in range(4)]
+        time += (3 * every_us + gap_us) * 1000
+    return Spacing(
+        program,
+        "python",
+        is_random,
+        "",
+        number,
+        1 << 20,
+        1472,
+        heaps=tuple(heap for heap in range(8, 8 + heaps) for _ in range(4)),
+        time_ns=tuple(times),
+        message_bytes=(65536,) * (4 * heaps),
+    )
 
 
 @pytest.fixture

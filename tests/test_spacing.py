@@ -7,37 +7,15 @@ import json
 import numpy as np
 import pytest
 from test_bench import load_bench
-from test_records import HEADER
+from test_records import HEADER, make_spacing
 
-from spead_tutorial.records import RecordError, Spacing, Writer, read
+from spead_tutorial.records import RecordError, Writer, read
 from spead_tutorial.spacing import burst, silence
 
 load_bench()
 from bench.bursts import bursts  # noqa: E402
 
 US, KIB = 1000, 1 << 10
-
-
-def make_spacing(
-    program: str, is_random: bool, gap_us: int, every_us: int = 10, number: int = 0, heaps: int = 8
-) -> Spacing:
-    """Four messages of 64 KiB a heap, one as long after the other, and between heaps a gap."""
-    times, time = [], 0
-    for _ in range(heaps):
-        times += [time + place * every_us * US for place in range(4)]
-        time += (3 * every_us + gap_us) * US
-    return Spacing(
-        program,
-        "python",
-        is_random,
-        "",
-        number,
-        1 << 20,
-        1472,
-        heaps=tuple(heap for heap in range(8, 8 + heaps) for _ in range(4)),
-        time_ns=tuple(times),
-        message_bytes=(64 * KIB,) * (4 * heaps),
-    )
 
 
 def test_silence_is_the_longest_time_between_two_messages():

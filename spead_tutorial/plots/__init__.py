@@ -12,6 +12,7 @@ from spead_tutorial.plots.loopback import loopback
 from spead_tutorial.plots.memory import memory
 from spead_tutorial.plots.pipeline import pipeline
 from spead_tutorial.plots.render import Draw, MissingError, Rendered, render, render_both, save
+from spead_tutorial.plots.spacing import spacing
 from spead_tutorial.plots.sweep import Sweep
 from spead_tutorial.plots.theme import DARK, LIGHT, Theme
 from spead_tutorial.plots.timeline import timeline
@@ -34,6 +35,7 @@ __all__ = [
     "render",
     "render_both",
     "save",
+    "spacing",
     "timeline",
     "where",
 ]

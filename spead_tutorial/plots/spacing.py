@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Chapter 5: when the messages of a program leave, heap by heap."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from spead_tutorial.catalogue import find_chapter
+from spead_tutorial.plots.caption import caption
+from spead_tutorial.plots.render import Drawn
+from spead_tutorial.plots.sheet import FAINT, Sheet
+from spead_tutorial.plots.theme import NAMES, Theme
+from spead_tutorial.records import Recording, Spacing
+from spead_tutorial.spacing import burst, silence
+from spead_tutorial.stats import median
+from spead_tutorial.units import number
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+__all__ = ["spacing"]
+
+_TITLE = "When packets leave: in turns and overlapped"
+_SIDES = (0.98, 0.2)
+#: Inches: the room above a block, and the height of each of its rows and of the lines in it.
+_ROOM, _ROW, _LINE = 0.58, 0.5, 0.24
+#: As many heaps of its slowest row does a block show.
+_HEAPS = 3
+#: The rounds of one program.
+_Rounds: TypeAlias = list[Spacing]
+
+
+def spacing(recording: Recording, theme: Theme) -> Drawn:
+    """Draw a block for each kind of samples and link, and a row in it for each program.
+
+    Parameters
+    ----------
+    recording : Recording
+        Of ``python -m bench timing spacing``.
+    theme : Theme
+        Colours.
+
+    Returns
+    -------
+    tuple
+        The figure, its title, and its description in words and numbers.
+    """
+    blocks = _blocks(recording)
+    rows = [(_ROOM, _ROW * len(block)) for block in blocks]
+    foot = caption(recording, _shown(recording))
+    sheet = Sheet(theme, _TITLE, rows, foot, legend=_legend(theme))
+    for row, block in enumerate(blocks):
+        axis = sheet.axes(row, *_SIDES)
+        _draw_block(axis, block, theme)
+        axis.annotate(
+            _name(block),
+            (0, 1),
+            (-72 * (_SIDES[0] - 0.12), 5),
+            va="bottom",
+            fontsize=11,
+            xycoords="axes fraction",
+            textcoords="offset points",
+        )
+    axis.set_xlabel("time in ms since the first message of a heap")
+    return sheet.figure, _TITLE, _in_words(recording, blocks)
+
+
+def _blocks(recording: Recording) -> list[list[_Rounds]]:
+    """Sort what was measured: by link and samples, the slowest first; then by chapter."""
+    found: dict[tuple[str, bool], dict[str, _Rounds]] = {}
+    for run in recording.spacings:
+        if run.failure is None:
+            block = found.setdefault((run.variant, not run.random), {})
+            block.setdefault(run.program, []).append(run)
+    if not found:
+        raise ValueError("the recording has no spacing: python -m bench timing spacing")
+    return [
+        [of[name] for name in sorted(of, key=lambda name: find_chapter(name).number)]
+        for _, of in sorted(found.items())
+    ]
+
+
+def _shown(recording: Recording) -> str:
+    runs = [run for run in recording.spacings if run.failure is None]
+    rounds = len({run.round for run in runs})
+    most = max(-(-max(run.message_bytes) // run.packet_size) for run in runs)
+    return (
+        f"{most} packets in a message at most, shown: the middle of {rounds} rounds, numbers:"
+        " their medians"
+    )
+
+
+def _name(block: Sequence[_Rounds]) -> str:
+    one = block[0][0]
+    samples = "Random samples" if one.random else "Constant samples"
+    return f"{samples}, {one.variant or 'no limit'} ({NAMES[one.language]})"
+
+
+def _legend(theme: Theme) -> list["Artist"]:
+    from matplotlib.lines import Line2D
+
+    return [
+        Line2D([], [], color=colour, linestyle="", marker="|", markersize=12, label=name)
+        for colour, name in zip(
+            _colours(theme), ("a message of one heap", "a message of the next heap"), strict=True
+        )
+    ]
+
+
+def _colours(theme: Theme) -> tuple[str, str]:
+    return theme.colours["sending"], theme.colours["limit"]
+
+
+def _draw_block(axis: "Axes", block: Sequence[_Rounds], theme: Theme) -> None:
+    shown = [_middle(rounds) for rounds in block]
+    windows = [_window(run) for run in shown]
+    end = max(end - begin for begin, end in windows)
+    low, high = -0.01 * end / 1e6, 1.01 * end / 1e6
+    axis.set_xlim(low, high)
+    axis.set_ylim(_ROW * len(block), 0)
+    middles = [_ROW * (place + 1) - _LINE / 2 - 0.03 for place in range(len(block))]
+    axis.set_yticks(middles, [_way(run) for run in shown])
+    axis.tick_params(axis="y", length=0)
+    axis.grid(axis="x")
+    axis.set_axisbelow(True)
+    for middle, run, (begin, _), rounds in zip(middles, shown, windows, block, strict=True):
+        above = middle - _LINE / 2 - 0.03
+        axis.text(low, above, f" {_numbers(rounds)}", va="bottom", fontsize=FAINT)
+        for parity, colour in enumerate(_colours(theme)):
+            times = [
+                (time - begin) / 1e6
+                for heap, time in zip(run.heaps, run.time_ns, strict=True)
+                if heap % 2 == parity and low <= (time - begin) / 1e6 <= high
+            ]
+            ends = middle - _LINE / 2, middle + _LINE / 2
+            axis.vlines(times, *ends, colors=colour, linewidth=1.2)
+
+
+def _middle(rounds: _Rounds) -> Spacing:
+    """Return the run whose silence is the median."""
+    return sorted(rounds, key=silence)[len(rounds) // 2]
+
+
+def _window(run: Spacing) -> tuple[int, int]:
+    """Return begin and end of some heaps: they took as long as half of all do, or less."""
+    begins: dict[int, int] = {}
+    for heap, time in zip(run.heaps, run.time_ns, strict=True):
+        begins.setdefault(heap, time)
+    times = list(begins.values())
+    n = min(_HEAPS, len(times) - 1)
+    stretches = sorted(zip(times, times[n:], strict=False), key=lambda ends: ends[1] - ends[0])
+    return stretches[(len(stretches) - 1) // 2]
+
+
+def _way(run: Spacing) -> str:
+    return "in turns" if find_chapter(run.program).number < 5 else "overlapped"
+
+
+def _numbers(rounds: _Rounds) -> str:
+    silent = median([silence(run) / 1e3 for run in rounds]).median
+    at_once = median([burst(run) / 1024 for run in rounds]).median
+    time = f"{number(silent / 1e3)} ms" if silent >= 1e3 else f"{number(silent)} µs"
+    return f"silent for {time}, {number(at_once)} KiB at once"
+
+
+def _in_words(recording: Recording, blocks: Sequence[Sequence[_Rounds]]) -> str:
+    sentences = [
+        "A block for each kind of samples and each link; in it a row for each program, with a"
+        " line in time for each message that the device gets. Of each heap, the longest silence"
+        " between its messages, and the most that a queue must hold which is emptied at the"
+        " heap's average rate."
+    ]
+    for block in blocks:
+        rows = (f"{_way(rounds[0])} {_numbers(rounds)}" for rounds in block)
+        sentences.append(f"{_name(block)}: {'; '.join(rows)}.")
+    return " ".join([*sentences, " ".join(caption(recording, _shown(recording)).split())])

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The picture of when messages leave."""
+
+import dataclasses
+
+import pytest
+from test_plots import described, draw, drawing, make_spacings, rendered, seen
+from test_records import HEADER, make_spacing
+
+from spead_tutorial import plots
+from spead_tutorial.records import Recording
+
+
+def lines_of(axis):
+    """When each line of a panel is, in ms, sorted."""
+    segments = [one for lines in axis.collections for one in lines.get_segments()]
+    return sorted(round(float(points[0][0]), 6) for points in segments)
+
+
+def test_there_is_a_line_at_the_time_of_each_message_of_three_heaps_and_the_next():
+    one = make_spacing("tut_4_send_perf", True, 6000)
+    figure, _, _ = draw(plots.spacing, Recording(HEADER, (), spacings=(one,)))
+    begins = [6.03 * heap for heap in range(4)]
+    expected = [begin + 0.01 * message for begin in begins for message in range(4)]
+    assert lines_of(figure.axes[0]) == pytest.approx(expected)
+
+
+def test_heaps_one_after_the_other_have_different_colours():
+    figure, _, _ = drawing("spacing")
+    of_one, of_next = figure.axes[0].collections[:2]
+    assert of_one.get_color()[0].tolist() != of_next.get_color()[0].tolist()
+
+
+def test_blocks_are_of_samples_and_their_rows_in_the_order_of_chapters():
+    words = seen(rendered("spacing"))
+    shown = [one for one in words if one.endswith("(Python)") or one in ("in turns", "overlapped")]
+    assert shown == [
+        *("in turns", "overlapped", "Random samples, no limit (Python)"),
+        *("overlapped", "Constant samples, no limit (Python)"),
+    ]
+
+
+def test_numbers_are_medians_of_the_rounds():
+    # Gaps are 7 us longer from round to round: the fourth of seven has the median.
+    assert "in turns silent for 6.02 ms, 255 KiB at once" in described(rendered("spacing"))
+    assert " silent for 41 µs, 148 KiB at once" in seen(rendered("spacing"))
+
+
+def test_a_heap_that_was_held_up_is_not_shown():
+    even = make_spacing("tut_4_send_perf", True, 100)
+    late = [time + 10**8 * (heap > 14) for heap, time in zip(even.heaps, even.time_ns, strict=True)]
+    one = dataclasses.replace(even, time_ns=tuple(late))
+    figure, _, _ = draw(plots.spacing, Recording(HEADER, (), spacings=(one,)))
+    assert figure.axes[0].get_xlim()[1] < 1
+
+
+def test_a_run_that_failed_is_left_out():
+    failed = make_spacing("tut_4_send_perf", False, 10)
+    failed = dataclasses.replace(failed, heaps=(), time_ns=(), message_bytes=(), failure="no")
+    recording = make_spacings()
+    more = dataclasses.replace(recording, spacings=(failed, *recording.spacings))
+    assert plots.render(plots.spacing, more, plots.LIGHT) == rendered("spacing")
