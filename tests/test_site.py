@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from test_records import make_spacing
 
 from spead_tutorial import catalogue, records
 from spead_tutorial.catalogue import find_chapter
@@ -291,6 +292,7 @@ _POINT = {
     "kind": "ifb",
 }
 _BEFORE, _AFTER = "tut_8_send_heap_size", "tut_8_send_reuse_memory"
+_EVEN = ("silence", "burst")
 _SIZES = {"8KiB": 8 << 10, "64MiB": 64 << 20}
 
 
@@ -326,6 +328,8 @@ def measured(tmp_path, monkeypatch):
             for sample in _samples():
                 writer.add(sample)
             writer.add(timeline)
+            for number in range(9):
+                writer.add(make_spacing("tut_4_send_perf", True, 3000 + number, number=number))
     monkeypatch.setattr(module, "RESULTS", tmp_path)
     module.recording.cache_clear()
     yield module
@@ -467,6 +471,16 @@ def test_a_thread_is_busy_when_it_neither_waits_nor_looks(
     assert said == [program, network]
 
 
+def test_silence_and_burst_are_medians_of_the_rounds(measured):
+    said = [measured.spacing(f"{field} small tut_4_send_perf random") for field in _EVEN]
+    # Four messages of 64 KiB in 30 us, and then nothing for 3004.
+    assert [one.text.split("\N{NO-BREAK SPACE}") for one in said] == [
+        ["3\N{THIN SPACE}000", "µs"],
+        ["253", "KiB"],
+    ]
+    assert "median of 9 rounds" in said[0].detail
+
+
 def test_a_fact_is_that_of_the_record(measured):
     header = records.read(RESULTS / "ladder.jsonl").header
     assert measured.fact("cpu").text == header.machine["cpu"]
@@ -503,6 +517,9 @@ def test_a_fact_is_that_of_the_record(measured):
         ("share", f"waiting small random {_BEFORE}", "not one timeline's"),
         ("busy", f"kernel small c {_BEFORE} 8KiB", "no thread 'kernel'"),
         ("busy", f"program small c {_BEFORE} 8KiB", "no sample has that"),
+        ("spacing", "colour small tut_4_send_perf random", "there are silence and burst"),
+        ("spacing", "burst small tut_4_send_perf", "not one program's messages"),
+        ("spacing", "burst small tut_4_send_perf random free", "not one program's messages"),
         ("fact", "colour", "there is no fact 'colour'"),
     ],
 )

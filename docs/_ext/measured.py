@@ -14,6 +14,8 @@ no record, no sample or several points is an error. For instance, in Markdown:
     {busy}`network tut-11 c tut_11_send_batch_heaps 8KiB`   in what share of the time the stream's
                                                             thread worked; or the program's own:
                                                             looking for work is no work
+    {spacing}`silence spacing tut_4_send_perf random`       a heap's longest silence between its
+                                                            messages, or its burst
     {fact}`cpu`, {fact}`cpu tut-8`       a fact of the machine, or of that of a record
 
 The directive ``machine-table`` shows the facts of the machine, or of that of another record.
@@ -38,9 +40,10 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from bench.figures import RESULTS
+from spead_tutorial import spacing as evenness
 from spead_tutorial import stats, timeline, units
 from spead_tutorial.measure import summary
-from spead_tutorial.records import OURS, Recording, Sample, read
+from spead_tutorial.records import OURS, Recording, Sample, Spacing, read
 from spead_tutorial.units import number, percent, thousands
 
 #: Where the machine of the chapters' records is described, and where that of others.
@@ -319,6 +322,40 @@ def busy(text: str) -> Said:
     return Said(percent(estimate.median), _interval(estimate, percent), choice.record)
 
 
+def spacing(text: str) -> Said:
+    """Say how long a program was silent between messages of a heap, or how much came at once."""
+    field, _, rest = text.partition(" ")
+    runs, record = _spacings(_one(rest)), _one(rest).record
+    if field == "silence":
+        values, unit = [evenness.silence(run) / 1e3 for run in runs], "µs"
+    elif field == "burst":
+        values, unit = [evenness.burst(run) / 1024 for run in runs], "KiB"
+    else:
+        raise UnknownError(f"there are silence and burst, not {field!r}")
+    estimate, unit = stats.median(values), f"\N{NO-BREAK SPACE}{unit}"
+    return Said(
+        _rounded_text(estimate.median) + unit, _interval(estimate, _rounded_text, unit), record
+    )
+
+
+def _spacings(choice: Choice) -> list[Spacing]:
+    """Return the rounds of the one program whose messages a choice means."""
+    all_runs = [run for run in recording(choice.record).spacings if run.failure is None]
+    runs = [
+        run
+        for run in all_runs
+        if (run.program, run.random, run.variant) == (choice.program, choice.random, choice.variant)
+        and choice.language in (None, run.language)
+    ]
+    if len({run.language for run in runs}) != 1:
+        there = {
+            f"{run.language} {run.program} {'random' if run.random else 'fill'} {run.variant!r}"
+            for run in all_runs
+        }
+        raise UnknownError(f"{choice} is not one program's messages: {'; '.join(sorted(there))}")
+    return runs
+
+
 def fact(text: str) -> Said:
     """Say a fact of the reference machine, or of that of the record which is named after it."""
     name, _, record = text.partition(" ")
@@ -433,6 +470,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
         "per-heap": per_heap,
         "rate": rate,
         "share": share,
+        "spacing": spacing,
         "time-per-heap": time_per_heap,
     }
     for name, say in says.items():
