@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""When packets go: how long a heap waits on an idle stream, and how evenly a rate is kept.
+"""When packets go: how long a heap waits on an idle stream, how evenly a rate is kept, and
+how chapters 4 and 5 space them.
 
-Both are measured from outside, and alike for all libraries: by the kernel's time of receipt, and by
-the device's counter.
+All are measured from outside: by the kernel's time of receipt, by the device's counter, and by the
+kernel's time of sending; the first two alike for all libraries.
 """
 
 import dataclasses
@@ -13,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 import numpy as np
@@ -21,11 +22,13 @@ import numpy as np
 from bench.bursts import bursts
 from bench.peers import TIMEOUT_S, interpreter, missing_peer
 from bench.plan import SEED, versions
+from bench.spacing import HEAPS, STEADY, spacings, take_spacing
 from bench.sweeps import PEER, PEERS
 from spead_tutorial.lab import Lab, accounted
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.programs import ProgramError, finish
-from spead_tutorial.records import OURS, RecordError, Writer, locked
+from spead_tutorial.records import OURS, RecordError, Spacing, Writer, locked
+from spead_tutorial.spacing import burst, silence
 from spead_tutorial.stats import Estimate, median
 
 __all__ = ["Latency", "Rate", "timing"]
@@ -143,6 +146,10 @@ class Rate:
     failure: str | None = None
 
 
+#: What a line of a record is.
+Taken: TypeAlias = Latency | Rate | Spacing
+
+
 # ---------------------------------------------------------------------------------------
 # Taking one
 
@@ -209,41 +216,47 @@ def take_rate(lab: Lab, asked: Rate, size: Size) -> Rate:
 # Taking all
 
 
-def _asked(what: str, who: Iterable[tuple[str, str]], number: int) -> list[Latency | Rate]:
+def _asked(what: str, who: Iterable[tuple[str, str]], number: int) -> list[Taken]:
     """Return what a round has, in an order that follows from the seed and its number."""
-    asked: list[Latency | Rate] = [
-        one
-        for implementation, variant in who
-        for one in (
-            [Latency(implementation, variant, number)]
-            if what == "latency"
-            else [Rate(implementation, variant, number, rate) for rate in RATES]
-        )
-    ]
+    asked: list[Taken] = []
+    if what == "spacing":
+        asked += spacings(number)
+    for implementation, variant in who:
+        if what == "latency":
+            asked.append(Latency(implementation, variant, number))
+        elif what == "rate":
+            asked += [Rate(implementation, variant, number, rate) for rate in RATES]
     random.Random(f"{SEED}/{number}").shuffle(asked)
     return asked
 
 
-def _taken(lab: Lab, asked: Latency | Rate, size: Size) -> Latency | Rate:
+def _taken(lab: Lab, asked: Taken, size: Size) -> Taken:
     try:
         if isinstance(asked, Latency):
             return take_latency(lab, asked, size)
-        return take_rate(lab, asked, size)
+        if isinstance(asked, Rate):
+            return take_rate(lab, asked, size)
+        return take_spacing(lab, asked)
     except ProgramError as error:
         return dataclasses.replace(asked, failure=str(error))
 
 
 def measure(
     what: str, size: Size, path: Path, show: Callable[[Sequence[Any]], Iterator[Any]]
-) -> list[Latency | Rate]:
+) -> list[Taken]:
     """Take all of a record: rounds, each of which has everything."""
-    reasons = {implementation: missing_peer(implementation) for implementation, _ in WHO}
-    who = [one for one in WHO if reasons[one[0]] is None]
-    skipped = {name: reason for name, reason in reasons.items() if reason is not None}
-    settings = dataclasses.asdict(size) | {"warm_up": WARM_UP, "seed": SEED, "skipped": skipped}
+    settings: dict[str, Any] = {"rounds": size.rounds, "seed": SEED}
+    who = []
+    if what == "spacing":
+        settings |= {"heaps": HEAPS, "first": STEADY[0]}
+    else:
+        reasons = {implementation: missing_peer(implementation) for implementation, _ in WHO}
+        who = [one for one in WHO if reasons[one[0]] is None]
+        skipped = {name: reason for name, reason in reasons.items() if reason is not None}
+        settings |= dataclasses.asdict(size) | {"warm_up": WARM_UP, "skipped": skipped}
+        for name, reason in skipped.items():
+            click.echo(f"{name} is skipped: {reason}", err=True)
     order = [one for number in range(size.rounds) for one in _asked(what, who, number)]
-    for name, reason in skipped.items():
-        click.echo(f"{name} is skipped: {reason}", err=True)
     taken = []
     with Lab() as lab, Writer(path, header(what, lab.facts(), settings, versions())) as writer:
         for asked in show(order):
@@ -256,16 +269,22 @@ def measure(
 # What it comes to
 
 
-def _groups(taken: Iterable[Latency | Rate]) -> dict[tuple[float, str], list[Any]]:
+def _groups(taken: Iterable[Taken]) -> dict[tuple[float, str], list[Any]]:
     """Sort what was taken by rate and by who it was, or leave out the rate."""
     groups: dict[tuple[float, str], list[Any]] = {}
     for one in taken:
-        name = ", ".join(filter(None, (one.implementation, one.variant)))
+        name = ", ".join(filter(None, (_who(one), one.variant)))
         groups.setdefault((getattr(one, "rate", 0.0), name), []).append(one)
     return dict(sorted(groups.items()))
 
 
-def _failed(group: Sequence[Latency | Rate]) -> str | None:
+def _who(one: Taken) -> str:
+    if isinstance(one, Spacing):
+        return f"{one.program} {'random' if one.random else 'fill'}"
+    return one.implementation
+
+
+def _failed(group: Sequence[Taken]) -> str | None:
     return next((one.failure for one in group if one.failure is not None), None)
 
 
@@ -275,7 +294,7 @@ def _with_interval(values: Iterable[float], digits: int = 1) -> str:
     return f"{middle:>9}  {f'{low} ... {high}':^19}"
 
 
-def _latency_table(taken: Iterable[Latency | Rate]) -> Iterator[str]:
+def _latency_table(taken: Iterable[Taken]) -> Iterator[str]:
     yield (
         f"{'idle stream of':22} {'n':>3}  {'heaps':>6}  {'median us':>9}  {'95 % interval':^19}"
         f"  {'99 % us':>9}  {'95 % interval':^19}"
@@ -292,7 +311,7 @@ def _latency_table(taken: Iterable[Latency | Rate]) -> Iterator[str]:
         )
 
 
-def _rate_table(taken: Iterable[Latency | Rate]) -> Iterator[str]:
+def _rate_table(taken: Iterable[Taken]) -> Iterator[str]:
     yield (
         f"{'MB/s asked':>10}  {'stream of':22} {'n':>3}  {'% of it':>9}  {'95 % interval':^19}"
         f"  {'burst KiB':>9}  {'95 % interval':^19}  {'at most':>9}  {'grain us':>8}"
@@ -319,13 +338,28 @@ def _bursts_of(one: Rate) -> tuple[int, int]:
     return one.burst_bytes, one.burst_most_bytes
 
 
-def table(taken: Sequence[Latency | Rate]) -> str:
+def _spacing_table(taken: Iterable[Taken]) -> Iterator[str]:
+    yield (
+        f"{'messages of':44} {'n':>3}  {'silent us':>9}  {'95 % interval':^19}"
+        f"  {'burst KiB':>9}  {'95 % interval':^19}"
+    )
+    for (_, name), group in _groups(taken).items():
+        if failure := _failed(group):
+            yield f"{name:44} failed: {failure}"
+            continue
+        yield (
+            f"{name:44} {len(group):>3}  {_with_interval(silence(one) / 1e3 for one in group)}"
+            f"  {_with_interval(burst(one) / 1024 for one in group)}"
+        )
+
+
+def table(taken: Sequence[Taken]) -> str:
     """Write what was taken as a table: medians over the rounds, with their intervals."""
-    rates = any(isinstance(one, Rate) for one in taken)
-    return "\n".join(_rate_table(taken) if rates else _latency_table(taken))
+    tables = {Latency: _latency_table, Rate: _rate_table, Spacing: _spacing_table}
+    return "\n".join(tables[type(taken[0])](taken))
 
 
-def read(path: Path) -> list[Latency | Rate]:
+def read(path: Path) -> list[Taken]:
     """Read a record that `measure` wrote.
 
     Raises
@@ -333,7 +367,7 @@ def read(path: Path) -> list[Latency | Rate]:
     RecordError
         For a file that is none.
     """
-    kinds: dict[object, type[Latency | Rate]] = {"latency": Latency, "rate": Rate}
+    kinds: dict[object, type[Taken]] = {"latency": Latency, "rate": Rate, "spacing": Spacing}
     try:
         lines = [json.loads(line) for line in path.read_text().splitlines()[1:]]
         taken = [kinds[line.pop("record")](**line) for line in lines]
@@ -345,7 +379,7 @@ def read(path: Path) -> list[Latency | Rate]:
 
 
 @click.command()
-@click.argument("what", type=click.Choice(["latency", "rate"]))
+@click.argument("what", type=click.Choice(["latency", "rate", "spacing"]))
 @click.option("--quick", "size", flag_value="quick", help="3 rounds, shorter ones.")
 @click.option("--full", "size", flag_value="full", default=True, help="9 rounds (the default).")
 @click.option("--tiny", "size", flag_value="tiny", hidden=True)
@@ -354,11 +388,12 @@ def read(path: Path) -> list[Latency | Rate]:
 @click.option("--read", "record", type=click.Path(dir_okay=False, path_type=Path),
               help="Measure nothing, show what this record holds.")  # fmt: skip
 def timing(what: str, size: str, output: Path, record: Path | None) -> int:
-    """Measure when packets go, beside spead2.
+    """Measure when packets go.
 
     latency: from queueing a heap on an idle stream until the kernel has its packet; rate: what
-    streams with a rate make of it, and how long their bursts are. The exit status is 1 where
-    something failed.
+    streams with a rate make of it, and how long their bursts are, both beside spead2; spacing: how
+    long the programs of chapters 4 and 5 are silent between packets, and how many come at once.
+    The exit status is 1 where something failed.
 
     Example: python -m bench timing latency --quick
     """
@@ -372,10 +407,10 @@ def timing(what: str, size: str, output: Path, record: Path | None) -> int:
     click.echo(table(taken))
     if any(one.failure is not None for one in taken):
         return _FAILED
-    return _SKIPPED if record is None and missing_peer(PEER) else 0
+    return _SKIPPED if record is None and what != "spacing" and missing_peer(PEER) else 0
 
 
-def _shown(order: Sequence[Latency | Rate]) -> Iterator[Latency | Rate]:
+def _shown(order: Sequence[Taken]) -> Iterator[Taken]:
     """Yield all, and show how far they have come."""
     if os.isatty(1):
         with click.progressbar(order, label="Running") as bar:

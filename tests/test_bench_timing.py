@@ -11,7 +11,10 @@ import time
 import pytest
 from test_bench import PATIENCE_S, ROOT, bench, fails, needs_lab
 
-from bench import timing
+from bench import spacing, timing
+from spead_tutorial import lab, records
+from spead_tutorial.measure.programs import ProgramError
+from spead_tutorial.spacing import burst, silence
 
 
 @needs_lab
@@ -50,6 +53,49 @@ def test_every_rate_is_measured_and_borne_out_by_the_device(tmp_path):
         assert one.packet_size < one.burst_most_bytes
         assert one.burst_bytes <= one.burst_most_bytes
     assert done.stdout.endswith(timing.table(found) + "\n")
+
+
+@needs_lab
+def test_messages_of_both_chapters_are_noted_as_the_device_counts_them(tmp_path):
+    done = bench("timing", "spacing", "--tiny", "-o", tmp_path)
+    assert done.returncode == 0, done.stderr
+    path = tmp_path / "spacing.jsonl"
+    found = records.read(path).spacings
+    assert {(one.program, one.random) for one in found} == set(spacing.RUNS)
+    for one in found:
+        assert one.failure is None
+        assert sorted(set(one.heaps)) == list(spacing.STEADY)
+        assert sorted(one.heaps) == list(one.heaps)
+        # All samples of each heap, and in each of its packets a header.
+        assert sum(one.message_bytes) > len(spacing.STEADY) * one.heap_size
+        assert len(one.time_ns) == len(one.heaps) == len(one.message_bytes)
+        assert 0 < silence(one) < max(one.time_ns)
+        assert max(one.message_bytes) <= burst(one) < 2 * one.heap_size
+    assert done.stdout.endswith(timing.table(found) + "\n")
+    again = bench("timing", "spacing", "--read", path)
+    assert (again.returncode, again.stdout) == (0, timing.table(found) + "\n")
+
+
+@needs_lab
+def test_more_messages_than_there_is_room_for_are_said():
+    with lab.Lab() as private, private.socket() as sock, spacing.Capture(private) as capture:
+        for _ in range(capture.ROOM + 7):
+            sock.sendto(b"", (private.address, private.port))
+        with pytest.raises(ProgramError, match="no room to note 7 messages"):
+            list(capture.messages())
+
+
+@needs_lab
+def test_a_message_is_noted_with_its_length_and_its_head():
+    with lab.Lab() as private, private.socket() as sock, spacing.Capture(private) as capture:
+        for n_bytes in (0, 1000, 5):
+            sock.sendto(
+                bytes(range(1, 6))[:n_bytes].ljust(n_bytes), (private.address, private.port)
+            )
+        noted = list(capture.messages())
+    assert [one.n_bytes for one in noted] == [28, 1028, 33]
+    assert noted[2].head[28:] == bytes(range(1, 6))
+    assert noted[0].time_ns <= noted[1].time_ns <= noted[2].time_ns
 
 
 @needs_lab

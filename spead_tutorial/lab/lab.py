@@ -97,7 +97,8 @@ class Lab:
         Parameters
         ----------
         family : int
-            ``socket.AF_INET`` or ``socket.AF_INET6``.
+            ``socket.AF_INET`` or ``socket.AF_INET6``; or ``socket.AF_PACKET``, for one that sees
+            what the device gets.
 
         Returns
         -------

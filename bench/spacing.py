@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""When the packets of chapters 4 and 5 leave: each message's time, as the kernel has it.
+
+A packet socket in the lab gets the head of each message at the moment at which the device does. The
+kernel writes it and the time into memory that is read when the program has ended: nobody wakes up
+for it meanwhile, and no core has more to do than to copy it.
+"""
+
+import dataclasses
+import mmap
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from itertools import pairwise
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from bench.peers import TIMEOUT_S
+from spead_tutorial.catalogue import find_chapter
+from spead_tutorial.lab import Lab
+from spead_tutorial.measure.place import Device
+from spead_tutorial.measure.programs import ProgramError, ProgramOptions, run
+from spead_tutorial.records import Spacing
+
+__all__ = ["HEAPS", "STEADY", "Capture", "Message", "spacings", "take_spacing"]
+
+#: Heaps of a run; and those that count: before them memory is new and threads sleep.
+HEAPS = 24
+STEADY = range(8, 24)
+#: Bytes of the headers of IP and UDP.
+_HEADERS = 20 + 8
+#: Programs, and whether their samples are random: in turns, and overlapped.
+RUNS = (
+    ("tut_4_send_perf", True),
+    ("tut_5_send_pipeline", True),
+    ("tut_4_send_constant", False),
+    ("tut_5_send_pipeline", False),
+)
+
+
+class Message(NamedTuple):
+    """What the device got at once.
+
+    Parameters
+    ----------
+    time_ns : int
+        When, by the kernel's clock.
+    n_bytes : int
+        How many, from the IP header on.
+    head : bytes
+        The first of them.
+    """
+
+    time_ns: int
+    n_bytes: int
+    head: bytes
+
+
+class Capture:
+    """Notes what a lab's device gets, from its making on.
+
+    Parameters
+    ----------
+    lab : Lab
+        Whose device.
+    """
+
+    # From linux/if_packet.h, which Python's socket module has not.
+    _SOL_PACKET, _RX_RING, _STATISTICS, _VERSION, _V2 = 263, 5, 6, 10, 1
+    _EVERY_PROTOCOL, _OURS = 0x0003, 0x1
+    _HEADER = struct.Struct("IIIHHII")  # of struct tpacket2_hdr, up to its time
+    # Room for more packets than a run has, were each a message; of each the
+    # kernel's own header and what the headers of IP, UDP and SPEAD begin with.
+    _FRAME, _BLOCK, _BLOCKS = 256, 1 << 20, 8
+    #: Messages that are noted at most.
+    ROOM = _BLOCK * _BLOCKS // _FRAME
+
+    def __init__(self, lab: Lab) -> None:
+        ring = struct.pack("IIII", self._BLOCK, self._BLOCKS, self._FRAME, self.ROOM)
+        self._socket = lab.socket(socket.AF_PACKET)
+        try:
+            self._socket.setsockopt(self._SOL_PACKET, self._VERSION, self._V2)
+            self._socket.setsockopt(self._SOL_PACKET, self._RX_RING, ring)
+            self._ring = mmap.mmap(self._socket.fileno(), self._BLOCK * self._BLOCKS)
+            self._socket.bind((lab.device, self._EVERY_PROTOCOL))
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def messages(self) -> Iterator[Message]:
+        """Yield what the device got, in that order.
+
+        Raises
+        ------
+        ProgramError
+            Where there was more than there is room for.
+        """
+        counts = self._socket.getsockopt(self._SOL_PACKET, self._STATISTICS, 8)
+        _, lost = struct.unpack("II", counts)
+        if lost:
+            raise ProgramError(f"spacing: there was no room to note {lost} messages")
+        for frame in range(0, len(self._ring), self._FRAME):
+            header = self._HEADER.unpack_from(self._ring, frame)
+            status, n_bytes, kept, _, begin, seconds, ns = header
+            if not status & self._OURS:
+                return
+            head = self._ring[frame + begin : frame + begin + kept]
+            yield Message(seconds * 10**9 + ns, n_bytes, head)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._ring.close()
+        self._socket.close()
+
+
+def spacings(number: int) -> list[Spacing]:
+    """Return what the round of some number has: the threads are pinned where there are cores."""
+    cores = tuple(sorted(os.sched_getaffinity(0))[:2])
+    runs = []
+    for name, is_random in RUNS:
+        chapter = find_chapter(name)
+        sizes = chapter.heap_size, chapter.packet_size
+        pinned = cores if len(cores) == 2 else ()
+        runs.append(Spacing(name, "python", is_random, "", number, *sizes, pinned))
+    return runs
+
+
+def take_spacing(lab: Lab, asked: Spacing) -> Spacing:
+    """Run a program that sends to the lab's device, and note what the device gets."""
+    chapter = find_chapter(asked.program)
+    options = ProgramOptions(
+        heaps=HEAPS,
+        random=asked.random and "r" in chapter.accepted,
+        cores=",".join(map(str, asked.cores)) or None,
+    )
+    with Capture(lab) as capture:
+        done = run(Device(lab), chapter, asked.language, options, timeout=TIMEOUT_S)
+        messages = list(capture.messages())
+    counted = done.evidence.counted
+    if done.failure is not None or counted is None:
+        raise ProgramError(done.failure or "spacing: nothing was counted")
+    noted = len(messages), sum(one.n_bytes + counted.link_header for one in messages)
+    if noted != (counted.packets, counted.bytes):
+        raise ProgramError(f"spacing: {noted} messages and bytes were noted, not all of {counted}")
+    first = _heap_count(messages[0])
+    steady = [one for one in messages if _heap_count(one) - first in STEADY]
+    time_ns = tuple(one.time_ns - steady[0].time_ns for one in steady)
+    if any(after < before for before, after in pairwise(time_ns)):
+        raise ProgramError("spacing: time went backwards: the clock was set meanwhile")
+    return dataclasses.replace(
+        asked,
+        heaps=tuple(_heap_count(one) - first for one in steady),
+        time_ns=time_ns,
+        message_bytes=tuple(one.n_bytes - _HEADERS for one in steady),
+    )
+
+
+def _heap_count(message: Message) -> int:
+    """Return what the first item pointer says of a message's first packet."""
+    return int.from_bytes(message.head[_HEADERS + 11 : _HEADERS + 16])
