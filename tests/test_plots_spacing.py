@@ -43,7 +43,7 @@ def test_blocks_are_of_samples_and_their_rows_in_the_order_of_chapters():
 def test_numbers_are_medians_of_the_rounds():
     # Gaps are 7 us longer from round to round: the fourth of seven has the median.
     assert "in turns silent for 6.02 ms, 255 KiB at once" in described(rendered("spacing"))
-    assert " silent for 41 µs, 148 KiB at once" in seen(rendered("spacing"))
+    assert "silent for 41 µs, 148 KiB at once" in seen(rendered("spacing"))
 
 
 def test_a_heap_that_was_held_up_is_not_shown():

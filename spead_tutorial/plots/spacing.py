@@ -84,9 +84,10 @@ def _shown(recording: Recording) -> str:
     runs = [run for run in recording.spacings if run.failure is None]
     rounds = len({run.round for run in runs})
     most = max(-(-max(run.message_bytes) // run.packet_size) for run in runs)
+    pinned = "threads pinned to a core each, " if all(run.cores for run in runs) else ""
     return (
-        f"{most} packets in a message at most, shown: the middle of {rounds} rounds, numbers:"
-        " their medians"
+        f"{pinned}{most} packets in a message at most,"
+        f" shown: the middle of {rounds} rounds, numbers: their medians"
     )
 
 
@@ -125,7 +126,14 @@ def _draw_block(axis: "Axes", block: Sequence[_Rounds], theme: Theme) -> None:
     axis.set_axisbelow(True)
     for middle, run, (begin, _), rounds in zip(middles, shown, windows, block, strict=True):
         above = middle - _LINE / 2 - 0.03
-        axis.text(low, above, f" {_numbers(rounds)}", va="bottom", fontsize=FAINT)
+        axis.annotate(
+            _numbers(rounds),
+            (low, above),
+            (4, 0),
+            textcoords="offset points",
+            va="bottom",
+            fontsize=FAINT,
+        )
         for parity, colour in enumerate(_colours(theme)):
             times = [
                 (time - begin) / 1e6
