@@ -89,6 +89,7 @@ PICTURES = (
     Picture("tut-ladder.svg", "ladder", plots.ladder),
     Picture("tut-5-send-pipeline.svg", "tut-5", plots.pipeline),
     Picture("tut-5-send-pipeline-timeline.svg", "tut-5", plots.timeline),
+    Picture("tut-5-packet-spacing.svg", "spacing", plots.spacing),
     Picture("tut-6-send-pktsize.svg", "tut-6", _packet_sizes()),
     Picture("tut-6-send-pktsize-loopback.svg", "tut-6-loopback", plots.loopback),
     Picture("tut-8-send-reuse-memory.svg", "tut-8", plots.memory),

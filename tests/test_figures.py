@@ -74,9 +74,19 @@ def test_a_committed_picture_is_what_its_record_gives(again, name):
 
 def test_every_reference_record_has_nine_rounds_of_samples_without_a_failure():
     for path in sorted(RESULTS.glob("*.jsonl")):
-        if path.name in ("flat-memory.jsonl", "latency.jsonl", "rate.jsonl"):
+        if path.name in ("flat-memory.jsonl", "latency.jsonl", "rate.jsonl", "spacing.jsonl"):
             continue
         recording = records.read(path)
         assert recording.rounds >= 9, path.name
         failures = [one.failure for one in recording.samples if one.failure is not None]
         assert failures == [], path.name
+
+
+def test_the_record_of_spacings_has_nine_rounds_of_every_program_without_a_failure():
+    rounds: dict[tuple[str, bool, str], int] = {}
+    for one in records.read(RESULTS / "spacing.jsonl").spacings:
+        assert one.failure is None
+        point = one.program, one.random, one.variant
+        rounds[point] = rounds.get(point, 0) + 1
+    assert len(rounds) == 4  # in turns and overlapped, random or not
+    assert min(rounds.values()) >= 9
