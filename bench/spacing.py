@@ -7,29 +7,41 @@ for it meanwhile, and no core has more to do than to copy it.
 """
 
 import dataclasses
+import itertools
 import mmap
-import os
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from types import TracebackType
 from typing import NamedTuple, Self
 
 from bench.peers import TIMEOUT_S
 from spead_tutorial.catalogue import find_chapter
-from spead_tutorial.lab import Lab
-from spead_tutorial.measure.place import Device
+from spead_tutorial.lab import Lab, LabError
+from spead_tutorial.measure.machine import two_cores
+from spead_tutorial.measure.place import Device, Place
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions, run
 from spead_tutorial.records import Spacing
 
-__all__ = ["HEAPS", "STEADY", "Capture", "Message", "spacings", "take_spacing"]
+__all__ = [
+    "HEAPS",
+    "LINK",
+    "STEADY",
+    "Capture",
+    "Message",
+    "refused_link",
+    "spacings",
+    "take_spacing",
+]
 
 #: Heaps of a run; and those that count: before them memory is new and threads sleep.
 HEAPS = 24
 STEADY = range(8, 24)
 #: Bytes of the headers of IP and UDP.
 _HEADERS = 20 + 8
+#: What the variant is called in which the device sends no faster than that.
+LINK, _LINK_BITS_PER_S = "link of 10 Gb/s", 10**10
 #: Programs, and whether their samples are random: in turns, and overlapped.
 RUNS = (
     ("tut_4_send_perf", True),
@@ -121,15 +133,23 @@ class Capture:
         self._socket.close()
 
 
-def spacings(number: int) -> list[Spacing]:
+def refused_link(lab: Lab) -> str | None:
+    """Return why there can be no limited link; None where there can be one."""
+    try:
+        with lab.limited(_LINK_BITS_PER_S):
+            return None
+    except LabError as error:
+        return str(error)
+
+
+def spacings(number: int, variants: Iterable[str]) -> list[Spacing]:
     """Return what the round of some number has: the threads are pinned where there are cores."""
-    cores = tuple(sorted(os.sched_getaffinity(0))[:2])
+    cores = tuple(map(int, filter(None, (two_cores() or "").split(","))))
     runs = []
-    for name, is_random in RUNS:
+    for (name, is_random), variant in itertools.product(RUNS, variants):
         chapter = find_chapter(name)
         sizes = chapter.heap_size, chapter.packet_size
-        pinned = cores if len(cores) == 2 else ()
-        runs.append(Spacing(name, "python", is_random, "", number, *sizes, pinned))
+        runs.append(Spacing(name, "python", is_random, variant, number, *sizes, cores))
     return runs
 
 
@@ -141,8 +161,11 @@ def take_spacing(lab: Lab, asked: Spacing) -> Spacing:
         random=asked.random and "r" in chapter.accepted,
         cores=",".join(map(str, asked.cores)) or None,
     )
+    place: Place = Device(lab)
+    if asked.variant == LINK:
+        place = place.limited(_LINK_BITS_PER_S)
     with Capture(lab) as capture:
-        done = run(Device(lab), chapter, asked.language, options, timeout=TIMEOUT_S)
+        done = run(place, chapter, asked.language, options, timeout=TIMEOUT_S)
         messages = list(capture.messages())
     counted = done.evidence.counted
     if done.failure is not None or counted is None:

@@ -22,7 +22,7 @@ import numpy as np
 from bench.bursts import bursts
 from bench.peers import TIMEOUT_S, interpreter, missing_peer
 from bench.plan import SEED, versions
-from bench.spacing import HEAPS, STEADY, spacings, take_spacing
+from bench.spacing import HEAPS, LINK, STEADY, refused_link, spacings, take_spacing
 from bench.sweeps import PEER, PEERS
 from spead_tutorial.lab import Lab, accounted
 from spead_tutorial.measure.machine import header
@@ -220,7 +220,7 @@ def _asked(what: str, who: Iterable[tuple[str, str]], number: int) -> list[Taken
     """Return what a round has, in an order that follows from the seed and its number."""
     asked: list[Taken] = []
     if what == "spacing":
-        asked += spacings(number)
+        asked += spacings(number, [variant for _, variant in who])
     for implementation, variant in who:
         if what == "latency":
             asked.append(Latency(implementation, variant, number))
@@ -245,24 +245,35 @@ def measure(
     what: str, size: Size, path: Path, show: Callable[[Sequence[Any]], Iterator[Any]]
 ) -> list[Taken]:
     """Take all of a record: rounds, each of which has everything."""
-    settings: dict[str, Any] = {"rounds": size.rounds, "seed": SEED}
-    who = []
-    if what == "spacing":
-        settings |= {"heaps": HEAPS, "first": STEADY[0]}
-    else:
-        reasons = {implementation: missing_peer(implementation) for implementation, _ in WHO}
-        who = [one for one in WHO if reasons[one[0]] is None]
-        skipped = {name: reason for name, reason in reasons.items() if reason is not None}
-        settings |= dataclasses.asdict(size) | {"warm_up": WARM_UP, "skipped": skipped}
+    with Lab() as lab:
+        who, skipped = _who_can(what, lab)
         for name, reason in skipped.items():
             click.echo(f"{name} is skipped: {reason}", err=True)
-    order = [one for number in range(size.rounds) for one in _asked(what, who, number)]
-    taken = []
-    with Lab() as lab, Writer(path, header(what, lab.facts(), settings, versions())) as writer:
-        for asked in show(order):
-            taken.append(_taken(lab, asked, size))
-            writer.add(taken[-1])
+        settings = _settings(what, size) | {"seed": SEED, "skipped": skipped}
+        order = [one for number in range(size.rounds) for one in _asked(what, who, number)]
+        taken = []
+        with Writer(path, header(what, lab.facts(), settings, versions())) as writer:
+            for asked in show(order):
+                taken.append(_taken(lab, asked, size))
+                writer.add(taken[-1])
     return taken
+
+
+def _who_can(what: str, lab: Lab) -> tuple[list[tuple[str, str]], dict[str, str]]:
+    """Return who is measured, an implementation and a variant, and why others are not."""
+    if what == "spacing":
+        refused = refused_link(lab)
+        plain = [(OURS, "")]
+        return (plain, {LINK: refused}) if refused else ([*plain, (OURS, LINK)], {})
+    reasons = {implementation: missing_peer(implementation) for implementation, _ in WHO}
+    skipped = {name: reason for name, reason in reasons.items() if reason is not None}
+    return [one for one in WHO if one[0] not in skipped], skipped
+
+
+def _settings(what: str, size: Size) -> dict[str, Any]:
+    if what == "spacing":
+        return {"rounds": size.rounds, "heaps": HEAPS, "first": STEADY[0]}
+    return dataclasses.asdict(size) | {"warm_up": WARM_UP}
 
 
 # ---------------------------------------------------------------------------------------

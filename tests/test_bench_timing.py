@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The harness: when packets go."""
 
+import itertools
 import json
 import re
 import signal
@@ -60,8 +61,12 @@ def test_messages_of_both_chapters_are_noted_as_the_device_counts_them(tmp_path)
     done = bench("timing", "spacing", "--tiny", "-o", tmp_path)
     assert done.returncode == 0, done.stderr
     path = tmp_path / "spacing.jsonl"
-    found = records.read(path).spacings
-    assert {(one.program, one.random) for one in found} == set(spacing.RUNS)
+    recording = records.read(path)
+    found = recording.spacings
+    variants = {"", spacing.LINK} - set(recording.header.settings["skipped"])
+    assert {((one.program, one.random), one.variant) for one in found} == set(
+        itertools.product(spacing.RUNS, variants)
+    )
     for one in found:
         assert one.failure is None
         assert sorted(set(one.heaps)) == list(spacing.STEADY)

@@ -88,5 +88,5 @@ def test_the_record_of_spacings_has_nine_rounds_of_every_program_without_a_failu
         assert one.failure is None
         point = one.program, one.random, one.variant
         rounds[point] = rounds.get(point, 0) + 1
-    assert len(rounds) == 4  # in turns and overlapped, random or not
+    assert len(rounds) == 8  # in turns and overlapped, random or not, with a limit or without
     assert min(rounds.values()) >= 9
