@@ -426,6 +426,20 @@ def test_the_ladder_chains_each_chapter_to_the_one_before_it_at_its_size_of_heap
     assert max(Counter(steps).values()) == 1
 
 
+def test_a_width_is_that_of_the_interval_in_parts_of_the_median(measured):
+    point = f"small c {_BEFORE} 64MiB"
+    said = measured.rate(point)
+    low, high = (
+        float(re.sub(r"[^\d.]", "", end))
+        for end in re.search("interval (.+) to (.+) MB/s", said.detail).groups()
+    )
+    width = measured.width(point)
+    assert float(width.text.removesuffix(" %")) == pytest.approx(
+        (high - low) / number(said.text) * 100, abs=0.6
+    )
+    assert width.detail == said.detail
+
+
 def test_gains_near_one_have_digits_that_tell_them_apart(measured):
     ends = re.search(
         "interval (.+) to (.+)", measured.gain(f"small c {_BEFORE} 8KiB -> {_AFTER}").detail
@@ -512,6 +526,7 @@ def test_a_fact_is_that_of_the_record(measured):
         ("per_heap", f"program small c {_BEFORE} 8KiB", "no count 'program'"),
         ("per_heap", f"waits small c {_BEFORE} 8KiB", "no sample has that"),
         ("per_gb", f"wishes small c {_BEFORE} 8KiB", "only cpu"),
+        ("width", f"small c {_BEFORE} 4KiB", "no sample"),
         ("share", f"wishing small {_BEFORE}", "not one timeline's"),
         ("share", f"waiting small {_AFTER}", "not one timeline's"),
         ("share", f"waiting small random {_BEFORE}", "not one timeline's"),

@@ -5,6 +5,7 @@ Each is a link to the machine it was measured on, and says on hover how sure it 
 no record, no sample or several points is an error. For instance, in Markdown:
 
     {rate}`tut-8 c tut_8_send_reuse_memory 64MiB`           a median rate
+    {width}`tut-8 c tut_8_send_reuse_memory 64MiB`          how wide its interval is, in parts of it
     {gain}`tut-8 c 64MiB tut_8_send_heap_size -> tut_8_send_reuse_memory`   how many times as fast
     {per-heap}`page_faults tut-8 c tut_8_send_heap_size 64MiB`      a median count for each heap
     {time-per-heap}`tut-8 c tut_8_send_heap_size 64MiB`     a median time for each heap
@@ -228,6 +229,14 @@ def rate(text: str) -> Said:
     return Said(
         f"{write(estimate.median)} MB/s", _interval(estimate, write, " MB/s"), choice.record
     )
+
+
+def width(text: str) -> Said:
+    """Say how wide the interval of a median rate is, in parts of that median."""
+    choice = _one(text)
+    estimate = _estimate(lambda sample: sample.rate, choice)
+    said = f"{number((estimate.high - estimate.low) / estimate.median * 100)} %"
+    return dataclasses.replace(rate(text), text=said)
 
 
 def gain_estimate(text: str) -> stats.Estimate:
@@ -472,6 +481,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
         "share": share,
         "spacing": spacing,
         "time-per-heap": time_per_heap,
+        "width": width,
     }
     for name, say in says.items():
         app.add_role(name, Measured(say))
