@@ -53,6 +53,7 @@ CHOSEN = {
     "100 MB/s": "the rate that chapter 2 asks for",
     "200 MB/s": "what chapter 6's slow listener reads",
     "1 GB/s": "an example of what somebody may need",
+    "1 Gb/s": "a link",
     "10 Gb/s": "a link",
     "25 Gb/s": "a link",
     "40 Gb/s": "a link",
@@ -495,6 +496,19 @@ def test_silence_and_burst_are_medians_of_the_rounds(measured):
     assert "median of 9 rounds" in said[0].detail
 
 
+def test_the_times_of_a_timeline_are_medians_of_the_heaps_that_count(measured):
+    # The first of them is a cold start; 40 and 60 to prepare the others, 10 and 30 to send them.
+    moments = [(0, 900, 1000), (800, 940, 1060), (810, 945, 1065), (890, 955, 1095)]
+    steps = [tuple(1000 * moment for moment in one) for one in (*moments, *moments[-1:] * 2)]
+    run = Timeline("5", _AFTER, "python", False, 1, 1, *steps)
+    header = records.read(measured.RESULTS / "small.jsonl").header
+    with records.Writer(measured.RESULTS / "cold.jsonl", header) as writer:
+        writer.add(run)
+    said = [measured.took(f"{field} cold {_AFTER}").text for field in ("preparing", "sending")]
+    assert [number(text.partition("\N{NO-BREAK SPACE}")[0]) for text in said] == [50, 20]
+    assert float(measured.at_best(f"cold {_AFTER}").text) == pytest.approx(70 / 50, rel=0.01)
+
+
 def test_a_fact_is_that_of_the_record(measured):
     header = records.read(RESULTS / "ladder.jsonl").header
     assert measured.fact("cpu").text == header.machine["cpu"]
@@ -527,7 +541,10 @@ def test_a_fact_is_that_of_the_record(measured):
         ("per_heap", f"waits small c {_BEFORE} 8KiB", "no sample has that"),
         ("per_gb", f"wishes small c {_BEFORE} 8KiB", "only cpu"),
         ("width", f"small c {_BEFORE} 4KiB", "no sample"),
-        ("share", f"wishing small {_BEFORE}", "not one timeline's"),
+        ("took", f"waiting small {_BEFORE}", "preparing and sending"),
+        ("took", f"sending small {_AFTER}", "not one timeline's"),
+        ("at_best", f"small {_BEFORE} pinned", "not one timeline's"),
+        ("share", f"wishing small {_BEFORE}", "no share 'wishing'"),
         ("share", f"waiting small {_AFTER}", "not one timeline's"),
         ("share", f"waiting small random {_BEFORE}", "not one timeline's"),
         ("busy", f"kernel small c {_BEFORE} 8KiB", "no thread 'kernel'"),

@@ -9,6 +9,10 @@ no record, no sample or several points is an error. For instance, in Markdown:
     {gain}`tut-8 c 64MiB tut_8_send_heap_size -> tut_8_send_reuse_memory`   how many times as fast
     {per-heap}`page_faults tut-8 c tut_8_send_heap_size 64MiB`      a median count for each heap
     {time-per-heap}`tut-8 c tut_8_send_heap_size 64MiB`     a median time for each heap
+    {took}`preparing tut-5 tut_4_send_constant`             a median time in a timeline:
+                                                            preparing, or sending
+    {at-best}`tut-5 tut_4_send_constant`                    what overlapping could gain by the
+                                                            formula of chapter 5
     {per-gb}`cpu tut-8 c tut_8_send_heap_size 64MiB`        CPU seconds for 10^9 bytes of payload
     {share}`preparing tut-5 tut_4_send_perf random`         a share of a timeline's time:
                                                             preparing, waiting, rest, or sending
@@ -44,7 +48,7 @@ from bench.figures import RESULTS
 from spead_tutorial import spacing as evenness
 from spead_tutorial import stats, timeline, units
 from spead_tutorial.measure import summary
-from spead_tutorial.records import OURS, Recording, Sample, Spacing, read
+from spead_tutorial.records import OURS, Recording, Sample, Spacing, Timeline, read
 from spead_tutorial.units import number, percent, thousands
 
 #: Where the machine of the chapters' records is described, and where that of others.
@@ -75,6 +79,8 @@ _NAMES = {
 }
 #: Whose work a program's threads do.
 _THREADS = {"program": summary.program_busy, "network": summary.others_busy}
+#: What a heap's time in a timeline goes to.
+_PARTS = {"preparing": timeline.preparing, "sending": timeline.sending}
 _MACHINE = "ladder"  # all records of chapters are of one machine: a test holds them to that
 
 
@@ -302,23 +308,51 @@ def per_gb(text: str) -> Said:
     return Said(f"{number(estimate.median)} s", _interval(estimate, number, " s"), choice.record)
 
 
+def took(text: str) -> Said:
+    """Say how long a heap of a timeline took to be prepared, or to be sent: a median."""
+    field, _, rest = text.partition(" ")
+    if field not in _PARTS:
+        raise UnknownError(f"there are {' and '.join(_PARTS)}, not {field!r}")
+    choice = _one(rest)
+    estimate = stats.median(_microseconds(choice, field))
+    unit = "\N{NO-BREAK SPACE}µs"
+    said = f"median of {estimate.n} heaps of one short run"
+    return Said(_rounded_text(estimate.median) + unit, said, choice.record)
+
+
+def at_best(text: str) -> Said:
+    """Say what overlapping would gain if it hid the shorter of a timeline's two times."""
+    choice = _one(text)
+    times = [stats.median(_microseconds(choice, field)).median for field in _PARTS]
+    return Said(_factor(sum(times) / max(times)), "from times of one short run", choice.record)
+
+
+def _microseconds(choice: Choice, field: str) -> list[float]:
+    """Return how long each heap that counts took."""
+    run = _timeline(choice)
+    intervals = _PARTS[field](run)[timeline.first_steady(run) :]
+    return [(end - begin) / 1e3 for begin, end in intervals]
+
+
 def share(text: str) -> Said:
     """Say for what share of a timeline's time the program was preparing, waiting or sending."""
     field, _, rest = text.partition(" ")
+    if field not in {part.name for part in dataclasses.fields(timeline.Shares)}:
+        raise UnknownError(f"a timeline has no share {field!r}")
     choice = _one(rest)
-    timelines = [
-        run
-        for run in recording(choice.record).timelines
-        if (choice.program, choice.random, choice.variant) == (run.program, run.random, run.variant)
-    ]
-    if len(timelines) != 1 or field not in {
-        part.name for part in dataclasses.fields(timeline.Shares)
-    }:
-        there = "; ".join(run.case for run in recording(choice.record).timelines)
-        raise UnknownError(f"{text!r} is not one timeline's: {there}")
-    return Said(
-        percent(getattr(timeline.shares(timelines[0]), field)), "of one short run", choice.record
-    )
+    shares = timeline.shares(_timeline(choice))
+    return Said(percent(getattr(shares, field)), "of one short run", choice.record)
+
+
+def _timeline(choice: Choice) -> Timeline:
+    """Return the one run that a choice means."""
+    runs = recording(choice.record).timelines
+    wanted = (choice.program, choice.random, choice.variant)
+    found = [run for run in runs if (run.program, run.random, run.variant) == wanted]
+    if len(found) != 1:
+        there = "; ".join(run.case for run in runs)
+        raise UnknownError(f"{choice} is not one timeline's: {there}")
+    return found[0]
 
 
 def busy(text: str) -> Said:
@@ -473,6 +507,7 @@ def _row(*cells: str) -> nodes.row:
 def setup(app: Sphinx) -> dict[str, bool]:
     says = {
         "busy": busy,
+        "at-best": at_best,
         "fact": fact,
         "gain": gain,
         "per-gb": per_gb,
@@ -481,6 +516,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
         "share": share,
         "spacing": spacing,
         "time-per-heap": time_per_heap,
+        "took": took,
         "width": width,
     }
     for name, say in says.items():
