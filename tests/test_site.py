@@ -597,7 +597,7 @@ def test_a_rate_of_a_real_record_is_its_median():
 def test_all_records_of_chapters_are_of_one_machine_and_those_of_targets_too():
     """The facts of one of them stand for all."""
     found: dict[str, list[str]] = {}
-    targets = ("targets", "small", "latency", "rate", "spacing", "tut-15", "where")
+    targets = ("targets", "small", "latency", "rate", "spacing", "tut-5", "tut-15", "where")
     for path in sorted(RESULTS.glob("*.jsonl")):
         with path.open() as lines:
             header = json.loads(next(lines))
