@@ -129,7 +129,7 @@ _CAUSES: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(
         ),
     }
 )
-#: At which a heap of 1 MiB takes far longer than to make it.
+#: Slower than memory: to send a heap takes longer than to fill it.
 _LINK_BITS_PER_S = 10 * 10**9
 _LISTENERS = {"no listener": "none", "listener": "fast", "slow listener": "slow"}
 

@@ -46,11 +46,11 @@ def again(made_once: MadeOnce) -> Path:
 
 @pytest.mark.parametrize("name", ["tut-ladder.svg", "tut-ladder-dark.svg"])
 def test_the_ladder_shows_the_median_of_every_case(name):
-    cases: dict[tuple[int, str, bool, int], list[float]] = {}
+    cases: dict[tuple[str, str, bool, int], list[float]] = {}
     for sample in records.read(RESULTS / "ladder.jsonl").samples:
         if not sample.warm_up:
             assert sample.rate is not None, sample.failure
-            key = (sample.chapter, sample.language, sample.random, sample.heap_size)
+            key = (sample.program, sample.language, sample.random, sample.heap_size)
             cases.setdefault(key, []).append(sample.rate)
     assert len(cases) == 22
     shown = texts((FIGURES / name).read_text())
