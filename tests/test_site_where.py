@@ -68,8 +68,8 @@ def test_a_role_refuses_what_was_not_measured(splits, text, why):
 def test_the_table_has_a_column_for_each_thread_and_what_is_left(splits):
     head, *body = splits.rows(8192)
     assert head == [
-        "ns", "10 C, program", "10 C, stream", "10 Python, program", "10 Python, stream",
-        "13 C", "13 Python",
+        "ns", "10 Python, program", "10 Python, stream", "10 C, program", "10 C, stream",
+        "13 Python", "13 C",
     ]  # fmt: skip
     cells = {name: row for name, *row in body}
     assert cells["copy"] == ["", "600", "", "600", *["286"] * 2]

@@ -23,7 +23,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from spead_tutorial import stats
-from spead_tutorial.catalogue import find_chapter
+from spead_tutorial.catalogue import LANGUAGES, find_chapter
 from spead_tutorial.plots.theme import NAMES
 from spead_tutorial.split import PARTS, Kind, Thread, split_times
 from spead_tutorial.stats import Estimate
@@ -112,9 +112,7 @@ def rows(heap_size: int) -> list[list[str]]:
     kinds = split_times(recording(_RECORD))
     columns = [
         (_head(kind, thread, len(threads) > 1), thread)
-        for kind, threads in sorted(
-            kinds.items(), key=lambda item: (find_chapter(item[0].program).number, item[0].language)
-        )
+        for kind, threads in sorted(kinds.items(), key=lambda item: _place(item[0]))
         if kind.heap_size == heap_size
         for thread in threads
     ]
@@ -122,6 +120,11 @@ def rows(heap_size: int) -> list[list[str]]:
         raise UnknownError(f"{_RECORD} has no heaps of {heap_size} bytes")
     threads = [thread for _, thread in columns]
     return [["ns", *(head for head, _ in columns)], *_body(threads)]
+
+
+def _place(kind: Kind) -> tuple[int, int]:
+    """Return where a case comes, as in the picture."""
+    return find_chapter(kind.program).number, LANGUAGES.index(kind.language)
 
 
 def _head(kind: Kind, thread: Thread, two: bool) -> str:
