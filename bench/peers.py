@@ -88,7 +88,7 @@ def missing(case: Case) -> str | None:
     reason = missing_peer(case.implementation)
     if reason is not None:
         return reason
-    if case.pinned and two_cores() is None:
+    if case.pinned == "pinned" and two_cores() is None:
         return "there are no two cores to pin threads to"
     if case.link is not None and (reason := _why_no_link(case.link)):
         return reason

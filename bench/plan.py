@@ -132,7 +132,7 @@ def plan_of(
 def _plain(case: Case) -> bool:
     """Whether a case is a program that sends to the lab's device, and nothing else."""
     special = case.timeline or case.environment or case.listener is not None
-    special = special or case.pinned or case.link is not None
+    special = special or bool(case.pinned) or case.link is not None
     return not special and find_chapter(case.program).takes_destination
 
 

@@ -129,8 +129,10 @@ _CAUSES: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(
         ),
     }
 )
-#: Slower than memory: to send a heap takes longer than to fill it.
+#: Slower than memory: to send a heap takes longer than to fill it. And one so slow that to send a
+#: heap takes about as long as to make random samples; the heap is larger than what a socket holds.
 _LINK_BITS_PER_S = 10 * 10**9
+_SLOW_LINK_BITS_PER_S = 10**9
 _LISTENERS = {"no listener": "none", "listener": "fast", "slow listener": "slow"}
 
 
@@ -192,7 +194,7 @@ def _ladder() -> Sweep:
 
 
 def _pipeline() -> Sweep:
-    """In turns and overlapped, random samples and constant ones; free, pinned, behind a link."""
+    """In turns and overlapped, random samples and constant ones; pinned or not, behind a link."""
     plain = [
         Case(OURS, language, program, MIB, find_chapter(program).packet_size, random)
         for program, random in (
@@ -205,8 +207,18 @@ def _pipeline() -> Sweep:
         for language in LANGUAGES
     ]
     compared = [case for case in plain if case.program != "tut_5_send_async"]
-    pinned = [dataclasses.replace(case, pinned=True) for case in plain]
+    pinned = [
+        dataclasses.replace(case, pinned=where)
+        for where in ("pinned", "one core")
+        for case in plain
+        if where == "pinned" or case in compared
+    ]
     behind = [dataclasses.replace(case, link=_LINK_BITS_PER_S) for case in compared]
+    behind += [
+        dataclasses.replace(case, link=_SLOW_LINK_BITS_PER_S, heap_size=4 * MIB)
+        for case in compared
+        if case.random or case.program == "tut_4_send_perf"
+    ]
     watched = [case for case in compared if case.language == "python"]
     constant = [case for case in watched if case.program != "tut_4_send_perf" and not case.random]
     watched += [dataclasses.replace(case, link=_LINK_BITS_PER_S) for case in constant]

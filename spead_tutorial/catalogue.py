@@ -118,7 +118,7 @@ CHAPTERS = (
         "tut_4_send_perf",
         "Measure it",
         "no limit to the rate, a clock around the loop",
-        "ncd",
+        "nHcd",
         heaps=100,
     ),
     Chapter(
@@ -126,7 +126,7 @@ CHAPTERS = (
         "tut_5_send_pipeline",
         "Send while preparing",
         "a heap is prepared while the last one is sent",
-        "nrcd",
+        "nHrcd",
         heaps=100,
     ),
     Chapter(
@@ -211,7 +211,7 @@ STEPS: tuple[Chapter, ...] = (
         "tut_4_send_constant",
         "Constant samples",
         "constant samples instead of random ones",
-        "ncd",
+        "nHcd",
         heaps=100,
     ),
     Chapter(
@@ -219,7 +219,7 @@ STEPS: tuple[Chapter, ...] = (
         "tut_5_send_async",
         "An asynchronous call",
         "an asynchronous call, waited for at once",
-        "nrcd",
+        "nHrcd",
         heaps=100,
     ),
     Chapter(

@@ -220,9 +220,11 @@ def test_overlapping_is_swept_beside_turns_with_the_same_samples_in_every_situat
     assert found == {
         "": turns | overlapped | no_overlap,
         "pinned": turns | overlapped | no_overlap,
+        "one core": turns | overlapped,
         "link of 10 Gb/s": turns | overlapped,
+        "link of 1 Gb/s": {("tut_4_send_perf", False), ("tut_5_send_pipeline", True)},
     }
-    assert len({case.point for case in sweep.cases}) == 1
+    assert len({(case.link == 10**9, case.point) for case in sweep.cases}) == 2
 
 
 def test_pinned_cases_are_skipped_where_there_is_one_core(monkeypatch):
@@ -231,15 +233,15 @@ def test_pinned_cases_are_skipped_where_there_is_one_core(monkeypatch):
     reasons = {name: why for name, why in plan.skipped.items() if "pinned" in name}
     assert set(reasons.values()) == {"there are no two cores to pin threads to"}
     assert len(reasons) == 2 * 5
-    assert not any(case.pinned for case in plan.cases)
+    assert not any(case.pinned == "pinned" for case in plan.cases)
 
 
 def test_cases_behind_a_link_are_skipped_where_the_kernel_limits_none(monkeypatch):
     monkeypatch.setattr(peers, "_why_no_link", lambda bits_per_s: f"no link of {bits_per_s}")
     plan = planning.plan_of(sweeps.find_sweep("tut-5"), QUICK)
     reasons = {name: why for name, why in plan.skipped.items() if "link" in name}
-    assert set(reasons.values()) == {"no link of 10000000000"}
-    assert len(reasons) == 2 * 4 + 2
+    assert set(reasons.values()) == {"no link of 10000000000", "no link of 1000000000"}
+    assert len(reasons) == 2 * 4 + 2 + 4
     assert not any(case.link for case in plan.cases)
 
 

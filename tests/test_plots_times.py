@@ -168,7 +168,8 @@ def test_the_pipeline_says_rates_in_turns_and_overlapped_and_the_gain(kind, prog
     recording = make_pipeline()
     words = described(rendered("pipeline"))
     found = re.search(
-        rf"{kind} samples, without a limit: .*?C in turns (\d+), overlapped (\d+), gain .([\d.]+)",
+        rf"{kind} samples, without a limit, heaps of 1 MiB: .*?C in turns (\d+), overlapped (\d+),"
+        r" gain .([\d.]+)",
         words,
     )
     assert found is not None
@@ -206,6 +207,6 @@ def test_without_timelines_there_is_a_pipeline_of_rates_only():
 def test_what_was_not_measured_is_left_out():
     samples = tuple(make_rounds("tut_4_send_perf", "c", [100.0] * 3))
     words = described(plots.render(plots.pipeline, Recording(HEADER, samples), plots.LIGHT))
-    assert "Random samples, without a limit: C in turns 100." in words
+    assert "Random samples, without a limit, heaps of 1 MiB: C in turns 100." in words
     for other in ("Constant", "overlapped 1", "pinned", "link of"):
         assert other not in words

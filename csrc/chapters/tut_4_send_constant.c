@@ -6,7 +6,7 @@ int main(int argc, char **argv)
 {
     struct options options = parse_options(
         argc, argv, "Chapter 4: the same loop with constant samples, which are quickly made.",
-        "ncd", (struct options){.n_heaps = 100});
+        "nHcd", (struct options){.n_heaps = 100});
     spt_error err = {0};
     spt_thread_pool *thread_pool =
         check_made(spt_thread_pool_create(1, &options.cores[1], options.pinned, &err), &err);

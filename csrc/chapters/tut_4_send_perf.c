@@ -12,7 +12,7 @@ int main(int argc, char **argv)
 {
     struct options options = parse_options(
         argc, argv,
-        "Chapter 4: measure the sender. No limit to its rate, and a clock around the loop.", "ncd",
+        "Chapter 4: measure the sender. No limit to its rate, and a clock around the loop.", "nHcd",
         (struct options){.n_heaps = 100});
     spt_error err = {0};
     spt_thread_pool *thread_pool =

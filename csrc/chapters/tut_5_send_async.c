@@ -47,7 +47,7 @@ static void fill_random(int8_t *samples, size_t n, unsigned short seed[3])
 int main(int argc, char **argv)
 {
     struct options options = parse_options(
-        argc, argv, "Chapter 5: an asynchronous call, whose end is waited for at once.", "nrcd",
+        argc, argv, "Chapter 5: an asynchronous call, whose end is waited for at once.", "nHrcd",
         (struct options){.n_heaps = 100});
     spt_error err = {0};
     spt_thread_pool *thread_pool =

@@ -48,7 +48,7 @@ int main(int argc, char **argv)
 {
     struct options options =
         parse_options(argc, argv, "Chapter 5: prepare a heap while the one before is on its way.",
-                      "nrcd", (struct options){.n_heaps = 100});
+                      "nHrcd", (struct options){.n_heaps = 100});
     spt_error err = {0};
     spt_thread_pool *thread_pool =
         check_made(spt_thread_pool_create(1, &options.cores[1], options.pinned, &err), &err);

@@ -12,7 +12,7 @@ from spead_tutorial.chapters.report import Options, Usage, parse_options, report
 
 
 def main() -> None:
-    options = parse_options(__doc__, "ncd", Options(n_heaps=100))
+    options = parse_options(__doc__, "nHcd", Options(n_heaps=100))
     thread_pool = spead_tutorial.ThreadPool(1, options.cores[1:])
     if options.cores:
         spead_tutorial.ThreadPool.set_affinity(options.cores[0])

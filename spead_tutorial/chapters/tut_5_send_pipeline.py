@@ -25,7 +25,7 @@ class State:
 
 
 async def main() -> None:
-    options = parse_options(__doc__, "nrcd", Options(n_heaps=100))
+    options = parse_options(__doc__, "nHrcd", Options(n_heaps=100))
     thread_pool = spead_tutorial.ThreadPool(1, options.cores[1:])
     if options.cores:
         spead_tutorial.ThreadPool.set_affinity(options.cores[0])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from spead_tutorial.catalogue import Chapter, find_chapter
-from spead_tutorial.measure.machine import two_cores
+from spead_tutorial.measure.machine import one_core, two_cores
 from spead_tutorial.measure.place import Place
 from spead_tutorial.measure.programs import Launch, ProgramOptions, Result, run
 from spead_tutorial.records import Sample, Series
@@ -17,6 +17,9 @@ __all__ = ["WARM_UP", "Case", "Key", "Step", "sample", "take"]
 #: A warm-up sends one part in so many of what a sample sends.
 WARM_UP = 16
 _MIB = 1 << 20
+
+#: Which cores its threads are pinned to.
+_CORES = {"": lambda: None, "pinned": two_cores, "one core": one_core}
 
 #: What no two samples of a record share: case, round, and whether it is a warm-up.
 Key = tuple[str, int, bool]
@@ -52,8 +55,9 @@ class Case:
         How many to send; None where whoever measures decides.
     streams : int or None
         How many streams send at once, in a program that has the choice; None leaves it the choice.
-    pinned : bool
-        Whether its thread and its stream's are pinned to a core each.
+    pinned : str
+        ``"pinned"`` where its thread and its stream's have a core each, ``"one core"`` where they
+        have to share one; empty where the kernel has the choice.
     link : int or None
         Bits/s of the link that it sends through; None where the device has no limit.
     """
@@ -70,7 +74,7 @@ class Case:
     timeline: bool = False
     heaps: int | None = None
     streams: int | None = None
-    pinned: bool = False
+    pinned: str = ""
     link: int | None = None
 
     @property
@@ -78,9 +82,8 @@ class Case:
         """What a record's ``variant`` says: all that is different but sizes and samples."""
         s = "" if self.streams == 1 else "s"
         streams = f"{self.streams} stream{s}" if self.streams is not None else ""
-        pinned = "pinned" if self.pinned else ""
         link = f"link of {self.link / 1e9:g} Gb/s" if self.link is not None else ""
-        return ", ".join(filter(None, (self.variant, streams, pinned, link)))
+        return ", ".join(filter(None, (self.variant, streams, self.pinned, link)))
 
     @property
     def series(self) -> Series:
@@ -115,7 +118,7 @@ class Case:
             packet_size=(self.packet_size or None) if "p" in accepted else None,
             random=self.random,
             streams=self.streams,
-            cores=two_cores() if self.pinned else None,
+            cores=_CORES[self.pinned](),
             switches=_chapter(self).switches(self.variant),
         )
 

@@ -31,6 +31,7 @@ __all__ = [
     "header",
     "machine_facts",
     "memory_fact",
+    "one_core",
     "read_text",
     "revision",
     "two_cores",
@@ -103,6 +104,12 @@ def machine_facts() -> dict[str, Any]:
         "numa_nodes": len(list(_NODES.glob("node[0-9]*"))) or None,
         "load": round(os.getloadavg()[0], 2),
     }
+
+
+def one_core() -> str:
+    """Return one core to pin both threads to, as a program is told: such as ``"0,0"``."""
+    first = min(os.sched_getaffinity(0))
+    return f"{first},{first}"
 
 
 def two_cores() -> str | None:

@@ -17,7 +17,7 @@ from spead_tutorial.plots.timeline import fill, patch
 from spead_tutorial.records import OURS, Recording, Series, Timeline
 from spead_tutorial.stats import Estimate
 from spead_tutorial.timeline import shares
-from spead_tutorial.units import percent, thousands
+from spead_tutorial.units import percent, size, thousands
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -66,6 +66,12 @@ class _Group:
 
     situation: str
     pairs: list[_Pair]
+
+    @property
+    def heaps(self) -> str:
+        """Of which size its heaps are."""
+        points = (point for pair in self.pairs for point in pair.points if point is not None)
+        return f"heaps of {size(next(points).samples[0].heap_size)}"
 
 
 #: Groups by the kind of their samples.
@@ -168,7 +174,7 @@ def _draw_rates(axis: "Axes", kind: str, groups: Sequence[_Group], theme: Theme)
     axis.set_xlabel("payload sent in MB/s")
     axis.set_title(kind, loc="left", fontsize=11)
     for index, group in enumerate(groups):
-        bars.label_group(axis, index * _GROUP, _called(group.situation), "", theme)
+        bars.label_group(axis, index * _GROUP, _called(group.situation), group.heaps, theme)
         for pair in group.pairs:
             for way, point in enumerate(pair.points):
                 if point is not None:
@@ -256,7 +262,8 @@ def _in_words(recording: Recording, found: Found, timelines: Sequence[Timeline])
     for kind, groups in found.items():
         for group in groups:
             words = [_pair_in_words(pair) for pair in group.pairs]
-            sentences.append(f"{kind}, {_called(group.situation)}: {'; '.join(words)}.")
+            where = f"{kind}, {_called(group.situation)}, {group.heaps}"
+            sentences.append(f"{where}: {'; '.join(words)}.")
     for timeline in timelines:
         name = " ".join(times.title(timeline).split())
         sentences.append(
