@@ -115,6 +115,13 @@ def make_sweep() -> Recording:
     return Recording(HEADER, tuple(samples))
 
 
+WAYS = plots.Ways(
+    "A recording",
+    "tut_15_send_zero_copy",
+    (("copy", "copied", "by the kernel"), ("", "read in place", ""), ("fill", "filled", "")),
+    (("no fill", "copied"),),
+    "tut-15",
+)
 AFTER = plots.Sweep(
     "Heaps used again",
     (
@@ -258,6 +265,18 @@ def make_spacings() -> Recording:
     return Recording(HEADER, (), spacings=tuple(runs))
 
 
+def make_ways() -> Recording:
+    samples = []
+    for heap_size in (64 * KIB, MIB):
+        for language in ("python", "c"):
+            for variant, rate in (("", 3000.0), ("copy", 2000.0)):
+                more = {"variant": variant, "heap_size": heap_size}
+                samples += make_rounds(WAYS.program, language, around(rate), **more)
+        more = {"implementation": "ceiling", "variant": "no fill", "heap_size": heap_size}
+        samples += make_rounds("ceiling", "c", around(4000.0), **more)
+    return Recording(HEADER, tuple(samples))
+
+
 #: What draws each picture, and of what.
 PICTURES = {
     "ladder": (plots.ladder, make_ladder()),
@@ -269,6 +288,7 @@ PICTURES = {
     "timeline": (plots.timeline, make_pipeline()),
     "where": (plots.where, make_where()),
     "spacing": (plots.spacing, make_spacings()),
+    "ways": (WAYS, make_ways()),
 }
 OF_SAMPLES = sorted(set(PICTURES) - {"timeline", "where", "spacing"})
 
@@ -572,6 +592,15 @@ def test_below_the_chapters_are_the_peers_best_and_the_bare_loops_of_each_size()
     assert "one thread, 2 streams: bare system calls: 23000" in large
     assert "its best chapter, 10" in small
     assert "bare system calls" not in small
+
+
+def test_ways_are_beside_each_other_in_their_order_with_bare_loops_below():
+    words = described(rendered("ways"))
+    assert (
+        "Heaps of 64 KiB: copied (by the kernel): Python 2000, C 2000;"
+        " read in place (): Python 3000, C 3000; bare system calls (copied): 4000;"
+    ) in words
+    assert "filled" not in words
 
 
 # ---------------------------------------------------------------------------------------

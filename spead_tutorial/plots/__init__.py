@@ -16,6 +16,7 @@ from spead_tutorial.plots.spacing import spacing
 from spead_tutorial.plots.sweep import Sweep
 from spead_tutorial.plots.theme import DARK, LIGHT, Theme
 from spead_tutorial.plots.timeline import timeline
+from spead_tutorial.plots.ways import Ways
 from spead_tutorial.plots.where import where
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Rendered",
     "Sweep",
     "Theme",
+    "Ways",
     "caption",
     "causes",
     "ladder",
