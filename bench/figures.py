@@ -174,6 +174,26 @@ PICTURES = (
         ),
     ),
     Picture(
+        "tut-15-send-zero-copy.svg",
+        "tut-15",
+        plots.Ways(
+            "Chapter 15: a recording, copied and read in place",
+            find_chapter("15").name,
+            (
+                ("copy", "copied", "out of huge pages"),
+                ("", "read in place", "out of huge pages"),
+                ("small pages", "read in place", "out of ordinary pages"),
+                ("copy, fill", "copied", "written anew before"),
+                ("fill", "read in place", "written anew before"),
+            ),
+            (
+                ("one thread, no fill", "copied"),
+                ("one thread, no fill, zero-copy, huge pages", "in place, huge pages"),
+            ),
+            "tut-15",
+        ),
+    ),
+    Picture(
         "tut-16-send-equal-packets.svg",
         "tut-16",
         _hot(

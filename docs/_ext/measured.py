@@ -23,7 +23,7 @@ no record, no sample or several points is an error. For instance, in Markdown:
                                                             messages, or its burst
     {fact}`cpu`, {fact}`cpu tut-8`       a fact of the machine, or of that of a record
 
-The directive ``machine-table`` shows the facts of the machine, or of that of another record.
+The directive ``machine-table`` shows the facts of the machine.
 
 What chooses samples is the name of a record and any of: an implementation (``ours``, which is
 meant where none is named, ``spead2``, ``spead2-source``, ``ceiling``), a language, a program, a
@@ -51,9 +51,8 @@ from spead_tutorial.measure import summary
 from spead_tutorial.records import OURS, Recording, Sample, Spacing, Timeline, read
 from spead_tutorial.units import number, percent, thousands
 
-#: Where the machine of the chapters' records is described, and where that of others.
+#: Where the machine of all records is described.
 _WHERE = ("results", "the-reference-machine")
-_ELSEWHERE = ("design/targets", "the-machine")
 _IMPLEMENTATIONS = (OURS, "spead2", "spead2-source", "ceiling")
 _LANGUAGES = ("python", "c")
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
@@ -81,7 +80,7 @@ _NAMES = {
 _THREADS = {"program": summary.program_busy, "network": summary.others_busy}
 #: What a heap's time in a timeline goes to.
 _PARTS = {"preparing": timeline.preparing, "sending": timeline.sending}
-_MACHINE = "ladder"  # all records of chapters are of one machine: a test holds them to that
+_MACHINE = "ladder"  # all records are of one machine: a test holds them to that
 
 
 class UnknownError(ValueError):
@@ -467,8 +466,7 @@ class Measured(SphinxRole):
 
     def _link(self, said: Said) -> nodes.Node:
         machine = machine_facts(recording(said.record))
-        same = machine["cpu"] == machine_facts(recording(_MACHINE))["cpu"]
-        page, place = _WHERE if same else _ELSEWHERE
+        page, place = _WHERE
         uri = self.env.app.builder.get_relative_uri(self.env.docname, page)
         where = ", ".join(
             (machine["cpu"], f"{machine['cores']} cores", machine["kernel"], machine["lab"])
@@ -486,14 +484,11 @@ class Measured(SphinxRole):
 
 
 class MachineTable(SphinxDirective):
-    """The reference machine, as its records describe it; or that of the record which is named."""
-
-    optional_arguments = 1
+    """The reference machine, as its records describe it."""
 
     def run(self) -> list[nodes.Node]:
-        name = self.arguments[0] if self.arguments else _MACHINE
-        facts = machine_facts(recording(name))
-        self.env.note_dependency(str(_path(name)))
+        facts = machine_facts(recording(_MACHINE))
+        self.env.note_dependency(str(_path(_MACHINE)))
         rows = [_row(name, facts[key]) for key, name in _NAMES.items() if key in facts]
         columns = [nodes.colspec(colwidth=1, stub=1), nodes.colspec(colwidth=2)]
         group = nodes.tgroup("", *columns, nodes.tbody("", *rows), cols=len(columns))
