@@ -187,8 +187,8 @@ PICTURES = (
                 ("fill", "read in place", "written anew before"),
             ),
             (
-                ("one thread, no fill", "copied"),
-                ("one thread, no fill, zero-copy, huge pages", "in place, huge pages"),
+                ("one thread, no fill", "copied, few heaps again and again"),
+                ("one thread, no fill, zero-copy, huge pages", "in place, out of huge pages"),
             ),
             "tut-15",
         ),
