@@ -22,32 +22,40 @@ WIDTH = 6.4
 #: Size in points of what is not the most important.
 FAINT = 9
 _MARGIN = 0.12
-_TITLE, _LEGEND, _LINE = 0.26, 0.23, 0.155
-_TITLE_COLUMNS = 50
+_TITLE, _SUBTITLE, _LEGEND, _LINE = 0.26, 0.2, 0.23, 0.155
+_TITLE_COLUMNS, _SUBTITLE_COLUMNS = 50, 68
 
 #: Inches of room above a row of panels, and their height.
 Row = tuple[float, float]
 
 
 class Sheet:
-    """A figure with a title, a legend, rows of panels and a caption.
+    """A figure with a title, a subtitle, a legend, rows of panels and a caption.
 
     Parameters
     ----------
     theme : Theme
         Colours.
     title : str
-        Folded where it is too long.
+        What one learns from the recording that is drawn; folded where it is too long, into two
+        lines at most where it has no more than 70 letters.
     rows : sequence of (float, float)
         Inches of room above each row of panels, and of its height.
     foot : str
         The caption.
+    subtitle : str
+        What the picture is of; folded where it is too long.
     legend : sequence of artist
         With labels; two or more in a line.
     columns : int
         How many.
     below : float
         Inches of room below the last row, for its labels.
+
+    Attributes
+    ----------
+    title : str
+        Title and subtitle, as who does not see the picture is told them.
     """
 
     def __init__(
@@ -57,6 +65,7 @@ class Sheet:
         rows: Sequence[Row],
         foot: str,
         *,
+        subtitle: str = "",
         legend: Sequence["Artist"] = (),
         columns: int = 2,
         below: float = 0.55,
@@ -64,8 +73,11 @@ class Sheet:
         import matplotlib.figure
 
         self.theme = theme
+        self.title = ". ".join(filter(None, (title, subtitle)))
         lines = textwrap.wrap(title, _TITLE_COLUMNS)
-        heading = _MARGIN + _TITLE * len(lines)
+        below_title = textwrap.wrap(subtitle, _SUBTITLE_COLUMNS)
+        subheading = _MARGIN + _TITLE * len(lines)
+        heading = subheading + _SUBTITLE * len(below_title)
         top = heading + _LEGEND * -(-len(legend) // columns)
         foot_height = _LINE * (foot.count("\n") + 1) + _MARGIN
         self.height = top + sum(map(sum, rows)) + below + foot_height
@@ -75,6 +87,7 @@ class Sheet:
             self._tops.append((top + above, height))
             top += above + height
         self.text(_MARGIN, _MARGIN, "\n".join(lines), fontsize=13, weight="bold", va="top")
+        self.text(_MARGIN, subheading, "\n".join(below_title), color=theme.faint, va="top")
         bottom = self.height - _MARGIN / 2
         self.text(_MARGIN, bottom, foot, fontsize=FAINT, color=theme.faint, va="bottom")
         if legend:

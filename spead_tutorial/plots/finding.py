@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a recording says, in so few words that a title has room for them."""
+
+from collections.abc import Mapping
+
+from spead_tutorial.stats import Estimate
+from spead_tutorial.units import times
+
+__all__ = ["NOT_TOLD", "gained", "is_told"]
+
+NOT_TOLD = "no difference told"
+_NOT_KNOWN = "not known"
+
+
+def is_told(gain: Estimate) -> bool:
+    """Return whether a gain, or a loss, can be told from chance: its interval leaves out 1."""
+    return not gain.low <= 1 <= gain.high
+
+
+def gained(gains: Mapping[str, Estimate | None]) -> str:
+    """Say how many times as fast something became, and whose gain that is.
+
+    Parameters
+    ----------
+    gains : mapping of str to (Estimate or None)
+        By whose it is, such as ``"Python"``; None where it is not known.
+    """
+    owners: dict[str, list[str]] = {}
+    for owner, gain in gains.items():
+        if gain is not None:
+            owners.setdefault(times(gain.median) if is_told(gain) else NOT_TOLD, []).append(owner)
+    if not owners:
+        return _NOT_KNOWN
+    if list(owners) == [NOT_TOLD]:
+        return NOT_TOLD
+    return ", ".join(f"{words} ({', '.join(names)})" for words, names in owners.items())

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The title of a picture: what its recording says, and below it what it is of."""
+
+import pytest
+
+from spead_tutorial.plots.finding import gained, is_told
+from spead_tutorial.stats import Estimate
+from spead_tutorial.units import times
+
+NO_WORSE, TWICE, HALF = (
+    Estimate(*ends, 9) for ends in ((1.01, 0.98, 1.05), (2.04, 1.9, 2.2), (0.5, 0.4, 0.6))
+)
+
+
+def test_a_difference_is_told_where_the_interval_leaves_out_one():
+    assert [is_told(one) for one in (NO_WORSE, TWICE, HALF)] == [False, True, True]
+    assert not is_told(Estimate(1.2, 1.0, 1.4, 9))
+
+
+def test_what_was_gained_is_said_of_each_who_has_it():
+    assert gained({"Python": TWICE, "C": HALF}) == f"{times(2.04)} (Python), {times(0.5)} (C)"
+    assert gained({"Python": TWICE, "C": TWICE}) == f"{times(2.04)} (Python, C)"
+    assert gained({"Python": None, "C": TWICE}) == f"{times(2.04)} (C)"
+
+
+def test_where_an_interval_includes_one_no_difference_is_told():
+    assert gained({"Python": NO_WORSE, "C": NO_WORSE}) == "no difference told"
+    assert (
+        gained({"Python": NO_WORSE, "C": HALF}) == f"no difference told (Python), {times(0.5)} (C)"
+    )
+
+
+def test_what_failed_has_no_finding():
+    assert gained({"Python": None, "C": None}) == gained({}) == "not known"
+
+
+def test_a_subtitle_stands_between_the_title_and_the_panels():
+    pytest.importorskip("matplotlib")
+    from spead_tutorial.plots import LIGHT
+    from spead_tutorial.plots.sheet import Sheet
+
+    bare = Sheet(LIGHT, "What one learns", [(0.3, 1.0)], "where from")
+    sheet = Sheet(LIGHT, "What one learns", [(0.3, 1.0)], "where from", subtitle="what of")
+    assert sheet.title == "What one learns. what of"
+    assert bare.title == "What one learns"
+    y = {text.get_text(): text.get_position()[1] for text in sheet.figure.texts}
+    panel = sheet.axes(0, 0.2, 0.2).get_position()
+    assert y["What one learns"] > y["what of"] > panel.y1
+    assert sheet.height > bare.height
