@@ -65,7 +65,7 @@ peer: setup ## build spead2 from its source, to be measured beside the one that 
 bench: setup ## measure all sweeps on this machine, and draw them: more than an hour; Ctrl-C and make bench go on
 	$(BIN)/python -m bench run --full --plot
 
-bench-quick: setup ## measure chapter 10 beside spead2 and the machine's limit, and draw it: minutes
+bench-quick: setup ## measure chapter 10 beside spead2 and bare system calls, and draw it: minutes
 	$(BIN)/python -m bench run tut-10 --quick --plot
 
 profile: setup ## a flame graph of a program: make profile CHAPTER=10 LANGUAGE=c (or python)

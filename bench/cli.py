@@ -68,7 +68,7 @@ class _ShardType(click.ParamType[tuple[int, int]]):
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 def cli() -> None:
-    """Measure the chapters honestly, beside a peer and the machine's limit.
+    """Measure the chapters honestly, beside a peer and bare system calls.
 
     Example: python -m bench run tut-10 --quick
     """

@@ -40,7 +40,7 @@ class Picture:
 # ---------------------------------------------------------------------------------------
 # The pictures
 
-_LIMIT = Series("ceiling", "c", "ceiling", "two threads")
+_BARE = Series("ceiling", "c", "ceiling", "two threads")
 _EIGHT, _TEN, _ELEVEN, _THIRTEEN, _FOURTEEN, _SIXTEEN = (
     find_chapter(number).name for number in ("8", "10", "11", "13", "14", "16")
 )
@@ -61,12 +61,12 @@ def _heap_sizes(sweep: str, title: str, program: str, before: str = "", gained: 
         if before
     )
     return plots.Sweep(
-        title, (*ours, *peers), sweep, limit=_LIMIT, before=pairs, gained=gained or "before"
+        title, (*ours, *peers), sweep, bare=_BARE, before=pairs, gained=gained or "before"
     )
 
 
 def _hot(
-    sweep: str, title: str, program: str, before: str, gained: str, limit: str, variant: str = ""
+    sweep: str, title: str, program: str, before: str, gained: str, bare: str, variant: str = ""
 ) -> Draw:
     """Make such a picture of programs that the peer has none of: its best one is in it."""
     ours = [(Series(OURS, language, program, variant), name) for language, name in _NAMES.items()]
@@ -75,14 +75,14 @@ def _hot(
         (Series(OURS, language, before), Series(OURS, language, program, variant))
         for language in LANGUAGES
     )
-    bare = Series("ceiling", "c", "ceiling", limit)
-    return plots.Sweep(title, (*ours, *peers), sweep, limit=bare, before=pairs, gained=gained)
+    loop = Series("ceiling", "c", "ceiling", bare)
+    return plots.Sweep(title, (*ours, *peers), sweep, bare=loop, before=pairs, gained=gained)
 
 
 def _packet_sizes() -> Draw:
     program = find_chapter("6").name
     ours = tuple((Series(OURS, language, program), name) for language, name in _NAMES.items())
-    return plots.Sweep("The size of packets", ours, "tut-6", x="packet_size", limit=_LIMIT)
+    return plots.Sweep("The size of packets", ours, "tut-6", x="packet_size", bare=_BARE)
 
 
 PICTURES = (

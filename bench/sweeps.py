@@ -2,7 +2,7 @@
 """What can be measured, as data: the sweeps, which are made of cases.
 
 A sweep is the cases of a chapter's pictures: what came
-before, what came after, and beside them the peer and the machine's limit.
+before, what came after, and beside them the peer and bare system calls.
 """
 
 import dataclasses
@@ -153,12 +153,12 @@ def _peer(*programs: str) -> list[tuple[str, str, str, str]]:
     return [(peer, "python", program, "") for program in programs for peer in PEERS]
 
 
-_LIMIT = (CEILING, "c", "ceiling", "two threads")
-_HOT_LIMIT = (CEILING, "c", "ceiling", "one thread")
-_BARE = (_LIMIT, _HOT_LIMIT)
-_LIMITS = [
-    _LIMIT,
-    _HOT_LIMIT,
+_TWO_THREADS = (CEILING, "c", "ceiling", "two threads")
+_ONE_THREAD = (CEILING, "c", "ceiling", "one thread")
+_BARE = (_TWO_THREADS, _ONE_THREAD)
+_LOOPS = [
+    _TWO_THREADS,
+    _ONE_THREAD,
     (CEILING, "c", "ceiling", "one thread, no fill"),
     (CEILING, "c", "ceiling", "two threads, zero-copy"),
     (CEILING, "c", "ceiling", "one thread, no fill, zero-copy"),
@@ -187,8 +187,8 @@ def _ladder() -> Sweep:
     peer = [
         (PEER_FROM_SOURCE, "python", find_chapter(number).name, "") for number in ("8", "10", "11")
     ]
-    one = _sizes(sizes, *peer, _HOT_LIMIT)
-    two = (dataclasses.replace(case, streams=2) for case in _sizes(sizes, _HOT_LIMIT))
+    one = _sizes(sizes, *peer, _ONE_THREAD)
+    two = (dataclasses.replace(case, streams=2) for case in _sizes(sizes, _ONE_THREAD))
     cases = (*cases, *one, *two)
     return Sweep("ladder", "every chapter at common settings", cases, cases)
 
@@ -234,8 +234,9 @@ def _packet_sizes() -> Sweep:
             for size in sizes
             for language in LANGUAGES
         ]
-        limit = [Case(*_LIMIT[:3], MIB, s, variant=_LIMIT[3]) for s in sizes if s <= _MTU_PAYLOAD]
-        return (*ours, *limit)
+        whole = [size for size in sizes if size <= _MTU_PAYLOAD]
+        bare = [Case(*_TWO_THREADS[:3], MIB, size, variant=_TWO_THREADS[3]) for size in whole]
+        return (*ours, *bare)
 
     return Sweep("tut-6", "the size of packets", cases(_PACKET_SIZES), cases(_QUICK_PACKET_SIZES))
 
@@ -289,7 +290,7 @@ def _batches() -> Sweep:
 
 def _streams() -> Sweep:
     """One stream and several; what the same cores do with two threads; bare loops likewise."""
-    counted = [*_ours(_FOURTEEN), _HOT_LIMIT]
+    counted = [*_ours(_FOURTEEN), _ONE_THREAD]
     cases = (
         *_sizes(_STREAMS_SIZES, *_ours(_ELEVEN, _THIRTEEN)),
         *(
@@ -309,11 +310,11 @@ def _zero_copy() -> Sweep:
         for language in LANGUAGES
     ]
     bare = "one thread, no fill"
-    limits = [
+    loops = [
         (CEILING, "c", "ceiling", variant)
         for variant in (bare, f"{bare}, zero-copy", f"{bare}, zero-copy, huge pages")
     ]
-    cases = _sizes(_RECORDING_SIZES, *ours, *limits)
+    cases = _sizes(_RECORDING_SIZES, *ours, *loops)
     return Sweep("tut-15", "a recording that the kernel reads in place", cases, cases)
 
 
@@ -323,7 +324,7 @@ def _equal_packets() -> Sweep:
     def cases(sizes: Iterable[int]) -> tuple[Case, ...]:
         route = _sizes(sizes, *((OURS, language, _SIXTEEN, "route") for language in LANGUAGES))
         return (
-            *_sizes(sizes, *_ours(_THIRTEEN, _SIXTEEN), _HOT_LIMIT),
+            *_sizes(sizes, *_ours(_THIRTEEN, _SIXTEEN), _ONE_THREAD),
             *(dataclasses.replace(case, packet_size=_MTU_PAYLOAD // 8 * 8) for case in route),
         )
 
@@ -337,9 +338,9 @@ def _targets() -> Sweep:
     peer = [(PEER_FROM_SOURCE, "python", program, "") for program in (_EIGHT, _TEN, _ELEVEN)]
 
     def cases(sizes: Iterable[int]) -> tuple[Case, ...]:
-        two = _sizes(sizes, *_ours(_FOURTEEN), _HOT_LIMIT)
+        two = _sizes(sizes, *_ours(_FOURTEEN), _ONE_THREAD)
         return (
-            *_sizes(sizes, *ours, *peer, _LIMIT, _HOT_LIMIT),
+            *_sizes(sizes, *ours, *peer, _TWO_THREADS, _ONE_THREAD),
             *(dataclasses.replace(case, streams=2) for case in two),
         )
 
@@ -348,7 +349,7 @@ def _targets() -> Sweep:
 
 
 def _small() -> Sweep:
-    programs = [*_ours(_TEN, _ELEVEN), *_peer(_TEN, _ELEVEN), _LIMIT]
+    programs = [*_ours(_TEN, _ELEVEN), *_peer(_TEN, _ELEVEN), _TWO_THREADS]
     cases = _sizes(_SMALL_HEAP_SIZES, *programs)
     return Sweep("small", "what a heap costs: heaps of 256 bytes and 1 KiB", cases, cases)
 
@@ -370,7 +371,7 @@ SWEEPS = (
     _equal_packets(),
     _small(),
     _targets(),
-    _both("ceiling", "bare system calls: threads, filling, zero-copy", _LIMITS),
+    _both("ceiling", "bare system calls: threads, filling, zero-copy", _LOOPS),
 )
 
 

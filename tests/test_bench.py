@@ -203,9 +203,9 @@ def test_zero_copy_is_swept_beside_copies_of_the_same_data_and_its_words_are_opt
     told = Counter(c.options().switches for c in sweep.cases if c.implementation == "ours")
     every = [(), ("small pages",), ("copy",), ("fill",), ("copy", "fill")]
     assert told == dict.fromkeys(every, 2 * 3)
-    limits = {case.variant for case in sweep.cases if case.implementation == "ceiling"}
+    loops = {case.variant for case in sweep.cases if case.implementation == "ceiling"}
     bare = "one thread, no fill"
-    assert limits == {bare, f"{bare}, zero-copy", f"{bare}, zero-copy, huge pages"}
+    assert loops == {bare, f"{bare}, zero-copy", f"{bare}, zero-copy, huge pages"}
 
 
 def test_overlapping_is_swept_beside_turns_with_the_same_samples_in_every_situation():

@@ -28,7 +28,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 KIB, MIB = 1 << 10, 1 << 20
 EIGHT, TEN = "tut_8_send_reuse_memory", "tut_10_send_reuse_heaps"
 NEW_MEMORY = "tut_8_send_heap_size"
-LIMIT = Series("ceiling", "c", "ceiling", "two threads")
+BARE = Series("ceiling", "c", "ceiling", "two threads")
 THEMES = {theme.name: theme for theme in (plots.LIGHT, plots.DARK)}
 
 
@@ -130,7 +130,7 @@ AFTER = plots.Sweep(
         (Series("spead2", "python", TEN), "spead2, Python"),
     ),
     "tut-10",
-    limit=LIMIT,
+    bare=BARE,
     before=tuple((Series("ours", one, EIGHT), Series("ours", one, TEN)) for one in ("python", "c")),
     gained="chapter 8",
 )

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from test_plots import (
     AFTER,
+    BARE,
     EIGHT,
     KIB,
-    LIMIT,
     MIB,
     PICTURES,
     TEN,
@@ -28,8 +28,10 @@ from test_plots import (
 from test_records import HEADER
 
 from spead_tutorial import plots
+from spead_tutorial.plots.bare import bare_name
 from spead_tutorial.records import Recording, Sample, Series
 
+COLOURS = plots.LIGHT.colours
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 PACKETS = plots.Sweep(
@@ -37,7 +39,7 @@ PACKETS = plots.Sweep(
     ((Series("ours", "c", "tut_6_send_pktsize"), "C"),),
     "tut-6",
     x="packet_size",
-    limit=LIMIT,
+    bare=BARE,
 )
 
 
@@ -67,9 +69,9 @@ def test_lines_go_through_the_medians():
         (Series("ours", "python", TEN), "python"),
         (Series("ours", "c", TEN), "c"),
         (Series("spead2", "python", TEN), "spead2"),
-        (LIMIT, "limit"),
+        (BARE, "limit"),
     ):
-        for x, y in drawn[plots.LIGHT.colours[colour]]:
+        for x, y in drawn[COLOURS[colour]]:
             assert y == pytest.approx(statistics.median(rates(recording, series, x)))
 
 
@@ -82,36 +84,62 @@ def test_a_line_over_heap_sizes_has_no_samples_of_packets_of_another_size():
     assert draw(picture, more)[2] == draw(picture, recording)[2]
 
 
-def test_the_limit_is_the_best_of_all_bare_loops_at_each_size():
-    recording = make_sweep()
+def with_faster(recording: Recording, variant: str, times: int = 2) -> Recording:
+    """The same with another bare loop, so many times as fast with heaps of 8 KiB, else as fast."""
     faster = tuple(
         dataclasses.replace(
-            one, case=f"other {one.case}", variant="one thread", elapsed_ns=one.elapsed_ns // 2
+            one,
+            case=f"other {one.case}",
+            variant=variant,
+            elapsed_ns=one.elapsed_ns // (times if one.heap_size == 8 * KIB else 1),
         )
         for one in recording.samples
-        if one.series == LIMIT and one.heap_size == 8 * KIB
+        if one.series == BARE and one.elapsed_ns is not None
     )
-    both = dataclasses.replace(recording, samples=(*recording.samples, *faster))
-    figure, _, _ = draw(AFTER, both)
-    at = dict(lines(figure, 0)[plots.LIGHT.colours["limit"]])
-    for x, y in at.items():
-        alone = statistics.median(rates(recording, LIMIT, x))
-        assert y == pytest.approx(alone * (2 if x == 8 * KIB else 1), rel=1e-3)
+    return dataclasses.replace(recording, samples=(*recording.samples, *faster))
 
 
-def test_bare_loops_of_two_streams_are_no_limit_to_one():
+@pytest.mark.parametrize("variant", ["one thread", "one thread, 2 streams", "one thread, no fill"])
+def test_the_best_of_all_bare_loops_is_drawn_beside_the_one_that_is_named(variant):
     recording = make_sweep()
-    faster = tuple(
-        dataclasses.replace(
-            one, case=f"two {one.case}", variant="2 streams", elapsed_ns=one.elapsed_ns // 2
-        )
-        for one in recording.samples
-        if one.series == LIMIT
+    figure, _, words = draw(AFTER, with_faster(recording, variant))
+    both = (lines(figure, 0)[colour] for colour in (COLOURS["limit"], plots.LIGHT.faint))
+    for named, best in zip(*both, strict=True):
+        alone = statistics.median(rates(recording, BARE, named[0]))
+        assert named[1] == pytest.approx(alone)
+        assert best[1] == pytest.approx(alone * (2 if best[0] == 8 * KIB else 1), rel=1e-3)
+    assert f"8 KiB 16000 ({bare_name(variant)})" in words
+
+
+def test_the_best_of_all_bare_loops_is_not_drawn_where_it_is_the_one_that_is_named():
+    assert plots.LIGHT.faint not in lines(drawing("sweep")[0], 0)
+    slower = with_faster(make_sweep(), "one thread").samples
+    swapped = {BARE.variant: "one thread", "one thread": BARE.variant}
+    recording = Recording(
+        HEADER,
+        tuple(
+            dataclasses.replace(one, variant=swapped[one.variant]) if one.variant else one
+            for one in slower
+        ),
     )
-    both = dataclasses.replace(recording, samples=(*recording.samples, *faster))
-    figure, _, _ = draw(AFTER, both)
-    for x, y in lines(figure, 0)[plots.LIGHT.colours["limit"]]:
-        assert y == pytest.approx(statistics.median(rates(recording, LIMIT, x)))
+    figure, _, words = draw(AFTER, recording)
+    at = dict(lines(figure, 0)[COLOURS["limit"]])
+    assert at[8 * KIB] == pytest.approx(16000, rel=1e-3)
+    assert "the best of all" not in words
+
+
+@pytest.mark.parametrize(
+    ("variant", "name"),
+    [
+        ("two threads", "two threads, fill and copy"),
+        ("one thread, 2 streams", "2 streams, fill and copy"),
+        ("one thread, 1 stream", "one thread, fill and copy"),
+        ("one thread, no fill, zero-copy, huge pages", "one thread, read in place, huge pages"),
+        ("two threads, zero-copy", "two threads, fill and read in place"),
+    ],
+)
+def test_a_bare_loop_is_named_for_what_it_does(variant, name):
+    assert bare_name(variant) == name
 
 
 def test_every_sample_is_a_dot():
@@ -120,7 +148,7 @@ def test_every_sample_is_a_dot():
     dots = sum(
         len(line.get_xdata()) for line in figure.axes[0].lines if line.get_linestyle() == "None"
     )
-    drawn = {series for series, _ in AFTER.series} | {LIMIT}
+    drawn = {series for series, _ in AFTER.series} | {BARE}
     assert dots == sum(one.series in drawn for one in recording.samples)
 
 
@@ -215,7 +243,7 @@ def test_one_failure_among_good_samples_makes_the_point_fail():
         lambda one: one.series == Series("ours", "c", TEN) and one.round == 3,
     )
     assert described(svg).count("failed (1 of 7)") == 4
-    assert all(y != y for _, y in lines(figure, 0)[plots.LIGHT.colours["c"]])  # broken everywhere
+    assert all(y != y for _, y in lines(figure, 0)[COLOURS["c"]])  # broken everywhere
 
 
 def test_a_series_that_is_not_there_is_not_in_the_legend():
@@ -223,14 +251,14 @@ def test_a_series_that_is_not_there_is_not_in_the_legend():
     ours = tuple(one for one in recording.samples if one.implementation == "ours")
     words = seen(plots.render(AFTER, dataclasses.replace(recording, samples=ours), plots.LIGHT))
     assert "chapter 10, Python" in words
-    assert not any("spead2" in one or "limit" in one for one in words)
+    assert not any("spead2" in one or "bare calls" in one for one in words)
 
 
-def test_the_limit_alone_makes_no_picture():
+def test_the_bare_loops_alone_makes_no_picture():
     recording = make_sweep()
-    limit = tuple(one for one in recording.samples if one.series == LIMIT)
+    bare = tuple(one for one in recording.samples if one.series == BARE)
     with pytest.raises(ValueError, match=f"no sample of {TEN}: python -m bench run tut-10"):
-        draw(AFTER, dataclasses.replace(recording, samples=limit))
+        draw(AFTER, dataclasses.replace(recording, samples=bare))
 
 
 def test_without_what_was_before_there_is_no_panel_of_gains():

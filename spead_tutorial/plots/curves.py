@@ -23,6 +23,7 @@ __all__ = [
     "curve_legend",
     "draw_curve",
     "draw_failures",
+    "draw_thin",
     "failures",
     "gain_in_words",
     "gain_panel",
@@ -33,6 +34,7 @@ __all__ = [
     "scale_gains",
     "size_axis",
     "size_label",
+    "thin_line",
 ]
 
 #: What a panel of rates is called, what a caption says of its dots, and the room at its sides.
@@ -121,6 +123,20 @@ def _draw_estimates(
     )
     axis.fill_between(list(estimates), low, high, color=look.colour, alpha=0.2, linewidth=0)
     axis.plot(list(estimates), middle, zorder=3, **look.line(theme))
+
+
+def draw_thin(axis: "Axes", points: Mapping[int, Point], theme: Theme) -> None:
+    """Draw the medians of something that is only there for scale."""
+    medians = [one.median if (one := point.estimate()) else math.nan for point in points.values()]
+    line = thin_line(theme)
+    axis.plot(list(points), medians, zorder=2, linewidth=line.get_linewidth(), color=theme.faint)
+
+
+def thin_line(theme: Theme, label: str = "") -> Any:
+    """Return such a line, for a legend."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], linewidth=1, color=theme.faint, label=label)
 
 
 def failures(

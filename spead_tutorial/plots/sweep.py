@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from spead_tutorial.plots import curves
+from spead_tutorial.plots.bare import BEST, bare_name, best_bare
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.points import Point, points, require, top
 from spead_tutorial.plots.points import gains as gains_of
@@ -44,9 +45,9 @@ class Sweep:
         Which sweep is to be run where a recording has none of them.
     x : str
         ``"heap_size"`` or ``"packet_size"``.
-    limit : Series, optional
-        Bare system calls of the same recording. At each size that it has, the best of all
-        with as many streams that the recording has of them is drawn.
+    bare : Series, optional
+        Bare system calls of the same recording. Where it has others that are faster, a thin line
+        shows the best of all at each size: what is drawn is no limit by itself.
     before : tuple of (Series, Series)
         What was before, and what it became: for the panel of gains, in the second one's
         colours.
@@ -58,13 +59,13 @@ class Sweep:
     series: tuple[tuple[Series, str], ...]
     sweep: str
     x: str = "heap_size"
-    limit: Series | None = None
+    bare: Series | None = None
     before: tuple[tuple[Series, Series], ...] = ()
     gained: str = "before"
 
     def __call__(self, recording: Recording, theme: Theme) -> Drawn:
         """Draw it: the figure, its title, and its description in words and numbers."""
-        points_by_series = self._with_limit(points(recording, self.x))
+        points_by_series = points(recording, self.x)
         require(points_by_series, [series for series, _ in self.series], self.sweep)
         shown = {series: label for series, label in self._lines() if series in points_by_series}
         look = dict(zip(shown, looks(list(shown), theme), strict=True))
@@ -72,9 +73,11 @@ class Sweep:
         room = _ROOM if self.x == "heap_size" else _LINES_ROOM
         rows = [(room, _HEIGHT)] + [(_GAIN_ROOM, _GAIN_HEIGHT)] * bool(gains)
         legend = curves.curve_legend([(shown[series], look[series]) for series in shown], theme)
+        sizes = sorted({x for series in shown for x in points_by_series[series]})
+        best = self._best(points_by_series, sizes)
+        legend += [curves.thin_line(theme, label=BEST)] if best else []
         foot = caption(recording, curves.SHOWN)
         sheet = Sheet(theme, self.title, rows, foot, legend=legend)
-        sizes = sorted({x for series in shown for x in points_by_series[series]})
         axes = [sheet.axes(row, *curves.SIDES) for row in range(len(rows))]
         for axis in axes:
             curves.size_axis(axis, sizes, curves.size_label(self.x) if axis is axes[-1] else None)
@@ -83,38 +86,31 @@ class Sweep:
             _draw_mtu(axes[0], recording, sizes, theme)
         for series in shown:
             curves.draw_curve(axes[0], points_by_series[series], look[series], theme)
+        if best:
+            curves.draw_thin(axes[0], {x: point for x, (_, point) in best.items()}, theme)
         curves.draw_failures(axes[0], curves.failures(points_by_series, look))
         if gains:
             name = f"gain: times as fast as {self.gained}"
             curves.gain_panel(
                 axes[1], [(gains[series], look[series]) for series in gains], theme, name
             )
-        return sheet.figure, self.title, self._in_words(recording, points_by_series, shown, gains)
+        return sheet.figure, self.title, self._in_words(
+            recording, points_by_series, shown, best, gains
+        )
 
     def _lines(self) -> list[tuple[Series, str]]:
-        limit = [(self.limit, "limit: bare system calls")] if self.limit is not None else []
-        return [*self.series, *limit]
+        bare = self.bare
+        named = [(bare, f"bare calls: {bare_name(bare.variant)}")] if bare is not None else []
+        return [*self.series, *named]
 
-    def _with_limit(
-        self, points_by_series: Mapping[Series, Mapping[int, Point]]
-    ) -> Mapping[Series, Mapping[int, Point]]:
-        """Have the limit be the best of all bare loops at each size: one kind alone is none.
-
-        Of as many streams: those of two are no limit to one.
-        """
-        limit = self.limit
-        if limit is None or limit not in points_by_series:
-            return points_by_series
-        bare = [
-            known
-            for series, known in points_by_series.items()
-            if series.implementation == limit.implementation and _streams(series) == _streams(limit)
-        ]
-        best = {
-            x: max((known[x] for known in bare if x in known), key=_median)
-            for x in points_by_series[limit]
-        }
-        return {**points_by_series, limit: best}
+    def _best(
+        self, points_by_series: Mapping[Series, Mapping[int, Point]], sizes: Sequence[int]
+    ) -> dict[int, tuple[Series, Point]]:
+        """Return the best bare loop at each size; none where that is the one that is named."""
+        if self.bare is None or self.bare not in points_by_series:
+            return {}
+        best = {x: one for x, one in best_bare(points_by_series, self.bare).items() if x in sizes}
+        return best if any(series != self.bare for series, _ in best.values()) else {}
 
     def _gains(self, points_by_series: Mapping[Series, Mapping[int, Point]]) -> Gains:
         """Return the gains at each size where both have a rate."""
@@ -131,6 +127,7 @@ class Sweep:
         recording: Recording,
         points_by_series: Mapping[Series, Mapping[int, Point]],
         shown: Mapping[Series, str],
+        best: Mapping[int, tuple[Series, Point]],
         gains: Gains,
     ) -> str:
         write = size if self.x == "heap_size" else bytes_text
@@ -141,18 +138,15 @@ class Sweep:
                 for x, point in points_by_series[series].items()
             ]
             sentences.append(f"{label}: {', '.join(rates)}.")
+        if best:
+            which = [
+                f"{write(x)} {curves.in_words(point)} ({bare_name(series.variant)})"
+                for x, (series, point) in best.items()
+            ]
+            sentences.append(f"{BEST}: {'; '.join(which)}.")
         for series, ratios in gains.items():
             sentences.append(f"Gain of {shown[series]}: {curves.gains_in_words(ratios, write)}.")
         return " ".join([*sentences, " ".join(caption(recording, curves.SHOWN).split())])
-
-
-def _streams(series: Series) -> list[str]:
-    return [word for word in series.variant.split(", ") if word.endswith(("stream", "streams"))]
-
-
-def _median(point: Point) -> float:
-    estimate = point.estimate()
-    return 0.0 if estimate is None else estimate.median
 
 
 def _draw_mtu(axis: "Axes", recording: Recording, sizes: Sequence[int], theme: Theme) -> None:

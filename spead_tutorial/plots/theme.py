@@ -139,7 +139,7 @@ class Look:
 def looks(series: Sequence[Series], theme: Theme) -> list[Look]:
     """Choose how each line of a picture is drawn.
 
-    The colour says who sends: the language of ours, spead2, or the machine's limit. Further
+    The colour says who sends: the language of ours, spead2, or bare system calls. Further
     lines of a colour have hollow markers and other dashes.
     """
     styles: list[Look] = []
