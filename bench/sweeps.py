@@ -104,6 +104,8 @@ _QUICK_PACKET_SIZES = (512, 1472, 4096, 9000, 65504)
 _CAUSE_SIZES = (MIB, 16 * MIB, 64 * MIB)
 _RECORDING_SIZES = (64 * KIB, MIB, 16 * MIB)
 _STREAMS_SIZES = (8 * KIB, 64 * KIB, MIB)
+#: Packets that share messages, a batch that the caches hold, and one that they do not.
+_CEILING_SIZES = (8 * KIB, MIB, 16 * MIB)
 #: Cuts a heap of 16 KiB into two equal packets, with their headers of 56 and 40 bytes; one of
 #: 64 KiB into as many packets, and messages, as 9000 does.
 _HALF_OF_16_KIB = (16 * KIB + 56 + 40) // 2
@@ -156,13 +158,6 @@ def _peer(*programs: str) -> list[tuple[str, str, str, str]]:
 _TWO_THREADS = (CEILING, "c", "ceiling", "two threads")
 _ONE_THREAD = (CEILING, "c", "ceiling", "one thread")
 _BARE = (_TWO_THREADS, _ONE_THREAD)
-_LOOPS = [
-    _TWO_THREADS,
-    _ONE_THREAD,
-    (CEILING, "c", "ceiling", "one thread, no fill"),
-    (CEILING, "c", "ceiling", "two threads, zero-copy"),
-    (CEILING, "c", "ceiling", "one thread, no fill, zero-copy"),
-]
 
 
 def _both(name: str, about: str, programs: Iterable[tuple[str, str, str, str]]) -> Sweep:
@@ -354,6 +349,31 @@ def _small() -> Sweep:
     return Sweep("small", "what a heap costs: heaps of 256 bytes and 1 KiB", cases, cases)
 
 
+def _ceiling() -> Sweep:
+    """Bare loops: who sends, whether samples are written before, and what is read in place.
+
+    Two threads are there to fill and to send; without a fill, one of them has nothing to do.
+    """
+    works = [
+        ", ".join(filter(None, (fill, way)))
+        for fill in ("", "no fill")
+        for way in ("", "zero-copy", "zero-copy, huge pages")
+    ]
+
+    def loops(threads: str, works: Iterable[str]) -> list[tuple[str, str, str, str]]:
+        words = (", ".join(filter(None, (threads, work))) for work in works)
+        return [(CEILING, "c", "ceiling", variant) for variant in words]
+
+    both = [work for work in works if "no fill" not in work]
+    alone = _sizes(_CEILING_SIZES, *loops("one thread", works))
+    cases = (
+        *_sizes(_CEILING_SIZES, *loops("two threads", both)),
+        *alone,
+        *(dataclasses.replace(case, streams=2) for case in alone),
+    )
+    return Sweep("ceiling", "bare system calls: threads, filling, zero-copy", cases, cases)
+
+
 SWEEPS = (
     _ladder(),
     _pipeline(),
@@ -371,7 +391,7 @@ SWEEPS = (
     _equal_packets(),
     _small(),
     _targets(),
-    _both("ceiling", "bare system calls: threads, filling, zero-copy", _LOOPS),
+    _ceiling(),
 )
 
 

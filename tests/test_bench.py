@@ -208,6 +208,18 @@ def test_zero_copy_is_swept_beside_copies_of_the_same_data_and_its_words_are_opt
     assert loops == {bare, f"{bare}, zero-copy", f"{bare}, zero-copy, huge pages"}
 
 
+def test_the_sweep_of_bare_loops_has_every_combination_that_makes_sense():
+    loops = {case.series.variant for case in sweeps.find_sweep("ceiling").cases}
+    copies = ("", ", zero-copy", ", zero-copy, huge pages")
+    assert loops == {
+        *(f"two threads{copy}" for copy in copies),
+        *(f"one thread{copy}" for copy in copies),
+        *(f"one thread{copy}, 2 streams" for copy in copies),
+        *(f"one thread, no fill{copy}" for copy in copies),
+        *(f"one thread, no fill{copy}, 2 streams" for copy in copies),
+    }
+
+
 def test_overlapping_is_swept_beside_turns_with_the_same_samples_in_every_situation():
     sweep = sweeps.find_sweep("tut-5")
     found: dict[str, set[tuple[str, bool]]] = {}
@@ -486,7 +498,7 @@ def test_a_sweep_is_measured_drawn_compared_and_exported(tmp_path):
 
 @needs_lab
 def test_a_sweep_without_pictures_is_measured_although_they_are_asked_for(tmp_path):
-    done = bench("run", "ceiling", "--tiny", "--rounds", 1, "-o", tmp_path / "bench", "--plot")
+    done = bench("run", "tut-14", "--tiny", "--rounds", 1, "-o", tmp_path / "bench", "--plot")
     assert (done.returncode, done.stderr) == (0, "")
     assert not (tmp_path / "figures").exists()
 
