@@ -5,9 +5,9 @@ import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
 
-from bench.sweeps import PEER, PEER_FROM_SOURCE
+from bench.sweeps import MIB, PEER, PEER_FROM_SOURCE
 from spead_tutorial import plots
-from spead_tutorial.catalogue import LANGUAGES, find_chapter
+from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.plots import Draw
 from spead_tutorial.records import OURS, RecordError, Series, read
 
@@ -45,38 +45,73 @@ _EIGHT, _TEN, _ELEVEN, _THIRTEEN, _FOURTEEN, _SIXTEEN = (
     find_chapter(number).name for number in ("8", "10", "11", "13", "14", "16")
 )
 _MORE_HEAPS, _LIST = "tut_10_send_more_heaps", "tut_11_send_list_of_heaps"
+_UP_TO_1_MIB = "heaps up to 1 MiB"
 _NAMES = {"python": "Python", "c": "C"}
 
 
-def _heap_sizes(sweep: str, title: str, program: str, before: str = "", gained: str = "") -> Draw:
-    """Make a picture of a program's rate over heap sizes, and of what it gained."""
-    ours = [(Series(OURS, language, program), name) for language, name in _NAMES.items()]
-    peers = (
-        (Series(PEER, "python", program), "spead2 from PyPI"),
-        (Series(PEER_FROM_SOURCE, "python", program), "spead2 from its source"),
+def _peers(program: str, note: str = "") -> tuple[tuple[Series, str], ...]:
+    """Return the peer's lines of a program: its best build, or else what there is."""
+    return (
+        (Series(PEER_FROM_SOURCE, "python", program), f"spead2 from source{note}"),
+        (Series(PEER, "python", program), f"spead2 from PyPI{note}"),
     )
+
+
+def _before(
+    title: str, sweep: str, subtitle: str, program: str, largest: int | None = None
+) -> Draw:
+    """Make a picture of what there was before: a program's rates, and what they could be."""
+    ours = tuple((Series(OURS, language, program), name) for language, name in _NAMES.items())
+    return plots.Sweep(
+        title,
+        ours,
+        sweep,
+        bare=_BARE,
+        peers=_peers(program),
+        subtitle=subtitle,
+        largest=largest,
+    )
+
+
+def _compared(
+    title: str,
+    sweep: str,
+    subtitle: str,
+    before: tuple[str, str],
+    *steps: tuple[str, str],
+    bare: str = "two threads",
+    variant: str = "",
+    peers: tuple[tuple[Series, str], ...] = (),
+    largest: int | None = None,
+) -> Draw:
+    """Make a picture of what was before, and of the steps from there on, the last one first.
+
+    Each is a program, and what it is called; a variant is the last step's.
+    """
+    lines = [
+        [
+            (
+                Series(OURS, language, program, variant * (program == steps[-1][0])),
+                f"{name}: {words}",
+            )
+            for language, name in _NAMES.items()
+        ]
+        for program, words in steps
+    ]
     pairs = tuple(
-        (Series(OURS, language, before), Series(OURS, language, program))
-        for language in LANGUAGES
-        if before
+        (Series(OURS, after.language, before[0]), after) for step in lines for after, _ in step
     )
     return plots.Sweep(
-        title, (*ours, *peers), sweep, bare=_BARE, before=pairs, gained=gained or "before"
+        title,
+        tuple(line for step in reversed(lines) for line in step),
+        sweep,
+        bare=Series("ceiling", "c", "ceiling", bare),
+        before=pairs,
+        gained=before[1],
+        peers=peers,
+        subtitle=subtitle,
+        largest=largest,
     )
-
-
-def _hot(
-    sweep: str, title: str, program: str, before: str, gained: str, bare: str, variant: str = ""
-) -> Draw:
-    """Make such a picture of programs that the peer has none of: its best one is in it."""
-    ours = [(Series(OURS, language, program, variant), name) for language, name in _NAMES.items()]
-    peers = ((Series(PEER_FROM_SOURCE, "python", _ELEVEN), "spead2 from its source"),)
-    pairs = tuple(
-        (Series(OURS, language, before), Series(OURS, language, program, variant))
-        for language in LANGUAGES
-    )
-    loop = Series("ceiling", "c", "ceiling", bare)
-    return plots.Sweep(title, (*ours, *peers), sweep, bare=loop, before=pairs, gained=gained)
 
 
 def _packet_sizes() -> Draw:
@@ -97,80 +132,96 @@ PICTURES = (
     Picture(
         "tut-10-send-reuse-heaps-before.svg",
         "tut-10",
-        _heap_sizes("tut-10", "Chapter 10, before: two heaps in flight", _EIGHT),
+        _before("Two heaps in flight", "tut-10", "Chapter 10, before: chapter 8's program", _EIGHT),
     ),
     Picture(
         "tut-10-send-reuse-heaps-pipeline.svg",
         "tut-10",
-        _heap_sizes(
+        _compared(
+            "1 MiB in flight",
             "tut-10",
-            "Chapter 10, on the way: 1 MiB in flight",
-            _MORE_HEAPS,
-            _EIGHT,
-            "two heaps in flight",
+            "Chapter 10, the first step: more heaps in flight than two",
+            (_EIGHT, "two heaps in flight"),
+            (_MORE_HEAPS, "1 MiB in flight"),
+            peers=_peers(_TEN, ", chapter 10"),
         ),
     ),
     Picture(
         "tut-10-send-reuse-heaps-after.svg",
         "tut-10",
-        _heap_sizes(
+        _compared(
+            "Both remedies",
             "tut-10",
-            "Chapter 10, after: heaps built once",
-            _TEN,
-            _EIGHT,
-            "two heaps in flight",
+            "Chapter 10, after: 1 MiB in flight, and heaps that are built once",
+            (_EIGHT, "two heaps in flight"),
+            (_MORE_HEAPS, "1 MiB in flight"),
+            (_TEN, "heaps built once, too"),
+            peers=_peers(_TEN),
         ),
     ),
     Picture(
         "tut-11-send-batch-heaps-before.svg",
         "tut-11",
-        _heap_sizes("tut-11", "Chapter 11, before: a call for each heap", _TEN),
+        _before(
+            "A call for each heap",
+            "tut-11",
+            f"Chapter 11, before: chapter 10's program, {_UP_TO_1_MIB}",
+            _TEN,
+            MIB,
+        ),
     ),
     Picture(
         "tut-11-send-batch-heaps-list.svg",
         "tut-11",
-        _heap_sizes(
+        _compared(
+            "A list of heaps",
             "tut-11",
-            "Chapter 11, on the way: a list of heaps",
-            _LIST,
-            _TEN,
-            "a call for each heap",
+            f"Chapter 11, the first step: one call for a batch, {_UP_TO_1_MIB}",
+            (_TEN, "a call for each heap"),
+            (_LIST, "a list of heaps"),
+            peers=_peers(_ELEVEN, ", chapter 11"),
+            largest=MIB,
         ),
     ),
     Picture(
         "tut-11-send-batch-heaps-after.svg",
         "tut-11",
-        _heap_sizes(
+        _compared(
+            "Batches of heaps",
             "tut-11",
-            "Chapter 11, after: a HeapReferenceList",
-            _ELEVEN,
-            _TEN,
-            "a call for each heap",
+            f"Chapter 11, after: a HeapReferenceList, {_UP_TO_1_MIB}",
+            (_TEN, "a call for each heap"),
+            (_LIST, "a list of heaps"),
+            (_ELEVEN, "a list made once"),
+            peers=_peers(_ELEVEN),
+            largest=MIB,
         ),
     ),
     Picture(
         "tut-13-send-hot.svg",
         "targets",
-        _hot(
+        _compared(
+            "One thread for two",
             "targets",
-            "Chapter 13: one thread that fills and sends",
-            _THIRTEEN,
-            _ELEVEN,
-            "two threads",
-            "one thread",
+            "Chapter 13: a thread that fills and sends, after chapter 11's two",
+            (_ELEVEN, "two threads"),
+            (_THIRTEEN, "one thread"),
+            bare="one thread",
+            peers=_peers(_ELEVEN, ", two threads"),
         ),
     ),
     Picture(
         "tut-14-send-many-streams.svg",
         "targets",
-        _hot(
+        _compared(
+            "Two streams for one",
             "targets",
-            "Chapter 14: two streams, a core each",
-            _FOURTEEN,
-            _THIRTEEN,
-            "one stream",
-            "one thread, 2 streams",
-            "2 streams",
+            "Chapter 14: a stream for each of two cores, after chapter 13's one",
+            (_THIRTEEN, "one stream"),
+            (_FOURTEEN, "two streams"),
+            bare="one thread, 2 streams",
+            variant="2 streams",
+            peers=_peers(_ELEVEN, ", one stream"),
         ),
     ),
     Picture(
@@ -196,13 +247,13 @@ PICTURES = (
     Picture(
         "tut-16-send-equal-packets.svg",
         "tut-16",
-        _hot(
+        _compared(
+            "Equal packets",
             "tut-16",
-            "Chapter 16: equal packets of 9000 bytes at most",
-            _SIXTEEN,
-            _THIRTEEN,
-            "unequal packets",
-            "one thread",
+            "Chapter 16: packets of 9000 bytes at most, after chapter 13",
+            (_THIRTEEN, "unequal packets"),
+            (_SIXTEEN, "equal packets"),
+            bare="one thread",
         ),
     ),
     Picture("where-the-time-goes.svg", "where", plots.where),

@@ -10,11 +10,16 @@ from pathlib import Path
 
 import matplotlib
 import pytest
+import test_plots
 from conftest import MadeOnce
+from test_bench import load_bench
 
-from spead_tutorial import records
+from spead_tutorial import plots, records
 from spead_tutorial.catalogue import LADDER, LANGUAGES
 from spead_tutorial.records import Series
+
+load_bench()
+from bench.figures import PICTURES  # noqa: E402
 
 ROOT = Path(__file__).parent.parent
 FIGURES = ROOT / "docs" / "figures"
@@ -44,6 +49,32 @@ def again(made_once: MadeOnce) -> Path:
         assert subprocess.run(command, cwd=ROOT, check=False).returncode == 0
 
     return made_once("figures", draw)
+
+
+CURVES = [one.name for one in PICTURES if isinstance(one.draw, plots.Sweep | plots.Ways)]
+
+
+@pytest.mark.parametrize("name", [name for name in CURVES if name in DRAWN])
+def test_no_words_of_a_committed_picture_are_cut_off_or_on_top_of_each_other(name):
+    picture = next(one for one in PICTURES if one.name == name)
+    figure, _, _ = test_plots.draw(picture.draw, records.read(RESULTS / f"{picture.sweep}.jsonl"))
+    test_plots.check_that_words_can_be_read(figure)
+
+
+def test_the_peer_is_in_every_picture_of_a_chapter_or_in_none(again):
+    """Of those whose record has the peer's samples."""
+    with_peer: dict[str, set[bool]] = {}
+    for picture in PICTURES:
+        chapter = re.match(r"tut-(\d+)-", picture.name)
+        record = RESULTS / f"{picture.sweep}.jsonl"
+        if chapter is None or not record.exists():
+            continue
+        if any(one.implementation.startswith("spead2") for one in records.read(record).samples):
+            words = texts((again / picture.name).read_text())
+            drawn = any(word.startswith("spead2from") for word in words)
+            with_peer.setdefault(chapter[1], set()).add(drawn)
+    assert with_peer
+    assert [chapter for chapter, kinds in with_peer.items() if len(kinds) > 1] == []
 
 
 @pytest.mark.parametrize("name", ["tut-ladder.svg", "tut-ladder-dark.svg"])

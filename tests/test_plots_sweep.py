@@ -52,27 +52,74 @@ def rates(recording: Recording, series: Series, heap_size: int) -> list[float]:
     ]
 
 
-def lines(figure: Any, panel: int) -> dict[str, list[tuple[float, float]]]:
-    """The lines of a panel by their colour; dots of samples are not lines."""
+#: Where the panels of AFTER are among a figure's axes.
+PYTHON, PYTHON_GAIN, C, C_GAIN = range(4)
+
+
+def lines(figure: Any, panel: int, filled: bool = True) -> dict[str, list[tuple[float, float]]]:
+    """The lines of a panel by their colour: what became, or with hollow markers what was before.
+
+    Dots of samples are not lines.
+    """
     return {
         line.get_color(): list(zip(line.get_xdata(), line.get_ydata(), strict=True))
         for line in figure.axes[panel].lines
-        if line.get_linestyle() != "None" and len(line.get_xdata()) > 2
+        if line.get_linestyle() != "None"
+        and len(line.get_xdata()) > 2
+        and (line.get_markerfacecolor() == line.get_color()) == filled
     }
 
 
 def test_lines_go_through_the_medians():
     recording = make_sweep()
     figure, _, _ = drawing("sweep")
-    drawn = lines(figure, 0)
-    for series, colour in (
-        (Series("ours", "python", TEN), "python"),
-        (Series("ours", "c", TEN), "c"),
-        (Series("spead2", "python", TEN), "spead2"),
-        (BARE, "limit"),
+    for series, colour, panels in (
+        (Series("ours", "python", TEN), "python", [PYTHON]),
+        (Series("ours", "c", TEN), "c", [C]),
+        (Series("spead2", "python", TEN), "spead2", [PYTHON, C]),
+        (BARE, "limit", [PYTHON, C]),
     ):
-        for x, y in drawn[COLOURS[colour]]:
-            assert y == pytest.approx(statistics.median(rates(recording, series, x)))
+        for panel in panels:
+            for x, y in lines(figure, panel)[COLOURS[colour]]:
+                assert y == pytest.approx(statistics.median(rates(recording, series, x)))
+
+
+def test_what_was_before_is_in_the_panel_of_its_language_and_in_no_other():
+    recording = make_sweep()
+    figure, _, _ = drawing("sweep")
+    for language, panel, other in (("python", PYTHON, C), ("c", C, PYTHON)):
+        before = lines(figure, panel, filled=False)
+        assert COLOURS[language] not in lines(figure, other, filled=False)
+        for x, y in before[COLOURS[language]]:
+            middle = statistics.median(rates(recording, Series("ours", language, EIGHT), x))
+            assert y == pytest.approx(middle)
+
+
+def test_what_became_is_drawn_on_top_of_what_was_before():
+    figure, _, _ = drawing("sweep")
+    for language, panel in (("python", PYTHON), ("c", C)):
+        faces = [
+            line.get_markerfacecolor()
+            for line in figure.axes[panel].lines
+            if line.get_color() == COLOURS[language] and line.get_linestyle() != "None"
+        ]
+        assert faces == [plots.LIGHT.background, COLOURS[language]]
+
+
+def test_a_line_without_a_gain_is_not_lost_where_the_other_language_has_one():
+    recording = make_sweep()
+    gone = Series("ours", "python", EIGHT)
+    samples = tuple(one for one in recording.samples if one.series != gone)
+    figure, _, words = draw(AFTER, dataclasses.replace(recording, samples=samples))
+    assert set(lines(figure, 0)) >= {COLOURS["python"], COLOURS["c"]}
+    assert "chapter 10, Python: 8 KiB 2000" in words
+
+
+def test_panels_beside_each_other_have_one_scale():
+    figure, _, _ = drawing("sweep")
+    for pair in ((PYTHON, C), (PYTHON_GAIN, C_GAIN)):
+        assert len({figure.axes[panel].get_ylim() for panel in pair}) == 1
+        assert len({figure.axes[panel].get_xlim() for panel in pair}) == 1
 
 
 def test_a_line_over_heap_sizes_has_no_samples_of_packets_of_another_size():
@@ -99,12 +146,17 @@ def with_faster(recording: Recording, variant: str, times: int = 2) -> Recording
     return dataclasses.replace(recording, samples=(*recording.samples, *faster))
 
 
+def thin(figure: Any, panel: int) -> list[tuple[float, float]]:
+    """The line without markers."""
+    return lines(figure, panel).get(plots.LIGHT.faint, [])
+
+
 @pytest.mark.parametrize("variant", ["one thread", "one thread, 2 streams", "one thread, no fill"])
 def test_the_best_of_all_bare_loops_is_drawn_beside_the_one_that_is_named(variant):
     recording = make_sweep()
     figure, _, words = draw(AFTER, with_faster(recording, variant))
-    both = (lines(figure, 0)[colour] for colour in (COLOURS["limit"], plots.LIGHT.faint))
-    for named, best in zip(*both, strict=True):
+    shown = lines(figure, C)[COLOURS["limit"]], thin(figure, C)
+    for named, best in zip(*shown, strict=True):
         alone = statistics.median(rates(recording, BARE, named[0]))
         assert named[1] == pytest.approx(alone)
         assert best[1] == pytest.approx(alone * (2 if best[0] == 8 * KIB else 1), rel=1e-3)
@@ -112,7 +164,7 @@ def test_the_best_of_all_bare_loops_is_drawn_beside_the_one_that_is_named(varian
 
 
 def test_the_best_of_all_bare_loops_is_not_drawn_where_it_is_the_one_that_is_named():
-    assert plots.LIGHT.faint not in lines(drawing("sweep")[0], 0)
+    assert thin(drawing("sweep")[0], C) == []
     slower = with_faster(make_sweep(), "one thread").samples
     swapped = {BARE.variant: "one thread", "one thread": BARE.variant}
     recording = Recording(
@@ -146,10 +198,14 @@ def test_every_sample_is_a_dot():
     recording = make_sweep()
     figure, _, _ = drawing("sweep")
     dots = sum(
-        len(line.get_xdata()) for line in figure.axes[0].lines if line.get_linestyle() == "None"
+        len(line.get_xdata())
+        for panel in (PYTHON, C)
+        for line in figure.axes[panel].lines
+        if line.get_linestyle() == "None"
     )
-    drawn = {series for series, _ in AFTER.series} | {BARE}
-    assert dots == sum(one.series in drawn for one in recording.samples)
+    ours = sum(one.implementation == "ours" for one in recording.samples)
+    beside = {Series("spead2", "python", TEN), BARE}
+    assert dots == ours + 2 * sum(one.series in beside for one in recording.samples)
 
 
 def test_the_description_says_the_median_of_every_point():
@@ -170,7 +226,9 @@ def test_a_gain_is_the_median_of_ratios_within_rounds():
     ratios = [new / old for old, new in zip(before, after, strict=True)]
     assert statistics.median(ratios) == 2
     assert statistics.median(after) / statistics.median(before) != 2
-    assert f"Gain of chapter 10, Python: 1 MiB {TIMES}2 (1.1 to 2.5)" in words
+    assert (
+        f"Gain of chapter 10, Python over Python: chapter 8: 1 MiB {TIMES}2 (1.1 to 2.5)" in words
+    )
     assert any(y[0] == pytest.approx(2) for y in (x.get_ydata() for x in gain_axis(figure).lines))
 
 
@@ -185,7 +243,10 @@ def test_rounds_of_different_machines_are_different_rounds():
         for program, rate in ((EIGHT, 100.0 * factor), (TEN, 200.0 * factor))
     ]
     recording = Recording(HEADER, tuple(samples), others=(HEADER,))
-    assert f"Gain of chapter 10, C: 1 MiB {TIMES}2 (2 to 2)" in draw(AFTER, recording)[2]
+    assert (
+        f"Gain of chapter 10, C over C: chapter 8: 1 MiB {TIMES}2 (2 to 2)"
+        in draw(AFTER, recording)[2]
+    )
 
 
 def test_the_panel_of_gains_has_a_line_at_one():
@@ -227,8 +288,9 @@ def test_a_point_that_failed_is_a_cross_with_a_word():
         return one.program == TEN and one.heap_size == 64 * KIB and one.implementation == "ours"
 
     svg, figure = broken(recording, wanted)
-    assert seen(svg).count("failed") == 1  # one word for both languages
-    crosses = [line for line in figure.axes[0].lines if line.get_marker() == "x"]
+    assert seen(svg).count("failed") == 2  # one word for each panel
+    panels = (figure.axes[panel] for panel in (PYTHON, C))
+    crosses = [line for axis in panels for line in axis.lines if line.get_marker() == "x"]
     assert [line.get_xdata()[0] for line in crosses] == [64 * KIB, 64 * KIB]
     words = described(svg)
     assert words.count("64 KiB failed (7 of 7)") == 2
@@ -243,13 +305,14 @@ def test_one_failure_among_good_samples_makes_the_point_fail():
         lambda one: one.series == Series("ours", "c", TEN) and one.round == 3,
     )
     assert described(svg).count("failed (1 of 7)") == 4
-    assert all(y != y for _, y in lines(figure, 0)[COLOURS["c"]])  # broken everywhere
+    assert all(y != y for _, y in lines(figure, C)[COLOURS["c"]])  # broken everywhere
 
 
 def test_a_series_that_is_not_there_is_not_in_the_legend():
     recording = make_sweep()
     ours = tuple(one for one in recording.samples if one.implementation == "ours")
-    words = seen(plots.render(AFTER, dataclasses.replace(recording, samples=ours), plots.LIGHT))
+    svg = plots.render(AFTER, dataclasses.replace(recording, samples=ours), plots.LIGHT)
+    words = seen(svg)
     assert "chapter 10, Python" in words
     assert not any("spead2" in one or "bare calls" in one for one in words)
 
@@ -285,6 +348,31 @@ def test_another_installation_is_told_apart_without_colours():
     assert len({line.get_markerfacecolor() for line in drawn}) == 2
 
 
+def test_of_several_peers_the_first_that_the_recording_has_is_drawn():
+    recording = make_sweep()
+    built = tuple(
+        dataclasses.replace(one, case=f"built {one.case}", implementation="spead2-source")
+        for one in recording.samples
+        if one.implementation == "spead2"
+    )
+    peers = tuple(
+        (Series(name, "python", TEN), f"peer {name}") for name in ("spead2-source", "spead2")
+    )
+    picture = dataclasses.replace(AFTER, series=AFTER.series[:2], peers=peers)
+    both = dataclasses.replace(recording, samples=(*recording.samples, *built))
+    for found, name in ((both, "spead2-source"), (recording, "spead2")):
+        words = seen(plots.render(picture, found, plots.LIGHT))
+        assert [one for one in words if one.startswith("peer")] == [f"peer {name}"]
+
+
+def test_sizes_above_the_largest_are_left_out_of_lines_titles_and_words():
+    few = dataclasses.replace(AFTER, largest=512 * KIB)
+    figure, title, words = draw(few, make_sweep())
+    assert [x for x, _ in lines(figure, C)[COLOURS["c"]]] == [8 * KIB, 64 * KIB, 512 * KIB]
+    assert "4 MiB" not in words
+    assert "4 MiB" not in title
+
+
 def make_packets(mtu: int = 9216) -> Recording:
     samples = [
         one
@@ -308,4 +396,4 @@ def test_the_mtu_is_drawn_where_it_is_in_the_picture():
 
 def test_sizes_are_written_in_kib_and_mib():
     words = seen(rendered("sweep"))
-    assert {"8 KiB", "2 MiB", "Gb/s", "size of a heap"} <= set(words)
+    assert {"8 KiB", "512 KiB", "Gb/s", "size of a heap"} <= set(words)

@@ -10,7 +10,7 @@ from spead_tutorial.plots.sheet import FAINT, name_panel, rate_axis
 from spead_tutorial.plots.theme import Look, Theme
 from spead_tutorial.records import Series
 from spead_tutorial.stats import Estimate
-from spead_tutorial.units import size, times
+from spead_tutorial.units import size, thousands, times
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -53,13 +53,15 @@ _MOST_GAINS = 6
 _SHORTEST = (0.8, 1.25)
 
 
-def size_axis(axis: "Axes", sizes: Sequence[int], name: str | None) -> None:
+def size_axis(
+    axis: "Axes", sizes: Sequence[int], name: str | None, most_labels: int = _MOST_LABELS
+) -> None:
     """Make x logarithmic, with marks at powers of two; without a name they have no labels."""
     low, high = math.log2(min(sizes)), math.log2(max(sizes))
     axis.set_xscale("log", base=2)
     axis.set_xlim(2 ** (low - 0.35), 2 ** (high + 0.35))
     powers = range(math.ceil(low - 0.1), math.floor(high + 0.1) + 1) or [round(low)]
-    step = -(-len(powers) // _MOST_LABELS)
+    step = -(-len(powers) // most_labels)
     axis.set_xticks([2.0**n for n in powers[::step]])
     axis.set_xticks([2.0**n for n in powers], minor=True)
     axis.xaxis.set_major_formatter(lambda x, _: _mark(x) if name else "")
@@ -80,15 +82,27 @@ def size_label(x: str) -> str:
     return {"heap_size": "size of a heap", "packet_size": "size of a packet"}[x]
 
 
-def rate_panel(axis: "Axes", theme: Theme, most: float, lines: bool = False) -> None:
+def rate_panel(
+    axis: "Axes",
+    theme: Theme,
+    most: float,
+    lines: bool = False,
+    name: str = RATE,
+    first: bool = True,
+    last: bool = True,
+) -> None:
     """Give a panel its scales of rates: from 0 to a little more than `most` MB/s.
 
-    With `lines`, there is room above it for what `name_line` writes.
+    With `lines`, there is room above it for what `name_line` writes. Of panels that stand beside
+    each other, the first has the numbers of MB/s, and the last those of Gb/s.
     """
     axis.set_ylim(0, most * 1.06)
     raised = 9.0 if lines else 0.0
-    rate_axis(axis, theme, "right", raised)
-    name_panel(axis, RATE, raised)
+    axis.yaxis.set_major_formatter(lambda x, _: thousands(x))
+    axis.tick_params(axis="y", labelleft=first)
+    if last:
+        rate_axis(axis, theme, "right", raised)
+    name_panel(axis, name, raised)
 
 
 def draw_curve(
@@ -186,17 +200,22 @@ def gain_panel(
     gains: Sequence[tuple[Mapping[int, Estimate | None], Look]],
     theme: Theme,
     name: str,
+    scaled: Iterable[Mapping[int, Estimate | None]] = (),
+    most_marks: int = _MOST_GAINS,
 ) -> None:
-    """Draw how many times as fast something became, on a logarithmic scale with a line at 1."""
+    """Draw how many times as fast something became, on a logarithmic scale with a line at 1.
+
+    The scale has room for `scaled`, too: for the gains of panels that share it.
+    """
     ends = [
         x
-        for estimates, _ in gains
+        for estimates in [*scaled, *(one for one, _ in gains)]
         for estimate in estimates.values()
         if estimate
         for x in (estimate.low, estimate.high)
     ]
     axis.set_yscale("log")
-    scale_gains(axis.yaxis, ends)
+    scale_gains(axis.yaxis, ends, most_marks=most_marks)
     axis.axhline(1, color=theme.text, linewidth=1.2, zorder=2)
     for estimates, look in gains:
         _draw_estimates(axis, estimates, look, theme)

@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from spead_tutorial.plots import curves
-from spead_tutorial.plots.bare import BEST, bare_name, best_bare
+from spead_tutorial.plots.bare import BEST, bare_name
 from spead_tutorial.plots.caption import caption
-from spead_tutorial.plots.points import Point, points, require, top
+from spead_tutorial.plots.lines import Lines
 from spead_tutorial.plots.points import gains as gains_of
+from spead_tutorial.plots.points import points, require, top
 from spead_tutorial.plots.render import Drawn
-from spead_tutorial.plots.sheet import Sheet
-from spead_tutorial.plots.theme import Theme, looks
+from spead_tutorial.plots.sheet import WIDTH, Sheet
+from spead_tutorial.plots.theme import NAMES, Look, Theme
+from spead_tutorial.plots.verdict import gains_over_sizes, shares_over_sizes
 from spead_tutorial.records import Recording, Series
-from spead_tutorial.stats import Estimate
 from spead_tutorial.units import bytes_text, size
 
 if TYPE_CHECKING:
@@ -22,23 +23,59 @@ if TYPE_CHECKING:
 
 __all__ = ["Sweep"]
 
-_HEIGHT, _GAIN_HEIGHT = 3.3, 1.25
+_HEIGHT, _BESIDE_HEIGHT, _GAIN_HEIGHT = 3.3, 2.7, 1.6
 _ROOM, _LINES_ROOM, _GAIN_ROOM = 0.34, 0.46, 0.38
+_GAP = 0.3
+_MOST_LABELS, _MOST_GAINS = 8, 8
 _IP_AND_UDP = 28
 
-Gains = dict[Series, dict[int, Estimate | None]]
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of panels, of which there is one for each language, or one for all."""
+
+    language: str
+    number: int
+    count: int
+
+    def axes(self, sheet: Sheet, row: int) -> "Axes":
+        """Add its panel of a row: all have one width."""
+        left, right = curves.SIDES
+        width = (WIDTH - left - right - _GAP * (self.count - 1)) / self.count
+        start = left + self.number * (width + _GAP)
+        return sheet.axes(row, start, WIDTH - start - width)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether the numbers of the scales are beside it."""
+        return not self.number
+
+    @property
+    def most_labels(self) -> int:
+        """How many sizes it has room to name."""
+        return _MOST_LABELS // self.count
+
+    @property
+    def name(self) -> str:
+        """What is written above its rates."""
+        if not self.language:
+            return curves.RATE
+        unit = f": {curves.RATE}" if self.is_first else ""
+        return NAMES[self.language] + unit
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sweep:
     """A picture of rates over sizes: what it shows of a recording; call it to draw it.
 
-    What the recording does not have is left out, the legend's line too.
+    What the recording does not have is left out, the legend's line too. With something to
+    compare, there is a panel for each language, and the gain below it.
 
     Parameters
     ----------
     title : str
-        Of the picture.
+        What was done; the title says behind it what that gained, or what share of the rate of
+        bare system calls it reaches.
     series : tuple of (Series, str)
         Its lines, and what the legend calls them.
     sweep : str
@@ -49,10 +86,16 @@ class Sweep:
         Bare system calls of the same recording. Where it has others that are faster, a thin line
         shows the best of all at each size: what is drawn is no limit by itself.
     before : tuple of (Series, Series)
-        What was before, and what it became: for the panel of gains, in the second one's
-        colours.
+        What was before, and what it became: for the panels of gains, in the second one's
+        colours. Of a language, the last pair is the one that the title speaks of.
     gained : str
-        What that panel says the gain is over.
+        What those panels say the gain is over.
+    peers : tuple of (Series, str)
+        Lines as in `series`, of which the first that the recording has is drawn.
+    subtitle : str
+        What the picture is of.
+    largest : int, optional
+        Sizes above it are left out.
     """
 
     title: str
@@ -62,91 +105,121 @@ class Sweep:
     bare: Series | None = None
     before: tuple[tuple[Series, Series], ...] = ()
     gained: str = "before"
+    peers: tuple[tuple[Series, str], ...] = ()
+    subtitle: str = ""
+    largest: int | None = None
 
     def __call__(self, recording: Recording, theme: Theme) -> Drawn:
         """Draw it: the figure, its title, and its description in words and numbers."""
-        points_by_series = points(recording, self.x)
-        require(points_by_series, [series for series, _ in self.series], self.sweep)
-        shown = {series: label for series, label in self._lines() if series in points_by_series}
-        look = dict(zip(shown, looks(list(shown), theme), strict=True))
-        gains = self._gains(points_by_series)
+        lines = self._lines(recording)
+        look, columns = lines.looks(theme), lines.columns()
+        sheet = self._sheet(recording, lines, look, theme)
+        for number, (language, shown) in enumerate(columns.items()):
+            column = _Column(language, number, len(columns))
+            axis = column.axes(sheet, 0)
+            self._prepare(axis, recording, lines, column, theme)
+            _draw_rates(axis, lines, {one: look[one] for one in shown}, theme)
+            if lines.gains:
+                axis = column.axes(sheet, 1)
+                curves.size_axis(axis, lines.sizes, curves.size_label(self.x), column.most_labels)
+                over = f"gain: times as fast as {self.gained}" if column.is_first else ""
+                _draw_gains(axis, lines, look, column, over, theme)
+        return sheet.figure, sheet.title, self._in_words(recording, lines)
+
+    def _lines(self, recording: Recording) -> Lines:
+        """Find what the recording has of what is wanted."""
+        found = {
+            series: shown
+            for series, known in points(recording, self.x).items()
+            if (shown := {x: one for x, one in known.items() if x <= (self.largest or x)})
+        }
+        require(found, [series for series, _ in self.series], self.sweep)
+        wanted = dict(self.series)
+        for before, after in self.before:
+            if after in found:
+                wanted.setdefault(before, f"{NAMES[before.language]}: {self.gained}")
+        wanted |= dict([(series, name) for series, name in self.peers if series in found][:1])
+        if self.bare is not None:
+            wanted[self.bare] = f"bare calls: {bare_name(self.bare.variant)}"
+        return Lines.of(found, wanted, self.before, self.bare)
+
+    def _sheet(
+        self, recording: Recording, lines: Lines, look: Mapping[Series, Look], theme: Theme
+    ) -> Sheet:
+        """Make room for the panels, below what says what is what."""
+        height = _BESIDE_HEIGHT if len(lines.columns()) > 1 else _HEIGHT
         room = _ROOM if self.x == "heap_size" else _LINES_ROOM
-        rows = [(room, _HEIGHT)] + [(_GAIN_ROOM, _GAIN_HEIGHT)] * bool(gains)
-        legend = curves.curve_legend([(shown[series], look[series]) for series in shown], theme)
-        sizes = sorted({x for series in shown for x in points_by_series[series]})
-        best = self._best(points_by_series, sizes)
-        legend += [curves.thin_line(theme, label=BEST)] if best else []
-        foot = caption(recording, curves.SHOWN)
-        sheet = Sheet(theme, self.title, rows, foot, legend=legend)
-        axes = [sheet.axes(row, *curves.SIDES) for row in range(len(rows))]
-        for axis in axes:
-            curves.size_axis(axis, sizes, curves.size_label(self.x) if axis is axes[-1] else None)
-        curves.rate_panel(axes[0], theme, top(recording), lines=self.x == "packet_size")
-        if self.x == "packet_size":
-            _draw_mtu(axes[0], recording, sizes, theme)
-        for series in shown:
-            curves.draw_curve(axes[0], points_by_series[series], look[series], theme)
-        if best:
-            curves.draw_thin(axes[0], {x: point for x, (_, point) in best.items()}, theme)
-        curves.draw_failures(axes[0], curves.failures(points_by_series, look))
-        if gains:
-            name = f"gain: times as fast as {self.gained}"
-            curves.gain_panel(
-                axes[1], [(gains[series], look[series]) for series in gains], theme, name
-            )
-        return sheet.figure, self.title, self._in_words(
-            recording, points_by_series, shown, best, gains
+        legend = curves.curve_legend([(lines.labels[one], look[one]) for one in look], theme)
+        return Sheet(
+            theme,
+            ": ".join(filter(None, (self.title, self._finding(lines)))),
+            [(room, height)] + [(_GAIN_ROOM, _GAIN_HEIGHT)] * bool(lines.gains),
+            caption(recording, curves.SHOWN),
+            subtitle=self.subtitle,
+            legend=legend + [curves.thin_line(theme, BEST)] * bool(lines.best),
         )
 
-    def _lines(self) -> list[tuple[Series, str]]:
-        bare = self.bare
-        named = [(bare, f"bare calls: {bare_name(bare.variant)}")] if bare is not None else []
-        return [*self.series, *named]
-
-    def _best(
-        self, points_by_series: Mapping[Series, Mapping[int, Point]], sizes: Sequence[int]
-    ) -> dict[int, tuple[Series, Point]]:
-        """Return the best bare loop at each size; none where that is the one that is named."""
-        if self.bare is None or self.bare not in points_by_series:
-            return {}
-        best = {x: one for x, one in best_bare(points_by_series, self.bare).items() if x in sizes}
-        return best if any(series != self.bare for series, _ in best.values()) else {}
-
-    def _gains(self, points_by_series: Mapping[Series, Mapping[int, Point]]) -> Gains:
-        """Return the gains at each size where both have a rate."""
-        drawn = {series for series, _ in self.series}
-        gains = {
-            after: gains_of(points_by_series.get(before, {}), points_by_series.get(after, {}))
-            for before, after in self.before
-            if after in drawn
+    def _finding(self, lines: Lines) -> str:
+        """Say what the recording says, in so few words that a title has room for them."""
+        if self.before:
+            last = {NAMES[after.language]: gains for (_, after), gains in lines.gains.items()}
+            return gains_over_sizes(last, self._whole)
+        bare = lines.points.get(self.bare, {}) if self.bare is not None else {}
+        shares = {
+            label: gains_of(bare, lines.points[series])
+            for series, label in self.series
+            if series in lines.labels
         }
-        return {series: known for series, known in gains.items() if known}
+        return shares_over_sizes(shares, "the bare calls", self._whole)
 
-    def _in_words(
-        self,
-        recording: Recording,
-        points_by_series: Mapping[Series, Mapping[int, Point]],
-        shown: Mapping[Series, str],
-        best: Mapping[int, tuple[Series, Point]],
-        gains: Gains,
-    ) -> str:
-        write = size if self.x == "heap_size" else bytes_text
+    def _whole(self, x: int) -> str:
+        """Write a size that is not to be torn apart where a title is folded."""
+        return self._write(x).replace(" ", "\N{NO-BREAK SPACE}")
+
+    def _write(self, x: int) -> str:
+        return size(x) if self.x == "heap_size" else bytes_text(x)
+
+    def _prepare(
+        self, axis: "Axes", recording: Recording, lines: Lines, column: _Column, theme: Theme
+    ) -> None:
+        """Give a panel of rates its scales."""
+        packets = self.x == "packet_size"
+        name = None if lines.gains else curves.size_label(self.x)
+        curves.size_axis(axis, lines.sizes, name, column.most_labels)
+        last = column.number == column.count - 1
+        curves.rate_panel(axis, theme, top(recording), packets, column.name, column.is_first, last)
+        if packets:
+            _draw_mtu(axis, recording, lines.sizes, theme)
+
+    def _in_words(self, recording: Recording, lines: Lines) -> str:
         sentences = [f"Lines: the rate in MB/s against the {curves.size_label(self.x)}."]
-        for series, label in shown.items():
-            rates = [
-                f"{write(x)} {curves.in_words(point)}"
-                for x, point in points_by_series[series].items()
-            ]
-            sentences.append(f"{label}: {', '.join(rates)}.")
-        if best:
-            which = [
-                f"{write(x)} {curves.in_words(point)} ({bare_name(series.variant)})"
-                for x, (series, point) in best.items()
-            ]
-            sentences.append(f"{BEST}: {'; '.join(which)}.")
-        for series, ratios in gains.items():
-            sentences.append(f"Gain of {shown[series]}: {curves.gains_in_words(ratios, write)}.")
+        sentences += lines.in_words(self._write)
         return " ".join([*sentences, " ".join(caption(recording, curves.SHOWN).split())])
+
+
+def _draw_rates(axis: "Axes", lines: Lines, look: Mapping[Series, Look], theme: Theme) -> None:
+    for series in reversed(list(look)):  # what the picture is about is on top
+        curves.draw_curve(axis, lines.points[series], look[series], theme)
+    if lines.best:
+        curves.draw_thin(axis, {x: point for x, (_, point) in lines.best.items()}, theme)
+    curves.draw_failures(axis, curves.failures(lines.points, look))
+
+
+def _draw_gains(
+    axis: "Axes",
+    lines: Lines,
+    look: Mapping[Series, Look],
+    column: _Column,
+    name: str,
+    theme: Theme,
+) -> None:
+    """Draw the gains of a language on the scale of all."""
+    gains = lines.gains
+    shown = [
+        (one, look[after]) for (_, after), one in gains.items() if after.language == column.language
+    ]
+    curves.gain_panel(axis, shown, theme, name, gains.values(), _MOST_GAINS)
+    axis.tick_params(axis="y", labelleft=column.is_first)
 
 
 def _draw_mtu(axis: "Axes", recording: Recording, sizes: Sequence[int], theme: Theme) -> None:
