@@ -228,7 +228,7 @@ PICTURES = (
         "tut-15-send-zero-copy.svg",
         "tut-15",
         plots.Ways(
-            "Chapter 15: a recording, copied and read in place",
+            "Read in place, not copied",
             find_chapter("15").name,
             (
                 ("copy", "copied", "out of huge pages"),
@@ -242,6 +242,8 @@ PICTURES = (
                 ("one thread, no fill, zero-copy, huge pages", "in place, out of huge pages"),
             ),
             "tut-15",
+            compared=("copy", ""),
+            subtitle="Chapter 15: a recording, and samples that are written anew before",
         ),
     ),
     Picture(

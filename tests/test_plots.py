@@ -121,6 +121,8 @@ WAYS = plots.Ways(
     (("copy", "copied", "by the kernel"), ("", "read in place", ""), ("fill", "filled", "")),
     (("no fill", "copied"),),
     "tut-15",
+    compared=("copy", ""),
+    subtitle="Chapter 15",
 )
 AFTER = plots.Sweep(
     "Heaps used again",
@@ -601,10 +603,17 @@ def test_below_the_chapters_are_the_peers_best_and_the_bare_loops_of_each_size()
 def test_ways_are_beside_each_other_in_their_order_with_bare_loops_below():
     words = described(rendered("ways"))
     assert (
-        "Heaps of 64 KiB: copied (by the kernel): Python 2000, C 2000;"
-        " read in place (): Python 3000, C 3000; bare system calls (copied): 4000;"
+        "Heaps of 64 KiB: copied, by the kernel: Python 2000, C 2000;"
+        " read in place: Python 3000, C 3000; bare system calls, copied: 4000;"
     ) in words
     assert "filled" not in words
+
+
+def test_the_title_of_ways_is_what_one_of_them_gained_over_another():
+    title = drawing("ways")[1]
+    assert title.replace("\N{MULTIPLICATION SIGN}", "x") == (
+        "A recording: x1.5 to x1.5 (Python), x1.5 to x1.5 (C). Chapter 15"
+    )
 
 
 # ---------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from spead_tutorial.plots.points import points, require, top
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import WIDTH, Sheet
 from spead_tutorial.plots.theme import NAMES, Look, Theme
-from spead_tutorial.plots.verdict import gains_over_sizes, shares_over_sizes
+from spead_tutorial.plots.verdict import gains_over_sizes, shares_over_sizes, whole
 from spead_tutorial.records import Recording, Series
 from spead_tutorial.units import bytes_text, size
 
@@ -173,8 +173,7 @@ class Sweep:
         return shares_over_sizes(shares, "the bare calls", self._whole)
 
     def _whole(self, x: int) -> str:
-        """Write a size that is not to be torn apart where a title is folded."""
-        return self._write(x).replace(" ", "\N{NO-BREAK SPACE}")
+        return whole(self._write(x))
 
     def _write(self, x: int) -> str:
         return size(x) if self.x == "heap_size" else bytes_text(x)

@@ -8,7 +8,7 @@ from spead_tutorial.plots.finding import NOT_TOLD, gained, is_told
 from spead_tutorial.stats import Estimate
 from spead_tutorial.units import percent, times
 
-__all__ = ["gains_over_sizes", "shares_over_sizes"]
+__all__ = ["gains_over_sizes", "shares_over_sizes", "whole"]
 
 #: Of so many comparisons a few look like a difference by chance: less than this is none.
 _LEAST = 0.05
@@ -46,6 +46,11 @@ def gains_over_sizes(gains: Gains, write: Callable[[int], str]) -> str:
         return ", ".join(f"{_ends(by_size)} ({name})" for name, by_size in told.items())
     most = max(_sizes(told), key=lambda x: _distance(told, x))
     return f"{_say(told, most, write)}{_rest(told, sizes, most, write)}"
+
+
+def whole(words: str) -> str:
+    """Write what is not to be torn apart where a title is folded."""
+    return words.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _rest(told: Known, sizes: list[int], most: int, write: Callable[[int], str]) -> str:

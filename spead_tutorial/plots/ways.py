@@ -1,31 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One program in several ways beside each other, a panel for each size of heaps."""
+"""One program in several ways beside each other, a column for each size of heaps."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 from spead_tutorial.catalogue import LANGUAGES
 from spead_tutorial.plots import bars
 from spead_tutorial.plots.caption import caption
-from spead_tutorial.plots.points import Point, highest, points, require
+from spead_tutorial.plots.grid import Grid, Lane, Row
+from spead_tutorial.plots.points import Point, gains, points, require
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet
 from spead_tutorial.plots.theme import NAMES, Theme
+from spead_tutorial.plots.verdict import gains_over_sizes, whole
 from spead_tutorial.records import OURS, Recording, Series
-from spead_tutorial.units import size, thousands
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from spead_tutorial.units import size
 
 __all__ = ["Ways"]
-
-_SIDES = (0.2, 0.2)
-_FIRST_ROOM, _ROOM = 0.4, 0.66
-_BARE_GROUP = bars.GROUP - bars.PITCH
-
-#: A group of bars: its title, a remark, and a point for what gives each bar its colour.
-_Group = tuple[str, str, dict[str, Point]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,7 +26,7 @@ class Ways:
     Parameters
     ----------
     title : str
-        Of the picture.
+        What was done, for the title; what it gained is written behind it.
     program : str
         Which.
     ways : tuple of (str, str, str)
@@ -44,6 +35,10 @@ class Ways:
         Variants of the bare loops that stand below, and remarks.
     sweep : str
         Which sweep is to be run where a recording has none of them.
+    compared : tuple of (str, str)
+        Two of the variants: what was before, and what the title says the gain of.
+    subtitle : str
+        What the picture is of.
     """
 
     title: str
@@ -51,74 +46,52 @@ class Ways:
     ways: tuple[tuple[str, str, str], ...]
     bare: tuple[tuple[str, str], ...]
     sweep: str
+    compared: tuple[str, str]
+    subtitle: str = ""
 
     def __call__(self, recording: Recording, theme: Theme) -> Drawn:
         """Draw it: the figure, its title, and its description in words and numbers."""
         found = points(recording)
-        wanted = [Series(OURS, language, self.program) for language in LANGUAGES]
-        require(found, wanted, self.sweep)
-        sizes = sorted({n for series in wanted for n in found.get(series, {})})
-        panels = [(n, self._groups(found, n)) for n in sizes]
-        heights = [sum(map(_height, groups)) for _, groups in panels]
-        rows = [(_ROOM if row else _FIRST_ROOM, height) for row, height in enumerate(heights)]
-        legend = bars.language_legend(theme)
-        sheet = Sheet(theme, self.title, rows, caption(recording), legend=legend)
-        most = highest(one for _, groups in panels for group in groups for one in group[2].values())
-        for row, (n, groups) in enumerate(panels):
-            axis = sheet.axes(row, *_SIDES)
-            bars.prepare(axis, heights[row], most)
-            axis.xaxis.set_major_formatter(lambda x, _: thousands(x))
-            axis.set_title(f"Heaps of {size(n)}", loc="left", fontsize=11)
-            _draw_groups(axis, groups, theme)
-        axis.set_xlabel("payload sent in MB/s")
-        return sheet.figure, self.title, _in_words(recording, panels)
+        require(found, [self._series(language) for language in LANGUAGES], self.sweep)
+        grid = Grid(tuple(row for row in self._rows(found) if row.lanes))
+        foot = caption(recording)
+        sheet = Sheet(
+            theme,
+            ": ".join(filter(None, (self.title, self._finding(found)))),
+            grid.sheet_rows,
+            foot,
+            subtitle=self.subtitle,
+            legend=bars.language_legend(theme),
+        )
+        grid.draw(sheet)
+        words = ["Bars: the rate of each way in MB/s.", *grid.in_words(), " ".join(foot.split())]
+        return sheet.figure, sheet.title, " ".join(words)
 
-    def _groups(self, found: Mapping[Series, Mapping[int, Point]], n: int) -> list[_Group]:
-        groups: list[_Group] = [
-            (title, note, self._languages(found, n, variant)) for variant, title, note in self.ways
-        ]
+    def _series(self, language: str, variant: str = "") -> Series:
+        return Series(OURS, language, self.program, variant)
+
+    def _rows(self, found: Mapping[Series, Mapping[int, Point]]) -> Iterable[Row]:
+        for variant, title, note in self.ways:
+            series = {language: self._series(language, variant) for language in LANGUAGES}
+            lanes = (
+                Lane(NAMES[language], language, found[one])
+                for language, one in series.items()
+                if one in found
+            )
+            yield Row(title, note, tuple(lanes))
         for variant, note in self.bare:
-            point = found.get(Series("ceiling", "c", "ceiling", variant), {}).get(n)
-            groups.append(("bare system calls", note, {"limit": point} if point else {}))
-        return [group for group in groups if group[2]]
+            loop = Series("ceiling", "c", "ceiling", variant)
+            known = (Lane("", "limit", found[loop]),) if loop in found else ()
+            yield Row("bare system calls", note, known)
 
-    def _languages(
-        self, found: Mapping[Series, Mapping[int, Point]], n: int, variant: str
-    ) -> dict[str, Point]:
-        every = {
-            language: found.get(Series(OURS, language, self.program, variant), {}).get(n)
+    def _finding(self, found: Mapping[Series, Mapping[int, Point]]) -> str:
+        """Say what was gained from one variant to the other."""
+        before, after = self.compared
+        known = {
+            NAMES[language]: gains(
+                found.get(self._series(language, before), {}),
+                found.get(self._series(language, after), {}),
+            )
             for language in LANGUAGES
         }
-        return {language: point for language, point in every.items() if point is not None}
-
-
-def _height(group: _Group) -> float:
-    return _BARE_GROUP if "limit" in group[2] else bars.GROUP
-
-
-def _draw_groups(axis: "Axes", groups: Sequence[_Group], theme: Theme) -> None:
-    y = 0.0
-    for group in groups:
-        title, note, by_role = group
-        bars.label_group(axis, y, title, note, theme)
-        first = y + bars.LABEL + 0.5 * bars.PITCH
-        for role, point in by_role.items():
-            bars.draw_bar(axis, bars.lanes(y).get(role, first), point, role, theme)
-        y += _height(group)
-
-
-def _in_words(recording: Recording, panels: Sequence[tuple[int, Sequence[_Group]]]) -> str:
-    sentences = ["Bars: the rate of each way in MB/s."]
-    for n, groups in panels:
-        sentences.append(f"Heaps of {size(n)}:")
-        for title, note, by_role in groups:
-            values = [
-                f"{NAMES.get(role, '')} {_value(one)}".strip() for role, one in by_role.items()
-            ]
-            sentences.append(f"{title} ({note}): {', '.join(values)};")
-    return " ".join([*sentences, " ".join(caption(recording).split())])
-
-
-def _value(point: Point) -> str:
-    estimate = point.estimate()
-    return "failed" if estimate is None else f"{estimate.median:.0f}"
+        return gains_over_sizes(known, lambda x: whole(size(x)))

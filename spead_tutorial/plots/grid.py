@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bars in rows, which are ways to send, and in columns, which are sizes of heaps."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from spead_tutorial.plots import bars
+from spead_tutorial.plots.points import Point, highest
+from spead_tutorial.plots.sheet import FAINT, WIDTH, Sheet
+from spead_tutorial.plots.theme import Theme
+from spead_tutorial.units import size, thousands
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Grid", "Lane", "Row"]
+
+_SIDE, _GAP, _ROOM_ABOVE = 0.2, 0.22, 0.42
+_PAD = bars.GROUP - bars.LABEL - 2 * bars.PITCH
+#: Beside the longest bar is room for its number.
+_ROOM = 1.48
+_FEW_MARKS = 3
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Lane:
+    """Bars of one kind, one in each column.
+
+    Parameters
+    ----------
+    name : str
+        What they are, in the description, and beside them where there is room.
+    role : str
+        What gives them their colour.
+    points : mapping
+        By size of heaps.
+    """
+
+    name: str
+    role: str
+    points: Mapping[int, Point]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Row:
+    """Bars that stand together, with a title, and a remark behind it.
+
+    Parameters
+    ----------
+    title, note : str
+        Written above them.
+    lanes : tuple of Lane
+        From top to bottom.
+    """
+
+    title: str
+    note: str
+    lanes: tuple[Lane, ...]
+
+    @property
+    def name(self) -> str:
+        """What is written above it."""
+        return ", ".join(filter(None, (self.title, self.note)))
+
+    @property
+    def height(self) -> float:
+        """Inches."""
+        return bars.LABEL + len(self.lanes) * bars.PITCH + _PAD
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Grid:
+    """What such a picture shows.
+
+    Parameters
+    ----------
+    rows : tuple of Row
+        From top to bottom.
+    beside : float
+        Inches of room on the left for the names of lanes.
+    line : Lane, optional
+        Each column has an upright line where this one's bar ends.
+    """
+
+    rows: tuple[Row, ...]
+    beside: float = 0.0
+    line: Lane | None = None
+
+    @property
+    def height(self) -> float:
+        """Inches of all rows."""
+        return sum(row.height for row in self.rows)
+
+    @property
+    def sheet_rows(self) -> list[tuple[float, float]]:
+        """What a sheet has to have room for."""
+        return [(_ROOM_ABOVE, self.height)]
+
+    @property
+    def sizes(self) -> list[int]:
+        """Those of all columns."""
+        return sorted({x for row in self.rows for lane in row.lanes for x in lane.points})
+
+    def draw(self, sheet: Sheet) -> None:
+        """Draw all columns on a sheet."""
+        lanes = [lane for row in self.rows for lane in row.lanes]
+        most = highest(point for lane in lanes for point in lane.points.values())
+        count = len(self.sizes)
+        width = (WIDTH - 2 * _SIDE - self.beside - _GAP * (count - 1)) / count
+        for number, n in enumerate(self.sizes):
+            start = _SIDE + self.beside + number * (width + _GAP)
+            axis = sheet.axes(0, start, WIDTH - start - width)
+            bars.prepare(axis, self.height, most, _ROOM)
+            axis.locator_params(axis="x", nbins=_FEW_MARKS)
+            axis.xaxis.set_major_formatter(lambda x, _: thousands(x))
+            axis.set_title(f"Heaps of {size(n)}", loc="left", fontsize=11)
+            if number == count // 2:
+                axis.set_xlabel("payload sent in MB/s")
+            axis.set_zorder(not number)  # the titles of rows are wider than the first column
+            self._draw_column(axis, n, sheet.theme, first=not number)
+
+    def _draw_column(self, axis: "Axes", n: int, theme: Theme, first: bool) -> None:
+        y = 0.0
+        for row in self.rows:
+            if first:
+                bars.label_group(axis, y, row.name, "", theme)
+            for number, lane in enumerate(row.lanes):
+                middle = y + bars.LABEL + (number + 0.5) * bars.PITCH
+                if n in lane.points:
+                    bars.draw_bar(axis, middle, lane.points[n], lane.role, theme)
+                if first and self.beside:
+                    _name(axis, middle, lane.name)
+            y += row.height
+        if self.line is not None and n in self.line.points:
+            _draw_line(axis, self.line.points[n], theme)
+
+    def in_words(self) -> Iterable[str]:
+        """Yield a sentence for each size, with all medians in MB/s."""
+        for n in self.sizes:
+            said = [
+                f"{row.name}: {', '.join(values)};"
+                for row in self.rows
+                if (values := list(_values(row, n)))
+            ]
+            yield " ".join([f"Heaps of {size(n)}:", *said])
+
+
+def _name(axis: "Axes", y: float, words: str) -> None:
+    """Name a lane on the left of its bar."""
+    transform = axis.get_yaxis_transform()
+    axis.annotate(
+        words,
+        (0, y),
+        (-6, 0),
+        transform,
+        textcoords="offset points",
+        ha="right",
+        va="center_baseline",
+        fontsize=FAINT,
+    )
+
+
+def _draw_line(axis: "Axes", point: Point, theme: Theme) -> None:
+    estimate = point.estimate()
+    if estimate is not None:
+        axis.axvline(
+            estimate.median, color=theme.text, linewidth=1, linestyle=(0, (4, 2)), zorder=2
+        )
+
+
+def _values(row: Row, n: int) -> Iterable[str]:
+    for lane in row.lanes:
+        if n in lane.points:
+            estimate = lane.points[n].estimate()
+            value = "failed" if estimate is None else f"{estimate.median:.0f}"
+            yield f"{lane.name} {value}".strip()
