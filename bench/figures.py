@@ -258,6 +258,7 @@ PICTURES = (
             bare="one thread",
         ),
     ),
+    Picture("ceiling.svg", "ceiling", plots.ceiling),
     Picture("where-the-time-goes.svg", "where", plots.where),
 )
 

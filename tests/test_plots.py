@@ -279,6 +279,20 @@ def make_ways() -> Recording:
     return Recording(HEADER, tuple(samples))
 
 
+def make_ceiling() -> Recording:
+    samples = []
+    for heap_size, scale in ((8 * KIB, 1.0), (MIB, 2.0)):
+        for variant, rate in (
+            ("two threads", 8000.0),
+            ("one thread", 7000.0),
+            ("one thread, 2 streams", 12000.0),
+            ("one thread, no fill, zero-copy, huge pages", 10000.0 * scale),
+        ):
+            more = {"implementation": "ceiling", "variant": variant, "heap_size": heap_size}
+            samples += make_rounds("ceiling", "c", around(rate), **more)
+    return Recording(HEADER, tuple(samples))
+
+
 #: What draws each picture, and of what.
 PICTURES = {
     "ladder": (plots.ladder, make_ladder()),
@@ -291,6 +305,7 @@ PICTURES = {
     "where": (plots.where, make_where()),
     "spacing": (plots.spacing, make_spacings()),
     "ways": (WAYS, make_ways()),
+    "ceiling": (plots.ceiling, make_ceiling()),
 }
 OF_SAMPLES = sorted(set(PICTURES) - {"timeline", "where", "spacing"})
 

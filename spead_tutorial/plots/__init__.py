@@ -7,6 +7,7 @@ it, drawing raises `MissingError`.
 
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.causes import causes
+from spead_tutorial.plots.ceiling import ceiling
 from spead_tutorial.plots.ladder import ladder
 from spead_tutorial.plots.loopback import loopback
 from spead_tutorial.plots.memory import memory
@@ -30,6 +31,7 @@ __all__ = [
     "Ways",
     "caption",
     "causes",
+    "ceiling",
     "ladder",
     "loopback",
     "memory",
