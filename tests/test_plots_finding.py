@@ -3,7 +3,7 @@
 
 import pytest
 
-from spead_tutorial.plots.finding import gained, is_told
+from spead_tutorial.plots.finding import gained, is_told, strongest
 from spead_tutorial.stats import Estimate
 from spead_tutorial.units import times
 
@@ -34,6 +34,16 @@ def test_what_failed_has_no_finding():
     assert gained({"Python": None, "C": None}) == gained({}) == "not known"
 
 
+def test_the_strongest_difference_may_be_a_loss_but_has_to_be_told():
+    more = Estimate(9.0, 0.9, 20.0, 9)
+    gains = {"here": {"C": TWICE}, "there": {"C": more}, "last": {"C": None}}
+    assert strongest(gains) == "here"
+    assert strongest({**gains, "there": {"Python": NO_WORSE, "C": Estimate(0.1, 0.1, 0.2, 9)}}) == (
+        "there"
+    )
+    assert strongest({"here": {"C": more}, "last": {}}) == "last"
+
+
 def test_a_subtitle_stands_between_the_title_and_the_panels():
     pytest.importorskip("matplotlib")
     from spead_tutorial.plots import LIGHT
@@ -47,3 +57,17 @@ def test_a_subtitle_stands_between_the_title_and_the_panels():
     panel = sheet.axes(0, 0.2, 0.2).get_position()
     assert y["What one learns"] > y["what of"] > panel.y1
     assert sheet.height > bare.height
+
+
+def test_a_title_is_not_folded_before_what_is_in_brackets():
+    pytest.importorskip("matplotlib")
+    from spead_tutorial.plots import LIGHT
+    from spead_tutorial.plots.sheet import Sheet
+
+    title = "what is so long that it has to be folded, twice (C)"
+    assert title[:50].endswith("twice (C"), "here it would be folded otherwise"
+    sheet = Sheet(LIGHT, title, [(0.3, 1.0)], "where from")
+    assert "what is so long that it has to be folded,\ntwice (C)" in [
+        text.get_text() for text in sheet.figure.texts
+    ]
+    assert sheet.title == title

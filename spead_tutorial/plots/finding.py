@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a recording says, in so few words that a title has room for them."""
 
+import math
 from collections.abc import Mapping
+from typing import TypeVar
 
 from spead_tutorial.stats import Estimate
 from spead_tutorial.units import times
 
-__all__ = ["NOT_TOLD", "gained", "is_told"]
+__all__ = ["NOT_TOLD", "gained", "is_told", "strongest"]
+
+_Place = TypeVar("_Place")
 
 NOT_TOLD = "no difference told"
 _NOT_KNOWN = "not known"
@@ -34,3 +38,19 @@ def gained(gains: Mapping[str, Estimate | None]) -> str:
     if list(owners) == [NOT_TOLD]:
         return NOT_TOLD
     return ", ".join(f"{words} ({', '.join(names)})" for words, names in owners.items())
+
+
+def strongest(gains: Mapping[_Place, Mapping[str, Estimate | None]]) -> _Place:
+    """Return where the largest difference is that can be told; where none can, the last place.
+
+    Parameters
+    ----------
+    gains : mapping of mapping of str to (Estimate or None)
+        As `gained` takes them, by the place: one at least.
+    """
+
+    def difference(place: _Place) -> float:
+        told = (gain for gain in gains[place].values() if gain is not None and is_told(gain))
+        return max((abs(math.log(gain.median)) for gain in told), default=0.0)
+
+    return max(reversed(list(gains)), key=difference)

@@ -23,6 +23,7 @@ WIDTH = 6.4
 FAINT = 9
 _MARGIN = 0.12
 _TITLE, _SUBTITLE, _LEGEND, _LINE = 0.26, 0.2, 0.23, 0.155
+_GAP = 0.06
 _TITLE_COLUMNS, _SUBTITLE_COLUMNS = 50, 68
 
 #: Inches of room above a row of panels, and their height.
@@ -74,10 +75,10 @@ class Sheet:
 
         self.theme = theme
         self.title = ". ".join(filter(None, (title, subtitle)))
-        lines = textwrap.wrap(title, _TITLE_COLUMNS)
+        lines = _folded(title)
         below_title = textwrap.wrap(subtitle, _SUBTITLE_COLUMNS)
         subheading = _MARGIN + _TITLE * len(lines)
-        heading = subheading + _SUBTITLE * len(below_title)
+        heading = subheading + _SUBTITLE * len(below_title) + _GAP * bool(subtitle)
         top = heading + _LEGEND * -(-len(legend) // columns)
         foot_height = _LINE * (foot.count("\n") + 1) + _MARGIN
         self.height = top + sum(map(sum, rows)) + below + foot_height
@@ -118,6 +119,12 @@ class Sheet:
             columnspacing=1.4,
             labelspacing=0.35,
         )
+
+
+def _folded(title: str) -> list[str]:
+    """Fold a title; what is in brackets is said of the word before it, and stays beside it."""
+    lines = textwrap.wrap(title.replace(" (", "\N{NO-BREAK SPACE}("), _TITLE_COLUMNS)
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
 
 
 def _by_lines(handles: Sequence["Artist"], columns: int) -> list["Artist"]:
