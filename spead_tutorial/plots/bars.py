@@ -8,6 +8,7 @@ from spead_tutorial.catalogue import LANGUAGES
 from spead_tutorial.plots.points import Point, Value, rate
 from spead_tutorial.plots.sheet import FAINT
 from spead_tutorial.plots.theme import HATCHES, MARKERS, NAMES, Theme
+from spead_tutorial.stats import Estimate
 from spead_tutorial.units import thousands
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ __all__ = [
     "LABEL",
     "PITCH",
     "draw_bar",
+    "draw_gain",
     "label_group",
     "lanes",
     "language_legend",
@@ -104,6 +106,13 @@ def _draw_failure(axis: "Axes", y: float, words: str, theme: Theme) -> None:
 
 def _write(axis: "Axes", x: float, y: float, words: str) -> None:
     axis.annotate(words, (x, y), (6, 0), textcoords="offset points", va="center_baseline", zorder=4)
+
+
+def draw_gain(axis: "Axes", y: float, estimate: Estimate, language: str, theme: Theme) -> None:
+    """Draw a gain and its interval beside the bars that it is of."""
+    colour = theme.colours[language]
+    axis.plot([estimate.low, estimate.high], [y, y], color=colour, linewidth=2)
+    axis.plot([estimate.median], [y], color=colour, marker=MARKERS[language], markersize=6)
 
 
 def language_legend(theme: Theme, languages: Iterable[str] = LANGUAGES) -> list["Artist"]:

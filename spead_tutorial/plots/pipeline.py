@@ -12,7 +12,7 @@ from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.points import Point, gain, highest, points
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet, name_panel
-from spead_tutorial.plots.theme import MARKERS, NAMES, Theme
+from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.plots.timeline import fill, patch
 from spead_tutorial.records import OURS, Recording, Series, Timeline
 from spead_tutorial.stats import Estimate
@@ -204,9 +204,7 @@ def _draw_gains(axis: "Axes", groups: Sequence[_Group], theme: Theme) -> None:
 
 
 def _draw_gain(axis: "Axes", y: float, estimate: Estimate, language: str, theme: Theme) -> None:
-    colour = theme.colours[language]
-    axis.plot([estimate.low, estimate.high], [y, y], color=colour, linewidth=2)
-    axis.plot([estimate.median], [y], color=colour, marker=MARKERS[language], markersize=6)
+    bars.draw_gain(axis, y, estimate, language, theme)
     low, high = axis.get_xlim()
     right = estimate.high * estimate.high < low * high
     axis.annotate(
