@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from spead_tutorial.catalogue import LANGUAGES
 from spead_tutorial.plots import curves
 from spead_tutorial.plots.caption import caption
+from spead_tutorial.plots.finding import gained, strongest
 from spead_tutorial.plots.points import Point, faults, gains, points, require, top
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet, name_panel
@@ -24,7 +25,7 @@ __all__ = ["AFTER", "BEFORE", "SWEEP", "memory"]
 #: Programs, and the sweep that runs them.
 BEFORE, AFTER = "tut_8_send_heap_size", "tut_8_send_reuse_memory"
 SWEEP = "tut-8"
-_TITLE = "New memory for every heap, and memory used again"
+_SUBTITLE = "New memory for every heap, and memory used again"
 _WORDS = {BEFORE: "new memory", AFTER: "used again"}
 _GAIN = "gain: times as fast as with new memory"
 _ROWS = ((0.46, 2.7), (0.38, 1.9), (0.38, 1.2))
@@ -62,12 +63,13 @@ def memory(recording: Recording, theme: Theme) -> Drawn:
     }
     all_looks = dict(zip(_SERIES, looks(_SERIES, theme), strict=True))
     look = {series: all_looks[series] for series in points_by_series}
-    gained = _gains(points_by_series)
-    rows = _ROWS if gained else _ROWS[:2]
+    gains_by_series = _gains(points_by_series)
+    rows = _ROWS if gains_by_series else _ROWS[:2]
     legend = curves.curve_legend(
         [(_label(series), look[series]) for series in points_by_series], theme
     )
-    sheet = Sheet(theme, _TITLE, rows, caption(recording, curves.SHOWN), legend=legend)
+    foot = caption(recording, curves.SHOWN)
+    sheet = Sheet(theme, _finding(gains_by_series), rows, foot, subtitle=_SUBTITLE, legend=legend)
     axes = [sheet.axes(row, *curves.SIDES) for row in range(len(rows))]
     sizes = sorted({x for sizes in points_by_series.values() for x in sizes})
     _scale(axes, sizes, recording, theme)
@@ -77,14 +79,13 @@ def memory(recording: Recording, theme: Theme) -> Drawn:
     axes[1].set_ylim(_FEWEST_FAULTS / 1.7, max(1.0, axes[1].get_ylim()[1]))
     for axis in axes[:2]:
         curves.draw_failures(axis, curves.failures(points_by_series, look))
-    if gained:
-        curves.gain_panel(
-            axes[2], [(gained[series], look[series]) for series in gained], theme, _GAIN
-        )
+    if gains_by_series:
+        lines_of_gains = [(known, look[series]) for series, known in gains_by_series.items()]
+        curves.gain_panel(axes[2], lines_of_gains, theme, _GAIN)
     return (
         sheet.figure,
-        _TITLE,
-        _in_words(recording, points_by_series, gained, _caches(recording, sizes)),
+        sheet.title,
+        _in_words(recording, points_by_series, gains_by_series, _caches(recording, sizes)),
     )
 
 
@@ -94,11 +95,23 @@ def _gains(points_by_series: Found) -> Gains:
         for series in points_by_series
         if series.program == AFTER
     }
-    gained = {
+    found = {
         series: gains(points_by_series.get(before, {}), points_by_series[series])
         for series, before in pairs.items()
     }
-    return {series: known for series, known in gained.items() if known}
+    return {series: known for series, known in found.items() if known}
+
+
+def _finding(gains_by_series: Gains) -> str:
+    """Say what was gained with heaps of the size that it is most at."""
+    by_size: dict[int, dict[str, Estimate | None]] = {}
+    for series, by_its_size in gains_by_series.items():
+        for n, one in by_its_size.items():
+            by_size.setdefault(n, {})[NAMES[series.language]] = one
+    if not by_size:
+        return "One kind of memory: nothing to compare"
+    n = strongest(dict(sorted(by_size.items())))
+    return f"Memory used again, heaps of {size(n)}: {gained(by_size[n])}"
 
 
 def _label(series: Series) -> str:
@@ -138,7 +151,7 @@ def _caches(recording: Recording, sizes: Sequence[int]) -> dict[str, int]:
 def _in_words(
     recording: Recording,
     points_by_series: Found,
-    gained: Gains,
+    gains_by_series: Gains,
     caches: Mapping[str, int],
 ) -> str:
     sentences = ["Lines: the rate in MB/s, and page faults for a heap, against the size of a heap."]
@@ -150,7 +163,7 @@ def _in_words(
         values = [f"{size(x)} {number(n.median)}" for x, n in counts.items() if n is not None]
         if values:
             sentences.append(f"Page faults of {_label(series)}: {', '.join(values)}.")
-    for series, ratios in gained.items():
+    for series, ratios in gains_by_series.items():
         words = curves.gains_in_words(ratios, size)
         sentences.append(f"Gain of {NAMES[series.language]}: {words}.")
     return " ".join([*sentences, " ".join(caption(recording, curves.SHOWN).split())])
