@@ -4,7 +4,6 @@
 import dataclasses
 import statistics
 
-import pytest
 from test_plots import (
     EIGHT,
     MIB,
@@ -16,6 +15,7 @@ from test_plots import (
     make_rounds,
     rendered,
     seen,
+    texts,
 )
 from test_records import HEADER
 
@@ -122,8 +122,7 @@ def test_memory_says_in_its_title_where_most_was_gained():
     assert title.startswith(f"Memory used again, heaps of 16 MiB: {gains}. New memory")
 
 
-@pytest.mark.parametrize("heap_size", [MIB, 64 * MIB])
-def test_causes_show_the_median_of_every_variant(heap_size):
+def test_causes_show_the_median_of_every_way_where_most_was_gained():
     recording = make_memory()
     svg = rendered("causes")
     numbers = [words.replace("\N{THIN SPACE}", "") for words in seen(svg)]
@@ -134,21 +133,43 @@ def test_causes_show_the_median_of_every_variant(heap_size):
             (NEW_MEMORY, "memory kept"),
             (EIGHT, ""),
         ):
-            middle = median_rate(recording, program, language, variant, heap_size)
+            middle = median_rate(recording, program, language, variant, 64 * MIB)
             assert f"{middle:.0f}" in numbers
     assert {"new memory", "huge pages", "memory kept", "used again"} <= set(numbers)
-    assert f"{heap_size // 4096}" in numbers  # the page faults of new memory
+    assert {"16384", f"{TIMES}2", f"{TIMES}1.97"} <= set(numbers)
+    assert "4096" not in numbers  # the page faults of smaller heaps
 
 
-def test_causes_say_rates_and_faults_in_words():
+def test_causes_say_in_their_title_what_keeping_memory_gains_and_using_it_again():
+    _, title, _ = drawing("causes")
+    kept, again = (f"{TIMES}{x} (Python), {TIMES}{y} (C)" for x, y in ((1.83, 1.81), (2, 1.97)))
+    assert title.startswith(f"64 MiB heaps: memory kept {kept}; used again {again}. Why")
+
+
+def test_causes_show_the_size_at_which_a_difference_is_told():
+    recording = as_new_memory(as_new_memory(make_memory(), 64 * MIB), MIB)
+    svg = plots.render(plots.causes, recording, plots.LIGHT)
+    assert "payload sent in MB/s" in seen(svg)
+    assert {"Heaps of 16 MiB", "Heaps of 1 MiB", "no difference told"} <= set(seen(svg))
+    assert "4\N{THIN SPACE}096" in seen(svg)
+    assert "6 of 6 differences told" not in seen(svg)
+
+
+def test_causes_put_into_brackets_what_is_not_told():
     recording = make_memory()
+    for n in (MIB, 16 * MIB, 64 * MIB):
+        recording = as_new_memory(recording, n)
+    svg = plots.render(plots.causes, recording, plots.LIGHT)
+    assert seen(svg).count(f"({TIMES}1)") == 6
+    assert "64 MiB heaps: memory kept no difference told; used again no" in texts(svg)
+    assert "in brackets:" not in texts(rendered("causes"))
+
+
+def test_causes_say_rates_faults_and_gains_in_words():
     words = described(rendered("causes"))
-    rates = {
-        language: median_rate(recording, NEW_MEMORY, language, "huge pages", 16 * MIB)
-        for language in ("python", "c")
-    }
-    said = f"Python {rates['python']:.0f} with 8 faults, C {rates['c']:.0f} with 8 faults"
+    said = f"Python 4500 with 8 faults, gain {TIMES}1.5 (1.5 to 1.5), C 4600 with 8 faults, gain"
     assert f"huge pages: {said}" in words.split("Heaps of 16 MiB:")[1]
+    assert "Heaps of 1 MiB: new memory: Python 3000 with 256 faults, C 3100" in words
 
 
 def test_causes_are_shown_at_the_sizes_that_have_variants():
@@ -160,3 +181,11 @@ def test_causes_are_shown_at_the_sizes_that_have_variants():
     )
     assert "Heaps of 8 KiB" not in words
     assert words.count("Heaps of") == 3
+
+
+def test_causes_of_one_size_have_no_panels_of_others():
+    recording = make_memory()
+    large = tuple(one for one in recording.samples if one.heap_size == 64 * MIB)
+    figure, _, words = draw(plots.causes, dataclasses.replace(recording, samples=large))
+    assert len(figure.axes) == 2
+    assert words.count("Heaps of") == 1

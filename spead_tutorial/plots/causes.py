@@ -1,40 +1,56 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 8: why new memory is slow, one cause at a time."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spead_tutorial.catalogue import LANGUAGES
-from spead_tutorial.plots import bars
+from spead_tutorial.plots import bars, curves
 from spead_tutorial.plots.caption import caption
+from spead_tutorial.plots.finding import NOT_TOLD, gained, is_told, strongest
 from spead_tutorial.plots.memory import AFTER, BEFORE, SWEEP
-from spead_tutorial.plots.points import Point, Value, faults, highest, points, rate, require
+from spead_tutorial.plots.points import Point, faults, gain, highest, points, require
 from spead_tutorial.plots.render import Drawn
-from spead_tutorial.plots.sheet import Sheet, name_panel
+from spead_tutorial.plots.sheet import FAINT, WIDTH, Sheet
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.records import OURS, Recording, Series
-from spead_tutorial.units import number, size, thousands
+from spead_tutorial.stats import Estimate
+from spead_tutorial.units import number, size, thousands, times
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["causes"]
 
-_TITLE = "Why new memory is slow"
+#: What a group of bars is of: a program, and its variant.
+Kind: TypeAlias = tuple[str, str]
+Found: TypeAlias = Mapping[Series, Mapping[int, Point]]
+#: What was gained over new memory, by language; None where it is not known.
+Gains: TypeAlias = Mapping[str, Estimate | None]
+
+_SUBTITLE = "Why new memory is slow: other ways to get it, and what they gain"
+_NEW, _KEPT, _AGAIN = (BEFORE, ""), (BEFORE, "memory kept"), (AFTER, "")
+#: Every way to get memory, from top to bottom: what it is called, and a remark.
+_WAYS = {
+    _NEW: ("new memory", "the program as it is"),
+    (BEFORE, "small pages"): ("small pages", "nobody asks for others"),
+    (BEFORE, "huge pages"): ("huge pages", "asked for everywhere"),
+    _KEPT: ("memory kept", "the allocator returns none"),
+    _AGAIN: ("used again", "two buffers in turn"),
+}
 _MIB = 1 << 20
 #: Sizes of heaps to show where the recording has no variants.
 _SIZES = (_MIB, 16 * _MIB, 64 * _MIB)
-#: Inches: from one group of bars to the next, and the sides of both columns.
-_GROUP = 0.5
-_RATE, _FAULTS = (1.45, 2.1), (4.55, 0.2)
-
-Found = Mapping[Series, Mapping[int, Point]]
-#: What a group of bars is of: a program, and its variant.
-Kind = tuple[str, str]
+#: Inches: the sides of both columns of bars, and the middle of the gains, from the right.
+_RATE, _FAULTS, _GAIN = (0.2, 3.15), (3.5, 1.2), 0.6
+#: Inches of the small panels: what is left of them, and between two; a row, and its two dots.
+_LEFT, _RIGHT, _BETWEEN, _ROW, _APART = 1.2, 0.25, 0.3, 0.3, 0.11
 
 
 def causes(recording: Recording, theme: Theme) -> Drawn:
-    """Draw rates and page faults of each way to get memory, a panel for each size of heaps.
+    """Draw rates, page faults and gains of each way to get memory, where most was gained.
+
+    Of the other sizes of heaps, there are the gains alone.
 
     Parameters
     ----------
@@ -48,115 +64,204 @@ def causes(recording: Recording, theme: Theme) -> Drawn:
     tuple
         The figure, its title, and its description in words and numbers.
     """
-    points_by_series = _found(recording)
-    panels = [(n, _kinds(points_by_series, n)) for n in _sizes(points_by_series)]
-    rows = [(0.66 if row else 0.4, _GROUP * len(kinds)) for row, (_, kinds) in enumerate(panels)]
-    legend = bars.language_legend(theme)
-    sheet = Sheet(theme, _TITLE, rows, caption(recording), legend=legend)
-    most = highest(
-        points_by_series[series][n]
-        for n, _ in panels
-        for series in points_by_series
-        if n in points_by_series[series]
-    )
-    for row, (n, kinds) in enumerate(panels):
-        faulted = highest((sizes[n] for sizes in points_by_series.values() if n in sizes), faults)
-        for sides, value, end, text in (
-            (_RATE, rate, most, thousands),
-            (_FAULTS, faults, faulted, number),
-        ):
-            axis = sheet.axes(row, *sides)
-            bars.prepare(axis, rows[row][1], end, room=1.35)
-            axis.locator_params(axis="x", nbins=4 if value is rate else 2)
-            axis.xaxis.set_major_formatter(lambda x, _: thousands(x))
-            for index, kind in enumerate(kinds):
-                _draw_kind(axis, index * _GROUP, n, kind, points_by_series, theme, value, text)
-            if value is rate:
-                _name_kinds(axis, kinds)
-                name_panel(axis, f"Heaps of {size(n)}")
-            if row == len(panels) - 1:
-                axis.set_xlabel("MB/s" if value is rate else "page faults a heap")
-    return sheet.figure, _TITLE, _in_words(recording, points_by_series, panels)
+    found = _found(recording)
+    sizes = _sizes(found)
+    large = strongest({n: _gains(found, n, _AGAIN) for n in sizes})
+    others = [n for n in sizes if n != large and _other_ways(found, n)]
+    rows = [(0.62, bars.GROUP * len(_kinds(found, large)))]
+    rows += [(1.12, _ROW * len(_other_ways(found, *others)))] * bool(others)
+    title, foot, legend = _finding(found, large), caption(recording), bars.language_legend(theme)
+    sheet = Sheet(theme, title, rows, foot, subtitle=_SUBTITLE, legend=legend)
+    _draw_bars(sheet, found, large, rows[0][1])
+    _draw_others(sheet, found, others, large)
+    return sheet.figure, sheet.title, _in_words(recording, found, sizes)
 
 
 def _found(recording: Recording) -> Found:
     """Return the series that are of memory; `ValueError` where there are none."""
-    points_by_series = {
+    found = {
         series: sizes
         for series, sizes in points(recording).items()
         if series.implementation == OURS and series.program in (BEFORE, AFTER)
     }
     wanted = [Series(OURS, language, BEFORE) for language in LANGUAGES]
-    require(points_by_series, points_by_series or wanted, SWEEP)
-    return points_by_series
+    require(found, found or wanted, SWEEP)
+    return found
 
 
-def _sizes(points_by_series: Found) -> list[int]:
+def _sizes(found: Found) -> list[int]:
     """Return the sizes of heaps that have variants; without any, a few of those there are."""
-    with_variants = {
-        n for series, sizes in points_by_series.items() if series.variant for n in sizes
-    }
-    all_sizes = {n for sizes in points_by_series.values() for n in sizes}
+    with_variants = {n for series, sizes in found.items() if series.variant for n in sizes}
+    all_sizes = {n for sizes in found.values() for n in sizes}
     return sorted(with_variants or all_sizes & set(_SIZES) or all_sizes)
 
 
-def _kinds(points_by_series: Found, n: int) -> list[Kind]:
-    """Return the groups of bars at a size: new memory, its variants, and memory used again."""
+def _kinds(found: Found, *sizes: int) -> list[Kind]:
+    """Return the ways to get memory that there are at some sizes: those without a name last."""
     kinds = {
-        (series.program, series.variant) for series, sizes in points_by_series.items() if n in sizes
+        (series.program, series.variant)
+        for series, there in found.items()
+        if not there.keys().isdisjoint(sizes)
     }
-    return sorted(kinds, key=lambda kind: (kind[0] == AFTER, kind[1]))
-
-
-def _draw_kind(
-    axis: "Axes",
-    y: float,
-    n: int,
-    kind: Kind,
-    points_by_series: Found,
-    theme: Theme,
-    value: Value,
-    text: Callable[[float], str],
-) -> None:
-    lanes = bars.lanes(y, label=0.05)
-    for language in LANGUAGES:
-        point = points_by_series.get(Series(OURS, language, *kind), {}).get(n)
-        if point is not None:
-            bars.draw_bar(axis, lanes[language], point, language, theme, value, text)
-
-
-def _name_kinds(axis: "Axes", kinds: Sequence[Kind]) -> None:
-    axis.set_yticks(
-        [(index + 0.5) * _GROUP for index in range(len(kinds))], [_name(*kind) for kind in kinds]
+    order = list(_WAYS)
+    return sorted(
+        kinds, key=lambda kind: (order.index(kind) if kind in order else len(order), kind)
     )
-    axis.tick_params(axis="y", length=0)
 
 
-def _name(program: str, variant: str) -> str:
-    if program == AFTER:
-        return "used again" + f", {variant}" * bool(variant)
-    return variant or "new memory"
+def _other_ways(found: Found, *sizes: int) -> list[Kind]:
+    return [kind for kind in _kinds(found, *sizes) if kind != _NEW]
 
 
-def _in_words(
-    recording: Recording, points_by_series: Found, panels: Sequence[tuple[int, list[Kind]]]
-) -> str:
-    sentences = ["Bars: the rate in MB/s, and page faults for a heap, of each way to get memory."]
-    for n, kinds in panels:
+def _at(found: Found, n: int, kind: Kind) -> dict[str, Point]:
+    """Return the point of each language that has one."""
+    by_language = {
+        language: found.get(Series(OURS, language, *kind), {}).get(n) for language in LANGUAGES
+    }
+    return {language: point for language, point in by_language.items() if point is not None}
+
+
+def _gains(found: Found, n: int, kind: Kind) -> Gains:
+    """Return how many times as fast each language became over new memory."""
+    new, other = _at(found, n, _NEW), _at(found, n, kind)
+    return {language: gain(new.get(language), other[language]) for language in other}
+
+
+def _finding(found: Found, n: int) -> str:
+    """Say what was gained where it is most: by keeping memory, and by using it again."""
+    said = {
+        name: gained({NAMES[language]: one for language, one in _gains(found, n, kind).items()})
+        for kind, name in ((_KEPT, "memory kept"), (_AGAIN, "used again"))
+        if _at(found, n, kind)
+    }
+    words = "; ".join(f"{name} {gain}" for name, gain in said.items())
+    return f"{size(n)} heaps: {words or 'new memory alone'}"
+
+
+def _name(kind: Kind) -> tuple[str, str]:
+    """Say what a way to get memory is called, and a remark."""
+    return _WAYS.get(kind) or (kind[1] or kind[0], "used again" if kind[0] == AFTER else "")
+
+
+# ---------------------------------------------------------------------------------------
+# The size that tells most
+
+
+def _draw_bars(sheet: Sheet, found: Found, n: int, height: float) -> None:
+    """Draw rates and page faults, and write the gains beside them."""
+    theme = sheet.theme
+    there = [sizes[n] for sizes in found.values() if n in sizes]
+    rates, counts = sheet.axes(0, *_RATE), sheet.axes(0, *_FAULTS)
+    for axis, most, marks in ((rates, highest(there), 4), (counts, highest(there, faults), 2)):
+        bars.prepare(axis, height, most, room=1.35 if axis is counts else 1.25)
+        axis.locator_params(axis="x", nbins=marks)
+        axis.xaxis.set_major_formatter(lambda x, _: thousands(x))
+    rates.set_title(f"Heaps of {size(n)}", loc="left", fontsize=11)
+    rates.set_xlabel("payload sent in MB/s")
+    counts.set_xlabel("page faults a heap")
+    _write(counts, -0.26, "times as fast\nas new memory")
+    brackets = False
+    for index, kind in enumerate(_kinds(found, n)):
+        y = index * bars.GROUP
+        bars.label_group(rates, y, *_name(kind), theme)
+        gains = _gains(found, n, kind)
+        for language, point in _at(found, n, kind).items():
+            lane = bars.lanes(y)[language]
+            bars.draw_bar(rates, lane, point, language, theme)
+            bars.draw_bar(counts, lane, point, language, theme, faults, number)
+            if kind != _NEW and (one := gains[language]) is not None:
+                _write(
+                    counts, lane, times(one.median) if is_told(one) else f"({times(one.median)})"
+                )
+                brackets = brackets or not is_told(one)
+    if brackets:
+        note = f"in brackets:\n{NOT_TOLD}"
+        _write(counts, height + 0.36, note, fontsize=FAINT, color=theme.faint)
+
+
+def _write(axis: "Axes", y: float, words: str, **more: Any) -> None:
+    """Write into the column of gains."""
+    x = 1 + (_FAULTS[1] - _GAIN) / (WIDTH - sum(_FAULTS))
+    axis.text(x, y, words, transform=axis.get_yaxis_transform(), ha="center", va="center", **more)
+
+
+# ---------------------------------------------------------------------------------------
+# The other sizes
+
+
+def _draw_others(sheet: Sheet, found: Found, sizes: Sequence[int], large: int) -> None:
+    """Draw the gains at the other sizes, on a scale that has room for those at the large one."""
+    kinds = _other_ways(found, *sizes)
+    ends = [
+        end
+        for n in (*sizes, large)
+        for kind in kinds
+        for one in _gains(found, n, kind).values()
+        if one is not None
+        for end in (one.low, one.high)
+    ]
+    width = (WIDTH - _LEFT - _RIGHT - _BETWEEN * (len(sizes) - 1)) / max(len(sizes), 1)
+    for place, n in enumerate(sizes):
+        left = _LEFT + place * (width + _BETWEEN)
+        axis = sheet.axes(1, left, WIDTH - left - width)
+        axis.set_ylim(_ROW * len(kinds), 0)
+        axis.set_yticks(
+            [(row + 0.5) * _ROW for row in range(len(kinds))],
+            [_name(kind)[0] if not place else "" for kind in kinds],
+        )
+        axis.tick_params(axis="y", length=0)
+        axis.set_xscale("log")
+        curves.scale_gains(axis.xaxis, ends, most_marks=4)
+        axis.grid(axis="x")
+        axis.set_axisbelow(True)
+        axis.axvline(1, color=sheet.theme.text, linewidth=1.2)
+        axis.set_xlabel("times as fast as new memory")
+        _draw_gains(axis, found, n, kinds, sheet.theme)
+
+
+def _draw_gains(axis: "Axes", found: Found, n: int, kinds: Sequence[Kind], theme: Theme) -> None:
+    """Draw a dot with its interval for each gain, and say above how many of them are told."""
+    known = []
+    for row, kind in enumerate(kinds):
+        for language, one in _gains(found, n, kind).items():
+            if one is not None:
+                y = (row + 0.5) * _ROW + _APART * (LANGUAGES.index(language) - 0.5)
+                bars.draw_gain(axis, y, one, language, theme)
+                known.append(one)
+    told = sum(map(is_told, known))
+    words = f"{told} of {len(known)} differences told" if told else NOT_TOLD
+    above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
+    axis.annotate(f"Heaps of {size(n)}", (0, 1), (0, 20), va="bottom", fontsize=11, **above)
+    axis.annotate(
+        words if known else "not known", (0, 1), (0, 6), va="bottom", fontsize=FAINT, **above
+    )
+
+
+# ---------------------------------------------------------------------------------------
+# In words
+
+
+def _in_words(recording: Recording, found: Found, sizes: Sequence[int]) -> str:
+    sentences = [
+        "Bars: the rate in MB/s, and page faults for a heap, of each way to get memory; and how"
+        " many times as fast as new memory it is."
+    ]
+    for n in sizes:
         sentences.append(f"Heaps of {size(n)}:")
-        for kind in kinds:
+        for kind in _kinds(found, n):
+            gains = _gains(found, n, kind) if kind != _NEW else {}
             values = [
-                f"{NAMES[language]} {_value(point)}"
-                for language in LANGUAGES
-                if (point := points_by_series.get(Series(OURS, language, *kind), {}).get(n))
-                is not None
+                f"{NAMES[language]} {_value(point, gains.get(language))}"
+                for language, point in _at(found, n, kind).items()
             ]
-            sentences.append(f"{_name(*kind)}: {', '.join(values)};")
+            sentences.append(f"{_name(kind)[0]}: {', '.join(values)};")
     return " ".join([*sentences, " ".join(caption(recording).split())])
 
 
-def _value(point: Point) -> str:
+def _value(point: Point, gain: Estimate | None) -> str:
     rates, counts = point.estimate(), point.estimate(faults)
     if rates is None:
         return "failed"
-    return f"{rates.median:.0f}" + (f" with {number(counts.median)} faults" if counts else "")
+    words = f"{rates.median:.0f}"
+    words += f" with {number(counts.median)} faults" if counts else ""
+    return words + (f", gain {curves.gain_in_words(gain)}" if gain is not None else "")
