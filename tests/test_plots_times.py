@@ -11,6 +11,7 @@ from test_plots import (
     MIB,
     described,
     draw,
+    drawing,
     make_pipeline,
     make_rounds,
     make_timeline,
@@ -19,7 +20,7 @@ from test_plots import (
 )
 from test_records import HEADER
 
-from spead_tutorial import plots
+from spead_tutorial import plots, units
 from spead_tutorial import timeline as times
 from spead_tutorial.records import Recording, Timeline
 
@@ -96,7 +97,7 @@ def bars_of(axis: Any) -> list[tuple[float, float, float]]:
 
 def test_bars_are_at_the_times_that_were_recorded():
     figure, _, _ = draw(plots.timeline, Recording(HEADER, (), (ALTERNATING,)))
-    found = bars_of(figure.axes[0])
+    found = bars_of(figure.axes[1])
     rows = sorted({y for *_, y in found})
     program = [(left, right) for left, right, y in found if y == rows[0]]
     network = [(left, right) for left, right, y in found if y == rows[1]]
@@ -106,17 +107,49 @@ def test_bars_are_at_the_times_that_were_recorded():
 
 def test_blocks_are_in_turns_and_then_overlapped_with_their_shares():
     svg = rendered("timeline")
-    titles = [words for words in seen(svg) if words.endswith("(Python, heaps of 1 MiB)")]
-    assert [words.removesuffix(" (Python, heaps of 1 MiB)") for words in titles] == [
-        "Random samples, in turns",
-        "Random samples, overlapped",
-        "Constant samples, in turns",
-        "Constant samples, overlapped",
-        "Constant samples, overlapped, link of 10 Gb/s",
+    wanted = [
+        *("Random samples", "In turns", "Overlapped"),
+        *("Constant samples", "In turns", "Overlapped"),
+        *("Constant samples, link of 10 Gb/s", "Overlapped"),
     ]
-    busy = "heaps 4 to 11: network thread busy 20 % of the time, program preparing 80 %"
+    assert [words for words in seen(svg) if words in wanted] == wanted
+    assert "Who works when: program and network thread (Python, heaps of 1 MiB)" in seen(svg)
+    assert "shares: heaps 4 to 11" in " ".join(seen(svg))
+    busy = "network thread busy 20 % of the time, program preparing 80 %"
     assert busy in seen(svg)
     assert busy in described(svg)
+
+
+def test_the_title_of_a_timeline_is_where_overlapping_changed_most():
+    _, title, _ = drawing("timeline")
+    assert title.startswith(
+        "Constant samples: network thread busy 57 % in turns, 100 % overlapped."
+    )
+    one = Recording(HEADER, (), (ALTERNATING,))
+    assert draw(plots.timeline, one)[1].startswith(
+        "Random samples: network thread busy 20 % in turns."
+    )
+
+
+def test_blocks_of_the_same_samples_have_one_scale():
+    figure, _, _ = drawing("timeline")
+    blocks = [axis for axis in figure.axes if axis.get_yticks().size]
+    ends = [axis.get_xlim()[1] for axis in blocks]
+    assert ends[0] == ends[1] == pytest.approx(70)  # seven heaps of 8 and 2 ms in turns
+    # In turns, seven heaps take 4.9 ms, but the other run is over 4.4 ms after its third heap.
+    assert ends[2] == ends[3] == pytest.approx(0.3 + 12 * 0.4 - 0.7)
+
+
+def test_another_scale_is_said_and_shown():
+    words = seen(rendered("timeline"))
+    assert "70 ms from left to right" in words
+    assert f"4.4 ms from left to right, magnified {units.times(16)}" in words
+    assert words.count("1 ms") == 5  # a mark beside each block
+    figure, _, _ = drawing("timeline")
+    marks = [
+        line.get_xdata() for axis in figure.axes for line in axis.lines if line.get_linewidth() == 3
+    ]
+    assert [right - left for left, right in marks] == pytest.approx([1] * 5)
 
 
 def test_heaps_are_from_the_middle_of_a_run_and_numbered():

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 5: when the program prepares each heap, and when the network thread sends it."""
 
+import math
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from spead_tutorial import units
 from spead_tutorial.plots import times
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.render import Drawn
@@ -21,19 +23,28 @@ if TYPE_CHECKING:
 
 __all__ = ["fill", "patch", "timeline"]
 
-_TITLE = "Who works when: program and network thread"
-_SHOWN = "times of one run each, bars: heaps from its middle"
+_SUBTITLE = "Who works when: program and network thread"
+_SHOWN = "times of one run each, bars: heaps from its middle, shares:"
 _HEAPS = 7
 _SIDES = (0.86, 0.2)
 #: Inches: the room above a block and its height; in it, its rows of bars, and how high they are.
-_ROOM, _HEIGHT = 0.78, 1.1
+_ROOM, _HEIGHT = 0.56, 1.1
 _PROGRAM, _NETWORK, _BAR = 0.36, 0.88, 0.26
+#: Inches: the room above the band that heads blocks of one scale, its height, and its sides.
+_BAND_ROOM, _BAND, _BAND_SIDES = 0.42, 0.28, (0.12, 0.12)
 #: When the network thread has nothing to do for so large a part of what is shown, it says so.
 _LONG = 0.1
+#: So many times as long is another scale; and what part of a block a mark for it may take.
+_OTHER_SCALE, _MARK = 1.2, 0.45
+
+#: Runs that are drawn to one scale: the same samples, sent to the same place.
+Group: TypeAlias = Sequence[Timeline]
 
 
 def timeline(recording: Recording, theme: Theme) -> Drawn:
     """Draw a block for each timeline: a few heaps from the middle of its run.
+
+    Those of the same samples have one scale, with a band above them that says which.
 
     Parameters
     ----------
@@ -47,35 +58,131 @@ def timeline(recording: Recording, theme: Theme) -> Drawn:
     tuple
         The figure, its title, and its description in words and numbers.
     """
-    blocks = times.timelines(recording)
-    rows = [(_ROOM, _HEIGHT)] * len(blocks)
-    legend = [
-        patch(theme, "preparing"),
-        patch(theme, "waiting"),
-        patch(theme, "sending"),
-    ]
-    foot = caption(recording, _SHOWN)
-    sheet = Sheet(theme, _TITLE, rows, foot, legend=legend, columns=3)
-    for row, run in enumerate(blocks):
-        axis = sheet.axes(row, *_SIDES)
-        _draw_block(axis, run, theme)
-        _name_block(axis, run, theme)
+    groups = _groups(recording)
+    spans = [_span(group) for group in groups]
+    rows = []
+    for place, group in enumerate(groups):
+        rows.append((_BAND_ROOM if place else 0.2, _BAND))
+        rows += [(_ROOM, _HEIGHT)] * len(group)
+    legend = [patch(theme, role) for role in ("preparing", "waiting", "sending")]
+    foot, subtitle = caption(recording, _shown(groups)), _subtitle(groups)
+    sheet = Sheet(theme, _finding(groups), rows, foot, subtitle=subtitle, legend=legend, columns=3)
+    row = 0
+    for group, span in zip(groups, spans, strict=True):
+        _draw_band(sheet, row, group, span, max(spans))
+        for run in group:
+            row += 1
+            axis = sheet.axes(row, *_SIDES)
+            _draw_block(axis, run, span, theme)
+            _name_block(axis, run)
+            _draw_scale(axis, _round_down(_MARK * min(spans)), theme)
+            if run is not group[-1]:
+                axis.tick_params(axis="x", labelbottom=False)
+        row += 1
     axis.set_xlabel("time in ms since the first of these heaps was begun")
-    return sheet.figure, _TITLE, _in_words(recording, blocks)
+    return sheet.figure, sheet.title, _in_words(recording, groups)
 
 
-def _window(run: Timeline) -> tuple[range, Interval]:
-    """Return which heaps are shown, and from when to when."""
+def _groups(recording: Recording) -> list[Group]:
+    """Sort the runs into those of one scale."""
+    runs = times.timelines(recording)
+    return [list(group) for _, group in groupby(runs, key=lambda run: (run.variant, run.random))]
+
+
+def _span(group: Group) -> int:
+    """Return for how many ns each run of a group is shown: none of them ends before."""
+    shown, left = [], []
+    for run in group:
+        heaps = _first_heaps(run)
+        begin = run.prepare_ns[heaps[0]]
+        shown.append(max(_end(run, heap) for heap in heaps) - begin)
+        left.append(max(_end(run, heap) for heap in range(heaps[0], len(run.prepare_ns))) - begin)
+    return min(max(shown), *left) or 1
+
+
+def _first_heaps(run: Timeline) -> range:
+    """Return a few heaps from the middle of a run."""
     n = len(run.prepare_ns)
     first = max(0, n - _HEAPS) // 2
-    heaps = range(first, min(n, first + _HEAPS))
-    ends = max(max(run.resumed_ns[heap], run.last_packet_ns[heap]) for heap in heaps)
-    return heaps, (run.prepare_ns[first], ends)
+    return range(first, min(n, first + _HEAPS))
 
 
-def _draw_block(axis: "Axes", run: Timeline, theme: Theme) -> None:
-    _, (begin, end) = _window(run)
-    axis.set_xlim(0, (end - begin) / 1e6 or 1.0)
+def _end(run: Timeline, heap: int) -> int:
+    return max(run.resumed_ns[heap], run.last_packet_ns[heap])
+
+
+def _window(run: Timeline, span: int) -> tuple[range, Interval]:
+    """Return the heaps that are begun within what is shown, and from when to when that is."""
+    first = _first_heaps(run)[0]
+    begin = run.prepare_ns[first]
+    n = sum(begin <= time < begin + span for time in run.prepare_ns[first:])
+    return range(first, first + n), (begin, begin + span)
+
+
+def _finding(groups: Sequence[Group]) -> str:
+    """Say how busy the network thread is, where overlapping changed that most."""
+    busy = [{times.way(run): shares(run).sending for run in group} for group in groups]
+    changes = [
+        abs(ways[times.OVERLAPPED] - ways[times.IN_TURNS]) if len(ways) > 1 else 0.0
+        for ways in busy
+    ]
+    place = changes.index(max(changes))
+    words = ", ".join(f"{percent(share)} {way}" for way, share in busy[place].items())
+    return f"{times.samples(groups[place][0])}: network thread busy {words}"
+
+
+def _subtitle(groups: Sequence[Group]) -> str:
+    runs = (run for group in groups for run in group)
+    kinds = dict.fromkeys(f"{NAMES[run.language]}, heaps of {size(run.heap_size)}" for run in runs)
+    return f"{_SUBTITLE} ({' or '.join(kinds)})"
+
+
+def _shown(groups: Sequence[Group]) -> str:
+    counted = dict.fromkeys(times.counted(run) for group in groups for run in group)
+    return f"{_SHOWN} {' or '.join(counted)}"
+
+
+def _draw_band(sheet: Sheet, row: int, group: Group, span: int, longest: int) -> None:
+    """Head the blocks of one scale, and say how it differs from that of the others."""
+    axis = sheet.axes(row, *_BAND_SIDES, facecolor=sheet.theme.grid)
+    axis.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(0, 1))
+    axis.spines[:].set_visible(False)
+    where: dict[str, Any] = {"va": "center_baseline", "transform": axis.transAxes}
+    axis.text(0.012, 0.48, times.samples(group[0]), weight="bold", **where)
+    scale = f"{number(span / 1e6)} ms from left to right"
+    if longest > _OTHER_SCALE * span:
+        scale += f", magnified {units.times(float(f'{longest / span:.2g}'))}"
+    axis.text(0.988, 0.48, scale, ha="right", **where)
+
+
+def _draw_scale(axis: "Axes", ns: float, theme: Theme) -> None:
+    """Draw above a block how long a time is in it that all blocks have room for."""
+    _, high = axis.get_xlim()
+    ms = ns / 1e6
+    y = 1 + 0.27 / _HEIGHT
+    line: dict[str, Any] = {"color": theme.text, "clip_on": False}
+    axis.plot([high - ms, high], [y, y], transform=axis.get_xaxis_transform(), linewidth=3, **line)
+    axis.annotate(
+        f"{number(ms)} ms",
+        (high - ms, y),
+        (-5, 0),
+        xycoords=axis.get_xaxis_transform(),
+        textcoords="offset points",
+        ha="right",
+        va="center_baseline",
+        fontsize=FAINT,
+    )
+
+
+def _round_down(ns: float) -> float:
+    """Return the largest of 1, 2, 5, 10, 20, ... that is no more."""
+    power = 10.0 ** math.floor(math.log10(ns))
+    return max(x * power for x in (1, 2, 5) if x * power <= ns)
+
+
+def _draw_block(axis: "Axes", run: Timeline, span: int, theme: Theme) -> None:
+    _, (begin, end) = _window(run, span)
+    axis.set_xlim(0, span / 1e6)
     axis.set_ylim(_HEIGHT, 0)
     axis.set_yticks([_PROGRAM, _NETWORK], ["program", "network\nthread"])
     axis.tick_params(axis="y", length=0)
@@ -164,41 +271,43 @@ def _say_asleep(axis: "Axes", sent: Sequence[tuple[float, float]], theme: Theme)
         )
 
 
-def _name_block(axis: "Axes", run: Timeline, theme: Theme) -> None:
+def _name_block(axis: "Axes", run: Timeline) -> None:
     """Say above a block what it is of, and how much of the time its threads were busy."""
     above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
     left = -72 * (_SIDES[0] - 0.12)
-    axis.annotate(_name(run), (0, 1), (left, 21), va="bottom", fontsize=11, **above)
-    axis.annotate(_busy(run), (0, 1), (left, 6), va="bottom", fontsize=FAINT, **above)
-
-
-def _name(run: Timeline) -> str:
-    return f"{times.title(run)} ({NAMES[run.language]}, heaps of {size(run.heap_size)})"
+    axis.annotate(
+        times.way(run).capitalize(), (0, 1), (left, 15), va="bottom", fontsize=11, **above
+    )
+    axis.annotate(_busy(run), (0, 1), (left, 2), va="bottom", fontsize=FAINT, **above)
 
 
 def _busy(run: Timeline) -> str:
     portions = shares(run)
     return (
-        f"{times.counted(run)}: network thread busy {percent(portions.sending)} of the time,"
+        f"network thread busy {percent(portions.sending)} of the time,"
         f" program preparing {percent(portions.preparing)}"
     )
 
 
-def _in_words(recording: Recording, blocks: Sequence[Timeline]) -> str:
+def _in_words(recording: Recording, groups: Sequence[Group]) -> str:
     sentences = [
         "A block for each program; in it, bars in time: when the program prepares each heap and"
-        " when it waits, and when the network thread sends each heap."
+        " when it waits, and when the network thread sends each heap. Blocks of the same samples"
+        " have one scale."
     ]
-    for run in blocks:
-        heaps, (begin, end) = _window(run)
-        sentences.append(
-            f"{' '.join(_name(run).split())}: heaps {heaps[0]} to {heaps[-1]} of"
-            f" {len(run.prepare_ns)}, {number((end - begin) / 1e6)} ms; {_busy(run)},"
-            f" waiting {percent(shares(run).waiting)}; median of a heap:"
-            f" {_milliseconds(preparing(run))} ms to prepare,"
-            f" {_milliseconds(sending(run))} ms to send."
-        )
-    return " ".join([*sentences, " ".join(caption(recording, _SHOWN).split())])
+    for group in groups:
+        span = _span(group)
+        sentences.append(f"{times.samples(group[0])}, {number(span / 1e6)} ms of each run.")
+        for run in group:
+            heaps, _ = _window(run, span)
+            n = len(run.prepare_ns)
+            sentences.append(
+                f"{times.way(run).capitalize()}: heaps {heaps[0]} to {heaps[-1]} of {n};"
+                f" {_busy(run)}, waiting {percent(shares(run).waiting)}; median of a heap:"
+                f" {_milliseconds(preparing(run))} ms to prepare,"
+                f" {_milliseconds(sending(run))} ms to send."
+            )
+    return " ".join([*sentences, " ".join(caption(recording, _shown(groups)).split())])
 
 
 def _milliseconds(intervals: Sequence[Interval]) -> str:

@@ -5,7 +5,10 @@ from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.records import Recording, Timeline
 from spead_tutorial.timeline import first_steady
 
-__all__ = ["counted", "timelines", "title"]
+__all__ = ["IN_TURNS", "OVERLAPPED", "counted", "samples", "timelines", "title", "way"]
+
+#: The two ways to send.
+IN_TURNS, OVERLAPPED = "in turns", "overlapped"
 
 
 def timelines(recording: Recording) -> list[Timeline]:
@@ -37,9 +40,18 @@ def counted(one: Timeline) -> str:
     return f"heaps {first_steady(one)} to {len(one.prepare_ns) - 1}"
 
 
+def samples(one: Timeline) -> str:
+    """Return which samples a timeline is of, and where they were sent to."""
+    kind = "Random samples" if one.random else "Constant samples"
+    return f"{kind}, {one.variant}" if one.variant else kind
+
+
+def way(one: Timeline) -> str:
+    """Return whether it was in turns or overlapped."""
+    return OVERLAPPED if find_chapter(one.program).number == 5 else IN_TURNS
+
+
 def title(one: Timeline) -> str:
     """Return what a timeline is of."""
-    samples = "Random" if one.random else "Constant"
-    way = "overlapped" if find_chapter(one.program).number == 5 else "in turns"
-    where = f", {one.variant}" if one.variant else ""
-    return f"{samples} samples, {way}{where}"
+    kind = "Random samples" if one.random else "Constant samples"
+    return ", ".join(filter(None, (kind, way(one), one.variant)))
