@@ -114,18 +114,12 @@ def _compared(
     )
 
 
-def _packet_sizes() -> Draw:
-    program = find_chapter("6").name
-    ours = tuple((Series(OURS, language, program), name) for language, name in _NAMES.items())
-    return plots.Sweep("The size of packets", ours, "tut-6", x="packet_size", bare=_BARE)
-
-
 PICTURES = (
     Picture("tut-ladder.svg", "ladder", plots.ladder),
     Picture("tut-5-send-pipeline.svg", "tut-5", plots.pipeline),
     Picture("tut-5-send-pipeline-timeline.svg", "tut-5", plots.timeline),
     Picture("tut-5-packet-spacing.svg", "spacing", plots.spacing),
-    Picture("tut-6-send-pktsize.svg", "tut-6", _packet_sizes()),
+    Picture("tut-6-send-pktsize.svg", "tut-6", plots.packet_sizes),
     Picture("tut-6-send-pktsize-loopback.svg", "tut-6-loopback", plots.loopback),
     Picture("tut-8-send-reuse-memory.svg", "tut-8", plots.memory),
     Picture("tut-8-send-reuse-memory-causes.svg", "tut-8", plots.causes),

@@ -157,6 +157,21 @@ def make_memory() -> Recording:
     return Recording(dataclasses.replace(HEADER, machine=machine), tuple(samples))
 
 
+def make_packets(mtu: int = 9216) -> Recording:
+    samples = []
+    for size, rate in ((512, 4000.0), (1472, 8000.0), (9000, 12000.0), (9188, 12100.0)):
+        for language in ("python", "c"):
+            program = "tut_6_send_pktsize"
+            samples += make_rounds(program, language, around(rate), packet_size=size)
+        more = {"implementation": "ceiling", "variant": "two threads"}
+        # The bare loop is told what is really sent.
+        samples += make_rounds("ceiling", "c", around(2 * rate), packet_size=size // 8 * 8, **more)
+    for language in ("python", "c"):
+        samples += make_rounds("tut_6_send_pktsize", language, around(3000.0), packet_size=16384)
+    header = dataclasses.replace(HEADER, lab={"kind": "dummy", "mtu": mtu})
+    return Recording(header, tuple(samples))
+
+
 def make_loopback() -> Recording:
     evidence: dict[str, dict[str, Any]] = {
         "no listener": {"icmp_errors": 1180, "kind": "loopback"},
@@ -299,6 +314,7 @@ PICTURES = {
     "sweep": (AFTER, make_sweep()),
     "memory": (plots.memory, make_memory()),
     "causes": (plots.causes, make_memory()),
+    "packets": (plots.packet_sizes, make_packets()),
     "loopback": (plots.loopback, make_loopback()),
     "pipeline": (plots.pipeline, make_pipeline()),
     "timeline": (plots.timeline, make_pipeline()),

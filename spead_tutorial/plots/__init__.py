@@ -11,6 +11,7 @@ from spead_tutorial.plots.ceiling import ceiling
 from spead_tutorial.plots.ladder import ladder
 from spead_tutorial.plots.loopback import loopback
 from spead_tutorial.plots.memory import memory
+from spead_tutorial.plots.packet_sizes import packet_sizes
 from spead_tutorial.plots.pipeline import pipeline
 from spead_tutorial.plots.render import Draw, MissingError, Rendered, render, render_both, save
 from spead_tutorial.plots.spacing import spacing
@@ -35,6 +36,7 @@ __all__ = [
     "ladder",
     "loopback",
     "memory",
+    "packet_sizes",
     "pipeline",
     "render",
     "render_both",

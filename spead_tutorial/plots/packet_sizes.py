@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Chapter 6: the rate over the size of packets: those that travel whole, and those in fragments."""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, TypeAlias
+
+from spead_tutorial.catalogue import LANGUAGES, find_chapter
+from spead_tutorial.plots import curves
+from spead_tutorial.plots.caption import caption
+from spead_tutorial.plots.finding import gained
+from spead_tutorial.plots.points import Point, gain, points, require, top
+from spead_tutorial.plots.render import Drawn
+from spead_tutorial.plots.sheet import FAINT, WIDTH, Sheet, name_panel, rate_axis
+from spead_tutorial.plots.theme import NAMES, Theme, looks
+from spead_tutorial.records import OURS, Recording, Series
+from spead_tutorial.units import bytes_text, thousands
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["packet_sizes"]
+
+#: The lines of the picture, over the size of packets.
+Found: TypeAlias = Mapping[Series, Mapping[int, Point]]
+#: The names of the panels, and the sizes in each.
+Panels: TypeAlias = Mapping[str, Sequence[int]]
+
+_SUBTITLE = "The rate against the size of packets"
+_CHAPTER = find_chapter("6")
+_OURS = {Series(OURS, language, _CHAPTER.name): NAMES[language] for language in LANGUAGES}
+_ALL = {**_OURS, Series("ceiling", "c", "ceiling", "two threads"): "limit: bare system calls"}
+#: The packets before this chapter, and its own: the title holds them against each other.
+_SMALL, _LARGE = find_chapter("5").packet_size, _CHAPTER.packet_size
+#: Bytes of headers that the MTU counts; and what the size of a packet is a multiple of.
+_IP_AND_UDP, _UNIT = 28, 8
+_ANY, _WHOLE, _CUT = "", "Sent whole (MTU {mtu})", "In fragments"
+#: Inches of the panels: their height, the room above them, between two, and of a line of sizes.
+_HEIGHT, _ROOM, _BETWEEN, _LOWER = 3.3, 0.66, 0.22, 0.16
+#: Points: how long the mark of a size is.
+_TICK = 3.5
+#: Along x, in thousandths of an octave: the least between two sizes, and beside all of them.
+_OCTAVE, _LEAST, _MARGIN = 1000, 310, 350
+
+
+def packet_sizes(recording: Recording, theme: Theme) -> Drawn:
+    """Draw chapter 6's rate over the size of packets, a panel on each side of the MTU.
+
+    Parameters
+    ----------
+    recording : Recording
+        Of the sweep ``tut-6``.
+    theme : Theme
+        Colours.
+
+    Returns
+    -------
+    tuple
+        The figure, its title, and its description in words and numbers.
+    """
+    found = _found(recording)
+    look = dict(zip(found, looks(list(found), theme), strict=True))
+    panels = _panels(recording, found)
+    legend = curves.curve_legend([(_ALL[series], look[series]) for series in found], theme)
+    title, foot, rows = (
+        _finding(found, panels),
+        caption(recording, curves.SHOWN),
+        [(_ROOM, _HEIGHT)],
+    )
+    sheet = Sheet(theme, title, rows, foot, subtitle=_SUBTITLE, legend=legend, below=0.95)
+    for axis, (name, sizes) in zip(_axes(sheet, panels), panels.items(), strict=True):
+        axis.set_ylim(0, top(recording) * 1.06)
+        _scale(axis, sizes)
+        axis.set_title(name, loc="left", fontsize=11, weight="bold", pad=24)
+        places = _places(sizes)
+        shown = {
+            series: {places[x]: point for x, point in points.items() if x in places}
+            for series, points in found.items()
+        }
+        for series, points_by_place in shown.items():
+            curves.draw_curve(axis, points_by_place, look[series], theme)
+        curves.draw_failures(axis, curves.failures(shown, look))
+    return sheet.figure, sheet.title, _in_words(recording, found, panels)
+
+
+def _found(recording: Recording) -> Found:
+    """Return the series by the sizes that are sent: where one asks for others, they are cut."""
+    by_series = points(recording, "packet_size")
+    require(by_series, _OURS, "tut-6")
+    return {
+        series: {x - x % _UNIT: point for x, point in by_series[series].items()}
+        for series in _ALL
+        if series in by_series
+    }
+
+
+def _panels(recording: Recording, found: Found) -> Panels:
+    """Part the sizes where the MTU does; where it is not known, they are all in one panel."""
+    sizes = sorted({x for by_size in found.values() for x in by_size})
+    mtus = {header.lab.get("mtu") for header in recording.headers}
+    mtu = mtus.pop()
+    if mtus or not isinstance(mtu, int):
+        return {_ANY: sizes}
+    panels = {
+        _WHOLE.format(mtu=mtu): [x for x in sizes if x <= mtu - _IP_AND_UDP],
+        _CUT: [x for x in sizes if x > mtu - _IP_AND_UDP],
+    }
+    return {name: sizes for name, sizes in panels.items() if sizes}
+
+
+def _finding(found: Found, panels: Panels) -> str:
+    """Say what larger packets gain, and what those lose that do not travel whole."""
+    first, *_ = panels.values()
+    small = _SMALL if _SMALL in first else first[0]
+    large = _LARGE if _LARGE in first else first[-1]
+    if small == large:
+        return f"Packets of {large} bytes"
+    said = f"Packets of {large}, not {small} bytes: {_gained(found, small, large)}"
+    if len(panels) == 1 or _CUT not in panels:
+        return said
+    cut = panels[_CUT][0]
+    return f"{said}; in fragments {_gained(found, large, cut)}"
+
+
+def _gained(found: Found, before: int, after: int) -> str:
+    return gained(
+        {
+            name: gain(found[series].get(before), found[series].get(after))
+            for series, name in _OURS.items()
+            if series in found
+        }
+    )
+
+
+# ---------------------------------------------------------------------------------------
+# The scale
+
+
+def _steps(sizes: Sequence[int]) -> list[int]:
+    """Return how far the sizes are from each other: never less than their marks are wide."""
+    octaves = (round(_OCTAVE * math.log2(after / before)) for before, after in pairwise(sizes))
+    return [max(_LEAST, step) for step in octaves]
+
+
+def _places(sizes: Sequence[int]) -> dict[int, int]:
+    """Return where along x each size is."""
+    return dict(zip(sizes, accumulate(_steps(sizes), initial=0), strict=True))
+
+
+def _axes(sheet: Sheet, panels: Panels) -> list["Axes"]:
+    """Add the panels beside each other, as wide as their sizes are apart."""
+    left, right = curves.SIDES
+    widths = [max(_places(sizes).values()) + 2 * _MARGIN for sizes in panels.values()]
+    inches = (WIDTH - left - right - _BETWEEN * (len(widths) - 1)) / sum(widths)
+    axes: list[Axes] = []
+    for width in widths:
+        axis = sheet.axes(0, left, WIDTH - left - width * inches)
+        left += width * inches + _BETWEEN
+        axis.yaxis.set_major_formatter(lambda y, _: thousands(y))
+        axis.tick_params(axis="y", labelleft=not axes)
+        axes.append(axis)
+    name_panel(axes[0], curves.RATE)
+    rate_axis(axes[-1], sheet.theme, "right")
+    apart = " and ".join(filter(None, map(_apart, panels.values())))
+    note = f"\n(logarithmic; {apart} drawn apart)" if apart else " (logarithmic)"
+    axes[widths.index(max(widths))].set_xlabel(f"size of a packet in bytes{note}")
+    return axes
+
+
+def _scale(axis: "Axes", sizes: Sequence[int]) -> None:
+    """Mark each size, every other one a line lower, so that they do not touch."""
+    places = _places(sizes)
+    axis.set_xlim(-_MARGIN, max(places.values()) + _MARGIN)
+    for odd in (False, True):
+        some = list(places.items())[odd::2]
+        axis.set_xticks([x for _, x in some], [f"{n}" for n, _ in some], minor=odd, fontsize=FAINT)
+    axis.tick_params(axis="x", which="both", length=_TICK, width=0.8, pad=_TICK)
+    axis.tick_params(axis="x", which="minor", pad=_TICK + 72 * _LOWER)
+    axis.grid(which="both")
+    axis.set_axisbelow(True)
+
+
+def _apart(sizes: Sequence[int]) -> str:
+    """Say which sizes are not where a logarithmic scale has them."""
+    pairs = zip(pairwise(sizes), _steps(sizes), strict=True)
+    close = [size for pair, step in pairs if step == _LEAST for size in pair]
+    return f"{close[0]} to {close[-1]}" if close else ""
+
+
+# ---------------------------------------------------------------------------------------
+# In words
+
+
+def _in_words(recording: Recording, found: Found, panels: Panels) -> str:
+    sentences = ["Lines: the rate in MB/s against the size of a packet."]
+    for name, sizes in panels.items():
+        sentences += [f"{name}:"] if name else []
+        for series, by_size in found.items():
+            rates = [
+                f"{bytes_text(x)} {curves.in_words(by_size[x])}" for x in sizes if x in by_size
+            ]
+            sentences += [f"{_ALL[series]}: {', '.join(rates)}."] if rates else []
+    return " ".join([*sentences, " ".join(caption(recording, curves.SHOWN).split())])
