@@ -323,9 +323,9 @@ def test_a_picture_is_shown_in_two_kinds_with_words(shown):
     assert kinds == {
         "image/svg+xml": drawn.svg.decode(),
         "image/png": base64.b64encode(drawn.png).decode(),
-        "text/plain": "What each chapter gained",
+        "text/plain": drawn.title,
     }
-    words = {"alt": "What each chapter gained"}
+    words = {"alt": drawn.title}
     assert said == {"image/svg+xml": words, "image/png": words}
 
 

@@ -21,6 +21,7 @@ from test_records import HEADER, SAMPLE, make_spacing
 from spead_tutorial import plots
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.records import Recording, Sample, Series, Split, Timeline, Writer
+from spead_tutorial.units import times
 
 pytest.importorskip("matplotlib")
 
@@ -578,6 +579,23 @@ def test_the_ladder_says_the_median_of_every_step():
     words = described(rendered("ladder"))
     assert "chapter 6 Bigger packets: Python 6010, C 6010" in words
     assert "Heaps of 8 KiB: chapter 10 Reuse heaps: Python 10010, C 10010" in words
+
+
+def test_the_title_of_the_ladder_is_what_its_chapters_gained_that_send_to_the_same_place():
+    recording = make_ladder()
+    gain = f"{times(2.5)} (Python, C)"
+    elsewhere = make_rounds("tut_2_send", "c", [50.0] * 3, kind="loopback")
+    later = make_rounds("tut_4_send_constant", "c", [2000.0] * 3, chapter=4)
+    for more, words in (
+        ([], f"chapter 10 beside 4 Measure it: {gain}"),
+        (elsewhere, f"chapter 10 beside 4 Measure it: {gain}"),
+        # It is the last program of chapter 4 that is gone on from.
+        (later, f"chapter 10 beside 4 Constant samples: {times(5.01)} (C)"),
+    ):
+        _, title, _ = draw(plots.ladder, Recording(HEADER, (*recording.samples, *more)))
+        assert title.startswith(f"1 MiB heaps, {words}.")
+    alone = Recording(HEADER, tuple(elsewhere))
+    assert draw(plots.ladder, alone)[1].startswith("1 MiB heaps: nothing to compare.")
 
 
 def test_a_picture_says_which_chapter_did_not_send_to_the_labs_device():

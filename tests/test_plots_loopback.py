@@ -9,6 +9,7 @@ from test_records import HEADER
 
 from spead_tutorial import plots
 from spead_tutorial.records import Recording
+from spead_tutorial.units import times
 
 
 def test_each_situation_has_its_rate_and_its_evidence():
@@ -55,3 +56,14 @@ def test_other_sizes_of_packets_are_not_mixed_in():
         draw(plots.loopback, more)[2].split("a processor")[0]
         == (drawing("loopback")[2].split("a processor")[0])
     )
+
+
+def test_the_title_is_where_loopback_differs_most_from_the_labs_device():
+    _, title, _ = drawing("loopback")
+    assert title.startswith(
+        f"Loopback, a slow listener, beside the lab: {times(0.175)} (Python, C)."
+    )
+    recording = make_loopback()
+    alone = tuple(one for one in recording.samples if one.variant)
+    _, title, _ = draw(plots.loopback, dataclasses.replace(recording, samples=alone))
+    assert title.startswith("One kind of destination: nothing to compare.")

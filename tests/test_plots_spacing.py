@@ -60,3 +60,26 @@ def test_a_run_that_failed_is_left_out():
     recording = make_spacings()
     more = dataclasses.replace(recording, spacings=(failed, *recording.spacings))
     assert plots.render(plots.spacing, more, plots.LIGHT) == rendered("spacing")
+
+
+def test_the_title_is_how_much_leaves_at_once_where_that_differs_most():
+    _, title, _ = drawing("spacing")
+    assert title.startswith(
+        "Random samples, no limit, at once: 255 KiB in turns, 254 KiB overlapped."
+    )
+
+
+def test_where_as_much_leaves_at_once_the_title_says_that_no_difference_is_told():
+    runs = tuple(
+        make_spacing(program, False, 100, 10, number)
+        for program in ("tut_4_send_perf", "tut_5_send_pipeline")
+        for number in range(7)
+    )
+    _, title, _ = draw(plots.spacing, Recording(HEADER, (), spacings=runs))
+    assert title.startswith("Constant samples, no limit: no difference told in how much")
+
+
+def test_a_program_alone_is_compared_with_nothing():
+    one = make_spacing("tut_4_send_perf", True, 6000)
+    _, title, _ = draw(plots.spacing, Recording(HEADER, (), spacings=(one,)))
+    assert title.startswith("Random samples, no limit, at once: 255 KiB in turns.")

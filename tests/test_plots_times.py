@@ -243,3 +243,31 @@ def test_what_was_not_measured_is_left_out():
     assert "Random samples, without a limit, heaps of 1 MiB: C in turns 100." in words
     for other in ("Constant", "overlapped 1", "pinned", "link of"):
         assert other not in words
+
+
+def test_the_title_of_the_pipeline_is_where_overlapping_changes_most():
+    recording = make_pipeline()
+    slower = tuple(
+        dataclasses.replace(one, elapsed_ns=3 * one.elapsed_ns)
+        if (one.variant, one.program, one.random) == ("pinned", "tut_5_send_pipeline", True)
+        else one
+        for one in recording.samples
+    )
+    _, title, _ = draw(plots.pipeline, dataclasses.replace(recording, samples=slower))
+    where = "Random samples, without a limit, pinned"
+    assert title.startswith(f"{where}: overlapped {units.times(0.5)} (Python, C).")
+
+
+def test_a_pipeline_that_gains_nothing_says_so():
+    recording = make_pipeline()
+    in_turns = {
+        (one.language, one.variant, one.round): one.elapsed_ns
+        for one in recording.samples
+        if one.program == "tut_4_send_constant"
+    }
+    as_fast = tuple(
+        dataclasses.replace(one, elapsed_ns=in_turns[one.language, one.variant, one.round])
+        for one in recording.samples
+    )
+    _, title, _ = draw(plots.pipeline, dataclasses.replace(recording, samples=as_fast))
+    assert "overlapped no difference told." in title

@@ -72,3 +72,9 @@ def test_one_language_is_enough():
     figure, _, words = draw(picture, dataclasses.replace(recording, splits=ours))
     assert len(figure.axes) == 2
     assert "in Python" not in words
+
+
+def test_the_title_is_what_part_of_the_time_the_kernel_takes_in_the_thread_that_sends():
+    _, title, _ = drawing("where")
+    # Chapter 13: 45 of 70 looks, of half the time; chapter 10's stream: 45 of 50, of 3 quarters.
+    assert title.startswith("The kernel's work: 32 % to 68 % of a heap's time. Where")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from spead_tutorial.catalogue import LADDER, LANGUAGES, Chapter, find_chapter
 from spead_tutorial.plots import bars
 from spead_tutorial.plots.caption import caption
-from spead_tutorial.plots.points import Point, highest, points
+from spead_tutorial.plots.finding import gained
+from spead_tutorial.plots.points import Point, gain, highest, points
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet, rate_axis
 from spead_tutorial.plots.theme import NAMES, Theme
@@ -23,7 +24,7 @@ __all__ = ["RATE", "ladder", "step_title"]
 #: What an axis of rates is called.
 RATE = "payload sent in MB/s (10⁶ bytes a second)"
 _PEER, _BARE = "spead2-source", "ceiling"
-_TITLE = "What each chapter gained"
+_SUBTITLE = "The rate of every chapter's program, in Python and in C"
 _SIDES = (0.2, 0.2)
 _ROOM, _FIRST_ROOM = 0.62, 0.66
 
@@ -35,6 +36,7 @@ class _Step:
     title: str
     change: str
     points: dict[str, Point]  # by what gives a bar its colour
+    chapter: Chapter | None = None
 
     @property
     def height(self) -> float:
@@ -62,7 +64,8 @@ def ladder(recording: Recording, theme: Theme) -> Drawn:
     panels = _panels(recording)
     heights = [sum(step.height for step in steps) for _, steps in panels]
     rows = [(_ROOM if row else _FIRST_ROOM, height) for row, height in enumerate(heights)]
-    sheet = Sheet(theme, _TITLE, rows, caption(recording), legend=bars.language_legend(theme))
+    title, foot, legend = _finding(*panels[0]), caption(recording), bars.language_legend(theme)
+    sheet = Sheet(theme, title, rows, foot, subtitle=_SUBTITLE, legend=legend)
     most = highest(point for _, steps in panels for step in steps for point in step.points.values())
     for row, (heap_size, steps) in enumerate(panels):
         axis = sheet.axes(row, *_SIDES)
@@ -74,7 +77,27 @@ def ladder(recording: Recording, theme: Theme) -> Drawn:
         axis.set_title(f"Heaps of {size(heap_size)}", loc="left", fontsize=11)
         rate_axis(axis, theme, "top" if not row else None)
     axis.set_xlabel(RATE)
-    return sheet.figure, _TITLE, _in_words(recording, panels)
+    return sheet.figure, sheet.title, _in_words(recording, panels)
+
+
+def _finding(heap_size: int, steps: Sequence[_Step]) -> str:
+    """Say how many times as fast the last chapter is as where the first of them ends.
+
+    Only those count that can send to the same place: chapter 2 cannot.
+    """
+    by_number: dict[int, _Step] = {}
+    for step in steps:
+        if step.chapter is not None and step.chapter.takes_destination:
+            by_number[step.chapter.number] = step
+    if len(by_number) < 2:
+        return f"{size(heap_size)} heaps: nothing to compare"
+    first, last = by_number[min(by_number)], by_number[max(by_number)]
+    gains = {
+        NAMES[language]: gain(first.points.get(language), point)
+        for language, point in last.points.items()
+    }
+    before = " ".join(first.title.split())
+    return f"{size(heap_size)} heaps, chapter {max(by_number)} beside {before}: {gained(gains)}"
 
 
 def _panels(recording: Recording) -> list[tuple[int, list[_Step]]]:
@@ -108,6 +131,7 @@ def _steps(samples: Sequence[Sample]) -> list[_Step]:
             step_title(chapter, with_random),
             chapter.change,
             {name: Point(tuple(languages[name])) for name in LANGUAGES if name in languages},
+            chapter,
         )
         for (program, with_random), languages in by_step.items()
         for chapter in (find_chapter(program),)

@@ -8,7 +8,8 @@ from spead_tutorial import stats
 from spead_tutorial.catalogue import LANGUAGES
 from spead_tutorial.plots import bars, curves
 from spead_tutorial.plots.caption import caption
-from spead_tutorial.plots.points import Point, Value, highest
+from spead_tutorial.plots.finding import gained, strongest
+from spead_tutorial.plots.points import Point, Value, gain, highest
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import WIDTH, Sheet
 from spead_tutorial.plots.theme import NAMES, Theme
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["loopback"]
 
-_TITLE = "Loopback depends on who listens"
+_SUBTITLE = "Four destinations of one program, and what became of its packets"
 _PROGRAM = "tut_6_send_pktsize"
 #: Variants, and what they are called; the one without a name sends to the lab's device.
 _SITUATIONS = {
@@ -28,6 +29,12 @@ _SITUATIONS = {
     "slow listener": "loopback, a slow listener",
     "listener": "loopback, a listener that reads as fast as it can",
     "": "the lab's device",
+}
+#: What those of loopback are called in a title.
+_SHORT = {
+    "no listener": "Loopback, nobody listens",
+    "slow listener": "Loopback, a slow listener",
+    "listener": "Loopback, a fast listener",
 }
 #: Inches at the sides of the bars, and from the right to the middle of each column of evidence.
 _SIDES = (0.2, 2.75)
@@ -74,7 +81,8 @@ def loopback(recording: Recording, theme: Theme) -> Drawn:
     points_by_situation = _found(recording)
     height = bars.GROUP * len(points_by_situation)
     legend = bars.language_legend(theme)
-    sheet = Sheet(theme, _TITLE, [(0.66, height)], caption(recording), legend=legend)
+    title, foot = _finding(points_by_situation), caption(recording)
+    sheet = Sheet(theme, title, [(0.66, height)], foot, subtitle=_SUBTITLE, legend=legend)
     axis = sheet.axes(0, *_SIDES)
     most = highest(
         point for languages in points_by_situation.values() for point in languages.values()
@@ -90,7 +98,7 @@ def loopback(recording: Recording, theme: Theme) -> Drawn:
             bars.draw_bar(axis, bars.lanes(y)[language], point, language, theme)
             _write_evidence(axis, bars.lanes(y)[language], point)
     _head(axis, points_by_situation)
-    return sheet.figure, _TITLE, _in_words(recording, points_by_situation)
+    return sheet.figure, sheet.title, _in_words(recording, points_by_situation)
 
 
 def _found(recording: Recording) -> Found:
@@ -115,6 +123,22 @@ def _found(recording: Recording) -> Found:
         for variant in _SITUATIONS
         if variant in chosen
     }
+
+
+def _finding(points_by_situation: Found) -> str:
+    """Say what becomes of the lab's rate where loopback differs from it most."""
+    lab = points_by_situation.get("", {})
+    by_situation = {
+        variant: {
+            NAMES[language]: gain(lab.get(language), languages[language]) for language in languages
+        }
+        for variant, languages in points_by_situation.items()
+        if variant
+    }
+    if not (lab and by_situation):
+        return "One kind of destination: nothing to compare"
+    variant = strongest(by_situation)
+    return f"{_SHORT[variant]}, beside the lab: {gained(by_situation[variant])}"
 
 
 def _head(axis: "Axes", points_by_situation: Found) -> None:

@@ -9,6 +9,7 @@ from spead_tutorial import units
 from spead_tutorial.catalogue import LANGUAGES
 from spead_tutorial.plots import bars, curves, times
 from spead_tutorial.plots.caption import caption
+from spead_tutorial.plots.finding import gained, strongest
 from spead_tutorial.plots.points import Point, gain, highest, points
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet, name_panel
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["pipeline"]
 
-_TITLE = "Heaps sent in turns, and overlapped"
+_SUBTITLE = "Sent in turns, and overlapped; the title has the largest change"
 _OVERLAPPED = "tut_5_send_pipeline"
 #: Where its samples are of a kind: the program that sends in turns, and the other one's variant.
 _KINDS = {
@@ -100,13 +101,14 @@ def pipeline(recording: Recording, theme: Theme) -> Drawn:
     ]
     if timelines:
         rows.append((1.25, _SHARE * len(timelines)))
-    sheet = Sheet(theme, _TITLE, rows, caption(recording), legend=_legend(theme))
+    title, foot = _finding(found), caption(recording)
+    sheet = Sheet(theme, title, rows, foot, subtitle=_SUBTITLE, legend=_legend(theme))
     for row, (kind, groups) in enumerate(found.items()):
         _draw_rates(sheet.axes(row, *_RATES), kind, groups, theme)
         _draw_gains(sheet.axes(row, *_GAINS), groups, theme)
     if timelines:
         _draw_shares(sheet, len(found), timelines)
-    return sheet.figure, _TITLE, _in_words(recording, found, timelines)
+    return sheet.figure, sheet.title, _in_words(recording, found, timelines)
 
 
 def _found(recording: Recording) -> Found:
@@ -139,6 +141,19 @@ def _found(recording: Recording) -> Found:
             f"the recording has no sample of {_OVERLAPPED}, or in turns: python -m bench run tut-5"
         )
     return found
+
+
+def _finding(found: Found) -> str:
+    """Say what overlapping changes where it changes most."""
+    by_place = {
+        f"{kind}, {_called(group.situation)}": {
+            NAMES[pair.language]: pair.gain for pair in group.pairs
+        }
+        for kind, groups in found.items()
+        for group in groups
+    }
+    place = strongest(by_place)
+    return f"{place}: overlapped {gained(by_place[place])}"
 
 
 def _place(situation: str) -> tuple[bool, str]:

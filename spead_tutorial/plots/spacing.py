@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.plots.caption import caption
+from spead_tutorial.plots.finding import NOT_TOLD, is_told, strongest
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import FAINT, Sheet
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.records import Recording, Spacing
 from spead_tutorial.spacing import burst, silence
-from spead_tutorial.stats import median
+from spead_tutorial.stats import Estimate, gain, median
 from spead_tutorial.units import number
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["spacing"]
 
-_TITLE = "When packets leave: in turns and overlapped"
+_SUBTITLE = "When packets leave: in turns and overlapped"
 _SIDES = (0.98, 0.2)
 #: Inches: the room above a block, and the height of each of its rows and of the lines in it.
 _ROOM, _ROW, _LINE = 0.58, 0.5, 0.24
@@ -48,7 +49,8 @@ def spacing(recording: Recording, theme: Theme) -> Drawn:
     blocks = _blocks(recording)
     rows = [(_ROOM, _ROW * len(block)) for block in blocks]
     foot = caption(recording, _shown(recording))
-    sheet = Sheet(theme, _TITLE, rows, foot, legend=_legend(theme))
+    title = _finding(blocks)
+    sheet = Sheet(theme, title, rows, foot, subtitle=_SUBTITLE, legend=_legend(theme))
     for row, block in enumerate(blocks):
         axis = sheet.axes(row, *_SIDES)
         _draw_block(axis, block, theme)
@@ -62,7 +64,7 @@ def spacing(recording: Recording, theme: Theme) -> Drawn:
             textcoords="offset points",
         )
     axis.set_xlabel("time in ms since the first message of a heap")
-    return sheet.figure, _TITLE, _in_words(recording, blocks)
+    return sheet.figure, sheet.title, _in_words(recording, blocks)
 
 
 def _blocks(recording: Recording) -> list[list[_Rounds]]:
@@ -80,6 +82,24 @@ def _blocks(recording: Recording) -> list[list[_Rounds]]:
     ]
 
 
+def _finding(blocks: Sequence[Sequence[_Rounds]]) -> str:
+    """Say how much leaves at once, in turns and overlapped, where that differs most."""
+    changes = {place: {"": _change(block)} for place, block in enumerate(blocks)}
+    place = strongest(changes)
+    block, change = blocks[place], changes[place][""]
+    if change is not None and not is_told(change):
+        return f"{_place(block[0][0])}: {NOT_TOLD} in how much leaves at once"
+    rows = (f"{_at_once(rounds)} {_way(rounds[0])}" for rounds in block)
+    return f"{_place(block[0][0])}, at once: {', '.join(rows)}"
+
+
+def _change(block: Sequence[_Rounds]) -> Estimate | None:
+    """Return how many times as much leaves at once, within rounds; None where it is alone."""
+    before, after = ({run.round: burst(run) for run in rounds} for rounds in (block[0], block[-1]))
+    alone = len(block) == 1 or not before.keys() & after.keys()
+    return None if alone else gain(before, after)
+
+
 def _shown(recording: Recording) -> str:
     runs = [run for run in recording.spacings if run.failure is None]
     rounds = len({run.round for run in runs})
@@ -92,9 +112,12 @@ def _shown(recording: Recording) -> str:
 
 
 def _name(block: Sequence[_Rounds]) -> str:
-    one = block[0][0]
+    return f"{_place(block[0][0])} ({NAMES[block[0][0].language]})"
+
+
+def _place(one: Spacing) -> str:
     samples = "Random samples" if one.random else "Constant samples"
-    return f"{samples}, {one.variant or 'no limit'} ({NAMES[one.language]})"
+    return f"{samples}, {one.variant or 'no limit'}"
 
 
 def _legend(theme: Theme) -> list["Artist"]:
@@ -166,9 +189,12 @@ def _way(run: Spacing) -> str:
 
 def _numbers(rounds: _Rounds) -> str:
     silent = median([silence(run) / 1e3 for run in rounds]).median
-    at_once = median([burst(run) / 1024 for run in rounds]).median
     time = f"{number(silent / 1e3)} ms" if silent >= 1e3 else f"{number(silent)} µs"
-    return f"silent for {time}, {number(at_once)} KiB at once"
+    return f"silent for {time}, {_at_once(rounds)} at once"
+
+
+def _at_once(rounds: _Rounds) -> str:
+    return f"{number(median([burst(run) / 1024 for run in rounds]).median)} KiB"
 
 
 def _in_words(recording: Recording, blocks: Sequence[Sequence[_Rounds]]) -> str:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["where"]
 
-_TITLE = "Where the time of a heap goes"
+_SUBTITLE = "Where the time goes; the kernel's: {kernel}"
+#: What the kernel does for a message, as its caller.
+_KERNEL = ("copy", "system call", "buffers", "stack")
 _SHOWN = "medians of {rounds} rounds"
 _SIDES = (0.78, 0.3)
 #: Inches: from bar to bar, of a bar, after a group, and of a letter in a bar.
@@ -67,13 +69,27 @@ def where(recording: Recording, theme: Theme) -> Drawn:
     rows = [(0.34, sum(map(_height, panel.values()))) for panel in panels]
     rows = [(above + 0.34 * bool(row), height) for row, (above, height) in enumerate(rows)]
     foot = caption(recording, _SHOWN)
-    sheet = Sheet(theme, _TITLE, rows, foot, legend=_legend(kinds, theme), columns=3)
+    subtitle = _SUBTITLE.format(kernel=", ".join(_KERNEL))
+    legend = _legend(kinds, theme)
+    sheet = Sheet(theme, _finding(kinds), rows, foot, subtitle=subtitle, legend=legend, columns=3)
     for row, panel in enumerate(panels):
         axis = sheet.axes(row, *_SIDES)
         _draw_panel(axis, rows[row][1], panel, theme)
         axis.set_title(f"Heaps of {size(sizes[row])}", loc="left", fontsize=11)
     axis.set_xlabel("nanoseconds for each heap")
-    return sheet.figure, _TITLE, _in_words(recording, kinds)
+    return sheet.figure, sheet.title, _in_words(recording, kinds)
+
+
+def _finding(kinds: Mapping[Kind, Sequence[Thread]]) -> str:
+    """Say how much of the time of a heap the kernel's work takes, of the thread that sends."""
+    shares = [max(map(_kernel_share, threads)) for threads in kinds.values()]
+    ends = dict.fromkeys(percent(share) for share in (min(shares), max(shares)))
+    return f"The kernel's work: {' to '.join(ends)} of a heap's time"
+
+
+def _kernel_share(thread: Thread) -> float:
+    there = [thread.parts[part].median for part in _KERNEL if part in thread.parts]
+    return sum(there) / thread.elapsed.median
 
 
 def _in_order(kinds: Mapping[Kind, Sequence[Thread]]) -> list[Kind]:
