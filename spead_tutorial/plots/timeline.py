@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 5: when the program prepares each heap, and when the network thread sends it."""
 
-import math
 from collections.abc import Sequence
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from spead_tutorial import units
-from spead_tutorial.plots import times
+from spead_tutorial.plots import scales, times
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import FAINT, Sheet
@@ -30,12 +28,10 @@ _SIDES = (0.86, 0.2)
 #: Inches: the room above a block and its height; in it, its rows of bars, and how high they are.
 _ROOM, _HEIGHT = 0.56, 1.1
 _PROGRAM, _NETWORK, _BAR = 0.36, 0.88, 0.26
-#: Inches: the room above the band that heads blocks of one scale, its height, and its sides.
-_BAND_ROOM, _BAND, _BAND_SIDES = 0.42, 0.28, (0.12, 0.12)
+#: Inches: the room above the band that heads blocks of one scale, and where their mark is.
+_BAND_ROOM, _MARK = 0.42, 0.27
 #: When the network thread has nothing to do for so large a part of what is shown, it says so.
 _LONG = 0.1
-#: So many times as long is another scale; and what part of a block a mark for it may take.
-_OTHER_SCALE, _MARK = 1.2, 0.45
 
 #: Runs that are drawn to one scale: the same samples, sent to the same place.
 Group: TypeAlias = Sequence[Timeline]
@@ -62,20 +58,20 @@ def timeline(recording: Recording, theme: Theme) -> Drawn:
     spans = [_span(group) for group in groups]
     rows = []
     for place, group in enumerate(groups):
-        rows.append((_BAND_ROOM if place else 0.2, _BAND))
+        rows.append((_BAND_ROOM if place else 0.2, scales.BAND))
         rows += [(_ROOM, _HEIGHT)] * len(group)
     legend = [patch(theme, role) for role in ("preparing", "waiting", "sending")]
     foot, subtitle = caption(recording, _shown(groups)), _subtitle(groups)
     sheet = Sheet(theme, _finding(groups), rows, foot, subtitle=subtitle, legend=legend, columns=3)
     row = 0
     for group, span in zip(groups, spans, strict=True):
-        _draw_band(sheet, row, group, span, max(spans))
+        scales.draw_band(sheet, row, times.samples(group[0]), span, max(spans))
         for run in group:
             row += 1
             axis = sheet.axes(row, *_SIDES)
             _draw_block(axis, run, span, theme)
             _name_block(axis, run)
-            _draw_scale(axis, _round_down(_MARK * min(spans)), theme)
+            scales.draw_mark(axis, scales.mark(spans), _MARK, theme)
             if run is not group[-1]:
                 axis.tick_params(axis="x", labelbottom=False)
         row += 1
@@ -140,44 +136,6 @@ def _subtitle(groups: Sequence[Group]) -> str:
 def _shown(groups: Sequence[Group]) -> str:
     counted = dict.fromkeys(times.counted(run) for group in groups for run in group)
     return f"{_SHOWN} {' or '.join(counted)}"
-
-
-def _draw_band(sheet: Sheet, row: int, group: Group, span: int, longest: int) -> None:
-    """Head the blocks of one scale, and say how it differs from that of the others."""
-    axis = sheet.axes(row, *_BAND_SIDES, facecolor=sheet.theme.grid)
-    axis.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(0, 1))
-    axis.spines[:].set_visible(False)
-    where: dict[str, Any] = {"va": "center_baseline", "transform": axis.transAxes}
-    axis.text(0.012, 0.48, times.samples(group[0]), weight="bold", **where)
-    scale = f"{number(span / 1e6)} ms from left to right"
-    if longest > _OTHER_SCALE * span:
-        scale += f", magnified {units.times(float(f'{longest / span:.2g}'))}"
-    axis.text(0.988, 0.48, scale, ha="right", **where)
-
-
-def _draw_scale(axis: "Axes", ns: float, theme: Theme) -> None:
-    """Draw above a block how long a time is in it that all blocks have room for."""
-    _, high = axis.get_xlim()
-    ms = ns / 1e6
-    y = 1 + 0.27 / _HEIGHT
-    line: dict[str, Any] = {"color": theme.text, "clip_on": False}
-    axis.plot([high - ms, high], [y, y], transform=axis.get_xaxis_transform(), linewidth=3, **line)
-    axis.annotate(
-        f"{number(ms)} ms",
-        (high - ms, y),
-        (-5, 0),
-        xycoords=axis.get_xaxis_transform(),
-        textcoords="offset points",
-        ha="right",
-        va="center_baseline",
-        fontsize=FAINT,
-    )
-
-
-def _round_down(ns: float) -> float:
-    """Return the largest of 1, 2, 5, 10, 20, ... that is no more."""
-    power = 10.0 ** math.floor(math.log10(ns))
-    return max(x * power for x in (1, 2, 5) if x * power <= ns)
 
 
 def _draw_block(axis: "Axes", run: Timeline, span: int, theme: Theme) -> None:

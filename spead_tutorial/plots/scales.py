@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scales of time that differ within a picture: what says so, so that nobody can miss it."""
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from spead_tutorial.plots.sheet import FAINT, Sheet
+from spead_tutorial.plots.theme import Theme
+from spead_tutorial.units import number, times
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["BAND", "draw_band", "draw_mark", "mark"]
+
+#: Inches: the height of a band, and its sides.
+BAND = 0.28
+_SIDES = (0.12, 0.12)
+#: So many times as long is another scale; and what part of the shortest one the mark may take.
+_OTHER, _PART = 1.2, 0.45
+
+
+def draw_band(sheet: Sheet, row: int, name: str, span: float, longest: float) -> None:
+    """Head what has one scale, and say how it differs from the longest one; both are in ns."""
+    axis = sheet.axes(row, *_SIDES, facecolor=sheet.theme.grid)
+    axis.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(0, 1))
+    axis.spines[:].set_visible(False)
+    where: dict[str, Any] = {"va": "center_baseline", "transform": axis.transAxes}
+    axis.text(0.012, 0.48, name, weight="bold", **where)
+    scale = f"{number(span / 1e6)} ms from left to right"
+    if longest > _OTHER * span:
+        scale += f", magnified {times(float(f'{longest / span:.2g}'))}"
+    axis.text(0.988, 0.48, scale, ha="right", **where)
+
+
+def mark(spans: Iterable[float]) -> float:
+    """Return a time that all spans have room for: 1, 2 or 5 with noughts."""
+    most = _PART * min(spans)
+    power = 10.0 ** math.floor(math.log10(most))
+    return max(x * power for x in (1, 2, 5) if x * power <= most)
+
+
+def draw_mark(axis: "Axes", ns: float, raised: float, theme: Theme) -> None:
+    """Draw how long a time is in a panel whose x is in ms, at some inches above its right end."""
+    from matplotlib.transforms import ScaledTranslation
+
+    _, high = axis.get_xlim()
+    ms = ns / 1e6
+    up = ScaledTranslation(0, raised, axis.figure.dpi_scale_trans)
+    place = axis.get_xaxis_transform() + up
+    axis.plot(
+        [high - ms, high], [1, 1], transform=place, linewidth=3, color=theme.text, clip_on=False
+    )
+    axis.annotate(
+        f"{number(ms)} ms",
+        (high - ms, 1),
+        (-5, 0),
+        xycoords=place,
+        textcoords="offset points",
+        ha="right",
+        va="center_baseline",
+        fontsize=FAINT,
+    )
