@@ -9,6 +9,7 @@ from test_records import HEADER, make_spacing
 
 from spead_tutorial import plots
 from spead_tutorial.records import Recording
+from spead_tutorial.units import times
 
 
 def lines_of(axis):
@@ -22,22 +23,31 @@ def test_there_is_a_line_at_the_time_of_each_message_of_three_heaps_and_the_next
     figure, _, _ = draw(plots.spacing, Recording(HEADER, (), spacings=(one,)))
     begins = [6.03 * heap for heap in range(4)]
     expected = [begin + 0.01 * message for begin in begins for message in range(4)]
-    assert lines_of(figure.axes[0]) == pytest.approx(expected)
+    assert lines_of(figure.axes[1]) == pytest.approx(expected)
 
 
 def test_heaps_one_after_the_other_have_different_colours():
     figure, _, _ = drawing("spacing")
-    of_one, of_next = figure.axes[0].collections[:2]
+    of_one, of_next = figure.axes[1].collections[:2]
     assert of_one.get_color()[0].tolist() != of_next.get_color()[0].tolist()
 
 
 def test_blocks_are_of_samples_and_their_rows_in_the_order_of_chapters():
     words = seen(rendered("spacing"))
-    shown = [one for one in words if one.endswith("(Python)") or one in ("in turns", "overlapped")]
-    assert shown == [
-        *("in turns", "overlapped", "Random samples, no limit (Python)"),
-        *("overlapped", "Constant samples, no limit (Python)"),
+    wanted = [
+        *("Random samples, no limit", "in turns", "overlapped"),
+        *("Constant samples, no limit", "overlapped"),
     ]
+    assert [one for one in words if one in wanted] == wanted
+    assert "When packets leave: in turns and overlapped (Python)" in words
+
+
+def test_blocks_say_how_their_scales_differ_and_have_a_mark_of_the_same_time():
+    words = seen(rendered("spacing"))
+    # Three heaps of four messages, 10 us apart, and a gap of 6021 us, or of 41 us.
+    assert "18.2 ms from left to right" in words
+    assert f"0.21 ms from left to right, magnified {times(85)}" in words
+    assert words.count("0.05 ms") == 2
 
 
 def test_numbers_are_medians_of_the_rounds():
@@ -51,7 +61,7 @@ def test_a_heap_that_was_held_up_is_not_shown():
     late = [time + 10**8 * (heap > 14) for heap, time in zip(even.heaps, even.time_ns, strict=True)]
     one = dataclasses.replace(even, time_ns=tuple(late))
     figure, _, _ = draw(plots.spacing, Recording(HEADER, (), spacings=(one,)))
-    assert figure.axes[0].get_xlim()[1] < 1
+    assert figure.axes[1].get_xlim()[1] < 1
 
 
 def test_a_run_that_failed_is_left_out():

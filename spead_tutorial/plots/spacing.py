@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from spead_tutorial.catalogue import find_chapter
+from spead_tutorial.plots import scales
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.finding import NOT_TOLD, is_told, strongest
 from spead_tutorial.plots.render import Drawn
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = ["spacing"]
 
-_SUBTITLE = "When packets leave: in turns and overlapped"
+_SUBTITLE = "When packets leave: in turns and overlapped ({language})"
 _SIDES = (0.98, 0.2)
 #: Inches: the room above a block, and the height of each of its rows and of the lines in it.
-_ROOM, _ROW, _LINE = 0.58, 0.5, 0.24
+_ROOM, _ROW, _LINE = 0.22, 0.5, 0.24
+#: Inches: the room above the band that heads a block, and where the mark of its scale is.
+_BAND_ROOM, _MARK = 0.42, 0.08
 #: As many heaps of its slowest row does a block show.
 _HEAPS = 3
 #: The rounds of one program.
@@ -47,22 +50,19 @@ def spacing(recording: Recording, theme: Theme) -> Drawn:
         The figure, its title, and its description in words and numbers.
     """
     blocks = _blocks(recording)
-    rows = [(_ROOM, _ROW * len(block)) for block in blocks]
-    foot = caption(recording, _shown(recording))
-    title = _finding(blocks)
-    sheet = Sheet(theme, title, rows, foot, subtitle=_SUBTITLE, legend=_legend(theme))
-    for row, block in enumerate(blocks):
-        axis = sheet.axes(row, *_SIDES)
-        _draw_block(axis, block, theme)
-        axis.annotate(
-            _name(block),
-            (0, 1),
-            (-72 * (_SIDES[0] - 0.12), 5),
-            va="bottom",
-            fontsize=11,
-            xycoords="axes fraction",
-            textcoords="offset points",
-        )
+    spans = [_span(block) for block in blocks]
+    rows = []
+    for place, block in enumerate(blocks):
+        rows += [(_BAND_ROOM if place else 0.2, scales.BAND), (_ROOM, _ROW * len(block))]
+    title, foot = _finding(blocks), caption(recording, _shown(recording))
+    languages = dict.fromkeys(NAMES[block[0][0].language] for block in blocks)
+    subtitle = _SUBTITLE.format(language=" or ".join(languages))
+    sheet = Sheet(theme, title, rows, foot, subtitle=subtitle, legend=_legend(theme))
+    for place, (block, span) in enumerate(zip(blocks, spans, strict=True)):
+        scales.draw_band(sheet, 2 * place, _place(block[0][0]), span, max(spans))
+        axis = sheet.axes(2 * place + 1, *_SIDES)
+        _draw_block(axis, block, span, theme)
+        scales.draw_mark(axis, scales.mark(spans), _MARK, theme)
     axis.set_xlabel("time in ms since the first message of a heap")
     return sheet.figure, sheet.title, _in_words(recording, blocks)
 
@@ -111,10 +111,6 @@ def _shown(recording: Recording) -> str:
     )
 
 
-def _name(block: Sequence[_Rounds]) -> str:
-    return f"{_place(block[0][0])} ({NAMES[block[0][0].language]})"
-
-
 def _place(one: Spacing) -> str:
     samples = "Random samples" if one.random else "Constant samples"
     return f"{samples}, {one.variant or 'no limit'}"
@@ -135,11 +131,16 @@ def _colours(theme: Theme) -> tuple[str, str]:
     return theme.colours["sending"], theme.colours["limit"]
 
 
-def _draw_block(axis: "Axes", block: Sequence[_Rounds], theme: Theme) -> None:
+def _span(block: Sequence[_Rounds]) -> int:
+    """Return for how many ns the programs of a block are shown: as long as the slowest takes."""
+    windows = [_window(_middle(rounds)) for rounds in block]
+    return max(end - begin for begin, end in windows)
+
+
+def _draw_block(axis: "Axes", block: Sequence[_Rounds], span: int, theme: Theme) -> None:
     shown = [_middle(rounds) for rounds in block]
     windows = [_window(run) for run in shown]
-    end = max(end - begin for begin, end in windows)
-    low, high = -0.01 * end / 1e6, 1.01 * end / 1e6
+    low, high = -0.01 * span / 1e6, 1.01 * span / 1e6
     axis.set_xlim(low, high)
     axis.set_ylim(_ROW * len(block), 0)
     middles = [_ROW * (place + 1) - _LINE / 2 - 0.03 for place in range(len(block))]
@@ -206,5 +207,5 @@ def _in_words(recording: Recording, blocks: Sequence[Sequence[_Rounds]]) -> str:
     ]
     for block in blocks:
         rows = (f"{_way(rounds[0])} {_numbers(rounds)}" for rounds in block)
-        sentences.append(f"{_name(block)}: {'; '.join(rows)}.")
+        sentences.append(f"{_place(block[0][0])}: {'; '.join(rows)}.")
     return " ".join([*sentences, " ".join(caption(recording, _shown(recording)).split())])
