@@ -189,3 +189,17 @@ def test_causes_of_one_size_have_no_panels_of_others():
     figure, _, words = draw(plots.causes, dataclasses.replace(recording, samples=large))
     assert len(figure.axes) == 2
     assert words.count("Heaps of") == 1
+
+
+def test_causes_of_many_sizes_have_two_small_panels_in_a_line():
+    recording = make_memory()
+    more = [
+        dataclasses.replace(one, heap_size=32 * MIB, case=f"{one.case}/more")
+        for one in recording.samples
+        if one.heap_size == 16 * MIB
+    ]
+    samples = (*recording.samples, *more)
+    figure, _, _ = draw(plots.causes, dataclasses.replace(recording, samples=samples))
+    small = [axis.get_position() for axis in figure.axes[2:]]
+    assert [round(place.x0, 2) for place in small] == [0.19, 0.6, 0.19]
+    assert small[0].y0 == small[1].y0 > small[2].y1

@@ -45,6 +45,8 @@ _SIZES = (_MIB, 16 * _MIB, 64 * _MIB)
 _RATE, _FAULTS, _GAIN = (0.2, 3.15), (3.5, 1.2), 0.6
 #: Inches of the small panels: what is left of them, and between two; a row, and its two dots.
 _LEFT, _RIGHT, _BETWEEN, _ROW, _APART = 1.2, 0.25, 0.3, 0.3, 0.11
+#: How many of them are beside each other.
+_COLUMNS = 2
 
 
 def causes(recording: Recording, theme: Theme) -> Drawn:
@@ -69,7 +71,8 @@ def causes(recording: Recording, theme: Theme) -> Drawn:
     large = strongest({n: _gains(found, n, _AGAIN) for n in sizes})
     others = [n for n in sizes if n != large and _other_ways(found, n)]
     rows = [(0.62, bars.GROUP * len(_kinds(found, large)))]
-    rows += [(1.12, _ROW * len(_other_ways(found, *others)))] * bool(others)
+    lines = -(-len(others) // _COLUMNS)
+    rows += [(1.12, _ROW * len(_other_ways(found, *others)))] * lines
     title, foot, legend = _finding(found, large), caption(recording), bars.language_legend(theme)
     sheet = Sheet(theme, title, rows, foot, subtitle=_SUBTITLE, legend=legend)
     _draw_bars(sheet, found, large, rows[0][1])
@@ -200,15 +203,15 @@ def _draw_others(sheet: Sheet, found: Found, sizes: Sequence[int], large: int) -
         if one is not None
         for end in (one.low, one.high)
     ]
-    width = (WIDTH - _LEFT - _RIGHT - _BETWEEN * (len(sizes) - 1)) / max(len(sizes), 1)
+    columns = min(len(sizes), _COLUMNS)
     for place, n in enumerate(sizes):
-        left = _LEFT + place * (width + _BETWEEN)
-        axis = sheet.axes(1, left, WIDTH - left - width)
+        row, column = divmod(place, _COLUMNS)
+        width = (WIDTH - _LEFT - _RIGHT - _BETWEEN * (columns - 1)) / columns
+        left = _LEFT + column * (width + _BETWEEN)
+        axis = sheet.axes(1 + row, left, WIDTH - left - width)
+        names = ["" if column else _name(kind)[0] for kind in kinds]
+        axis.set_yticks([(index + 0.5) * _ROW for index in range(len(kinds))], names)
         axis.set_ylim(_ROW * len(kinds), 0)
-        axis.set_yticks(
-            [(row + 0.5) * _ROW for row in range(len(kinds))],
-            [_name(kind)[0] if not place else "" for kind in kinds],
-        )
         axis.tick_params(axis="y", length=0)
         axis.set_xscale("log")
         curves.scale_gains(axis.xaxis, ends, most_marks=4)
