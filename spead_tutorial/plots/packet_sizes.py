@@ -30,7 +30,12 @@ Panels: TypeAlias = Mapping[str, Sequence[int]]
 _SUBTITLE = "The rate against the size of packets"
 _CHAPTER = find_chapter("6")
 _OURS = {Series(OURS, language, _CHAPTER.name): NAMES[language] for language in LANGUAGES}
-_ALL = {**_OURS, Series("ceiling", "c", "ceiling", "two threads"): "limit: bare system calls"}
+_ALL = {
+    **_OURS,
+    Series(
+        "ceiling", "c", "ceiling", "two threads"
+    ): "bare system calls: two threads, fill and copy",
+}
 #: The packets before this chapter, and its own: the title holds them against each other.
 _SMALL, _LARGE = find_chapter("5").packet_size, _CHAPTER.packet_size
 #: Bytes of headers that the MTU counts; and what the size of a packet is a multiple of.
