@@ -232,7 +232,7 @@ def page(notebook: Any, name: str, root: str = "..") -> str:
             if _SVG in output.get("data", {}):
                 output["data"] = {"text/html": _image(output)}
     exporter = nbconvert.HTMLExporter()
-    hide = TagRemovePreprocessor(remove_input_tags={_HIDDEN}, enabled=True)  # answers
+    hide = TagRemovePreprocessor(remove_input_tags={_HIDDEN}, enabled=True)  # answers, drawing
     exporter.register_preprocessor(hide, enabled=True)
     text, _ = exporter.from_notebook_node(shown, {"metadata": {"name": name}})
     # What they load is for mathematics and widgets, which the notebooks do without.

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Notebooks on the site: code that only draws is folded away there and in JupyterLab alike."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from spead_tutorial.notebook_run import NAMES
+
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "notebooks"
+
+_FOLDED = "hide-input"
+#: What code speaks of that draws, and how many lines of that a reader may have to pass over.
+_DRAWN_WITH = {"Patch", "Sheet", "axes", "axis", "figure", "plots", "plt", "sheet", "theme"}
+_MOST_DRAWING = 7
+_AWAITING = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+
+each_notebook = pytest.mark.parametrize("name", NAMES)
+
+
+def drawing(source: str) -> int:
+    """Count the lines of statements that draw: with matplotlib, our plots, or elements of SVG."""
+    code = compile(source, "cell", "exec", _AWAITING)
+    simple = [one for one in ast.walk(code) if isinstance(one, ast.stmt) and not _has_body(one)]
+    return sum(_lines(one) for one in simple if any(map(_draws, ast.walk(one))))
+
+
+def _has_body(one: ast.stmt) -> bool:
+    return hasattr(one, "body")
+
+
+def _lines(one: ast.stmt) -> int:
+    return (one.end_lineno or one.lineno) - one.lineno + 1
+
+
+def _draws(one: ast.AST) -> bool:
+    if isinstance(one, ast.Constant):
+        return isinstance(one.value, str) and one.value.lstrip().startswith(("<div", "<svg"))
+    return isinstance(one, ast.Name) and one.id in _DRAWN_WITH
+
+
+def imported(source: str) -> Iterator[str]:
+    """Yield the packages that a cell imports from."""
+    for one in ast.walk(compile(source, "cell", "exec", _AWAITING)):
+        if isinstance(one, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in one.names)
+        elif isinstance(one, ast.ImportFrom):
+            yield (one.module or "").partition(".")[0]
+
+
+def code_cells(name: str) -> list[nbformat.NotebookNode]:
+    notebook = nbformat.read(FOLDER / f"{name}.ipynb", 4)
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def tags(cell: nbformat.NotebookNode) -> list[str]:
+    return cell.metadata.get("tags", [])
+
+
+@each_notebook
+def test_code_that_only_draws_is_folded_away(name):
+    found = [
+        cell.source.splitlines()[0]
+        for cell in code_cells(name)
+        if _FOLDED not in tags(cell)
+        and (drawing(cell.source) > _MOST_DRAWING or "matplotlib" in imported(cell.source))
+    ]
+    assert found == [], f"{name} has cells that draw: they need the tag {_FOLDED}, or the package"
+
+
+@each_notebook
+def test_what_the_site_folds_away_jupyterlab_does_too(name):
+    for cell in code_cells(name):
+        folded = cell.metadata.get("jupyter", {}).get("source_hidden", False)
+        assert folded == (_FOLDED in tags(cell)), f"{name}: {cell.source.splitlines()[0]}"
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("recording = await measure(\n    place,\n)\nprint(recording)", 0),
+        ("notebook.picture(\n    plots.timeline,\n    recording,\n)", 4),
+        ("def draw(x):\n    '''Draw.'''\n    axis.plot(x)\n    x += 1\n    axis.grid()\n", 2),
+        ("html = f'<div>{x}</div>'\nname = 'a < b'", 1),
+    ],
+)
+def test_lines_that_draw_are_told_from_others(source, lines):
+    assert drawing(source) == lines
