@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Notebooks on the site: code that only draws is folded away there and in JupyterLab alike."""
+"""Notebooks on the site: as pages, where code that only draws is folded away, and as files."""
 
 import ast
+import re
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
 import pytest
+from test_site import extension
 
 from spead_tutorial.notebook_run import NAMES
 
@@ -18,6 +21,9 @@ _FOLDED = "hide-input"
 _DRAWN_WITH = {"Patch", "Sheet", "axes", "axis", "figure", "plots", "plt", "sheet", "theme"}
 _MOST_DRAWING = 7
 _AWAITING = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+
+#: Of links to what is beside a notebook, or in another folder of the repository.
+_LINK = re.compile(r"\]\(([^)#:]+)\)")
 
 each_notebook = pytest.mark.parametrize("name", NAMES)
 
@@ -90,3 +96,31 @@ def test_what_the_site_folds_away_jupyterlab_does_too(name):
 )
 def test_lines_that_draw_are_told_from_others(source, lines):
     assert drawing(source) == lines
+
+
+# ---- Files ----
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    """The zip of all notebooks."""
+    path = tmp_path / "all.zip"
+    extension("notebook_pages").bundle(ROOT, path)
+    return path
+
+
+def test_the_zip_has_all_notebooks_with_what_they_link_to(bundle, tmp_path):
+    zipfile.ZipFile(bundle).extractall(tmp_path)
+    folder = tmp_path / bundle.stem / "notebooks"
+    assert sorted(path.stem for path in folder.iterdir()) == list(NAMES)
+    for path in folder.iterdir():
+        nbformat.validate(nbformat.read(path, 4))
+        links = _LINK.findall(path.read_text())
+        assert [link for link in links if not (folder / link).is_file()] == [], path.name
+
+
+def test_the_zip_of_the_same_notebooks_is_the_same(bundle, tmp_path):
+    again = tmp_path / "again" / bundle.name
+    again.parent.mkdir()
+    extension("notebook_pages").bundle(ROOT, again)
+    assert again.read_bytes() == bundle.read_bytes()

@@ -27,7 +27,7 @@ PAGES = sorted(
 )
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 #: Browsers ask name servers about their makers as they start; here there is nobody to answer.
-ASK_NOBODY = "--host-resolver-rules=MAP * ~NOTFOUND"
+ASK_NOBODY = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 
 #: Widths of a phone, a tablet and a laptop, in CSS pixels.
 WIDTHS = (1280, 768, 360)

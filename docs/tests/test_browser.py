@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """In a browser, every page is quiet, fits and can be read by all; what can be used works."""
 
+import functools
+import http.server
 import re
+import threading
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+
+from spead_tutorial import notebook_run
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAMS = [
@@ -194,3 +199,48 @@ def test_what_search_finds_is_opened_by_a_click(page, site):
     result.click()
     page.wait_for_url(re.compile(r"^(?!.*search\.html)"))
     assert "heap" in page.locator("article").inner_text().lower(), page.url
+
+
+# ---------------------------------------------------------------------------------------
+# Notebooks
+
+
+@pytest.fixture
+def served(site, tmp_path):
+    """Where the site is on a server of its own, below another folder."""
+    (tmp_path / "below").symlink_to(site)
+    handler = functools.partial(QuietHandler, directory=tmp_path)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/below"
+        server.shutdown()
+        thread.join()
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+def test_a_notebook_is_downloaded_from_a_server_as_it_is_stored(browser, served):
+    stored = ROOT / notebook_run.FOLDER / f"{notebook_run.START}.ipynb"
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto(f"{served}/notebooks/{stored.stem}.html")
+        with page.expect_download() as download:
+            page.get_by_role("link", name=f"Download {stored.name}").click()
+        assert download.value.suggested_filename == stored.name
+        assert Path(download.value.path()).read_bytes() == stored.read_bytes()
+
+
+def test_code_that_is_folded_away_is_opened_by_the_keyboard(page, site, pages_with):
+    path, *_ = pages_with("tag_hide-input")
+    page.goto(f"file://{site}/{path}")
+    cell = page.locator(".tag_hide-input").first
+    code = cell.locator(".cell_input")
+    assert not code.is_visible(), path
+    cell.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert code.is_visible(), path
+    assert "Hide the code" in cell.locator("summary").inner_text()

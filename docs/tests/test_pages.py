@@ -10,6 +10,9 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from spead_tutorial import notebook_run
+
+ROOT = Path(__file__).resolve().parent.parent.parent
 _LEVELS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _LINKS = {"a": "href", "link": "href", "img": "src", "script": "src", "source": "src"}
 _FILES = re.compile(r"\.(svg|png|jpe?g|gif|webp)$", re.I)
@@ -119,3 +122,11 @@ def test_every_link_within_the_site_leads_somewhere(page, path, site):
         elif parts.fragment and target.suffix == ".html" and not has(target, parts.fragment):
             broken.append(f"{tag} {link}: the page has no such place")
     assert broken == [], f"broken links on {path}"
+
+
+@pytest.mark.parametrize("name", notebook_run.NAMES)
+def test_a_page_of_a_notebook_leads_to_it_as_it_is_stored(site, name):
+    path = site / "notebooks" / f"{name}.html"
+    links = [link for tag, link in read(path).links if link.endswith(f"/{name}.ipynb")]
+    stored = ROOT / notebook_run.FOLDER / f"{name}.ipynb"
+    assert {(path.parent / link).read_bytes() for link in links} == {stored.read_bytes()}
