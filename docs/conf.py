@@ -30,6 +30,7 @@ extensions = [
     "c_header",
     "examples",
     "gains",
+    "gallery",
     "hawkmoth",
     "listings",
     "measured",

@@ -11,10 +11,11 @@ import nbformat
 import pytest
 from test_site import extension
 
-from spead_tutorial.notebook_run import NAMES
+from spead_tutorial.notebook_run import NAMES, START
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "notebooks"
+FIGURES = sorted((ROOT / "docs" / "figures").glob("*.svg"))
 
 _FOLDED = "hide-input"
 #: What code speaks of that draws, and how many lines of that a reader may have to pass over.
@@ -96,6 +97,36 @@ def test_what_the_site_folds_away_jupyterlab_does_too(name):
 )
 def test_lines_that_draw_are_told_from_others(source, lines):
     assert drawing(source) == lines
+
+
+# ---- Cards ----
+
+
+def test_a_card_says_what_the_first_notebook_says_of_its_notebook():
+    start = nbformat.read(FOLDER / f"{START}.ipynb", 4)
+    said = extension("gallery").subjects(start)
+    assert tuple(said) == NAMES
+    assert said[START] == "These notebooks make a slow sender fast, one step at a time."
+    assert said["04_measure_it"] == "How fast is it, and how would you know?"
+
+
+def test_a_notebook_of_which_the_first_says_nothing_is_found():
+    start = nbformat.read(FOLDER / f"{START}.ipynb", 4)
+    for cell in start.cells:
+        cell.source = cell.source.replace("(13_hot.ipynb)", "(13_cold.ipynb)")
+    with pytest.raises(ValueError, match="13_hot"):
+        extension("gallery").subjects(start)
+
+
+@pytest.mark.parametrize("path", FIGURES, ids=lambda path: path.stem)
+def test_a_thumbnail_shows_a_part_of_its_picture(path):
+    size = re.compile(r'viewBox="(\S+) (\S+) (\S+) (\S+)"')
+    small = extension("pictures").first_panel(path)
+    x, y, width, height = map(float, size.search(small).groups())
+    _, _, whole, high = map(float, size.search(path.read_text()).groups())
+    assert 0 < x < x + width <= whole
+    assert 0 < y < y + height <= high
+    assert size.sub("", small, count=1).count("viewBox") == 0
 
 
 # ---- Files ----

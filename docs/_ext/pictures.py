@@ -12,6 +12,11 @@ is what `bench.figures` draws of a committed record, and
     ```
 
 is ``diagrams/stream.svg``, which stands in the page itself so that it can use the page's colours.
+
+    ```{thumbnail} tut-8-send-reuse-memory
+    ```
+
+is a part of either, without words, to be told from others beside it.
 """
 
 import html
@@ -25,6 +30,13 @@ from sphinx.util.docutils import SphinxDirective
 from bench.figures import FIGURES, PICTURES
 
 DIAGRAMS = FIGURES.parent / "diagrams"
+_SMALL = "notebooks/thumbnails"  # in the folder of what is made for the site, and not kept
+#: Of a plot of matplotlib: its size, and a corner and the opposite one of its first panel.
+_SIZE = re.compile(r'width="[^"]*" height="[^"]*" viewBox="[^"]*"')
+_PANEL = re.compile(
+    r'<g id="axes_1">\s*<g id="patch_\d+">\s*<path d="M (\S+) (\S+)\s+L (\S+) \S+\s+L \S+ (\S+)'
+)
+_HIGHEST = 5 / 8  # a thumbnail's height, in parts of its width
 _RECORDS = {Path(picture.name).stem: picture.sweep for picture in PICTURES}
 
 
@@ -77,6 +89,55 @@ class Diagram(SphinxDirective):
         return [figure, _in_words(title, words)]
 
 
+class Thumbnail(SphinxDirective):
+    """A part of a picture, light or dark as the page is, or the upper part of a drawing."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        name = self.arguments[0]
+        box = nodes.container(classes=["thumbnail"])
+        if name in _RECORDS:
+            for end, theme in (("", "only-light"), ("-dark", "only-dark")):
+                box += self._part(FIGURES / f"{name}{end}.svg", theme)
+            return [box]
+        path = DIAGRAMS / f"{name}.svg"
+        if not path.is_file():
+            raise self.error(f"there is no picture and no diagram {name}")
+        self.env.note_dependency(str(path))
+        svg = path.read_text()
+        slice_ = '<svg preserveAspectRatio="xMidYMin slice" '
+        box += nodes.raw("", svg[svg.index("<svg") :].replace("<svg ", slice_, 1), format="html")
+        return [box]
+
+    def _part(self, path: Path, theme: str) -> nodes.Node:
+        self.env.note_dependency(str(path))
+        target = self.env.srcdir / _SMALL / f"small-{path.name}"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(first_panel(path))
+        uri, title = f"/{_SMALL}/{target.name}", described(path)[0]
+        return nodes.image(uri=uri, alt=title, classes=[theme], loading="lazy")
+
+
+def first_panel(path: Path) -> str:
+    """Return a plot of which only the first panel is to be seen; of a high one the upper part.
+
+    Raises
+    ------
+    ValueError
+        Where no panel is found.
+    """
+    svg = path.read_text()
+    found = _PANEL.search(svg)
+    if not found:
+        raise ValueError(f"{path.name} has no panel that a thumbnail could show")
+    left, bottom, right, top = map(float, found.groups())
+    width = right - left
+    height = min(bottom - top, width * _HIGHEST)
+    size = f'width="{width:g}" height="{height:g}" viewBox="{left:g} {top:g} {width:g} {height:g}"'
+    return _SIZE.sub(size, svg, count=1)
+
+
 def described(path: Path) -> tuple[str, str]:
     """Return a picture's title and its description, which it has in itself for screen readers.
 
@@ -102,4 +163,5 @@ def _in_words(title: str, words: str) -> nodes.Node:
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("diagram", Diagram)
     app.add_directive("picture", Picture)
+    app.add_directive("thumbnail", Thumbnail)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -18,7 +18,7 @@ PROGRAMS = [
     *sorted((ROOT / "csrc" / "chapters").glob("tut_*.c")),
 ]
 TABS = '<label aria-controls="sd-tab-item-'
-PICTURES = 'class="only-dark"'
+PICTURES = '<figure class="picture'
 
 
 # ---------------------------------------------------------------------------------------
@@ -232,6 +232,33 @@ def test_a_notebook_is_downloaded_from_a_server_as_it_is_stored(browser, served)
             page.get_by_role("link", name=f"Download {stored.name}").click()
         assert download.value.suggested_filename == stored.name
         assert Path(download.value.path()).read_bytes() == stored.read_bytes()
+
+
+def test_every_notebook_has_a_card_with_a_picture_in_the_colours_of_the_page(page, site):
+    page.goto(f"file://{site}/notebooks.html")
+    pictures = page.locator(".sd-card .thumbnail").locator("img:visible, svg:visible")
+    assert pictures.count() == len(notebook_run.NAMES)
+    choose(page, "dark")
+    assert pictures.count() == len(notebook_run.NAMES)
+    assert page.locator(".thumbnail img.only-light:visible").count() == 0
+
+
+def test_a_card_leads_to_its_page_but_for_the_link_to_its_file(page, site):
+    page.goto(f"file://{site}/notebooks.html")
+    card, name = page.locator(".sd-card.notebook").last, notebook_run.NAMES[-1]
+    card.get_by_role("link", name=f"{name}.ipynb").click(trial=True)  # nothing covers it
+    card.click(position={"x": 40, "y": 40})
+    page.wait_for_url(f"**/{name}.html")
+
+
+def test_the_keyboard_goes_from_card_to_card(page, site):
+    page.goto(f"file://{site}/notebooks.html")
+    links = page.locator(".sd-card.notebook a")
+    links.first.focus()
+    for link in links.all():
+        assert link.evaluate("one => one === document.activeElement"), link.inner_text()
+        page.keyboard.press("Tab")
+    assert links.count() == 2 * len(notebook_run.NAMES)
 
 
 def test_code_that_is_folded_away_is_opened_by_the_keyboard(page, site, pages_with):
