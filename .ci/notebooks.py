@@ -66,6 +66,8 @@ def refresh(names: Sequence[str]) -> int:
             print(f"{source.stem}: {error}", file=sys.stderr)
             failed.append(source.stem)
             continue
+        seconds = round(time.monotonic() - began)
+        notebook.metadata[notebook_run.METADATA] = {"seconds": seconds}  # for the site
         clean(notebook)
         wrong = [*private(notebook)]
         if wrong:
@@ -76,7 +78,7 @@ def refresh(names: Sequence[str]) -> int:
         before = nbformat.read(target, 4) if target.exists() else None
         nbformat.validate(notebook)
         nbformat.write(notebook, target)
-        print(f"stored {target.name} after {time.monotonic() - began:.0f} s", flush=True)
+        print(f"stored {target.name} after {seconds} s", flush=True)
         if before is not None:
             show_changes(before, notebook, target.name)
     return 1 if failed else 0

@@ -22,6 +22,7 @@ from typing import Any
 
 __all__ = [
     "FOLDER",
+    "METADATA",
     "NAMES",
     "START",
     "FailedError",
@@ -58,6 +59,8 @@ NAMES = (
     "16_equal_packets",
 )
 START = NAMES[0]
+#: What a notebook's metadata has of its own run is below this: ``seconds``, how long it took.
+METADATA = "spead_tutorial"
 
 _NEEDED = ("IPython", "ipykernel", "jupytext", "matplotlib", "nbclient", "nbconvert", "pandas")
 _CELL_S = 600

@@ -118,6 +118,19 @@ def test_a_notebook_of_which_the_first_says_nothing_is_found():
         extension("gallery").subjects(start)
 
 
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        ({}, ""),
+        ({"spead_tutorial": {"seconds": 43}}, ", ran for 43 s"),
+        ({"spead_tutorial": {"seconds": 140}}, ", ran for 2 min"),
+    ],
+)
+def test_a_card_says_how_long_the_stored_run_took_where_that_is_known(metadata, said):
+    notebook = nbformat.v4.new_notebook(metadata=metadata)
+    assert extension("gallery").lasted(notebook) == said
+
+
 @pytest.mark.parametrize("path", FIGURES, ids=lambda path: path.stem)
 def test_a_thumbnail_shows_a_part_of_its_picture(path):
     size = re.compile(r'viewBox="(\S+) (\S+) (\S+) (\S+)"')

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import jupyter_client
@@ -140,6 +140,16 @@ def test_what_is_wrong_with_a_stored_notebook_is_found(folder, change, complaint
     change(next(cell for cell in notebook.cells if cell.get("outputs")))
     nbformat.write(notebook, path)
     assert any(complaint in one for one in SCRIPT.complaints(path.with_suffix(".md")))
+
+
+def test_a_stored_notebook_says_how_long_its_run_took(folder, monkeypatch):
+    clock = iter((100.0, 142.7))
+    monkeypatch.setattr(SCRIPT, "FOLDER", folder)
+    monkeypatch.setattr(SCRIPT, "time", SimpleNamespace(monotonic=clock.__next__))
+    monkeypatch.setattr(notebook_run, "execute", lambda *_, **__: None)
+    assert SCRIPT.refresh([START]) == 0
+    stored = nbformat.read(folder / f"{START}.ipynb", 4)
+    assert stored.metadata[notebook_run.METADATA] == {"seconds": 43}
 
 
 def test_a_measurement_that_nothing_makes_sure_of_is_found():

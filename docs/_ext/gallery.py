@@ -55,9 +55,17 @@ def card(name: str, notebook: Any, about: str, picture: str) -> list[str]:
         "```",
         about,
         "",
-        f"{{download}}`{name}.ipynb <../{file}>`",
+        f"{{download}}`{name}.ipynb <../{file}>`{lasted(notebook)}",
         ":::",
     ]
+
+
+def lasted(notebook: Any) -> str:
+    """Say how long the run took that is stored; nothing where that has not been noted."""
+    seconds = notebook.metadata.get(notebook_run.METADATA, {}).get("seconds")
+    if seconds is None:
+        return ""
+    return f", ran for {seconds} s" if seconds < 100 else f", ran for {seconds / 60:.0f} min"
 
 
 def subjects(start: Any) -> dict[str, str]:
