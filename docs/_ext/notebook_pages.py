@@ -88,8 +88,8 @@ def tell_apart(app: Sphinx, document: nodes.document) -> None:
         title += nodes.Text(" (notebook)")
 
 
-class Alternatives(SphinxPostTransform):
-    """Give a notebook's pictures the title that each has in itself."""
+class Pictures(SphinxPostTransform):
+    """Give a notebook's pictures the title that each has in itself, and a box to be scrolled in."""
 
     default_priority = 300
 
@@ -101,6 +101,9 @@ class Alternatives(SphinxPostTransform):
             if not image.get("alt") and path.suffix == ".svg" and path.is_file():
                 title = re.search(r"<title[^>]*>([^<]*)", path.read_text())
                 image["alt"] = html.unescape(title[1]) if title else ""
+                box = nodes.container(classes=["output", "picture"])
+                image.replace_self(box)
+                box += image
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -108,5 +111,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     # Before Sphinx collects titles and downloads.
     app.connect("doctree-read", tell_apart, priority=400)
     app.connect("doctree-read", offer, priority=400)
-    app.add_post_transform(Alternatives)
+    app.add_post_transform(Pictures)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -16,5 +16,14 @@ document.addEventListener("DOMContentLoaded", () => {
     const look = () => window.dispatchEvent(new Event("resize"));
     document.addEventListener("change", look);
     document.addEventListener("toggle", look, true);
+
+    /* What goes on beyond the edge of its box fades out there: phones have no scroll bars to tell. */
+    const boxes = "pre, .cell_output > .output, .pst-scrollable-table-container, figure.picture .frame";
+    const fade = (box) => box.classList.toggle(
+        "goes-on", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
+    window.addEventListener("resize", () => document.querySelectorAll(boxes).forEach(fade));
+    document.addEventListener("scroll", (event) => {
+        if (event.target.matches?.(boxes)) fade(event.target);
+    }, {capture: true, passive: true});
     look();
 });

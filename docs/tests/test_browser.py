@@ -124,6 +124,21 @@ def test_the_keyboard_can_scroll_what_a_tab_showed(tabs):
     assert stuck == [], f"{page.url}: code that is too wide, and is not reached by the Tab key"
 
 
+def test_what_goes_on_beyond_its_box_fades_out_until_it_is_scrolled_there(page, site, pages_with):
+    path, *_ = pages_with("cell_output")
+    page.set_viewport_size({"width": 360, "height": 800})
+    page.goto(f"file://{site}/{path}")
+    page.wait_for_timeout(400)
+    wide = """() => [...document.querySelectorAll('article :is(pre, .cell_output > .output)')]
+        .filter((one) => one.clientWidth && one.scrollWidth > one.clientWidth + 1)"""
+    masks = f"({wide})().map((one) => getComputedStyle(one).maskImage !== 'none')"
+    faded = page.evaluate(masks)
+    assert faded, path
+    assert all(faded), path
+    page.evaluate(f"({wide})().forEach((one) => one.scrollTo(one.scrollWidth, 0))")
+    page.wait_for_function(f"!{masks}.some(Boolean)")
+
+
 # ---------------------------------------------------------------------------------------
 # Copying, colours, searching
 
