@@ -35,8 +35,9 @@ __all__ = [
 #: Folder of each installation of ours that is not the running one, and its interpreter.
 Installations = Mapping[str, tuple[Path, Path]]
 
-_PEERS = Path(__file__).resolve().parent / "peer"
-_MADE = _PEERS.parent.parent / "build" / "peer"  # by make peer
+_ROOT = Path(__file__).resolve().parent.parent
+_PEERS = _ROOT / "spead_tutorial" / "peer"
+_MADE = _ROOT / "build" / "peer"  # by make peer
 _FROM_SOURCE = Path(os.environ.get("SPEAD_TUTORIAL_PEER") or _MADE)
 TIMEOUT_S = 120.0
 _TIMELINE_HEAPS = 24

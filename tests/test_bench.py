@@ -294,7 +294,9 @@ def test_a_sweep_is_found_by_name_and_by_number_of_chapter():
         sweeps.find_sweep("tut-99")
 
 
-@pytest.mark.parametrize("peer", sorted(ROOT.glob("bench/peer/tut_*.py")), ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "peer", sorted(ROOT.glob("spead_tutorial/peer/tut_*.py")), ids=lambda p: p.stem
+)
 def test_a_peers_program_has_as_many_heaps_in_flight_as_ours(peer):
     depth = re.compile(r"(?:^ +(?:n_states|batch_size) = .*|max_heaps=.*)$", re.MULTILINE)
     ours = ROOT / "spead_tutorial" / "chapters" / peer.name

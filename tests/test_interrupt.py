@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 PATIENCE_S = 60
 COMMAND = str(Path(sys.executable).parent / "spead-tutorial")
 PROGRAMS = (*CHAPTERS, *STEPS)
-PEERS = sorted(ROOT.glob("bench/peer/tut_*.py"))
+PEERS = sorted(ROOT.glob("spead_tutorial/peer/tut_*.py"))
 
 
 def interrupted_while_importing(

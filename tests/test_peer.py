@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PEERS = sorted((ROOT / "bench" / "peer").glob("tut_*.py"))
+PEERS = sorted((ROOT / "spead_tutorial" / "peer").glob("tut_*.py"))
 
 #: What every peer has otherwise: ours, with spead2's name, and the peer's.
 EVERYWHERE = [
