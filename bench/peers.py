@@ -3,8 +3,6 @@
 
 import contextlib
 import functools
-import importlib.resources
-import importlib.util
 import json
 import os
 import socket
@@ -16,6 +14,7 @@ from pathlib import Path
 from bench.sweeps import CEILING, PEER_FROM_SOURCE, PEERS
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.lab import Lab, LabError
+from spead_tutorial.measure import beside
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.machine import two_cores
 from spead_tutorial.measure.programs import Launch, ProgramError, command, finish
@@ -35,20 +34,11 @@ __all__ = [
 #: Folder of each installation of ours that is not the running one, and its interpreter.
 Installations = Mapping[str, tuple[Path, Path]]
 
-_ROOT = Path(__file__).resolve().parent.parent
-_PEERS = _ROOT / "spead_tutorial" / "peer"
-_MADE = _ROOT / "build" / "peer"  # by make peer
+_MADE = Path(__file__).resolve().parent.parent / "build" / "peer"  # by make peer
 _FROM_SOURCE = Path(os.environ.get("SPEAD_TUTORIAL_PEER") or _MADE)
 TIMEOUT_S = 120.0
 _TIMELINE_HEAPS = 24
 _SO_ZEROCOPY = 60
-_CEILING_FLAGS = {
-    "one thread": ["-t", "1"],
-    "two threads": ["-t", "2"],
-    "no fill": ["--no-fill"],
-    "zero-copy": ["-z"],
-    "huge pages": ["--huge-pages"],
-}
 
 
 def find_installation(python: str) -> tuple[Path, Path]:
@@ -96,7 +86,7 @@ def missing(case: Case) -> str | None:
     if "zero-copy" in case.variant and not _zero_copy():
         return "the kernel does not offer zero-copy"
     if case.implementation in (*PEERS, CEILING):
-        return None if Path(_others_command(case, {})[-1]).is_file() else _NOT_BUILT
+        return beside.missing(case)
     try:
         command(find_chapter(case.program), case.language)
     except ProgramError as error:
@@ -108,9 +98,7 @@ def missing_peer(implementation: str) -> str | None:
     """Say why an implementation cannot run here, if it is a peer's; None where it can."""
     if implementation == PEER_FROM_SOURCE and not (_FROM_SOURCE / "spead2").is_dir():
         return "spead2 has not been built from its source: make peer"
-    if implementation in PEERS and importlib.util.find_spec("spead2") is None:
-        return "spead2 is not installed: pip install 'spead-tutorial[peer]'"
-    return None
+    return beside.missing_peer() if implementation in PEERS else None
 
 
 @functools.cache
@@ -121,9 +109,6 @@ def _why_no_link(bits_per_s: int) -> str | None:
             return None
     except LabError as error:
         return str(error)
-
-
-_NOT_BUILT = "it has not been built: pip install ."
 
 
 def _zero_copy() -> bool:
@@ -149,40 +134,18 @@ def launch(case: Case, heaps: int | None, installations: Installations) -> Launc
     """
     if case.implementation == OURS:
         return None
-
-    def start(destination: tuple[str, int] | None) -> list[str]:
-        words = [*_others_command(case, installations), *_others_arguments(case, heaps), "--json"]
-        return words if destination is None else [*words, destination[0], str(destination[1])]
-
-    return start
-
-
-def _others_command(case: Case, installations: Installations) -> list[str]:
-    """Return how a program that is not of this installation is started."""
-    if case.implementation == CEILING:
-        path = importlib.resources.files("spead_tutorial").joinpath("bin", "ceiling")
-        return [str(path)]
-    if case.implementation in PEERS:
-        return [*interpreter(case.implementation), str(_PEERS / f"{case.program}.py")]
+    if case.implementation in (*PEERS, CEILING):
+        return beside.launch(case, heaps, interpreter(case.implementation))
     folder, python = installations[case.implementation]
     path = folder / "chapters" / case.program
-    return [str(path)] if case.language == "c" else [str(python), f"{path}.py"]
+    words = [str(path)] if case.language == "c" else [str(python), f"{path}.py"]
+    return beside.started(words, case.options(heaps).arguments(find_chapter(case.program)))
 
 
 def interpreter(implementation: str) -> list[str]:
     """Return how Python is started: to find the peer built here before the one pip installed."""
     built_here = implementation == PEER_FROM_SOURCE
     return ["env", f"PYTHONPATH={_FROM_SOURCE}"] * built_here + [sys.executable]
-
-
-def _others_arguments(case: Case, heaps: int | None) -> list[str]:
-    if case.implementation != CEILING:
-        return case.options(heaps).arguments(find_chapter(case.program))
-    flags = [flag for word in case.variant.split(", ") for flag in _CEILING_FLAGS[word]]
-    if case.streams is not None:
-        flags += ["-s", str(case.streams)]
-    sizes = ["-n", heaps, "-H", case.heap_size, "-p", case.packet_size]
-    return [*flags, *map(str, sizes)]
 
 
 # ---------------------------------------------------------------------------------------

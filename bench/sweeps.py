@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from spead_tutorial.catalogue import LADDER, LANGUAGES, find_chapter
+from spead_tutorial.measure.beside import CEILING, PEER
 from spead_tutorial.measure.case import Case
 from spead_tutorial.records import OURS
 
@@ -25,10 +26,9 @@ __all__ = [
     "find_sweep",
 ]
 
-#: The peer as pip installs it; and built here, where the compiler sees what the kernel offers.
-PEER, PEER_FROM_SOURCE = "spead2", "spead2-source"
+#: The peer as it is installed, and built here, where the compiler sees what the kernel offers.
+PEER_FROM_SOURCE = "spead2-source"
 PEERS = (PEER, PEER_FROM_SOURCE)
-CEILING = "ceiling"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 

@@ -42,6 +42,7 @@ MODULES = (
     "spead_tutorial.measure.programs",
     "spead_tutorial.measure.progress",
     "spead_tutorial.measure.case",
+    "spead_tutorial.measure.beside",
     "spead_tutorial.measure.machine",
     "spead_tutorial.measure.rounds",
     "spead_tutorial.measure.summary",
