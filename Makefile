@@ -32,13 +32,13 @@ $(BIN)/.installed: $(SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[test]'
 	@touch $@
 
-tour: setup ## every chapter in both languages, in a lab; a table, a picture, the notebooks, the site
+tour: setup ## every chapter in both languages, in a lab; a table and a page, the notebooks, the site
 	$(BIN)/spead-tutorial tour
 	$(BIN)/python .ci/notebooks.py html results/tour/notebooks --quick
 	@echo "Building the site, with the reference machine's records."
 	$(BIN)/sphinx-build -q -b html -d $(BUILD)/tour-doctrees docs results/tour/site
 	@rm -rf results/tour/jupyter_execute # what myst-nb leaves beside a site
-	@echo "And look at results/tour/notebooks/index.html and results/tour/site/index.html."
+	@$(BIN)/spead-tutorial tour --from-record # the page has links to both now
 
 test: test-c test-python test-notebooks test-docs ## all tests
 

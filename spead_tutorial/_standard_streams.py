@@ -7,7 +7,7 @@ import os
 import sys
 
 #: What is written in the place of characters that a stream has not.
-_OTHER_WORDS = {"→": "->", "—": "-", "✓": "y", "✗": "N", "⁶": "^6", "⁹": "^9"}
+_OTHER_WORDS = {"→": "->", "—": "-", "\N{EN DASH}": "-", "✓": "y", "✗": "N", "⁶": "^6", "⁹": "^9"}
 _ASCII = "plain_ascii"
 
 

@@ -2,76 +2,140 @@
 """The tour: every chapter in both languages, what each of them gained, and the proof."""
 
 import contextlib
+import importlib.metadata
 import os
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
-from spead_tutorial import plots
-from spead_tutorial.catalogue import BESIDE_LADDER, LADDER, LANGUAGES, find_chapter
+from spead_tutorial import plots, tour_page
+from spead_tutorial.catalogue import BESIDE_LADDER, LADDER, LANGUAGES, Rung, find_chapter
 from spead_tutorial.lab import Lab, LabError
+from spead_tutorial.measure import beside
+from spead_tutorial.measure.beside import CEILING, PEER
 from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.machine import header
-from spead_tutorial.measure.place import Device, Loopback, Place, over_loopback
+from spead_tutorial.measure.place import Device, Loopback, Place
+from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.rounds import measure, schedule
-from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM, Row, rows
-from spead_tutorial.records import OURS, Recording, locked
-from spead_tutorial.units import size as size_text
+from spead_tutorial.records import OURS, RecordError, Recording, Sample, locked, read
+from spead_tutorial.tour_rows import sections
+from spead_tutorial.tour_table import headline_text, table
 
-__all__ = ["SIZES", "cases", "table", "tour"]
+__all__ = ["PAGE", "RECORDS", "SIZES", "cases", "compared", "show", "tour"]
 
 #: Rounds of each size, and how much it sends: 1 is about half a second.
 SIZES = {"quick": (3, 1.0), "full": (9, 5.0), "tiny": (2, 1 / 512)}
-RECORDS = "tour.jsonl"
+#: What is in the folder of a tour: what was measured, and all of it to look at.
+RECORDS, PAGE = "tour.jsonl", "index.html"
 _SEED = 20
 _TIMEOUT_S = 300.0
-_FIRST = 2
 _MIB = 1 << 20
-_PROGRAMS = [rung.program for rung in (*LADDER, *BESIDE_LADDER)]
-_LANGUAGES = {"python": "Python", "c": "C"}
+#: What spead2 sends in about a third of a second: it has as much to import, again.
+_PEERS = (
+    Rung("tut_8_send_reuse_memory", 1024),
+    Rung("tut_10_send_reuse_heaps", 1024),
+    Rung("tut_11_send_batch_heaps", 1024),
+    Rung("tut_8_send_reuse_memory", 128, 8192),
+    Rung("tut_10_send_reuse_heaps", 512, 8192),
+    Rung("tut_11_send_batch_heaps", 512, 8192),
+)
+_BARE_MIB = 4096
 
 
 def cases(size: str) -> list[Case]:
     """Return what a tour of a size measures: every chapter in all languages."""
-    _, factor = SIZES[size]
     return [
-        Case(
-            OURS,
-            language,
-            rung.program,
-            rung.heap_size,
-            rung.packet_size,
-            heaps=max(2, int(rung.mebibytes * factor) * _MIB // rung.heap_size),
-        )
+        _case(size, rung, OURS, language)
         for rung in (*LADDER, *BESIDE_LADDER)
         for language in LANGUAGES
     ]
 
 
+def compared(size: str, loopback: bool) -> tuple[list[Case], list[str]]:
+    """Return what the chapters are measured beside; and why it is not there, if something is not.
+
+    Over loopback there are no bare loops: it is the receiver who sets the limit there.
+    """
+    peers = [_case(size, rung, PEER, "python") for rung in _PEERS]
+    bare = [] if loopback else _bare(size)
+    found = [(case, beside.missing(case)) for case in (*peers, *bare)]
+    without = ["Without bare loops: over loopback, the receiver sets the limit."] * loopback
+    reasons = {(case.implementation, reason) for case, reason in found if reason is not None}
+    without += [f"Without {_NAMES[who]}: {reason}." for who, reason in sorted(reasons)]
+    return [case for case, reason in found if reason is None], without
+
+
+_NAMES = {PEER: "the peer", CEILING: "bare loops"}
+
+
+def _bare(size: str) -> list[Case]:
+    """Return the bare loops: one thread that fills and sends; and one for each core."""
+    cores = len(os.sched_getaffinity(0))
+    return [
+        Case(
+            CEILING,
+            "c",
+            CEILING,
+            heap_size,
+            variant="one thread",
+            streams=streams,
+            heaps=max(2 * cores, _heaps(size, _BARE_MIB, heap_size)),
+        )
+        for heap_size in dict.fromkeys(rung.heap_size for rung in LADDER)
+        for streams in (None, cores)
+        if streams != 1
+    ]
+
+
+def _case(size: str, rung: Rung, implementation: str, language: str) -> Case:
+    heaps = _heaps(size, rung.mebibytes, rung.heap_size)
+    sizes = rung.heap_size, rung.packet_size
+    return Case(implementation, language, rung.program, *sizes, heaps=heaps)
+
+
+def _heaps(size: str, mebibytes: int, heap_size: int) -> int:
+    _, factor = SIZES[size]
+    return max(2, int(mebibytes * factor) * _MIB // heap_size)
+
+
 def tour(size: str, output: Path, *, loopback: bool = False) -> int:
-    """Do the tour, show its table, and return the exit status.
+    """Do the tour, show what it came to, and return the exit status.
 
     Parameters
     ----------
     size : str
         One of `SIZES`.
     output : path
-        Folder for the records and the pictures; it is made where it is missing.
+        Folder for the records, the pictures and the page; it is made where it is missing.
     loopback : bool
         Whether to do without a lab. That is also what happens where there can be none.
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(locked(output))
         recording = _measure(Loopback() if loopback else _place(stack), size, output / RECORDS)
-        table_rows = sorted(rows(recording), key=_order)
-        click.echo(f"\n{table(table_rows, recording)}")
-        pictures = _draw(recording, output)
-    _say_what_next([*pictures, output / RECORDS])
-    failures = {row.failure for row in table_rows if row.failure is not None}
-    for failure in sorted(failures):
-        click.echo(f"spead-tutorial: {failure}", err=True)
-    return 1 if failures else 0
+        return _show(recording, output)
+
+
+def show(output: Path) -> int:
+    """Show what the last tour came to, and return the exit status: nothing is measured.
+
+    Parameters
+    ----------
+    output : path
+        Folder of a tour.
+
+    Raises
+    ------
+    RecordError
+        Where there was none.
+    """
+    if not (output / RECORDS).is_file():
+        raise RecordError(f"{output} has no record of a tour: spead-tutorial tour makes one")
+    with locked(output):
+        return _show(read(output / RECORDS), output)
 
 
 def _place(stack: contextlib.ExitStack) -> Place:
@@ -86,15 +150,17 @@ def _place(stack: contextlib.ExitStack) -> Place:
 def _measure(place: Place, size: str, path: Path) -> Recording:
     """Take all samples, and put the file in its place when it is whole."""
     rounds, _ = SIZES[size]
-    settings = {"size": size, "rounds": rounds, "seed": _SEED}
+    others, without = compared(size, isinstance(place, Loopback))
+    settings = {"size": size, "rounds": rounds, "seed": _SEED, "without": without}
+    settings["drawn_by"] = "spead-tutorial tour"
     unfinished = path.with_suffix(".part")
     unfinished.unlink(missing_ok=True)
-
+    taken = _Taken(place)
     try:
         recording = measure(
-            schedule(cases(size), rounds, _SEED),
-            lambda step, _: take(place, step, timeout=_TIMEOUT_S),
-            header("tour", place.facts(), settings),
+            schedule([*cases(size), *others], rounds, _SEED),
+            lambda step, _: taken.take(step),
+            header("tour", place.facts(), settings, _peers_version(others)),
             path=unfinished,
             show=lambda steps: _shown(steps, rounds),
             say=lambda step, failure: None,  # the table does
@@ -102,7 +168,56 @@ def _measure(place: Place, size: str, path: Path) -> Recording:
         os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
+    click.echo(f"It took {taken.seconds:.0f} s: {taken.beside_s:.0f} s for bare loops and spead2.")
     return recording
+
+
+def _peers_version(others: Sequence[Case]) -> dict[str, str | None]:
+    there = any(case.implementation == PEER for case in others)
+    return {PEER: importlib.metadata.version(PEER)} if there else {}
+
+
+class _Taken:
+    """Takes samples in a place, and knows how long that took."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.seconds = self.beside_s = 0.0
+
+    def take(self, step: Step) -> Sample:
+        """Run a case once; where it cannot even be started, that is a failure of its."""
+        case, before = step.case, time.monotonic()
+        start = None if case.implementation == OURS else beside.launch(case, step.heaps)
+        try:
+            return take(self.place, step, launch=start, timeout=_TIMEOUT_S)
+        except ProgramError as error:
+            return _not_started(self.place, step, str(error))
+        finally:
+            took = time.monotonic() - before
+            self.seconds += took
+            self.beside_s += took * (start is not None)
+
+
+def _not_started(place: Place, step: Step, failure: str) -> Sample:
+    case = step.case
+    return Sample(
+        case=case.name,
+        round=step.number,
+        warm_up=step.warm_up,
+        chapter=find_chapter(case.program).number if case.program != CEILING else 0,
+        program=case.program,
+        language=case.language,
+        random=case.random,
+        heaps=step.heaps or 0,
+        heap_size=case.heap_size,
+        packet_size=case.packet_size,
+        device=place.device,
+        kind=place.kind,
+        failure=failure,
+        implementation=case.implementation,
+        variant=case.different,
+        streams=case.streams or 1,
+    )
 
 
 def _shown(steps: Sequence[Step], rounds: int) -> Iterator[Step]:
@@ -125,64 +240,19 @@ def _shown(steps: Sequence[Step], rounds: int) -> Iterator[Step]:
 # Showing
 
 
-def _order(row: Row) -> tuple[bool, int, bool]:
-    sample = row.last
-    return sample.heap_size < _MIB, _PROGRAMS.index(sample.program), sample.language == "c"
-
-
-def table(found: Sequence[Row], recording: Recording) -> str:
-    """Write the rows as a table for people."""
-    lines = [
-        f"{'chapter':36} {'heap':>6}  {'':6} {'MB/s':>9}  {'claimed':>8} {'counted':>8}  "
-        f"{'calls/heap':>10} {'CPU s/GB':>8}"
-    ]
-    size = None
-    for row in found:
-        if size is not None and row.last.heap_size != size:
-            lines.append("")
-        size = row.last.heap_size
-        lines.append(_line(row))
-    return "\n".join([*lines, "", *_legend(recording)])
-
-
-def _line(row: Row) -> str:
-    sample, chapter = row.last, find_chapter(row.last.program)
-    title = f"{chapter.number:>2} {chapter.title}"
-    mark = "✓" if row.failure is None else "✗"
-    rate = _number(None if row.rate is None else row.rate.median / 1e6, 1)
-    calls, cpu = _number(row.calls_per_heap, 3), _number(row.cpu_s_per_gb, 2)
-    claimed, counted = (
-        "—" if n is None else str(n) for n in (sample.packets, sample.counted_packets)
-    )
-    what = f"{title:36} {size_text(sample.heap_size):>6}  {_LANGUAGES[sample.language]:6} {rate:>9}"
-    return f"{what}  {claimed:>8} {counted:>8} {mark}{calls:>10} {cpu:>8}"
-
-
-def _number(value: float | None, digits: int) -> str:
-    return "—" if value is None else f"{value:.{digits}f}"
-
-
-def _legend(recording: Recording) -> list[str]:
-    lab, rounds = recording.header.lab, recording.header.settings["rounds"]
-    where = f"{lab['kind']}, MTU {lab['mtu']}"
-    lines = [
-        f"MB/s: 10⁶ bytes of samples a second, median of {rounds} rounds. Sent to: {where}.",
-        "claimed: packets that the last run says it sent. ✓: none failed, and in every run the"
-        " counters bear it out.",
-    ]
-    if rounds < ROUNDS_FOR_A_CLAIM:
-        lines.append(
-            f"Fewer than {ROUNDS_FOR_A_CLAIM} rounds: a difference of some percent may be chance"
-            " (--full has more)."
-        )
-    if any(sample.chapter == _FIRST for sample in recording.samples):
-        lines.append(
-            f"Chapter {_FIRST} sends to loopback, at most 100 MB/s, and its time is that of the"
-            " whole program."
-        )
-    if over_loopback(lab):
-        return [*lines, "counted: packets that the receiver got, or had no room for."]
-    return [*lines, "counted: by the device, to which a message with several packets is one."]
+def _show(recording: Recording, output: Path) -> int:
+    found = sections(recording)
+    click.echo(headline_text(found))
+    click.echo(f"\n{table(found, recording)}")
+    pictures = _draw(recording, output)
+    page = output / PAGE
+    page.write_text(tour_page.page(recording, found, pictures, output), encoding="utf-8")
+    _say_what_next([page, *pictures, output / RECORDS])
+    rows = [line.row for section in found for line in section.lines]
+    failures = {row.failure for row in rows if row.failure is not None}
+    for failure in sorted(failures):
+        click.echo(f"spead-tutorial: {failure}", err=True)
+    return 1 if failures else 0
 
 
 def _draw(recording: Recording, output: Path) -> list[Path]:

@@ -12,13 +12,16 @@ from pathlib import Path
 import pytest
 from labs import probe
 from test_records import HEADER, SAMPLE
+from tours import recorded
 
 from spead_tutorial import tour
 from spead_tutorial.catalogue import CHAPTERS, LANGUAGES
 from spead_tutorial.lab import LabError
+from spead_tutorial.measure import beside
 from spead_tutorial.measure.place import Loopback
+from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.summary import rows
-from spead_tutorial.records import RecordError, Recording, locked, read
+from spead_tutorial.records import OURS, RecordError, Recording, locked, read
 
 REASON = probe().reason
 COMMAND = [sys.executable, "-m", "spead_tutorial.cli"]
@@ -62,29 +65,33 @@ def toured(
 def test_a_tour_runs_every_chapter_and_its_records_add_up(toured):
     folder, done = toured
     assert (done.returncode, done.stderr) == (0, "")
-    cases = tour.cases("tiny")
+    cases = [*tour.cases("tiny"), *tour.compared("tiny", False)[0]]
     assert done.stdout.count("✓") == len(cases) + 1  # and once in the legend
     assert "✗" not in done.stdout
+    table = done.stdout.split("\nLook at")[0]
+    assert max(map(len, table.splitlines())) <= 100
 
     recording = read(folder / "out" / "tour.jsonl")
     assert recording.header.settings["size"] == "tiny"
     counted = [one for one in recording.samples if not one.warm_up]
     assert len(counted) == 2 * len(cases)
-    assert {(one.chapter, one.language) for one in counted} == {
+    assert {(one.chapter, one.language) for one in counted if one.implementation == OURS} == {
         (chapter.number, language) for chapter in CHAPTERS for language in LANGUAGES
     }
     for one in recording.samples:
         assert one.failure is None
         assert one.payload_bytes == one.heaps * one.heap_size
         assert one.spead_bytes > one.payload_bytes
-        assert one.messages <= one.counted_packets <= one.packets
+        assert (one.messages or 0) <= one.counted_packets <= one.packets
         header = 28 if one.device == "lo" else 42
         assert one.counted_bytes == one.spead_bytes + header * one.counted_packets
 
     for name in ("tut-ladder.svg", "tut-ladder-dark.svg"):
         assert ET.parse(folder / "out" / name).getroot().tag.endswith("svg")
         assert f"out/{name}" in done.stdout
+    assert done.stdout.split("Look at\n")[1].startswith("  out/index.html\n")
     assert sorted(path.suffix for path in (folder / "out").iterdir()) == [
+        ".html",
         ".jsonl",
         ".svg",
         ".svg",
@@ -92,9 +99,28 @@ def test_a_tour_runs_every_chapter_and_its_records_add_up(toured):
 
 
 @needs_lab
-def test_a_tours_records_name_no_machine_no_user_and_no_folder(toured):
+def test_a_tour_can_be_shown_again_from_its_record(toured):
+    folder, done = toured
+    before = (folder / "out" / "index.html").read_text()
+    (folder / "out" / "index.html").unlink()
+    again = run(folder, *TINY, "--from-record")
+    assert (again.returncode, again.stderr) == (0, "")
+    assert again.stdout in done.stdout
+    assert (folder / "out" / "index.html").read_text() == before
+
+
+def test_where_there_is_no_record_to_show_one_line_says_what_makes_one(tmp_path):
+    done = run(tmp_path, *TINY, "--from-record")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(r"spead-tutorial: out has no record of a tour: [^\n]+\n", done.stderr)
+    assert not (tmp_path / "out").exists()
+
+
+@needs_lab
+@pytest.mark.parametrize("name", ["tour.jsonl", "index.html"])
+def test_what_a_tour_leaves_names_no_machine_no_user_and_no_folder(toured, name):
     folder, _ = toured
-    text = (folder / "out" / "tour.jsonl").read_text()
+    text = (folder / "out" / name).read_text()
     assert str(folder) not in text
     assert str(Path.home()) + "/" not in text
     assert "vm-of-nobody" not in text
@@ -168,11 +194,39 @@ def test_a_failure_in_one_run_fails_the_row_and_the_tour(tmp_path, monkeypatch, 
     assert (row.rate, row.calls_per_heap, row.cpu_s_per_gb) == (None, None, None)
 
 
-def test_without_matplotlib_a_tour_still_has_its_table(tmp_path, monkeypatch, capsys):
+def test_without_matplotlib_a_tour_still_has_its_table_and_its_page(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setattr(tour, "_measure", lambda *_: Recording(HEADER, (SAMPLE,)))
+    monkeypatch.setattr(tour, "_measure", lambda *_: recorded())
     assert tour.tour("tiny", tmp_path, loopback=True) == 0
     assert "No pictures: drawing needs matplotlib" in capsys.readouterr().out
+    page = (tmp_path / "index.html").read_text()
+    assert "<svg" not in page
+    assert "Bigger packets" in page
+
+
+def test_what_cannot_be_measured_beside_the_chapters_is_said_and_not_there(monkeypatch):
+    monkeypatch.setattr(beside.importlib.util, "find_spec", lambda name: None)
+    cases, without = tour.compared("tiny", False)
+    assert {case.implementation for case in cases} == {"ceiling"}
+    assert without == [
+        "Without the peer: spead2 is not installed: pip install 'spead-tutorial[peer]'."
+    ]
+    cases, without = tour.compared("tiny", True)
+    assert cases == []
+    assert len(without) == 2
+
+
+def test_a_program_that_cannot_be_started_is_a_row_that_failed(monkeypatch, tmp_path):
+    some = tour.cases("tiny")[:1]
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ProgramError("it is not there: pip install .")
+
+    monkeypatch.setattr(tour, "take", refuse)
+    monkeypatch.setattr(tour, "cases", lambda size: some)
+    monkeypatch.setattr(tour, "compared", lambda *_: ([], []))
+    recording = tour._measure(Loopback(), "tiny", tmp_path / "tour.jsonl")
+    assert {one.failure for one in recording.samples} == {"it is not there: pip install ."}
 
 
 def test_a_row_is_the_median_of_its_samples_without_the_warm_up():
