@@ -199,12 +199,17 @@ class Visit:
 
 
 @pytest.fixture(scope="session")
-def _visits(browser: Any) -> Iterator[Callable[[str], Visit]]:
+def axe() -> Any:
+    """What finds out whether a page can be read by all."""
     try:
         from axe_playwright_python.sync_playwright import Axe
     except ImportError:
         missing("no axe: pip install '.[browser]'")
-    axe = Axe()
+    return Axe()
+
+
+@pytest.fixture(scope="session")
+def _visits(browser: Any, axe: Any) -> Iterator[Callable[[str], Visit]]:
     visits: dict[str, Visit] = {}
     with offline(browser) as context:
         page = context.new_page()  # for all: a new one costs as much as what is asked of it
