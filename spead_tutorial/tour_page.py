@@ -43,7 +43,7 @@ _LAB = """
 given, and throws it away. The packets that a program <em>claims</em> are those that it says it
 handed over; <em>counted</em> is what the device saw, to which a message that carries several
 packets is one. A row has a rate only if no send failed, and if in every run, those to warm up too,
-what the device counted is what the program claims, in packets and in bytes.</p>
+the device counted what the program's claims come to, to the last byte.</p>
 <p>A device that throws packets away is no network. There is no wire, no switch and no receiver;
 nothing is lost on the way, and nothing arrives. The rates say what it costs to send: how much
 faster one program is than another, and how far it is from what the machine can do; not what a real

@@ -353,7 +353,9 @@ def _beside(recording: Recording) -> list[str]:
     """Say what the chapters were measured beside, and why they were not beside more."""
     told = []
     if _has(recording, lambda sample: sample.program == CEILING):
-        told.append("share: of the rate of bare loops of system calls, with as many streams.")
+        told.append(
+            "share: of the rate of bare loops, one thread for each stream, which fills and sends."
+        )
     peers = [one for one in recording.samples if one.implementation == PEER and one.packets]
     if peers:
         version = recording.header.versions.get(PEER) or ""
