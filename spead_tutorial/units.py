@@ -53,8 +53,8 @@ def bytes_text(n: float) -> str:
 
 
 def times(x: float) -> str:
-    """Write a factor."""
-    return f"\N{MULTIPLICATION SIGN}{x:.3g}"
+    """Write a factor: with two digits after the point, or of a large one three in all."""
+    return f"\N{MULTIPLICATION SIGN}{x:.2f}" if x < 9.995 else f"\N{MULTIPLICATION SIGN}{x:.3g}"
 
 
 def gigabits(megabytes_per_s: Any) -> Any:

@@ -237,7 +237,7 @@ def scale_gains(
     along.axes.set(**{f"{along.axis_name}lim": (low, high)})
     along.set_ticks(inside)
     along.set_ticks([], minor=True)
-    along.set_major_formatter(lambda x, _: times(x))
+    along.set_major_formatter(lambda x, _: f"\N{MULTIPLICATION SIGN}{x:g}")
 
 
 def curve_legend(labels: Sequence[tuple[str, Look]], theme: Theme) -> list["Artist"]:
@@ -280,4 +280,4 @@ def gains_in_words(gains: Mapping[int, Estimate | None], write: Callable[[int], 
 
 def gain_in_words(gain: Estimate) -> str:
     """Say a gain with its interval."""
-    return f"{times(gain.median)} ({gain.low:.3g} to {gain.high:.3g})"
+    return f"{times(gain.median)} ({gain.low:.2f} to {gain.high:.2f})"

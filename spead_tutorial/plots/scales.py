@@ -30,7 +30,7 @@ def draw_band(sheet: Sheet, row: int, name: str, span: float, longest: float) ->
     axis.text(0.012, 0.48, name, weight="bold", **where)
     scale = f"{number(span / 1e6)} ms from left to right"
     if longest > _OTHER * span:
-        scale += f", magnified {times(float(f'{longest / span:.2g}'))}"
+        scale += f", magnified \N{MULTIPLICATION SIGN}{float(f'{longest / span:.2g}'):g}"
     axis.text(0.988, 0.48, scale, ha="right", **where)
 
 
