@@ -3,6 +3,9 @@
 
 import contextlib
 import functools
+import hashlib
+import importlib.resources
+import importlib.util
 import json
 import os
 import socket
@@ -11,7 +14,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.sweeps import CEILING, PEER_FROM_SOURCE, PEERS
+from bench.sweeps import CEILING, PEER, PEER_FROM_SOURCE, PEERS
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.lab import Lab, LabError
 from spead_tutorial.measure import beside
@@ -23,6 +26,9 @@ from spead_tutorial.records import OURS, Timeline
 __all__ = [
     "TIMEOUT_S",
     "Installations",
+    "build_key",
+    "build_of",
+    "builds",
     "find_installation",
     "interpreter",
     "launch",
@@ -146,6 +152,45 @@ def interpreter(implementation: str) -> list[str]:
     """Return how Python is started: to find the peer built here before the one pip installed."""
     built_here = implementation == PEER_FROM_SOURCE
     return ["env", f"PYTHONPATH={_FROM_SOURCE}"] * built_here + [sys.executable]
+
+
+# ---------------------------------------------------------------------------------------
+# What they are made of
+
+
+def build_key(name: str) -> str:
+    """Return under which name a record's versions have the build of a program beside ours."""
+    return f"{name}-build"
+
+
+def builds() -> dict[str, str]:
+    """Return what tells one build from another of each program beside ours that is there.
+
+    A version does not: built here, the peer is another program than the one that pip installs.
+    The programs that drive it are as much of what is measured as the library is.
+    """
+    package = Path(str(importlib.resources.files("spead_tutorial")))
+    drivers = package / "peer"
+    parts: dict[str, tuple[Path, ...]] = {CEILING: (package / "bin" / CEILING,)}
+    parts[PEER_FROM_SOURCE] = (_FROM_SOURCE / "spead2", drivers)
+    if (installed := _installed_peer()) is not None:
+        parts[PEER] = (installed, drivers)
+    return {name: build_of(*paths) for name, paths in sorted(parts.items()) if paths[0].exists()}
+
+
+def _installed_peer() -> Path | None:
+    spec = importlib.util.find_spec("spead2")
+    return Path(spec.origin).parent if spec is not None and spec.origin else None
+
+
+def build_of(*paths: Path) -> str:
+    """Return what tells files, and what is in folders, from others, whatever their versions."""
+    digest = hashlib.sha256()
+    for path in paths:
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if file.is_file() and "__pycache__" not in file.parts:
+                digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 # ---------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 """Plans the measuring of a sweep: which cases, how thoroughly, for how long, and once more."""
 
 import dataclasses
-import hashlib
 import importlib.metadata
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import spead_tutorial
-from bench.peers import TIMEOUT_S, Installations, launch, missing, take_timeline
+from bench.peers import (
+    TIMEOUT_S,
+    Installations,
+    build_key,
+    build_of,
+    builds,
+    launch,
+    missing,
+    take_timeline,
+)
 from bench.sweeps import PEER, Size, Sweep
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.lab import Lab
@@ -237,20 +245,10 @@ def measure(
 
 def versions() -> dict[str, str | None]:
     """Return what a record says of the software, besides what every record says."""
-    found: dict[str, str | None] = {"build": _build()}
+    found: dict[str, str | None] = {"build": build_of(Path(spead_tutorial.__file__).parent)}
     if importlib.util.find_spec(PEER) is not None:
         found[PEER] = importlib.metadata.version(PEER)
-    return found
-
-
-def _build() -> str:
-    """Return what tells one build of the package from another, whatever its version."""
-    digest = hashlib.sha256()
-    folder = Path(spead_tutorial.__file__).parent
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and "__pycache__" not in path.parts:
-            digest.update(path.read_bytes())
-    return digest.hexdigest()[:12]
+    return found | {build_key(name): build for name, build in builds().items()}
 
 
 # ---------------------------------------------------------------------------------------
