@@ -46,7 +46,7 @@ def load_bench() -> None:
 
 
 load_bench()
-from bench import compare, files, peers, status, sweeps  # noqa: E402
+from bench import files, peers, status, sweeps  # noqa: E402
 from bench import plan as planning  # noqa: E402
 
 REASON = probe().reason
@@ -101,11 +101,6 @@ def made(rates: Sequence[float], **more: object) -> list[Sample]:
         )
         for n, rate in enumerate(rates)
     ]
-
-
-def noise(middle: float, seed: object, n: int = 9, spread: float = 0.03) -> list[float]:
-    source = random.Random(str(seed))
-    return [middle * (1 + source.gauss(0, spread)) for _ in range(n)]
 
 
 def recording(*groups: Sequence[Sample], header: Header = HEADER) -> Recording:
@@ -747,129 +742,6 @@ def test_a_record_without_samples_cannot_be_compared_or_exported_to_pyperf(write
     path = write(recording())
     assert "no point in common" in fails("compare", path, path)
     assert "nothing to export" in fails("export", path, "-o", tmp_path / "some.json")
-
-
-# ---- Comparing ----
-
-
-def many(scale: float, seed: str, implementation: str = "ours", **more: object) -> list[Sample]:
-    return [
-        one
-        for n in range(13, 27)
-        for language in ("python", "c")
-        for one in made(
-            noise(scale * (1e9 + n * 1e8), f"{seed}/{n}/{language}/{implementation}"),
-            heap_size=1 << n,
-            language=language,
-            implementation=implementation,
-            case=f"{n}/{language}/{implementation}",
-            **more,
-        )
-    ]
-
-
-def words_of(found: compare.Comparison) -> Counter[str]:
-    return Counter(verdict.word for verdict in found.verdicts)
-
-
-def test_two_runs_of_the_same_cannot_be_told_apart():
-    one, other = (recording(many(1.0, seed)) for seed in "ab")
-    found = words_of(compare.compare(one, other, threshold=0.05))
-    assert found["cannot tell"] >= 27
-    assert found.total() == 28
-
-
-@pytest.mark.parametrize(("scale", "word"), [(0.8, "slower"), (1.25, "faster")])
-def test_a_change_is_found_at_every_point(scale, word):
-    one, other = recording(many(1.0, "a")), recording(many(scale, "b"))
-    found = compare.compare(one, other, threshold=0.05)
-    assert words_of(found) == {word: 28}
-    ratios = [verdict.ratio for verdict in found.verdicts]
-    assert sum(r is not None and r.low < scale < r.high for r in ratios) >= 24
-
-
-def test_a_machine_that_became_slower_as_a_whole_makes_no_program_slower():
-    one, other = (
-        recording(many(scale, seed), many(scale, seed, "ceiling", program="ceiling"))
-        for scale, seed in ((1.0, "a"), (0.8, "b"))
-    )
-    found = compare.compare(one, other, threshold=0.05)
-    assert found.drift.ratio == pytest.approx(0.8, rel=0.03)
-    assert "did not change" in found.drift.why
-    assert words_of(found)["cannot tell"] >= 55
-
-
-def test_a_program_that_became_slower_is_found_on_a_machine_that_did_too():
-    one, other = (
-        recording(many(mine, seed), many(theirs, seed, "ceiling", program="ceiling"))
-        for mine, theirs, seed in ((1.0, 1.0, "a"), (0.56, 0.8, "b"))
-    )
-    found = words_of(compare.compare(one, other, threshold=0.05))
-    assert found == {"slower": 28, "cannot tell": 28}
-
-
-def test_what_stayed_as_it_was_on_a_machine_that_became_slower_is_not_called_faster():
-    one, other = (
-        recording(many(1.0, seed), many(theirs, seed, "ceiling", program="ceiling"))
-        for theirs, seed in ((1.0, "a"), (0.7, "b"))
-    )
-    assert words_of(compare.compare(one, other, threshold=0.05))["faster"] == 0
-
-
-def test_implementations_in_one_record_are_compared_round_by_round():
-    drift = [1.0, 0.5, 2.0, 0.7, 1.5, 0.9, 1.1, 3.0, 0.4]
-    theirs = made([1e9 * d for d in drift], implementation="spead2", case="theirs")
-    mine = made([1.2e9 * d for d in drift], case="mine")
-    both = recording(theirs, mine)
-    found = compare.compare(both, both, threshold=0.05, before="spead2", after="ours")
-    assert [verdict.word for verdict in found.verdicts] == ["faster"]
-    ratio = found.verdicts[0].ratio
-    assert ratio is not None
-    assert ratio.low == pytest.approx(1.2) == ratio.high
-
-
-def test_a_failed_point_is_neither_faster_nor_slower(write):
-    good = made(noise(1e9, 1))
-    failed = [dataclasses.replace(one, failure="it failed") for one in good]
-    one, other = write(recording(good), "one.jsonl"), write(recording(failed), "other.jsonl")
-    done = bench("compare", one, other)
-    assert done.returncode == 1
-    assert "1 failed" in done.stdout
-
-
-def test_a_slower_record_has_status_1_and_a_faster_one_0(write):
-    slow, fast = (write(recording(made(noise(rate, rate))), f"{rate}.jsonl") for rate in (1e9, 2e9))
-    assert bench("compare", fast, slow).returncode == 1
-    assert bench("compare", slow, fast).returncode == 0
-
-
-def test_records_of_different_machines_are_refused_unless_told_otherwise(write):
-    elsewhere = dataclasses.replace(HEADER, machine=HEADER.machine | {"cpu": "another"})
-    one = write(recording(made(noise(1e9, 1))), "one.jsonl")
-    other = write(recording(made(noise(1e9, 2)), header=elsewhere), "other.jsonl")
-    line = fails("compare", one, other)
-    assert "different machines (cpu: a processor and another)" in line
-    assert bench("compare", one, other, "--different-machines").returncode == 0
-
-
-def test_chances_are_corrected_for_how_many_there_are():
-    assert compare._corrected([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.04, 0.04])
-    assert compare._corrected([]) == []
-
-
-def test_a_program_that_takes_twice_as_long_is_found_in_five_rounds():
-    def five(scale, seed):
-        samples = [*many(scale, seed), *many(1.0, seed, "ceiling", program="ceiling")]
-        return recording([one for one in samples if one.round < 5])
-
-    found = words_of(compare.compare(five(1.0, "a"), five(0.5, "b"), threshold=0.05))
-    assert found == {"slower": 28, "cannot tell": 28}
-
-
-def test_an_implementation_that_is_not_in_the_record_is_an_error(write):
-    path = write(recording(made(noise(1e9, 1))))
-    line = fails("compare", path, "--before", "spead2", "--after", "ours")
-    assert "nothing of 'spead2': it has ours" in line
 
 
 # ---- How certain numbers are ----
