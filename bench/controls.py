@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a machine did between two recordings, as told by what did not change between them.
+
+The peer, as pip installs it and as it is built here, and the bare loops are *controls*, but only
+where both recordings say that they are the same builds. Each is a family: its points tell what the
+machine did, and how exactly. A family that says something else than the others is not believed.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+from bench.peers import build_key
+from bench.status import by_place, noise_floor, rates_by_round
+from bench.sweeps import CEILING, PEERS
+from spead_tutorial.records import Recording
+from spead_tutorial.stats import median
+
+__all__ = ["CONTROLS", "STILL", "Drift", "drift"]
+
+CONTROLS = (*PEERS, CEILING)
+_FEWEST_POINTS = 3
+_TAIL = 0.05
+#: What runs the peer's programs, besides what their builds say.
+_RUN_BY = ("python", "numpy")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Drift:
+    """What changed between two recordings though nothing had been changed.
+
+    Parameters
+    ----------
+    ratio : float
+        Of what was measured again to what had been measured; 1 where one does not know.
+    low, high : float
+        Between these a ratio may be the machine's doing.
+    why : tuple of str
+        Lines that say how one knows, and which controls were not believed.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    why: tuple[str, ...]
+
+
+#: The drift of what was measured in the same rounds.
+STILL = Drift(1.0, 1.0, 1.0, ())
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Family:
+    """A control: its name, and its ratios of later to earlier, sorted."""
+
+    name: str
+    ratios: tuple[float, ...]
+
+    @property
+    def middle(self) -> float:
+        return median(self.ratios).median
+
+    @property
+    def spread(self) -> float:
+        """How far its own ratios are from their median, as a share, but for the worst."""
+        apart = sorted(_apart(ratio, self.middle) for ratio in self.ratios)
+        return apart[-1 - int(_TAIL * len(apart))]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.middle:.2f})"
+
+
+def _apart(one: float, other: float) -> float:
+    return max(one / other, other / one) - 1
+
+
+def drift(earlier: Recording, later: Recording, threshold: float) -> Drift:
+    """Find out what changed between two recordings though nothing had been changed.
+
+    Parameters
+    ----------
+    earlier, later : Recording
+        Of one machine.
+    threshold : float
+        Families that differ by no more than this agree.
+    """
+    families, why = _families(earlier, later)
+    if not families:
+        return _without_controls(earlier, later, why)
+    trusted = _trusted(families, threshold)
+    left_out = [family for family in families if family not in trusted]
+    if not trusted:
+        low, high = _range(families)
+        text = (
+            f"In doubt: {_listed(families)} do not agree on what the machine did, so nothing is"
+            f" corrected for, and a ratio between {low:.2f} and {high:.2f} cannot be told"
+        )
+        return Drift(1.0, low, high, (*why, text))
+    ratios = [ratio for family in trusted for ratio in family.ratios]
+    middle, (low, high) = median(ratios).median, _range(trusted)
+    text = (
+        f"Drift of the machine: {middle:.2f} times as fast, from {low:.2f} to {high:.2f}, by"
+        f" {_listed(trusted)}, which did not change"
+    )
+    disbelieved = (
+        f"Not a control: {family}, as the others agree without it" for family in left_out
+    )
+    return Drift(middle, low, high, (*why, *disbelieved, text))
+
+
+def _families(earlier: Recording, later: Recording) -> tuple[list[_Family], tuple[str, ...]]:
+    """Return the controls that can be trusted so far, and why others cannot."""
+    first, second = by_place(earlier), by_place(later)
+    ratios: dict[str, list[float]] = {}
+    for place in first.keys() & second.keys():
+        before, after = (list(rates_by_round(places[place]).values()) for places in (first, second))
+        if place[0].implementation in CONTROLS and before and after:
+            ratio = median(after).median / median(before).median
+            ratios.setdefault(place[0].implementation, []).append(ratio)
+    families, why = [], []
+    for name in (name for name in CONTROLS if name in ratios):
+        reason = _changed(name, (earlier, later)) or _too_few(ratios[name])
+        if reason is None:
+            families.append(_Family(name, tuple(sorted(ratios[name]))))
+        else:
+            why.append(f"Not a control: {name}, as {reason}")
+    return families, tuple(why)
+
+
+def _changed(name: str, recordings: Sequence[Recording]) -> str | None:
+    """Say why a control need not be the same in two recordings; None where it is."""
+    headers = [header for recording in recordings for header in recording.headers]
+    for key in (build_key(name), *(_RUN_BY if name in PEERS else ())):
+        found = dict.fromkeys(header.versions.get(key) for header in headers)
+        if None in found:
+            return f"a record does not name its {key.removeprefix(f'{name}-')}"
+        if len(found) > 1:
+            return f"its {key.removeprefix(f'{name}-')} was {' and '.join(map(str, found))}"
+    return None
+
+
+def _too_few(ratios: Sequence[float]) -> str | None:
+    if len(ratios) >= _FEWEST_POINTS:
+        return None
+    return f"both records have {len(ratios)} points of it, fewer than {_FEWEST_POINTS}"
+
+
+def _trusted(families: Sequence[_Family], threshold: float) -> list[_Family]:
+    """Choose the families that say the same, within their own spread; none where one cannot.
+
+    Of two that disagree, one cannot know which is wrong. Of three, two outvote the third. But the
+    two builds of the peer are one witness: what changed both need not be the machine.
+    """
+
+    def agree(one: _Family, other: _Family) -> bool:
+        return _apart(one.middle, other.middle) <= max(threshold, one.spread, other.spread)
+
+    in_agreement = {
+        family.name: [other for other in families if agree(family, other)] for family in families
+    }
+    if all(len(others) == len(families) for others in in_agreement.values()):
+        return list(families)
+    loops = in_agreement.get(CEILING, [])
+    outvoted = len(families) > 2 and len(loops) == 2
+    alone = [name for name, others in in_agreement.items() if len(others) == 1]
+    return loops if outvoted and len(alone) == 1 else []
+
+
+def _range(families: Sequence[_Family]) -> tuple[float, float]:
+    """Return the least and the greatest of families' ratios, but for the worst of each."""
+    ends = [
+        (family.ratios[cut], family.ratios[-1 - cut])
+        for family in families
+        for cut in [int(_TAIL * len(family.ratios))]
+    ]
+    return min(low for low, _ in ends), max(high for _, high in ends)
+
+
+def _without_controls(earlier: Recording, later: Recording, why: tuple[str, ...]) -> Drift:
+    """Know nothing of the machine but how far one thing is from itself in a recording."""
+    floors = [floor for floor in map(noise_floor, (earlier, later)) if floor is not None]
+    floor = max(floors, default=0.0)
+    text = (
+        "No control shows what the machine did between the records: a difference has to be more"
+        f" than the {floor:.0%} by which the same case differs within one"
+    )
+    return Drift(1.0, 1 / (1 + floor), 1 + floor, (*why, text))
+
+
+def _listed(families: Sequence[_Family]) -> str:
+    *most, last = map(str, families)
+    return f"{', '.join(most)} and {last}" if most else last

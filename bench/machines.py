@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which samples are of which machine, and several recordings as one."""
+
+import dataclasses
+import json
+from collections.abc import Iterable, Sequence
+
+from spead_tutorial.records import Header, Recording, Sample
+
+__all__ = ["by_machine", "facts_of", "name_of", "part_of", "pooled"]
+
+
+def facts_of(header: Header) -> dict[str, object]:
+    """Return what makes a machine, with its lab, another one: all that is known but its load."""
+    facts = {key: value for key, value in header.machine.items() if key != "load"}
+    return facts | {f"lab {key}": value for key, value in header.lab.items()}
+
+
+def name_of(header: Header) -> str:
+    """Return what people tell a machine by."""
+    facts = header.machine
+    return f"{facts.get('cpu') or 'unknown CPU'}, {facts.get('usable_cores')} cores"
+
+
+def by_machine(recording: Recording) -> dict[str, Recording]:
+    """Take a recording apart: what was measured on each machine, by all facts of it."""
+    sources: dict[str, list[int]] = {}
+    for source, header in enumerate(recording.headers):
+        key = json.dumps(facts_of(header), sort_keys=True)
+        sources.setdefault(key, []).append(source)
+    return {key: part_of(recording, those) for key, those in sources.items()}
+
+
+def part_of(recording: Recording, sources: Sequence[int]) -> Recording:
+    """Return the samples that belong to some of a recording's headers."""
+    first, *others = (recording.headers[source] for source in sources)
+    place = {source: index for index, source in enumerate(sources)}
+    samples = [_moved(one, place[one.source]) for one in recording.samples if one.source in place]
+    return Recording(first, tuple(samples), others=tuple(others))
+
+
+def pooled(recordings: Iterable[Recording]) -> Recording:
+    """Put samples of several recordings together; each keeps its header, and so its rounds."""
+    headers: list[Header] = []
+    samples: list[Sample] = []
+    for recording in recordings:
+        samples += [_moved(one, len(headers) + one.source) for one in recording.samples]
+        headers += recording.headers
+    return Recording(headers[0], tuple(samples), others=tuple(headers[1:]))
+
+
+def _moved(sample: Sample, source: int) -> Sample:
+    return sample if sample.source == source else dataclasses.replace(sample, source=source)
