@@ -2,27 +2,36 @@
 """Whether one thing is faster than another: faster, slower, or one cannot tell.
 
 Within a recording, ratios are taken within rounds. Between two recordings there are no common
-rounds, and the whole machine may have become faster or slower in between. What did not change
-between them, the peer and the bare loops, shows by how much: ratios are judged against that, and
-what the peer and the loops differ by among themselves cannot be told from chance.
+rounds, and the whole machine may have become faster or slower in between: `bench.controls` says by
+how much, and ratios are judged against that. Machines are never held against each other.
 """
 
 import dataclasses
 from collections.abc import Callable
 
-from bench.status import Place, by_place, noise_floor, rates_by_round
-from bench.sweeps import CEILING, PEERS
-from spead_tutorial.measure.rounds import differences
-from spead_tutorial.records import Header, RecordError, Recording, Sample
+from bench.controls import STILL, Drift, drift
+from bench.machines import by_machine, facts_of, name_of
+from bench.status import Place, by_place, rates_by_round
+from spead_tutorial.records import RecordError, Recording, Sample
 from spead_tutorial.stats import Estimate, gain, median, ratio
 
-__all__ = ["Comparison", "Drift", "Verdict", "compare", "refuse_different_machines", "table"]
+__all__ = [
+    "CANNOT_TELL",
+    "FASTER",
+    "SLOWER",
+    "Comparison",
+    "Verdict",
+    "compare",
+    "corrected",
+    "judge_apart",
+    "refuse_different_machines",
+    "table",
+    "word_for",
+]
 
 FASTER, SLOWER, CANNOT_TELL = "faster", "slower", "cannot tell"
 _TOLD = (FASTER, SLOWER, CANNOT_TELL)
 _SIGNIFICANCE = 0.05
-_FEWEST_CONTROLS = 3
-CONTROLS = (*PEERS, CEILING)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -33,6 +42,8 @@ class Verdict:
     ----------
     place : tuple
         Series (of the second), heap size and packet size.
+    machine : int
+        Which of the comparison's.
     before, after : Estimate or None
         Payload bytes/s; None for one that failed, or is not there.
     ratio : Estimate or None
@@ -42,29 +53,11 @@ class Verdict:
     """
 
     place: Place
+    machine: int
     before: Estimate | None
     after: Estimate | None
     ratio: Estimate | None
     word: str
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Drift:
-    """What changed between two recordings though nothing had been changed.
-
-    Parameters
-    ----------
-    ratio : float
-        Of what was measured again to what had been measured; 1 within a recording.
-    spread : float
-        How far single ones of these ratios are from it, as a share.
-    why : str
-        How one knows.
-    """
-
-    ratio: float
-    spread: float
-    why: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -77,44 +70,49 @@ class Comparison:
         In the order of sizes.
     threshold : float
         A ratio has to be away from one, and from the drift, by more than this.
-    drift : Drift
-        Of the machine.
+    machines : tuple of (str, Drift)
+        What each is called, and what it did.
     """
 
     verdicts: tuple[Verdict, ...]
     threshold: float
-    drift: Drift
+    machines: tuple[tuple[str, Drift], ...]
+
+
+# ---------------------------------------------------------------------------------------
+# What is held against what
 
 
 def refuse_different_machines(one: Recording, other: Recording) -> None:
-    """Raise `RecordError` where two recordings are not of one machine and one kind of lab."""
-
-    def places(recording: Recording) -> list[Header]:
-        return list(recording.headers)
-
-    first = one.header
-    for header in [*places(one), *places(other)]:
-        named = [name for name in differences(first, header) if name in ("machine", "lab")]
-        if named:
-            facts = sorted(
-                f"{key}: {getattr(first, name).get(key)} and {value}"
-                for name in named
-                for key, value in getattr(header, name).items()
-                if getattr(first, name).get(key) != value and key != "load"
-            )
-            raise RecordError(
-                f"the records are of different machines ({'; '.join(facts)[:300]}):"
-                " --different-machines compares them all the same"
-            )
+    """Raise `RecordError` where two recordings are not of the same machines and kinds of lab."""
+    machines = [by_machine(recording) for recording in (one, other)]
+    strange = machines[0].keys() ^ machines[1].keys()
+    if not strange:
+        return
+    first, second = (
+        facts_of(next((part for key, part in mine.items() if key in strange), whole).header)
+        for mine, whole in zip(machines, (one, other), strict=True)
+    )
+    facts = sorted(
+        f"{key}: {first.get(key)} and {second.get(key)}"
+        for key in first.keys() | second.keys()
+        if first.get(key) != second.get(key)
+    )
+    counts = f"{len(machines[0])} and {len(machines[1])} of them"
+    raise RecordError(
+        f"the records are of different machines ({'; '.join(facts)[:300] or counts}):"
+        " --different-machines compares them all the same"
+    )
 
 
 def compare(
     one: Recording,
     other: Recording,
     *,
-    threshold: float,
+    threshold: float = 0.05,
     before: str | None = None,
     after: str | None = None,
+    different_machines: bool = False,
 ) -> Comparison:
     """Hold one recording against another, or one implementation against another in one.
 
@@ -123,38 +121,69 @@ def compare(
     one, other : Recording
         The first and the second; the same one twice for implementations in it.
     threshold : float
-        Ratios that are nearer to one than this are not told apart; a noisier machine raises it.
+        Ratios that are nearer to one than this are not told apart.
     before, after : str, optional
         Implementation of the first and of the second; by default each is held against itself.
+    different_machines : bool
+        Whether all samples are taken for those of one machine.
+
+    Raises
+    ------
+    RecordError
+        Where the recordings are of different machines, or have nothing to compare.
     """
+    _require(one, before)
+    _require(other, after)
+    machines = []
+    judged: list[tuple[Verdict, float]] = []
+    for first, second in _sides(one, other, different_machines):
+        what = STILL if one is other else drift(first, second, threshold)
+        judge = _judge_within_rounds if one is other else judge_apart
+        machines.append((name_of(second.header), what))
+        for place, mine, theirs in _pairs(first, second, before, after):
+            judged.append(_judge(place, len(machines), mine, theirs, judge, threshold, what))
+    judged.sort(key=lambda one: (one[0].place[1:], str(one[0].place[0]), one[0].machine))
+    verdicts = _only_the_significant(judged)
+    return Comparison(verdicts, threshold, tuple(machines))
+
+
+def _require(recording: Recording, implementation: str | None) -> None:
+    there = sorted({sample.implementation for sample in recording.samples if not sample.warm_up})
+    if implementation is not None and implementation not in there:
+        raise RecordError(
+            f"the record has nothing of {implementation!r}: it has {', '.join(there)}"
+        )
+
+
+def _sides(
+    one: Recording, other: Recording, different_machines: bool
+) -> list[tuple[Recording, Recording]]:
+    """Return what is held against what: what was measured on the same machine."""
+    if different_machines:
+        return [(one, other)]
+    refuse_different_machines(one, other)
+    mine, theirs = by_machine(one), by_machine(other)
+    return [(part, theirs[key]) for key, part in mine.items()]
+
+
+def _pairs(
+    one: Recording,
+    other: Recording,
+    before: str | None,
+    after: str | None,
+) -> list[tuple[Place, list[Sample], list[Sample]]]:
+    """Return the places to be judged, and the samples of both."""
     first, second = _chosen(one, before), _chosen(other, after)
-    pairs = [(place, _partner(place, first, before), theirs) for place, theirs in second.items()]
-    pairs.sort(key=lambda pair: (pair[0][1:], str(pair[0][0])))
-    drift = Drift(1.0, 0.0, "") if one is other else _drift(one, other)
-    threshold = max(threshold, drift.spread)
-    judge = _judge_within_rounds if one is other else _judge_apart
-    judged = [_judge(place, mine, theirs, judge, threshold, drift) for place, mine, theirs in pairs]
-    told = [index for index, (verdict, _) in enumerate(judged) if verdict.word in _TOLD]
-    chances = dict(zip(told, _corrected([judged[index][1] for index in told]), strict=True))
-    verdicts = tuple(
-        dataclasses.replace(verdict, word=CANNOT_TELL)
-        if chances.get(index, 0.0) > _SIGNIFICANCE
-        else verdict
-        for index, (verdict, _) in enumerate(judged)
-    )
-    return Comparison(verdicts, threshold, drift)
+    return [(place, _partner(place, first, before), theirs) for place, theirs in second.items()]
 
 
 def _chosen(recording: Recording, implementation: str | None) -> dict[Place, list[Sample]]:
     """Return the samples of one implementation, or of all."""
-    places = by_place(recording)
-    if implementation is None:
-        return places
-    chosen = {p: samples for p, samples in places.items() if p[0].implementation == implementation}
-    if not chosen:
-        there = ", ".join(sorted({place[0].implementation for place in places}))
-        raise RecordError(f"the record has nothing of {implementation!r}: it has {there}")
-    return chosen
+    return {
+        place: samples
+        for place, samples in by_place(recording).items()
+        if implementation in (None, place[0].implementation)
+    }
 
 
 def _partner(
@@ -176,12 +205,17 @@ def _partner(
     return []
 
 
+# ---------------------------------------------------------------------------------------
+# Judging
+
+
 _Rates = dict[tuple[int, int], float]
 _Judge = Callable[[_Rates, _Rates, Drift], tuple[Estimate, float]]
 
 
 def _judge(
     place: Place,
+    machine: int,
     mine: list[Sample],
     theirs: list[Sample],
     judge: _Judge,
@@ -192,14 +226,25 @@ def _judge(
     before, after = rates_by_round(mine), rates_by_round(theirs)
     first, second = (median(list(r.values())) if r else None for r in (before, after))
     if any(sample.failure is not None for sample in (*mine, *theirs)):
-        return Verdict(place, first, second, None, "failed"), 0.0
+        return Verdict(place, machine, first, second, None, "failed"), 0.0
     if not before or not after:
-        return Verdict(place, first, second, None, "only in one"), 0.0
+        return Verdict(place, machine, first, second, None, "only in one"), 0.0
     estimate, p = judge(before, after, drift)
-    # A point is not faster for having stayed where it was while the machine became slower.
-    least, most = min(1.0, drift.ratio) / (1 + threshold), max(1.0, drift.ratio) * (1 + threshold)
-    word = SLOWER if estimate.median < least else FASTER if estimate.median > most else CANNOT_TELL
-    return Verdict(place, first, second, estimate, word), p
+    word = word_for(estimate.median, threshold, drift)
+    return Verdict(place, machine, first, second, estimate, word), p
+
+
+def word_for(ratio: float, threshold: float, drift: Drift) -> str:
+    """Say what a ratio is, if it is no accident.
+
+    A point is not faster for having stayed where it was while the machine became slower. And what
+    became faster beside it, be it the machine or a control by itself, makes it no less slow.
+    """
+    least = min(1.0, drift.ratio) / (1 + threshold)
+    most = max(1.0, drift.ratio) * (1 + threshold)
+    if ratio < min(least, drift.low):
+        return SLOWER
+    return FASTER if ratio > max(most, drift.high) else CANNOT_TELL
 
 
 def _judge_within_rounds(before: _Rates, after: _Rates, _: Drift) -> tuple[Estimate, float]:
@@ -210,22 +255,35 @@ def _judge_within_rounds(before: _Rates, after: _Rates, _: Drift) -> tuple[Estim
     return estimate, 1.0 if estimate.low <= 1 <= estimate.high else 0.0
 
 
-def _judge_apart(before: _Rates, after: _Rates, drift: Drift) -> tuple[Estimate, float]:
-    """Judge by a test of the values, as they would be without the drift."""
-    expected = [rate * drift.ratio for rate in before.values()]
-    return ratio(list(before.values()), list(after.values())), _chance(
-        expected, list(after.values())
+def judge_apart(before: _Rates, after: _Rates, drift: Drift) -> tuple[Estimate, float]:
+    """Judge by a test of the values, as they would be without the drift.
+
+    Returns
+    -------
+    tuple of Estimate and float
+        The ratio, and how likely chance alone makes values of one kind differ as much.
+    """
+    earlier, later = list(before.values()), list(after.values())
+    expected = [rate * drift.ratio for rate in earlier]
+    from scipy import stats
+
+    chance = float(stats.mannwhitneyu(expected, later).pvalue)
+    return ratio(earlier, later), chance
+
+
+def _only_the_significant(judged: list[tuple[Verdict, float]]) -> tuple[Verdict, ...]:
+    """Take back what was told but may be an accident."""
+    told = [index for index, (verdict, _) in enumerate(judged) if verdict.word in _TOLD]
+    chances = dict(zip(told, corrected([judged[index][1] for index in told]), strict=True))
+    return tuple(
+        dataclasses.replace(verdict, word=CANNOT_TELL)
+        if chances.get(index, 0.0) > _SIGNIFICANCE
+        else verdict
+        for index, (verdict, _) in enumerate(judged)
     )
 
 
-def _chance(before: list[float], after: list[float]) -> float:
-    """Return the probability that values of one kind differ as much as these."""
-    from scipy import stats
-
-    return float(stats.mannwhitneyu(before, after).pvalue)
-
-
-def _corrected(chances: list[float]) -> list[float]:
+def corrected(chances: list[float]) -> list[float]:
     """Correct probabilities for their number: of many, some are small by chance.
 
     Of the points that are called faster or slower, one in twenty may be wrong (Benjamini and
@@ -237,51 +295,38 @@ def _corrected(chances: list[float]) -> list[float]:
     return [float(p) for p in stats.false_discovery_control(chances)] if chances else []
 
 
-def _drift(earlier: Recording, later: Recording) -> Drift:
-    """Find out what changed between two recordings though nothing had been changed."""
-    first, second = by_place(earlier), by_place(later)
-    ratios = []
-    for place in first.keys() & second.keys():
-        before, after = (list(rates_by_round(places[place]).values()) for places in (first, second))
-        if place[0].implementation in CONTROLS and before and after:
-            ratios.append(median(after).median / median(before).median)
-    if len(ratios) >= _FEWEST_CONTROLS:
-        middle = median(ratios).median
-        spreads = sorted(max(r / middle, middle / r) - 1 for r in ratios)
-        why = "the peer and the bare loops, which did not change, say so"
-        return Drift(middle, spreads[int(0.95 * len(spreads))], why)
-    floors = [floor for floor in map(noise_floor, (earlier, later)) if floor is not None]
-    why = "no peer and no bare loop is in both records to show what the machine did in between"
-    return Drift(1.0, max(floors, default=0.0), why)
+# ---------------------------------------------------------------------------------------
+# Saying it
 
 
 def table(found: Comparison) -> str:
     """Write a comparison as a table, and sum it up."""
+    several = len(found.machines) > 1
     lines = [
         f"{'heap':>10} {'packet':>6}  {'program':52} {'before':>8} {'after':>8}"
         f" {'ratio':>6}  {'95 % interval':^13}"
     ]
     counts = dict.fromkeys(_TOLD, 0)
     for verdict in found.verdicts:
-        series, heap_size, packet_size = verdict.place
         counts[verdict.word] = counts.get(verdict.word, 0) + 1
-        rates = " ".join(
-            "       —" if e is None else f"{e.median / 1e6:8.0f}"
-            for e in (verdict.before, verdict.after)
-        )
-        interval = ""
-        if verdict.ratio is not None:
-            interval = (
-                f"{verdict.ratio.median:6.2f}  [{verdict.ratio.low:5.2f},{verdict.ratio.high:5.2f}]"
-            )
-        lines.append(
-            f"{heap_size:>10} {packet_size:>6}  {series!s:52} {rates} {interval:21}  {verdict.word}"
-        )
+        lines.append(_line(verdict) + f"  [{verdict.machine}]" * several)
     summary = ", ".join(f"{n} {word}" for word, n in counts.items() if n or word in _TOLD)
     notes = [f"{summary}. MB/s; a difference below {found.threshold:.0%} does not count."]
-    if found.drift.why:
-        notes.append(
-            f"Drift of the machine: {found.drift.ratio:.2f} times as fast, give or take"
-            f" {found.drift.spread:.0%} ({found.drift.why})."
-        )
+    for number, (name, what) in enumerate(found.machines, 1):
+        notes += [f"[{number}] {name}"] * several
+        notes += [f"{line}." for line in what.why]
     return "\n".join([*lines, "", *notes])
+
+
+def _line(verdict: Verdict) -> str:
+    series, heap_size, packet_size = verdict.place
+    rates = " ".join(
+        "       —" if e is None else f"{e.median / 1e6:8.0f}"
+        for e in (verdict.before, verdict.after)
+    )
+    interval = f"{'':21}"
+    if verdict.ratio is not None:
+        ratio = verdict.ratio
+        interval = f"{ratio.median:6.2f}  [{ratio.low:5.2f},{ratio.high:5.2f}]"
+    place = f"{heap_size:>10} {packet_size:>6}  {series!s:52}"
+    return f"{place} {rates} {interval}  {verdict.word}"

@@ -43,10 +43,13 @@ def compare(
         raise click.UsageError("give two records, or one with --before and --after")
     first = read(one)
     second = first if other is None else read(other)
-    if not different_machines:
-        compare_module.refuse_different_machines(first, second)
     comparison = compare_module.compare(
-        first, second, threshold=threshold, before=before, after=after
+        first,
+        second,
+        threshold=threshold,
+        before=before,
+        after=after,
+        different_machines=different_machines,
     )
     if not comparison.verdicts:
         raise RecordError("the records have no point in common")

@@ -13,10 +13,10 @@ import pytest
 from test_bench import bench, fails, load_bench, made, recording
 from test_records import HEADER
 
-from spead_tutorial.records import Recording, Sample, Writer
+from spead_tutorial.records import Header, Recording, Sample, Writer
 
 load_bench()
-from bench import compare, peers  # noqa: E402
+from bench import compare, controls, peers  # noqa: E402
 from bench import plan as planning  # noqa: E402
 
 
@@ -125,13 +125,45 @@ def many(scale: float, seed: str, implementation: str = "ours", **more: object) 
     ]
 
 
+#: Headers that name the build of each control.
+NAMED = dataclasses.replace(
+    HEADER,
+    versions=HEADER.versions | {peers.build_key(name): name for name in controls.CONTROLS},
+)
+
+
+def with_controls(
+    seed: str, header: Header = NAMED, ours: float = 1.0, **scales: float
+) -> Recording:
+    """Ours and some controls, each so many times as fast as usual."""
+    programs = {"spead2": "tut_6_send_pktsize", "source": "tut_6_send_pktsize"}
+    groups = [many(ours, seed)] + [
+        many(scale, seed, name.replace("source", "spead2-source"), program=programs.get(name, name))
+        for name, scale in scales.items()
+    ]
+    return recording(*groups, header=header)
+
+
+def of_ours(found: compare.Comparison) -> Counter[str]:
+    return Counter(v.word for v in found.verdicts if v.place[0].implementation == "ours")
+
+
+def drift_of(found: compare.Comparison) -> controls.Drift:
+    ((_, drift),) = found.machines
+    return drift
+
+
+def why(found: compare.Comparison) -> str:
+    return "\n".join(line for _, drift in found.machines for line in drift.why)
+
+
 def words_of(found: compare.Comparison) -> Counter[str]:
     return Counter(verdict.word for verdict in found.verdicts)
 
 
 def test_two_runs_of_the_same_cannot_be_told_apart():
     one, other = (recording(many(1.0, seed)) for seed in "ab")
-    found = words_of(compare.compare(one, other, threshold=0.05))
+    found = words_of(compare.compare(one, other))
     assert found["cannot tell"] >= 27
     assert found.total() == 28
 
@@ -139,7 +171,7 @@ def test_two_runs_of_the_same_cannot_be_told_apart():
 @pytest.mark.parametrize(("scale", "word"), [(0.8, "slower"), (1.25, "faster")])
 def test_a_change_is_found_at_every_point(scale, word):
     one, other = recording(many(1.0, "a")), recording(many(scale, "b"))
-    found = compare.compare(one, other, threshold=0.05)
+    found = compare.compare(one, other)
     assert words_of(found) == {word: 28}
     ratios = [verdict.ratio for verdict in found.verdicts]
     assert sum(r is not None and r.low < scale < r.high for r in ratios) >= 24
@@ -147,30 +179,26 @@ def test_a_change_is_found_at_every_point(scale, word):
 
 def test_a_machine_that_became_slower_as_a_whole_makes_no_program_slower():
     one, other = (
-        recording(many(scale, seed), many(scale, seed, "ceiling", program="ceiling"))
-        for scale, seed in ((1.0, "a"), (0.8, "b"))
+        with_controls(seed, ours=scale, ceiling=scale) for scale, seed in ((1.0, "a"), (0.8, "b"))
     )
-    found = compare.compare(one, other, threshold=0.05)
-    assert found.drift.ratio == pytest.approx(0.8, rel=0.03)
-    assert "did not change" in found.drift.why
+    found = compare.compare(one, other)
+    assert drift_of(found).ratio == pytest.approx(0.8, rel=0.03)
+    assert "did not change" in why(found)
     assert words_of(found)["cannot tell"] >= 55
 
 
 def test_a_program_that_became_slower_is_found_on_a_machine_that_did_too():
     one, other = (
-        recording(many(mine, seed), many(theirs, seed, "ceiling", program="ceiling"))
+        with_controls(seed, ours=mine, ceiling=theirs)
         for mine, theirs, seed in ((1.0, 1.0, "a"), (0.56, 0.8, "b"))
     )
-    found = words_of(compare.compare(one, other, threshold=0.05))
+    found = words_of(compare.compare(one, other))
     assert found == {"slower": 28, "cannot tell": 28}
 
 
 def test_what_stayed_as_it_was_on_a_machine_that_became_slower_is_not_called_faster():
-    one, other = (
-        recording(many(1.0, seed), many(theirs, seed, "ceiling", program="ceiling"))
-        for theirs, seed in ((1.0, "a"), (0.7, "b"))
-    )
-    assert words_of(compare.compare(one, other, threshold=0.05))["faster"] == 0
+    one, other = (with_controls(seed, ceiling=theirs) for theirs, seed in ((1.0, "a"), (0.7, "b")))
+    assert words_of(compare.compare(one, other))["faster"] == 0
 
 
 def test_implementations_in_one_record_are_compared_round_by_round():
@@ -178,7 +206,7 @@ def test_implementations_in_one_record_are_compared_round_by_round():
     theirs = made([1e9 * d for d in drift], implementation="spead2", case="theirs")
     mine = made([1.2e9 * d for d in drift], case="mine")
     both = recording(theirs, mine)
-    found = compare.compare(both, both, threshold=0.05, before="spead2", after="ours")
+    found = compare.compare(both, both, before="spead2", after="ours")
     assert [verdict.word for verdict in found.verdicts] == ["faster"]
     ratio = found.verdicts[0].ratio
     assert ratio is not None
@@ -210,16 +238,16 @@ def test_records_of_different_machines_are_refused_unless_told_otherwise(write):
 
 
 def test_chances_are_corrected_for_how_many_there_are():
-    assert compare._corrected([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.04, 0.04])
-    assert compare._corrected([]) == []
+    assert compare.corrected([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.04, 0.04])
+    assert compare.corrected([]) == []
 
 
 def test_a_program_that_takes_twice_as_long_is_found_in_five_rounds():
     def five(scale, seed):
-        samples = [*many(scale, seed), *many(1.0, seed, "ceiling", program="ceiling")]
-        return recording([one for one in samples if one.round < 5])
+        samples = with_controls(seed, ours=scale, ceiling=1.0).samples
+        return recording([one for one in samples if one.round < 5], header=NAMED)
 
-    found = words_of(compare.compare(five(1.0, "a"), five(0.5, "b"), threshold=0.05))
+    found = words_of(compare.compare(five(1.0, "a"), five(0.5, "b")))
     assert found == {"slower": 28, "cannot tell": 28}
 
 
@@ -227,3 +255,135 @@ def test_an_implementation_that_is_not_in_the_record_is_an_error(write):
     path = write(recording(made(noise(1e9, 1))))
     line = fails("compare", path, "--before", "spead2", "--after", "ours")
     assert "nothing of 'spead2': it has ours" in line
+
+
+# ---- Controls that are not to be trusted ----
+
+
+def other_build(name: str) -> Header:
+    key = peers.build_key(name)
+    return dataclasses.replace(NAMED, versions=NAMED.versions | {key: "another"})
+
+
+def test_a_control_of_another_build_does_not_hide_that_ours_is_slower():
+    one = with_controls("a", spead2=1.0, ceiling=1.0)
+    other = with_controls("b", other_build("spead2"), ours=0.7, spead2=1.6, ceiling=1.0)
+    found = compare.compare(one, other)
+    assert of_ours(found) == {"slower": 28}
+    assert drift_of(found).ratio == pytest.approx(1.0, rel=0.03)
+    assert "Not a control: spead2, as its build was spead2 and another" in why(found)
+    assert "by ceiling (1.0" in why(found)
+
+
+def test_a_control_that_a_record_does_not_name_is_none_and_small_differences_do_not_count():
+    one, other = (
+        with_controls(seed, HEADER, scale, ceiling=2.0 - scale)
+        for seed, scale in (("a", 1.0), ("b", 0.7))
+    )
+    found = compare.compare(one, other)
+    assert of_ours(found) == {"slower": 28}
+    assert drift_of(found).ratio == 1.0
+    assert "Not a control: ceiling, as a record does not name its build" in why(found)
+    assert "No control shows what the machine did" in why(found)
+
+
+@pytest.mark.parametrize("key", ["python", "numpy"])
+def test_a_peer_that_another_python_or_numpy_ran_is_no_control(key):
+    elsewhere = dataclasses.replace(NAMED, versions=NAMED.versions | {key: "99"})
+    one = with_controls("a", spead2=1.0, ceiling=1.0)
+    found = compare.compare(one, with_controls("b", elsewhere, spead2=1.0, ceiling=1.0))
+    assert f"Not a control: spead2, as its {key} was {NAMED.versions[key]} and 99" in why(found)
+    assert "by ceiling (1.0" in why(found)
+
+
+@pytest.mark.parametrize("scales", [{"spead2": 1.6, "ceiling": 1.0},
+                                    {"spead2": 1.0, "ceiling": 1.6},
+                                    {"spead2": 1.6, "ceiling": 1.6},
+                                    {"spead2": 1.6, "source": 1.6, "ceiling": 1.0},
+                                    {"spead2": 1.6, "source": 1.0, "ceiling": 1.0},
+                                    {"spead2": 1.15, "ceiling": 1.0},
+                                    {"spead2": 1.6, "source": 1.3, "ceiling": 1.0}])  # fmt: skip
+def test_whichever_control_became_faster_ours_that_is_slower_is_called_slower(scales):
+    one = with_controls("a", **dict.fromkeys(scales, 1.0))
+    found = compare.compare(one, with_controls("b", ours=0.8, **scales))
+    assert of_ours(found) == {"slower": 28}
+
+
+def test_of_two_controls_that_disagree_neither_corrects_and_what_either_did_cannot_be_told():
+    one = with_controls("a", spead2=1.0, ceiling=1.0)
+    for ours, word in ((0.8, "cannot tell"), (0.5, "slower"), (1.3, "faster")):
+        found = compare.compare(one, with_controls("b", ours=ours, spead2=0.7, ceiling=1.0))
+        assert of_ours(found)[word] >= 27, ours
+        assert drift_of(found).ratio == 1.0
+        assert "In doubt: spead2 (0.70) and ceiling (1.00) do not agree" in why(found)
+
+
+def test_of_three_controls_two_of_which_agree_the_third_is_left_out():
+    one = with_controls("a", spead2=1.0, source=1.0, ceiling=1.0)
+    found = compare.compare(one, with_controls("b", ours=0.8, spead2=0.7, source=1.0, ceiling=1.0))
+    assert of_ours(found) == {"slower": 28}
+    assert "Not a control: spead2 (0.70), as the others agree without it" in why(found)
+
+
+def test_the_two_builds_of_the_peer_do_not_outvote_the_bare_loops():
+    one = with_controls("a", spead2=1.0, source=1.0, ceiling=1.0)
+    found = compare.compare(one, with_controls("b", ours=0.8, spead2=0.7, source=0.7, ceiling=1.0))
+    assert of_ours(found)["cannot tell"] >= 27
+    assert "In doubt: spead2 (0.70), spead2-source (0.70) and ceiling (1.00)" in why(found)
+
+
+def test_two_points_are_no_control():
+    def few(seed):
+        three = with_controls(seed, ceiling=1.0)
+        kept = [
+            one for one in three.samples if one.implementation == "ours" or one.heap_size < 1 << 14
+        ]
+        return dataclasses.replace(three, samples=tuple(kept))
+
+    found = compare.compare(few("a"), few("b"))
+    assert "Not a control: ceiling, as both records have 2 points of it" in why(found)
+
+
+# ---- Records of several machines ----
+
+
+def of_two_machines(seed: str, second: float = 1.0, order: int = 1) -> Recording:
+    """Small heaps measured on one machine, large ones on another."""
+    header = dataclasses.replace(NAMED, machine=NAMED.machine | {"cpu": "another", "load": 1.0})
+    parts = [with_controls(seed, ceiling=1.0), with_controls(seed, ours=second, ceiling=second)]
+    samples = [
+        dataclasses.replace(one, source=[0, 1][::order][source])
+        for source, part in enumerate(parts)
+        for one in part.samples
+        if (one.heap_size >= 1 << 20) == bool(source)
+    ]
+    first, other = (NAMED, header)[::order]
+    return Recording(first, tuple(samples), others=(other,))
+
+
+def test_a_record_of_two_machines_is_compared_with_itself(write):
+    path = write(of_two_machines("a"))
+    assert bench("compare", path, path).returncode == 0
+    done = bench("compare", path, "--before", "ours", "--after", "ours")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "[1] a processor, 2 cores" in done.stdout
+    assert "[2] another, 2 cores" in done.stdout
+
+
+def test_each_machine_has_a_drift_of_its_own():
+    found = compare.compare(of_two_machines("a"), of_two_machines("b", second=0.7, order=-1))
+    assert words_of(found)["cannot tell"] >= 55
+    drifts = {name: drift.ratio for name, drift in found.machines}
+    assert drifts == pytest.approx({"a processor, 2 cores": 1.0, "another, 2 cores": 0.7}, rel=0.03)
+
+
+def test_samples_of_different_machines_are_not_held_against_each_other():
+    one = of_two_machines("a")
+    swapped = dataclasses.replace(one, header=one.others[0], others=(one.header,))
+    assert words_of(compare.compare(one, swapped)) == {"only in one": 56}
+
+
+def test_a_machine_that_only_one_record_knows_is_refused(write):
+    both, alone = write(of_two_machines("a")), write(with_controls("a"), "alone.jsonl")
+    assert "different machines (cpu: another and a processor" in fails("compare", both, alone)
+    assert bench("compare", both, alone, "--different-machines").returncode == 0
