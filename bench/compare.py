@@ -7,7 +7,7 @@ how much, and ratios are judged against that. Machines are never held against ea
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 
 from bench.controls import STILL, Drift, drift
 from bench.machines import by_machine, facts_of, name_of
@@ -20,6 +20,7 @@ __all__ = [
     "FASTER",
     "SLOWER",
     "Comparison",
+    "Thresholds",
     "Verdict",
     "compare",
     "corrected",
@@ -32,6 +33,30 @@ __all__ = [
 FASTER, SLOWER, CANNOT_TELL = "faster", "slower", "cannot tell"
 _TOLD = (FASTER, SLOWER, CANNOT_TELL)
 _SIGNIFICANCE = 0.05
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Thresholds:
+    """How much a difference has to be for it to count.
+
+    Parameters
+    ----------
+    general : float
+        As a share.
+    chapters : mapping
+        The same, for a chapter of which it is another: by its number.
+    """
+
+    general: float = 0.05
+    chapters: Mapping[int, float] = dataclasses.field(default_factory=dict)
+
+    def of(self, chapter: int) -> float:
+        """Return that of a chapter."""
+        return self.chapters.get(chapter, self.general)
+
+    def __str__(self) -> str:
+        more = ", ".join(f"{x:.0%} in chapter {n}" for n, x in sorted(self.chapters.items()))
+        return f"{self.general:.0%}" + (f" ({more})" if more else "")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,14 +93,14 @@ class Comparison:
     ----------
     verdicts : tuple of Verdict
         In the order of sizes.
-    threshold : float
+    thresholds : Thresholds
         A ratio has to be away from one, and from the drift, by more than this.
     machines : tuple of (str, Drift)
         What each is called, and what it did.
     """
 
     verdicts: tuple[Verdict, ...]
-    threshold: float
+    thresholds: Thresholds
     machines: tuple[tuple[str, Drift], ...]
 
 
@@ -109,7 +134,8 @@ def compare(
     one: Recording,
     other: Recording,
     *,
-    threshold: float = 0.05,
+    thresholds: Thresholds | None = None,
+    chapters: Collection[int] = (),
     before: str | None = None,
     after: str | None = None,
     different_machines: bool = False,
@@ -120,8 +146,10 @@ def compare(
     ----------
     one, other : Recording
         The first and the second; the same one twice for implementations in it.
-    threshold : float
+    thresholds : Thresholds, optional
         Ratios that are nearer to one than this are not told apart.
+    chapters : collection of int
+        Those whose points are judged; by default all.
     before, after : str, optional
         Implementation of the first and of the second; by default each is held against itself.
     different_machines : bool
@@ -132,19 +160,21 @@ def compare(
     RecordError
         Where the recordings are of different machines, or have nothing to compare.
     """
+    thresholds = thresholds or Thresholds()
     _require(one, before)
     _require(other, after)
     machines = []
     judged: list[tuple[Verdict, float]] = []
     for first, second in _sides(one, other, different_machines):
-        what = STILL if one is other else drift(first, second, threshold)
+        what = STILL if one is other else drift(first, second, thresholds.general)
         judge = _judge_within_rounds if one is other else judge_apart
         machines.append((name_of(second.header), what))
-        for place, mine, theirs in _pairs(first, second, before, after):
+        for place, mine, theirs in _pairs(first, second, chapters, before, after):
+            threshold = thresholds.of(theirs[0].chapter)
             judged.append(_judge(place, len(machines), mine, theirs, judge, threshold, what))
     judged.sort(key=lambda one: (one[0].place[1:], str(one[0].place[0]), one[0].machine))
     verdicts = _only_the_significant(judged)
-    return Comparison(verdicts, threshold, tuple(machines))
+    return Comparison(verdicts, thresholds, tuple(machines))
 
 
 def _require(recording: Recording, implementation: str | None) -> None:
@@ -169,12 +199,17 @@ def _sides(
 def _pairs(
     one: Recording,
     other: Recording,
+    chapters: Collection[int],
     before: str | None,
     after: str | None,
 ) -> list[tuple[Place, list[Sample], list[Sample]]]:
     """Return the places to be judged, and the samples of both."""
     first, second = _chosen(one, before), _chosen(other, after)
-    return [(place, _partner(place, first, before), theirs) for place, theirs in second.items()]
+    return [
+        (place, _partner(place, first, before), theirs)
+        for place, theirs in second.items()
+        if not chapters or theirs[0].chapter in chapters
+    ]
 
 
 def _chosen(recording: Recording, implementation: str | None) -> dict[Place, list[Sample]]:
@@ -311,7 +346,7 @@ def table(found: Comparison) -> str:
         counts[verdict.word] = counts.get(verdict.word, 0) + 1
         lines.append(_line(verdict) + f"  [{verdict.machine}]" * several)
     summary = ", ".join(f"{n} {word}" for word, n in counts.items() if n or word in _TOLD)
-    notes = [f"{summary}. MB/s; a difference below {found.threshold:.0%} does not count."]
+    notes = [f"{summary}. MB/s; a difference below {found.thresholds} does not count."]
     for number, (name, what) in enumerate(found.machines, 1):
         notes += [f"[{number}] {name}"] * several
         notes += [f"{line}." for line in what.why]

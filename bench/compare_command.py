@@ -6,7 +6,9 @@ from pathlib import Path
 import click
 
 from bench import compare as compare_module
-from spead_tutorial.records import RecordError, read
+from bench.options import ChapterType, Threshold, ThresholdType, thresholds
+from spead_tutorial.catalogue import Chapter
+from spead_tutorial.records import RecordError, Recording, read
 
 __all__ = ["compare"]
 
@@ -19,15 +21,20 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.argument("other", type=_FILE, required=False)
 @click.option("--before", metavar="NAME", help="Implementation to take of the first.")
 @click.option("--after", metavar="NAME", help="Implementation to take of the second.")
-@click.option("--threshold", type=click.FloatRange(0.0), default=0.05, show_default=True,
-              help="Differences that are smaller do not count.")  # fmt: skip
+@click.option("--chapter", "chapters", type=ChapterType(), multiple=True, metavar="CHAPTER",
+              help="Only points of this chapter's programs; may be repeated.")  # fmt: skip
+@click.option("--threshold", "limits", type=ThresholdType(), multiple=True,
+              metavar="[CHAPTER=]SHARE",
+              help="Differences that are smaller do not count (default 0.05); in one chapter:"
+              " 10=0.1. May be repeated.")  # fmt: skip
 @click.option("--different-machines", is_flag=True, help="Compare them all the same.")
 def compare(
     one: Path,
     other: Path | None,
     before: str | None,
     after: str | None,
-    threshold: float,
+    chapters: tuple[Chapter, ...],
+    limits: tuple[Threshold, ...],
     different_machines: bool,
 ) -> int:
     """Say for each point whether OTHER is faster or slower than ONE, or one cannot tell.
@@ -38,6 +45,7 @@ def compare(
     \b
     Example: python -m bench compare old/tut-10.jsonl new/tut-10.jsonl
     Example: python -m bench compare bench/results/tut-10.jsonl --before spead2 --after ours
+    Example: python -m bench compare old.jsonl new.jsonl --chapter 10 --threshold 10=0.1
     """
     if other is None and (before is None or after is None):
         raise click.UsageError("give two records, or one with --before and --after")
@@ -46,12 +54,21 @@ def compare(
     comparison = compare_module.compare(
         first,
         second,
-        threshold=threshold,
+        thresholds=thresholds(limits),
+        chapters={chapter.number for chapter in chapters},
         before=before,
         after=after,
         different_machines=different_machines,
     )
     if not comparison.verdicts:
-        raise RecordError("the records have no point in common")
+        raise RecordError(_why_nothing(second, chapters))
     click.echo(compare_module.table(comparison))
     return _FAILED if any(v.word in ("slower", "failed") for v in comparison.verdicts) else 0
+
+
+def _why_nothing(recording: Recording, chapters: tuple[Chapter, ...]) -> str:
+    there = sorted({sample.chapter for sample in recording.samples if sample.chapter})
+    if not chapters or not there:
+        return "the records have no point in common"
+    wanted, found = (", ".join(map(str, n)) for n in ([c.number for c in chapters], there))
+    return f"the records have nothing of chapter {wanted}: they have {found}"

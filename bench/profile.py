@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from bench import flame, stacks
+from bench.options import ChapterType
 from bench.peers import TIMEOUT_S
 from bench.plan import versions
 from spead_tutorial import plots
@@ -29,18 +30,6 @@ _SECONDS = 3.0
 _TOOLS = ("perf", "py-spy")
 #: py-spy stops the program for each look, and each of its stacks takes it a while.
 _PY_SPY_LOOKS_PER_S = 250
-
-
-class _ChapterType(click.ParamType[Chapter]):
-    name = "chapter"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Chapter:
-        try:
-            return value if isinstance(value, Chapter) else find_chapter(str(value))
-        except ValueError as error:
-            raise click.UsageError(str(error), ctx) from None
 
 
 def _py_spy() -> str | None:
@@ -127,7 +116,7 @@ def _with_perf(place: Place, case: Case, heaps: int, path: Path) -> None:
 
 
 @click.command()
-@click.argument("chapter", type=_ChapterType())
+@click.argument("chapter", type=ChapterType())
 @click.option("--lang", "language", type=click.Choice(LANGUAGES), default="python",
               show_default=True, help="Of the program.")  # fmt: skip
 @click.option("-H", "heap_size", type=click.IntRange(1), default=8192, show_default=True,

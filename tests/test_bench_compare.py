@@ -387,3 +387,40 @@ def test_a_machine_that_only_one_record_knows_is_refused(write):
     both, alone = write(of_two_machines("a")), write(with_controls("a"), "alone.jsonl")
     assert "different machines (cpu: another and a processor" in fails("compare", both, alone)
     assert bench("compare", both, alone, "--different-machines").returncode == 0
+
+
+# ---- What is asked for ----
+
+
+def in_chapters(seed: str, scale: float) -> Recording:
+    of_8 = [
+        dataclasses.replace(one, chapter=8, case=f"8/{one.case}") for one in many(scale, f"{seed}8")
+    ]
+    return recording(of_8, many(scale, seed, program="tut_10_send_reuse_heaps", chapter=10))
+
+
+def test_only_the_chapters_that_are_asked_for_are_judged(write):
+    one, other = write(in_chapters("a", 1.0)), write(in_chapters("b", 0.7), "other.jsonl")
+    done = bench("compare", one, other, "--chapter", "10")
+    assert done.returncode == 1
+    assert "0 faster, 28 slower, 0 cannot tell" in done.stdout
+    both = bench("compare", one, other, "--chapter", "10", "--chapter", "tut_8_send_reuse_memory")
+    assert "0 faster, 56 slower, 0 cannot tell" in both.stdout
+    line = fails("compare", one, other, "--chapter", "4")
+    assert "the records have nothing of chapter 4: they have 8, 10" in line
+
+
+def test_a_chapter_has_a_threshold_of_its_own(write):
+    one, other = write(in_chapters("a", 1.0)), write(in_chapters("b", 0.7), "other.jsonl")
+    done = bench("compare", one, other, "--threshold", "10=0.6")
+    assert "0 faster, 28 slower, 28 cannot tell" in done.stdout
+    assert "a difference below 5% (60% in chapter 10) does not count" in done.stdout
+    calm = bench("compare", one, other, "--threshold", "0.6", "--threshold", "8=0.7")
+    assert calm.returncode == 0
+    assert "a difference below 60% (70% in chapter 8) does not count" in calm.stdout
+
+
+@pytest.mark.parametrize("given", ["much", "-1", "nan", "inf", "99=0.1", "10=", "=0.1", "1=2=3"])
+def test_a_threshold_that_is_none_is_one_line(given):
+    line = fails("compare", "one.jsonl", "other.jsonl", f"--threshold={given}", status=2)
+    assert "it must be like 0.05, or like 10=0.1 for chapter 10" in line
