@@ -8,12 +8,13 @@ how much, and ratios are judged against that. Machines are never held against ea
 
 import dataclasses
 from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 from bench.controls import STILL, Drift, drift
 from bench.machines import by_machine, facts_of, name_of
 from bench.status import Place, by_place, rates_by_round
 from spead_tutorial.records import RecordError, Recording, Sample
-from spead_tutorial.stats import Estimate, gain, median, ratio
+from spead_tutorial.stats import FEWEST, Estimate, gain, median, ratio
 
 __all__ = [
     "CANNOT_TELL",
@@ -300,9 +301,7 @@ def judge_apart(before: _Rates, after: _Rates, drift: Drift) -> tuple[Estimate, 
     """
     earlier, later = list(before.values()), list(after.values())
     expected = [rate * drift.ratio for rate in earlier]
-    from scipy import stats
-
-    chance = float(stats.mannwhitneyu(expected, later).pvalue)
+    chance = float(_scipy_stats().mannwhitneyu(expected, later).pvalue)
     return ratio(earlier, later), chance
 
 
@@ -325,9 +324,15 @@ def corrected(chances: list[float]) -> list[float]:
     Hochberg, 1995). To be right about every single one of them (Holm, 1979) takes more rounds
     than a quick run has, whatever the change.
     """
-    from scipy import stats
+    return [float(p) for p in _scipy_stats().false_discovery_control(chances)] if chances else []
 
-    return [float(p) for p in stats.false_discovery_control(chances)] if chances else []
+
+def _scipy_stats() -> Any:
+    try:
+        from scipy import stats
+    except ImportError:
+        raise RecordError("this needs SciPy: pip install 'spead-tutorial[bench]'") from None
+    return stats
 
 
 # ---------------------------------------------------------------------------------------
@@ -336,15 +341,17 @@ def corrected(chances: list[float]) -> list[float]:
 
 def table(found: Comparison) -> str:
     """Write a comparison as a table, and sum it up."""
+    kinds = {_kind(verdict.ratio) for verdict in found.verdicts if verdict.ratio is not None}
+    interval = kinds.pop() if len(kinds) == 1 else ""
     several = len(found.machines) > 1
     lines = [
         f"{'heap':>10} {'packet':>6}  {'program':52} {'before':>8} {'after':>8}"
-        f" {'ratio':>6}  {'95 % interval':^13}"
+        f" {'ratio':>6}  {interval:^13}".rstrip()
     ]
     counts = dict.fromkeys(_TOLD, 0)
     for verdict in found.verdicts:
         counts[verdict.word] = counts.get(verdict.word, 0) + 1
-        lines.append(_line(verdict) + f"  [{verdict.machine}]" * several)
+        lines.append(_line(verdict, named=not interval) + f"  [{verdict.machine}]" * several)
     summary = ", ".join(f"{n} {word}" for word, n in counts.items() if n or word in _TOLD)
     notes = [f"{summary}. MB/s; a difference below {found.thresholds} does not count."]
     for number, (name, what) in enumerate(found.machines, 1):
@@ -353,7 +360,12 @@ def table(found: Comparison) -> str:
     return "\n".join([*lines, "", *notes])
 
 
-def _line(verdict: Verdict) -> str:
+def _kind(ratio: Estimate) -> str:
+    """Say what the ends of an estimate are."""
+    return "95 % interval" if ratio.n >= FEWEST else f"range of {ratio.n}"
+
+
+def _line(verdict: Verdict, named: bool) -> str:
     series, heap_size, packet_size = verdict.place
     rates = " ".join(
         "       —" if e is None else f"{e.median / 1e6:8.0f}"
@@ -363,5 +375,8 @@ def _line(verdict: Verdict) -> str:
     if verdict.ratio is not None:
         ratio = verdict.ratio
         interval = f"{ratio.median:6.2f}  [{ratio.low:5.2f},{ratio.high:5.2f}]"
+        interval += f" {_kind(ratio):13}" * named
+    elif named:
+        interval += f" {'':13}"
     place = f"{heap_size:>10} {packet_size:>6}  {series!s:52}"
     return f"{place} {rates} {interval}  {verdict.word}"

@@ -4,6 +4,8 @@
 import dataclasses
 import importlib.util
 import random
+import re
+import sys
 import types
 from collections import Counter
 from collections.abc import Callable
@@ -13,7 +15,7 @@ import pytest
 from test_bench import bench, fails, load_bench, made, recording
 from test_records import HEADER
 
-from spead_tutorial.records import Header, Recording, Sample, Writer
+from spead_tutorial.records import Header, RecordError, Recording, Sample, Writer
 
 load_bench()
 from bench import compare, controls, peers  # noqa: E402
@@ -424,3 +426,30 @@ def test_a_chapter_has_a_threshold_of_its_own(write):
 def test_a_threshold_that_is_none_is_one_line(given):
     line = fails("compare", "one.jsonl", "other.jsonl", f"--threshold={given}", status=2)
     assert "it must be like 0.05, or like 10=0.1 for chapter 10" in line
+
+
+# ---- What is said ----
+
+
+def test_a_range_of_few_values_is_not_called_an_interval():
+    few = made(noise(1e9, "few", 3), case="few", heap_size=1024)
+    enough = made(noise(1e9, "enough", 9), case="enough", heap_size=2048)
+    headings = [
+        compare.table(compare.compare(one, one)).splitlines()[0]
+        for one in (recording(few), recording(enough))
+    ]
+    assert [re.split("  +", heading)[-1] for heading in headings] == ["range of 3", "95 % interval"]
+    both = recording(few, enough)
+    heading, short, long, *_ = compare.table(compare.compare(both, both)).splitlines()
+    assert heading.endswith("ratio")
+    assert "] range of 3 " in short
+    assert "] 95 % interval " in long
+
+
+def test_without_scipy_one_line_says_what_to_install(monkeypatch, write):
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    one, other = (recording(many(1.0, seed)) for seed in "ab")
+    with pytest.raises(RecordError, match=r"needs SciPy: pip install 'spead-tutorial\[bench\]'"):
+        compare.compare(one, other)
+    with pytest.raises(RecordError, match=r"needs SciPy"):
+        compare.compare(one, one, before="ours", after="ours")
