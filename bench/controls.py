@@ -8,12 +8,12 @@ machine did, and how exactly. A family that says something else than the others 
 
 import dataclasses
 from collections.abc import Sequence
+from statistics import median
 
 from bench.peers import build_key
 from bench.status import by_place, noise_floor, rates_by_round
 from bench.sweeps import CEILING, PEERS
 from spead_tutorial.records import Recording
-from spead_tutorial.stats import median
 
 __all__ = ["CONTROLS", "STILL", "Drift", "drift"]
 
@@ -57,7 +57,7 @@ class _Family:
 
     @property
     def middle(self) -> float:
-        return median(self.ratios).median
+        return median(self.ratios)
 
     @property
     def spread(self) -> float:
@@ -96,7 +96,7 @@ def drift(earlier: Recording, later: Recording, threshold: float) -> Drift:
         )
         return Drift(1.0, low, high, (*why, text))
     ratios = [ratio for family in trusted for ratio in family.ratios]
-    middle, (low, high) = median(ratios).median, _range(trusted)
+    middle, (low, high) = median(ratios), _range(trusted)
     text = (
         f"Drift of the machine: {middle:.2f} times as fast, from {low:.2f} to {high:.2f}, by"
         f" {_listed(trusted)}, which did not change"
@@ -114,7 +114,7 @@ def _families(earlier: Recording, later: Recording) -> tuple[list[_Family], tupl
     for place in first.keys() & second.keys():
         before, after = (list(rates_by_round(places[place]).values()) for places in (first, second))
         if place[0].implementation in CONTROLS and before and after:
-            ratio = median(after).median / median(before).median
+            ratio = median(after) / median(before)
             ratios.setdefault(place[0].implementation, []).append(ratio)
     families, why = [], []
     for name in (name for name in CONTROLS if name in ratios):

@@ -2,11 +2,11 @@
 """A recording as a table for people, with what makes its numbers less certain than they look."""
 
 from collections.abc import Sequence
+from statistics import median
 
 from bench.plan import NOISY
 from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM, Row, rows
 from spead_tutorial.records import Recording, Sample, Series
-from spead_tutorial.stats import median
 from spead_tutorial.units import size
 
 __all__ = ["advice", "by_place", "noise_floor", "rates_by_round", "table"]
@@ -97,9 +97,7 @@ def noise_floor(recording: Recording) -> float | None:
         for (source, number), rate in rates_by_round(samples).items():
             halves[number % 2][source << 32 | number // 2] = rate
         if min(map(len, halves)) >= _FEWEST_FOR_A_FLOOR // 2:
-            ratio = (
-                median(list(halves[0].values())).median / median(list(halves[1].values())).median
-            )
+            ratio = median(halves[0].values()) / median(halves[1].values())
             differences.append(max(ratio, 1 / ratio) - 1)
     return sorted(differences)[int(0.95 * len(differences))] if differences else None
 
