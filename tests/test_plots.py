@@ -309,6 +309,27 @@ def make_ceiling() -> Recording:
     return Recording(HEADER, tuple(samples))
 
 
+def make_history() -> plots.History:
+    """Two machines, of which one has a revision at which the program in C became slower."""
+    lines = []
+    for language, rate, changed in (("python", 3e9, 1.0), ("c", 5e9, 0.7)):
+        rates = tuple(
+            tuple(1e6 * one for one in around(rate / 1e6 * (changed if number >= 4 else 1)))
+            for number in range(7)
+        )
+        changes = ((4, changed),) if changed != 1 else ()
+        series = Series("ours", language, TEN)
+        lines.append(plots.HistoryLine(series, str(series), rates, changes))
+    names = tuple(f"{number}a5e1e9" for number in range(7))
+    panels = (
+        plots.HistoryPanel("tut-10 full, a processor, 2 cores", names, tuple(lines)),
+        plots.HistoryPanel("tut-10 full, another, 2 cores", names[:2], (
+            plots.HistoryLine(lines[0].series, lines[0].name, ((), lines[0].rates[0])),
+        )),
+    )  # fmt: skip
+    return plots.History("Rates over revisions, heaps of 1 MiB", panels)
+
+
 #: What draws each picture, and of what.
 PICTURES = {
     "ladder": (plots.ladder, make_ladder()),
@@ -323,8 +344,9 @@ PICTURES = {
     "spacing": (plots.spacing, make_spacings()),
     "ways": (WAYS, make_ways()),
     "ceiling": (plots.ceiling, make_ceiling()),
+    "history": (make_history(), make_ways()),
 }
-OF_SAMPLES = sorted(set(PICTURES) - {"timeline", "where", "spacing"})
+OF_SAMPLES = sorted(set(PICTURES) - {"timeline", "where", "spacing", "history"})
 
 
 # ---------------------------------------------------------------------------------------
@@ -527,7 +549,7 @@ def test_a_recording_in_which_all_failed_is_drawn_and_says_so(name):
     assert "failed" in described(svg)
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name", sorted(set(PICTURES) - {"history"}))  # it has its rates itself
 def test_a_recording_of_something_else_is_refused_in_a_line_that_says_what_to_run(name):
     other = make_sample("tut_2_send", "c", 50.0, implementation="old")
     with pytest.raises(ValueError, match=r"^the recording has no .*: (python -m bench|spead)"):
