@@ -19,7 +19,8 @@ def facts_of(header: Header) -> dict[str, object]:
 def name_of(header: Header) -> str:
     """Return what people tell a machine by."""
     facts = header.machine
-    return f"{facts.get('cpu') or 'unknown CPU'}, {facts.get('usable_cores')} cores"
+    cpu, cores = facts.get("cpu") or "unknown CPU", facts.get("usable_cores")
+    return f"{cpu}, {cores} cores, Linux {facts.get('kernel')}"
 
 
 def by_machine(recording: Recording) -> dict[str, Recording]:
