@@ -19,6 +19,7 @@ from spead_tutorial.stats import FEWEST, Estimate, gain, median, ratio
 __all__ = [
     "CANNOT_TELL",
     "FASTER",
+    "SIGNIFICANCE",
     "SLOWER",
     "Comparison",
     "Thresholds",
@@ -33,7 +34,8 @@ __all__ = [
 
 FASTER, SLOWER, CANNOT_TELL = "faster", "slower", "cannot tell"
 _TOLD = (FASTER, SLOWER, CANNOT_TELL)
-_SIGNIFICANCE = 0.05
+#: A difference that chance makes more often than this is not told.
+SIGNIFICANCE = 0.05
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -311,7 +313,7 @@ def _only_the_significant(judged: list[tuple[Verdict, float]]) -> tuple[Verdict,
     chances = dict(zip(told, corrected([judged[index][1] for index in told]), strict=True))
     return tuple(
         dataclasses.replace(verdict, word=CANNOT_TELL)
-        if chances.get(index, 0.0) > _SIGNIFICANCE
+        if chances.get(index, 0.0) > SIGNIFICANCE
         else verdict
         for index, (verdict, _) in enumerate(judged)
     )
