@@ -18,6 +18,7 @@ import click
 from bench import figures, files
 from bench import status as status_module
 from bench.compare_command import compare
+from bench.history_command import history
 from bench.peers import find_installation
 from bench.plan import Plan, again, estimate, measure, plan_of
 from bench.profile import profile
@@ -364,6 +365,7 @@ def _draw(source: Path, output: Path, *names: str) -> int:
 
 
 cli.add_command(compare)
+cli.add_command(history)
 
 
 @cli.command()

@@ -2,13 +2,14 @@
 """Kinds of values that several commands take."""
 
 import math
+import re
 
 import click
 
 from bench.compare import Thresholds
 from spead_tutorial.catalogue import Chapter, find_chapter
 
-__all__ = ["ChapterType", "Threshold", "ThresholdType", "thresholds"]
+__all__ = ["ChapterType", "SizeType", "Threshold", "ThresholdType", "thresholds"]
 
 #: A chapter's number, or None for all, and a share.
 Threshold = tuple[int | None, float]
@@ -27,6 +28,23 @@ class ChapterType(click.ParamType[Chapter]):
             return value if isinstance(value, Chapter) else find_chapter(str(value))
         except ValueError as error:
             raise click.UsageError(str(error), ctx) from None
+
+
+class SizeType(click.ParamType[int]):
+    """Bytes, or how many KiB or MiB."""
+
+    name = "size"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        """Take it apart."""
+        found = re.fullmatch(r"(\d+)(B|KiB|MiB)?", str(value).replace(" ", ""))
+        if found is None:
+            raise click.UsageError(
+                f"{value!r} is no size: it must be like 8192, 64KiB or 1MiB", ctx
+            )
+        return int(found[1]) << {"KiB": 10, "MiB": 20}.get(found[2], 0)
 
 
 class ThresholdType(click.ParamType[Threshold]):

@@ -673,7 +673,19 @@ def test_where_memory_is_watched_a_second_watch_is_one_line(tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    ["run", "list", "timing", "where", "profile", "status", "plot", "compare", "export", "merge"],
+    [
+        "run",
+        "list",
+        "timing",
+        "where",
+        "profile",
+        "status",
+        "plot",
+        "compare",
+        "history",
+        "export",
+        "merge",
+    ],
 )
 def test_every_command_has_help_with_an_example(name):
     done = bench(name, "--help")
