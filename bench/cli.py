@@ -3,7 +3,7 @@
 
 Exit status: 0 where all went well; 1 where something could not be done, failed, or became
 slower; 2 where it was asked for wrongly; 3 where cases were skipped that cannot run here; 130
-after Ctrl-C.
+after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
 """
 
 import contextlib
@@ -111,7 +111,7 @@ def run(
     """Measure SWEEPS (see `list`); all of them by default.
 
     A record is a file for each sweep. What it holds already is not measured again: after
-    Ctrl-C, or a crash, the same command goes on from there.
+    Ctrl-C, SIGTERM or a crash, the same command goes on from there.
 
     Example: python -m bench run tut-10 --quick --plot
     """

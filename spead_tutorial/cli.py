@@ -2,8 +2,10 @@
 """The command line: ``spead-tutorial``.
 
 What goes wrong is one line on stderr. Exit status: 1 where it could not be done, 2 where it
-was asked for wrongly, 130 after Ctrl-C.
+was asked for wrongly, 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
 """
+
+from spead_tutorial_run import how_it_ended
 
 import contextlib
 import dataclasses
@@ -31,7 +33,7 @@ from spead_tutorial.records import RecordError
 
 __all__ = ["cli", "finish", "main"]
 
-_FAILED, _WRONG, _INTERRUPTED = 1, 2, 130
+_FAILED, _WRONG = 1, 2
 _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "red")}
 _SIZE = click.IntRange(1, 2**63 - 1)  # as the programs have it
 
@@ -243,16 +245,16 @@ def _wait_for(process: LabProcess) -> int:
     while True:
         try:
             return process.wait()
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
+            number = how_it_ended(interrupt)[1] - 128
             # A terminal's Ctrl-C has reached the command too: it decides what to make of it.
-            if not _at_a_terminal():
-                break
-    process.send_signal(signal.SIGINT)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(2.0)
-    process.kill()
-    process.wait()
-    raise KeyboardInterrupt
+            if number != signal.SIGINT or not _at_a_terminal():
+                process.send_signal(number)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(2.0)
+                process.kill()
+                process.wait()
+                raise
 
 
 def _at_a_terminal() -> bool:
@@ -351,9 +353,10 @@ def finish(command: click.Command, name: str, arguments: Sequence[str] | None) -
         place = f"{error.filename}: " if error.filename else ""
         _say(name, f"{place}{error.strerror or error}")
         return _FAILED
-    except (click.Abort, KeyboardInterrupt):
-        _say(name, "interrupted")
-        return _INTERRUPTED
+    except (click.Abort, KeyboardInterrupt) as error:
+        how, ended = how_it_ended(error.__cause__ if isinstance(error, click.Abort) else error)
+        _say(name, how)
+        return ended
     return status if isinstance(status, int) else 0
 
 

@@ -437,15 +437,16 @@ def test_killed_five_times_and_started_again_it_ends_with_every_sample_once(tmp_
 
 
 @needs_lab
-def test_ctrl_c_says_what_is_kept_and_the_same_command_goes_on(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ctrl_c_says_what_is_kept_and_the_same_command_goes_on(tmp_path, number):
     arguments = ("run", "tut-6-loopback", "--tiny", "-o", tmp_path)
     path = tmp_path / "tut-6-loopback.jsonl"
     with start(*arguments) as process:
         while process.poll() is None and not (path.exists() and read_or_none(path)):
             time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, errors = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 130, errors
+    assert process.returncode == 128 + number, errors
     kept = len(read(path).samples)
     assert f"{kept} of 24 samples have been taken" in errors
     assert "goes on from there" in errors

@@ -294,10 +294,12 @@ class Helper:
         woken, waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        # Ctrl-C in a terminal reaches the whole process group. It is meant for the programs
-        # in the lab and for the caller. A handler, unlike SIG_IGN, is not inherited.
-        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-            signal.signal(signal.SIGINT, lambda *_: None)
+        # Ctrl-C in a terminal, and the terminal's end, reach the whole process group; so does what
+        # ends a service, or timeout(1). They are meant for the programs in the lab and for the
+        # caller, who ends this process. A handler, unlike SIG_IGN, is not inherited.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, lambda *_: None)
         # Programs orphaned in the lab become ours, so that the end of the lab finds them.
         libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
