@@ -12,8 +12,6 @@ import dataclasses
 import importlib.util
 import json
 import os
-import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,7 +23,8 @@ from spead_tutorial import _standard_streams, notebook_run
 from spead_tutorial import doctor as doctor_module
 from spead_tutorial import tour as tour_module
 from spead_tutorial.catalogue import CHAPTERS, LANGUAGES, STEPS, SWITCHES, Chapter, find_chapter
-from spead_tutorial.lab import KINDS, Lab, LabError, LabProcess
+from spead_tutorial.lab import KINDS, Lab, LabError
+from spead_tutorial.lab.commands import lab
 from spead_tutorial.measure import machine, programs, progress
 from spead_tutorial.measure.place import Device, Host, Place
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions, Result
@@ -197,8 +196,8 @@ def run(
         place: Place
         share = None
         if destination is None:
-            lab = stack.enter_context(Lab(kind))
-            place, share = Device(lab), progress.share_sent(lab, chapter, options)
+            here = stack.enter_context(Lab(kind))
+            place, share = Device(here), progress.share_sent(here, chapter, options)
         else:
             place = Host(*destination, allow_real_network=allow_real_network)
         with progress.shown(share):
@@ -219,48 +218,7 @@ def _show_result(result: Result, as_json: bool) -> int:
     return 0
 
 
-@cli.command(context_settings={"allow_interspersed_args": False})
-@click.option("--kind", type=click.Choice(KINDS), help="Kind of the lab's device.")
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def lab(kind: str | None, command: tuple[str, ...]) -> int:
-    """Run a command in a fresh lab.
-
-    The device there is dummy1; 192.168.31.2 is the address to send to. The exit status is
-    the command's.
-
-    Example: spead-tutorial lab -- ip -stats link show dummy1
-    """
-    with Lab(kind) as place:
-        try:
-            process = place.popen(command)
-        except OSError as error:
-            _complain(f"{command[0]}: {error.strerror or error}")
-            return 127 if isinstance(error, FileNotFoundError) else 126
-        status = _wait_for(process)
-    return status if status >= 0 else 128 - status
-
-
-def _wait_for(process: LabProcess) -> int:
-    """Wait for a command, and leave Ctrl-C to it."""
-    while True:
-        try:
-            return process.wait()
-        except KeyboardInterrupt as interrupt:
-            number = how_it_ended(interrupt)[1] - 128
-            # A terminal's Ctrl-C has reached the command too: it decides what to make of it.
-            if number != signal.SIGINT or not _at_a_terminal():
-                process.send_signal(number)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(2.0)
-                process.kill()
-                process.wait()
-                raise
-
-
-def _at_a_terminal() -> bool:
-    with contextlib.suppress(OSError, ValueError):
-        return os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp()
-    return False
+cli.add_command(lab)
 
 
 @cli.command()
