@@ -5,7 +5,8 @@
 `spead_tutorial.lab` starts this file as a script. It moves itself into a new network
 namespace, makes the device there, and serves its caller over a Unix socket until that
 socket closes or the caller dies. It imports nothing of the package, so that a lab works
-without the compiled core, and it has a single thread, as unsharing a user namespace asks.
+without the compiled core, and it has a single thread, as unsharing a user namespace asks, and
+entering one. Told to ``enter`` a lab that stays, it makes room there for a command.
 
 A message is one JSON object, with file descriptors beside it where an operation needs them.
 A reply repeats the ``id`` of its request and holds either ``ok`` or ``error``.
@@ -33,6 +34,7 @@ IFA_F_NODAD = 0x02
 ADDR_GEN_MODE_NONE = 1
 MESSAGE_BYTES = 1 << 20
 
+KEEPER = "keeper.py"
 DEVICE = "dummy1"
 VETH_PEER = "far0"
 KINDS = ("dummy", "ifb", "veth")
@@ -94,6 +96,44 @@ def enter_namespaces() -> bool:
     except OSError as error:
         raise RefusedError("namespace", error.errno or 0) from error
     return True
+
+
+def enter(connection: int, net: int, user: int | None = None) -> None:
+    """Move into a lab that stays, with what its keeper gave; `connection` ends with that."""
+    here, there = os.stat("/proc/self/ns/net"), os.fstat(net)
+    if (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino):
+        return
+    for fd, kind in ((user, CLONE_NEWUSER), (net, CLONE_NEWNET)):
+        if fd is not None and libc.setns(fd, kind) != 0:
+            number = ctypes.get_errno()
+            raise OSError(
+                number,
+                f"the lab cannot be entered from here ({os.strerror(number)}): do it where it was"
+                " made, in no other lab or container",
+            )
+    # Whoever ends a lab ends its keeper first, and then looks who is inside.
+    if select.select([connection], [], [], 0)[0]:
+        raise OSError(errno.ENOENT, "the lab has been ended meanwhile")
+
+
+def enter_and_execute(fds: Sequence[int], command: list[str]) -> None:
+    """Become a command in a lab that stays; end the process with a line where that cannot be."""
+    try:
+        enter(*fds)
+    except OSError as error:
+        sys.exit(f"spead-tutorial: {error.strerror}")
+    for fd in fds:
+        os.close(fd)
+    # What Python ignores or takes for itself is none of the command's business.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
+        if number != signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        print(f"spead-tutorial: {command[0]}: {error.strerror}", file=sys.stderr)
+        sys.exit(127 if isinstance(error, FileNotFoundError) else 126)
 
 
 def add_link(routes: Any, name: str, kind: str) -> bool:
@@ -288,6 +328,7 @@ class Helper:
         self.caller = caller
         # By the caller's own number for each: it can name a program before it knows its pid.
         self.programs: dict[int, tuple[subprocess.Popen[bytes], int]] = {}
+        self.keeper: subprocess.Popen[bytes] | None = None
 
     def serve(self) -> None:
         """Answer requests until the caller closes its end or dies."""
@@ -359,7 +400,36 @@ class Helper:
         """Make the namespace and its device."""
         rootless = enter_namespaces()
         device = make_device(request["kind"], request["mtu"])
-        return {"rootless": rootless, **device}, []
+        return {"rootless": rootless, "mtu": request["mtu"], **device}, []
+
+    def op_join(self, request: Any, fds: list[int]) -> tuple[Any, list[int]]:
+        """Enter the namespace of a lab that stays; `fds` are what its keeper gave."""
+        enter(*fds)
+        return request["facts"], []
+
+    def op_keep(self, request: Any, fds: list[int]) -> tuple[Any, list[int]]:
+        """Have the lab stay, with a process of its own; `fds` has the folder for its socket."""
+        (folder,) = fds
+        name = request["name"]
+        path = f"/proc/self/fd/{folder}/{name}"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(path)
+            try:
+                listener.listen()
+                self.keeper = subprocess.Popen(
+                    [sys.executable, "-I", "-S", os.path.join(os.path.dirname(__file__), KEEPER),
+                     str(listener.fileno()), str(folder), name, json.dumps(request["facts"])],
+                    pass_fds=[listener.fileno(), folder],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    cwd="/",
+                    start_new_session=True,  # neither a terminal's end nor its keys reach it
+                )  # fmt: skip
+            except OSError:
+                os.unlink(path)
+                raise
+        return {}, []
 
     def op_probe(self, _request: Any, _: list[int]) -> tuple[Any, list[int]]:
         """Make a namespace and try every kind of device in it."""
@@ -460,11 +530,14 @@ class Helper:
                 del self.programs[token]
                 return
 
+    def is_keeper(self, pid: int) -> bool:
+        return self.keeper is not None and self.keeper.pid == pid
+
     def end_programs(self) -> None:
         """Kill what runs in the lab, and what that leaves behind, until nothing is left."""
         while True:
             self.reap()
-            running = children()
+            running = [pid for pid in children() if not self.is_keeper(pid)]
             if not running:
                 return
             for pid in running:
@@ -474,5 +547,7 @@ class Helper:
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "enter":
+        enter_and_execute([int(fd) for fd in sys.argv[2].split(",")], sys.argv[3:])
     Helper(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])).serve()
     os._exit(0)  # nothing is left to tidy, and the caller waits
