@@ -30,6 +30,29 @@ class Counters:
     tx_bytes: int
     tx_dropped: int
 
+    @classmethod
+    def parse(cls, table: str, device: str, kind: str) -> "Counters | None":
+        """Take a device's counters from the text of ``/proc/net/dev``.
+
+        Parameters
+        ----------
+        table : str
+            The text.
+        device, kind : str
+            Name and kind of the device.
+
+        Returns
+        -------
+        Counters or None
+            None where the table does not have the device.
+        """
+        for line in table.splitlines()[2:]:
+            name, _, numbers = line.partition(":")
+            if name.strip() == device:
+                n = [int(number) for number in numbers.split()]
+                return cls(kind, n[1], n[0], n[3], n[9], n[8], n[11])
+        return None
+
     @property
     def packets(self) -> int:
         """Packets that were sent into the device; a GSO message is one of them."""

@@ -19,6 +19,7 @@ from .client import Client
 from .counters import Counters
 from .descriptors import duplicate, pipe, read_all, stream_ends, temporary_file
 from .device import ADDRESS, ADDRESS6, DEVICE, PORT, check_kind
+from .door import opened
 from .process import LabProcess, end_interrupted
 from .refusal import LabError, RefusedError, explain
 
@@ -70,18 +71,52 @@ class Lab:
         check_kind(kind)
         if not 1280 <= mtu <= 65535:
             raise ValueError(f"mtu is {mtu}: it must be in 1280 ... 65535")
+        try:
+            self._begin("open", kind=kind, mtu=mtu)
+        except RefusedError as error:
+            raise LabError(explain(error, kind)) from None
+
+    @classmethod
+    def join(cls, name: str) -> Self:
+        """Enter a lab that stays, as ``spead-tutorial lab up`` makes it.
+
+        Closing it ends what it runs there, and not the lab.
+
+        Parameters
+        ----------
+        name : str
+            The name of the lab.
+
+        Returns
+        -------
+        Lab
+            The lab, with a helper process of this process's own in it.
+
+        Raises
+        ------
+        LabError
+            Where this user has no such lab, or cannot enter it from here.
+        """
+        lab = cls.__new__(cls)
+        with opened(name) as door:
+            try:
+                lab._begin("join", door.descriptors, facts=door.facts)
+            except OSError as error:
+                raise LabError(error.strerror or str(error)) from None
+        return lab
+
+    def _begin(self, op: str, fds: Sequence[int] = (), **fields: Any) -> None:
         self._helper = Client()
         self._tokens = itertools.count()
         try:
-            made, _ = self._helper.request("open", kind=kind, mtu=mtu)
-        except BaseException as error:
+            made, _ = self._helper.request(op, fds, **fields)
+        except BaseException:
             self._helper.close()
-            if isinstance(error, RefusedError):
-                raise LabError(explain(error, kind)) from None
             raise
+        self._made = made
         self.kind: str = made["kind"]
         self.device = DEVICE
-        self.mtu = mtu
+        self.mtu: int = made["mtu"]
         self.address = ADDRESS
         self.address6 = ADDRESS6 if made["ipv6"] else None
         self.port = PORT
@@ -127,13 +162,11 @@ class Lab:
             For any other device.
         """
         answer, _ = self._helper.request("read", table="dev")
-        for line in answer["text"].splitlines()[2:]:
-            name, _, numbers = line.partition(":")
-            if name.strip() == device:
-                n = [int(number) for number in numbers.split()]
-                kind = "loopback" if device == "lo" else self.kind
-                return Counters(kind, n[1], n[0], n[3], n[9], n[8], n[11])
-        raise LabError(f"the lab has no device {device!r}: it has {DEVICE!r} and 'lo'")
+        kind = "loopback" if device == "lo" else self.kind
+        found = Counters.parse(answer["text"], device, kind)
+        if found is None:
+            raise LabError(f"the lab has no device {device!r}: it has {DEVICE!r} and 'lo'")
+        return found
 
     def facts(self) -> dict[str, Any]:
         """Return what a record says of the lab; None stands for what cannot be read.
@@ -353,6 +386,11 @@ class Lab:
         if check:
             done.check_returncode()
         return done
+
+    def _keep(self, folder: int, name: str) -> None:
+        """Have the lab stay when this object is closed; see `kept`."""
+        since = {"name": name, "since": time.time()}
+        self._helper.request("keep", [folder], name=name, facts=self._made | since)
 
     def close(self) -> None:
         """End the lab and every program in it; may be called again."""
