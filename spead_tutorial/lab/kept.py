@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Labs that stay: they are made, looked at and ended by one process after the other."""
+
+import contextlib
+import dataclasses
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from .counters import Counters
+from .descriptors import moved
+from .device import ADDRESS, ADDRESS6, DEVICE, PORT
+from .door import Door, GoneError, MissingError, check_name, folder, is_name, locked, opened
+from .lab import Lab
+from .refusal import LabError
+
+_PATIENCE_S = 2.0  # for programs to end by themselves
+_LIMIT_S = 10.0
+_LOOK_S = 0.01
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Program:
+    """A program that runs in a lab.
+
+    Parameters
+    ----------
+    pid : int
+        Its process id.
+    name : str
+        The kernel's name for it.
+    """
+
+    pid: int
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.pid})"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class State:
+    """What is known of a lab that stays.
+
+    Parameters
+    ----------
+    name : str
+        The lab's.
+    problem : str or None
+        Why nothing else is known; None where the lab is there.
+    facts : dict
+        What it is.
+    programs : tuple of Program
+        What runs in it.
+    """
+
+    name: str
+    problem: str | None = None
+    facts: dict[str, Any] = dataclasses.field(default_factory=dict)
+    programs: tuple[Program, ...] = ()
+
+
+@contextlib.contextmanager
+def room(name: str) -> Iterator[int]:
+    """Make room for a lab of a name, and yield the opened folder of labs, which is locked."""
+    check_name(name)
+    with folder(make=True) as place, locked(place):
+        try:
+            with Door(place, name):
+                raise LabError(
+                    f"there is a lab {name!r} already: spead-tutorial lab down {name} ends it"
+                )
+        except MissingError:
+            pass
+        except GoneError:
+            _unlink(place, name)
+        yield place
+
+
+def make(lab: Lab, place: int, name: str) -> None:
+    """Have a lab stay when its object is closed."""
+    try:
+        lab._keep(place, name)
+        with Door(place, name):
+            pass  # it lets in who wants to enter
+    except OSError as error:
+        raise LabError(f"the lab cannot stay: {error.strerror or error}") from None
+    except BaseException:
+        _unlink(place, name)  # with which it ends
+        raise
+
+
+def names() -> list[str]:
+    """Return the names of this user's labs, those that are gone as well."""
+    try:
+        with folder() as place:
+            return sorted(name for name in os.listdir(place) if is_name(name))
+    except MissingError:
+        return []
+
+
+def look(name: str) -> State:
+    """Look at a lab."""
+    try:
+        with opened(name) as door:
+            spaces = door.spaces
+            counters = Counters.parse(door.facts["counters"], DEVICE, door.facts["kind"])
+            assert counters is not None
+            facts = {
+                "kind": door.facts["kind"],
+                "device": DEVICE,
+                "address": ADDRESS,
+                "address6": ADDRESS6 if door.facts["ipv6"] else None,
+                "port": PORT,
+                "mtu": door.facts["mtu"],
+                "rootless": door.facts["rootless"],
+                "since": door.facts["since"],
+                "packets": counters.packets,
+                "bytes": counters.bytes,
+                "keeper": door.facts["keeper"],
+            }
+            return State(name, None, facts, tuple(_programs(spaces[0], door.facts["keeper"])))
+    except LabError as error:
+        return State(name, str(error))
+
+
+def end(name: str) -> tuple[Program, ...] | None:
+    """End a lab and all that runs in it, and return what that was.
+
+    Of a lab that is gone, only the socket is removed; then there is nothing to return.
+    """
+    check_name(name)
+    with folder() as place, locked(place):
+        try:
+            door = Door(place, name)
+        except GoneError:
+            _unlink(place, name)
+            return None
+        with door:
+            net = door.spaces[0]
+            if _is_in(net, "self"):
+                raise LabError(f"this is the lab {name!r} itself: end it from outside")
+            try:
+                door.end_lab()
+                ended = _end_programs(net)
+            except BaseException:  # Ctrl-C: later nobody could tell any more what was in the lab
+                _signal_all(net, signal.SIGKILL)
+                raise
+            return tuple(program for program in ended if program.pid != door.facts["keeper"])
+
+
+def _unlink(place: int, name: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=place)
+
+
+def _is_in(net: int, process: int | str) -> bool:
+    """Say whether a process is in a network namespace."""
+    try:
+        there = os.stat(f"/proc/{process}/ns/net")
+    except OSError:
+        return False  # has ended, or is none of this user's
+    found = os.fstat(net)
+    return (there.st_dev, there.st_ino) == (found.st_dev, found.st_ino)
+
+
+def _programs(net: int, keeper: int = 0) -> list[Program]:
+    """List what runs in a network namespace, besides its keeper."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        pid = int(path.name)
+        if pid != keeper and _is_in(net, pid):
+            with contextlib.suppress(OSError):
+                found.append(Program(pid, (path / "comm").read_text().strip()))
+    return found
+
+
+def _end_programs(net: int) -> tuple[Program, ...]:
+    """End what runs in a network namespace: first it is asked to, then it has to."""
+    ended: dict[Program, None] = {}
+    begun = time.monotonic()
+    last = None
+    while found := _programs(net):
+        waited = time.monotonic() - begun
+        number = signal.SIGTERM if waited < _PATIENCE_S else signal.SIGKILL
+        if set(found) - ended.keys() or number != last:
+            _signal_all(net, number)
+            ended |= dict.fromkeys(found)
+            last = number
+        if waited > _LIMIT_S:
+            raise LabError(f"the lab is down, but this does not end: {', '.join(map(str, found))}")
+        time.sleep(_LOOK_S)
+    return tuple(ended)
+
+
+def _signal_all(net: int, number: signal.Signals) -> None:
+    for program in _programs(net):
+        _signal(program, net, number)
+
+
+def _signal(program: Program, net: int, number: signal.Signals) -> None:
+    """Send a signal to a program in a network namespace, and to no other that has its number."""
+    with contextlib.suppress(OSError):
+        process = moved(os.pidfd_open(program.pid))
+        try:
+            if _is_in(net, program.pid):
+                signal.pidfd_send_signal(process, number)
+        finally:
+            os.close(process)
