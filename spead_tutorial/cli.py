@@ -24,7 +24,7 @@ from spead_tutorial import doctor as doctor_module
 from spead_tutorial import tour as tour_module
 from spead_tutorial.catalogue import CHAPTERS, LANGUAGES, STEPS, SWITCHES, Chapter, find_chapter
 from spead_tutorial.lab import KINDS, Lab, LabError
-from spead_tutorial.lab.commands import lab
+from spead_tutorial.lab.commands import IN, check_fresh, lab
 from spead_tutorial.measure import machine, programs, progress
 from spead_tutorial.measure.place import Device, Host, Place
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions, Result
@@ -146,6 +146,7 @@ def chapters(as_json: bool) -> int:
 @click.option("--small-pages", is_flag=True, help="Ordinary pages for them, not huge ones.")
 @click.option("--fill", is_flag=True, help="Write the samples anew before they are sent.")
 @click.option("--kind", type=click.Choice(KINDS), help="Kind of the lab's device.")
+@IN
 @click.option("--host", help="Send there, outside a lab.")
 @click.option("--port", type=click.IntRange(1, 65535), help="UDP port of that host.")
 @click.option("--allow-real-network", is_flag=True,
@@ -164,12 +165,13 @@ def run(
     small_pages: bool,
     fill: bool,
     kind: str | None,
+    within: str | None,
     host: str | None,
     port: int | None,
     allow_real_network: bool,
     as_json: bool,
 ) -> int:
-    """Run a chapter's program in a fresh lab.
+    """Run a chapter's program in a fresh lab, or in one that stays (spead-tutorial lab up).
 
     CHAPTER is a number or the name of a program. It prints the rate, payload bytes over
     time, and what proves it: the packets that the program claims, and what the device
@@ -184,6 +186,9 @@ def run(
         raise _Wrong("--allow-real-network needs --host and --port: a lab has no real network")
     if host is not None and kind is not None:
         raise _Wrong("--kind is a lab's: it does not go with --host")
+    if host is not None and within is not None:
+        raise _Wrong(f"--host is outside of the lab {within!r} (--in, SPEAD_TUTORIAL_LAB)")
+    check_fresh(kind, within)
     given = zip(SWITCHES, (copy, small_pages, fill), strict=True)
     switches = tuple(word for word, is_given in given if is_given)
     options = ProgramOptions(heaps, heap_size, packet_size, random, streams, cores, switches)
@@ -196,7 +201,7 @@ def run(
         place: Place
         share = None
         if destination is None:
-            here = stack.enter_context(Lab(kind))
+            here = stack.enter_context(Lab(kind) if within is None else Lab.join(within))
             place, share = Device(here), progress.share_sent(here, chapter, options)
         else:
             place = Host(*destination, allow_real_network=allow_real_network)

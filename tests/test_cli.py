@@ -254,7 +254,7 @@ def test_lab_runs_a_command_with_its_own_options_and_status():
         (["run", "10", "--host", "127.0.0.1", "--port", "70000"], "--port"),
         (["run", "10", "--allow-real-network"], "a lab has no real network"),
         (["run", "10", "--kind", "ifb", "--host", "127.0.0.1", "--port", "9"], "--kind"),
-        (["lab"], "Missing argument 'COMMAND"),
+        (["lab"], "Missing command"),
         (["lab", "--nothing"], "No such option"),
         (["lab", "--kind", "eth", "true"], "'eth'"),
         (["tour", "--output", "/proc/self/status"], "--output"),

@@ -1,33 +1,125 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``spead-tutorial lab``: commands in a fresh lab."""
+"""``spead-tutorial lab``: commands in a fresh lab, and labs that stay."""
 
 from spead_tutorial_run import how_it_ended
 
 import contextlib
+import dataclasses
+import json
 import os
+import pwd
 import signal
 import subprocess
+import sys
+import time
+from pathlib import Path
 
 import click
 
+from . import kept
 from .device import KINDS
+from .door import check_name, opened
 from .lab import Lab
 from .process import LabProcess
+from .refusal import LabError
 
-__all__ = ["lab"]
+__all__ = ["IN", "LabName", "lab"]
+
+_DEFAULT = "main"
+_HELPER = Path(__file__).with_name("helper.py")
+_LIKE_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
-@click.option("--kind", type=click.Choice(KINDS), help="Kind of the lab's device.")
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def lab(kind: str | None, command: tuple[str, ...]) -> int:
-    """Run a command in a fresh lab.
+class LabName(click.ParamType[str]):
+    """The name of a lab that stays."""
+
+    name = "name"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        try:
+            return check_name(str(value))
+        except ValueError as error:
+            raise click.UsageError(str(error), ctx) from None
+
+
+#: The option that names a lab to do something in, for all commands that have it.
+IN = click.option(
+    "--in", "within", type=LabName(), metavar="NAME", envvar="SPEAD_TUTORIAL_LAB",
+    help="A lab that stays, in the place of a fresh one; by default $SPEAD_TUTORIAL_LAB.",
+)  # fmt: skip
+_KIND = click.option("--kind", type=click.Choice(KINDS), help="Kind of the lab's device.")
+
+
+class _Command(click.Command):
+    """A command to run in a lab: all its words are its own."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.params["command"] = tuple(args)
+        return []
+
+
+class _Lab(click.Group):
+    """A group in which each word that is no subcommand begins a command to run in a lab."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = list(args)
+        rest = super().parse_args(ctx, args)
+        # After --, a command may be called as a subcommand is.
+        ctx.meta[__name__] = given[: -len(rest) - 1][-1:] == ["--"]
+        return rest
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] in self.commands and not ctx.meta[__name__]:
+            typed = click.core.ParameterSource.COMMANDLINE
+            if any(ctx.get_parameter_source(option) is typed for option in ctx.params):
+                raise click.UsageError(
+                    f"--kind and --in go with a command, not with {args[0]}", ctx
+                )
+            return super().resolve_command(ctx, args)
+        return None, _Command("lab", callback=_run), args
+
+
+@click.group(cls=_Lab, no_args_is_help=False, subcommand_metavar="COMMAND ...",
+             context_settings={"allow_interspersed_args": False})  # fmt: skip
+@_KIND
+@IN
+def lab(kind: str | None, within: str | None) -> None:
+    """Run a command in a fresh lab, or in one that stays.
 
     The device there is dummy1; 192.168.31.2 is the address to send to. The exit status is
-    the command's.
+    the command's. A lab stays from up until down, and any number of commands can be in it, each
+    with --in; it is its user's alone.
 
+    \b
     Example: spead-tutorial lab -- ip -stats link show dummy1
+    Example: spead-tutorial lab up && spead-tutorial lab --in main -- bash
     """
+
+
+def _run(command: tuple[str, ...]) -> int:
+    group = click.get_current_context().parent
+    assert group is not None
+    kind, within = group.params["kind"], group.params["within"]
+    if within is None:
+        return _run_in_fresh_lab(kind, command)
+    check_fresh(kind, within)
+    _become(within, command)
+    raise AssertionError("it has not become the command")
+
+
+def check_fresh(kind: str | None, within: str | None) -> None:
+    """Refuse a kind for a lab that is there already."""
+    if kind is not None and within is not None:
+        raise click.UsageError(
+            f"--kind is a fresh lab's: {within!r} is there already (--in, SPEAD_TUTORIAL_LAB)"
+        )
+
+
+def _run_in_fresh_lab(kind: str | None, command: tuple[str, ...]) -> int:
     with Lab(kind) as place:
         try:
             process = place.popen(command)
@@ -37,6 +129,20 @@ def lab(kind: str | None, command: tuple[str, ...]) -> int:
             return 127 if isinstance(error, FileNotFoundError) else 126
         status = _wait_for(process)
     return status if status >= 0 else 128 - status
+
+
+def _become(name: str, command: tuple[str, ...]) -> None:
+    """Become a command in a lab that stays: terminal, signals and status are the command's."""
+    with opened(name) as door:
+        fds = door.descriptors
+        for fd in fds:
+            os.set_inheritable(fd, True)
+        sys.stdout.flush()
+        # A process with threads cannot enter; to execute ends them. Python would say a lot about
+        # Ctrl-C as it starts: it waits until the command can have it.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _LIKE_INTERRUPTS)
+        python = [sys.executable, "-I", "-S", str(_HELPER), "enter"]
+        os.execv(sys.executable, [*python, ",".join(map(str, fds)), *command])
 
 
 def _wait_for(process: LabProcess) -> int:
@@ -60,3 +166,107 @@ def _at_a_terminal() -> bool:
     with contextlib.suppress(OSError, ValueError):
         return os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp()
     return False
+
+
+_NAME = click.argument("name", type=LabName(), default=_DEFAULT, envvar="SPEAD_TUTORIAL_LAB")
+
+
+@lab.command()
+@_NAME
+@_KIND
+@click.option("--mtu", type=click.IntRange(1280, 65535), default=9216, show_default=True,
+              help="The device's MTU in bytes.")  # fmt: skip
+def up(name: str, kind: str | None, mtu: int) -> int:
+    """Make a lab that stays, called NAME (main).
+
+    It stays until down, until the machine or its user's last session ends, or its process (see
+    status) does. The exit status is 1 where there is one of that name, or can be none.
+
+    Example: spead-tutorial lab up --kind ifb
+    """
+    with kept.room(name) as folder, Lab(kind, mtu=mtu) as place:
+        # In what is left it is either not made or made and said: Ctrl-C comes too late.
+        for number in _LIKE_INTERRUPTS:
+            signal.signal(number, signal.SIG_IGN)
+        kept.make(place, folder, name)
+        click.echo(f"The lab {name} is up: {place.kind} {place.device}, MTU {place.mtu}.")
+    click.echo(f"Send to {place.address}, port {place.port}, in it:")
+    click.echo(f"    spead-tutorial lab --in {name} -- COMMAND")
+    click.echo(f"    spead-tutorial run --in {name} 10")
+    click.echo(f"End it: spead-tutorial lab down {name}")
+    return 0
+
+
+@lab.command()
+@_NAME
+@click.option("--all", "every", is_flag=True, help="End all labs of yours that stay.")
+def down(name: str, every: bool) -> int:
+    """End the lab NAME (main), with all that runs in it.
+
+    Programs are asked to end, and have to after two seconds. The exit status is 1 where there
+    is no such lab.
+
+    Example: spead-tutorial lab down --all
+    """
+    found = kept.names() if every else [name]
+    outcome = 0
+    for one in found:
+        try:
+            ended = kept.end(one)
+        except LabError as error:
+            click.echo(f"spead-tutorial: {error}", err=True)
+            outcome = 1
+            continue
+        how = "was gone already" if ended is None else "has ended"
+        others = f", and with it {', '.join(map(str, ended))}" if ended else ""
+        click.echo(f"The lab {one} {how}{others}.")
+    if not found:
+        click.echo("There is no lab that stays.")
+    return outcome
+
+
+@lab.command()
+@click.argument("name", type=LabName(), required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
+def status(name: str | None, as_json: bool) -> int:
+    """Say of the lab NAME, or of all labs of yours that stay, what they are.
+
+    The exit status is 1 where there is none, or one of them is gone or gives no answer.
+
+    Example: spead-tutorial lab status
+    """
+    states = [kept.look(one) for one in ([name] if name else kept.names())]
+    if as_json:
+        click.echo(json.dumps([dataclasses.asdict(state) for state in states], indent=2))
+    else:
+        for state in states:
+            _show(state)
+        if not states:
+            click.echo(f"There is no lab of {_user()}'s that stays: spead-tutorial lab up")
+    return 0 if states and all(state.problem is None for state in states) else 1
+
+
+def _show(state: kept.State) -> None:
+    if state.problem is not None:
+        click.echo(state.problem)
+        return
+    facts = state.facts
+    since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(facts["since"]))
+    addresses = " and ".join(filter(None, (facts["address"], facts["address6"])))
+    running = ", ".join(map(str, state.programs)) or "nothing"
+    click.echo(
+        f"{state.name}: {facts['kind']} {facts['device']}, up since {since}, {_user()}'s\n"
+        f"    send to    {addresses}, port {facts['port']}; MTU {facts['mtu']}\n"
+        f"    counted    {facts['packets']} packets, {facts['bytes']} bytes\n"
+        f"    runs in it {running}\n"
+        f"    kept by    process {facts['keeper']}\n"
+        f"    enter it   spead-tutorial lab --in {state.name} -- COMMAND\n"
+        f"    end it     spead-tutorial lab down {state.name}"
+    )
+
+
+def _user() -> str:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
