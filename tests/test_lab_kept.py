@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Labs that stay: who keeps them, who gets in, and that nothing is left when they end."""
 
+import ctypes
 import json
 import os
+import platform
 import random
 import re
 import select
@@ -11,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +25,8 @@ from spead_tutorial.lab import Lab, LabError, door
 
 COMMAND = str(Path(sys.executable).parent / "spead-tutorial")
 PATIENCE_S = 60
+#: Numbers of system calls: unshare, setns.
+CALLS = {"x86_64": (272, 308), "aarch64": (97, 268)}
 
 pytestmark = pytest.mark.skipif(probe().reason is not None, reason="no lab here")
 
@@ -83,6 +88,13 @@ def ended(pid: int, act: Callable[[], object]) -> None:
 
 
 # ---- From up to down ----
+
+
+@pytest.mark.parametrize("name", ["up", "down", "status"])
+def test_every_command_about_labs_has_help_with_an_example(name):
+    done = spt("lab", name, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"Example: spead-tutorial lab {name}" in done.stdout
 
 
 def test_a_lab_stays_from_up_until_down(place):
@@ -214,7 +226,7 @@ def test_what_is_left_of_a_lab_gives_way_to_a_new_one(place, left, monkeypatch):
     assert spt("lab", "--in", "main", "--", "true").returncode == 0
 
 
-def test_what_is_no_lab_s_in_the_folder_is_left_alone(place):
+def test_what_is_no_labs_in_the_folder_is_left_alone(place):
     up()
     (place / ".other").touch()
     assert list(states()) == ["main"]
@@ -302,3 +314,216 @@ def keepers() -> list[str]:
         if "keeper.py" in text:
             found.append(text)
     return found
+
+
+# ---- Who gets in, and how ----
+
+
+def test_a_command_takes_the_place_of_the_one_that_entered():
+    up()
+    with subprocess.Popen(
+        [COMMAND, "lab", "--in", "main", "--", "sh", "-c", "echo $$; kill -TERM $$"],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout.readline() == f"{process.pid}\n"
+        assert process.wait(PATIENCE_S) == -signal.SIGTERM
+    argv = ["lab", "--in", "main", "--"]
+    assert spt(*argv, "sh", "-c", "exit 3").returncode == 3
+    fails("no-such-program: No such file or directory", *argv, "no-such-program", status=127)
+    fails("/: Permission denied", *argv, "/", status=126)
+
+
+def test_a_command_has_the_signals_streams_and_words_that_it_would_have_outside():
+    up()
+    script = "grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status; ls /proc/self/fd; echo $@; umask; cat"
+    argv = ["sh", "-c", script, "sh", "--in", "x", "--", "-h"]
+    how = {"input": "in", "capture_output": True, "text": True, "umask": 0o027}
+    outside = subprocess.run(argv, **how)
+    inside = subprocess.run([COMMAND, "lab", "--in", "main", "--", *argv], **how)
+    assert (inside.stdout, inside.stderr) == (outside.stdout, outside.stderr)
+
+
+def test_in_a_lab_one_is_the_user_that_one_was():
+    up()
+    show = ["sh", "-c", "id; grep CapEff /proc/self/status"]
+    with Lab() as fresh:
+        expected = fresh.run(show, capture_output=True, text=True).stdout
+    assert spt("lab", "--in", "main", "--", *show).stdout == expected
+
+
+def test_the_lab_that_one_is_in_can_be_entered_again():
+    up()
+    again = ["lab", "--in", "main", "--"]
+    assert spt(*again, COMMAND, *again, "echo", "inside").stdout == "inside\n"
+
+
+def test_programs_of_chapters_run_in_a_lab_that_stays(monkeypatch):
+    up()
+    run = ["run", "6", "--lang", "c", "-n", "5", "--json"]
+    done = json.loads(spt(*run, "--in", "main").stdout)
+    assert states()["main"]["facts"]["packets"] == done["counted_packets"] > 0
+    monkeypatch.setenv("SPEAD_TUTORIAL_LAB", "main")
+    assert spt(*run).returncode == 0
+    assert states()["main"]["facts"]["packets"] == 2 * done["counted_packets"]
+    assert "dummy1" in spt("lab", "--", "cat", "/proc/net/dev").stdout
+    fails("--kind is a fresh lab's: 'main' is there", *run, "--kind", "ifb", status=2)
+    fails("--host is outside of the lab", *run, "--host", "127.0.0.1", "--port", "9", status=2)
+
+
+def test_a_lab_that_was_joined_is_used_as_any_and_stays_when_it_is_closed():
+    up("mine", "--mtu", "1500")
+    with Lab.join("mine") as lab, lab.socket() as sock:
+        assert (lab.mtu, lab.kind, lab.address6) == (1500, probe().kinds[0], lab.address6)
+        sock.sendto(bytes(100), (lab.address, lab.port))
+        assert lab.counters().packets == 1
+        assert lab.run(["cat", "/proc/net/dev"], capture_output=True).stdout.count(b"dummy1") == 1
+        sleeper = lab.popen(["sleep", "1000"])
+    assert sleeper.wait(PATIENCE_S) == -signal.SIGKILL
+    assert states()["mine"]["facts"]["packets"] == 1
+    with Lab.join("mine") as lab:
+        assert spt("lab", "down", "mine").returncode == 0
+        with pytest.raises(LabError, match="the lab's helper has ended"):
+            lab.counters()
+    with pytest.raises(LabError, match="there is no lab 'mine'"):
+        Lab.join("mine")
+    with pytest.raises(ValueError, match="no name for a lab"):
+        Lab.join("../mine")
+
+
+def test_a_subcommands_name_after_two_dashes_is_a_commands():
+    fails("up: No such file", "lab", "--", "up", status=127)
+    fails("--kind and --in go with a command", "lab", "--kind", "ifb", "up", status=2)
+    fails("'../x' is no name for a lab", "lab", "up", "../x", status=2)
+    fails("'.x' is no name for a lab", "lab", "--in", ".x", "true", status=2)
+    fails("Missing command", "lab", status=2)
+
+
+# ---- Where it may not be ----
+
+
+@pytest.mark.parametrize("what", ["open to others", "a link", "a file"])
+def test_a_folder_that_others_may_have_made_is_refused(place, tmp_path, what):
+    if what == "open to others":
+        place.mkdir()
+        place.chmod(0o777)
+        words = "is not yours alone (it is user"
+    elif what == "a link":
+        (tmp_path / "elsewhere").mkdir(mode=0o700)
+        place.symlink_to(tmp_path / "elsewhere")
+        words = "the folder of labs"
+    else:
+        place.touch()
+        words = "the folder of labs"
+    for arguments in (["up"], ["down"], ["down", "--all"], ["--in", "main", "--", "true"]):
+        fails(words, "lab", *arguments)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="takes root to be two users")
+def test_the_folder_of_another_user_is_refused_and_so_is_another_user(place):
+    up()
+    for path in (place.parent, place):
+        path.chmod(0o711)
+    (place / "main").chmod(0o777)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sock:
+        text = (
+            "import socket, sys; s = socket.socket(fileno=0); s.connect('main'); print(s.recv(9))"
+        )
+        done = subprocess.run(
+            [shutil.which("python3", path="/usr/bin") or sys.executable, "-c", text],
+            stdin=sock.fileno(),
+            cwd=place,
+            capture_output=True,
+            text=True,
+            user=65534,
+            group=65534,
+            extra_groups=[],
+        )
+    if "Permission denied" in done.stderr:
+        pytest.skip("other users cannot come as far as here")
+    assert (done.stdout, done.stderr) == ("b''\n", "")
+    place.parent.chmod(0o700)
+    place.chmod(0o700)
+    assert spt("lab", "down").returncode == 0
+    os.chown(place, 65534, 65534)
+    fails("it is user 65534's, mode 0700", "lab", "up")
+
+
+def test_a_runtime_folder_that_is_not_the_users_own_is_passed_over(place, monkeypatch):
+    assert door._place() == place
+    place.parent.chmod(0o755)
+    assert door._place() != place
+    for value in ("", "relative", str(place / "missing")):
+        monkeypatch.setenv("XDG_RUNTIME_DIR", value)
+        assert door._place().is_absolute()
+
+
+def forbid(call: int) -> Callable[[], None]:
+    """Have the kernel refuse a system call, as containers do."""
+    filters = [(0x20, 0, 0, 0), (0x15, 0, 1, call), (6, 0, 0, 0x00050001), (6, 0, 0, 0x7FFF0000)]
+
+    class Filter(ctypes.Structure):
+        _fields_ = [("code", ctypes.c_uint16), ("yes", ctypes.c_uint8), ("no", ctypes.c_uint8),
+                    ("k", ctypes.c_uint32)]  # fmt: skip
+
+    class Program(ctypes.Structure):
+        _fields_ = [("n", ctypes.c_uint16), ("filters", ctypes.POINTER(Filter))]
+
+    listed = (Filter * len(filters))(*filters)
+    program = Program(len(filters), listed)
+    libc = ctypes.CDLL(None)
+
+    def act() -> None:
+        if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.byref(program)):
+            os._exit(77)
+
+    return act
+
+
+@pytest.mark.skipif(platform.machine() not in CALLS, reason="which calls these are is not known")
+def test_where_the_system_forbids_to_enter_or_to_make_one_the_line_says_so(place):
+    unshare, setns = CALLS[platform.machine()]
+    fails("forbids this user a network namespace", "lab", "up", preexec_fn=forbid(unshare))
+    assert os.listdir(place) == []
+    up()
+    words = "the lab cannot be entered from here (Operation not permitted)"
+    for arguments in (["lab", "--in", "main", "--", "true"], ["run", "6", "--in", "main"]):
+        fails(words, *arguments, preexec_fn=forbid(setns))
+    assert spt("lab", "status", preexec_fn=forbid(setns)).returncode == 0
+
+
+def test_a_long_path_to_the_folder_is_no_obstacle(tmp_path, monkeypatch):
+    long = tmp_path / ("x" * 100) / ("y" * 100)
+    long.mkdir(parents=True)
+    long.chmod(0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
+    up()
+    try:
+        assert spt("lab", "--in", "main", "--", "true").returncode == 0
+    finally:
+        assert spt("lab", "down").returncode == 0
+
+
+def test_a_command_in_a_lab_has_the_terminal_and_its_ctrl_c_to_itself():
+    up()
+    text = f"""
+        import os, pty, sys
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execv({COMMAND!r}, [{COMMAND!r}, "lab", "--in", "main", "--", "sh", "-c",
+                "trap 'echo caught; exit 5' INT; echo ready; while :; do sleep 0.1; done"])
+        seen = b""
+        while b"ready" not in seen:
+            seen += os.read(terminal, 100)
+        os.write(terminal, b"\\x03")
+        while b"caught" not in seen:
+            seen += os.read(terminal, 100)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(text)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert (done.stdout, done.stderr) == ("5\n", "")
