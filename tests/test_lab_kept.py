@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from labs import probe
+from labs import probe, wait_until_it_takes_signals
 
 from spead_tutorial.lab import Lab, LabError, door
 
@@ -290,7 +290,8 @@ def test_whenever_up_is_ended_there_is_a_whole_lab_or_none(place, seed):
             text=True,
             start_new_session=True,
         ) as process:
-            time.sleep(source.uniform(0.1, 0.8))
+            wait_until_it_takes_signals(process)
+            time.sleep(source.uniform(0, 0.7))
             os.killpg(process.pid, number)
             _, errors = process.communicate(timeout=PATIENCE_S)
         assert "Traceback" not in errors
@@ -332,6 +333,26 @@ def test_a_command_takes_the_place_of_the_one_that_entered():
     assert spt(*argv, "sh", "-c", "exit 3").returncode == 3
     fails("no-such-program: No such file or directory", *argv, "no-such-program", status=127)
     fails("/: Permission denied", *argv, "/", status=126)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_whenever_entering_is_interrupted_nobody_is_inside_and_nothing_says_more(number):
+    up()
+    source = random.Random(number)
+    for _ in range(8):
+        with subprocess.Popen(
+            [COMMAND, "lab", "--in", "main", "--", "sleep", "1000"],
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            wait_until_it_takes_signals(process)
+            time.sleep(source.uniform(0, 0.7))
+            process.send_signal(number)
+            _, errors = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode in (128 + number, -number)
+        said = "" if process.returncode < 0 else r"spead-tutorial: (interrupted|ended by \w+)"
+        assert re.fullmatch(said, errors.strip())
+    assert states()["main"]["programs"] == []
 
 
 def test_a_command_has_the_signals_streams_and_words_that_it_would_have_outside():
