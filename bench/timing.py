@@ -24,6 +24,7 @@ from bench.peers import TIMEOUT_S, interpreter, missing_peer
 from bench.plan import SEED, versions
 from bench.spacing import HEAPS, LINK, STEADY, refused_link, spacings, take_spacing
 from bench.sweeps import PEER, PEERS
+from spead_tutorial.fields import FieldError, made
 from spead_tutorial.lab import Lab, accounted
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.programs import ProgramError, finish
@@ -41,6 +42,8 @@ _NO_THREAD = "no thread"
 WHO = ((OURS, ""), (OURS, _NO_THREAD), *((peer, "") for peer in PEERS))
 #: Heaps at a process's start that do not count: what they run is new to the caches.
 WARM_UP = 20
+#: A bound that was seen too roughly to say anything may be below zero.
+_ANYTHING = -(1 << 63)
 #: bytes/s.
 RATES = (1e6, 1e8, 1e9, 3e9)
 
@@ -138,7 +141,7 @@ class Rate:
     counted_bytes: int | None = None
     average_bytes: int | None = None
     average_ns: int | None = None
-    burst_bytes: int | None = None
+    burst_bytes: int | None = dataclasses.field(default=None, metadata={"least": _ANYTHING})
     burst_most_bytes: int | None = None
     steps: int | None = None
     grain_ns: int | None = None
@@ -376,12 +379,18 @@ def read(path: Path) -> list[Taken]:
     Raises
     ------
     RecordError
-        For a file that is none.
+        For a file that is none, or has a field that is not what it has to be.
     """
     kinds: dict[object, type[Taken]] = {"latency": Latency, "rate": Rate, "spacing": Spacing}
+    taken: list[Taken] = []
+    number = 1
     try:
-        lines = [json.loads(line) for line in path.read_text().splitlines()[1:]]
-        taken = [kinds[line.pop("record")](**line) for line in lines]
+        for line in path.read_text().splitlines()[1:]:
+            number += 1
+            record = json.loads(line)
+            taken.append(made(kinds[record.pop("record")], record))
+    except FieldError as error:
+        raise RecordError(f"{path.name} line {number}: {error}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         taken = []
     if not taken:

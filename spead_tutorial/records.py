@@ -17,7 +17,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
+
+from spead_tutorial.fields import FieldError, made, misfit
 
 if TYPE_CHECKING:
     import pandas
@@ -47,6 +49,28 @@ _LOCKS = Path("/proc/locks")
 
 #: The implementation that this package is.
 OURS = "ours"
+
+#: What has to be one at least: it is divided by.
+_FROM_ONE = {"least": 1}
+#: Of the parts of a header, what is computed with where it is there.
+_PARTS: dict[str, dict[str, Any]] = {
+    "machine": {
+        "cores": int | None,
+        "usable_cores": int | None,
+        "memory_bytes": int | None,
+        "caches_bytes": dict[str, int] | None,
+    },
+    "lab": {"kind": str | None, "mtu": int | None},
+    "settings": {"rounds": int, "size": str, "shard": str, "skipped": dict[str, str]},
+}
+#: Lists with an element for each of the same things.
+_ALIKE = {
+    "timeline": tuple(
+        f"{when}_ns"
+        for when in ("prepare", "queued", "first_packet", "last_packet", "completed", "resumed")
+    ),
+    "spacing": ("heaps", "time_ns", "message_bytes"),
+}
 
 
 class RecordError(ValueError):
@@ -213,8 +237,8 @@ class Sample:
     program: str
     language: str
     random: bool
-    heaps: int
-    heap_size: int
+    heaps: int = dataclasses.field(metadata=_FROM_ONE)
+    heap_size: int = dataclasses.field(metadata=_FROM_ONE)
     packet_size: int
     device: str
     kind: str
@@ -353,8 +377,8 @@ class Split:
     round: int
     program: str
     language: str
-    heaps: int
-    heap_size: int
+    heaps: int = dataclasses.field(metadata=_FROM_ONE)
+    heap_size: int = dataclasses.field(metadata=_FROM_ONE)
     elapsed_ns: int | None = None
     own: dict[str, int] = dataclasses.field(default_factory=dict)
     others: dict[str, int] = dataclasses.field(default_factory=dict)
@@ -479,7 +503,9 @@ class Recording:
         )
 
 
-_Taken = TypeVar("_Taken", Sample, Timeline, Split, Spacing)
+_KINDS: dict[str, type[Sample | Timeline | Split | Spacing]] = {
+    kind.__name__.lower(): kind for kind in (Sample, Timeline, Split, Spacing)
+}
 
 
 class Writer:
@@ -633,8 +659,8 @@ def read(path: str | os.PathLike[str], *, unfinished: bool = False) -> Recording
     Raises
     ------
     RecordError
-        For a file that is cut off, or of another make, or newer than this program; and where it
-        holds a sample twice.
+        For a file that is cut off, or of another make, or newer than this program; for a field
+        that is not what it has to be; and where it holds a sample twice.
     OSError
         For a file that cannot be read at all.
     """
@@ -651,41 +677,32 @@ def read(path: str | os.PathLike[str], *, unfinished: bool = False) -> Recording
     if not lines:
         raise RecordError(f"{name} is empty: it has not even a header")
     headers = [_header(_object(name, 1, lines[0]), name, 1)]
-    samples: list[Sample] = []
-    timelines: list[Timeline] = []
-    splits: list[Split] = []
-    spacings: list[Spacing] = []
+    taken: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
     line_of: dict[tuple[str, int, bool, int], int] = {}
     for number, line in enumerate(lines[1:], 2):
         record = _object(name, number, line)
         kind = record.get("record")
         if kind == "header":
             headers.append(_header(record, name, number))
-        elif kind == "timeline":
-            timelines.append(_made(Timeline, _tuples(record), name, number, len(headers) - 1))
-        elif kind == "split":
-            splits.append(_made(Split, record, name, number, len(headers) - 1))
-        elif kind == "spacing":
-            spacings.append(_made(Spacing, _tuples(record), name, number, len(headers) - 1))
-        else:
-            sample = _made(Sample, record, name, number, len(headers) - 1)
-            before = line_of.setdefault(
-                (sample.case, sample.round, sample.warm_up, sample.source), number
+            continue
+        one = _taken(record, name, number, len(headers) - 1)
+        taken[str(kind)].append(one)
+        if not isinstance(one, Sample):
+            continue
+        before = line_of.setdefault((one.case, one.round, one.warm_up, one.source), number)
+        if before != number:
+            what = "the warm-up" if one.warm_up else f"round {one.round}"
+            raise RecordError(
+                f"lines {before} and {number} of {name} are both {what} of {one.case!r}: two"
+                " runs wrote it at once, and disturbed each other; measure it anew"
             )
-            if before != number:
-                what = "the warm-up" if sample.warm_up else f"round {sample.round}"
-                raise RecordError(
-                    f"lines {before} and {number} of {name} are both {what} of {sample.case!r}: two"
-                    " runs wrote it at once, and disturbed each other; measure it anew"
-                )
-            samples.append(sample)
     return Recording(
         headers[0],
-        tuple(samples),
-        tuple(timelines),
+        tuple(taken["sample"]),
+        tuple(taken["timeline"]),
         tuple(headers[1:]),
-        tuple(splits),
-        tuple(spacings),
+        tuple(taken["split"]),
+        tuple(taken["spacing"]),
     )
 
 
@@ -710,24 +727,18 @@ def anonymous(text: str) -> str:
 def _object(name: str, number: int, line: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         record = None
     if not isinstance(record, dict):
         raise RecordError(f"{name} line {number} is not a JSON object: {line[:60]!r}")
     return record
 
 
-def _tuples(record: dict[str, Any]) -> dict[str, Any]:
-    return {
-        key: tuple(value) if isinstance(value, list) else value for key, value in record.items()
-    }
-
-
 def _header(record: dict[str, Any], name: str, number: int) -> Header:
     if record.pop("record", None) != "header" or record.pop("tool", None) != _TOOL:
         raise RecordError(f"{name} is not a recording of {_TOOL}: its first line is no header")
     schema = record.pop("schema", None)
-    if not isinstance(schema, int) or schema < 1:
+    if type(schema) is not int or schema < 1:
         raise RecordError(f"{name} line {number} has no valid schema version, but {schema!r}")
     if schema > SCHEMA:
         raise RecordError(
@@ -735,20 +746,34 @@ def _header(record: dict[str, Any], name: str, number: int) -> Header:
             f" update {_TOOL}"
         )
     try:
-        return Header(**record)
-    except TypeError as error:
+        header = made(Header, record)
+    except FieldError as error:
         raise RecordError(
             f"{name} line {number} is no header of schema {schema}: {error}"
         ) from None
+    for part, hints in _PARTS.items():
+        there = getattr(header, part)
+        for key in hints.keys() & there.keys():
+            problem = misfit(f"{part}.{key}", there[key], hints[key])
+            if problem is not None:
+                raise RecordError(f"{name} line {number}: {problem}")
+    return header
 
 
-def _made(
-    kind: type[_Taken], record: dict[str, Any], name: str, number: int, source: int
-) -> _Taken:
-    word = kind.__name__.lower()
-    if record.pop("record", None) != word:
+def _taken(
+    record: dict[str, Any], name: str, number: int, source: int
+) -> Sample | Timeline | Split | Spacing:
+    kind = record.pop("record", None)
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise RecordError(f"{name} line {number} is not a sample")
     try:
-        return kind(**record, source=source)
-    except TypeError as error:
-        raise RecordError(f"{name} line {number} is no {word}: {error}") from None
+        if "source" in record:
+            raise FieldError("source is not written: the position in the file says it")
+        taken = made(_KINDS[kind], record | {"source": source})
+    except FieldError as error:
+        raise RecordError(f"{name} line {number} is no {kind}: {error}") from None
+    lengths = {field: len(getattr(taken, field)) for field in _ALIKE.get(kind, ())}
+    if len(set(lengths.values())) > 1:
+        said = ", ".join(f"{field} has {length}" for field, length in lengths.items())
+        raise RecordError(f"{name} line {number} is no {kind}: of as many elements each, {said}")
+    return taken

@@ -133,3 +133,11 @@ def test_a_file_that_is_no_such_record_is_one_line(tmp_path, content):
     path.write_text(content)
     line = fails("timing", "rate", "--read", path)
     assert "some.jsonl is no record of python -m bench timing" in line
+
+
+def test_a_record_of_times_with_a_text_for_a_number_is_one_line_that_names_it(tmp_path):
+    path = tmp_path / "some.jsonl"
+    record = {"record": "latency", "implementation": "ours", "variant": "", "round": "0"}
+    path.write_text(f'{{"record": "header"}}\n{json.dumps(record)}\n')
+    line = fails("timing", "latency", "--read", path)
+    assert "some.jsonl line 2: round is '0', where it has to be a whole number" in line

@@ -210,6 +210,7 @@ def test_a_recording_that_is_cut_off_is_an_error(path):
         (b"", "is empty"),
         (b"a,b\n1,2\n", "line 1 is not a JSON object"),
         (b"[1]\n", "line 1 is not a JSON object"),
+        (b"[" * 100_000 + b"\n", "line 1 is not a JSON object"),
         (b'{"record": "header", "tool": "another"}\n', "not a recording of spead_tutorial"),
         (b'{"record": "sample"}\n', "its first line is no header"),
         (b"\xff\xfe\n", "not text"),
@@ -252,6 +253,99 @@ def test_a_line_that_is_no_sample_is_an_error(path):
     change_header(path, more=1)
     with pytest.raises(RecordError, match="line 1 is no header"):
         read(path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "expected"),
+    [
+        ("elapsed_ns", "12", "'12', where it has to be a whole number of at least 0 or null"),
+        ("elapsed_ns", 1.5, "1.5, where"),
+        ("elapsed_ns", True, "True, where"),
+        ("elapsed_ns", 1 << 63, "9223372036854775808, where"),
+        ("packets", -1, "-1, where it has to be a whole number of at least 0"),
+        ("round", None, "None, where it has to be a whole number of at least 0"),
+        ("heaps", 0, "0, where it has to be a whole number of at least 1"),
+        ("heap_size", -1, "-1, where it has to be a whole number of at least 1"),
+        ("load", float("nan"), "nan, where it has to be a number of at least 0 or null"),
+        ("load", float("inf"), "inf, where"),
+        ("warm_up", 0, "0, where it has to be true or false"),
+        ("case", ["a"], r"\['a'\], where it has to be a text"),
+        ("failure", 5, "5, where it has to be a text or null"),
+        ("source", 1, "not written"),
+    ],
+)
+def test_a_field_of_another_kind_is_an_error_with_its_line_and_what_was_expected(
+    path, field, value, expected
+):
+    header, sample = map(json.loads, path.read_text().splitlines())
+    path.write_text("\n".join(map(json.dumps, (header, sample | {field: value}))) + "\n")
+    with pytest.raises(
+        RecordError, match=rf"^some\.jsonl line 2 is no sample: {field} is {expected}"
+    ):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("taken", "field", "value"),
+    [
+        (TIMELINE, "queued_ns", ["10", 60]),
+        (TIMELINE, "queued_ns", "10"),
+        (TIMELINE, "random", None),
+        (make_spacing("p", False, 0), "time_ns", [0.5] * 32),
+        (make_spacing("p", False, 0), "cores", [-1]),
+        (Split("6/c", 0, "p", "c", 1, 1), "own", {"fill": "3"}),
+        (Split("6/c", 0, "p", "c", 1, 1), "others", [3]),
+    ],
+)
+def test_other_lines_are_checked_as_samples_are(path, taken, field, value):
+    with Writer(path) as writer:
+        writer.add(taken)
+    *lines, last = map(json.loads, path.read_text().splitlines())
+    assert read(path)
+    path.write_text("\n".join(map(json.dumps, (*lines, last | {field: value}))) + "\n")
+    with pytest.raises(RecordError, match=rf"line 3 is no \w+: {field} is .*, where it has to be"):
+        read(path)
+
+
+@pytest.mark.parametrize("taken", [TIMELINE, make_spacing("p", False, 0)])
+def test_lists_of_the_same_things_have_to_be_as_long(path, taken):
+    with Writer(path) as writer:
+        name = "queued_ns" if isinstance(taken, Timeline) else "time_ns"
+        writer.add(dataclasses.replace(taken, **{name: getattr(taken, name)[1:]}))
+    with pytest.raises(
+        RecordError, match=rf"line 3 is no \w+: of as many elements each, .*{name} has"
+    ):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("part", "more", "words"),
+    [
+        ("settings", {"rounds": "9"}, r"settings\.rounds is '9'"),
+        ("settings", {"skipped": ["one"]}, r"settings\.skipped is \['one'\]"),
+        ("machine", {"usable_cores": "two"}, r"machine\.usable_cores is 'two'"),
+        ("lab", {"mtu": 9216.5}, r"lab\.mtu is 9216\.5"),
+        ("versions", {"numpy": 2}, "versions is .*'numpy': 2"),
+    ],
+)
+def test_a_header_with_a_part_of_another_kind_is_an_error(path, part, more, words):
+    change_header(path, **{part: getattr(HEADER, part) | more})
+    with pytest.raises(RecordError, match=rf"some\.jsonl line 1.*{words}.* has to be"):
+        read(path)
+
+
+def test_a_field_that_is_missing_is_named(path):
+    header, sample = map(json.loads, path.read_text().splitlines())
+    del sample["heaps"]
+    path.write_text("\n".join(map(json.dumps, (header, sample))) + "\n")
+    with pytest.raises(RecordError, match="line 2 is no sample: heaps is missing"):
+        read(path)
+
+
+def test_whole_numbers_are_numbers(path):
+    header, sample = map(json.loads, path.read_text().splitlines())
+    path.write_text("\n".join(map(json.dumps, (header, sample | {"load": 1}))) + "\n")
+    assert read(path).samples[0].load == 1
 
 
 @pytest.mark.parametrize(("warm_up", "what"), [(False, "round 3"), (True, "the warm-up")])

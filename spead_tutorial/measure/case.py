@@ -201,7 +201,7 @@ def take(
     return dataclasses.replace(
         sample(result, step),
         load=round(load, 2),
-        steal_ns=_stolen_ns() - stolen,
+        steal_ns=max(0, _stolen_ns() - stolen),  # some hypervisors set it back
     )
 
 
