@@ -2,19 +2,18 @@
 """What is done with whole records: the parts of a sweep put together, and other formats."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from spead_tutorial.measure.rounds import taken_so_far
 from spead_tutorial.records import (
     RecordError,
     Recording,
-    Sample,
-    Split,
-    Timeline,
+    Taken,
     Writer,
+    identity,
     locked,
     read,
+    words_for,
 )
 
 __all__ = ["FORMATS", "export", "merge"]
@@ -54,8 +53,8 @@ def merge(paths: Sequence[Path], output: Path) -> Recording:
 
 def _refuse_strangers(parts: Sequence[tuple[str, Recording]]) -> None:
     first_name, first = parts[0]
-    owner: dict[tuple[str, int, bool], str] = {}
-    for name, part in parts:
+    owner: dict[tuple[object, ...], int] = {}
+    for number, (name, part) in enumerate(parts):
         for what in ("experiment", "settings"):
             mine, theirs = (_identity(r, what) for r in (first, part))
             if mine != theirs:
@@ -63,14 +62,21 @@ def _refuse_strangers(parts: Sequence[tuple[str, Recording]]) -> None:
                     f"{first_name} and {name} are not parts of one sweep: {what} is {mine} and"
                     f" {theirs}"
                 )
-        for key in taken_so_far(part):
-            if key in owner:
-                case, number, _ = key
+        for taken in _taken(part):
+            before = owner.setdefault(identity(taken), number)
+            if before != number:
                 raise RecordError(
-                    f"{owner[key]} and {name} both hold {case!r} in round {number}: they are the"
+                    f"{parts[before][0]} and {name} both hold {words_for(taken)}: they are the"
                     " same part"
                 )
-            owner[key] = name
+
+
+def _taken(part: Recording) -> Iterator[Taken]:
+    """Yield what a part holds below its headers."""
+    yield from part.samples
+    yield from part.timelines
+    yield from part.splits
+    yield from part.spacings
 
 
 def _identity(recording: Recording, what: str) -> object:
@@ -82,11 +88,10 @@ def _identity(recording: Recording, what: str) -> object:
 
 def _append(writer: Writer, part: Recording, *, begin: bool) -> None:
     """Write a part, each header before what was taken there."""
-    taken: list[Sample | Timeline | Split] = [*part.samples, *part.timelines, *part.splits]
     for source, header in enumerate(part.headers):
         if begin or source > 0:
             writer.begin(header)
-        for measurement in taken:
+        for measurement in _taken(part):
             if measurement.source == source:
                 writer.add(measurement)
 

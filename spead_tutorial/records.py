@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from spead_tutorial.fields import FieldError, made, misfit
 
@@ -35,11 +35,14 @@ __all__ = [
     "Series",
     "Spacing",
     "Split",
+    "Taken",
     "Timeline",
     "Writer",
     "anonymous",
+    "identity",
     "locked",
     "read",
+    "words_for",
 ]
 
 #: Grows when a reader of the version before would misread a record.
@@ -503,9 +506,47 @@ class Recording:
         )
 
 
-_KINDS: dict[str, type[Sample | Timeline | Split | Spacing]] = {
+#: What a line holds that is no header.
+Taken: TypeAlias = Sample | Timeline | Split | Spacing
+
+_KINDS: dict[str, type[Taken]] = {
     kind.__name__.lower(): kind for kind in (Sample, Timeline, Split, Spacing)
 }
+#: What no two lines of a kind share.
+_IDENTITY = {
+    Sample: ("case", "round", "warm_up"),
+    Timeline: ("case",),
+    Split: ("case", "round"),
+    Spacing: ("program", "language", "random", "variant", "round", "heap_size", "packet_size"),
+}
+
+
+def identity(taken: Taken) -> tuple[object, ...]:
+    """Return what no two lines of a recording share, whichever headers they are below.
+
+    Parameters
+    ----------
+    taken : Sample or Timeline or Split or Spacing
+        What one of them holds.
+    """
+    kind = type(taken)
+    return kind.__name__, *(getattr(taken, name) for name in _IDENTITY[kind])
+
+
+def words_for(taken: Taken) -> str:
+    """Say which line of a recording it is, for people.
+
+    Parameters
+    ----------
+    taken : Sample or Timeline or Split or Spacing
+        What it holds.
+    """
+    if isinstance(taken, Timeline):
+        return f"the timeline of {taken.case!r}"
+    if isinstance(taken, Sample) and taken.warm_up:
+        return f"the warm-up of {taken.case!r}"
+    who = f"{taken.language} {taken.program}" if isinstance(taken, Spacing) else taken.case
+    return f"the {type(taken).__name__.lower()} of {who!r} in round {taken.round}"
 
 
 class Writer:
@@ -660,7 +701,7 @@ def read(path: str | os.PathLike[str], *, unfinished: bool = False) -> Recording
     ------
     RecordError
         For a file that is cut off, or of another make, or newer than this program; for a field
-        that is not what it has to be; and where it holds a sample twice.
+        that is not what it has to be; and where it holds the same twice.
     OSError
         For a file that cannot be read at all.
     """
@@ -678,7 +719,7 @@ def read(path: str | os.PathLike[str], *, unfinished: bool = False) -> Recording
         raise RecordError(f"{name} is empty: it has not even a header")
     headers = [_header(_object(name, 1, lines[0]), name, 1)]
     taken: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
-    line_of: dict[tuple[str, int, bool, int], int] = {}
+    line_of: dict[tuple[object, ...], int] = {}
     for number, line in enumerate(lines[1:], 2):
         record = _object(name, number, line)
         kind = record.get("record")
@@ -687,14 +728,11 @@ def read(path: str | os.PathLike[str], *, unfinished: bool = False) -> Recording
             continue
         one = _taken(record, name, number, len(headers) - 1)
         taken[str(kind)].append(one)
-        if not isinstance(one, Sample):
-            continue
-        before = line_of.setdefault((one.case, one.round, one.warm_up, one.source), number)
+        before = line_of.setdefault(identity(one), number)
         if before != number:
-            what = "the warm-up" if one.warm_up else f"round {one.round}"
             raise RecordError(
-                f"lines {before} and {number} of {name} are both {what} of {one.case!r}: two"
-                " runs wrote it at once, and disturbed each other; measure it anew"
+                f"lines {before} and {number} of {name} are both {words_for(one)}: two runs wrote"
+                " it at once and disturbed each other, or lines were copied; measure it anew"
             )
     return Recording(
         headers[0],
@@ -760,9 +798,7 @@ def _header(record: dict[str, Any], name: str, number: int) -> Header:
     return header
 
 
-def _taken(
-    record: dict[str, Any], name: str, number: int, source: int
-) -> Sample | Timeline | Split | Spacing:
+def _taken(record: dict[str, Any], name: str, number: int, source: int) -> Taken:
     kind = record.pop("record", None)
     if not isinstance(kind, str) or kind not in _KINDS:
         raise RecordError(f"{name} line {number} is not a sample")

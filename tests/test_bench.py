@@ -19,7 +19,7 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 from labs import probe
-from test_records import HEADER, SAMPLE, TIMELINE
+from test_records import HEADER, SAMPLE, TIMELINE, make_spacing
 
 from spead_tutorial.catalogue import CHAPTERS, STEPS, find_chapter
 from spead_tutorial.lab import Lab
@@ -27,7 +27,16 @@ from spead_tutorial.measure import machine
 from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.place import Device
 from spead_tutorial.measure.programs import ProgramError
-from spead_tutorial.records import Header, RecordError, Recording, Sample, Writer, locked, read
+from spead_tutorial.records import (
+    Header,
+    RecordError,
+    Recording,
+    Sample,
+    Split,
+    Writer,
+    locked,
+    read,
+)
 from spead_tutorial.send import Heap, ItemGroup, PacketGenerator
 
 ROOT = Path(__file__).parent.parent
@@ -829,8 +838,26 @@ def test_parts_of_two_machines_become_one_record_that_knows_which_sample_is_whos
 
 def test_the_same_part_twice_is_not_merged(write, tmp_path):
     path = write(recording(made([1e9])))
-    assert "both hold 'one' in round 0" in fails("merge", path, path, "-o", tmp_path / "all.jsonl")
+    line = fails("merge", path, path, "-o", tmp_path / "all.jsonl")
+    assert "both hold the sample of 'one' in round 0" in line
     assert not (tmp_path / "all.jsonl").exists()
+
+
+def test_parts_that_overlap_in_one_line_are_not_merged(write, tmp_path):
+    """Whatever the line holds; and what does not overlap is all in the merged record."""
+    split = Split("one", 0, "p", "c", 1, 1)
+    both = (make_spacing("p", False, 0), split, TIMELINE)
+    for place, words in enumerate(("the spacing of", "the split of", "the timeline of")):
+        one, other = tmp_path / "one.jsonl", tmp_path / "other.jsonl"
+        for path, held in ((one, both), (other, both[place : place + 1])):
+            with Writer(path, HEADER) as writer:
+                for taken in held:
+                    writer.add(taken)
+        line = fails("merge", one, other, "-o", tmp_path / "all.jsonl")
+        assert f"one.jsonl and other.jsonl both hold {words}" in line
+        assert not (tmp_path / "all.jsonl").exists()
+    merged = files.merge([one], tmp_path / "all.jsonl")
+    assert (merged.spacings, merged.splits, merged.timelines) == tuple((each,) for each in both)
 
 
 def test_parts_of_different_sweeps_are_not_merged(write, tmp_path):

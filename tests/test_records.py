@@ -348,7 +348,7 @@ def test_whole_numbers_are_numbers(path):
     assert read(path).samples[0].load == 1
 
 
-@pytest.mark.parametrize(("warm_up", "what"), [(False, "round 3"), (True, "the warm-up")])
+@pytest.mark.parametrize(("warm_up", "what"), [(False, "the sample"), (True, "the warm-up")])
 def test_a_sample_that_is_there_twice_is_an_error_that_says_which(path, warm_up, what):
     again = dataclasses.replace(SAMPLE, round=3, warm_up=warm_up, elapsed_ns=1)
     with Writer(path) as writer:
@@ -360,14 +360,40 @@ def test_a_sample_that_is_there_twice_is_an_error_that_says_which(path, warm_up,
         assert f"lines 3 and 4 of some.jsonl are both {what} of '6/1048576/c'" in str(raised.value)
 
 
-def test_samples_of_other_cases_rounds_warm_ups_or_machines_are_not_the_same(path):
+@pytest.mark.parametrize("first_line", [1, 2])
+def test_lines_that_were_copied_are_an_error_below_another_header_too(path, first_line):
+    """The sample alone, and header and sample: as where a file is put behind itself."""
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines, *lines[first_line - 1 :]]))
+    with pytest.raises(
+        RecordError, match=r"lines 2 and [34] of some\.jsonl are both the sample of"
+    ):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("taken", "words"),
+    [
+        (TIMELINE, "the timeline of '5/timeline'"),
+        (Split("6/c", 2, "p", "c", 10, 1 << 20), "the split of '6/c' in round 2"),
+        (make_spacing("p", False, 0, number=2), "the spacing of 'python p' in round 2"),
+    ],
+)
+def test_other_lines_that_are_there_twice_are_an_error_too(path, taken, words):
+    with Writer(path) as writer:
+        writer.add(taken)
+        writer.begin(HEADER)
+        writer.add(taken)
+    with pytest.raises(RecordError, match=f"lines 3 and 5 of some.jsonl are both {words}"):
+        read(path)
+
+
+def test_samples_of_other_cases_rounds_or_warm_ups_are_not_the_same(path):
     with Writer(path) as writer:
         writer.add(dataclasses.replace(SAMPLE, case="another"))
         writer.add(dataclasses.replace(SAMPLE, round=1))
         writer.add(dataclasses.replace(SAMPLE, warm_up=True))
-        writer.begin(HEADER)
-        writer.add(SAMPLE)
-    assert len(read(path).samples) == 5
+    assert len(read(path).samples) == 4
 
 
 def test_a_failure_is_recorded_without_folders_and_host_name(tmp_path, monkeypatch):
