@@ -73,6 +73,7 @@ def _refuse_strangers(parts: Sequence[tuple[str, Recording]]) -> None:
 
 def _taken(part: Recording) -> Iterator[Taken]:
     """Yield what a part holds below its headers."""
+    yield from part.superseded  # before what repeats them
     yield from part.samples
     yield from part.timelines
     yield from part.splits

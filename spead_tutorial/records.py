@@ -231,6 +231,9 @@ class Sample:
         Messages that the kernel was to read in place.
     zero_copy_copied : int or None
         Those of them that it copied after all.
+    attempt : int
+        How often the same round of the same case had been tried before. A sample takes the place
+        of those that it repeats, which failed, and which the file keeps.
     """
 
     case: str
@@ -274,6 +277,7 @@ class Sample:
     source: int = 0
     zero_copy_messages: int | None = None
     zero_copy_copied: int | None = None
+    attempt: int = 0
 
     @property
     def series(self) -> Series:
@@ -450,7 +454,7 @@ class Recording:
     header : Header
         The first, most often the only one.
     samples : tuple of Sample
-        All samples, warm-ups and failures too.
+        All samples, warm-ups and failures too, but those that were repeated.
     timelines : tuple of Timeline
         All timelines.
     others : tuple of Header
@@ -459,6 +463,8 @@ class Recording:
         All splits.
     spacings : tuple of Spacing
         All runs of which one knows when their messages left.
+    superseded : tuple of Sample
+        Samples that failed and were repeated: later attempts took their place.
     """
 
     header: Header
@@ -467,6 +473,7 @@ class Recording:
     others: tuple[Header, ...] = ()
     splits: tuple[Split, ...] = ()
     spacings: tuple[Spacing, ...] = ()
+    superseded: tuple[Sample, ...] = ()
 
     @property
     def headers(self) -> tuple[Header, ...]:
@@ -514,7 +521,7 @@ _KINDS: dict[str, type[Taken]] = {
 }
 #: What no two lines of a kind share.
 _IDENTITY = {
-    Sample: ("case", "round", "warm_up"),
+    Sample: ("case", "round", "warm_up", "attempt"),
     Timeline: ("case",),
     Split: ("case", "round"),
     Spacing: ("program", "language", "random", "variant", "round", "heap_size", "packet_size"),
@@ -543,10 +550,12 @@ def words_for(taken: Taken) -> str:
     """
     if isinstance(taken, Timeline):
         return f"the timeline of {taken.case!r}"
-    if isinstance(taken, Sample) and taken.warm_up:
-        return f"the warm-up of {taken.case!r}"
     who = f"{taken.language} {taken.program}" if isinstance(taken, Spacing) else taken.case
-    return f"the {type(taken).__name__.lower()} of {who!r} in round {taken.round}"
+    words = f"the {type(taken).__name__.lower()} of {who!r} in round {taken.round}"
+    if isinstance(taken, Sample) and taken.warm_up:
+        words = f"the warm-up of {who!r}"
+    again = isinstance(taken, Sample) and taken.attempt
+    return f"{words}, attempt {again}" if again else words
 
 
 class Writer:
@@ -734,13 +743,24 @@ def read(path: str | os.PathLike[str], *, unfinished: bool = False) -> Recording
                 f"lines {before} and {number} of {name} are both {words_for(one)}: two runs wrote"
                 " it at once and disturbed each other, or lines were copied; measure it anew"
             )
+        if isinstance(one, Sample) and one.attempt:
+            repeated = dataclasses.replace(one, attempt=one.attempt - 1)
+            if identity(repeated) not in line_of:
+                raise RecordError(
+                    f"{name} line {number} is {words_for(one)}, and before it there is no attempt"
+                    f" {repeated.attempt}"
+                )
+    samples: list[Sample] = taken["sample"]
+    last = {(one.case, one.round, one.warm_up): one for one in samples}.values()
+    standing = set(map(id, last))
     return Recording(
         headers[0],
-        tuple(taken["sample"]),
+        tuple(one for one in samples if id(one) in standing),
         tuple(taken["timeline"]),
         tuple(headers[1:]),
         tuple(taken["split"]),
         tuple(taken["spacing"]),
+        tuple(one for one in samples if id(one) not in standing),
     )
 
 

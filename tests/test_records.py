@@ -371,6 +371,33 @@ def test_lines_that_were_copied_are_an_error_below_another_header_too(path, firs
         read(path)
 
 
+def test_a_sample_that_repeats_another_takes_its_place_and_the_file_keeps_both(path):
+    failed = dataclasses.replace(SAMPLE, round=1, failure="it failed")
+    again = dataclasses.replace(failed, attempt=1)
+    good = dataclasses.replace(SAMPLE, round=1, attempt=2)
+    with Writer(path) as writer:
+        for one in (failed, again, good):
+            writer.add(one)
+    assert read(path).samples == (SAMPLE, good)
+    assert read(path).superseded == (failed, again)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "words"),
+    [
+        ([0, 1, 1], "lines 4 and 5 of some.jsonl are both the sample of .* round 1, attempt 1"),
+        ([1], "line 3 is the sample of .* round 1, attempt 1, and before it there is no attempt 0"),
+        ([0, 2], "line 4 is the sample of .*, attempt 2, and before it there is no attempt 1"),
+    ],
+)
+def test_attempts_that_are_there_twice_or_repeat_nothing_are_an_error(path, attempts, words):
+    with Writer(path) as writer:
+        for attempt in attempts:
+            writer.add(dataclasses.replace(SAMPLE, round=1, attempt=attempt))
+    with pytest.raises(RecordError, match=words):
+        read(path)
+
+
 @pytest.mark.parametrize(
     ("taken", "words"),
     [

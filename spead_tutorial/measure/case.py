@@ -21,7 +21,7 @@ _MIB = 1 << 20
 #: Which cores its threads are pinned to.
 _CORES = {"": lambda: None, "pinned": two_cores, "one core": one_core}
 
-#: What no two samples of a record share: case, round, and whether it is a warm-up.
+#: What no two samples of a record share that count: case, round, and whether it is a warm-up.
 Key = tuple[str, int, bool]
 
 
@@ -135,15 +135,18 @@ class Step:
         Whether it is not to be counted.
     case : Case
         Whose turn it is.
+    attempt : int
+        How often it has been tried before, and failed.
     """
 
     number: int
     warm_up: bool
     case: Case
+    attempt: int = 0
 
     @property
     def key(self) -> Key:
-        """What no two samples of a record share."""
+        """What no two samples of a record share that count."""
         return self.case.name, self.number, self.warm_up
 
     @property
@@ -257,5 +260,6 @@ def sample(result: Result, step: Step) -> Sample:
         implementation=step.case.implementation,
         variant=step.case.different,
         icmp_errors=evidence.icmp_errors,
+        attempt=step.attempt,
         **measured,
     )
