@@ -8,8 +8,8 @@ from test_records import HEADER, SAMPLE
 
 from spead_tutorial.measure.case import WARM_UP, Case, Step
 from spead_tutorial.measure.programs import ProgramError
-from spead_tutorial.measure.rounds import measure, schedule
-from spead_tutorial.records import RecordError, Sample
+from spead_tutorial.measure.rounds import PATIENCE, given_up, left, measure, schedule
+from spead_tutorial.records import RecordError, Recording, Sample, read
 
 ORDERS = ["fedcab", "bcaedf", "bdfcea"]
 CASES = [Case("ours", "c", program) for program in "abcdef"]
@@ -53,7 +53,9 @@ def test_a_warm_up_sends_a_part_of_what_a_sample_sends():
 def take(step: Step, warm_up: Sample | None) -> Sample:
     assert (warm_up is None) is step.warm_up
     case, number = step.case.name, step.number
-    return dataclasses.replace(SAMPLE, case=case, round=number, warm_up=step.warm_up)
+    return dataclasses.replace(
+        SAMPLE, case=case, round=number, warm_up=step.warm_up, attempt=step.attempt
+    )
 
 
 def test_without_a_path_there_is_a_recording_all_the_same():
@@ -100,3 +102,85 @@ def test_a_program_that_cannot_be_run_is_told_and_the_rest_goes_on():
     assert {why for _, why in told} == {"it is not there"}
     assert len(told) == 2
     assert len(recording.samples) == 10
+
+
+# ---- What fails ----
+
+
+class Failing:
+    """Takes samples, of which those of one program fail with these words, as long as they last."""
+
+    def __init__(self, program: str, *words: str | None) -> None:
+        self.program, self.words, self.told = program, list(words), []
+
+    def take(self, step: Step, warm_up: Sample | None) -> Sample:
+        good = dataclasses.replace(take(step, None if step.warm_up else SAMPLE))
+        if step.case.program != self.program or not self.words:
+            return good
+        return dataclasses.replace(good, failure=self.words.pop(0))
+
+    def measure(self, steps, path=None, **more) -> Recording:
+        say = lambda step, words: self.told.append((step.case.program, words))  # noqa: E731
+        return measure(steps, self.take, HEADER, path=path, say=say, **more)
+
+
+def of(recording: Recording, program: str) -> list[Sample]:
+    name = next(case.name for case in CASES if case.program == program)
+    return [one for one in recording.samples if one.case == name]
+
+
+def test_what_fails_alike_three_times_in_a_row_is_given_up_and_said_so(tmp_path):
+    """In this run, and in the next one; unless that is told to try again, which it does once."""
+    path, steps = tmp_path / "one.jsonl", list(schedule(CASES, 9, 31))
+    failing = Failing("c", *["no memory"] * 30)
+    recording = failing.measure(steps, path)
+    assert len(of(recording, "c")) == PATIENCE
+    assert len(recording.samples) == 10 * 5 + PATIENCE
+    gone = ("c", f"is given up, as it failed like this {PATIENCE} times in a row")
+    assert failing.told == [("c", "no memory")] * PATIENCE + [gone]
+    assert list(given_up(recording.samples).values()) == ["no memory"]
+    assert left(steps, recording) == []
+    assert failing.measure(steps, path) == recording
+    retried = failing.measure(steps, path, retry=True)
+    assert len(of(retried, "c")) == PATIENCE + 1
+    assert failing.told[-2:] == [("c", "no memory"), gone]
+
+
+@pytest.mark.parametrize(
+    "words", [["one", "one", "two"] * 10, ["one", "one", None] * 10, ["one", "one"]]
+)
+def test_what_fails_in_other_ways_or_now_and_then_is_not_given_up(words):
+    recording = Failing("c", *words).measure(schedule(CASES, 9, 31))
+    assert len(of(recording, "c")) == 10
+    assert given_up(recording.samples) == {}
+
+
+def test_a_sample_that_is_repeated_takes_the_place_of_the_one_that_failed(tmp_path):
+    path, steps = tmp_path / "one.jsonl", list(schedule(CASES, 2, 31))
+    failing = Failing("c", None, "it failed")
+    before = failing.measure(steps, path)
+    (failed,) = [one for one in before.samples if one.failure is not None]
+    (step,) = [step for step in steps if step.key == (failed.case, failed.round, failed.warm_up)]
+    again = dataclasses.replace(step, attempt=1)
+    assert left([*steps, again], before) == [again]
+    after = failing.measure([again], path)
+    assert after.superseded == (failed,)
+    assert len(after.samples) == len(before.samples)
+    assert [one.attempt for one in after.samples if one.failure is None].count(1) == 1
+    assert all(one.failure is None for one in after.samples)
+    assert left([*steps, again], after) == []
+    without = Failing("c", None, "it failed").measure([*steps, again])
+    assert (without.samples, without.superseded) == (after.samples, after.superseded)
+
+
+def test_one_sample_that_fails_alike_in_every_attempt_is_given_up(tmp_path):
+    path, steps = tmp_path / "one.jsonl", list(schedule(CASES, 1, 31))
+    failing = Failing("c", None, *["it failed"] * PATIENCE)
+    failing.measure(steps, path)
+    (failed,) = [one for one in read(path).samples if one.failure is not None]
+    (step,) = [step for step in steps if step.key == (failed.case, failed.round, failed.warm_up)]
+    for attempt in range(1, PATIENCE):
+        assert given_up(read(path).samples, read(path).superseded) == {}
+        failing.measure([dataclasses.replace(step, attempt=attempt)], path)
+    found = read(path)
+    assert given_up(found.samples, found.superseded) == {failed.case: "it failed"}

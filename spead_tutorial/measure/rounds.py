@@ -6,6 +6,7 @@ there: the order of each round follows from the seed and the round alone.
 """
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -14,11 +15,17 @@ from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.records import Header, RecordError, Recording, Sample, Timeline, Writer, read
 
 __all__ = [
+    "PATIENCE",
     "differences",
+    "given_up",
+    "left",
     "measure",
     "schedule",
     "taken_so_far",
 ]
+
+#: A case is given up after so many failures in a row with the same words.
+PATIENCE = 3
 
 _DIFFERENT_EVERY_TIME = ("load",)
 _SAME_SETTINGS = ("size", "seed", "longest_s", "most_bytes", "shard")
@@ -49,7 +56,7 @@ def schedule(cases: Iterable[Case], rounds: int, seed: int) -> Iterator[Step]:
 
 
 def taken_so_far(recording: Recording) -> dict[Key, Sample | None]:
-    """Return what a record holds already, by what no two samples of it share.
+    """Return what a record holds already, by what no two samples of it share that count.
 
     Parameters
     ----------
@@ -67,16 +74,70 @@ def taken_so_far(recording: Recording) -> dict[Key, Sample | None]:
     return samples | {(timeline.case, 0, False): None for timeline in recording.timelines}
 
 
+def given_up(samples: Iterable[Sample], superseded: Iterable[Sample] = ()) -> dict[str, str]:
+    """Return the cases that are not tried again, as they fail in the same way every time.
+
+    Parameters
+    ----------
+    samples, superseded : iterable of Sample
+        As a recording has them.
+
+    Returns
+    -------
+    dict
+        The words of the failure, for the name of each case whose last samples, together with
+        those that they repeat, are `PATIENCE` failures or more with the same words.
+    """
+    repeated = Counter((one.case, one.round, one.warm_up, one.failure) for one in superseded)
+    last: dict[str, tuple[str | None, int]] = {}
+    for one in samples:
+        words, n = last.get(one.case, (None, 0))
+        n = n if one.failure == words else 0
+        n += 1 + repeated[one.case, one.round, one.warm_up, one.failure]
+        last[one.case] = one.failure, n
+    return {case: words for case, (words, n) in last.items() if words is not None and n >= PATIENCE}
+
+
+def left(steps: Iterable[Step], begun: Recording | None, *, retry: bool = False) -> list[Step]:
+    """Return the steps that are still to be done.
+
+    Parameters
+    ----------
+    steps : iterable of Step
+        What is wanted.
+    begun : Recording or None
+        What there is: what it holds, in as late an attempt, is done.
+    retry : bool
+        Whether cases that were given up are tried again.
+    """
+    if begun is None:
+        return list(steps)
+    done = taken_so_far(begun)
+    hopeless = {} if retry else given_up(begun.samples, begun.superseded)
+    return [step for step in steps if step.case.name not in hopeless and not _is_done(step, done)]
+
+
+def _is_done(step: Step, done: dict[Key, Sample | None]) -> bool:
+    if step.key not in done:
+        return False
+    sample = done[step.key]
+    return sample is None or sample.attempt >= step.attempt
+
+
 def measure(
     steps: Iterable[Step],
     take: Callable[[Step, Sample | None], Sample | Timeline],
     header: Header,
     *,
     path: Path | None = None,
+    retry: bool = False,
     show: Callable[[Sequence[Step]], Iterable[Step]] = iter,
     say: Callable[[Step, str], None],
 ) -> Recording:
     """Take all samples that a record does not hold yet.
+
+    A case that fails in the same way `PATIENCE` times in a row is given up, for this time and,
+    where there is a record, until it is told to `retry`.
 
     Parameters
     ----------
@@ -88,52 +149,63 @@ def measure(
         Where, when and with what.
     path : path, optional
         The record; what it holds is kept. Without it there is none on the disk.
+    retry : bool
+        Whether cases are tried again that were given up before.
     show : function
         Takes all steps that are to be done, and yields them while it shows how far it has come.
     say : function
-        Is told of a step without a rate, and why; it may raise.
+        Is told of a step without a rate, and why, and of a case that is given up; it may raise.
 
     Raises
     ------
     RecordError
         Where the record that is there is of something else.
     """
-    done: dict[Key, Sample | None] = {}
-    taken: list[Sample | Timeline] = []
+    begun = Recording(header, ())
     writer = None
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        writer, done = _open(path, header)
+        writer, begun = _open(path, header)
+    samples = {(one.case, one.round, one.warm_up): one for one in begun.samples}
+    superseded, timelines = list(begun.superseded), list(begun.timelines)
+    hopeless: set[str] = set()
     try:
-        for step in show([step for step in steps if step.key not in done]):
+        for step in show(left(steps, begun, retry=retry)):
+            if step.case.name in hopeless:
+                continue
             try:
-                result = take(step, done.get((step.case.name, 0, True)))
+                result = take(step, samples.get((step.case.name, 0, True)))
             except ProgramError as error:
                 say(step, str(error))
                 continue
-            taken.append(result)
             if writer is not None:
                 writer.add(result)
-            if isinstance(result, Sample):
-                done[step.key] = result
-                if result.failure is not None:
-                    say(step, result.failure)
+            if isinstance(result, Timeline):
+                timelines.append(result)
+                continue
+            if step.key in samples:
+                superseded.append(samples.pop(step.key))
+            samples[step.key] = result
+            if result.failure is None:
+                continue
+            say(step, result.failure)
+            if step.case.name in given_up(samples.values(), superseded):
+                hopeless.add(step.case.name)
+                say(step, f"is given up, as it failed like this {PATIENCE} times in a row")
     finally:
         if writer is not None:
             writer.close()
     if path is not None:
         return read(path)
     return Recording(
-        header,
-        tuple(sample for sample in taken if isinstance(sample, Sample)),
-        tuple(timeline for timeline in taken if isinstance(timeline, Timeline)),
+        header, tuple(samples.values()), tuple(timelines), superseded=tuple(superseded)
     )
 
 
-def _open(path: Path, header: Header) -> tuple[Writer, dict[Key, Sample | None]]:
+def _open(path: Path, header: Header) -> tuple[Writer, Recording]:
     """Begin a record, or go on with the one that is there."""
     if not (path.exists() and path.stat().st_size):
-        return Writer(path, header), {}
+        return Writer(path, header), Recording(header, ())
     before = read(path, unfinished=True)
     if len(before.headers) > 1:
         raise RecordError(f"{path.name} was merged: measure into another folder (-o)")
@@ -143,7 +215,7 @@ def _open(path: Path, header: Header) -> tuple[Writer, dict[Key, Sample | None]]
             f"{path.name} was begun with another {', '.join(changed)}: --restart begins it anew,"
             " -o keeps it and measures into another folder"
         )
-    return Writer(path), taken_so_far(before)
+    return Writer(path), before
 
 
 def differences(one: Header, other: Header) -> list[str]:

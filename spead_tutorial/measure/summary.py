@@ -2,6 +2,7 @@
 """What the samples of a case come to."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from spead_tutorial.records import Recording, Sample, Series
@@ -27,12 +28,15 @@ class Row:
         Payload bytes/s; None with a failure.
     failure : str or None
         Why it has no rate.
+    repeated : int
+        How many samples failed and were repeated; they are none of these.
     """
 
     samples: tuple[Sample, ...]
     last: Sample
     rate: Estimate | None
     failure: str | None
+    repeated: int = 0
 
     @property
     def series(self) -> Series:
@@ -131,7 +135,8 @@ def _ratio(above: int | None, below: int | None) -> float | None:
 def rows(recording: Recording) -> list[Row]:
     """Sum a recording up: a row for each case, in the order in which they came.
 
-    A case with a failure in any of its samples has failed, the warm-up too.
+    A case with a failure in any of its samples has failed, the warm-up too, unless the sample was
+    repeated since.
 
     Parameters
     ----------
@@ -141,13 +146,15 @@ def rows(recording: Recording) -> list[Row]:
     cases: dict[str, list[Sample]] = {}
     for sample in recording.samples:
         cases.setdefault(sample.case, []).append(sample)
-    return [_row(samples) for samples in cases.values()]
+    repeated = Counter(sample.case for sample in recording.superseded)
+    return [_row(samples, repeated[case]) for case, samples in cases.items()]
 
 
-def _row(samples: Sequence[Sample]) -> Row:
+def _row(samples: Sequence[Sample], repeated: int) -> Row:
     failure = next((sample.failure for sample in samples if sample.failure is not None), None)
     counted = tuple(sample for sample in samples if not sample.warm_up)
     rates = [sample.rate for sample in counted if sample.rate is not None]
     if failure is None and not rates:
         failure = "no sample has a rate"
-    return Row(counted, samples[-1], median(rates) if failure is None else None, failure)
+    rate = median(rates) if failure is None else None
+    return Row(counted, samples[-1], rate, failure, repeated)
