@@ -7,6 +7,7 @@ after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
 """
 
 import contextlib
+import dataclasses
 import os
 import sys
 import time
@@ -27,7 +28,7 @@ from bench.timing import timing
 from bench.where import where
 from spead_tutorial.cli import finish
 from spead_tutorial.measure.case import Step
-from spead_tutorial.measure.rounds import taken_so_far
+from spead_tutorial.measure.rounds import left
 from spead_tutorial.measure.summary import rows
 from spead_tutorial.records import RecordError, Recording, locked, read
 
@@ -90,7 +91,8 @@ def cli() -> None:
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and for how long.")
 @click.option("--restart", is_flag=True, help="Throw away what a record holds already.")
 @click.option("--only-noisy", is_flag=True,
-              help="Add rounds to the points of a record that are noisy or failed.")  # fmt: skip
+              help="Repeat samples that failed, add rounds to noisy cases.")  # fmt: skip
+@click.option("--retry", is_flag=True, help="Try cases again that were given up.")
 @click.option("--shard", type=_ShardType(), default=(1, 1), metavar="I/N",
               help="Only part I of N, for N machines: merge puts them together.")  # fmt: skip
 @click.option("--beside", multiple=True, metavar="NAME=PYTHON",
@@ -104,6 +106,7 @@ def run(
     dry_run: bool,
     restart: bool,
     only_noisy: bool,
+    retry: bool,
     shard: tuple[int, int],
     beside: tuple[str, ...],
     plot: bool,
@@ -111,9 +114,17 @@ def run(
     """Measure SWEEPS (see `list`); all of them by default.
 
     A record is a file for each sweep. What it holds already is not measured again: after
-    Ctrl-C, SIGTERM or a crash, the same command goes on from there.
+    Ctrl-C, SIGTERM or a crash, the same command goes on from there. A case that fails in the same
+    way three times in a row is given up, until --retry or --restart.
 
+    With --only-noisy, a sample that failed is repeated by itself: the record keeps both, and the
+    later one counts. A noisy case gets further rounds, as many as --rounds says, together with
+    the cases that it is compared with, those of its sizes and language: a gain is a ratio within
+    rounds, and would stay as uncertain as it is without them.
+
+    \b
     Example: python -m bench run tut-10 --quick --plot
+    Example: python -m bench run tut-10 --only-noisy --rounds 9
     """
     installations = dict(_installation(text) for text in beside)
     outcome = 0
@@ -123,10 +134,13 @@ def run(
             if restart and not dry_run:
                 path.unlink(missing_ok=True)
             plan = plan_of(sweep, SIZES[size], rounds, shard, tuple(installations))
+            plan = dataclasses.replace(plan, retry=retry)
             if only_noisy:
                 more = SIZES[size].rounds if rounds is None else rounds
                 plan = again(plan, read(path, unfinished=True), more)
             _say_what_is_skipped(plan)
+            if _say_what_is_given_up(plan, _read(path)):
+                outcome = _FAILED
             click.echo(_announcement(sweep, plan, path))
             if _is_short(plan.skipped) and not outcome:
                 outcome = _SKIPPED
@@ -163,11 +177,16 @@ def _file_name(sweep: Sweep, shard: tuple[int, int]) -> str:
 
 def _announcement(sweep: Sweep, plan: Plan, path: Path) -> str:
     begun = _read(path)
-    left = _duration(estimate(plan, begun, begun or _reference(sweep)))
-    return (
-        f"{sweep.name} ({sweep.about}): {len(plan.cases)} cases, {plan.rounds} rounds and a"
-        f" warm-up, about {left} to go, to {path}"
-    )
+    time_left = _duration(estimate(plan, begun, begun or _reference(sweep)))
+    return f"{sweep.name} ({sweep.about}): {_wanted(plan)}, about {time_left} to go, to {path}"
+
+
+def _wanted(plan: Plan) -> str:
+    if plan.further is None:
+        return f"{len(plan.cases)} cases, {plan.rounds} rounds and a warm-up"
+    repeated = sum(step.attempt > 0 for step in plan.further)
+    more = len({step.case.name for step in plan.further if not step.attempt})
+    return f"{repeated} samples again that failed, and further rounds of {more} cases"
 
 
 def _reference(sweep: Sweep) -> Recording | None:
@@ -191,6 +210,14 @@ def _say_what_is_skipped(plan: Plan) -> None:
         _say(f"{n} of {total} cases of {plan.sweep} are skipped: {reason}")
 
 
+def _say_what_is_given_up(plan: Plan, begun: Recording | None) -> bool:
+    """Say which cases stay as they are, as they fail every time; whether there are any."""
+    lines = status_module.hopeless(begun) if begun is not None and not plan.retry else []
+    for line in lines:
+        _say(f"{plan.sweep}: {line}")
+    return bool(lines)
+
+
 def _is_short(skipped: Iterable[str]) -> bool:
     """Whether cases were skipped that a complete run has: not all need the peer's second build."""
     return any(not name.startswith(f"{PEER_FROM_SOURCE} ") for name in skipped)
@@ -209,20 +236,17 @@ def _give_advice(recording: Recording) -> None:
 
 def _why_nothing(plan: Plan, only_noisy: bool) -> str:
     if only_noisy:
-        return "no point is noisy, none failed: there is nothing to add"
+        return "no case is noisy, and none failed that is not given up: there is nothing to add"
     if plan.skipped:
         return "none of its cases can run here"
     return f"part {plan.shard} has no cases: take fewer parts"
 
 
 def _say_what_is_kept(plan: Plan, path: Path) -> None:
-    try:
-        n = len(read(path, unfinished=True).samples)
-    except (OSError, RecordError):
-        n = 0
-    wanted = sum(not step.case.timeline for step in plan.steps())
+    wanted = [step for step in plan.steps() if not step.case.timeline]
+    n = len(wanted) - len(left(wanted, _read(path), retry=True))
     _say(
-        f"\n{n} of {wanted} samples have been taken: they are in {path}, and the same command"
+        f"\n{n} of {len(wanted)} samples have been taken: they are in {path}, and the same command"
         " goes on from there"
     )
 
@@ -318,10 +342,9 @@ def _missing(recording: Recording) -> int:
     without = {PEER_FROM_SOURCE} - {sample.implementation for sample in recording.samples}
     names = {case.name for case in plan.cases if case.implementation not in without}
     names -= settings.get("skipped", {}).keys()
-    done = taken_so_far(recording)
     if len(recording.headers) > 1:
         names = set()  # merged: what is missing of it was missing in its parts
-    return sum(step.key not in done for step in plan.steps() if step.case.name in names)
+    return sum(step.case.name in names for step in left(plan.steps(), recording))
 
 
 def _whole(shard: object) -> tuple[int, int]:
@@ -332,6 +355,8 @@ def _whole(shard: object) -> tuple[int, int]:
 def _completeness(recording: Recording) -> str:
     missing = _missing(recording)
     taken = f"{len(recording.samples)} samples of {recording.header.settings.get('size')} size"
+    if recording.superseded:
+        taken += f", besides {len(recording.superseded)} that failed and were repeated"
     if not missing:
         return f"{taken}, complete"
     return f"{taken}, {missing} missing: the command that began it goes on with it"

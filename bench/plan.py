@@ -4,7 +4,7 @@
 import dataclasses
 import importlib.metadata
 import importlib.util
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from spead_tutorial.measure import rounds
 from spead_tutorial.measure.case import WARM_UP, Case, Step, take
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Device
-from spead_tutorial.measure.rounds import schedule, taken_so_far
+from spead_tutorial.measure.rounds import given_up, left, schedule
 from spead_tutorial.records import OURS, Recording, Sample, Timeline
 from spead_tutorial.stats import median
 
@@ -36,7 +36,7 @@ __all__ = [
     "again",
     "estimate",
     "measure",
-    "noisy_points",
+    "noisy_cases",
     "plan_of",
     "versions",
 ]
@@ -66,6 +66,10 @@ class Plan:
         Why the other cases cannot run: a reason for the name of each.
     shard : str
         ``"1/1"``, or which part of a sweep that several machines share.
+    retry : bool
+        Whether cases are tried again that were given up.
+    further : tuple of Step or None
+        What is to be done instead of all rounds, where there is a record already.
     """
 
     sweep: str
@@ -74,9 +78,13 @@ class Plan:
     rounds: int
     skipped: dict[str, str]
     shard: str = "1/1"
+    retry: bool = False
+    further: tuple[Step, ...] | None = None
 
     def steps(self) -> Iterator[Step]:
         """Yield all steps in their order: a warm-up of all cases, the rounds, the timelines."""
+        if self.further is not None:
+            return iter(self.further)
         return schedule(self.cases, self.rounds, SEED)
 
     @property
@@ -178,11 +186,8 @@ def estimate(plan: Plan, begun: Recording | None, known: Recording | None) -> fl
         if known is not None
         else {}
     )
-    done = taken_so_far(begun) if begun is not None else {}
     seconds = 0.0
-    for step in plan.steps():
-        if step.key in done:
-            continue
+    for step in left(plan.steps(), begun, retry=plan.retry):
         rate = rates.get(step.case.name) or _GUESS
         longest = min(plan.size.most_bytes / rate, plan.size.longest_s)
         seconds += _START_S + (longest / WARM_UP if step.warm_up else longest)
@@ -238,6 +243,7 @@ def measure(
             take_step,
             header(plan.sweep, place.facts(), plan.settings, versions()),
             path=path,
+            retry=plan.retry,
             show=show,
             say=lambda step, failure: say(f"{step.case.name}: {failure}"),
         )
@@ -255,29 +261,57 @@ def versions() -> dict[str, str | None]:
 # Once more, where it was noisy
 
 
-def noisy_points(recording: Recording) -> set[tuple[int, int]]:
-    """Return the points of which a case failed, or has an interval that is too wide."""
-    rates: dict[tuple[str, tuple[int, int]], list[float]] = {}
-    points = set()
+def noisy_cases(recording: Recording) -> set[str]:
+    """Return the cases whose rate has an interval that is too wide."""
+    rates: dict[str, list[float]] = {}
     for sample in recording.samples:
-        point = (sample.heap_size, sample.packet_size)
-        if sample.failure is not None:
-            points.add(point)
         if not sample.warm_up and sample.rate is not None:
-            rates.setdefault((sample.case, point), []).append(sample.rate)
-    for (_, point), values in rates.items():
-        middle = median(values)
-        if middle.high - middle.low > NOISY * middle.median:
-            points.add(point)
-    return points
+            rates.setdefault(sample.case, []).append(sample.rate)
+    middles = {case: median(values) for case, values in rates.items()}
+    return {case for case, one in middles.items() if one.high - one.low > NOISY * one.median}
+
+
+def _company(case: Case) -> Hashable:
+    """What a case shares with those that it is compared with, by ratios within rounds."""
+    return case.point, case.language, case.random
 
 
 def again(plan: Plan, recording: Recording, more: int) -> Plan:
-    """Plan further rounds of the points that were noisy, after those that are recorded.
+    """Plan the repetition of what failed, and further rounds for what is noisy.
 
-    All cases of such a point are repeated: ratios are taken within rounds.
+    A sample that failed is repeated by itself, in its place. A case that is noisy gets further
+    rounds, after those that are recorded, together with those that it is compared with: ratios
+    are taken within rounds, and would be as uncertain as before without them.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the whole sweep.
+    recording : Recording
+        What there is of it.
+    more : int
+        How many further rounds.
     """
-    points = noisy_points(recording)
+    hopeless = {} if plan.retry else given_up(recording.samples, recording.superseded)
+    cases = [case for case in plan.cases if not case.timeline and case.name not in hopeless]
+    noisy = noisy_cases(recording)
+    companies = {_company(case) for case in cases if case.name in noisy}
+    attempts = {
+        (one.case, one.round, one.warm_up): one.attempt + 1
+        for one in recording.samples
+        if one.failure is not None
+    }
     last = max((sample.round for sample in recording.samples), default=-1)
-    cases = tuple(case for case in plan.cases if case.point in points and not case.timeline)
-    return dataclasses.replace(plan, cases=cases, rounds=last + 1 + more)
+    further = []
+    for step in schedule(cases, last + 1 + more, SEED):
+        if step.key in attempts:
+            further.append(dataclasses.replace(step, attempt=attempts[step.key]))
+        elif step.number > last and _company(step.case) in companies:
+            further.append(step)
+    names = {step.case.name for step in further}
+    return dataclasses.replace(
+        plan,
+        cases=tuple(case for case in plan.cases if case.name in names),
+        rounds=last + 1 + more,
+        further=tuple(further),
+    )

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A recording as a table for people, with what makes its numbers less certain than they look."""
 
+from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 
 from bench.plan import NOISY
+from spead_tutorial.measure.rounds import PATIENCE, given_up
 from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM, Row, rows
 from spead_tutorial.records import Recording, Sample, Series
 from spead_tutorial.units import size
 
-__all__ = ["advice", "by_place", "noise_floor", "rates_by_round", "table"]
+__all__ = ["advice", "by_place", "hopeless", "noise_floor", "rates_by_round", "table"]
 
 _SHORT_S = {"full": 0.3}  # of other sizes one knows that they are rough
 _BUSY, _STOLEN = 0.5, 0.01
@@ -67,21 +69,33 @@ def table(recording: Recording) -> str:
         f"{'heap':>8} {'packet':>6}  {'program':52} {'n':>3} {'MB/s':>8}"
         f"  {'95 % interval':^17} {'CPU s/GB':>8} {'program':>7} {'others':>6} {'merged':>6}"
     ]
+    stopped = given_up(recording.samples, recording.superseded)
     for row in _sorted(recording):
         sample, n = row.last, len(row.samples)
         place = f"{size(sample.heap_size):>8} {sample.packet_size:>6}  {row.series!s:52} {n:>3}"
         if row.rate is None:
-            lines.append(f"{place} failed: {row.failure}")
+            word = "given up" if sample.case in stopped else "failed"
+            lines.append(f"{place} {word}: {row.failure}")
             continue
         low, middle, high = (x / 1e6 for x in (row.rate.low, row.rate.median, row.rate.high))
         cpu = "" if row.cpu_s_per_gb is None else f"{row.cpu_s_per_gb:8.3f}"
         program, others = _percent(row.program_busy), _percent(row.others_busy)
-        mark = " noisy" if _noisy(row) else ""
+        mark = " noisy" * _noisy(row) + f" {row.repeated} repeated" * bool(row.repeated)
         lines.append(
             f"{place} {middle:8.1f}  {low:8.1f} {high:8.1f} {cpu:>8} {program:>7} {others:>6}"
             f" {_merged(sample):>6}{mark}"
         )
     return "\n".join(lines)
+
+
+def hopeless(recording: Recording) -> list[str]:
+    """Say which cases were given up, and why: a line for each reason."""
+    reasons = Counter(given_up(recording.samples, recording.superseded).values())
+    return [
+        f"{n} case{'s' * (n > 1)} given up after {PATIENCE} failures in a row with the same words:"
+        f" {reason} (--retry tries again)"
+        for reason, n in reasons.items()
+    ]
 
 
 def noise_floor(recording: Recording) -> float | None:
@@ -108,7 +122,15 @@ def advice(recording: Recording) -> list[str]:
     all_rows = rows(recording)
     failed = sum(row.failure is not None for row in all_rows)
     if failed:
-        notes.append(f"{failed} of {len(all_rows)} cases failed, and have no rate: see the table")
+        notes.append(
+            f"{failed} of {len(all_rows)} cases failed, and have no rate: see the table;"
+            " --only-noisy repeats the samples that failed"
+        )
+    notes += hopeless(recording)
+    if recording.superseded:
+        notes.append(
+            f"{len(recording.superseded)} samples failed and were repeated: the later ones count"
+        )
     fewest = min((len(row.samples) for row in all_rows), default=0)
     if fewest < ROUNDS_FOR_A_CLAIM:
         notes.append(
@@ -119,7 +141,8 @@ def advice(recording: Recording) -> list[str]:
     if noisy:
         notes.append(
             f"{noisy} of {len(all_rows)} cases have an interval wider than {NOISY:.0%} of their"
-            " median: stop what else runs, then --only-noisy adds rounds to them"
+            " median: stop what else runs, then --only-noisy adds rounds to them and to what they"
+            " are compared with"
         )
     for header in recording.headers:
         notes += [text for text in _of_machine(header.machine) if text not in notes]

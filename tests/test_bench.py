@@ -510,32 +510,93 @@ def test_a_sweep_without_pictures_is_measured_although_they_are_asked_for(tmp_pa
     assert not (tmp_path / "figures").exists()
 
 
+def taken_for(plan: planning.Plan, rates: dict[str, Sequence[float]]) -> Recording:
+    """A record of a plan: rates in bytes/s for each round of a case; 1 GB/s by default."""
+    groups = []
+    for case in plan.cases:
+        same = {"case": case.name, "heap_size": case.heap_size, "packet_size": case.packet_size}
+        warm_up = dataclasses.replace(made([1e9], **same)[0], warm_up=True)
+        groups += [[warm_up], made(rates.get(case.name, [1e9] * plan.rounds), **same)]
+    return recording(*groups)
+
+
+def failing(found: Recording, *places: int) -> Recording:
+    """The same, where these samples failed."""
+    samples = list(found.samples)
+    for place in places:
+        samples[place] = dataclasses.replace(samples[place], failure="it failed", attempt=0)
+    return dataclasses.replace(found, samples=tuple(samples))
+
+
+def test_only_noisy_adds_rounds_to_noisy_cases_and_to_those_they_are_compared_with():
+    plan = planning.plan_of(sweeps.find_sweep("tut-6"), QUICK)
+    assert planning.again(plan, taken_for(plan, {}), 2).cases == ()
+    noisy = next(case for case in plan.cases if case.language == "c")
+    more = planning.again(plan, taken_for(plan, {noisy.name: [1e9, 2e9] * 2}), 2)
+    compared = [case for case in plan.cases if (case.point, case.language) == (noisy.point, "c")]
+    assert noisy in compared
+    assert list(more.cases) == compared
+    assert len(compared) < len([case for case in plan.cases if case.point == noisy.point])
+    steps = list(more.steps())
+    assert Counter(step.number for step in steps) == {
+        plan.rounds: len(compared),
+        plan.rounds + 1: len(compared),
+    }
+    assert {step.attempt for step in steps} == {0}
+
+
+def test_only_noisy_repeats_a_sample_that_failed_by_itself():
+    plan = planning.plan_of(sweeps.find_sweep("tut-6"), QUICK)
+    found = failing(taken_for(plan, {}), 0, 3)
+    steps = list(planning.again(plan, found, 2).steps())
+    failed = [found.samples[0], found.samples[3]]
+    assert [step.attempt for step in steps] == [1, 1]
+    assert {step.key for step in steps} == {(one.case, one.round, one.warm_up) for one in failed}
+    assert 0 < planning.estimate(planning.again(plan, found, 2), found, None) < 5
+
+
+def test_what_was_given_up_is_repeated_only_where_that_is_asked_for():
+    plan = planning.plan_of(sweeps.find_sweep("tut-6"), QUICK)
+    found = failing(taken_for(plan, {}), *range(plan.rounds + 1))
+    assert planning.again(plan, found, 2).cases == ()
+    asked = planning.again(dataclasses.replace(plan, retry=True), found, 2)
+    assert len(list(asked.steps())) == plan.rounds + 1
+
+
 @needs_lab
-def test_only_noisy_adds_rounds_to_points_that_are_noisy_and_to_no_others(tmp_path):
+def test_a_record_with_a_failure_heals(tmp_path):
     arguments = ("run", "tut-6-loopback", "--tiny", "-o", tmp_path)
     assert bench(*arguments).returncode == 0
     path = tmp_path / "tut-6-loopback.jsonl"
-    taken = read(path)
-    plan = planning.plan_of(sweeps.find_sweep("tut-6-loopback"), TINY)
-    quiet = dataclasses.replace(taken, samples=tuple(_with_rate(one) for one in taken.samples))
-    assert planning.again(plan, quiet, 2).cases == ()
-    last = quiet.samples[-1]
-    twice = dataclasses.replace(last, elapsed_ns=2 * (last.elapsed_ns or 0))
-    noisy = dataclasses.replace(quiet, samples=(*quiet.samples[:-1], twice))
-    more = planning.again(plan, noisy, 2)
-    assert {case.point for case in more.cases} == {plan.cases[0].point}
-    assert more.rounds == TINY.rounds + 2
+    before = read(path)
     lines = path.read_text().splitlines(keepends=True)
-    lines[-1] = json.dumps(json.loads(lines[-1]) | {"elapsed_ns": 10**12}) + "\n"
+    lines[-1] = json.dumps(json.loads(lines[-1]) | {"failure": "it failed"}) + "\n"
     path.write_text("".join(lines))
-    assert bench(*arguments, "--only-noisy", "--rounds", 1).returncode == 0
-    found = keys(read(path))
-    assert set(found.values()) == {1}
-    assert max(number for _, number, _ in found) == TINY.rounds
+    assert bench("status", path).returncode == 1
+    done = bench(*arguments, "--only-noisy", "--rounds", 1)
+    assert done.returncode == 0, done.stderr
+    found = read(path)
+    assert [one.failure for one in found.superseded] == ["it failed"]
+    assert keys(found) >= keys(before)
+    assert path.read_text().startswith("".join(lines))
+    shown = bench("status", path)
+    assert shown.returncode == 0
+    assert "besides 1 that failed and were repeated" in shown.stdout
+    assert "1 samples failed and were repeated: the later ones count" in shown.stdout
+    assert shown.stdout.count(" 1 repeated\n") == 1
 
 
-def _with_rate(one: Sample) -> Sample:
-    return dataclasses.replace(one, elapsed_ns=one.payload_bytes)
+def test_what_was_given_up_is_shown_with_the_reason(write, tmp_path):
+    rates = made([1e9] * 3)
+    found = recording([dataclasses.replace(one, failure="no memory") for one in rates])
+    path = write(found, "tut-6-loopback.jsonl")
+    words = "1 case given up after 3 failures in a row with the same words: no memory"
+    assert "given up: no memory" in status.table(found)
+    assert any(line.startswith(words) for line in status.advice(found))
+    done = bench("run", "tut-6-loopback", "--only-noisy", "-o", tmp_path)
+    assert done.returncode == 1
+    assert words in done.stderr
+    assert read(path) == found
 
 
 @needs_lab
@@ -753,7 +814,7 @@ def test_where_nothing_is_noisy_nothing_is_added(write, tmp_path):
     whole = path.read_bytes()
     done = bench("run", "tut-6-loopback", "--only-noisy", "-o", tmp_path)
     assert (done.returncode, path.read_bytes()) == (0, whole)
-    assert "no point is noisy" in done.stderr
+    assert "no case is noisy" in done.stderr
 
 
 def test_a_missing_file_is_one_line(tmp_path):
