@@ -39,9 +39,11 @@ __all__ = [
     "Timeline",
     "Writer",
     "anonymous",
+    "columns",
     "identity",
     "locked",
     "read",
+    "row",
     "words_for",
 ]
 
@@ -492,9 +494,7 @@ class Recording:
         Returns
         -------
         pandas.DataFrame, shape (n_samples, n_fields + 1)
-            A row for each sample, warm-ups and failures too; the columns are the fields of
-            `Sample`, units in their names, and ``rate_bytes_per_s``, which is missing where a
-            sample failed.
+            A row for each sample, warm-ups and failures too; the columns are those of `columns`.
 
         Raises
         ------
@@ -503,14 +503,7 @@ class Recording:
         """
         import pandas
 
-        rows = [
-            dataclasses.asdict(sample) | {"rate_bytes_per_s": sample.rate}
-            for sample in self.samples
-        ]
-        names = [field.name for field in dataclasses.fields(Sample)]
-        return pandas.DataFrame(rows, columns=[*names, "rate_bytes_per_s"]).rename(
-            columns={name: f"{name}_bytes" for name in ("heap_size", "packet_size")}
-        )
+        return pandas.DataFrame(list(map(row, self.samples)), columns=columns(Sample))
 
 
 #: What a line holds that is no header.
@@ -519,6 +512,7 @@ Taken: TypeAlias = Sample | Timeline | Split | Spacing
 _KINDS: dict[str, type[Taken]] = {
     kind.__name__.lower(): kind for kind in (Sample, Timeline, Split, Spacing)
 }
+_UNITS = {name: f"{name}_bytes" for name in ("heap_size", "packet_size")}
 #: What no two lines of a kind share.
 _IDENTITY = {
     Sample: ("case", "round", "warm_up", "attempt"),
@@ -538,6 +532,37 @@ def identity(taken: Taken) -> tuple[object, ...]:
     """
     kind = type(taken)
     return kind.__name__, *(getattr(taken, name) for name in _IDENTITY[kind])
+
+
+def columns(kind: type[Taken]) -> list[str]:
+    """Return the names of the columns of a table of samples, or of other lines.
+
+    Parameters
+    ----------
+    kind : type
+        Such as `Sample`.
+
+    Returns
+    -------
+    list of str
+        The fields, units in their names; of a sample also ``rate_bytes_per_s``, which is missing
+        where it failed.
+    """
+    rate = ["rate_bytes_per_s"] if kind is Sample else []
+    return [_UNITS.get(field.name, field.name) for field in dataclasses.fields(kind)] + rate
+
+
+def row(taken: Taken) -> dict[str, Any]:
+    """Return a row of a table, which takes no pandas: a value for each of `columns`.
+
+    Parameters
+    ----------
+    taken : Sample or Timeline or Split or Spacing
+        What a line of a recording holds.
+    """
+    values = [getattr(taken, field.name) for field in dataclasses.fields(taken)]
+    rate = [taken.rate] if isinstance(taken, Sample) else []
+    return dict(zip(columns(type(taken)), [*values, *rate], strict=True))
 
 
 def words_for(taken: Taken) -> str:
