@@ -16,7 +16,7 @@ from pathlib import Path
 
 import click
 
-from bench import figures, files
+from bench import exports, figures, files
 from bench import status as status_module
 from bench.compare_command import compare
 from bench.history_command import history
@@ -400,10 +400,16 @@ cli.add_command(history)
 def export(record: Path, output: Path) -> int:
     """Write a RECORD in another format: CSV, parquet, or pyperf's JSON.
 
+    CSV and parquet have a row for each sample that counts. What else the record holds goes to files
+    beside it: samples that were repeated, timelines, splits and spacings to tables (as in
+    tut-5.timelines.csv), and the headers, which say on which machine and how all was measured, to
+    tut-5.headers.json; parquet has the headers in each file's metadata. pyperf's JSON has
+    the samples with a rate, and the headers as metadata.
+
     Example: python -m bench export bench/results/tut-10.jsonl -o tut-10.csv
     """
-    files.export(read(record), output)
-    click.echo(output)
+    for path in exports.export(read(record), output):
+        click.echo(path)
     return 0
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is done with whole records: the parts of a sweep put together, and other formats."""
+"""The parts of a sweep put together, each header before what was taken there."""
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from spead_tutorial.records import (
     words_for,
 )
 
-__all__ = ["FORMATS", "export", "merge"]
+__all__ = ["merge"]
 
 _MAY_DIFFER = ("shard", "rounds", "skipped")
 
@@ -95,60 +94,3 @@ def _append(writer: Writer, part: Recording, *, begin: bool) -> None:
         for measurement in _taken(part):
             if measurement.source == source:
                 writer.add(measurement)
-
-
-def _csv(recording: Recording, output: Path) -> None:
-    recording.frame().to_csv(output, index=False)
-
-
-def _parquet(recording: Recording, output: Path) -> None:
-    try:
-        recording.frame().to_parquet(output, index=False)
-    except ImportError:
-        raise RecordError("parquet needs pyarrow: pip install 'spead-tutorial[bench]'") from None
-
-
-def _pyperf(recording: Recording, output: Path) -> None:
-    """Write pyperf's JSON: seconds for each heap, a run for each sample."""
-    try:
-        import pyperf
-    except ImportError:
-        raise RecordError("this needs pyperf: pip install 'spead-tutorial[bench]'") from None
-    runs: dict[str, list[pyperf.Run]] = {}
-    for sample in recording.samples:
-        if sample.rate is None or sample.elapsed_ns is None or sample.warm_up:
-            continue
-        fields = dataclasses.asdict(sample)
-        metadata = {
-            "name": sample.case,
-            "unit": "second",
-            "loops": sample.heaps,
-            **{k: fields[k] for k in ("heap_size", "packet_size", "implementation", "language")},
-        }
-        seconds = sample.elapsed_ns / 1e9 / sample.heaps
-        run = pyperf.Run([seconds], metadata=metadata, collect_metadata=False)
-        runs.setdefault(sample.case, []).append(run)
-    if not runs:
-        raise RecordError("no sample has a rate: there is nothing to export")
-    suite = pyperf.BenchmarkSuite([pyperf.Benchmark(case_runs) for case_runs in runs.values()])
-    output.unlink(missing_ok=True)
-    suite.dump(str(output))
-
-
-#: What a record can be exported to: a function that writes it, for the end of a file's name.
-FORMATS = {".csv": _csv, ".parquet": _parquet, ".json": _pyperf}
-
-
-def export(recording: Recording, output: Path) -> None:
-    """Write a recording in another format, which the end of the file's name says.
-
-    Raises
-    ------
-    RecordError
-        For a format that is not one of `FORMATS`, or that needs what is not installed.
-    """
-    write = FORMATS.get(output.suffix)
-    if write is None:
-        raise RecordError(f"{output.name} does not end with one of {', '.join(FORMATS)}")
-    output.parent.mkdir(parents=True, exist_ok=True)
-    write(recording, output)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The harness: what it measures, how it goes on after a kill, and what it makes of records."""
 
+import csv
 import dataclasses
 import importlib.util
 import json
@@ -55,7 +56,7 @@ def load_bench() -> None:
 
 
 load_bench()
-from bench import files, peers, status, sweeps  # noqa: E402
+from bench import exports, files, peers, status, sweeps  # noqa: E402
 from bench import plan as planning  # noqa: E402
 
 REASON = probe().reason
@@ -936,16 +937,100 @@ def test_an_export_holds_what_the_record_holds(write, tmp_path):
     source = write(recording(made([1e9, 2e9]), made([3e9], case="two")))
     found = read(source)
     for end, load in ((".csv", pandas.read_csv), (".parquet", pandas.read_parquet)):
-        files.export(found, tmp_path / f"some{end}")
+        exports.export(found, tmp_path / f"some{end}")
         frame = load(tmp_path / f"some{end}")
         assert np.allclose(frame["rate_bytes_per_s"], [one.rate for one in found.samples])
         assert frame["elapsed_ns"].tolist() == [one.elapsed_ns for one in found.samples]
-    files.export(found, tmp_path / "some.json")
+    exports.export(found, tmp_path / "some.json")
     suite = pyperf.BenchmarkSuite.load(str(tmp_path / "some.json"))
     values = {each.get_name(): each.get_values() for each in suite.get_benchmarks()}
     seconds = [(one.elapsed_ns or 0) / 1e9 / one.heaps for one in found.samples]
     assert values["one"] == pytest.approx(seconds[:2])
     assert values["two"] == pytest.approx(seconds[2:])
+
+
+RECORDS = ROOT / "bench" / "results"
+
+
+def test_an_export_says_where_and_with_what_it_was_measured(tmp_path):
+    import pyperf
+    from pyarrow import parquet
+
+    found = read(RECORDS / "tut-5.jsonl")
+    facts = dataclasses.asdict(found.header)
+    assert exports.export(found, tmp_path / "some.csv")[-1] == tmp_path / "some.headers.json"
+    assert json.loads((tmp_path / "some.headers.json").read_text()) == [facts]
+    for path in exports.export(found, tmp_path / "some.parquet"):
+        metadata = parquet.read_schema(path).metadata
+        assert json.loads(metadata[exports.HEADERS.encode()]) == [facts]
+    exports.export(found, tmp_path / "some.json")
+    said = pyperf.BenchmarkSuite.load(str(tmp_path / "some.json")).get_metadata()
+    assert said["cpu_model_name"] == facts["machine"]["cpu"]
+    assert said["python_version"] == facts["versions"]["python"]
+    assert said["revision"] == facts["revision"]
+    assert said["lab.mtu"] == facts["lab"]["mtu"]
+    assert said["settings.rounds"] == facts["settings"]["rounds"]
+    assert json.loads(said["machine.caches_bytes"]) == facts["machine"]["caches_bytes"]
+
+
+def test_an_export_has_every_number_of_a_record(tmp_path):
+    """Of committed records, each kind of line; in CSV as text, in parquet with its type."""
+    from pyarrow import parquet
+
+    kinds = set()
+    for name in ("tut-5", "where", "spacing"):
+        found = read(RECORDS / f"{name}.jsonl")
+        paths = exports.export(found, tmp_path / f"{name}.parquet")
+        wanted = {kind: rows for kind, rows in exports.tables(found).items() if rows or not kind}
+        for path, (kind, rows) in zip(paths, wanted.items(), strict=True):
+            assert path.name == (f"{name}.{kind}.parquet" if kind else f"{name}.parquet")
+            assert parquet.read_table(path).to_pylist() == rows
+            kinds |= {kind} if rows else set()
+        *paths, _ = exports.export(found, tmp_path / f"{name}.csv")
+        for path, rows in zip(paths, wanted.values(), strict=True):
+            with path.open(newline="") as file:
+                lines = list(csv.DictReader(file))
+            texts = [{k: "" if v is None else str(v) for k, v in row.items()} for row in rows]
+            assert lines == texts
+    assert kinds == {"", "timelines", "splits", "spacings"}
+    messages = [n for one in found.spacings for n in one.message_bytes]
+    assert [row["message_bytes"] for row in rows] == messages
+
+
+def test_what_failed_is_exported_beside_what_counts_and_removed_where_it_is_no_more(tmp_path):
+    failed = dataclasses.replace(made([1e9])[0], failure="it failed")
+    (good,) = made([2e9], attempt=1)
+    healed = dataclasses.replace(recording([good]), superseded=(failed,))
+    written = [path.name for path in exports.export(healed, tmp_path / "some.csv")]
+    assert written == ["some.csv", "some.superseded.csv", "some.headers.json"]
+    with (tmp_path / "some.superseded.csv").open() as file:
+        assert [row["failure"] for row in csv.DictReader(file)] == ["it failed"]
+    exports.export(recording([good]), tmp_path / "some.csv")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["some.csv", "some.headers.json"]
+
+
+def test_an_export_to_csv_takes_nothing_that_may_be_missing(write, tmp_path, monkeypatch):
+    for name in ("pandas", "pyarrow", "pyperf"):
+        monkeypatch.setitem(sys.modules, name, None)
+    found = recording(made([1e9]))
+    assert exports.export(found, tmp_path / "some.csv")
+    for end, word in (("parquet", "pyarrow"), ("json", "pyperf")):
+        with pytest.raises(RecordError, match=rf"needs {word}: pip install"):
+            exports.export(found, tmp_path / f"some.{end}")
+
+
+def test_a_case_of_two_machines_is_two_benchmarks_of_pyperf(tmp_path):
+    import pyperf
+
+    header = dataclasses.replace(HEADER, machine={"cpu": "another"})
+    other = made([2e9] * 2, source=1)
+    found = dataclasses.replace(recording(made([1e9]), other[1:]), others=(header,))
+    exports.export(found, tmp_path / "some.json")
+    suite = pyperf.BenchmarkSuite.load(str(tmp_path / "some.json"))
+    assert {each.get_name(): each.get_metadata()["cpu_model_name"] for each in suite} == {
+        "one, part 1": "a processor",
+        "one, part 2": "another",
+    }
 
 
 def test_an_unknown_format_is_an_error(write, tmp_path):
