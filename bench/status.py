@@ -9,6 +9,7 @@ from bench.plan import NOISY
 from spead_tutorial.measure.rounds import PATIENCE, given_up
 from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM, Row, rows
 from spead_tutorial.records import Recording, Sample, Series
+from spead_tutorial.stats import spread
 from spead_tutorial.units import size
 
 __all__ = ["advice", "by_place", "hopeless", "noise_floor", "rates_by_round", "table"]
@@ -47,7 +48,7 @@ def _sorted(recording: Recording) -> list[Row]:
 
 
 def _noisy(row: Row) -> bool:
-    """Whether the interval is too wide to say much."""
+    """Whether the interval, or the range, is too wide to say much."""
     rate = row.rate
     return rate is not None and rate.high - rate.low > NOISY * rate.median
 
@@ -65,9 +66,10 @@ def _percent(share: float | None) -> str:
 
 def table(recording: Recording) -> str:
     """Write a recording as a table."""
+    ends = spread(row.rate.n for row in rows(recording) if row.rate is not None)
     lines = [
         f"{'heap':>8} {'packet':>6}  {'program':52} {'n':>3} {'MB/s':>8}"
-        f"  {'95 % interval':^17} {'CPU s/GB':>8} {'program':>7} {'others':>6} {'merged':>6}"
+        f"  {ends:^17} {'CPU s/GB':>8} {'program':>7} {'others':>6} {'merged':>6}"
     ]
     stopped = given_up(recording.samples, recording.superseded)
     for row in _sorted(recording):
@@ -137,12 +139,12 @@ def advice(recording: Recording) -> list[str]:
             f"{fewest} rounds: fewer than {ROUNDS_FOR_A_CLAIM} make no claim (--rounds"
             f" {ROUNDS_FOR_A_CLAIM})"
         )
-    noisy = sum(map(_noisy, all_rows))
+    noisy = [row.rate.n for row in all_rows if row.rate is not None and _noisy(row)]
     if noisy:
         notes.append(
-            f"{noisy} of {len(all_rows)} cases have an interval wider than {NOISY:.0%} of their"
-            " median: stop what else runs, then --only-noisy adds rounds to them and to what they"
-            " are compared with"
+            f"{len(noisy)} of {len(all_rows)} cases have a {spread(noisy)} wider than {NOISY:.0%}"
+            " of their median: stop what else runs, then --only-noisy adds rounds to them and to"
+            " what they are compared with"
         )
     for header in recording.headers:
         notes += [text for text in _of_machine(header.machine) if text not in notes]

@@ -30,7 +30,7 @@ from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.programs import ProgramError, finish
 from spead_tutorial.records import OURS, RecordError, Spacing, Writer, locked
 from spead_tutorial.spacing import burst, silence
-from spead_tutorial.stats import Estimate, median
+from spead_tutorial.stats import Estimate, median, spread
 
 __all__ = ["Latency", "Rate", "timing"]
 
@@ -302,35 +302,44 @@ def _failed(group: Sequence[Taken]) -> str | None:
     return next((one.failure for one in group if one.failure is not None), None)
 
 
-def _with_interval(values: Iterable[float], digits: int = 1) -> str:
+def _with_ends(values: Iterable[float], digits: int = 1) -> str:
     found: Estimate = median(list(values))
     low, middle, high = (f"{x:.{digits}f}" for x in (found.low, found.median, found.high))
     return f"{middle:>9}  {f'{low} ... {high}':^19}"
 
 
+def _ends(groups: Iterable[Sequence[Taken]]) -> str:
+    """Say what stands beside the medians of groups, as wide as it does."""
+    return f"{spread(len(group) for group in groups if not _failed(group)):^19}"
+
+
 def _latency_table(taken: Iterable[Taken]) -> Iterator[str]:
+    groups = _groups(taken)
+    ends = _ends(groups.values())
     yield (
-        f"{'idle stream of':22} {'n':>3}  {'heaps':>6}  {'median us':>9}  {'95 % interval':^19}"
-        f"  {'99 % us':>9}  {'95 % interval':^19}"
+        f"{'idle stream of':22} {'n':>3}  {'heaps':>6}  {'median us':>9}  {ends}"
+        f"  {'99 % us':>9}  {ends}"
     )
-    for (_, name), group in _groups(taken).items():
+    for (_, name), group in groups.items():
         if failure := _failed(group):
             yield f"{name:22} failed: {failure}"
             continue
         us = [np.array(one.latency_ns[WARM_UP:]) / 1e3 for one in group]
         middle, most = ([float(np.quantile(each, q)) for each in us] for q in (0.5, 0.99))
         yield (
-            f"{name:22} {len(group):>3}  {sum(map(len, us)):>6}  {_with_interval(middle)}"
-            f"  {_with_interval(most)}"
+            f"{name:22} {len(group):>3}  {sum(map(len, us)):>6}  {_with_ends(middle)}"
+            f"  {_with_ends(most)}"
         )
 
 
 def _rate_table(taken: Iterable[Taken]) -> Iterator[str]:
+    groups = _groups(taken)
+    ends = _ends(groups.values())
     yield (
-        f"{'MB/s asked':>10}  {'stream of':22} {'n':>3}  {'% of it':>9}  {'95 % interval':^19}"
-        f"  {'burst KiB':>9}  {'95 % interval':^19}  {'at most':>9}  {'grain us':>8}"
+        f"{'MB/s asked':>10}  {'stream of':22} {'n':>3}  {'% of it':>9}  {ends}"
+        f"  {'burst KiB':>9}  {ends}  {'at most':>9}  {'grain us':>8}"
     )
-    for (rate, name), group in _groups(taken).items():
+    for (rate, name), group in groups.items():
         who = f"{rate / 1e6:>10g}  {name:22}"
         if failure := _failed(group):
             yield f"{who} failed: {failure}"
@@ -341,7 +350,7 @@ def _rate_table(taken: Iterable[Taken]) -> Iterator[str]:
         )
         grain = median([one.grain_ns / 1e3 for one in group]).median
         yield (
-            f"{who} {len(group):>3}  {_with_interval(share, 2)}  {_with_interval(least)}"
+            f"{who} {len(group):>3}  {_with_ends(share, 2)}  {_with_ends(least)}"
             f"  {median(most).median:>9.1f}  {grain:>8.1f}"
         )
 
@@ -353,22 +362,21 @@ def _bursts_of(one: Rate) -> tuple[int, int]:
 
 
 def _spacing_table(taken: Iterable[Taken]) -> Iterator[str]:
-    yield (
-        f"{'messages of':44} {'n':>3}  {'silent us':>9}  {'95 % interval':^19}"
-        f"  {'burst KiB':>9}  {'95 % interval':^19}"
-    )
-    for (_, name), group in _groups(taken).items():
+    groups = _groups(taken)
+    ends = _ends(groups.values())
+    yield (f"{'messages of':44} {'n':>3}  {'silent us':>9}  {ends}  {'burst KiB':>9}  {ends}")
+    for (_, name), group in groups.items():
         if failure := _failed(group):
             yield f"{name:44} failed: {failure}"
             continue
         yield (
-            f"{name:44} {len(group):>3}  {_with_interval(silence(one) / 1e3 for one in group)}"
-            f"  {_with_interval(burst(one) / 1024 for one in group)}"
+            f"{name:44} {len(group):>3}  {_with_ends(silence(one) / 1e3 for one in group)}"
+            f"  {_with_ends(burst(one) / 1024 for one in group)}"
         )
 
 
 def table(taken: Sequence[Taken]) -> str:
-    """Write what was taken as a table: medians over the rounds, with their intervals."""
+    """Write what was taken as a table: medians over the rounds, with their intervals or ranges."""
     tables = {Latency: _latency_table, Rate: _rate_table, Spacing: _spacing_table}
     return "\n".join(tables[type(taken[0])](taken))
 

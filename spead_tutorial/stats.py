@@ -2,12 +2,12 @@
 """The statistics of measurements: medians, their intervals, and gains within rounds."""
 
 import dataclasses
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
 
-__all__ = ["FEWEST", "Estimate", "gain", "median", "ratio"]
+__all__ = ["FEWEST", "Estimate", "gain", "median", "ratio", "spread"]
 
 _Round = TypeVar("_Round", bound=Hashable)
 
@@ -35,6 +35,31 @@ class Estimate:
     low: float
     high: float
     n: int
+
+    @property
+    def spread(self) -> str:
+        """What its ends are, in words."""
+        return spread([self.n])
+
+
+def spread(counts: Iterable[int]) -> str:
+    """Say what the ends of several estimates are, such as those in a column of a table.
+
+    Parameters
+    ----------
+    counts : iterable of int
+        Of how many values each estimate is.
+
+    Returns
+    -------
+    str
+        ``"95 % interval"``; ``"range"`` where all have fewer values than make one; and where some
+        have, both.
+    """
+    few = {n < FEWEST for n in counts}
+    if few == {True, False}:
+        return f"95 % (n<{FEWEST}: range)"
+    return "range" if few == {True} else "95 % interval"
 
 
 def median(values: Sequence[float], *, seed: int = 1) -> Estimate:

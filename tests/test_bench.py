@@ -851,6 +851,19 @@ def test_the_table_says_how_busy_each_side_was_net_of_looking():
     assert found == {"ours": ["57%", "57%"], "spead2": ["10%", "114%"], "old": []}
 
 
+@pytest.mark.parametrize(
+    ("rounds", "words"),
+    [((5, 5), "range"), ((6, 9), "95 % interval"), ((5, 9), "95 % (n<6: range)")],
+)
+def test_the_table_calls_ranges_of_few_rounds_so(rounds, words):
+    groups = [made([1e9] * n, case=str(n * place)) for place, n in enumerate(rounds)]
+    heading = status.table(recording(*groups)).splitlines()[0]
+    assert re.search(rf"MB/s +{re.escape(words)} +CPU s/GB", heading)
+    wide = [made([1e9, 3e9] * n, case=str(n)) for n in (1, 9)]
+    notes = "\n".join(status.advice(recording(*wide)))
+    assert "2 of 2 cases have a 95 % (n<6: range) wider than 10%" in notes
+
+
 def test_notes_say_what_makes_numbers_uncertain():
     machine = HEADER.machine | {"governor": "powersave", "turbo": "on", "virtualisation": "kvm"}
     header = dataclasses.replace(HEADER, machine=machine)
@@ -858,7 +871,7 @@ def test_notes_say_what_makes_numbers_uncertain():
     found = "\n".join(status.advice(recording(busy, header=header)))
     for words in (
         "3 rounds: fewer than 9",
-        "1 of 1 cases have an interval wider than 10%",
+        "1 of 1 cases have a range wider than 10%",
         "governor powersave",
         "turbo is on",
         "a virtual machine (kvm)",

@@ -141,3 +141,12 @@ def test_a_record_of_times_with_a_text_for_a_number_is_one_line_that_names_it(tm
     path.write_text(f'{{"record": "header"}}\n{json.dumps(record)}\n')
     line = fails("timing", "latency", "--read", path)
     assert "some.jsonl line 2: round is '0', where it has to be a whole number" in line
+
+
+@pytest.mark.parametrize(("rounds", "words"), [(3, "range"), (9, "95 % interval")])
+def test_tables_of_times_call_ranges_of_few_rounds_so(rounds, words):
+    latency = [0] * timing.WARM_UP + [1000]
+    taken = [timing.Latency("ours", "", n, 1024, latency) for n in range(rounds)]
+    heading = timing.table(taken).splitlines()[0]
+    assert heading.count(words) == 2
+    assert ("interval" in heading) == ("interval" in words)

@@ -483,6 +483,14 @@ def test_the_median_of_few_values_has_their_range():
     assert stats.median([5.0]) == stats.Estimate(5.0, 5.0, 5.0, 1)
 
 
+def test_what_is_said_of_an_estimates_ends_is_what_they_are():
+    few, enough = (stats.median([1.0] * n) for n in (stats.FEWEST - 1, stats.FEWEST))
+    assert (few.spread, enough.spread) == ("range", "95 % interval")
+    assert stats.spread([few.n, few.n]) == "range"
+    assert stats.spread([enough.n, 2 * enough.n]) == "95 % interval"
+    assert stats.spread([few.n, enough.n]) == f"95 % (n<{stats.FEWEST}: range)"
+
+
 def test_the_interval_of_a_median_is_the_same_every_time_and_holds_it():
     values = [random.Random(1).gauss(100, 5) for _ in range(20)]
     first = stats.median(values)

@@ -51,7 +51,8 @@ def gain_cell(before: Rung, after: Rung, language: str) -> str:
     size = units.size(before.heap_size).replace(" ", "")
     words = f"{_RECORD} {language} {size} {before.program} -> {after.program}"
     estimate = gain_estimate(words)
-    return f"{{gain}}`{words}` [{estimate.low:.3g}, {estimate.high:.3g}]"
+    ends = f"[{estimate.low:.3g}, {estimate.high:.3g}]"
+    return f"{{gain}}`{words}` {ends}" + " (range)" * (estimate.n < stats.FEWEST)
 
 
 def gain_rows(last: int) -> list[tuple[str, ...]]:

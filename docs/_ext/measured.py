@@ -213,9 +213,8 @@ def _estimate(value: Callable[[Sample], float | None], choice: Choice) -> stats.
 
 
 def _interval(estimate: stats.Estimate, write: Callable[[float], str], unit: str = "") -> str:
-    kind = "95 % interval" if estimate.n >= stats.FEWEST else "range"
     ends = f"{write(estimate.low)} to {write(estimate.high)}{unit}"
-    return f"median of {estimate.n} rounds, {kind} {ends}"
+    return f"median of {estimate.n} rounds, {estimate.spread} {ends}"
 
 
 def _rates(choice: Choice) -> dict[int, float]:

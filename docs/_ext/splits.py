@@ -76,7 +76,7 @@ def _waited(what: str, choice: Choice) -> Said:
     )
     waits = [(end - begin) / 1e3 for begin, end in zip(before, after, strict=True)]
     found = stats.median(waits)
-    detail = f"median of {found.n} heaps, 95 % interval {_ends(found)}{_US}"
+    detail = f"median of {found.n} heaps, {found.spread} {_ends(found)}{_US}"
     return Said(f"{found.median:.3g}{_US}", detail, _RECORD)
 
 

@@ -24,11 +24,11 @@ def main() -> None:
         values="rate_bytes_per_s",
     )
 
-    print(f"{'heap':>9}  gain  95 % interval")
+    print(f"{'heap':>9}  gain")
     for heap_size, of_size in rates.dropna().groupby(level="heap_size_bytes"):
         gain = stats.gain(of_size[BEFORE].to_dict(), of_size[AFTER].to_dict())
         size = f"{heap_size // 1024} KiB"
-        print(f"{size:>9}  {gain.median:4.2f}  {gain.low:.2f} to {gain.high:.2f}")
+        print(f"{size:>9}  {gain.median:4.2f}  {gain.low:.2f} to {gain.high:.2f} ({gain.spread})")
 
 
 if __name__ == "__main__":
