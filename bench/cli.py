@@ -177,7 +177,7 @@ def _file_name(sweep: Sweep, shard: tuple[int, int]) -> str:
 
 def _announcement(sweep: Sweep, plan: Plan, path: Path) -> str:
     begun = _read(path)
-    time_left = _duration(estimate(plan, begun, begun or _reference(sweep)))
+    time_left = _duration(estimate(plan, begun, _reference(sweep)))
     return f"{sweep.name} ({sweep.about}): {_wanted(plan)}, about {time_left} to go, to {path}"
 
 

@@ -4,6 +4,7 @@
 import dataclasses
 import importlib.metadata
 import importlib.util
+import statistics
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ __all__ = [
 SEED = 31
 #: An interval wider than this share of its median is noise.
 NOISY = 0.10
-_START_S = 0.4  # what a process needs besides
+_START_S = 0.1  # what a process needs besides: 0.06 to 0.2 s in the committed records
 _GUESS = 3e9  # bytes/s, of what has never been measured
 
 
@@ -179,19 +180,39 @@ def estimate(plan: Plan, begun: Recording | None, known: Recording | None) -> fl
     begun : Recording or None
         Where its samples go: what is there is done.
     known : Recording or None
-        What the sweep gave before, here or elsewhere: how fast its programs are.
+        What the sweep gave before, here or elsewhere: how fast its programs are, where `begun`
+        does not say.
     """
-    rates = (
-        {sample.case: sample.rate for sample in known.samples if sample.rate}
-        if known is not None
-        else {}
+    speeds = {**_speeds(known), **_speeds(begun)}
+    return sum(
+        _START_S + (0 if step.case.timeline else _lasts(step, plan.size, speeds))
+        for step in left(plan.steps(), begun, retry=plan.retry)
     )
-    seconds = 0.0
-    for step in left(plan.steps(), begun, retry=plan.retry):
-        rate = rates.get(step.case.name) or _GUESS
-        longest = min(plan.size.most_bytes / rate, plan.size.longest_s)
-        seconds += _START_S + (longest / WARM_UP if step.warm_up else longest)
-    return seconds
+
+
+#: Samples that warmed a case up, or that count, by its name and whether they warm up.
+_Speeds = dict[tuple[str, bool], list[Sample]]
+
+
+def _speeds(recording: Recording | None) -> _Speeds:
+    found: _Speeds = {}
+    for sample in recording.samples if recording is not None else ():
+        if sample.rate is not None:
+            found.setdefault((sample.case, sample.warm_up), []).append(sample)
+    return found
+
+
+def _lasts(step: Step, size: Size, speeds: _Speeds) -> float:
+    """Estimate how many seconds a sample lasts: what it would send, at the rate it had before."""
+    name = step.case.name
+    like = speeds.get((name, step.warm_up)) or speeds.get((name, False)) or []
+    rates = [sample.rate for sample in like if sample.rate is not None]
+    rate = statistics.median(rates) if rates else _GUESS
+    warm_up = next(iter(speeds.get((name, True), ())), None)
+    if warm_up is None and not step.warm_up:
+        return min(size.most_bytes / rate, size.longest_s)
+    heaps = _heaps(step.case, size, None if step.warm_up else warm_up)
+    return heaps * step.case.heap_size / rate
 
 
 # ---------------------------------------------------------------------------------------
