@@ -336,9 +336,9 @@ def _missing(recording: Recording) -> int:
     settings = recording.header.settings
     try:
         sweep, size = find_sweep(recording.header.experiment), SIZES[settings["size"]]
+        plan = plan_of(sweep, size, settings["rounds"], _whole(settings.get("shard")))
     except (ValueError, KeyError):
         return 0
-    plan = plan_of(sweep, size, settings["rounds"], _whole(settings.get("shard")))
     without = {PEER_FROM_SOURCE} - {sample.implementation for sample in recording.samples}
     names = {case.name for case in plan.cases if case.implementation not in without}
     names -= settings.get("skipped", {}).keys()

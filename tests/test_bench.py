@@ -977,6 +977,28 @@ def test_parts_that_overlap_in_one_line_are_not_merged(write, tmp_path):
     assert (merged.spacings, merged.splits, merged.timelines) == tuple((each,) for each in both)
 
 
+def test_samples_that_were_repeated_are_in_the_merged_record_too(tmp_path):
+    (failed,) = made([1e9], failure="it failed")
+    good = dataclasses.replace(failed, failure=None, attempt=2)
+    path = tmp_path / "one.jsonl"
+    with Writer(path, HEADER) as writer:
+        for one in (failed, dataclasses.replace(failed, attempt=1), good):
+            writer.add(one)
+    merged = files.merge([path], tmp_path / "all.jsonl")
+    assert merged == read(path)
+    assert len(merged.superseded) == 2
+
+
+@pytest.mark.parametrize(
+    "settings", [{"size": "full"}, {"size": "full", "rounds": 2, "shard": "one/two"}]
+)
+def test_status_of_a_record_that_does_not_say_which_part_it_is_shows_its_samples(write, settings):
+    header = dataclasses.replace(HEADER, experiment="tut-6", settings=settings)
+    done = bench("status", write(recording(made([1e9] * 9), header=header)))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "9 samples of full size, complete" in done.stdout
+
+
 def test_parts_of_different_sweeps_are_not_merged(write, tmp_path):
     one = write(recording(made([1e9])))
     strange = dataclasses.replace(HEADER, experiment="another")
