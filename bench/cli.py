@@ -185,8 +185,10 @@ def _wanted(plan: Plan) -> str:
     if plan.further is None:
         return f"{len(plan.cases)} cases, {plan.rounds} rounds and a warm-up"
     repeated = sum(step.attempt > 0 for step in plan.further)
-    more = len({step.case.name for step in plan.further if not step.attempt})
-    return f"{repeated} samples again that failed, and further rounds of {more} cases"
+    noisy = len({step.case.name for step in plan.further if not step.attempt})
+    parts = [f"{repeated} failed samples again"] * bool(repeated)
+    parts += [f"further rounds of {noisy} cases"] * bool(noisy)
+    return " and ".join(parts) or "nothing"
 
 
 def _reference(sweep: Sweep) -> Recording | None:
