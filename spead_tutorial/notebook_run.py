@@ -62,7 +62,16 @@ START = NAMES[0]
 #: What a notebook's metadata has of its own run is below this: ``seconds``, how long it took.
 METADATA = "spead_tutorial"
 
-_NEEDED = ("IPython", "ipykernel", "jupytext", "matplotlib", "nbclient", "nbconvert", "pandas")
+_NEEDED = (
+    "IPython",
+    "cloudpickle",
+    "ipykernel",
+    "jupytext",
+    "matplotlib",
+    "nbclient",
+    "nbconvert",
+    "pandas",
+)
 _CELL_S = 600
 _KERNEL = "python3"
 _SVG = "image/svg+xml"

@@ -29,7 +29,9 @@ from spead_tutorial.notebook.measuring import (
 )
 from spead_tutorial.notebook.packets import packet
 from spead_tutorial.notebook.place import LOOPBACK, NotebookPlace, Seen, close_place, open_place
+from spead_tutorial.notebook.senders import make_group
 from spead_tutorial.notebook.showing import gain, per_heap, picture, rate, samples, table
+from spead_tutorial.notebook.trials import Trial, try_sender
 
 __all__ = [
     "LOOPBACK",
@@ -40,10 +42,12 @@ __all__ = [
     "NotebookPlace",
     "Run",
     "Seen",
+    "Trial",
     "close_place",
     "gain",
     "heaps",
     "live",
+    "make_group",
     "measure",
     "open_place",
     "packet",
@@ -53,5 +57,6 @@ __all__ = [
     "record",
     "samples",
     "table",
+    "try_sender",
     "watch",
 ]
