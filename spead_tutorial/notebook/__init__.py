@@ -29,6 +29,7 @@ from spead_tutorial.notebook.measuring import (
 )
 from spead_tutorial.notebook.packets import packet
 from spead_tutorial.notebook.place import LOOPBACK, NotebookPlace, Seen, close_place, open_place
+from spead_tutorial.notebook.repairs import Repair
 from spead_tutorial.notebook.senders import make_group
 from spead_tutorial.notebook.showing import gain, per_heap, picture, rate, samples, table
 from spead_tutorial.notebook.trials import Trial, try_sender
@@ -40,6 +41,7 @@ __all__ = [
     "Exercise",
     "NotebookError",
     "NotebookPlace",
+    "Repair",
     "Run",
     "Seen",
     "Trial",
