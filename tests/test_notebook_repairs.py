@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Senders that readers repair: what is said of those with a fault, of repaired ones, of cheats."""
 
+import ast
 import signal
 import textwrap
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spead_tutorial import notebook
+from spead_tutorial import notebook, notebook_run
 from spead_tutorial.notebook import NotebookError, Repair, trials
 
+FOLDER = Path(__file__).parent.parent / "notebooks"
+HEADING = "### Repair a sender"
 SENDER = """
 import asyncio, os, time
 import numpy as np
@@ -55,6 +60,63 @@ def said(repair: Repair, send: Any, capsys: Any) -> str:
     repair.check(send)
     text: str = capsys.readouterr().out
     return text
+
+
+# ---- Those of the notebooks ----
+
+
+def defines(source: str) -> bool:
+    """Say whether a cell only imports and defines something."""
+    kinds = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return all(isinstance(one, kinds) for one in ast.parse(source).body)
+
+
+def exercises(name: str, place: Any) -> Iterator[tuple[Repair, Any, dict[str, Any]]]:
+    """Yield each exercise of a notebook, the sender that is there, and what else there is."""
+    names: dict[str, Any] = {"__name__": "__main__", "place": place}
+    begun = False
+    for cell in notebook_run.read(FOLDER / f"{name}.md").cells:
+        if cell.cell_type == "markdown":
+            begun = begun or HEADING in cell.source
+        elif ".check(send)" in cell.source:
+            code = cell.source.partition("\n\n\n")[0]
+            repair = [one for one in names.values() if isinstance(one, Repair)][-1]
+            yield repair, define(code, names), names
+        elif begun:
+            exec(cell.source, names)
+        else:
+            source = cell.source.replace("place = notebook.open_place()", "")
+            exec(source if defines(source) else "", names)
+
+
+FAULTS = {
+    "05_send_while_preparing": [
+        "WRONG  heaps in flight: 1;",
+        "WRONG  samples: heaps are spoilt, such as heap",
+    ],
+    "08_reuse_memory": ["WRONG  memory: for 10 heaps of 64 MiB, that of 10"],
+    "11_batches_of_heaps": ["WRONG  calls: 100 for 100 heaps; 8 are enough"],
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_notebooks_sender_is_found_faulty_and_its_solution_right(name, place, capsys):
+    faults = []
+    for repair, faulty, names in exercises(name, place):
+        text = said(repair, faulty, capsys)
+        faults += [line for line in text.splitlines() if line.startswith("WRONG")]
+        assert text.endswith("wrong.\n")
+        repair.reveal()
+        solution = capsys.readouterr().out.removesuffix(f"\n{repair.explanation}\n")
+        text = said(repair, define(solution, names), capsys)
+        assert "WRONG" not in text
+        assert text.endswith("Repaired.\n")
+    assert len(faults) == len(FAULTS[name])
+    for line, begins in zip(faults, FAULTS[name], strict=True):
+        assert line.startswith(begins)
+
+
+# ---- Any others ----
 
 
 def test_no_answer_is_no_failure(repair, capsys):
