@@ -19,7 +19,7 @@ from spead_tutorial import notebook, plots, wire
 from spead_tutorial.lab import LabError
 from spead_tutorial.measure import case
 from spead_tutorial.measure.case import WARM_UP, Step
-from spead_tutorial.notebook import Exercise, NotebookError, Run, measuring
+from spead_tutorial.notebook import Exercise, NotebookError, Run, exploring, measuring
 from spead_tutorial.notebook import place as places
 from spead_tutorial.records import Recording, Sample
 from spead_tutorial.send import PacketGenerator
@@ -412,3 +412,85 @@ def test_the_answer_is_hidden_until_it_is_asked_for(capsys):
 
 def test_records_of_notebooks_can_be_kept(loopback, tmp_path):
     json.dumps(dataclasses.asdict(notebook.record(loopback).header))
+
+
+# ---- Exploring ----
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Sends little."""
+    monkeypatch.setattr(exploring, "_BYTES", 1 << 20)
+
+
+def test_where_nobody_can_choose_there_is_a_row_for_every_value_of_the_first_choice(shown, capsys):
+    asked = []
+
+    def show(place, **chosen):
+        asked.append(chosen)
+        return {"depth": chosen["depth"]}
+
+    rows = notebook.explore(show, None, depth=(1, 2), rate={"none": 0.0, "slow": 1e6})
+    assert asked == [{"depth": 1, "rate": 0.0}, {"depth": 2, "rate": 0.0}]
+    assert rows == [{"depth": 1}, {"depth": 2}]
+    assert list(shown[0][0]["depth"]) == [1, 2]
+    assert "there are controls here" in capsys.readouterr().out
+
+
+def test_what_is_no_row_is_shown_once_where_nobody_can_choose(shown, capsys):
+    asked = []
+    rows = notebook.explore(lambda _, **chosen: asked.append(chosen), None, depth=(1, 2))
+    assert (asked, rows, shown) == ([{"depth": 1}], None, [])
+
+
+def test_a_reader_chooses_with_controls_and_every_choice_adds_a_row(shown, monkeypatch, capsys):
+    monkeypatch.setattr(exploring, "live", lambda: True)
+    rates = {"none": 0.0, "slow": 1e6}
+    rows = notebook.explore(lambda _, **chosen: chosen, None, depth=(1, 2), rate=rates)
+    box = shown[0][0]
+    depth, rate, button = box.children[0].children
+    assert [depth.label, rate.label] == ["1", "none"]
+    depth.value, rate.value = 2, 1e6
+    assert len(rows) == 1  # nothing is sent before it is asked for
+    button.click()
+    assert rows == [{"depth": 1, "rate": 0.0}, {"depth": 2, "rate": 1e6}]
+    assert list(shown[-1][0]["depth"]) == [1, 2]
+    assert not button.disabled
+    assert "controls here" not in capsys.readouterr().out
+
+
+def test_without_ipywidgets_the_same_is_shown_as_where_nobody_can_choose(monkeypatch, capsys):
+    monkeypatch.setattr(exploring, "live", lambda: True)
+    monkeypatch.setattr(exploring, "find_spec", lambda name: None)
+    notebook.explore(lambda _, **chosen: None, None, depth=(1, 2))
+    assert "there are controls here" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_as_many_heaps_are_in_flight_as_were_asked_for(depth, place, monkeypatch):
+    recordings = []
+    monkeypatch.setattr(exploring, "picture", lambda draw, one: recordings.append(one))
+    notebook.try_depth(place, depth, random=False, rate=100e6)
+    (timeline,) = recordings[0].timelines
+    assert len(timeline.prepare_ns) == 24
+    steps = ("prepare", "queued", "first_packet", "last_packet", "completed", "resumed")
+    for times in zip(*(getattr(timeline, f"{step}_ns") for step in steps), strict=True):
+        assert list(times) == sorted(times)
+    for i, queued in enumerate(timeline.queued_ns):
+        under_way = sum(end > queued for end in timeline.completed_ns[: i + 1])
+        assert under_way <= depth
+    plots.render(plots.timeline, recordings[0], plots.LIGHT)
+
+
+def test_a_batch_is_one_call(place, quick):
+    one, eight = (notebook.try_batches(place, batch, 1024) for batch in (1, 8))
+    assert (one["calls per heap"], eight["calls per heap"]) == (1, 0.125)
+    assert eight["MB/s"] > 0
+
+
+def test_memory_that_is_used_again_meets_fewer_page_faults(place, quick):
+    size = 64 << 20
+    new, again = (notebook.try_memory(place, size, how) for how in ("new", "used again"))
+    assert again["page faults per heap"] < new["page faults per heap"]
+    with pytest.raises(ValueError, match="there is new and used again"):
+        notebook.try_memory(place, size, "old")

@@ -16,6 +16,7 @@ pandas and matplotlib, which come with the extra ``[notebook]``, are imported wh
 """
 
 from spead_tutorial.notebook.exercises import Exercise
+from spead_tutorial.notebook.exploring import explore, try_batches, try_depth, try_memory
 from spead_tutorial.notebook.measuring import (
     QUICK,
     ROUNDS,
@@ -46,6 +47,7 @@ __all__ = [
     "Seen",
     "Trial",
     "close_place",
+    "explore",
     "gain",
     "heaps",
     "live",
@@ -59,6 +61,9 @@ __all__ = [
     "record",
     "samples",
     "table",
+    "try_batches",
+    "try_depth",
+    "try_memory",
     "try_sender",
     "watch",
 ]

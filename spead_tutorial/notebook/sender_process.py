@@ -7,8 +7,11 @@ the stream, the kernel and a receiver count.
 """
 
 import asyncio
+import bisect
 import contextlib
 import ctypes
+import dataclasses
+import functools
 import inspect
 import json
 import os
@@ -22,7 +25,7 @@ import threading
 import time
 import traceback
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -32,6 +35,8 @@ from spead_tutorial import ThreadPool, wire
 from spead_tutorial.send import StreamConfig
 
 _TIMESTAMP, _SAMPLES = 0x1600, 0x3300
+_STEPS = ("queued_ns", "first_packet_ns", "last_packet_ns", "completed_ns")
+_OVER = object()
 _PR_SET_THP_DISABLE = 41
 _LARGEST, _ROOM = 1 << 16, 4 << 20
 
@@ -43,18 +48,41 @@ class _Stream(spead_tutorial.send.asyncio.UdpStream):
         super().__init__(*how)
         self.futures: list[asyncio.Future[int]] = []
         self.sizes: list[int] = []
+        self.prepare_ns: list[int] = []
+        self.resumed_ns: list[int] = []
+        self.went_on_ns = 0
 
     def async_send_heap(self, *what: Any, **how: Any) -> asyncio.Future[int]:
-        return self._noted(1, super().async_send_heap(*what, **how))
+        return self._noted(1, functools.partial(super().async_send_heap, *what, **how))
 
     def async_send_heaps(self, heaps: Any, *what: Any, **how: Any) -> asyncio.Future[int]:
         heaps = heaps if hasattr(heaps, "__len__") else list(heaps)
-        return self._noted(len(heaps), super().async_send_heaps(heaps, *what, **how))
+        call = functools.partial(super().async_send_heaps, heaps, *what, **how)
+        return self._noted(len(heaps), call)
 
-    def _noted(self, n_heaps: int, future: asyncio.Future[int]) -> asyncio.Future[int]:
+    def _noted(self, n_heaps: int, call: Callable[[], asyncio.Future[int]]) -> asyncio.Future[int]:
         self.sizes.append(n_heaps)
-        self.futures.append(future)
-        return future
+        self.prepare_ns += [self.went_on_ns] * n_heaps
+        self.futures.append(call())
+        self.went_on_ns = time.monotonic_ns()
+        return self.futures[-1]
+
+    def resumed(self) -> None:
+        """Note that the program goes on, after it has waited."""
+        self.went_on_ns = time.monotonic_ns()
+        self.resumed_ns.append(self.went_on_ns)
+
+    def times(self) -> dict[str, list[int]]:
+        """Return when each heap was where, as in `spead_tutorial.records.Timeline`."""
+        taken = self.timeline()
+        times = {name: taken[name].tolist() for name in _STEPS}
+        times["prepare_ns"] = self.prepare_ns
+        times["resumed_ns"] = [
+            self.resumed_ns[bisect.bisect_left(self.resumed_ns, moment)]
+            for moment in times["completed_ns"]
+        ]
+        start = self.prepare_ns[0]
+        return {name: [moment - start for moment in found] for name, found in times.items()}
 
     def in_flight(self) -> int:
         """Say of how many calls heaps were under way when a call was made: the median."""
@@ -78,6 +106,23 @@ class _Stream(spead_tutorial.send.asyncio.UdpStream):
         return _in_words(errors[0]) if errors else None
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Watched:
+    """Awaits what a sender returned, and tells the stream whenever that goes on."""
+
+    going: Any
+    stream: _Stream
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        steps = self.going.__await__()
+        self.stream.resumed()
+        waits_for = next(steps, _OVER)
+        while waits_for is not _OVER:
+            yield waits_for
+            self.stream.resumed()
+            waits_for = next(steps, _OVER)
+
+
 def _in_words(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
@@ -89,7 +134,8 @@ async def _send(told: dict[str, Any], target: tuple[str, int]) -> dict[str, Any]
         max_packet_size=told["packet_size"],
         max_heaps=told["max_heaps"],
         rate=told["rate"],
-        burst_size=0 if told["rate"] else StreamConfig.DEFAULT_BURST_SIZE,
+        # No two packets at once for a receiver: a program has time before each of them leaves.
+        burst_size=0 if told["target"] is None else StreamConfig.DEFAULT_BURST_SIZE,
         timeline=2 * told["n_heaps"],
     )
     with ThreadPool() as pool, _Stream(pool, [target], config) as stream:
@@ -98,16 +144,19 @@ async def _send(told: dict[str, Any], target: tuple[str, int]) -> dict[str, Any]
         try:
             going = send(stream, told["heap_size"], told["n_heaps"])
             if inspect.isawaitable(going):
-                await going
+                await _Watched(going, stream)
         except Exception as error:
             raised = _raised(error, send)
         unfinished = sum(not future.done() for future in stream.futures)
         await stream.async_flush()
         elapsed, after = time.monotonic_ns() - begin, resource.getrusage(resource.RUSAGE_SELF)
         await asyncio.sleep(0)  # futures are done only while the event loop runs
+        stream.resumed()
         failed, stats = stream.failure(), stream.stats
+        failure = raised or failed
         return {
-            "failure": raised or failed,
+            "failure": failure,
+            "times": stream.times() if told["watch"] and failure is None else None,
             "calls": len(stream.futures),
             "in_flight": stream.in_flight(),
             "unfinished": unfinished,

@@ -46,6 +46,9 @@ class Trial:
     arrived : sequence of (int, int, int), optional
         Of each whole heap, in the order of arrival, its timestamp, and its lowest and highest
         sample; None where it sent to the place, where nobody receives.
+    times : mapping, optional
+        When each heap was where, by the names of `spead_tutorial.records.Timeline`; None where
+        that was not asked for.
     said : str
         What it printed.
     """
@@ -62,6 +65,7 @@ class Trial:
     messages: int
     send_calls: int
     arrived: list[list[int]] | None = None
+    times: dict[str, list[int]] | None = None
     said: str = ""
 
 
@@ -76,6 +80,7 @@ def try_sender(
     rate: float = 0.0,
     receive: bool = False,
     small_pages: bool = False,
+    watch: bool = False,
 ) -> Trial:
     """Call a function that sends heaps, in a process of its own, and say what it did.
 
@@ -95,6 +100,8 @@ def try_sender(
         Whether to send to a receiver on the place's loopback, which takes the heaps apart.
     small_pages : bool
         Whether the kernel may give it no huge pages, so that page faults are the same everywhere.
+    watch : bool
+        Whether to note when each heap was prepared and sent.
 
     Raises
     ------
@@ -110,6 +117,7 @@ def try_sender(
         "max_heaps": max_heaps,
         "rate": rate,
         "small_pages": small_pages,
+        "watch": watch,
         "limit_s": _LIMIT_S,
         "target": None if receive else (place.address, place.port),
     }
@@ -164,7 +172,7 @@ def _told(done: subprocess.CompletedProcess[bytes], send: Callable[..., Any]) ->
 
 
 def _ended(failure: str, said: str = "") -> Trial:
-    return Trial(failure, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, said)
+    return Trial(failure, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, said=said)
 
 
 def _with_line(failure: str, send: Callable[..., Any]) -> str:
