@@ -21,7 +21,7 @@ from spead_tutorial.measure import case
 from spead_tutorial.measure.case import WARM_UP, Step
 from spead_tutorial.notebook import Exercise, NotebookError, Run, exploring, measuring
 from spead_tutorial.notebook import place as places
-from spead_tutorial.records import Recording, Sample
+from spead_tutorial.records import Recording, Sample, Timeline
 from spead_tutorial.send import PacketGenerator
 
 OPENED = "The lab is open: packets go to dummy1 and nowhere else.\n"
@@ -494,3 +494,51 @@ def test_memory_that_is_used_again_meets_fewer_page_faults(place, quick):
     assert again["page faults per heap"] < new["page faults per heap"]
     with pytest.raises(ValueError, match="there is new and used again"):
         notebook.try_memory(place, size, "old")
+
+
+# ---- Overlap ----
+
+
+def ran(prepare: tuple[int, ...], sent: tuple[int, ...]) -> Timeline:
+    """A run whose heaps take 1 ms to prepare, and 3 ms to send."""
+    at = {"prepare_ns": prepare, "queued_ns": tuple(one + 10**6 for one in prepare)}
+    at |= {"first_packet_ns": tuple(one - 3 * 10**6 for one in sent), "last_packet_ns": sent}
+    at |= {"completed_ns": sent, "resumed_ns": sent}
+    return Timeline("", "tut_5_send_pipeline", "python", False, 1, 1472, **at)
+
+
+IN_TURNS = ran((0, 4 * 10**6, 8 * 10**6), (4 * 10**6, 8 * 10**6, 12 * 10**6))
+OVERLAPPED = ran((0, 10**6, 4 * 10**6), (4 * 10**6, 7 * 10**6, 10 * 10**6))
+
+
+def test_the_model_says_what_overlapping_gains_and_the_runs_what_it_did(capsys):
+    notebook.predict_overlap(IN_TURNS, OVERLAPPED)
+    assert capsys.readouterr().out == (
+        "Preparing takes 1.00 ms, and sending 3.00 ms.\n"
+        "By the model, overlapped is 1.33 times as fast. It became 2.00 times as fast.\n"
+    )
+
+
+def test_heaps_overlap_that_are_sent_while_the_next_is_begun():
+    assert [notebook.overlapping(one) for one in (IN_TURNS, OVERLAPPED)] == [0, 2]
+
+
+def test_the_time_of_runs_is_a_table_with_a_row_for_each():
+    table = notebook.time_shares(in_turns=IN_TURNS, overlapped=OVERLAPPED)
+    assert list(table.index) == ["in turns", "overlapped"]
+    assert list(table["from heap to heap, ms"]) == ["4.00", "2.00"]
+    assert list(table["sending, ms"]) == ["3.00", "3.00"]
+
+
+def test_two_programs_are_drawn_by_the_size_of_heaps_with_what_is_gained():
+    drawn = notebook.by_heap_size("A", "tut-11", batches="11", a_call_for_each="10")
+    assert [name for _, name in drawn.series] == [
+        "Python, batches",
+        "C, batches",
+        "Python, a call for each",
+        "C, a call for each",
+    ]
+    assert drawn.gained == "with a call for each"
+    assert [(one.program, other.program) for one, other in drawn.before] == [
+        ("tut_10_send_reuse_heaps", "tut_11_send_batch_heaps")
+    ] * 2

@@ -28,11 +28,25 @@ from spead_tutorial.notebook.measuring import (
     record,
     watch,
 )
+from spead_tutorial.notebook.overlap import (
+    median_ms,
+    overlapping,
+    predict_overlap,
+    time_shares,
+)
 from spead_tutorial.notebook.packets import packet
 from spead_tutorial.notebook.place import LOOPBACK, NotebookPlace, Seen, close_place, open_place
 from spead_tutorial.notebook.repairs import Repair
 from spead_tutorial.notebook.senders import make_group
-from spead_tutorial.notebook.showing import gain, per_heap, picture, rate, samples, table
+from spead_tutorial.notebook.showing import (
+    by_heap_size,
+    gain,
+    per_heap,
+    picture,
+    rate,
+    samples,
+    table,
+)
 from spead_tutorial.notebook.trials import Trial, try_sender
 
 __all__ = [
@@ -46,6 +60,7 @@ __all__ = [
     "Run",
     "Seen",
     "Trial",
+    "by_heap_size",
     "close_place",
     "explore",
     "gain",
@@ -53,14 +68,18 @@ __all__ = [
     "live",
     "make_group",
     "measure",
+    "median_ms",
     "open_place",
+    "overlapping",
     "packet",
     "per_heap",
     "picture",
+    "predict_overlap",
     "rate",
     "record",
     "samples",
     "table",
+    "time_shares",
     "try_batches",
     "try_depth",
     "try_memory",

@@ -5,15 +5,17 @@ import base64
 from typing import TYPE_CHECKING, Any
 
 from spead_tutorial import plots, stats
+from spead_tutorial.catalogue import LANGUAGES
 from spead_tutorial.measure.place import over_loopback
 from spead_tutorial.measure.summary import Row, rows
 from spead_tutorial.notebook.measuring import NotebookError, Run
-from spead_tutorial.records import Recording, Sample
+from spead_tutorial.plots.theme import NAMES
+from spead_tutorial.records import OURS, Recording, Sample, Series
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["gain", "per_heap", "picture", "rate", "samples", "table"]
+__all__ = ["by_heap_size", "gain", "per_heap", "picture", "rate", "samples", "table"]
 
 _MARK = "measured over loopback"
 
@@ -135,6 +137,37 @@ def picture(draw: plots.Draw, recording: Recording) -> None:
     }
     words = {kind: {"alt": drawn.title} for kind in kinds}
     display(kinds | {"text/plain": drawn.title}, raw=True, metadata=words)
+
+
+def by_heap_size(title: str, sweep: str, **programs: str) -> plots.Sweep:
+    """Return what draws the rates of two programs with the size of heaps, and what is gained.
+
+    Parameters
+    ----------
+    title : str
+        What stands above the picture.
+    sweep : str
+        The harness's sweep that measures the same at length.
+    **programs : str
+        Two names of programs: that after a change, and that before it, by what the picture calls
+        them, with underscores for spaces. Both are drawn in both languages.
+    """
+    (after, _), (before, _) = programs.items()
+    lines = {
+        (what, language): Series(OURS, language, Run(program).program.name)
+        for what, program in programs.items()
+        for language in LANGUAGES
+    }
+    return plots.Sweep(
+        title,
+        tuple(
+            (series, f"{NAMES[language]}, {what.replace('_', ' ')}")
+            for (what, language), series in lines.items()
+        ),
+        sweep,
+        before=tuple((lines[before, one], lines[after, one]) for one in LANGUAGES),
+        gained=f"with {before.replace('_', ' ')}",
+    )
 
 
 def _marked(draw: plots.Draw) -> plots.Draw:
