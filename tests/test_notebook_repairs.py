@@ -152,6 +152,7 @@ def test_a_sender_without_fault_is_right_and_is_told_so(repair, capsys):
             ("        if i > 0", "        if i == 3:\n            1 / 0\n        if i > 0"),
             "sender: ZeroDivisionError: division by zero (line 14 of its cell)",
         ),
+        (("    futures = []", "    stream.no()"), "AttributeError: 'UdpStream' object has no"),
         (("    futures = []", "    await asyncio.Event().wait()"), "sender: it did not end within"),
         (("    futures = []", "    while True: pass"), "sender: it did not end within"),
         (("    futures = []", "    time.sleep(1000)"), "sender: it did not end within"),

@@ -41,8 +41,8 @@ _PR_SET_THP_DISABLE = 41
 _LARGEST, _ROOM = 1 << 16, 4 << 20
 
 
-class _Stream(spead_tutorial.send.asyncio.UdpStream):
-    """A stream that counts the calls of its program."""
+class UdpStream(spead_tutorial.send.asyncio.UdpStream):
+    """A stream that counts the calls of its program, which knows it by its usual name."""
 
     def __init__(self, *how: Any) -> None:
         super().__init__(*how)
@@ -111,7 +111,7 @@ class _Watched:
     """Awaits what a sender returned, and tells the stream whenever that goes on."""
 
     going: Any
-    stream: _Stream
+    stream: UdpStream
 
     def __await__(self) -> Generator[Any, Any, None]:
         steps = self.going.__await__()
@@ -138,7 +138,7 @@ async def _send(told: dict[str, Any], target: tuple[str, int]) -> dict[str, Any]
         burst_size=0 if told["target"] is None else StreamConfig.DEFAULT_BURST_SIZE,
         timeline=2 * told["n_heaps"],
     )
-    with ThreadPool() as pool, _Stream(pool, [target], config) as stream:
+    with ThreadPool() as pool, UdpStream(pool, [target], config) as stream:
         before, begin = resource.getrusage(resource.RUSAGE_SELF), time.monotonic_ns()
         raised = None
         try:
