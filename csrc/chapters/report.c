@@ -375,9 +375,9 @@ size_t n_usable_cores(void)
 int usable_core(size_t i)
 {
     cpu_set_t cores = usable_cores();
-    for (int core = 0; core < CPU_SETSIZE; core++)
+    for (size_t core = 0; core < CPU_SETSIZE; core++)
         if (CPU_ISSET(core, &cores) && i-- == 0)
-            return core;
+            return (int)core;
     return -1;
 }
 
