@@ -8,8 +8,6 @@
 
 #include <stdlib.h>
 
-enum { CTRL_START = 0, CTRL_STOP = 2 };
-
 spt_heap *spt_heap_create(const spt_flavour *flavour, spt_error *err)
 {
     spt_flavour checked = SPT_FLAVOUR_DEFAULT;
@@ -122,12 +120,12 @@ static spt_status add_control(spt_heap *heap, uint64_t value, spt_error *err)
 
 spt_status spt_heap_add_start(spt_heap *heap, spt_error *err)
 {
-    return add_control(heap, CTRL_START, err);
+    return add_control(heap, SPTI_CTRL_START, err);
 }
 
 spt_status spt_heap_add_end(spt_heap *heap, spt_error *err)
 {
-    return add_control(heap, CTRL_STOP, err);
+    return add_control(heap, SPTI_CTRL_STOP, err);
 }
 
 spt_status spt_heap_add_descriptor(spt_heap *heap, const spt_descriptor *descriptor, spt_error *err)

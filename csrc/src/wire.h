@@ -15,6 +15,8 @@ enum {
     SPTI_MANDATORY_POINTERS = 4, /* heap count, heap length, payload offset, payload length */
     SPTI_MAX_POINTERS = 0xffff - SPTI_MANDATORY_POINTERS, /* that can follow: 16 bits count all */
     SPTI_PREFIX = SPTI_POINTER * (1 + SPTI_MANDATORY_POINTERS),
+    SPTI_CTRL_START = 0, /* what stream control says */
+    SPTI_CTRL_STOP = 2,
 };
 
 /* Write value as n bytes (1 to 8), big-endian; return the byte after. */
@@ -40,6 +42,31 @@ static inline uint8_t *spti_put_address(uint8_t *to, unsigned address_bits, uint
                                         uint64_t offset)
 {
     return spti_put(to, id << address_bits | offset, SPTI_POINTER);
+}
+
+/* Read n bytes (1 to 8), big-endian. */
+static inline uint64_t spti_get(const uint8_t *from, size_t n)
+{
+    uint64_t big = 0;
+    memcpy((uint8_t *)&big + (8 - n), from, n);
+    return be64toh(big);
+}
+
+static inline bool spti_is_immediate(uint64_t pointer)
+{
+    return pointer >> 63 != 0;
+}
+
+static inline uint64_t spti_pointer_id(uint64_t pointer, unsigned address_bits)
+{
+    return (pointer & ~(UINT64_C(1) << 63)) >> address_bits;
+}
+
+/* Whether a pointer says something of its packet, or of the heap, and is no item of it. */
+static inline bool spti_is_own(uint64_t pointer, unsigned address_bits)
+{
+    uint64_t id = spti_pointer_id(pointer, address_bits);
+    return spti_is_immediate(pointer) && id >= SPT_ID_HEAP_CNT && id <= SPT_ID_PAYLOAD_LENGTH;
 }
 
 /* The five words that start every packet; n_pointers are those that follow. */

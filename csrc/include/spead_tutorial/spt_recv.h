@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * spead_tutorial: the other end, where packets become heaps again.
+ *
+ * It reads on where ``spt.h`` ends, and uses its words: *borrowed*, *copied*, *taken*.
+ *
+ * 1. packets: one taken apart, without any I/O
+ * 2. received heaps: what has arrived of one, and what has not
+ * 3. depacketizer: where a packet's payload belongs, and what it completes
+ * 4. accounts: where every packet went
+ *
+ * Packets come from strangers. Whatever is in them, nothing here reads or writes beyond what it was
+ * given, and the memory that is used is bounded by the configuration.
+ */
+#ifndef SPEAD_TUTORIAL_SPT_RECV_H
+#define SPEAD_TUTORIAL_SPT_RECV_H
+
+#include "spead_tutorial/spt.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- 1. Packets ------------------------------------------------------------------------------ */
+
+/**
+ * The one list of what can be wrong with a packet by itself: ``X`` is given the name, the value and
+ * the meaning of each.
+ */
+#define SPT_FAULT_LIST(X)                                                                          \
+    X(SPT_FAULT_NONE, 0, "nothing is wrong with it")                                               \
+    X(SPT_FAULT_HEADER, 1, "it does not begin as packets of SPEAD, version 4, do")                 \
+    X(SPT_FAULT_FLAVOUR, 2, "its item pointers are divided as in no flavour of 64 bits")           \
+    X(SPT_FAULT_POINTERS, 3, "it is too short for its item pointers")                              \
+    X(SPT_FAULT_MISSING, 4, "it lacks its heap count, or its payload's offset or length")          \
+    X(SPT_FAULT_PAYLOAD, 5, "it is too short for its payload")                                     \
+    X(SPT_FAULT_BEYOND, 6, "its payload, or an item, lies beyond the end of its heap")             \
+    X(SPT_FAULT_SURPLUS, 7, "it is longer than it says")
+
+/** What is wrong with a packet by itself: one of :c:macro:`SPT_FAULT_LIST`. */
+typedef enum spt_fault {
+#define SPT_FAULT_MEMBER(name, value, text) name = value,
+    SPT_FAULT_LIST(SPT_FAULT_MEMBER)
+#undef SPT_FAULT_MEMBER
+    /** How many there are, and :c:enumerator:`SPT_FAULT_NONE`. */
+    SPT_N_FAULTS,
+} spt_fault;
+
+/**
+ * The meaning of a fault, in a few words.
+ *
+ * :param fault: Any value.
+ * :return: A constant string; ``"unknown fault"`` for values that are none.
+ */
+SPT_API const char *spt_fault_text(spt_fault fault);
+
+/** A packet that was taken apart. It points into the bytes that it was read from. */
+typedef struct spt_received_packet {
+    /** A: bits of value or address in its item pointers. */
+    uint8_t heap_address_bits;
+    /** Whether it says that the stream ends: stream control, as an immediate of 2. */
+    bool is_stop;
+    /** Whether it says how long its heap is. */
+    bool has_heap_length;
+    /** Of which heap it is a part. */
+    uint64_t cnt;
+    /** Bytes of payload in the whole heap; 0 where it does not say. */
+    uint64_t heap_length;
+    /** Where its payload belongs in the heap's. */
+    uint64_t payload_offset;
+    /** Where the last of its addressed items begins in the heap's payload; 0 without any. */
+    uint64_t highest_address;
+    /** Bytes of its payload. */
+    size_t payload_length;
+    /** Its payload. */
+    const uint8_t *payload;
+    /** Its item pointers, 8 bytes each, big-endian; the protocol's own four are among them. */
+    const uint8_t *pointers;
+    /** How many item pointers. */
+    size_t n_pointers;
+    /** How many of them are not the packet's own: all but immediates of the ids 1 to 4. */
+    size_t n_items;
+    /** Bytes of the packet. */
+    size_t size;
+} spt_received_packet;
+
+/**
+ * Take a packet apart (SPEAD specification, packet format). What the protocol's own items say may
+ * stand anywhere among the item pointers; of one that is repeated, the last counts.
+ *
+ * :param packet: Filled on success; points into the bytes.
+ * :param bytes: Where it begins; borrowed for as long as ``packet`` is used.
+ * :param n_bytes: How many bytes there are; what follows the packet is not looked at.
+ * :return: What is wrong with it. :c:enumerator:`SPT_FAULT_SURPLUS` is for callers to find: a
+ *     datagram that is longer than ``packet->size``.
+ */
+SPT_API SPT_MUST_CHECK spt_fault spt_received_packet_parse(spt_received_packet *packet,
+                                                           const void *bytes, size_t n_bytes);
+
+/* ---- 2. Received heaps ----------------------------------------------------------------------- */
+
+/** How it went with a heap. */
+typedef enum spt_heap_state {
+    /** Packets of it are still taken. */
+    SPT_HEAP_LIVE = 0,
+    /** All of it has arrived. */
+    SPT_HEAP_COMPLETE,
+    /** Nobody said how long it is, and there is no gap in what has arrived. */
+    SPT_HEAP_CONTIGUOUS,
+    /** Something is missing. */
+    SPT_HEAP_INCOMPLETE,
+} spt_heap_state;
+
+/** Bytes of a heap's payload that have arrived: from ``begin`` on, up to ``end``. */
+typedef struct spt_range {
+    /** The first of them. */
+    uint64_t begin;
+    /** The first that is not one of them. */
+    uint64_t end;
+} spt_range;
+
+/** An item pointer that has arrived. */
+typedef struct spt_received_pointer {
+    /** The pointer's 64 bits. */
+    uint64_t word;
+    /** In which packet it came: where that one's payload belongs. */
+    uint64_t packet_offset;
+} spt_received_pointer;
+
+/** A heap of which something has arrived. To be read, not to be changed. */
+typedef struct spt_received_heap {
+    /** Yours. */
+    void *user;
+    /** Its count. */
+    uint64_t cnt;
+    /** A: bits of value or address in its item pointers. */
+    uint8_t heap_address_bits;
+    /** How it went. */
+    spt_heap_state state;
+    /** Whether it had to make room for another one, or for the end, before it was complete. */
+    bool evicted;
+    /** Whether a packet said how long it is. */
+    bool has_length;
+    /** Bytes of its payload: what a packet said, or up to where it has arrived. */
+    uint64_t length;
+    /** Bytes of it that have arrived. */
+    uint64_t received_length;
+    /** Packets that were placed into it. */
+    uint64_t packets;
+    /** Packets that came, but were not taken: in order, all those after a loss. */
+    uint64_t packets_not_taken;
+    /** Its payload. Bytes that have not arrived are what they were before. */
+    uint8_t *payload;
+    /** Bytes of that memory: at least ``length``. */
+    size_t room;
+    /** What has arrived, in order of place, with gaps in between. */
+    const spt_range *ranges;
+    /** How many ranges there are. */
+    size_t n_ranges;
+    /** Item pointers that have arrived, in the order in which they came. */
+    const spt_received_pointer *pointers;
+    /** How many there are; repeated ones may be among them. */
+    size_t n_pointers;
+} spt_received_heap;
+
+/* ---- 3. Depacketizer ------------------------------------------------------------------------- */
+
+/** Where the payload of heaps is kept. Called only from within calls of a depacketizer. */
+typedef struct spt_heap_memory {
+    /** Handed to the functions. */
+    void *user;
+    /**
+     * Give memory to a heap that begins.
+     *
+     * :param user: As above.
+     * :param size: Bytes; at least 1.
+     * :param first: The packet that begins it; ``NULL`` where it has outgrown what it had.
+     * :return: At least so many bytes, whatever is in them; or ``NULL``, and no packet of that
+     *     heap is taken.
+     */
+    void *(*get)(void *user, size_t size, const spt_received_packet *first);
+    /**
+     * Take memory back.
+     *
+     * :param user: As above.
+     * :param memory: What ``get`` gave.
+     * :param size: Bytes that were asked for.
+     */
+    void (*put)(void *user, void *memory, size_t size);
+} spt_heap_memory;
+
+/** How a depacketizer works. */
+typedef struct spt_depacketizer_config {
+    /** Heaps of a substream that packets are taken of at a time; at least 1. */
+    size_t max_heaps;
+    /** Sequences of heaps that are independent: that of a heap is its count modulo this. */
+    size_t substreams;
+    /**
+     * Whether a heap's packets may come in any order. Otherwise each has to begin where the one
+     * before ended, and none is taken after a loss.
+     */
+    bool allow_out_of_order;
+    /** Whether packets are taken that do not say how long their heap is. */
+    bool allow_unsized_heaps;
+    /** Bytes of payload that a heap may have at most: no packet of a longer one is taken. */
+    uint64_t max_heap_size;
+    /** Item pointers that a heap may have at most, those that packets repeat counted again. */
+    size_t max_pointers;
+    /** Gaps that a heap may have at most between what has arrived. */
+    size_t max_gaps;
+    /** Where payload is kept; ``{0}`` for malloc and free. */
+    spt_heap_memory memory;
+} spt_depacketizer_config;
+
+/**
+ * The defaults: 4 heaps, one substream, packets in order, heaps of up to 1 GiB of any kind.
+ *
+ * :return: By value; change what you need.
+ */
+SPT_API spt_depacketizer_config spt_depacketizer_config_default(void);
+
+/** Finds out where packets belong, and which heaps they complete. It is used by one thread. */
+typedef struct spt_depacketizer spt_depacketizer;
+
+/**
+ * Make a depacketizer. All that it needs besides the memory of heaps is allocated now, or when a
+ * heap has more pointers or gaps than any before.
+ *
+ * :param config: Copied.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: Owned by the caller; ``NULL`` for a configuration that cannot be, or without memory.
+ */
+SPT_API SPT_MUST_CHECK spt_depacketizer *
+spt_depacketizer_create(const spt_depacketizer_config *config, spt_error *err);
+
+/**
+ * Free a depacketizer, its live heaps, and those that were not handed out or were recycled.
+ *
+ * :param d: Taken; may be ``NULL``.
+ */
+SPT_API void spt_depacketizer_destroy(spt_depacketizer *d);
+
+/**
+ * The one list of what becomes of a packet: ``X`` is given the name, the value and the meaning of
+ * each. Every packet becomes exactly one of these.
+ */
+#define SPT_FATE_LIST(X)                                                                           \
+    X(SPT_PLACED, 0, "it has a place in a heap")                                                   \
+    X(SPT_MALFORMED, 1, "something is wrong with it by itself")                                    \
+    X(SPT_DUPLICATE, 2, "what it brings had arrived before")                                       \
+    X(SPT_LATE, 3, "its heap is finished, or was given up")                                        \
+    X(SPT_AFTER_LOSS, 4, "packets are taken in order, and one before it is missing")               \
+    X(SPT_INCONSISTENT, 5, "it contradicts other packets of its heap")                             \
+    X(SPT_TOO_LARGE, 6, "its heap is larger than allowed, or has too many items or gaps")          \
+    X(SPT_UNSIZED, 7, "it does not say how long its heap is, and has to")                          \
+    X(SPT_NO_MEMORY, 8, "there was no memory for its heap")
+
+/** What becomes of a packet: one of :c:macro:`SPT_FATE_LIST`. */
+typedef enum spt_fate {
+#define SPT_FATE_MEMBER(name, value, text) name = value,
+    SPT_FATE_LIST(SPT_FATE_MEMBER)
+#undef SPT_FATE_MEMBER
+    /** How many there are. */
+    SPT_N_FATES,
+} spt_fate;
+
+/**
+ * The meaning of a fate, in a few words.
+ *
+ * :param fate: Any value.
+ * :return: A constant string; ``"unknown fate"`` for values that are none.
+ */
+SPT_API const char *spt_fate_text(spt_fate fate);
+
+/**
+ * Take a packet. Where it has a place, copy its payload there before anything else is called: the
+ * heap that it completes, and the one that had to make room for it, can then be handed out by
+ * :c:func:`spt_depacketizer_next`.
+ *
+ * :param d: Borrowed.
+ * :param packet: As it was parsed.
+ * :param to: Filled with where the payload belongs, for :c:enumerator:`SPT_PLACED`; ``NULL`` for
+ *     others, and perhaps where there is no payload.
+ * :return: What became of it.
+ */
+SPT_API SPT_MUST_CHECK spt_fate spt_depacketizer_take(spt_depacketizer *d,
+                                                      const spt_received_packet *packet,
+                                                      uint8_t **to);
+
+/**
+ * Count a packet that could not be parsed, or was longer than it said.
+ *
+ * :param d: Borrowed.
+ * :param fault: What is wrong with it.
+ */
+SPT_API void spt_depacketizer_malformed(spt_depacketizer *d, spt_fault fault);
+
+/**
+ * Hand out a heap that is finished, oldest first.
+ *
+ * :param d: Borrowed.
+ * :return: Lent: it and its payload until :c:func:`spt_depacketizer_recycle`; ``NULL`` where there
+ *     is none.
+ */
+SPT_API spt_received_heap *spt_depacketizer_next(spt_depacketizer *d);
+
+/**
+ * Give a heap back. Its payload is put back, unless its ``payload`` has been set to ``NULL``: then
+ * it is the caller's.
+ *
+ * :param d: That handed it out.
+ * :param heap: Taken.
+ */
+SPT_API void spt_depacketizer_recycle(spt_depacketizer *d, spt_received_heap *heap);
+
+/**
+ * End all live heaps, oldest first, as they are.
+ *
+ * :param d: Borrowed.
+ */
+SPT_API void spt_depacketizer_flush(spt_depacketizer *d);
+
+/**
+ * End the stream, as the packet that has just been placed said: where it has completed its heap,
+ * that one is not handed out; all live heaps end as they are.
+ *
+ * :param d: Borrowed.
+ * :param packet: That one.
+ */
+SPT_API void spt_depacketizer_stop(spt_depacketizer *d, const spt_received_packet *packet);
+
+/* ---- 4. Accounts ----------------------------------------------------------------------------- */
+
+/** Where every packet and every heap went, since the depacketizer was made. */
+typedef struct spt_account {
+    /** Packets that came: the sum of all that follow. */
+    uint64_t packets;
+    /** Packets by what became of them: see :c:enum:`spt_fate`. */
+    uint64_t fates[SPT_N_FATES];
+    /** Malformed packets by what is wrong with them: see :c:enum:`spt_fault`. */
+    uint64_t faults[SPT_N_FAULTS];
+    /** Bytes of payload that have a place. */
+    uint64_t placed_bytes;
+    /** Heaps that a packet was placed into. */
+    uint64_t heaps_begun;
+    /** Those of them of which all has arrived, or all up to where it was known. */
+    uint64_t heaps_complete;
+    /** Those that something was missing of when another needed the room. */
+    uint64_t heaps_evicted;
+    /** Those that something was missing of at the end. */
+    uint64_t heaps_flushed;
+    /** Those that were ended with the stream, and not handed out. */
+    uint64_t heaps_dropped;
+    /** Those that packets are still taken of. */
+    uint64_t heaps_live;
+    /** Bytes that have arrived of heaps that something is missing of. */
+    uint64_t incomplete_bytes;
+    /**
+     * Heaps between the first and the last of which nothing was placed: gaps in the heap counts,
+     * whose step is found out.
+     */
+    uint64_t heaps_never_begun;
+    /** Heaps that were complete with their first packet. */
+    uint64_t single_packet_heaps;
+} spt_account;
+
+/**
+ * Read the account.
+ *
+ * :param d: Borrowed.
+ * :param account: Filled.
+ */
+SPT_API void spt_depacketizer_account(const spt_depacketizer *d, spt_account *account);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SPEAD_TUTORIAL_SPT_RECV_H */
