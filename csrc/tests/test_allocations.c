@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns one promise: a stream that runs allocates nothing, per heap or per packet. */
-#include "spead_tutorial/spt.h"
+/* Owns one promise: what runs allocates nothing, per heap or per packet, sending or receiving. */
+#include "spead_tutorial/spt_recv.h"
 
 #include "check.h"
+#include "make_packet.h"
 
 enum { STATES = 16, ROUNDS = 20000 };
 
@@ -65,8 +66,56 @@ static void test_a_running_stream_allocates_nothing(void)
     spt_heap_destroy(heap);
 }
 
+static void *get(void *user, size_t size, const spt_received_packet *first)
+{
+    (void)size;
+    (void)first;
+    return user;
+}
+
+static void put(void *user, void *memory, size_t size)
+{
+    (void)size;
+    CHECK(memory == user);
+}
+
+static void test_a_running_depacketizer_allocates_nothing(void)
+{
+    enum { PART = 1000, PARTS = 8 };
+    static uint8_t payload[PART * PARTS];
+    static made_packet made;
+    spt_depacketizer_config config = spt_depacketizer_config_default();
+    config.allow_out_of_order = true;
+    config.memory = (spt_heap_memory){payload, get, put};
+    spt_depacketizer *d = spt_depacketizer_create(&config, NULL);
+    REQUIRE(d != NULL);
+    long before = 0;
+    for (uint64_t cnt = 0; cnt < ROUNDS; cnt++) {
+        for (uint64_t part = 0; part < PARTS; part++) {
+            spt_received_packet packet;
+            uint8_t *to;
+            /* Every second part first, and of every third heap one is lost. */
+            uint64_t begin = (part * 2 % PARTS + part / (PARTS / 2)) * PART;
+            if (cnt % 3 == 0 && part == 2)
+                continue;
+            make_part(&made, cnt, PART * PARTS, begin, PART);
+            make_add(&made, false, 0x3300, 0);
+            make_end(&made, payload, PART);
+            REQUIRE(spt_received_packet_parse(&packet, made.bytes, made.size) == SPT_FAULT_NONE);
+            CHECK_EQUAL(spt_depacketizer_take(d, &packet, &to), SPT_PLACED);
+        }
+        for (spt_received_heap *heap; (heap = spt_depacketizer_next(d)) != NULL;)
+            spt_depacketizer_recycle(d, heap);
+        if (cnt == 100) /* it has had as many at a time as it will ever have */
+            before = __atomic_load_n(&allocations, __ATOMIC_SEQ_CST);
+    }
+    CHECK_EQUAL(__atomic_load_n(&allocations, __ATOMIC_SEQ_CST), before);
+    spt_depacketizer_destroy(d);
+}
+
 int main(void)
 {
     RUN(test_a_running_stream_allocates_nothing);
+    RUN(test_a_running_depacketizer_allocates_nothing);
     return check_done();
 }

@@ -17,6 +17,7 @@ libdir=$(dirname "$(find "$dir" -name libspt.so)")
 
 cat >"$dir/program.c" <<'END'
 #include <spead_tutorial/spt.h>
+#include <spead_tutorial/spt_recv.h>
 #include <stdio.h>
 int main(void)
 {
@@ -24,7 +25,10 @@ int main(void)
     spt_thread_pool *pool = spt_thread_pool_create(1, NULL, 0, &err);
     spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
     spt_stream *stream = spt_stream_create_memory(pool, &config, &err);
-    puts(stream != NULL ? "made" : err.message);
+    spt_depacketizer_config defaults = spt_depacketizer_config_default();
+    spt_depacketizer *depacketizer = spt_depacketizer_create(&defaults, &err);
+    puts(stream != NULL && depacketizer != NULL ? "made" : err.message);
+    spt_depacketizer_destroy(depacketizer);
     spt_stream_destroy(stream);
     spt_thread_pool_destroy(pool);
     return stream == NULL;

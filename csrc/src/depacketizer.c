@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Owns the putting together of heaps from packets. Knows no sockets, no threads and no clock: it
+ * says where a payload belongs, and its caller copies it there.
+ */
+#include "counts.h"
+#include "ranges.h"
+#include "spead_tutorial/spt_recv.h"
+#include "status.h"
+#include "wire.h"
+
+#include <stdlib.h>
+
+enum {
+    FIRST_POINTERS = 64,
+    FIRST_PAYLOAD = 4096, /* of heaps that do not say how long they are */
+    FEWEST_RECENT = 64,   /* finished heaps that are remembered */
+};
+
+typedef struct live {
+    spt_received_heap heap; /* what is handed out: first, so that one can be had from the other */
+    spti_ranges ranges;
+    spt_received_pointer *pointers;
+    size_t room_pointers;
+    size_t last_pointers;     /* how many of them the last packet brought */
+    uint64_t highest_address; /* of an item */
+    size_t asked;             /* bytes of payload that were asked for */
+    uint64_t begun;           /* the how-manieth it is */
+    struct live *next;        /* in the list that it is in */
+} live;
+
+/* Oldest first. */
+typedef struct list {
+    live *first, *last;
+    size_t n;
+} list;
+
+/* What is known of the sequence of heap counts. */
+typedef struct sequence {
+    uint64_t heaps;        /* that were begun */
+    uint64_t last_cnt;     /* of the last of them */
+    int64_t at, low, high; /* how far it is from the first; the lowest and the highest so far */
+    uint64_t step;         /* what all distances are a multiple of; 0 until there is one */
+} sequence;
+
+struct spt_depacketizer {
+    spt_depacketizer_config config;
+    spti_counts counts;
+    list *substreams; /* live heaps of each */
+    list finished;    /* not handed out yet */
+    live *unused;
+    live *last; /* where the last packet went: the next one often goes there, too */
+    sequence sequence;
+    spt_account account;
+};
+
+const char *spt_fate_text(spt_fate fate)
+{
+    switch (fate) {
+#define FATE_CASE(name, value, text)                                                               \
+    case name:                                                                                     \
+        return text;
+        SPT_FATE_LIST(FATE_CASE)
+#undef FATE_CASE
+    case SPT_N_FATES:
+        break;
+    }
+    return "unknown fate";
+}
+
+/* ---- Making one ------------------------------------------------------------------------------ */
+
+static void *get_from_malloc(void *user, size_t size, const spt_received_packet *first)
+{
+    (void)user;
+    (void)first;
+    return malloc(size);
+}
+
+static void put_to_malloc(void *user, void *memory, size_t size)
+{
+    (void)user;
+    (void)size;
+    free(memory);
+}
+
+spt_depacketizer_config spt_depacketizer_config_default(void)
+{
+    return (spt_depacketizer_config){
+        .max_heaps = 4,
+        .substreams = 1,
+        .allow_unsized_heaps = true,
+        .max_heap_size = UINT64_C(1) << 30,
+        .max_pointers = (size_t)1 << 20,
+        .max_gaps = (size_t)1 << 16,
+    };
+}
+
+static spt_status check_config(const spt_depacketizer_config *config, spt_error *err)
+{
+    if (config->max_heaps == 0 || config->substreams == 0)
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "max_heaps is %zu and substreams is %zu: both must be at least 1",
+                         config->max_heaps, config->substreams);
+    if (config->max_heaps > SIZE_MAX / 256 / config->substreams)
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "max_heaps is %zu and substreams is %zu: so many heaps fit no memory",
+                         config->max_heaps, config->substreams);
+    if ((config->memory.get == NULL) != (config->memory.put == NULL))
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "memory has only one of its functions: set get and put, or neither");
+    return SPT_OK;
+}
+
+spt_depacketizer *spt_depacketizer_create(const spt_depacketizer_config *config, spt_error *err)
+{
+    if (check_config(config, err) != SPT_OK)
+        return NULL;
+    size_t most = config->max_heaps * config->substreams;
+    spt_depacketizer *d = calloc(1, sizeof(*d));
+    if (d == NULL)
+        goto fail;
+    d->config = *config;
+    if (config->memory.get == NULL)
+        d->config.memory = (spt_heap_memory){NULL, get_from_malloc, put_to_malloc};
+    d->substreams = calloc(config->substreams, sizeof(*d->substreams));
+    size_t recent = 2 * most < FEWEST_RECENT ? FEWEST_RECENT : 2 * most;
+    if (!spti_counts_init(&d->counts, most, recent) || d->substreams == NULL)
+        goto fail;
+    return d;
+fail:
+    spt_depacketizer_destroy(d);
+    spti_fail(err, SPT_ERR_MEMORY, "no memory for a depacketizer of %zu heaps at a time", most);
+    return NULL;
+}
+
+/* ---- Lists, and the heaps in them ------------------------------------------------------------ */
+
+static void append(list *l, live *it)
+{
+    it->next = NULL;
+    if (l->last == NULL)
+        l->first = it;
+    else
+        l->last->next = it;
+    l->last = it;
+    l->n++;
+}
+
+static void take_out(list *l, const live *it)
+{
+    live *before = NULL, *at = l->first;
+    for (; at != it; at = at->next)
+        before = at;
+    *(before == NULL ? &l->first : &before->next) = it->next;
+    if (l->last == it)
+        l->last = before;
+    l->n--;
+}
+
+/* A heap of which nothing has arrived, with the memory that another one left. */
+static live *new_heap(spt_depacketizer *d, const spt_received_packet *packet)
+{
+    live *it = d->unused;
+    if (it == NULL)
+        it = calloc(1, sizeof(*it));
+    else
+        d->unused = it->next;
+    if (it == NULL)
+        return NULL;
+    spti_ranges_clear(&it->ranges);
+    it->heap = (spt_received_heap){
+        .cnt = packet->cnt,
+        .heap_address_bits = packet->heap_address_bits,
+    };
+    it->last_pointers = 0;
+    it->highest_address = 0;
+    it->asked = 0;
+    return it;
+}
+
+static void put_payload(spt_depacketizer *d, live *it)
+{
+    if (it->heap.payload != NULL)
+        d->config.memory.put(d->config.memory.user, it->heap.payload, it->asked);
+    it->heap.payload = NULL;
+}
+
+void spt_depacketizer_recycle(spt_depacketizer *d, spt_received_heap *heap)
+{
+    live *it = (live *)heap;
+    put_payload(d, it);
+    it->next = d->unused;
+    d->unused = it;
+}
+
+static void destroy_heaps(spt_depacketizer *d, live *first)
+{
+    for (live *it = first, *next; it != NULL; it = next) {
+        next = it->next;
+        put_payload(d, it);
+        spti_ranges_fini(&it->ranges);
+        free(it->pointers);
+        free(it);
+    }
+}
+
+void spt_depacketizer_destroy(spt_depacketizer *d)
+{
+    if (d == NULL)
+        return;
+    for (size_t i = 0; d->substreams != NULL && i < d->config.substreams; i++)
+        destroy_heaps(d, d->substreams[i].first);
+    destroy_heaps(d, d->finished.first);
+    destroy_heaps(d, d->unused);
+    free(d->substreams);
+    spti_counts_fini(&d->counts);
+    free(d);
+}
+
+/* ---- The end of a heap ----------------------------------------------------------------------- */
+
+static spt_heap_state state_of(const live *it)
+{
+    const spt_received_heap *heap = &it->heap;
+    if (heap->has_length)
+        return heap->received_length == heap->length ? SPT_HEAP_COMPLETE : SPT_HEAP_INCOMPLETE;
+    bool whole = heap->received_length == heap->length && it->highest_address <= heap->length;
+    return whole ? SPT_HEAP_CONTIGUOUS : SPT_HEAP_INCOMPLETE;
+}
+
+/* Move a live heap to those that are finished; count it where one counts those that lack a part. */
+static void finish(spt_depacketizer *d, live *it, bool evicted, uint64_t *lacking)
+{
+    spt_received_heap *heap = &it->heap;
+    take_out(&d->substreams[heap->cnt % d->config.substreams], it);
+    spti_counts_end(&d->counts, heap->cnt, SPTI_FINISHED);
+    heap->state = state_of(it);
+    heap->evicted = evicted;
+    heap->ranges = it->ranges.at;
+    heap->n_ranges = it->ranges.n;
+    heap->pointers = it->pointers;
+    if (heap->state == SPT_HEAP_INCOMPLETE) {
+        ++*lacking;
+        d->account.incomplete_bytes += heap->received_length;
+    } else {
+        d->account.heaps_complete++;
+    }
+    d->account.single_packet_heaps += heap->state == SPT_HEAP_COMPLETE && heap->packets == 1;
+    append(&d->finished, it);
+    if (d->last == it)
+        d->last = NULL;
+}
+
+/* The oldest of all live heaps; NULL where there is none. */
+static live *oldest(const spt_depacketizer *d)
+{
+    live *found = NULL;
+    for (size_t i = 0; i < d->config.substreams; i++) {
+        live *first = d->substreams[i].first;
+        if (first != NULL && (found == NULL || first->begun < found->begun))
+            found = first;
+    }
+    return found;
+}
+
+void spt_depacketizer_flush(spt_depacketizer *d)
+{
+    for (live *it = oldest(d); it != NULL; it = oldest(d))
+        finish(d, it, true, &d->account.heaps_flushed);
+}
+
+void spt_depacketizer_stop(spt_depacketizer *d, const spt_received_packet *packet)
+{
+    live *it = d->finished.last;
+    if (it != NULL && it->heap.cnt == packet->cnt && it->heap.state == SPT_HEAP_COMPLETE) {
+        take_out(&d->finished, it);
+        d->account.heaps_complete--;
+        d->account.heaps_dropped++;
+        spt_depacketizer_recycle(d, &it->heap);
+    }
+    spt_depacketizer_flush(d);
+}
+
+spt_received_heap *spt_depacketizer_next(spt_depacketizer *d)
+{
+    live *it = d->finished.first;
+    if (it == NULL)
+        return NULL;
+    take_out(&d->finished, it);
+    return &it->heap;
+}
+
+/* ---- The beginning of a heap ----------------------------------------------------------------- */
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Note the count of a heap that begins. Counts may start again from 0, and come in any order. */
+static void note(sequence *s, uint64_t cnt, unsigned address_bits)
+{
+    if (s->heaps++ > 0) {
+        /* How far it is from the last one, the shorter way round. */
+        unsigned unused = 64 - address_bits;
+        int64_t moved = (int64_t)((cnt - s->last_cnt) << unused) >> unused;
+        s->at = (int64_t)((uint64_t)s->at + (uint64_t)moved);
+        s->low = s->at < s->low ? s->at : s->low;
+        s->high = s->at > s->high ? s->at : s->high;
+        s->step = common_divisor(s->step, moved < 0 ? -(uint64_t)moved : (uint64_t)moved);
+    }
+    s->last_cnt = cnt;
+}
+
+static uint64_t never_begun(const sequence *s)
+{
+    if (s->step == 0)
+        return 0;
+    uint64_t wanted = ((uint64_t)s->high - (uint64_t)s->low) / s->step + 1;
+    return wanted > s->heaps ? wanted - s->heaps : 0; /* some may have been sent twice */
+}
+
+/* Whether a packet's heap is too large, or it does not say how large. */
+static spt_fate check_size(const spt_depacketizer *d, const spt_received_packet *packet)
+{
+    if (packet->n_items > d->config.max_pointers)
+        return SPT_TOO_LARGE;
+    if (!packet->has_heap_length && !d->config.allow_unsized_heaps)
+        return SPT_UNSIZED;
+    uint64_t end = packet->payload_offset + packet->payload_length;
+    uint64_t size = packet->has_heap_length ? packet->heap_length : end;
+    return size > d->config.max_heap_size || size > PTRDIFF_MAX ? SPT_TOO_LARGE : SPT_PLACED;
+}
+
+/* See to it that a heap has so many bytes for its payload. */
+static bool have_room(spt_depacketizer *d, live *it, size_t size, const spt_received_packet *first)
+{
+    spt_received_heap *heap = &it->heap;
+    if (size <= heap->room)
+        return true;
+    uint8_t *payload = d->config.memory.get(d->config.memory.user, size, first);
+    if (payload == NULL)
+        return false;
+    for (size_t i = 0; i < it->ranges.n; i++) {
+        spt_range range = it->ranges.at[i];
+        memcpy(payload + range.begin, heap->payload + range.begin,
+               (size_t)(range.end - range.begin));
+    }
+    put_payload(d, it);
+    heap->payload = payload;
+    heap->room = it->asked = size;
+    return true;
+}
+
+/* Bytes that a heap needs once it has a packet: all, or more than now where nobody knows. */
+static size_t room_for(const live *it, const spt_received_packet *packet, uint64_t max_heap_size)
+{
+    if (packet->has_heap_length)
+        return (size_t)packet->heap_length;
+    uint64_t end = packet->payload_offset + packet->payload_length;
+    if (it->heap.has_length || end <= it->heap.room)
+        return (size_t)(it->heap.has_length ? it->heap.length : it->heap.room);
+    uint64_t size = it->heap.room == 0 ? FIRST_PAYLOAD : 2 * it->heap.room;
+    size = size < end ? end : size;
+    return (size_t)(size < max_heap_size ? size : max_heap_size);
+}
+
+/* Begin the heap of a packet. The oldest one has to go first where there are too many. */
+static spt_fate begin(spt_depacketizer *d, const spt_received_packet *packet, live **begun)
+{
+    list *substream = &d->substreams[packet->cnt % d->config.substreams];
+    if (substream->n == d->config.max_heaps)
+        finish(d, substream->first, true, &d->account.heaps_evicted);
+    live *it = new_heap(d, packet);
+    if (it == NULL)
+        return SPT_NO_MEMORY;
+    if (!have_room(d, it, room_for(it, packet, d->config.max_heap_size), packet)) {
+        spt_depacketizer_recycle(d, &it->heap);
+        spti_counts_end(&d->counts, packet->cnt, SPTI_REFUSED);
+        return SPT_NO_MEMORY;
+    }
+    it->begun = d->sequence.heaps;
+    append(substream, it);
+    spti_counts_begin(&d->counts, packet->cnt, it);
+    note(&d->sequence, packet->cnt, packet->heap_address_bits);
+    *begun = it;
+    return SPT_PLACED;
+}
+
+/* Find the heap of a packet, or begin it. */
+static spt_fate find(spt_depacketizer *d, const spt_received_packet *packet, live **found)
+{
+    if (d->last != NULL && d->last->heap.cnt == packet->cnt) {
+        *found = d->last;
+        return SPT_PLACED;
+    }
+    /* Where counts soon start again, one that ended long ago says nothing. */
+    uint64_t within = UINT64_C(1) << (packet->heap_address_bits - 2);
+    const spti_count *known = spti_counts_find(&d->counts, packet->cnt, within);
+    if (known != NULL && known->known == SPTI_LIVE) {
+        *found = known->heap;
+        return SPT_PLACED;
+    }
+    bool in_order = !d->config.allow_out_of_order;
+    bool anew = in_order && packet->payload_offset == 0; /* a heap may be sent twice */
+    if (known != NULL && !anew)
+        return known->known == SPTI_REFUSED ? SPT_NO_MEMORY : SPT_LATE;
+    if (in_order && !anew)
+        return SPT_AFTER_LOSS;
+    spt_fate fate = check_size(d, packet);
+    return fate == SPT_PLACED ? begin(d, packet, found) : fate;
+}
+
+/* ---- A packet -------------------------------------------------------------------------------- */
+
+/* Whether a packet of a heap that has begun says the same of it as those before. */
+static spt_fate agree(const spt_depacketizer *d, const live *it, const spt_received_packet *packet)
+{
+    const spt_received_heap *heap = &it->heap;
+    uint64_t end = packet->payload_offset + packet->payload_length;
+    if (packet->heap_address_bits != heap->heap_address_bits)
+        return SPT_INCONSISTENT;
+    if (packet->has_heap_length && heap->has_length && packet->heap_length != heap->length)
+        return SPT_INCONSISTENT;
+    if (packet->has_heap_length &&
+        (packet->heap_length < heap->length || packet->heap_length < it->highest_address))
+        return SPT_INCONSISTENT;
+    if (heap->has_length && (end > heap->length || packet->highest_address > heap->length))
+        return SPT_INCONSISTENT;
+    return check_size(d, packet);
+}
+
+static bool have_pointers(live *it, size_t n)
+{
+    if (n <= it->room_pointers)
+        return true;
+    size_t room = it->room_pointers == 0 ? FIRST_POINTERS : it->room_pointers;
+    while (room < n)
+        room *= 2;
+    spt_received_pointer *pointers = realloc(it->pointers, room * sizeof(*pointers));
+    if (pointers == NULL)
+        return false;
+    it->pointers = pointers;
+    it->room_pointers = room;
+    return true;
+}
+
+/*
+ * Write down the items of a packet, behind those that the heap has. There are no new ones where the
+ * last packet with items had the same.
+ */
+static spt_fate add_pointers(live *it, const spt_received_packet *packet, size_t most,
+                             size_t *n_new)
+{
+    *n_new = packet->n_items;
+    if (!have_pointers(it, it->heap.n_pointers + packet->n_items))
+        return SPT_NO_MEMORY;
+    spt_received_pointer *to = it->pointers + it->heap.n_pointers;
+    bool same = packet->n_items == it->last_pointers;
+    for (size_t i = 0; i < packet->n_pointers; i++) {
+        uint64_t word = spti_get(packet->pointers + SPTI_POINTER * i, SPTI_POINTER);
+        if (spti_is_own(word, packet->heap_address_bits))
+            continue;
+        same = same && (to - packet->n_items)->word == word;
+        *to++ = (spt_received_pointer){word, packet->payload_offset};
+    }
+    if (same)
+        *n_new = 0;
+    return it->heap.n_pointers + *n_new <= most ? SPT_PLACED : SPT_TOO_LARGE;
+}
+
+/* Note which bytes a packet brings. */
+static spt_fate add_range(const spt_depacketizer *d, live *it, const spt_received_packet *packet,
+                          size_t new_pointers)
+{
+    uint64_t begin = packet->payload_offset, end = begin + packet->payload_length;
+    if (!d->config.allow_out_of_order && begin > it->heap.received_length)
+        return SPT_AFTER_LOSS;
+    if (packet->payload_length == 0) /* it brings pointers, or nothing */
+        return new_pointers > 0 || it->heap.packets == 0 ? SPT_PLACED : SPT_DUPLICATE;
+    switch (spti_ranges_add(&it->ranges, begin, end, d->config.max_gaps)) {
+    case SPTI_NEW:
+        return SPT_PLACED;
+    case SPTI_KNOWN:
+        return SPT_DUPLICATE;
+    case SPTI_OVERLAPS:
+        return SPT_INCONSISTENT;
+    case SPTI_NO_ROOM:
+        break;
+    }
+    return SPT_TOO_LARGE;
+}
+
+static void add(live *it, const spt_received_packet *packet, size_t new_pointers)
+{
+    spt_received_heap *heap = &it->heap;
+    uint64_t end = packet->payload_offset + packet->payload_length;
+    if (packet->has_heap_length) {
+        heap->has_length = true;
+        heap->length = packet->heap_length;
+    } else if (!heap->has_length && end > heap->length) {
+        heap->length = end;
+    }
+    if (packet->highest_address > it->highest_address)
+        it->highest_address = packet->highest_address;
+    if (new_pointers > 0)
+        it->last_pointers = new_pointers;
+    heap->n_pointers += new_pointers;
+    heap->received_length += packet->payload_length;
+    heap->packets++;
+}
+
+static spt_fate take(spt_depacketizer *d, const spt_received_packet *packet, uint8_t **to)
+{
+    live *it = NULL;
+    spt_fate fate = find(d, packet, &it);
+    if (fate != SPT_PLACED)
+        return fate;
+    d->last = it;
+    size_t new_pointers = 0;
+    fate = agree(d, it, packet);
+    if (fate == SPT_PLACED &&
+        !have_room(d, it, room_for(it, packet, d->config.max_heap_size), NULL))
+        fate = SPT_NO_MEMORY;
+    if (fate == SPT_PLACED)
+        fate = add_pointers(it, packet, d->config.max_pointers, &new_pointers);
+    if (fate == SPT_PLACED)
+        fate = add_range(d, it, packet, new_pointers);
+    if (fate != SPT_PLACED) {
+        it->heap.packets_not_taken++;
+        return fate;
+    }
+    add(it, packet, new_pointers);
+    *to = it->heap.payload == NULL ? NULL : it->heap.payload + packet->payload_offset;
+    if (it->heap.has_length && it->heap.received_length == it->heap.length)
+        finish(d, it, false, &d->account.heaps_flushed);
+    return SPT_PLACED;
+}
+
+spt_fate spt_depacketizer_take(spt_depacketizer *d, const spt_received_packet *packet, uint8_t **to)
+{
+    *to = NULL;
+    spt_fate fate = take(d, packet, to);
+    d->account.packets++;
+    d->account.fates[fate]++;
+    if (fate == SPT_PLACED)
+        d->account.placed_bytes += packet->payload_length;
+    return fate;
+}
+
+void spt_depacketizer_malformed(spt_depacketizer *d, spt_fault fault)
+{
+    d->account.packets++;
+    d->account.fates[SPT_MALFORMED]++;
+    d->account.faults[fault]++;
+}
+
+void spt_depacketizer_account(const spt_depacketizer *d, spt_account *account)
+{
+    *account = d->account;
+    account->heaps_begun = d->sequence.heaps;
+    account->heaps_live = 0;
+    for (size_t i = 0; i < d->config.substreams; i++)
+        account->heaps_live += d->substreams[i].n;
+    account->heaps_never_begun = never_begun(&d->sequence);
+}
