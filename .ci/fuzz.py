@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fuzz the packetizer and the dissector side by side: ``fuzz.py BUILD_FOLDER SECONDS``."""
+"""Fuzz the core and the dissector side by side: ``fuzz.py BUILD_FOLDER SECONDS``."""
 
 import importlib.util
 import os
@@ -13,8 +13,8 @@ BIN = Path(sys.executable).parent  # where meson and ninja are
 ROOT = Path(__file__).parent.parent
 
 
-def fuzz_packetizer(folder: Path) -> list[str]:
-    """Build it; return the command, or nothing where it cannot be."""
+def fuzz_core(folder: Path) -> list[list[str]]:
+    """Build the targets; return their commands: none where they cannot be."""
     if shutil.which("clang") is None:
         print("skipped: fuzzing C needs clang and its runtime (Debian: clang, libclang-rt-*-dev)")
         return []
@@ -22,12 +22,13 @@ def fuzz_packetizer(folder: Path) -> list[str]:
     os.environ["CC"] = "clang"
     if not (folder / "build.ninja").exists():
         subprocess.run(["meson", "setup", "-Dfuzz=true", "-Db_lundef=false", folder], check=True)
-    subprocess.run(["ninja", "-C", folder, "csrc/fuzz/fuzz_packetizer"], check=True)
-    return [str(folder / "csrc" / "fuzz" / "fuzz_packetizer")]
+    targets = [f"csrc/fuzz/fuzz_{name}" for name in ("packetizer", "depacketizer")]
+    subprocess.run(["ninja", "-C", folder, *targets], check=True)
+    return [[str(folder / target)] for target in targets]
 
 
-def fuzz_dissector(folder: Path) -> list[str]:
-    """Make packets to begin with; return the command, or nothing where it cannot be."""
+def fuzz_dissector(folder: Path) -> list[list[str]]:
+    """Make packets to begin with; return the command: none where it cannot be."""
     if importlib.util.find_spec("atheris") is None:
         print("skipped: fuzzing Python needs atheris, which is not offered for this machine")
         return []
@@ -39,15 +40,15 @@ def fuzz_dissector(folder: Path) -> list[str]:
     for seed in range(40):
         packet = random_heap(random.Random(seed)).encode(1, 1472)[0]
         (corpus / str(seed)).write_bytes(packet)
-    return [sys.executable, str(ROOT / "tests" / "fuzz_wire.py"), str(corpus)]
+    return [[sys.executable, str(ROOT / "tests" / "fuzz_wire.py"), str(corpus)]]
 
 
 def main() -> None:
     folder, seconds = Path(sys.argv[1]), int(sys.argv[2])
-    commands = [fuzz_packetizer(folder), fuzz_dissector(folder)]
+    commands = [*fuzz_core(folder), *fuzz_dissector(folder)]
     print(f"Fuzzing for {seconds} s.", flush=True)
     options = [f"-max_total_time={seconds}", "-verbosity=0"]
-    running = [subprocess.Popen([*command, *options]) for command in commands if command]
+    running = [subprocess.Popen([*command, *options]) for command in commands]
     statuses = [process.wait() for process in running]
     if any(statuses):
         sys.exit("fuzzing found a fault: above is which, and the file that its input is in")

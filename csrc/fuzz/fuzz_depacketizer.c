@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Owns a libFuzzer target: whatever packets come, well-formed or not, in whatever order, each is in
+ * the account once, memory is bounded and put back, and what a heap says has arrived are the bytes
+ * that were sent for that place.
+ */
+#include "../tests/make_packet.h"
+#include "spead_tutorial/spt_recv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define REQUIRE(condition)                                                                         \
+    ((condition) ? (void)0 : (fprintf(stderr, "not so: %s\n", #condition), abort()))
+
+enum { COUNTS = 32, MAX_HEAP = 2000, MAX_HEAPS = 5, MAX_SUBSTREAMS = 3 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The bytes that are left to decide with; zeros when they have run out. */
+typedef struct choices {
+    const uint8_t *data;
+    size_t size;
+} choices;
+
+static size_t choose(choices *c, size_t below)
+{
+    size_t value = 0;
+    for (size_t range = 1; range < below; range *= 256) {
+        value = value * 256 + (c->size > 0 ? *c->data : 0);
+        if (c->size > 0) {
+            c->data++;
+            c->size--;
+        }
+    }
+    return value % below;
+}
+
+static made_packet made;
+static bool strange[COUNTS]; /* heaps that got bytes which nobody made */
+static size_t given;         /* bytes of payload */
+static size_t short_of;      /* the how-manieth request finds no memory; 0: none */
+
+static void *get(void *user, size_t size, const spt_received_packet *first)
+{
+    (void)user;
+    (void)first;
+    REQUIRE(size > 0 && size <= MAX_HEAP);
+    if (short_of > 0 && --short_of == 0)
+        return NULL;
+    given += size;
+    REQUIRE(given <= MAX_HEAP * (MAX_HEAPS * MAX_SUBSTREAMS + 2));
+    return malloc(size);
+}
+
+static void put(void *user, void *memory, size_t size)
+{
+    (void)user;
+    given -= size;
+    free(memory);
+}
+
+static uint8_t byte_of(uint64_t cnt, uint64_t place)
+{
+    return (uint8_t)(cnt * 131 + place * 7 + place / 256);
+}
+
+static void make(choices *c)
+{
+    static const unsigned widths[] = {40, 40, 40, 48, 8};
+    static const size_t lengths[] = {0, 8, 100, 1000, MAX_HEAP, MAX_HEAP + 1};
+    uint64_t cnt = choose(c, COUNTS);
+    size_t length = lengths[choose(c, 6)], begin = choose(c, MAX_HEAP), n = choose(c, 600);
+    if (choose(c, 4) != 0) { /* one of equal parts, as senders make them */
+        n = length / 4;
+        begin = choose(c, 4) * n;
+    }
+    make_begin(&made, widths[choose(c, 5)]);
+    bool strange_made = made.address_bits == 8; /* whose values spill into the ids */
+    make_add(&made, true, 1, cnt);
+    if (choose(c, 4) != 0)
+        make_add(&made, true, 2, length);
+    make_add(&made, true, 3, begin);
+    make_add(&made, true, 4, n);
+    for (size_t extra = choose(c, 4); extra > 0; extra--) {
+        bool immediate = choose(c, 2) != 0;
+        size_t id = choose(c, 8);
+        make_add(&made, immediate, id, choose(c, MAX_HEAP + 2));
+        strange_made = strange_made || (immediate && id >= 1 && id <= 4);
+    }
+    if (strange_made) /* it says of another heap, or of another place, what is not so */
+        memset(strange, true, sizeof(strange));
+    uint8_t payload[MAX_HEAP];
+    for (size_t i = 0; i < n; i++)
+        payload[i] = byte_of(cnt, begin + i);
+    make_end(&made, payload, n);
+}
+
+static void check_heap(const spt_received_heap *heap)
+{
+    uint64_t end = 0, received = 0;
+    for (size_t i = 0; i < heap->n_ranges; i++) {
+        spt_range range = heap->ranges[i];
+        REQUIRE(range.begin < range.end && (i == 0 || end < range.begin));
+        for (uint64_t at = range.begin; at < range.end && !strange[heap->cnt % COUNTS]; at++)
+            REQUIRE(heap->payload[at] == byte_of(heap->cnt, at));
+        end = range.end;
+        received += range.end - range.begin;
+    }
+    REQUIRE(received == heap->received_length && end <= heap->length);
+    REQUIRE(heap->length <= heap->room || heap->length == 0);
+    REQUIRE(heap->packets > 0 && heap->state != SPT_HEAP_LIVE);
+    REQUIRE((heap->state == SPT_HEAP_INCOMPLETE) || received == heap->length);
+    REQUIRE((heap->state == SPT_HEAP_COMPLETE) == (heap->has_length && received == heap->length));
+}
+
+static void take_heaps(spt_depacketizer *d)
+{
+    for (spt_received_heap *heap; (heap = spt_depacketizer_next(d)) != NULL;) {
+        check_heap(heap);
+        spt_depacketizer_recycle(d, heap);
+    }
+}
+
+/* From memory of exactly its size, so that reading beyond it is seen. */
+static void take(spt_depacketizer *d, const uint8_t *bytes, size_t size)
+{
+    uint8_t *copy = malloc(size + (size == 0));
+    REQUIRE(copy != NULL);
+    memcpy(copy, bytes, size);
+    spt_received_packet packet;
+    uint8_t *to;
+    spt_fault fault = spt_received_packet_parse(&packet, copy, size);
+    if (fault == SPT_FAULT_NONE) {
+        REQUIRE(packet.size <= size);
+        spt_fate fate = spt_depacketizer_take(d, &packet, &to);
+        REQUIRE(fate == SPT_PLACED || to == NULL);
+        REQUIRE(fate != SPT_PLACED || to != NULL || packet.payload_length == 0);
+        if (to != NULL)
+            memcpy(to, packet.payload, packet.payload_length);
+        if (fate == SPT_PLACED && packet.is_stop)
+            spt_depacketizer_stop(d, &packet);
+    } else {
+        spt_depacketizer_malformed(d, fault);
+    }
+    free(copy);
+}
+
+static void check_account(const spt_depacketizer *d, uint64_t packets)
+{
+    spt_account a;
+    spt_depacketizer_account(d, &a);
+    uint64_t fates = 0, faults = 0;
+    for (int i = 0; i < SPT_N_FATES; i++)
+        fates += a.fates[i];
+    for (int i = 0; i < SPT_N_FAULTS; i++)
+        faults += a.faults[i];
+    REQUIRE(a.packets == packets && fates == packets && faults == a.fates[SPT_MALFORMED]);
+    REQUIRE(a.heaps_complete + a.heaps_evicted + a.heaps_flushed + a.heaps_dropped + a.heaps_live ==
+            a.heaps_begun);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    choices c = {data, size};
+    memset(strange, 0, sizeof(strange));
+    spt_depacketizer_config config = spt_depacketizer_config_default();
+    config.max_heaps = 1 + choose(&c, MAX_HEAPS);
+    config.substreams = 1 + choose(&c, MAX_SUBSTREAMS);
+    config.allow_out_of_order = choose(&c, 2) != 0;
+    config.allow_unsized_heaps = choose(&c, 4) != 0;
+    config.max_heap_size = MAX_HEAP;
+    config.max_gaps = choose(&c, 8);
+    config.max_pointers = 1 + choose(&c, 40);
+    config.memory = (spt_heap_memory){NULL, get, put};
+    short_of = choose(&c, 30);
+    spt_depacketizer *d = spt_depacketizer_create(&config, NULL);
+    REQUIRE(d != NULL);
+    uint64_t packets = 0;
+    while (c.size > 0) {
+        if (choose(&c, 16) == 0) {
+            size_t n = choose(&c, 200);
+            n = n < c.size ? n : c.size;
+            memset(strange, true, sizeof(strange));
+            take(d, c.data, n);
+            c = (choices){c.data + n, c.size - n};
+        } else {
+            make(&c);
+            take(d, made.bytes, made.size);
+        }
+        packets++;
+        if (choose(&c, 3) == 0)
+            take_heaps(d);
+        if (choose(&c, 64) == 1)
+            spt_depacketizer_flush(d);
+        check_account(d, packets);
+        if (packets % 8 == 0)
+            take_heaps(d); /* who never takes them has them all */
+    }
+    take_heaps(d);
+    spt_depacketizer_destroy(d);
+    REQUIRE(given == 0);
+    return 0;
+}
