@@ -19,7 +19,8 @@ from conftest import MadeOnce
 from spead_tutorial import _core
 
 ROOT = Path(__file__).parent.parent
-HEADER = (ROOT / "csrc" / "include" / "spead_tutorial" / "spt.h").read_text()
+HEADERS = sorted((ROOT / "csrc" / "include" / "spead_tutorial").glob("*.h"))
+HEADER = "".join(path.read_text() for path in HEADERS)
 MODULES = [
     "spead_tutorial",
     "spead_tutorial.doctor",
@@ -137,18 +138,19 @@ def test_no_private_name_is_on_a_page(site):
     assert re.findall(r"spead_tutorial\.(?:\w+\.)*_\w+", shown) == []
 
 
-def test_every_function_of_the_header_is_on_a_page(inventory):
+def test_every_function_of_the_headers_is_on_a_page(inventory):
     functions = set(re.findall(r"^SPT_API\s[^;(]*?(\w+)\(", HEADER, re.M))
     functions |= set(re.findall(r"^SPT_API SPT_MUST_CHECK [^;(]*?(\w+)\(", HEADER, re.M))
     assert len(functions) == HEADER.count("\nSPT_API ")
     assert sorted(functions - inventory["c:function"]) == []
 
 
-def test_every_type_macro_and_enumerator_of_the_header_is_on_a_page(inventory):
+def test_every_type_macro_and_enumerator_of_the_headers_is_on_a_page(inventory):
     types = set(re.findall(r"^typedef (?:struct|enum) (\w+)", HEADER, re.M))
     shown = inventory["c:struct"] | inventory["c:enum"] | inventory["c:type"]
     assert sorted(types - shown) == []
-    macros = set(re.findall(r"^#define (SPT_\w+)", HEADER, re.M)) - {"SPT_STATUS_MEMBER"}
+    macros = set(re.findall(r"^#define (SPT_\w+)", HEADER, re.M))
+    macros = {macro for macro in macros if not macro.endswith("_MEMBER")}
     assert sorted(macros - inventory["c:macro"]) == []
     enumerators = set(re.findall(r"^ +(SPT_\w+) = ", HEADER, re.M))
     enumerators |= set(re.findall(r"^ +X\((\w+),", HEADER, re.M))
@@ -161,6 +163,7 @@ def test_every_member_of_the_headers_structures_is_on_a_page(inventory):
     missing = []
     for name, body in re.findall(r"^typedef struct (\w+) \{\n(.*?)^\} \1;", HEADER, re.M | re.S):
         code = re.sub(r"/\*.*?\*/", "", body, flags=re.S)
+        code = re.sub(r"\(\*(\w+)\)\([^)]*\)", r"\1", code)  # pointers to functions
         members = re.findall(r"(\w+)(?:\[\w+\])?\s*[,;]", code)
         public = [one for one in members if not one.endswith("_") and name not in own]
         missing += [one for one in public if f"{name}.{one}" not in inventory["c:member"]]

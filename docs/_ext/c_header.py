@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The C header's parts, each with all that is documented in it, in the header's order.
+"""The C headers' parts, each with all that is documented in it, in the header's order.
 
     .. c-part:: Status and errors
+
+    .. c-part:: Depacketizer
+       :header: spt_recv.h
 
 What stands before the first part is ``.. c-part:: Introduction``. An enumeration that is made from
 a list macro gets its enumerators from there, as they have no comments of their own.
@@ -12,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from docutils import nodes
+from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
 from hawkmoth.docstring import (
     Docstring,
@@ -24,12 +28,17 @@ from hawkmoth.parser import ErrorLevel, parse
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-HEADER = Path("spead_tutorial", "spt.h")
+FOLDER = Path("spead_tutorial")
+HEADER = "spt.h"
 _PART = re.compile(r"^/\* ---- \d+\. (.+?) -+ \*/$", re.MULTILINE)
 _ENTRY = re.compile(r'^ +X\((\w+), (-?\d+), "([^"]+)"\)', re.MULTILINE)
-_GUARD = "SPEAD_TUTORIAL_SPT_H"
+_GUARDS = ("SPEAD_TUTORIAL_SPT_H", "SPEAD_TUTORIAL_SPT_RECV_H")
 #: Enumerations that are made from a list, and the list.
-_LISTS = {"spt_status": "SPT_STATUS_LIST"}
+_LISTS = {
+    "spt_status": "SPT_STATUS_LIST",
+    "spt_fault": "SPT_FAULT_LIST",
+    "spt_fate": "SPT_FATE_LIST",
+}
 
 
 def parts(text: str) -> dict[str, range]:
@@ -51,9 +60,10 @@ class Part(SphinxDirective, DocstringProcessor):
 
     required_arguments = 1
     final_argument_whitespace = True
+    option_spec = {"header": directives.unchanged_required}  # noqa: RUF012 - as docutils has it
 
     def run(self) -> list[nodes.Node]:
-        path = Path(self.config.hawkmoth_root) / HEADER
+        path = Path(self.config.hawkmoth_root) / FOLDER / self.options.get("header", HEADER)
         text = path.read_text()
         title = self.arguments[0]
         if title not in parts(text):
@@ -77,13 +87,15 @@ class Part(SphinxDirective, DocstringProcessor):
     def _root(self, path: Path) -> RootDocstring:
         """Return what the header documents; it is parsed once for each page."""
         self.env.note_dependency(str(path))
-        root = self.env.current_document.get("c_header")
+        key = f"c_header {path.name}"
+        root = self.env.current_document.get(key)
         if root is None:
-            root, problems = parse(str(path), domain="c", clang_args=self.config.hawkmoth_clang)
+            arguments = [*self.config.hawkmoth_clang, f"-I{self.config.hawkmoth_root}"]
+            root, problems = parse(str(path), domain="c", clang_args=arguments)
             serious = [problem for problem in problems if problem.level >= ErrorLevel.WARNING]
             if serious:
                 raise self.error("; ".join(problem.get_message() for problem in serious))
-            self.env.current_document["c_header"] = root
+            self.env.current_document[key] = root
         return root
 
     @staticmethod
@@ -99,7 +111,7 @@ class Part(SphinxDirective, DocstringProcessor):
 
 def _shown(docstring: Docstring) -> Iterator[Docstring]:
     """Yield what is shown of a docstring and its members, in order."""
-    if docstring.get_name() == _GUARD:  # the comment before it is about the header
+    if docstring.get_name() in _GUARDS:  # the comment before it is about the header
         yield TextDocstring(docstring._text, docstring.get_meta())
     elif docstring._decl_name is None and isinstance(docstring, EnumDocstring):
         # An enumeration without a name is its enumerators.
