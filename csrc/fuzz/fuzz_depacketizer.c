@@ -114,10 +114,34 @@ static void check_heap(const spt_received_heap *heap)
     REQUIRE((heap->state == SPT_HEAP_COMPLETE) == (heap->has_length && received == heap->length));
 }
 
+/* Items lie within the heap, side by side; whatever is in them may be meant for a descriptor. */
+static void check_items(const spt_received_heap *heap)
+{
+    spt_received_item *items = calloc(heap->n_pointers + 1, sizeof(*items));
+    REQUIRE(items != NULL);
+    size_t n = spt_received_heap_items(heap, items);
+    REQUIRE(n <= heap->n_pointers);
+    for (size_t i = 0; i < n && !items[i].is_immediate; i++) {
+        REQUIRE(i == 0 || items[i - 1].offset + items[i - 1].length <= items[i].offset);
+        REQUIRE(items[i].length == 0 || items[i].offset + items[i].length <= heap->length);
+        if (heap->state == SPT_HEAP_INCOMPLETE)
+            continue;
+        spt_received_descriptor d;
+        if (!spt_received_descriptor_parse(&d, heap->payload + items[i].offset, items[i].length, 0))
+            continue;
+        for (size_t j = 0; j < d.n_format; j++)
+            spt_received_descriptor_field(&d, j);
+        for (size_t j = 0; j < d.n_shape; j++)
+            REQUIRE(spt_received_descriptor_dimension(&d, j) >= -1);
+    }
+    free(items);
+}
+
 static void take_heaps(spt_depacketizer *d)
 {
     for (spt_received_heap *heap; (heap = spt_depacketizer_next(d)) != NULL;) {
         check_heap(heap);
+        check_items(heap);
         spt_depacketizer_recycle(d, heap);
     }
 }

@@ -6,8 +6,9 @@
  *
  * 1. packets: one taken apart, without any I/O
  * 2. received heaps: what has arrived of one, and what has not
- * 3. depacketizer: where a packet's payload belongs, and what it completes
- * 4. accounts: where every packet went
+ * 3. items and descriptors: what is in a received heap
+ * 4. depacketizer: where a packet's payload belongs, and what it completes
+ * 5. accounts: where every packet went
  *
  * Packets come from strangers. Whatever is in them, nothing here reads or writes beyond what it was
  * given, and the memory that is used is bounded by the configuration.
@@ -163,7 +164,100 @@ typedef struct spt_received_heap {
     size_t n_pointers;
 } spt_received_heap;
 
-/* ---- 3. Depacketizer ------------------------------------------------------------------------- */
+/* ---- 3. Items and descriptors ---------------------------------------------------------------- */
+
+/** An item of a received heap. */
+typedef struct spt_received_item {
+    /** Its id. */
+    uint64_t id;
+    /** Whether its value came inside the item pointer. */
+    bool is_immediate;
+    /** The value of an immediate: a number of A bits. */
+    uint64_t immediate;
+    /** Where the value of any other begins in the heap's payload. */
+    uint64_t offset;
+    /** Bytes of that value. */
+    uint64_t length;
+    /* Private: in which order they were sent. */
+    uint64_t packet_offset_;
+    size_t index_;
+} spt_received_item;
+
+/**
+ * List the items of a heap: those with an address by that, then immediates as they were sent. Of
+ * identical pointers one is listed; padding, and what packets say of themselves, is not. An
+ * item reaches to the next address, the last one to the end of the heap; of several at one address,
+ * all but the last are empty.
+ *
+ * :param heap: Borrowed. Of one that is incomplete, only immediates can be relied upon.
+ * :param items: Filled; room for ``heap->n_pointers`` of them.
+ * :return: How many were filled in.
+ */
+SPT_API size_t spt_received_heap_items(const spt_received_heap *heap, spt_received_item *items);
+
+/** Some bytes of a received heap. */
+typedef struct spt_bytes {
+    /** The first of them. */
+    const uint8_t *data;
+    /** How many. */
+    size_t length;
+} spt_bytes;
+
+/** A descriptor that was received. It points into the bytes that it was read from. */
+typedef struct spt_received_descriptor {
+    /** Id of the item that is described. */
+    uint64_t id;
+    /** The item's name; not NUL-terminated, and it may be anything. */
+    spt_bytes name;
+    /** What the item is, in words. */
+    spt_bytes description;
+    /** The header that describes a NumPy array; empty where there is none. */
+    spt_bytes numpy_header;
+    /** How many fields an element has; 0 where a NumPy header describes it. */
+    size_t n_format;
+    /** How many dimensions it has. */
+    size_t n_shape;
+    /* Private: the fields and dimensions as they came, and bytes of each of them. */
+    spt_bytes format_, shape_;
+    uint8_t format_width_, shape_width_;
+    uint8_t variable_;
+} spt_received_descriptor;
+
+/**
+ * Read a descriptor: the value of an item with the id :c:enumerator:`SPT_ID_DESCRIPTOR`, a packet
+ * by itself.
+ *
+ * :param descriptor: Filled on success; points into the bytes.
+ * :param bytes: The item's value; borrowed for as long as ``descriptor`` is used.
+ * :param n_bytes: How many.
+ * :param bug_compat: A sum of ``SPT_COMPAT_*``, as its sender had it.
+ * :return: Whether it can be read: it has a name, and describes an item that is not the protocol's.
+ */
+SPT_API SPT_MUST_CHECK bool spt_received_descriptor_parse(spt_received_descriptor *descriptor,
+                                                          const void *bytes, size_t n_bytes,
+                                                          int bug_compat);
+
+/**
+ * A field of an element.
+ *
+ * :param descriptor: Borrowed.
+ * :param i: Which, less than ``n_format``.
+ * :return: By value; its code may be anything.
+ */
+SPT_API spt_field spt_received_descriptor_field(const spt_received_descriptor *descriptor,
+                                                size_t i);
+
+/**
+ * A dimension.
+ *
+ * :param descriptor: Borrowed.
+ * :param i: Which, less than ``n_shape``.
+ * :return: Elements along it; -1 where the size varies.
+ */
+SPT_API int64_t spt_received_descriptor_dimension(const spt_received_descriptor *descriptor,
+                                                  size_t i);
+
+/* ---- 4. Depacketizer ------------------------------------------------------------------------- */
 
 /** Where the payload of heaps is kept. Called only from within calls of a depacketizer. */
 typedef struct spt_heap_memory {
@@ -329,7 +423,7 @@ SPT_API void spt_depacketizer_flush(spt_depacketizer *d);
  */
 SPT_API void spt_depacketizer_stop(spt_depacketizer *d, const spt_received_packet *packet);
 
-/* ---- 4. Accounts ----------------------------------------------------------------------------- */
+/* ---- 5. Accounts ----------------------------------------------------------------------------- */
 
 /** Where every packet and every heap went, since the depacketizer was made. */
 typedef struct spt_account {
