@@ -2,8 +2,8 @@
 /*
  * Owns the threads, and decides which task runs next. Knows nothing of what tasks do.
  *
- * A thread without a task sleeps in ppoll(), which ends when a socket that a task waits for has
- * room (all of them are in one epoll set), when a deadline comes, or when the eventfd is written to
+ * A thread without a task sleeps in ppoll(), which ends when a socket has what a task waits for
+ * (all of them are in one epoll set), when a deadline comes, or when the eventfd is written to
  * because there is a new task to run.
  *
  * A pool without threads is the same, but for who runs the tasks: its epoll set, in which there is
@@ -226,6 +226,9 @@ static void park(spt_thread_pool *pool, spti_task *task, spti_wait wait)
         break;
     case SPTI_WAIT_WRITABLE:
         begin_watch(pool, task, SPTI_WATCHED, EPOLLOUT);
+        break;
+    case SPTI_WAIT_READABLE:
+        begin_watch(pool, task, SPTI_WATCHED, EPOLLIN);
         break;
     case SPTI_WAIT_NEWS:
         begin_watch(pool, task, SPTI_WATCHED, 0);

@@ -16,6 +16,7 @@ typedef enum spti_wait {
     SPTI_WAIT_WORK,     /* spti_task_wake() */
     SPTI_WAIT_TIME,     /* task->deadline_ns */
     SPTI_WAIT_WRITABLE, /* room in task->fd, or news */
+    SPTI_WAIT_READABLE, /* something in task->fd, or news */
     SPTI_WAIT_NEWS,     /* in the error queue of task->fd */
     SPTI_WAIT_ANY,      /* spti_task_wake() or news */
 } spti_wait;

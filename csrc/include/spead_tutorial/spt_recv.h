@@ -9,6 +9,8 @@
  * 3. items and descriptors: what is in a received heap
  * 4. depacketizer: where a packet's payload belongs, and what it completes
  * 5. accounts: where every packet went
+ * 6. sockets: how packets come in
+ * 7. streams: heaps received by a worker thread, and handed over to you
  *
  * Packets come from strangers. Whatever is in them, nothing here reads or writes beyond what it was
  * given, and the memory that is used is bounded by the configuration.
@@ -465,6 +467,203 @@ typedef struct spt_account {
  * :param account: Filled.
  */
 SPT_API void spt_depacketizer_account(const spt_depacketizer *d, spt_account *account);
+
+/* ---- 6. Sockets ------------------------------------------------------------------------------ */
+
+/** How a UDP socket is read. Start from :c:macro:`SPT_RECEIVE_CONFIG_DEFAULT`. */
+typedef struct spt_receive_config {
+    /** Bytes of a packet at most, UDP and IP headers not counted; longer ones are malformed. */
+    size_t max_size;
+    /** Bytes asked for in the socket's receive buffer; 0 leaves the system's. */
+    size_t buffer_size;
+    /** The address of the interface that a multicast group is joined on (IPv4), or ``NULL``. */
+    const char *interface_address;
+    /** The interface that a multicast group is joined on (IPv6); 0 leaves it to the system. */
+    unsigned interface_index;
+    /**
+     * Let the kernel hand over runs of equal packets as one (generic receive offload, ``UDP_GRO``
+     * in udp(7)) where it can.
+     */
+    bool gro;
+} spt_receive_config;
+
+/** The defaults: packets of up to 9200 bytes, a receive buffer of 8 MiB, GRO. */
+#define SPT_RECEIVE_CONFIG_DEFAULT {9200, 8388608, NULL, 0, true}
+
+/** Counts of a socket since it was opened. */
+typedef struct spt_receive_stats {
+    /** Datagrams that came. */
+    uint64_t datagrams;
+    /** Their bytes, UDP and IP headers not counted. */
+    uint64_t bytes;
+    /** Messages that the kernel handed them over in: each is one of them, or with GRO a run. */
+    uint64_t messages;
+    /** System calls made to receive. */
+    uint64_t calls;
+    /**
+     * What the socket had no room for (``SO_MEMINFO``, see socket(7)), in what the kernel keeps
+     * in it: a datagram each, or with GRO a run of them.
+     */
+    uint64_t dropped;
+    /** Bytes of its receive buffer, as the kernel counts them: twice what it says it has. */
+    uint64_t buffer_size;
+} spt_receive_stats;
+
+/* ---- 7. Streams ------------------------------------------------------------------------------ */
+
+/**
+ * Receives heaps: readers bring packets, and those heaps that are finished wait in a ring until
+ * you get them. All functions may be called from any thread; none from two at once of creating,
+ * stopping and destroying.
+ */
+typedef struct spt_recv_stream spt_recv_stream;
+
+/** How a stream receives. */
+typedef struct spt_recv_config {
+    /** How heaps are put together. */
+    spt_depacketizer_config heaps;
+    /** Heaps that are finished, and have not been got, at most; at least 1. */
+    size_t ring_heaps;
+    /**
+     * What happens to a heap that the ring has no room for: it is dropped, and counted. Otherwise
+     * nothing is read until there is room, so that packets are lost in the socket instead.
+     */
+    bool drop_when_full;
+    /** Whether the stream ends with a packet that says so; otherwise that is an item like others.
+     */
+    bool stop_on_stop_item;
+} spt_recv_config;
+
+/**
+ * The defaults: those of the depacketizer, a ring of 4 heaps that is waited for, and an end.
+ *
+ * :return: By value; change what you need.
+ */
+SPT_API spt_recv_config spt_recv_config_default(void);
+
+/**
+ * Make a stream. Without a reader it receives nothing.
+ *
+ * :param pool: Borrowed until the stream is destroyed.
+ * :param config: Copied.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: Owned by the caller, or ``NULL``.
+ */
+SPT_API SPT_MUST_CHECK spt_recv_stream *
+spt_recv_stream_create(spt_thread_pool *pool, const spt_recv_config *config, spt_error *err);
+
+/**
+ * Receive from a UDP port.
+ *
+ * :param stream: Borrowed.
+ * :param endpoint: The address to listen on: one of this machine's, that of a multicast group, or
+ *     ``""`` for any; and the port, 0 for one that the system chooses.
+ * :param config: Copied; ``NULL`` for the defaults.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: ``SPT_OK``; ``SPT_ERR_SYSTEM`` where the port is in use; ``SPT_ERR_ARGUMENT``;
+ *     ``SPT_ERR_STOPPED``; ``SPT_ERR_MEMORY``.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_udp(spt_recv_stream *stream,
+                                                          const spt_endpoint *endpoint,
+                                                          const spt_receive_config *config,
+                                                          spt_error *err);
+
+/**
+ * Receive from a socket of yours.
+ *
+ * :param stream: Borrowed.
+ * :param socket: A UDP socket that is bound. It is duplicated: it stays yours, and may be closed.
+ * :param config: Only ``max_size`` and ``gro`` are looked at. Copied; ``NULL`` for the defaults.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: As :c:func:`spt_recv_stream_add_udp`.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_udp_socket(spt_recv_stream *stream,
+                                                                 int socket,
+                                                                 const spt_receive_config *config,
+                                                                 spt_error *err);
+
+/**
+ * Receive packets that are in memory, one after the other. The first one that is malformed ends
+ * them. The stream ends with them.
+ *
+ * :param stream: Borrowed.
+ * :param bytes: Borrowed until the stream is stopped or destroyed, or has ended.
+ * :param n_bytes: How many.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: As :c:func:`spt_recv_stream_add_udp`.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_memory(spt_recv_stream *stream,
+                                                             const void *bytes, size_t n_bytes,
+                                                             spt_error *err);
+
+/**
+ * Get the next heap that is finished.
+ *
+ * :param stream: Borrowed.
+ * :param timeout_ns: How long to wait at most; 0 not at all, negative for ever.
+ * :param heap: Filled, for ``SPT_OK``: lent until :c:func:`spt_recv_stream_return`.
+ * :return: ``SPT_OK``; ``SPT_PENDING`` after the time, or a signal; ``SPT_DONE`` where the stream
+ *     has ended and there is no more.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_get(spt_recv_stream *stream, int64_t timeout_ns,
+                                                      spt_received_heap **heap);
+
+/**
+ * Give a heap back, before the stream is destroyed. Where its ``payload`` has been set to ``NULL``
+ * that is the caller's; otherwise it is put back.
+ *
+ * :param stream: That handed it out.
+ * :param heap: Taken; may be ``NULL``.
+ */
+SPT_API void spt_recv_stream_return(spt_recv_stream *stream, spt_received_heap *heap);
+
+/**
+ * A file descriptor that is readable while there is something to get, or the stream has ended. It
+ * is to be polled, not to be read.
+ *
+ * :param stream: Owns the descriptor.
+ * :return: The descriptor.
+ */
+SPT_API int spt_recv_stream_fd(spt_recv_stream *stream);
+
+/**
+ * Stop: nothing is received any more, ports are free, and live heaps end as they are. What is
+ * finished can still be got. May be repeated.
+ *
+ * :param stream: Borrowed.
+ */
+SPT_API void spt_recv_stream_stop(spt_recv_stream *stream);
+
+/**
+ * Stop and free. All heaps have been given back.
+ *
+ * :param stream: Taken; may be ``NULL``.
+ */
+SPT_API void spt_recv_stream_destroy(spt_recv_stream *stream);
+
+/** Where everything went that came to a stream. */
+typedef struct spt_recv_stats {
+    /** Packets and heaps. */
+    spt_account account;
+    /** All of its sockets together. */
+    spt_receive_stats sockets;
+    /** Heaps that were dropped because the ring was full. */
+    uint64_t ring_dropped;
+    /** Times that a reader had to wait because the ring was full. */
+    uint64_t ring_waits;
+    /** ns that the longest of these waits took. */
+    uint64_t longest_ring_wait_ns;
+    /** The ``errno`` with which a socket failed, which ended the stream; else 0. */
+    int sys_errno;
+} spt_recv_stats;
+
+/**
+ * Read the counts: those of what has been read so far, at one moment.
+ *
+ * :param stream: Borrowed.
+ * :param stats: Filled.
+ */
+SPT_API void spt_recv_stream_stats(spt_recv_stream *stream, spt_recv_stats *stats);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Owns the way of heaps from readers, which are tasks of a thread pool, through a ring to whoever
+ * gets them. Knows neither what is in packets nor how sockets are read.
+ *
+ * There are two locks. `lock` is for the depacketizer and its readers, and is held for as long as a
+ * batch of packets takes; `ring_lock` is for the ring alone. Who holds the first may take the
+ * second, never the other way round.
+ */
+#include "datagrams.h"
+#include "spead_tutorial/spt_recv.h"
+#include "status.h"
+#include "thread_pool.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { MEMORY_BATCH = 64 }; /* packets from memory, before others have their turn */
+
+typedef struct reader {
+    spti_task task; /* first, so that one can be had from the other */
+    spt_recv_stream *stream;
+    spti_datagrams *datagrams; /* or NULL, for packets in memory: */
+    const uint8_t *bytes;
+    size_t n_bytes;
+    size_t max_size;
+    struct reader *next;
+} reader;
+
+struct spt_recv_stream {
+    spt_recv_config config;
+    spt_thread_pool *pool;
+
+    pthread_mutex_t lock;
+    spt_depacketizer *depacketizer;
+    reader *readers;
+    spt_received_heap *waiting_heap; /* that the ring had no room for */
+    uint64_t waiting_since_ns;       /* 0: nobody waits for room */
+    spt_recv_stats stats;            /* of sockets, those that are closed */
+
+    pthread_mutex_t ring_lock;
+    spt_received_heap **ring;
+    size_t first, n; /* n: also read without the lock */
+    spt_received_heap *returned;
+    bool ended; /* also read without the lock */
+    bool fd_used;
+    bool signalled; /* event_fd is readable */
+    size_t n_waiting;
+    int event_fd;
+};
+
+/* ---- The ring -------------------------------------------------------------------------------- */
+
+/* Tell whoever waits, or watches. Under the ring's lock. */
+static void signal_event(spt_recv_stream *s)
+{
+    if (s->signalled || !(s->fd_used || s->n_waiting > 0) || !(s->n > 0 || s->ended))
+        return;
+    s->signalled = true;
+    ssize_t written = write(s->event_fd, &(uint64_t){1}, sizeof(uint64_t));
+    (void)written; /* it cannot be full: it is written to once */
+}
+
+static void clear_event(spt_recv_stream *s)
+{
+    if (!s->signalled || s->n > 0 || s->ended)
+        return;
+    uint64_t count;
+    ssize_t got = read(s->event_fd, &count, sizeof(count));
+    (void)got;
+    s->signalled = false;
+}
+
+static bool push(spt_recv_stream *s, spt_received_heap *heap)
+{
+    pthread_mutex_lock(&s->ring_lock);
+    bool room = s->n < s->config.ring_heaps;
+    if (room) {
+        s->ring[(s->first + s->n) % s->config.ring_heaps] = heap;
+        __atomic_store_n(&s->n, s->n + 1, __ATOMIC_SEQ_CST);
+        signal_event(s);
+    }
+    pthread_mutex_unlock(&s->ring_lock);
+    return room;
+}
+
+/* Under the ring's lock. */
+static spt_received_heap *pop(spt_recv_stream *s)
+{
+    if (s->n == 0)
+        return NULL;
+    spt_received_heap *heap = s->ring[s->first];
+    s->first = (s->first + 1) % s->config.ring_heaps;
+    __atomic_store_n(&s->n, s->n - 1, __ATOMIC_SEQ_CST);
+    clear_event(s);
+    return heap;
+}
+
+static bool has_ended(const spt_recv_stream *s)
+{
+    return __atomic_load_n(&s->ended, __ATOMIC_SEQ_CST);
+}
+
+/* ---- From readers to the ring, under the lock ------------------------------------------------ */
+
+/* A reader has to wait, or need not any more: how often, and for how long at most. */
+static void note_wait(spt_recv_stream *s, bool waits)
+{
+    if (waits && s->waiting_since_ns == 0) {
+        s->waiting_since_ns = spti_now_ns();
+        s->stats.ring_waits++;
+    } else if (!waits && s->waiting_since_ns != 0) {
+        uint64_t ns = spti_now_ns() - s->waiting_since_ns;
+        if (ns > s->stats.longest_ring_wait_ns)
+            s->stats.longest_ring_wait_ns = ns;
+        s->waiting_since_ns = 0;
+    }
+}
+
+/* Put what is finished into the ring; false where it has no room for all. */
+static bool hand_over(spt_recv_stream *s)
+{
+    for (;;) {
+        if (s->waiting_heap == NULL)
+            s->waiting_heap = spt_depacketizer_next(s->depacketizer);
+        if (s->waiting_heap == NULL)
+            break;
+        if (!push(s, s->waiting_heap)) {
+            if (!s->config.drop_when_full) {
+                note_wait(s, true);
+                return false;
+            }
+            s->stats.ring_dropped++;
+            spt_depacketizer_recycle(s->depacketizer, s->waiting_heap);
+        }
+        s->waiting_heap = NULL;
+    }
+    note_wait(s, false);
+    return true;
+}
+
+static void recycle_returned(spt_recv_stream *s)
+{
+    pthread_mutex_lock(&s->ring_lock);
+    spt_received_heap *heap = s->returned;
+    s->returned = NULL;
+    pthread_mutex_unlock(&s->ring_lock);
+    while (heap != NULL) {
+        spt_received_heap *next = heap->user;
+        spt_depacketizer_recycle(s->depacketizer, heap);
+        heap = next;
+    }
+}
+
+/* Nothing comes any more. What the ring has no room for is got from the depacketizer. */
+static void end(spt_recv_stream *s)
+{
+    spt_depacketizer_flush(s->depacketizer);
+    note_wait(s, false);
+    pthread_mutex_lock(&s->ring_lock);
+    __atomic_store_n(&s->ended, true, __ATOMIC_SEQ_CST);
+    signal_event(s);
+    pthread_mutex_unlock(&s->ring_lock);
+}
+
+/* Take a packet apart, and to its place. Returns the bytes it had; 0 where it is malformed. */
+static size_t take_packet(spt_recv_stream *s, const uint8_t *bytes, size_t n_bytes, bool alone)
+{
+    spt_received_packet packet;
+    uint8_t *to;
+    spt_fault fault = spt_received_packet_parse(&packet, bytes, n_bytes);
+    if (fault == SPT_FAULT_NONE && alone && packet.size != n_bytes)
+        fault = SPT_FAULT_SURPLUS;
+    if (fault != SPT_FAULT_NONE) {
+        spt_depacketizer_malformed(s->depacketizer, fault);
+        return 0;
+    }
+    spt_fate fate = spt_depacketizer_take(s->depacketizer, &packet, &to);
+    if (to != NULL)
+        memcpy(to, packet.payload, packet.payload_length);
+    if (fate == SPT_PLACED && packet.is_stop && s->config.stop_on_stop_item) {
+        spt_depacketizer_stop(s->depacketizer, &packet);
+        end(s);
+    }
+    return packet.size;
+}
+
+static spti_wait read_datagrams(spt_recv_stream *s, reader *r)
+{
+    const uint8_t *bytes;
+    size_t n_bytes;
+    while (spti_datagrams_next(r->datagrams, &bytes, &n_bytes)) {
+        if (n_bytes > r->max_size)
+            spt_depacketizer_malformed(s->depacketizer, SPT_FAULT_SURPLUS);
+        else
+            take_packet(s, bytes, n_bytes, true);
+        if (has_ended(s) || !hand_over(s))
+            return SPTI_WAIT_WORK;
+    }
+    spt_error err;
+    spt_status status = spti_datagrams_read(r->datagrams, &err);
+    if (status == SPT_PENDING)
+        return SPTI_WAIT_READABLE;
+    if (status == SPT_OK)
+        return SPTI_WAIT_TURN;
+    s->stats.sys_errno = err.sys_errno;
+    end(s);
+    return SPTI_WAIT_WORK;
+}
+
+static spti_wait read_memory(spt_recv_stream *s, reader *r)
+{
+    for (int i = 0; i < MEMORY_BATCH && r->n_bytes > 0; i++) {
+        size_t used = take_packet(s, r->bytes, r->n_bytes, false);
+        r->bytes += used;
+        r->n_bytes = used > 0 ? r->n_bytes - used : 0;
+        if (has_ended(s) || !hand_over(s))
+            return SPTI_WAIT_WORK;
+    }
+    if (r->n_bytes > 0)
+        return SPTI_WAIT_TURN;
+    end(s);
+    return SPTI_WAIT_WORK;
+}
+
+/* ---- Readers, as tasks ----------------------------------------------------------------------- */
+
+static spti_wait run(spti_task *task)
+{
+    reader *r = (reader *)task;
+    spt_recv_stream *s = r->stream;
+    spti_wait wait = SPTI_WAIT_WORK;
+    pthread_mutex_lock(&s->lock);
+    recycle_returned(s);
+    if (!has_ended(s) && hand_over(s))
+        wait = r->datagrams != NULL ? read_datagrams(s, r) : read_memory(s, r);
+    pthread_mutex_unlock(&s->lock);
+    return wait;
+}
+
+/* A reader that is idle waits for room in the ring, or has nothing to do any more. */
+static bool has_work(spti_task *task)
+{
+    const spt_recv_stream *s = ((reader *)task)->stream;
+    return !has_ended(s) && __atomic_load_n(&s->n, __ATOMIC_SEQ_CST) < s->config.ring_heaps;
+}
+
+static void pool_stopped(spti_task *task)
+{
+    spt_recv_stream *s = ((reader *)task)->stream;
+    pthread_mutex_lock(&s->lock);
+    if (!has_ended(s))
+        end(s);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Counts of a socket, added to those of all. */
+static void add_stats(const reader *r, spt_receive_stats *all)
+{
+    spt_receive_stats one;
+    if (r->datagrams == NULL)
+        return;
+    spti_datagrams_stats(r->datagrams, &one);
+    all->datagrams += one.datagrams;
+    all->bytes += one.bytes;
+    all->messages += one.messages;
+    all->calls += one.calls;
+    all->dropped += one.dropped;
+    all->buffer_size += one.buffer_size;
+}
+
+static void destroy_reader(reader *r)
+{
+    spti_datagrams_close(r->datagrams);
+    free(r);
+}
+
+/* Takes the datagrams. */
+static spt_status add_reader(spt_recv_stream *s, spti_datagrams *datagrams, const void *bytes,
+                             size_t n_bytes, size_t max_size, spt_error *err)
+{
+    reader *r = calloc(1, sizeof(*r));
+    if (r == NULL) {
+        spti_datagrams_close(datagrams);
+        return spti_fail(err, SPT_ERR_MEMORY, "no memory for a reader");
+    }
+    *r = (reader){
+        .task = {.run = run, .has_work = has_work, .stopped = pool_stopped, .fd = -1},
+        .stream = s,
+        .datagrams = datagrams,
+        .bytes = bytes,
+        .n_bytes = n_bytes,
+        .max_size = max_size,
+    };
+    if (datagrams != NULL)
+        r->task.fd = spti_datagrams_fd(datagrams);
+    pthread_mutex_lock(&s->lock);
+    spt_status status =
+        has_ended(s) ? spti_fail(err, SPT_ERR_STOPPED, "the stream has ended: make a new one")
+                     : spti_task_attach(s->pool, &r->task, err);
+    if (status == SPT_OK) {
+        r->next = s->readers;
+        s->readers = r;
+        spti_task_wake(&r->task);
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (status != SPT_OK)
+        destroy_reader(r);
+    return status;
+}
+
+spt_status spt_recv_stream_add_udp(spt_recv_stream *stream, const spt_endpoint *endpoint,
+                                   const spt_receive_config *config, spt_error *err)
+{
+    static const spt_receive_config defaults = SPT_RECEIVE_CONFIG_DEFAULT;
+    config = config == NULL ? &defaults : config;
+    spt_error own;
+    err = err == NULL ? &own : err;
+    spti_datagrams *datagrams = spti_datagrams_open(endpoint, config, err);
+    if (datagrams == NULL)
+        return err->status;
+    return add_reader(stream, datagrams, NULL, 0, config->max_size, err);
+}
+
+spt_status spt_recv_stream_add_udp_socket(spt_recv_stream *stream, int socket,
+                                          const spt_receive_config *config, spt_error *err)
+{
+    static const spt_receive_config defaults = SPT_RECEIVE_CONFIG_DEFAULT;
+    config = config == NULL ? &defaults : config;
+    spt_error own;
+    err = err == NULL ? &own : err;
+    spti_datagrams *datagrams = spti_datagrams_open_socket(socket, config, err);
+    if (datagrams == NULL)
+        return err->status;
+    return add_reader(stream, datagrams, NULL, 0, config->max_size, err);
+}
+
+spt_status spt_recv_stream_add_memory(spt_recv_stream *stream, const void *bytes, size_t n_bytes,
+                                      spt_error *err)
+{
+    return add_reader(stream, NULL, bytes, n_bytes, SIZE_MAX, err);
+}
+
+/* ---- Getting heaps --------------------------------------------------------------------------- */
+
+/* There is room in the ring again: readers may be waiting for it. */
+static void wake_readers(spt_recv_stream *s)
+{
+    pthread_mutex_lock(&s->lock);
+    for (reader *r = s->readers; r != NULL; r = r->next)
+        spti_task_wake(&r->task);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* What was finished when the stream ended, and found no room in the ring. */
+static spt_received_heap *get_last(spt_recv_stream *s)
+{
+    pthread_mutex_lock(&s->lock);
+    spt_received_heap *heap = s->waiting_heap;
+    s->waiting_heap = NULL;
+    if (heap == NULL)
+        heap = spt_depacketizer_next(s->depacketizer);
+    pthread_mutex_unlock(&s->lock);
+    return heap;
+}
+
+/* Wait until there may be something, or that time; false after it, or a signal. */
+static bool wait_until(spt_recv_stream *s, uint64_t deadline_ns)
+{
+    struct timespec left = {0, 0};
+    if (deadline_ns != UINT64_MAX) {
+        uint64_t now = spti_now_ns();
+        if (now >= deadline_ns)
+            return false;
+        left.tv_sec = (time_t)((deadline_ns - now) / 1000000000U);
+        left.tv_nsec = (long)((deadline_ns - now) % 1000000000U);
+    }
+    s->n_waiting++;
+    pthread_mutex_unlock(&s->ring_lock);
+    struct pollfd pollfd = {.fd = s->event_fd, .events = POLLIN};
+    int n = ppoll(&pollfd, 1, deadline_ns == UINT64_MAX ? NULL : &left, NULL);
+    pthread_mutex_lock(&s->ring_lock);
+    s->n_waiting--;
+    return n > 0;
+}
+
+spt_status spt_recv_stream_get(spt_recv_stream *stream, int64_t timeout_ns,
+                               spt_received_heap **heap)
+{
+    spt_recv_stream *s = stream;
+    uint64_t deadline_ns = timeout_ns < 0 ? UINT64_MAX : spti_now_ns() + (uint64_t)timeout_ns;
+    pthread_mutex_lock(&s->ring_lock);
+    bool more = true;
+    while ((*heap = pop(s)) == NULL && !s->ended && more)
+        more = timeout_ns != 0 && wait_until(s, deadline_ns);
+    bool was_full = *heap != NULL && s->n + 1 == s->config.ring_heaps;
+    bool ended = s->ended;
+    pthread_mutex_unlock(&s->ring_lock);
+    if (*heap == NULL && ended)
+        *heap = get_last(s);
+    if (was_full && !ended)
+        wake_readers(s);
+    return *heap != NULL ? SPT_OK : ended ? SPT_DONE : SPT_PENDING;
+}
+
+void spt_recv_stream_return(spt_recv_stream *stream, spt_received_heap *heap)
+{
+    if (heap == NULL)
+        return;
+    pthread_mutex_lock(&stream->ring_lock);
+    heap->user = stream->returned;
+    stream->returned = heap;
+    pthread_mutex_unlock(&stream->ring_lock);
+}
+
+int spt_recv_stream_fd(spt_recv_stream *stream)
+{
+    pthread_mutex_lock(&stream->ring_lock);
+    stream->fd_used = true;
+    signal_event(stream);
+    pthread_mutex_unlock(&stream->ring_lock);
+    return stream->event_fd;
+}
+
+/* ---- Beginning and end ----------------------------------------------------------------------- */
+
+spt_recv_config spt_recv_config_default(void)
+{
+    return (spt_recv_config){
+        .heaps = spt_depacketizer_config_default(),
+        .ring_heaps = 4,
+        .stop_on_stop_item = true,
+    };
+}
+
+static void destroy(spt_recv_stream *s)
+{
+    if (s->event_fd >= 0)
+        close(s->event_fd);
+    spt_depacketizer_destroy(s->depacketizer);
+    pthread_mutex_destroy(&s->lock);
+    pthread_mutex_destroy(&s->ring_lock);
+    free(s->ring);
+    free(s);
+}
+
+static spt_status set_up(spt_recv_stream *s, spt_error *err)
+{
+    if (s->config.ring_heaps == 0)
+        return spti_fail(err, SPT_ERR_ARGUMENT, "ring_heaps is 0: it must be at least 1");
+    s->ring = calloc(s->config.ring_heaps, sizeof(*s->ring));
+    if (s->ring == NULL)
+        return spti_fail(err, SPT_ERR_MEMORY, "no memory for a ring of %zu heaps",
+                         s->config.ring_heaps);
+    s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (s->event_fd < 0)
+        return spti_fail_errno(err, "could not make the stream's event");
+    s->depacketizer = spt_depacketizer_create(&s->config.heaps, err);
+    return s->depacketizer == NULL ? SPT_ERR_ARGUMENT : SPT_OK;
+}
+
+spt_recv_stream *spt_recv_stream_create(spt_thread_pool *pool, const spt_recv_config *config,
+                                        spt_error *err)
+{
+    spt_recv_stream *s = calloc(1, sizeof(*s));
+    if (s == NULL) {
+        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a stream");
+        return NULL;
+    }
+    s->config = *config;
+    s->pool = pool;
+    s->event_fd = -1;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->ring_lock, NULL);
+    if (set_up(s, err) == SPT_OK)
+        return s;
+    destroy(s);
+    return NULL;
+}
+
+void spt_recv_stream_stop(spt_recv_stream *stream)
+{
+    spt_recv_stream *s = stream;
+    pthread_mutex_lock(&s->lock);
+    if (!has_ended(s))
+        end(s); /* runs under way see it */
+    reader *first = s->readers;
+    s->readers = NULL;
+    pthread_mutex_unlock(&s->lock);
+    for (reader *r = first; r != NULL; r = r->next)
+        spti_task_detach(&r->task); /* not under the lock, which a run that it waits for takes */
+    pthread_mutex_lock(&s->lock);
+    for (reader *r = first, *next; r != NULL; r = next) {
+        next = r->next;
+        add_stats(r, &s->stats.sockets);
+        destroy_reader(r);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+void spt_recv_stream_destroy(spt_recv_stream *stream)
+{
+    if (stream == NULL)
+        return;
+    spt_recv_stream_stop(stream);
+    recycle_returned(stream);
+    for (spt_received_heap *heap; spt_recv_stream_get(stream, 0, &heap) == SPT_OK;)
+        spt_depacketizer_recycle(stream->depacketizer, heap);
+    destroy(stream);
+}
+
+void spt_recv_stream_stats(spt_recv_stream *stream, spt_recv_stats *stats)
+{
+    pthread_mutex_lock(&stream->lock);
+    *stats = stream->stats;
+    spt_depacketizer_account(stream->depacketizer, &stats->account);
+    for (const reader *r = stream->readers; r != NULL; r = r->next)
+        add_stats(r, &stats->sockets);
+    pthread_mutex_unlock(&stream->lock);
+}

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the tests of recv_stream.c and datagrams.c: heaps that the sender sends, received. */
+#include "check.h"
+
+#include "spead_tutorial/spt_recv.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { SIZE = 20000, HEAPS = 200, LONG_NS = 2000000000 };
+
+static spt_thread_pool *pool;
+
+static void start_pool(void)
+{
+    pool = spt_thread_pool_create(1, NULL, 0, NULL);
+    REQUIRE(pool != NULL);
+}
+
+static void end_pool(void)
+{
+    spt_thread_pool_destroy(pool);
+}
+
+/* A socket that listens on loopback, on a port of the system's choice. */
+static int listen_somewhere(int *port)
+{
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    REQUIRE(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+    socklen_t length = sizeof(address);
+    REQUIRE(getsockname(fd, (struct sockaddr *)&address, &length) == 0);
+    int size = 1 << 22;
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+    *port = ntohs(address.sin_port);
+    return fd;
+}
+
+/* What the value of a heap is: each has its own. */
+static uint8_t value[SIZE];
+
+static void fill(uint64_t cnt)
+{
+    for (size_t i = 0; i < SIZE; i++)
+        value[i] = (uint8_t)(cnt * 131 + i * 7 + i / 256);
+}
+
+static spt_stream *new_sender(int port, size_t packet_size)
+{
+    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
+    config.max_packet_size = packet_size;
+    spt_endpoint endpoint = {"127.0.0.1", port};
+    spt_stream *stream = spt_stream_create_udp(pool, &endpoint, 1, &config, NULL, NULL);
+    REQUIRE(stream != NULL);
+    return stream;
+}
+
+static spt_heap *new_heap(void)
+{
+    spt_heap *heap = spt_heap_create(NULL, NULL);
+    spt_item item = {0x3300, value, SIZE, false};
+    REQUIRE(heap != NULL && spt_heap_add_item(heap, &item, NULL) == SPT_OK);
+    return heap;
+}
+
+static void send_one(spt_stream *sender, spt_heap *heap, uint64_t cnt)
+{
+    fill(cnt);
+    spt_completion sent = {0};
+    spt_heap_reference reference = {heap, (int64_t)cnt, 0, -1};
+    REQUIRE(spt_stream_send_heaps(sender, &reference, 1, SPT_GROUP_SERIAL, &sent, NULL) == SPT_OK);
+    REQUIRE(spt_stream_wait(sender, &sent, -1, NULL) == SPT_OK);
+}
+
+static void check_heap(const spt_received_heap *heap, uint64_t cnt)
+{
+    CHECK_EQUAL(heap->cnt, cnt);
+    CHECK_EQUAL(heap->state, SPT_HEAP_COMPLETE);
+    REQUIRE(heap->length == SIZE);
+    fill(cnt);
+    CHECK_BYTES(heap->payload, value, SIZE);
+}
+
+static spt_recv_stream *new_receiver(void (*change)(spt_recv_config *))
+{
+    spt_recv_config config = spt_recv_config_default();
+    if (change != NULL)
+        change(&config);
+    spt_recv_stream *stream = spt_recv_stream_create(pool, &config, NULL);
+    REQUIRE(stream != NULL);
+    return stream;
+}
+
+static void check_account(const spt_recv_stats *stats)
+{
+    uint64_t fates = 0;
+    for (int i = 0; i < SPT_N_FATES; i++)
+        fates += stats->account.fates[i];
+    CHECK_EQUAL(fates, stats->account.packets);
+    CHECK_EQUAL(stats->sockets.datagrams, stats->account.packets);
+}
+
+static void test_what_is_sent_is_received_with_and_without_offload(void)
+{
+    for (int gro = 0; gro < 2; gro++) {
+        start_pool();
+        int port, fd = listen_somewhere(&port);
+        spt_recv_stream *receiver = new_receiver(NULL);
+        spt_receive_config config = SPT_RECEIVE_CONFIG_DEFAULT;
+        config.gro = gro;
+        REQUIRE(spt_recv_stream_add_udp_socket(receiver, fd, &config, NULL) == SPT_OK);
+        close(fd); /* it has been duplicated */
+        spt_stream *sender = new_sender(port, 1472);
+        spt_heap *heap = new_heap();
+        for (uint64_t cnt = 1; cnt <= HEAPS; cnt++) {
+            send_one(sender, heap, cnt);
+            spt_received_heap *received;
+            REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &received) == SPT_OK);
+            check_heap(received, cnt);
+            spt_recv_stream_return(receiver, received);
+        }
+        REQUIRE(spt_stream_send_end(sender, NULL, NULL) == SPT_OK);
+        spt_received_heap *none;
+        CHECK_EQUAL(spt_recv_stream_get(receiver, LONG_NS, &none), SPT_DONE);
+        spt_recv_stats stats;
+        spt_recv_stream_stats(receiver, &stats);
+        check_account(&stats);
+        CHECK_EQUAL(stats.account.heaps_complete, HEAPS);
+        CHECK_EQUAL(stats.account.heaps_dropped, 1); /* that of the end */
+        CHECK_EQUAL(stats.account.heaps_never_begun, 0);
+        CHECK(gro || stats.sockets.messages == stats.sockets.datagrams);
+        CHECK(stats.sockets.messages <= stats.sockets.datagrams);
+        CHECK_EQUAL(stats.sockets.dropped, 0);
+        spt_recv_stream_destroy(receiver);
+        spt_heap_destroy(heap);
+        spt_stream_destroy(sender);
+        end_pool();
+    }
+}
+
+static void test_a_full_ring_is_waited_for_and_nothing_is_lost(void)
+{
+    start_pool();
+    int port, fd = listen_somewhere(&port);
+    spt_recv_stream *receiver = new_receiver(NULL);
+    REQUIRE(spt_recv_stream_add_udp_socket(receiver, fd, NULL, NULL) == SPT_OK);
+    spt_stream *sender = new_sender(port, 9000);
+    spt_heap *heap = new_heap();
+    for (uint64_t cnt = 1; cnt <= 20; cnt++) /* the ring has 4; others wait in the socket */
+        send_one(sender, heap, cnt);
+    spt_recv_stats stats;
+    do
+        spt_recv_stream_stats(receiver, &stats);
+    while (stats.ring_waits == 0);
+    for (uint64_t cnt = 1; cnt <= 20; cnt++) {
+        spt_received_heap *received;
+        REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &received) == SPT_OK);
+        check_heap(received, cnt);
+        spt_recv_stream_return(receiver, received);
+    }
+    spt_recv_stream_stats(receiver, &stats);
+    CHECK(stats.longest_ring_wait_ns > 0);
+    CHECK_EQUAL(stats.ring_dropped, 0);
+    spt_recv_stream_destroy(receiver);
+    spt_heap_destroy(heap);
+    spt_stream_destroy(sender);
+    close(fd);
+    end_pool();
+}
+
+static void drop(spt_recv_config *config)
+{
+    config->drop_when_full = true;
+}
+
+static void test_a_full_ring_can_drop_and_says_how_many(void)
+{
+    start_pool();
+    int port, fd = listen_somewhere(&port);
+    spt_recv_stream *receiver = new_receiver(drop);
+    REQUIRE(spt_recv_stream_add_udp_socket(receiver, fd, NULL, NULL) == SPT_OK);
+    spt_stream *sender = new_sender(port, 9000);
+    spt_heap *heap = new_heap();
+    for (uint64_t cnt = 1; cnt <= 20; cnt++)
+        send_one(sender, heap, cnt);
+    spt_recv_stats stats;
+    do
+        spt_recv_stream_stats(receiver, &stats);
+    while (stats.account.heaps_complete < 20);
+    CHECK_EQUAL(stats.ring_dropped, 16);
+    CHECK_EQUAL(stats.ring_waits, 0);
+    spt_recv_stream_stop(receiver);
+    spt_received_heap *received;
+    for (uint64_t cnt = 1; cnt <= 4; cnt++) {
+        REQUIRE(spt_recv_stream_get(receiver, -1, &received) == SPT_OK);
+        check_heap(received, cnt);
+        spt_recv_stream_return(receiver, received);
+    }
+    CHECK_EQUAL(spt_recv_stream_get(receiver, -1, &received), SPT_DONE);
+    spt_recv_stream_destroy(receiver);
+    spt_heap_destroy(heap);
+    spt_stream_destroy(sender);
+    close(fd);
+    end_pool();
+}
+
+/* Packets of so many heaps, and of the end, one after the other. */
+static uint8_t *in_memory(uint64_t n, size_t *size)
+{
+    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
+    spt_stream *sender = spt_stream_create_memory(pool, &config, NULL);
+    REQUIRE(sender != NULL);
+    spt_heap *heap = new_heap();
+    for (uint64_t cnt = 1; cnt <= n; cnt++)
+        send_one(sender, heap, cnt);
+    REQUIRE(spt_stream_send_end(sender, NULL, NULL) == SPT_OK);
+    *size = spt_stream_memory(sender, NULL, 0);
+    uint8_t *bytes = malloc(*size);
+    REQUIRE(bytes != NULL);
+    spt_stream_memory(sender, bytes, *size);
+    spt_stream_destroy(sender);
+    spt_heap_destroy(heap);
+    return bytes;
+}
+
+static void test_packets_in_memory_are_received_and_their_end_is_that_of_the_stream(void)
+{
+    start_pool();
+    size_t size;
+    uint8_t *bytes = in_memory(30, &size);
+    for (int cut = 0; cut < 2; cut++) { /* as it is, and without the last bytes of the last heap */
+        spt_recv_stream *receiver = new_receiver(NULL);
+        size_t n = cut ? size - 49 - 8 - 1472 : size;
+        REQUIRE(spt_recv_stream_add_memory(receiver, bytes, n, NULL) == SPT_OK);
+        spt_received_heap *received;
+        for (uint64_t cnt = 1; cnt <= 30; cnt++) {
+            REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &received) == SPT_OK);
+            if (cut && cnt == 30)
+                CHECK_EQUAL(received->state, SPT_HEAP_INCOMPLETE);
+            else
+                check_heap(received, cnt);
+            spt_recv_stream_return(receiver, received);
+        }
+        CHECK_EQUAL(spt_recv_stream_get(receiver, LONG_NS, &received), SPT_DONE);
+        spt_error err = {0};
+        CHECK_EQUAL(spt_recv_stream_add_memory(receiver, bytes, n, &err), SPT_ERR_STOPPED);
+        CHECK(err.message[0] != '\0');
+        spt_recv_stream_destroy(receiver);
+    }
+    free(bytes);
+    end_pool();
+}
+
+static void test_the_descriptor_is_readable_while_there_is_something_to_get(void)
+{
+    start_pool();
+    int port, fd = listen_somewhere(&port);
+    spt_recv_stream *receiver = new_receiver(NULL);
+    REQUIRE(spt_recv_stream_add_udp_socket(receiver, fd, NULL, NULL) == SPT_OK);
+    struct pollfd event = {.fd = spt_recv_stream_fd(receiver), .events = POLLIN};
+    CHECK_EQUAL(poll(&event, 1, 0), 0);
+    spt_stream *sender = new_sender(port, 9000);
+    spt_heap *heap = new_heap();
+    spt_received_heap *received;
+    for (uint64_t cnt = 1; cnt <= 6; cnt += 2) {
+        send_one(sender, heap, cnt);
+        send_one(sender, heap, cnt + 1);
+        for (uint64_t i = 0; i < 2; i++) {
+            REQUIRE(poll(&event, 1, 2000) == 1);
+            REQUIRE(spt_recv_stream_get(receiver, 0, &received) == SPT_OK);
+            check_heap(received, cnt + i);
+            spt_recv_stream_return(receiver, received);
+        }
+        CHECK_EQUAL(poll(&event, 1, 0), 0);
+        CHECK_EQUAL(spt_recv_stream_get(receiver, 0, &received), SPT_PENDING);
+    }
+    spt_recv_stream_stop(receiver);
+    CHECK_EQUAL(poll(&event, 1, 2000), 1);
+    CHECK_EQUAL(spt_recv_stream_get(receiver, 0, &received), SPT_DONE);
+    CHECK_EQUAL(poll(&event, 1, 0), 1);
+    spt_recv_stream_destroy(receiver);
+    spt_heap_destroy(heap);
+    spt_stream_destroy(sender);
+    close(fd);
+    end_pool();
+}
+
+static void test_a_datagram_that_is_too_long_or_no_packet_is_counted(void)
+{
+    for (int gro = 0; gro < 2; gro++) {
+        start_pool();
+        int port, fd = listen_somewhere(&port);
+        spt_receive_config config = SPT_RECEIVE_CONFIG_DEFAULT;
+        config.max_size = 100;
+        config.gro = gro;
+        spt_recv_stream *receiver = new_receiver(NULL);
+        REQUIRE(spt_recv_stream_add_udp_socket(receiver, fd, &config, NULL) == SPT_OK);
+        int out = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        static const uint8_t bytes[3000] = {0x53, 4};
+        const size_t sizes[] = {0, 1, 100, 101, 3000};
+        for (int i = 0; i < 5; i++)
+            REQUIRE(sendto(out, bytes, sizes[i], 0, (struct sockaddr *)&to, sizeof(to)) >= 0);
+        spt_recv_stats stats;
+        do
+            spt_recv_stream_stats(receiver, &stats);
+        while (stats.account.packets < 5);
+        check_account(&stats);
+        CHECK_EQUAL(stats.account.faults[SPT_FAULT_HEADER], 2);
+        CHECK_EQUAL(stats.account.faults[SPT_FAULT_FLAVOUR], 1);
+        CHECK_EQUAL(stats.account.faults[SPT_FAULT_SURPLUS], 2);
+        close(out);
+        spt_recv_stream_destroy(receiver);
+        close(fd);
+        end_pool();
+    }
+}
+
+static void test_a_port_is_free_once_the_stream_is_stopped_and_until_then_an_error_says_so(void)
+{
+    start_pool();
+    int port, fd = listen_somewhere(&port);
+    close(fd);
+    spt_endpoint endpoint = {"127.0.0.1", port};
+    spt_recv_stream *one = new_receiver(NULL), *other = new_receiver(NULL);
+    REQUIRE(spt_recv_stream_add_udp(one, &endpoint, NULL, NULL) == SPT_OK);
+    spt_error err = {0};
+    CHECK_EQUAL(spt_recv_stream_add_udp(other, &endpoint, NULL, &err), SPT_ERR_SYSTEM);
+    CHECK_EQUAL(err.sys_errno, EADDRINUSE);
+    CHECK(strstr(err.message, "is in use") != NULL);
+    spt_recv_stream_stop(one);
+    spt_recv_stream_stop(one);
+    CHECK_EQUAL(spt_recv_stream_add_udp(other, &endpoint, NULL, &err), SPT_OK);
+    spt_recv_stream_destroy(one);
+    spt_recv_stream_destroy(other);
+    spt_recv_stream_destroy(NULL);
+    end_pool();
+}
+
+static void test_what_cannot_be_is_refused_in_words(void)
+{
+    start_pool();
+    spt_recv_stream *receiver = new_receiver(NULL);
+    spt_receive_config too_large = SPT_RECEIVE_CONFIG_DEFAULT;
+    too_large.max_size = 70000;
+    const spt_endpoint nowhere[] = {{"no.such.host.invalid", 8888}, {"", 70000}, {"", -1}};
+    spt_error err;
+    for (int i = 0; i < 3; i++) {
+        err = (spt_error){0};
+        CHECK_EQUAL(spt_recv_stream_add_udp(receiver, &nowhere[i], NULL, &err), SPT_ERR_ARGUMENT);
+        CHECK(err.message[0] != '\0');
+    }
+    CHECK_EQUAL(spt_recv_stream_add_udp(receiver, &(spt_endpoint){"", 0}, &too_large, NULL),
+                SPT_ERR_ARGUMENT);
+    CHECK_EQUAL(spt_recv_stream_add_udp_socket(receiver, -1, NULL, &err), SPT_ERR_ARGUMENT);
+    int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    CHECK_EQUAL(spt_recv_stream_add_udp_socket(receiver, file, NULL, &err), SPT_ERR_SYSTEM);
+    close(file);
+    spt_recv_stream_destroy(receiver);
+    spt_recv_config none = spt_recv_config_default();
+    none.ring_heaps = 0;
+    CHECK(spt_recv_stream_create(pool, &none, &err) == NULL);
+    none = spt_recv_config_default();
+    none.heaps.max_heaps = 0;
+    CHECK(spt_recv_stream_create(pool, &none, &err) == NULL);
+    end_pool();
+}
+
+static void test_a_stream_ends_with_its_pool_and_says_so_to_who_waits(void)
+{
+    start_pool();
+    int port, fd = listen_somewhere(&port);
+    spt_recv_stream *receiver = new_receiver(NULL);
+    REQUIRE(spt_recv_stream_add_udp_socket(receiver, fd, NULL, NULL) == SPT_OK);
+    spt_thread_pool_stop(pool);
+    spt_received_heap *received;
+    CHECK_EQUAL(spt_recv_stream_get(receiver, -1, &received), SPT_DONE);
+    spt_recv_stream_destroy(receiver);
+    close(fd);
+    end_pool();
+}
+
+static void nothing(int signal)
+{
+    (void)signal;
+}
+
+static void *interrupt(void *thread)
+{
+    usleep(50000);
+    pthread_kill(*(pthread_t *)thread, SIGUSR1);
+    return NULL;
+}
+
+static void test_waiting_ends_with_a_signal_and_with_its_time(void)
+{
+    start_pool();
+    spt_recv_stream *receiver = new_receiver(NULL);
+    spt_received_heap *received;
+    CHECK_EQUAL(spt_recv_stream_get(receiver, 1000000, &received), SPT_PENDING);
+    sigaction(SIGUSR1, &(struct sigaction){.sa_handler = nothing}, NULL);
+    pthread_t self = pthread_self(), other;
+    REQUIRE(pthread_create(&other, NULL, interrupt, &self) == 0);
+    CHECK_EQUAL(spt_recv_stream_get(receiver, -1, &received), SPT_PENDING);
+    pthread_join(other, NULL);
+    spt_recv_stream_destroy(receiver);
+    end_pool();
+}
+
+/* Readers, a consumer, and who stops them, all at once: for the sanitizers to watch. */
+static void *get_all(void *stream)
+{
+    spt_received_heap *received;
+    spt_status status;
+    while ((status = spt_recv_stream_get(stream, LONG_NS, &received)) == SPT_OK)
+        spt_recv_stream_return(stream, received);
+    CHECK_EQUAL(status, SPT_DONE);
+    return NULL;
+}
+
+static void test_streams_are_stopped_at_any_moment(void)
+{
+    for (int round = 0; round < 30; round++) {
+        pool = spt_thread_pool_create(2, NULL, 0, NULL);
+        REQUIRE(pool != NULL);
+        int port, fd = listen_somewhere(&port);
+        spt_recv_stream *receiver = new_receiver(round % 2 ? drop : NULL);
+        REQUIRE(spt_recv_stream_add_udp_socket(receiver, fd, NULL, NULL) == SPT_OK);
+        REQUIRE(spt_recv_stream_add_udp(receiver, &(spt_endpoint){"127.0.0.1", 0}, NULL, NULL) ==
+                SPT_OK);
+        pthread_t consumers[2];
+        for (int i = 0; i < 2; i++)
+            REQUIRE(pthread_create(&consumers[i], NULL, get_all, receiver) == 0);
+        spt_stream *sender = new_sender(port, 1472);
+        spt_heap *heap = new_heap();
+        for (uint64_t cnt = 1; cnt <= 10 + (uint64_t)round; cnt++) {
+            spt_completion sent = {0};
+            REQUIRE(spt_stream_send_heap(sender, heap, &sent, NULL) == SPT_OK);
+            REQUIRE(spt_stream_wait(sender, &sent, -1, NULL) == SPT_OK);
+            spt_recv_stats stats;
+            spt_recv_stream_stats(receiver, &stats);
+        }
+        spt_recv_stream_stop(receiver);
+        for (int i = 0; i < 2; i++)
+            pthread_join(consumers[i], NULL);
+        spt_recv_stream_destroy(receiver);
+        spt_heap_destroy(heap);
+        spt_stream_destroy(sender);
+        close(fd);
+        end_pool();
+    }
+}
+
+int main(void)
+{
+    RUN(test_what_is_sent_is_received_with_and_without_offload);
+    RUN(test_a_full_ring_is_waited_for_and_nothing_is_lost);
+    RUN(test_a_full_ring_can_drop_and_says_how_many);
+    RUN(test_packets_in_memory_are_received_and_their_end_is_that_of_the_stream);
+    RUN(test_the_descriptor_is_readable_while_there_is_something_to_get);
+    RUN(test_a_datagram_that_is_too_long_or_no_packet_is_counted);
+    RUN(test_a_port_is_free_once_the_stream_is_stopped_and_until_then_an_error_says_so);
+    RUN(test_what_cannot_be_is_refused_in_words);
+    RUN(test_a_stream_ends_with_its_pool_and_says_so_to_who_waits);
+    RUN(test_waiting_ends_with_a_signal_and_with_its_time);
+    RUN(test_streams_are_stopped_at_any_moment);
+    return check_done();
+}
