@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["pack"]
+__all__ = ["pack", "unpack"]
 
 
 def pack(columns: Sequence[NDArray[np.uint8]], widths: Sequence[int]) -> NDArray[np.uint8]:
@@ -47,3 +47,45 @@ def pack(columns: Sequence[NDArray[np.uint8]], widths: Sequence[int]) -> NDArray
         for column, width in zip(columns, widths, strict=True)
     ]
     return np.packbits(np.hstack(bits))
+
+
+def unpack(
+    packed: NDArray[np.uint8], widths: Sequence[int], n_records: int
+) -> list[NDArray[np.uint8]]:
+    """Take records apart bit by bit.
+
+    Parameters
+    ----------
+    packed : array, 1-D, dtype uint8
+        As `pack` returns it; what follows the last record is not looked at.
+    widths : sequence of int
+        The width of every field, in bits.
+    n_records : int
+        How many records to take.
+
+    Returns
+    -------
+    list of array, each of shape (n_records, n_bytes), dtype uint8
+        One for every field: the field's values in big-endian bytes, as few as its width needs;
+        bits above it are zero.
+
+    Examples
+    --------
+    >>> unpack(np.array([18, 48], np.uint8), [4], 3)
+    [array([[1],
+           [2],
+           [3]], dtype=uint8)]
+    """
+    ends = np.cumsum(widths)
+    places = list(zip(ends - widths, ends, strict=True))
+    n_bits = sum(widths)
+    if all(width % 8 == 0 for width in widths):
+        records = packed[: n_records * n_bits // 8].reshape(n_records, n_bits // 8)
+        return [records[:, begin // 8 : end // 8] for begin, end in places]
+    bits = np.unpackbits(packed[: (n_records * n_bits + 7) // 8])[: n_records * n_bits]
+    records = bits.reshape(n_records, n_bits)
+    columns = []
+    for begin, end in places:
+        padding = np.zeros((n_records, (begin - end) % 8), np.uint8)
+        columns.append(np.packbits(np.hstack([padding, records[:, begin:end]]), axis=1))
+    return columns

@@ -8,17 +8,19 @@ An item's value is kept as it was given. Its bytes are asked for when it is adde
 from __future__ import annotations
 
 import itertools
+import logging
 import math
 import operator
 from collections.abc import ItemsView, Iterable, KeysView, Sequence, ValuesView
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from spead_tutorial import _bits
 from spead_tutorial._convert import as_dtype, as_integers, as_records, integer_range
+from spead_tutorial._unpack import check_order, read_numpy_header, read_value
 from spead_tutorial.flavour import BUG_COMPAT_SWAP_ENDIAN, STREAM_CTRL_ID
 
 __all__ = ["Descriptor", "Item", "ItemGroup", "RawDescriptor"]
@@ -27,6 +29,8 @@ __all__ = ["Descriptor", "Item", "ItemGroup", "RawDescriptor"]
 _FIRST_FREE_ID = 0x1000
 
 _BYTE = np.dtype(np.uint8)
+_NO_BYTES = np.empty(0, _BYTE)
+_log = logging.getLogger(__name__)
 _CHARACTER = np.dtype("S1")
 _UINT64 = np.dtype(">u8")
 
@@ -75,6 +79,42 @@ class RawDescriptor:
     numpy_header: bytes
     format: list[tuple[str, int]]
     shape: list[int | None]
+
+
+class _AnyRawDescriptor(Protocol):
+    """A `RawDescriptor`, or what another package has for one."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def name(self) -> bytes: ...
+    @property
+    def description(self) -> bytes: ...
+    @property
+    def numpy_header(self) -> bytes: ...
+    @property
+    def format(self) -> Sequence[tuple[str, int]]: ...
+    @property
+    def shape(self) -> Sequence[int | None]: ...
+
+
+class _RawItem(Protocol):
+    """The value of a received item, as bytes."""
+
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    @property
+    def id(self) -> int: ...
+    @property
+    def is_immediate(self) -> bool: ...
+
+
+class _ReceivedHeap(Protocol):
+    """All that a group needs of a heap."""
+
+    @property
+    def flavour(self) -> _HasBugCompat: ...
+    def get_descriptors(self) -> Sequence[_AnyRawDescriptor]: ...
+    def get_items(self) -> Sequence[_RawItem]: ...
 
 
 class _NotAsciiError(UnicodeEncodeError):
@@ -157,6 +197,35 @@ class Descriptor:
         self._wire_dtype = self._dtype
         if self._format is not None:
             self._wire_dtype = _format_dtype(self._format)
+
+    @classmethod
+    def from_raw(cls, raw: _AnyRawDescriptor, flavour: _HasBugCompat) -> Self:
+        """Make a descriptor of the fields of a packet.
+
+        Parameters
+        ----------
+        raw : RawDescriptor
+            What was received, or anything with its attributes.
+        flavour : Flavour
+            Of the heap; only its ``bug_compat`` is looked at.
+
+        Returns
+        -------
+        Descriptor
+            Or, of a class that is derived from it, one of that.
+
+        Raises
+        ------
+        ValueError
+            If the fields do not describe an item, or a text is not ASCII (UnicodeDecodeError).
+        """
+        name, description = (bytes(text).decode("ascii") for text in (raw.name, raw.description))
+        if not raw.numpy_header:
+            fields = [(str(letter), int(bits)) for letter, bits in raw.format]
+            return cls(raw.id, name, description, list(raw.shape), format=fields)
+        swap = bool(flavour.bug_compat & BUG_COMPAT_SWAP_ENDIAN)
+        dtype, order, shape = read_numpy_header(bytes(raw.numpy_header), swap)
+        return cls(raw.id, name, description, shape, dtype, order)
 
     def _error(self, reason: object) -> ValueError:
         item = f"item {self.name!r} ({self.id:#x})"
@@ -414,6 +483,56 @@ class Item(Descriptor):
         self._value = value
         self.version += 1
 
+    def set_from_raw(self, raw_item: _RawItem, new_order: str = "=") -> None:
+        """Set the value to what was received.
+
+        Parameters
+        ----------
+        raw_item : object
+            The item's bytes by the buffer protocol, and whether they were sent as an immediate
+            (``is_immediate``).
+        new_order : str
+            Byte order of the value, as for ``numpy.dtype.newbyteorder``; ``"|"`` leaves it.
+
+        Raises
+        ------
+        ValueError
+            If the bytes are too few; UnicodeDecodeError for text that is not ASCII. The item has
+            not changed then.
+
+        Notes
+        -----
+        An array is the memory of the heap itself, and keeps all of it, unless its byte order has
+        to be changed. Text of one dimension is a ``str``. Where NumPy has no type for a field, the
+        value is made of Python's numbers. A dimension that varies takes as many elements as have
+        arrived; of other items, bytes that are too many are left out, with a warning.
+        """
+        self.value = self._read(raw_item, check_order(new_order))
+
+    def _read(self, raw_item: _RawItem, new_order: str) -> Any:
+        view = memoryview(raw_item)
+        buffer = np.frombuffer(view, _BYTE) if view.nbytes else _NO_BYTES
+        try:
+            value, surplus = read_value(
+                buffer,
+                self._shape,
+                self._wire_dtype,
+                self._order,
+                self._format,
+                is_immediate=raw_item.is_immediate,
+                new_order=new_order,
+            )
+        except UnicodeDecodeError:
+            raise
+        except ValueError as error:
+            raise self._error(error) from None
+        if surplus:
+            _log.warning(
+                "item %r (%#x): %d bytes are more than its shape takes, and are left out",
+                self.name, self.id, surplus,
+            )  # fmt: skip
+        return value
+
     def to_buffer(self) -> NDArray[Any] | bytes:
         """Return the value's bytes.
 
@@ -616,6 +735,71 @@ class ItemGroup:
         self._by_id[item.id] = item
         self._by_name[name] = item
         return item
+
+    def update(self, heap: _ReceivedHeap, new_order: str = "=") -> dict[str, Item]:
+        """Take in what a received heap says: descriptors first, then values.
+
+        An item that is described as before stays, and gets the value. One that is described
+        differently, or another with its id or name, is replaced. Either all of the heap is taken
+        in, or the group stays as it was.
+
+        Parameters
+        ----------
+        heap : spead_tutorial.recv.Heap
+            What was received. It, or what its values lie in, is kept for as long as there are
+            arrays of it.
+        new_order : str
+            As for `Item.set_from_raw`.
+
+        Returns
+        -------
+        dict of str to Item
+            Those that got a value, by name, in the order in which they lie in the heap.
+
+        Raises
+        ------
+        ValueError
+            Where a descriptor or a value cannot be read.
+
+        Notes
+        -----
+        Values that nothing describes are left out, with a warning; so are descriptors without a
+        name, and those of ids that are the protocol's.
+        """
+        check_order(new_order)
+        after = self._described(heap)
+        values = []
+        for raw in heap.get_items():
+            if raw.id in after._by_id:
+                item = after._by_id[raw.id]
+                values.append((item, item._read(raw, new_order)))
+            elif raw.id > STREAM_CTRL_ID:
+                _log.warning("item %#x has not been described: its value is left out", raw.id)
+        self._by_id, self._by_name = after._by_id, after._by_name
+        for item, value in values:
+            item.value = value
+        return {item.name: item for item, _ in values}
+
+    def _described(self, heap: _ReceivedHeap) -> ItemGroup:
+        """Return a group that has, besides this one's items, those that a heap describes."""
+        after = ItemGroup()
+        after._by_id, after._by_name = dict(self._by_id), dict(self._by_name)
+        for raw in heap.get_descriptors():
+            if raw.id <= STREAM_CTRL_ID or not raw.name:
+                _log.warning("a descriptor of item %#x is left out: it has no name, or its id is"
+                             " the protocol's", raw.id)  # fmt: skip
+                continue
+            described = Descriptor.from_raw(raw, heap.flavour)
+            after.add_item(
+                described.id,
+                described.name,
+                described.description,
+                described.shape,
+                described.dtype,
+                described.order,
+                described.format,
+            )
+        return after
 
     def __getitem__(self, key: int | str) -> Item:
         return self._by_name[key] if isinstance(key, str) else self._by_id[key]

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What received bytes mean: descriptors from their fields, and values from their descriptors.
+
+Bytes come from strangers: what does not fit is a ValueError, and nothing is evaluated.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spead_tutorial import _bits
+
+__all__ = ["check_order", "read_numpy_header", "read_value"]
+
+_BYTE = np.dtype(np.uint8)
+_HEADER_KEYS = {"descr", "fortran_order", "shape"}
+
+#: Fields of an element: pairs of a letter and a width in bits.
+Format = Sequence[tuple[str, int]]
+
+
+def read_numpy_header(header: bytes, swap: bool) -> tuple[np.dtype[Any], str, tuple[int, ...]]:
+    """Read the header that describes a NumPy array.
+
+    Parameters
+    ----------
+    header : bytes
+        As in NumPy's files: the text of a dictionary.
+    swap : bool
+        Whether it gives the other byte order.
+
+    Returns
+    -------
+    tuple
+        The dtype, the order (``"C"`` or ``"F"``) and the shape.
+
+    Raises
+    ------
+    ValueError
+        Where it is none.
+    """
+    try:
+        fields = ast.literal_eval(header.decode("ascii"))
+        if not isinstance(fields, dict) or set(fields) != _HEADER_KEYS:
+            raise ValueError(f"it has to have {', '.join(sorted(_HEADER_KEYS))}, and no more")
+        dtype = np.dtype(fields["descr"])
+        shape = fields["shape"]
+        if not isinstance(shape, tuple) or not all(
+            isinstance(size, int) and size >= 0 for size in shape
+        ):
+            raise ValueError(f"its shape is {shape!r}")
+        if not isinstance(fields["fortran_order"], bool):
+            raise ValueError(f"its fortran_order is {fields['fortran_order']!r}")
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
+        raise ValueError(f"NumPy header {header[:80]!r} cannot be read: {error}") from None
+    if swap:
+        dtype = dtype.newbyteorder("S")
+    return dtype, "F" if fields["fortran_order"] else "C", shape
+
+
+def check_order(new_order: str) -> str:
+    """Return a byte order as NumPy abbreviates it; ValueError where there is no such.
+
+    Parameters
+    ----------
+    new_order : str
+        As for ``numpy.dtype.newbyteorder``.
+    """
+    try:
+        np.dtype(np.uint16).newbyteorder(new_order)  # type: ignore[arg-type]
+    except (ValueError, TypeError):
+        raise ValueError(
+            f"new_order is {new_order!r}: it has to be one of '=' (this machine's), '<', '>', '|'"
+            " (as it was sent)"
+        ) from None
+    return new_order
+
+
+def read_value(
+    buffer: NDArray[np.uint8],
+    shape: Sequence[int | None],
+    dtype: np.dtype[Any] | None,
+    order: str,
+    format: Format | None,
+    *,
+    is_immediate: bool,
+    new_order: str,
+) -> tuple[Any, int]:
+    """Make a value of bytes.
+
+    Parameters
+    ----------
+    buffer : array, 1-D, dtype uint8
+        The item's value as it was received. The value that is made keeps it alive, and is the same
+        memory where nothing has to be converted.
+    shape : sequence of (int or None)
+        Size of every dimension; None for the one that varies.
+    dtype : dtype or None
+        Of the elements as they lie in the buffer; None where they are packed bit by bit.
+    order : {"C", "F"}
+        In which order they lie there.
+    format : sequence of (str, int) or None
+        The fields of an element; None for one that is described by a dtype.
+    is_immediate : bool
+        Whether the value is at the end of the buffer, however long that is.
+    new_order : str
+        Byte order of the value: see `check_order`.
+
+    Returns
+    -------
+    tuple
+        The value, and how many bytes of the buffer were too many for it.
+
+    Raises
+    ------
+    ValueError
+        Where the buffer is too short; UnicodeDecodeError for text that is not ASCII.
+    """
+    bits = 8 * dtype.itemsize if dtype is not None else sum(n for _, n in format or ())
+    sizes = _sizes(shape, bits, buffer.size)
+    count = math.prod(sizes)
+    needed = (count * bits + 7) // 8
+    if needed > buffer.size:
+        raise ValueError(f"shape {tuple(sizes)} takes {needed} bytes, and {buffer.size} arrived")
+    used = buffer[buffer.size - needed :] if is_immediate else buffer[:needed]
+    surplus = 0 if is_immediate or None in shape else buffer.size - needed
+    if format is not None and list(format) == [("c", 8)] and len(sizes) == 1:
+        return used.tobytes().decode("ascii"), surplus
+    if dtype is not None:
+        return _as_dtype(used, sizes, dtype, order, new_order), surplus
+    assert format is not None
+    return _as_objects(used, sizes, format, count), surplus
+
+
+def _sizes(shape: Sequence[int | None], bits: int, n_bytes: int) -> list[int]:
+    """Return the shape of a value of so many bytes: the dimension that varies takes what fits."""
+    known = bits * math.prod(size for size in shape if size is not None)
+    varying = 8 * n_bytes // known if known else 0
+    return [varying if size is None else size for size in shape]
+
+
+def _as_dtype(
+    used: NDArray[np.uint8], sizes: list[int], dtype: np.dtype[Any], order: str, new_order: str
+) -> Any:
+    array: NDArray[Any]
+    if order == "F":
+        array = np.ndarray(tuple(reversed(sizes)), dtype, used).T
+    else:
+        array = np.ndarray(tuple(sizes), dtype, used)
+    wanted = dtype.newbyteorder(new_order)  # type: ignore[arg-type]
+    if wanted != dtype:
+        array = array.astype(wanted)
+    return array if sizes else array[()]
+
+
+def _as_objects(used: NDArray[np.uint8], sizes: list[int], format: Format, count: int) -> Any:
+    """Make Python's numbers of fields that NumPy has no type for."""
+    widths = [bits for _, bits in format]
+    columns = [
+        _numbers(column, letter, bits)
+        for column, (letter, bits) in zip(_bits.unpack(used, widths, count), format, strict=True)
+    ]
+    array: NDArray[Any]
+    if len(columns) == 1:
+        array = np.empty(count, object)
+        array[:] = columns[0]
+    else:
+        array = np.empty(count, [(f"f{i}", object) for i in range(len(columns))])
+        for i, column in enumerate(columns):
+            array[f"f{i}"] = column
+    array = array.reshape(sizes)
+    return array if sizes else array[()]
+
+
+def _numbers(column: NDArray[np.uint8], letter: str, bits: int) -> list[Any]:
+    """Return the values of a field: the low bits of big-endian bytes."""
+    if letter == "b":
+        return [bool(x) for x in np.any(column, axis=1).tolist()]
+    if letter == "f":
+        return [float(x) for x in np.ascontiguousarray(column).view(f">f{bits // 8}").ravel()]
+    if letter == "c":
+        return [bytes(x) for x in column]
+    numbers = [int.from_bytes(bytes(x), "big") for x in column]
+    if letter == "i":
+        numbers = [n - (n >> (bits - 1) << bits) for n in numbers]
+    return numbers
