@@ -159,6 +159,8 @@ def _plain(case: Case) -> bool:
 
 def _heaps(case: Case, size: Size, warm_up: Sample | None) -> int:
     """How many heaps a sample sends: what lasts long enough, as its warm-up has shown."""
+    if case.heaps is not None:
+        return case.heaps if warm_up is not None else max(1, case.heaps // WARM_UP)
     n_bytes = size.most_bytes / WARM_UP
     chapter = find_chapter(case.program) if case.program != "ceiling" else None
     if chapter is not None and chapter.name == "tut_2_send":

@@ -104,6 +104,8 @@ _QUICK_PACKET_SIZES = (512, 1472, 4096, 9000, 65504)
 _CAUSE_SIZES = (MIB, 16 * MIB, 64 * MIB)
 _RECORDING_SIZES = (64 * KIB, MIB, 16 * MIB)
 _STREAMS_SIZES = (8 * KIB, 64 * KIB, MIB)
+#: Payload of a sample: as much as most have at most, a quarter of it, and eight times as much.
+_AMOUNTS_GIB = (1, 4, 32)
 #: Packets that share messages, a batch that the caches hold, and one that they do not.
 _CEILING_SIZES = (8 * KIB, MIB, 16 * MIB)
 #: Cuts a heap of 16 KiB into two equal packets, with their headers of 56 and 40 bytes; one of
@@ -374,6 +376,17 @@ def _ceiling() -> Sweep:
     return Sweep("ceiling", "bare system calls: threads, filling, zero-copy", cases, cases)
 
 
+def _lengths() -> Sweep:
+    """The same programs for as long as samples last, for a quarter of that, and eight times."""
+    cases = tuple(
+        Case(OURS, language, program, size, variant=f"{gib} GiB", heaps=gib * GIB // size)
+        for size in (8 * KIB, MIB)
+        for language, program in (("python", _TEN), ("c", _TEN), ("c", _THIRTEEN))
+        for gib in _AMOUNTS_GIB
+    )
+    return Sweep("length", "what is gained by longer samples", cases, cases)
+
+
 SWEEPS = (
     _ladder(),
     _pipeline(),
@@ -392,6 +405,7 @@ SWEEPS = (
     _small(),
     _targets(),
     _ceiling(),
+    _lengths(),
 )
 
 
