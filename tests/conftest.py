@@ -33,10 +33,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Whether the peer has been built on this machine makes no difference here.
 os.environ["SPEAD_TUTORIAL_PEER"] = os.devnull
 
-# Under nohup, and in some CI, SIGINT is ignored, and so it would be in the processes that tests
+# Under nohup, and in some CI, signals are ignored, and so they would be in the processes that tests
 # start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture

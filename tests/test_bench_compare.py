@@ -52,16 +52,16 @@ def write(tmp_path: Path) -> Callable[..., Path]:
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder that has all that controls are made of."""
-    for name in ("wheel", "built/spead2", "programs"):
+    for name in ("wheel", "built/spead2", "peer"):
         made = tmp_path / name
         made.mkdir(parents=True)
         (made / "__init__.py").write_text("import _spead2\n")
         (made / "_spead2.so").write_bytes(name.encode())
-    (tmp_path / "ceiling").write_bytes(b"loops")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "ceiling").write_bytes(b"loops")
     monkeypatch.setattr(peers, "_FROM_SOURCE", tmp_path / "built")
-    monkeypatch.setattr(peers, "_PEERS", tmp_path / "programs")
+    monkeypatch.setattr(peers, "_PACKAGE", tmp_path)
     monkeypatch.setattr(peers, "_installed_peer", lambda: tmp_path / "wheel")
-    monkeypatch.setattr(peers, "_ceiling", lambda: tmp_path / "ceiling")
     return tmp_path
 
 
@@ -74,7 +74,7 @@ def test_a_record_names_the_build_of_each_program_beside_ours(folder):
 
 
 def test_a_record_names_no_build_of_what_is_not_there(folder, monkeypatch):
-    (folder / "ceiling").unlink()
+    (folder / "bin" / "ceiling").unlink()
     monkeypatch.setattr(peers, "_FROM_SOURCE", folder / "nowhere")
     assert set(peers.builds()) == {"spead2"}
     monkeypatch.setattr(peers, "_installed_peer", lambda: None)
@@ -86,8 +86,8 @@ def test_a_record_names_no_build_of_what_is_not_there(folder, monkeypatch):
     [
         ("wheel/_spead2.so", {"spead2"}),
         ("built/spead2/_spead2.so", {"spead2-source"}),
-        ("programs/_spead2.so", {"spead2", "spead2-source"}),
-        ("ceiling", {"ceiling"}),
+        ("peer/_spead2.so", {"spead2", "spead2-source"}),
+        ("bin/ceiling", {"ceiling"}),
     ],
 )
 def test_what_is_changed_of_a_program_beside_ours_is_another_build_of_it(folder, file, changed):

@@ -45,7 +45,7 @@ def make_sample(program: str, language: str, rate_mb: float, **more: Any) -> Sam
         SAMPLE,
         **{"case": "/".join([program, language, *setting])}
         | {"program": program, "language": language}
-        | {"chapter": numbers.get(program) or (program != "ceiling" and find_number(program))}
+        | {"chapter": numbers.get(program) or (0 if program == "ceiling" else find_number(program))}
         | {"payload_bytes": payload, "elapsed_ns": round(payload / rate_mb * 1e3)}
         | more,
     )
@@ -683,7 +683,7 @@ def test_ways_are_beside_each_other_in_their_order_with_bare_loops_below():
 def test_the_title_of_ways_is_what_one_of_them_gained_over_another():
     title = drawing("ways")[1]
     assert title.replace("\N{MULTIPLICATION SIGN}", "x") == (
-        "A recording: x1.5 to x1.5 (Python), x1.5 to x1.5 (C). Chapter 15"
+        "A recording: x1.50 to x1.50 (Python), x1.50 to x1.50 (C). Chapter 15"
     )
 
 

@@ -21,7 +21,7 @@ def test_the_title_names_the_loop_that_is_farthest_from_two_threads_and_where():
     title = drawing("ceiling")[1].replace("\N{MULTIPLICATION SIGN}", "x")
     title = title.replace("\N{NO-BREAK SPACE}", " ")
     assert title.startswith(
-        "Bare calls, up to x2.5: one thread, read in place, huge pages, at 1 MiB. "
+        "Bare calls, up to x2.50: one thread, read in place, huge pages, at 1 MiB. "
     )
 
 

@@ -49,7 +49,7 @@ def test_memory_says_rates_faults_and_gains():
     )
     assert f"64 MiB {before:.0f}. Page faults of C, new memory: 1 MiB 256" in words
     assert f"64 MiB {after:.0f}. Page faults of C, used again: 1 MiB 0" in words
-    assert f"64 MiB {TIMES}{after / before:.3g}" in words.split("Gain of C:")[1]
+    assert f"64 MiB {TIMES}{after / before:.2f}" in words.split("Gain of C:")[1]
 
 
 def test_no_faults_at_all_are_at_the_bottom_of_a_logarithmic_scale():
@@ -118,7 +118,7 @@ def as_new_memory(recording: Recording, heap_size: int) -> Recording:
 def test_memory_says_in_its_title_where_most_was_gained():
     recording = as_new_memory(make_memory(), 64 * MIB)
     _, title, _ = draw(plots.memory, recording)
-    gains = f"{TIMES}2 (Python), {TIMES}1.97 (C)"
+    gains = f"{TIMES}2.00 (Python), {TIMES}1.97 (C)"
     assert title.startswith(f"Memory used again, heaps of 16 MiB: {gains}. New memory")
 
 
@@ -136,13 +136,15 @@ def test_causes_show_the_median_of_every_way_where_most_was_gained():
             middle = median_rate(recording, program, language, variant, 64 * MIB)
             assert f"{middle:.0f}" in numbers
     assert {"new memory", "huge pages", "memory kept", "used again"} <= set(numbers)
-    assert {"16384", f"{TIMES}2", f"{TIMES}1.97"} <= set(numbers)
+    assert {"16384", f"{TIMES}2.00", f"{TIMES}1.97"} <= set(numbers)
     assert "4096" not in numbers  # the page faults of smaller heaps
 
 
 def test_causes_say_in_their_title_what_keeping_memory_gains_and_using_it_again():
     _, title, _ = drawing("causes")
-    kept, again = (f"{TIMES}{x} (Python), {TIMES}{y} (C)" for x, y in ((1.83, 1.81), (2, 1.97)))
+    kept, again = (
+        f"{TIMES}{x:.2f} (Python), {TIMES}{y:.2f} (C)" for x, y in ((1.83, 1.81), (2, 1.97))
+    )
     assert title.startswith(f"64 MiB heaps: memory kept {kept}; used again {again}. Why")
 
 
@@ -160,14 +162,14 @@ def test_causes_put_into_brackets_what_is_not_told():
     for n in (MIB, 16 * MIB, 64 * MIB):
         recording = as_new_memory(recording, n)
     svg = plots.render(plots.causes, recording, plots.LIGHT)
-    assert seen(svg).count(f"({TIMES}1)") == 6
+    assert seen(svg).count(f"({TIMES}1.00)") == 6
     assert "64 MiB heaps: memory kept no difference told; used again no" in texts(svg)
     assert "in brackets:" not in texts(rendered("causes"))
 
 
 def test_causes_say_rates_faults_and_gains_in_words():
     words = described(rendered("causes"))
-    said = f"Python 4500 with 8 faults, gain {TIMES}1.5 (1.5 to 1.5), C 4600 with 8 faults, gain"
+    said = f"Python 4500 with 8 faults, gain {TIMES}1.50 (1.50 to 1.50), C 4600 with 8 faults, gain"
     assert f"huge pages: {said}" in words.split("Heaps of 16 MiB:")[1]
     assert "Heaps of 1 MiB: new memory: Python 3000 with 256 faults, C 3100" in words
 

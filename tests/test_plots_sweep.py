@@ -227,7 +227,8 @@ def test_a_gain_is_the_median_of_ratios_within_rounds():
     assert statistics.median(ratios) == 2
     assert statistics.median(after) / statistics.median(before) != 2
     assert (
-        f"Gain of chapter 10, Python over Python: chapter 8: 1 MiB {TIMES}2 (1.1 to 2.5)" in words
+        f"Gain of chapter 10, Python over Python: chapter 8: 1 MiB {TIMES}2.00 (1.10 to 2.50)"
+        in words
     )
     assert any(y[0] == pytest.approx(2) for y in (x.get_ydata() for x in gain_axis(figure).lines))
 
@@ -244,7 +245,7 @@ def test_rounds_of_different_machines_are_different_rounds():
     ]
     recording = Recording(HEADER, tuple(samples), others=(HEADER,))
     assert (
-        f"Gain of chapter 10, C over C: chapter 8: 1 MiB {TIMES}2 (2 to 2)"
+        f"Gain of chapter 10, C over C: chapter 8: 1 MiB {TIMES}2.00 (2.00 to 2.00)"
         in draw(AFTER, recording)[2]
     )
 

@@ -24,36 +24,36 @@ def gains(*medians: float | None) -> dict[int, Estimate | None]:
 
 def test_the_title_says_where_the_gain_is_largest_and_from_where_on_there_is_none():
     found = {"Python": gains(1.3, 1.1, 1.0, 1.01), "C": gains(2.5, 1.0, 1.0, 0.99)}
-    assert said_of(found) == "x1.3 (Python), x2.5 (C) at 1, no difference told from 4 on"
+    assert said_of(found) == "x1.30 (Python), x2.50 (C) at 1, no difference told from 4 on"
 
 
 def test_a_gain_at_one_size_alone_is_told_from_all_others():
     found = {"Python": gains(1.0, 1.8, 1.0), "C": gains(1.0, 1.9, 1.0)}
-    assert said_of(found) == "x1.8 (Python), x1.9 (C) at 2, no difference told at other sizes"
+    assert said_of(found) == "x1.80 (Python), x1.90 (C) at 2, no difference told at other sizes"
 
 
 def test_who_has_no_gain_at_that_size_is_not_said_to_have_one():
     found = {"Python": gains(1.3, 1.0), "C": gains(1.0, 1.0)}
-    assert said_of(found) == "x1.3 (Python) at 1, no difference told at other sizes"
+    assert said_of(found) == "x1.30 (Python) at 1, no difference told at other sizes"
 
 
 def test_a_gain_at_every_size_is_said_from_the_least_to_the_most():
     found = {"Python": gains(1.4, 1.9, 1.7), "C": gains(1.5, 1.95, 1.8)}
-    assert said_of(found) == "x1.4 to x1.9 (Python), x1.5 to x1.95 (C)"
+    assert said_of(found) == "x1.40 to x1.90 (Python), x1.50 to x1.95 (C)"
 
 
 def test_a_loss_at_the_largest_size_is_not_kept_quiet():
     found = {"Python": gains(1.0, 1.4, 0.9), "C": gains(1.1, 1.39, 0.85)}
-    assert said_of(found) == "x1.4 (Python), x1.39 (C) at 2, x0.9 (Python), x0.85 (C) at 4"
+    assert said_of(found) == "x1.40 (Python), x1.39 (C) at 2, x0.90 (Python), x0.85 (C) at 4"
 
 
 def test_a_loss_that_is_larger_than_the_gain_comes_first():
     found = {"C": gains(1.1, 0.5)}
-    assert said_of(found) == "x0.5 (C) at 2, x1.1 (C) at 1"
+    assert said_of(found) == "x0.50 (C) at 2, x1.10 (C) at 1"
 
 
 def test_losses_at_every_size_are_no_range_of_gains():
-    assert said_of({"C": gains(0.5, 0.6)}) == "x0.5 (C) at 1"
+    assert said_of({"C": gains(0.5, 0.6)}) == "x0.50 (C) at 1"
 
 
 def test_where_intervals_include_one_no_difference_is_told():
@@ -68,7 +68,7 @@ def test_of_so_many_sizes_a_small_difference_is_none():
 def test_what_is_not_known_has_no_finding():
     assert said_of({"C": gains(None, None)}) == ""
     assert said_of({}) == shares_over_sizes({}, "it", str) == ""
-    assert said_of({"C": gains(None, 2.0, 1.0)}).startswith("x2 (C) at 2")
+    assert said_of({"C": gains(None, 2.0, 1.0)}).startswith("x2.00 (C) at 2")
 
 
 def test_a_share_is_said_where_it_is_the_least():
