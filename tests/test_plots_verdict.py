@@ -47,6 +47,14 @@ def test_a_loss_at_the_largest_size_is_not_kept_quiet():
     assert said_of(found) == "x1.40 (Python), x1.39 (C) at 2, x0.90 (Python), x0.85 (C) at 4"
 
 
+def test_a_loss_between_a_gain_and_nothing_is_not_kept_quiet():
+    found = {"Python": gains(1.3, 0.93, 1.0), "C": gains(1.1, 1.07, 1.0)}
+    assert said_of(found) == (
+        "x1.30 (Python), x1.10 (C) at 1, x0.93 (Python), x1.07 (C) at 2,"
+        " no difference told from 4 on"
+    )
+
+
 def test_a_loss_that_is_larger_than_the_gain_comes_first():
     found = {"C": gains(1.1, 0.5)}
     assert said_of(found) == "x0.50 (C) at 2, x1.10 (C) at 1"

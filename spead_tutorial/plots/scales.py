@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from spead_tutorial.plots.sheet import FAINT, Sheet
 from spead_tutorial.plots.theme import Theme
-from spead_tutorial.units import number, times
+from spead_tutorial.units import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -54,17 +54,16 @@ def whole(words: str) -> str:
 
 
 def _rest(told: Known, sizes: list[int], most: int, write: Callable[[int], str]) -> str:
-    """Say what is at the sizes that are not the one with the most: nothing, or the contrary."""
+    """Say what is at the sizes that are not the one with the most: the contrary, and nothing."""
     if len(sizes) > 1 and _sizes(told) == [most]:
         return f", {NOT_TOLD} at other sizes"
-    beyond = [x for x in sizes if x > _sizes(told)[-1]]
-    if beyond:
-        return f", {NOT_TOLD} from {write(beyond[0])} on"
     is_loss = _at(told, most, lower=True)
-    contrary = [x for x in _sizes(told) if _at(told, x, lower=not is_loss)]
+    contrary = [x for x in _sizes(told) if x != most and _has(told, x, lower=not is_loss)]
+    beyond = [x for x in sizes if x > _sizes(told)[-1]]
+    words = ""
     if contrary:
-        return f", {_say(told, max(contrary, key=lambda x: _distance(told, x)), write)}"
-    return ""
+        words = f", {_say(told, max(contrary, key=lambda x: _distance(told, x)), write)}"
+    return words + (f", {NOT_TOLD} from {write(beyond[0])} on" if beyond else "")
 
 
 def shares_over_sizes(shares: Gains, what: str, write: Callable[[int], str]) -> str:
@@ -120,6 +119,11 @@ def _distance(told: Known, x: int) -> float:
 def _at(told: Known, x: int, lower: bool) -> bool:
     """Whether all that is told of a size is a loss, or a gain."""
     return all((median < 1) == lower for median in _medians(told, x))
+
+
+def _has(told: Known, x: int, lower: bool) -> bool:
+    """Whether anything that is told of a size is a loss, or a gain."""
+    return any((median < 1) == lower for median in _medians(told, x))
 
 
 def _ends(by_size: Mapping[int, Estimate]) -> str:
