@@ -488,6 +488,12 @@ def test_a_batch_is_one_call(place, quick):
     assert eight["MB/s"] > 0
 
 
+def test_tens_of_thousands_of_calls_are_looked_through_in_time(place, monkeypatch):
+    monkeypatch.setattr(exploring, "_BYTES", 16 << 20)
+    row = notebook.try_batches(place, 1, 256)
+    assert row["calls per heap"] == 1
+
+
 def test_memory_that_is_used_again_meets_fewer_page_faults(place, quick):
     size = 64 << 20
     new, again = (notebook.try_memory(place, size, how) for how in ("new", "used again"))

@@ -94,9 +94,11 @@ class UdpStream(spead_tutorial.send.asyncio.UdpStream):
             if size and len(heaps) == size:
                 queued.append(int(heaps["queued_ns"][0]))
                 completed.append(int(heaps["completed_ns"][-1]))
-        counts = [
-            sum(end > moment for end in completed[: i + 1]) for i, moment in enumerate(queued)
-        ]
+        begun: list[int] = []  # when the calls so far were over, in order
+        counts = []
+        for moment, end in zip(queued, completed, strict=True):
+            bisect.insort(begun, end)
+            counts.append(len(begun) - bisect.bisect_right(begun, moment))
         return statistics.median_low(counts) if counts else 0
 
     def failure(self) -> str | None:
