@@ -20,7 +20,7 @@ FIGURES = sorted((ROOT / "docs" / "figures").glob("*.svg"))
 _FOLDED = "hide-input"
 #: What code speaks of that draws, and how many lines of that a reader may have to pass over.
 _DRAWN_WITH = {"Patch", "Sheet", "axes", "axis", "figure", "plots", "plt", "sheet", "theme"}
-_MOST_DRAWING = 7
+_MOST_DRAWING = 3
 _AWAITING = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 #: Of links to what is beside a notebook, or in another folder of the repository.
