@@ -13,7 +13,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -178,9 +178,22 @@ def wait_until(is_so: Callable[[], object], what: str) -> None:
         time.sleep(0.01)
 
 
+_started: list[subprocess.Popen[str]] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_goes_on() -> Iterator[None]:
+    """End what a test that failed has left behind: it would send for ever, and take a core."""
+    yield
+    while _started:
+        for pid in processes_of(_started.pop().pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
 def start(*argv: str, **how: object) -> subprocess.Popen[str]:
     """Start a command in a session of its own, so that all that it starts is found."""
-    return subprocess.Popen(
+    process = subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -191,6 +204,8 @@ def start(*argv: str, **how: object) -> subprocess.Popen[str]:
         env=os.environ | {"PYTHONUNBUFFERED": "1"},
         **how,
     )
+    _started.append(process)
+    return process
 
 
 WAITER = (COMMAND, "lab", "--", "sh", "-c", "echo ready; read line; echo went on")
