@@ -222,7 +222,7 @@ PICTURES = (
         "tut-15-send-zero-copy.svg",
         "tut-15",
         plots.Ways(
-            "Read in place, not copied",
+            "Read in place out of huge pages, not copied",
             find_chapter("15").name,
             (
                 ("copy", "copied", "out of huge pages"),

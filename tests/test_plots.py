@@ -603,16 +603,20 @@ def test_the_ladder_says_the_median_of_every_step():
     assert "Heaps of 8 KiB: chapter 10 Reuse heaps: Python 10010, C 10010" in words
 
 
+def quoted(name: str) -> str:
+    return f"\N{LEFT DOUBLE QUOTATION MARK}{name}\N{RIGHT DOUBLE QUOTATION MARK}"
+
+
 def test_the_title_of_the_ladder_is_what_its_chapters_gained_that_send_to_the_same_place():
     recording = make_ladder()
     gain = f"{times(2.5)} (Python, C)"
     elsewhere = make_rounds("tut_2_send", "c", [50.0] * 3, kind="loopback")
     later = make_rounds("tut_4_send_constant", "c", [2000.0] * 3, chapter=4)
     for more, words in (
-        ([], f"chapter 10 beside 4 Measure it: {gain}"),
-        (elsewhere, f"chapter 10 beside 4 Measure it: {gain}"),
+        ([], f"from chapter 4, {quoted('Measure it')}, to 10: {gain}"),
+        (elsewhere, f"from chapter 4, {quoted('Measure it')}, to 10: {gain}"),
         # It is the last program of chapter 4 that is gone on from.
-        (later, f"chapter 10 beside 4 Constant samples: {times(5.01)} (C)"),
+        (later, f"from chapter 4, {quoted('Constant samples')}, to 10: {times(5.01)} (C)"),
     ):
         _, title, _ = draw(plots.ladder, Recording(HEADER, (*recording.samples, *more)))
         assert title.startswith(f"1 MiB heaps, {words}.")

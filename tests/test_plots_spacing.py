@@ -75,7 +75,7 @@ def test_a_run_that_failed_is_left_out():
 def test_the_title_is_how_much_leaves_at_once_where_that_differs_most():
     _, title, _ = drawing("spacing")
     assert title.startswith(
-        "Random samples, no limit, at once: 255 KiB in turns, 254 KiB overlapped."
+        "Random samples, no limit: 255 KiB leave at once in turns, 254 KiB overlapped."
     )
 
 
@@ -92,4 +92,4 @@ def test_where_as_much_leaves_at_once_the_title_says_that_no_difference_is_told(
 def test_a_program_alone_is_compared_with_nothing():
     one = make_spacing("tut_4_send_perf", True, 6000)
     _, title, _ = draw(plots.spacing, Recording(HEADER, (), spacings=(one,)))
-    assert title.startswith("Random samples, no limit, at once: 255 KiB in turns.")
+    assert title.startswith("Random samples, no limit: 255 KiB leave at once in turns.")

@@ -96,8 +96,10 @@ def _finding(heap_size: int, steps: Sequence[_Step]) -> str:
         NAMES[language]: gain(first.points.get(language), point)
         for language, point in last.points.items()
     }
-    before = " ".join(first.title.split())
-    return f"{size(heap_size)} heaps, chapter {max(by_number)} beside {before}: {gained(gains)}"
+    number, name = first.title.split(maxsplit=1)
+    name = f"\N{LEFT DOUBLE QUOTATION MARK}{name}\N{RIGHT DOUBLE QUOTATION MARK}"
+    steps_up = f"from chapter {number}, {name}, to {max(by_number)}"
+    return f"{size(heap_size)} heaps, {steps_up}: {gained(gains)}"
 
 
 def _panels(recording: Recording) -> list[tuple[int, list[_Step]]]:

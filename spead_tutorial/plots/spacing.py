@@ -89,8 +89,10 @@ def _finding(blocks: Sequence[Sequence[_Rounds]]) -> str:
     block, change = blocks[place], changes[place][""]
     if change is not None and not is_told(change):
         return f"{_place(block[0][0])}: {NOT_TOLD} in how much leaves at once"
-    rows = (f"{_at_once(rounds)} {_way(rounds[0])}" for rounds in block)
-    return f"{_place(block[0][0])}, at once: {', '.join(rows)}"
+    first, *others = block
+    words = [f"{_at_once(first)} leave at once {_way(first[0])}"]
+    words += [f"{_at_once(rounds)} {_way(rounds[0])}" for rounds in others]
+    return f"{_place(first[0])}: {', '.join(words)}"
 
 
 def _change(block: Sequence[_Rounds]) -> Estimate | None:
