@@ -124,7 +124,7 @@ static void check_items(const spt_received_heap *heap)
     for (size_t i = 0; i < n && !items[i].is_immediate; i++) {
         REQUIRE(i == 0 || items[i - 1].offset + items[i - 1].length <= items[i].offset);
         REQUIRE(items[i].length == 0 || items[i].offset + items[i].length <= heap->length);
-        if (heap->state == SPT_HEAP_INCOMPLETE)
+        if (heap->state == SPT_HEAP_INCOMPLETE || items[i].length == 0)
             continue;
         spt_received_descriptor d;
         if (!spt_received_descriptor_parse(&d, heap->payload + items[i].offset, items[i].length, 0))

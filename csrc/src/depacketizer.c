@@ -459,6 +459,8 @@ static spt_fate add_pointers(live *it, const spt_received_packet *packet, size_t
                              size_t *n_new)
 {
     *n_new = packet->n_items;
+    if (packet->n_items == 0)
+        return SPT_PLACED; /* there may be no memory for any yet */
     if (!have_pointers(it, it->heap.n_pointers + packet->n_items))
         return SPT_NO_MEMORY;
     spt_received_pointer *to = it->pointers + it->heap.n_pointers;

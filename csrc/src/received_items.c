@@ -78,7 +78,9 @@ size_t spt_received_heap_items(const spt_received_heap *heap, spt_received_item 
         spt_received_item item = items[i];
         bool last = i + 1 == n || items[i + 1].is_immediate;
         if (!item.is_immediate) {
-            uint64_t end = last ? heap->length : items[i + 1].offset;
+            /* What nobody said the length of may have addresses beyond what has arrived. */
+            uint64_t end =
+                last || items[i + 1].offset > heap->length ? heap->length : items[i + 1].offset;
             item.length = end > item.offset ? end - item.offset : 0;
         }
         if (item.id != SPT_ID_NULL)

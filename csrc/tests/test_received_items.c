@@ -105,6 +105,16 @@ static void test_identical_pointers_are_one_item(void)
     check_immediate(2, 0x1002, 5);
 }
 
+static void test_an_item_does_not_reach_beyond_what_has_arrived(void)
+{
+    begin(50);
+    address(0, 0x1000, 10);
+    address(0, 0x1001, 2000);
+    REQUIRE(spt_received_heap_items(&heap, items) == 2);
+    check_addressed(0, 0x1000, 10, 40);
+    check_addressed(1, 0x1001, 2000, 0);
+}
+
 static void test_a_heap_without_pointers_has_no_items(void)
 {
     begin(0);
@@ -118,6 +128,7 @@ int main(void)
     RUN(test_padding_ends_an_item_and_is_none);
     RUN(test_immediates_follow_as_they_were_sent_whenever_their_packets_came);
     RUN(test_identical_pointers_are_one_item);
+    RUN(test_an_item_does_not_reach_beyond_what_has_arrived);
     RUN(test_a_heap_without_pointers_has_no_items);
     return check_done();
 }
