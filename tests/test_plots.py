@@ -220,7 +220,8 @@ def make_timeline(
         times["resumed"].append(max(now, free))
     order = ("p", "q", "first", "last", "last", "resumed")
     columns = [tuple(times[name]) for name in order]
-    return Timeline(program, program, "python", random, MIB, 1472, *columns, variant=variant)
+    case = f"{program}, random {random}, {variant}"
+    return Timeline(case, program, "python", random, MIB, 1472, *columns, variant=variant)
 
 
 def make_pipeline() -> Recording:
