@@ -613,9 +613,11 @@ def test_the_title_of_the_ladder_is_what_its_chapters_gained_that_send_to_the_sa
     gain = f"{times(2.5)} (Python, C)"
     elsewhere = make_rounds("tut_2_send", "c", [50.0] * 3, kind="loopback")
     later = make_rounds("tut_4_send_constant", "c", [2000.0] * 3, chapter=4)
+    aside = make_rounds("tut_16_send_equal_packets", "c", [9000.0] * 3)
     for more, words in (
         ([], f"from chapter 4, {quoted('Measure it')}, to 10: {gain}"),
         (elsewhere, f"from chapter 4, {quoted('Measure it')}, to 10: {gain}"),
+        (aside, f"from chapter 4, {quoted('Measure it')}, to 10: {gain}"),
         # It is the last program of chapter 4 that is gone on from.
         (later, f"from chapter 4, {quoted('Constant samples')}, to 10: {times(5.01)} (C)"),
     ):

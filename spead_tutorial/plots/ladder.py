@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from spead_tutorial.catalogue import LADDER, LANGUAGES, Chapter, find_chapter
+from spead_tutorial.catalogue import BESIDE_LADDER, LADDER, LANGUAGES, Chapter, find_chapter
 from spead_tutorial.plots import bars
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.finding import gained
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RATE", "ladder", "step_title"]
 
+_ASIDE = {rung.program for rung in BESIDE_LADDER}
 #: What an axis of rates is called.
 RATE = "payload sent in MB/s (10⁶ bytes a second)"
 _PEER, _BARE = "spead2-source", "ceiling"
@@ -83,12 +84,14 @@ def ladder(recording: Recording, theme: Theme) -> Drawn:
 def _finding(heap_size: int, steps: Sequence[_Step]) -> str:
     """Say how many times as fast the last chapter is as where the first of them ends.
 
-    Only those count that can send to the same place: chapter 2 cannot.
+    Only those count that can send to the same place, which chapter 2 cannot, and that go on from
+    the one before: those beside the ladder do not.
     """
     by_number: dict[int, _Step] = {}
     for step in steps:
-        if step.chapter is not None and step.chapter.takes_destination:
-            by_number[step.chapter.number] = step
+        chapter = step.chapter
+        if chapter is not None and chapter.takes_destination and chapter.name not in _ASIDE:
+            by_number[chapter.number] = step
     if len(by_number) < 2:
         return f"{size(heap_size)} heaps: nothing to compare"
     first, last = by_number[min(by_number)], by_number[max(by_number)]
