@@ -5,36 +5,12 @@
  * that were sent for that place.
  */
 #include "../tests/make_packet.h"
+#include "choices.h"
 #include "spead_tutorial/spt_recv.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-
-#define REQUIRE(condition)                                                                         \
-    ((condition) ? (void)0 : (fprintf(stderr, "not so: %s\n", #condition), abort()))
 
 enum { COUNTS = 32, MAX_HEAP = 2000, MAX_HEAPS = 5, MAX_SUBSTREAMS = 3 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* The bytes that are left to decide with; zeros when they have run out. */
-typedef struct choices {
-    const uint8_t *data;
-    size_t size;
-} choices;
-
-static size_t choose(choices *c, size_t below)
-{
-    size_t value = 0;
-    for (size_t range = 1; range < below; range *= 256) {
-        value = value * 256 + (c->size > 0 ? *c->data : 0);
-        if (c->size > 0) {
-            c->data++;
-            c->size--;
-        }
-    }
-    return value % below;
-}
 
 static made_packet made;
 static bool strange[COUNTS]; /* heaps that got bytes which nobody made */

@@ -5,37 +5,14 @@
  * else.
  */
 #include "../tests/reader.h"
+#include "choices.h"
 #include "spead_tutorial/spt.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#define REQUIRE(condition)                                                                         \
-    ((condition) ? (void)0 : (fprintf(stderr, "not so: %s\n", #condition), abort()))
 
 enum { MAX_ITEMS = 300, MAX_VALUE = 70000, MAX_PACKET = 66000, MAX_FIELDS = 4, MAX_NAME = 40 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* The bytes that are left to decide with; zeros when they have run out. */
-typedef struct choices {
-    const uint8_t *data;
-    size_t size;
-} choices;
-
-static size_t choose(choices *c, size_t below)
-{
-    size_t value = 0;
-    for (size_t range = 1; range < below; range *= 256) {
-        value = value * 256 + (c->size > 0 ? *c->data : 0);
-        if (c->size > 0) {
-            c->data++;
-            c->size--;
-        }
-    }
-    return value % below;
-}
 
 /* What was put into the heap, in order: for addressed items, where the value lies. */
 typedef struct item {

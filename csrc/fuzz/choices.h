@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns how a fuzzer's bytes become decisions. */
+#ifndef CHOICES_H
+#define CHOICES_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define REQUIRE(condition)                                                                         \
+    ((condition) ? (void)0 : (fprintf(stderr, "not so: %s\n", #condition), abort()))
+
+/* The bytes that are left to decide with; zeros when they have run out. */
+typedef struct choices {
+    const uint8_t *data;
+    size_t size;
+} choices;
+
+static inline size_t choose(choices *c, size_t below)
+{
+    size_t value = 0;
+    for (size_t range = 1; range < below; range *= 256) {
+        value = value * 256 + (c->size > 0 ? *c->data : 0);
+        if (c->size > 0) {
+            c->data++;
+            c->size--;
+        }
+    }
+    return value % below;
+}
+
+#endif
