@@ -139,7 +139,7 @@ static void take(spt_depacketizer *d, const uint8_t *bytes, size_t size)
         if (to != NULL)
             memcpy(to, packet.payload, packet.payload_length);
         if (fate == SPT_PLACED && packet.is_stop)
-            spt_depacketizer_stop(d, &packet);
+            spt_depacketizer_stop(d);
     } else {
         spt_depacketizer_malformed(d, fault);
     }

@@ -49,7 +49,8 @@ struct spt_depacketizer {
     list *substreams; /* live heaps of each */
     list finished;    /* not handed out yet */
     live *unused;
-    live *last; /* where the last packet went: the next one often goes there, too */
+    live *last;      /* where the last packet went: the next one often goes there, too */
+    live *completed; /* by the last packet, and not handed out yet; or NULL */
     sequence sequence;
     spt_account account;
 };
@@ -270,10 +271,11 @@ void spt_depacketizer_flush(spt_depacketizer *d)
         finish(d, it, true, &d->account.heaps_flushed);
 }
 
-void spt_depacketizer_stop(spt_depacketizer *d, const spt_received_packet *packet)
+void spt_depacketizer_stop(spt_depacketizer *d)
 {
-    live *it = d->finished.last;
-    if (it != NULL && it->heap.cnt == packet->cnt && it->heap.state == SPT_HEAP_COMPLETE) {
+    live *it = d->completed;
+    if (it != NULL) {
+        d->completed = NULL;
         take_out(&d->finished, it);
         d->account.heaps_complete--;
         d->account.heaps_dropped++;
@@ -288,6 +290,8 @@ spt_received_heap *spt_depacketizer_next(spt_depacketizer *d)
     if (it == NULL)
         return NULL;
     take_out(&d->finished, it);
+    if (d->completed == it)
+        d->completed = NULL;
     return &it->heap;
 }
 
@@ -540,14 +544,17 @@ static spt_fate take(spt_depacketizer *d, const spt_received_packet *packet, uin
     }
     add(it, packet, new_pointers);
     *to = it->heap.payload == NULL ? NULL : it->heap.payload + packet->payload_offset;
-    if (it->heap.has_length && it->heap.received_length == it->heap.length)
+    if (it->heap.has_length && it->heap.received_length == it->heap.length) {
         finish(d, it, false, &d->account.heaps_flushed);
+        d->completed = it;
+    }
     return SPT_PLACED;
 }
 
 spt_fate spt_depacketizer_take(spt_depacketizer *d, const spt_received_packet *packet, uint8_t **to)
 {
     *to = NULL;
+    d->completed = NULL;
     spt_fate fate = take(d, packet, to);
     d->account.packets++;
     d->account.fates[fate]++;

@@ -184,7 +184,7 @@ static size_t take_packet(spt_recv_stream *s, const uint8_t *bytes, size_t n_byt
     if (to != NULL)
         memcpy(to, packet.payload, packet.payload_length);
     if (fate == SPT_PLACED && packet.is_stop && s->config.stop_on_stop_item) {
-        spt_depacketizer_stop(s->depacketizer, &packet);
+        spt_depacketizer_stop(s->depacketizer);
         end(s);
     }
     return packet.size;

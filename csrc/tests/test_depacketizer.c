@@ -24,7 +24,7 @@ static spt_fate take_made(spt_depacketizer *d)
     if (to != NULL)
         memcpy(to, packet.payload, packet.payload_length);
     if (fate == SPT_PLACED && packet.is_stop)
-        spt_depacketizer_stop(d, &packet);
+        spt_depacketizer_stop(d);
     return fate;
 }
 
@@ -402,6 +402,20 @@ static void test_a_stop_ends_the_others_and_its_own_complete_heap_is_not_handed_
     }
 }
 
+static void test_a_stop_spares_an_earlier_heap_of_the_same_count(void)
+{
+    spt_depacketizer *d = new_depacketizer(NULL);
+    CHECK_EQUAL(take(d, 2, 40, 0, 40), SPT_PLACED); /* complete, and nobody has got it yet */
+    make_part(&made, 2, 40, 0, 8);
+    make_add(&made, true, 6, 2);
+    end_part(2, 0, 8);
+    CHECK_EQUAL(take_made(d), SPT_PLACED);
+    check_next(d, 2, SPT_HEAP_COMPLETE, 40);
+    check_next(d, 2, SPT_HEAP_INCOMPLETE, 8);
+    CHECK_EQUAL(add_up(d).heaps_dropped, 0);
+    spt_depacketizer_destroy(d);
+}
+
 static void test_heaps_that_were_never_begun_are_gaps_in_the_counts_by_their_step(void)
 {
     const struct {
@@ -600,6 +614,7 @@ int main(void)
     RUN(test_a_heap_without_payload_is_complete_with_its_packet);
     RUN(test_pointers_that_every_packet_repeats_are_kept_once);
     RUN(test_a_stop_ends_the_others_and_its_own_complete_heap_is_not_handed_out);
+    RUN(test_a_stop_spares_an_earlier_heap_of_the_same_count);
     RUN(test_heaps_that_were_never_begun_are_gaps_in_the_counts_by_their_step);
     RUN(test_memory_that_was_got_is_put_back_or_kept_by_whom_it_was_handed_to);
     RUN(test_a_heap_that_there_was_no_memory_for_stays_refused);

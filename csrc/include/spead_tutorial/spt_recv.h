@@ -421,9 +421,8 @@ SPT_API void spt_depacketizer_flush(spt_depacketizer *d);
  * that one is not handed out; all live heaps end as they are.
  *
  * :param d: Borrowed.
- * :param packet: That one.
  */
-SPT_API void spt_depacketizer_stop(spt_depacketizer *d, const spt_received_packet *packet);
+SPT_API void spt_depacketizer_stop(spt_depacketizer *d);
 
 /* ---- 5. Accounts ----------------------------------------------------------------------------- */
 
