@@ -50,7 +50,8 @@ struct spti_datagrams {
     size_t room;       /* bytes for a message */
     size_t n_messages; /* in a call, at most */
     size_t n, at;      /* messages that came with the last call, and which is being taken */
-    size_t offset;     /* in that message */
+    size_t offset;     /* in that message, */
+    size_t segment;    /* and bytes of each of its packets but the last; 0: it is one */
     spt_receive_stats stats;
     struct mmsghdr messages[MAX_MESSAGES];
     struct iovec pieces[MAX_MESSAGES];
@@ -108,10 +109,11 @@ bool spti_datagrams_next(spti_datagrams *d, const uint8_t **bytes, size_t *n_byt
     if (d->at == d->n)
         return false;
     struct mmsghdr *message = &d->messages[d->at];
-    size_t all = message->msg_len, segment = segment_size(&message->msg_hdr);
-    size_t left = all - d->offset;
+    size_t all = message->msg_len, left = all - d->offset;
+    if (d->offset == 0)
+        d->segment = segment_size(&message->msg_hdr);
     *bytes = d->memory + d->at * d->room + d->offset;
-    *n_bytes = segment > 0 && segment < left ? segment : left;
+    *n_bytes = d->segment > 0 && d->segment < left ? d->segment : left;
     d->offset += *n_bytes;
     if (d->offset == all) {
         d->at++;

@@ -190,6 +190,15 @@ static size_t take_packet(spt_recv_stream *s, const uint8_t *bytes, size_t n_byt
     return packet.size;
 }
 
+/* The stream has ended: count what was read and is not looked at. */
+static void leave(spt_recv_stream *s, reader *r)
+{
+    const uint8_t *bytes;
+    size_t n_bytes;
+    while (r->datagrams != NULL && spti_datagrams_next(r->datagrams, &bytes, &n_bytes))
+        s->stats.after_end++;
+}
+
 static spti_wait read_datagrams(spt_recv_stream *s, reader *r)
 {
     const uint8_t *bytes;
@@ -199,9 +208,13 @@ static spti_wait read_datagrams(spt_recv_stream *s, reader *r)
             spt_depacketizer_malformed(s->depacketizer, SPT_FAULT_SURPLUS);
         else
             take_packet(s, bytes, n_bytes, true);
-        if (has_ended(s) || !hand_over(s))
+        if (has_ended(s))
+            leave(s, r);
+        else if (!hand_over(s))
             return SPTI_WAIT_WORK;
     }
+    if (has_ended(s))
+        return SPTI_WAIT_WORK;
     spt_error err;
     spt_status status = spti_datagrams_read(r->datagrams, &err);
     if (status == SPT_PENDING)
@@ -497,6 +510,7 @@ void spt_recv_stream_stop(spt_recv_stream *stream)
     pthread_mutex_lock(&s->lock);
     for (reader *r = first, *next; r != NULL; r = next) {
         next = r->next;
+        leave(s, r);
         add_stats(r, &s->stats.sockets);
         destroy_reader(r);
     }

@@ -176,6 +176,31 @@ static void test_a_full_ring_is_waited_for_and_nothing_is_lost(void)
     end_pool();
 }
 
+static void test_packets_that_were_read_and_not_looked_at_are_counted_when_a_stream_ends(void)
+{
+    start_pool();
+    int port, fd = listen_somewhere(&port);
+    spt_stream *sender = new_sender(port, 9000);
+    spt_heap *heap = new_heap();
+    for (uint64_t cnt = 1; cnt <= 20; cnt++) /* before anybody reads: many come with a call */
+        send_one(sender, heap, cnt);
+    spt_recv_stream *receiver = new_receiver(NULL);
+    REQUIRE(spt_recv_stream_add_udp_socket(receiver, fd, NULL, NULL) == SPT_OK);
+    spt_recv_stats stats;
+    do
+        spt_recv_stream_stats(receiver, &stats);
+    while (stats.ring_waits == 0);
+    spt_recv_stream_stop(receiver);
+    spt_recv_stream_stats(receiver, &stats);
+    CHECK(stats.after_end > 0);
+    CHECK_EQUAL(stats.account.packets + stats.after_end, stats.sockets.datagrams);
+    spt_recv_stream_destroy(receiver);
+    spt_heap_destroy(heap);
+    spt_stream_destroy(sender);
+    close(fd);
+    end_pool();
+}
+
 static void drop(spt_recv_config *config)
 {
     config->drop_when_full = true;
@@ -464,6 +489,7 @@ int main(void)
 {
     RUN(test_what_is_sent_is_received_with_and_without_offload);
     RUN(test_a_full_ring_is_waited_for_and_nothing_is_lost);
+    RUN(test_packets_that_were_read_and_not_looked_at_are_counted_when_a_stream_ends);
     RUN(test_a_full_ring_can_drop_and_says_how_many);
     RUN(test_packets_in_memory_are_received_and_their_end_is_that_of_the_stream);
     RUN(test_the_descriptor_is_readable_while_there_is_something_to_get);

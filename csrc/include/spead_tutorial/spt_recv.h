@@ -646,6 +646,8 @@ typedef struct spt_recv_stats {
     spt_account account;
     /** All of its sockets together. */
     spt_receive_stats sockets;
+    /** Packets that had been read when the stream ended, and were not looked at any more. */
+    uint64_t after_end;
     /** Heaps that were dropped because the ring was full. */
     uint64_t ring_dropped;
     /** Times that a reader had to wait because the ring was full. */
