@@ -8,7 +8,15 @@
 #include "choices.h"
 #include "spead_tutorial/spt_recv.h"
 
-enum { COUNTS = 32, MAX_HEAP = 2000, MAX_HEAPS = 5, MAX_SUBSTREAMS = 3 };
+enum {
+    COUNTS = 32,
+    MAX_HEAP = 2000,
+    MAX_HEAPS = 5,
+    MAX_SUBSTREAMS = 3,
+    TAKEN_EVERY = 8, /* packets: who never takes heaps has them all */
+    /* Live ones, those that each packet since has begun at most, and one that is outgrown. */
+    MOST_PAYLOADS = MAX_HEAPS * MAX_SUBSTREAMS + TAKEN_EVERY + 1,
+};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -25,7 +33,7 @@ static void *get(void *user, size_t size, const spt_received_packet *first)
     if (short_of > 0 && --short_of == 0)
         return NULL;
     given += size;
-    REQUIRE(given <= MAX_HEAP * (MAX_HEAPS * MAX_SUBSTREAMS + 2));
+    REQUIRE(given <= MAX_HEAP * MOST_PAYLOADS);
     return malloc(size);
 }
 
@@ -194,8 +202,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (choose(&c, 64) == 1)
             spt_depacketizer_flush(d);
         check_account(d, packets);
-        if (packets % 8 == 0)
-            take_heaps(d); /* who never takes them has them all */
+        if (packets % TAKEN_EVERY == 0)
+            take_heaps(d);
     }
     take_heaps(d);
     spt_depacketizer_destroy(d);
