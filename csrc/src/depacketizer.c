@@ -404,6 +404,7 @@ static spt_fate find(spt_depacketizer *d, const spt_received_packet *packet, liv
         *found = d->last;
         return SPT_PLACED;
     }
+    d->account.searches++;
     /* Where counts soon start again, one that ended long ago says nothing. */
     uint64_t within = UINT64_C(1) << (packet->heap_address_bits - 2);
     const spti_count *known = spti_counts_find(&d->counts, packet->cnt, within);

@@ -29,6 +29,7 @@ typedef struct reader {
     const uint8_t *bytes;
     size_t n_bytes;
     size_t max_size;
+    bool attached;
     struct reader *next;
 } reader;
 
@@ -39,6 +40,8 @@ struct spt_recv_stream {
     pthread_mutex_t lock;
     spt_depacketizer *depacketizer;
     reader *readers;
+    bool started;
+    uint64_t batch;                  /* packets that a reader has found so far, this time */
     spt_received_heap *waiting_heap; /* that the ring had no room for */
     uint64_t waiting_since_ns;       /* 0: nobody waits for room */
     spt_recv_stats stats;            /* of sockets, those that are closed */
@@ -122,12 +125,27 @@ static void note_wait(spt_recv_stream *s, bool waits)
     }
 }
 
+/* The next heap that is finished, and wanted. */
+static spt_received_heap *next_wanted(spt_recv_stream *s)
+{
+    for (;;) {
+        spt_received_heap *heap = spt_depacketizer_next(s->depacketizer);
+        if (heap == NULL || heap->state != SPT_HEAP_INCOMPLETE || !s->config.contiguous_only)
+            return heap;
+        s->stats.incomplete_dropped++;
+        s->stats.incomplete_cnt = heap->cnt;
+        s->stats.incomplete_received = heap->received_length;
+        s->stats.incomplete_length = heap->has_length ? heap->length : 0;
+        spt_depacketizer_recycle(s->depacketizer, heap);
+    }
+}
+
 /* Put what is finished into the ring; false where it has no room for all. */
 static bool hand_over(spt_recv_stream *s)
 {
     for (;;) {
         if (s->waiting_heap == NULL)
-            s->waiting_heap = spt_depacketizer_next(s->depacketizer);
+            s->waiting_heap = next_wanted(s);
         if (s->waiting_heap == NULL)
             break;
         if (!push(s, s->waiting_heap)) {
@@ -173,6 +191,7 @@ static size_t take_packet(spt_recv_stream *s, const uint8_t *bytes, size_t n_byt
 {
     spt_received_packet packet;
     uint8_t *to;
+    s->batch++;
     spt_fault fault = spt_received_packet_parse(&packet, bytes, n_bytes);
     if (fault == SPT_FAULT_NONE && alone && packet.size != n_bytes)
         fault = SPT_FAULT_SURPLUS;
@@ -204,10 +223,12 @@ static spti_wait read_datagrams(spt_recv_stream *s, reader *r)
     const uint8_t *bytes;
     size_t n_bytes;
     while (spti_datagrams_next(r->datagrams, &bytes, &n_bytes)) {
-        if (n_bytes > r->max_size)
+        if (n_bytes > r->max_size) {
+            s->batch++;
             spt_depacketizer_malformed(s->depacketizer, SPT_FAULT_SURPLUS);
-        else
+        } else {
             take_packet(s, bytes, n_bytes, true);
+        }
         if (has_ended(s))
             leave(s, r);
         else if (!hand_over(s))
@@ -250,8 +271,12 @@ static spti_wait run(spti_task *task)
     spti_wait wait = SPTI_WAIT_WORK;
     pthread_mutex_lock(&s->lock);
     recycle_returned(s);
+    s->batch = 0;
     if (!has_ended(s) && hand_over(s))
         wait = r->datagrams != NULL ? read_datagrams(s, r) : read_memory(s, r);
+    s->stats.batches += s->batch > 0;
+    if (s->batch > s->stats.max_batch)
+        s->stats.max_batch = s->batch;
     pthread_mutex_unlock(&s->lock);
     return wait;
 }
@@ -293,6 +318,26 @@ static void destroy_reader(reader *r)
     free(r);
 }
 
+/* Under the lock. */
+static spt_status attach(spt_recv_stream *s, reader *r, spt_error *err)
+{
+    SPTI_TRY(spti_task_attach(s->pool, &r->task, err));
+    r->attached = true;
+    spti_task_wake(&r->task);
+    return SPT_OK;
+}
+
+/* Under the lock: whether a reader can be added. */
+static spt_status check_adding(const spt_recv_stream *s, spt_error *err)
+{
+    if (has_ended(s))
+        return spti_fail(err, SPT_ERR_STOPPED, "the stream has ended: make a new one");
+    if (s->config.explicit_start && s->started)
+        return spti_fail(err, SPT_ERR_BUSY,
+                         "the stream has been started: readers are to be added before that");
+    return SPT_OK;
+}
+
 /* Takes the datagrams. */
 static spt_status add_reader(spt_recv_stream *s, spti_datagrams *datagrams, const void *bytes,
                              size_t n_bytes, size_t max_size, spt_error *err)
@@ -313,13 +358,12 @@ static spt_status add_reader(spt_recv_stream *s, spti_datagrams *datagrams, cons
     if (datagrams != NULL)
         r->task.fd = spti_datagrams_fd(datagrams);
     pthread_mutex_lock(&s->lock);
-    spt_status status =
-        has_ended(s) ? spti_fail(err, SPT_ERR_STOPPED, "the stream has ended: make a new one")
-                     : spti_task_attach(s->pool, &r->task, err);
+    spt_status status = check_adding(s, err);
+    if (status == SPT_OK && !s->config.explicit_start)
+        status = attach(s, r, err);
     if (status == SPT_OK) {
         r->next = s->readers;
         s->readers = r;
-        spti_task_wake(&r->task);
     }
     pthread_mutex_unlock(&s->lock);
     if (status != SPT_OK)
@@ -359,6 +403,21 @@ spt_status spt_recv_stream_add_memory(spt_recv_stream *stream, const void *bytes
     return add_reader(stream, NULL, bytes, n_bytes, SIZE_MAX, err);
 }
 
+spt_status spt_recv_stream_start(spt_recv_stream *stream, spt_error *err)
+{
+    spt_recv_stream *s = stream;
+    spt_status status = SPT_OK;
+    pthread_mutex_lock(&s->lock);
+    if (has_ended(s))
+        status = spti_fail(err, SPT_ERR_STOPPED, "the stream has ended: make a new one");
+    for (reader *r = s->readers; r != NULL && status == SPT_OK; r = r->next)
+        if (!r->attached)
+            status = attach(s, r, err);
+    s->started = true;
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
 /* ---- Getting heaps --------------------------------------------------------------------------- */
 
 /* There is room in the ring again: readers may be waiting for it. */
@@ -366,7 +425,8 @@ static void wake_readers(spt_recv_stream *s)
 {
     pthread_mutex_lock(&s->lock);
     for (reader *r = s->readers; r != NULL; r = r->next)
-        spti_task_wake(&r->task);
+        if (r->attached)
+            spti_task_wake(&r->task);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -377,7 +437,7 @@ static spt_received_heap *get_last(spt_recv_stream *s)
     spt_received_heap *heap = s->waiting_heap;
     s->waiting_heap = NULL;
     if (heap == NULL)
-        heap = spt_depacketizer_next(s->depacketizer);
+        heap = next_wanted(s);
     pthread_mutex_unlock(&s->lock);
     return heap;
 }
@@ -429,6 +489,11 @@ void spt_recv_stream_return(spt_recv_stream *stream, spt_received_heap *heap)
     heap->user = stream->returned;
     stream->returned = heap;
     pthread_mutex_unlock(&stream->ring_lock);
+}
+
+size_t spt_recv_stream_ready(spt_recv_stream *stream)
+{
+    return __atomic_load_n(&stream->n, __ATOMIC_SEQ_CST);
 }
 
 int spt_recv_stream_fd(spt_recv_stream *stream)
@@ -506,7 +571,9 @@ void spt_recv_stream_stop(spt_recv_stream *stream)
     s->readers = NULL;
     pthread_mutex_unlock(&s->lock);
     for (reader *r = first; r != NULL; r = r->next)
-        spti_task_detach(&r->task); /* not under the lock, which a run that it waits for takes */
+        if (r->attached)
+            spti_task_detach(
+                &r->task); /* not under the lock, which a run that it waits for takes */
     pthread_mutex_lock(&s->lock);
     for (reader *r = first, *next; r != NULL; r = next) {
         next = r->next;

@@ -284,6 +284,74 @@ static void test_packets_in_memory_are_received_and_their_end_is_that_of_the_str
     end_pool();
 }
 
+static void only_contiguous(spt_recv_config *config)
+{
+    config->contiguous_only = true;
+}
+
+static void test_incomplete_heaps_can_be_dropped_and_are_counted_then(void)
+{
+    start_pool();
+    size_t size;
+    uint8_t *bytes = in_memory(30, &size);
+    spt_recv_stream *receiver = new_receiver(only_contiguous);
+    REQUIRE(spt_recv_stream_add_memory(receiver, bytes, size - 49 - 8 - 1472, NULL) == SPT_OK);
+    spt_received_heap *received;
+    for (uint64_t cnt = 1; cnt < 30; cnt++) {
+        REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &received) == SPT_OK);
+        check_heap(received, cnt);
+        spt_recv_stream_return(receiver, received);
+    }
+    CHECK_EQUAL(spt_recv_stream_get(receiver, LONG_NS, &received), SPT_DONE);
+    spt_recv_stats stats;
+    spt_recv_stream_stats(receiver, &stats);
+    CHECK_EQUAL(stats.incomplete_dropped, 1);
+    CHECK_EQUAL(stats.incomplete_cnt, 30);
+    CHECK_EQUAL(stats.incomplete_length, SIZE);
+    CHECK(stats.incomplete_received > 0 && stats.incomplete_received < SIZE);
+    CHECK(stats.batches > 0 && stats.max_batch > 0);
+    CHECK(stats.max_batch * stats.batches >= stats.account.packets);
+    spt_recv_stream_destroy(receiver);
+    free(bytes);
+    end_pool();
+}
+
+static void explicitly(spt_recv_config *config)
+{
+    config->explicit_start = true;
+}
+
+static void test_a_stream_that_is_to_be_started_reads_nothing_before(void)
+{
+    start_pool();
+    size_t size;
+    uint8_t *bytes = in_memory(3, &size);
+    spt_recv_stream *receiver = new_receiver(explicitly);
+    REQUIRE(spt_recv_stream_add_memory(receiver, bytes, size, NULL) == SPT_OK);
+    spt_received_heap *received;
+    CHECK_EQUAL(spt_recv_stream_get(receiver, 10000000, &received), SPT_PENDING);
+    CHECK_EQUAL(spt_recv_stream_start(receiver, NULL), SPT_OK);
+    for (uint64_t cnt = 1; cnt <= 3; cnt++) {
+        REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &received) == SPT_OK);
+        check_heap(received, cnt);
+        spt_recv_stream_return(receiver, received);
+    }
+    CHECK_EQUAL(spt_recv_stream_get(receiver, LONG_NS, &received), SPT_DONE);
+    spt_error err = {0};
+    CHECK_EQUAL(spt_recv_stream_start(receiver, &err), SPT_ERR_STOPPED);
+    spt_recv_stream_destroy(receiver);
+
+    receiver = new_receiver(explicitly); /* one that is never started, and one too late */
+    REQUIRE(spt_recv_stream_start(receiver, NULL) == SPT_OK);
+    CHECK_EQUAL(spt_recv_stream_add_memory(receiver, bytes, size, &err), SPT_ERR_BUSY);
+    spt_recv_stream_destroy(receiver);
+    receiver = new_receiver(explicitly);
+    REQUIRE(spt_recv_stream_add_memory(receiver, bytes, size, NULL) == SPT_OK);
+    spt_recv_stream_destroy(receiver);
+    free(bytes);
+    end_pool();
+}
+
 static void test_the_descriptor_is_readable_while_there_is_something_to_get(void)
 {
     start_pool();
@@ -492,6 +560,8 @@ int main(void)
     RUN(test_packets_that_were_read_and_not_looked_at_are_counted_when_a_stream_ends);
     RUN(test_a_full_ring_can_drop_and_says_how_many);
     RUN(test_packets_in_memory_are_received_and_their_end_is_that_of_the_stream);
+    RUN(test_incomplete_heaps_can_be_dropped_and_are_counted_then);
+    RUN(test_a_stream_that_is_to_be_started_reads_nothing_before);
     RUN(test_the_descriptor_is_readable_while_there_is_something_to_get);
     RUN(test_a_datagram_that_is_too_long_or_no_packet_is_counted);
     RUN(test_a_port_is_free_once_the_stream_is_stopped_and_until_then_an_error_says_so);

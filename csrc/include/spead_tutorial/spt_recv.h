@@ -457,6 +457,8 @@ typedef struct spt_account {
     uint64_t heaps_never_begun;
     /** Heaps that were complete with their first packet. */
     uint64_t single_packet_heaps;
+    /** Packets whose heap had to be looked for: it was not that of the packet before. */
+    uint64_t searches;
 } spt_account;
 
 /**
@@ -528,6 +530,10 @@ typedef struct spt_recv_config {
      * nothing is read until there is room, so that packets are lost in the socket instead.
      */
     bool drop_when_full;
+    /** Whether heaps that something is missing of are dropped, and counted. */
+    bool contiguous_only;
+    /** Whether nothing is read before :c:func:`spt_recv_stream_start`. */
+    bool explicit_start;
     /** Whether the stream ends with a packet that says so; otherwise that is an item like others.
      */
     bool stop_on_stop_item;
@@ -596,6 +602,16 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_memory(spt_recv_stream *st
                                                              spt_error *err);
 
 /**
+ * Begin to read, for a stream that was made to be started. Readers cannot be added any more then.
+ * For others it does nothing.
+ *
+ * :param stream: Borrowed.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: ``SPT_OK``; ``SPT_ERR_STOPPED`` after the stream or its pool has been stopped.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_start(spt_recv_stream *stream, spt_error *err);
+
+/**
  * Get the next heap that is finished.
  *
  * :param stream: Borrowed.
@@ -615,6 +631,14 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_get(spt_recv_stream *stream, i
  * :param heap: Taken; may be ``NULL``.
  */
 SPT_API void spt_recv_stream_return(spt_recv_stream *stream, spt_received_heap *heap);
+
+/**
+ * How many heaps are in the ring.
+ *
+ * :param stream: Borrowed.
+ * :return: At most ``ring_heaps``.
+ */
+SPT_API size_t spt_recv_stream_ready(spt_recv_stream *stream);
 
 /**
  * A file descriptor that is readable while there is something to get, or the stream has ended. It
@@ -648,6 +672,18 @@ typedef struct spt_recv_stats {
     spt_receive_stats sockets;
     /** Packets that had been read when the stream ended, and were not looked at any more. */
     uint64_t after_end;
+    /** Times that a reader had a look, and found packets; */
+    uint64_t batches;
+    /** the most that it found at once. */
+    uint64_t max_batch;
+    /** Heaps that were dropped because something of them was missing; */
+    uint64_t incomplete_dropped;
+    /** of the last of these, the count, */
+    uint64_t incomplete_cnt;
+    /** how much of it had arrived, and */
+    uint64_t incomplete_received;
+    /** how long it is; 0 where nobody had said so. */
+    uint64_t incomplete_length;
     /** Heaps that were dropped because the ring was full. */
     uint64_t ring_dropped;
     /** Times that a reader had to wait because the ring was full. */
