@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A laboratory for high-rate senders of SPEAD heaps over UDP.
 
-The names here and in `spead_tutorial.send` are those of spead2's sender, so that a program written
-for one runs with the other.
+The names here, in `spead_tutorial.send` and in `spead_tutorial.recv` are those of spead2, so that a
+program written for one runs with the other.
 """
 
 from importlib.util import find_spec as _find_spec
@@ -13,8 +13,16 @@ if _find_spec("spead_tutorial._core") is None:
         "run from another folder, with the Python it is installed for (make sets up .venv)"
     )
 
-from spead_tutorial._core import HugePages, ThreadPool
-from spead_tutorial._types import Stopped, parse_range_list
+from spead_tutorial._core import HugePages, MemoryAllocator, ThreadPool
+from spead_tutorial._types import (
+    MEMCPY_NONTEMPORAL,
+    MEMCPY_STD,
+    Empty,
+    Full,
+    ReaderError,
+    Stopped,
+    parse_range_list,
+)
 from spead_tutorial.flavour import (
     BUG_COMPAT_DESCRIPTOR_WIDTHS,
     BUG_COMPAT_PYSPEAD_0_5_2,
@@ -61,16 +69,22 @@ __all__ = [
     "DESCRIPTOR_SHAPE_ID",
     "HEAP_CNT_ID",
     "HEAP_LENGTH_ID",
+    "MEMCPY_NONTEMPORAL",
+    "MEMCPY_STD",
     "NULL_ID",
     "PAYLOAD_LENGTH_ID",
     "PAYLOAD_OFFSET_ID",
     "STREAM_CTRL_ID",
     "Descriptor",
+    "Empty",
     "Flavour",
+    "Full",
     "HugePages",
     "Item",
     "ItemGroup",
+    "MemoryAllocator",
     "RawDescriptor",
+    "ReaderError",
     "Stopped",
     "ThreadPool",
     "parse_range_list",

@@ -13,12 +13,13 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject_Call
 from cpython.pythread cimport PyThread_get_thread_ident
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 cimport cython
 
 from spead_tutorial._spt cimport *
+from spead_tutorial._spt_recv cimport *
 
 import asyncio
 import errno
@@ -27,7 +28,8 @@ import os
 
 import numpy as np
 
-from spead_tutorial._types import GroupMode, Stopped, StreamConfig, StreamStats, whole
+from spead_tutorial._types import (
+    Empty, GroupMode, ReaderError, Stopped, StreamConfig, StreamStats, whole)
 from spead_tutorial.flavour import Flavour
 
 # Cython cuts a float where C wants an integer, and says nothing: this refuses it.
@@ -1382,3 +1384,6 @@ cdef object settle(future, result, error):
             continue
         break
     return interruption
+
+
+include "_recv.pxi"

@@ -6,11 +6,41 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-__all__ = ["GroupMode", "RateMethod", "Stopped", "StreamConfig", "StreamStats", "parse_range_list"]
+__all__ = [
+    "MEMCPY_NONTEMPORAL",
+    "MEMCPY_STD",
+    "Empty",
+    "Full",
+    "GroupMode",
+    "RateMethod",
+    "ReaderError",
+    "Stopped",
+    "StreamConfig",
+    "StreamStats",
+    "parse_range_list",
+]
+
+
+#: How payload is copied to its place: as the C library does.
+MEMCPY_STD = 0
+#: How payload is copied to its place: it may pass by the caches. Accepted; it makes no difference.
+MEMCPY_NONTEMPORAL = 1
 
 
 class Stopped(RuntimeError):  # noqa: N818 - programs written for spead2 know it by this name
-    """The stream has been closed, or its thread pool stopped: it takes no more heaps."""
+    """A stream has been closed, or its thread pool stopped: it takes, or has, no more heaps."""
+
+
+class Empty(Exception):  # noqa: N818 - programs written for spead2 know it by this name
+    """There is nothing to be got yet."""
+
+
+class Full(Exception):  # noqa: N818 - programs written for spead2 know it by this name
+    """There is no room yet."""
+
+
+class ReaderError(OSError, RuntimeError):
+    """A stream cannot receive there, such as from a port that is in use."""
 
 
 class GroupMode(enum.Enum):

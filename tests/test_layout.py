@@ -8,8 +8,8 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 MAP = (ROOT / "CONTRIBUTING.md").read_text()
 PACKAGE = ROOT / "spead_tutorial"
-#: Modules without a row: what every one may use, what says that it is not there, and programs.
-OUTSIDE = {"__init__", "_standard_streams", "recv", "chapters", "peer"}
+#: Modules without a row: what every one may use, and programs.
+OUTSIDE = {"__init__", "_standard_streams", "chapters", "peer"}
 
 
 def ranks() -> dict[str, int]:

@@ -1,0 +1,547 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The receiver, a part of _core.pyx. A heap that is got takes its payload along: the C heap goes
+# back to its stream at once, and the memory to its allocator when the last array of it goes.
+
+
+# ---- Memory of heaps ----
+
+cdef class MemoryAllocator:
+    """MemoryAllocator()
+--
+
+    Gives the payload of heaps its memory: here, what ``malloc`` gives.
+
+    Derived classes give other memory. One allocator can serve many streams. It is kept alive by
+    the streams that have it, and by all heaps and arrays whose memory it gave.
+    """
+
+    cdef object __weakref__
+    cdef spt_heap_memory memory  # zeros are malloc and free; derived classes fill it in
+    cdef bint read_only          # whether arrays of what was received may be written to
+
+
+# ---- Received heaps ----
+
+@cython.final
+@cython.freelist(64)
+@cython.no_gc
+cdef class RawItem:
+    """An item of a received heap: its bytes, by the buffer protocol.
+
+    Attributes
+    ----------
+    id : int
+        Its id.
+    is_immediate : bool
+        Whether its value came inside the item pointer.
+    immediate_value : int
+        The value of an immediate. ValueError for others, whose value is in the buffer.
+
+    Notes
+    -----
+    The buffer is of bytes: an address's worth of an immediate, big-endian; otherwise the memory of
+    the heap, which it keeps alive.
+    """
+
+    cdef readonly uint64_t id
+    cdef readonly bint is_immediate
+    cdef uint64_t value
+    cdef HeapBase heap
+    cdef uint8_t *data
+    cdef size_t length
+    cdef uint8_t bytes[8]
+
+    def __init__(self, *args, **kwargs):
+        raise TypeError("raw items are made by Heap.get_items()")
+
+    @property
+    def immediate_value(self):
+        if not self.is_immediate:
+            raise ValueError(f"item {self.id:#x} is not an immediate: its value is its buffer")
+        return self.value
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        if self.heap is None:
+            raise BufferError("this item is of no heap")
+        PyBuffer_FillInfo(view, self, self.data, <Py_ssize_t>self.length,
+                          self.heap.read_only and not self.is_immediate, flags)
+
+
+cdef RawItem raw_item(HeapBase heap, spt_received_item *c):
+    cdef RawItem item = RawItem.__new__(RawItem)
+    cdef uint64_t value = c.immediate
+    cdef size_t i
+    item.heap = heap
+    item.id = c.id
+    item.is_immediate = c.is_immediate
+    item.value = value
+    item.data = item.bytes
+    item.length = <size_t>c.length
+    if c.is_immediate:
+        item.length = heap.address_bits // 8
+        for i in range(item.length):
+            item.bytes[item.length - 1 - i] = <uint8_t>(value >> (8 * i))
+    elif c.length > 0:
+        item.data = heap.payload + c.offset
+    return item
+
+
+cdef bytes to_bytes(const spt_bytes *text):
+    return PyBytes_FromStringAndSize(<const char *>text.data, <Py_ssize_t>text.length)
+
+
+cdef object raw_descriptor(const spt_received_descriptor *c):
+    cdef list format = []
+    cdef list shape = []
+    cdef size_t i
+    cdef spt_field field
+    cdef int64_t size
+    for i in range(c.n_format):
+        field = spt_received_descriptor_field(c, i)
+        format.append((bytes([<uint8_t>field.code]).decode("latin-1"), field.bits))
+    for i in range(c.n_shape):
+        size = spt_received_descriptor_dimension(c, i)
+        shape.append(None if size < 0 else size)
+    return RawDescriptor(c.id, to_bytes(&c.name), to_bytes(&c.description),
+                         to_bytes(&c.numpy_header), format, shape)
+
+
+cdef object RawDescriptor = None  # of items.py, which is imported when the first one is needed
+
+cdef enum:
+    DESCRIPTOR_ID = 5
+    CONTROL_ID = 6
+
+
+# no_gc_clear: the allocator has to be there when the payload goes back.
+@cython.no_gc_clear
+cdef class HeapBase:
+    """What `Heap` and `IncompleteHeap` share; it is not made itself.
+
+    Streams make heaps. A heap's memory lives as long as it does itself, or any array or buffer of
+    it.
+
+    Attributes
+    ----------
+    cnt : int
+        Its heap count.
+    flavour : Flavour
+        Its flavour; ``bug_compat`` is the stream's.
+    """
+
+    cdef object __weakref__
+    cdef readonly uint64_t cnt
+    cdef readonly object flavour
+    cdef unsigned address_bits
+    cdef MemoryAllocator allocator
+    cdef bint read_only
+    cdef bint has_payload
+    cdef uint8_t *payload
+    cdef size_t room
+    cdef spt_received_item *items
+    cdef size_t n_items
+
+    def __init__(self, *args, **kwargs):
+        raise TypeError("heaps that were received are made by a stream: get them from there")
+
+    def __dealloc__(self):
+        free(self.items)
+        if self.payload == NULL:
+            return
+        if self.allocator.memory.put == NULL:
+            free(self.payload)
+        else:
+            self.allocator.memory.put(self.allocator.memory.user, self.payload, self.room)
+
+    cdef int fill(self, ReceiveStream stream, spt_received_heap *c, bint with_payload) except -1:
+        self.cnt = c.cnt
+        self.address_bits = c.heap_address_bits
+        self.flavour = stream.flavour(c.heap_address_bits)
+        self.allocator = stream.allocator
+        self.read_only = stream.allocator.read_only
+        self.items = <spt_received_item *>malloc((c.n_pointers + 1) * sizeof(spt_received_item))
+        if self.items == NULL:
+            raise MemoryError("no memory for the items of a heap")
+        self.n_items = spt_received_heap_items(c, self.items)
+        self.has_payload = with_payload
+        if with_payload:
+            self.payload, self.room = c.payload, c.room
+            c.payload = NULL
+        return 0
+
+    cdef bint has_control(self, uint64_t value) noexcept:
+        cdef size_t i
+        for i in range(self.n_items):
+            if (self.items[i].id == CONTROL_ID and self.items[i].is_immediate
+                    and self.items[i].immediate == value):
+                return True
+        return False
+
+    def get_items(self):
+        """Return the items that have arrived as a whole, but for descriptors.
+
+        Returns
+        -------
+        list of RawItem
+            Those with an address in the order in which they lie in the heap, then immediates as
+            they were sent. Of an incomplete heap, only immediates.
+        """
+        cdef size_t i
+        return [raw_item(self, &self.items[i]) for i in range(self.n_items)
+                if self.items[i].is_immediate
+                or (self.items[i].id != DESCRIPTOR_ID and self.has_payload)]
+
+    def get_descriptors(self):
+        """Return the descriptors in the heap.
+
+        Returns
+        -------
+        list of RawDescriptor
+            In the order in which they lie there. What cannot be read is left out.
+        """
+        cdef size_t i
+        cdef spt_received_descriptor c
+        cdef list found = []
+        global RawDescriptor
+        if RawDescriptor is None:
+            from spead_tutorial.items import RawDescriptor as imported
+            RawDescriptor = imported
+        for i in range(self.n_items):
+            if (self.items[i].is_immediate or self.items[i].id != DESCRIPTOR_ID
+                    or self.payload == NULL):
+                continue
+            if spt_received_descriptor_parse(&c, self.payload + self.items[i].offset,
+                                             <size_t>self.items[i].length,
+                                             self.flavour.bug_compat):
+                found.append(raw_descriptor(&c))
+        return found
+
+    def is_start_of_stream(self):
+        """Whether the heap says that a stream starts here."""
+        return self.has_control(0)
+
+    def is_end_of_stream(self):
+        """Whether the heap says that a stream ends here."""
+        return self.has_control(2)
+
+    def __repr__(self):
+        return f"<{type(self).__name__} {self.cnt}, {self.flavour.heap_address_bits} address bits>"
+
+
+@cython.no_gc_clear
+cdef class IncompleteHeap(HeapBase):
+    """A heap that something is missing of: it has no payload, and its items are immediates only.
+
+    Attributes
+    ----------
+    cnt : int
+        Its heap count.
+    flavour : Flavour
+        Its flavour.
+    heap_length : int
+        Bytes of its payload; -1 where no packet that arrived says so.
+    received_length : int
+        Bytes of it that have arrived, wherever they belong.
+    payload_ranges : list of (int, int)
+        Which bytes have arrived, as pairs of begin and end, in order; empty unless
+        ``incomplete_keep_payload_ranges`` is set.
+    """
+
+    cdef readonly object heap_length
+    cdef readonly object received_length
+    cdef readonly list payload_ranges
+
+    def __repr__(self):
+        length = "an unknown number of" if self.heap_length < 0 else self.heap_length
+        return f"<IncompleteHeap {self.cnt}, {self.received_length} of {length} bytes>"
+
+
+cdef object wrap(ReceiveStream stream, spt_received_heap *c):
+    """A heap of Python's that takes over what it needs of one of C's."""
+    cdef HeapBase heap
+    cdef IncompleteHeap incomplete
+    cdef size_t i
+    if c.state != SPT_HEAP_INCOMPLETE:
+        heap = stream.Heap.__new__(stream.Heap)
+        heap.fill(stream, c, True)
+        return heap
+    incomplete = IncompleteHeap.__new__(IncompleteHeap)
+    incomplete.fill(stream, c, False)
+    incomplete.heap_length = c.length if c.has_length else -1
+    incomplete.received_length = c.received_length
+    incomplete.payload_ranges = []
+    if stream.keep_ranges:
+        for i in range(c.n_ranges):
+            incomplete.payload_ranges.append((c.ranges[i].begin, c.ranges[i].end))
+    return incomplete
+
+
+# ---- Streams that receive ----
+
+# no_gc_clear: pool and allocator must outlive the stream.
+@cython.no_gc_clear
+cdef class ReceiveStream:
+    """What `spead_tutorial.recv.Stream` is made of; it is not made itself."""
+
+    cdef object __weakref__
+    cdef spt_recv_stream *stream
+    cdef ThreadPool pool
+    cdef MemoryAllocator allocator
+    cdef int made
+    cdef int bug_compat
+    cdef bint keep_ranges
+    cdef dict flavours
+    cdef type Heap     # of those that are complete
+    cdef list buffers  # that are read from
+
+    def __dealloc__(self):
+        cdef spt_recv_stream *stream = self.stream
+        self.stream = NULL
+        if stream != NULL and self.made == generation:
+            with nogil:
+                spt_recv_stream_destroy(stream)
+
+    def _open(self, ThreadPool pool not None, config, ring_config, type Heap):
+        """Make the stream as it is configured, of heaps of that type."""
+        cdef spt_error err
+        cdef spt_recv_config c = spt_recv_config_default()
+        cdef spt_thread_pool *c_pool = to_pool(pool)
+        if self.stream != NULL:
+            raise RuntimeError("the stream has been made already")
+        self.pool = pool
+        self.allocator = config.memory_allocator
+        self.bug_compat = config.bug_compat
+        self.keep_ranges = ring_config.incomplete_keep_payload_ranges
+        self.flavours = {}
+        self.Heap = Heap
+        self.buffers = []
+        c.heaps.max_heaps = config.max_heaps
+        c.heaps.substreams = config.substreams
+        c.heaps.allow_out_of_order = config.allow_out_of_order
+        c.heaps.allow_unsized_heaps = config.allow_unsized_heaps
+        c.heaps.max_heap_size = config.max_heap_size
+        c.heaps.memory = self.allocator.memory
+        c.ring_heaps = ring_config.heaps
+        c.drop_when_full = ring_config.drop_when_full
+        c.contiguous_only = ring_config.contiguous_only
+        c.explicit_start = config.explicit_start
+        c.stop_on_stop_item = config.stop_on_stop_item
+        with nogil:
+            self.stream = spt_recv_stream_create(c_pool, &c, &err)
+        if self.stream == NULL:
+            raise to_exception(&err)
+        self.made = generation
+
+    cdef int check_made(self) except -1:
+        if self.stream == NULL:
+            raise RuntimeError("the stream has not been made: call its __init__")
+        return check_generation(self.made)
+
+    cdef object flavour(self, uint8_t address_bits):
+        found = self.flavours.get(address_bits)
+        if found is None:
+            found = Flavour(4, 64, address_bits, self.bug_compat)
+            self.flavours[address_bits] = found
+        return found
+
+    def _add_udp(self, str host, port, max_size, buffer_size, str interface_address,
+                 interface_index, bint gro):
+        cdef spt_error err
+        cdef spt_status status
+        cdef spt_endpoint endpoint
+        cdef spt_receive_config config
+        cdef bytes name = _name("host", host)
+        cdef bytes interface = _name("interface address", interface_address)
+        self.check_made()
+        if not 0 <= port <= 65535:
+            raise ValueError(f"port {port} is out of range: ports are 1 to 65535, and 0 lets the "
+                             "system choose")
+        endpoint.host = name
+        endpoint.port = port
+        config.max_size = whole("max_size", max_size)
+        config.buffer_size = whole("buffer_size", buffer_size)
+        config.interface_address = interface
+        config.interface_index = interface_index
+        config.gro = gro
+        with nogil:
+            status = spt_recv_stream_add_udp(self.stream, &endpoint, &config, &err)
+        self.added(status, &err)
+
+    def _add_socket(self, int socket, max_size, bint gro):
+        cdef spt_error err
+        cdef spt_status status
+        cdef spt_receive_config config
+        self.check_made()
+        memset(&config, 0, sizeof(config))
+        config.max_size = whole("max_size", max_size)
+        config.gro = gro
+        with nogil:
+            status = spt_recv_stream_add_udp_socket(self.stream, socket, &config, &err)
+        self.added(status, &err)
+
+    def add_buffer_reader(self, buffer):
+        """Receive the packets in a buffer, one after the other.
+
+        The first one that is malformed ends them; the stream ends with them.
+
+        Parameters
+        ----------
+        buffer : bytes-like, C-contiguous
+            Packets without anything in between, such as `spead_tutorial.send.BytesStream` collects. It is kept
+            until the stream stops, and must not be changed.
+
+        Raises
+        ------
+        Stopped
+            After the stream has ended.
+        RuntimeError
+            After `start`, of a stream that was to be started.
+        """
+        cdef spt_error err
+        cdef spt_status status
+        self.check_made()
+        cdef _Value value = _Value(buffer)
+        self.buffers.append(value)
+        with nogil:
+            status = spt_recv_stream_add_memory(self.stream, value.view.buf,
+                                                <size_t>value.view.len, &err)
+        self.added(status, &err)
+
+    cdef int added(self, spt_status status, spt_error *err) except -1:
+        if status == SPT_ERR_BUSY:
+            raise RuntimeError(err.message.decode("utf-8", "replace"))
+        if status == SPT_ERR_SYSTEM:
+            raise ReaderError(err.sys_errno, err.message.decode("utf-8", "replace"))
+        return check(status, err)
+
+    def start(self):
+        """Begin to receive, where the stream's ``explicit_start`` is set; else nothing happens.
+
+        Readers cannot be added any more then.
+
+        Raises
+        ------
+        Stopped
+            After the stream, or its thread pool, has been stopped.
+        """
+        cdef spt_error err
+        cdef spt_status status
+        self.check_made()
+        with nogil:
+            status = spt_recv_stream_start(self.stream, &err)
+        check(status, &err)
+
+    def stop(self):
+        """Receive no more. Heaps that have arrived can still be got. May be repeated.
+
+        Ports are free afterwards. Heaps of which packets were still awaited end as they are.
+        """
+        self.check_made()
+        with nogil:
+            spt_recv_stream_stop(self.stream)
+        self.buffers.clear()
+
+    cdef object got(self, spt_status status, spt_received_heap *c):
+        if status == SPT_DONE:
+            self._ended()
+            raise Stopped("the stream has ended, and all of its heaps have been got")
+        try:
+            return wrap(self, c)
+        finally:
+            spt_recv_stream_return(self.stream, c)
+
+    def _ended(self):
+        """Called when there is nothing more to be got."""
+
+    def _waiting(self):
+        """Called now and then while there is nothing to be got."""
+
+    def _get(self):
+        """Wait for a heap."""
+        cdef spt_received_heap *c = NULL
+        cdef spt_status status
+        self.check_made()
+        status = spt_recv_stream_get(self.stream, 0, &c)
+        while status == SPT_PENDING:
+            self._waiting()
+            with nogil:
+                status = spt_recv_stream_get(self.stream, SIGNAL_CHECK_NS, &c)
+            if status == SPT_PENDING:
+                PyErr_CheckSignals()
+        return self.got(status, c)
+
+    def get_nowait(self):
+        """Return the next heap, if there is one.
+
+        Returns
+        -------
+        Heap or IncompleteHeap
+            As `get`.
+
+        Raises
+        ------
+        Empty
+            Where there is none yet.
+        Stopped
+            Where there will be none any more.
+        """
+        cdef spt_received_heap *c = NULL
+        self.check_made()
+        cdef spt_status status = spt_recv_stream_get(self.stream, 0, &c)
+        if status == SPT_PENDING:
+            raise Empty("no heap is ready")
+        return self.got(status, c)
+
+    @property
+    def fd(self):
+        """A file descriptor that is readable while `get` need not wait.
+
+        It belongs to the stream: it is to be polled, not to be read.
+        """
+        self.check_made()
+        return spt_recv_stream_fd(self.stream)
+
+    def _ready(self):
+        """How many heaps are in the ring."""
+        self.check_made()
+        return spt_recv_stream_ready(self.stream)
+
+    def _counts(self):
+        """All counts, at one moment, by the names that C has for them."""
+        cdef spt_recv_stats c
+        self.check_made()
+        with nogil:
+            spt_recv_stream_stats(self.stream, &c)
+        return {
+            "packets": c.account.packets,
+            "fates": [c.account.fates[i] for i in range(SPT_N_FATES)],
+            "faults": [c.account.faults[i] for i in range(SPT_N_FAULTS)],
+            "placed_bytes": c.account.placed_bytes,
+            "heaps_begun": c.account.heaps_begun,
+            "heaps_complete": c.account.heaps_complete,
+            "heaps_evicted": c.account.heaps_evicted,
+            "heaps_flushed": c.account.heaps_flushed,
+            "heaps_dropped": c.account.heaps_dropped,
+            "heaps_live": c.account.heaps_live,
+            "incomplete_bytes": c.account.incomplete_bytes,
+            "heaps_never_begun": c.account.heaps_never_begun,
+            "single_packet_heaps": c.account.single_packet_heaps,
+            "searches": c.account.searches,
+            "datagrams": c.sockets.datagrams,
+            "datagram_bytes": c.sockets.bytes,
+            "messages": c.sockets.messages,
+            "calls": c.sockets.calls,
+            "socket_dropped": c.sockets.dropped,
+            "buffer_size": c.sockets.buffer_size,
+            "after_end": c.after_end,
+            "batches": c.batches,
+            "max_batch": c.max_batch,
+            "incomplete_dropped": c.incomplete_dropped,
+            "incomplete_cnt": c.incomplete_cnt,
+            "incomplete_received": c.incomplete_received,
+            "incomplete_length": c.incomplete_length,
+            "ring_dropped": c.ring_dropped,
+            "ring_waits": c.ring_waits,
+            "longest_ring_wait_ns": c.longest_ring_wait_ns,
+            "sys_errno": c.sys_errno,
+        }

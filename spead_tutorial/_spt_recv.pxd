@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the wrapping uses of spt_recv.h; the header says what each thing means."""
+
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+from spead_tutorial._spt cimport spt_endpoint, spt_error, spt_field, spt_status, spt_thread_pool
+
+
+cdef extern from "spead_tutorial/spt_recv.h" nogil:
+    ctypedef struct spt_received_packet:
+        pass
+
+    ctypedef enum spt_heap_state:
+        SPT_HEAP_LIVE
+        SPT_HEAP_COMPLETE
+        SPT_HEAP_CONTIGUOUS
+        SPT_HEAP_INCOMPLETE
+
+    ctypedef struct spt_range:
+        uint64_t begin, end
+
+    ctypedef struct spt_received_heap:
+        uint64_t cnt
+        uint8_t heap_address_bits
+        spt_heap_state state
+        bint has_length
+        uint64_t length, received_length
+        uint8_t *payload
+        size_t room
+        const spt_range *ranges
+        size_t n_ranges, n_pointers
+
+    ctypedef struct spt_received_item:
+        uint64_t id
+        bint is_immediate
+        uint64_t immediate, offset, length
+
+    size_t spt_received_heap_items(const spt_received_heap *, spt_received_item *)
+
+    ctypedef struct spt_bytes:
+        const uint8_t *data
+        size_t length
+
+    ctypedef struct spt_received_descriptor:
+        uint64_t id
+        spt_bytes name, description, numpy_header
+        size_t n_format, n_shape
+
+    bint spt_received_descriptor_parse(spt_received_descriptor *, const void *, size_t, int)
+    spt_field spt_received_descriptor_field(const spt_received_descriptor *, size_t)
+    int64_t spt_received_descriptor_dimension(const spt_received_descriptor *, size_t)
+
+    ctypedef struct spt_heap_memory:
+        void *user
+        void *(*get)(void *, size_t, const spt_received_packet *) noexcept nogil
+        void (*put)(void *, void *, size_t) noexcept nogil
+
+    ctypedef struct spt_depacketizer_config:
+        size_t max_heaps, substreams
+        bint allow_out_of_order, allow_unsized_heaps
+        uint64_t max_heap_size
+        spt_heap_memory memory
+
+    enum:
+        SPT_N_FATES
+        SPT_N_FAULTS
+
+    ctypedef struct spt_account:
+        uint64_t packets
+        uint64_t fates[9]
+        uint64_t faults[8]
+        uint64_t placed_bytes
+        uint64_t heaps_begun, heaps_complete, heaps_evicted, heaps_flushed, heaps_dropped
+        uint64_t heaps_live
+        uint64_t incomplete_bytes, heaps_never_begun, single_packet_heaps, searches
+
+    ctypedef struct spt_receive_config:
+        size_t max_size, buffer_size
+        const char *interface_address
+        unsigned interface_index
+        bint gro
+
+    ctypedef struct spt_receive_stats:
+        uint64_t datagrams, bytes, messages, calls, dropped, buffer_size
+
+    ctypedef struct spt_recv_stream:
+        pass
+
+    ctypedef struct spt_recv_config:
+        spt_depacketizer_config heaps
+        size_t ring_heaps
+        bint drop_when_full, contiguous_only, explicit_start, stop_on_stop_item
+
+    spt_recv_config spt_recv_config_default()
+    spt_recv_stream *spt_recv_stream_create(spt_thread_pool *, const spt_recv_config *,
+                                            spt_error *)
+    spt_status spt_recv_stream_add_udp(spt_recv_stream *, const spt_endpoint *,
+                                       const spt_receive_config *, spt_error *)
+    spt_status spt_recv_stream_add_udp_socket(spt_recv_stream *, int, const spt_receive_config *,
+                                              spt_error *)
+    spt_status spt_recv_stream_add_memory(spt_recv_stream *, const void *, size_t, spt_error *)
+    spt_status spt_recv_stream_start(spt_recv_stream *, spt_error *)
+    spt_status spt_recv_stream_get(spt_recv_stream *, int64_t, spt_received_heap **)
+    void spt_recv_stream_return(spt_recv_stream *, spt_received_heap *)
+    size_t spt_recv_stream_ready(spt_recv_stream *)
+    int spt_recv_stream_fd(spt_recv_stream *)
+    void spt_recv_stream_stop(spt_recv_stream *)
+    void spt_recv_stream_destroy(spt_recv_stream *)
+
+    ctypedef struct spt_recv_stats:
+        spt_account account
+        spt_receive_stats sockets
+        uint64_t after_end, batches, max_batch
+        uint64_t incomplete_dropped, incomplete_cnt, incomplete_received, incomplete_length
+        uint64_t ring_dropped, ring_waits, longest_ring_wait_ns
+        int sys_errno
+
+    void spt_recv_stream_stats(spt_recv_stream *, spt_recv_stats *)

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How streams receive."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, ClassVar
+
+from spead_tutorial._core import MemoryAllocator
+from spead_tutorial._types import MEMCPY_NONTEMPORAL, MEMCPY_STD, whole
+from spead_tutorial.flavour import BUG_COMPAT_PYSPEAD_0_5_2
+from spead_tutorial.recv._stats import COMMON, StreamStatConfig
+
+__all__ = ["RingStreamConfig", "StreamConfig"]
+
+
+def _at_least_one(name: str, value: object) -> int:
+    number = whole(name, value)
+    if number == 0:
+        raise ValueError(f"{name} must be at least 1")
+    return number
+
+
+class _Settings:
+    """Attributes that are checked whenever they are set; there are no others."""
+
+    _names: ClassVar[tuple[str, ...]]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self._names:
+            value = self._checked(name, value)
+        elif not name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__} has no {name!r}")
+        object.__setattr__(self, name, value)
+
+    def _checked(self, name: str, value: Any) -> Any:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._names)
+        return f"{type(self).__name__}({values})"
+
+
+class StreamConfig(_Settings):
+    """How packets become heaps.
+
+    All are given by keyword; attributes have the same names, and may be changed. A stream copies
+    what it is made with.
+
+    Parameters
+    ----------
+    max_heaps : int
+        Heaps of a substream that packets are awaited of at a time, at least 1. Where one more
+        begins, the oldest one ends as it is.
+    substreams : int
+        Sequences of heaps that are independent, at least 1: that of a heap is its count modulo
+        this.
+    bug_compat : int
+        Sum of ``BUG_COMPAT_*`` bits: how the sender's descriptors differ.
+    memcpy : int
+        ``MEMCPY_STD`` or ``MEMCPY_NONTEMPORAL``: accepted, and makes no difference.
+    memory_allocator : MemoryAllocator, optional
+        Where the payload of heaps is kept; by default what ``malloc`` gives.
+    stop_on_stop_item : bool
+        Whether the stream ends with a packet that says so. Otherwise that is an item like others.
+    allow_unsized_heaps : bool
+        Whether packets are taken that do not say how long their heap is.
+    allow_out_of_order : bool
+        Whether a heap's packets may come in any order. Otherwise each has to begin where the one
+        before ended, and none is taken after a loss.
+    stream_id : int
+        Yours.
+    explicit_start : bool
+        Whether nothing is received before `Stream.start`.
+    max_heap_size : int
+        Bytes of payload that a heap may have at most; packets of longer ones are counted and
+        dropped.
+
+    Attributes
+    ----------
+    stats : list of StreamStatConfig
+        The counts of a stream that is made with this, without those of the account.
+
+    Raises
+    ------
+    TypeError
+        For an unknown name, what is not a whole number, or a negative one.
+    ValueError
+        For a value out of its range.
+    """
+
+    #: Default of ``max_heaps``.
+    DEFAULT_MAX_HEAPS: ClassVar[int] = 4
+    #: Default of ``max_heap_size``, in bytes.
+    DEFAULT_MAX_HEAP_SIZE: ClassVar[int] = 1 << 30
+
+    _names = (
+        "max_heaps",
+        "substreams",
+        "bug_compat",
+        "memcpy",
+        "memory_allocator",
+        "stop_on_stop_item",
+        "allow_unsized_heaps",
+        "allow_out_of_order",
+        "stream_id",
+        "explicit_start",
+        "max_heap_size",
+    )
+
+    def __init__(
+        self,
+        *,
+        max_heaps: int = DEFAULT_MAX_HEAPS,
+        substreams: int = 1,
+        bug_compat: int = 0,
+        memcpy: int = MEMCPY_STD,
+        memory_allocator: MemoryAllocator | None = None,
+        stop_on_stop_item: bool = True,
+        allow_unsized_heaps: bool = True,
+        allow_out_of_order: bool = False,
+        stream_id: int = 0,
+        explicit_start: bool = False,
+        max_heap_size: int = DEFAULT_MAX_HEAP_SIZE,
+    ) -> None:
+        self._stats = list(COMMON)
+        self.max_heaps = max_heaps
+        self.substreams = substreams
+        self.bug_compat = bug_compat
+        self.memcpy = memcpy
+        self.memory_allocator = MemoryAllocator() if memory_allocator is None else memory_allocator
+        self.stop_on_stop_item = stop_on_stop_item
+        self.allow_unsized_heaps = allow_unsized_heaps
+        self.allow_out_of_order = allow_out_of_order
+        self.stream_id = stream_id
+        self.explicit_start = explicit_start
+        self.max_heap_size = max_heap_size
+
+    def _checked(self, name: str, value: Any) -> Any:
+        if name == "memory_allocator":
+            if not isinstance(value, MemoryAllocator):
+                raise TypeError(f"memory_allocator must be a MemoryAllocator, not {value!r}")
+            return value
+        if name in ("stop_on_stop_item", "explicit_start") or name.startswith("allow_"):
+            return bool(value)
+        if name in ("max_heaps", "substreams", "max_heap_size"):
+            return _at_least_one(name, value)
+        number = whole(name, value)
+        if name == "bug_compat" and number > BUG_COMPAT_PYSPEAD_0_5_2:
+            raise ValueError(f"bug_compat is {number}: it has to be a sum of BUG_COMPAT_* bits")
+        if name == "memcpy" and number not in (MEMCPY_STD, MEMCPY_NONTEMPORAL):
+            raise ValueError(f"memcpy is {number}: it has to be MEMCPY_STD or MEMCPY_NONTEMPORAL")
+        return number
+
+    @property
+    def stats(self) -> list[StreamStatConfig]:
+        """The counts of a stream that is made with this, without those of the account."""
+        return list(self._stats)
+
+    def add_stat(
+        self, name: str, mode: StreamStatConfig.Mode = StreamStatConfig.Mode.COUNTER
+    ) -> int:
+        """Add a count of your own.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        mode : StreamStatConfig.Mode
+            How it is put together.
+
+        Returns
+        -------
+        int
+            Its place.
+
+        Raises
+        ------
+        ValueError
+            If there is one of that name.
+        """
+        if any(stat.name == name for stat in self._stats):
+            raise ValueError(f"there is a count {name!r} already")
+        self._stats.append(StreamStatConfig(name, mode))
+        return len(self._stats) - 1
+
+    def next_stat_index(self) -> int:
+        """Return the place that the next count gets."""
+        return len(self._stats)
+
+    def get_stat_index(self, name: str) -> int:
+        """Return the place of a count.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+
+        Returns
+        -------
+        int
+            Its place.
+
+        Raises
+        ------
+        IndexError
+            If there is none of that name.
+        """
+        for i, stat in enumerate(self._stats):
+            if stat.name == name:
+                return i
+        raise IndexError(f"there is no count {name!r}")
+
+    def copy(self) -> StreamConfig:
+        """Return another one that is the same, with the same allocator."""
+        other = copy.copy(self)
+        other._stats = list(self._stats)
+        return other
+
+
+class RingStreamConfig(_Settings):
+    """How finished heaps wait until they are got.
+
+    All are given by keyword; attributes have the same names, and may be changed. A stream copies
+    what it is made with.
+
+    Parameters
+    ----------
+    heaps : int
+        How many may wait, at least 1.
+    contiguous_only : bool
+        Whether heaps that something is missing of are dropped, with a warning. Otherwise they are
+        handed out as `IncompleteHeap`.
+    incomplete_keep_payload_ranges : bool
+        Whether those say which bytes have arrived.
+    drop_when_full : bool
+        What happens to a heap that finds no room: it is dropped, and counted. Otherwise nothing is
+        received until there is room, so that packets are lost in the socket instead.
+
+    Raises
+    ------
+    TypeError
+        For an unknown name, what is not a whole number, or a negative one.
+    ValueError
+        For 0 heaps.
+    """
+
+    #: Default of ``heaps``.
+    DEFAULT_HEAPS: ClassVar[int] = 4
+
+    _names = ("heaps", "contiguous_only", "incomplete_keep_payload_ranges", "drop_when_full")
+
+    def __init__(
+        self,
+        *,
+        heaps: int = DEFAULT_HEAPS,
+        contiguous_only: bool = True,
+        incomplete_keep_payload_ranges: bool = False,
+        drop_when_full: bool = False,
+    ) -> None:
+        self.heaps = heaps
+        self.contiguous_only = contiguous_only
+        self.incomplete_keep_payload_ranges = incomplete_keep_payload_ranges
+        self.drop_when_full = drop_when_full
+
+    def _checked(self, name: str, value: Any) -> Any:
+        return _at_least_one(name, value) if name == "heaps" else bool(value)
+
+    def copy(self) -> RingStreamConfig:
+        """Return another one that is the same."""
+        return copy.copy(self)
