@@ -259,6 +259,102 @@ SPT_API spt_field spt_received_descriptor_field(const spt_received_descriptor *d
 SPT_API int64_t spt_received_descriptor_dimension(const spt_received_descriptor *descriptor,
                                                   size_t i);
 
+/** Dimensions of an item that are remembered. */
+#define SPT_GROUP_DIMENSIONS 8
+
+/** An item that was described, and its value in the heap that the group was last updated with. */
+typedef struct spt_group_item {
+    /** Its id. */
+    uint64_t id;
+    /** Its name. */
+    const char *name;
+    /** What it is, in words. */
+    const char *description;
+    /** Whether that heap has described it, as new or different. */
+    bool is_new;
+    /** What an element is: ``u`` or ``i`` for integers, ``f``, ``b`` or ``c``; 0 for others, such
+     * as several fields. */
+    char code;
+    /** Bits of an element. */
+    uint32_t bits;
+    /** Whether its bytes come lowest first. */
+    bool little_endian;
+    /** Whether the first index varies fastest. */
+    bool fortran_order;
+    /** How many dimensions it has: 0 for a single element. */
+    size_t n_shape;
+    /** The first of them: elements, or -1 where the size varies. */
+    int64_t shape[SPT_GROUP_DIMENSIONS];
+    /** Whether it has a value in that heap. */
+    bool has_value;
+    /** Whether that came inside the item pointer. */
+    bool is_immediate;
+    /** The value of an immediate: a number of A bits. */
+    uint64_t immediate;
+    /** The value of any other: in the heap's memory, as long as the heap is lent. */
+    spt_bytes value;
+} spt_group_item;
+
+/** Remembers descriptors, so that items are found by name. It is used by one thread. */
+typedef struct spt_item_group spt_item_group;
+
+/**
+ * Make a group without items.
+ *
+ * :param bug_compat: A sum of ``SPT_COMPAT_*``, as the sender has it.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: Owned by the caller; ``NULL`` without memory.
+ */
+SPT_API SPT_MUST_CHECK spt_item_group *spt_item_group_create(int bug_compat, spt_error *err);
+
+/**
+ * Free a group.
+ *
+ * :param group: Taken; may be ``NULL``.
+ */
+SPT_API void spt_item_group_destroy(spt_item_group *group);
+
+/**
+ * Take in what a heap says: descriptors first, then values. An item that is described differently
+ * replaces others with its id or name. Of an incomplete heap only immediates are taken. Groups
+ * have at most 512 items; those beyond, and texts of more than 64 KiB, are left out.
+ *
+ * :param group: Borrowed.
+ * :param heap: Borrowed; values lie in it.
+ * :param undescribed: Filled: values in the heap that nothing describes.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: ``SPT_OK``; ``SPT_ERR_MEMORY``.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_item_group_update(spt_item_group *group,
+                                                        const spt_received_heap *heap,
+                                                        size_t *undescribed, spt_error *err);
+
+/**
+ * How many items a group has.
+ *
+ * :param group: Borrowed.
+ * :return: How many.
+ */
+SPT_API size_t spt_item_group_size(const spt_item_group *group);
+
+/**
+ * An item by its place, in the order in which they were described.
+ *
+ * :param group: Borrowed.
+ * :param i: Which, less than there are.
+ * :return: Lent until the next update.
+ */
+SPT_API const spt_group_item *spt_item_group_at(const spt_item_group *group, size_t i);
+
+/**
+ * An item by its name.
+ *
+ * :param group: Borrowed.
+ * :param name: Its name.
+ * :return: Lent until the next update; ``NULL`` where none was described.
+ */
+SPT_API const spt_group_item *spt_item_group_find(const spt_item_group *group, const char *name);
+
 /* ---- 4. Depacketizer ------------------------------------------------------------------------- */
 
 /** Where the payload of heaps is kept. Called only from within calls of a depacketizer. */

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Owns what is remembered of descriptors, so that items of later heaps are found by name. What it
+ * remembers is bounded, whatever strangers describe.
+ */
+#include "spead_tutorial/spt_recv.h"
+#include "status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_ITEMS = 512, MOST_TEXT = 65536, FIRST_ITEMS = 16 };
+
+struct spt_item_group {
+    int bug_compat;
+    spt_group_item **items; /* each by itself, so that it stays where it is */
+    size_t n, room;
+    spt_received_item *found; /* of the last heap */
+    size_t room_found;
+};
+
+spt_item_group *spt_item_group_create(int bug_compat, spt_error *err)
+{
+    spt_item_group *group = calloc(1, sizeof(*group));
+    if (group == NULL)
+        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a group of items");
+    else
+        group->bug_compat = bug_compat;
+    return group;
+}
+
+static void destroy_item(spt_group_item *item)
+{
+    free((char *)item->name);
+    free((char *)item->description);
+    free(item);
+}
+
+void spt_item_group_destroy(spt_item_group *group)
+{
+    if (group == NULL)
+        return;
+    for (size_t i = 0; i < group->n; i++)
+        destroy_item(group->items[i]);
+    free(group->items);
+    free(group->found);
+    free(group);
+}
+
+/* ---- NumPy headers: dictionaries of Python, of which three words are looked for -------------- */
+
+/* What follows a key, such as 'shape': NULL where there is none. */
+static const char *after_key(const char *header, const char *key)
+{
+    const char *at = strstr(header, key);
+    return at == NULL ? NULL : at + strlen(key) + strspn(at + strlen(key), ": ");
+}
+
+/* Such as '<i2': byte order, kind, bytes. */
+static void read_dtype(spt_group_item *item, const char *text)
+{
+    if (text == NULL || strlen(text) < 4 || text[0] != '\'' || strchr("<>|=", text[1]) == NULL)
+        return;
+    char *end;
+    unsigned long bytes = strtoul(text + 3, &end, 10);
+    const char *kind = strchr("uifbS", text[2]);
+    if (kind == NULL || *end != '\'' || bytes == 0 || bytes > 16 || (*kind == 'S' && bytes > 1))
+        return;
+    item->code = *kind == 'S' ? 'c' : *kind;
+    item->bits = (uint32_t)(8 * bytes);
+    item->little_endian = text[1] == '<' || text[1] == '=';
+}
+
+/* Such as (3, 4): sizes of dimensions. */
+static void read_shape(spt_group_item *item, const char *text)
+{
+    if (text == NULL || *text != '(')
+        return;
+    for (text++; *text != '\0' && *text != ')'; text += strspn(text, ", ")) {
+        char *end;
+        long long size = strtoll(text, &end, 10);
+        if (end == text)
+            return;
+        if (item->n_shape < SPT_GROUP_DIMENSIONS)
+            item->shape[item->n_shape] = size;
+        item->n_shape++;
+        text = end;
+    }
+}
+
+static bool read_header(spt_group_item *item, spt_bytes header)
+{
+    char *text = header.length > MOST_TEXT ? NULL : malloc(header.length + 1);
+    if (text == NULL)
+        return false;
+    memcpy(text, header.data, header.length);
+    text[header.length] = '\0';
+    read_dtype(item, after_key(text, "'descr'"));
+    read_shape(item, after_key(text, "'shape'"));
+    item->fortran_order = strstr(text, "'fortran_order': True") != NULL;
+    free(text);
+    return true;
+}
+
+/* ---- What a descriptor says ------------------------------------------------------------------ */
+
+static char *copy_text(spt_bytes bytes)
+{
+    char *text = bytes.length > MOST_TEXT ? NULL : malloc(bytes.length + 1);
+    if (text == NULL)
+        return NULL;
+    if (bytes.length > 0)
+        memcpy(text, bytes.data, bytes.length);
+    text[bytes.length] = '\0';
+    return text;
+}
+
+static void read_format(spt_group_item *item, const spt_received_descriptor *d)
+{
+    if (d->n_format == 1) {
+        spt_field field = spt_received_descriptor_field(d, 0);
+        if (field.code != '\0' && strchr("uifbc", field.code) != NULL) {
+            item->code = field.code;
+            item->bits = field.bits;
+        }
+    }
+    item->n_shape = d->n_shape;
+    for (size_t i = 0; i < d->n_shape && i < SPT_GROUP_DIMENSIONS; i++)
+        item->shape[i] = spt_received_descriptor_dimension(d, i);
+}
+
+/* What a descriptor says; NULL where it is not to be believed, or there is no memory. */
+static spt_group_item *new_item(const spt_received_descriptor *d)
+{
+    spt_group_item *item = calloc(1, sizeof(*item));
+    if (item == NULL)
+        return NULL;
+    item->id = d->id;
+    item->name = copy_text(d->name);
+    item->description = copy_text(d->description);
+    bool good = item->name != NULL && item->description != NULL;
+    if (good && d->numpy_header.length > 0)
+        good = read_header(item, d->numpy_header);
+    else if (good)
+        read_format(item, d);
+    if (good)
+        return item;
+    destroy_item(item);
+    return NULL;
+}
+
+static bool same(const spt_group_item *a, const spt_group_item *b)
+{
+    size_t n = a->n_shape < SPT_GROUP_DIMENSIONS ? a->n_shape : SPT_GROUP_DIMENSIONS;
+    return a->id == b->id && strcmp(a->name, b->name) == 0 &&
+           strcmp(a->description, b->description) == 0 && a->code == b->code &&
+           a->bits == b->bits && a->little_endian == b->little_endian &&
+           a->fortran_order == b->fortran_order && a->n_shape == b->n_shape &&
+           memcmp(a->shape, b->shape, n * sizeof(a->shape[0])) == 0;
+}
+
+/* ---- The group ------------------------------------------------------------------------------- */
+
+static bool have_room(spt_item_group *group)
+{
+    if (group->n < group->room)
+        return true;
+    size_t room = group->room == 0 ? FIRST_ITEMS : 2 * group->room;
+    spt_group_item **items =
+        group->n == MOST_ITEMS ? NULL : realloc(group->items, room * sizeof(*items));
+    if (items == NULL)
+        return false;
+    group->items = items;
+    group->room = room;
+    return true;
+}
+
+/* Take an item in. Others with its id or name go; one that is the same stays, instead of it. */
+static void take_in(spt_item_group *group, spt_group_item *item)
+{
+    for (size_t i = 0; i < group->n; i++)
+        if (same(group->items[i], item)) {
+            destroy_item(item);
+            return;
+        }
+    size_t kept = 0;
+    for (size_t i = 0; i < group->n; i++) {
+        spt_group_item *old = group->items[i];
+        if (old->id == item->id || strcmp(old->name, item->name) == 0)
+            destroy_item(old);
+        else
+            group->items[kept++] = old;
+    }
+    group->n = kept;
+    if (!have_room(group)) {
+        destroy_item(item);
+        return;
+    }
+    item->is_new = true;
+    group->items[group->n++] = item;
+}
+
+static spt_group_item *by_id(const spt_item_group *group, uint64_t id)
+{
+    for (size_t i = 0; i < group->n; i++)
+        if (group->items[i]->id == id)
+            return group->items[i];
+    return NULL;
+}
+
+static bool take_descriptor(spt_item_group *group, const spt_received_heap *heap,
+                            const spt_received_item *found)
+{
+    spt_received_descriptor d;
+    if (found->is_immediate || found->id != SPT_ID_DESCRIPTOR || heap->payload == NULL ||
+        !spt_received_descriptor_parse(&d, heap->payload + found->offset, (size_t)found->length,
+                                       group->bug_compat))
+        return false;
+    spt_group_item *item = new_item(&d);
+    if (item != NULL)
+        take_in(group, item);
+    return true;
+}
+
+/* The value of an item; false where there is none that can be relied upon. */
+static bool take_value(spt_group_item *item, const spt_received_heap *heap,
+                       const spt_received_item *found)
+{
+    if (!found->is_immediate && heap->payload == NULL)
+        return false;
+    item->has_value = true;
+    item->is_immediate = found->is_immediate;
+    item->immediate = found->immediate;
+    item->value = (spt_bytes){NULL, 0};
+    if (!found->is_immediate)
+        item->value = (spt_bytes){heap->payload + found->offset, (size_t)found->length};
+    return true;
+}
+
+spt_status spt_item_group_update(spt_item_group *group, const spt_received_heap *heap,
+                                 size_t *undescribed, spt_error *err)
+{
+    *undescribed = 0;
+    for (size_t i = 0; i < group->n; i++)
+        group->items[i]->has_value = group->items[i]->is_new = false;
+    if (heap->n_pointers > group->room_found) {
+        spt_received_item *found = realloc(group->found, heap->n_pointers * sizeof(*found));
+        if (found == NULL)
+            return spti_fail(err, SPT_ERR_MEMORY, "no memory for the %zu items of a heap",
+                             heap->n_pointers);
+        group->found = found;
+        group->room_found = heap->n_pointers;
+    }
+    size_t n = spt_received_heap_items(heap, group->found);
+    bool whole = heap->state != SPT_HEAP_INCOMPLETE;
+    size_t descriptors = 0;
+    for (size_t i = 0; whole && i < n && descriptors < MOST_ITEMS; i++)
+        descriptors += take_descriptor(group, heap, &group->found[i]);
+    for (size_t i = 0; i < n; i++) {
+        const spt_received_item *found = &group->found[i];
+        if (found->id <= SPT_ID_STREAM_CTRL || (!whole && !found->is_immediate))
+            continue;
+        spt_group_item *item = by_id(group, found->id);
+        if (item == NULL || !take_value(item, heap, found))
+            ++*undescribed;
+    }
+    return SPT_OK;
+}
+
+size_t spt_item_group_size(const spt_item_group *group)
+{
+    return group->n;
+}
+
+const spt_group_item *spt_item_group_at(const spt_item_group *group, size_t i)
+{
+    return group->items[i];
+}
+
+const spt_group_item *spt_item_group_find(const spt_item_group *group, const char *name)
+{
+    for (size_t i = 0; i < group->n; i++)
+        if (strcmp(group->items[i]->name, name) == 0)
+            return group->items[i];
+    return NULL;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the tests of received_group.c: descriptors and values of heaps that the sender sends. */
+#include "check.h"
+
+#include "spead_tutorial/spt_recv.h"
+
+static spt_thread_pool *pool;
+static spt_item_group *group;
+
+enum { ROOM = 1 << 20 };
+static uint8_t packets[ROOM];
+
+/* Take in what is received of one heap. Its memory goes back before this returns. */
+static size_t receive(const spt_heap *heap, void (*look)(void))
+{
+    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
+    spt_stream *sender = spt_stream_create_memory(pool, &config, NULL);
+    spt_recv_config how = spt_recv_config_default();
+    spt_recv_stream *receiver = spt_recv_stream_create(pool, &how, NULL);
+    REQUIRE(sender != NULL && receiver != NULL);
+    spt_completion sent = {0};
+    spt_heap_reference reference = {(spt_heap *)heap, -1, 0, -1};
+    REQUIRE(spt_stream_send_heaps(sender, &reference, 1, SPT_GROUP_SERIAL, &sent, NULL) == SPT_OK);
+    REQUIRE(spt_stream_wait(sender, &sent, -1, NULL) == SPT_OK);
+    size_t size = spt_stream_memory(sender, packets, ROOM);
+    REQUIRE(size <= ROOM && spt_recv_stream_add_memory(receiver, packets, size, NULL) == SPT_OK);
+    spt_received_heap *received;
+    size_t undescribed;
+    REQUIRE(spt_recv_stream_get(receiver, -1, &received) == SPT_OK);
+    REQUIRE(spt_item_group_update(group, received, &undescribed, NULL) == SPT_OK);
+    if (look != NULL)
+        look();
+    spt_recv_stream_return(receiver, received);
+    spt_recv_stream_destroy(receiver);
+    spt_stream_destroy(sender);
+    return undescribed;
+}
+
+static void start(void)
+{
+    pool = spt_thread_pool_create(1, NULL, 0, NULL);
+    group = spt_item_group_create(0, NULL);
+    REQUIRE(pool != NULL && group != NULL);
+}
+
+static void end(void)
+{
+    spt_item_group_destroy(group);
+    spt_thread_pool_destroy(pool);
+}
+
+static void add_value(spt_heap *heap, uint64_t id, const void *value, size_t length)
+{
+    spt_item item = {id, value, length, true};
+    REQUIRE(spt_heap_add_item(heap, &item, NULL) == SPT_OK);
+}
+
+static spt_heap *new_heap(void)
+{
+    spt_heap *heap = spt_heap_create(NULL, NULL);
+    REQUIRE(heap != NULL);
+    return heap;
+}
+
+static const spt_field u40 = {'u', 40};
+static const uint8_t timestamp[5] = {0, 0, 1, 2, 3};
+static const uint8_t samples[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+
+static spt_heap *described(void)
+{
+    static const int64_t sixteen = 16, varies = -1;
+    const spt_descriptor descriptors[] = {
+        {.id = 0x1600, .name = "timestamp", .description = "when", .format = &u40, .n_format = 1},
+        {.id = 0x3300,
+         .name = "adc_samples",
+         .description = "",
+         .numpy_header = "{'descr': '<i2', 'fortran_order': False, 'shape': (2, 4)}"},
+        {.id = 0x3301,
+         .name = "text",
+         .description = "",
+         .format = &(spt_field){'c', 8},
+         .n_format = 1,
+         .shape = &varies,
+         .n_shape = 1},
+        {.id = 0x3302,
+         .name = "pairs",
+         .description = "",
+         .format = (const spt_field[]){{'u', 3}, {'i', 5}},
+         .n_format = 2,
+         .shape = &sixteen,
+         .n_shape = 1},
+    };
+    spt_heap *heap = new_heap();
+    for (size_t i = 0; i < 4; i++)
+        REQUIRE(spt_heap_add_descriptor(heap, &descriptors[i], NULL) == SPT_OK);
+    add_value(heap, 0x1600, timestamp, 5);
+    add_value(heap, 0x3300, samples, 16);
+    return heap;
+}
+
+static void look_at_values(void)
+{
+    const spt_group_item *item = spt_item_group_find(group, "timestamp");
+    REQUIRE(item != NULL && item->has_value && item->is_immediate && item->is_new);
+    CHECK_EQUAL(item->immediate, 0x10203);
+    CHECK(item->code == 'u' && item->bits == 40 && item->n_shape == 0);
+    CHECK(strcmp(item->description, "when") == 0);
+    item = spt_item_group_find(group, "adc_samples");
+    REQUIRE(item != NULL && item->has_value && !item->is_immediate);
+    CHECK(item->value.length == 16 && memcmp(item->value.data, samples, 16) == 0);
+    CHECK(item->code == 'i' && item->bits == 16 && item->little_endian && !item->fortran_order);
+    CHECK(item->n_shape == 2 && item->shape[0] == 2 && item->shape[1] == 4);
+    item = spt_item_group_find(group, "text");
+    REQUIRE(item != NULL && !item->has_value);
+    CHECK(item->code == 'c' && item->bits == 8 && item->n_shape == 1 && item->shape[0] == -1);
+    item = spt_item_group_find(group, "pairs");
+    REQUIRE(item != NULL);
+    CHECK(item->code == 0 && item->shape[0] == 16);
+    CHECK(spt_item_group_find(group, "adc") == NULL);
+}
+
+static void test_items_are_found_by_name_with_their_types_and_values(void)
+{
+    start();
+    spt_heap *heap = described();
+    CHECK_EQUAL(receive(heap, look_at_values), 0);
+    CHECK_EQUAL(spt_item_group_size(group), 4);
+    spt_heap_destroy(heap);
+    end();
+}
+
+static void look_at_later_values(void)
+{
+    const spt_group_item *item = spt_item_group_find(group, "timestamp");
+    REQUIRE(item != NULL && item->has_value && !item->is_new);
+    CHECK_EQUAL(item->immediate, 0x10203);
+    CHECK(!spt_item_group_find(group, "adc_samples")->has_value);
+}
+
+static void test_descriptors_are_remembered_and_values_without_one_are_counted(void)
+{
+    start();
+    spt_heap *later = new_heap();
+    add_value(later, 0x1600, timestamp, 5);
+    CHECK_EQUAL(receive(later, NULL), 1); /* nothing is known yet */
+    CHECK_EQUAL(spt_item_group_size(group), 0);
+    spt_heap *heap = described();
+    CHECK_EQUAL(receive(heap, NULL), 0);
+    add_value(later, 0x4000, samples, 1);
+    CHECK_EQUAL(receive(later, look_at_later_values), 1);
+    spt_heap_destroy(heap);
+    spt_heap_destroy(later);
+    end();
+}
+
+static void test_what_is_described_anew_replaces_what_has_its_id_or_name(void)
+{
+    start();
+    spt_heap *heap = described(), *other = new_heap();
+    CHECK_EQUAL(receive(heap, NULL), 0);
+    const spt_descriptor descriptor = {
+        .id = 0x3300, .name = "timestamp", .description = "", .format = &u40, .n_format = 1};
+    REQUIRE(spt_heap_add_descriptor(other, &descriptor, NULL) == SPT_OK);
+    CHECK_EQUAL(receive(other, NULL), 0);
+    CHECK_EQUAL(spt_item_group_size(group), 3);
+    CHECK(spt_item_group_find(group, "adc_samples") == NULL);
+    const spt_group_item *item = spt_item_group_find(group, "timestamp");
+    REQUIRE(item != NULL && item->is_new);
+    CHECK_EQUAL(item->id, 0x3300);
+    CHECK_EQUAL(receive(other, NULL), 0);
+    CHECK(!spt_item_group_find(group, "timestamp")->is_new); /* it is the same */
+    CHECK(spt_item_group_at(group, 2) == spt_item_group_find(group, "timestamp"));
+    spt_heap_destroy(heap);
+    spt_heap_destroy(other);
+    end();
+}
+
+static void test_a_header_of_numpy_that_is_none_leaves_the_type_open(void)
+{
+    static const char *const headers[] = {
+        "",
+        "{",
+        "{'descr': ",
+        "{'descr': '",
+        "{'descr': '<",
+        "{'descr': '<i",
+        "{'descr': '<i99999999999999999999'",
+        "{'descr': [('a', '<i2')], 'fortran_order': False, 'shape': (",
+        "{'descr': '<c8', 'fortran_order': False, 'shape': (x",
+    };
+    start();
+    for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
+        spt_heap *heap = new_heap();
+        const spt_descriptor descriptor = {
+            .id = 0x3300, .name = "x", .description = "", .numpy_header = headers[i]};
+        REQUIRE(spt_heap_add_descriptor(heap, &descriptor, NULL) == SPT_OK);
+        CHECK_EQUAL(receive(heap, NULL), 0);
+        const spt_group_item *item = spt_item_group_find(group, "x");
+        REQUIRE(item != NULL);
+        CHECK(item->code == 0 && item->n_shape == 0);
+        spt_heap_destroy(heap);
+    }
+    end();
+}
+
+static void test_groups_do_not_grow_without_end(void)
+{
+    start();
+    for (uint64_t first = 0x1000; first < 0x3000; first += 0x400) {
+        spt_heap *heap = new_heap();
+        for (uint64_t id = first; id < first + 0x400; id++) {
+            char name[24];
+            snprintf(name, sizeof(name), "item %llx", (unsigned long long)id);
+            const spt_descriptor descriptor = {
+                .id = id, .name = name, .description = "", .format = &u40, .n_format = 1};
+            REQUIRE(spt_heap_add_descriptor(heap, &descriptor, NULL) == SPT_OK);
+        }
+        CHECK_EQUAL(receive(heap, NULL), 0);
+        CHECK_EQUAL(spt_item_group_size(group), 512);
+        spt_heap_destroy(heap);
+    }
+    CHECK(spt_item_group_find(group, "item 1000") != NULL);
+    end();
+}
+
+int main(void)
+{
+    RUN(test_items_are_found_by_name_with_their_types_and_values);
+    RUN(test_descriptors_are_remembered_and_values_without_one_are_counted);
+    RUN(test_what_is_described_anew_replaces_what_has_its_id_or_name);
+    RUN(test_a_header_of_numpy_that_is_none_leaves_the_type_open);
+    RUN(test_groups_do_not_grow_without_end);
+    return check_done();
+}
