@@ -146,7 +146,6 @@ class MemoryAllocator:
 
 @final
 class RawItem:
-    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
     @property
     def id(self) -> int: ...
     @property
@@ -157,7 +156,6 @@ class RawItem:
 
 @disjoint_base
 class HeapBase:
-    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
     @property
     def cnt(self) -> int: ...
     @property

@@ -51,9 +51,6 @@ cdef class RawItem:
     cdef size_t length
     cdef uint8_t bytes[8]
 
-    def __init__(self, *args, **kwargs):
-        raise TypeError("raw items are made by Heap.get_items()")
-
     @property
     def immediate_value(self):
         if not self.is_immediate:
@@ -140,9 +137,6 @@ cdef class HeapBase:
     cdef size_t room
     cdef spt_received_item *items
     cdef size_t n_items
-
-    def __init__(self, *args, **kwargs):
-        raise TypeError("heaps that were received are made by a stream: get them from there")
 
     def __dealloc__(self):
         free(self.items)

@@ -272,8 +272,7 @@ typedef struct spt_group_item {
     const char *description;
     /** Whether that heap has described it, as new or different. */
     bool is_new;
-    /** What an element is: ``u`` or ``i`` for integers, ``f``, ``b`` or ``c``; 0 for others, such
-     * as several fields. */
+    /** What an element is: one of ``u i f b c``; 0 for others, such as several fields. */
     char code;
     /** Bits of an element. */
     uint32_t bits;
