@@ -72,6 +72,8 @@ def check_order(new_order: str) -> str:
     new_order : str
         As for ``numpy.dtype.newbyteorder``.
     """
+    if new_order == "=":
+        return new_order
     try:
         np.dtype(np.uint16).newbyteorder(new_order)  # type: ignore[arg-type]
     except (ValueError, TypeError):

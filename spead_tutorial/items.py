@@ -448,6 +448,15 @@ class Item(Descriptor):
         # Arrays of this shape, in C order, are sent as they are.
         fixed = not self.is_variable_size() and self._order == "C"
         self._as_is_shape = self._shape if fixed and self._exports else None
+        # Bytes of a received array that is such memory as it is; -1 for others.
+        self._as_is_bytes = -1
+        self._sizes: tuple[int, ...] = ()
+        text = len(self._shape) == 1 and list(self._format or ()) == [("c", 8)]
+        if self._as_is_shape and self._wire_dtype is not None and not text:
+            sizes = tuple(size for size in self._as_is_shape if size is not None)
+            if self._wire_dtype.isnative and math.prod(sizes) > 0:
+                self._sizes = sizes
+                self._as_is_bytes = math.prod(sizes) * self._wire_dtype.itemsize
         # Length in bytes of a single integer; 0 if this is not one.
         self._int_length = 0
         self._int_order: Literal["little", "big"] = "big"
@@ -511,6 +520,14 @@ class Item(Descriptor):
 
     def _read(self, raw_item: _RawItem, new_order: str) -> Any:
         view = memoryview(raw_item)
+        # What most items are is read without more ado.
+        if view.nbytes == self._as_is_bytes and new_order == "=":
+            return np.ndarray(self._sizes, self._wire_dtype, view)
+        length = self._int_length
+        if self._is_short_integer and (
+            view.nbytes == length or (raw_item.is_immediate and view.nbytes > length)
+        ):
+            return int.from_bytes(view[-length:], "big", signed=self._int_signed)
         buffer = np.frombuffer(view, _BYTE) if view.nbytes else _NO_BYTES
         try:
             value, surplus = read_value(
@@ -768,23 +785,27 @@ class ItemGroup:
         """
         check_order(new_order)
         after = self._described(heap)
+        by_id = after._by_id
         values = []
         for raw in heap.get_items():
-            if raw.id in after._by_id:
-                item = after._by_id[raw.id]
+            item = by_id.get(raw.id)
+            if item is not None:
                 values.append((item, item._read(raw, new_order)))
             elif raw.id > STREAM_CTRL_ID:
                 _log.warning("item %#x has not been described: its value is left out", raw.id)
-        self._by_id, self._by_name = after._by_id, after._by_name
+        self._by_id, self._by_name = by_id, after._by_name
         for item, value in values:
             item.value = value
         return {item.name: item for item, _ in values}
 
     def _described(self, heap: _ReceivedHeap) -> ItemGroup:
         """Return a group that has, besides this one's items, those that a heap describes."""
+        descriptors = heap.get_descriptors()
+        if not descriptors:
+            return self
         after = ItemGroup()
         after._by_id, after._by_name = dict(self._by_id), dict(self._by_name)
-        for raw in heap.get_descriptors():
+        for raw in descriptors:
             if raw.id <= STREAM_CTRL_ID or not raw.name:
                 _log.warning("a descriptor of item %#x is left out: it has no name, or its id is"
                              " the protocol's", raw.id)  # fmt: skip
