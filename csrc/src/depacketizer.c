@@ -4,6 +4,7 @@
  * says where a payload belongs, and its caller copies it there.
  */
 #include "counts.h"
+#include "heap_memory.h"
 #include "ranges.h"
 #include "spead_tutorial/spt_recv.h"
 #include "status.h"
@@ -71,20 +72,6 @@ const char *spt_fate_text(spt_fate fate)
 
 /* ---- Making one ------------------------------------------------------------------------------ */
 
-static void *get_from_malloc(void *user, size_t size, const spt_received_packet *first)
-{
-    (void)user;
-    (void)first;
-    return malloc(size);
-}
-
-static void put_to_malloc(void *user, void *memory, size_t size)
-{
-    (void)user;
-    (void)size;
-    free(memory);
-}
-
 spt_depacketizer_config spt_depacketizer_config_default(void)
 {
     return (spt_depacketizer_config){
@@ -107,10 +94,7 @@ static spt_status check_config(const spt_depacketizer_config *config, spt_error 
         return spti_fail(err, SPT_ERR_ARGUMENT,
                          "max_heaps is %zu and substreams is %zu: so many heaps fit no memory",
                          config->max_heaps, config->substreams);
-    if ((config->memory.get == NULL) != (config->memory.put == NULL))
-        return spti_fail(err, SPT_ERR_ARGUMENT,
-                         "memory has only one of its functions: set get and put, or neither");
-    return SPT_OK;
+    return spti_heap_memory_check(&config->memory, err);
 }
 
 spt_depacketizer *spt_depacketizer_create(const spt_depacketizer_config *config, spt_error *err)
@@ -122,8 +106,7 @@ spt_depacketizer *spt_depacketizer_create(const spt_depacketizer_config *config,
     if (d == NULL)
         goto fail;
     d->config = *config;
-    if (config->memory.get == NULL)
-        d->config.memory = (spt_heap_memory){NULL, get_from_malloc, put_to_malloc};
+    d->config.memory = spti_heap_memory_or_malloc(config->memory);
     d->substreams = calloc(config->substreams, sizeof(*d->substreams));
     size_t recent = 2 * most < FEWEST_RECENT ? FEWEST_RECENT : 2 * most;
     if (!spti_counts_init(&d->counts, most, recent) || d->substreams == NULL)
