@@ -6,6 +6,8 @@
  * kernel makes by itself where it is asked to (see its Documentation/admin-guide/mm/, hugetlbpage
  * and transhuge). Whether it did is seen only once the memory has been written to.
  */
+#include "memory.h"
+
 #include "status.h"
 
 #include <errno.h>
@@ -18,25 +20,41 @@
 
 #define SETTING "/sys/kernel/mm/transparent_hugepage/enabled"
 
-enum { HUGE_PAGE = 1 << 21 }; /* of most machines; others fall back to ordinary pages */
-
-static void *map(size_t size, int flags)
+void *spti_map(size_t size, int flags)
 {
     void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
     return at == MAP_FAILED ? NULL : at;
 }
 
 /* So that it begins with a page. */
-static uint8_t *map_aligned(size_t size)
+static uint8_t *map_aligned(size_t size, int flags)
 {
-    uint8_t *all = map(size + HUGE_PAGE, 0);
+    uint8_t *all = spti_map(size + SPTI_HUGE_PAGE, flags);
     if (all == NULL)
         return NULL;
-    size_t before = -(uintptr_t)all % HUGE_PAGE;
+    size_t before = -(uintptr_t)all % SPTI_HUGE_PAGE;
     if (before > 0)
         munmap(all, before);
-    munmap(all + before + size, HUGE_PAGE - before);
+    munmap(all + before + size, SPTI_HUGE_PAGE - before);
     return all + before;
+}
+
+size_t spti_whole_pages(size_t size)
+{
+    size_t rounded = (size + SPTI_HUGE_PAGE - 1) / SPTI_HUGE_PAGE * SPTI_HUGE_PAGE;
+    return rounded < size ? 0 : rounded;
+}
+
+void *spti_map_huge(size_t size, int flags, bool *reserved)
+{
+    void *at = spti_map(size, flags | MAP_HUGETLB | (21 << MAP_HUGE_SHIFT));
+    *reserved = at != NULL;
+    if (*reserved)
+        return at;
+    at = map_aligned(size, flags);
+    if (at != NULL)
+        madvise(at, size, MADV_HUGEPAGE);
+    return at;
 }
 
 /* Whether most of the mapping at an address, which has been written to, is in huge pages. */
@@ -80,19 +98,15 @@ static const char *explain(void)
 spt_status spt_alloc(size_t size, spt_memory *memory, spt_error *err)
 {
     *memory = (spt_memory){0};
-    size_t rounded = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    if (size == 0 || rounded < size)
+    size_t rounded = spti_whole_pages(size);
+    if (rounded == 0)
         return spti_fail(err, SPT_ERR_ARGUMENT, "%zu bytes cannot be allocated", size);
-    memory->page_size = HUGE_PAGE;
-    memory->data = map(rounded, MAP_HUGETLB | (21 << MAP_HUGE_SHIFT));
-    bool reserved = memory->data != NULL;
-    if (!reserved)
-        memory->data = map_aligned(rounded);
+    bool reserved;
+    memory->page_size = SPTI_HUGE_PAGE;
+    memory->data = spti_map_huge(rounded, 0, &reserved);
     if (memory->data == NULL)
         return spti_fail(err, SPT_ERR_MEMORY, "no memory for %zu bytes", size);
     memory->size = rounded;
-    if (!reserved)
-        madvise(memory->data, rounded, MADV_HUGEPAGE);
     memset(memory->data, 0, rounded);
     if (!reserved && !is_huge(memory->data)) {
         memory->page_size = (size_t)sysconf(_SC_PAGESIZE);

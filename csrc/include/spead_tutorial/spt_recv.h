@@ -11,6 +11,7 @@
  * 5. accounts: where every packet went
  * 6. sockets: how packets come in
  * 7. streams: heaps received by a worker thread, and handed over to you
+ * 8. memory for heaps: mapped for each
  *
  * Packets come from strangers. Whatever is in them, nothing here reads or writes beyond what it was
  * given, and the memory that is used is bounded by the configuration.
@@ -356,7 +357,10 @@ SPT_API const spt_group_item *spt_item_group_find(const spt_item_group *group, c
 
 /* ---- 4. Depacketizer ------------------------------------------------------------------------- */
 
-/** Where the payload of heaps is kept. Called only from within calls of a depacketizer. */
+/**
+ * Where the payload of heaps is kept. A depacketizer calls it from within its own calls; whoever
+ * was left a payload puts that back, from any thread.
+ */
 typedef struct spt_heap_memory {
     /** Handed to the functions. */
     void *user;
@@ -796,6 +800,33 @@ typedef struct spt_recv_stats {
  * :param stats: Filled.
  */
 SPT_API void spt_recv_stream_stats(spt_recv_stream *stream, spt_recv_stats *stats);
+
+/* ---- 8. Memory for heaps --------------------------------------------------------------------- */
+
+/** How memory is mapped. */
+typedef struct spt_mmap_config {
+    /**
+     * A sum of ``MAP_HUGETLB`` and the size of its pages, ``MAP_LOCKED``, ``MAP_NORESERVE`` and
+     * ``MAP_POPULATE`` (see mmap(2)).
+     */
+    int flags;
+    /**
+     * Use huge pages where the system has any: reserved ones, or those that it makes by itself.
+     * Each heap takes whole ones then.
+     */
+    bool prefer_huge;
+} spt_mmap_config;
+
+/**
+ * Memory that is mapped for each heap, and unmapped after it.
+ *
+ * :param config: Borrowed for as long as the memory is used.
+ * :param memory: Filled on success.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: ``SPT_OK``, or ``SPT_ERR_ARGUMENT`` for other flags.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_mmap_memory(const spt_mmap_config *config,
+                                                  spt_heap_memory *memory, spt_error *err);
 
 #ifdef __cplusplus
 }
