@@ -11,7 +11,7 @@
  * 5. accounts: where every packet went
  * 6. sockets: how packets come in
  * 7. streams: heaps received by a worker thread, and handed over to you
- * 8. memory for heaps: mapped for each
+ * 8. memory for heaps: mapped, or kept in a pool to be used again
  *
  * Packets come from strangers. Whatever is in them, nothing here reads or writes beyond what it was
  * given, and the memory that is used is bounded by the configuration.
@@ -827,6 +827,93 @@ typedef struct spt_mmap_config {
  */
 SPT_API SPT_MUST_CHECK spt_status spt_mmap_memory(const spt_mmap_config *config,
                                                   spt_heap_memory *memory, spt_error *err);
+
+/**
+ * Keeps buffers that heaps have left for those that follow: no page of them has to be had from the
+ * system again. Whoever needs one while there is none gets a new one; there is no limit.
+ *
+ * Buffers that can be away at a time: a heap has one while it is live, while it waits in the ring
+ * of its stream and before that, and while you have it. That is ``max_heaps * substreams +
+ * ring_heaps + 1``, and as many as you have; one that does not say how long it is has two while it
+ * grows.
+ */
+typedef struct spt_memory_pool spt_memory_pool;
+
+/** What a pool keeps. */
+typedef struct spt_memory_pool_config {
+    /** Bytes that are asked for at least; for less, the pool is passed by. */
+    size_t lower;
+    /** Bytes that are asked for at most, and bytes of a buffer. */
+    size_t upper;
+    /** Buffers that are kept at most: those that come back to so many are freed. */
+    size_t max_free;
+    /** Buffers that are made now; their pages, too. */
+    size_t initial;
+    /** Where fewer are left, a thread makes others, up to so many; 0 for none. */
+    size_t low_water;
+    /**
+     * Where buffers come from; ``{0}`` for malloc and free. Its functions are called from any
+     * thread.
+     */
+    spt_heap_memory base;
+} spt_memory_pool_config;
+
+/**
+ * Make a pool.
+ *
+ * :param threads: Borrowed until the pool is destroyed, to make buffers; ``NULL`` without
+ *     ``low_water``. A thread that makes one does not read packets meanwhile.
+ * :param config: Copied. What ``base`` works on has to stay until all buffers are back.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: Owned by the caller, or ``NULL``.
+ */
+SPT_API SPT_MUST_CHECK spt_memory_pool *spt_memory_pool_create(spt_thread_pool *threads,
+                                                               const spt_memory_pool_config *config,
+                                                               spt_error *err);
+
+/**
+ * The memory that a pool gives, for any number of depacketizers, streams and threads.
+ *
+ * :param pool: Borrowed. Nothing is to be got from it once it is destroyed.
+ * :return: By value.
+ */
+SPT_API spt_heap_memory spt_memory_pool_memory(spt_memory_pool *pool);
+
+/**
+ * Destroy a pool, after the streams that get from it. Buffers that are away may be put back later,
+ * after its threads have gone, too: the last of them frees what is left of it.
+ *
+ * :param pool: Taken; may be ``NULL``.
+ */
+SPT_API void spt_memory_pool_destroy(spt_memory_pool *pool);
+
+/** What was asked of a pool since it was made, and what it has. */
+typedef struct spt_memory_pool_stats {
+    /** Requests: the sum of those that got a buffer of the pool, of ``empty`` and ``passed_by``. */
+    uint64_t gets;
+    /** Requests that came while the pool had no buffer. */
+    uint64_t empty;
+    /** Requests for less than ``lower`` or more than ``upper`` bytes. */
+    uint64_t passed_by;
+    /** Bytes of the largest request. */
+    size_t largest;
+    /** Buffers that it has now, */
+    size_t free;
+    /** and that it had when they were fewest. */
+    size_t fewest_free;
+    /** Buffers of the pool that are away now, */
+    size_t in_use;
+    /** and that were away when they were most. */
+    size_t most_in_use;
+} spt_memory_pool_stats;
+
+/**
+ * Read the counts, at one moment.
+ *
+ * :param pool: Borrowed.
+ * :param stats: Filled.
+ */
+SPT_API void spt_memory_pool_read_stats(spt_memory_pool *pool, spt_memory_pool_stats *stats);
 
 #ifdef __cplusplus
 }
