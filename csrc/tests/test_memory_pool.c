@@ -3,19 +3,25 @@
 #include "spead_tutorial/spt_recv.h"
 
 #include "check.h"
+#include "make_packet.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 
-enum { LOWER = 100, UPPER = 1000 };
+enum { LOWER = 100, UPPER = 1000, FOR_EVER = -1 };
 
 /* Where the buffers of these tests come from: malloc, with an account. All of it is atomic. */
-static size_t calls, away, bytes_away;
+static size_t calls, away, bytes_away, fails_from;
 
 static void *get_counted(void *user, size_t size, const spt_received_packet *first)
 {
     (void)user;
     (void)first;
-    __atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST);
+    size_t call = __atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST);
+    size_t fails = __atomic_load_n(&fails_from, __ATOMIC_SEQ_CST);
+    if (fails > 0 && call >= fails)
+        return NULL;
     __atomic_add_fetch(&away, 1, __ATOMIC_SEQ_CST);
     __atomic_add_fetch(&bytes_away, size, __ATOMIC_SEQ_CST);
     return malloc(size);
@@ -32,6 +38,11 @@ static void put_counted(void *user, void *memory, size_t size)
 static size_t count(const size_t *counter)
 {
     return __atomic_load_n(counter, __ATOMIC_SEQ_CST);
+}
+
+static void fail_from(size_t call)
+{
+    __atomic_store_n(&fails_from, call, __ATOMIC_SEQ_CST);
 }
 
 static spt_memory_pool_config configured(size_t max_free, size_t initial)
@@ -249,6 +260,257 @@ static void test_buffers_may_come_back_after_the_pool_and_its_threads_have_gone(
     check_all_is_back();
 }
 
+/* ---- Refilling ------------------------------------------------------------------------------- */
+
+static void wait_for_free(spt_memory_pool *pool, size_t n)
+{
+    while (stats_of(pool).free < n)
+        sched_yield();
+}
+
+static void test_a_pool_that_runs_low_is_refilled_by_a_thread(void)
+{
+    spt_thread_pool *threads = spt_thread_pool_create(1, NULL, 0, NULL);
+    REQUIRE(threads != NULL);
+    spt_memory_pool_config config = configured(8, 1);
+    config.low_water = 3;
+    spt_memory_pool *pool = spt_memory_pool_create(threads, &config, NULL);
+    REQUIRE(pool != NULL);
+    void *buffers[5];
+    for (int i = 0; i < 5; i++) {
+        wait_for_free(pool, 3);
+        buffers[i] = get(pool, UPPER);
+    }
+    wait_for_free(pool, 3);
+    CHECK_EQUAL(stats_of(pool).empty, 0);
+    CHECK_EQUAL(stats_of(pool).fewest_free, 1); /* at the very first */
+    for (int i = 0; i < 5; i++)
+        put(pool, buffers[i], UPPER);
+    spt_memory_pool_destroy(pool);
+    spt_thread_pool_destroy(threads);
+    CHECK_EQUAL(calls, 8);
+    check_all_is_back();
+}
+
+static void test_a_thread_that_finds_no_memory_waits_for_the_next_request(void)
+{
+    spt_thread_pool *threads = spt_thread_pool_create(1, NULL, 0, NULL);
+    REQUIRE(threads != NULL);
+    spt_memory_pool_config config = configured(4, 4);
+    config.low_water = 4;
+    fail_from(5);
+    spt_memory_pool *pool = spt_memory_pool_create(threads, &config, NULL);
+    REQUIRE(pool != NULL);
+    void *buffer = get(pool, UPPER);
+    while (count(&calls) < 5)
+        sched_yield();
+    spt_thread_pool_stop(threads);
+    CHECK_EQUAL(count(&calls), 5); /* it has tried, and not again */
+    fail_from(0);
+    put(pool, buffer, UPPER);
+    spt_memory_pool_destroy(pool);
+    spt_thread_pool_destroy(threads);
+    check_all_is_back();
+}
+
+static void test_without_its_threads_a_pool_goes_on_unfilled(void)
+{
+    spt_thread_pool *threads = spt_thread_pool_create(1, NULL, 0, NULL);
+    REQUIRE(threads != NULL);
+    spt_memory_pool_config config = configured(2, 2);
+    config.low_water = 1;
+    spt_memory_pool *pool = spt_memory_pool_create(threads, &config, NULL);
+    REQUIRE(pool != NULL);
+    spt_thread_pool_stop(threads);
+    void *buffers[3];
+    for (int i = 0; i < 3; i++)
+        buffers[i] = get(pool, UPPER);
+    CHECK_EQUAL(stats_of(pool).empty, 1);
+    for (int i = 0; i < 3; i++)
+        put(pool, buffers[i], UPPER);
+    spt_memory_pool_destroy(pool);
+    spt_thread_pool_destroy(threads);
+    check_all_is_back();
+}
+
+/* ---- Failures -------------------------------------------------------------------------------- */
+
+static void test_configurations_that_cannot_be_are_refused(void)
+{
+    spt_memory_pool_config good = configured(2, 1);
+    spt_memory_pool_config bad[] = {good, good, good, good, good};
+    const char *said[] = {"upper is 0", "lower is 2000", "low_water is 3", "thread", "get and put"};
+    bad[0].lower = bad[0].upper = 0;
+    bad[1].lower = 2000;
+    bad[2].low_water = 3;
+    bad[3].low_water = 1;
+    bad[4].base.put = NULL;
+    for (int i = 0; i < 5; i++) {
+        spt_error err;
+        CHECK(spt_memory_pool_create(NULL, &bad[i], &err) == NULL);
+        CHECK_EQUAL(err.status, SPT_ERR_ARGUMENT);
+        CHECK(strstr(err.message, said[i]) != NULL);
+    }
+    check_all_is_back();
+}
+
+static void test_a_pool_that_cannot_be_filled_is_not_made(void)
+{
+    spt_error err;
+    spt_memory_pool_config config = configured(4, 4);
+    fail_from(3);
+    CHECK(spt_memory_pool_create(NULL, &config, &err) == NULL);
+    CHECK_EQUAL(err.status, SPT_ERR_MEMORY);
+    CHECK(strstr(err.message, "4 buffers of 1000 bytes: there was enough for 2") != NULL);
+    fail_from(0);
+    check_all_is_back();
+}
+
+static void test_a_pool_is_not_made_for_threads_that_have_stopped(void)
+{
+    spt_thread_pool *threads = spt_thread_pool_create(1, NULL, 0, NULL);
+    REQUIRE(threads != NULL);
+    spt_thread_pool_stop(threads);
+    spt_memory_pool_config config = configured(4, 4);
+    config.low_water = 1;
+    spt_error err;
+    CHECK(spt_memory_pool_create(threads, &config, &err) == NULL);
+    CHECK_EQUAL(err.status, SPT_ERR_STOPPED);
+    spt_thread_pool_destroy(threads);
+    check_all_is_back();
+}
+
+static void test_a_request_that_finds_no_memory_changes_nothing(void)
+{
+    spt_memory_pool *pool = new_pool(2, 1);
+    void *buffer = get(pool, UPPER);
+    fail_from(1);
+    CHECK(get(pool, UPPER) == NULL);
+    CHECK(get(pool, 1) == NULL);
+    fail_from(0);
+    CHECK_EQUAL(stats_of(pool).in_use, 1);
+    CHECK_EQUAL(stats_of(pool).gets, 3);
+    put(pool, buffer, UPPER);
+    spt_memory_pool_destroy(pool);
+    check_all_is_back();
+}
+
+/* ---- Many at once ---------------------------------------------------------------------------- */
+
+enum { THREADS = 4, ROUNDS = 3000, HELD = 3 };
+
+typedef struct worker {
+    pthread_t thread;
+    spt_memory_pool *pool;
+    uint8_t number;
+} worker;
+
+static void *work(void *arg)
+{
+    worker *w = arg;
+    uint8_t *held[HELD] = {0};
+    size_t sizes[HELD] = {0};
+    for (size_t i = 0; i < ROUNDS; i++) {
+        size_t at = i % HELD;
+        if (held[at] != NULL) {
+            CHECK(held[at][0] == w->number && held[at][sizes[at] - 1] == w->number);
+            put(w->pool, held[at], sizes[at]);
+        }
+        sizes[at] = 1 + (i * 131) % (UPPER + 50);
+        held[at] = get(w->pool, sizes[at]);
+        REQUIRE(held[at] != NULL);
+        memset(held[at], w->number, sizes[at]);
+    }
+    for (size_t at = 0; at < HELD; at++)
+        put(w->pool, held[at], sizes[at]);
+    return NULL;
+}
+
+static void test_many_threads_get_and_put_while_another_refills(void)
+{
+    spt_thread_pool *threads = spt_thread_pool_create(1, NULL, 0, NULL);
+    REQUIRE(threads != NULL);
+    spt_memory_pool_config config = configured(6, 2);
+    config.low_water = 3;
+    spt_memory_pool *pool = spt_memory_pool_create(threads, &config, NULL);
+    REQUIRE(pool != NULL);
+    worker workers[THREADS];
+    for (uint8_t i = 0; i < THREADS; i++) {
+        workers[i] = (worker){.pool = pool, .number = i};
+        REQUIRE(pthread_create(&workers[i].thread, NULL, work, &workers[i]) == 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(workers[i].thread, NULL);
+    spt_memory_pool_stats stats = stats_of(pool);
+    CHECK_EQUAL(stats.gets, THREADS * ROUNDS);
+    CHECK_EQUAL(stats.in_use, 0);
+    CHECK(stats.most_in_use <= (size_t)THREADS * HELD);
+    CHECK(stats.free <= config.max_free);
+    spt_memory_pool_destroy(pool);
+    spt_thread_pool_destroy(threads);
+    check_all_is_back();
+}
+
+/* ---- Heaps ----------------------------------------------------------------------------------- */
+
+enum { HEAPS = 50, SIZE = 900, KEPT = 3 };
+
+static uint8_t packets[HEAPS * 2000];
+
+/* One heap a packet, each full of its count. */
+static size_t make_packets(void)
+{
+    static made_packet made;
+    static uint8_t payload[SIZE];
+    size_t n = 0;
+    for (uint64_t cnt = 0; cnt < HEAPS; cnt++) {
+        memset(payload, (int)cnt, SIZE);
+        make_part(&made, cnt, SIZE, 0, SIZE);
+        make_add(&made, false, 0x3300, 0);
+        make_end(&made, payload, SIZE);
+        REQUIRE(n + made.size <= sizeof(packets));
+        memcpy(packets + n, made.bytes, made.size);
+        n += made.size;
+    }
+    return n;
+}
+
+static void test_payloads_that_are_kept_stay_as_they_are_while_others_come_and_go(void)
+{
+    size_t n_bytes = make_packets();
+    spt_thread_pool *threads = spt_thread_pool_create(1, NULL, 0, NULL);
+    spt_recv_config config = spt_recv_config_default();
+    size_t most = config.heaps.max_heaps + config.ring_heaps + 1 + KEPT + 1;
+    spt_memory_pool *pool = new_pool(most, most);
+    config.heaps.memory = spt_memory_pool_memory(pool);
+    spt_recv_stream *stream = spt_recv_stream_create(threads, &config, NULL);
+    REQUIRE(stream != NULL);
+    REQUIRE(spt_recv_stream_add_memory(stream, packets, n_bytes, NULL) == SPT_OK);
+    uint8_t *kept[HEAPS] = {0};
+    for (size_t i = 0; i < HEAPS; i++) {
+        spt_received_heap *heap;
+        REQUIRE(spt_recv_stream_get(stream, FOR_EVER, &heap) == SPT_OK);
+        kept[i] = heap->payload;
+        heap->payload = NULL;
+        spt_recv_stream_return(stream, heap);
+        if (i >= KEPT) {
+            CHECK(kept[i - KEPT][0] == i - KEPT && kept[i - KEPT][SIZE - 1] == i - KEPT);
+            put(pool, kept[i - KEPT], SIZE);
+        }
+    }
+    CHECK_EQUAL(stats_of(pool).empty, 0);
+    CHECK_EQUAL(stats_of(pool).in_use, KEPT);
+    CHECK_EQUAL(count(&calls), most); /* whatever came, nothing new was needed */
+    spt_recv_stream_destroy(stream);
+    spt_memory_pool_destroy(pool);
+    spt_thread_pool_destroy(threads);
+    for (size_t i = HEAPS - KEPT; i < HEAPS; i++) {
+        CHECK_EQUAL(kept[i][SIZE - 1], i);
+        put(pool, kept[i], SIZE);
+    }
+    check_all_is_back();
+}
+
 int main(void)
 {
     RUN(test_sizes_from_lower_to_upper_get_buffers_of_upper_and_others_pass_by);
@@ -261,5 +523,14 @@ int main(void)
     RUN(test_buffers_that_are_made_at_first_have_their_pages);
     RUN(test_a_pool_may_have_its_buffers_from_another);
     RUN(test_buffers_may_come_back_after_the_pool_and_its_threads_have_gone);
+    RUN(test_a_pool_that_runs_low_is_refilled_by_a_thread);
+    RUN(test_a_thread_that_finds_no_memory_waits_for_the_next_request);
+    RUN(test_without_its_threads_a_pool_goes_on_unfilled);
+    RUN(test_configurations_that_cannot_be_are_refused);
+    RUN(test_a_pool_that_cannot_be_filled_is_not_made);
+    RUN(test_a_pool_is_not_made_for_threads_that_have_stopped);
+    RUN(test_a_request_that_finds_no_memory_changes_nothing);
+    RUN(test_many_threads_get_and_put_while_another_refills);
+    RUN(test_payloads_that_are_kept_stay_as_they_are_while_others_come_and_go);
     return check_done();
 }
