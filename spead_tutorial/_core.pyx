@@ -1386,4 +1386,5 @@ cdef object settle(future, result, error):
     return interruption
 
 
+include "_recv_memory.pxi"
 include "_recv.pxi"
