@@ -13,7 +13,7 @@ if _find_spec("spead_tutorial._core") is None:
         "run from another folder, with the Python it is installed for (make sets up .venv)"
     )
 
-from spead_tutorial._core import HugePages, MemoryAllocator, ThreadPool
+from spead_tutorial._core import HugePages, MemoryAllocator, MmapAllocator, ThreadPool
 from spead_tutorial._types import (
     MEMCPY_NONTEMPORAL,
     MEMCPY_STD,
@@ -83,6 +83,7 @@ __all__ = [
     "Item",
     "ItemGroup",
     "MemoryAllocator",
+    "MmapAllocator",
     "RawDescriptor",
     "ReaderError",
     "Stopped",

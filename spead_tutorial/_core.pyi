@@ -142,7 +142,12 @@ class AsyncStream(Stream):
 
 @disjoint_base
 class MemoryAllocator:
+    read_only: bool
     def __new__(cls) -> Self: ...
+
+@disjoint_base
+class MmapAllocator(MemoryAllocator):
+    def __new__(cls, flags: int = 0, prefer_huge: bool = False) -> Self: ...
 
 @final
 class RawItem:

@@ -116,3 +116,9 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
         int sys_errno
 
     void spt_recv_stream_stats(spt_recv_stream *, spt_recv_stats *)
+
+    ctypedef struct spt_mmap_config:
+        int flags
+        bint prefer_huge
+
+    spt_status spt_mmap_memory(const spt_mmap_config *, spt_heap_memory *, spt_error *)
