@@ -13,12 +13,13 @@ if _find_spec("spead_tutorial._core") is None:
         "run from another folder, with the Python it is installed for (make sets up .venv)"
     )
 
-from spead_tutorial._core import HugePages, MemoryAllocator, MmapAllocator, ThreadPool
+from spead_tutorial._core import HugePages, MemoryAllocator, MemoryPool, MmapAllocator, ThreadPool
 from spead_tutorial._types import (
     MEMCPY_NONTEMPORAL,
     MEMCPY_STD,
     Empty,
     Full,
+    MemoryPoolStats,
     ReaderError,
     Stopped,
     parse_range_list,
@@ -83,6 +84,8 @@ __all__ = [
     "Item",
     "ItemGroup",
     "MemoryAllocator",
+    "MemoryPool",
+    "MemoryPoolStats",
     "MmapAllocator",
     "RawDescriptor",
     "ReaderError",

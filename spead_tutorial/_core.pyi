@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any, Protocol, SupportsIndex, final
+from typing import Any, Protocol, SupportsIndex, final, overload
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import Self, disjoint_base
 
-from spead_tutorial._types import GroupMode, StreamConfig, StreamStats
+from spead_tutorial._types import GroupMode, MemoryPoolStats, StreamConfig, StreamStats
 from spead_tutorial.flavour import Flavour
 from spead_tutorial.items import RawDescriptor
 
@@ -148,6 +148,32 @@ class MemoryAllocator:
 @disjoint_base
 class MmapAllocator(MemoryAllocator):
     def __new__(cls, flags: int = 0, prefer_huge: bool = False) -> Self: ...
+
+@disjoint_base
+class MemoryPool(MemoryAllocator):
+    warn_on_empty: bool
+    @overload
+    def __new__(
+        cls,
+        lower: int,
+        upper: int,
+        max_free: int,
+        initial: int,
+        allocator: MemoryAllocator | None = None,
+    ) -> Self: ...
+    @overload
+    def __new__(
+        cls,
+        thread_pool: ThreadPool,
+        lower: int,
+        upper: int,
+        max_free: int,
+        initial: int,
+        low_water: int,
+        allocator: MemoryAllocator | None = None,
+    ) -> Self: ...
+    @property
+    def stats(self) -> MemoryPoolStats: ...
 
 @final
 class RawItem:

@@ -118,6 +118,7 @@ cdef class HeapBase:
     cdef bint has_payload
     cdef uint8_t *payload
     cdef size_t room
+    cdef int made
     cdef spt_received_item *items
     cdef size_t n_items
 
@@ -127,10 +128,11 @@ cdef class HeapBase:
             return
         if self.allocator.memory.put == NULL:
             free(self.payload)
-        else:
+        elif self.made == generation:  # else a thread that did not come along may have its lock
             self.allocator.memory.put(self.allocator.memory.user, self.payload, self.room)
 
     cdef int fill(self, ReceiveStream stream, spt_received_heap *c, bint with_payload) except -1:
+        self.made = generation
         self.cnt = c.cnt
         self.address_bits = c.heap_address_bits
         self.flavour = stream.flavour(c.heap_address_bits)
@@ -438,6 +440,7 @@ cdef class ReceiveStream:
         cdef spt_received_heap *c = NULL
         cdef spt_status status
         self.check_made()
+        self.allocator.tell()
         status = spt_recv_stream_get(self.stream, 0, &c)
         while status == SPT_PENDING:
             self._waiting()
@@ -464,6 +467,7 @@ cdef class ReceiveStream:
         """
         cdef spt_received_heap *c = NULL
         self.check_made()
+        self.allocator.tell()
         cdef spt_status status = spt_recv_stream_get(self.stream, 0, &c)
         if status == SPT_PENDING:
             raise Empty("no heap is ready")

@@ -122,3 +122,21 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
         bint prefer_huge
 
     spt_status spt_mmap_memory(const spt_mmap_config *, spt_heap_memory *, spt_error *)
+
+    ctypedef struct spt_memory_pool:
+        pass
+
+    ctypedef struct spt_memory_pool_config:
+        size_t lower, upper, max_free, initial, low_water
+        spt_heap_memory base
+
+    spt_memory_pool *spt_memory_pool_create(spt_thread_pool *, const spt_memory_pool_config *,
+                                            spt_error *)
+    spt_heap_memory spt_memory_pool_memory(spt_memory_pool *)
+    void spt_memory_pool_destroy(spt_memory_pool *)
+
+    ctypedef struct spt_memory_pool_stats:
+        uint64_t gets, empty, passed_by
+        size_t largest, free, fewest_free, in_use, most_in_use
+
+    void spt_memory_pool_read_stats(spt_memory_pool *, spt_memory_pool_stats *)

@@ -12,6 +12,7 @@ __all__ = [
     "Empty",
     "Full",
     "GroupMode",
+    "MemoryPoolStats",
     "RateMethod",
     "ReaderError",
     "Stopped",
@@ -317,3 +318,33 @@ class StreamStats:
     waiting_looking_ns: int
     errors: int
     errors_by_errno: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPoolStats:
+    """What was asked of a `MemoryPool` since it was made, and what it has.
+
+    Parameters
+    ----------
+    gets : int
+        Requests: those that got a buffer that was there, and those of `empty` and `passed_by`.
+    empty : int
+        Requests that came while there was no buffer: each got a new one.
+    passed_by : int
+        Requests for fewer bytes than the pool's ``lower``, or more than its ``upper``.
+    largest : int
+        Bytes of the largest request.
+    free, fewest_free : int
+        Buffers that it has now, and that it had when they were fewest.
+    in_use, most_in_use : int
+        Its buffers that heaps have now, and that they had when they were most.
+    """
+
+    gets: int
+    empty: int
+    passed_by: int
+    largest: int
+    free: int
+    fewest_free: int
+    in_use: int
+    most_in_use: int
