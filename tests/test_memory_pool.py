@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Memory for heaps: which there is, and what is received into it."""
+"""Memory for heaps: which there is, how many buffers of a pool are needed, and who keeps what."""
 
 import asyncio
+import contextlib
+import gc
+import itertools
+import logging
 import mmap
+import os
+import time
+import weakref
 
 import numpy as np
 import pytest
@@ -55,6 +62,11 @@ def array_of(heap):
 def check(array, cnt):
     assert array.size == SIZE
     assert (array == cnt % 256).all()
+
+
+def wait_until(condition):
+    while not condition():
+        time.sleep(0)
 
 
 # ---- Making them ----
@@ -222,3 +234,170 @@ def test_coroutines_receive_into_a_pool(threads):
             return [array_of(heap)[0] async for heap in stream]
 
     assert asyncio.run(receive()) == list(range(1, 11))
+
+
+# ---- How many are needed ----
+
+RING, HELD = 3, 2
+#: Waiting in the ring, and one for which there is no room; the program's.
+NEEDED = RING + 1 + HELD
+
+
+def receive_and_hold(threads, pool, n=200):
+    """Receive heaps, holding the last of them; always wait until the ring is full again."""
+    with new_stream(threads, pool, RING) as stream:
+        stream.add_buffer_reader(packets(threads, n))
+        held = []
+        for cnt in itertools.count(1):
+            left = min(RING + 1, n - cnt + 1)
+            wait_until(lambda: pool.stats.in_use == len(held) + left)  # noqa: B023
+            held = held[-HELD + 1 :]
+            try:
+                held.append(array_of(stream.get()))
+            except st.Stopped:
+                return
+
+
+def test_as_many_buffers_are_needed_as_wait_in_the_ring_and_the_program_holds(threads, caplog):
+    pool = st.MemoryPool(1, UPPER, NEEDED, NEEDED)
+    receive_and_hold(threads, pool)
+    assert pool.stats == st.MemoryPoolStats(
+        gets=200, empty=0, passed_by=0, largest=SIZE,
+        free=NEEDED, fewest_free=0, in_use=0, most_in_use=NEEDED,
+    )  # fmt: skip
+    assert caplog.messages == []
+
+
+def test_with_one_buffer_fewer_the_pool_is_empty_once_and_has_enough_from_then_on(threads):
+    pool = st.MemoryPool(1, UPPER, NEEDED, NEEDED - 1)
+    receive_and_hold(threads, pool)
+    stats = pool.stats
+    assert (stats.empty, stats.fewest_free, stats.most_in_use) == (1, 0, NEEDED)
+    assert stats.free == NEEDED
+
+
+def test_buffers_beyond_max_free_do_not_stay(threads):
+    pool = st.MemoryPool(1, UPPER, 2, 0)
+    receive_and_hold(threads, pool)
+    assert (pool.stats.free, pool.stats.empty) == (2, NEEDED)
+    receive_and_hold(threads, pool)
+    assert (pool.stats.free, pool.stats.empty) == (2, NEEDED + NEEDED - 2)
+
+
+def test_a_pool_that_runs_low_is_refilled(threads):
+    pool = st.MemoryPool(threads, 1, UPPER, 20, 0, 4)
+    wait_until(lambda: pool.stats.free == 4)
+    with new_stream(threads, pool, 10) as stream:
+        stream.add_buffer_reader(packets(threads, 3))
+        held = list(stream)
+        wait_until(lambda: pool.stats.free == 4)
+        assert pool.stats.in_use == len(held) == 3
+    assert pool.stats.empty == 0
+
+
+# ---- What is said ----
+
+
+def received_at_once(threads, pool, n, size=SIZE):
+    """A stream that has received heaps, none of which has been got."""
+    stream = new_stream(threads, pool, n)
+    stream.add_buffer_reader(packets(threads, n, size))
+    wait_until(lambda: stream.stats.heaps == n)
+    return stream
+
+
+def test_an_empty_pool_is_spoken_of_by_whoever_gets_heaps_not_once_a_heap(threads, caplog):
+    pool = st.MemoryPool(1, UPPER, 0, 0)
+    with received_at_once(threads, pool, 40) as stream, caplog.at_level(logging.WARNING):
+        assert caplog.messages == []
+        assert len(list(stream)) == 40
+    (said,) = caplog.messages
+    assert said.startswith("a memory pool has been empty 40 times,")
+    assert said.endswith("make it with initial=40, and max_free no smaller")
+    assert caplog.records[0].name == "spead_tutorial.recv"
+
+
+def test_it_is_said_again_when_it_has_happened_twice_as_often(threads, caplog):
+    pool = st.MemoryPool(1, UPPER, 0, 0)
+    for n in (3, 2, 2):
+        with received_at_once(threads, pool, n) as stream:
+            assert len(list(stream)) == n
+    assert [message.split()[6] for message in caplog.messages] == ["3", "7"]
+
+
+def test_an_empty_pool_is_not_spoken_of_where_that_is_not_wanted(threads, caplog):
+    pool = st.MemoryPool(1, UPPER, 0, 0)
+    pool.warn_on_empty = False
+    with received_at_once(threads, pool, 5) as stream:
+        assert len(list(stream)) == 5
+    assert pool.stats.empty == 5
+    assert caplog.messages == []
+
+
+def test_heaps_that_are_larger_than_buffers_pass_by_and_it_is_said_once(threads, caplog):
+    pool = st.MemoryPool(1, SIZE - 1, 4, 4)
+    for _ in range(2):
+        with received_at_once(threads, pool, 5) as stream:
+            assert len(list(stream)) == 5
+    assert caplog.messages == [
+        f"heaps of {SIZE} bytes pass by a memory pool whose buffers have {SIZE - 1}: make it with "
+        f"upper={SIZE}"
+    ]
+    assert (pool.stats.gets, pool.stats.passed_by, pool.stats.free) == (10, 10, 4)
+
+
+def test_heaps_that_are_smaller_than_a_pool_is_for_pass_by_in_silence(threads, caplog):
+    pool = st.MemoryPool(SIZE + 1, 2 * SIZE, 4, 4)
+    with received_at_once(threads, pool, 5) as stream:
+        assert len(list(stream)) == 5
+    assert (pool.stats.passed_by, pool.stats.free) == (5, 4)
+    assert caplog.messages == []
+
+
+# ---- Who keeps what ----
+
+
+def test_arrays_that_are_held_stay_as_they_are_while_the_stream_goes_on(threads):
+    pool = st.MemoryPool(1, UPPER, 10, 10)
+    with new_stream(threads, pool) as stream:
+        stream.add_buffer_reader(packets(threads, 200))
+        held = [array_of(stream.get()) for _ in range(3)]
+        assert len([array_of(heap) for heap in stream]) == 197
+    for cnt, array in enumerate(held, 1):
+        check(array, cnt)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(["stream", "pool", "threads"])))
+def test_arrays_outlive_stream_pool_and_threads_and_nothing_outlives_them(order):
+    threads = st.ThreadPool()
+    pool = st.MemoryPool(threads, 1, UPPER, 10, 2, 2)
+    alive = weakref.ref(pool)
+    stream = new_stream(threads, pool)
+    stream.add_buffer_reader(packets(threads, 10))
+    parts = {"stream": stream, "pool": pool, "threads": threads}
+    array = array_of(stream.get())
+    del stream, pool, threads
+    for name in order:
+        del parts[name]
+        gc.collect()
+        check(array, 1)
+    assert alive() is not None  # the array's memory goes back to it
+    del array
+    gc.collect()
+    assert alive() is None
+
+
+def test_a_child_of_the_process_may_let_go_of_arrays_and_pools(threads):
+    pool = st.MemoryPool(threads, 1, UPPER, 10, 2, 2)
+    with new_stream(threads, pool) as stream:
+        stream.add_buffer_reader(packets(threads, 1))
+        array = array_of(stream.get())
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            del array, stream, pool, threads
+            gc.collect()
+            os._exit(0)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    check(array, 1)
