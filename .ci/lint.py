@@ -11,7 +11,9 @@ ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
 
 C_FILES = sorted(str(path) for path in (ROOT / "csrc").rglob("*.[ch]"))
-CYTHON_FILES = sorted(str(path) for path in (ROOT / "spead_tutorial").glob("*.p[yx][xd]"))
+CYTHON_FILES = sorted(
+    str(path) for kind in ("*.pyx", "*.px[di]") for path in (ROOT / "spead_tutorial").glob(kind)
+)
 STUBTEST = ["--mypy-config-file", str(ROOT / "pyproject.toml")]
 STUBTEST += ["--allowlist", str(ROOT / ".ci" / "stubtest_allowlist")]
 

@@ -366,8 +366,8 @@ cdef class ReceiveStream:
         Parameters
         ----------
         buffer : bytes-like, C-contiguous
-            Packets without anything in between, such as `spead_tutorial.send.BytesStream` collects. It is kept
-            until the stream stops, and must not be changed.
+            Packets without anything in between, such as `spead_tutorial.send.BytesStream`
+            collects. It is kept until the stream stops, and must not be changed.
 
         Raises
         ------
