@@ -24,6 +24,7 @@ from .lab import Lab, LabProbe, probe, sink_path
 from .process import LabProcess
 from .refusal import LabError
 from .route import check_destination, route_device
+from .side import LabSide
 
 __all__ = [
     "ADDRESS",
@@ -37,6 +38,7 @@ __all__ = [
     "LabError",
     "LabProbe",
     "LabProcess",
+    "LabSide",
     "accounted",
     "check_destination",
     "icmp_error_bytes",

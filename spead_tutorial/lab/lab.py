@@ -5,23 +5,17 @@ import contextlib
 import dataclasses
 import errno
 import importlib.resources
-import itertools
-import os
-import socket
-import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import Any, Self
 
 from .client import Client
-from .counters import Counters
-from .descriptors import duplicate, pipe, read_all, stream_ends, temporary_file
 from .device import ADDRESS, ADDRESS6, DEVICE, PORT, check_kind
 from .door import opened
-from .process import LabProcess, end_interrupted
 from .refusal import LabError, RefusedError, explain
+from .side import LabSide
 
 __all__ = ["Lab", "LabProbe", "probe", "sink_path"]
 
@@ -30,7 +24,7 @@ _SLOWEST, _FASTEST = 10**6, 32 * 10**9
 _LOOK_S = 0.001
 
 
-class Lab:
+class Lab(LabSide):
     """A network namespace with one device that swallows and counts what is sent into it.
 
     It takes no root, works in threads and inside a running event loop, and several can be
@@ -106,16 +100,14 @@ class Lab:
         return lab
 
     def _begin(self, op: str, fds: Sequence[int] = (), **fields: Any) -> None:
-        self._helper = Client()
-        self._tokens = itertools.count()
+        helper = Client()
         try:
-            made, _ = self._helper.request(op, fds, **fields)
+            made, _ = helper.request(op, fds, **fields)
         except BaseException:
-            self._helper.close()
+            helper.close()
             raise
+        super().__init__(helper, made["kind"], DEVICE)
         self._made = made
-        self.kind: str = made["kind"]
-        self.device = DEVICE
         self.mtu: int = made["mtu"]
         self.address = ADDRESS
         self.address6 = ADDRESS6 if made["ipv6"] else None
@@ -124,49 +116,7 @@ class Lab:
 
     def __repr__(self) -> str:
         state = "open" if self._helper.is_open else "closed"
-        return f"<Lab kind={getattr(self, 'kind', None)!r} {state}>"
-
-    def socket(self, family: int = socket.AF_INET) -> socket.socket:
-        """Make an unconnected UDP socket that lives in the lab, for use by this process.
-
-        Parameters
-        ----------
-        family : int
-            ``socket.AF_INET`` or ``socket.AF_INET6``; or ``socket.AF_PACKET``, for one that sees
-            what the device gets.
-
-        Returns
-        -------
-        socket.socket
-            The caller's, to be closed; not bound, so that it has no port yet.
-        """
-        _, fds = self._helper.request("socket", family=int(family))
-        return socket.socket(fileno=fds[0])
-
-    def counters(self, device: str = DEVICE) -> Counters:
-        """Read the counters of a device in the lab.
-
-        Parameters
-        ----------
-        device : str
-            The lab's own device, or its loopback (``"lo"``).
-
-        Returns
-        -------
-        Counters
-            As they are now; subtract two of them to see what happened in between.
-
-        Raises
-        ------
-        LabError
-            For any other device.
-        """
-        answer, _ = self._helper.request("read", table="dev")
-        kind = "loopback" if device == "lo" else self.kind
-        found = Counters.parse(answer["text"], device, kind)
-        if found is None:
-            raise LabError(f"the lab has no device {device!r}: it has {DEVICE!r} and 'lo'")
-        return found
+        return f"<Lab kind={self.kind!r} {state}>"
 
     def facts(self) -> dict[str, Any]:
         """Return what a record says of the lab; None stands for what cannot be read.
@@ -221,171 +171,6 @@ class Lab:
                 time.sleep(_LOOK_S)
         finally:
             self._helper.request("limit", bytes_per_s=0)
-
-    def snmp(self) -> dict[str, dict[str, int]]:
-        """Read the lab's protocol counters.
-
-        Returns
-        -------
-        dict of str to dict of str to int
-            By protocol and name, as in ``/proc/net/snmp``: ``["Icmp"]["OutDestUnreachs"]``.
-        """
-        answer, _ = self._helper.request("read", table="snmp")
-        lines = [line.split() for line in answer["text"].splitlines()]
-        return {
-            names[0].rstrip(":"): dict(zip(names[1:], map(int, values[1:]), strict=True))
-            for names, values in zip(lines[::2], lines[1::2], strict=True)
-        }
-
-    def popen(
-        self,
-        argv: Sequence[str | os.PathLike[str]],
-        *,
-        stdin: int | IO[Any] | None = None,
-        stdout: int | IO[Any] | None = None,
-        stderr: int | IO[Any] | None = None,
-        env: Mapping[str, str] | None = None,
-        cwd: str | os.PathLike[str] | None = None,
-        text: bool = False,
-    ) -> LabProcess:
-        """Start a program in the lab.
-
-        Parameters
-        ----------
-        argv : sequence of str
-            The program and its arguments.
-        stdin, stdout, stderr : int or file object, optional
-            As for ``subprocess.Popen``: a file, ``PIPE``, ``DEVNULL``, for stderr also
-            ``STDOUT``. By default this process's own; ``/dev/null`` where it has none.
-        env : mapping, optional
-            The program's whole environment; by default this process's.
-        cwd : path, optional
-            Where it starts; by default this process's working folder.
-        text : bool
-            Whether pipes carry str instead of bytes.
-
-        Returns
-        -------
-        LabProcess
-            The program, which has been started.
-
-        Raises
-        ------
-        OSError
-            Where the program cannot be started, as ``subprocess.Popen`` raises it.
-        """
-        args = [os.fspath(arg) for arg in argv]
-        if not args:
-            raise ValueError("argv is empty: it must name a program")
-        ours: list[IO[Any] | None] = []
-        theirs: list[int] = []
-        status_read, status_write = pipe()
-        theirs.append(status_write)
-        try:
-            for number, stream in enumerate((stdin, stdout, stderr)):
-                if number == 2 and stream == subprocess.STDOUT:
-                    theirs.append(duplicate(theirs[2]))
-                    ours.append(None)
-                    continue
-                our_end, their_end = stream_ends(number, stream, text)
-                theirs.append(their_end)
-                ours.append(our_end)
-            token = next(self._tokens)
-            process = LabProcess(
-                self._helper, token, args, status_read, (ours[0], ours[1], ours[2])
-            )
-            status_read = -1  # the process object's now
-            try:
-                answer, _ = self._helper.request(
-                    "popen",
-                    theirs,
-                    token=token,
-                    argv=args,
-                    env=dict(os.environ if env is None else env),
-                    cwd=os.getcwd() if cwd is None else os.fspath(cwd),
-                )
-            except BaseException:
-                # Ctrl-C may come while the answer is under way: the program runs already.
-                self._helper.kill_quietly(token)
-                raise
-            process.pid = answer["pid"]
-            return process
-        except BaseException:
-            for end in ours:
-                if end is not None:
-                    end.close()
-            if status_read >= 0:
-                os.close(status_read)
-            raise
-        finally:
-            for fd in theirs:
-                os.close(fd)
-
-    def run(
-        self,
-        argv: Sequence[str | os.PathLike[str]],
-        *,
-        input: str | bytes | None = None,
-        timeout: float | None = None,
-        env: Mapping[str, str] | None = None,
-        cwd: str | os.PathLike[str] | None = None,
-        capture_output: bool = False,
-        text: bool = False,
-        check: bool = False,
-    ) -> subprocess.CompletedProcess[Any]:
-        """Run a program in the lab to its end.
-
-        Parameters
-        ----------
-        argv : sequence of str
-            The program and its arguments.
-        input : str or bytes, optional
-            What the program reads on its standard input.
-        timeout : float, optional
-            Seconds after which the program is killed and ``subprocess.TimeoutExpired`` is
-            raised, with the output so far.
-        env, cwd : optional
-            As for `popen`.
-        capture_output : bool
-            Whether to collect stdout and stderr in the result. In a notebook one wants
-            this: a program's own streams lead to the kernel's terminal.
-        text : bool
-            Whether the output is str instead of bytes.
-        check : bool
-            Whether a status other than 0 raises ``subprocess.CalledProcessError``.
-
-        Returns
-        -------
-        subprocess.CompletedProcess
-            Its status, and its output where that was collected.
-        """
-        # Files rather than pipes: nothing to pump while the program runs, so that it costs
-        # no CPU beside a measurement, and no limit.
-        with contextlib.ExitStack() as files:
-            stdin, stdout, stderr = (
-                files.enter_context(temporary_file()) if wanted else None
-                for wanted in (input is not None, capture_output, capture_output)
-            )
-            if stdin is not None and input is not None:
-                stdin.write(input.encode() if isinstance(input, str) else input)
-                stdin.seek(0)
-            process = self.popen(argv, stdin=stdin, stdout=stdout, stderr=stderr, env=env, cwd=cwd)
-            try:
-                status = process.wait(timeout)
-            except subprocess.TimeoutExpired as error:
-                process.kill()
-                process.wait()
-                error.stdout, error.stderr = read_all(stdout, text), read_all(stderr, text)
-                raise
-            except BaseException:
-                end_interrupted(process)
-                raise
-            done = subprocess.CompletedProcess(
-                process.args, status, read_all(stdout, text), read_all(stderr, text)
-            )
-        if check:
-            done.check_returncode()
-        return done
 
     def _keep(self, folder: int, name: str) -> None:
         """Have the lab stay when this object is closed; see `kept`."""
