@@ -20,6 +20,7 @@ Imports are relative here, so that the lab works without the compiled core, and 
 
 from .counters import Accounting, Counters, accounted, icmp_error_bytes
 from .device import ADDRESS, ADDRESS6, DEVICE, KINDS, PORT, root_commands
+from .journey import Arrivals, Journey
 from .lab import Lab, LabProbe, probe, sink_path
 from .process import LabProcess
 from .refusal import LabError
@@ -33,7 +34,9 @@ __all__ = [
     "KINDS",
     "PORT",
     "Accounting",
+    "Arrivals",
     "Counters",
+    "Journey",
     "Lab",
     "LabError",
     "LabProbe",

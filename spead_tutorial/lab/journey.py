@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where every packet went, from a sender to its receiver; nothing has a rate before that is known.
+
+Devices and sockets count messages, of which one may hold a run of packets (segmentation and receive
+offload). The receiver's IP layer counts packets, so that those decide.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+
+from .counters import Accounting
+
+__all__ = ["Arrivals", "Journey"]
+
+#: Packets that the kernel puts into one message at most.
+_MOST_MERGED = 128
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Arrivals:
+    """What a machine's IP layer (IPv4) counted of what arrived; two of them subtract.
+
+    Parameters
+    ----------
+    packets : int
+        Datagrams that arrived whole, each packet of a merged message by itself.
+    unclaimed : int
+        Messages for a port at which nobody received.
+    torn : int
+        Datagrams of which fragments were missing.
+    """
+
+    packets: int
+    unclaimed: int = 0
+    torn: int = 0
+
+    @classmethod
+    def of(cls, counted: Mapping[str, Mapping[str, int]]) -> "Arrivals":
+        """Take them from a machine's protocol counters.
+
+        Parameters
+        ----------
+        counted : mapping
+            As `LabSide.snmp` returns it.
+        """
+        ip, octets = counted["Ip"], counted["IpExt"]
+        # By the bits for congestion, of which each packet has some: what else counts packets
+        # here counts merged ones as one.
+        kinds = ("InNoECTPkts", "InECT1Pkts", "InECT0Pkts", "InCEPkts")
+        whole = sum(octets[kind] for kind in kinds) - ip["ReasmReqds"] + ip["ReasmOKs"]
+        packets = whole - counted["Icmp"]["InMsgs"]
+        return cls(packets, counted["Udp"]["NoPorts"], ip["ReasmFails"])
+
+    def __sub__(self, before: "Arrivals") -> "Arrivals":
+        return Arrivals(
+            self.packets - before.packets,
+            self.unclaimed - before.unclaimed,
+            self.torn - before.torn,
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Journey:
+    """What was counted of a sender's packets along their way to a receiver.
+
+    Parameters
+    ----------
+    sent : int
+        Packets that the sender sent, held against its device by `accounted`.
+    received : int
+        Packets that the receiver read from its socket.
+    dropped : int
+        Messages that the socket had no room for: packets, or with `merging` runs of them.
+    lost, duplicated : int
+        Packets that were lost, or made, by what disturbed the way on purpose.
+    lost_messages : int
+        Messages that devices on the way dropped, of one packet or several.
+    arrivals : Arrivals, optional
+        What the receiver's machine counted.
+    merging : bool
+        Whether the socket may have had runs of packets in one message: it has ``UDP_GRO``.
+    sent_bytes, received_bytes : int, optional
+        Bytes of the packets, without the headers of UDP and IP.
+    """
+
+    sent: int
+    received: int
+    dropped: int = 0
+    lost: int = 0
+    duplicated: int = 0
+    lost_messages: int = 0
+    arrivals: Arrivals | None = None
+    merging: bool = True
+    sent_bytes: int | None = None
+    received_bytes: int | None = None
+
+    @property
+    def lost_on_the_way(self) -> int:
+        """Packets that were lost before the receiver's machine, on purpose or not."""
+        if self.arrivals is None:
+            return self.lost
+        return self.sent + self.duplicated - self.arrivals.packets
+
+    @property
+    def dropped_packets(self) -> int:
+        """Packets that reached the receiver's machine, but not the receiver."""
+        return self.sent + self.duplicated - self.lost_on_the_way - self.received
+
+    def check(self) -> Accounting:
+        """Say whether all that was sent is accounted for.
+
+        Returns
+        -------
+        Accounting
+            Expected is what was sent, and made on the way; counted is what was received and
+            what is known to be lost. Where these differ, the text says where.
+        """
+        expected = self.sent + self.duplicated
+        complaint = self._complaint()
+        if complaint is None:
+            counted = expected
+            text = f"{self._sent()}: {self.received} received, {self._losses()}"
+        else:
+            counted = self.received + self.lost + self.lost_messages + self.dropped
+            text = (
+                f"{self._sent()}, but {self.received} received, {self.lost + self.lost_messages}"
+                f" counted as lost on the way and {self.dropped} without room in the socket:"
+                f" {complaint}"
+            )
+        sent_bytes, received_bytes = self.sent_bytes or 0, self.received_bytes or 0
+        return Accounting(complaint is None, text, expected, sent_bytes, counted, received_bytes)
+
+    def _sent(self) -> str:
+        made = f" and {self.duplicated} duplicates" if self.duplicated else ""
+        return f"{self.sent} packets sent{made}"
+
+    def _losses(self) -> str:
+        runs = f" (in {self.dropped} messages)" if self.dropped != self.dropped_packets else ""
+        return (
+            f"{self.lost_on_the_way} lost on the way, {self.dropped_packets} without room in the"
+            f" socket{runs}"
+        )
+
+    def _complaint(self) -> str | None:
+        """Say what is not accounted for and where it could be; None where everything is."""
+        for missing, messages, merging, where in self._gaps():
+            if not messages <= missing <= messages * (_MOST_MERGED if merging else 1):
+                if missing < 0:
+                    return f"{-missing} more than were sent, {where}: something else sends there"
+                return f"{missing} are missing {where}"
+        whole = self.received == self.sent and not self.duplicated
+        known = self.sent_bytes is not None and self.received_bytes is not None
+        if whole and known and self.sent_bytes != self.received_bytes:
+            return f"{self.sent_bytes} bytes were sent and {self.received_bytes} received"
+        return None
+
+    def _gaps(self) -> Iterator[tuple[int, int, bool, str]]:
+        """Yield packets that are missing, messages known to be lost, how these count, and where."""
+        passed = self.sent + self.duplicated - self.lost
+        merged = bool(self.lost_messages)  # by devices, to which offload gives runs of packets
+        if self.arrivals is None:
+            lost = self.lost_messages + self.dropped
+            where = "between the sender and the receiver's socket"
+            yield passed - self.received, lost, self.merging or merged, where
+            return
+        torn = f", {self.arrivals.torn} torn into fragments" if self.arrivals.torn else ""
+        where = f"between the sender and the receiver's machine{torn}"
+        yield passed - self.arrivals.packets, self.lost_messages, merged, where
+        left = self.arrivals.packets - self.received
+        yield left, self.dropped, self.merging, self._at_the_socket()
+
+    def _at_the_socket(self) -> str:
+        assert self.arrivals is not None
+        if self.arrivals.unclaimed:
+            return (
+                f"at a port without a socket, to which {self.arrivals.unclaimed} messages came:"
+                " start the receiver before the sender, and end it after"
+            )
+        return "in the receiver's machine, perhaps in the socket when it was closed"

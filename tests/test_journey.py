@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whether every packet is accounted for, from what devices, machines and sockets counted."""
+
+import dataclasses
+
+import pytest
+
+from spead_tutorial.lab import Arrivals, Journey
+
+#: What a machine counted of 5 packets in 2 messages, a datagram in 3 fragments, a torn one of
+#: which one fragment came, and an ICMP error.
+COUNTED = {
+    "Ip": {"ReasmReqds": 4, "ReasmOKs": 1, "ReasmFails": 1},
+    "IpExt": {"InNoECTPkts": 8, "InECT1Pkts": 0, "InECT0Pkts": 2, "InCEPkts": 0},
+    "Icmp": {"InMsgs": 1},
+    "Udp": {"NoPorts": 7},
+}
+
+
+def journey(sent: int, arrived: int | None, received: int, **more: int | bool) -> Journey:
+    arrivals = None if arrived is None else Arrivals(arrived)
+    return Journey(sent=sent, received=received, arrivals=arrivals, **more)
+
+
+def test_of_merged_messages_each_packet_arrives_and_of_fragments_what_they_make():
+    assert Arrivals.of(COUNTED) == Arrivals(packets=6, unclaimed=7, torn=1)
+    assert Arrivals.of(COUNTED) - Arrivals(2, 3, 1) == Arrivals(4, 4, 0)
+
+
+@pytest.mark.parametrize(
+    ("it", "losses"),
+    [
+        (journey(100, 100, 100), "100 received, 0 lost on the way, 0 without room"),
+        (journey(100, None, 100), "100 received, 0 lost on the way, 0 without room"),
+        (journey(100, 90, 90, lost=10), "90 received, 10 lost on the way, 0 without room"),
+        (journey(100, 103, 103, duplicated=3), "3 duplicates: 103 received, 0 lost"),
+        (journey(100, 60, 60, lost_messages=2), "60 received, 40 lost on the way"),
+        (
+            journey(100, 100, 40, dropped=3),
+            "40 received, 0 lost on the way, 60 without room in the socket (in 3 messages)",
+        ),
+        (journey(100, None, 40, dropped=60), "0 lost on the way, 60 without room in the socket"),
+        (journey(100, 100, 97, dropped=3, merging=False), "3 without room in the socket"),
+    ],
+)
+def test_what_adds_up_is_said_with_what_was_lost_and_where(it, losses):
+    accounting = it.check()
+    assert accounting.ok
+    assert losses in accounting.text
+    assert "\n" not in accounting.text
+    assert accounting.counted_packets == accounting.expected_packets
+
+
+@pytest.mark.parametrize(
+    ("it", "where"),
+    [
+        (journey(100, 99, 99), "1 are missing between the sender and the receiver's machine"),
+        (journey(100, 100, 99), "1 are missing in the receiver's machine, perhaps in the socket"),
+        (journey(100, None, 99), "1 are missing between the sender and the receiver's socket"),
+        (journey(100, 101, 101), "1 more than were sent"),
+        (journey(100, 100, 101), "1 more than were sent"),
+        (journey(100, 99, 99, lost=2), "1 more than were sent"),
+        # Three messages are three packets at least, and at most what three can hold.
+        (journey(100, 100, 98, dropped=3), "2 are missing"),
+        (journey(1000, 1000, 1000 - 3 * 128 - 1, dropped=3), "385 are missing"),
+        (journey(100, 100, 96, dropped=3, merging=False), "4 are missing"),
+        (journey(100, 98, 98, lost_messages=3), "2 are missing"),
+    ],
+)
+def test_what_does_not_add_up_is_said_with_where_it_could_be(it, where):
+    accounting = it.check()
+    assert not accounting.ok
+    assert where in accounting.text
+    assert "\n" not in accounting.text
+
+
+def test_packets_for_a_port_without_a_socket_are_named():
+    it = Journey(100, 60, arrivals=Arrivals(100, unclaimed=2))
+    assert "2 messages came: start the receiver before" in it.check().text
+
+
+def test_torn_datagrams_are_named():
+    assert "1 torn into fragments" in Journey(100, 99, arrivals=Arrivals(99, torn=1)).check().text
+
+
+def test_bytes_that_differ_where_no_packet_is_missing_are_a_disagreement():
+    it = Journey(10, 10, arrivals=Arrivals(10), sent_bytes=1000, received_bytes=1000)
+    assert it.check().ok
+    other = dataclasses.replace(it, received_bytes=999)
+    assert "1000 bytes were sent and 999 received" in other.check().text
