@@ -19,10 +19,11 @@ Imports are relative here, so that the lab works without the compiled core, and 
 """
 
 from .counters import Accounting, Counters, accounted, icmp_error_bytes
-from .device import ADDRESS, ADDRESS6, DEVICE, KINDS, PORT, root_commands
+from .device import ADDRESS, ADDRESS6, DEVICE, KINDS, PORT, WAYS, root_commands
 from .journey import Arrivals, Journey
 from .lab import Lab, LabProbe, probe, sink_path
 from .process import LabProcess
+from .receiver import LabReceiver
 from .refusal import LabError
 from .route import check_destination, route_device
 from .side import LabSide
@@ -33,6 +34,7 @@ __all__ = [
     "DEVICE",
     "KINDS",
     "PORT",
+    "WAYS",
     "Accounting",
     "Arrivals",
     "Counters",
@@ -41,6 +43,7 @@ __all__ = [
     "LabError",
     "LabProbe",
     "LabProcess",
+    "LabReceiver",
     "LabSide",
     "accounted",
     "check_destination",

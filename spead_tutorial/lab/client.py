@@ -3,6 +3,7 @@
 
 import contextlib
 import errno
+import itertools
 import json
 import os
 import signal
@@ -29,6 +30,7 @@ class Client:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._serial = 0
+        self.tokens = itertools.count()  # by which its programs are known, whoever starts them
         self._channel, theirs = (
             socket.socket(fileno=moved(end.detach()))
             for end in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

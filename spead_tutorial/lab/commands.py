@@ -134,7 +134,7 @@ def _run_in_fresh_lab(kind: str | None, command: tuple[str, ...]) -> int:
 def _become(name: str, command: tuple[str, ...]) -> None:
     """Become a command in a lab that stays: terminal, signals and status are the command's."""
     with opened(name) as door:
-        fds = door.descriptors
+        fds = door.descriptors()
         for fd in fds:
             os.set_inheritable(fd, True)
         sys.stdout.flush()

@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-__all__ = ["ADDRESS", "ADDRESS6", "DEVICE", "KINDS", "PORT", "root_commands"]
+__all__ = ["ADDRESS", "ADDRESS6", "DEVICE", "KINDS", "PORT", "WAYS", "root_commands"]
 
 #: Name of the device in a lab.
 DEVICE = "dummy1"
@@ -18,6 +18,12 @@ ADDRESS6 = "fd00:31::2"
 PORT = 8888
 #: The kinds of device a lab can have, in the order in which it tries them.
 KINDS = ("dummy", "ifb", "veth")
+#: The ways from the sender to the receiver that a lab with a receiver can have.
+WAYS = ("veth", "loopback")
+#: Name of the receiver's device, at the other end of a veth.
+FAR_DEVICE = "far0"
+#: What the sender's device is called besides, where it leads to a receiver.
+ALIAS = "to a receiver of spead_tutorial's"
 #: How `root_commands` begin and end for each kind, for it to be quiet and to lose nothing.
 _MADE_WITH = {
     "dummy": ("ip link add dummy1 type dummy", "ip link set dummy1 addrgenmode none"),
@@ -54,9 +60,9 @@ def root_commands(kind: str | None = None) -> tuple[str, ...]:
     return _MADE_WITH[kind] + up + _ENDED_WITH.get(kind, ())
 
 
-def check_kind(kind: str | None) -> None:
-    if kind is not None and kind not in KINDS:
-        raise ValueError(f"kind is {kind!r}: it must be one of {', '.join(KINDS)}")
+def check_kind(kind: str | None, kinds: tuple[str, ...] = KINDS) -> None:
+    if kind is not None and kind not in kinds:
+        raise ValueError(f"kind is {kind!r}: it must be one of {', '.join(kinds)}")
 
 
 def _is_offered(kind: str) -> bool:

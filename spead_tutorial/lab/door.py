@@ -116,7 +116,8 @@ class Door:
     facts : dict
         What the lab is.
     spaces : list of int
-        Its network namespace and, where it has one, its user namespace, opened.
+        Its namespaces, opened: its network, its users where it has some of its own, and its
+        receiver's network where that has one of its own.
     connection : socket.socket
         At its end when the lab is.
     """
@@ -167,9 +168,19 @@ class Door:
         return ""
 
     @property
-    def descriptors(self) -> list[int]:
-        """What a process needs to get in: the connection, then the namespaces."""
-        return [self.connection.fileno(), *self.spaces]
+    def has_second_machine(self) -> bool:
+        """Whether the lab has a receiver that is in a network namespace of its own."""
+        return bool(self.facts["receiver"]) and self.facts["kind"] != "loopback"
+
+    @property
+    def networks(self) -> list[int]:
+        """The network namespaces: the sender's, and the receiver's where it has its own."""
+        return [self.spaces[0], *self.spaces[-1:]] if self.has_second_machine else self.spaces[:1]
+
+    def descriptors(self, *, receiver: bool = False) -> list[int]:
+        """What a process needs to get in: the connection, the network's and the user namespace."""
+        users = self.spaces[1:2] if self.facts["rootless"] else []
+        return [self.connection.fileno(), self.networks[-1 if receiver else 0], *users]
 
     def end_lab(self) -> None:
         """Have the lab's process end, so that nobody else gets in."""

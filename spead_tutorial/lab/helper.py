@@ -37,11 +37,14 @@ MESSAGE_BYTES = 1 << 20
 KEEPER = "keeper.py"
 DEVICE = "dummy1"
 VETH_PEER = "far0"
+LOOPBACK = "lo"
 KINDS = ("dummy", "ifb", "veth")
 ADDRESS, PREFIX = "192.168.31.1", 24
 ADDRESS6, PREFIX6 = "fd00:31::1", 64
 DESTINATION, DESTINATION6 = "192.168.31.2", "fd00:31::2"
-DESTINATION_MAC = "02:00:00:00:1f:02"
+MAC, DESTINATION_MAC = "02:00:00:00:1f:01", "02:00:00:00:1f:02"
+#: Says of a veth that it leads to a lab's receiver, and nowhere else.
+ALIAS = "to a receiver of spead_tutorial's"
 #: Bytes that pass a limited link at once, after it had nothing to do: more than the largest message
 #: of the kernel's with all its headers, which would be cut otherwise, and counted in pieces.
 BURST = 1 << 17
@@ -65,8 +68,8 @@ class RefusedError(Exception):
     Parameters
     ----------
     what : str
-        ``"namespace"``, ``"device"``, ``"kind"`` or ``"limit"``: what it was asked for. The caller
-        makes the sentence for the user.
+        ``"namespace"``, ``"device"``, ``"kind"``, ``"way"`` or ``"limit"``: what it was asked for.
+        The caller makes the sentence for the user.
     number : int
         errno.
     """
@@ -96,6 +99,16 @@ def enter_namespaces() -> bool:
     except OSError as error:
         raise RefusedError("namespace", error.errno or 0) from error
     return True
+
+
+def settle_beside(user: int | None) -> None:
+    """Move into a new network namespace of the same user namespace as another lab's."""
+    for done in (
+        user is None or libc.setns(user, CLONE_NEWUSER) == 0,
+        libc.unshare(CLONE_NEWNET) == 0,
+    ):
+        if not done:
+            raise RefusedError("namespace", ctypes.get_errno())
 
 
 def enter(connection: int, net: int, user: int | None = None) -> None:
@@ -136,11 +149,11 @@ def enter_and_execute(fds: Sequence[int], command: list[str]) -> None:
         sys.exit(127 if isinstance(error, FileNotFoundError) else 126)
 
 
-def add_link(routes: Any, name: str, kind: str) -> bool:
+def add_link(routes: Any, name: str, kind: str, **peer: Any) -> bool:
     """Make a device; return False where the kernel does not know the kind."""
     from pyroute2.netlink.exceptions import NetlinkError
 
-    more = {"peer": {"ifname": VETH_PEER}} if kind == "veth" else {}
+    more = {"peer": {"ifname": VETH_PEER} | peer} if kind == "veth" else {}
     try:
         routes.link("add", ifname=name, kind=kind, **more)
     except NetlinkError as error:
@@ -150,7 +163,7 @@ def add_link(routes: Any, name: str, kind: str) -> bool:
     return True
 
 
-def bring_up(routes: Any, name: str, mtu: int) -> int:
+def bring_up(routes: Any, name: str, mtu: int, **more: Any) -> int:
     """Bring a device up such that it never sends anything by itself; return its index."""
     from pyroute2.netlink.exceptions import NetlinkError
 
@@ -160,7 +173,7 @@ def bring_up(routes: Any, name: str, mtu: int) -> int:
     quiet = {"attrs": [("IFLA_INET6_ADDR_GEN_MODE", ADDR_GEN_MODE_NONE)]}
     with contextlib.suppress(NetlinkError):  # A kernel without IPv6 is quiet anyway.
         routes.link("set", index=index, IFLA_AF_SPEC={"attrs": [("AF_INET6", quiet)]})
-    routes.link("set", index=index, mtu=mtu)
+    routes.link("set", index=index, mtu=mtu, **more)
     routes.link(
         "set",
         index=index,
@@ -197,7 +210,7 @@ def make_link(routes: Any, name: str, kinds: Sequence[str], mtu: int) -> tuple[s
     if made == "veth":
         # Only sending and dropping happen there: IPv6 would add a second route for multicast,
         # out of the wrong end.
-        write_quietly(f"/proc/sys/net/ipv6/conf/{VETH_PEER}/disable_ipv6", "1")
+        without_ipv6(VETH_PEER)
         bring_up(routes, VETH_PEER, mtu)
     return made, bring_up(routes, name, mtu)
 
@@ -214,7 +227,68 @@ def make_device(kind: str | None, mtu: int) -> dict[str, Any]:
             has_ipv6 = lead_to(routes, index)
         except NetlinkError as error:
             raise RefusedError("device", error.code) from error
-    return {"kind": made, "ipv6": has_ipv6}
+    return {"kind": made, "device": DEVICE, "ipv6": has_ipv6}
+
+
+def make_way(receiver: int) -> None:
+    """Make the sender's device, the other end of which is in a receiver's namespace."""
+    from pyroute2 import IPRoute
+
+    with IPRoute() as routes:
+        routes.link("set", index=1, state="up")
+        if not add_link(routes, DEVICE, "veth", net_ns_fd=receiver):
+            raise RefusedError("way", errno.EOPNOTSUPP)
+
+
+def make_begin(mtu: int) -> dict[str, Any]:
+    """Bring the sender's device up, after the receiver's: so it takes packets at once."""
+    from pyroute2 import IPRoute
+    from pyroute2.netlink.exceptions import NetlinkError
+
+    with IPRoute() as routes:
+        try:
+            without_ipv6(DEVICE)
+            index = bring_up(routes, DEVICE, mtu, address=MAC, ifalias=ALIAS)
+            has_ipv6 = lead_to(routes, index)
+        except NetlinkError as error:
+            raise RefusedError("device", error.code) from error
+    return {"kind": "veth", "device": DEVICE, "ipv6": has_ipv6}
+
+
+def make_end(mtu: int) -> None:
+    """Bring the receiver's device up, which was made with the sender's."""
+    from pyroute2 import IPRoute
+    from pyroute2.netlink.exceptions import NetlinkError
+
+    with IPRoute() as routes:
+        routes.link("set", index=1, state="up")
+        try:
+            without_ipv6(VETH_PEER)
+            index = bring_up(routes, VETH_PEER, mtu, address=DESTINATION_MAC)
+            routes.addr("replace", index=index, address=DESTINATION, prefixlen=PREFIX)
+            routes.route("replace", dst="224.0.0.0/4", oif=index)
+            add_neighbour(routes, index, ADDRESS, MAC)
+        except NetlinkError as error:
+            raise RefusedError("device", error.code) from error
+
+
+def make_loopback(mtu: int) -> dict[str, Any]:
+    """Let the address that programs send to lead back to this namespace."""
+    from pyroute2 import IPRoute
+    from pyroute2.netlink.exceptions import NetlinkError
+
+    with IPRoute() as routes:
+        try:
+            routes.link("set", index=1, mtu=mtu, state="up")
+            lead_back(routes, 1)
+        except NetlinkError as error:
+            raise RefusedError("device", error.code) from error
+    return {"kind": "loopback", "device": LOOPBACK, "ipv6": False}
+
+
+def lead_back(routes: Any, index: int) -> None:
+    routes.addr("replace", index=index, address=DESTINATION, prefixlen=32)
+    routes.route("replace", dst="224.0.0.0/4", oif=index)
 
 
 def lead_to(routes: Any, index: int) -> bool:
@@ -237,44 +311,49 @@ def lead_to(routes: Any, index: int) -> bool:
     return True
 
 
-def device_facts() -> dict[str, Any]:
-    """Read what the kernel will do with what is sent into the device; None is not known."""
+def device_facts(name: str) -> dict[str, Any]:
+    """Read what the kernel will do with what is sent into a device; None is not known."""
     from pyroute2 import IPRoute
 
     with IPRoute() as routes:
-        (link,) = routes.get_links(routes.link_lookup(ifname=DEVICE)[0])
+        (link,) = routes.get_links(routes.link_lookup(ifname=name)[0])
     return {
         "mtu": link.get_attr("IFLA_MTU"),
         "qdisc": link.get_attr("IFLA_QDISC"),
         "tx_queue_length": link.get_attr("IFLA_TXQLEN"),
         "gso_max_size": link.get_attr("IFLA_GSO_MAX_SIZE"),
         "gso_max_segs": link.get_attr("IFLA_GSO_MAX_SEGS"),
-        "offloads": offloads(),
+        "offloads": offloads(name),
     }
 
 
-def offloads() -> dict[str, bool | None]:
-    """Read the device's features that matter to a sender, by the names of ``ethtool -k``."""
+def offloads(name: str) -> dict[str, bool | None]:
+    """Read a device's features that matter to a sender, by the names of ``ethtool -k``."""
     from pyroute2.ethtool.ioctl import IoctlEthtool, NotSupportedError
 
     features: dict[str, bool | None] = dict.fromkeys(OFFLOADS)
-    device = IoctlEthtool(DEVICE)
+    device = IoctlEthtool(name)
     try:
         for read in (device.get_features, device.get_offload_flags):
             with contextlib.suppress(OSError, NotSupportedError):
                 known = read()
-                features |= {name: bool(known[name]) for name in OFFLOADS if name in known}
+                features |= {one: bool(known[one]) for one in OFFLOADS if one in known}
     finally:
         device.close()
     return features
 
 
-def add_neighbour(routes: Any, index: int, address: str) -> None:
+def add_neighbour(routes: Any, index: int, address: str, link: str = DESTINATION_MAC) -> None:
     """Say once for all where an address is, so that nobody asks for it on the device.
 
-    Nothing has that link address: a veth's far end drops what arrives, and answers nothing.
+    Without a receiver nothing has that link address: a veth's far end drops what arrives, and
+    answers nothing.
     """
-    routes.neigh("replace", index=index, dst=address, lladdr=DESTINATION_MAC, state="permanent")
+    routes.neigh("replace", index=index, dst=address, lladdr=link, state="permanent")
+
+
+def without_ipv6(name: str) -> None:
+    write_quietly(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6", "1")
 
 
 def write_quietly(path: str, text: str) -> None:
@@ -329,6 +408,7 @@ class Helper:
         # By the caller's own number for each: it can name a program before it knows its pid.
         self.programs: dict[int, tuple[subprocess.Popen[bytes], int]] = {}
         self.keeper: subprocess.Popen[bytes] | None = None
+        self.receiver: int | None = None  # its namespace, for the keeper
 
     def serve(self) -> None:
         """Answer requests until the caller closes its end or dies."""
@@ -402,6 +482,37 @@ class Helper:
         device = make_device(request["kind"], request["mtu"])
         return {"rootless": rootless, "mtu": request["mtu"], **device}, []
 
+    def op_open_loopback(self, request: Any, _: list[int]) -> tuple[Any, list[int]]:
+        """Make the namespace that is sender and receiver at once."""
+        rootless = enter_namespaces()
+        return {"rootless": rootless, "mtu": request["mtu"], **make_loopback(request["mtu"])}, []
+
+    def op_open_sender(self, _request: Any, _: list[int]) -> tuple[Any, list[int]]:
+        """Make the sender's namespace; the receiver settles in the same user namespace."""
+        rootless = enter_namespaces()
+        users = [os.open("/proc/self/ns/user", os.O_RDONLY)] if rootless else []
+        return {"rootless": rootless}, users
+
+    def op_open_receiver(self, _request: Any, users: list[int]) -> tuple[Any, list[int]]:
+        """Make the receiver's namespace, to which the sender's device shall lead."""
+        settle_beside(users[0] if users else None)
+        return {}, [os.open("/proc/self/ns/net", os.O_RDONLY)]
+
+    def op_connect(self, _request: Any, fds: list[int]) -> tuple[Any, list[int]]:
+        """Make the sender's device; `fds` has the receiver's namespace."""
+        self.receiver = os.dup(fds[0])
+        make_way(fds[0])
+        return {}, []
+
+    def op_receive(self, request: Any, _: list[int]) -> tuple[Any, list[int]]:
+        """Bring the receiver's device up."""
+        make_end(request["mtu"])
+        return {}, []
+
+    def op_send(self, request: Any, _: list[int]) -> tuple[Any, list[int]]:
+        """Bring the sender's device up."""
+        return make_begin(request["mtu"]), []
+
     def op_join(self, request: Any, fds: list[int]) -> tuple[Any, list[int]]:
         """Enter the namespace of a lab that stays; `fds` are what its keeper gave."""
         enter(*fds)
@@ -411,6 +522,7 @@ class Helper:
         """Have the lab stay, with a process of its own; `fds` has the folder for its socket."""
         (folder,) = fds
         name = request["name"]
+        others = [] if self.receiver is None else [self.receiver]
         path = f"/proc/self/fd/{folder}/{name}"
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
             listener.bind(path)
@@ -418,8 +530,9 @@ class Helper:
                 listener.listen()
                 self.keeper = subprocess.Popen(
                     [sys.executable, "-I", "-S", os.path.join(os.path.dirname(__file__), KEEPER),
-                     str(listener.fileno()), str(folder), name, json.dumps(request["facts"])],
-                    pass_fds=[listener.fileno(), folder],
+                     str(listener.fileno()), str(folder), name, json.dumps(request["facts"]),
+                     *map(str, others)],
+                    pass_fds=[listener.fileno(), folder, *others],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
@@ -446,19 +559,19 @@ class Helper:
         with open(f"/proc/self/net/{request['table']}") as file:
             return {"text": file.read()}, []
 
-    def op_facts(self, _request: Any, _: list[int]) -> tuple[Any, list[int]]:
+    def op_facts(self, request: Any, _: list[int]) -> tuple[Any, list[int]]:
         """Read what there is to know about the device."""
-        return device_facts(), []
+        return device_facts(request["device"]), []
 
     def op_link(self, request: Any, _: list[int]) -> tuple[Any, list[int]]:
         """Take the device down, or bring it up again."""
         from pyroute2 import IPRoute
 
         with IPRoute() as routes:
-            index = routes.link_lookup(ifname=DEVICE)[0]
+            index = routes.link_lookup(ifname=request["device"])[0]
             routes.link("set", index=index, state="up" if request["up"] else "down")
             if request["up"]:
-                lead_to(routes, index)
+                (lead_back if request["device"] == LOOPBACK else lead_to)(routes, index)
         return {}, []
 
     def op_limit(self, request: Any, _: list[int]) -> tuple[Any, list[int]]:
@@ -466,16 +579,16 @@ class Helper:
         from pyroute2 import IPRoute
 
         with IPRoute() as routes:
-            index = routes.link_lookup(ifname=DEVICE)[0]
+            index = routes.link_lookup(ifname=request["device"])[0]
             limit_rate(routes, index, request["bytes_per_s"])
         return {}, []
 
-    def op_backlog(self, _request: Any, _: list[int]) -> tuple[Any, list[int]]:
+    def op_backlog(self, request: Any, _: list[int]) -> tuple[Any, list[int]]:
         """Count the bytes that wait before the device."""
         from pyroute2 import IPRoute
 
         with IPRoute() as routes:
-            queues = list(routes.get_qdiscs(index=routes.link_lookup(ifname=DEVICE)[0]))
+            queues = list(routes.get_qdiscs(index=routes.link_lookup(ifname=request["device"])[0]))
         counts = [queue.get_nested("TCA_STATS2", "TCA_STATS_QUEUE") for queue in queues]
         return {"bytes": sum(count["backlog"] for count in counts if count)}, []
 

@@ -44,15 +44,22 @@ class Keeper:
         The folder that the socket is in, opened, and its name there.
     facts : dict
         What the lab is.
+    others : list of int
+        Further namespaces of it, opened.
     """
 
     def __init__(
-        self, listener: socket.socket, folder: int, name: str, facts: dict[str, object]
+        self,
+        listener: socket.socket,
+        folder: int,
+        name: str,
+        facts: dict[str, object],
+        others: list[int],
     ) -> None:
         self.listener, self.folder, self.name, self.facts = listener, folder, name, facts
         self.inode = self.socket_inode()
         spaces = ["net", "user"] if facts["rootless"] else ["net"]
-        self.spaces = [os.open(f"/proc/self/ns/{space}", os.O_RDONLY) for space in spaces]
+        self.spaces = [os.open(f"/proc/self/ns/{space}", os.O_RDONLY) for space in spaces] + others
         self.guests: dict[int, socket.socket] = {}
 
     def socket_inode(self) -> int:
@@ -113,8 +120,14 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(0))
     shed_rights()
-    listener, folder, name, facts = sys.argv[1:]
-    keeper = Keeper(socket.socket(fileno=int(listener)), int(folder), name, json.loads(facts))
+    listener, folder, name, facts, *others = sys.argv[1:]
+    keeper = Keeper(
+        socket.socket(fileno=int(listener)),
+        int(folder),
+        name,
+        json.loads(facts),
+        [int(fd) for fd in others],
+    )
     keeper.listener.listen()  # again: the kernel tells who connects which process did so last
     try:
         keeper.keep()

@@ -6,13 +6,13 @@ import dataclasses
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from .counters import Counters
 from .descriptors import moved
-from .device import ADDRESS, ADDRESS6, DEVICE, PORT
+from .device import ADDRESS, ADDRESS6, PORT
 from .door import Door, GoneError, MissingError, check_name, folder, is_name, locked, opened
 from .lab import Lab
 from .refusal import LabError
@@ -106,12 +106,13 @@ def look(name: str) -> State:
     """Look at a lab."""
     try:
         with opened(name) as door:
-            spaces = door.spaces
-            counters = Counters.parse(door.facts["counters"], DEVICE, door.facts["kind"])
+            device = door.facts["device"]
+            counters = Counters.parse(door.facts["counters"], device, door.facts["kind"])
             assert counters is not None
             facts = {
                 "kind": door.facts["kind"],
-                "device": DEVICE,
+                "device": device,
+                "receiver": door.facts["receiver"],
                 "address": ADDRESS,
                 "address6": ADDRESS6 if door.facts["ipv6"] else None,
                 "port": PORT,
@@ -122,7 +123,7 @@ def look(name: str) -> State:
                 "bytes": counters.bytes,
                 "keeper": door.facts["keeper"],
             }
-            return State(name, None, facts, tuple(_programs(spaces[0], door.facts["keeper"])))
+            return State(name, None, facts, tuple(_programs(door.networks, door.facts["keeper"])))
     except LabError as error:
         return State(name, str(error))
 
@@ -140,14 +141,14 @@ def end(name: str) -> tuple[Program, ...] | None:
             _unlink(place, name)
             return None
         with door:
-            net = door.spaces[0]
-            if _is_in(net, "self"):
+            nets = door.networks
+            if _is_in(nets, "self"):
                 raise LabError(f"this is the lab {name!r} itself: end it from outside")
             try:
                 door.end_lab()
-                ended = _end_programs(net)
+                ended = _end_programs(nets)
             except BaseException:  # Ctrl-C: later nobody could tell any more what was in the lab
-                _signal_all(net, signal.SIGKILL)
+                _signal_all(nets, signal.SIGKILL)
                 raise
             return tuple(program for program in ended if program.pid != door.facts["keeper"])
 
@@ -157,37 +158,37 @@ def _unlink(place: int, name: str) -> None:
         os.unlink(name, dir_fd=place)
 
 
-def _is_in(net: int, process: int | str) -> bool:
-    """Say whether a process is in a network namespace."""
+def _is_in(nets: Sequence[int], process: int | str) -> bool:
+    """Say whether a process is in one of a lab's network namespaces."""
     try:
         there = os.stat(f"/proc/{process}/ns/net")
     except OSError:
         return False  # has ended, or is none of this user's
-    found = os.fstat(net)
-    return (there.st_dev, there.st_ino) == (found.st_dev, found.st_ino)
+    found = map(os.fstat, nets)
+    return (there.st_dev, there.st_ino) in [(one.st_dev, one.st_ino) for one in found]
 
 
-def _programs(net: int, keeper: int = 0) -> list[Program]:
-    """List what runs in a network namespace, besides its keeper."""
+def _programs(nets: Sequence[int], keeper: int = 0) -> list[Program]:
+    """List what runs in a lab, besides its keeper."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         pid = int(path.name)
-        if pid != keeper and _is_in(net, pid):
+        if pid != keeper and _is_in(nets, pid):
             with contextlib.suppress(OSError):
                 found.append(Program(pid, (path / "comm").read_text().strip()))
     return found
 
 
-def _end_programs(net: int) -> tuple[Program, ...]:
-    """End what runs in a network namespace: first it is asked to, then it has to."""
+def _end_programs(nets: Sequence[int]) -> tuple[Program, ...]:
+    """End what runs in a lab: first it is asked to, then it has to."""
     ended: dict[Program, None] = {}
     begun = time.monotonic()
     last = None
-    while found := _programs(net):
+    while found := _programs(nets):
         waited = time.monotonic() - begun
         number = signal.SIGTERM if waited < _PATIENCE_S else signal.SIGKILL
         if set(found) - ended.keys() or number != last:
-            _signal_all(net, number)
+            _signal_all(nets, number)
             ended |= dict.fromkeys(found)
             last = number
         if waited > _LIMIT_S:
@@ -196,17 +197,17 @@ def _end_programs(net: int) -> tuple[Program, ...]:
     return tuple(ended)
 
 
-def _signal_all(net: int, number: signal.Signals) -> None:
-    for program in _programs(net):
-        _signal(program, net, number)
+def _signal_all(nets: Sequence[int], number: signal.Signals) -> None:
+    for program in _programs(nets):
+        _signal(program, nets, number)
 
 
-def _signal(program: Program, net: int, number: signal.Signals) -> None:
-    """Send a signal to a program in a network namespace, and to no other that has its number."""
+def _signal(program: Program, nets: Sequence[int], number: signal.Signals) -> None:
+    """Send a signal to a program in a lab, and to no other that has its number."""
     with contextlib.suppress(OSError):
         process = moved(os.pidfd_open(program.pid))
         try:
-            if _is_in(net, program.pid):
+            if _is_in(nets, program.pid):
                 signal.pidfd_send_signal(process, number)
         finally:
             os.close(process)

@@ -5,6 +5,8 @@ import contextlib
 import dataclasses
 import errno
 import importlib.resources
+import os
+import socket
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,8 +14,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from .client import Client
-from .device import ADDRESS, ADDRESS6, DEVICE, PORT, check_kind
+from .device import ADDRESS, ADDRESS6, FAR_DEVICE, KINDS, PORT, WAYS, check_kind
 from .door import opened
+from .receiver import LabReceiver
 from .refusal import LabError, RefusedError, explain
 from .side import LabSide
 
@@ -22,6 +25,22 @@ __all__ = ["Lab", "LabProbe", "probe", "sink_path"]
 #: Bits/s of a limited link: the kernel counts bytes/s in 32 bits.
 _SLOWEST, _FASTEST = 10**6, 32 * 10**9
 _LOOK_S = 0.001
+
+
+def _helper(helpers: contextlib.ExitStack) -> Client:
+    """Start a helper, which ends with the stack."""
+    helper = Client()
+    helpers.callback(helper.close)
+    return helper
+
+
+@contextlib.contextmanager
+def _closing(fds: Sequence[int]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        for fd in fds:
+            os.close(fd)
 
 
 class Lab(LabSide):
@@ -36,9 +55,14 @@ class Lab(LabSide):
     ----------
     kind : str, optional
         The kind of device to make: one of `KINDS`. By default the first that the kernel
-        offers.
+        offers. With a receiver, one of `WAYS`: ``"veth"``, which it is by default, or
+        ``"loopback"``.
     mtu : int
         The device's MTU in bytes, which counts from the IP header.
+    receiver : bool
+        Whether what is sent arrives somewhere: at a second machine, the `receiver`, which has
+        that address. By ``"veth"`` it is a namespace of its own at the other end of the
+        device. By ``"loopback"`` it is the lab itself.
 
     Attributes
     ----------
@@ -61,14 +85,20 @@ class Lab(LabSide):
         Where this machine does not let one be made; the text says why.
     """
 
-    def __init__(self, kind: str | None = None, *, mtu: int = 9216) -> None:
-        check_kind(kind)
+    def __init__(self, kind: str | None = None, *, mtu: int = 9216, receiver: bool = False) -> None:
+        check_kind(kind, WAYS if receiver else KINDS)
         if not 1280 <= mtu <= 65535:
             raise ValueError(f"mtu is {mtu}: it must be in 1280 ... 65535")
-        try:
-            self._begin("open", kind=kind, mtu=mtu)
-        except RefusedError as error:
-            raise LabError(explain(error, kind)) from None
+        with contextlib.ExitStack() as helpers:
+            try:
+                if receiver and kind != "loopback":
+                    self._open_with_receiver(mtu, helpers)
+                else:
+                    op = "open_loopback" if receiver else "open"
+                    self._open(op, helpers, kind=kind, mtu=mtu, receiver=receiver)
+            except RefusedError as error:
+                raise LabError(explain(error, "veth" if receiver else kind)) from None
+            helpers.pop_all()
 
     @classmethod
     def join(cls, name: str) -> Self:
@@ -92,31 +122,78 @@ class Lab(LabSide):
             Where this user has no such lab, or cannot enter it from here.
         """
         lab = cls.__new__(cls)
-        with opened(name) as door:
+        with opened(name) as door, contextlib.ExitStack() as helpers:
             try:
-                lab._begin("join", door.descriptors, facts=door.facts)
+                helper = _helper(helpers)
+                made, _ = helper.request("join", door.descriptors(), facts=door.facts)
+                other = helper
+                if door.has_second_machine:
+                    other = _helper(helpers)
+                    other.request("join", door.descriptors(receiver=True), facts=door.facts)
             except OSError as error:
                 raise LabError(error.strerror or str(error)) from None
+            lab._take(helper, made, other if made["receiver"] else None)
+            helpers.pop_all()
         return lab
 
-    def _begin(self, op: str, fds: Sequence[int] = (), **fields: Any) -> None:
-        helper = Client()
-        try:
-            made, _ = helper.request(op, fds, **fields)
-        except BaseException:
-            helper.close()
-            raise
-        super().__init__(helper, made["kind"], DEVICE)
+    def _open(self, op: str, helpers: contextlib.ExitStack, **fields: Any) -> None:
+        helper = _helper(helpers)
+        made, _ = helper.request(op, **fields)
+        made["receiver"] = fields["receiver"]
+        self._take(helper, made, helper if fields["receiver"] else None)
+
+    def _open_with_receiver(self, mtu: int, helpers: contextlib.ExitStack) -> None:
+        """Make two namespaces, and a device that leads from one to the other."""
+        sender, receiver = _helper(helpers), _helper(helpers)
+        made, users = sender.request("open_sender")
+        with _closing(users):
+            _, spaces = receiver.request("open_receiver", users)
+        with _closing(spaces):
+            sender.request("connect", spaces)
+        receiver.request("receive", mtu=mtu)
+        device, _ = sender.request("send", mtu=mtu)
+        self._take(sender, made | device | {"mtu": mtu, "receiver": True}, receiver)
+
+    def _take(self, helper: Client, made: dict[str, Any], receiver: Client | None) -> None:
+        """Take what has been made, and the helpers that are in it."""
+        super().__init__(helper, made["kind"], made["device"])
         self._made = made
         self.mtu: int = made["mtu"]
         self.address = ADDRESS
         self.address6 = ADDRESS6 if made["ipv6"] else None
         self.port = PORT
         self.rootless: bool = made["rootless"]
+        self._receiver = None
+        if receiver is not None:
+            device = self.device if receiver is helper else FAR_DEVICE
+            self._receiver = LabReceiver(receiver, self.kind, device)
 
     def __repr__(self) -> str:
         state = "open" if self._helper.is_open else "closed"
         return f"<Lab kind={self.kind!r} {state}>"
+
+    @property
+    def receiver(self) -> LabReceiver:
+        """The machine that receives what is sent here; a `LabError` where there is none."""
+        if self._receiver is None:
+            raise LabError("in this lab nobody receives: make one with Lab(receiver=True)")
+        return self._receiver
+
+    def socket(self, family: int = socket.AF_INET) -> socket.socket:
+        """Make an unconnected UDP socket that lives in the lab, for use by this process.
+
+        Parameters
+        ----------
+        family : int
+            ``socket.AF_INET`` or ``socket.AF_INET6``; or ``socket.AF_PACKET``, for one that sees
+            what the device gets.
+
+        Returns
+        -------
+        socket.socket
+            The caller's, to be closed; not bound, so that it has no port yet.
+        """
+        return self._socket(int(family))
 
     def facts(self) -> dict[str, Any]:
         """Return what a record says of the lab; None stands for what cannot be read.
@@ -129,7 +206,7 @@ class Lab(LabSide):
             ``gso_max_segs``; and ``offloads``: which of its features are on, by the names that
             ``ethtool -k`` gives them.
         """
-        facts, _ = self._helper.request("facts")
+        facts, _ = self._helper.request("facts", device=self.device)
         return {"kind": self.kind, "rootless": self.rootless} | facts
 
     def set_link(self, up: bool) -> None:
@@ -140,7 +217,7 @@ class Lab(LabSide):
         up : bool
             Whether it is to be up.
         """
-        self._helper.request("link", up=up)
+        self._helper.request("link", device=self.device, up=up)
 
     @contextlib.contextmanager
     def limited(self, bits_per_s: int) -> Iterator[None]:
@@ -162,15 +239,15 @@ class Lab(LabSide):
         if not _SLOWEST <= bits_per_s <= _FASTEST:
             raise ValueError(f"bits_per_s is {bits_per_s}: it must be in {_SLOWEST} ... {_FASTEST}")
         try:
-            self._helper.request("limit", bytes_per_s=bits_per_s // 8)
+            self._helper.request("limit", device=self.device, bytes_per_s=bits_per_s // 8)
         except RefusedError as refused:
             raise LabError(explain(refused)) from None
         try:
             yield
-            while self._helper.request("backlog")[0]["bytes"]:
+            while self._helper.request("backlog", device=self.device)[0]["bytes"]:
                 time.sleep(_LOOK_S)
         finally:
-            self._helper.request("limit", bytes_per_s=0)
+            self._helper.request("limit", device=self.device, bytes_per_s=0)
 
     def _keep(self, folder: int, name: str) -> None:
         """Have the lab stay when this object is closed; see `kept`."""
@@ -180,6 +257,8 @@ class Lab(LabSide):
     def close(self) -> None:
         """End the lab and every program in it; may be called again."""
         self._helper.close()
+        if self._receiver is not None:
+            self._receiver._helper.close()
 
     def __enter__(self) -> Self:
         return self

@@ -30,6 +30,11 @@ def explain(refused: RefusedError, kind: str | None = None) -> str:
     why = os.strerror(refused.number)
     if refused.what == "limit":
         return f"this kernel limits no link's rate ({why}): load tbf (as root: modprobe sch_tbf)"
+    if refused.what == "way":
+        return (
+            f"this kernel offers no veth, the way to a receiver ({why}): load it (as root: modprobe"
+            " veth), or take the kind loopback"
+        )
     by_hand = "or, as root, type: " + " && ".join(root_commands())
     if refused.what == "kind":
         if kind is not None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from .device import DEVICE
+from .device import ALIAS, DEVICE
 from .refusal import LabError
 
 __all__ = ["check_destination", "route_device"]
@@ -26,6 +26,7 @@ class _Link:
     kind: str | None
     peer: int | None
     leads_elsewhere: bool
+    alias: str | None = None
 
 
 def route_device(host: str) -> str | None:
@@ -128,6 +129,7 @@ def _link(index: int) -> _Link:
         kind=None if info is None else info.get_attr("IFLA_INFO_KIND"),
         peer=link.get_attr("IFLA_LINK"),
         leads_elsewhere=elsewhere != (None, None),
+        alias=link.get_attr("IFLA_IFALIAS"),
     )
 
 
@@ -147,8 +149,12 @@ def _stays_inside(link: _Link) -> bool:
     """Say whether nothing that is sent into a device comes out of the machine."""
     if link.loopback or link.kind in ("dummy", "ifb"):
         return True
-    # A veth is also how a container reaches the world: only a lab's own is harmless, both
-    # ends of which are here, and connected to nothing.
-    if link.kind != "veth" or link.name != DEVICE or link.leads_elsewhere or not link.peer:
+    # A veth is also how a container reaches the world: only a lab's own is harmless. Both its
+    # ends are here, and connected to nothing, or the other one is the lab's receiver's.
+    if link.kind != "veth" or link.name != DEVICE:
+        return False
+    if link.alias == ALIAS:
+        return True
+    if link.leads_elsewhere or not link.peer:
         return False
     return not _link(link.peer).leads_elsewhere

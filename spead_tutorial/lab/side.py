@@ -2,7 +2,6 @@
 """A network namespace, as one machine of a lab: sockets, programs and counters in it."""
 
 import contextlib
-import itertools
 import os
 import socket
 import subprocess
@@ -31,25 +30,11 @@ class LabSide:
 
     def __init__(self, helper: Client, kind: str, device: str) -> None:
         self._helper = helper
-        self._tokens = itertools.count()
         self.kind = kind
         self.device = device
 
-    def socket(self, family: int = socket.AF_INET) -> socket.socket:
-        """Make an unconnected UDP socket that lives in the lab, for use by this process.
-
-        Parameters
-        ----------
-        family : int
-            ``socket.AF_INET`` or ``socket.AF_INET6``; or ``socket.AF_PACKET``, for one that sees
-            what the device gets.
-
-        Returns
-        -------
-        socket.socket
-            The caller's, to be closed; not bound, so that it has no port yet.
-        """
-        _, fds = self._helper.request("socket", family=int(family))
+    def _socket(self, family: int) -> socket.socket:
+        _, fds = self._helper.request("socket", family=family)
         return socket.socket(fileno=fds[0])
 
     def counters(self, device: str | None = None) -> Counters:
@@ -79,19 +64,22 @@ class LabSide:
         return found
 
     def snmp(self) -> dict[str, dict[str, int]]:
-        """Read the lab's protocol counters.
+        """Read this machine's protocol counters.
 
         Returns
         -------
         dict of str to dict of str to int
-            By protocol and name, as in ``/proc/net/snmp``: ``["Icmp"]["OutDestUnreachs"]``.
+            By protocol and name, as in ``/proc/net/snmp`` and ``/proc/net/netstat``:
+            ``["Icmp"]["OutDestUnreachs"]``, ``["IpExt"]["InOctets"]``.
         """
-        answer, _ = self._helper.request("read", table="snmp")
-        lines = [line.split() for line in answer["text"].splitlines()]
-        return {
-            names[0].rstrip(":"): dict(zip(names[1:], map(int, values[1:]), strict=True))
-            for names, values in zip(lines[::2], lines[1::2], strict=True)
-        }
+        counted = {}
+        for table in ("snmp", "netstat"):
+            answer, _ = self._helper.request("read", table=table)
+            lines = [line.split() for line in answer["text"].splitlines()]
+            for names, values in zip(lines[::2], lines[1::2], strict=True):
+                numbers = zip(names[1:], map(int, values[1:]), strict=True)
+                counted[names[0].rstrip(":")] = dict(numbers)
+        return counted
 
     def popen(
         self,
@@ -146,7 +134,7 @@ class LabSide:
                 our_end, their_end = stream_ends(number, stream, text)
                 theirs.append(their_end)
                 ours.append(our_end)
-            token = next(self._tokens)
+            token = next(self._helper.tokens)
             process = LabProcess(
                 self._helper, token, args, status_read, (ours[0], ours[1], ours[2])
             )
