@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Labs with a receiver: two machines, on whose way no packet is lost unless it is counted."""
+
+import errno
+import importlib.metadata
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from conftest import python_for_anyone
+from labs import probe
+from test_lab import script, wait_for_the_end_of
+
+from spead_tutorial.lab import WAYS, Counters, Lab, LabError, refusal
+
+PATIENCE_S = 60
+
+pytestmark = pytest.mark.skipif(probe().reason is not None, reason="no lab here")
+
+
+@pytest.fixture(params=WAYS, scope="module")
+def each_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """A lab with a receiver of every kind, for tests that leave it as it was."""
+    with Lab(request.param, receiver=True) as lab:
+        yield lab
+
+
+def namespace(lab_or_receiver: object) -> str:
+    argv = ["readlink", "/proc/self/ns/net"]
+    done = lab_or_receiver.run(argv, capture_output=True, text=True, check=True)  # type: ignore[attr-defined]
+    return done.stdout
+
+
+# -- two machines --
+
+
+def test_what_is_sent_to_the_labs_address_arrives_at_the_receiver(each_lab: Lab) -> None:
+    with each_lab.receiver.socket() as receiver, each_lab.socket() as sender:
+        assert receiver.getsockname() == (each_lab.address, each_lab.port)
+        for n in range(3):
+            sender.sendto(b"packet %d" % n, (each_lab.address, each_lab.port))
+        receiver.settimeout(PATIENCE_S)
+        assert [receiver.recv(100) for _ in range(3)] == [b"packet 0", b"packet 1", b"packet 2"]
+
+
+def test_a_program_of_the_receiver_gets_what_a_program_of_the_sender_sends(each_lab: Lab) -> None:
+    begin = "import socket; s = socket.socket(type=2)\n"
+    to = f"({each_lab.address!r}, {each_lab.port})"
+    send = f"{begin}for n in range(100): s.sendto(b'%d' % n, {to})"
+    receive = f"{begin}s.bind({to}); print('bound', flush=True)\n"
+    receive += "print(*(s.recv(100).decode() for n in range(100)))"
+    argv = [sys.executable, "-S", "-c"]
+    pipe = subprocess.PIPE
+    with each_lab.receiver.popen([*argv, receive], stdout=pipe, text=True) as receiver:
+        assert receiver.stdout is not None
+        assert receiver.stdout.readline() == "bound\n"
+        each_lab.run([*argv, send], check=True)
+        assert receiver.stdout.readline().split() == [str(n) for n in range(100)]
+
+
+def test_by_a_veth_each_machine_has_its_own_network_and_by_loopback_they_share_it() -> None:
+    with Lab("veth", receiver=True) as lab:
+        assert namespace(lab) != namespace(lab.receiver)
+        assert (lab.kind, lab.device, lab.receiver.device) == ("veth", "dummy1", "far0")
+    with Lab("loopback", receiver=True) as lab:
+        assert namespace(lab) == namespace(lab.receiver)
+        assert (lab.kind, lab.device, lab.receiver.device) == ("loopback", "lo", "lo")
+
+
+@pytest.mark.parametrize("kind", WAYS)
+def test_a_fresh_way_carries_nothing_by_itself(kind: str) -> None:
+    with Lab(kind, receiver=True) as lab:
+        for machine in (lab, lab.receiver):
+            assert machine.counters() == Counters(kind, 0, 0, 0, 0, 0, 0)
+        assert lab.receiver.arrivals().packets == 0
+
+
+def test_both_ends_have_the_mtu_that_was_asked_for() -> None:
+    for kind in WAYS:
+        with Lab(kind, mtu=1500, receiver=True) as lab, lab.socket() as sock:
+            sock.setsockopt(socket.IPPROTO_IP, 10, 2)  # IP_MTU_DISCOVER, IP_PMTUDISC_DO
+            assert sock.sendto(bytes(1472), (lab.address, lab.port)) == 1472
+            with pytest.raises(OSError, match="too long"):
+                sock.sendto(bytes(1473), (lab.address, lab.port))
+
+
+@pytest.mark.parametrize("kind", WAYS)
+def test_a_group_that_the_receiver_has_joined_is_reached(kind: str) -> None:
+    with (
+        Lab(kind, receiver=True) as lab,
+        lab.socket() as sender,
+        lab.receiver.socket() as one,
+        lab.receiver.socket(host="239.1.2.3") as member,
+    ):
+        group = socket.inet_aton("239.1.2.3") + socket.inet_aton(lab.address)
+        member.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, group)
+        for sock, host in ((member, "239.1.2.3"), (one, lab.address)):
+            sender.sendto(host.encode(), (host, lab.port))
+            sock.settimeout(PATIENCE_S)
+            assert sock.recv(100) == host.encode()
+
+
+def test_the_way_to_the_receiver_is_a_fine_destination(each_lab: Lab) -> None:
+    text = """
+        for host in ("192.168.31.2", "239.1.2.3", "127.0.0.1"):
+            lab_module.check_destination(host)
+            print(lab_module.route_device(host))
+    """
+    done = each_lab.run(script(text), capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.stdout.split() == [each_lab.device, each_lab.device, "lo"]
+
+
+def test_a_lab_without_a_receiver_says_how_to_have_one(lab: Lab) -> None:
+    with pytest.raises(LabError, match=r"Lab\(receiver=True\)"):
+        _ = lab.receiver
+
+
+def test_a_way_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(ValueError, match="veth, loopback"):
+        Lab("dummy", receiver=True)
+    with pytest.raises(ValueError, match="dummy, ifb, veth"):
+        Lab("loopback")
+
+
+def test_a_kernel_without_veth_says_what_to_do() -> None:
+    text = refusal.explain(refusal.RefusedError("way", errno.EOPNOTSUPP))
+    assert "modprobe veth" in text
+    assert "loopback" in text
+    assert "\n" not in text
+
+
+def test_a_link_that_comes_up_again_leads_to_the_receiver_as_before() -> None:
+    with Lab(receiver=True) as lab, lab.receiver.socket() as receiver, lab.socket() as sender:
+        receiver.settimeout(PATIENCE_S)
+        for _ in range(2):
+            lab.set_link(False)
+            with pytest.raises(OSError, match="unreachable"):
+                sender.sendto(b"nowhere", (lab.address, lab.port))
+            lab.set_link(True)
+            sender.sendto(b"again", (lab.address, lab.port))
+            assert receiver.recv(100) == b"again"
+
+
+# -- without root, and nothing left --
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="not root: every other test shows this")
+def test_an_ordinary_user_has_two_machines() -> None:
+    python = python_for_anyone()
+    if python is None:
+        pytest.skip("no Python that an ordinary user may execute")
+    text = """
+        for kind in lab_module.WAYS:
+            with Lab(kind, receiver=True) as lab, lab.socket() as sender:
+                with lab.receiver.socket() as receiver:
+                    sender.sendto(b"arrived", (lab.address, lab.port))
+                    print(lab.rootless, receiver.recv(100).decode())
+                for side in (lab, lab.receiver):
+                    print(side.run(["id", "-u"], capture_output=True, text=True).stdout.strip())
+    """
+    package = importlib.metadata.distribution("pyroute2").locate_file("")
+    done = subprocess.run(
+        [python, *script(text)[1:]],
+        user=65534,
+        group=65534,
+        extra_groups=[],
+        cwd="/",
+        env={**os.environ, "PYTHONPATH": str(package)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    if "forbids this user" in done.stderr:
+        pytest.skip(done.stderr.splitlines()[-1])
+    assert done.stderr == ""
+    assert done.stdout.split() == ["True", "arrived", "65534", "65534"] * 2
+
+
+def test_kill_9_of_the_parent_leaves_nothing_on_either_machine() -> None:
+    text = """
+        lab = Lab(receiver=True)
+        argv = ["sh", "-c", "setsid sleep 1000 & echo $! $$ $PPID; exec sleep 1000"]
+        lab.receiver.popen(argv)
+        lab.run(argv)
+    """
+    with subprocess.Popen(
+        script(text), stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as parent:
+        assert parent.stdout is not None
+        pids = [int(pid) for _ in range(2) for pid in parent.stdout.readline().split()]
+        assert len(set(pids)) == 6
+        try:
+            wait_for_the_end_of(pids, parent.kill)
+        finally:
+            parent.kill()
+
+
+def test_close_ends_programs_on_both_machines() -> None:
+    with Lab(receiver=True) as lab:
+        pids = [machine.popen(["sleep", "1000"]).pid for machine in (lab, lab.receiver)]
+        wait_for_the_end_of(pids, lab.close)
+    lab.close()
+    with pytest.raises(LabError, match="closed"):
+        lab.receiver.counters()
+
+
+def test_a_receiver_that_cannot_be_made_leaves_no_helper() -> None:
+    text = """
+        import subprocess
+        real, started = subprocess.Popen, []
+
+        def popen(*args, **how):
+            if started:
+                raise OSError("no more")
+            started.append(real(*args, **how))
+            return started[0]
+
+        subprocess.Popen = popen
+        try:
+            Lab(receiver=True)
+        except lab_module.LabError as error:
+            print(error, started[0].poll())
+    """
+    done = subprocess.run(script(text), capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.stdout == "the lab's helper cannot be started: no more 0\n", done.stderr
