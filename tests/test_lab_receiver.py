@@ -5,6 +5,7 @@ import errno
 import importlib.metadata
 import os
 import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,10 +13,11 @@ from collections.abc import Iterator
 import pytest
 from conftest import python_for_anyone
 from labs import probe
-from test_lab import script, wait_for_the_end_of
+from test_lab import script, send_gso, wait_for_the_end_of
 
-from spead_tutorial.lab import WAYS, Counters, Lab, LabError, refusal
+from spead_tutorial.lab import WAYS, Counters, Journey, Lab, LabError, refusal
 
+UDP_GRO, SO_MEMINFO = 104, 55
 PATIENCE_S = 60
 
 pytestmark = pytest.mark.skipif(probe().reason is not None, reason="no lab here")
@@ -26,6 +28,23 @@ def each_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
     """A lab with a receiver of every kind, for tests that leave it as it was."""
     with Lab(request.param, receiver=True) as lab:
         yield lab
+
+
+def read_all(sock: socket.socket) -> tuple[int, int]:
+    """Read what is there; return packets, of which all but the last of a message have 1000 bytes,
+    and messages."""
+    packets = messages = 0
+    sock.setblocking(False)
+    while True:
+        try:
+            packets += -(-len(sock.recv(1 << 16)) // 1000)
+        except BlockingIOError:
+            return packets, messages
+        messages += 1
+
+
+def dropped_by(sock: socket.socket) -> int:
+    return struct.unpack("9I", sock.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, 36))[8]
 
 
 def namespace(lab_or_receiver: object) -> str:
@@ -133,6 +152,20 @@ def test_a_kernel_without_veth_says_what_to_do() -> None:
     assert "\n" not in text
 
 
+def test_a_limited_link_brings_the_receiver_all_that_was_sent(each_lab: Lab) -> None:
+    before = each_lab.receiver.arrivals()
+    receiver = each_lab.receiver.socket(buffer_size=1 << 20)
+    with receiver, each_lab.socket() as sender:
+        try:
+            with each_lab.limited(10**8):
+                for _ in range(100):
+                    sender.sendto(bytes(1000), (each_lab.address, each_lab.port))
+        except LabError as error:
+            pytest.skip(str(error))
+        assert read_all(receiver) == (100, 100)
+    assert (each_lab.receiver.arrivals() - before).packets == 100
+
+
 def test_a_link_that_comes_up_again_leads_to_the_receiver_as_before() -> None:
     with Lab(receiver=True) as lab, lab.receiver.socket() as receiver, lab.socket() as sender:
         receiver.settimeout(PATIENCE_S)
@@ -143,6 +176,56 @@ def test_a_link_that_comes_up_again_leads_to_the_receiver_as_before() -> None:
             lab.set_link(True)
             sender.sendto(b"again", (lab.address, lab.port))
             assert receiver.recv(100) == b"again"
+
+
+# -- every packet accounted for --
+
+
+@pytest.mark.parametrize("room", [1 << 21, 60_000], ids=["room for all", "room for few"])
+@pytest.mark.parametrize("gro", [False, True], ids=["read one by one", "read in runs"])
+@pytest.mark.parametrize("gso", [False, True], ids=["sent one by one", "sent in runs"])
+def test_what_arrives_is_counted_by_the_packet_whoever_merges_them(
+    each_lab: Lab, gso: bool, gro: bool, room: int
+) -> None:
+    to, before, counted = (each_lab.address, each_lab.port), each_lab.receiver.arrivals(), 800
+    with each_lab.receiver.socket(buffer_size=room) as receiver, each_lab.socket() as sender:
+        if gro:
+            receiver.setsockopt(socket.IPPROTO_UDP, UDP_GRO, 1)
+        for _ in range(40):
+            if gso:
+                send_gso(sender, 1000, bytes(20 * 1000), to)
+            else:
+                for _ in range(20):
+                    sender.sendto(bytes(1000), to)
+        received, messages = read_all(receiver)
+        dropped = dropped_by(receiver)
+    arrivals = each_lab.receiver.arrivals() - before
+    assert arrivals.packets == counted
+    assert (messages < received) == (gso and gro)
+    it = Journey(counted, received, dropped, arrivals=arrivals, merging=gso and gro).check()
+    assert it.ok, it.text
+    assert Journey(counted + 1, received, dropped, arrivals=arrivals).check().ok is False
+    # What the socket drops, it counts by what it keeps: runs, where it takes them.
+    assert dropped == (counted - received) // (20 if gso and gro else 1)
+
+
+def test_a_fragmented_datagram_arrives_as_one_packet(each_lab: Lab) -> None:
+    before = each_lab.receiver.arrivals()
+    with each_lab.receiver.socket() as receiver, each_lab.socket() as sender:
+        sender.sendto(bytes(20000), (each_lab.address, each_lab.port))
+        receiver.settimeout(PATIENCE_S)
+        assert len(receiver.recv(1 << 16)) == 20000
+    assert (each_lab.receiver.arrivals() - before).packets == 1
+
+
+def test_packets_that_nobody_receives_are_unclaimed(each_lab: Lab) -> None:
+    before = each_lab.receiver.arrivals()
+    with each_lab.socket() as sender:
+        for _ in range(3):
+            sender.sendto(bytes(1000), (each_lab.address, 9))
+    arrivals = each_lab.receiver.arrivals() - before
+    assert (arrivals.packets, arrivals.unclaimed) == (3, 3)
+    assert "start the receiver before" in Journey(3, 0, arrivals=arrivals).check().text
 
 
 # -- without root, and nothing left --
