@@ -15,7 +15,7 @@ from conftest import python_for_anyone
 from labs import probe
 from test_lab import script, send_gso, wait_for_the_end_of
 
-from spead_tutorial.lab import WAYS, Counters, Journey, Lab, LabError, refusal
+from spead_tutorial.lab import WAYS, Counters, Journey, Lab, LabError, refusal, relay
 
 UDP_GRO, SO_MEMINFO = 104, 55
 PATIENCE_S = 60
@@ -310,3 +310,17 @@ def test_a_receiver_that_cannot_be_made_leaves_no_helper() -> None:
     """
     done = subprocess.run(script(text), capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.stdout == "the lab's helper cannot be started: no more 0\n", done.stderr
+
+
+# -- a way that is disturbed --
+
+
+def test_a_packet_that_is_held_back_follows_the_next_ones() -> None:
+    sent: list[int] = []
+    fate = iter(["held back", "passed", "lost", "held back", "passed", "passed", "held back"])
+    disturber = relay.Disturber(fate, 2, sent.append)  # type: ignore[arg-type]
+    for n in range(7):
+        disturber.take(n)  # type: ignore[arg-type]
+    assert sent == [1, 0, 4, 5, 3]
+    disturber.release()
+    assert sent == [1, 0, 4, 5, 3, 6]
