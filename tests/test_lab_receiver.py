@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Labs with a receiver: two machines, on whose way no packet is lost unless it is counted."""
 
+import collections
+import contextlib
 import errno
 import importlib.metadata
 import os
+import signal
 import socket
 import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from conftest import python_for_anyone
@@ -315,6 +319,46 @@ def test_a_receiver_that_cannot_be_made_leaves_no_helper() -> None:
 # -- a way that is disturbed --
 
 
+@pytest.fixture(scope="module")
+def two_machines() -> Iterator[Lab]:
+    with Lab(receiver=True) as lab:
+        yield lab
+
+
+def send_numbered(sender: socket.socket, lab: Lab, n: int, in_runs_of: int = 1) -> None:
+    """Send packets of 1000 bytes that begin with their number."""
+    for first in range(0, n, in_runs_of):
+        run = b"".join(struct.pack("=I", first + i) + bytes(996) for i in range(in_runs_of))
+        send_gso(sender, 1000, run, (lab.address, lab.port))
+
+
+def numbers_read(receiver: socket.socket) -> list[int]:
+    receiver.setblocking(False)
+    numbers = []
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            numbers.append(struct.unpack_from("=I", receiver.recv(2000))[0])
+    return numbers
+
+
+@pytest.mark.parametrize("in_runs_of", [1, 20])
+@pytest.mark.parametrize("seed", [0, 7])
+def test_a_seed_loses_and_doubles_exactly_the_packets_that_it_says(
+    two_machines: Lab, seed: int, in_runs_of: int
+) -> None:
+    lab = two_machines
+    with lab.receiver.socket(buffer_size=1 << 22) as receiver, lab.socket() as sender:
+        with lab.disturbed(loss=0.1, duplicate=0.05, reorder=0.05, seed=seed) as way:
+            send_numbered(sender, lab, 1000, in_runs_of)
+        came = collections.Counter(numbers_read(receiver))
+    fates, counts = way.fates(1000), way.counts()
+    times = {"passed": 1, "held back": 1, "lost": 0, "duplicated": 2}
+    assert [came[n] for n in range(1000)] == [times[fate] for fate in fates]
+    assert (counts.lost, counts.duplicated) == (fates.count("lost"), fates.count("duplicated"))
+    assert (counts.packets, counts.overflown) == (1000, 0)
+    assert 0 < counts.lost < 200
+
+
 def test_a_packet_that_is_held_back_follows_the_next_ones() -> None:
     sent: list[int] = []
     fate = iter(["held back", "passed", "lost", "held back", "passed", "passed", "held back"])
@@ -324,3 +368,80 @@ def test_a_packet_that_is_held_back_follows_the_next_ones() -> None:
     assert sent == [1, 0, 4, 5, 3]
     disturber.release()
     assert sent == [1, 0, 4, 5, 3, 6]
+
+
+def test_the_last_packet_arrives_although_nothing_follows_it(two_machines: Lab) -> None:
+    lab = two_machines
+    receiver = lab.receiver.socket()
+    with receiver, lab.socket() as sender, lab.disturbed(reorder=1.0) as way:
+        sender.sendto(b"end", (lab.address, lab.port))
+        receiver.settimeout(PATIENCE_S)
+        assert receiver.recv(100) == b"end"
+        assert way.counts().held_back == 1
+
+
+def test_what_comes_too_fast_for_the_relay_is_counted(two_machines: Lab) -> None:
+    lab, before = two_machines, two_machines.receiver.arrivals()
+    with lab.disturbed() as way, lab.socket() as sender:
+        way._process.send_signal(signal.SIGSTOP)
+        for _ in range(20_000):
+            sender.sendto(bytes(1000), (lab.address, lab.port))
+        way._process.send_signal(signal.SIGCONT)
+    counts, arrivals = way.counts(), lab.receiver.arrivals() - before
+    assert counts.overflown > 0
+    assert counts.packets + counts.overflown == 20_000
+    assert arrivals.packets == counts.packets
+
+
+def test_after_its_block_a_way_is_what_it_was(two_machines: Lab) -> None:
+    lab = two_machines
+    devices = lab.receiver.run(["cat", "/proc/net/dev"], capture_output=True).stdout.count(b":")
+    facts = lab.facts()
+    with pytest.raises(KeyError), lab.disturbed(loss=1.0):
+        raise KeyError
+    with lab.receiver.socket() as receiver, lab.socket() as sender:
+        sender.sendto(b"arrives", (lab.address, lab.port))
+        receiver.settimeout(PATIENCE_S)
+        assert receiver.recv(100) == b"arrives"
+    now = lab.receiver.run(["cat", "/proc/net/dev"], capture_output=True).stdout.count(b":")
+    assert (now, lab.facts()) == (devices, facts)
+
+
+def test_a_relay_that_dies_is_an_error_in_one_line(two_machines: Lab) -> None:
+    with contextlib.ExitStack() as block:
+        way = block.enter_context(two_machines.disturbed())
+        way._process.kill()
+        way._process.wait()
+        for ask in (way.counts, block.close):
+            with pytest.raises(LabError, match="disturbs the way has ended: leave"):
+                ask()
+    with two_machines.disturbed(loss=1.0) as way:
+        pass
+    assert way.counts().packets == 0
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"loss": -0.1}, "loss is -0.1"),
+        ({"reorder": 1.5}, "reorder is 1.5"),
+        ({"loss": 0.6, "duplicate": 0.6}, "more than 1 together"),
+        ({"distance": 0}, "distance is 0"),
+    ],
+)
+def test_shares_that_no_packets_can_have_are_refused(
+    two_machines: Lab, how: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ValueError, match=words), two_machines.disturbed(**how):
+        pass
+
+
+def test_loopback_and_a_lab_without_a_receiver_cannot_be_disturbed(lab: Lab) -> None:
+    with pytest.raises(LabError, match="nobody receives"), lab.disturbed(loss=0.5):
+        pass
+    with (
+        Lab("loopback", receiver=True) as other,
+        pytest.raises(LabError, match="loopback cannot be disturbed"),
+        other.disturbed(loss=0.5),
+    ):
+        pass

@@ -20,6 +20,7 @@ Imports are relative here, so that the lab works without the compiled core, and 
 
 from .counters import Accounting, Counters, accounted, icmp_error_bytes
 from .device import ADDRESS, ADDRESS6, DEVICE, KINDS, PORT, WAYS, root_commands
+from .disturbance import Disturbance, Disturbed
 from .journey import Arrivals, Journey
 from .lab import Lab, LabProbe, probe, sink_path
 from .process import LabProcess
@@ -38,6 +39,8 @@ __all__ = [
     "Accounting",
     "Arrivals",
     "Counters",
+    "Disturbance",
+    "Disturbed",
     "Journey",
     "Lab",
     "LabError",

@@ -37,12 +37,15 @@ MESSAGE_BYTES = 1 << 20
 KEEPER = "keeper.py"
 DEVICE = "dummy1"
 VETH_PEER = "far0"
+#: The devices between which a relay of the receiver's is: it sends into one, and the other gets it.
+RELAY, RELAYED = "relay0", "relay1"
 LOOPBACK = "lo"
 KINDS = ("dummy", "ifb", "veth")
 ADDRESS, PREFIX = "192.168.31.1", 24
 ADDRESS6, PREFIX6 = "fd00:31::1", 64
 DESTINATION, DESTINATION6 = "192.168.31.2", "fd00:31::2"
 MAC, DESTINATION_MAC = "02:00:00:00:1f:01", "02:00:00:00:1f:02"
+NOBODYS_MAC = "02:00:00:00:1f:03"
 #: Says of a veth that it leads to a lab's receiver, and nowhere else.
 ALIAS = "to a receiver of spead_tutorial's"
 #: Bytes that pass a limited link at once, after it had nothing to do: more than the largest message
@@ -153,7 +156,7 @@ def add_link(routes: Any, name: str, kind: str, **peer: Any) -> bool:
     """Make a device; return False where the kernel does not know the kind."""
     from pyroute2.netlink.exceptions import NetlinkError
 
-    more = {"peer": {"ifname": VETH_PEER} | peer} if kind == "veth" else {}
+    more = {"peer": {"ifname": VETH_PEER, **peer}} if kind == "veth" else {}
     try:
         routes.link("add", ifname=name, kind=kind, **more)
     except NetlinkError as error:
@@ -270,6 +273,32 @@ def make_end(mtu: int) -> None:
             add_neighbour(routes, index, ADDRESS, MAC)
         except NetlinkError as error:
             raise RefusedError("device", error.code) from error
+
+
+def make_detour(mtu: int) -> None:
+    """Make two devices: what is sent into the first arrives at the second, as at the receiver's."""
+    from pyroute2 import IPRoute
+    from pyroute2.netlink.exceptions import NetlinkError
+
+    # What arrives at a device by which nobody would answer is dropped otherwise.
+    for name in ("all", "default"):
+        write_quietly(f"/proc/sys/net/ipv4/conf/{name}/rp_filter", "0")
+    with IPRoute() as routes:
+        try:
+            add_link(routes, RELAY, "veth", ifname=RELAYED)
+            for name, link in ((RELAYED, DESTINATION_MAC), (RELAY, NOBODYS_MAC)):
+                without_ipv6(name)
+                bring_up(routes, name, mtu, address=link)
+        except NetlinkError as error:
+            raise RefusedError("device", error.code) from error
+
+
+def turn(link: str) -> None:
+    """Give the receiver's device a link address; with another than its own it takes nothing."""
+    from pyroute2 import IPRoute
+
+    with IPRoute() as routes:
+        routes.link("set", index=routes.link_lookup(ifname=VETH_PEER)[0], address=link)
 
 
 def make_loopback(mtu: int) -> dict[str, Any]:
@@ -512,6 +541,35 @@ class Helper:
     def op_send(self, request: Any, _: list[int]) -> tuple[Any, list[int]]:
         """Bring the sender's device up."""
         return make_begin(request["mtu"]), []
+
+    def op_divert(self, request: Any, _: list[int]) -> tuple[Any, list[int]]:
+        """Make the devices that a relay needs on the receiver's machine."""
+        make_detour(request["mtu"])
+        return {"source": VETH_PEER, "target": RELAY, "link": DESTINATION_MAC}, []
+
+    def op_turn(self, _request: Any, _: list[int]) -> tuple[Any, list[int]]:
+        """Have what arrives taken by the relay alone."""
+        turn(NOBODYS_MAC)
+        return {}, []
+
+    def op_restore(self, _request: Any, _: list[int]) -> tuple[Any, list[int]]:
+        """Have what arrives taken by the receiver's device again."""
+        from pyroute2 import IPRoute
+
+        turn(DESTINATION_MAC)
+        with IPRoute() as routes:
+            routes.link("del", index=routes.link_lookup(ifname=RELAY)[0])
+        return {}, []
+
+    def op_runs(self, request: Any, _: list[int]) -> tuple[Any, list[int]]:
+        """Say how many packets a message has at most that a device is given; return the former."""
+        from pyroute2 import IPRoute
+
+        with IPRoute() as routes:
+            index = routes.link_lookup(ifname=request["device"])[0]
+            (link,) = routes.get_links(index)
+            routes.link("set", index=index, gso_max_segs=request["packets"])
+        return {"packets": link.get_attr("IFLA_GSO_MAX_SEGS")}, []
 
     def op_join(self, request: Any, fds: list[int]) -> tuple[Any, list[int]]:
         """Enter the namespace of a lab that stays; `fds` are what its keeper gave."""

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from .client import Client
 from .device import ADDRESS, ADDRESS6, FAR_DEVICE, KINDS, PORT, WAYS, check_kind
+from .disturbance import Disturbance, disturbed
 from .door import opened
 from .receiver import LabReceiver
 from .refusal import LabError, RefusedError, explain
@@ -248,6 +249,48 @@ class Lab(LabSide):
                 time.sleep(_LOOK_S)
         finally:
             self._helper.request("limit", device=self.device, bytes_per_s=0)
+
+    @contextlib.contextmanager
+    def disturbed(
+        self,
+        *,
+        loss: float = 0.0,
+        duplicate: float = 0.0,
+        reorder: float = 0.0,
+        distance: int = 3,
+        seed: int = 0,
+    ) -> Iterator[Disturbance]:
+        """Have packets lost, doubled or held back on the way to the receiver, in a ``with`` block.
+
+        Each packet is disturbed by itself, also those that a sender gives to the kernel in one
+        message; those for groups are not. What becomes of them depends on the seed alone. It is
+        made for tests: what comes faster than about a hundred thousand packets in a second may
+        be lost besides, and is counted.
+
+        Parameters
+        ----------
+        loss, duplicate, reorder : float
+            Shares of the packets that are lost, that pass twice, and that are held back.
+        distance : int
+            How many packets pass one that is held back; after a fifth of a second without any it
+            passes all the same.
+        seed : int
+            Of the random numbers that decide.
+
+        Returns
+        -------
+        Disturbance
+            Says what it did, and beforehand what it does; the block ends when all that was sent
+            has passed.
+
+        Raises
+        ------
+        LabError
+            Where nobody receives, or by loopback.
+        """
+        how = {"loss": loss, "duplicate": duplicate, "reorder": reorder}
+        with disturbed(self, **how, distance=distance, seed=seed) as disturbance:
+            yield disturbance
 
     def _keep(self, folder: int, name: str) -> None:
         """Have the lab stay when this object is closed; see `kept`."""

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Trouble on the way to a receiver: packets that are lost, doubled or held back, and counted."""
+
+import contextlib
+import dataclasses
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from .process import LabProcess
+from .refusal import LabError
+from .relay import fates
+
+__all__ = ["Disturbance", "Disturbed", "disturbed"]
+
+_SCRIPT = Path(__file__).with_name("relay.py")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Disturbed:
+    """What became of the packets that came to a disturbance, until now.
+
+    Parameters
+    ----------
+    packets : int
+        Packets that came; fragments count as packets.
+    lost, duplicated, held_back : int
+        Those of them that were lost, that passed twice, and that passed after later ones.
+    overflown : int
+        Packets beyond these, that were lost because they came faster than they were read.
+    """
+
+    packets: int
+    lost: int
+    duplicated: int
+    held_back: int
+    overflown: int
+
+
+class Disturbance:
+    """What disturbs the way to a receiver; `Lab.disturbed` makes one.
+
+    Attributes
+    ----------
+    by : str
+        What does it: ``"relay"``, a process of ours.
+    """
+
+    by = "relay"
+
+    def __init__(self, process: LabProcess, how: dict[str, Any]) -> None:
+        self._process = process
+        self._how = {name: how[name] for name in ("loss", "duplicate", "reorder", "seed")}
+        self._last: Disturbed | None = None
+
+    def __repr__(self) -> str:
+        return f"<Disturbance by {self.by}: {self._how}>"
+
+    def fates(self, n: int) -> list[str]:
+        """Say what becomes of the first packets.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+
+        Returns
+        -------
+        list of str
+            Of each ``"passed"``, ``"lost"``, ``"duplicated"`` or ``"held back"``.
+        """
+        return list(itertools.islice(fates(**self._how), n))
+
+    def counts(self) -> Disturbed:
+        """Say what became of the packets until now or, after the block, of all."""
+        if self._last is not None:
+            return self._last
+        assert self._process.stdin is not None
+        try:
+            os.write(self._process.stdin.fileno(), b"counts\n")
+        except OSError:
+            raise LabError("what disturbs the way has ended: leave the block") from None
+        return self._read()
+
+    def _read(self) -> Disturbed:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise LabError("what disturbs the way has ended: leave the block")
+        said = json.loads(line)
+        became = ("passed", "lost", "duplicated", "held back")
+        packets = sum(said.get(fate, 0) for fate in became)
+        lost, duplicated, held_back = (said.get(fate, 0) for fate in became[1:])
+        return Disturbed(packets, lost, duplicated, held_back, said["overflown"] + said["refused"])
+
+    def _end(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._last = self._read()
+
+
+def check_shares(loss: float, duplicate: float, reorder: float, distance: int) -> None:
+    """Refuse what no packets can come to."""
+    shares = {"loss": loss, "duplicate": duplicate, "reorder": reorder}
+    for name, share in shares.items():
+        if not 0 <= share <= 1:
+            raise ValueError(f"{name} is {share}: it is a share of the packets, from 0 to 1")
+    if sum(shares.values()) > 1:
+        raise ValueError("loss, duplicate and reorder are more than 1 together: a packet has one")
+    if distance < 1:
+        raise ValueError(f"distance is {distance}: at least one packet has to pass")
+
+
+@contextlib.contextmanager
+def disturbed(lab: Any, **how: Any) -> Iterator[Disturbance]:
+    """Disturb the way of a lab to its receiver; see `Lab.disturbed`."""
+    check_shares(how["loss"], how["duplicate"], how["reorder"], how["distance"])
+    if lab.receiver.kind == "loopback":
+        raise LabError("loopback cannot be disturbed: take Lab('veth', receiver=True)")
+    sender, receiver = lab._helper, lab.receiver._helper
+    with contextlib.ExitStack() as undo:
+        way, _ = receiver.request("divert", mtu=lab.mtu)
+        undo.callback(receiver.request, "restore")
+        argv = [sys.executable, "-I", "-S", _SCRIPT, way["source"], way["target"], way["link"]]
+        process = undo.enter_context(
+            lab.receiver.popen(
+                [*argv, json.dumps(how)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
+        )
+        assert process.stdout is not None
+        if process.stdout.readline() != "ready\n":
+            raise LabError("what was to disturb the way has ended")
+        receiver.request("turn")
+        # A run of packets in one message could only be lost as a whole.
+        before, _ = sender.request("runs", device=lab.device, packets=1)
+        undo.callback(sender.request, "runs", device=lab.device, packets=before["packets"])
+        disturbance = Disturbance(process, how)
+        try:
+            yield disturbance
+        finally:
+            disturbance._end()
