@@ -3,6 +3,7 @@
 
 import collections
 import contextlib
+import dataclasses
 import errno
 import importlib.metadata
 import os
@@ -19,7 +20,11 @@ from conftest import python_for_anyone
 from labs import probe
 from test_lab import script, send_gso, wait_for_the_end_of
 
+from spead_tutorial import ThreadPool, recv
+from spead_tutorial.catalogue import CHAPTERS
 from spead_tutorial.lab import WAYS, Counters, Journey, Lab, LabError, refusal, relay
+from spead_tutorial.measure.programs import ProgramOptions, command
+from spead_tutorial.measure.report import Report
 
 UDP_GRO, SO_MEMINFO = 104, 55
 PATIENCE_S = 60
@@ -346,7 +351,7 @@ def numbers_read(receiver: socket.socket) -> list[int]:
 def test_a_seed_loses_and_doubles_exactly_the_packets_that_it_says(
     two_machines: Lab, seed: int, in_runs_of: int
 ) -> None:
-    lab = two_machines
+    lab, before = two_machines, two_machines.receiver.arrivals()
     with lab.receiver.socket(buffer_size=1 << 22) as receiver, lab.socket() as sender:
         with lab.disturbed(loss=0.1, duplicate=0.05, reorder=0.05, seed=seed) as way:
             send_numbered(sender, lab, 1000, in_runs_of)
@@ -357,6 +362,11 @@ def test_a_seed_loses_and_doubles_exactly_the_packets_that_it_says(
     assert (counts.lost, counts.duplicated) == (fates.count("lost"), fates.count("duplicated"))
     assert (counts.packets, counts.overflown) == (1000, 0)
     assert 0 < counts.lost < 200
+    seen = {"packets": came.total(), "bytes": 1000 * came.total(), "dropped": 0}
+    arrivals = lab.receiver.arrivals() - before
+    it = Journey.of(1000, seen, arrivals=arrivals, way=counts, sent_bytes=10**6)
+    assert it.check().ok, it.check().text
+    assert not dataclasses.replace(it, lost=it.lost - 1).check().ok
 
 
 def test_a_packet_that_is_held_back_follows_the_next_ones() -> None:
@@ -445,3 +455,42 @@ def test_loopback_and_a_lab_without_a_receiver_cannot_be_disturbed(lab: Lab) -> 
         other.disturbed(loss=0.5),
     ):
         pass
+
+
+# -- streams of ours --
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.05], ids=["undisturbed", "disturbed"])
+@pytest.mark.parametrize("gro", [False, True], ids=["read one by one", "read in runs"])
+def test_of_what_a_chapter_sends_a_stream_accounts_for_every_packet(
+    two_machines: Lab, gro: bool, loss: float
+) -> None:
+    lab, device = two_machines, two_machines.counters()
+    before = lab.receiver.arrivals()
+    config = recv.StreamConfig(stop_on_stop_item=False, allow_out_of_order=True)
+    stream = recv.Stream(ThreadPool(), config, recv.RingStreamConfig(heaps=100))
+    with lab.receiver.socket(buffer_size=1 << 22) as receiver:
+        stream.add_udp_reader(receiver, gro=gro)
+    options = ProgramOptions(heaps=20, heap_size=1 << 16, packet_size=1472)
+    argv = command(CHAPTERS[-1], "c", options, (lab.address, lab.port))
+    with lab.disturbed(loss=loss, seed=3) if loss else contextlib.nullcontext() as way:
+        done = lab.run(argv, capture_output=True, text=True, check=True)
+    report = Report.parse(done.stdout)
+    assert report is not None
+    arrivals = lab.receiver.arrivals() - before
+    while stream.stats["socket_datagrams"] + stream.stats["socket_dropped"] < arrivals.packets:
+        pass  # it has its own thread
+    stream.stop()
+    counts = way.counts() if way else None
+    grown = lab.counters() - device
+    it = Journey.of(
+        report.packets,
+        stream.stats,
+        arrivals=arrivals,
+        way=counts,
+        device=grown,
+        sent_bytes=report.spead_bytes,
+    )
+    assert it.check().ok, it.check().text
+    assert it.lost_on_the_way == (counts.lost if counts else 0)
+    assert (it.lost_on_the_way > 0) == (loss > 0)

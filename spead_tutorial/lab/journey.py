@@ -7,13 +7,23 @@ offload). The receiver's IP layer counts packets, so that those decide.
 
 import dataclasses
 from collections.abc import Iterator, Mapping
+from typing import Protocol, Self
 
-from .counters import Accounting
+from .counters import Accounting, Counters
+from .disturbance import Disturbed
 
 __all__ = ["Arrivals", "Journey"]
 
 #: Packets that the kernel puts into one message at most.
 _MOST_MERGED = 128
+
+
+class _Counts(Protocol):
+    """Counts by name: a mapping, or the statistics of a stream."""
+
+    def __contains__(self, name: object, /) -> bool: ...
+
+    def __getitem__(self, name: str, /) -> int: ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -93,6 +103,50 @@ class Journey:
     merging: bool = True
     sent_bytes: int | None = None
     received_bytes: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        sent: int,
+        seen: _Counts,
+        *,
+        arrivals: Arrivals | None = None,
+        way: Disturbed | None = None,
+        device: Counters | None = None,
+        sent_bytes: int | None = None,
+    ) -> Self:
+        """Put together what has been counted.
+
+        Parameters
+        ----------
+        sent : int
+            Packets that the sender sent.
+        seen : mapping
+            What the receiver counted: the ``stats`` of a stream, or a sink's summary.
+        arrivals : Arrivals, optional
+            Growth of what the receiver's machine counted.
+        way : Disturbed, optional
+            What the way did on purpose.
+        device : Counters, optional
+            Growth of the counters of the sender's device.
+        sent_bytes : int, optional
+            Bytes of the packets, without the headers of UDP and IP.
+        """
+        is_stream = "socket_datagrams" in seen
+        names = ("socket_datagrams", "socket_bytes", "socket_dropped")
+        packets, n_bytes, dropped = names if is_stream else ("packets", "bytes", "dropped")
+        return cls(
+            sent,
+            seen[packets],
+            seen[dropped],
+            lost=way.lost + way.overflown if way else 0,
+            duplicated=way.duplicated if way else 0,
+            lost_messages=device.tx_dropped if device else 0,
+            arrivals=arrivals,
+            merging=is_stream,
+            sent_bytes=sent_bytes,
+            received_bytes=seen[n_bytes],
+        )
 
     @property
     def lost_on_the_way(self) -> int:
