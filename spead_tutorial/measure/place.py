@@ -13,7 +13,6 @@ from contextlib import AbstractContextManager
 from typing import Any, Self
 
 from spead_tutorial.lab import (
-    DEVICE,
     Counters,
     Lab,
     LabError,
@@ -158,7 +157,7 @@ class Place(abc.ABC):
 
 
 class Device(Place):
-    """The device of a lab, which counts all that is sent into it.
+    """The device of a lab, which counts all that is sent into it, whoever receives it.
 
     Parameters
     ----------
@@ -170,7 +169,7 @@ class Device(Place):
 
     def __init__(self, lab: Lab, bits_per_s: int | None = None) -> None:
         self.lab, self.bits_per_s = lab, bits_per_s
-        self.device, self.kind = DEVICE, lab.kind
+        self.device, self.kind = lab.device, lab.kind
 
     def facts(self) -> dict[str, Any]:
         return self.lab.facts()
@@ -183,13 +182,20 @@ class Device(Place):
         with contextlib.ExitStack() as limit:
             if self.bits_per_s is not None:
                 limit.enter_context(self.lab.limited(self.bits_per_s))
-            before = self.lab.counters()
+            before, returned = self.lab.counters(), self._returned()
 
             def end(well: bool) -> Evidence:
                 limit.close()  # when all that the program sent has passed: it may have ended before
-                return Evidence(self.lab.counters() - before)
+                grown = self.lab.counters() - before
+                return Evidence(grown, (self._returned() - returned) or None)
 
             yield Watched((self.lab.address, self.lab.port), end)
+
+    def _returned(self) -> int:
+        """Count messages that came back as ICMP errors to where the device counts them, too."""
+        if self.lab.kind != "loopback":
+            return 0
+        return self.lab.snmp()["Icmp"]["OutDestUnreachs"]
 
     def fitting(self, takes_destination: bool) -> Place:
         return self if takes_destination else self.listening("fast")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import click
 
 from spead_tutorial.catalogue import Chapter
-from spead_tutorial.lab import DEVICE, Lab, LabError
+from spead_tutorial.lab import Lab, LabError
 from spead_tutorial.measure.believe import IP_UDP_HEADERS, packet_sizes
 from spead_tutorial.measure.programs import ProgramOptions
 
@@ -93,7 +93,7 @@ def share_sent(lab: Lab, chapter: Chapter, options: ProgramOptions) -> Callable[
         What share of the run's SPEAD bytes the device has counted by now: from 0 to 1, or about
         1 where heaps have more than 64 MiB.
     """
-    device = DEVICE if chapter.takes_destination else "lo"
+    device = lab.device if chapter.takes_destination else "lo"
     before = lab.counters(device)
     expected = _spead_bytes(chapter, options, lab.mtu - IP_UDP_HEADERS)
 
