@@ -36,6 +36,7 @@ __all__ = ["Finding", "examine"]
 UNKNOWN = "unknown"
 _UDP_SEGMENT, _SO_ZEROCOPY, _IP_MTU = 103, 60, 14
 _WANTED_BUFFER = 1 << 20
+_WANTED_RECEIVE_BUFFER = 1 << 23  # what streams ask for
 _WANTED_NOTES = 1 << 17  # what newer kernels begin with
 _PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
 _PERF_ATTR_BYTES, _PERF_EXCLUDE = 64, 0b1100001  # disabled, exclude_kernel, exclude_hv
@@ -72,6 +73,7 @@ def examine() -> Iterator[Finding]:
     offer = probe()
     yield _lab(offer)
     yield _namespaces(offer)
+    yield _receiver(offer)
     yield from _programs()
     yield from _ways(offer)
     yield from _sockets()
@@ -94,6 +96,18 @@ def _namespaces(offer: LabProbe) -> Finding:
         return Finding("namespaces", "fail", "this user may have none", "see the line above")
     how = "in user namespaces, without root" if offer.rootless else "with this user's privileges"
     return Finding("namespaces", "ok", how)
+
+
+def _receiver(offer: LabProbe) -> Finding:
+    """Say which way a lab can have to a machine that receives."""
+    if offer.reason is not None:
+        return Finding(
+            "receiver", "warn", "no lab, no machine that receives", "see the lines above"
+        )
+    if "veth" in offer.kinds:
+        return Finding("receiver", "ok", "a machine of its own in the lab, by veth")
+    mend = "as root: modprobe veth"
+    return Finding("receiver", "warn", "by loopback only, for this kernel offers no veth", mend)
 
 
 def _programs() -> Iterator[Finding]:
@@ -153,20 +167,21 @@ def _sockets() -> Iterator[Finding]:
                 yield Finding(name, "ok", f"offered: {why}")
     yield _sendmmsg()
     yield _limit("send buffer", "wmem_max", _WANTED_BUFFER)
-    yield _limit("receive buffer", "rmem_max", _WANTED_BUFFER)
+    # One limit for the whole machine: a network namespace has none of its own, and cannot set it.
+    yield _limit("receive buffer", "rmem_max", _WANTED_RECEIVE_BUFFER, ", in labs too")
     # Zero-copy fails with ENOBUFS where there are more notes on messages than this has room for.
     yield _limit("zero-copy notes", "optmem_max", _WANTED_NOTES)
 
 
-def _limit(name: str, setting: str, wanted: int) -> Finding:
+def _limit(name: str, setting: str, wanted: int, where: str = "") -> Finding:
     limit = read_text(Path("/proc/sys/net/core", setting))
     if limit is None:
         # Older kernels do not show it in a network namespace other than the first.
         return Finding(name, "warn", UNKNOWN)
+    value = f"at most {units.size(int(limit))}{where}"
     if int(limit) >= wanted:
-        return Finding(name, "ok", f"at most {units.size(int(limit))}")
-    mend = f"as root: sysctl -w net.core.{setting}={wanted}"
-    return Finding(name, "warn", f"at most {units.size(int(limit))}", mend)
+        return Finding(name, "ok", value)
+    return Finding(name, "warn", value, f"as root: sysctl -w net.core.{setting}={wanted}")
 
 
 def _sendmmsg() -> Finding:

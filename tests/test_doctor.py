@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from labs import probe
 
-from spead_tutorial import doctor
-from spead_tutorial.lab import Lab
+from spead_tutorial import doctor, recv
+from spead_tutorial.lab import Lab, LabProbe
 from spead_tutorial.measure import machine
 from spead_tutorial.send import route_packet_size
 
@@ -134,6 +134,29 @@ def test_the_doctor_says_how_many_notes_zero_copy_may_have(monkeypatch, said, st
     monkeypatch.setattr(doctor, "read_text", {Path("/proc/sys/net/core/optmem_max"): said}.get)
     found = findings()["zero-copy notes"]
     assert found == doctor.Finding("zero-copy notes", state, value, mend)
+
+
+def test_the_doctor_says_how_much_a_stream_that_receives_may_ask_for(monkeypatch):
+    limit = Path("/proc/sys/net/core/rmem_max")
+    monkeypatch.setattr(doctor, "read_text", {limit: "4194304"}.get)
+    mend = "as root: sysctl -w net.core.rmem_max=8388608"
+    finding = doctor.Finding("receive buffer", "warn", "at most 4 MiB, in labs too", mend)
+    assert findings()["receive buffer"] == finding
+    assert recv.Stream.DEFAULT_UDP_BUFFER_SIZE == doctor._WANTED_RECEIVE_BUFFER
+
+
+@pytest.mark.parametrize(
+    ("kinds", "state", "value"),
+    [
+        (("ifb", "veth"), "ok", "a machine of its own in the lab, by veth"),
+        (("dummy",), "warn", "by loopback only, for this kernel offers no veth"),
+    ],
+)
+def test_the_doctor_says_which_machine_can_receive(kinds, state, value):
+    found = doctor._receiver(LabProbe(kinds, True, True, None))
+    assert (found.state, found.value) == (state, value)
+    assert (found.mend is None) == (state == "ok")
+    assert doctor._receiver(LabProbe((), False, False, "no lab")).state == "warn"
 
 
 def test_the_doctor_says_how_to_have_huge_pages(monkeypatch, tmp_path):
