@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 from labs import probe, wait_until_it_takes_signals
 
-from spead_tutorial.lab import Lab, LabError, door
+from spead_tutorial.lab import WAYS, Lab, LabError, door
 
 COMMAND = str(Path(sys.executable).parent / "spead-tutorial")
 PATIENCE_S = 60
@@ -414,7 +414,7 @@ def test_a_lab_that_was_joined_is_used_as_any_and_stays_when_it_is_closed():
 
 def test_a_subcommands_name_after_two_dashes_is_a_commands():
     fails("up: No such file", "lab", "--", "up", status=127)
-    fails("--kind and --in go with a command", "lab", "--kind", "ifb", "up", status=2)
+    fails("--kind, --in and --receiver go with a command", "lab", "--kind", "ifb", "up", status=2)
     fails("'../x' is no name for a lab", "lab", "up", "../x", status=2)
     fails("'.x' is no name for a lab", "lab", "--in", ".x", "true", status=2)
     fails("Missing command", "lab", status=2)
@@ -548,3 +548,56 @@ def test_a_command_in_a_lab_has_the_terminal_and_its_ctrl_c_to_itself():
         timeout=PATIENCE_S,
     )
     assert (done.stdout, done.stderr) == ("5\n", "")
+
+
+# ---- With a receiver ----
+
+
+@pytest.mark.parametrize("kind", WAYS)
+def test_a_lab_that_stays_lets_commands_receive_what_others_send(kind):
+    up("--receiver", "--kind", kind)
+    begin = "import socket; s = socket.socket(type=2); to = ('192.168.31.2', 8888)\n"
+    receive = f"{begin}s.bind(to); print('bound', flush=True); print(s.recv(100).decode())"
+    argv = [COMMAND, "lab", "--in", "main", "--receiver", "--", sys.executable, "-c", receive]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as receiver:
+        assert receiver.stdout is not None
+        assert receiver.stdout.readline() == "bound\n"
+        inside = states()["main"]["programs"]
+        send = f"{begin}s.sendto(b'arrived', to)"
+        assert spt("lab", "--in", "main", "--", sys.executable, "-c", send).returncode == 0
+        assert receiver.stdout.read() == "arrived\n"
+    assert len(inside) == 1
+    assert "spead-tutorial lab --in main --receiver -- COMMAND" in spt("lab", "status").stdout
+
+
+def test_a_lab_with_a_receiver_can_be_joined_and_ends_on_both_machines():
+    up("--receiver")
+    with Lab.join("main") as lab, lab.receiver.socket() as receiver, lab.socket() as sender:
+        sender.sendto(b"arrived", (lab.address, lab.port))
+        assert receiver.recv(100) == b"arrived"
+        with lab.disturbed(loss=1.0):
+            sender.sendto(b"lost", (lab.address, lab.port))
+    argv = [COMMAND, "lab", "--in", "main", "--receiver", "--", "sh", "-c", "echo; exec sleep 1000"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as sleeper:
+        assert sleeper.stdout is not None
+        sleeper.stdout.readline()
+        assert f"sleep ({sleeper.pid})" in spt("lab", "down").stdout
+        assert sleeper.wait(PATIENCE_S) == -signal.SIGTERM
+
+
+def test_to_receive_takes_a_lab_in_which_somebody_does():
+    fails("--receiver goes with --in", "lab", "--receiver", "--", "true", status=2)
+    fails("one of veth, loopback", "lab", "up", "--receiver", "--kind", "ifb", status=2)
+    fails("one of dummy, ifb, veth", "lab", "up", "--kind", "loopback", status=2)
+    up()
+    fails("in the lab 'main' nobody receives", "lab", "--in", "main", "--receiver", "--", "true")
+
+
+@pytest.mark.parametrize("kind", WAYS)
+def test_what_a_chapter_sends_to_a_receiver_is_proved_whether_somebody_listens_or_not(kind):
+    up("--receiver", "--kind", kind)
+    nobody = spt("run", "--in", "main", "10", "-n", "3", "--lang", "c")
+    assert (nobody.returncode, "exactly what" in nobody.stdout) == (0, True), nobody.stderr
+    with Lab.join("main") as lab, lab.receiver.socket():
+        somebody = spt("run", "--in", "main", "10", "-n", "3", "--lang", "c")
+        assert (somebody.returncode, "exactly what" in somebody.stdout) == (0, True)

@@ -17,7 +17,7 @@ from pathlib import Path
 import click
 
 from . import kept
-from .device import KINDS
+from .device import KINDS, WAYS, check_kind
 from .door import check_name, opened
 from .lab import Lab
 from .process import LabProcess
@@ -26,6 +26,7 @@ from .refusal import LabError
 __all__ = ["IN", "LabName", "lab"]
 
 _DEFAULT = "main"
+_RECEIVE = "spead-tutorial lab --in {} --receiver -- COMMAND"
 _HELPER = Path(__file__).with_name("helper.py")
 _LIKE_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -77,7 +78,7 @@ class _Lab(click.Group):
             typed = click.core.ParameterSource.COMMANDLINE
             if any(ctx.get_parameter_source(option) is typed for option in ctx.params):
                 raise click.UsageError(
-                    f"--kind and --in go with a command, not with {args[0]}", ctx
+                    f"--kind, --in and --receiver go with a command, not with {args[0]}", ctx
                 )
             return super().resolve_command(ctx, args)
         return None, _Command("lab", callback=_run), args
@@ -87,7 +88,12 @@ class _Lab(click.Group):
              context_settings={"allow_interspersed_args": False})  # fmt: skip
 @_KIND
 @IN
-def lab(kind: str | None, within: str | None) -> None:
+@click.option(
+    "--receiver",
+    is_flag=True,
+    help="On the machine that receives, of a lab that was made with one.",
+)
+def lab(kind: str | None, within: str | None, receiver: bool) -> None:
     """Run a command in a fresh lab, or in one that stays.
 
     The device there is dummy1; 192.168.31.2 is the address to send to. The exit status is
@@ -97,17 +103,22 @@ def lab(kind: str | None, within: str | None) -> None:
     \b
     Example: spead-tutorial lab -- ip -stats link show dummy1
     Example: spead-tutorial lab up && spead-tutorial lab --in main -- bash
+    Example: spead-tutorial lab up --receiver && spead-tutorial lab --in main --receiver -- bash
     """
 
 
 def _run(command: tuple[str, ...]) -> int:
     group = click.get_current_context().parent
     assert group is not None
-    kind, within = group.params["kind"], group.params["within"]
+    kind, within, receiver = (group.params[name] for name in ("kind", "within", "receiver"))
     if within is None:
+        if receiver:
+            raise click.UsageError(
+                "--receiver goes with --in: spead-tutorial lab up --receiver makes such a lab"
+            )
         return _run_in_fresh_lab(kind, command)
     check_fresh(kind, within)
-    _become(within, command)
+    _become(within, command, receiver)
     raise AssertionError("it has not become the command")
 
 
@@ -131,10 +142,15 @@ def _run_in_fresh_lab(kind: str | None, command: tuple[str, ...]) -> int:
     return status if status >= 0 else 128 - status
 
 
-def _become(name: str, command: tuple[str, ...]) -> None:
+def _become(name: str, command: tuple[str, ...], receiver: bool) -> None:
     """Become a command in a lab that stays: terminal, signals and status are the command's."""
     with opened(name) as door:
-        fds = door.descriptors()
+        if receiver and not door.facts["receiver"]:
+            raise LabError(
+                f"in the lab {name!r} nobody receives: spead-tutorial lab up --receiver NAME makes"
+                " one in which somebody does"
+            )
+        fds = door.descriptors(receiver=receiver)
         for fd in fds:
             os.set_inheritable(fd, True)
         sys.stdout.flush()
@@ -173,18 +189,34 @@ _NAME = click.argument("name", type=LabName(), default=_DEFAULT, envvar="SPEAD_T
 
 @lab.command()
 @_NAME
-@_KIND
-@click.option("--mtu", type=click.IntRange(1280, 65535), default=9216, show_default=True,
-              help="The device's MTU in bytes.")  # fmt: skip
-def up(name: str, kind: str | None, mtu: int) -> int:
+@click.option(
+    "--kind",
+    type=click.Choice(list(dict.fromkeys((*KINDS, *WAYS)))),
+    help="Kind of the lab's device; with a receiver veth (by default) or loopback.",
+)
+@click.option(
+    "--mtu",
+    type=click.IntRange(1280, 65535),
+    default=9216,
+    show_default=True,
+    help="The device's MTU in bytes.",
+)
+@click.option("--receiver", is_flag=True, help="With a second machine, which gets what is sent.")
+def up(name: str, kind: str | None, mtu: int, receiver: bool) -> int:
     """Make a lab that stays, called NAME (main).
 
     It stays until down, until the machine or its user's last session ends, or its process (see
     status) does. The exit status is 1 where there is one of that name, or can be none.
 
+    \b
     Example: spead-tutorial lab up --kind ifb
-    """
-    with kept.room(name) as folder, Lab(kind, mtu=mtu) as place:
+    Example: spead-tutorial lab up --receiver
+    """  # fmt: skip
+    try:
+        check_kind(kind, WAYS if receiver else KINDS)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    with kept.room(name) as folder, Lab(kind, mtu=mtu, receiver=receiver) as place:
         # In what is left it is either not made or made and said: Ctrl-C comes too late.
         for number in _LIKE_INTERRUPTS:
             signal.signal(number, signal.SIG_IGN)
@@ -193,6 +225,9 @@ def up(name: str, kind: str | None, mtu: int) -> int:
     click.echo(f"Send to {place.address}, port {place.port}, in it:")
     click.echo(f"    spead-tutorial lab --in {name} -- COMMAND")
     click.echo(f"    spead-tutorial run --in {name} 10")
+    if receiver:
+        click.echo("Receive it:")
+        click.echo(f"    {_RECEIVE.format(name)}")
     click.echo(f"End it: spead-tutorial lab down {name}")
     return 0
 
@@ -254,6 +289,7 @@ def _show(state: kept.State) -> None:
     since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(facts["since"]))
     addresses = " and ".join(filter(None, (facts["address"], facts["address6"])))
     running = ", ".join(map(str, state.programs)) or "nothing"
+    receive = f"    receive    {_RECEIVE.format(state.name)}\n" if facts["receiver"] else ""
     click.echo(
         f"{state.name}: {facts['kind']} {facts['device']}, up since {since}, {_user()}'s\n"
         f"    send to    {addresses}, port {facts['port']}; MTU {facts['mtu']}\n"
@@ -261,6 +297,7 @@ def _show(state: kept.State) -> None:
         f"    runs in it {running}\n"
         f"    kept by    process {facts['keeper']}\n"
         f"    enter it   spead-tutorial lab --in {state.name} -- COMMAND\n"
+        f"{receive}"
         f"    end it     spead-tutorial lab down {state.name}"
     )
 
