@@ -33,7 +33,10 @@ def test_of_merged_messages_each_packet_arrives_and_of_fragments_what_they_make(
         (journey(100, 100, 100), "100 received, 0 lost on the way, 0 without room"),
         (journey(100, None, 100), "100 received, 0 lost on the way, 0 without room"),
         (journey(100, 90, 90, lost=10), "90 received, 10 lost on the way, 0 without room"),
-        (journey(100, 103, 103, duplicated=3), "3 duplicates: 103 received, 0 lost"),
+        (
+            journey(100, 103, 103, duplicated=3),
+            "100 packets sent, 3 doubled on the way: 103 received, 0 lost",
+        ),
         (journey(100, 60, 60, lost_messages=2), "60 received, 40 lost on the way"),
         (
             journey(100, 100, 40, dropped=3),

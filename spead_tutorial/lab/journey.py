@@ -185,7 +185,7 @@ class Journey:
         return Accounting(complaint is None, text, expected, sent_bytes, counted, received_bytes)
 
     def _sent(self) -> str:
-        made = f" and {self.duplicated} duplicates" if self.duplicated else ""
+        made = f", {self.duplicated} doubled on the way" if self.duplicated else ""
         return f"{self.sent} packets sent{made}"
 
     def _losses(self) -> str:
