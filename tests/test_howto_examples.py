@@ -2,6 +2,7 @@
 """The whole programs of the how-to guides do what the guides say, on this machine alone."""
 
 import os
+import re
 import shlex
 import shutil
 import socket
@@ -14,7 +15,7 @@ import pytest
 from conftest import MadeOnce
 
 from spead_tutorial import wire
-from spead_tutorial.lab import Lab
+from spead_tutorial.lab import Lab, LabError
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "docs" / "examples"
@@ -257,3 +258,28 @@ def test_what_the_guide_to_records_shows_is_what_its_program_prints():
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (EXAMPLES / "read_record.txt").read_text()
+
+
+# ---- A way that is disturbed ----
+
+
+def test_the_program_on_a_disturbed_way_accounts_for_every_packet(lab: Lab) -> None:
+    try:
+        with Lab(receiver=True):
+            pass
+    except LabError as error:
+        pytest.skip(str(error))
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "disturbed_way.py"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    heaps, packets = done.stdout.splitlines()
+    whole, of = map(int, re.findall(r"\d+", heaps))
+    assert 0 < whole < of
+    sent, doubled, received, lost, dropped = map(int, re.findall(r"\d+", packets))
+    assert sent + doubled == received + lost + dropped
+    assert min(doubled, lost) > 0
