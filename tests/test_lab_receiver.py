@@ -155,6 +155,11 @@ def test_the_way_to_the_receiver_is_a_fine_destination(each_lab: Lab) -> None:
     assert done.stdout.split() == [each_lab.device, each_lab.device, "lo"]
 
 
+def test_a_record_of_a_lab_with_a_receiver_says_that_it_has_one(each_lab: Lab, lab: Lab) -> None:
+    assert each_lab.facts()["receiver"] is True
+    assert "receiver" not in lab.facts()
+
+
 def test_a_lab_without_a_receiver_says_how_to_have_one(lab: Lab) -> None:
     with pytest.raises(LabError, match=r"Lab\(receiver=True\)"):
         _ = lab.receiver
@@ -434,6 +439,29 @@ def test_after_its_block_a_way_is_what_it_was(two_machines: Lab) -> None:
         assert receiver.recv(100) == b"arrives"
     now = lab.receiver.run(["cat", "/proc/net/dev"], capture_output=True).stdout.count(b":")
     assert (now, lab.facts()) == (devices, facts)
+
+
+def test_ctrl_c_in_the_block_ends_the_disturbance_and_leaves_the_lab_usable() -> None:
+    text = """
+        lab = Lab(receiver=True)
+        try:
+            with lab.disturbed(loss=1.0) as way:
+                lab.run(["sh", "-c", "echo begun; exec sleep 1000"])
+        except KeyboardInterrupt:
+            print(way.counts().packets)
+        with lab.receiver.socket() as receiver, lab.socket() as sender:
+            sender.sendto(b"arrived", (lab.address, lab.port))
+            print(receiver.recv(100).decode())
+        lab.close()
+    """
+    with subprocess.Popen(
+        script(text), stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "begun\n"
+        os.killpg(parent.pid, signal.SIGINT)
+        out, _ = parent.communicate(timeout=PATIENCE_S)
+    assert (out, parent.returncode) == ("0\narrived\n", 0)
 
 
 def test_a_relay_that_dies_is_an_error_in_one_line(two_machines: Lab) -> None:

@@ -12,6 +12,10 @@ where it is, and gets sockets and running programs from it:
 ...     print((lab.counters() - before).packets)
 1
 
+With ``Lab(receiver=True)`` a second machine is at the other end of the device: `Lab.receiver`
+makes sockets and runs programs there, `Lab.disturbed` has packets lost on the way to it, and a
+`Journey` says whether every one is accounted for.
+
 This module also has what keeps the laboratory honest: `check_destination` refuses to send
 out of a real interface, and `accounted` compares what a device counted with what a program
 says it sent.

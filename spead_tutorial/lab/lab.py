@@ -205,10 +205,11 @@ class Lab(LabSide):
             ``kind``, ``mtu`` (bytes), ``rootless``; of the device ``qdisc`` (its queue's name,
             such as ``"noqueue"``), ``tx_queue_length`` (packets), ``gso_max_size`` (bytes),
             ``gso_max_segs``; and ``offloads``: which of its features are on, by the names that
-            ``ethtool -k`` gives them.
+            ``ethtool -k`` gives them. With a receiver, ``receiver`` is true.
         """
         facts, _ = self._helper.request("facts", device=self.device)
-        return {"kind": self.kind, "rootless": self.rootless} | facts
+        received = {} if self._receiver is None else {"receiver": True}
+        return {"kind": self.kind, "rootless": self.rootless} | received | facts
 
     def set_link(self, up: bool) -> None:
         """Take the lab's device down, as when a cable is pulled, or bring it up again.
