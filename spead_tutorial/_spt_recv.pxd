@@ -67,7 +67,7 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
 
     ctypedef struct spt_account:
         uint64_t packets
-        uint64_t fates[9]
+        uint64_t fates[10]
         uint64_t faults[8]
         uint64_t placed_bytes
         uint64_t heaps_begun, heaps_complete, heaps_evicted, heaps_flushed, heaps_dropped

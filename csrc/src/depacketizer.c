@@ -65,6 +65,7 @@ const char *spt_fate_text(spt_fate fate)
         SPT_FATE_LIST(FATE_CASE)
 #undef FATE_CASE
     case SPT_N_FATES:
+    case SPT_NOT_YET:
         break;
     }
     return "unknown fate";
@@ -94,6 +95,10 @@ static spt_status check_config(const spt_depacketizer_config *config, spt_error 
         return spti_fail(err, SPT_ERR_ARGUMENT,
                          "max_heaps is %zu and substreams is %zu: so many heaps fit no memory",
                          config->max_heaps, config->substreams);
+    if (config->placing.place != NULL && config->allow_unsized_heaps)
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "heaps that are placed have to say how long they are: set "
+                         "allow_unsized_heaps to false");
     return spti_heap_memory_check(&config->memory, err);
 }
 
@@ -165,7 +170,7 @@ static live *new_heap(spt_depacketizer *d, const spt_received_packet *packet)
 
 static void put_payload(spt_depacketizer *d, live *it)
 {
-    if (it->heap.payload != NULL)
+    if (it->heap.payload != NULL && d->config.placing.place == NULL)
         d->config.memory.put(d->config.memory.user, it->heap.payload, it->asked);
     it->heap.payload = NULL;
 }
@@ -246,6 +251,16 @@ static live *oldest(const spt_depacketizer *d)
             found = first;
     }
     return found;
+}
+
+void spt_depacketizer_give_up(spt_depacketizer *d, const void *user)
+{
+    for (size_t i = 0; i < d->config.substreams; i++)
+        for (live *it = d->substreams[i].first, *next; it != NULL; it = next) {
+            next = it->next;
+            if (it->heap.user == user)
+                finish(d, it, true, &d->account.heaps_evicted);
+        }
 }
 
 void spt_depacketizer_flush(spt_depacketizer *d)
@@ -358,19 +373,42 @@ static size_t room_for(const live *it, const spt_received_packet *packet, uint64
     return (size_t)(size < max_heap_size ? size : max_heap_size);
 }
 
+/* What becomes of packets whose heap is refused. */
+static spt_fate refused(const spt_depacketizer *d)
+{
+    return d->config.placing.place != NULL ? SPT_NO_PLACE : SPT_NO_MEMORY;
+}
+
+/* Where it is decided where heaps go: ask. A heap without payload goes nowhere. */
+static spt_fate find_place(spt_depacketizer *d, live *it, const spt_received_packet *packet)
+{
+    const spt_heap_placing *placing = &d->config.placing;
+    if (placing->place == NULL || packet->heap_length == 0)
+        return SPT_PLACED;
+    spt_status status = placing->place(placing->user, &it->heap, packet);
+    it->heap.room = (size_t)packet->heap_length;
+    return status == SPT_OK ? SPT_PLACED : status == SPT_PENDING ? SPT_NOT_YET : SPT_NO_PLACE;
+}
+
 /* Begin the heap of a packet. The oldest one has to go first where there are too many. */
 static spt_fate begin(spt_depacketizer *d, const spt_received_packet *packet, live **begun)
 {
     list *substream = &d->substreams[packet->cnt % d->config.substreams];
-    if (substream->n == d->config.max_heaps)
-        finish(d, substream->first, true, &d->account.heaps_evicted);
     live *it = new_heap(d, packet);
     if (it == NULL)
         return SPT_NO_MEMORY;
-    if (!have_room(d, it, room_for(it, packet, d->config.max_heap_size), packet)) {
+    spt_fate fate = find_place(d, it, packet);
+    if (fate == SPT_PLACED) {
+        if (substream->n == d->config.max_heaps)
+            finish(d, substream->first, true, &d->account.heaps_evicted);
+        if (!have_room(d, it, room_for(it, packet, d->config.max_heap_size), packet))
+            fate = SPT_NO_MEMORY;
+    }
+    if (fate != SPT_PLACED) {
         spt_depacketizer_recycle(d, &it->heap);
-        spti_counts_end(&d->counts, packet->cnt, SPTI_REFUSED);
-        return SPT_NO_MEMORY;
+        if (fate != SPT_NOT_YET)
+            spti_counts_end(&d->counts, packet->cnt, SPTI_REFUSED);
+        return fate;
     }
     it->begun = d->sequence.heaps;
     append(substream, it);
@@ -398,7 +436,7 @@ static spt_fate find(spt_depacketizer *d, const spt_received_packet *packet, liv
     bool in_order = !d->config.allow_out_of_order;
     bool anew = in_order && packet->payload_offset == 0; /* a heap may be sent twice */
     if (known != NULL && !anew)
-        return known->known == SPTI_REFUSED ? SPT_NO_MEMORY : SPT_LATE;
+        return known->known == SPTI_REFUSED ? refused(d) : SPT_LATE;
     if (in_order && !anew)
         return SPT_AFTER_LOSS;
     spt_fate fate = check_size(d, packet);
@@ -540,11 +578,19 @@ spt_fate spt_depacketizer_take(spt_depacketizer *d, const spt_received_packet *p
     *to = NULL;
     d->completed = NULL;
     spt_fate fate = take(d, packet, to);
+    if (fate == SPT_NOT_YET)
+        return fate;
     d->account.packets++;
     d->account.fates[fate]++;
     if (fate == SPT_PLACED)
         d->account.placed_bytes += packet->payload_length;
     return fate;
+}
+
+const spt_received_heap *spt_depacketizer_last(const spt_depacketizer *d)
+{
+    const live *it = d->completed != NULL ? d->completed : d->last;
+    return &it->heap;
 }
 
 void spt_depacketizer_malformed(spt_depacketizer *d, spt_fault fault)

@@ -507,6 +507,103 @@ static void test_a_heap_that_there_was_no_memory_for_stays_refused(void)
 enum { HEAPS = 300, PARTS = 12, PART = 40, IN_FLIGHT = 4 };
 
 /* Heaps in flight together, each part lost, repeated or out of its order now and then. */
+/* Somebody who has a place for heaps, or not. */
+typedef struct host {
+    spt_depacketizer *d;
+    spt_status answer;
+    uint8_t bytes[2][200];
+    const void *gives_up; /* heaps of this one, whenever asked */
+    int asked;
+} host;
+
+static spt_status find_place(void *user, spt_received_heap *heap, const spt_received_packet *first)
+{
+    host *h = user;
+    h->asked++;
+    if (h->gives_up != NULL)
+        spt_depacketizer_give_up(h->d, h->gives_up);
+    heap->user = h;
+    heap->user_number = first->cnt;
+    heap->payload = h->bytes[first->cnt % 2];
+    return h->answer;
+}
+
+static void place_with(host *h, size_t max_heaps)
+{
+    spt_depacketizer_config config = spt_depacketizer_config_default();
+    config.max_heaps = max_heaps;
+    config.allow_out_of_order = true;
+    config.allow_unsized_heaps = false;
+    config.placing = (spt_heap_placing){h, find_place};
+    h->d = spt_depacketizer_create(&config, NULL);
+    REQUIRE(h->d != NULL);
+}
+
+static void test_a_heap_goes_where_it_is_placed_and_its_place_is_not_freed(void)
+{
+    host h = {0};
+    place_with(&h, 4);
+    CHECK_EQUAL(take(h.d, 7, 200, 100, 100), SPT_PLACED);
+    CHECK_EQUAL(spt_depacketizer_last(h.d)->user_number, 7);
+    CHECK_EQUAL(take(h.d, 7, 200, 0, 100), SPT_PLACED);
+    CHECK_EQUAL(spt_depacketizer_last(h.d)->state, SPT_HEAP_COMPLETE);
+    CHECK_EQUAL(h.asked, 1);
+    CHECK_EQUAL(h.bytes[1][150], byte_of(7, 150));
+    check_next(h.d, 7, SPT_HEAP_COMPLETE, 200);
+    CHECK_EQUAL(take(h.d, 8, 0, 0, 0), SPT_PLACED); /* there is nothing to be placed */
+    CHECK_EQUAL(h.asked, 1);
+    add_up(h.d);
+    spt_depacketizer_destroy(h.d);
+}
+
+static void test_while_there_is_no_place_nothing_changes(void)
+{
+    host h = {0};
+    place_with(&h, 1);
+    CHECK_EQUAL(take(h.d, 1, 200, 0, 100), SPT_PLACED);
+    h.answer = SPT_PENDING;
+    spt_account before = add_up(h.d);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQUAL(take(h.d, 2, 200, 0, 100), SPT_NOT_YET);
+    spt_account after = add_up(h.d);
+    CHECK_BYTES(&before, &after, sizeof(before)); /* the older one has not been pushed out */
+    h.answer = SPT_OK;
+    CHECK_EQUAL(take(h.d, 2, 200, 0, 100), SPT_PLACED);
+    check_next(h.d, 1, SPT_HEAP_INCOMPLETE, 100);
+    add_up(h.d);
+    spt_depacketizer_destroy(h.d);
+}
+
+static void test_a_heap_that_is_given_no_place_is_asked_for_once_and_pushes_out_none(void)
+{
+    host h = {0};
+    place_with(&h, 1);
+    CHECK_EQUAL(take(h.d, 1, 200, 0, 100), SPT_PLACED);
+    h.answer = SPT_ERR_ARGUMENT;
+    CHECK_EQUAL(take(h.d, 2, 200, 0, 100), SPT_NO_PLACE);
+    CHECK_EQUAL(take(h.d, 2, 200, 100, 100), SPT_NO_PLACE);
+    CHECK_EQUAL(h.asked, 2);
+    CHECK_EQUAL(take(h.d, 1, 200, 100, 100), SPT_PLACED);
+    check_next(h.d, 1, SPT_HEAP_COMPLETE, 200);
+    CHECK_EQUAL(add_up(h.d).heaps_begun, 1);
+    spt_depacketizer_destroy(h.d);
+}
+
+static void test_a_place_can_be_given_up_for_another_heap(void)
+{
+    host h = {0};
+    place_with(&h, 4);
+    CHECK_EQUAL(take(h.d, 1, 200, 0, 100), SPT_PLACED);
+    h.gives_up = &h;
+    CHECK_EQUAL(take(h.d, 2, 200, 0, 100), SPT_PLACED);
+    check_next(h.d, 1, SPT_HEAP_INCOMPLETE, 100);
+    CHECK_EQUAL(take(h.d, 1, 200, 100, 100), SPT_LATE);
+    CHECK_EQUAL(take(h.d, 2, 200, 100, 100), SPT_PLACED);
+    check_next(h.d, 2, SPT_HEAP_COMPLETE, 200);
+    CHECK_EQUAL(add_up(h.d).heaps_evicted, 1);
+    spt_depacketizer_destroy(h.d);
+}
+
 static void test_shuffled_repeated_and_lost_parts_all_end_in_the_account(void)
 {
     srand(15);
@@ -575,8 +672,9 @@ static void test_memory_is_flat_over_heaps_that_lose_their_packets(void)
 
 static void test_a_configuration_that_cannot_be_is_refused(void)
 {
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         spt_depacketizer_config config = spt_depacketizer_config_default();
+        config.placing.place = i == 4 ? find_place : NULL;
         config.max_heaps = i == 0 ? 0 : i == 1 ? SIZE_MAX / 2 : config.max_heaps;
         config.substreams = i == 2 ? 0 : i == 1 ? 16 : config.substreams;
         config.memory.get = i == 3 ? get : NULL;
@@ -618,6 +716,10 @@ int main(void)
     RUN(test_heaps_that_were_never_begun_are_gaps_in_the_counts_by_their_step);
     RUN(test_memory_that_was_got_is_put_back_or_kept_by_whom_it_was_handed_to);
     RUN(test_a_heap_that_there_was_no_memory_for_stays_refused);
+    RUN(test_a_heap_goes_where_it_is_placed_and_its_place_is_not_freed);
+    RUN(test_while_there_is_no_place_nothing_changes);
+    RUN(test_a_heap_that_is_given_no_place_is_asked_for_once_and_pushes_out_none);
+    RUN(test_a_place_can_be_given_up_for_another_heap);
     RUN(test_shuffled_repeated_and_lost_parts_all_end_in_the_account);
     RUN(test_memory_is_flat_over_heaps_that_lose_their_packets);
     RUN(test_a_configuration_that_cannot_be_is_refused);

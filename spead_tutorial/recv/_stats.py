@@ -97,6 +97,7 @@ ACCOUNT = (
     StreamStatConfig("packets_too_large"),
     StreamStatConfig("packets_unsized"),
     StreamStatConfig("packets_no_memory"),
+    StreamStatConfig("packets_no_place"),
     StreamStatConfig("packets_after_end"),
     # Malformed packets: why.
     StreamStatConfig("malformed_header"),
@@ -218,16 +219,16 @@ class StreamStats(Mapping[str, int]):
     worker_blocked : int
         Times that a reader had to wait because the ring was full.
     packets_received : int
-        Packets that were read: the sum of the next ten.
+        Packets that were read: the sum of the next eleven.
     packets_placed, packets_malformed, packets_duplicate, packets_late : int
         Packets that have a place in a heap; that are wrong by themselves; that bring what has
         arrived before; whose heap is finished, or was given up.
     packets_after_loss, packets_inconsistent : int
         Packets that come, in order, behind one that is missing; that contradict others of their
         heap.
-    packets_too_large, packets_unsized, packets_no_memory : int
+    packets_too_large, packets_unsized, packets_no_memory, packets_no_place : int
         Packets whose heap is larger than allowed; does not say how large it is, and has to; got no
-        memory.
+        memory; has no place in a chunk.
     packets_after_end : int
         Packets that had been read when the stream ended, and were not looked at.
     malformed_header, malformed_flavour, malformed_pointers, malformed_missing : int
