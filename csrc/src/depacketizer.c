@@ -578,8 +578,10 @@ spt_fate spt_depacketizer_take(spt_depacketizer *d, const spt_received_packet *p
     *to = NULL;
     d->completed = NULL;
     spt_fate fate = take(d, packet, to);
-    if (fate == SPT_NOT_YET)
+    if (fate == SPT_NOT_YET) {
+        d->account.searches--; /* it is going to be looked for again */
         return fate;
+    }
     d->account.packets++;
     d->account.fates[fate]++;
     if (fate == SPT_PLACED)
