@@ -12,6 +12,7 @@
  * 6. sockets: how packets come in
  * 7. streams: heaps received by a worker thread, and handed over to you
  * 8. memory for heaps: mapped, or kept in a pool to be used again
+ * 9. rings of chunks: memory that many heaps share, on its way to a stream and back
  *
  * Packets come from strangers. Whatever is in them, nothing here reads or writes beyond what it was
  * given, and the memory that is used is bounded by the configuration.
@@ -958,6 +959,131 @@ typedef struct spt_memory_pool_stats {
  * :param stats: Filled.
  */
 SPT_API void spt_memory_pool_read_stats(spt_memory_pool *pool, spt_memory_pool_stats *stats);
+
+/* ---- 9. Rings of chunks ---------------------------------------------------------------------- */
+
+/** Memory that many heaps share. It is yours, and in one ring or stream at a time. */
+typedef struct spt_chunk {
+    /** Where payload goes. */
+    void *data;
+    /** Bytes of it. */
+    size_t data_size;
+    /** A byte for each heap, or packet: 1 where it has arrived, else 0. */
+    uint8_t *present;
+    /** Bytes of it. */
+    size_t present_size;
+    /** What the place function tells of heaps; or ``NULL``. */
+    uint8_t *extra;
+    /** Bytes of it. */
+    size_t extra_size;
+    /** Which chunk it is, once a stream has filled it. */
+    int64_t chunk_id;
+    /** Which stream has filled it. */
+    uint64_t stream_id;
+    /** Yours. */
+    void *user;
+    /* Private: the next one in the ring. */
+    struct spt_chunk *next_;
+} spt_chunk;
+
+/**
+ * A queue of chunks that has an end, in both senses. All functions may be called from any thread.
+ */
+typedef struct spt_chunk_ring spt_chunk_ring;
+
+/**
+ * Make a ring.
+ *
+ * :param capacity: Chunks in it at most, at least 1; streams that end may put in more.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: Owned by the caller, or ``NULL``.
+ */
+SPT_API SPT_MUST_CHECK spt_chunk_ring *spt_chunk_ring_create(size_t capacity, spt_error *err);
+
+/**
+ * Free a ring; chunks that are in it are the caller's. No stream uses it any more.
+ *
+ * :param ring: Taken; may be ``NULL``.
+ */
+SPT_API void spt_chunk_ring_destroy(spt_chunk_ring *ring);
+
+/**
+ * Put a chunk in.
+ *
+ * :param ring: Borrowed.
+ * :param chunk: Borrowed until it is got.
+ * :param timeout_ns: How long to wait for room at most; 0 not at all, negative for ever.
+ * :return: ``SPT_OK``; ``SPT_PENDING`` after the time, or a signal; ``SPT_ERR_STOPPED``.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_chunk_ring_put(spt_chunk_ring *ring, spt_chunk *chunk,
+                                                     int64_t timeout_ns);
+
+/**
+ * Get the chunk that has been in it for longest.
+ *
+ * :param ring: Borrowed.
+ * :param timeout_ns: How long to wait at most; 0 not at all, negative for ever.
+ * :param chunk: Filled, for ``SPT_OK``; else ``NULL``.
+ * :return: ``SPT_OK``; ``SPT_PENDING`` after the time, or a signal; ``SPT_DONE`` where the ring has
+ *     been stopped and is empty.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_chunk_ring_get(spt_chunk_ring *ring, int64_t timeout_ns,
+                                                     spt_chunk **chunk);
+
+/**
+ * How many chunks are in a ring.
+ *
+ * :param ring: Borrowed.
+ * :return: As many as there were a moment ago.
+ */
+SPT_API size_t spt_chunk_ring_size(spt_chunk_ring *ring);
+
+/**
+ * How many chunks a ring has room for.
+ *
+ * :param ring: Borrowed.
+ * :return: What it was made with.
+ */
+SPT_API size_t spt_chunk_ring_capacity(const spt_chunk_ring *ring);
+
+/**
+ * Stop: nothing can be put in any more; what is in it can still be got.
+ *
+ * :param ring: Borrowed.
+ */
+SPT_API void spt_chunk_ring_stop(spt_chunk_ring *ring);
+
+/**
+ * Say that somebody puts chunks in. Streams do so by themselves.
+ *
+ * :param ring: Borrowed.
+ */
+SPT_API void spt_chunk_ring_add_producer(spt_chunk_ring *ring);
+
+/**
+ * Say that somebody puts no chunks in any more. The ring stops with the last of them.
+ *
+ * :param ring: Borrowed.
+ * :return: Whether it was the last.
+ */
+SPT_API bool spt_chunk_ring_remove_producer(spt_chunk_ring *ring);
+
+/**
+ * A file descriptor that is readable while there is something to get, or the ring is stopped. It is
+ * to be polled, not to be read.
+ *
+ * :param ring: Owns the descriptor.
+ * :return: The descriptor.
+ */
+SPT_API int spt_chunk_ring_data_fd(spt_chunk_ring *ring);
+
+/**
+ * The same for room, or the ring is stopped.
+ *
+ * :param ring: Owns the descriptor.
+ * :return: The descriptor.
+ */
+SPT_API int spt_chunk_ring_space_fd(spt_chunk_ring *ring);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Owns rings of chunks. Knows nothing of what is in chunks, nor what streams are.
+ *
+ * Two locks: `watch_lock` is held while those who watch are told, who take locks of their own then;
+ * `lock` is for the ring, and no other is taken under it.
+ */
+#include "chunk_ring.h"
+
+#include "status.h"
+#include "thread_pool.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* A descriptor that is readable while something is so, for those who wait for that. */
+typedef struct event {
+    int fd;
+    bool used; /* it has been handed out */
+    bool signalled;
+    size_t n_waiting;
+} event;
+
+struct spt_chunk_ring {
+    size_t capacity;
+    pthread_mutex_t lock;
+    spt_chunk *first, **end;
+    size_t n;
+    size_t producers;
+    bool stopped;
+    bool wanted; /* somebody who watches found no room, or no chunk */
+    event data, space;
+    pthread_mutex_t watch_lock;
+    spti_chunk_watch *watches;
+};
+
+/* ---- Waiting, under the lock ----------------------------------------------------------------- */
+
+static void update_event(event *e, bool is_so)
+{
+    uint64_t count = 1;
+    if (is_so && !e->signalled && (e->used || e->n_waiting > 0)) {
+        ssize_t written = write(e->fd, &count, sizeof(count));
+        (void)written; /* it cannot be full: it is written to once */
+        e->signalled = true;
+    } else if (!is_so && e->signalled) {
+        ssize_t got = read(e->fd, &count, sizeof(count));
+        (void)got;
+        e->signalled = false;
+    }
+}
+
+static void update(spt_chunk_ring *r)
+{
+    update_event(&r->data, r->n > 0 || r->stopped);
+    update_event(&r->space, r->n < r->capacity || r->stopped);
+}
+
+/* Wait until there may be what an event tells of, or that time; false after it, or a signal. */
+static bool wait_until(spt_chunk_ring *r, event *e, uint64_t deadline_ns)
+{
+    struct timespec left = {0, 0};
+    if (deadline_ns != UINT64_MAX) {
+        uint64_t now = spti_now_ns();
+        if (now >= deadline_ns)
+            return false;
+        left.tv_sec = (time_t)((deadline_ns - now) / 1000000000U);
+        left.tv_nsec = (long)((deadline_ns - now) % 1000000000U);
+    }
+    e->n_waiting++;
+    pthread_mutex_unlock(&r->lock);
+    struct pollfd pollfd = {.fd = e->fd, .events = POLLIN};
+    int n = ppoll(&pollfd, 1, deadline_ns == UINT64_MAX ? NULL : &left, NULL);
+    pthread_mutex_lock(&r->lock);
+    e->n_waiting--;
+    return n > 0;
+}
+
+static uint64_t deadline(int64_t timeout_ns)
+{
+    return timeout_ns < 0 ? UINT64_MAX : spti_now_ns() + (uint64_t)timeout_ns;
+}
+
+/* ---- In and out, under the lock -------------------------------------------------------------- */
+
+static void append(spt_chunk_ring *r, spt_chunk *chunk)
+{
+    chunk->next_ = NULL;
+    *r->end = chunk;
+    r->end = &chunk->next_;
+    r->n++;
+    update(r);
+}
+
+static spt_status put(spt_chunk_ring *r, spt_chunk *chunk)
+{
+    if (r->stopped)
+        return SPT_ERR_STOPPED;
+    if (r->n >= r->capacity)
+        return SPT_PENDING;
+    append(r, chunk);
+    return SPT_OK;
+}
+
+static spt_status get(spt_chunk_ring *r, spt_chunk **chunk)
+{
+    *chunk = r->first;
+    if (r->first == NULL)
+        return r->stopped ? SPT_DONE : SPT_PENDING;
+    r->first = r->first->next_;
+    if (r->first == NULL)
+        r->end = &r->first;
+    r->n--;
+    update(r);
+    return SPT_OK;
+}
+
+/* Whether those who watch are to be told, once the lock is free. */
+static bool take_wanted(spt_chunk_ring *r, spt_status status)
+{
+    bool wanted = r->wanted && status == SPT_OK;
+    r->wanted = r->wanted && !wanted;
+    return wanted;
+}
+
+static void tell(spt_chunk_ring *r, bool wanted)
+{
+    if (!wanted)
+        return;
+    pthread_mutex_lock(&r->watch_lock);
+    for (spti_chunk_watch *it = r->watches; it != NULL; it = it->next)
+        it->tell(it->user);
+    pthread_mutex_unlock(&r->watch_lock);
+}
+
+/* ---- For everybody --------------------------------------------------------------------------- */
+
+spt_status spt_chunk_ring_put(spt_chunk_ring *ring, spt_chunk *chunk, int64_t timeout_ns)
+{
+    uint64_t until = deadline(timeout_ns);
+    pthread_mutex_lock(&ring->lock);
+    spt_status status;
+    bool more = timeout_ns != 0;
+    while ((status = put(ring, chunk)) == SPT_PENDING && more)
+        more = wait_until(ring, &ring->space, until);
+    bool wanted = take_wanted(ring, status);
+    pthread_mutex_unlock(&ring->lock);
+    tell(ring, wanted);
+    return status;
+}
+
+spt_status spt_chunk_ring_get(spt_chunk_ring *ring, int64_t timeout_ns, spt_chunk **chunk)
+{
+    uint64_t until = deadline(timeout_ns);
+    pthread_mutex_lock(&ring->lock);
+    spt_status status;
+    bool more = timeout_ns != 0;
+    while ((status = get(ring, chunk)) == SPT_PENDING && more)
+        more = wait_until(ring, &ring->data, until);
+    bool wanted = take_wanted(ring, status);
+    pthread_mutex_unlock(&ring->lock);
+    tell(ring, wanted);
+    return status;
+}
+
+size_t spt_chunk_ring_size(spt_chunk_ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    size_t n = ring->n;
+    pthread_mutex_unlock(&ring->lock);
+    return n;
+}
+
+size_t spt_chunk_ring_capacity(const spt_chunk_ring *ring)
+{
+    return ring->capacity;
+}
+
+void spt_chunk_ring_stop(spt_chunk_ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    ring->stopped = true;
+    update(ring);
+    bool wanted = take_wanted(ring, SPT_OK);
+    pthread_mutex_unlock(&ring->lock);
+    tell(ring, wanted);
+}
+
+void spt_chunk_ring_add_producer(spt_chunk_ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    ring->producers++;
+    pthread_mutex_unlock(&ring->lock);
+}
+
+bool spt_chunk_ring_remove_producer(spt_chunk_ring *ring)
+{
+    bool last = spti_chunk_ring_leave(ring);
+    if (last)
+        spt_chunk_ring_stop(ring);
+    return last;
+}
+
+static int event_fd(spt_chunk_ring *r, event *e)
+{
+    pthread_mutex_lock(&r->lock);
+    e->used = true;
+    update(r);
+    pthread_mutex_unlock(&r->lock);
+    return e->fd;
+}
+
+int spt_chunk_ring_data_fd(spt_chunk_ring *ring)
+{
+    return event_fd(ring, &ring->data);
+}
+
+int spt_chunk_ring_space_fd(spt_chunk_ring *ring)
+{
+    return event_fd(ring, &ring->space);
+}
+
+/* ---- For streams ----------------------------------------------------------------------------- */
+
+void spti_chunk_ring_watch(spt_chunk_ring *ring, spti_chunk_watch *watch)
+{
+    pthread_mutex_lock(&ring->watch_lock);
+    watch->next = ring->watches;
+    ring->watches = watch;
+    pthread_mutex_unlock(&ring->watch_lock);
+}
+
+void spti_chunk_ring_unwatch(spt_chunk_ring *ring, spti_chunk_watch *watch)
+{
+    pthread_mutex_lock(&ring->watch_lock);
+    spti_chunk_watch **at = &ring->watches;
+    while (*at != NULL && *at != watch)
+        at = &(*at)->next;
+    if (*at != NULL)
+        *at = watch->next;
+    pthread_mutex_unlock(&ring->watch_lock);
+}
+
+spt_status spti_chunk_ring_try_put(spt_chunk_ring *ring, spt_chunk *chunk)
+{
+    pthread_mutex_lock(&ring->lock);
+    spt_status status = put(ring, chunk);
+    ring->wanted = ring->wanted || status == SPT_PENDING;
+    pthread_mutex_unlock(&ring->lock);
+    return status;
+}
+
+spt_status spti_chunk_ring_try_get(spt_chunk_ring *ring, spt_chunk **chunk)
+{
+    pthread_mutex_lock(&ring->lock);
+    spt_status status = get(ring, chunk);
+    ring->wanted = ring->wanted || status == SPT_PENDING;
+    pthread_mutex_unlock(&ring->lock);
+    return status;
+}
+
+void spti_chunk_ring_put_last(spt_chunk_ring *ring, spt_chunk *chunk)
+{
+    pthread_mutex_lock(&ring->lock);
+    append(ring, chunk);
+    pthread_mutex_unlock(&ring->lock);
+}
+
+bool spti_chunk_ring_leave(spt_chunk_ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    bool last = ring->producers > 0 && --ring->producers == 0;
+    ring->stopped = ring->stopped || last;
+    update(ring);
+    pthread_mutex_unlock(&ring->lock);
+    return last;
+}
+
+bool spti_chunk_ring_stopped(spt_chunk_ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    bool stopped = ring->stopped;
+    pthread_mutex_unlock(&ring->lock);
+    return stopped;
+}
+
+/* ---- Beginning and end ----------------------------------------------------------------------- */
+
+spt_chunk_ring *spt_chunk_ring_create(size_t capacity, spt_error *err)
+{
+    if (capacity == 0) {
+        (void)spti_fail(err, SPT_ERR_ARGUMENT, "a ring of 0 chunks: it must have at least 1");
+        return NULL;
+    }
+    spt_chunk_ring *r = calloc(1, sizeof(*r));
+    if (r == NULL) {
+        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a ring of chunks");
+        return NULL;
+    }
+    r->capacity = capacity;
+    r->end = &r->first;
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_mutex_init(&r->watch_lock, NULL);
+    r->data.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    r->space.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (r->data.fd >= 0 && r->space.fd >= 0)
+        return r;
+    (void)spti_fail_errno(err, "could not make the events of a ring of chunks");
+    spt_chunk_ring_destroy(r);
+    return NULL;
+}
+
+void spt_chunk_ring_destroy(spt_chunk_ring *ring)
+{
+    if (ring == NULL)
+        return;
+    if (ring->data.fd >= 0)
+        close(ring->data.fd);
+    if (ring->space.fd >= 0)
+        close(ring->space.fd);
+    pthread_mutex_destroy(&ring->lock);
+    pthread_mutex_destroy(&ring->watch_lock);
+    free(ring);
+}
