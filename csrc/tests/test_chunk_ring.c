@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the tests of chunk_ring.c: chunks go in and out in order, and who waits is told. */
+#include "check.h"
+
+#include "../src/chunk_ring.h"
+
+#include <poll.h>
+#include <pthread.h>
+
+enum { LONG_NS = 2000000000, MANY = 20000 };
+
+static spt_chunk_ring *new_ring(size_t capacity)
+{
+    spt_chunk_ring *ring = spt_chunk_ring_create(capacity, NULL);
+    REQUIRE(ring != NULL);
+    return ring;
+}
+
+static void put(spt_chunk_ring *ring, spt_chunk *chunk)
+{
+    REQUIRE(spt_chunk_ring_put(ring, chunk, 0) == SPT_OK);
+}
+
+static spt_chunk *get(spt_chunk_ring *ring)
+{
+    spt_chunk *chunk;
+    REQUIRE(spt_chunk_ring_get(ring, LONG_NS, &chunk) == SPT_OK);
+    return chunk;
+}
+
+static bool readable(int fd)
+{
+    struct pollfd pollfd = {.fd = fd, .events = POLLIN};
+    return poll(&pollfd, 1, 0) == 1;
+}
+
+static void test_chunks_come_out_in_the_order_in_which_they_went_in(void)
+{
+    spt_chunk_ring *ring = new_ring(3);
+    spt_chunk chunks[4] = {0}, *got;
+    CHECK_EQUAL(spt_chunk_ring_capacity(ring), 3);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 3; i++)
+            put(ring, &chunks[i]);
+        CHECK_EQUAL(spt_chunk_ring_size(ring), 3);
+        CHECK_EQUAL(spt_chunk_ring_put(ring, &chunks[3], 0), SPT_PENDING);
+        CHECK_EQUAL(spt_chunk_ring_put(ring, &chunks[3], 1000000), SPT_PENDING);
+        for (int i = 0; i < 3; i++)
+            CHECK(get(ring) == &chunks[i]);
+        CHECK_EQUAL(spt_chunk_ring_get(ring, 0, &got), SPT_PENDING);
+        CHECK_EQUAL(spt_chunk_ring_get(ring, 1000000, &got), SPT_PENDING);
+    }
+    spt_chunk_ring_destroy(ring);
+}
+
+static void test_a_ring_that_is_stopped_gives_what_is_in_it_and_takes_no_more(void)
+{
+    spt_chunk_ring *ring = new_ring(2);
+    spt_chunk chunk = {0}, more = {0}, *got;
+    put(ring, &chunk);
+    spt_chunk_ring_stop(ring);
+    CHECK_EQUAL(spt_chunk_ring_put(ring, &more, -1), SPT_ERR_STOPPED);
+    CHECK(get(ring) == &chunk);
+    CHECK_EQUAL(spt_chunk_ring_get(ring, -1, &got), SPT_DONE);
+    spti_chunk_ring_put_last(ring, &more); /* what somebody had left */
+    CHECK(get(ring) == &more);
+    spt_chunk_ring_destroy(ring);
+    spt_chunk_ring_destroy(NULL);
+}
+
+static void test_a_ring_stops_with_the_last_of_its_producers(void)
+{
+    spt_chunk_ring *ring = new_ring(1);
+    spt_chunk *got;
+    spt_chunk_ring_add_producer(ring);
+    spt_chunk_ring_add_producer(ring);
+    CHECK(!spt_chunk_ring_remove_producer(ring));
+    CHECK_EQUAL(spt_chunk_ring_get(ring, 0, &got), SPT_PENDING);
+    CHECK(spt_chunk_ring_remove_producer(ring));
+    CHECK_EQUAL(spt_chunk_ring_get(ring, 0, &got), SPT_DONE);
+    CHECK(!spt_chunk_ring_remove_producer(ring));
+    spt_chunk_ring_destroy(ring);
+}
+
+static void test_descriptors_are_readable_while_there_are_chunks_or_there_is_room(void)
+{
+    spt_chunk_ring *ring = new_ring(1);
+    spt_chunk chunk = {0};
+    int data = spt_chunk_ring_data_fd(ring), space = spt_chunk_ring_space_fd(ring);
+    for (int round = 0; round < 2; round++) {
+        CHECK(!readable(data) && readable(space));
+        put(ring, &chunk);
+        CHECK(readable(data) && !readable(space));
+        get(ring);
+    }
+    spt_chunk_ring_stop(ring);
+    CHECK(readable(data) && readable(space));
+    spt_chunk_ring_destroy(ring);
+}
+
+static void count(void *user)
+{
+    ++*(int *)user;
+}
+
+static void test_who_watches_is_told_once_there_is_what_was_not_there(void)
+{
+    spt_chunk_ring *ring = new_ring(1);
+    spt_chunk chunk = {0}, more = {0}, *got;
+    int told = 0;
+    spti_chunk_watch watch = {.tell = count, .user = &told};
+    spti_chunk_ring_watch(ring, &watch);
+    put(ring, &chunk);
+    CHECK_EQUAL(told, 0); /* nobody had wanted it */
+    CHECK_EQUAL(spti_chunk_ring_try_put(ring, &more), SPT_PENDING);
+    get(ring);
+    CHECK_EQUAL(told, 1);
+    CHECK_EQUAL(spti_chunk_ring_try_get(ring, &got), SPT_PENDING);
+    put(ring, &chunk);
+    CHECK_EQUAL(told, 2);
+    CHECK_EQUAL(spti_chunk_ring_try_put(ring, &more), SPT_PENDING);
+    spt_chunk_ring_stop(ring);
+    CHECK_EQUAL(told, 3);
+    spti_chunk_ring_unwatch(ring, &watch);
+    spti_chunk_ring_unwatch(ring, &watch);
+    spt_chunk_ring_destroy(ring);
+}
+
+static void *pass_on(void *rings)
+{
+    spt_chunk_ring **pair = rings;
+    spt_chunk *chunk;
+    spt_status status;
+    while ((status = spt_chunk_ring_get(pair[0], -1, &chunk)) == SPT_OK)
+        REQUIRE(spt_chunk_ring_put(pair[1], chunk, -1) == SPT_OK);
+    CHECK_EQUAL(status, SPT_DONE);
+    spt_chunk_ring_remove_producer(pair[1]);
+    return NULL;
+}
+
+static void test_chunks_go_round_between_threads_and_none_is_lost(void)
+{
+    spt_chunk chunks[3] = {0}, *got;
+    spt_chunk_ring *pair[2] = {new_ring(1), new_ring(2)};
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) {
+        spt_chunk_ring_add_producer(pair[1]);
+        REQUIRE(pthread_create(&threads[i], NULL, pass_on, pair) == 0);
+    }
+    for (int i = 0; i < 3; i++)
+        REQUIRE(spt_chunk_ring_put(pair[0], &chunks[i], -1) == SPT_OK);
+    for (int i = 0; i < MANY; i++) {
+        got = get(pair[1]);
+        got->chunk_id++;
+        REQUIRE(spt_chunk_ring_put(pair[0], got, -1) == SPT_OK);
+    }
+    spt_chunk_ring_stop(pair[0]);
+    int left = 0;
+    while (spt_chunk_ring_get(pair[1], LONG_NS, &got) == SPT_OK)
+        left++;
+    CHECK_EQUAL(left, 3);
+    CHECK_EQUAL(chunks[0].chunk_id + chunks[1].chunk_id + chunks[2].chunk_id, MANY);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+        spt_chunk_ring_destroy(pair[i]);
+    }
+}
+
+static void test_a_ring_without_room_is_refused(void)
+{
+    spt_error err = {0};
+    CHECK(spt_chunk_ring_create(0, &err) == NULL);
+    CHECK_EQUAL(err.status, SPT_ERR_ARGUMENT);
+}
+
+int main(void)
+{
+    RUN(test_chunks_come_out_in_the_order_in_which_they_went_in);
+    RUN(test_a_ring_that_is_stopped_gives_what_is_in_it_and_takes_no_more);
+    RUN(test_a_ring_stops_with_the_last_of_its_producers);
+    RUN(test_descriptors_are_readable_while_there_are_chunks_or_there_is_room);
+    RUN(test_who_watches_is_told_once_there_is_what_was_not_there);
+    RUN(test_chunks_go_round_between_threads_and_none_is_lost);
+    RUN(test_a_ring_without_room_is_refused);
+    return check_done();
+}
