@@ -13,6 +13,7 @@
  * 7. streams: heaps received by a worker thread, and handed over to you
  * 8. memory for heaps: mapped, or kept in a pool to be used again
  * 9. rings of chunks: memory that many heaps share, on its way to a stream and back
+ * 10. streams of chunks: every heap to its place in a chunk
  *
  * Packets come from strangers. Whatever is in them, nothing here reads or writes beyond what it was
  * given, and the memory that is used is bounded by the configuration.
@@ -1084,6 +1085,100 @@ SPT_API int spt_chunk_ring_data_fd(spt_chunk_ring *ring);
  * :return: The descriptor.
  */
 SPT_API int spt_chunk_ring_space_fd(spt_chunk_ring *ring);
+
+/* ---- 10. Streams of chunks ------------------------------------------------------------------- */
+
+/** What a place function is told of a heap, and says of it: 80 bytes. */
+typedef struct spt_place_data {
+    /** The heap's first packet that came. */
+    const uint8_t *packet;
+    /** Bytes of it. */
+    size_t packet_size;
+    /** A value for each item that was asked for: that in this packet, or -1 without. */
+    const int64_t *items;
+    /** To be set: the chunk that the heap belongs to; it is refused where this stays negative. */
+    int64_t chunk_id;
+    /** To be set: which byte of ``present`` is the heap's. */
+    uint64_t heap_index;
+    /** To be set: where in the chunk's data the heap begins. */
+    uint64_t heap_offset;
+    /** Counters to be changed: see ``n_stats`` in the configuration. */
+    uint64_t *batch_stats;
+    /** Room for what the chunk is to be told of the heap. */
+    uint8_t *extra;
+    /** To be set: where in the chunk's ``extra`` that goes. */
+    uint64_t extra_offset;
+    /** To be set: bytes of it; 0 at first. */
+    uint64_t extra_size;
+} spt_place_data;
+
+/**
+ * Say where a heap belongs. It is called by the worker, for each heap once. Whatever it says is
+ * checked: a heap is written nowhere but in its chunk.
+ *
+ * :param data: To be read, and filled in.
+ * :param data_size: Bytes of it.
+ * :param user: As configured.
+ */
+typedef void (*spt_place_function)(spt_place_data *data, size_t data_size, void *user);
+
+/** How a stream fills chunks. */
+typedef struct spt_chunk_config {
+    /** Decides. */
+    spt_place_function place;
+    /** Handed to it. */
+    void *place_user;
+    /** Ids of the items that it wants to know the values of. Copied. */
+    const uint64_t *items;
+    /** How many. */
+    size_t n_items;
+    /** Chunks that are filled at a time, at least 1: a newer one pushes out the oldest. */
+    size_t max_chunks;
+    /** Bytes that a place function may put into ``extra``. */
+    size_t max_heap_extra;
+    /**
+     * Bytes of payload in a packet, where ``present`` has a byte for each packet: from a heap's
+     * index on, one for every so many bytes. 0 where it has one for each heap.
+     */
+    size_t packet_payload_size;
+    /** Counters in ``batch_stats``. */
+    size_t n_stats;
+    /** Whether such a counter keeps the largest value of a batch; otherwise batches are added. */
+    const bool *stat_is_maximum;
+    /** What chunks have as their ``stream_id``. */
+    uint64_t stream_id;
+    /** Where chunks go that are filled. Borrowed until the stream is destroyed. */
+    spt_chunk_ring *data_ring;
+    /** Where chunks come from. Borrowed until the stream is destroyed. */
+    spt_chunk_ring *free_ring;
+} spt_chunk_config;
+
+/** Chunk ids that are believed: fewer bits than any item can have. */
+#define SPT_MAX_CHUNK_ID ((INT64_C(1) << 56) - 1)
+/** How far a chunk may be ahead of the newest: a heap further away is refused. */
+#define SPT_MAX_CHUNK_STEP (INT64_C(1) << 32)
+
+/** What became of heaps and chunks. */
+typedef struct spt_chunk_stats {
+    /** Heaps whose chunk had been pushed out. */
+    uint64_t too_old_heaps;
+    /** Heaps that were refused by the place function, or for what it said. */
+    uint64_t rejected_heaps;
+    /** Those of the latter that it had a place for where there is none. */
+    uint64_t misplaced_heaps;
+    /** Chunks that were put into the ring. */
+    uint64_t chunks;
+    /** Times that the worker waited for a free chunk. */
+    uint64_t chunk_waits;
+    /** ns that the longest of these waits took. */
+    uint64_t longest_chunk_wait_ns;
+    /** Times that the worker waited for room for one that was filled. */
+    uint64_t room_waits;
+    /** ns that the longest of these waits took. */
+    uint64_t longest_room_wait_ns;
+    /** What was wrong with the last place that there is not; empty before. */
+    char misplaced[160];
+} spt_chunk_stats;
 
 #ifdef __cplusplus
 }
