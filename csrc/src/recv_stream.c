@@ -7,6 +7,8 @@
  * batch of packets takes; `ring_lock` is for the ring alone. Who holds the first may take the
  * second, never the other way round.
  */
+#include "chunk_ring.h"
+#include "chunks.h"
 #include "datagrams.h"
 #include "spead_tutorial/spt_recv.h"
 #include "status.h"
@@ -30,6 +32,7 @@ typedef struct reader {
     size_t n_bytes;
     size_t max_size;
     bool attached;
+    uint64_t seen_news; /* of rings of chunks, when it began to run */
     struct reader *next;
 } reader;
 
@@ -45,6 +48,14 @@ struct spt_recv_stream {
     spt_received_heap *waiting_heap; /* that the ring had no room for */
     uint64_t waiting_since_ns;       /* 0: nobody waits for room */
     spt_recv_stats stats;            /* of sockets, those that are closed */
+
+    spti_chunks *chunks;      /* that are filled; NULL where heaps go into the ring */
+    spt_received_packet held; /* that has to wait for a chunk, in its reader's memory */
+    bool holds;
+    bool held_datagram;
+    spti_chunk_watch data_watch, free_watch;
+    spt_chunk_ring *data_ring, *free_ring;
+    uint64_t news; /* from these rings; atomic */
 
     pthread_mutex_t ring_lock;
     spt_received_heap **ring;
@@ -140,9 +151,29 @@ static spt_received_heap *next_wanted(spt_recv_stream *s)
     }
 }
 
+static void place_packet(spt_recv_stream *s, const spt_received_packet *packet);
+static void end(spt_recv_stream *s);
+
+/* The same for chunks: note what is finished, and take the packet that is held; false while it has
+ * to wait, or where the stream has ended with it. */
+static bool go_on(spt_recv_stream *s)
+{
+    spti_chunks_collect(s->chunks);
+    if (s->holds) {
+        place_packet(s, &s->held);
+        spti_chunks_collect(s->chunks);
+    }
+    if (spti_chunks_stuck(s->chunks) && !has_ended(s))
+        end(s);
+    note_wait(s, s->holds);
+    return !s->holds && !has_ended(s);
+}
+
 /* Put what is finished into the ring; false where it has no room for all. */
 static bool hand_over(spt_recv_stream *s)
 {
+    if (s->chunks != NULL)
+        return go_on(s);
     for (;;) {
         if (s->waiting_heap == NULL)
             s->waiting_heap = next_wanted(s);
@@ -179,6 +210,10 @@ static void recycle_returned(spt_recv_stream *s)
 static void end(spt_recv_stream *s)
 {
     spt_depacketizer_flush(s->depacketizer);
+    s->stats.after_end += s->holds && s->held_datagram;
+    s->holds = false;
+    if (s->chunks != NULL)
+        spti_chunks_end(s->chunks);
     note_wait(s, false);
     pthread_mutex_lock(&s->ring_lock);
     __atomic_store_n(&s->ended, true, __ATOMIC_SEQ_CST);
@@ -186,11 +221,30 @@ static void end(spt_recv_stream *s)
     pthread_mutex_unlock(&s->ring_lock);
 }
 
+/* Take a packet to its place, or hold it until it has one. */
+static void place_packet(spt_recv_stream *s, const spt_received_packet *packet)
+{
+    uint8_t *to;
+    spt_fate fate = spt_depacketizer_take(s->depacketizer, packet, &to);
+    s->holds = fate == SPT_NOT_YET;
+    if (s->holds)
+        s->held = *packet;
+    if (to != NULL)
+        memcpy(to, packet->payload, packet->payload_length);
+    if (fate != SPT_PLACED)
+        return;
+    if (s->chunks != NULL)
+        spti_chunks_placed(s->chunks, packet);
+    if (packet->is_stop && s->config.stop_on_stop_item) {
+        spt_depacketizer_stop(s->depacketizer);
+        end(s);
+    }
+}
+
 /* Take a packet apart, and to its place. Returns the bytes it had; 0 where it is malformed. */
 static size_t take_packet(spt_recv_stream *s, const uint8_t *bytes, size_t n_bytes, bool alone)
 {
     spt_received_packet packet;
-    uint8_t *to;
     s->batch++;
     spt_fault fault = spt_received_packet_parse(&packet, bytes, n_bytes);
     if (fault == SPT_FAULT_NONE && alone && packet.size != n_bytes)
@@ -199,13 +253,8 @@ static size_t take_packet(spt_recv_stream *s, const uint8_t *bytes, size_t n_byt
         spt_depacketizer_malformed(s->depacketizer, fault);
         return 0;
     }
-    spt_fate fate = spt_depacketizer_take(s->depacketizer, &packet, &to);
-    if (to != NULL)
-        memcpy(to, packet.payload, packet.payload_length);
-    if (fate == SPT_PLACED && packet.is_stop && s->config.stop_on_stop_item) {
-        spt_depacketizer_stop(s->depacketizer);
-        end(s);
-    }
+    place_packet(s, &packet);
+    s->held_datagram = alone;
     return packet.size;
 }
 
@@ -271,12 +320,17 @@ static spti_wait run(spti_task *task)
     spti_wait wait = SPTI_WAIT_WORK;
     pthread_mutex_lock(&s->lock);
     recycle_returned(s);
+    r->seen_news = __atomic_load_n(&s->news, __ATOMIC_SEQ_CST);
     s->batch = 0;
     if (!has_ended(s) && hand_over(s))
         wait = r->datagrams != NULL ? read_datagrams(s, r) : read_memory(s, r);
     s->stats.batches += s->batch > 0;
     if (s->batch > s->stats.max_batch)
         s->stats.max_batch = s->batch;
+    if (s->chunks != NULL)
+        spti_chunks_end_batch(s->chunks);
+    if (has_ended(s))
+        leave(s, r);
     pthread_mutex_unlock(&s->lock);
     return wait;
 }
@@ -284,7 +338,10 @@ static spti_wait run(spti_task *task)
 /* A reader that is idle waits for room in the ring, or has nothing to do any more. */
 static bool has_work(spti_task *task)
 {
-    const spt_recv_stream *s = ((reader *)task)->stream;
+    const reader *r = (reader *)task;
+    const spt_recv_stream *s = r->stream;
+    if (s->chunks != NULL)
+        return !has_ended(s) && __atomic_load_n(&s->news, __ATOMIC_SEQ_CST) != r->seen_news;
     return !has_ended(s) && __atomic_load_n(&s->n, __ATOMIC_SEQ_CST) < s->config.ring_heaps;
 }
 
@@ -430,6 +487,14 @@ static void wake_readers(spt_recv_stream *s)
     pthread_mutex_unlock(&s->lock);
 }
 
+/* The same for a free chunk, or room in the ring for filled ones. */
+static void tell_readers(void *stream)
+{
+    spt_recv_stream *s = stream;
+    __atomic_add_fetch(&s->news, 1, __ATOMIC_SEQ_CST);
+    wake_readers(s);
+}
+
 /* What was finished when the stream ended, and found no room in the ring. */
 static spt_received_heap *get_last(spt_recv_stream *s)
 {
@@ -521,6 +586,7 @@ static void destroy(spt_recv_stream *s)
     if (s->event_fd >= 0)
         close(s->event_fd);
     spt_depacketizer_destroy(s->depacketizer);
+    spti_chunks_destroy(s->chunks);
     pthread_mutex_destroy(&s->lock);
     pthread_mutex_destroy(&s->ring_lock);
     free(s->ring);
@@ -542,8 +608,19 @@ static spt_status set_up(spt_recv_stream *s, spt_error *err)
     return s->depacketizer == NULL ? SPT_ERR_ARGUMENT : SPT_OK;
 }
 
-spt_recv_stream *spt_recv_stream_create(spt_thread_pool *pool, const spt_recv_config *config,
-                                        spt_error *err)
+/* Have chunks filled, and be told by their rings. */
+static void serve_chunks(spt_recv_stream *s, const spt_chunk_config *config)
+{
+    spti_chunks_serve(s->chunks, s->depacketizer);
+    s->data_ring = config->data_ring;
+    s->free_ring = config->free_ring;
+    s->data_watch = s->free_watch = (spti_chunk_watch){.tell = tell_readers, .user = s};
+    spti_chunk_ring_watch(s->data_ring, &s->data_watch);
+    spti_chunk_ring_watch(s->free_ring, &s->free_watch);
+}
+
+static spt_recv_stream *create(spt_thread_pool *pool, const spt_recv_config *config,
+                               const spt_chunk_config *chunks, spt_error *err)
 {
     spt_recv_stream *s = calloc(1, sizeof(*s));
     if (s == NULL) {
@@ -555,10 +632,28 @@ spt_recv_stream *spt_recv_stream_create(spt_thread_pool *pool, const spt_recv_co
     s->event_fd = -1;
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->ring_lock, NULL);
-    if (set_up(s, err) == SPT_OK)
-        return s;
-    destroy(s);
-    return NULL;
+    if (chunks != NULL)
+        s->chunks = spti_chunks_create(chunks, &s->config.heaps, err);
+    bool made = (s->chunks != NULL) == (chunks != NULL) && set_up(s, err) == SPT_OK;
+    if (!made) {
+        destroy(s);
+        return NULL;
+    }
+    if (chunks != NULL)
+        serve_chunks(s, chunks);
+    return s;
+}
+
+spt_recv_stream *spt_recv_stream_create(spt_thread_pool *pool, const spt_recv_config *config,
+                                        spt_error *err)
+{
+    return create(pool, config, NULL, err);
+}
+
+spt_recv_stream *spt_recv_stream_create_chunks(spt_thread_pool *pool, const spt_recv_config *config,
+                                               const spt_chunk_config *chunks, spt_error *err)
+{
+    return create(pool, config, chunks, err);
 }
 
 void spt_recv_stream_stop(spt_recv_stream *stream)
@@ -570,6 +665,10 @@ void spt_recv_stream_stop(spt_recv_stream *stream)
     reader *first = s->readers;
     s->readers = NULL;
     pthread_mutex_unlock(&s->lock);
+    if (s->chunks != NULL) {
+        spt_chunk_ring_stop(s->data_ring);
+        spt_chunk_ring_stop(s->free_ring);
+    }
     for (reader *r = first; r != NULL; r = r->next)
         if (r->attached)
             spti_task_detach(
@@ -589,6 +688,10 @@ void spt_recv_stream_destroy(spt_recv_stream *stream)
     if (stream == NULL)
         return;
     spt_recv_stream_stop(stream);
+    if (stream->chunks != NULL) {
+        spti_chunk_ring_unwatch(stream->data_ring, &stream->data_watch);
+        spti_chunk_ring_unwatch(stream->free_ring, &stream->free_watch);
+    }
     recycle_returned(stream);
     for (spt_received_heap *heap; spt_recv_stream_get(stream, 0, &heap) == SPT_OK;)
         spt_depacketizer_recycle(stream->depacketizer, heap);
@@ -602,5 +705,13 @@ void spt_recv_stream_stats(spt_recv_stream *stream, spt_recv_stats *stats)
     spt_depacketizer_account(stream->depacketizer, &stats->account);
     for (const reader *r = stream->readers; r != NULL; r = r->next)
         add_stats(r, &stats->sockets);
+    pthread_mutex_unlock(&stream->lock);
+}
+
+void spt_recv_stream_chunk_stats(spt_recv_stream *stream, spt_chunk_stats *stats,
+                                 uint64_t *place_stats)
+{
+    pthread_mutex_lock(&stream->lock);
+    spti_chunks_stats(stream->chunks, stats, place_stats);
     pthread_mutex_unlock(&stream->lock);
 }

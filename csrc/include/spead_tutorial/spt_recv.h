@@ -1158,6 +1158,23 @@ typedef struct spt_chunk_config {
 /** How far a chunk may be ahead of the newest: a heap further away is refused. */
 #define SPT_MAX_CHUNK_STEP (INT64_C(1) << 32)
 
+/**
+ * Make a stream that fills chunks: readers are added as to any other, and there are no heaps to be
+ * got. It waits for free chunks, and for room for those that are filled. It ends as others do: then
+ * those that it has begun are put into the ring for them, which stops when no stream puts chunks
+ * in any more. :c:func:`spt_recv_stream_stop` stops both rings.
+ *
+ * :param pool: Borrowed until the stream is destroyed.
+ * :param config: Copied. Memory and the ring of heaps are not used, nor are heaps taken that do not
+ *     say how long they are.
+ * :param chunks: Copied.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: Owned by the caller, or ``NULL``.
+ */
+SPT_API SPT_MUST_CHECK spt_recv_stream *
+spt_recv_stream_create_chunks(spt_thread_pool *pool, const spt_recv_config *config,
+                              const spt_chunk_config *chunks, spt_error *err);
+
 /** What became of heaps and chunks. */
 typedef struct spt_chunk_stats {
     /** Heaps whose chunk had been pushed out. */
@@ -1179,6 +1196,17 @@ typedef struct spt_chunk_stats {
     /** What was wrong with the last place that there is not; empty before. */
     char misplaced[160];
 } spt_chunk_stats;
+
+/**
+ * Read the counts, those of what has been read so far.
+ *
+ * :param stream: That fills chunks.
+ * :param stats: Filled.
+ * :param place_stats: Filled with what the place function has counted in all batches: room for
+ *     ``n_stats`` of them; or ``NULL``.
+ */
+SPT_API void spt_recv_stream_chunk_stats(spt_recv_stream *stream, spt_chunk_stats *stats,
+                                         uint64_t *place_stats);
 
 #ifdef __cplusplus
 }
