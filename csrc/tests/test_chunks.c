@@ -5,6 +5,12 @@
 
 #include "spead_tutorial/spt_recv.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 enum {
     HEAP = 100,  /* bytes */
     HEAPS = 4,   /* in a chunk */
@@ -449,6 +455,231 @@ static void test_a_first_chunk_that_no_item_could_name_is_refused(void)
     finish();
 }
 
+static void test_the_worker_waits_for_a_free_chunk_and_loses_nothing(void)
+{
+    setup few = plenty;
+    few.free_chunks = 1;
+    few.max_chunks = 1;
+    begin(&few);
+    for (uint64_t n = 0; n < 6 * HEAPS; n++)
+        append_heap(n);
+    append_stop();
+    receive();
+    for (int64_t id = 0; id < 6; id++) {
+        spt_chunk *chunk = check_chunk(id, "1111");
+        while (stats(NULL).chunk_waits == (uint64_t)id && id < 5)
+            continue; /* until it misses this one */
+        REQUIRE(spt_chunk_ring_put(free_ring, chunk, 0) == SPT_OK);
+    }
+    check_end();
+    spt_chunk_stats now = stats(NULL);
+    CHECK_EQUAL(now.chunk_waits, 5);
+    CHECK(now.longest_chunk_wait_ns > 0);
+    CHECK_EQUAL(now.room_waits, 0);
+    CHECK_EQUAL(said.asked, 6 * HEAPS); /* what waited was not asked for twice */
+    CHECK_EQUAL(account().packets, n_packets);
+    CHECK_EQUAL(account().heaps_complete, 6 * HEAPS);
+    finish();
+}
+
+static void test_the_worker_waits_for_room_for_a_filled_chunk_and_loses_nothing(void)
+{
+    setup narrow = plenty;
+    narrow.room = 1;
+    begin(&narrow);
+    for (uint64_t n = 0; n < 6 * HEAPS; n++)
+        append_heap(n);
+    append_stop();
+    receive();
+    while (stats(NULL).room_waits == 0)
+        continue;
+    for (int64_t id = 0; id < 6; id++)
+        check_chunk(id, "1111");
+    check_end();
+    CHECK(stats(NULL).longest_room_wait_ns > 0);
+    spt_recv_stats all;
+    spt_recv_stream_stats(stream, &all);
+    CHECK(all.ring_waits > 0 && all.longest_ring_wait_ns > 0);
+    CHECK_EQUAL(account().heaps_complete, 6 * HEAPS);
+    finish();
+}
+
+static void test_the_end_does_not_wait_for_room(void)
+{
+    setup narrow = plenty;
+    narrow.room = 1;
+    begin(&narrow);
+    for (uint64_t n = 0; n < 3 * HEAPS; n++)
+        append_heap(n);
+    append_stop();
+    receive();
+    while (account().heaps_dropped == 0 && account().packets < n_packets)
+        continue; /* nobody gets a chunk meanwhile */
+    for (int64_t id = 0; id < 3; id++)
+        check_chunk(id, "1111");
+    check_end();
+    finish();
+}
+
+static void test_a_stop_in_the_middle_hands_over_what_was_begun_and_stops_both_rings(void)
+{
+    setup few = plenty;
+    few.free_chunks = 2;
+    begin(&few);
+    append_heap(0);
+    append_part(HEAPS, 0, HEAP / 2);
+    append_heap(2 * HEAPS); /* waits: there is no chunk for it */
+    receive();
+    while (stats(NULL).chunk_waits == 0)
+        continue;
+    spt_recv_stream_stop(stream);
+    check_chunk(0, "1000");
+    check_chunk(1, "0000");
+    check_end();
+    CHECK_EQUAL(spt_chunk_ring_put(free_ring, &chunks[5], 0), SPT_ERR_STOPPED);
+    CHECK_EQUAL(account().packets, 3);
+    spt_recv_stream_stop(stream);
+    finish();
+}
+
+static void test_a_ring_that_is_stopped_ends_the_stream_and_all_chunks_are_in_the_rings(void)
+{
+    for (int which = 0; which < 2; which++) {
+        setup few = plenty;
+        few.free_chunks = 3;
+        begin(&few);
+        spt_chunk_ring_stop(which == 0 ? data_ring : free_ring);
+        for (uint64_t n = 0; n < 8 * HEAPS; n++)
+            append_heap(n);
+        receive();
+        spt_received_heap *none;
+        CHECK_EQUAL(spt_recv_stream_get(stream, LONG_NS, &none), SPT_DONE);
+        CHECK_EQUAL(spt_chunk_ring_size(data_ring), which == 0 ? 0 : 3);
+        CHECK_EQUAL(spt_chunk_ring_size(free_ring), which == 0 ? 3 : 0);
+        account();
+        finish();
+    }
+}
+
+/* ---- Sockets --------------------------------------------------------------------------------- */
+
+/* A socket that listens on loopback, and one that sends there. */
+static int listen_somewhere(int *out)
+{
+    int in = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    *out = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof(address);
+    REQUIRE(in >= 0 && *out >= 0);
+    REQUIRE(bind(in, (struct sockaddr *)&address, length) == 0);
+    REQUIRE(getsockname(in, (struct sockaddr *)&address, &length) == 0);
+    REQUIRE(connect(*out, (struct sockaddr *)&address, length) == 0);
+    return in;
+}
+
+static void send_heap(int out, uint64_t n)
+{
+    for (uint64_t begin = 0; begin < HEAP; begin += HEAP / 2) {
+        make_heap_part(n, begin, HEAP / 2, (int64_t)n * HEAP);
+        REQUIRE(send(out, made.bytes, made.size, 0) == (ssize_t)made.size);
+    }
+}
+
+/* Gets chunks, looks at them, and gives them back. */
+static void *consume(void *count)
+{
+    spt_chunk *chunk;
+    while (spt_chunk_ring_get(data_ring, LONG_NS, &chunk) == SPT_OK) {
+        for (uint64_t i = 0; i < HEAPS; i++) {
+            CHECK(chunk->present[i] == 0 || has_heap(chunk, (uint64_t)chunk->chunk_id * HEAPS + i));
+            *(uint64_t *)count += chunk->present[i];
+        }
+        if (spt_chunk_ring_put(free_ring, chunk, 0) != SPT_OK)
+            break; /* it was stopped */
+    }
+    return NULL;
+}
+
+static void test_streams_of_chunks_are_stopped_at_any_moment(void)
+{
+    for (uint64_t round = 0; round < 30; round++) {
+        setup few = {3, 1, 2, 0, false};
+        begin(&few);
+        int out, in = listen_somewhere(&out);
+        for (int i = 0; i < 2; i++) /* two readers of one socket */
+            REQUIRE(spt_recv_stream_add_udp_socket(stream, in, NULL, NULL) == SPT_OK);
+        uint64_t present = 0;
+        pthread_t consumer;
+        REQUIRE(pthread_create(&consumer, NULL, consume, &present) == 0);
+        for (uint64_t n = 0; n < 20 * (1 + round); n++)
+            send_heap(out, n);
+        if (round % 3 == 0)
+            spt_thread_pool_stop(pool);
+        if (round % 3 == 1)
+            spt_chunk_ring_stop(data_ring);
+        spt_recv_stream_stop(stream);
+        pthread_join(consumer, NULL);
+        CHECK(present <= account().heaps_complete);
+        close(in);
+        close(out);
+        finish();
+    }
+}
+
+static void test_two_readers_that_both_wait_go_on(void)
+{
+    setup none = plenty;
+    none.free_chunks = 0;
+    none.max_chunks = 6;
+    none.any_order = true;
+    begin(&none);
+    int out[2], in[2];
+    for (int i = 0; i < 2; i++) {
+        in[i] = listen_somewhere(&out[i]);
+        REQUIRE(spt_recv_stream_add_udp_socket(stream, in[i], NULL, NULL) == SPT_OK);
+    }
+    for (uint64_t n = 0; n < 6 * HEAPS; n++)
+        send_heap(out[n % 2], n);
+    for (int i = 0; i < 6; i++) {
+        while (stats(NULL).chunk_waits == (uint64_t)i && account().packets < 2 * 6 * HEAPS)
+            continue;
+        REQUIRE(spt_chunk_ring_put(free_ring, &chunks[i], 0) == SPT_OK);
+    }
+    while (account().packets < 2 * 6 * HEAPS)
+        continue; /* until all have come, of both */
+    spt_recv_stream_stop(stream);
+    for (int64_t id = 0; id < 6; id++)
+        check_chunk(id, "1111");
+    for (int i = 0; i < 2; i++) {
+        close(in[i]);
+        close(out[i]);
+    }
+    finish();
+}
+
+static void test_what_is_held_when_a_stream_ends_is_counted(void)
+{
+    setup few = plenty;
+    few.free_chunks = 0;
+    begin(&few);
+    int out, in = listen_somewhere(&out);
+    REQUIRE(spt_recv_stream_add_udp_socket(stream, in, NULL, NULL) == SPT_OK);
+    for (uint64_t n = 0; n < 4; n++)
+        send_heap(out, n);
+    while (stats(NULL).chunk_waits == 0)
+        continue;
+    spt_recv_stream_stop(stream);
+    spt_recv_stats now;
+    spt_recv_stream_stats(stream, &now);
+    CHECK(now.after_end > 0);
+    CHECK_EQUAL(now.account.packets, 0);
+    CHECK_EQUAL(now.after_end, now.sockets.datagrams);
+    close(in);
+    close(out);
+    finish();
+}
+
 static void test_what_cannot_be_is_refused_in_words(void)
 {
     begin(&plenty);
@@ -479,6 +710,14 @@ int main(void)
     RUN(test_a_heap_that_the_place_function_does_not_want_is_refused);
     RUN(test_a_place_that_there_is_not_is_refused_and_said_and_others_are_not_touched);
     RUN(test_a_first_chunk_that_no_item_could_name_is_refused);
+    RUN(test_the_worker_waits_for_a_free_chunk_and_loses_nothing);
+    RUN(test_the_worker_waits_for_room_for_a_filled_chunk_and_loses_nothing);
+    RUN(test_the_end_does_not_wait_for_room);
+    RUN(test_a_stop_in_the_middle_hands_over_what_was_begun_and_stops_both_rings);
+    RUN(test_a_ring_that_is_stopped_ends_the_stream_and_all_chunks_are_in_the_rings);
+    RUN(test_streams_of_chunks_are_stopped_at_any_moment);
+    RUN(test_two_readers_that_both_wait_go_on);
+    RUN(test_what_is_held_when_a_stream_ends_is_counted);
     RUN(test_what_cannot_be_is_refused_in_words);
     return check_done();
 }
