@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Owns a libFuzzer target: whatever packets come, and whatever a place function says of them,
+ * nothing is written beside a chunk, what is present are the bytes that were sent, no chunk is
+ * lost, and a packet that had to wait is in the account once.
+ */
+#include "../src/chunk_ring.h"
+#include "../src/chunks.h"
+#include "../tests/make_packet.h"
+#include "choices.h"
+
+enum { HEAP = 64, HEAPS = 4, CHUNKS = 5, COUNTS = 64, PARTS = 4 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static choices input;
+static made_packet made;
+static spt_chunk chunks[CHUNKS];
+static spt_chunk_ring *full, *empty;
+static bool wild;     /* the place function has said what cannot be */
+static size_t packet; /* bytes of payload in each, where they are marked one by one; or 0 */
+
+static uint8_t byte_of(uint64_t cnt, uint64_t place)
+{
+    return (uint8_t)(cnt * 37 + place * 3 + 1);
+}
+
+/* A number that is small, at an edge, or anything. */
+static uint64_t strange(void)
+{
+    static const uint64_t edges[] = {0, HEAPS, HEAPS * HEAP, INT64_MAX, UINT64_MAX, 1 << 20};
+    return choose(&input, 2) == 0 ? choose(&input, 2 * HEAP) : edges[choose(&input, 6)];
+}
+
+/* Mostly a place of its own for each heap count; now and then whatever comes to mind. */
+static void place(spt_place_data *said, size_t size, void *user)
+{
+    (void)user;
+    REQUIRE(size == sizeof(*said));
+    REQUIRE(said->items[0] >= 1 && said->items[0] <= COUNTS);
+    uint64_t n = (uint64_t)said->items[0] - 1;
+    said->chunk_id = (int64_t)(n / HEAPS);
+    said->heap_index = n % HEAPS;
+    said->heap_offset = n % HEAPS * HEAP;
+    if (choose(&input, 6) != 0)
+        return;
+    said->chunk_id = (int64_t)(choose(&input, 2) == 0 ? strange() : n / HEAPS);
+    said->heap_index = strange();
+    said->heap_offset = strange();
+    said->extra_size = strange();
+    said->extra_offset = strange();
+    wild = true; /* bytes may be anywhere in chunks from now on */
+}
+
+static void make(void)
+{
+    uint64_t cnt = 1 + choose(&input, COUNTS), part = choose(&input, PARTS);
+    uint64_t n = HEAP / PARTS, begin = part * n;
+    uint8_t payload[HEAP];
+    for (uint64_t i = 0; i < n; i++)
+        payload[i] = byte_of(cnt, begin + i);
+    make_part(&made, cnt, choose(&input, 20) == 0 ? 2 * HEAPS * HEAP : HEAP, begin, n);
+    make_end(&made, payload, n);
+}
+
+/* Bytes of heaps that are present; where the place function has been sane so far. */
+static void check_chunk(const spt_chunk *chunk)
+{
+    for (uint64_t i = 0; !wild && packet == 0 && i < HEAPS; i++)
+        for (uint64_t at = 0; at < HEAP && chunk->present[i]; at++)
+            REQUIRE(((uint8_t *)chunk->data)[i * HEAP + at] ==
+                    byte_of((uint64_t)chunk->chunk_id * HEAPS + i + 1, at));
+}
+
+/* A program: gets what is filled, and gives it back, sooner or later. */
+static void turn(void)
+{
+    spt_chunk *chunk;
+    for (size_t n = choose(&input, 3); n > 0; n--) {
+        if (spt_chunk_ring_get(full, 0, &chunk) != SPT_OK)
+            return;
+        check_chunk(chunk);
+        REQUIRE(spt_chunk_ring_put(empty, chunk, 0) == SPT_OK);
+    }
+}
+
+/* Memory of exactly its size, so that a byte too far is seen. */
+static void make_chunks(void)
+{
+    size_t marks = packet > 0 ? HEAPS * PARTS : HEAPS;
+    for (int i = 0; i < CHUNKS; i++) {
+        chunks[i] = (spt_chunk){
+            .data = malloc(HEAPS * HEAP),
+            .data_size = HEAPS * HEAP,
+            .present = malloc(marks),
+            .present_size = marks,
+            .extra = malloc(HEAPS),
+            .extra_size = HEAPS,
+        };
+        REQUIRE(spt_chunk_ring_put(empty, &chunks[i], 0) == SPT_OK);
+    }
+}
+
+static void free_chunks(void)
+{
+    REQUIRE(spt_chunk_ring_size(full) + spt_chunk_ring_size(empty) == CHUNKS);
+    for (spt_chunk *chunk; spt_chunk_ring_get(full, 0, &chunk) == SPT_OK;)
+        check_chunk(chunk);
+    for (int i = 0; i < CHUNKS; i++) {
+        free(chunks[i].data);
+        free(chunks[i].present);
+        free(chunks[i].extra);
+    }
+}
+
+static spti_chunks *new_window(spt_depacketizer_config *config)
+{
+    spt_chunk_config how = {
+        .place = place,
+        .items = &(uint64_t){SPT_ID_HEAP_CNT},
+        .n_items = 1,
+        .max_chunks = 1 + choose(&input, 3),
+        .max_heap_extra = HEAPS,
+        .packet_payload_size = packet,
+        .data_ring = full,
+        .free_ring = empty,
+    };
+    return spti_chunks_create(&how, config, NULL);
+}
+
+/* Take the packet that was made, again and again while it has to wait. */
+static bool take_made(spti_chunks *c, spt_depacketizer *d)
+{
+    spt_received_packet parsed;
+    uint8_t *to;
+    spt_fate fate;
+    REQUIRE(spt_received_packet_parse(&parsed, made.bytes, made.size) == SPT_FAULT_NONE);
+    while ((fate = spt_depacketizer_take(d, &parsed, &to)) == SPT_NOT_YET && input.size > 0)
+        turn();
+    if (to != NULL)
+        memcpy(to, parsed.payload, parsed.payload_length);
+    if (fate == SPT_PLACED)
+        spti_chunks_placed(c, &parsed);
+    spti_chunks_collect(c);
+    return fate != SPT_NOT_YET;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    input = (choices){data, size};
+    wild = false;
+    packet = choose(&input, 2) * HEAP / PARTS;
+    full = spt_chunk_ring_create(1 + choose(&input, 3), NULL);
+    empty = spt_chunk_ring_create(CHUNKS, NULL);
+    REQUIRE(full != NULL && empty != NULL);
+    make_chunks();
+    spt_depacketizer_config config = spt_depacketizer_config_default();
+    config.max_heaps = 1 + choose(&input, 4);
+    config.allow_out_of_order = choose(&input, 2) != 0;
+    spti_chunks *c = new_window(&config);
+    spt_depacketizer *d = spt_depacketizer_create(&config, NULL);
+    REQUIRE(c != NULL && d != NULL);
+    spti_chunks_serve(c, d);
+    uint64_t packets = 0;
+    while (input.size > 0) {
+        make();
+        packets += take_made(c, d);
+        turn();
+    }
+    spt_account account;
+    spt_depacketizer_account(d, &account);
+    REQUIRE(account.packets == packets);
+    spt_depacketizer_flush(d);
+    spti_chunks_end(c);
+    spt_depacketizer_destroy(d);
+    spti_chunks_destroy(c);
+    free_chunks();
+    spt_chunk_ring_destroy(full);
+    spt_chunk_ring_destroy(empty);
+    return 0;
+}
