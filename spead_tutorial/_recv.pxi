@@ -131,7 +131,7 @@ cdef class HeapBase:
         elif self.made == generation:  # else a thread that did not come along may have its lock
             self.allocator.memory.put(self.allocator.memory.user, self.payload, self.room)
 
-    cdef int fill(self, ReceiveStream stream, spt_received_heap *c, bint with_payload) except -1:
+    cdef int fill(self, HeapStream stream, spt_received_heap *c, bint with_payload) except -1:
         self.made = generation
         self.cnt = c.cnt
         self.address_bits = c.heap_address_bits
@@ -235,7 +235,7 @@ cdef class IncompleteHeap(HeapBase):
         return f"<IncompleteHeap {self.cnt}, {self.received_length} of {length} bytes>"
 
 
-cdef object wrap(ReceiveStream stream, spt_received_heap *c):
+cdef object wrap(HeapStream stream, spt_received_heap *c):
     """A heap of Python's that takes over what it needs of one of C's."""
     cdef HeapBase heap
     cdef IncompleteHeap incomplete
@@ -260,39 +260,33 @@ cdef object wrap(ReceiveStream stream, spt_received_heap *c):
 # no_gc_clear: pool and allocator must outlive the stream.
 @cython.no_gc_clear
 cdef class ReceiveStream:
-    """What `spead_tutorial.recv.Stream` is made of; it is not made itself."""
+    """What streams that receive share, whatever becomes of heaps; it is not made itself."""
 
     cdef object __weakref__
     cdef spt_recv_stream *stream
     cdef ThreadPool pool
     cdef MemoryAllocator allocator
     cdef int made
-    cdef int bug_compat
-    cdef bint keep_ranges
-    cdef dict flavours
-    cdef type Heap     # of those that are complete
     cdef list buffers  # that are read from
 
     def __dealloc__(self):
+        self.destroy()
+
+    cdef int destroy(self) except -1:
         cdef spt_recv_stream *stream = self.stream
         self.stream = NULL
         if stream != NULL and self.made == generation:
             with nogil:
                 spt_recv_stream_destroy(stream)
+        return 0
 
-    def _open(self, ThreadPool pool not None, config, ring_config, type Heap):
-        """Make the stream as it is configured, of heaps of that type."""
-        cdef spt_error err
-        cdef spt_recv_config c = spt_recv_config_default()
-        cdef spt_thread_pool *c_pool = to_pool(pool)
+    cdef int configure(self, ThreadPool pool, config, spt_recv_config *c) except -1:
+        """What all streams have of a configuration."""
         if self.stream != NULL:
             raise RuntimeError("the stream has been made already")
+        c[0] = spt_recv_config_default()
         self.pool = pool
         self.allocator = config.memory_allocator
-        self.bug_compat = config.bug_compat
-        self.keep_ranges = ring_config.incomplete_keep_payload_ranges
-        self.flavours = {}
-        self.Heap = Heap
         self.buffers = []
         c.heaps.max_heaps = config.max_heaps
         c.heaps.substreams = config.substreams
@@ -300,28 +294,14 @@ cdef class ReceiveStream:
         c.heaps.allow_unsized_heaps = config.allow_unsized_heaps
         c.heaps.max_heap_size = config.max_heap_size
         c.heaps.memory = self.allocator.memory
-        c.ring_heaps = ring_config.heaps
-        c.drop_when_full = ring_config.drop_when_full
-        c.contiguous_only = ring_config.contiguous_only
         c.explicit_start = config.explicit_start
         c.stop_on_stop_item = config.stop_on_stop_item
-        with nogil:
-            self.stream = spt_recv_stream_create(c_pool, &c, &err)
-        if self.stream == NULL:
-            raise to_exception(&err)
-        self.made = generation
+        return 0
 
     cdef int check_made(self) except -1:
         if self.stream == NULL:
             raise RuntimeError("the stream has not been made: call its __init__")
         return check_generation(self.made)
-
-    cdef object flavour(self, uint8_t address_bits):
-        found = self.flavours.get(address_bits)
-        if found is None:
-            found = Flavour(4, 64, address_bits, self.bug_compat)
-            self.flavours[address_bits] = found
-        return found
 
     def _add_udp(self, str host, port, max_size, buffer_size, str interface_address,
                  interface_index, bint gro):
@@ -420,6 +400,82 @@ cdef class ReceiveStream:
             spt_recv_stream_stop(self.stream)
         self.buffers.clear()
 
+    def _counts(self):
+        """All counts, at one moment, by the names that C has for them."""
+        cdef spt_recv_stats c
+        self.check_made()
+        with nogil:
+            spt_recv_stream_stats(self.stream, &c)
+        return {
+            "packets": c.account.packets,
+            "fates": [c.account.fates[i] for i in range(SPT_N_FATES)],
+            "faults": [c.account.faults[i] for i in range(SPT_N_FAULTS)],
+            "placed_bytes": c.account.placed_bytes,
+            "heaps_begun": c.account.heaps_begun,
+            "heaps_complete": c.account.heaps_complete,
+            "heaps_evicted": c.account.heaps_evicted,
+            "heaps_flushed": c.account.heaps_flushed,
+            "heaps_dropped": c.account.heaps_dropped,
+            "heaps_live": c.account.heaps_live,
+            "incomplete_bytes": c.account.incomplete_bytes,
+            "heaps_never_begun": c.account.heaps_never_begun,
+            "single_packet_heaps": c.account.single_packet_heaps,
+            "searches": c.account.searches,
+            "datagrams": c.sockets.datagrams,
+            "datagram_bytes": c.sockets.bytes,
+            "messages": c.sockets.messages,
+            "calls": c.sockets.calls,
+            "socket_dropped": c.sockets.dropped,
+            "buffer_size": c.sockets.buffer_size,
+            "after_end": c.after_end,
+            "batches": c.batches,
+            "max_batch": c.max_batch,
+            "incomplete_dropped": c.incomplete_dropped,
+            "incomplete_cnt": c.incomplete_cnt,
+            "incomplete_received": c.incomplete_received,
+            "incomplete_length": c.incomplete_length,
+            "ring_dropped": c.ring_dropped,
+            "ring_waits": c.ring_waits,
+            "longest_ring_wait_ns": c.longest_ring_wait_ns,
+            "sys_errno": c.sys_errno,
+        }
+
+
+@cython.no_gc_clear
+cdef class HeapStream(ReceiveStream):
+    """What `spead_tutorial.recv.Stream` is made of: heaps are got one by one."""
+
+    cdef int bug_compat
+    cdef bint keep_ranges
+    cdef dict flavours
+    cdef type Heap  # of those that are complete
+
+    def _open(self, ThreadPool pool not None, config, ring_config, type Heap):
+        """Make the stream as it is configured, of heaps of that type."""
+        cdef spt_error err
+        cdef spt_recv_config c
+        cdef spt_thread_pool *c_pool = to_pool(pool)
+        self.configure(pool, config, &c)
+        self.bug_compat = config.bug_compat
+        self.keep_ranges = ring_config.incomplete_keep_payload_ranges
+        self.flavours = {}
+        self.Heap = Heap
+        c.ring_heaps = ring_config.heaps
+        c.drop_when_full = ring_config.drop_when_full
+        c.contiguous_only = ring_config.contiguous_only
+        with nogil:
+            self.stream = spt_recv_stream_create(c_pool, &c, &err)
+        if self.stream == NULL:
+            raise to_exception(&err)
+        self.made = generation
+
+    cdef object flavour(self, uint8_t address_bits):
+        found = self.flavours.get(address_bits)
+        if found is None:
+            found = Flavour(4, 64, address_bits, self.bug_compat)
+            self.flavours[address_bits] = found
+        return found
+
     cdef object got(self, spt_status status, spt_received_heap *c):
         if status == SPT_DONE:
             self._ended()
@@ -486,43 +542,3 @@ cdef class ReceiveStream:
         """How many heaps are in the ring."""
         self.check_made()
         return spt_recv_stream_ready(self.stream)
-
-    def _counts(self):
-        """All counts, at one moment, by the names that C has for them."""
-        cdef spt_recv_stats c
-        self.check_made()
-        with nogil:
-            spt_recv_stream_stats(self.stream, &c)
-        return {
-            "packets": c.account.packets,
-            "fates": [c.account.fates[i] for i in range(SPT_N_FATES)],
-            "faults": [c.account.faults[i] for i in range(SPT_N_FAULTS)],
-            "placed_bytes": c.account.placed_bytes,
-            "heaps_begun": c.account.heaps_begun,
-            "heaps_complete": c.account.heaps_complete,
-            "heaps_evicted": c.account.heaps_evicted,
-            "heaps_flushed": c.account.heaps_flushed,
-            "heaps_dropped": c.account.heaps_dropped,
-            "heaps_live": c.account.heaps_live,
-            "incomplete_bytes": c.account.incomplete_bytes,
-            "heaps_never_begun": c.account.heaps_never_begun,
-            "single_packet_heaps": c.account.single_packet_heaps,
-            "searches": c.account.searches,
-            "datagrams": c.sockets.datagrams,
-            "datagram_bytes": c.sockets.bytes,
-            "messages": c.sockets.messages,
-            "calls": c.sockets.calls,
-            "socket_dropped": c.sockets.dropped,
-            "buffer_size": c.sockets.buffer_size,
-            "after_end": c.after_end,
-            "batches": c.batches,
-            "max_batch": c.max_batch,
-            "incomplete_dropped": c.incomplete_dropped,
-            "incomplete_cnt": c.incomplete_cnt,
-            "incomplete_received": c.incomplete_received,
-            "incomplete_length": c.incomplete_length,
-            "ring_dropped": c.ring_dropped,
-            "ring_waits": c.ring_waits,
-            "longest_ring_wait_ns": c.longest_ring_wait_ns,
-            "sys_errno": c.sys_errno,
-        }

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, ClassVar, Self, overload
 
-from spead_tutorial._core import HeapBase, ReceiveStream, ThreadPool
+from spead_tutorial._core import HeapBase, HeapStream, ReceiveStream, ThreadPool
 from spead_tutorial._types import Stopped
 from spead_tutorial.recv._config import RingStreamConfig, StreamConfig
 from spead_tutorial.recv._heap import Heap
@@ -22,94 +22,37 @@ from spead_tutorial.recv._stats import (
     common_values,
 )
 
-__all__ = ["Ringbuffer", "Stream"]
+__all__ = ["Readers", "Ringbuffer", "Stream"]
 
 _log = logging.getLogger(__name__)
 _SECOND_NS = 1_000_000_000
 
 
-class Ringbuffer:
-    """How full a stream's ring is.
-
-    Parameters
-    ----------
-    stream : Stream
-        Whose ring.
-    """
-
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-
-    def size(self) -> int:
-        """Return how many heaps wait in it."""
-        return self._stream._ready()
-
-    def capacity(self) -> int:
-        """Return how many may."""
-        return self._stream._ring_config.heaps
-
-
-class Stream(ReceiveStream):
-    """Receives heaps.
-
-    Readers bring packets, which a thread of the pool puts into their places in heaps. Those that
-    are finished wait in a ring until you get them: the stream is its own iterator, which ends when
-    the stream has. At the end of a ``with`` block it is stopped. What becomes of every packet is
-    in its `stats`.
-
-    Parameters
-    ----------
-    thread_pool : ThreadPool
-        Whose threads do it; kept alive.
-    config : StreamConfig
-        How packets become heaps; copied. By default ``StreamConfig()``.
-    ring_config : RingStreamConfig
-        How heaps wait; copied. By default ``RingStreamConfig()``.
-
-    Raises
-    ------
-    TypeError
-        For arguments that are something else.
-    """
+class Readers(ReceiveStream):
+    """What all streams that receive have in Python: it is not made itself."""
 
     #: Default of ``max_size`` of `add_udp_reader`, in bytes.
     DEFAULT_UDP_MAX_SIZE: ClassVar[int] = 9200
     #: Default of ``buffer_size`` of `add_udp_reader`, in bytes.
     DEFAULT_UDP_BUFFER_SIZE: ClassVar[int] = 8388608
 
-    def __init__(
-        self,
-        thread_pool: ThreadPool,
-        config: StreamConfig | None = None,
-        ring_config: RingStreamConfig | None = None,
-    ) -> None:
+    _config: StreamConfig
+    _warned_of: int
+    _next_look_ns: int
+
+    def _configure(self, config: StreamConfig | None) -> None:
+        """Check and copy how packets become heaps."""
         config = StreamConfig() if config is None else config
-        ring_config = RingStreamConfig() if ring_config is None else ring_config
         if not isinstance(config, StreamConfig):
             raise TypeError(f"config must be a StreamConfig, not {type(config).__name__}")
-        if not isinstance(ring_config, RingStreamConfig):
-            kind = type(ring_config).__name__
-            raise TypeError(f"ring_config must be a RingStreamConfig, not {kind}")
         self._config = config.copy()
-        self._ring_config = ring_config.copy()
         self._warned_of = 0
         self._next_look_ns = 0
-        self._open(thread_pool, self._config, self._ring_config, Heap)
 
     @property
     def config(self) -> StreamConfig:
         """How packets become heaps: a copy."""
         return self._config.copy()
-
-    @property
-    def ring_config(self) -> RingStreamConfig:
-        """How heaps wait: a copy."""
-        return self._ring_config.copy()
-
-    @property
-    def ringbuffer(self) -> Ringbuffer:
-        """The ring that they wait in."""
-        return Ringbuffer(self)
 
     @overload
     def add_udp_reader(
@@ -236,32 +179,6 @@ class Stream(ReceiveStream):
                 port, granted, buffer_size, buffer_size,
             )  # fmt: skip
 
-    def get(self) -> HeapBase:
-        """Wait for the next heap.
-
-        Other Python threads run meanwhile, and it can be interrupted (Ctrl-C).
-
-        Returns
-        -------
-        Heap or IncompleteHeap
-            In the order in which they were finished.
-
-        Raises
-        ------
-        Stopped
-            Where there will be none any more.
-        """
-        return self._get()
-
-    def __iter__(self) -> Iterator[HeapBase]:
-        return self
-
-    def __next__(self) -> HeapBase:
-        try:
-            return self._get()
-        except Stopped:
-            raise StopIteration from None
-
     def __enter__(self) -> Self:
         return self
 
@@ -295,6 +212,104 @@ class Stream(ReceiveStream):
         if time.monotonic_ns() >= self._next_look_ns:
             self._next_look_ns = time.monotonic_ns() + _SECOND_NS
             self._warn()
+
+    def _warn(self) -> None:
+        """Say what was dropped, if that has not been spoken of."""
+
+
+class Ringbuffer:
+    """How full a stream's ring is.
+
+    Parameters
+    ----------
+    stream : Stream
+        Whose ring.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    def size(self) -> int:
+        """Return how many heaps wait in it."""
+        return self._stream._ready()
+
+    def capacity(self) -> int:
+        """Return how many may."""
+        return self._stream._ring_config.heaps
+
+
+class Stream(Readers, HeapStream):
+    """Receives heaps.
+
+    Readers bring packets, which a thread of the pool puts into their places in heaps. Those that
+    are finished wait in a ring until you get them: the stream is its own iterator, which ends when
+    the stream has. At the end of a ``with`` block it is stopped. What becomes of every packet is
+    in its `stats`.
+
+    Parameters
+    ----------
+    thread_pool : ThreadPool
+        Whose threads do it; kept alive.
+    config : StreamConfig
+        How packets become heaps; copied. By default ``StreamConfig()``.
+    ring_config : RingStreamConfig
+        How heaps wait; copied. By default ``RingStreamConfig()``.
+
+    Raises
+    ------
+    TypeError
+        For arguments that are something else.
+    """
+
+    def __init__(
+        self,
+        thread_pool: ThreadPool,
+        config: StreamConfig | None = None,
+        ring_config: RingStreamConfig | None = None,
+    ) -> None:
+        self._configure(config)
+        ring_config = RingStreamConfig() if ring_config is None else ring_config
+        if not isinstance(ring_config, RingStreamConfig):
+            kind = type(ring_config).__name__
+            raise TypeError(f"ring_config must be a RingStreamConfig, not {kind}")
+        self._ring_config = ring_config.copy()
+        self._open(thread_pool, self._config, self._ring_config, Heap)
+
+    @property
+    def ring_config(self) -> RingStreamConfig:
+        """How heaps wait: a copy."""
+        return self._ring_config.copy()
+
+    @property
+    def ringbuffer(self) -> Ringbuffer:
+        """The ring that they wait in."""
+        return Ringbuffer(self)
+
+    def get(self) -> HeapBase:
+        """Wait for the next heap.
+
+        Other Python threads run meanwhile, and it can be interrupted (Ctrl-C).
+
+        Returns
+        -------
+        Heap or IncompleteHeap
+            In the order in which they were finished.
+
+        Raises
+        ------
+        Stopped
+            Where there will be none any more.
+        """
+        return self._get()
+
+    def __iter__(self) -> Iterator[HeapBase]:
+        return self
+
+    def __next__(self) -> HeapBase:
+        try:
+            return self._get()
+        except Stopped:
+            raise StopIteration from None
 
     def _warn(self) -> None:
         """Say which heaps were dropped, if there are any that have not been spoken of."""
