@@ -8,10 +8,15 @@ Python: an asynchronous stream's completions come through a C list and one event
 
 from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport (
+    PyBUF_C_CONTIGUOUS, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release,
+    PyObject_GetBuffer)
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject_Call
 from cpython.pythread cimport PyThread_get_thread_ident
+from cpython.pycapsule cimport (
+    PyCapsule_CheckExact, PyCapsule_GetContext, PyCapsule_GetName, PyCapsule_GetPointer,
+    PyCapsule_IsValid)
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
@@ -29,7 +34,7 @@ import os
 import numpy as np
 
 from spead_tutorial._types import (
-    Empty, GroupMode, ReaderError, Stopped, StreamConfig, StreamStats, whole)
+    Empty, Full, GroupMode, ReaderError, Stopped, StreamConfig, StreamStats, whole)
 from spead_tutorial.flavour import Flavour
 
 # Cython cuts a float where C wants an integer, and says nothing: this refuses it.
@@ -1388,3 +1393,4 @@ cdef object settle(future, result, error):
 
 include "_recv_memory.pxi"
 include "_recv.pxi"
+include "_recv_chunks.pxi"

@@ -140,3 +140,56 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
         size_t largest, free, fewest_free, in_use, most_in_use
 
     void spt_memory_pool_read_stats(spt_memory_pool *, spt_memory_pool_stats *)
+
+    ctypedef struct spt_chunk:
+        void *data
+        size_t data_size
+        uint8_t *present
+        size_t present_size
+        uint8_t *extra
+        size_t extra_size
+        int64_t chunk_id
+        uint64_t stream_id
+        void *user
+
+    ctypedef struct spt_chunk_ring:
+        pass
+
+    spt_chunk_ring *spt_chunk_ring_create(size_t, spt_error *)
+    void spt_chunk_ring_destroy(spt_chunk_ring *)
+    spt_status spt_chunk_ring_put(spt_chunk_ring *, spt_chunk *, int64_t)
+    spt_status spt_chunk_ring_get(spt_chunk_ring *, int64_t, spt_chunk **)
+    size_t spt_chunk_ring_size(spt_chunk_ring *)
+    size_t spt_chunk_ring_capacity(const spt_chunk_ring *)
+    void spt_chunk_ring_stop(spt_chunk_ring *)
+    void spt_chunk_ring_add_producer(spt_chunk_ring *)
+    bint spt_chunk_ring_remove_producer(spt_chunk_ring *)
+    int spt_chunk_ring_data_fd(spt_chunk_ring *)
+    int spt_chunk_ring_space_fd(spt_chunk_ring *)
+
+    ctypedef struct spt_place_data:
+        pass
+
+    ctypedef void (*spt_place_function)(spt_place_data *, size_t, void *) noexcept nogil
+
+    ctypedef char spt_bool "bool"
+
+    ctypedef struct spt_chunk_config:
+        spt_place_function place
+        void *place_user
+        const uint64_t *items
+        size_t n_items, max_chunks, max_heap_extra, packet_payload_size, n_stats
+        const spt_bool *stat_is_maximum
+        uint64_t stream_id
+        spt_chunk_ring *data_ring
+        spt_chunk_ring *free_ring
+
+    spt_recv_stream *spt_recv_stream_create_chunks(spt_thread_pool *, const spt_recv_config *,
+                                                   const spt_chunk_config *, spt_error *)
+
+    ctypedef struct spt_chunk_stats:
+        uint64_t too_old_heaps, rejected_heaps, misplaced_heaps
+        uint64_t chunks, chunk_waits, longest_chunk_wait_ns, room_waits, longest_room_wait_ns
+        char misplaced[160]
+
+    void spt_recv_stream_chunk_stats(spt_recv_stream *, spt_chunk_stats *, uint64_t *)
