@@ -2,18 +2,24 @@
 """Receiving heaps: streams, and what they are made of.
 
 A program makes a `spead_tutorial.ThreadPool` and a `Stream`, adds a reader to it, and iterates over
-the heaps that arrive; an `spead_tutorial.ItemGroup` is updated with each of them. Streams for
+the heaps that arrive; an `spead_tutorial.ItemGroup` is updated with each of them. Where heaps are
+small, a `ChunkRingStream` gathers many of them in a `Chunk`. Streams for
 coroutines are in `spead_tutorial.recv.asyncio`.
 """
 
-from spead_tutorial._core import HeapBase, IncompleteHeap, RawItem
+from spead_tutorial._core import Chunk, HeapBase, IncompleteHeap, RawItem
 from spead_tutorial.recv import stream_stat_indices
-from spead_tutorial.recv._config import RingStreamConfig, StreamConfig
+from spead_tutorial.recv._chunks import ChunkRingbuffer, ChunkRingStream
+from spead_tutorial.recv._config import ChunkStreamConfig, RingStreamConfig, StreamConfig
 from spead_tutorial.recv._heap import Heap
 from spead_tutorial.recv._stats import StreamStatConfig, StreamStats
 from spead_tutorial.recv._stream import Ringbuffer, Stream
 
 __all__ = [
+    "Chunk",
+    "ChunkRingStream",
+    "ChunkRingbuffer",
+    "ChunkStreamConfig",
     "Heap",
     "HeapBase",
     "IncompleteHeap",

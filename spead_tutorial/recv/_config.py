@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar
+from collections.abc import Iterable
+from typing import Any, ClassVar, Self
 
-from spead_tutorial._core import MemoryAllocator
+from spead_tutorial._core import MemoryAllocator, check_place
 from spead_tutorial._types import MEMCPY_NONTEMPORAL, MEMCPY_STD, whole
 from spead_tutorial.flavour import BUG_COMPAT_PYSPEAD_0_5_2
 from spead_tutorial.recv._stats import COMMON, StreamStatConfig
 
-__all__ = ["RingStreamConfig", "StreamConfig"]
+__all__ = ["ChunkStreamConfig", "RingStreamConfig", "StreamConfig"]
 
 
 def _at_least_one(name: str, value: object) -> int:
@@ -269,3 +270,99 @@ class RingStreamConfig(_Settings):
     def copy(self) -> RingStreamConfig:
         """Return another one that is the same."""
         return copy.copy(self)
+
+
+class ChunkStreamConfig(_Settings):
+    """How heaps are gathered in chunks.
+
+    All are given by keyword; attributes have the same names, and may be changed. A stream copies
+    what it is made with.
+
+    Parameters
+    ----------
+    items : iterable of int
+        Ids of the items whose values the place function wants to know.
+    max_chunks : int
+        Chunks that are filled at a time, at least 1. A newer one pushes out the oldest.
+    place : tuple, optional
+        The place function: a tuple that begins with a capsule, such as a
+        ``scipy.LowLevelCallable``. It may be left open until a stream is made.
+    max_heap_extra : int
+        Bytes that the place function may tell of a heap.
+
+    Raises
+    ------
+    TypeError
+        For an unknown name, what is not a whole number, or a negative one.
+    ValueError
+        For 0 chunks, or a place function of another signature.
+    """
+
+    #: Default of ``max_chunks``.
+    DEFAULT_MAX_CHUNKS: ClassVar[int] = 2
+
+    _names = ("items", "max_chunks", "place", "max_heap_extra")
+
+    def __init__(
+        self,
+        *,
+        items: Iterable[int] = (),
+        max_chunks: int = DEFAULT_MAX_CHUNKS,
+        place: tuple[Any, ...] | None = None,
+        max_heap_extra: int = 0,
+    ) -> None:
+        self._packet_payload_size = 0
+        self.items = items
+        self.max_chunks = max_chunks
+        self.place = place
+        self.max_heap_extra = max_heap_extra
+
+    def _checked(self, name: str, value: Any) -> Any:
+        if name == "items":
+            return [whole("an item's id", item) for item in value]
+        if name == "place":
+            if value is not None:
+                check_place(value)
+            return value
+        return _at_least_one(name, value) if name == "max_chunks" else whole(name, value)
+
+    def enable_packet_presence(self, payload_size: int) -> Self:
+        """Have a byte of ``present`` for each packet, instead of each heap.
+
+        A packet's is that of its heap's index, and one more for every ``payload_size`` bytes of the
+        heap before it.
+
+        Parameters
+        ----------
+        payload_size : int
+            Bytes of payload in a packet, at least 1.
+
+        Returns
+        -------
+        ChunkStreamConfig
+            This one.
+        """
+        self._packet_payload_size = _at_least_one("payload_size", payload_size)
+        return self
+
+    def disable_packet_presence(self) -> Self:
+        """Have a byte of ``present`` for each heap again.
+
+        Returns
+        -------
+        ChunkStreamConfig
+            This one.
+        """
+        self._packet_payload_size = 0
+        return self
+
+    @property
+    def packet_presence_payload_size(self) -> int:
+        """Bytes of payload in a packet, where packets have a byte each; else 0."""
+        return self._packet_payload_size
+
+    def copy(self) -> ChunkStreamConfig:
+        """Return another one that is the same, with the same place function."""
+        other = copy.copy(self)
+        other.items = list(self.items)
+        return other

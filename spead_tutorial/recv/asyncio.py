@@ -11,10 +11,19 @@ from collections.abc import AsyncIterator
 from typing import Self
 
 from spead_tutorial import recv
-from spead_tutorial._core import HeapBase, ThreadPool
-from spead_tutorial._types import Empty, Stopped
+from spead_tutorial._core import Chunk, HeapBase, ThreadPool
+from spead_tutorial._types import Empty, Full, Stopped
 
-__all__ = ["Stream"]
+__all__ = ["ChunkRingbuffer", "Stream"]
+
+
+async def _readable(loop: asyncio.AbstractEventLoop, fd: int) -> None:
+    ready = asyncio.Event()
+    loop.add_reader(fd, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(fd)
 
 
 class Stream(recv.Stream):
@@ -67,16 +76,7 @@ class Stream(recv.Stream):
                     return self.get_nowait()
                 except Empty:
                     self._waiting()
-                    await self._readable(loop)
-
-    async def _readable(self, loop: asyncio.AbstractEventLoop) -> None:
-        ready = asyncio.Event()
-        fd = self.fd
-        loop.add_reader(fd, ready.set)
-        try:
-            await ready.wait()
-        finally:
-            loop.remove_reader(fd)
+                    await _readable(loop, self.fd)
 
     def __aiter__(self) -> AsyncIterator[HeapBase]:
         return self
@@ -92,3 +92,84 @@ class Stream(recv.Stream):
 
     async def __aexit__(self, *exc_info: object) -> None:
         self.stop()
+
+
+class ChunkRingbuffer(recv.ChunkRingbuffer):
+    """A queue of chunks that coroutines wait for.
+
+    It differs from `spead_tutorial.recv.ChunkRingbuffer` in `get` and `put`, and in that it is
+    iterated over by ``async for``.
+
+    Parameters
+    ----------
+    maxsize : int
+        How many chunks it has room for, at least 1.
+    """
+
+    def __init__(self, maxsize: int) -> None:
+        super().__init__(maxsize)
+        self._turns: tuple[asyncio.Lock, asyncio.Lock] | None = None  # to get, and to put
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def _own_turns(self, loop: asyncio.AbstractEventLoop) -> tuple[asyncio.Lock, asyncio.Lock]:
+        if self._turns is None or self._loop is not loop:
+            self._turns, self._loop = (asyncio.Lock(), asyncio.Lock()), loop
+        return self._turns
+
+    async def get(self) -> Chunk:  # type: ignore[override]
+        """Wait for the next chunk.
+
+        Those who wait get theirs in turn. One who is cancelled loses none.
+
+        Returns
+        -------
+        Chunk
+            The one that has been in the ring for longest.
+
+        Raises
+        ------
+        Stopped
+            Where the ring has been stopped, and is empty.
+        """
+        loop = asyncio.get_running_loop()
+        async with self._own_turns(loop)[0]:
+            while True:
+                try:
+                    return self.get_nowait()
+                except Empty:
+                    self._waiting()
+                    await _readable(loop, self.data_fd)
+
+    async def put(self, chunk: Chunk) -> None:  # type: ignore[override]
+        """Put a chunk in, and wait for room.
+
+        Those who wait have theirs put in in turn. That of one who is cancelled is not.
+
+        Parameters
+        ----------
+        chunk : Chunk
+            With data and present.
+
+        Raises
+        ------
+        Stopped
+            Where the ring has been stopped.
+        ValueError
+            For a chunk without data or present, or one that is in a ring.
+        """
+        loop = asyncio.get_running_loop()
+        async with self._own_turns(loop)[1]:
+            while True:
+                try:
+                    return self.put_nowait(chunk)
+                except Full:
+                    await _readable(loop, self.space_fd)
+
+    def __aiter__(self) -> AsyncIterator[Chunk]:
+        return self
+
+    async def __anext__(self) -> Chunk:
+        try:
+            return await self.get()
+        except Stopped:
+            raise StopAsyncIteration from None
