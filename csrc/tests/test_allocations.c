@@ -113,9 +113,83 @@ static void test_a_running_depacketizer_allocates_nothing(void)
     spt_depacketizer_destroy(d);
 }
 
+enum { SMALL = 16, IN_CHUNK = 100 };
+
+static void place_by_count(spt_place_data *data, size_t size, void *user)
+{
+    (void)size;
+    (void)user;
+    data->chunk_id = data->items[0] / IN_CHUNK;
+    data->heap_index = (uint64_t)(data->items[0] % IN_CHUNK);
+    data->heap_offset = data->heap_index * SMALL;
+}
+
+/* Packets of one heap each, one after the other. */
+static uint8_t *small_heaps(size_t *n_bytes)
+{
+    static made_packet made;
+    static const uint8_t payload[SMALL];
+    uint8_t *bytes = malloc(ROUNDS * 64);
+    REQUIRE(bytes != NULL);
+    *n_bytes = 0;
+    for (uint64_t cnt = 0; cnt < ROUNDS; cnt++) {
+        make_part(&made, cnt, SMALL, 0, SMALL);
+        make_end(&made, payload, SMALL);
+        memcpy(bytes + *n_bytes, made.bytes, made.size);
+        *n_bytes += made.size;
+    }
+    return bytes;
+}
+
+static void test_a_running_stream_of_chunks_allocates_nothing(void)
+{
+    static uint8_t data[2][IN_CHUNK * SMALL], present[2][IN_CHUNK];
+    size_t n_bytes;
+    uint8_t *bytes = small_heaps(&n_bytes);
+    spt_thread_pool *pool = spt_thread_pool_create(1, NULL, 0, NULL);
+    spt_chunk_config how = {
+        .place = place_by_count,
+        .items = &(uint64_t){SPT_ID_HEAP_CNT},
+        .n_items = 1,
+        .max_chunks = 1,
+        .data_ring = spt_chunk_ring_create(1, NULL),
+        .free_ring = spt_chunk_ring_create(2, NULL),
+    };
+    spt_recv_config config = spt_recv_config_default();
+    spt_recv_stream *stream = spt_recv_stream_create_chunks(pool, &config, &how, NULL);
+    REQUIRE(stream != NULL);
+    spt_chunk chunks[2], *chunk;
+    for (int i = 0; i < 2; i++) {
+        chunks[i] = (spt_chunk){
+            .data = data[i],
+            .data_size = sizeof(data[i]),
+            .present = present[i],
+            .present_size = sizeof(present[i]),
+        };
+        REQUIRE(spt_chunk_ring_put(how.free_ring, &chunks[i], 0) == SPT_OK);
+    }
+    REQUIRE(spt_recv_stream_add_memory(stream, bytes, n_bytes, NULL) == SPT_OK);
+    long before = 0;
+    int got = 0;
+    while (spt_chunk_ring_get(how.data_ring, -1, &chunk) == SPT_OK) {
+        if (got++ == 0)
+            before = __atomic_load_n(&allocations, __ATOMIC_SEQ_CST);
+        CHECK_EQUAL(chunk->present[IN_CHUNK - 1], 1);
+        REQUIRE(spt_chunk_ring_put(how.free_ring, chunk, -1) == SPT_OK);
+    }
+    CHECK_EQUAL(got, ROUNDS / IN_CHUNK);
+    CHECK_EQUAL(__atomic_load_n(&allocations, __ATOMIC_SEQ_CST), before);
+    spt_recv_stream_destroy(stream);
+    spt_thread_pool_destroy(pool);
+    spt_chunk_ring_destroy(how.data_ring);
+    spt_chunk_ring_destroy(how.free_ring);
+    free(bytes);
+}
+
 int main(void)
 {
     RUN(test_a_running_stream_allocates_nothing);
     RUN(test_a_running_depacketizer_allocates_nothing);
+    RUN(test_a_running_stream_of_chunks_allocates_nothing);
     return check_done();
 }
