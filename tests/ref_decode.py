@@ -8,7 +8,27 @@ every count is taken by looking at everything again.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+
+PLACED = "placed"
+MALFORMED = "malformed"
+DUPLICATE = "duplicate"
+LATE = "late"
+AFTER_LOSS = "after_loss"
+INCONSISTENT = "inconsistent"
+TOO_LARGE = "too_large"
+UNSIZED = "unsized"
+FATES = (
+    PLACED,
+    MALFORMED,
+    DUPLICATE,
+    LATE,
+    AFTER_LOSS,
+    INCONSISTENT,
+    TOO_LARGE,
+    UNSIZED,
+)
 
 
 class BadPacketError(Exception):
@@ -232,3 +252,202 @@ def decode_descriptor(data: bytes, bug_compat: int) -> Descriptor | None:
 def split(data: bytes, size: int) -> list[bytes]:
     """Cut into pieces of a size; what is left over is left out."""
     return [data[at : at + size] for at in range(0, len(data) - size + 1, size)]
+
+
+@dataclass
+class Receiver:
+    """Heaps from packets.
+
+    Parameters
+    ----------
+    max_heaps, substreams, allow_out_of_order, allow_unsized_heaps, stop_on_stop_item
+        As of a stream's configuration.
+    max_heap_size, max_pointers, max_gaps
+        What a heap may have at most.
+    remembered : int
+        Heaps that are finished, and that late packets are still known by.
+    """
+
+    max_heaps: int = 4
+    substreams: int = 1
+    allow_out_of_order: bool = False
+    allow_unsized_heaps: bool = True
+    stop_on_stop_item: bool = True
+    max_heap_size: int = 1 << 30
+    max_pointers: int = 1 << 16
+    max_gaps: int = 1 << 12
+    remembered: int | None = None
+
+    def __post_init__(self) -> None:
+        self.heaps: list[Heap] = []  # finished, in the order in which they are handed out
+        self.live: list[Heap] = []  # oldest first
+        self.ended: list[int] = []  # the counts of all that are finished
+        self.begun: list[Heap] = []
+        self.fates = dict.fromkeys(FATES, 0)
+        self.faults: dict[str, int] = {}
+        self.stopped = False
+        self.complete = self.evicted = self.flushed = self.dropped = self.single_packet = 0
+        self.incomplete_bytes = 0
+        if self.remembered is None:
+            self.remembered = max(64, 2 * self.max_heaps * self.substreams)
+
+    def take(self, data: bytes) -> str:
+        """Take what came as a datagram; say what became of it."""
+        assert not self.stopped
+        try:
+            packet = parse(data)
+            if len(data) > packet.size:
+                raise BadPacketError("surplus")
+        except BadPacketError as error:
+            self.faults[error.args[0]] = self.faults.get(error.args[0], 0) + 1
+            fate = MALFORMED
+        else:
+            fate = self._take(packet)
+        self.fates[fate] += 1
+        return fate
+
+    def take_buffer(self, data: bytes) -> None:
+        """Take packets that follow each other; the first that is malformed ends them."""
+        while data and not self.stopped:
+            try:
+                size = parse(data).size
+            except BadPacketError:
+                size = len(data)
+            fate = self.take(data[:size])
+            data = data[size:] if fate != MALFORMED else b""
+        if not self.stopped:
+            self.end()
+
+    def end(self) -> None:
+        """End all live heaps as they are, oldest first."""
+        self.stopped = True
+        for heap in list(self.live):
+            self._finish(heap)
+
+    def account(self) -> dict[str, int]:
+        """Where all heaps went."""
+        return {
+            "heaps_begun": len(self.begun),
+            "heaps_complete": self.complete,
+            "heaps_evicted": self.evicted,
+            "heaps_flushed": self.flushed,
+            "heaps_dropped": self.dropped,
+            "heaps_live": len(self.live),
+            "heaps_never_begun": self.never_begun(),
+            "single_packet_heaps": self.single_packet,
+            "incomplete_bytes": self.incomplete_bytes,
+        }
+
+    def never_begun(self) -> int:
+        """Gaps in the counts, in steps of what all distances are a multiple of."""
+        at, places = 0, [0]
+        for before, heap in zip(self.begun, self.begun[1:], strict=False):
+            half = 1 << heap.address_bits - 1  # counts start again: the shorter way is meant
+            at += (heap.cnt - before.cnt + half) % (2 * half) - half
+            places.append(at)
+        step = math.gcd(*places)
+        if not step:
+            return 0
+        return max(0, (max(places) - min(places)) // step + 1 - len(self.begun))
+
+    def _take(self, packet: Packet) -> str:
+        if packet.heap_length is None and not self.allow_unsized_heaps:
+            return UNSIZED
+        heap = next((heap for heap in self.live if heap.cnt == packet.cnt), None)
+        if heap is None:
+            refused = self._why_not_begun(packet)
+            if refused:
+                return refused
+            heap = self._begin(packet)
+        else:
+            refused = self._why_not_placed(heap, packet)
+            if refused:
+                heap.not_taken += 1
+                return refused
+        if packet.heap_length is not None:
+            heap.length = packet.heap_length
+        heap.packets.append(packet)
+        if heap.state == "complete":
+            self.single_packet += len(heap.packets) == 1
+            self._finish(heap, hand_out=not self._ends(packet))
+        if self._ends(packet):
+            self.end()
+        return PLACED
+
+    def _ends(self, packet: Packet) -> bool:
+        return packet.is_stop and self.stop_on_stop_item
+
+    def _why_not_begun(self, packet: Packet) -> str | None:
+        """Say why no heap begins with this packet, if so."""
+        # Where counts soon start again, one that ended long ago says nothing.
+        within = min(self.remembered or 0, 1 << packet.address_bits - 2)
+        if packet.offset or self.allow_out_of_order:
+            if packet.cnt in self.ended[max(0, len(self.ended) - within) :]:
+                return LATE
+            if not self.allow_out_of_order:
+                return AFTER_LOSS
+        if max(packet.heap_length or 0, packet.end) > self.max_heap_size:
+            return TOO_LARGE
+        if len(packet.items) > self.max_pointers:
+            return TOO_LARGE
+        if packet.offset and packet.payload and not self.max_gaps:
+            return TOO_LARGE
+        return None
+
+    def _why_not_placed(self, heap: Heap, packet: Packet) -> str | None:
+        """Say why this packet has no place in its heap, if so."""
+        if self._contradicts(heap, packet):
+            return INCONSISTENT
+        if not packet.payload and set(packet.items) <= set(heap.sent_pointers()):
+            return DUPLICATE
+        if packet.payload:
+            for begin, end in heap.arrived:
+                if begin <= packet.offset and packet.end <= end:
+                    return DUPLICATE
+                if packet.offset < end and begin < packet.end:
+                    return INCONSISTENT
+        if not self.allow_out_of_order and packet.offset != heap.in_order_length:
+            return AFTER_LOSS
+        if max(packet.heap_length or 0, packet.end) > self.max_heap_size:
+            return TOO_LARGE
+        if len(heap.sent_pointers()) + len(packet.items) > self.max_pointers:
+            return TOO_LARGE
+        return None
+
+    def _contradicts(self, heap: Heap, packet: Packet) -> bool:
+        if packet.address_bits != heap.address_bits:
+            return True
+        if packet.heap_length is None:
+            return heap.length is not None and beyond(packet, heap.length)
+        if heap.length is None:
+            return any(beyond(before, packet.heap_length) for before in heap.packets)
+        return heap.length != packet.heap_length
+
+    def _begin(self, packet: Packet) -> Heap:
+        pushed_out = self._pushed_out(packet.cnt % self.substreams)
+        if pushed_out:
+            pushed_out.evicted = True
+            self._finish(pushed_out)
+        heap = Heap(packet.cnt, packet.address_bits)
+        self.live.append(heap)
+        self.begun.append(heap)
+        return heap
+
+    def _pushed_out(self, substream: int) -> Heap | None:
+        """Return the heap that has to make room for another one of this substream."""
+        rivals = [heap for heap in self.live if heap.cnt % self.substreams == substream]
+        return rivals[0] if len(rivals) == self.max_heaps else None
+
+    def _finish(self, heap: Heap, *, hand_out: bool = True) -> None:
+        self.live.remove(heap)
+        self.ended.append(heap.cnt)
+        if not hand_out:
+            self.dropped += 1
+            return
+        if heap.state == "incomplete":
+            self.evicted += heap.evicted
+            self.flushed += not heap.evicted
+            self.incomplete_bytes += heap.received_length
+        else:
+            self.complete += 1
+        self.heaps.append(heap)
