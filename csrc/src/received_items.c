@@ -40,18 +40,16 @@ static bool same_pointer(const spt_received_item *a, const spt_received_item *b)
            a->offset == b->offset;
 }
 
-/* Of identical ones, keep the first that was sent of those with an address, which is where the
- * item was; and the last of immediates, as the last of different ones counts, too. */
+/* Of identical ones, keep the last that was sent: the last of different ones counts, too; and of
+ * those at one address only the last has bytes. */
 static size_t keep_one_of_each(spt_received_item *items, size_t n)
 {
     qsort(items, n, sizeof(*items), by_pointer);
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
-        bool again = kept > 0 && same_pointer(&items[kept - 1], &items[i]);
-        if (!again)
-            items[kept++] = items[i];
-        else if (items[i].is_immediate)
-            items[kept - 1] = items[i];
+        if (kept > 0 && same_pointer(&items[kept - 1], &items[i]))
+            kept--;
+        items[kept++] = items[i];
     }
     return kept;
 }

@@ -76,6 +76,16 @@ static void test_padding_ends_an_item_and_is_none(void)
     check_addressed(1, 0x1001, 3, 0);
 }
 
+static void test_an_item_without_bytes_between_padding_stays_so(void)
+{
+    begin(5);
+    address(0, 0, 0);
+    address(0, 0x1000, 0);
+    address(0, 0, 0);
+    REQUIRE(spt_received_heap_items(&heap, items) == 1);
+    check_addressed(0, 0x1000, 0, 0);
+}
+
 static void test_immediates_follow_as_they_were_sent_whenever_their_packets_came(void)
 {
     begin(100);
@@ -126,6 +136,7 @@ int main(void)
     RUN(test_an_item_reaches_to_the_next_address_and_the_last_one_to_the_end);
     RUN(test_items_without_bytes_are_listed_in_the_order_in_which_they_were_sent);
     RUN(test_padding_ends_an_item_and_is_none);
+    RUN(test_an_item_without_bytes_between_padding_stays_so);
     RUN(test_immediates_follow_as_they_were_sent_whenever_their_packets_came);
     RUN(test_identical_pointers_are_one_item);
     RUN(test_an_item_does_not_reach_beyond_what_has_arrived);
