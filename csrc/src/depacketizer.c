@@ -525,6 +525,14 @@ static spt_fate add_range(const spt_depacketizer *d, live *it, const spt_receive
     return SPT_TOO_LARGE;
 }
 
+/* The last packet's items were sent with this one, too. */
+static void came_last(live *it, uint64_t packet_offset)
+{
+    spt_received_pointer *pointers = it->pointers + it->heap.n_pointers - it->last_pointers;
+    for (size_t i = 0; i < it->last_pointers && pointers[i].packet_offset < packet_offset; i++)
+        pointers[i].packet_offset = packet_offset;
+}
+
 static void add(live *it, const spt_received_packet *packet, size_t new_pointers)
 {
     spt_received_heap *heap = &it->heap;
@@ -540,6 +548,8 @@ static void add(live *it, const spt_received_packet *packet, size_t new_pointers
     if (new_pointers > 0)
         it->last_pointers = new_pointers;
     heap->n_pointers += new_pointers;
+    if (packet->n_items > 0)
+        came_last(it, packet->payload_offset);
     heap->received_length += packet->payload_length;
     heap->packets++;
 }

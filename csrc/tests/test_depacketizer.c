@@ -382,6 +382,27 @@ static void test_pointers_that_every_packet_repeats_are_kept_once(void)
     spt_depacketizer_destroy(d);
 }
 
+static void test_a_pointer_that_comes_again_is_where_it_was_sent_last(void)
+{
+    const struct {
+        uint64_t value, begin;
+    } parts[] = {{2, 10}, {1, 0}, {1, 20}};
+    spt_depacketizer *d = new_depacketizer(any_order);
+    for (size_t i = 0; i < 3; i++) {
+        make_part(&made, 1, 30, parts[i].begin, 10);
+        make_add(&made, true, 0x1000, parts[i].value);
+        end_part(1, parts[i].begin, 10);
+        CHECK_EQUAL(take_made(d), SPT_PLACED);
+    }
+    spt_received_heap *heap = spt_depacketizer_next(d);
+    spt_received_item items[3];
+    REQUIRE(heap != NULL && spt_received_heap_items(heap, items) == 2);
+    CHECK_EQUAL(items[0].immediate, 2);
+    CHECK_EQUAL(items[1].immediate, 1);
+    spt_depacketizer_recycle(d, heap);
+    spt_depacketizer_destroy(d);
+}
+
 static void test_a_stop_ends_the_others_and_its_own_complete_heap_is_not_handed_out(void)
 {
     for (int whole = 0; whole < 2; whole++) {
@@ -711,6 +732,7 @@ int main(void)
     RUN(test_items_of_a_packet_without_payload_are_kept);
     RUN(test_a_heap_without_payload_is_complete_with_its_packet);
     RUN(test_pointers_that_every_packet_repeats_are_kept_once);
+    RUN(test_a_pointer_that_comes_again_is_where_it_was_sent_last);
     RUN(test_a_stop_ends_the_others_and_its_own_complete_heap_is_not_handed_out);
     RUN(test_a_stop_spares_an_earlier_heap_of_the_same_count);
     RUN(test_heaps_that_were_never_begun_are_gaps_in_the_counts_by_their_step);

@@ -129,7 +129,7 @@ typedef struct spt_range {
 typedef struct spt_received_pointer {
     /** The pointer's 64 bits. */
     uint64_t word;
-    /** In which packet it came: where that one's payload belongs. */
+    /** In which packet it was sent last: where the payload of that one belongs. */
     uint64_t packet_offset;
 } spt_received_pointer;
 
