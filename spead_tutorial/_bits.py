@@ -8,7 +8,20 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["pack", "unpack"]
+__all__ = ["FIELD_DTYPES", "pack", "unpack"]
+
+#: The types of those fields that NumPy has one for.
+FIELD_DTYPES = {
+    **{
+        (letter, bits): np.dtype(f">{letter}{bits // 8}")
+        for letter in "ui"
+        for bits in (8, 16, 32, 64)
+    },
+    ("f", 32): np.dtype(">f4"),
+    ("f", 64): np.dtype(">f8"),
+    ("b", 8): np.dtype("?"),
+    ("c", 8): np.dtype("S1"),
+}
 
 
 def pack(columns: Sequence[NDArray[np.uint8]], widths: Sequence[int]) -> NDArray[np.uint8]:

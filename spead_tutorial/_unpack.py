@@ -162,7 +162,7 @@ def _as_dtype(
 
 
 def _as_objects(used: NDArray[np.uint8], sizes: list[int], format: Format, count: int) -> Any:
-    """Make Python's numbers of fields that NumPy has no type for."""
+    """Make an array of fields that are packed bit by bit: Python's numbers where NumPy has none."""
     widths = [bits for _, bits in format]
     columns = [
         _numbers(column, letter, bits)
@@ -173,7 +173,8 @@ def _as_objects(used: NDArray[np.uint8], sizes: list[int], format: Format, count
         array = np.empty(count, object)
         array[:] = columns[0]
     else:
-        array = np.empty(count, [(f"f{i}", object) for i in range(len(columns))])
+        types = [_bits.FIELD_DTYPES.get(field, np.dtype(object)) for field in format]
+        array = np.empty(count, [(f"f{i}", dtype) for i, dtype in enumerate(types)])
         for i, column in enumerate(columns):
             array[f"f{i}"] = column
     array = array.reshape(sizes)

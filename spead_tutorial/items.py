@@ -34,19 +34,6 @@ _log = logging.getLogger(__name__)
 _CHARACTER = np.dtype("S1")
 _UINT64 = np.dtype(">u8")
 
-# The fields that NumPy has a type for.
-_FIELD_DTYPES = {
-    **{
-        (letter, bits): np.dtype(f">{letter}{bits // 8}")
-        for letter in "ui"
-        for bits in (8, 16, 32, 64)
-    },
-    ("f", 32): np.dtype(">f4"),
-    ("f", 64): np.dtype(">f8"),
-    ("b", 8): np.dtype("?"),
-    ("c", 8): _CHARACTER,
-}
-
 
 class _HasBugCompat(Protocol):
     """All that a descriptor needs of a flavour."""
@@ -398,7 +385,7 @@ def _checked_type(
 
 def _format_dtype(format: Sequence[tuple[str, int]]) -> np.dtype[Any] | None:
     """Return the dtype with the same bytes as `format`, None if there is none."""
-    dtypes = [_FIELD_DTYPES.get(field) for field in format]
+    dtypes = [_bits.FIELD_DTYPES.get(field) for field in format]
     if None in dtypes:
         return None
     if len(dtypes) == 1:
@@ -639,7 +626,7 @@ class Item(Descriptor):
             columns = [records[name].tolist() for name in names]
         packed = []
         for column, (letter, bits) in zip(columns, self._format, strict=True):
-            dtype = _FIELD_DTYPES.get((letter, bits))
+            dtype = _bits.FIELD_DTYPES.get((letter, bits))
             if letter in "ui":
                 array = as_integers(column, letter, bits)
             elif letter == "b":

@@ -181,6 +181,13 @@ def test_one_dimension_of_characters_is_text_and_has_to_be_ascii():
         update(text, b"\xff")
 
 
+def test_fields_that_numpy_has_a_type_for_have_it_beside_those_that_it_has_none_for():
+    fields = [("u", 4), ("i", 16), ("c", 8), ("u", 4)]
+    array = update(described(format=fields), b"\x1f\xff\xe4\x12")
+    assert array.dtype == [("f0", "O"), ("f1", ">i2"), ("f2", "S1"), ("f3", "O")]
+    assert array.tolist() == [(1, -2, b"A", 2)]
+
+
 def test_values_without_a_descriptor_are_left_out_and_said(caplog):
     group = spead_tutorial.ItemGroup()
     with caplog.at_level(logging.WARNING):
