@@ -29,6 +29,7 @@ FATES = (
     TOO_LARGE,
     UNSIZED,
 )
+FAULTS = ("header", "flavour", "pointers", "missing", "payload", "beyond", "surplus")
 
 
 class BadPacketError(Exception):
@@ -144,7 +145,6 @@ class Heap:
     address_bits: int
     length: int | None = None
     packets: list[Packet] = field(default_factory=list)
-    not_taken: int = 0
     evicted: bool = False
 
     @property
@@ -186,8 +186,9 @@ class Heap:
         return sorted(self.packets, key=lambda packet: packet.offset)
 
     def sent_pointers(self) -> list[Pointer]:
-        """The pointers in the order in which they were sent, of identical ones the first."""
-        return list(dict.fromkeys(p for packet in self.sent() for p in packet.items))
+        """The pointers in the order in which they were sent, of identical ones the last."""
+        all_of_them = [p for packet in self.sent() for p in packet.items]
+        return list(dict.fromkeys(reversed(all_of_them)))[::-1]
 
     def items(self) -> list[Item]:
         """Those with an address by that, then immediates as they were sent; no padding."""
@@ -262,8 +263,8 @@ class Receiver:
     ----------
     max_heaps, substreams, allow_out_of_order, allow_unsized_heaps, stop_on_stop_item
         As of a stream's configuration.
-    max_heap_size, max_pointers, max_gaps
-        What a heap may have at most.
+    max_heap_size : int
+        Bytes of payload that a heap may have at most.
     remembered : int
         Heaps that are finished, and that late packets are still known by.
     """
@@ -274,8 +275,6 @@ class Receiver:
     allow_unsized_heaps: bool = True
     stop_on_stop_item: bool = True
     max_heap_size: int = 1 << 30
-    max_pointers: int = 1 << 16
-    max_gaps: int = 1 << 12
     remembered: int | None = None
 
     def __post_init__(self) -> None:
@@ -351,8 +350,6 @@ class Receiver:
         return max(0, (max(places) - min(places)) // step + 1 - len(self.begun))
 
     def _take(self, packet: Packet) -> str:
-        if packet.heap_length is None and not self.allow_unsized_heaps:
-            return UNSIZED
         heap = next((heap for heap in self.live if heap.cnt == packet.cnt), None)
         if heap is None:
             refused = self._why_not_begun(packet)
@@ -362,7 +359,6 @@ class Receiver:
         else:
             refused = self._why_not_placed(heap, packet)
             if refused:
-                heap.not_taken += 1
                 return refused
         if packet.heap_length is not None:
             heap.length = packet.heap_length
@@ -386,33 +382,33 @@ class Receiver:
                 return LATE
             if not self.allow_out_of_order:
                 return AFTER_LOSS
-        if max(packet.heap_length or 0, packet.end) > self.max_heap_size:
-            return TOO_LARGE
-        if len(packet.items) > self.max_pointers:
-            return TOO_LARGE
-        if packet.offset and packet.payload and not self.max_gaps:
-            return TOO_LARGE
-        return None
+        return self._why_not_of_its_size(packet)
 
     def _why_not_placed(self, heap: Heap, packet: Packet) -> str | None:
         """Say why this packet has no place in its heap, if so."""
         if self._contradicts(heap, packet):
             return INCONSISTENT
-        if not packet.payload and set(packet.items) <= set(heap.sent_pointers()):
-            return DUPLICATE
-        if packet.payload:
-            for begin, end in heap.arrived:
-                if begin <= packet.offset and packet.end <= end:
-                    return DUPLICATE
-                if packet.offset < end and begin < packet.end:
-                    return INCONSISTENT
-        if not self.allow_out_of_order and packet.offset != heap.in_order_length:
+        refused = self._why_not_of_its_size(packet)
+        if refused:
+            return refused
+        if not self.allow_out_of_order and packet.offset > heap.in_order_length:
             return AFTER_LOSS
-        if max(packet.heap_length or 0, packet.end) > self.max_heap_size:
-            return TOO_LARGE
-        if len(heap.sent_pointers()) + len(packet.items) > self.max_pointers:
-            return TOO_LARGE
+        if not packet.payload:  # it brings items, or nothing
+            last = next((p.items for p in reversed(heap.packets) if p.items), [])
+            return DUPLICATE if packet.items in ([], last) else None
+        for begin, end in heap.arrived:
+            if begin <= packet.offset and packet.end <= end:
+                return DUPLICATE
+            if packet.offset < end and begin < packet.end:
+                return INCONSISTENT
         return None
+
+    def _why_not_of_its_size(self, packet: Packet) -> str | None:
+        """Say whether its heap is too large, or it has to say how large that is."""
+        if packet.heap_length is None and not self.allow_unsized_heaps:
+            return UNSIZED
+        length = packet.end if packet.heap_length is None else packet.heap_length
+        return TOO_LARGE if length > self.max_heap_size else None
 
     def _contradicts(self, heap: Heap, packet: Packet) -> bool:
         if packet.address_bits != heap.address_bits:
