@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The receiver's interface, name by name, of spead2 and of ours: programs may count on either."""
+
+import importlib
+from types import ModuleType
+from typing import Any
+
+import pytest
+import ref_encode
+
+PACKAGES = ("spead2", "spead_tutorial")
+NINE = (
+    "heaps",
+    "incomplete_heaps_evicted",
+    "incomplete_heaps_flushed",
+    "packets",
+    "batches",
+    "max_batch",
+    "single_packet_heaps",
+    "search_dist",
+    "worker_blocked",
+)
+
+
+@pytest.fixture(params=PACKAGES)
+def package(request: pytest.FixtureRequest) -> ModuleType:
+    """Spead2, or ours, with the receiver imported."""
+    importlib.import_module(f"{request.param}.recv.asyncio")
+    return importlib.import_module(request.param)
+
+
+@pytest.fixture
+def recv(package: ModuleType) -> Any:
+    return package.recv
+
+
+@pytest.fixture
+def pool(package: ModuleType) -> Any:
+    return package.ThreadPool()
+
+
+def heap(cnt: int, data: bytes = b"abc", *, more: tuple[Any, ...] = ()) -> bytes:
+    """Encode a heap of one packet, whose item 0x1000 is these bytes."""
+    items = [ref_encode.Value(0x1000, data, allow_immediate=False), *more]
+    (packet,) = ref_encode.encode_heap(items, cnt, 1472)
+    return packet
+
+
+def part(cnt: int, length: int = 40) -> bytes:
+    """The first packet of a heap of which there is no other."""
+    value = ref_encode.Value(0x1000, bytes(length), allow_immediate=False)
+    inline = ref_encode.Inline(0x1001, 7)
+    return ref_encode.encode_heap([inline, value], cnt, 72)[0]
+
+
+def heaps(recv: Any, pool: Any, data: bytes, *configs: Any) -> list[Any]:
+    stream = recv.Stream(pool, *configs)
+    stream.add_buffer_reader(data)
+    return list(stream)
+
+
+# ---- StreamConfig -------------------------------------------------------------------------------
+
+
+def test_a_stream_config_has_these_defaults(recv, package):
+    config = recv.StreamConfig()
+    assert config.max_heaps == recv.StreamConfig.DEFAULT_MAX_HEAPS == 4
+    assert config.substreams == 1
+    assert config.bug_compat == 0
+    assert config.memcpy == package.MEMCPY_STD == 0
+    assert package.MEMCPY_NONTEMPORAL == 1
+    assert isinstance(config.memory_allocator, package.MemoryAllocator)
+    assert config.stop_on_stop_item is True
+    assert config.allow_unsized_heaps is True
+    assert config.allow_out_of_order is False
+    assert config.stream_id == 0
+    assert config.explicit_start is False
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("max_heaps", 7),
+        ("substreams", 3),
+        ("bug_compat", 7),
+        ("memcpy", 1),
+        ("stop_on_stop_item", False),
+        ("allow_unsized_heaps", False),
+        ("allow_out_of_order", True),
+        ("stream_id", 12),
+        ("explicit_start", True),
+    ],
+)
+def test_a_stream_config_is_given_values_by_keyword_and_by_assignment(recv, name, value):
+    assert getattr(recv.StreamConfig(**{name: value}), name) == value
+    config = recv.StreamConfig()
+    setattr(config, name, value)
+    assert getattr(config, name) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        ("max_heaps", 0, ValueError),
+        ("max_heaps", -1, TypeError),
+        ("max_heaps", "many", TypeError),
+        ("substreams", 0, ValueError),
+        ("substreams", -1, TypeError),
+        ("bug_compat", 8, ValueError),
+        ("memcpy", 2, ValueError),
+        ("memory_allocator", 3, TypeError),
+    ],
+)
+def test_a_stream_config_refuses_what_cannot_be(recv, name, value, error):
+    with pytest.raises(error):
+        recv.StreamConfig(**{name: value})
+    config = recv.StreamConfig()
+    before = getattr(config, name)
+    with pytest.raises(error):
+        setattr(config, name, value)
+    if name != "memory_allocator":
+        assert getattr(config, name) == before
+
+
+@pytest.mark.parametrize("kind", ["StreamConfig", "RingStreamConfig"])
+def test_configs_take_keywords_that_exist_and_nothing_else(recv, kind):
+    with pytest.raises(TypeError):
+        getattr(recv, kind)(no_such_thing=1)
+    with pytest.raises(TypeError):
+        getattr(recv, kind)(4)
+
+
+def test_a_ring_config_has_these_defaults_and_can_be_changed(recv):
+    config = recv.RingStreamConfig()
+    assert config.heaps == recv.RingStreamConfig.DEFAULT_HEAPS == 4
+    assert config.contiguous_only is True
+    assert config.incomplete_keep_payload_ranges is False
+    config.heaps = 9
+    config.contiguous_only = False
+    config.incomplete_keep_payload_ranges = True
+    changed = recv.RingStreamConfig(
+        heaps=9, contiguous_only=False, incomplete_keep_payload_ranges=True
+    )
+    for name in ("heaps", "contiguous_only", "incomplete_keep_payload_ranges"):
+        assert getattr(config, name) == getattr(changed, name)
+
+
+@pytest.mark.parametrize(("heaps", "error"), [(0, ValueError), (-1, TypeError)])
+def test_a_ring_holds_one_heap_at_least(recv, heaps, error):
+    with pytest.raises(error):
+        recv.RingStreamConfig(heaps=heaps)
+
+
+def test_what_a_stream_says_of_its_configs_are_copies(recv, pool):
+    config, ring = recv.StreamConfig(max_heaps=2), recv.RingStreamConfig(heaps=3)
+    config.add_stat("mine")
+    stream = recv.Stream(pool, config, ring)
+    config.max_heaps = 100
+    ring.heaps = 100
+    config.add_stat("too late")
+    assert stream.config.max_heaps == 2
+    assert stream.ring_config.heaps == 3
+    assert "mine" in stream.stats
+    assert "too late" not in stream.stats
+    stream.config.max_heaps = 100
+    assert stream.config.max_heaps == 2
+
+
+def test_a_stream_takes_its_configs_by_place_or_by_keyword(recv, pool):
+    config, ring = recv.StreamConfig(max_heaps=2), recv.RingStreamConfig(heaps=3)
+    streams = (
+        recv.Stream(pool, config, ring),
+        recv.Stream(thread_pool=pool, config=config, ring_config=ring),
+    )
+    for stream in streams:
+        assert (stream.config.max_heaps, stream.ring_config.heaps) == (2, 3)
+    with pytest.raises(TypeError):
+        recv.Stream(pool, ring)
+    with pytest.raises(TypeError):
+        recv.Stream()
+    with pytest.raises(TypeError):
+        recv.Stream(3)
+
+
+# ---- Statistics ---------------------------------------------------------------------------------
+
+
+def test_the_nine_statistics_have_fixed_places(recv, pool):
+    stats = recv.Stream(pool).stats
+    config = recv.StreamConfig()
+    indices = importlib.import_module(f"{recv.__name__}.stream_stat_indices")
+    for i, name in enumerate(NINE):
+        assert getattr(indices, name.upper()) == i
+        assert config.get_stat_index(name) == i
+        assert config.stats[i].name == stats.config[i].name == name
+        assert stats[i] == stats[name] == getattr(stats, name) == 0
+    assert list(stats)[:9] == list(stats.keys())[:9] == list(NINE)
+    assert list(stats.items())[:9] == [(name, 0) for name in NINE]
+    assert list(stats.values()) == [0] * len(stats)
+
+
+def test_a_statistic_of_ones_own_follows_the_nine(recv, pool):
+    config = recv.StreamConfig()
+    index = config.next_stat_index()
+    assert index >= 9
+    assert config.add_stat("mine") == index
+    assert config.add_stat("most", recv.StreamStatConfig.Mode.MAXIMUM) == index + 1
+    assert config.next_stat_index() == index + 2
+    assert config.get_stat_index("mine") == index
+    assert config.stats[index].name == "mine"
+    stats = recv.Stream(pool, config).stats
+    assert "mine" in stats
+    assert stats["mine"] == stats[index] == 0
+    assert stats.config[index + 1].mode == recv.StreamStatConfig.Mode.MAXIMUM
+    for clash in ("mine", "heaps"):
+        with pytest.raises(ValueError, match=clash):
+            config.add_stat(clash)
+    with pytest.raises(IndexError):
+        config.get_stat_index("none of that name")
+
+
+def test_statistics_that_there_are_not_are_refused(recv, pool):
+    stats = recv.Stream(pool).stats
+    assert "nothing" not in stats
+    with pytest.raises(KeyError):
+        stats["nothing"]
+    with pytest.raises(IndexError):
+        stats[len(stats)]
+    with pytest.raises(TypeError):
+        stats[-1]
+    with pytest.raises(AttributeError):
+        stats.nothing  # noqa: B018
+
+
+def received_stats(recv: Any, pool: Any, data: bytes, config: Any = None) -> Any:
+    stream = recv.Stream(pool, config or recv.StreamConfig())
+    stream.add_buffer_reader(data)
+    list(stream)
+    stream.stop()
+    return stream.stats
+
+
+def test_statistics_count_and_are_added_up(recv, pool):
+    first = received_stats(recv, pool, heap(1) + part(2) + part(3))
+    assert (first.heaps, first.packets, first.single_packet_heaps) == (3, 3, 1)
+    assert (first.incomplete_heaps_flushed, first.incomplete_heaps_evicted) == (2, 0)
+    one = recv.StreamConfig(max_heaps=1)
+    second = received_stats(recv, pool, part(2) + part(3), one)
+    assert (second.incomplete_heaps_flushed, second.incomplete_heaps_evicted) == (1, 1)
+    total = first + second
+    assert (total.heaps, total.packets) == (5, 5)
+    assert total.max_batch == max(first.max_batch, second.max_batch)
+    assert first.heaps == 3
+    first += second
+    assert list(first.items()) == list(total.items())
+
+
+def test_statistics_of_other_lists_cannot_be_added(recv, pool):
+    config = recv.StreamConfig()
+    config.add_stat("mine")
+    with pytest.raises(ValueError):  # noqa: PT011
+        recv.Stream(pool).stats + recv.Stream(pool, config).stats
+
+
+def test_statistics_are_a_snapshot(recv, pool):
+    stream = recv.Stream(pool)
+    before = stream.stats
+    stream.add_buffer_reader(heap(1))
+    list(stream)
+    stream.stop()
+    assert before.heaps == 0
+    assert stream.stats.heaps == 1
+
+
+def test_a_statistic_is_combined_by_its_mode(recv):
+    kind = recv.StreamStatConfig
+    assert kind("x").mode == kind.Mode.COUNTER
+    assert kind("x").name == "x"
+    assert kind("x").combine(3, 4) == 7
+    assert kind("x", kind.Mode.MAXIMUM).combine(3, 4) == 4
+    assert kind("x") == kind("x", mode=kind.Mode.COUNTER)
+    assert kind("x") != kind("y")
+    assert kind("x") != kind("x", kind.Mode.MAXIMUM)
