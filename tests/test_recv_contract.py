@@ -2,11 +2,14 @@
 """The receiver's interface, name by name, of spead2 and of ours: programs may count on either."""
 
 import importlib
+import os
+import select
 from types import ModuleType
 from typing import Any
 
 import pytest
 import ref_encode
+from trouble import stop_packet
 
 PACKAGES = ("spead2", "spead_tutorial")
 NINE = (
@@ -281,3 +284,193 @@ def test_a_statistic_is_combined_by_its_mode(recv):
     assert kind("x") == kind("x", mode=kind.Mode.COUNTER)
     assert kind("x") != kind("y")
     assert kind("x") != kind("x", kind.Mode.MAXIMUM)
+
+
+# ---- Getting heaps ------------------------------------------------------------------------------
+
+
+def test_a_stream_is_its_own_iterator_and_ends_with_its_reader(recv, pool):
+    stream = recv.Stream(pool)
+    assert iter(stream) is stream
+    stream.add_buffer_reader(heap(1) + heap(2))
+    assert [next(stream).cnt, stream.get().cnt] == [1, 2]
+    with pytest.raises(StopIteration):
+        next(stream)
+
+
+def test_getting_without_waiting_says_that_there_is_nothing_or_no_more(recv, pool, package):
+    stream = recv.Stream(pool)
+    with pytest.raises(package.Empty):
+        stream.get_nowait()
+    stream.add_buffer_reader(heap(1))
+    stream.get()
+    with pytest.raises(package.Stopped):
+        stream.get()
+    with pytest.raises(package.Stopped):
+        stream.get_nowait()
+
+
+def test_heaps_in_the_ring_can_be_got_after_a_stop(recv, pool, package):
+    stream = recv.Stream(pool)
+    stream.add_buffer_reader(heap(1) + heap(2) + stop_packet(3))
+    wait_for_heaps(stream, 2)
+    stream.stop()
+    stream.stop()
+    assert [h.cnt for h in stream] == [1, 2]
+    with pytest.raises(package.Stopped):
+        stream.get()
+
+
+def wait_readable(stream: Any) -> None:
+    assert select.select([stream.fd], [], [], 60)[0]
+
+
+def wait_for_heaps(stream: Any, n: int) -> None:
+    while stream.ringbuffer.size() < n:
+        os.sched_yield()
+
+
+def test_the_descriptor_is_readable_while_there_is_something_to_get_or_no_more(recv, pool):
+    stream = recv.Stream(pool)
+    assert not select.select([stream.fd], [], [], 0)[0]
+    stream.add_buffer_reader(heap(1))
+    wait_readable(stream)
+    stream.get()
+    wait_readable(stream)
+    assert list(stream) == []
+
+
+def test_the_ring_says_how_full_it_is(recv, pool):
+    stream = recv.Stream(pool, ring_config=recv.RingStreamConfig(heaps=3))
+    assert (stream.ringbuffer.size(), stream.ringbuffer.capacity()) == (0, 3)
+    stream.add_buffer_reader(b"".join(heap(cnt) for cnt in range(10)))
+    wait_for_heaps(stream, 3)
+    assert [h.cnt for h in stream] == list(range(10)), "a full ring is waited for"
+
+
+def test_a_stream_that_is_started_explicitly_waits_for_it(recv, pool, package):
+    stream = recv.Stream(pool, recv.StreamConfig(explicit_start=True))
+    stream.add_buffer_reader(heap(1))
+    with pytest.raises(package.Empty):
+        stream.get_nowait()
+    stream.start()
+    with pytest.raises(RuntimeError):
+        stream.add_buffer_reader(heap(2))
+    assert [h.cnt for h in stream] == [1]
+
+
+def test_a_stream_that_starts_by_itself_can_be_told_to(recv, pool):
+    stream = recv.Stream(pool)
+    stream.start()
+    stream.add_buffer_reader(heap(1))
+    assert [h.cnt for h in stream] == [1]
+
+
+def test_a_stop_item_ends_a_stream_unless_it_is_to_be_an_item(recv, pool):
+    data = heap(1) + stop_packet(2) + heap(3)
+    assert [h.cnt for h in heaps(recv, pool, data)] == [1]
+    found = heaps(recv, pool, data, recv.StreamConfig(stop_on_stop_item=False))
+    assert [h.cnt for h in found] == [1, 2, 3]
+    assert [h.is_end_of_stream() for h in found] == [False, True, False]
+    start = ref_encode.encode_heap([ref_encode.Inline(6, 0)], 4, 1472)[0]
+    (found,) = heaps(recv, pool, start)
+    assert found.is_start_of_stream()
+    assert not found.is_end_of_stream()
+
+
+@pytest.mark.parametrize("make", [bytes, bytearray, memoryview])
+def test_packets_are_read_from_whatever_has_a_buffer(recv, pool, make):
+    assert [h.cnt for h in heaps(recv, pool, make(heap(1)))] == [1]
+
+
+def test_what_has_no_whole_buffer_is_refused(recv, pool):
+    with pytest.raises(TypeError):
+        recv.Stream(pool).add_buffer_reader("text")
+    with pytest.raises(BufferError):
+        recv.Stream(pool).add_buffer_reader(memoryview(bytes(8))[::2])
+
+
+# ---- Heaps --------------------------------------------------------------------------------------
+
+
+def test_a_heap_says_what_is_in_it(recv, pool, package):
+    described = ref_encode.Descriptor(0x1000, b"x", b"an x", b"", (("u", 8),), (None,))
+    data = heap(7, b"abc", more=(ref_encode.Inline(0x1001, 258), described))
+    (found,) = heaps(recv, pool, data)
+    assert isinstance(found, recv.Heap)
+    assert found.cnt == 7
+    assert found.flavour == package.Flavour(4, 64, 40)
+    (descriptor,) = found.get_descriptors()
+    assert (descriptor.id, descriptor.name, descriptor.description) == (0x1000, b"x", b"an x")
+    assert (list(descriptor.format), list(descriptor.shape)) == ([("u", 8)], [None])
+    assert descriptor.numpy_header == b""
+    addressed, immediate = found.get_items()
+    assert (addressed.id, addressed.is_immediate, bytes(addressed)) == (0x1000, False, b"abc")
+    assert (immediate.id, immediate.is_immediate) == (0x1001, True)
+    assert immediate.immediate_value == 258
+    assert bytes(immediate) == b"\0\0\0\1\2"
+    view = memoryview(addressed)
+    assert not view.readonly
+    view[0] = ord("X")
+    assert bytes(addressed) == b"Xbc"
+
+
+def test_bytes_of_an_item_outlive_its_heap_and_its_stream(recv, pool):
+    stream = recv.Stream(pool)
+    stream.add_buffer_reader(heap(1, b"abcdef"))
+    (item,) = stream.get().get_items()
+    view = memoryview(item)
+    del item
+    stream.stop()
+    del stream
+    assert bytes(view) == b"abcdef"
+
+
+def test_a_heap_that_something_is_missing_of_is_dropped_unless_it_is_asked_for(recv, pool):
+    assert heaps(recv, pool, part(1) + heap(2))[0].cnt == 2
+    ring = recv.RingStreamConfig(contiguous_only=False)
+    whole, found = heaps(recv, pool, part(1) + heap(2), recv.StreamConfig(), ring)
+    assert isinstance(whole, recv.Heap)
+    assert isinstance(found, recv.IncompleteHeap)
+    assert not isinstance(whole, recv.IncompleteHeap)
+    assert not isinstance(found, recv.Heap), "programs tell them apart by their class"
+    assert (found.cnt, found.heap_length, found.received_length) == (1, 40, 16)
+    assert list(found.payload_ranges) == []
+    (item,) = found.get_items()
+    assert (item.id, item.immediate_value) == (0x1001, 7)
+    assert not found.is_start_of_stream()
+    assert not found.is_end_of_stream()
+
+
+def test_ranges_of_what_has_arrived_are_kept_where_it_is_asked_for(recv, pool):
+    ring = recv.RingStreamConfig(contiguous_only=False, incomplete_keep_payload_ranges=True)
+    config = recv.StreamConfig(allow_out_of_order=True)
+    value = ref_encode.Value(0x1000, bytes(100), allow_immediate=False)
+    packets = ref_encode.encode_heap([value], 1, 72)
+    (found,) = heaps(recv, pool, packets[0] + packets[2], config, ring)
+    assert [tuple(pair) for pair in found.payload_ranges] == [(0, 24), (56, 88)]
+
+
+def test_the_length_of_an_incomplete_heap_may_not_be_known(recv, pool, package):
+    bits = 40
+    first = [(1, 5), (3, 8), (4, 8)]
+    data = ref_encode.header(3, bits)
+    data += b"".join(ref_encode.pointer(True, id, value, bits) for id, value in first) + bytes(8)
+    ring = recv.RingStreamConfig(contiguous_only=False)
+    config = recv.StreamConfig(allow_out_of_order=True)
+    (found,) = heaps(recv, pool, data, config, ring)
+    assert isinstance(found, recv.IncompleteHeap)
+    assert found.heap_length == -1
+    assert heaps(recv, pool, data, recv.StreamConfig(allow_unsized_heaps=False), ring) == []
+
+
+def test_an_item_group_takes_in_heaps(recv, pool, package):
+    described = ref_encode.Descriptor(0x1000, b"x", b"an x", b"", (("u", 8),), (None,))
+    first, second = heaps(recv, pool, heap(1, b"abc", more=(described,)) + heap(2, b"de"))
+    group = package.ItemGroup()
+    assert list(group.update(first)) == ["x"]
+    assert group["x"].value.tolist() == list(b"abc")
+    before = group["x"].version
+    assert group.update(second)["x"] is group[0x1000]
+    assert group["x"].value.tolist() == list(b"de")
+    assert group["x"].version > before
