@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The receiver's interface, name by name, of spead2 and of ours: programs may count on either."""
 
+import asyncio
 import importlib
+import logging
 import os
 import select
+import socket
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 import ref_encode
+from conftest import run_script
 from trouble import stop_packet
 
 PACKAGES = ("spead2", "spead_tutorial")
@@ -474,3 +479,337 @@ def test_an_item_group_takes_in_heaps(recv, pool, package):
     assert group.update(second)["x"] is group[0x1000]
     assert group["x"].value.tolist() == list(b"de")
     assert group["x"].version > before
+
+
+# ---- UDP ----------------------------------------------------------------------------------------
+
+
+def free_port(host: str = "127.0.0.1", kind: int = socket.AF_INET) -> int:
+    with socket.socket(kind, socket.SOCK_DGRAM) as sock:
+        sock.bind((host, 0))
+        return int(sock.getsockname()[1])
+
+
+def send(host: str, port: int, *packets: bytes) -> None:
+    """Send over loopback, to a group too; and the end of the stream."""
+    kind = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(kind, socket.SOCK_DGRAM) as sock:
+        if kind == socket.AF_INET:
+            loopback = socket.inet_aton("127.0.0.1")
+            sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, loopback)
+        for packet in (*packets, stop_packet(1000)):
+            sock.sendto(packet, (host, port))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        lambda port: ((port,), {}),
+        lambda port: ((port, 9200, 0, "127.0.0.1"), {}),
+        lambda port: ((port,), {"bind_hostname": "127.0.0.1"}),
+        lambda port: ((port,), {"bind_hostname": "localhost", "buffer_size": 100000}),
+        lambda port: ((), {"port": port, "max_size": 1500, "buffer_size": 0}),
+    ],
+)
+def test_heaps_come_from_a_port(recv, pool, arguments):
+    port = free_port()
+    places, keywords = arguments(port)
+    stream = recv.Stream(pool)
+    stream.add_udp_reader(*places, **keywords)
+    send("127.0.0.1", port, heap(1), heap(2))
+    assert [h.cnt for h in stream] == [1, 2]
+
+
+def test_heaps_come_from_a_socket_that_may_be_closed_at_once(recv, pool):
+    stream = recv.Stream(pool)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+        stream.add_udp_reader(sock)
+    send("127.0.0.1", port, heap(1), heap(2))
+    assert [h.cnt for h in stream] == [1, 2]
+
+
+def test_heaps_come_from_a_port_of_ipv6(recv, pool):
+    port = free_port("::1", socket.AF_INET6)
+    stream = recv.Stream(pool)
+    stream.add_udp_reader(port, bind_hostname="::1")
+    send("::1", port, heap(1), heap(2))
+    assert [h.cnt for h in stream] == [1, 2]
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_heaps_come_from_a_multicast_group(recv, pool, by_name):
+    port = free_port()
+    stream = recv.Stream(pool)
+    if by_name:
+        stream.add_udp_reader(
+            multicast_group="239.255.88.88",
+            port=port,
+            max_size=1500,
+            buffer_size=0,
+            interface_address="127.0.0.1",
+        )
+    else:
+        stream.add_udp_reader("239.255.88.88", port, 1500, 0, "127.0.0.1")
+    send("239.255.88.88", port, heap(1), heap(2))
+    assert [h.cnt for h in stream] == [1, 2]
+
+
+def test_a_multicast_group_of_ipv6_is_joined_on_the_interface_that_is_asked_for(recv, pool):
+    loopback, group = socket.if_nametoindex("lo"), "ff15::8888"
+    if not Path("/proc/net/igmp6").exists():
+        pytest.skip("no IPv6 here")
+    stream = recv.Stream(pool)
+    stream.add_udp_reader(group, 0, 1500, 0, interface_index=loopback)
+    joined = [line.split()[1:3] for line in Path("/proc/net/igmp6").read_text().splitlines()]
+    assert ["lo", socket.inet_pton(socket.AF_INET6, group).hex()] in joined
+    stream.stop()
+
+
+def test_heaps_come_from_several_readers_and_the_end_of_one_is_that_of_all(recv, pool):
+    ports = free_port(), free_port()
+    stream = recv.Stream(pool, ring_config=recv.RingStreamConfig(heaps=10))
+    for port in ports:
+        stream.add_udp_reader(port, bind_hostname="127.0.0.1")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.sendto(heap(1), ("127.0.0.1", ports[0]))
+        assert stream.get().cnt == 1
+    send("127.0.0.1", ports[1], heap(2))
+    assert [h.cnt for h in stream] == [2]
+
+
+def test_a_datagram_longer_than_max_size_is_left_out(recv, pool):
+    port = free_port()
+    stream = recv.Stream(pool)
+    stream.add_udp_reader(port, max_size=200, bind_hostname="127.0.0.1")
+    send("127.0.0.1", port, heap(1), heap(2, bytes(500)), heap(3))
+    assert [h.cnt for h in stream] == [1, 3]
+
+
+def test_malformed_datagrams_are_left_out(recv, pool):
+    port = free_port()
+    stream = recv.Stream(pool)
+    stream.add_udp_reader(port, bind_hostname="127.0.0.1")
+    send("127.0.0.1", port, b"", b"nonsense", heap(1)[:-1], heap(1) + b"x", heap(2))
+    assert [h.cnt for h in stream] == [2]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (70000,),
+        (-1,),
+        ("127.0.0.1",),
+        ("no such group", 0, 1500, 0, "127.0.0.1"),
+        (0, 9200, 0, "no such host"),
+    ],
+    ids=str,
+)
+def test_a_reader_of_what_cannot_be_is_refused(recv, pool, arguments):
+    with pytest.raises((TypeError, ValueError, RuntimeError)):
+        recv.Stream(pool).add_udp_reader(*arguments)
+
+
+def test_a_port_that_is_in_use_is_refused_and_free_after_a_stop(recv, pool):
+    port = free_port()
+    first, second = recv.Stream(pool), recv.Stream(pool)
+    first.add_udp_reader(port, bind_hostname="127.0.0.1")
+    with pytest.raises(RuntimeError):
+        second.add_udp_reader(port, bind_hostname="127.0.0.1")
+    first.stop()
+    second.add_udp_reader(port, bind_hostname="127.0.0.1")
+
+
+def test_a_smaller_buffer_than_asked_for_is_said(recv, pool, caplog):
+    with caplog.at_level(logging.WARNING):
+        recv.Stream(pool).add_udp_reader(0, buffer_size=1 << 30, bind_hostname="127.0.0.1")
+        wait_for_words(caplog, "1073741824")
+    assert caplog.records[0].levelno == logging.WARNING
+
+
+def wait_for_words(caplog: Any, words: str) -> None:
+    """Wait for a worker's log."""
+    while words not in caplog.text:
+        os.sched_yield()
+
+
+# ---- asyncio ------------------------------------------------------------------------------------
+
+
+def udp(recv: Any, pool: Any, heaps: int = 4) -> tuple[Any, int]:
+    """A stream for asyncio, and its port."""
+    port = free_port()
+    stream = recv.asyncio.Stream(pool, ring_config=recv.RingStreamConfig(heaps=heaps))
+    stream.add_udp_reader(port, bind_hostname="127.0.0.1")
+    return stream, port
+
+
+def test_an_asyncio_stream_is_a_stream(recv, pool):
+    assert issubclass(recv.asyncio.Stream, recv.Stream)
+    assert asyncio.iscoroutinefunction(recv.asyncio.Stream.get)
+
+
+def test_heaps_are_iterated_over_in_asyncio(recv, pool):
+    async def main() -> list[int]:
+        stream, port = udp(recv, pool)
+        send("127.0.0.1", port, *(heap(cnt) for cnt in range(20)))
+        return [h.cnt async for h in stream]
+
+    assert asyncio.run(main()) == list(range(20))
+
+
+def test_waiting_in_asyncio_ends_with_the_stream(recv, pool, package):
+    async def main() -> None:
+        stream, port = udp(recv, pool)
+        waiting = asyncio.ensure_future(stream.get())
+        await asyncio.sleep(0)
+        send("127.0.0.1", port)
+        with pytest.raises(package.Stopped):
+            await waiting
+        with pytest.raises(package.Stopped):
+            await stream.get()
+
+    asyncio.run(main())
+
+
+def test_who_waits_first_in_asyncio_is_given_the_first_heap(recv, pool):
+    async def main() -> list[int]:
+        stream, port = udp(recv, pool)
+        waiting = [asyncio.ensure_future(stream.get()) for _ in range(5)]
+        await asyncio.sleep(0)
+        send("127.0.0.1", port, *(heap(cnt) for cnt in range(5)))
+        return [h.cnt for h in await asyncio.gather(*waiting)]
+
+    assert asyncio.run(main()) == list(range(5))
+
+
+def test_a_wait_that_is_cancelled_loses_no_heap(recv, pool):
+    async def main() -> list[int]:
+        stream, port = udp(recv, pool)
+        waiting = [asyncio.ensure_future(stream.get()) for _ in range(6)]
+        await asyncio.sleep(0)
+        for i in (0, 2, 5):
+            waiting[i].cancel()
+        send("127.0.0.1", port, *(heap(cnt) for cnt in range(8)))
+        await asyncio.wait(waiting)
+        found = [w.result().cnt for w in waiting if not w.cancelled()]
+        return found + [h.cnt async for h in stream]
+
+    assert asyncio.run(main()) == list(range(8))
+
+
+def test_waits_that_are_given_up_after_a_time_lose_no_heap(recv, pool):
+    async def main() -> list[int]:
+        stream, port = udp(recv, pool)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(stream.get(), 0.001)
+        send("127.0.0.1", port, heap(1), heap(2))
+        return [h.cnt async for h in stream]
+
+    assert asyncio.run(main()) == [1, 2]
+
+
+def test_a_heap_that_is_there_is_given_without_waiting_in_asyncio_too(recv, pool, package):
+    async def main() -> None:
+        stream, port = udp(recv, pool)
+        with pytest.raises(package.Empty):
+            stream.get_nowait()
+        send("127.0.0.1", port, heap(1))
+        await asyncio.get_running_loop().run_in_executor(None, wait_readable, stream)
+        assert stream.get_nowait().cnt == 1
+
+    asyncio.run(main())
+
+
+# ---- Programs -----------------------------------------------------------------------------------
+
+SYNCHRONOUS = """
+import sys
+import numpy as np
+import spead2
+import spead2.recv
+
+config = spead2.recv.StreamConfig(max_heaps=8, allow_out_of_order=True)
+ring = spead2.recv.RingStreamConfig(heaps=2, contiguous_only=False)
+stream = spead2.recv.Stream(spead2.ThreadPool(1), config, ring)
+with open(sys.argv[1], "rb") as packets:
+    stream.add_buffer_reader(packets.read())
+group = spead2.ItemGroup()
+for heap in stream:
+    if isinstance(heap, spead2.recv.IncompleteHeap):
+        print("incomplete", heap.cnt, heap.heap_length, len(heap.get_items()))
+        continue
+    for name, item in sorted(group.update(heap).items()):
+        print(heap.cnt, name, item.shape, item.dtype, np.sum(item.value))
+    ids = [item.id for item in heap.get_items()]
+    print(heap.flavour.heap_address_bits, heap.is_start_of_stream(), ids)
+stream.stop()
+for name in ("heaps", "incomplete_heaps_flushed", "packets"):
+    print(name, stream.stats[name])
+"""
+
+ASYNCHRONOUS = """
+import asyncio
+import sys
+import spead2
+import spead2.recv
+import spead2.recv.asyncio
+
+async def main():
+    stream = spead2.recv.asyncio.Stream(spead2.ThreadPool())
+    stream.add_buffer_reader(open(sys.argv[1], "rb").read())
+    first = await stream.get()
+    print("first", first.cnt)
+    group = spead2.ItemGroup()
+    group.update(first)
+    async for heap in stream:
+        print(heap.cnt, {name: item.value.tolist() for name, item in group.update(heap).items()})
+    try:
+        await stream.get()
+    except spead2.Stopped:
+        print("stopped")
+
+asyncio.run(main())
+"""
+
+RAW = """
+import sys
+import spead2.recv as recv
+from spead2 import Empty, Stopped, ThreadPool
+
+stream = recv.Stream(ThreadPool(), recv.StreamConfig(explicit_start=True, stop_on_stop_item=False))
+stream.add_buffer_reader(memoryview(open(sys.argv[1], "rb").read()))
+try:
+    stream.get_nowait()
+except Empty:
+    print("empty")
+stream.start()
+while True:
+    try:
+        heap = stream.get()
+    except Stopped:
+        break
+    for item in heap.get_items():
+        value = item.immediate_value if item.is_immediate else bytes(item)
+        print(heap.cnt, item.id, item.is_immediate, value)
+    for descriptor in heap.get_descriptors():
+        print(descriptor.id, descriptor.name, descriptor.format, descriptor.shape)
+    print(heap.is_end_of_stream())
+"""
+
+
+@pytest.mark.parametrize("program", [SYNCHRONOUS, ASYNCHRONOUS, RAW], ids=["sync", "async", "raw"])
+def test_a_program_for_spead2_runs_with_its_imports_renamed(program, tmp_path):
+    described = ref_encode.Descriptor(0x1000, b"x", b"an x", b"", (("u", 8),), (None,))
+    inline = ref_encode.Inline(0x1234, 5)
+    packets = [heap(1, b"abc", more=(described,)), heap(2, b"defg", more=(inline,))]
+    packets += [heap(3, b"h"), part(4), heap(5, b"ij"), stop_packet(6), heap(7)]
+    (tmp_path / "packets").write_bytes(b"".join(packets))
+    said = []
+    for package in PACKAGES:
+        done = run_script(program.replace("spead2", package), tmp_path, str(tmp_path / "packets"))
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout)
+    assert said[0] == said[1]
+    assert said[0].count("\n") > 4
