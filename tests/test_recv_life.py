@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Streams that are stopped, deleted, forked, interrupted, full or waited for: nothing hangs."""
 
+import asyncio
 import gc
 import os
+import select
 import socket
+import threading
+import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import numpy as np
 import pytest
 import ref_encode
 from conftest import run_script
+from trouble import stop_packet
 
 import spead_tutorial
 import spead_tutorial.recv.asyncio
@@ -291,3 +298,149 @@ heap = full.get()
         heap(7).hex(),
     )
     assert (done.returncode, done.stderr) == (0 if end == "pass" else 3, "")
+
+
+# ---- asyncio ------------------------------------------------------------------------------------
+
+
+def test_a_stream_is_got_from_in_one_event_loop_after_another(pool, sender):
+    stream = recv.asyncio.Stream(pool)
+    udp(stream, sender)
+
+    async def leave_someone_waiting() -> None:
+        waiting = asyncio.ensure_future(stream.get())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+
+    async def get() -> int:
+        return (await stream.get()).cnt
+
+    asyncio.run(leave_someone_waiting())
+    for cnt in range(3):
+        sender.send(heap(cnt))
+        assert asyncio.run(get()) == cnt
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_loop_that_is_closed_while_someone_waits_keeps_no_heap(pool, sender):
+    stream = recv.asyncio.Stream(pool)
+    udp(stream, sender)
+    loop = asyncio.new_event_loop()
+    waiting = loop.create_task(stream.get())
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    sender.send(heap(1))
+
+    async def get() -> int:
+        return (await stream.get()).cnt
+
+    assert asyncio.run(get()) == 1
+    assert not waiting.done()
+    waiting.get_coro().close()
+
+
+def test_an_iteration_that_is_cancelled_can_go_on(pool, sender):
+    stream = recv.asyncio.Stream(pool)
+    udp(stream, sender)
+    found = []
+
+    async def collect() -> None:
+        async for heap in stream:
+            found.append(heap.cnt)
+
+    async def main() -> None:
+        for round in range(10):
+            task = asyncio.ensure_future(collect())
+            sender.send(heap(2 * round))
+            sender.send(heap(2 * round + 1))
+            while not found or found[-1] < 2 * round:
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        sender.send(stop_packet(100))
+        await collect()
+
+    asyncio.run(main())
+    assert found == list(range(20))
+
+
+def test_an_asyncio_stream_is_stopped_while_many_wait(pool, sender):
+    async def main() -> None:
+        async with recv.asyncio.Stream(pool) as stream:
+            udp(stream, sender)
+            waiting = [asyncio.ensure_future(stream.get()) for _ in range(10)]
+            await asyncio.sleep(0)
+            stream.stop()
+            ends = await asyncio.gather(*waiting, return_exceptions=True)
+            assert [type(end) for end in ends] == [spead_tutorial.Stopped] * 10
+
+    asyncio.run(main())
+
+
+# ---- Nothing grows ------------------------------------------------------------------------------
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_streams_that_have_gone_leave_nothing_open(pool, sender):
+    def use() -> None:
+        stream = recv.asyncio.Stream(pool)
+        udp(stream, sender)
+        sender.send(heap(1))
+        asyncio.run(stream.get())
+        with pytest.raises(OSError, match="port"):
+            stream.add_udp_reader(sender.getpeername()[1], bind_hostname="127.0.0.1")
+        assert select.select([stream.fd], [], [], 0)[0] == []
+
+    use()
+    gc.collect()
+    before = descriptors(), threading.active_count()
+    for _ in range(30):
+        use()
+    gc.collect()
+    assert (descriptors(), threading.active_count()) == before
+
+
+def resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_a_hundred_thousand_heaps_leave_nothing_behind(pool):
+    described = ref_encode.Descriptor(0x1000, b"x", b"", b"", (("u", 8),), (None,))
+    first = b"".join(ref_encode.encode_heap([described], 1, 9000))
+    n_heaps, n_bytes = 5000, 2000
+    # Every third one lacks a part.
+    packets = first + b"".join(
+        data if cnt % 3 else claiming_more(data)
+        for cnt, data in ((cnt, heap(cnt, n_bytes)) for cnt in range(2, n_heaps + 2))
+    )
+    tracemalloc.start()
+    sizes = []
+    for _ in range(20):
+        stream = recv.Stream(pool, ring_config=recv.RingStreamConfig(contiguous_only=False))
+        stream.add_buffer_reader(packets)
+        group = spead_tutorial.ItemGroup()
+        seen = 0
+        for received in stream:
+            group.update(received)
+            seen += 1
+        assert seen == n_heaps + 1
+        assert isinstance(group["x"].value, np.ndarray)
+        del stream, group, received
+        gc.collect()
+        sizes.append((resident_bytes(), tracemalloc.get_traced_memory()[0]))
+    tracemalloc.stop()
+    # Were one in ten heaps kept, it would be 18 MB.
+    assert sizes[-1][0] - sizes[1][0] < 9_000_000
+    assert sizes[-1][1] - sizes[1][1] < 1_000_000
+
+
+def claiming_more(data: bytes) -> bytes:
+    """Change the heap length of a packet: 8 bytes are missing."""
+    at = 8 + 8
+    word = int.from_bytes(data[at : at + 8], "big")
+    return data[:at] + (word + 8).to_bytes(8, "big") + data[at + 8 :]
