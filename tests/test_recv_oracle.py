@@ -27,7 +27,7 @@ from trouble import Trouble, make_trouble, stop_packet
 import spead_tutorial
 from spead_tutorial import recv
 
-N_SEEDS = 4000
+N_SEEDS = 2400
 N_BLOCKS = 20
 END = stop_packet((1 << 40) - 7)
 BLOCKS = pytest.mark.parametrize("block", range(N_BLOCKS))
@@ -147,7 +147,7 @@ def test_the_decoder_finds_what_spead2_finds_where_that_is_right(block):
         assert stats.heaps == len(expected.heaps), seed
         assert stats.packets == sum(expected.fates.values()), seed
         assert stats.incomplete_heaps_evicted == evicted, seed
-    assert compared > 50
+    assert compared > 30
 
 
 # ---- Ours ---------------------------------------------------------------------------------------

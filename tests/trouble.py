@@ -83,6 +83,12 @@ def plain_heap(rng: random.Random, cnt: int, bits: int, bug_compat: int) -> list
     )
 
 
+def small_heap(cnt: int, bits: int) -> list[bytes]:
+    """Encode a heap of two packets, or with few bits one."""
+    value = ref_encode.Value(20, bytes([cnt % 256]) * 20, allow_immediate=False)
+    return ref_encode.encode_heap([value], cnt, 64, address_bits=bits)
+
+
 def random_descriptor(rng: random.Random, id: int) -> ref_encode.Descriptor:
     described = rng.random() < 0.5
     return ref_encode.Descriptor(
@@ -162,11 +168,16 @@ def lost_and_repeated(rng: random.Random, packets: list[bytes]) -> list[bytes]:
     return kept
 
 
+def most(packet: Packet) -> int:
+    """The largest number that fits."""
+    return (1 << packet.address_bits) - 1
+
+
 def somewhere(rng: random.Random, packet: Packet) -> int:
     """A place, or a length, near the edge of something."""
-    most = 1 << packet.address_bits
-    edges = (0, packet.offset, packet.end, packet.heap_length or 0, most - 1, most // 2, 1 << 20)
-    return max(0, rng.choice(edges) + rng.choice((-8, -1, 0, 0, 1, 8))) % most
+    whole = packet.heap_length or 0
+    edges = (0, packet.offset, packet.end, whole, most(packet), most(packet) // 2, 1 << 20)
+    return max(0, rng.choice(edges) + rng.choice((-8, -1, 0, 0, 1, 8))) % (most(packet) + 1)
 
 
 #: What a stranger, or a fault on the way, can make of a packet that was one: not always malformed.
@@ -174,6 +185,7 @@ LIES: tuple[Callable[[random.Random, Packet], bytes], ...] = (
     lambda rng, p: encode(p)[: rng.randrange(len(encode(p)))],
     lambda rng, p: encode(p) + rng.randbytes(rng.randrange(1, 20)),
     lambda rng, p: encode(saying(p, 2, somewhere(rng, p))),
+    lambda rng, p: encode(saying(p, 2, min(p.end + rng.choice((0, 1, 8)), most(p)))),
     lambda rng, p: encode(saying(p, 3, somewhere(rng, p))),
     lambda rng, p: encode(saying(p, 4, somewhere(rng, p))),
     lambda rng, p: encode(saying(p, 1, rng.randrange(1 << p.address_bits))),
@@ -224,8 +236,12 @@ def make_trouble(rng: random.Random, *, lies: bool = False) -> Trouble:
     """Make trouble: with lies, packets are not only lost, repeated and late, but wrong."""
     bits = rng.choice((40, 40, 48, *FLAVOURS))
     bug_compat = rng.choice((0, 0, 1, 2, 4, 7))
-    counts = heap_counts(rng, rng.choice((1, 2, 3, 8, 20)), bits)
-    heaps = [heap_packets(rng, cnt, bits, bug_compat) for cnt in counts]
+    n_heaps = rng.choice((1, 2, 3, 8, 8, 20, 20, 200))
+    counts = heap_counts(rng, n_heaps, bits)
+    if n_heaps == 200:  # more than a receiver remembers
+        heaps = [small_heap(cnt, bits) for cnt in counts]
+    else:
+        heaps = [heap_packets(rng, cnt, bits, bug_compat) for cnt in counts]
     if rng.random() < 0.1:
         heaps.insert(rng.randrange(len(heaps) + 1), [stop_packet(rng.choice(counts), bits)])
     packets = interleave(rng, heaps, rng.choice((1, 1, 2, 5)))
