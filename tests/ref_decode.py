@@ -146,6 +146,7 @@ class Heap:
     length: int | None = None
     packets: list[Packet] = field(default_factory=list)
     evicted: bool = False
+    after_loss: int = 0  # the highest end of a packet that came after a loss
 
     @property
     def arrived(self) -> list[tuple[int, int]]:
@@ -171,7 +172,8 @@ class Heap:
         if self.length is not None:
             return "complete" if self.received_length == self.length else "incomplete"
         highest = max(max(p.end, p.highest_address) for p in self.packets)
-        return "contiguous" if self.received_length >= highest else "incomplete"
+        seen = max(highest, self.after_loss)
+        return "contiguous" if self.received_length >= seen else "incomplete"
 
     @property
     def payload(self) -> bytes:
@@ -358,6 +360,8 @@ class Receiver:
             heap = self._begin(packet)
         else:
             refused = self._why_not_placed(heap, packet)
+            if refused == AFTER_LOSS:
+                heap.after_loss = max(heap.after_loss, packet.end)
             if refused:
                 return refused
         if packet.heap_length is not None:

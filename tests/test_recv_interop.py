@@ -179,6 +179,15 @@ def test_a_heap_whose_first_packet_is_lost_is_counted_as_never_begun():
     assert (stats.heaps, stats.packets) == (4, 9), "spead2 has nothing that says so"
 
 
+def test_a_heap_without_a_length_is_incomplete_where_packets_came_after_a_loss():
+    sent = [packet(1, None, at, bytes(16)) for at in (0, 32)]
+    (heap,), _ = received(sent)
+    assert isinstance(heap, recv.IncompleteHeap)
+    assert (heap.heap_length, heap.received_length) == (-1, 16)
+    (heap,), _ = received(sent, spead2.recv)
+    assert isinstance(heap, spead2.recv.Heap), "16 of 48 bytes, and nothing says so"
+
+
 def test_bytes_that_arrived_behind_a_gap_are_in_what_was_received():
     sent = parts(1, 4)
     del sent[2]

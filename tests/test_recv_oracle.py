@@ -65,6 +65,8 @@ def spead2_is_right(trouble: Trouble, expected: Receiver) -> bool:
         return False  # a packet that is a whole heap is one beside another of its count
     if expected.fates[INCONSISTENT]:
         return False  # packets without a length may lie beyond the end of their heap
+    if any(heap.length is None and heap.state == "incomplete" for heap in expected.heaps):
+        return False  # what lacks packets in between may be whole
     return all(map(spead2_knows_what_is_empty, expected.heaps))
 
 

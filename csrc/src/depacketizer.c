@@ -25,6 +25,7 @@ typedef struct live {
     size_t room_pointers;
     size_t last_pointers;     /* how many of them the last packet brought */
     uint64_t highest_address; /* of an item */
+    uint64_t highest_end;     /* of a packet that came after a loss, and was not taken */
     size_t asked;             /* bytes of payload that were asked for */
     uint64_t begun;           /* the how-manieth it is */
     struct live *next;        /* in the list that it is in */
@@ -164,6 +165,7 @@ static live *new_heap(spt_depacketizer *d, const spt_received_packet *packet)
     };
     it->last_pointers = 0;
     it->highest_address = 0;
+    it->highest_end = 0;
     it->asked = 0;
     return it;
 }
@@ -214,7 +216,8 @@ static spt_heap_state state_of(const live *it)
     const spt_received_heap *heap = &it->heap;
     if (heap->has_length)
         return heap->received_length == heap->length ? SPT_HEAP_COMPLETE : SPT_HEAP_INCOMPLETE;
-    bool whole = heap->received_length == heap->length && it->highest_address <= heap->length;
+    bool whole = heap->received_length == heap->length && it->highest_address <= heap->length &&
+                 it->highest_end <= heap->length;
     return whole ? SPT_HEAP_CONTIGUOUS : SPT_HEAP_INCOMPLETE;
 }
 
@@ -525,6 +528,14 @@ static spt_fate add_range(const spt_depacketizer *d, live *it, const spt_receive
     return SPT_TOO_LARGE;
 }
 
+/* A heap that nobody says the length of is known to go on where this packet ends. */
+static void came_after_loss(live *it, const spt_received_packet *packet)
+{
+    uint64_t end = packet->payload_offset + packet->payload_length;
+    if (end > it->highest_end)
+        it->highest_end = end;
+}
+
 /* The last packet's items were sent with this one, too. */
 static void came_last(live *it, uint64_t packet_offset)
 {
@@ -570,6 +581,8 @@ static spt_fate take(spt_depacketizer *d, const spt_received_packet *packet, uin
         fate = add_pointers(it, packet, d->config.max_pointers, &new_pointers);
     if (fate == SPT_PLACED)
         fate = add_range(d, it, packet, new_pointers);
+    if (fate == SPT_AFTER_LOSS)
+        came_after_loss(it, packet);
     if (fate != SPT_PLACED) {
         it->heap.packets_not_taken++;
         return fate;

@@ -275,6 +275,22 @@ static void test_a_heap_without_a_length_grows_and_is_contiguous_without_a_gap(v
     spt_depacketizer_destroy(d);
 }
 
+static void test_in_order_a_heap_without_a_length_is_not_whole_where_more_has_come(void)
+{
+    for (int again = 0; again < 2; again++) {
+        spt_depacketizer *d = new_depacketizer(NULL);
+        CHECK_EQUAL(take(d, 1, -1, 0, 10), SPT_PLACED);
+        CHECK_EQUAL(take(d, 1, -1, 20, 10), SPT_AFTER_LOSS);
+        CHECK_EQUAL(take(d, 1, -1, 10, 10), SPT_PLACED);
+        if (again)
+            CHECK_EQUAL(take(d, 1, -1, 20, 10), SPT_PLACED);
+        spt_depacketizer_flush(d);
+        check_next(d, 1, again ? SPT_HEAP_CONTIGUOUS : SPT_HEAP_INCOMPLETE, again ? 30 : 20);
+        CHECK_EQUAL(add_up(d).heaps_flushed, !again);
+        spt_depacketizer_destroy(d);
+    }
+}
+
 static void test_a_length_that_is_said_later_counts_and_may_not_be_too_short(void)
 {
     spt_depacketizer *d = new_depacketizer(NULL);
@@ -726,6 +742,7 @@ int main(void)
     RUN(test_one_heap_too_many_pushes_out_the_one_that_was_begun_first);
     RUN(test_substreams_do_not_push_out_each_other_and_are_flushed_in_order);
     RUN(test_a_heap_without_a_length_grows_and_is_contiguous_without_a_gap);
+    RUN(test_in_order_a_heap_without_a_length_is_not_whole_where_more_has_come);
     RUN(test_a_length_that_is_said_later_counts_and_may_not_be_too_short);
     RUN(test_packets_without_a_length_can_be_refused);
     RUN(test_heaps_beyond_what_is_allowed_are_refused_and_counted);

@@ -111,7 +111,7 @@ typedef enum spt_heap_state {
     SPT_HEAP_LIVE = 0,
     /** All of it has arrived. */
     SPT_HEAP_COMPLETE,
-    /** Nobody said how long it is, and there is no gap in what has arrived. */
+    /** Nobody said how long it is, and nothing is missing up to where a packet has been seen. */
     SPT_HEAP_CONTIGUOUS,
     /** Something is missing. */
     SPT_HEAP_INCOMPLETE,
