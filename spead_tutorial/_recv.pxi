@@ -312,7 +312,7 @@ cdef class ReceiveStream:
         cdef bytes name = _name("host", host)
         cdef bytes interface = _name("interface address", interface_address)
         self.check_made()
-        if not 0 <= port <= 65535:
+        if whole("port", port) > 65535:
             raise ValueError(f"port {port} is out of range: ports are 1 to 65535, and 0 lets the "
                              "system choose")
         endpoint.host = name

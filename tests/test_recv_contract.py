@@ -600,6 +600,7 @@ def test_malformed_datagrams_are_left_out(recv, pool):
     [
         (70000,),
         (-1,),
+        (8888.0,),
         ("127.0.0.1",),
         ("no such group", 0, 1500, 0, "127.0.0.1"),
         (0, 9200, 0, "no such host"),
