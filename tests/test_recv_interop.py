@@ -412,3 +412,12 @@ def test_live_heaps_of_all_substreams_end_in_the_order_in_which_they_were_begun(
     sent = [parts(cnt, 2)[0] for cnt in (5, 2, 4, 3)]
     heaps, _ = received(sent, substreams=2)
     assert [heap.cnt for heap in heaps] == [5, 2, 4, 3]
+
+
+def test_a_heap_without_a_length_that_is_whole_at_the_end_is_counted_as_complete():
+    sent = [packet(1, None, 0, bytes(16)), packet(1, None, 16, bytes(16))]
+    (heap,), stats = received(sent)
+    assert isinstance(heap, recv.Heap)
+    assert (stats.heaps_complete, stats.incomplete_heaps_flushed) == (1, 0)
+    _, stats = received(sent, spead2.recv)
+    assert stats.incomplete_heaps_flushed == 1, "counted as incomplete, and handed out as whole"
