@@ -421,3 +421,11 @@ def test_a_heap_without_a_length_that_is_whole_at_the_end_is_counted_as_complete
     assert (stats.heaps_complete, stats.incomplete_heaps_flushed) == (1, 0)
     _, stats = received(sent, spead2.recv)
     assert stats.incomplete_heaps_flushed == 1, "counted as incomplete, and handed out as whole"
+
+
+def test_a_packet_that_is_a_whole_heap_is_none_beside_another_of_its_count():
+    sent = [packet(1, 32, 0, bytes(16)), packet(1, 16, 0, bytes(16)), packet(1, 32, 16, bytes(16))]
+    heaps, stats = received(sent)
+    assert [heap.cnt for heap in heaps] == [1]
+    assert (stats.packets_placed, stats.packets_inconsistent) == (2, 1)
+    assert len(received(sent, spead2.recv)[0]) == 2
