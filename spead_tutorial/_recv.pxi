@@ -204,7 +204,7 @@ cdef class HeapBase:
         return self.has_control(2)
 
     def __repr__(self):
-        return f"<{type(self).__name__} {self.cnt}, {self.flavour.heap_address_bits} address bits>"
+        return f"<{type(self).__name__} {self.cnt}, {self.address_bits} address bits>"
 
 
 @cython.no_gc_clear
@@ -231,7 +231,8 @@ cdef class IncompleteHeap(HeapBase):
     cdef readonly list payload_ranges
 
     def __repr__(self):
-        length = "an unknown number of" if self.heap_length < 0 else self.heap_length
+        known = self.heap_length is not None and self.heap_length >= 0
+        length = self.heap_length if known else "an unknown number of"
         return f"<IncompleteHeap {self.cnt}, {self.received_length} of {length} bytes>"
 
 
