@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A sender for those who measure receivers: it sends real packets, and is faster than what they do
+ * with them. The headers of a heap's packets are made once, and get its count as they go out;
+ * messages are runs of equal packets (UDP_SEGMENT), all written into the same few pages, which the
+ * caches keep.
+ *
+ * Nothing is lost where it has the receiving socket, too: then it sends no more than that one has
+ * room for, whatever reads it, and at whatever pace (a window). The time is that from the first
+ * packet after the warm-up until nothing is left in the socket: the same clock for all receivers.
+ */
+#include "../chapters/report.h"
+#include "numbers.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <linux/sock_diag.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef SO_MEMINFO
+#define SO_MEMINFO 55
+#endif
+
+enum {
+    MESSAGE = 65507,   /* UDP over IPv4 */
+    MAX_SEGMENTS = 64, /* of a message, before Linux 6.9 */
+    HEADER = 64,
+    SMALL_PACKET = 4096, /* all that the end of the stream needs */
+    SAMPLES_ID = 0x3300,
+    TIMESTAMP_ID = 0x1600,
+};
+
+/* The receiver is to read something within this time. */
+static const int64_t PATIENCE_NS = 10000000000;
+
+struct settings {
+    size_t heaps, warm_up, heap_size, packet_size, substreams, lose, swap, window;
+    double rate;
+    int socket, queue;
+    bool fill, json;
+    const char *host, *port;
+};
+
+/* A packet of every heap. */
+struct cut {
+    uint8_t header[HEADER];
+    size_t header_size, payload_size, offset, cnt_at;
+};
+
+struct blast {
+    struct settings settings;
+    struct cut *cuts;
+    size_t n_cuts;
+    /* The message that is being made. */
+    uint8_t *message;
+    size_t length, segment, n_segments;
+    bool full;
+    /* A packet that the one after it overtakes. */
+    const struct cut *held;
+    uint64_t held_cnt;
+    spt_rate rate;
+    uint64_t dropped; /* what the queue had no room for, before the start */
+    struct counts {
+        uint64_t made, packets, messages, bytes, waits;
+    } counts;
+};
+
+_Noreturn static void fail(const char *what, int error)
+{
+    fprintf(stderr, "blast: %s%s%s\n", what, error != 0 ? ": " : "",
+            error != 0 ? strerror(error) : "");
+    fflush(stdout);
+    _exit(1);
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* ---- The receiver's socket ---- */
+
+/* What it holds, with what the kernel needs besides, or what it can hold; or what it dropped. */
+static uint32_t of_queue(const struct blast *b, int which)
+{
+    uint32_t info[SK_MEMINFO_VARS] = {0};
+    socklen_t length = sizeof(info);
+    if (getsockopt(b->settings.queue, SOL_SOCKET, SO_MEMINFO, info, &length) != 0)
+        fail("could not look at the receiver's socket (--queue)", errno);
+    return info[which];
+}
+
+/* Wait until no more than so much is in it. */
+static void wait_for_queue(struct blast *b, size_t most)
+{
+    uint32_t last = of_queue(b, SK_MEMINFO_RMEM_ALLOC);
+    if (last <= most)
+        return;
+    b->counts.waits++;
+    int64_t since = now_ns();
+    for (uint32_t now; (now = of_queue(b, SK_MEMINFO_RMEM_ALLOC)) > most; last = now) {
+        if (now < last)
+            since = now_ns();
+        else if (now_ns() - since > PATIENCE_NS)
+            fail("the receiver has read nothing for 10 s: has it ended?", 0);
+        sched_yield();
+    }
+}
+
+/* ---- Messages ---- */
+
+static void send_message(struct blast *b)
+{
+    struct iovec piece = {b->message, b->length};
+    union {
+        char bytes[CMSG_SPACE(sizeof(uint16_t))];
+        struct cmsghdr align;
+    } control = {0};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+    if (b->n_segments == 0)
+        return;
+    if (b->n_segments > 1) {
+        message.msg_control = control.bytes;
+        message.msg_controllen = sizeof(control.bytes);
+        struct cmsghdr *it = CMSG_FIRSTHDR(&message);
+        uint16_t segment = (uint16_t)b->segment;
+        it->cmsg_level = IPPROTO_UDP;
+        it->cmsg_type = UDP_SEGMENT;
+        it->cmsg_len = CMSG_LEN(sizeof(segment));
+        memcpy(CMSG_DATA(it), &segment, sizeof(segment));
+    }
+    if (b->settings.window > 0)
+        wait_for_queue(b, b->settings.window);
+    while (b->settings.rate > 0 && spt_rate_next(&b->rate, (uint64_t)now_ns()) != 0)
+        ; /* a core is there for nothing else */
+    while (sendmsg(b->settings.socket, &message, 0) < 0)
+        if (errno != EINTR)
+            fail("could not send", errno);
+    spt_rate_sent(&b->rate, b->length, -1);
+    b->counts.messages++;
+    b->counts.packets += b->n_segments;
+    b->counts.bytes += b->length;
+    b->length = b->n_segments = 0;
+}
+
+/* Make a byte of a heap's samples: its place and its heap can be told from it, mostly. */
+static uint8_t sample(uint64_t cnt, size_t at)
+{
+    return (uint8_t)(cnt + at + (at >> 8));
+}
+
+static void put(struct blast *b, const struct cut *cut, uint64_t cnt)
+{
+    size_t size = cut->header_size + cut->payload_size;
+    if (b->n_segments > 0 && (b->full || size > b->segment || b->length + size > MESSAGE ||
+                              b->n_segments == MAX_SEGMENTS))
+        send_message(b);
+    if (b->n_segments == 0)
+        b->segment = size;
+    uint8_t *to = b->message + b->length;
+    memcpy(to, cut->header, HEADER < size ? HEADER : cut->header_size);
+    uint64_t word = htobe64(UINT64_C(1) << 63 | (uint64_t)SPT_ID_HEAP_CNT << 40 | cnt);
+    memcpy(to + cut->cnt_at, &word, sizeof(word));
+    for (size_t i = 0; b->settings.fill && i < cut->payload_size; i++)
+        to[cut->header_size + i] = sample(cnt, cut->offset + i);
+    b->length += size;
+    b->n_segments++;
+    b->full = size < b->segment;
+}
+
+/* Put a packet, unless it is to be lost, or to come after the next one. */
+static void put_or_spoil(struct blast *b, const struct cut *cut, uint64_t cnt)
+{
+    const struct settings *s = &b->settings;
+    uint64_t n = ++b->counts.made;
+    if (s->lose > 0 && n % s->lose == 0)
+        return;
+    if (s->swap > 0 && n % s->swap == 0 && b->held == NULL) {
+        b->held = cut;
+        b->held_cnt = cnt;
+        return;
+    }
+    put(b, cut, cnt);
+    if (b->held != NULL)
+        put(b, b->held, b->held_cnt);
+    b->held = NULL;
+}
+
+/* Send n heaps from a count on; those of several substreams take turns, packet by packet. */
+static void send_heaps(struct blast *b, uint64_t first, size_t n)
+{
+    for (size_t i = 0; i < n; i += b->settings.substreams) {
+        size_t at_once = smaller(b->settings.substreams, n - i);
+        for (size_t k = 0; k < b->n_cuts; k++)
+            for (size_t j = 0; j < at_once; j++)
+                put_or_spoil(b, &b->cuts[k], first + i + j);
+    }
+    if (b->held != NULL)
+        put(b, b->held, b->held_cnt);
+    b->held = NULL;
+    send_message(b);
+    if (b->settings.queue >= 0)
+        wait_for_queue(b, 0);
+}
+
+/* ---- Packets ---- */
+
+static struct cut cut_of(const uint8_t *header, size_t size, size_t payload_size, size_t offset)
+{
+    struct cut cut = {.header_size = size, .payload_size = payload_size, .offset = offset};
+    uint64_t count = htobe64(UINT64_C(1) << 63 | (uint64_t)SPT_ID_HEAP_CNT << 40);
+    if (size > HEADER)
+        fail("a header is longer than it has room for", 0);
+    memcpy(cut.header, header, size);
+    for (cut.cnt_at = 8; memcmp(header + cut.cnt_at, &count, sizeof(count)) != 0; cut.cnt_at += 8)
+        if (cut.cnt_at + 8 >= size)
+            fail("a packet has no heap count", 0);
+    return cut;
+}
+
+/* Make the packets of a heap with the count 0. */
+static void make_packets(struct blast *b)
+{
+    const struct settings *s = &b->settings;
+    spt_error err = {0};
+    spt_packetizer packetizer;
+    spt_packet packet;
+    spt_heap *heap = check_made(spt_heap_create(NULL, &err), &err);
+    uint8_t *samples = alloc_zeros(s->heap_size), *scratch = alloc_bytes(s->packet_size);
+    spt_item timestamp = {TIMESTAMP_ID, "\0\0\0\0", 5, true};
+    spt_item item = {SAMPLES_ID, samples, s->heap_size, false};
+    check(spt_heap_add_item(heap, &timestamp, &err), &err);
+    check(spt_heap_add_item(heap, &item, &err), &err);
+    check(spt_packetizer_init(&packetizer, heap, 0, s->packet_size, &err), &err);
+    struct iovec *pieces = alloc_bytes(SPT_MAX_PIECES(s->packet_size) * sizeof(*pieces));
+    size_t room = s->heap_size / (s->packet_size - SPT_MIN_PACKET_SIZE + 8) + 2, offset = 0;
+    b->cuts = alloc_bytes(room * sizeof(*b->cuts));
+    while (spt_packetizer_next(&packetizer, scratch, pieces, &packet) == SPT_OK) {
+        uint64_t word;
+        memcpy(&word, scratch, sizeof(word));
+        size_t header = 8 * (1 + (be64toh(word) & 0xffff));
+        b->cuts[b->n_cuts++] = cut_of(scratch, header, packet.size - header, offset);
+        offset += packet.size - header;
+    }
+    free(pieces);
+    free(scratch);
+    free(samples);
+    spt_heap_destroy(heap);
+}
+
+/* Tell receivers that this is all. */
+static void send_end(struct blast *b, uint64_t cnt)
+{
+    spt_error err = {0};
+    spt_packetizer packetizer;
+    spt_packet packet;
+    struct iovec pieces[SPT_MAX_PIECES(SMALL_PACKET)];
+    spt_heap *heap = check_made(spt_heap_create(NULL, &err), &err);
+    uint8_t scratch[SMALL_PACKET];
+    check(spt_heap_add_end(heap, &err), &err);
+    check(spt_packetizer_init(&packetizer, heap, cnt, SMALL_PACKET, &err), &err);
+    if (spt_packetizer_next(&packetizer, scratch, pieces, &packet) != SPT_OK)
+        fail("there is no end", 0);
+    for (size_t i = 0; i < packet.n_pieces; i++) {
+        memcpy(b->message + b->length, pieces[i].iov_base, pieces[i].iov_len);
+        b->length += pieces[i].iov_len;
+    }
+    b->n_segments = 1;
+    send_message(b);
+    spt_heap_destroy(heap);
+}
+
+/* ---- The command line ---- */
+
+static const char usage_text[] =
+    "usage: blast [-n HEAPS] [-w HEAPS] [-H BYTES] [-p BYTES] [-s COUNT] [-r BYTES_PER_S]\n"
+    "             [--window BYTES] [--queue FD] [--lose N] [--swap N] [--fill] [--json]\n"
+    "             host port | --socket FD\n";
+
+static const char help_text[] =
+    "\nSends heaps as fast as it can, to see how fast a receiver is.\n\n"
+    "  -n HEAPS        heaps to send (10000)\n"
+    "  -w HEAPS        heaps before those, to warm up: they do not count (0)\n"
+    "  -H BYTES        bytes of samples in a heap (1048576)\n"
+    "  -p BYTES        bytes in a packet at most, UDP and IP not counted (9000)\n"
+    "  -s COUNT        substreams: so many heaps take turns, packet by packet (1)\n"
+    "  -r BYTES_PER_S  bytes of packets in a second (no limit)\n"
+    "  --queue FD      the receiver's socket: what it holds and drops can be seen in it\n"
+    "  --window BYTES  what may be in that socket, at most, so that it loses nothing\n"
+    "                  (half of what it has room for, where there is no -r)\n"
+    "  --lose N        every N-th packet is not sent\n"
+    "  --swap N        every N-th packet comes after the next one\n"
+    "  --fill          samples that the receivers' --check knows, not any\n"
+    "  --json          print a JSON object, not the rate\n"
+    "  --socket FD     a connected UDP socket to send through\n"
+    "  host, port      where to send to\n"
+    "\nexample: blast -r 1e9 -H 65536 127.0.0.1 8888\n";
+
+static struct settings parse(int argc, char **argv)
+{
+    static const struct option long_options[] = {
+        {"queue", required_argument, NULL, 'q'},
+        {"window", required_argument, NULL, 'W'},
+        {"lose", required_argument, NULL, 'l'},
+        {"swap", required_argument, NULL, 'x'},
+        {"socket", required_argument, NULL, 'S'},
+        {"fill", no_argument, NULL, 'f'},
+        {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    struct settings s = {.heaps = 10000,
+                         .heap_size = 1024 * 1024,
+                         .packet_size = 9000,
+                         .substreams = 1,
+                         .socket = -1,
+                         .queue = -1};
+    int c;
+    while ((c = getopt_long(argc, argv, "n:w:H:p:s:r:h", long_options, NULL)) != -1) {
+        if (c == 'n')
+            s.heaps = number(usage_text, "-n", optarg, 1, MOST);
+        else if (c == 'w')
+            s.warm_up = number(usage_text, "-w", optarg, 0, MOST);
+        else if (c == 'H')
+            s.heap_size = number(usage_text, "-H", optarg, 1, MOST);
+        else if (c == 'p')
+            s.packet_size = number(usage_text, "-p", optarg, 128, MESSAGE);
+        else if (c == 's')
+            s.substreams = number(usage_text, "-s", optarg, 1, 65536);
+        else if (c == 'r')
+            s.rate = real(usage_text, "-r", optarg);
+        else if (c == 'q')
+            s.queue = (int)number(usage_text, "--queue", optarg, 0, 65535);
+        else if (c == 'W')
+            s.window = number(usage_text, "--window", optarg, 1, MOST);
+        else if (c == 'l')
+            s.lose = number(usage_text, "--lose", optarg, 2, MOST);
+        else if (c == 'x')
+            s.swap = number(usage_text, "--swap", optarg, 2, MOST);
+        else if (c == 'S')
+            s.socket = (int)number(usage_text, "--socket", optarg, 0, 65535);
+        else if (c == 'f')
+            s.fill = true;
+        else if (c == 'j')
+            s.json = true;
+        else if (c == 'h') {
+            printf("%s%s", usage_text, help_text);
+            exit(0);
+        } else {
+            fputs(usage_text, stderr);
+            exit(2);
+        }
+    }
+    if (argc - optind != (s.socket < 0 ? 2 : 0))
+        usage_error(usage_text, "a host and a port are needed, or --socket");
+    if (s.window > 0 && s.queue < 0)
+        usage_error(usage_text, "--window needs --queue, the socket that it looks at");
+    s.host = argv[optind];
+    s.port = s.socket < 0 ? argv[optind + 1] : NULL;
+    return s;
+}
+
+static int connected(const struct settings *s)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *found = NULL;
+    (void)number(usage_text, "port", s->port, 1, 65535);
+    if (getaddrinfo(s->host, s->port, &hints, &found) != 0)
+        fail("could not look up the host", 0);
+    int fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, found->ai_addr, found->ai_addrlen) != 0)
+        fail("there is no way to the host", errno);
+    freeaddrinfo(found);
+    return fd;
+}
+
+static void print(const struct blast *b, const struct usage *used)
+{
+    const struct settings *s = &b->settings;
+    size_t payload_bytes = s->heaps * s->heap_size;
+    if (!s->json) {
+        printf("%.2f MB/s\n", (double)payload_bytes / (double)used->elapsed_ns * 1e3);
+        return;
+    }
+    printf("{\"program\": \"blast\", \"language\": \"c\", \"heaps\": %zu, \"heap_size\": %zu, "
+           "\"packet_size\": %zu, \"payload_bytes\": %zu, ",
+           s->heaps, s->heap_size, s->packet_size, payload_bytes);
+    printf("\"spead_bytes\": %" PRIu64 ", \"packets\": %" PRIu64 ", \"messages\": %" PRIu64
+           ", \"waits\": %" PRIu64 ", ",
+           b->counts.bytes, b->counts.packets, b->counts.messages, b->counts.waits);
+    if (s->queue >= 0)
+        printf("\"dropped\": %" PRIu64 ", ", of_queue(b, SK_MEMINFO_DROPS) - b->dropped);
+    print_usage(used);
+    puts("}");
+}
+
+int main(int argc, char **argv)
+{
+    struct blast b = {.settings = parse(argc, argv)};
+    struct settings *s = &b.settings;
+    if (s->socket < 0)
+        s->socket = connected(s);
+    if (s->queue >= 0) {
+        b.dropped = of_queue(&b, SK_MEMINFO_DROPS);
+        if (s->window == 0 && s->rate == 0)
+            s->window = of_queue(&b, SK_MEMINFO_RCVBUF) / 2;
+    }
+    b.message = alloc_touched(MESSAGE + HEADER);
+    make_packets(&b);
+    spt_rate_init(&b.rate, s->rate, MESSAGE, 1.05);
+    send_heaps(&b, 0, s->warm_up);
+    struct usage start = usage_now();
+    spt_rate_init(&b.rate, s->rate, MESSAGE, 1.05);
+    send_heaps(&b, s->warm_up, s->heaps);
+    struct usage used = usage_since(start);
+    send_end(&b, s->warm_up + s->heaps);
+    print(&b, &used);
+    free(b.cuts);
+    free(b.message);
+    return 0;
+}
