@@ -15,14 +15,18 @@
 #include "thread_pool.h"
 
 #include <errno.h>
-#include <poll.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-enum { MEMORY_BATCH = 64 }; /* packets from memory, before others have their turn */
+enum {
+    MEMORY_BATCH = 64, /* packets from memory, before others have their turn */
+    MOST_QUIET = 4,    /* batches, before anybody is told of the heaps in them */
+};
 
 typedef struct reader {
     spti_task task; /* first, so that one can be had from the other */
@@ -47,6 +51,7 @@ struct spt_recv_stream {
     uint64_t batch;                  /* packets that a reader has found so far, this time */
     spt_received_heap *waiting_heap; /* that the ring had no room for */
     uint64_t waiting_since_ns;       /* 0: nobody waits for room */
+    unsigned quiet;                  /* batches since somebody was told what is in the ring */
     spt_recv_stats stats;            /* of sockets, those that are closed */
 
     spti_chunks *chunks;      /* that are filled; NULL where heaps go into the ring */
@@ -63,17 +68,18 @@ struct spt_recv_stream {
     spt_received_heap *returned;
     bool ended; /* also read without the lock */
     bool fd_used;
-    bool signalled; /* event_fd is readable */
-    size_t n_waiting;
+    bool signalled;     /* event_fd is readable */
+    size_t n_waiting;   /* for the next: */
+    uint32_t announced; /* a futex, so that a signal ends the wait */
     int event_fd;
 };
 
 /* ---- The ring -------------------------------------------------------------------------------- */
 
-/* Tell whoever waits, or watches. Under the ring's lock. */
+/* Tell whoever watches the descriptor. Under the ring's lock. */
 static void signal_event(spt_recv_stream *s)
 {
-    if (s->signalled || !(s->fd_used || s->n_waiting > 0) || !(s->n > 0 || s->ended))
+    if (s->signalled || !s->fd_used || !(s->n > 0 || s->ended))
         return;
     s->signalled = true;
     ssize_t written = write(s->event_fd, &(uint64_t){1}, sizeof(uint64_t));
@@ -97,10 +103,23 @@ static bool push(spt_recv_stream *s, spt_received_heap *heap)
     if (room) {
         s->ring[(s->first + s->n) % s->config.ring_heaps] = heap;
         __atomic_store_n(&s->n, s->n + 1, __ATOMIC_SEQ_CST);
-        signal_event(s);
     }
     pthread_mutex_unlock(&s->ring_lock);
     return room;
+}
+
+/* Tell of what was pushed, or of the end. Who waits is woken outside of the lock, for which it
+ * would have to wait again. */
+static void announce(spt_recv_stream *s)
+{
+    pthread_mutex_lock(&s->ring_lock);
+    signal_event(s);
+    bool wake = s->n_waiting > 0 && (s->n > 0 || s->ended);
+    if (wake)
+        __atomic_fetch_add(&s->announced, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&s->ring_lock);
+    if (wake)
+        syscall(SYS_futex, &s->announced, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
 /* Under the ring's lock. */
@@ -217,8 +236,8 @@ static void end(spt_recv_stream *s)
     note_wait(s, false);
     pthread_mutex_lock(&s->ring_lock);
     __atomic_store_n(&s->ended, true, __ATOMIC_SEQ_CST);
-    signal_event(s);
     pthread_mutex_unlock(&s->ring_lock);
+    announce(s);
 }
 
 /* Take a packet to its place, or hold it until it has one. */
@@ -313,6 +332,21 @@ static spti_wait read_memory(spt_recv_stream *s, reader *r)
 
 /* ---- Readers, as tasks ----------------------------------------------------------------------- */
 
+/*
+ * Whether what is in the ring is to be told now. To be woken costs more than to get a heap: while
+ * more comes, several are told of at once, but soon.
+ */
+static bool is_time_to_tell(spt_recv_stream *s, spti_wait wait)
+{
+    size_t n = __atomic_load_n(&s->n, __ATOMIC_SEQ_CST);
+    s->quiet = n > 0 ? s->quiet + 1 : 0;
+    bool tell =
+        n > 0 && (wait != SPTI_WAIT_TURN || n > s->config.ring_heaps / 2 || s->quiet == MOST_QUIET);
+    if (tell)
+        s->quiet = 0;
+    return tell;
+}
+
 static spti_wait run(spti_task *task)
 {
     reader *r = (reader *)task;
@@ -331,7 +365,10 @@ static spti_wait run(spti_task *task)
         spti_chunks_end_batch(s->chunks);
     if (has_ended(s))
         leave(s, r);
+    bool tell = is_time_to_tell(s, wait);
     pthread_mutex_unlock(&s->lock);
+    if (tell)
+        announce(s);
     return wait;
 }
 
@@ -519,12 +556,14 @@ static bool wait_until(spt_recv_stream *s, uint64_t deadline_ns)
         left.tv_nsec = (long)((deadline_ns - now) % 1000000000U);
     }
     s->n_waiting++;
+    uint32_t known = __atomic_load_n(&s->announced, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&s->ring_lock);
-    struct pollfd pollfd = {.fd = s->event_fd, .events = POLLIN};
-    int n = ppoll(&pollfd, 1, deadline_ns == UINT64_MAX ? NULL : &left, NULL);
+    long failed = syscall(SYS_futex, &s->announced, FUTEX_WAIT_PRIVATE, known,
+                          deadline_ns == UINT64_MAX ? NULL : &left, NULL, 0);
+    bool news = failed == 0 || errno == EAGAIN; /* that came before it waited */
     pthread_mutex_lock(&s->ring_lock);
     s->n_waiting--;
-    return n > 0;
+    return news;
 }
 
 spt_status spt_recv_stream_get(spt_recv_stream *stream, int64_t timeout_ns,
