@@ -8,10 +8,15 @@
  * Nothing is lost where it has the receiving socket, too: then it sends no more than that one has
  * room for, whatever reads it, and at whatever pace (a window). The time is that from the first
  * packet after the warm-up until nothing is left in the socket: the same clock for all receivers.
+ *
+ * A receiver that is faster than any sender sleeps, and to wake it for each message slows the
+ * sender down: then the rate is neither's. So the two may take turns: while the socket is filled,
+ * the receiver is stopped, and what is timed is how long it takes to empty it.
  */
 #include "../chapters/report.h"
 #include "numbers.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -20,6 +25,7 @@
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -42,12 +48,13 @@ enum {
 };
 
 /* The receiver is to read something within this time. */
-static const int64_t PATIENCE_NS = 10000000000;
+static const int64_t PATIENCE_NS = 5000000000;
 
 struct settings {
     size_t heaps, warm_up, heap_size, packet_size, substreams, lose, swap, window;
     double rate;
     int socket, queue;
+    pid_t turns; /* the receiver, which is to be stopped meanwhile; or 0 */
     bool fill, json;
     const char *host, *port;
 };
@@ -71,6 +78,7 @@ struct blast {
     uint64_t held_cnt;
     spt_rate rate;
     uint64_t dropped; /* what the queue had no room for, before the start */
+    int64_t turns_ns; /* that the receiver had */
     struct counts {
         uint64_t made, packets, messages, bytes, waits;
     } counts;
@@ -115,8 +123,68 @@ static void wait_for_queue(struct blast *b, size_t most)
         if (now < last)
             since = now_ns();
         else if (now_ns() - since > PATIENCE_NS)
-            fail("the receiver has read nothing for 10 s: has it ended?", 0);
+            fail("the receiver has read nothing for 5 s: has it ended?", 0);
         sched_yield();
+    }
+}
+
+/* ---- Turns ---- */
+
+/* Whether a thread of the receiver is stopped: field 3 of its stat, see proc_pid_stat(5). */
+static bool is_stopped(pid_t process, const char *thread)
+{
+    char path[64], line[512] = "";
+    snprintf(path, sizeof(path), "/proc/%d/task/%.20s/stat", (int)process, thread);
+    FILE *stat = fopen(path, "r");
+    if (stat == NULL)
+        return true; /* it has ended meanwhile */
+    size_t n = fread(line, 1, sizeof(line) - 1, stat);
+    fclose(stat);
+    line[n] = '\0';
+    const char *state = strrchr(line, ')');
+    return state != NULL && state[1] != '\0' && state[2] == 'T';
+}
+
+static bool all_stopped(pid_t process)
+{
+    char path[32];
+    bool all = true;
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)process);
+    DIR *threads = opendir(path);
+    if (threads == NULL)
+        fail("could not look at the receiver (--turns)", errno);
+    for (struct dirent *it; all && (it = readdir(threads)) != NULL;)
+        all = it->d_name[0] == '.' || is_stopped(process, it->d_name);
+    closedir(threads);
+    return all;
+}
+
+static void stop_receiver(const struct blast *b)
+{
+    if (kill(b->settings.turns, SIGSTOP) != 0)
+        fail("could not stop the receiver (--turns)", errno);
+    while (!all_stopped(b->settings.turns))
+        sched_yield();
+}
+
+/* Have the receiver empty the socket. */
+static void give_turn(struct blast *b)
+{
+    int64_t start = now_ns();
+    if (kill(b->settings.turns, SIGCONT) != 0)
+        fail("could not let the receiver go on (--turns)", errno);
+    wait_for_queue(b, 0);
+    b->turns_ns += now_ns() - start;
+}
+
+/* Leave room for a message in the socket. */
+static void make_room(struct blast *b)
+{
+    if (b->settings.turns == 0) {
+        wait_for_queue(b, b->settings.window);
+    } else if (of_queue(b, SK_MEMINFO_RMEM_ALLOC) > b->settings.window) {
+        give_turn(b);
+        stop_receiver(b);
     }
 }
 
@@ -143,7 +211,7 @@ static void send_message(struct blast *b)
         memcpy(CMSG_DATA(it), &segment, sizeof(segment));
     }
     if (b->settings.window > 0)
-        wait_for_queue(b, b->settings.window);
+        make_room(b);
     while (b->settings.rate > 0 && spt_rate_next(&b->rate, (uint64_t)now_ns()) != 0)
         ; /* a core is there for nothing else */
     while (sendmsg(b->settings.socket, &message, 0) < 0)
@@ -202,6 +270,8 @@ static void put_or_spoil(struct blast *b, const struct cut *cut, uint64_t cnt)
 /* Send n heaps from a count on; those of several substreams take turns, packet by packet. */
 static void send_heaps(struct blast *b, uint64_t first, size_t n)
 {
+    if (b->settings.turns != 0)
+        stop_receiver(b);
     for (size_t i = 0; i < n; i += b->settings.substreams) {
         size_t at_once = smaller(b->settings.substreams, n - i);
         for (size_t k = 0; k < b->n_cuts; k++)
@@ -212,7 +282,9 @@ static void send_heaps(struct blast *b, uint64_t first, size_t n)
         put(b, b->held, b->held_cnt);
     b->held = NULL;
     send_message(b);
-    if (b->settings.queue >= 0)
+    if (b->settings.turns != 0)
+        give_turn(b);
+    else if (b->settings.queue >= 0)
         wait_for_queue(b, 0);
 }
 
@@ -287,8 +359,8 @@ static void send_end(struct blast *b, uint64_t cnt)
 
 static const char usage_text[] =
     "usage: blast [-n HEAPS] [-w HEAPS] [-H BYTES] [-p BYTES] [-s COUNT] [-r BYTES_PER_S]\n"
-    "             [--window BYTES] [--queue FD] [--lose N] [--swap N] [--fill] [--json]\n"
-    "             host port | --socket FD\n";
+    "             [--queue FD] [--window BYTES] [--turns PID] [--lose N] [--swap N]\n"
+    "             [--fill] [--json] host port | --socket FD\n";
 
 static const char help_text[] =
     "\nSends heaps as fast as it can, to see how fast a receiver is.\n\n"
@@ -300,7 +372,9 @@ static const char help_text[] =
     "  -r BYTES_PER_S  bytes of packets in a second (no limit)\n"
     "  --queue FD      the receiver's socket: what it holds and drops can be seen in it\n"
     "  --window BYTES  what may be in that socket, at most, so that it loses nothing\n"
-    "                  (half of what it has room for, where there is no -r)\n"
+    "                  (half of what it has room for, 7/8 with --turns, none with -r)\n"
+    "  --turns PID     the receiver, which is stopped while the socket is filled: the time\n"
+    "                  is what it takes to empty it\n"
     "  --lose N        every N-th packet is not sent\n"
     "  --swap N        every N-th packet comes after the next one\n"
     "  --fill          samples that the receivers' --check knows, not any\n"
@@ -312,15 +386,11 @@ static const char help_text[] =
 static struct settings parse(int argc, char **argv)
 {
     static const struct option long_options[] = {
-        {"queue", required_argument, NULL, 'q'},
-        {"window", required_argument, NULL, 'W'},
-        {"lose", required_argument, NULL, 'l'},
-        {"swap", required_argument, NULL, 'x'},
-        {"socket", required_argument, NULL, 'S'},
-        {"fill", no_argument, NULL, 'f'},
-        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"queue", required_argument, NULL, 'q'}, {"window", required_argument, NULL, 'W'},
+        {"turns", required_argument, NULL, 't'}, {"lose", required_argument, NULL, 'l'},
+        {"swap", required_argument, NULL, 'x'},  {"socket", required_argument, NULL, 'S'},
+        {"fill", no_argument, NULL, 'f'},        {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
     };
     struct settings s = {.heaps = 10000,
                          .heap_size = 1024 * 1024,
@@ -346,6 +416,8 @@ static struct settings parse(int argc, char **argv)
             s.queue = (int)number(usage_text, "--queue", optarg, 0, 65535);
         else if (c == 'W')
             s.window = number(usage_text, "--window", optarg, 1, MOST);
+        else if (c == 't')
+            s.turns = (pid_t)number(usage_text, "--turns", optarg, 1, INT32_MAX);
         else if (c == 'l')
             s.lose = number(usage_text, "--lose", optarg, 2, MOST);
         else if (c == 'x')
@@ -366,8 +438,10 @@ static struct settings parse(int argc, char **argv)
     }
     if (argc - optind != (s.socket < 0 ? 2 : 0))
         usage_error(usage_text, "a host and a port are needed, or --socket");
-    if (s.window > 0 && s.queue < 0)
-        usage_error(usage_text, "--window needs --queue, the socket that it looks at");
+    if ((s.window > 0 || s.turns > 0) && s.queue < 0)
+        usage_error(usage_text, "--window and --turns need --queue, the socket to look at");
+    if (s.turns > 0 && s.rate > 0)
+        usage_error(usage_text, "--turns and -r exclude each other");
     s.host = argv[optind];
     s.port = s.socket < 0 ? argv[optind + 1] : NULL;
     return s;
@@ -415,16 +489,19 @@ int main(int argc, char **argv)
     if (s->queue >= 0) {
         b.dropped = of_queue(&b, SK_MEMINFO_DROPS);
         if (s->window == 0 && s->rate == 0)
-            s->window = of_queue(&b, SK_MEMINFO_RCVBUF) / 2;
+            s->window = of_queue(&b, SK_MEMINFO_RCVBUF) / 8 * (s->turns != 0 ? 7 : 4);
     }
     b.message = alloc_touched(MESSAGE + HEADER);
     make_packets(&b);
     spt_rate_init(&b.rate, s->rate, MESSAGE, 1.05);
     send_heaps(&b, 0, s->warm_up);
     struct usage start = usage_now();
+    b.turns_ns = 0;
     spt_rate_init(&b.rate, s->rate, MESSAGE, 1.05);
     send_heaps(&b, s->warm_up, s->heaps);
     struct usage used = usage_since(start);
+    if (s->turns != 0)
+        used.elapsed_ns = b.turns_ns;
     send_end(&b, s->warm_up + s->heaps);
     print(&b, &used);
     free(b.cuts);
