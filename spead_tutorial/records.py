@@ -215,9 +215,9 @@ class Sample:
     icmp_errors : int or None
         On loopback: messages that came back as nobody listened.
     received_packets : int or None
-        On loopback: packets that the listener got.
+        Packets that the listener got, or the receiver that was measured.
     received_dropped : int or None
-        On loopback: packets that the listener's socket had no room for.
+        Packets that its socket had no room for.
     program_cpu_ns : int or None
         The part of the CPU time that the program's own thread used. The rest is that of its other
         threads, of which the stream's is one.
@@ -236,6 +236,11 @@ class Sample:
     attempt : int
         How often the same round of the same case had been tried before. A sample takes the place
         of those that it repeats, which failed, and which the file keeps.
+    received_heaps : int or None
+        Where a receiver is measured: heaps of which all came. Then the payload is theirs, the CPU
+        time is the receiver's, and the time ends when nothing is left in its socket.
+    peak_memory_bytes : int or None
+        The most memory that the receiver has had.
     """
 
     case: str
@@ -280,6 +285,8 @@ class Sample:
     zero_copy_messages: int | None = None
     zero_copy_copied: int | None = None
     attempt: int = 0
+    received_heaps: int | None = None
+    peak_memory_bytes: int | None = None
 
     @property
     def series(self) -> Series:

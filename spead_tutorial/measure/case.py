@@ -12,7 +12,7 @@ from spead_tutorial.measure.place import Place
 from spead_tutorial.measure.programs import Launch, ProgramOptions, Result, run
 from spead_tutorial.records import Sample, Series
 
-__all__ = ["WARM_UP", "Case", "Key", "Step", "sample", "take"]
+__all__ = ["WARM_UP", "Case", "Key", "Step", "sample", "stolen_ns", "take"]
 
 #: A warm-up sends one part in so many of what a sample sends.
 WARM_UP = 16
@@ -187,7 +187,7 @@ def take(
         As for `spead_tutorial.measure.programs.run`.
     """
     case = step.case
-    load, stolen = os.getloadavg()[0], _stolen_ns()
+    load, stolen = os.getloadavg()[0], stolen_ns()
     if case.listener is not None:
         place = place.listening(case.listener)
     if case.link is not None:
@@ -204,12 +204,12 @@ def take(
     return dataclasses.replace(
         sample(result, step),
         load=round(load, 2),
-        steal_ns=max(0, _stolen_ns() - stolen),  # some hypervisors set it back
+        steal_ns=max(0, stolen_ns() - stolen),  # some hypervisors set it back
     )
 
 
-def _stolen_ns() -> int:
-    """Time that the hypervisor has given to others, all cores together."""
+def stolen_ns() -> int:
+    """Return the time in ns that the hypervisor has given to others, all cores together."""
     fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()
     return round(int(fields[8]) * 1e9 / os.sysconf("SC_CLK_TCK"))
 
