@@ -486,15 +486,17 @@ int main(int argc, char **argv)
     struct settings *s = &b.settings;
     if (s->socket < 0)
         s->socket = connected(s);
+    bool windowed = s->window > 0 || (s->queue >= 0 && s->rate == 0);
     if (s->queue >= 0) {
         b.dropped = of_queue(&b, SK_MEMINFO_DROPS);
-        if (s->window == 0 && s->rate == 0)
+        if (s->window == 0)
             s->window = of_queue(&b, SK_MEMINFO_RCVBUF) / 8 * (s->turns != 0 ? 7 : 4);
     }
     b.message = alloc_touched(MESSAGE + HEADER);
     make_packets(&b);
     spt_rate_init(&b.rate, s->rate, MESSAGE, 1.05);
-    send_heaps(&b, 0, s->warm_up);
+    send_heaps(&b, 0, s->warm_up); /* of which none is lost, so that they can be counted */
+    s->window = windowed ? s->window : 0;
     struct usage start = usage_now();
     b.turns_ns = 0;
     spt_rate_init(&b.rate, s->rate, MESSAGE, 1.05);
