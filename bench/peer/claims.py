@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What receivers in Python share: their options, and what they claim in the end.
+
+Their twin in C is receiving.c.
+"""
+
+import argparse
+import json
+import re
+import socket
+import sys
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spead_tutorial.chapters.report import PROGRAM, Usage
+
+__all__ = ["Claims", "bound", "parser_of"]
+
+_BUFFER = 8 * 1024 * 1024
+
+
+def parser_of(doc: str | None) -> argparse.ArgumentParser:
+    """Return a parser with the options that all of them have."""
+    example = f"example: {PROGRAM}.py spead_tutorial 127.0.0.1 8888"
+    parser = argparse.ArgumentParser(description=doc, epilog=example)
+    parser.add_argument("library", choices=["spead_tutorial", "spead2"])
+    parser.add_argument("-w", type=int, default=0, metavar="HEAPS", help="heaps that warm up")
+    parser.add_argument(
+        "-H", type=int, default=1 << 20, metavar="BYTES", help="bytes of samples in a heap"
+    )
+    parser.add_argument(
+        "-p", type=int, default=9000, metavar="BYTES", help="bytes in a packet at most"
+    )
+    parser.add_argument(
+        "-r", type=int, default=4, metavar="HEAPS", help="heaps that may wait to be got"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="see whether the samples are those of blast --fill"
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON object, not the rate")
+    parser.add_argument("--socket", type=int, metavar="FD", help="a bound UDP socket")
+    parser.add_argument("host", nargs="?", default="127.0.0.1", help="where to listen")
+    parser.add_argument("port", nargs="?", type=int, default=8888)
+    return parser
+
+
+def bound(options: argparse.Namespace) -> socket.socket:
+    """Return the socket that was given, or one that listens where it was said."""
+    if options.socket is not None:
+        return socket.socket(fileno=options.socket)
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
+    sock.bind((options.host, options.port))
+    return sock
+
+
+def _peak_memory_bytes() -> int:
+    """Return the most memory this process has had; what getrusage says is its parent's, too."""
+    found = re.search(r"^VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+    return 1024 * int(found[1]) if found else 0
+
+
+class Claims:
+    """What has come; make it when packets may come."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self.heaps = 0
+        self._wrong = 0
+        self._right = np.arange(options.H) if options.check else None
+        print("ready", flush=True)
+        self._start = Usage.now()
+
+    def count(self, n: int) -> None:
+        """Count heaps of which all has come."""
+        cold = self.heaps < self._options.w
+        self.heaps += n
+        if cold and self.heaps >= self._options.w:
+            self._start = Usage.now()
+
+    def check(self, cnt: int, samples: NDArray[np.uint8]) -> None:
+        """Look whether a heap has what was sent, where that is wanted."""
+        if self._right is not None:
+            right = (cnt + self._right + (self._right >> 8)).astype(np.uint8)
+            self._wrong += not np.array_equal(samples, right)
+
+    def end(self, packets: int, incomplete_heaps: int) -> None:
+        """Say what has come, and fail where it was wrong."""
+        used = Usage.now() - self._start
+        heaps = max(0, self.heaps - self._options.w)
+        payload_bytes = heaps * self._options.H
+        if self._wrong:
+            sys.exit(f"{PROGRAM}: {self._wrong} heaps have other samples than were sent")
+        if not self._options.json:
+            print(f"{payload_bytes / used.elapsed_ns * 1e3:.2f} MB/s")
+            return
+        claims = {
+            "program": PROGRAM,
+            "language": "python",
+            "heaps": heaps,
+            "heap_size": self._options.H,
+            "packet_size": self._options.p,
+            "payload_bytes": payload_bytes,
+            "packets": packets,
+            "incomplete_heaps": incomplete_heaps,
+            "peak_memory_bytes": _peak_memory_bytes(),
+        }
+        print(json.dumps(claims | {name: getattr(used, name) for name in used.__slots__}))

@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Receive heaps into a pool of memory and make arrays of them: to be measured.
+
+It is the same program for each library: they have the same names.
+"""
+
+from spead_tutorial_run import run
+
+import argparse
+import importlib
+import logging
+
+import numpy as np
+from claims import Claims, bound, parser_of
+
+TIMESTAMP, SAMPLES = 0x1600, 0x3300
+LIVE = 4
+
+
+def parse_options() -> argparse.Namespace:
+    parser = parser_of(__doc__)
+    parser.add_argument("--no-pool", action="store_true", help="memory as the library allocates it")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parse_options()
+    logging.basicConfig(level=logging.ERROR)  # of what is lost, the counts are told at the end
+    library = importlib.import_module(options.library)
+    recv = importlib.import_module(f"{options.library}.recv")
+    more = {}
+    if not options.no_pool:
+        n = 2 * (LIVE + options.r)
+        more["memory_allocator"] = library.MemoryPool(options.H, options.H, n, n)
+    stream = recv.Stream(
+        library.ThreadPool(),
+        recv.StreamConfig(max_heaps=LIVE, **more),
+        recv.RingStreamConfig(heaps=options.r),
+    )
+    group = library.ItemGroup()
+    scalar = [("u", library.Flavour().heap_address_bits)]
+    group.add_item(TIMESTAMP, "timestamp", "Index of the first sample", shape=(), format=scalar)
+    samples = group.add_item(
+        SAMPLES, "adc_samples", "Samples of the converter", shape=(options.H,), dtype=np.uint8
+    )
+    with bound(options) as sock:
+        stream.add_udp_reader(sock, max_size=max(9200, options.p))
+    claims = Claims(options)
+    for heap in stream:
+        group.update(heap)
+        claims.check(heap.cnt, samples.value)
+        claims.count(1)
+    stream.stop()
+    stats = stream.stats
+    incomplete = stats["incomplete_heaps_evicted"] + stats["incomplete_heaps_flushed"]
+    claims.end(packets=stats["packets"], incomplete_heaps=incomplete)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Receive small heaps into chunks, whose memory is used again and again: to be measured.
+
+It is the same program for each library: they have the same names.
+"""
+
+from spead_tutorial_run import run
+
+import argparse
+import ctypes
+import importlib
+import importlib.resources
+import logging
+from typing import Any
+
+import numpy as np
+from claims import Claims, bound, parser_of
+
+CHUNK = 1 << 20
+CHUNKS, WINDOW = 8, 2
+HEAP_CNT = 1
+
+
+class Shape(ctypes.Structure):
+    """What place.c has to know of a chunk."""
+
+    _fields_ = [("heaps", ctypes.c_int64), ("heap_size", ctypes.c_int64)]
+
+
+def parse_options() -> argparse.Namespace:
+    return parser_of(__doc__).parse_args()
+
+
+def place_function(shape: Shape) -> Any:
+    """Return the function that says where heaps go, as SciPy would wrap it."""
+    path = importlib.resources.files("spead_tutorial").joinpath("bin", "place.so")
+    name = b"void (void *, size_t, void *)"  # borrowed by the capsule, like the shape
+    function = ctypes.cast(ctypes.CDLL(str(path)).place, ctypes.c_void_p)
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = (
+        ctypes.py_object,
+        (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p),
+    )
+    capsule = new(function, name, None)
+    set_context = ctypes.pythonapi.PyCapsule_SetContext
+    set_context.argtypes = (ctypes.py_object, ctypes.c_void_p)
+    set_context(capsule, ctypes.addressof(shape))
+    return (capsule, name, shape)
+
+
+def main() -> None:
+    options = parse_options()
+    logging.basicConfig(level=logging.ERROR)
+    library = importlib.import_module(options.library)
+    recv = importlib.import_module(f"{options.library}.recv")
+    shape = Shape(max(1, CHUNK // options.H), options.H)
+    place = place_function(shape)
+    data_ring, free_ring = recv.ChunkRingbuffer(CHUNKS), recv.ChunkRingbuffer(CHUNKS)
+    stream = recv.ChunkRingStream(
+        library.ThreadPool(),
+        recv.StreamConfig(max_heaps=WINDOW * shape.heaps),
+        recv.ChunkStreamConfig(items=[HEAP_CNT], max_chunks=WINDOW, place=place),
+        data_ring,
+        free_ring,
+    )
+    for _ in range(CHUNKS):
+        data = np.zeros(shape.heaps * options.H, np.uint8)
+        stream.add_free_chunk(recv.Chunk(data=data, present=np.zeros(shape.heaps, np.uint8)))
+    with bound(options) as sock:
+        stream.add_udp_reader(sock, max_size=max(9200, options.p))
+    claims = Claims(options)
+    for chunk in data_ring:
+        there = np.flatnonzero(chunk.present)
+        if options.check:
+            samples = chunk.data.reshape(shape.heaps, options.H)
+            for i in there:
+                claims.check(chunk.chunk_id * shape.heaps + int(i), samples[i])
+        claims.count(len(there))
+        stream.add_free_chunk(chunk)
+    stream.stop()
+    stats = stream.stats
+    incomplete = stats["incomplete_heaps_evicted"] + stats["incomplete_heaps_flushed"]
+    claims.end(packets=stats["packets"], incomplete_heaps=incomplete)
+
+
+if __name__ == "__main__":
+    run(main)
