@@ -57,10 +57,12 @@ figures: setup ## draw the committed pictures again from the committed records
 
 peer: setup ## build spead2 from its source, to be measured beside the one that pip installs
 	rm -rf $(BUILD)/peer && mkdir -p $(BUILD)
-	@echo "Building spead2: a minute or two."
+	@echo "Building spead2, its Python package and its C++ library: some minutes."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-binary spead2 \
-	  --target $(BUILD)/peer "$$($(BIN)/python -m pip freeze | grep ^spead2==)" >$(BUILD)/peer.log 2>&1 || { echo >&2 \
-	  "spead2 could not be built (see $(BUILD)/peer.log): apt install g++ libboost-dev libdivide-dev, or the like"; exit 1; }
+	  --target $(BUILD)/peer "$$($(BIN)/python -m pip freeze | grep ^spead2==)" >$(BUILD)/peer.log 2>&1 \
+	  && $(BIN)/python .ci/peer_library.py "$$($(BIN)/python -m pip freeze | sed -n s/^spead2==//p)" $(BUILD)/peer \
+	  >>$(BUILD)/peer.log 2>&1 || { echo >&2 \
+	  "spead2 could not be built (see $(BUILD)/peer.log): apt install g++ pkg-config libboost-dev libdivide-dev, or the like"; exit 1; }
 
 bench: setup ## measure all sweeps on this machine, and draw them: more than an hour; Ctrl-C and make bench go on
 	$(BIN)/python -m bench run --full --plot
