@@ -24,6 +24,7 @@ from spead_tutorial.measure.programs import Launch, ProgramError, command, finis
 from spead_tutorial.records import OURS, Timeline
 
 __all__ = [
+    "PEER_PROGRAMS",
     "TIMEOUT_S",
     "Installations",
     "build_key",
@@ -43,6 +44,8 @@ Installations = Mapping[str, tuple[Path, Path]]
 _PACKAGE = Path(str(importlib.resources.files("spead_tutorial")))
 _MADE = Path(__file__).resolve().parent.parent / "build" / "peer"  # by make peer
 _FROM_SOURCE = Path(os.environ.get("SPEAD_TUTORIAL_PEER") or _MADE)
+#: Programs of ours over its C++ library.
+PEER_PROGRAMS = _FROM_SOURCE / "programs"
 TIMEOUT_S = 120.0
 _TIMELINE_HEAPS = 24
 _SO_ZEROCOPY = 60

@@ -15,12 +15,15 @@ from spead_tutorial.measure.case import Case
 from spead_tutorial.records import OURS
 
 __all__ = [
+    "BARE",
     "CEILING",
     "PEER",
     "PEERS",
     "PEER_FROM_SOURCE",
+    "RECEIVERS",
     "SIZES",
     "SWEEPS",
+    "TURNS",
     "Size",
     "Sweep",
     "find_sweep",
@@ -29,6 +32,12 @@ __all__ = [
 #: The peer as it is installed, and built here, where the compiler sees what the kernel offers.
 PEER_FROM_SOURCE = "spead2-source"
 PEERS = (PEER, PEER_FROM_SOURCE)
+#: Programs that receive, of ours, the peer's and the bare loop: `bench.receivers` runs them.
+RECEIVERS = ("receive", "receive_chunks")
+#: A variant of theirs: the socket is filled while the receiver is stopped, and then emptied.
+TURNS = "in turns"
+#: What the bare loop is called, that belongs to the first.
+BARE = "receive_bare"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 

@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Receivers, measured: `blast` sends, a program receives, and each has a core of its own.
+
+All that is of the lab is two sockets: one to send through, and one that is bound, to receive from.
+The programs are given them, and so the sender can see what the receiver's socket holds. It fills
+no more than half of that, whoever reads it, so that nothing is lost: a rate is what a receiver can
+do, and not what it lets fall. Only a case that says at what rate to send may lose something.
+"""
+
+import contextlib
+import dataclasses
+import importlib.resources
+import json
+import os
+import re
+import socket
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import spead_tutorial.recv
+from bench.peers import (
+    PEER_PROGRAMS,
+    TIMEOUT_S,
+    build_key,
+    build_of,
+    interpreter,
+    missing_peer,
+)
+from bench.sweeps import BARE, CEILING, PEERS, TURNS
+from spead_tutorial.lab import Lab
+from spead_tutorial.measure.case import Case, Step, stolen_ns
+from spead_tutorial.measure.machine import two_cores
+from spead_tutorial.measure.programs import Done, ProgramError
+from spead_tutorial.records import OURS, Sample
+
+__all__ = ["PLACES", "Ends", "contradiction", "facts", "missing", "take", "versions"]
+
+_PROGRAMS = Path(__file__).resolve().parent / "peer"
+_BIN = Path(str(importlib.resources.files("spead_tutorial").joinpath("bin")))
+#: Bytes of the receiver's socket; the kernel gives twice that, where it allows it. What is in it
+#: at a time is half of that, or nearly all where the two take turns, so that these are long.
+_BUFFER, _BUFFER_FOR_TURNS = 1 << 21, 1 << 22
+#: What may wait to be got: so many heaps as make up this, and no fewer than some.
+_WAITING_BYTES, _FEWEST_WAITING = 1 << 20, 4
+#: Heaps that warm a receiver up make up this, and are as many as some.
+_WARM_UP_BYTES, _FEWEST_WARM_UP = 1 << 24, 4
+_MOST_SEGMENTS = 64  # that blast puts into a message
+_DRAIN_S = 5.0
+_LOOPBACK_MTU = 65536
+#: What the words of a case's variant are to a receiver. One like "2 GB/s" is for the sender.
+_FLAGS = {
+    "no GRO": "--no-gro",
+    "no copy": "--no-copy",
+    "no pool": "--no-pool",
+    "checked": "--check",
+}
+_RATE = re.compile(r"([0-9.]+) GB/s")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ends:
+    """Two sockets that are connected, and what a record calls the way between them.
+
+    Parameters
+    ----------
+    sender, receiver : socket
+        One to send through, one that is bound.
+    device, kind : str
+        As in `spead_tutorial.records.Sample`.
+    """
+
+    sender: socket.socket
+    receiver: socket.socket
+    device: str
+    kind: str
+
+
+@contextlib.contextmanager
+def _over_loopback(lab: Lab, buffer: int) -> Iterator[Ends]:
+    with lab.socket() as receiver, lab.socket() as sender:
+        receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        receiver.bind(("127.0.0.1", 0))
+        sender.connect(receiver.getsockname())
+        yield Ends(sender, receiver, "lo", "loopback")
+
+
+#: Ways between two sockets, by the word of a case's variant that asks for it.
+PLACES: Mapping[str, Callable[[Lab, int], contextlib.AbstractContextManager[Ends]]] = {
+    "": _over_loopback
+}
+
+
+def facts(lab: Lab) -> dict[str, Any]:
+    """Return what a record says of the place.
+
+    Parameters
+    ----------
+    lab : Lab
+        Whose loopback it is.
+    """
+    return {"kind": "loopback", "rootless": lab.rootless, "mtu": _LOOPBACK_MTU}
+
+
+def versions() -> dict[str, str | None]:
+    """Return what a record says of the programs, besides what every record does."""
+    bare = [_BIN / name for name in ("blast", BARE)]
+    drivers = sorted(_PROGRAMS.glob("receive*.*"))
+    peers = sorted(PEER_PROGRAMS.glob("*")) if PEER_PROGRAMS.is_dir() else []
+    return {build_key("receivers"): build_of(*bare, *drivers, *peers)}
+
+
+# ---------------------------------------------------------------------------------------
+# What is started
+
+
+def missing(case: Case) -> str | None:
+    """Say why a case of a receiver cannot run here; None where it can.
+
+    Parameters
+    ----------
+    case : Case
+        Its program is one of `bench.sweeps.RECEIVERS`.
+    """
+    if two_cores() is None:
+        return "there are no two cores, one for each side"
+    if case.language == "python" and case.implementation == OURS and (reason := _lacks(case)):
+        return reason
+    if case.implementation in PEERS and (reason := missing_peer(case.implementation)):
+        return reason
+    if not _program(case).is_file():
+        made_by = "make peer" if case.implementation in PEERS else "pip install ."
+        return f"{_program(case).name} has not been built: {made_by}"
+    return None
+
+
+def _lacks(case: Case) -> str | None:
+    """Say what our package lacks for a receiver in Python."""
+    needs_pool = "no pool" not in _variant(case)
+    needed = ("recv", "ChunkRingStream") if case.program == "receive_chunks" else ("", "MemoryPool")
+    module: Any = spead_tutorial.recv if needed[0] else spead_tutorial
+    if hasattr(module, needed[1]) or not needs_pool:
+        return None
+    return f"there is no {module.__name__}.{needed[1]}"
+
+
+def _program(case: Case) -> Path:
+    if case.language == "python":
+        return _PROGRAMS / f"{case.program}.py"
+    if case.implementation in PEERS:
+        return PEER_PROGRAMS / case.program
+    return _BIN / (BARE if case.implementation == CEILING else case.program)
+
+
+def _words(case: Case) -> list[str]:
+    """Return how a case's program is started."""
+    if case.language != "python":
+        return [str(_program(case))]
+    library = "spead_tutorial" if case.implementation == OURS else "spead2"
+    return [*interpreter(case.implementation), str(_program(case)), library]
+
+
+def _variant(case: Case) -> list[str]:
+    return case.variant.split(", ") if case.variant else []
+
+
+def _rate(case: Case) -> float | None:
+    """Return the bytes of packets in a second that a case is sent; None where it has a window."""
+    found = (_RATE.fullmatch(word) for word in _variant(case))
+    return next((float(one[1]) * 1e9 for one in found if one), None)
+
+
+def _warm_up(case: Case) -> int:
+    return max(_FEWEST_WARM_UP, _WARM_UP_BYTES // case.heap_size)
+
+
+def _receiver(case: Case, ends: Ends) -> list[str]:
+    flags = [_FLAGS[word] for word in _variant(case) if word in _FLAGS]
+    waiting = max(_FEWEST_WAITING, _WAITING_BYTES // case.heap_size)
+    sizes = ["-w", _warm_up(case), "-H", case.heap_size, "-p", case.packet_size, "-r", waiting]
+    return [*_words(case), *map(str, sizes), *flags, "--json", "--socket",
+            str(ends.receiver.fileno())]  # fmt: skip
+
+
+def _sender(case: Case, heaps: int, ends: Ends, receiver: int) -> list[str]:
+    """Return how the sender is started, beside a receiver's process."""
+    rate = _rate(case)
+    numbers = ["-n", heaps, "-w", _warm_up(case), "-H", case.heap_size, "-p", case.packet_size]
+    numbers += ["-r", rate] if rate is not None else []
+    numbers += ["--turns", receiver] if TURNS in _variant(case) else []
+    numbers += ["--fill"] * ("checked" in _variant(case))
+    numbers += ["--socket", ends.sender.fileno(), "--queue", ends.receiver.fileno()]
+    return [str(_BIN / "blast"), *map(str, numbers), "--json"]
+
+
+@contextlib.contextmanager
+def _started(argv: Sequence[str], core: int, ends: Ends) -> Iterator[subprocess.Popen[str]]:
+    """Start a program on a core; it does not outlive the block."""
+    usable = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={"OPENBLAS_NUM_THREADS": "1", **os.environ},
+            pass_fds=(ends.sender.fileno(), ends.receiver.fileno()),
+        )
+    except OSError as error:
+        raise ProgramError(f"{argv[0]} cannot be started: {error.strerror}") from None
+    finally:
+        os.sched_setaffinity(0, usable)
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+# ---------------------------------------------------------------------------------------
+# A sample
+
+
+def take(lab: Lab, step: Step, heaps: int) -> Sample:
+    """Have a case's program receive heaps.
+
+    Parameters
+    ----------
+    lab : Lab
+        Where.
+    step : Step
+        Of a case of one of `bench.sweeps.RECEIVERS`.
+    heaps : int
+        How many are sent, besides those that warm it up.
+    """
+    case = step.case
+    place = next((word for word in _variant(case) if word in PLACES), "")
+    load, stolen = os.getloadavg()[0], stolen_ns()
+    with PLACES[place](lab, _BUFFER_FOR_TURNS if TURNS in _variant(case) else _BUFFER) as ends:
+        sent, received = _run(case, heaps, ends)
+        claims = [_claims(one) for one in (sent, received)]
+    failure = next((one.complaint for one in (received, sent) if one.status), None)
+    if failure is None:
+        failure = contradiction(claims[0], claims[1], lossless=_rate(case) is None)
+    return Sample(
+        case=case.name,
+        round=step.number,
+        warm_up=step.warm_up,
+        chapter=0,
+        program=case.program,
+        language=case.language,
+        random=False,
+        heaps=heaps,
+        heap_size=case.heap_size,
+        packet_size=case.packet_size,
+        device=ends.device,
+        kind=ends.kind,
+        failure=failure,
+        implementation=case.implementation,
+        variant=case.different,
+        attempt=step.attempt,
+        load=round(load, 2),
+        steal_ns=max(0, stolen_ns() - stolen),
+        **_measured(*claims),
+    )
+
+
+def _run(case: Case, heaps: int, ends: Ends) -> tuple[Done, Done]:
+    """Return what the sender and the receiver said."""
+    cores = two_cores()
+    assert cores is not None
+    first, second = map(int, cores.split(","))
+    with _started(_receiver(case, ends), second, ends) as receiver:
+        assert receiver.stdout is not None
+        if receiver.stdout.readline() != "ready\n":
+            return Done("blast", 0, "", ""), _ended(case.program, receiver, _DRAIN_S)
+        with _started(_sender(case, heaps, ends, receiver.pid), first, ends) as sender:
+            sent = _ended("blast", sender, TIMEOUT_S)
+        return sent, _ended(case.program, receiver, _DRAIN_S)
+
+
+def _ended(name: str, process: subprocess.Popen[str], timeout: float) -> Done:
+    try:
+        output, errors = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        return Done(name, 1, "", f"{name}: it did not end within {timeout:g} s")
+    return Done(name, process.returncode, output, errors)
+
+
+def _claims(done: Done) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(done.output)
+    except ValueError:
+        return {}
+    return found
+
+
+def contradiction(
+    sent: Mapping[str, Any], received: Mapping[str, Any], *, lossless: bool
+) -> str | None:
+    """Say why what was sent and received does not add up; None where it does.
+
+    What a socket drops it counts in the pieces that the kernel keeps in it: packets, or with
+    GRO runs of them.
+
+    Parameters
+    ----------
+    sent, received : mapping
+        What the sender and the receiver claim.
+    lossless : bool
+        Whether there was room for all that was sent.
+    """
+    if not sent or not received:
+        return "one of the programs printed no report"
+    lost, dropped = sent["packets"] - received["packets"], sent["dropped"]
+    account = (
+        f"{sent['packets']} packets were sent, {received['packets']} received, and the socket"
+        f" had no room for {dropped} of them, or runs of them"
+    )
+    if not dropped <= lost <= dropped * _MOST_SEGMENTS:
+        return f"{account}: that does not add up"
+    if lossless and lost:
+        return f"{account}, though the sender left room"
+    if received["heaps"] > sent["heaps"] or (lossless and received["heaps"] < sent["heaps"]):
+        return f"{sent['heaps']} heaps were sent, and {received['heaps']} received"
+    return None
+
+
+def _measured(sent: Mapping[str, Any], received: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a sample has of what both sides claim: the time is the sender's."""
+    measured: dict[str, Any] = {
+        name: sent.get(name) for name in ("elapsed_ns", "spead_bytes", "packets", "messages")
+    }
+    for name in (
+        "cpu_user_ns",
+        "cpu_system_ns",
+        "program_cpu_ns",
+        "page_faults",
+        "context_switches",
+        "payload_bytes",
+        "peak_memory_bytes",
+    ):
+        measured[name] = received.get(name)
+    if sent and received:
+        measured["received_packets"] = received["packets"]
+        measured["received_dropped"] = sent["packets"] - received["packets"]
+        measured["received_heaps"] = received["heaps"]
+    return measured
