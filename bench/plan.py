@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import spead_tutorial
+from bench import receivers
 from bench.peers import (
     TIMEOUT_S,
     Installations,
@@ -20,7 +21,7 @@ from bench.peers import (
     missing,
     take_timeline,
 )
-from bench.sweeps import PEER, Size, Sweep
+from bench.sweeps import CEILING, PEER, RECEIVERS, Size, Sweep
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure import rounds
@@ -28,7 +29,7 @@ from spead_tutorial.measure.case import WARM_UP, Case, Step, take
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Device
 from spead_tutorial.measure.rounds import given_up, left, schedule
-from spead_tutorial.records import OURS, Recording, Sample, Timeline
+from spead_tutorial.records import OURS, Header, Recording, Sample, Timeline
 from spead_tutorial.stats import median
 
 __all__ = [
@@ -135,7 +136,10 @@ def plan_of(
     points = sorted({case.point for case in cases})
     mine = set(points[part - 1 :: parts])
     cases = [case for case in cases if case.point in mine]
-    reasons = {case.name: missing(case) for case in cases}
+    reasons = {
+        case.name: (receivers.missing if case.program in RECEIVERS else missing)(case)
+        for case in cases
+    }
     return Plan(
         sweep.name,
         size,
@@ -149,7 +153,7 @@ def plan_of(
 def _plain(case: Case) -> bool:
     """Whether a case is a program that sends to the lab's device, and nothing else."""
     special = case.timeline or case.environment or case.listener is not None
-    special = special or bool(case.pinned) or case.link is not None
+    special = special or bool(case.pinned) or case.link is not None or case.program in RECEIVERS
     return not special and find_chapter(case.program).takes_destination
 
 
@@ -162,7 +166,8 @@ def _heaps(case: Case, size: Size, warm_up: Sample | None) -> int:
     if case.heaps is not None:
         return case.heaps if warm_up is not None else max(1, case.heaps // WARM_UP)
     n_bytes = size.most_bytes / WARM_UP
-    chapter = find_chapter(case.program) if case.program != "ceiling" else None
+    none = (CEILING, *RECEIVERS)
+    chapter = find_chapter(case.program) if case.program not in none else None
     if chapter is not None and chapter.name == "tut_2_send":
         return chapter.heaps
     if case.random or case.program == "tut_4_send_perf":
@@ -253,6 +258,8 @@ def measure(
             if step.case.timeline:
                 return take_timeline(lab, step.case)
             heaps = _heaps(step.case, plan.size, warm_up)
+            if step.case.program in RECEIVERS:
+                return receivers.take(lab, step, heaps)
             return take(
                 place,
                 step,
@@ -264,12 +271,20 @@ def measure(
         return rounds.measure(
             plan.steps(),
             take_step,
-            header(plan.sweep, place.facts(), plan.settings, versions()),
+            _header(plan, lab),
             path=path,
             retry=plan.retry,
             show=show,
             say=lambda step, failure: say(f"{step.case.name}: {failure}"),
         )
+
+
+def _header(plan: Plan, lab: Lab) -> Header:
+    """Return what a record says of where its samples were taken, and with what."""
+    if any(case.program in RECEIVERS for case in plan.cases):
+        return header(plan.sweep, receivers.facts(lab), plan.settings,
+                      versions() | receivers.versions())  # fmt: skip
+    return header(plan.sweep, Device(lab).facts(), plan.settings, versions())
 
 
 def versions() -> dict[str, str | None]:

@@ -396,6 +396,67 @@ def _lengths() -> Sweep:
     return Sweep("length", "what is gained by longer samples", cases, cases)
 
 
+#: Who receives heaps, and who receives chunks of them. The language of the peer's library is C++;
+#: it stands as "c", as it is what C is held against.
+_RECEIVING = (
+    (OURS, "c", "receive"),
+    (OURS, "python", "receive"),
+    (PEER_FROM_SOURCE, "c", "receive"),
+    (PEER_FROM_SOURCE, "python", "receive"),
+    (PEER, "python", "receive"),
+    (CEILING, "c", "receive"),
+)
+_CHUNKING = tuple((who, "python", "receive_chunks") for who in (OURS, PEER_FROM_SOURCE, PEER))
+_RECEIVED_PACKETS = (1472, 9000)
+_RECEIVED_SIZES = (64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB)
+_CHUNKED_SIZES = (KIB, 8 * KIB, 64 * KIB)
+
+
+def _receiving() -> Sweep:
+    """Receivers where nothing is lost, at two sizes of packets; the bare loop without its parts.
+
+    At once, sender and receiver are as fast as the slower one, and as it is to wake the receiver;
+    in turns, one sees the receiver alone.
+    """
+
+    def cases(sizes: Iterable[int], chunked: Iterable[int]) -> tuple[Case, ...]:
+        every = [
+            *((size, who) for size in sizes for who in _RECEIVING),
+            *((size, who) for size in chunked for who in _CHUNKING),
+        ]
+        both = tuple(
+            Case(*who, size, variant=variant) for size, who in every for variant in ("", TURNS)
+        )
+        parts = tuple(
+            Case(CEILING, "c", "receive", MIB, variant=f"{part}, {TURNS}")
+            for part in ("no GRO", "no copy")
+        )
+        return tuple(
+            dataclasses.replace(case, packet_size=packet_size)
+            for packet_size in _RECEIVED_PACKETS
+            for case in (*both, *parts)
+        )
+
+    return Sweep(
+        "receive",
+        "receivers beside spead2's and a bare loop, where nothing is lost",
+        cases(_RECEIVED_SIZES, _CHUNKED_SIZES),
+        cases((64 * KIB, MIB, 16 * MIB), (KIB,)),
+    )
+
+
+def _paced() -> Sweep:
+    """As many bytes in small heaps and in very large ones, at rates: how many heaps come whole."""
+    cases = tuple(
+        Case(*who, size, variant=f"{rate} GB/s", heaps=20 * 64 * MIB // size)
+        for rate in (1, 2, 3, 4)
+        for size in (MIB, 64 * MIB)
+        for who in _RECEIVING
+        if who[0] in (OURS, PEER_FROM_SOURCE)
+    )
+    return Sweep("receive-paced", "heaps of 1 MiB and of 64 MiB, at rates", cases, cases)
+
+
 SWEEPS = (
     _ladder(),
     _pipeline(),
@@ -415,6 +476,8 @@ SWEEPS = (
     _targets(),
     _ceiling(),
     _lengths(),
+    _receiving(),
+    _paced(),
 )
 
 

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Receivers that are measured: what they receive, and whether it adds up."""
+
+import json
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_bench import load_bench, needs_lab
+
+from spead_tutorial.measure.case import Case, Step
+from spead_tutorial.records import Sample
+
+load_bench()
+from bench import receivers, sweeps  # noqa: E402
+
+BIN = receivers._BIN
+KIB = 1024
+SENT = {"heaps": 10, "packets": 100, "dropped": 0}
+RECEIVED = {"heaps": 10, "packets": 100}
+WHO = [
+    ("ours", "c", "receive", ""),
+    ("ours", "python", "receive", "no pool"),
+    ("ceiling", "c", "receive", ""),
+    ("spead2", "python", "receive", ""),
+    ("spead2", "python", "receive_chunks", ""),
+    ("spead2-source", "c", "receive", ""),
+    ("spead2-source", "python", "receive_chunks", ""),
+]
+
+
+def case_of(who: tuple[str, str, str, str], heap_size: int, packet_size: int, *more: str) -> Case:
+    implementation, language, program, variant = who
+    words = ", ".join(filter(None, (variant, *more)))
+    return Case(implementation, language, program, heap_size, packet_size, variant=words)
+
+
+def take(lab: Any, case: Case, heaps: int) -> Sample:
+    reason = receivers.missing(case)
+    if reason is not None:
+        pytest.skip(reason)
+    return receivers.take(lab, Step(0, False, case), heaps)
+
+
+@needs_lab
+@pytest.mark.parametrize("who", WHO, ids=" ".join)
+def test_every_receiver_gets_all_samples_as_they_were_sent(lab, who):
+    for heap_size, packet_size in ((64 * KIB, 9000), (100_000, 1472)):
+        sample = take(lab, case_of(who, heap_size, packet_size, "checked"), 20)
+        assert sample.failure is None
+        assert sample.received_heaps == 20
+        assert sample.payload_bytes == 20 * heap_size
+        assert sample.received_dropped == 0
+        assert sample.received_packets == sample.packets
+        assert sample.peak_memory_bytes > heap_size
+        assert sample.rate > 0
+
+
+@needs_lab
+def test_a_receiver_and_its_sender_take_turns(lab):
+    case = case_of(WHO[0], 1024 * KIB, 9000, "in turns", "checked")
+    sample = take(lab, case, 30)
+    assert sample.failure is None
+    assert sample.received_heaps == 30
+
+
+@needs_lab
+def test_what_a_socket_has_no_room_for_is_in_the_account(lab, monkeypatch):
+    monkeypatch.setattr(receivers, "_BUFFER", 1)  # the kernel gives a little more
+    sample = take(lab, case_of(WHO[0], 64 * KIB, 9000, "1000 GB/s"), 2000)
+    assert sample.failure is None
+    assert sample.packets == sample.received_packets + sample.received_dropped
+    assert sample.received_heaps <= 2000
+
+
+@needs_lab
+def test_samples_that_were_not_those_that_were_sent_are_a_failure(lab, monkeypatch):
+    unchecked = receivers._sender
+    monkeypatch.setattr(
+        receivers, "_sender", lambda *said: [w for w in unchecked(*said) if w != "--fill"]
+    )
+    sample = take(lab, case_of(WHO[0], 64 * KIB, 9000, "checked"), 5)
+    assert sample.rate is None
+    assert "have other samples than were sent" in sample.failure
+
+
+@needs_lab
+def test_what_a_receiver_says_before_it_ends_is_the_failure(lab, monkeypatch):
+    monkeypatch.setattr(receivers, "_program", lambda case: Path("/bin/false"))
+    sample = receivers.take(lab, Step(0, False, case_of(WHO[0], KIB, 9000)), 5)
+    assert sample.failure == "receive: it ended with status 1 and said nothing"
+
+
+@pytest.mark.parametrize(
+    ("sent", "received", "lossless", "words"),
+    [
+        ({}, {}, True, None),
+        ({}, {"packets": 99}, True, "does not add up"),  # lost where nobody counted it
+        ({"dropped": 2}, {"packets": 99}, False, "does not add up"),
+        ({"dropped": 1}, {"packets": 35}, False, "does not add up"),  # more than a run
+        ({}, {"packets": 101}, False, "does not add up"),
+        ({"dropped": 1}, {"packets": 93, "heaps": 9}, True, "though the sender left room"),
+        ({"dropped": 1}, {"packets": 93, "heaps": 9}, False, None),
+        ({}, {"heaps": 9}, True, "10 heaps were sent, and 9 received"),
+        ({}, {"heaps": 11}, False, "10 heaps were sent, and 11 received"),
+    ],
+)
+def test_what_was_sent_has_been_received_or_dropped(sent, received, lossless, words):
+    found = receivers.contradiction(SENT | sent, RECEIVED | received, lossless=lossless)
+    assert found is None if words is None else words in found
+
+
+def test_a_program_without_a_report_is_a_contradiction():
+    assert receivers.contradiction({}, RECEIVED, lossless=True) is not None
+
+
+def test_receivers_are_swept_beside_the_peer_and_the_bare_loop_at_both_sizes_of_packets():
+    sweep = sweeps.find_sweep("receive")
+    for cases in (sweep.cases, sweep.quick):
+        by_point: dict[tuple[int, int], set[tuple[str, str]]] = {}
+        for case in cases:
+            if case.program == "receive" and case.variant == sweeps.TURNS:
+                by_point.setdefault(case.point, set()).add((case.implementation, case.language))
+        assert {packet_size for _, packet_size in by_point} == {1472, 9000}
+        assert all(
+            {("ours", "c"), ("ours", "python"), ("spead2-source", "c"), ("ceiling", "c")} <= who
+            for who in by_point.values()
+        )
+
+
+def test_large_heaps_and_small_ones_are_sent_as_many_bytes_at_the_same_rates():
+    cases = sweeps.find_sweep("receive-paced").cases
+    assert {case.heaps * case.heap_size for case in cases} == {20 << 26}
+    paces: dict[int, set[float | None]] = {}
+    for case in cases:
+        paces.setdefault(case.heap_size, set()).add(receivers._rate(case))
+    small, large = paces.values()
+    assert small == large
+    assert None not in small
+
+
+# ---------------------------------------------------------------------------------------
+# The sender
+
+
+@pytest.fixture
+def ends(lab) -> Iterator[tuple[socket.socket, socket.socket]]:
+    """A socket to send through, and one that gets it."""
+    with receivers.PLACES[""](lab, 1 << 20) as made:
+        yield made.sender, made.receiver
+
+
+def blast(ends: tuple[socket.socket, socket.socket], *words: object) -> dict[str, Any]:
+    sender, receiver = ends
+    argv = [BIN / "blast", "--json", "--socket", sender.fileno(), *words]
+    fds = [sender.fileno(), receiver.fileno()]
+    done = subprocess.run(map(str, argv), pass_fds=fds, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def packets_of(receiver: socket.socket) -> list[tuple[int, int]]:
+    """The heap and the payload offset of each packet that came."""
+    receiver.setblocking(False)
+    found = []
+    while True:
+        try:
+            packet = receiver.recv(65536)
+        except BlockingIOError:
+            return found
+        words = [int.from_bytes(packet[8 * i : 8 * i + 8]) & (1 << 40) - 1 for i in range(1, 4)]
+        found.append((words[0], words[2]))
+
+
+@needs_lab
+def test_a_sender_loses_every_nth_packet_and_swaps_others(ends):
+    first = [0, 944, 1904, 2864]  # packets of 1000 bytes, with headers of 56 and 40
+    whole = [(cnt, offset) for cnt in range(2) for offset in first]
+    options = ("-n", 2, "-H", 3500, "-p", 1000)
+    assert blast(ends, *options)["packets"] == 9
+    assert packets_of(ends[1])[:-1] == whole
+    blast(ends, *options, "--lose", 3)
+    assert packets_of(ends[1])[:-1] == [p for i, p in enumerate(whole, 1) if i % 3]
+    blast(ends, *options, "--swap", 2)
+    assert packets_of(ends[1])[:-1] == [whole[i] for i in (0, 2, 1, 4, 3, 6, 5, 7)]
+
+
+@needs_lab
+def test_heaps_of_substreams_take_turns(ends):
+    blast(ends, "-n", 3, "-H", 1500, "-p", 1000, "-s", 2)
+    order = [cnt for cnt, _ in packets_of(ends[1])]
+    assert order == [0, 1, 0, 1, 2, 2, 3]  # the last one ends the stream
