@@ -254,6 +254,7 @@ PICTURES = (
     ),
     Picture("ceiling.svg", "ceiling", plots.ceiling),
     Picture("where-the-time-goes.svg", "where", plots.where),
+    Picture("receive.svg", "receive", plots.receiving),
 )
 
 

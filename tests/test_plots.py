@@ -45,14 +45,14 @@ def make_sample(program: str, language: str, rate_mb: float, **more: Any) -> Sam
         SAMPLE,
         **{"case": "/".join([program, language, *setting])}
         | {"program": program, "language": language}
-        | {"chapter": numbers.get(program) or (0 if program == "ceiling" else find_number(program))}
+        | {"chapter": numbers.get(program) or find_number(program)}
         | {"payload_bytes": payload, "elapsed_ns": round(payload / rate_mb * 1e3)}
         | more,
     )
 
 
 def find_number(program: str) -> int:
-    return int(program.split("_")[1])
+    return int(program.split("_")[1]) if program.startswith("tut_") else 0
 
 
 def make_rounds(
@@ -310,6 +310,25 @@ def make_ceiling() -> Recording:
     return Recording(HEADER, tuple(samples))
 
 
+def make_receiving() -> Recording:
+    """Ours is half as fast again as the peer, and needs half of its CPU time."""
+    samples = []
+    for packet_size, scale in ((1472, 1.0), (9000, 2.0)):
+        for heap_size in (64 * KIB, MIB, 16 * MIB):
+            for implementation, language, rate, cpu_ns in (
+                ("ours", "c", 4500.0, MIB),
+                ("ours", "python", 3500.0, 2 * MIB),
+                ("spead2-source", "c", 3000.0, 2 * MIB),
+                ("spead2-source", "python", 2000.0, 3 * MIB),
+                ("ceiling", "c", 5000.0, MIB),
+            ):
+                more = {"implementation": implementation, "variant": "in turns"}
+                more |= {"heap_size": heap_size, "packet_size": packet_size}
+                more |= {"chapter": 0, "cpu_user_ns": 0, "cpu_system_ns": cpu_ns}
+                samples += make_rounds("receive", language, around(scale * rate), **more)
+    return Recording(HEADER, tuple(samples))
+
+
 def make_history() -> plots.History:
     """Two machines, of which one has a revision at which the program in C became slower."""
     lines = []
@@ -345,6 +364,7 @@ PICTURES = {
     "spacing": (plots.spacing, make_spacings()),
     "ways": (WAYS, make_ways()),
     "ceiling": (plots.ceiling, make_ceiling()),
+    "receiving": (plots.receiving, make_receiving()),
     "history": (make_history(), make_ways()),
 }
 OF_SAMPLES = sorted(set(PICTURES) - {"timeline", "where", "spacing", "history"})

@@ -14,6 +14,7 @@ from spead_tutorial.plots.loopback import loopback
 from spead_tutorial.plots.memory import memory
 from spead_tutorial.plots.packet_sizes import packet_sizes
 from spead_tutorial.plots.pipeline import pipeline
+from spead_tutorial.plots.receiving import receiving
 from spead_tutorial.plots.render import Draw, MissingError, Rendered, render, render_both, save
 from spead_tutorial.plots.spacing import spacing
 from spead_tutorial.plots.sweep import Sweep
@@ -42,6 +43,7 @@ __all__ = [
     "memory",
     "packet_sizes",
     "pipeline",
+    "receiving",
     "render",
     "render_both",
     "save",

@@ -104,7 +104,7 @@ def _exceptions(recording: Recording) -> str:
     """Name the chapters that sent to loopback, or there too, though there was a lab."""
     kinds: dict[int, set[bool]] = {}
     for sample in recording.samples:
-        if sample.implementation == OURS:
+        if sample.implementation == OURS and sample.chapter:
             kinds.setdefault(sample.chapter, set()).add(sample.kind == "loopback")
     words = {frozenset({True}): "loopback", frozenset({True, False}): "loopback too"}
     return "".join(
