@@ -4,53 +4,9 @@
 
 #include <spead_tutorial/spt_recv.h>
 
-#include <pthread.h>
 #include <stdio.h>
 
 enum { LIVE = 4 };
-
-/* Buffers of one size, last in, first out; what is larger passes by. */
-struct buffers {
-    pthread_mutex_t lock;
-    size_t size, n, room;
-    void **free;
-};
-
-static void *get(void *user, size_t size, const spt_received_packet *first)
-{
-    struct buffers *b = user;
-    (void)first;
-    pthread_mutex_lock(&b->lock);
-    void *memory = size == b->size && b->n > 0 ? b->free[--b->n] : NULL;
-    pthread_mutex_unlock(&b->lock);
-    return memory != NULL ? memory : malloc(size);
-}
-
-static void put(void *user, void *memory, size_t size)
-{
-    struct buffers *b = user;
-    pthread_mutex_lock(&b->lock);
-    bool kept = size == b->size && b->n < b->room;
-    if (kept)
-        b->free[b->n++] = memory;
-    pthread_mutex_unlock(&b->lock);
-    if (!kept)
-        free(memory);
-}
-
-static void buffers_init(struct buffers *b, size_t size, size_t n)
-{
-    *b = (struct buffers){PTHREAD_MUTEX_INITIALIZER, size, n, n, alloc_bytes(n * sizeof(void *))};
-    for (size_t i = 0; i < n; i++)
-        b->free[i] = alloc_touched(size);
-}
-
-static void buffers_fini(struct buffers *b)
-{
-    while (b->n > 0)
-        free(b->free[--b->n]);
-    free(b->free);
-}
 
 static void receive(struct receiving *r, spt_recv_stream *stream)
 {
@@ -75,15 +31,16 @@ int main(int argc, char **argv)
     struct receiving r = receiving_begin(
         argc, argv, "Receives heaps into memory that is used again and again.", "go");
     spt_error err = {0};
-    struct buffers buffers;
     /* Heaps that are finished: in the ring, with us, given back, and waiting for the ring. */
-    buffers_init(&buffers, r.heap_size, LIVE + r.ring + LIVE + r.ring);
+    size_t n = 2 * (LIVE + r.ring);
+    spt_memory_pool_config kept = {r.heap_size, r.heap_size, n, n, 0, {0}};
+    spt_memory_pool *memory = check_made(spt_memory_pool_create(NULL, &kept, &err), &err);
     spt_thread_pool *pool = check_made(spt_thread_pool_create(1, NULL, 0, &err), &err);
     spt_recv_config config = spt_recv_config_default();
     config.heaps.max_heaps = LIVE;
     config.heaps.allow_out_of_order = r.out_of_order;
     config.heaps.max_heap_size = larger(config.heaps.max_heap_size, r.heap_size);
-    config.heaps.memory = (spt_heap_memory){&buffers, get, put};
+    config.heaps.memory = spt_memory_pool_memory(memory);
     config.ring_heaps = r.ring;
     spt_recv_stream *stream = check_made(spt_recv_stream_create(pool, &config, &err), &err);
     spt_receive_config socket = SPT_RECEIVE_CONFIG_DEFAULT;
@@ -99,6 +56,6 @@ int main(int argc, char **argv)
     int status = receiving_end(&r);
     spt_recv_stream_destroy(stream);
     spt_thread_pool_destroy(pool);
-    buffers_fini(&buffers);
+    spt_memory_pool_destroy(memory);
     return status;
 }
