@@ -23,7 +23,8 @@ SENT = {"heaps": 10, "packets": 100, "dropped": 0}
 RECEIVED = {"heaps": 10, "packets": 100}
 WHO = [
     ("ours", "c", "receive", ""),
-    ("ours", "python", "receive", "no pool"),
+    ("ours", "python", "receive", ""),
+    ("ours", "python", "receive_chunks", ""),
     ("ceiling", "c", "receive", ""),
     ("spead2", "python", "receive", ""),
     ("spead2", "python", "receive_chunks", ""),
