@@ -28,7 +28,7 @@ from bench.peers import (
     interpreter,
     missing_peer,
 )
-from bench.sweeps import BARE, CEILING, PEERS, TURNS
+from bench.sweeps import BARE, CEILING, PEERS, SPOILT, TURNS
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.case import Case, Step, stolen_ns
 from spead_tutorial.measure.machine import two_cores
@@ -48,6 +48,7 @@ _WAITING_BYTES, _FEWEST_WAITING = 1 << 20, 4
 _WARM_UP_BYTES, _FEWEST_WARM_UP = 1 << 24, 4
 _MOST_SEGMENTS = 64  # that blast puts into a message
 _DRAIN_S = 5.0
+_LONG_S = 3600.0  # for a case that says how many heaps, which may be millions
 _LOOPBACK_MTU = 65536
 #: What the words of a case's variant are to a receiver. One like "2 GB/s" is for the sender.
 _FLAGS = {
@@ -55,7 +56,10 @@ _FLAGS = {
     "no copy": "--no-copy",
     "no pool": "--no-pool",
     "checked": "--check",
+    SPOILT: "--out-of-order",
 }
+#: What is done to packets that are spoilt: some are lost, some come after the next one.
+_SPOIL = ("--lose", "1009", "--swap", "997")
 _RATE = re.compile(r"([0-9.]+) GB/s")
 
 
@@ -189,6 +193,7 @@ def _sender(case: Case, heaps: int, ends: Ends, receiver: int) -> list[str]:
     numbers = ["-n", heaps, "-w", _warm_up(case), "-H", case.heap_size, "-p", case.packet_size]
     numbers += ["-r", rate] if rate is not None else []
     numbers += ["--turns", receiver] if TURNS in _variant(case) else []
+    numbers += _SPOIL if SPOILT in _variant(case) else []
     numbers += ["--fill"] * ("checked" in _variant(case))
     numbers += ["--socket", ends.sender.fileno(), "--queue", ends.receiver.fileno()]
     return [str(_BIN / "blast"), *map(str, numbers), "--json"]
@@ -244,7 +249,8 @@ def take(lab: Lab, step: Step, heaps: int) -> Sample:
         claims = [_claims(one) for one in (sent, received)]
     failure = next((one.complaint for one in (received, sent) if one.status), None)
     if failure is None:
-        failure = contradiction(claims[0], claims[1], lossless=_rate(case) is None)
+        lossless = _rate(case) is None and SPOILT not in _variant(case)
+        failure = contradiction(claims[0], claims[1], lossless=lossless)
     return Sample(
         case=case.name,
         round=step.number,
@@ -278,7 +284,7 @@ def _run(case: Case, heaps: int, ends: Ends) -> tuple[Done, Done]:
         if receiver.stdout.readline() != "ready\n":
             return Done("blast", 0, "", ""), _ended(case.program, receiver, _DRAIN_S)
         with _started(_sender(case, heaps, ends, receiver.pid), first, ends) as sender:
-            sent = _ended("blast", sender, TIMEOUT_S)
+            sent = _ended("blast", sender, TIMEOUT_S if case.heaps is None else _LONG_S)
         return sent, _ended(case.program, receiver, _DRAIN_S)
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "PEER_FROM_SOURCE",
     "RECEIVERS",
     "SIZES",
+    "SPOILT",
     "SWEEPS",
     "TURNS",
     "Size",
@@ -36,6 +37,8 @@ PEERS = (PEER, PEER_FROM_SOURCE)
 RECEIVERS = ("receive", "receive_chunks")
 #: A variant of theirs: the socket is filled while the receiver is stopped, and then emptied.
 TURNS = "in turns"
+#: And another: some of the packets are lost, and some come in another order.
+SPOILT = "spoilt"
 #: What the bare loop is called, that belongs to the first.
 BARE = "receive_bare"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -457,6 +460,18 @@ def _paced() -> Sweep:
     return Sweep("receive-paced", "heaps of 1 MiB and of 64 MiB, at rates", cases, cases)
 
 
+def _receivers_memory() -> Sweep:
+    """A hundred times as many heaps, spoilt or not: the peak of memory has to be the same."""
+    cases = tuple(
+        Case(OURS, language, "receive", 4 * KIB, 1472, variant=variant, heaps=heaps)
+        for language in LANGUAGES
+        for variant in ("", SPOILT)
+        for heaps in (10**5, 10**7)
+    )
+    about = "the memory of receivers, over ten million heaps"
+    return Sweep("receive-memory", about, cases, cases)
+
+
 SWEEPS = (
     _ladder(),
     _pipeline(),
@@ -478,6 +493,7 @@ SWEEPS = (
     _lengths(),
     _receiving(),
     _paced(),
+    _receivers_memory(),
 )
 
 

@@ -69,6 +69,16 @@ def test_a_receiver_and_its_sender_take_turns(lab):
 
 
 @needs_lab
+@pytest.mark.parametrize("language", ["c", "python"])
+def test_heaps_of_which_packets_were_lost_are_not_counted_and_others_come_whole(lab, language):
+    case = Case("ours", language, "receive", 20_000, 1472, variant="spoilt, checked")
+    sample = take(lab, case, 2000)  # of 15 packets, of which every 1009th is lost
+    assert sample.failure is None
+    assert sample.received_dropped == 0
+    assert 1800 < sample.received_heaps < 2000
+
+
+@needs_lab
 def test_what_a_socket_has_no_room_for_is_in_the_account(lab, monkeypatch):
     monkeypatch.setattr(receivers, "_BUFFER", 1)  # the kernel gives a little more
     sample = take(lab, case_of(WHO[0], 64 * KIB, 9000, "1000 GB/s"), 2000)

@@ -21,6 +21,9 @@ LIVE = 4
 def parse_options() -> argparse.Namespace:
     parser = parser_of(__doc__)
     parser.add_argument("--no-pool", action="store_true", help="memory as the library allocates it")
+    parser.add_argument(
+        "--out-of-order", action="store_true", help="take a heap's packets in any order"
+    )
     return parser.parse_args()
 
 
@@ -29,7 +32,7 @@ def main() -> None:
     logging.basicConfig(level=logging.ERROR)  # of what is lost, the counts are told at the end
     library = importlib.import_module(options.library)
     recv = importlib.import_module(f"{options.library}.recv")
-    more = {}
+    more = {"allow_out_of_order": options.out_of_order}
     if not options.no_pool:
         n = 2 * (LIVE + options.r)
         more["memory_allocator"] = library.MemoryPool(options.H, options.H, n, n)
