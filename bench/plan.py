@@ -251,7 +251,7 @@ def measure(
     RecordError
         Where the record that is there is of something else.
     """
-    with Lab() as lab:
+    with _lab(plan) as lab:
         place = Device(lab)
 
         def take_step(step: Step, warm_up: Sample | None) -> Sample | Timeline:
@@ -279,9 +279,17 @@ def measure(
         )
 
 
+def _receives(plan: Plan) -> bool:
+    return any(case.program in RECEIVERS for case in plan.cases)
+
+
+def _lab(plan: Plan) -> Lab:
+    return receivers.open_lab() if _receives(plan) else Lab()
+
+
 def _header(plan: Plan, lab: Lab) -> Header:
     """Return what a record says of where its samples were taken, and with what."""
-    if any(case.program in RECEIVERS for case in plan.cases):
+    if _receives(plan):
         return header(plan.sweep, receivers.facts(lab), plan.settings,
                       versions() | receivers.versions())  # fmt: skip
     return header(plan.sweep, Device(lab).facts(), plan.settings, versions())

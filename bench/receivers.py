@@ -9,6 +9,7 @@ do, and not what it lets fall. Only a case that says at what rate to send may lo
 
 import contextlib
 import dataclasses
+import functools
 import importlib.resources
 import json
 import os
@@ -29,13 +30,13 @@ from bench.peers import (
     missing_peer,
 )
 from bench.sweeps import BARE, CEILING, PEERS, SPOILT, TURNS
-from spead_tutorial.lab import Lab
+from spead_tutorial.lab import Lab, probe
 from spead_tutorial.measure.case import Case, Step, stolen_ns
 from spead_tutorial.measure.machine import two_cores
 from spead_tutorial.measure.programs import Done, ProgramError
 from spead_tutorial.records import OURS, Sample
 
-__all__ = ["PLACES", "Ends", "contradiction", "facts", "missing", "take", "versions"]
+__all__ = ["PLACES", "Ends", "contradiction", "facts", "missing", "open_lab", "take", "versions"]
 
 _PROGRAMS = Path(__file__).resolve().parent / "peer"
 _BIN = Path(str(importlib.resources.files("spead_tutorial").joinpath("bin")))
@@ -90,10 +91,28 @@ def _over_loopback(lab: Lab, buffer: int) -> Iterator[Ends]:
         yield Ends(sender, receiver, "lo", "loopback")
 
 
+@contextlib.contextmanager
+def _over_veth(lab: Lab, buffer: int) -> Iterator[Ends]:
+    with lab.receiver.socket(0, buffer_size=buffer) as receiver, lab.socket() as sender:
+        sender.connect(receiver.getsockname())
+        yield Ends(sender, receiver, lab.device, lab.kind)
+
+
 #: Ways between two sockets, by the word of a case's variant that asks for it.
 PLACES: Mapping[str, Callable[[Lab, int], contextlib.AbstractContextManager[Ends]]] = {
-    "": _over_loopback
+    "": _over_loopback,
+    "veth": _over_veth,
 }
+
+
+@functools.cache
+def _has_veth() -> bool:
+    return "veth" in probe().kinds
+
+
+def open_lab() -> Lab:
+    """Make a lab whose second machine receives, where there can be one; else an ordinary one."""
+    return Lab(receiver=True) if _has_veth() else Lab()
 
 
 def facts(lab: Lab) -> dict[str, Any]:
@@ -129,6 +148,8 @@ def missing(case: Case) -> str | None:
     """
     if two_cores() is None:
         return "there are no two cores, one for each side"
+    if "veth" in _variant(case) and not _has_veth():
+        return "there can be no veth pair"
     if case.language == "python" and case.implementation == OURS and (reason := _lacks(case)):
         return reason
     if case.implementation in PEERS and (reason := missing_peer(case.implementation)):

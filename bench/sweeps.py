@@ -430,6 +430,12 @@ def _receiving() -> Sweep:
         both = tuple(
             Case(*who, size, variant=variant) for size, who in every for variant in ("", TURNS)
         )
+        apart = tuple(
+            Case(*who, size, variant=variant)
+            for size in (64 * KIB, MIB)
+            for who in _RECEIVING
+            for variant in ("veth", f"veth, {TURNS}")
+        )
         parts = tuple(
             Case(CEILING, "c", "receive", MIB, variant=f"{part}, {TURNS}")
             for part in ("no GRO", "no copy")
@@ -437,7 +443,7 @@ def _receiving() -> Sweep:
         return tuple(
             dataclasses.replace(case, packet_size=packet_size)
             for packet_size in _RECEIVED_PACKETS
-            for case in (*both, *parts)
+            for case in (*both, *apart, *parts)
         )
 
     return Sweep(

@@ -61,6 +61,18 @@ def test_every_receiver_gets_all_samples_as_they_were_sent(lab, who):
 
 
 @needs_lab
+def test_a_receiver_may_be_in_another_network_than_its_sender():
+    case = case_of(WHO[0], 64 * KIB, 9000, "veth", "checked")
+    reason = receivers.missing(case)
+    if reason is not None:
+        pytest.skip(reason)
+    with receivers.open_lab() as lab:
+        sample = take(lab, case, 20)
+    assert sample.failure is None
+    assert (sample.received_heaps, sample.kind) == (20, "veth")
+
+
+@needs_lab
 def test_a_receiver_and_its_sender_take_turns(lab):
     case = case_of(WHO[0], 1024 * KIB, 9000, "in turns", "checked")
     sample = take(lab, case, 30)
