@@ -9,6 +9,7 @@ coroutines are in `spead_tutorial.recv.asyncio`.
 
 from spead_tutorial._core import Chunk, HeapBase, IncompleteHeap, RawItem
 from spead_tutorial.recv import stream_stat_indices
+from spead_tutorial.recv._account import Account
 from spead_tutorial.recv._chunks import ChunkRingbuffer, ChunkRingStream
 from spead_tutorial.recv._config import ChunkStreamConfig, RingStreamConfig, StreamConfig
 from spead_tutorial.recv._heap import Heap
@@ -16,6 +17,7 @@ from spead_tutorial.recv._stats import StreamStatConfig, StreamStats
 from spead_tutorial.recv._stream import Ringbuffer, Stream
 
 __all__ = [
+    "Account",
     "Chunk",
     "ChunkRingStream",
     "ChunkRingbuffer",

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What streams count, in words: where everything went, and what to do about what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+__all__ = ["Account"]
+
+_LEAST_RMEM_MAX = 1 << 26
+
+_NOTHING = (
+    "nothing has arrived: look at the sender's address and port, and for firewalls on the way"
+)
+_ON_THE_WAY = (
+    "packets that never reached this socket: look at what the sender counted, and for drops on the"
+    " way (ip -s link, ethtool -S)"
+)
+
+#: What becomes of packets, in words. The first three are always said, the others where there are
+#: any.
+_PACKETS = (
+    ("packets_placed", "in their place"),
+    ("packets_duplicate", "duplicate"),
+    ("packets_malformed", "malformed"),
+    ("packets_late", "late: their heap was finished, or given up"),
+    ("packets_after_loss", "behind a missing one, and packets are taken in order"),
+    ("packets_inconsistent", "in contradiction to others of their heap"),
+    ("packets_too_large", "of heaps larger than allowed"),
+    ("packets_unsized", "of heaps that do not say how long they are"),
+    ("packets_no_memory", "of heaps that there was no memory for"),
+    ("packets_no_place", "of heaps that have no place in a chunk"),
+    ("packets_after_end", "after the end of the stream, and not looked at"),
+)
+_N_ALWAYS = 3
+_FAULTS = (
+    ("malformed_header", "no packet of SPEAD"),
+    ("malformed_flavour", "of no flavour of 64 bits"),
+    ("malformed_pointers", "too short for its item pointers"),
+    ("malformed_missing", "without heap count, payload offset or payload length"),
+    ("malformed_payload", "too short for its payload"),
+    ("malformed_beyond", "beyond the end of its heap"),
+    ("malformed_surplus", "longer than it says, or than max_size"),
+)
+
+_Counts = Mapping[str, int]
+
+
+class Account:
+    """Where everything went that came to a stream: a program ends with ``print(Account(stats))``.
+
+    Every packet that was received is in one of its rows. What is missing has a line that says
+    where it was lost, and what can be done.
+
+    Parameters
+    ----------
+    stats : StreamStats
+        The counts of a stream. From before it was stopped, heaps of which packets were still
+        awaited do not count as lost.
+
+    Attributes
+    ----------
+    stats : StreamStats
+        These counts.
+
+    Examples
+    --------
+    >>> import spead_tutorial
+    >>> from spead_tutorial import recv
+    >>> with spead_tutorial.ThreadPool() as pool, recv.Stream(pool) as stream:
+    ...     print(recv.Account(stream.stats).conclusion)
+    nothing has arrived: look at the sender's address and port, and for firewalls on the way
+    """
+
+    def __init__(self, stats: _Counts) -> None:
+        self.stats = stats
+
+    @property
+    def troubles(self) -> list[str]:
+        """What was lost where, and what can be done: a line each; none where all is well."""
+        if self.stats["packets_received"] == 0 and self.stats["socket_dropped"] == 0:
+            return [_NOTHING]
+        found = [*_sums(self.stats), *_lost_here(self.stats), *_refused(self.stats)]
+        missing = _incomplete(self.stats) + self.stats["heaps_never_begun"]
+        if missing and not found:
+            verb = "lacks" if missing == 1 else "lack"
+            found = [f"{_some(missing, 'heap')} {verb} {_ON_THE_WAY}"]
+        return found
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything has arrived, as far as can be seen here, and the sums are right."""
+        return not self.troubles
+
+    @property
+    def conclusion(self) -> str:
+        """All in one line: that all is well, or the first of the troubles."""
+        for trouble in self.troubles:
+            return trouble
+        return f"all {self.stats['packets_received']} packets are accounted for, none is missing"
+
+    @property
+    def lines(self) -> list[str]:
+        """A table of packets, heaps and sockets, and what it comes to."""
+        groups = [
+            ("packets", list(_packet_rows(self.stats))),
+            ("heaps", list(_heap_rows(self.stats))),
+            ("sockets", list(_socket_rows(self.stats))),
+        ]
+        width = max(len(str(count)) for _, rows in groups for count, _ in rows)
+        table = [
+            f"{name if i == 0 else '':7}  {count:{width}}  {what}"
+            for name, rows in groups
+            for i, (count, what) in enumerate(rows)
+        ]
+        return [*table, *(self.troubles or [self.conclusion])]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+def _some(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _incomplete(stats: _Counts) -> int:
+    return stats["incomplete_heaps_evicted"] + stats["incomplete_heaps_flushed"]
+
+
+# ---- Rows ----
+
+
+def _packet_rows(stats: _Counts) -> Iterator[tuple[int, str]]:
+    yield stats["packets_received"], "received"
+    for i, (name, what) in enumerate(_PACKETS):
+        if i < _N_ALWAYS or stats[name]:
+            why = f": {_faults(stats)}" if name == "packets_malformed" and stats[name] else ""
+            yield stats[name], what + why
+
+
+def _faults(stats: _Counts) -> str:
+    return ", ".join(f"{stats[name]} {what}" for name, what in _FAULTS if stats[name])
+
+
+def _heap_rows(stats: _Counts) -> Iterator[tuple[int, str]]:
+    yield stats["heaps_complete"], "complete"
+    arrived = f", of which {_some(stats['incomplete_bytes'], 'byte')} arrived"
+    yield _incomplete(stats), f"incomplete{arrived if _incomplete(stats) else ''}"
+    yield stats["heaps_never_begun"], "never begun"
+    for name, what in (
+        ("heaps_live", "still arriving"),
+        ("heaps_dropped", "that ended the stream"),
+        ("ring_dropped", "dropped by the full ring"),
+        ("too_old_heaps", "too old for any chunk"),
+        ("rejected_heaps", "that the place function gave none"),
+    ):
+        if stats.get(name):
+            yield stats[name], what
+
+
+def _socket_rows(stats: _Counts) -> Iterator[tuple[int, str]]:
+    if stats["socket_buffer"]:
+        runs = _runs(stats)
+        buffer = f"a buffer of {stats['socket_buffer'] // 2} bytes"
+        yield (
+            stats["socket_dropped"],
+            f"dropped for want of room in {buffer}{f', in {runs}' if runs else ''}",
+        )
+    if stats["worker_blocked"]:
+        longest = f"the longest for {stats['longest_ring_wait_ns'] / 1e6:.3g} ms"
+        yield stats["worker_blocked"], f"waits until the program took a heap, {longest}"
+
+
+def _runs(stats: _Counts) -> str:
+    """What the kernel drops, where that is more than a packet: receive offload merges them."""
+    if stats["socket_dropped"] == 0 or stats["socket_messages"] >= stats["socket_datagrams"]:
+        return ""
+    each = stats["socket_datagrams"] / stats["socket_messages"]
+    return f"runs of {each:.3g} packets on average"
+
+
+# ---- Troubles ----
+
+
+def _sums(stats: _Counts) -> Iterator[str]:
+    """Whether every packet and every heap is somewhere, and only there."""
+    received, datagrams = stats["packets_received"], stats["socket_datagrams"]
+    ended = stats["heaps_complete"] + _incomplete(stats) + stats["heaps_dropped"]
+    for what, came, became in (
+        ("packets", received, sum(stats[name] for name, _ in _PACKETS)),
+        ("heaps", stats["heaps_begun"], ended + stats["heaps_live"]),
+        ("datagrams", max(datagrams, received), received),  # there are packets in memory, too
+    ):
+        if came != became:
+            yield (
+                f"the account does not add up: of {came} {what} that came, {became} are in it;"
+                " that is a fault of this receiver, please report it"
+            )
+
+
+def _lost_here(stats: _Counts) -> Iterator[str]:
+    """What came as far as this machine."""
+    if stats["socket_dropped"]:
+        yield _dropped_by_socket(stats)
+    if stats["ring_dropped"]:
+        heaps = _some(stats["ring_dropped"], "heap")
+        yield f"the full ring dropped {heaps}: take them faster, or give it room for more"
+    if stats["packets_late"] and stats["incomplete_heaps_evicted"]:
+        packets = _some(stats["packets_late"], "packet")
+        yield f"{packets} came after their heaps had made room for others: raise max_heaps"
+    for name, way_out in (
+        ("packets_after_loss", "allow_out_of_order takes them, whatever is missing"),
+        ("packets_after_end", "without stop_on_stop_item the stream goes on"),
+    ):
+        if stats[name]:
+            yield f"{_packets(stats, name)}: {way_out}"
+
+
+def _dropped_by_socket(stats: _Counts) -> str:
+    is_slow = any(stats.get(name) for name in ("worker_blocked", "chunk_waits", "room_waits"))
+    why = "the program took heaps too slowly, and " if is_slow else ""
+    what = f"{stats['socket_dropped']} {_runs(stats) or 'packets'}"
+    more = max(_LEAST_RMEM_MAX, 1 << stats["socket_buffer"].bit_length())
+    return (
+        f"{why}the socket had no room for {what}: send more slowly or receive faster, or ask for a"
+        f" larger buffer, which 'sysctl -w net.core.rmem_max={more}' allows"
+    )
+
+
+def _refused(stats: _Counts) -> Iterator[str]:
+    """What came, and could not be used."""
+    if stats["packets_malformed"]:
+        packets = _some(stats["packets_malformed"], "packet")
+        yield (
+            f"{packets} malformed ({_faults(stats)}): see whether something else sends to this"
+            " port, and take one apart with spead_tutorial.wire"
+        )
+    for name, way_out in (
+        ("packets_inconsistent", "let each sender have heap counts of its own"),
+        ("packets_too_large", "raise max_heap_size"),
+        ("packets_unsized", "allow_unsized_heaps takes them"),
+        ("packets_no_memory", "lower max_heaps, or give the memory allocator more"),
+        ("packets_no_place", "see what the place function says, or raise max_chunks"),
+    ):
+        if stats[name]:
+            yield f"{_packets(stats, name)}: {way_out}"
+
+
+def _packets(stats: _Counts, name: str) -> str:
+    return f"{_some(stats[name], 'packet')} {dict(_PACKETS)[name]}"

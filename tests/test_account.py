@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The account of a stream: every packet in a row, and for what is missing a way out."""
+
+import random
+import re
+
+import numpy as np
+import pytest
+
+import spead_tutorial as st
+from spead_tutorial import recv, send
+from spead_tutorial.recv import Account, StreamStats
+from spead_tutorial.recv._stats import ACCOUNT
+
+SIZE = 1000  # of packets
+#: Counts of packets, each of which became one of these.
+FATES = [name for name in (stat.name for stat in ACCOUNT) if name.startswith("packets_")][1:]
+
+
+@pytest.fixture
+def names():
+    with st.ThreadPool() as pool, recv.Stream(pool) as stream:
+        yield stream.stats.config
+
+
+def counts(names, **given: int) -> StreamStats:
+    """Counts of which these are not 0, and that add up unless they are told not to."""
+    given.setdefault("heaps_complete", 1)
+    given.setdefault("packets_placed", 10)
+    given.setdefault("packets_received", sum(given.get(name, 0) for name in FATES))
+    ended = ("heaps_complete", "incomplete_heaps_evicted", "incomplete_heaps_flushed")
+    given.setdefault("heaps_begun", sum(given.get(name, 0) for name in (*ended, "heaps_live")))
+    return StreamStats(names, [given.get(stat.name, 0) for stat in names])
+
+
+def packets(n_heaps: int, n_bytes: int = 4000) -> list[bytes]:
+    """The packets of some heaps, and of the end."""
+    group = send.ItemGroup()
+    group.add_item(0x3300, "samples", "", (n_bytes,), np.uint8, value=np.zeros(n_bytes, np.uint8))
+    heaps = [group.get_heap("all", "all") for _ in range(n_heaps)] + [group.get_end()]
+    return [
+        bytes(packet)
+        for i, heap in enumerate(heaps)
+        for packet in send.PacketGenerator(heap, i + 1, SIZE)
+    ]
+
+
+def received(sent: list[bytes], **how: object) -> Account:
+    """The account of a stream that got these packets."""
+    config = recv.StreamConfig(**{"allow_out_of_order": True, **how})
+    with st.ThreadPool() as pool, recv.Stream(pool, config) as stream:
+        stream.add_buffer_reader(b"".join(sent))
+        for _ in stream:
+            pass
+        return Account(stream.stats)
+
+
+def test_where_all_arrives_it_says_so():
+    sent = packets(3)
+    account = received(sent)
+    assert account.is_whole
+    assert account.troubles == []
+    said = f"all {len(sent)} packets are accounted for, none is missing"
+    assert (account.conclusion, account.lines[-1]) == (said, said)
+    assert str(account).splitlines() == account.lines
+    assert " 3  complete" in str(account)
+
+
+def test_packets_that_never_came_are_looked_for_on_the_way():
+    sent = packets(3)
+    account = received(sent[:2] + sent[3:])
+    assert not account.is_whole
+    assert account.conclusion.startswith("1 heap lacks packets that never reached this socket")
+    assert " 1  incomplete, of which 3" in str(account)
+
+
+def test_a_heap_of_which_nothing_came_is_missing_too():
+    one = len(packets(1)) - 1
+    sent = packets(5)
+    account = received(sent[:one] + sent[2 * one :])
+    assert " 1  never begun" in str(account)
+    assert account.conclusion.startswith("1 heap lacks packets")
+
+
+def test_packets_that_came_after_their_heap_was_given_up_ask_for_more_heaps():
+    one = len(packets(1)) - 1
+    *sent, end = packets(3)
+    mixed = [sent[k * one + i] for i in range(one) for k in range(3)]
+    account = received([*mixed, end], max_heaps=1)
+    assert account.conclusion.endswith("raise max_heaps")
+    assert received([*mixed, end], max_heaps=3).is_whole
+
+
+def test_duplicates_are_no_loss():
+    sent = packets(2)
+    account = received([sent[0], *sent])
+    assert " 1  duplicate" in str(account)
+    assert account.is_whole
+
+
+def test_in_order_what_came_behind_a_missing_packet_is_told_from_what_is_missing():
+    sent = packets(1)
+    account = received([sent[0], *sent[2:]], allow_out_of_order=False)
+    assert f"{len(sent) - 3} packets behind a missing one" in account.conclusion
+    assert "allow_out_of_order" in account.conclusion
+
+
+def test_heaps_that_still_arrive_are_not_lost(names):
+    account = Account(counts(names, heaps_live=2))
+    assert account.is_whole
+    assert " 2  still arriving" in str(account)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"packets_received": 0, "packets_placed": 0}, "nothing has arrived"),
+        ({"socket_dropped": 7}, "the socket had no room for 7 packets: send more slowly"),
+        ({"socket_dropped": 7}, "'sysctl -w net.core.rmem_max=67108864'"),
+        ({"socket_dropped": 7, "socket_buffer": 1 << 28}, "rmem_max=536870912"),
+        ({"socket_dropped": 7, "worker_blocked": 1}, "the program took heaps too slowly"),
+        ({"socket_dropped": 7, "incomplete_heaps_evicted": 3}, "the socket had no room"),
+        ({"ring_dropped": 2}, "the full ring dropped 2 heaps: take them faster"),
+        ({"packets_malformed": 3, "malformed_header": 3}, "3 packets malformed (3 no packet of"),
+        ({"packets_inconsistent": 1}, "1 packet in contradiction to others of their heap: let"),
+        ({"packets_too_large": 1}, "raise max_heap_size"),
+        ({"packets_unsized": 1}, "allow_unsized_heaps takes them"),
+        ({"packets_no_memory": 1}, "lower max_heaps"),
+        ({"packets_no_place": 1}, "see what the place function says"),
+        ({"packets_after_end": 1}, "1 packet after the end of the stream"),
+        ({"packets_received": 11}, "does not add up: of 11 packets that came, 10 are in it"),
+        ({"heaps_begun": 5}, "does not add up: of 5 heaps that came, 1 are in it"),
+        ({"socket_datagrams": 12}, "does not add up: of 12 datagrams that came, 10 are in it"),
+    ],
+)
+def test_each_way_to_lose_packets_has_a_way_out(names, given, words):
+    account = Account(counts(names, **given))
+    assert not account.is_whole
+    assert words in account.conclusion
+    assert account.lines[-1] == account.conclusion
+
+
+def test_all_troubles_are_told_and_losses_on_the_way_are_not_guessed(names):
+    given = {"socket_dropped": 1, "packets_malformed": 2, "incomplete_heaps_flushed": 1}
+    first, second = Account(counts(names, **given)).troubles
+    assert "the socket had no room" in first
+    assert "2 packets malformed" in second
+
+
+def test_with_receive_offload_it_says_how_large_what_was_dropped_is(names):
+    given = {"socket_dropped": 3, "socket_datagrams": 10, "socket_messages": 4}
+    account = Account(counts(names, socket_buffer=2000, **given))
+    assert "no room for 3 runs of 2.5 packets on average" in account.conclusion
+    assert "3  dropped for want of room in a buffer of 1000 bytes, in runs of 2.5" in str(account)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_whatever_becomes_of_packets_the_rows_add_up(names, seed):
+    source = random.Random(seed)
+    given = {name: source.choice([0, 0, 1, 1000]) for name in FATES}
+    account = Account(counts(names, **given))
+    assert not any("does not add up" in trouble for trouble in account.troubles)
+    group = "\n".join(account.lines).partition("\nheaps")[0].splitlines()
+    total, *rows = [int(re.search(r"\d+", line)[0]) for line in group]
+    assert sum(rows) == total == account.stats["packets_received"]
