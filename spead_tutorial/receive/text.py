@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What has arrived, in lines for a terminal. It knows nothing of streams and sockets.
+
+Packets come from strangers: what is in them is never written as it is where it could be more than
+letters to a terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from spead_tutorial import Descriptor
+from spead_tutorial.recv import IncompleteHeap, RawItem
+
+__all__ = [
+    "described",
+    "heap_line",
+    "incomplete_line",
+    "missing",
+    "pace_line",
+    "plain",
+    "raw_value",
+    "value",
+]
+
+_FIRST = 4  # elements of an array
+_LONGEST = 60  # letters of a text, or of an element
+_KINDS_WITH_ORDER = "iufb"
+
+
+def plain(text: str, longest: int = _LONGEST) -> str:
+    """Write text in one line, of characters that can be seen, cut where it is long.
+
+    Parameters
+    ----------
+    text : str
+        Anything.
+    longest : int
+        How many characters it may have.
+    """
+    seen = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return seen if len(seen) <= longest else f"{seen[: longest - 1]}…"
+
+
+def described(what: str, item: Descriptor) -> str:
+    """Write what a descriptor says.
+
+    Parameters
+    ----------
+    what : str
+        What happened to the item.
+    item : Descriptor
+        The item.
+    """
+    if item.format is not None:
+        fields = ", ".join(f"{letter}{bits}" for letter, bits in item.format)
+        kind = fields if len(item.format) == 1 else f"({fields})"
+    else:
+        kind = str(item.dtype)
+    shape = "".join(f"[{'any' if n is None else n}]" for n in item.shape)
+    about = f": {plain(item.description)}" if item.description else ""
+    return f"{what} {item.id:#x} {plain(item.name)}, {plain(kind + shape)}{about}"
+
+
+def heap_line(cnt: int, n_items: int) -> str:
+    """Write what came of a heap of which all has arrived.
+
+    Parameters
+    ----------
+    cnt : int
+        Its heap count.
+    n_items : int
+        How many items are in it.
+    """
+    return f"heap {cnt}: {n_items} item{'' if n_items == 1 else 's'}"
+
+
+def incomplete_line(heap: IncompleteHeap) -> str:
+    """Write what came of a heap that something is missing of.
+
+    Parameters
+    ----------
+    heap : IncompleteHeap
+        The heap.
+    """
+    length = f"{heap.heap_length} bytes" if heap.heap_length >= 0 else "an unknown number of bytes"
+    return f"heap {heap.cnt}: incomplete, {heap.received_length} of {length} arrived"
+
+
+def value(of: Any) -> str:
+    """Write the value of an item: a number, a text, or an array's first elements and its range.
+
+    Parameters
+    ----------
+    of : object
+        What `spead_tutorial.Item.value` has.
+    """
+    if isinstance(of, str):
+        return plain(repr(of))
+    if not isinstance(of, np.ndarray):
+        return plain(str(of))
+    kind = f"{of.dtype}{''.join(f'[{n}]' for n in of.shape)}"
+    more = " …" if of.size > _FIRST else ""
+    shown = " ".join(plain(str(element)) for element in of.flat[:_FIRST]) + more
+    if of.size <= _FIRST or of.dtype.kind not in _KINDS_WITH_ORDER:
+        return f"{kind} {shown}".rstrip()
+    return f"{kind} {shown} from {of.min()} to {of.max()}"
+
+
+def raw_value(raw: RawItem) -> str:
+    """Write the value of an item that has not been described.
+
+    Parameters
+    ----------
+    raw : RawItem
+        The item.
+    """
+    what = raw.immediate_value if raw.is_immediate else f"{memoryview(raw).nbytes} bytes"
+    return f"{what}, not described"
+
+
+def missing(stats: Mapping[str, int]) -> str:
+    """Write what is missing so far, or that nothing is.
+
+    Parameters
+    ----------
+    stats : mapping
+        The counts of a stream.
+    """
+    incomplete = stats["incomplete_heaps_evicted"] + stats["incomplete_heaps_flushed"]
+    found = [
+        f"{count} {what}"
+        for count, what in (
+            (incomplete, "heaps incomplete"),
+            (stats["heaps_never_begun"], "never begun"),
+            (stats["socket_dropped"], "dropped by the socket"),
+            (stats["packets_malformed"], "malformed packets"),
+        )
+        if count
+    ]
+    return ", ".join(found) or "nothing missing"
+
+
+def pace_line(before: Mapping[str, int], now: Mapping[str, int], seconds: float) -> str:
+    """Write how fast it came, and what is missing.
+
+    Parameters
+    ----------
+    before, now : mapping
+        The counts of a stream at two moments.
+    seconds : float
+        Between these.
+    """
+    rate = (now["payload_bytes"] - before["payload_bytes"]) / seconds / 1e6
+    heaps = (now["heaps"] - before["heaps"]) / seconds
+    return f"{rate:.1f} MB/s, {heaps:.0f} heaps/s, {now['heaps']} heaps in all; {missing(now)}"
