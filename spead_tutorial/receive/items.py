@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is known of a stream's items, and what each heap says of them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from spead_tutorial import STREAM_CTRL_ID, Flavour, Item, ItemGroup, RawDescriptor
+from spead_tutorial.receive import text
+from spead_tutorial.recv import HeapBase, IncompleteHeap, RawItem
+
+__all__ = ["Items"]
+
+
+@dataclass(frozen=True, slots=True)
+class _OneDescriptor:
+    """Part of a heap, for a group to be updated with: one that is wrong spoils no other."""
+
+    flavour: Flavour
+    descriptor: RawDescriptor
+
+    def get_descriptors(self) -> Sequence[RawDescriptor]:
+        return [self.descriptor]
+
+    def get_items(self) -> Sequence[RawItem]:
+        return []
+
+
+@dataclass(slots=True)
+class Items:
+    """The items of a stream, as its descriptors have them so far.
+
+    Attributes
+    ----------
+    heaps_without_descriptors : int
+        Heaps with a value that nothing has described.
+    """
+
+    heaps_without_descriptors: int = 0
+    _group: ItemGroup = field(default_factory=ItemGroup)
+
+    def take(self, heap: HeapBase) -> list[str]:
+        """Take the descriptors of a heap, and return a line for each that is new.
+
+        Parameters
+        ----------
+        heap : HeapBase
+            What has arrived.
+        """
+        if isinstance(heap, IncompleteHeap):
+            return []
+        lines = [line for raw in heap.get_descriptors() for line in self._describe(heap, raw)]
+        if any(raw.id not in self._group for raw in _values(heap)):
+            self.heaps_without_descriptors += 1
+        return lines
+
+    def _describe(self, heap: HeapBase, raw: RawDescriptor) -> Iterator[str]:
+        before = {item.id: item for item in self._group.values()}
+        names = set(self._group.keys())
+        try:
+            self._group.update(_OneDescriptor(heap.flavour, raw))
+        except ValueError as error:
+            yield f"a descriptor that cannot be read, of {raw.id:#x}: {text.plain(str(error), 200)}"
+        for item in self._group.values():
+            if item is not before.get(item.id):
+                known = item.id in before or item.name in names
+                yield text.described("changed:" if known else "described:", item)
+
+    def lines(self, heap: HeapBase) -> list[str]:
+        """Return what a heap brings, in lines; its descriptors have been taken.
+
+        Parameters
+        ----------
+        heap : HeapBase
+            What has arrived.
+        """
+        if isinstance(heap, IncompleteHeap):
+            return [text.incomplete_line(heap)]
+        if heap.is_end_of_stream():
+            return [f"heap {heap.cnt}: says that the stream ends"]
+        values = _values(heap)
+        if not values and heap.get_descriptors():
+            return []
+        return [
+            text.heap_line(heap.cnt, len(values)),
+            *(f"    {self._value(raw)}" for raw in values),
+        ]
+
+    def _value(self, raw: RawItem) -> str:
+        if raw.id not in self._group:
+            return f"{raw.id:#x}  {text.raw_value(raw)}"
+        item = copy.copy(self._group[raw.id])  # with the value, the group would keep the heap
+        try:
+            item.set_from_raw(raw)
+        except ValueError as error:
+            return text.plain(str(error), 200)
+        return f"{text.plain(item.name)}  {text.value(item.value)}"
+
+    def as_rows(self) -> list[dict[str, Any]]:
+        """Return what has been described, for JSON."""
+        return [_row(item) for item in self._group.values()]
+
+
+def _values(heap: HeapBase) -> list[RawItem]:
+    return [raw for raw in heap.get_items() if raw.id > STREAM_CTRL_ID]
+
+
+def _row(item: Item) -> dict[str, Any]:
+    return {
+        "id": item.id,
+        "name": item.name,
+        "description": item.description,
+        "shape": list(item.shape),
+        "dtype": None if item.dtype is None else str(item.dtype),
+        "format": item.format,
+    }
