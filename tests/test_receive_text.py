@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What has arrived in lines for a terminal, without sockets."""
 
+import io
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +11,7 @@ import spead_tutorial as st
 from spead_tutorial import recv, send
 from spead_tutorial.receive import text
 from spead_tutorial.receive.items import Items
+from spead_tutorial.receive.watch import Pace, Screen
 
 # ---- Lines ----
 
@@ -73,6 +75,47 @@ def test_the_pace_is_written_with_what_is_missing():
     assert text.pace_line(before, lossy, 2.0).endswith(
         "; 3 heaps incomplete, 4 never begun, 5 dropped by the socket"
     )
+
+
+# ---- Which heaps are shown ----
+
+
+def test_heaps_that_come_slowly_are_all_shown():
+    pace = Pace()
+    for _ in range(3):
+        assert all(pace.shows() for _ in range(Pace.FEW))
+        assert not pace.end_window()
+
+
+def test_when_heaps_come_fast_none_is_shown_until_a_window_has_few():
+    pace = Pace()
+    shown = [pace.shows() for _ in range(Pace.FEW + 5)]
+    assert shown == [True] * Pace.FEW + [False] * 5
+    assert pace.end_window()
+    assert not pace.shows()  # of the window after a fast one
+    assert pace.end_window()
+    assert pace.shows()
+    assert not pace.end_window()
+
+
+def test_a_terminal_has_one_line_that_is_renewed(monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setenv("COLUMNS", "20")
+    screen = Screen(is_quiet=False)
+    screen.last("1 MB/s")
+    screen.last("2 MB/s, and more than a line has room for")
+    screen.line("heap 1")
+    assert terminal.getvalue() == ("\r1 MB/s\x1b[K\r2 MB/s, and more th\x1b[K\r\x1b[Kheap 1\n")
+
+
+def test_elsewhere_each_is_a_line_and_where_nothing_is_wanted_none(capsys):
+    for is_quiet in (False, True):
+        screen = Screen(is_quiet=is_quiet)
+        screen.last("1 MB/s")
+        screen.line("heap 1")
+    assert capsys.readouterr().out == "1 MB/s\nheap 1\n"
 
 
 # ---- Items ----
