@@ -28,6 +28,7 @@ from spead_tutorial.lab.commands import IN, check_fresh, lab
 from spead_tutorial.measure import machine, programs, progress
 from spead_tutorial.measure.place import Device, Host, Place
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions, Result
+from spead_tutorial.receive import recv
 from spead_tutorial.records import RecordError
 
 __all__ = ["cli", "finish", "main"]
@@ -224,6 +225,7 @@ def _show_result(result: Result, as_json: bool) -> int:
 
 
 cli.add_command(lab)
+cli.add_command(recv)
 
 
 @cli.command()

@@ -75,7 +75,7 @@ def fails(*arguments: str, status: int, words: str, run: Run = cli) -> None:
 # ---- Asked for rightly ----
 
 
-@pytest.mark.parametrize("name", ["doctor", "chapters", "run", "lab", "tour", "notebook"])
+@pytest.mark.parametrize("name", ["doctor", "chapters", "run", "lab", "recv", "tour", "notebook"])
 def test_every_command_has_help_with_an_example(name):
     done = cli(name, "--help")
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,2 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What arrives at a port, for who looks on."""
+"""``spead-tutorial recv``: what arrives at a port, for who looks on."""
+
+from .command import recv
+
+__all__ = ["recv"]
