@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from labs import probe
 
 import spead_tutorial as st
 from spead_tutorial import send
@@ -360,3 +361,56 @@ def test_what_cannot_be_is_one_line(arguments, status, words):
     ended, said = refused(*arguments)
     assert ended == status
     assert words in said
+
+
+# ---- Elsewhere than on one address of loopback ----
+
+
+def test_it_listens_on_ipv6(receiver):
+    port = 20000 + os.getpid() % 10000
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+            probe.bind(("::1", port))
+    except OSError:
+        pytest.skip("no IPv6 here, or the port is taken")
+    running = receiver(place=f"[::1]:{port}")
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sock:
+        for packet in itertools.chain(*packets(*heaps(1))):
+            sock.sendto(packet, ("::1", port))
+    assert WHOLE.search(running.end())
+
+
+@pytest.mark.skipif(probe().reason is not None, reason=f"no lab here: {probe().reason}")
+def test_it_receives_in_a_lab_and_multicast_too(tmp_path):
+    script = """
+        spead-tutorial recv "$@" --silence 10 >said &
+        while kill -0 $! && ! grep -q listening said; do sleep 0.05; done
+        python sender.py ${1%:*}
+        wait $! || { cat said; false; }
+        cat said
+    """
+    (tmp_path / "sender.py").write_text(
+        "import sys\n"
+        "from spead_tutorial import ThreadPool, send\n"
+        "group = send.ItemGroup()\n"
+        "group.add_item(0x1600, 'timestamp', '', (), format=[('u', 40)], value=7)\n"
+        "with ThreadPool() as pool:\n"
+        "    how = {} if sys.argv[1] == '127.0.0.1' else {'interface_address': '192.168.31.1'}\n"
+        "    if how: how['ttl'] = 1\n"
+        "    with send.UdpStream(pool, [(sys.argv[1], 8888)], **how) as stream:\n"
+        "        stream.send_heap(group.get_heap())\n"
+        "        stream.send_heap(group.get_end())\n"
+    )
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    for place in (["127.0.0.1:8888"], ["239.1.2.3:8888", "--interface", "192.168.31.1"]):
+        done = subprocess.run(
+            [*COMMAND, "lab", "--", "sh", "-ec", script, "sh", *place],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            cwd=tmp_path,
+            env=os.environ | {"PATH": path},
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "timestamp  7\n" in done.stdout
+        assert WHOLE.search(done.stdout)
