@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the chapters' programs that receive share: options, waiting with an end, the account.
+
+Its twin in C is ``receiving.c``.
+"""
+
+from spead_tutorial_run import fail
+
+import argparse
+import json
+import logging
+import math
+import re
+import select
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from spead_tutorial import Descriptor, Empty, Stopped
+from spead_tutorial.chapters.report import PROGRAM, tell, udp_port
+from spead_tutorial.recv import HeapBase, Stream
+
+_LOOK_S = 0.1
+#: What a packet that came has become, in the account's words.
+_FATES = {
+    "packets_placed": "placed",
+    "packets_malformed": "malformed",
+    "packets_duplicate": "duplicate",
+    "packets_late": "late",
+    "packets_after_loss": "after a loss",
+    "packets_inconsistent": "inconsistent",
+    "packets_too_large": "too large",
+    "packets_unsized": "unsized",
+    "packets_no_memory": "without memory",
+    "packets_after_end": "after the end",
+}
+#: What says that something is missing, or may be.
+_MISSING = (
+    "heaps_never_begun",
+    "incomplete_heaps_evicted",
+    "incomplete_heaps_flushed",
+    "packets_after_loss",
+    "packets_inconsistent",
+    "packets_too_large",
+    "packets_unsized",
+    "packets_no_memory",
+)
+_OTHERS = (
+    "heaps_complete",
+    "heaps_never_begun",
+    "incomplete_heaps_evicted",
+    "incomplete_heaps_flushed",
+    "worker_blocked",
+    "longest_ring_wait_ns",
+    "socket_datagrams",
+    "socket_messages",
+    "socket_dropped",
+    "socket_buffer",
+    "payload_bytes",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiverOptions:
+    """The command line."""
+
+    host: str = ""  # any address of this machine
+    port: int = 8888
+    silence_s: float = 5.0
+    json: bool = False
+
+    def say(self, text: str) -> None:
+        """Print a line, unless a JSON object was asked for."""
+        if not self.json:
+            print(text)
+
+
+def parse_receiver_options(doc: str | None) -> ReceiverOptions:
+    """Read the command line.
+
+    Parameters
+    ----------
+    doc : str
+        The program's docstring, for ``--help``.
+    """
+    usual = ReceiverOptions()
+    parser = argparse.ArgumentParser(description=doc, epilog=f"example: {PROGRAM}.py -t 60 8888")
+    parser.add_argument("-t", dest="silence_s", type=_seconds, metavar="SECONDS",
+                        default=usual.silence_s,
+                        help="how long nothing has come when it ends"
+                        f" ({usual.silence_s:g})")  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print a JSON object, not the heaps")
+    parser.add_argument("place", type=_place, nargs="?", metavar="[HOST:]PORT",
+                        default=(usual.host, usual.port),
+                        help=f"address and UDP port to listen on (any, {usual.port})")  # fmt: skip
+    given = parser.parse_args()
+    logging.getLogger("spead_tutorial").setLevel(logging.ERROR)  # what it warns of is counted here
+    if sys.stdout is not None:
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    host, port = given.place
+    return ReceiverOptions(host, port, given.silence_s, given.json)
+
+
+def _seconds(text: str) -> float:
+    """A time, for argparse."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number <= 1e6:
+        raise argparse.ArgumentTypeError(f"must be a number of seconds up to 1e6, not {text!r}")
+    return number
+
+
+def _place(text: str) -> tuple[str, int]:
+    """An address and a port, for argparse."""
+    host, _, port = text.rpartition(":")
+    return host.removeprefix("[").removesuffix("]"), udp_port(port)
+
+
+def describe(items: Iterable[Descriptor]) -> Iterator[str]:
+    """Write what descriptors say: id, name, type, shape, and words."""
+    for item in items:
+        shape = "".join(f"[{'any' if size is None else size}]" for size in item.shape)
+        yield f"{item.id:#x} {_plain(item.name)}, {_type(item)}{shape}: {_plain(item.description)}"
+
+
+def _type(item: Descriptor) -> str:
+    """Letter and bits of an element, such as i8; a question mark for what is more than a number."""
+    if item.dtype is not None:
+        return f"{item.dtype.kind}{item.itemsize_bits}" if item.dtype.kind in "uifb" else "?"
+    (code, bits), *more = item.format or [("?", 0)]
+    return "?" if more or code not in "uifb" else f"{code}{bits}"
+
+
+def _plain(text: str) -> str:
+    """Leave nothing in a stranger's text that is more than letters to a terminal."""
+    return "".join(chr(byte) if 32 <= byte < 127 else "?" for byte in text.encode())
+
+
+class Heaps:
+    """The heaps that a stream receives, until it ends, or has been silent for some time.
+
+    Before the first packet has come, it waits for as long as it takes.
+
+    Parameters
+    ----------
+    stream : Stream
+        That has its reader already.
+    options : ReceiverOptions
+        The run's.
+
+    Attributes
+    ----------
+    undescribed : int
+        Heaps that lack a descriptor; the program counts them.
+    """
+
+    def __init__(self, stream: Stream, options: ReceiverOptions) -> None:
+        self.undescribed = 0
+        self._stream, self._options = stream, options
+        self._n, self._silent = 0, False
+        self._came, self._since = 0, time.monotonic()
+        self._first_ns = self._last_ns = self._bytes_before = 0
+        granted = stream.stats.socket_buffer // 2
+        if granted < stream.DEFAULT_UDP_BUFFER_SIZE:
+            wanted = stream.DEFAULT_UDP_BUFFER_SIZE
+            tell(f"the receive buffer has {granted} bytes, not {wanted}: allow more with"
+                 f" 'sysctl -w net.core.rmem_max={wanted}'")  # fmt: skip
+        tell(f"listening on port {options.port}")
+
+    def __iter__(self) -> Iterator[HeapBase]:
+        while True:
+            try:
+                heap = self._stream.get_nowait()
+            except Empty:
+                if not select.select([self._stream.fd], [], [], _LOOK_S)[0]:
+                    self._look()
+                continue
+            except Stopped:
+                return
+            self._last_ns = time.monotonic_ns()
+            if self._n == 0:
+                self._first_ns = self._last_ns
+                self._bytes_before = self._stream.stats.payload_bytes
+            self._n += 1
+            yield heap
+
+    def _look(self) -> None:
+        """End the stream if nothing has come for some time: the stop heap may be lost."""
+        came, now = self._stream.stats.packets_received, time.monotonic()
+        if came != self._came or came == 0:
+            self._came, self._since = came, now
+        elif now - self._since >= self._options.silence_s:
+            self._silent = True
+            self._stream.stop()
+
+    def report(self) -> None:
+        """Print the account, or a JSON object; where heaps are missing, end with status 1."""
+        stats = self._stream.stats
+        if self._options.json:
+            print(json.dumps(self._record(stats)))
+        else:
+            print(*self._account(stats), sep="\n")
+        trouble = _trouble(stats)
+        if trouble is not None:
+            fail(trouble)
+
+    def _account(self, stats: Mapping[str, int]) -> Iterator[str]:
+        fates = [f"{stats[name]} {words}" for name, words in _FATES.items() if stats[name]]
+        incomplete = stats["incomplete_heaps_evicted"] + stats["incomplete_heaps_flushed"]
+        silence = f"Nothing has come for {self._options.silence_s:g} s: the stop heap may be lost."
+        yield silence if self._silent else "The stream has ended."
+        yield f"packets: {stats['socket_datagrams']} received = {' + '.join(fates) or 'none'}"
+        yield (f"heaps: {stats['heaps_complete']} complete, {incomplete} incomplete,"
+               f" {stats['heaps_never_begun']} never begun")  # fmt: skip
+        yield f"socket: {stats['socket_dropped']} dropped"
+        if self.undescribed:
+            yield (f"heaps without descriptors: {self.undescribed}"
+                   " (the heap that has them did not arrive)")  # fmt: skip
+        if self._last_ns > self._first_ns:
+            timed = stats["payload_bytes"] - self._bytes_before
+            rate = timed / (self._last_ns - self._first_ns) * 1e3
+            yield f"{rate:.2f} MB/s from the first heap to the last"
+
+    def _record(self, stats: Mapping[str, int]) -> dict[str, object]:
+        chapter = re.match(r"tut_(\d+)", PROGRAM)
+        return {
+            "chapter": int(chapter[1]) if chapter else 0,
+            "program": PROGRAM,
+            "language": "python",
+            "ended": "silence" if self._silent else "stop",
+            "heaps": self._n,
+            "heaps_without_descriptors": self.undescribed,
+            "elapsed_ns": self._last_ns - self._first_ns,
+            "timed_bytes": stats["payload_bytes"] - self._bytes_before,
+            **{name: stats[name] for name in (*_FATES, *_OTHERS)},
+        }
+
+
+def _trouble(stats: Mapping[str, int]) -> str | None:
+    """Return what is to be said where not all is well."""
+    if stats["socket_datagrams"] != sum(stats[name] for name in _FATES):
+        return "the account does not add up: that is a fault of this receiver"
+    if stats["socket_dropped"]:
+        return ("the socket had no room for all packets: send more slowly, or allow a larger"
+                " buffer with 'sysctl -w net.core.rmem_max=67108864'")  # fmt: skip
+    if stats["packets_malformed"]:
+        return (f"packets are malformed: they are longer than {Stream.DEFAULT_UDP_MAX_SIZE} bytes,"
+                " or something else sends to this port")  # fmt: skip
+    if any(stats[name] for name in _MISSING):
+        return "packets are missing: compare with what was sent, and look for drops on the way"
+    return None
