@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns what the chapters' programs that receive share. */
+#include "receiving.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+enum { LOOK_NS = 100000000, BUFFER_SIZE = 8388608 };
+
+/* ---- Options ---- */
+
+static const struct option long_options[] = {
+    {"json", no_argument, NULL, 'j'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+static void usage(FILE *to)
+{
+    fprintf(to, "usage: %s [-t SECONDS] [--json] [[HOST:]PORT]\n", program_invocation_short_name);
+}
+
+_Noreturn static void help(const char *doc, const struct receiver_options *usual)
+{
+    usage(stdout);
+    printf("\n%s\n\n", doc);
+    printf("  [HOST:]PORT  address and UDP port to listen on (any, %d)\n", usual->endpoint.port);
+    printf("  -t SECONDS   how long nothing has come when it ends (%g)\n", usual->silence_s);
+    puts("  --json       print a JSON object, not the heaps");
+    printf("\nexample: %s -t 60 8888\n", program_invocation_short_name);
+    exit(0);
+}
+
+_Noreturn static void usage_error(const char *what, const char *text)
+{
+    usage(stderr);
+    fprintf(stderr, "%s: error: %s, not '%s'\n", program_invocation_short_name, what, text);
+    exit(2);
+}
+
+static double seconds(const char *text)
+{
+    char *end;
+    double number = strtod(text, &end);
+    if (end == text || *end != '\0' || !(number > 0 && number <= 1e6))
+        usage_error("-t must be a number of seconds up to 1e6", text);
+    return number;
+}
+
+/* The text is cut in two where the host ends. */
+static spt_endpoint place(char *text)
+{
+    char *colon = strrchr(text, ':'), *host = text, *port = text, *end;
+    if (colon != NULL)
+        port = colon + 1;
+    long number = strspn(port, "0123456789") == strlen(port) ? strtol(port, &end, 10) : 0;
+    if (number < 1 || number > 65535)
+        usage_error("port must be a number from 1 to 65535", port);
+    if (colon == NULL)
+        return (spt_endpoint){"", (int)number};
+    bool in_brackets = host[0] == '[' && colon > host && colon[-1] == ']';
+    colon[in_brackets ? -1 : 0] = '\0';
+    return (spt_endpoint){host + in_brackets, (int)number};
+}
+
+struct receiver_options parse_receiver_options(int argc, char **argv, const char *doc)
+{
+    struct receiver_options options = {{"", 8888}, 5, false};
+    int c;
+    while ((c = getopt_long(argc, argv, "t:", long_options, NULL)) != -1) {
+        if (c == 't')
+            options.silence_s = seconds(optarg);
+        else if (c == 'j')
+            options.json = true;
+        else if (c == 'h')
+            help(doc, &options);
+        else {
+            usage(stderr);
+            exit(2);
+        }
+    }
+    if (argc - optind > 1)
+        usage_error("one place to listen on is enough", argv[optind + 1]);
+    if (argc > optind)
+        options.endpoint = place(argv[optind]);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    return options;
+}
+
+void say(const struct receiver_options *options, const char *format, ...)
+{
+    if (options->json)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    vprintf(format, arguments);
+    va_end(arguments);
+}
+
+/* ---- Heaps, until the stream ends ---- */
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static spt_recv_stats stats_of(const struct heaps *heaps)
+{
+    spt_recv_stats stats;
+    spt_recv_stream_stats(heaps->stream, &stats);
+    return stats;
+}
+
+struct heaps heaps_of(spt_recv_stream *stream, const struct receiver_options *options)
+{
+    struct heaps heaps = {.stream = stream, .options = options};
+    uint64_t granted = stats_of(&heaps).sockets.buffer_size / 2;
+    if (granted < BUFFER_SIZE)
+        fprintf(stderr,
+                "%s: the receive buffer has %" PRIu64 " bytes, not %d: allow more with"
+                " 'sysctl -w net.core.rmem_max=%d'\n",
+                program_invocation_short_name, granted, BUFFER_SIZE, BUFFER_SIZE);
+    fprintf(stderr, "%s: listening on port %d\n", program_invocation_short_name,
+            options->endpoint.port);
+    return heaps;
+}
+
+/* End the stream if nothing has come for some time: the stop heap may be lost. */
+static void look(struct heaps *heaps)
+{
+    uint64_t came = stats_of(heaps).sockets.datagrams;
+    int64_t now = now_ns();
+    if (came != heaps->came || came == 0) {
+        heaps->came = came;
+        heaps->since_ns = now;
+    } else if ((double)(now - heaps->since_ns) >= heaps->options->silence_s * 1e9) {
+        heaps->silent = true;
+        spt_recv_stream_stop(heaps->stream);
+    }
+}
+
+spt_received_heap *next_heap(struct heaps *heaps)
+{
+    spt_received_heap *heap;
+    spt_status status;
+    while ((status = spt_recv_stream_get(heaps->stream, LOOK_NS, &heap)) == SPT_PENDING)
+        look(heaps);
+    if (status != SPT_OK)
+        return NULL;
+    heaps->last_ns = now_ns();
+    if (heaps->n++ == 0) {
+        heaps->first_ns = heaps->last_ns;
+        heaps->bytes_before = stats_of(heaps).account.placed_bytes;
+    }
+    return heap;
+}
+
+/* ---- The account ---- */
+
+static const struct {
+    const char *name, *words;
+    spt_fate fate;
+} fates[] = {
+    {"packets_placed", "placed", SPT_PLACED},
+    {"packets_malformed", "malformed", SPT_MALFORMED},
+    {"packets_duplicate", "duplicate", SPT_DUPLICATE},
+    {"packets_late", "late", SPT_LATE},
+    {"packets_after_loss", "after a loss", SPT_AFTER_LOSS},
+    {"packets_inconsistent", "inconsistent", SPT_INCONSISTENT},
+    {"packets_too_large", "too large", SPT_TOO_LARGE},
+    {"packets_unsized", "unsized", SPT_UNSIZED},
+    {"packets_no_memory", "without memory", SPT_NO_MEMORY},
+    {"packets_after_end", "after the end", SPT_N_FATES},
+};
+
+enum { N_FATES = sizeof(fates) / sizeof(fates[0]) };
+
+static uint64_t became(const spt_recv_stats *stats, size_t i)
+{
+    return fates[i].fate < SPT_N_FATES ? stats->account.fates[fates[i].fate] : stats->after_end;
+}
+
+static void print_account(const struct heaps *heaps, const spt_recv_stats *stats)
+{
+    if (heaps->silent)
+        printf("Nothing has come for %g s: the stop heap may be lost.\n",
+               heaps->options->silence_s);
+    else
+        puts("The stream has ended.");
+    printf("packets: %" PRIu64 " received =", stats->sockets.datagrams);
+    const char *plus = " ";
+    for (size_t i = 0; i < N_FATES; i++)
+        if (became(stats, i) > 0) {
+            printf("%s%" PRIu64 " %s", plus, became(stats, i), fates[i].words);
+            plus = " + ";
+        }
+    const spt_account *account = &stats->account;
+    printf("\nheaps: %" PRIu64 " complete, %" PRIu64 " incomplete, %" PRIu64 " never begun\n",
+           account->heaps_complete, account->heaps_evicted + account->heaps_flushed,
+           account->heaps_never_begun);
+    printf("socket: %" PRIu64 " dropped\n", stats->sockets.dropped);
+    if (heaps->undescribed > 0)
+        printf("heaps without descriptors: %zu (the heap that has them did not arrive)\n",
+               heaps->undescribed);
+    if (heaps->last_ns > heaps->first_ns)
+        printf("%.2f MB/s from the first heap to the last\n",
+               (double)(account->placed_bytes - heaps->bytes_before) /
+                   (double)(heaps->last_ns - heaps->first_ns) * 1e3);
+}
+
+static void print_record(const struct heaps *heaps, const spt_recv_stats *stats)
+{
+    const spt_account *account = &stats->account;
+    const struct {
+        const char *name;
+        uint64_t count;
+    } counts[] = {
+        {"heaps_complete", account->heaps_complete},
+        {"heaps_never_begun", account->heaps_never_begun},
+        {"incomplete_heaps_evicted", account->heaps_evicted},
+        {"incomplete_heaps_flushed", account->heaps_flushed},
+        {"worker_blocked", stats->ring_waits},
+        {"longest_ring_wait_ns", stats->longest_ring_wait_ns},
+        {"socket_datagrams", stats->sockets.datagrams},
+        {"socket_messages", stats->sockets.messages},
+        {"socket_dropped", stats->sockets.dropped},
+        {"socket_buffer", stats->sockets.buffer_size},
+        {"payload_bytes", account->placed_bytes},
+    };
+    const char *program = program_invocation_short_name;
+    int chapter = 0;
+    sscanf(program, "tut_%d", &chapter); /* which stays 0 where the program was renamed */
+    printf("{\"chapter\": %d, \"program\": \"%s\", \"language\": \"c\", \"ended\": \"%s\", ",
+           chapter, program, heaps->silent ? "silence" : "stop");
+    printf("\"heaps\": %zu, \"heaps_without_descriptors\": %zu, ", heaps->n, heaps->undescribed);
+    printf("\"elapsed_ns\": %" PRId64 ", \"timed_bytes\": %" PRIu64,
+           heaps->last_ns - heaps->first_ns, account->placed_bytes - heaps->bytes_before);
+    for (size_t i = 0; i < N_FATES; i++)
+        printf(", \"%s\": %" PRIu64, fates[i].name, became(stats, i));
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        printf(", \"%s\": %" PRIu64, counts[i].name, counts[i].count);
+    puts("}");
+}
+
+/* What is to be said where not all is well. */
+static const char *trouble(const spt_recv_stats *stats)
+{
+    const spt_account *account = &stats->account;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < N_FATES; i++)
+        sum += became(stats, i);
+    if (stats->sockets.datagrams != sum)
+        return "the account does not add up: that is a fault of this receiver";
+    if (stats->sockets.dropped > 0)
+        return "the socket had no room for all packets: send more slowly, or allow a larger"
+               " buffer with 'sysctl -w net.core.rmem_max=67108864'";
+    if (account->fates[SPT_MALFORMED] > 0)
+        return "packets are malformed: they are longer than 9200 bytes, or something else sends to"
+               " this port";
+    uint64_t missing = account->heaps_evicted + account->heaps_flushed + account->heaps_never_begun;
+    for (spt_fate fate = SPT_AFTER_LOSS; fate < SPT_N_FATES; fate++)
+        missing += account->fates[fate];
+    if (missing > 0)
+        return "packets are missing: compare with what was sent, and look for drops on the way";
+    return NULL;
+}
+
+int report_heaps(const struct heaps *heaps)
+{
+    spt_recv_stats stats = stats_of(heaps);
+    if (heaps->options->json)
+        print_record(heaps, &stats);
+    else
+        print_account(heaps, &stats);
+    const char *what = trouble(&stats);
+    if (what == NULL)
+        return 0;
+    fprintf(stderr, "%s: %s\n", program_invocation_short_name, what);
+    return 1;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the chapters' programs that receive share: options, waiting with an end, the account.
+ * Its twin in Python is receiving.py.
+ */
+#ifndef RECEIVING_H
+#define RECEIVING_H
+
+#include "report.h"
+#include <inttypes.h>
+#include <spead_tutorial/spt_recv.h>
+
+/* The command line. */
+struct receiver_options {
+    spt_endpoint endpoint; /* where to listen; "" for any address of this machine */
+    double silence_s;
+    bool json;
+};
+
+struct receiver_options parse_receiver_options(int argc, char **argv, const char *doc);
+
+/* Print, unless a JSON object was asked for. */
+void say(const struct receiver_options *options, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The heaps that a stream receives; the program counts those that lack a descriptor. */
+struct heaps {
+    spt_recv_stream *stream;
+    const struct receiver_options *options;
+    size_t undescribed;
+    size_t n;
+    bool silent;
+    uint64_t came;
+    int64_t since_ns, first_ns, last_ns;
+    uint64_t bytes_before;
+};
+
+/* Those of a stream that has its reader already. */
+struct heaps heaps_of(spt_recv_stream *stream, const struct receiver_options *options);
+
+/* The next heap, to be returned to the stream; NULL when the stream has ended, or has been silent
+ * for some time. Before the first packet has come, it waits for as long as it takes. */
+spt_received_heap *next_heap(struct heaps *heaps);
+
+/* Print the account, or a JSON object. Return the program's status: 1 if heaps are missing. */
+int report_heaps(const struct heaps *heaps);
+
+#endif
