@@ -160,6 +160,75 @@ spt_received_heap *next_heap(struct heaps *heaps)
     return heap;
 }
 
+/* ---- Items ---- */
+
+/* Nothing in a stranger's text is more than letters to a terminal. */
+static void say_text(const char *text)
+{
+    for (; *text != '\0'; text++)
+        putchar(*text >= 32 && *text < 127 ? *text : '?');
+}
+
+void say_described(const struct receiver_options *options, const spt_item_group *group)
+{
+    for (size_t i = 0; !options->json && i < spt_item_group_size(group); i++) {
+        const spt_group_item *item = spt_item_group_at(group, i);
+        if (!item->is_new)
+            continue;
+        printf("0x%" PRIx64 " ", item->id);
+        say_text(item->name);
+        if (item->code != '\0' && strchr("uifb", item->code) != NULL)
+            printf(", %c%" PRIu32, item->code, item->bits);
+        else
+            fputs(", ?", stdout);
+        for (size_t j = 0; j < smaller(item->n_shape, SPT_GROUP_DIMENSIONS); j++)
+            if (item->shape[j] < 0)
+                fputs("[any]", stdout);
+            else
+                printf("[%" PRId64 "]", item->shape[j]);
+        fputs(": ", stdout);
+        say_text(item->description);
+        putchar('\n');
+    }
+}
+
+/* Those of an immediate are in its last bytes, as many as its shape says; 0 where it does not. */
+static size_t n_in_immediate(const spt_group_item *item)
+{
+    size_t n = 1;
+    for (size_t i = 0; i < smaller(item->n_shape, SPT_GROUP_DIMENSIONS); i++)
+        n *= item->shape[i] >= 0 && item->shape[i] <= 8 ? (size_t)item->shape[i] : 0;
+    return n * (item->bits / 8) <= 8 ? n : 0;
+}
+
+size_t n_numbers(const spt_group_item *item)
+{
+    return item->is_immediate ? n_in_immediate(item) : item->value.length / (item->bits / 8);
+}
+
+int64_t number_at(const spt_group_item *item, size_t i)
+{
+    size_t n_bytes = item->bits / 8, all = n_numbers(item) * n_bytes;
+    uint64_t number = 0;
+    for (size_t j = 0; j < n_bytes; j++) {
+        size_t at = i * n_bytes + (item->little_endian ? n_bytes - 1 - j : j);
+        uint64_t byte = item->is_immediate ? item->immediate >> (8 * (all - 1 - at)) & 0xff
+                                           : item->value.data[at];
+        number = number << 8 | byte;
+    }
+    size_t unused = 64 - item->bits;
+    return item->code == 'i' ? (int64_t)(number << unused) >> unused : (int64_t)number;
+}
+
+const spt_group_item *numbers(const spt_item_group *group, const char *name)
+{
+    const spt_group_item *item = spt_item_group_find(group, name);
+    if (item == NULL || !item->has_value || (item->code != 'i' && item->code != 'u') ||
+        item->bits == 0 || item->bits > 64 || item->bits % 8 != 0)
+        return NULL;
+    return n_numbers(item) > 0 ? item : NULL;
+}
+
 /* ---- The account ---- */
 
 static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the chapters' programs that receive share: options, waiting with an end, the account.
+ * What the chapters' programs that receive share: options, waiting with an end, items, the account.
  * Its twin in Python is receiving.py.
  */
 #ifndef RECEIVING_H
@@ -44,5 +44,15 @@ spt_received_heap *next_heap(struct heaps *heaps);
 
 /* Print the account, or a JSON object. Return the program's status: 1 if heaps are missing. */
 int report_heaps(const struct heaps *heaps);
+
+/* Print what descriptors have said in the heap that a group was last updated with. */
+void say_described(const struct receiver_options *options, const spt_item_group *group);
+
+/* An item by its name, if it has a value in that heap that is made of whole numbers; or NULL. */
+const spt_group_item *numbers(const spt_item_group *group, const char *name);
+
+/* How many numbers it has, and the i-th of them. */
+size_t n_numbers(const spt_group_item *item);
+int64_t number_at(const spt_group_item *item, size_t i);
 
 #endif
