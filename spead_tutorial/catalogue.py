@@ -13,11 +13,14 @@ __all__ = [
     "LADDER",
     "LANGUAGES",
     "PROGRAMS",
+    "RECEIVERS",
     "STEPS",
     "SWITCHES",
     "Chapter",
+    "Receiver",
     "Rung",
     "find_chapter",
+    "find_receiver",
     "switch_flag",
 ]
 
@@ -35,7 +38,7 @@ class Chapter:
     Parameters
     ----------
     number : int
-        Its number; those that are missing are receiver chapters.
+        Its number; those that are missing are of `RECEIVERS`.
     name : str
         Name of its programs: ``name`` in C, ``name.py`` in Python.
     title : str
@@ -260,8 +263,41 @@ STEPS: tuple[Chapter, ...] = (
     ),
 )
 
-#: All of them.
+#: All that send.
 PROGRAMS = (*CHAPTERS, *STEPS)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Receiver:
+    """A chapter that has a program which receives: no rate of its own is measured or chained.
+
+    Parameters
+    ----------
+    number : int
+        Its number.
+    name : str
+        Name of its programs, as of a `Chapter`.
+    title : str
+        What it is about.
+    change : str
+        What its programs do that those of the receiver before did not.
+    """
+
+    number: int
+    name: str
+    title: str
+    change: str
+
+
+#: The chapters that receive, in their order.
+RECEIVERS = (
+    Receiver(
+        3,
+        "tut_3_recv",
+        "A first receiver",
+        "receives any of them, and prints values as heaps arrive",
+    ),
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -346,8 +382,28 @@ def find_chapter(text: str) -> Chapter:
         if step.name == wanted:
             return step
     numbers = ", ".join(str(chapter.number) for chapter in CHAPTERS)
-    raise ValueError(f"there is no chapter {text!r} with a program: there are {numbers}")
+    raise ValueError(f"there is no chapter {text!r} that sends: there are {numbers}")
+
+
+def find_receiver(text: str) -> Receiver | None:
+    """Look a chapter that receives up by its number or its name.
+
+    Parameters
+    ----------
+    text : str
+        Such as ``"3"`` or ``"tut_3_recv"``.
+
+    Returns
+    -------
+    Receiver or None
+        One of `RECEIVERS`; None where there is none.
+    """
+    wanted = text.strip().removesuffix(".py")
+    for receiver in RECEIVERS:
+        if wanted in (str(receiver.number), receiver.name):
+            return receiver
+    return None
 
 
 if __name__ == "__main__":
-    print(*(program.name for program in PROGRAMS), sep="\n")
+    print(*(one.name for one in PROGRAMS), *(one.name for one in RECEIVERS), sep="\n")

@@ -8,19 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from spead_tutorial.catalogue import PROGRAMS
+from spead_tutorial.catalogue import PROGRAMS, RECEIVERS
 from spead_tutorial.notebook_run import NAMES
 
 ROOT = Path(__file__).parent.parent
 TWINS = {"spead_tutorial/chapters": ".py", "csrc/chapters": ".c"}
 
-each_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+each_program = pytest.mark.parametrize(
+    "program", PROGRAMS, ids=lambda program: program.name
+)
 
 
 @pytest.mark.parametrize(("folder", "suffix"), TWINS.items())
 def test_a_programs_file_in_each_language_is_there_and_registered(folder, suffix):
     there = {path.stem for path in (ROOT / folder).glob(f"tut_*{suffix}")}
-    assert there == {program.name for program in PROGRAMS}, f"{folder} and the catalogue differ"
+    assert there == {program.name for program in (*PROGRAMS, *RECEIVERS)}, (
+        f"{folder} and the catalogue differ"
+    )
 
 
 @each_program

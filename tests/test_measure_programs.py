@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from spead_tutorial.catalogue import CHAPTERS, LANGUAGES, STEPS, Chapter, find_chapter
+from spead_tutorial.catalogue import CHAPTERS, LANGUAGES, RECEIVERS, STEPS, Chapter, find_chapter
 from spead_tutorial.lab import Counters, LabError
 from spead_tutorial.measure import believe, programs
 from spead_tutorial.measure import place as place_module
@@ -149,10 +149,10 @@ def test_the_list_of_chapters_has_the_programs_defaults(chapter):
             assert f"({default})" in found[flag]
 
 
-def test_every_program_is_a_chapters_or_a_step():
+def test_every_program_is_a_chapters_or_a_step_or_receives():
     folder = Path(command(CHAPTERS[0], "python")[1]).parent
     assert sorted(path.stem for path in folder.glob("tut_*.py")) == sorted(
-        chapter.name for chapter in PROGRAMS
+        chapter.name for chapter in (*PROGRAMS, *RECEIVERS)
     )
 
 

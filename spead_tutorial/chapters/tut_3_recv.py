@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Chapter 3: a first receiver. It prints what is in each heap as it arrives."""
+
+from spead_tutorial_run import run
+
+import numpy as np
+
+import spead_tutorial
+import spead_tutorial.recv
+from spead_tutorial.chapters.receiving import Heaps, describe, parse_receiver_options
+
+
+def main() -> None:
+    options = parse_receiver_options(__doc__)
+    thread_pool = spead_tutorial.ThreadPool()
+    stream = spead_tutorial.recv.Stream(thread_pool)
+    stream.add_udp_reader(options.port, bind_hostname=options.host)
+
+    item_group = spead_tutorial.ItemGroup()
+    heaps = Heaps(stream, options)
+    for heap in heaps:
+        known = list(item_group.values())
+        updated = item_group.update(heap)
+        for line in describe(item for item in item_group.values() if item not in known):
+            options.say(line)
+        if "timestamp" in updated and "adc_samples" in updated:
+            timestamp = updated["timestamp"].value
+            adc_samples = updated["adc_samples"].value.astype(np.int64)
+            power = np.mean(np.square(adc_samples))
+            options.say(f"Timestamp: {timestamp:<10} Power: {power:.2f}")
+        else:
+            heaps.undescribed += 1
+    heaps.report()
+
+
+if __name__ == "__main__":
+    run(main)
