@@ -13,7 +13,7 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
@@ -22,12 +22,22 @@ import spead_tutorial
 from spead_tutorial import _standard_streams, notebook_run
 from spead_tutorial import doctor as doctor_module
 from spead_tutorial import tour as tour_module
-from spead_tutorial.catalogue import CHAPTERS, LANGUAGES, STEPS, SWITCHES, Chapter, find_chapter
+from spead_tutorial.catalogue import (
+    CHAPTERS,
+    LANGUAGES,
+    RECEIVERS,
+    STEPS,
+    SWITCHES,
+    Chapter,
+    Receiver,
+    find_chapter,
+    find_receiver,
+)
 from spead_tutorial.lab import KINDS, Lab, LabError
 from spead_tutorial.lab.commands import IN, check_fresh, lab
-from spead_tutorial.measure import machine, programs, progress
+from spead_tutorial.measure import machine, programs, progress, receiving
 from spead_tutorial.measure.place import Device, Host, Place
-from spead_tutorial.measure.programs import ProgramError, ProgramOptions, Result
+from spead_tutorial.measure.programs import Done, ProgramError, ProgramOptions, Result
 from spead_tutorial.receive import recv
 from spead_tutorial.records import RecordError
 
@@ -42,14 +52,20 @@ class _Wrong(click.UsageError):
     """What was asked for cannot be: status 2."""
 
 
-class _ChapterType(click.ParamType[Chapter]):
+class _ChapterType(click.ParamType[Chapter | Receiver]):
     name = "chapter"
+
+    def __init__(self, receivers: bool) -> None:
+        self._receivers = receivers
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Chapter:
-        if isinstance(value, Chapter):
+    ) -> Chapter | Receiver:
+        if isinstance(value, Chapter | Receiver):
             return value
+        receiver = find_receiver(str(value)) if self._receivers else None
+        if receiver is not None:
+            return receiver
         try:
             return find_chapter(str(value))
         except ValueError as error:
@@ -116,7 +132,9 @@ def chapters(as_json: bool) -> int:
     Example: spead-tutorial chapters
     """
     if as_json:
-        rows = [dataclasses.asdict(chapter) | {"languages": LANGUAGES} for chapter in CHAPTERS]
+        rows = [
+            dataclasses.asdict(one) | {"languages": LANGUAGES} for one in (*CHAPTERS, *RECEIVERS)
+        ]
         click.echo(json.dumps(rows, indent=2))
         return 0
     click.echo(f"{'':>2}  {'program':24} {'options':11} what changed")
@@ -126,14 +144,21 @@ def chapters(as_json: bool) -> int:
     click.echo("\nSteps on the way to a chapter, which are run by their name:")
     for step in STEPS:
         click.echo(f"    {step.name:24} {' '.join(step.flags):11} {step.change}")
+    click.echo("\nReceivers, each of which is run with a sender:")
+    for receiver in RECEIVERS:
+        click.echo(f"{receiver.number:>2}  {receiver.name:24} {'--from':11} {receiver.change}")
     click.echo(f"\nEach is there in {' and '.join(LANGUAGES)}. Run one: spead-tutorial run 10")
     return 0
 
 
 @cli.command()
-@click.argument("chapter", type=_ChapterType())
+@click.argument("chapter", type=_ChapterType(receivers=True))
 @click.option("--lang", type=click.Choice(LANGUAGES), default="python", show_default=True,
               help="Which of the two programs.")  # fmt: skip
+@click.option("--from", "sender", type=_ChapterType(receivers=False), metavar="CHAPTER",
+              help="Whose program sends to a chapter that receives: 2 by default.")  # fmt: skip
+@click.option("--from-lang", type=click.Choice(LANGUAGES),
+              help="Which of its two programs: that of --lang by default.")  # fmt: skip
 @click.option("-n", "heaps", type=_SIZE, metavar="HEAPS", help="Heaps to send.")
 @click.option("-H", "heap_size", type=_SIZE, metavar="BYTES", help="Bytes of samples in a heap.")
 @click.option("-p", "packet_size", type=_SIZE, metavar="BYTES",
@@ -154,8 +179,10 @@ def chapters(as_json: bool) -> int:
               help="Let packets leave this machine.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def run(
-    chapter: Chapter,
+    chapter: Chapter | Receiver,
     lang: str,
+    sender: Chapter | None,
+    from_lang: str | None,
     heaps: int | None,
     heap_size: int | None,
     packet_size: int | None,
@@ -179,6 +206,9 @@ def run(
     counted. While that lasts, a terminal shows how far it has come. A chapter takes only the
     options that it introduced or inherited: see spead-tutorial chapters.
 
+    A chapter that receives is run with one that sends to it, and gets that one's options. What
+    both print is shown, and the exit status is 1 where either of them failed.
+
     Example: spead-tutorial run 10 --lang c -n 524288 -H 8192
     """
     if (host is None) != (port is None):
@@ -193,6 +223,15 @@ def run(
     given = zip(SWITCHES, (copy, small_pages, fill), strict=True)
     switches = tuple(word for word, is_given in given if is_given)
     options = ProgramOptions(heaps, heap_size, packet_size, random, streams, cores, switches)
+    if isinstance(chapter, Receiver):
+        if host is not None:
+            raise _Wrong(f"chapter {chapter.number} receives: it is run in a lab, without --host")
+        return _run_receiver(
+            chapter, sender or find_chapter("2"), (lang, from_lang or lang), options,
+            lambda: Lab(kind) if within is None else Lab.join(within), as_json,
+        )  # fmt: skip
+    if sender is not None or from_lang is not None:
+        raise _Wrong(f"chapter {chapter.number} sends: --from and --from-lang are for receivers")
     destination = None if host is None or port is None else (host, port)
     try:
         programs.command(chapter, lang, options, destination)
@@ -222,6 +261,40 @@ def _show_result(result: Result, as_json: bool) -> int:
         click.echo(f"{result.rate / 1e6:.2f} MB/s")
         click.echo(f"proof: {result.proof}")
     return 0
+
+
+def _run_receiver(
+    receiver: Receiver,
+    sender: Chapter,
+    languages: tuple[str, str],
+    options: ProgramOptions,
+    open_lab: Callable[[], Lab],
+    as_json: bool,
+) -> int:
+    def show(name: str, line: str, is_trouble: bool) -> None:
+        click.echo(line if is_trouble else f"{name}: {line}", err=is_trouble)
+
+    try:
+        programs.command(sender, languages[1], options)
+    except ValueError as error:
+        raise _Wrong(str(error)) from None
+    with open_lab() as here:
+        shown = None if as_json else show
+        far, near = receiving.receive(
+            here, receiver, sender, languages, options, as_json=as_json, show=shown
+        )
+    if as_json:
+        said = {"receiver": _object(far), "sender": _object(near)}
+        click.echo(json.dumps(said | {"statuses": [far.status, near.status]}))
+    for done in (near, far):  # a receiver whose sender has failed was ended for that
+        if done.status != 0:
+            _complain(f"{done.program} has failed, with status {done.status}")
+            return _FAILED
+    return 0
+
+
+def _object(done: Done) -> object:
+    return json.loads(done.output) if done.output else None
 
 
 cli.add_command(lab)

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from spead_tutorial import units
-from spead_tutorial.catalogue import CHAPTERS, LANGUAGES, STEPS
+from spead_tutorial.catalogue import CHAPTERS, LANGUAGES, RECEIVERS, STEPS
 from spead_tutorial.lab import Lab, LabError, LabProbe, probe, root_commands, sink_path
 from spead_tutorial.measure.machine import (
     compiler,
@@ -29,7 +29,7 @@ from spead_tutorial.measure.machine import (
     memory_fact,
     read_text,
 )
-from spead_tutorial.measure.programs import ProgramError, command
+from spead_tutorial.measure.programs import ProgramError, program
 
 __all__ = ["Finding", "examine"]
 
@@ -112,12 +112,13 @@ def _receiver(offer: LabProbe) -> Finding:
 
 def _programs() -> Iterator[Finding]:
     missing = []
-    for chapter in (*CHAPTERS, *STEPS):
+    names = [one.name for one in (*CHAPTERS, *STEPS)] + [one.name for one in RECEIVERS]
+    for name in names:
         for language in LANGUAGES:
             try:
-                command(chapter, language)
+                program(name, language)
             except ProgramError:
-                missing.append(f"{chapter.name} in {language}")
+                missing.append(f"{name} in {language}")
     try:
         sink_path()
     except LabError:
@@ -126,7 +127,11 @@ def _programs() -> Iterator[Finding]:
         mend = "build and install the package: pip install ."
         yield Finding("programs", "fail", f"missing: {', '.join(missing)}", mend)
     else:
-        yield Finding("programs", "ok", f"{len(CHAPTERS)} chapters in {' and '.join(LANGUAGES)}")
+        yield Finding(
+            "programs",
+            "ok",
+            f"{len(CHAPTERS) + len(RECEIVERS)} chapters in {' and '.join(LANGUAGES)}",
+        )
 
 
 def _ways(offer: LabProbe) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ import pytest
 from labs import probe
 
 from spead_tutorial import cli as cli_module
-from spead_tutorial.catalogue import CHAPTERS, LANGUAGES, STEPS
+from spead_tutorial.catalogue import CHAPTERS, LANGUAGES, RECEIVERS, STEPS
 from spead_tutorial.lab import root_commands
 
 REASON = probe().reason
@@ -96,10 +96,10 @@ def test_the_version_is_the_packages():
 def test_chapters_lists_every_chapter():
     done = cli("chapters")
     assert done.returncode == 0
-    for chapter in (*CHAPTERS, *STEPS):
+    for chapter in (*CHAPTERS, *STEPS, *RECEIVERS):
         assert chapter.name in done.stdout
     rows = json.loads(cli("chapters", "--json").stdout)
-    assert [row["number"] for row in rows] == [chapter.number for chapter in CHAPTERS]
+    assert [row["number"] for row in rows] == [one.number for one in (*CHAPTERS, *RECEIVERS)]
 
 
 def test_chapters_stops_quietly_where_nobody_reads():
@@ -193,6 +193,39 @@ def test_run_takes_the_name_of_a_step():
 
 
 @needs_lab
+def test_run_of_a_receiver_shows_what_it_and_its_sender_print_told_apart():
+    arguments = ["run", "3", "--lang", "c", "--from", "10", "--from-lang", "python"]
+    done = cli(*arguments, "-n", "3", "-H", "8192")
+    assert done.returncode == 0, done.stderr
+    assert "tut_3_recv: Timestamp: 16384      Power: 4.00\n" in done.stdout
+    assert "tut_3_recv: packets: 4 received = 4 placed\n" in done.stdout
+    assert re.search(r"^tut_10_send_reuse_heaps: \d+\.\d\d MB/s$", done.stdout, re.M)
+    assert "tut_3_recv: listening on port 8888\n" in done.stderr
+
+
+@needs_lab
+def test_run_of_a_receiver_prints_one_json_object():
+    done = cli("run", "3", "--json")
+    found = json.loads(done.stdout)
+    assert done.stdout.count("\n") == 1
+    assert found["statuses"] == [0, 0]
+    assert found["receiver"]["packets_placed"] == found["sender"]["packets"] == 7331
+    assert (found["receiver"]["program"], found["sender"]["program"]) == (
+        "tut_3_recv",
+        "tut_2_send",
+    )
+
+
+@needs_lab
+def test_run_of_a_receiver_ends_with_a_sender_that_fails():
+    done = cli("run", "3", "--lang", "c", "--from", "10", "-p", "70000")
+    assert done.returncode == 1
+    *_, reason, last = done.stderr.splitlines()
+    assert reason.startswith("tut_10_send_reuse_heaps: cannot send packets of 70000 bytes")
+    assert last == "spead-tutorial: tut_10_send_reuse_heaps has failed, with status 1"
+
+
+@needs_lab
 @pytest.mark.parametrize("kind", probe().kinds)
 def test_run_works_with_every_kind_of_device(kind):
     done = cli("run", "6", "--lang", "c", "-n", "20", "--kind", kind, "--json")
@@ -228,7 +261,12 @@ def test_lab_runs_a_command_with_its_own_options_and_status():
         (["--nothing"], "No such option"),
         (["run"], "Missing argument 'CHAPTER'"),
         (["run", "99"], "there is no chapter '99'"),
-        (["run", "3"], "there is no chapter '3'"),
+        (["run", "1"], "there is no chapter '1' that sends"),
+        (["run", "3", "--from", "3"], "there is no chapter '3' that sends"),
+        (["run", "3", "-n", "5"], "chapter 2 has no option -n"),
+        (["run", "3", "--host", "127.0.0.1", "--port", "9"], "chapter 3 receives"),
+        (["run", "10", "--from", "2"], "chapter 10 sends: --from and --from-lang"),
+        (["run", "10", "--from-lang", "c"], "chapter 10 sends: --from and --from-lang"),
         (["run", "10", "11"], "extra argument"),
         (["run", "10", "--nothing"], "No such option"),
         (["run", "10", "--lang", "rust"], "'rust'"),

@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 from labs import probe, wait_until_it_takes_signals
 
-from spead_tutorial.catalogue import CHAPTERS, STEPS, Chapter, find_chapter
-from spead_tutorial.measure.programs import command
+from spead_tutorial.catalogue import CHAPTERS, RECEIVERS, STEPS, Chapter, find_chapter
+from spead_tutorial.measure.programs import command, program
 
 ROOT = Path(__file__).parent.parent
 PATIENCE_S = 60
@@ -75,6 +75,14 @@ def test_the_harness_can_be_interrupted_while_it_imports(tmp_path, module, numbe
 def test_a_program_can_be_interrupted_while_it_imports(tmp_path, chapter, module):
     said = interrupted_while_importing(module, command(chapter, "python"), tmp_path)
     assert said == (130, "", f"{chapter.name}: interrupted\n")
+
+
+@pytest.mark.parametrize("receiver", RECEIVERS, ids=lambda receiver: receiver.name)
+@pytest.mark.parametrize("module", ["numpy", "spead_tutorial", "argparse"])
+def test_a_receiver_can_be_interrupted_while_it_imports(tmp_path, receiver, module):
+    argv = program(receiver.name, "python")
+    said = interrupted_while_importing(module, argv, tmp_path)
+    assert said == (130, "", f"{receiver.name}: interrupted\n")
 
 
 @pytest.mark.parametrize("peer", PEERS, ids=lambda path: path.stem)
@@ -247,6 +255,21 @@ def test_a_run_that_is_ended_says_so(number):
         out, errors = process.communicate(timeout=PATIENCE_S)
     said = (process.returncode, out, errors.strip())
     assert said == (128 + number, "", f"spead-tutorial: {WORDS[number]}")
+    wait_until(lambda: not processes_of(process.pid), "a process still runs")
+
+
+@needs_lab
+@by_each_signal
+@pytest.mark.parametrize("send", [os.kill, os.killpg], ids=["the process", "its group"])
+def test_a_receiver_and_its_sender_end_together(number, send):
+    endless = ("--lang", "c", "--from", "10", "-n", str(1 << 40), "-H", "8192")
+    with start(COMMAND, "run", "3", *endless) as process:
+        while "Timestamp" not in process.stdout.readline():
+            pass
+        send(process.pid, number)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 128 + number
+    assert errors.splitlines()[-1] == f"spead-tutorial: {WORDS[number]}"
     wait_until(lambda: not processes_of(process.pid), "a process still runs")
 
 

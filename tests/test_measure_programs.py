@@ -96,7 +96,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, source: str) -> Non
     """Put a script in the place of every chapter's program."""
     script = tmp_path / "tut_6_send_pktsize.py"
     script.write_text(source)
-    monkeypatch.setattr(programs, "_program", lambda *_: [sys.executable, str(script)])
+    monkeypatch.setattr(programs, "program", lambda *_: [sys.executable, str(script)])
 
 
 # ---- The list of chapters ----

@@ -22,7 +22,17 @@ from spead_tutorial.measure.believe import check_sizes, contradiction, hold
 from spead_tutorial.measure.place import Evidence, Loopback, Place
 from spead_tutorial.measure.report import Report
 
-__all__ = ["Done", "Launch", "ProgramError", "ProgramOptions", "Result", "command", "finish", "run"]
+__all__ = [
+    "Done",
+    "Launch",
+    "ProgramError",
+    "ProgramOptions",
+    "Result",
+    "command",
+    "finish",
+    "program",
+    "run",
+]
 
 _FLAGS = {
     "heaps": "n",
@@ -140,7 +150,7 @@ def command(
     ProgramError
         Where the program has not been built.
     """
-    arguments = [*_program(chapter, language), *options.arguments(chapter), "--json"]
+    arguments = [*program(chapter.name, language), *options.arguments(chapter), "--json"]
     if destination is None:
         return arguments
     if not chapter.takes_destination:
@@ -150,17 +160,31 @@ def command(
     return [*arguments, "--", destination[0], str(destination[1])]
 
 
-def _program(chapter: Chapter, language: str) -> list[str]:
-    """Return how a program is started. A script by its path, so that no folder shadows it."""
+def program(name: str, language: str) -> list[str]:
+    """Return how a program is started. A script by its path, so that no folder shadows it.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    language : str
+        One of `spead_tutorial.catalogue.LANGUAGES`.
+
+    Raises
+    ------
+    ValueError
+        Where there is no such language.
+    ProgramError
+        Where the program has not been built.
+    """
     if language not in LANGUAGES:
         raise ValueError(f"there is no language {language!r}: there are {', '.join(LANGUAGES)}")
     # An editable install has C programs in its build folder, and only importlib knows where.
     folder = importlib.resources.files("spead_tutorial").joinpath("chapters")
-    path = folder.joinpath(chapter.name + (".py" if language == "python" else ""))
+    path = folder.joinpath(name + (".py" if language == "python" else ""))
     if not isinstance(path, Path) or not path.is_file():
         raise ProgramError(
-            f"the package has no program {chapter.name} in {language}: build and install it"
-            " (pip install .)"
+            f"the package has no program {name} in {language}: build and install it (pip install .)"
         )
     return [sys.executable, str(path)] if language == "python" else [str(path)]
 

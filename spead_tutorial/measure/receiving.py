@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How to run a program that receives, and one that sends to it, beside each other in a lab."""
+
+import contextlib
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import IO, Self
+
+from spead_tutorial.catalogue import Chapter, Receiver
+from spead_tutorial.lab import Lab, LabProcess
+from spead_tutorial.measure.programs import (
+    Done,
+    ProgramError,
+    ProgramOptions,
+    command,
+    program,
+)
+
+__all__ = ["receive"]
+
+_ADDRESS, _READY = "127.0.0.1", "listening on port"
+_START_S = 60  # until a receiver listens, on a machine that has other things to do
+_END_S = 60  # until one that heard the last of its sender has ended
+
+
+def receive(
+    lab: Lab,
+    receiver: Receiver,
+    sender: Chapter,
+    languages: tuple[str, str],
+    options: ProgramOptions,
+    *,
+    as_json: bool = False,
+    show: Callable[[str, str, bool], None] | None = None,
+) -> tuple[Done, Done]:
+    """Run a receiver, then a sender to it, over the loopback of a lab, to the end of both.
+
+    Parameters
+    ----------
+    lab : Lab
+        Where.
+    receiver, sender : Receiver, Chapter
+        Which programs.
+    languages : tuple of str
+        Theirs, in this order.
+    options : ProgramOptions
+        What to tell the sender.
+    as_json : bool
+        Whether they print JSON objects.
+    show : function, optional
+        Called for each line that one of them prints, as it comes: with the program's name, the
+        line, and whether it is about a trouble. In another thread.
+
+    Returns
+    -------
+    tuple of Done
+        How the receiver ended, and the sender. A receiver whose sender has failed is ended.
+
+    Raises
+    ------
+    ValueError
+        Where the sender does not take an option.
+    ProgramError
+        Where a program has not been built, or the receiver does not begin.
+    """
+    destination = (_ADDRESS, lab.port) if sender.takes_destination else None
+    sending = command(sender, languages[1], options, destination)
+    receiving = [*program(receiver.name, languages[0]), "--json", f"{_ADDRESS}:{lab.port}"]
+    if not as_json:
+        sending.remove("--json")
+        receiving.remove("--json")
+    with _Running(lab, receiver.name, receiving, show) as far:
+        far.wait_until_ready()
+        with _Running(lab, sender.name, sending, show) as near:
+            near.wait(None)
+        if near.process.returncode != 0:
+            far.process.terminate()
+        far.wait(_END_S)
+    return far.done, near.done
+
+
+class _Running:
+    """A program in a lab, whose lines are kept; a context manager that leaves none behind."""
+
+    def __init__(
+        self,
+        lab: Lab,
+        name: str,
+        argv: Sequence[str],
+        show: Callable[[str, str, bool], None] | None,
+    ) -> None:
+        self._name, self._show = name, show
+        self._ready = threading.Event()
+        self._lines: tuple[list[str], list[str]] = [], []
+        pipe = subprocess.PIPE
+        try:
+            self.process: LabProcess = lab.popen(argv, stdout=pipe, stderr=pipe, text=True)
+        except OSError as error:
+            raise ProgramError(f"{name} cannot be started: {error.strerror or error}") from None
+        streams = self.process.stdout, self.process.stderr
+        self._readers = [
+            threading.Thread(target=self._read, args=(stream, lines), daemon=True)
+            for stream, lines in zip(streams, self._lines, strict=True)
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    def _read(self, stream: IO[str], lines: list[str]) -> None:
+        for line in stream:
+            lines.append(line)
+            if _READY in line:
+                self._ready.set()
+            if self._show is not None:
+                self._show(self._name, line.rstrip("\n"), lines is self._lines[1])
+        self._ready.set()  # or else it has ended
+
+    def wait_until_ready(self) -> None:
+        """Wait until it listens, or has said why it cannot."""
+        self._ready.wait(_START_S)
+        if not any(_READY in line for line in self._lines[1]):
+            self.wait(1)
+            raise ProgramError(self.done.complaint)
+
+    def wait(self, timeout: float | None) -> None:
+        """Wait for its end, and read all that it has said; it is ended where it takes too long."""
+        try:
+            self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        for reader in self._readers:
+            reader.join()
+
+    @property
+    def done(self) -> Done:
+        """How it ended."""
+        status = self.process.wait()
+        return Done(self._name, status, *("".join(lines) for lines in self._lines))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            with contextlib.suppress(Exception):
+                self.process.kill()
+            self.process.wait()
+        for reader in self._readers:
+            reader.join()
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
