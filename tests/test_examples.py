@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from spead_tutorial import catalogue
-from spead_tutorial.measure import programs
+from spead_tutorial.measure import programs, receiving
 from spead_tutorial.measure.place import Device
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -73,6 +73,22 @@ def test_values_change_in_place_where_chapter_10_says_so():
         ("int16, four", "int8, four"): "ones: a copy",
         ("int8, every second of eight", "int8, four"): "ones: a copy",
     }
+
+
+@pytest.mark.parametrize("language", catalogue.LANGUAGES)
+def test_chapter_3_prints_what_its_page_has(lab, language):
+    page = (DOCS / "tutorial" / "3-first-receiver.md").read_text()
+    (shown,) = re.findall(r"^(0x1600 timestamp.*?)```", page, re.DOTALL | re.MULTILINE)
+    (said,) = re.findall(r"^(tut_3_recv: the receive buffer.*?)```", page, re.DOTALL | re.MULTILINE)
+    sender, languages = catalogue.find_chapter("2"), (language, "python")
+    done, _ = receiving.receive(
+        lab, catalogue.RECEIVERS[0], sender, languages, programs.ProgramOptions()
+    )
+    assert re.fullmatch(re.escape(shown).replace("…", r"\d+\.\d\d"), done.output)
+    buffer, listening = (
+        re.escape(line).replace("…", r"\d+") for line in said.splitlines(keepends=True)
+    )
+    assert re.fullmatch(f"({buffer})?{listening}", done.errors)
 
 
 def test_chapter_2_is_proved_in_the_words_that_its_page_has(lab):
