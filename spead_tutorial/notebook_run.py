@@ -41,12 +41,12 @@ __all__ = [
 
 #: Where the notebooks are in the repository.
 FOLDER = "notebooks"
-#: All of them, in the order in which they are read; those numbers that are missing are about
-#: receiving.
+#: All of them, in the order in which they are read; those numbers that are missing are to come.
 NAMES = (
     "00_start_here",
     "01_spead_on_the_wire",
     "02_first_sender",
+    "03_first_receiver",
     "04_measure_it",
     "05_send_while_preparing",
     "06_packet_size",

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 TWINS = {"spead_tutorial/chapters": ".py", "csrc/chapters": ".c"}
 
 each_program = pytest.mark.parametrize(
-    "program", PROGRAMS, ids=lambda program: program.name
+    "program", [*PROGRAMS, *RECEIVERS], ids=lambda program: program.name
 )
 
 
