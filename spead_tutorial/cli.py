@@ -13,7 +13,7 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -159,6 +159,8 @@ def chapters(as_json: bool) -> int:
               help="Whose program sends to a chapter that receives: 2 by default.")  # fmt: skip
 @click.option("--from-lang", type=click.Choice(LANGUAGES),
               help="Which of its two programs: that of --lang by default.")  # fmt: skip
+@click.option("--rate", type=click.FloatRange(0.125, 4000), metavar="MB/S",
+              help="Rate of the link between them, headers included.")  # fmt: skip
 @click.option("-n", "heaps", type=_SIZE, metavar="HEAPS", help="Heaps to send.")
 @click.option("-H", "heap_size", type=_SIZE, metavar="BYTES", help="Bytes of samples in a heap.")
 @click.option("-p", "packet_size", type=_SIZE, metavar="BYTES",
@@ -183,6 +185,7 @@ def run(
     lang: str,
     sender: Chapter | None,
     from_lang: str | None,
+    rate: float | None,
     heaps: int | None,
     heap_size: int | None,
     packet_size: int | None,
@@ -226,12 +229,15 @@ def run(
     if isinstance(chapter, Receiver):
         if host is not None:
             raise _Wrong(f"chapter {chapter.number} receives: it is run in a lab, without --host")
+        if kind is not None:
+            raise _Wrong(f"chapter {chapter.number} receives: --kind is of a device that does not")
         return _run_receiver(
             chapter, sender or find_chapter("2"), (lang, from_lang or lang), options,
-            lambda: Lab(kind) if within is None else Lab.join(within), as_json,
+            rate, within, as_json,
         )  # fmt: skip
-    if sender is not None or from_lang is not None:
-        raise _Wrong(f"chapter {chapter.number} sends: --from and --from-lang are for receivers")
+    if sender is not None or from_lang is not None or rate is not None:
+        raise _Wrong(f"chapter {chapter.number} sends: --from, --from-lang and --rate are for"
+                     " receivers")  # fmt: skip
     destination = None if host is None or port is None else (host, port)
     try:
         programs.command(chapter, lang, options, destination)
@@ -268,7 +274,8 @@ def _run_receiver(
     sender: Chapter,
     languages: tuple[str, str],
     options: ProgramOptions,
-    open_lab: Callable[[], Lab],
+    rate: float | None,
+    within: str | None,
     as_json: bool,
 ) -> int:
     def show(name: str, line: str, is_trouble: bool) -> None:
@@ -278,15 +285,21 @@ def _run_receiver(
         programs.command(sender, languages[1], options)
     except ValueError as error:
         raise _Wrong(str(error)) from None
-    with open_lab() as here:
+    far = sender.takes_destination  # and can send to another machine
+    if rate is not None and not far:
+        raise _Wrong(f"chapter {sender.number} sends over loopback, without --rate")
+    with contextlib.ExitStack() as stack:
+        here = stack.enter_context(Lab(receiver=far) if within is None else Lab.join(within))
+        if rate is not None:
+            stack.enter_context(here.limited(round(8e6 * rate)))
         shown = None if as_json else show
-        far, near = receiving.receive(
+        received, sent = receiving.receive(
             here, receiver, sender, languages, options, as_json=as_json, show=shown
         )
     if as_json:
-        said = {"receiver": _object(far), "sender": _object(near)}
-        click.echo(json.dumps(said | {"statuses": [far.status, near.status]}))
-    for done in (near, far):  # a receiver whose sender has failed was ended for that
+        said = {"receiver": _object(received), "sender": _object(sent)}
+        click.echo(json.dumps(said | {"statuses": [received.status, sent.status]}))
+    for done in (sent, received):  # a receiver whose sender has failed was ended for that
         if done.status != 0:
             _complain(f"{done.program} has failed, with status {done.status}")
             return _FAILED

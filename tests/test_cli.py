@@ -194,7 +194,7 @@ def test_run_takes_the_name_of_a_step():
 
 @needs_lab
 def test_run_of_a_receiver_shows_what_it_and_its_sender_print_told_apart():
-    arguments = ["run", "3", "--lang", "c", "--from", "10", "--from-lang", "python"]
+    arguments = ["run", "3", "--lang", "c", "--from", "10", "--from-lang", "python", "--rate=50"]
     done = cli(*arguments, "-n", "3", "-H", "8192")
     assert done.returncode == 0, done.stderr
     assert "tut_3_recv: Timestamp: 16384      Power: 4.00\n" in done.stdout
@@ -214,6 +214,19 @@ def test_run_of_a_receiver_prints_one_json_object():
         "tut_3_recv",
         "tut_2_send",
     )
+
+
+@needs_lab
+def test_run_of_a_receiver_can_be_in_a_lab_that_stays_if_it_has_a_machine_for_it(tmp_path):
+    name = f"chapter-3-{os.getpid()}"
+    for receiver, status in ((["--receiver"], 0), ([], 1)):
+        assert cli("lab", "up", name, *receiver).returncode == 0
+        try:
+            done = cli("run", "3", "--in", name, "--lang", "c", "--from", "10", "-n", "3")
+        finally:
+            assert cli("lab", "down", name).returncode == 0
+        assert done.returncode == status, done.stderr
+    assert "in this lab nobody receives" in done.stderr
 
 
 @needs_lab
@@ -265,8 +278,12 @@ def test_lab_runs_a_command_with_its_own_options_and_status():
         (["run", "3", "--from", "3"], "there is no chapter '3' that sends"),
         (["run", "3", "-n", "5"], "chapter 2 has no option -n"),
         (["run", "3", "--host", "127.0.0.1", "--port", "9"], "chapter 3 receives"),
-        (["run", "10", "--from", "2"], "chapter 10 sends: --from and --from-lang"),
-        (["run", "10", "--from-lang", "c"], "chapter 10 sends: --from and --from-lang"),
+        (["run", "3", "--kind", "ifb"], "chapter 3 receives: --kind"),
+        (["run", "10", "--from", "2"], "chapter 10 sends: --from, --from-lang"),
+        (["run", "10", "--from-lang", "c"], "chapter 10 sends: --from, --from-lang"),
+        (["run", "10", "--rate", "100"], "chapter 10 sends: --from, --from-lang and --rate"),
+        (["run", "3", "--rate", "100"], "chapter 2 sends over loopback, without --rate"),
+        (["run", "3", "--from", "10", "--rate", "0"], "--rate"),
         (["run", "10", "11"], "extra argument"),
         (["run", "10", "--nothing"], "No such option"),
         (["run", "10", "--lang", "rust"], "'rust'"),

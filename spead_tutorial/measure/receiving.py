@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from spead_tutorial.catalogue import Chapter, Receiver
-from spead_tutorial.lab import Lab, LabProcess
+from spead_tutorial.lab import Lab, LabProcess, LabSide
 from spead_tutorial.measure.programs import (
     Done,
     ProgramError,
@@ -20,7 +20,7 @@ from spead_tutorial.measure.programs import (
 
 __all__ = ["receive"]
 
-_ADDRESS, _READY = "127.0.0.1", "listening on port"
+_READY = "listening on port"
 _START_S = 60  # until a receiver listens, on a machine that has other things to do
 _END_S = 60  # until one that heard the last of its sender has ended
 
@@ -35,12 +35,13 @@ def receive(
     as_json: bool = False,
     show: Callable[[str, str, bool], None] | None = None,
 ) -> tuple[Done, Done]:
-    """Run a receiver, then a sender to it, over the loopback of a lab, to the end of both.
+    """Run a receiver, then a sender to it, to the end of both.
 
     Parameters
     ----------
     lab : Lab
-        Where.
+        Where: one with a machine that receives, for a sender that can be told where to send to.
+        For another the receiver is on the sender's machine, whose loopback is the way.
     receiver, sender : Receiver, Chapter
         Which programs.
     languages : tuple of str
@@ -64,14 +65,17 @@ def receive(
         Where the sender does not take an option.
     ProgramError
         Where a program has not been built, or the receiver does not begin.
+    LabError
+        Where the lab has no machine that receives.
     """
-    destination = (_ADDRESS, lab.port) if sender.takes_destination else None
+    machine = lab.receiver if sender.takes_destination else lab
+    destination = (lab.address, lab.port) if sender.takes_destination else None
     sending = command(sender, languages[1], options, destination)
-    receiving = [*program(receiver.name, languages[0]), "--json", f"{_ADDRESS}:{lab.port}"]
+    receiving = [*program(receiver.name, languages[0]), "--json", str(lab.port)]
     if not as_json:
         sending.remove("--json")
         receiving.remove("--json")
-    with _Running(lab, receiver.name, receiving, show) as far:
+    with _Running(machine, receiver.name, receiving, show) as far:
         far.wait_until_ready()
         with _Running(lab, sender.name, sending, show) as near:
             near.wait(None)
@@ -82,11 +86,11 @@ def receive(
 
 
 class _Running:
-    """A program in a lab, whose lines are kept; a context manager that leaves none behind."""
+    """A program on a machine, whose lines are kept; a context manager that leaves none behind."""
 
     def __init__(
         self,
-        lab: Lab,
+        machine: LabSide,
         name: str,
         argv: Sequence[str],
         show: Callable[[str, str, bool], None] | None,
@@ -96,7 +100,7 @@ class _Running:
         self._lines: tuple[list[str], list[str]] = [], []
         pipe = subprocess.PIPE
         try:
-            self.process: LabProcess = lab.popen(argv, stdout=pipe, stderr=pipe, text=True)
+            self.process: LabProcess = machine.popen(argv, stdout=pipe, stderr=pipe, text=True)
         except OSError as error:
             raise ProgramError(f"{name} cannot be started: {error.strerror or error}") from None
         streams = self.process.stdout, self.process.stderr
