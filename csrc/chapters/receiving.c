@@ -192,23 +192,31 @@ void say_described(const struct receiver_options *options, const spt_item_group 
     }
 }
 
-/* Those of an immediate are in its last bytes, as many as its shape says; 0 where it does not. */
-static size_t n_in_immediate(const spt_group_item *item)
+/* As many as the shape says; what else there may be, where it varies. */
+static size_t n_of_shape(const spt_group_item *item, size_t otherwise)
 {
     size_t n = 1;
-    for (size_t i = 0; i < smaller(item->n_shape, SPT_GROUP_DIMENSIONS); i++)
-        n *= item->shape[i] >= 0 && item->shape[i] <= 8 ? (size_t)item->shape[i] : 0;
-    return n * (item->bits / 8) <= 8 ? n : 0;
+    for (size_t i = 0; i < item->n_shape; i++) {
+        if (i == SPT_GROUP_DIMENSIONS || item->shape[i] < 0)
+            return otherwise;
+        if (__builtin_mul_overflow(n, (size_t)item->shape[i], &n))
+            return SIZE_MAX;
+    }
+    return n;
 }
 
 size_t n_numbers(const spt_group_item *item)
 {
-    return item->is_immediate ? n_in_immediate(item) : item->value.length / (item->bits / 8);
+    size_t n_bytes = item->is_immediate ? sizeof(item->immediate) : item->value.length;
+    size_t room = n_bytes / (item->bits / 8);
+    size_t n = n_of_shape(item, item->is_immediate ? SIZE_MAX : room);
+    return n <= room ? n : 0;
 }
 
 int64_t number_at(const spt_group_item *item, size_t i)
 {
-    size_t n_bytes = item->bits / 8, all = n_numbers(item) * n_bytes;
+    size_t n_bytes = item->bits / 8;
+    size_t all = item->is_immediate ? n_numbers(item) * n_bytes : 0; /* which are the last ones */
     uint64_t number = 0;
     for (size_t j = 0; j < n_bytes; j++) {
         size_t at = i * n_bytes + (item->little_endian ? n_bytes - 1 - j : j);
@@ -273,9 +281,10 @@ static void print_account(const struct heaps *heaps, const spt_recv_stats *stats
            account->heaps_complete, account->heaps_evicted + account->heaps_flushed,
            account->heaps_never_begun);
     printf("socket: %" PRIu64 " dropped\n", stats->sockets.dropped);
-    if (heaps->undescribed > 0)
-        printf("heaps without descriptors: %zu (the heap that has them did not arrive)\n",
-               heaps->undescribed);
+    if (heaps->not_understood > 0)
+        printf(
+            "heaps not understood: %zu (their descriptors did not arrive, or say something else)\n",
+            heaps->not_understood);
     if (heaps->last_ns > heaps->first_ns)
         printf("%.2f MB/s from the first heap to the last\n",
                (double)(account->placed_bytes - heaps->bytes_before) /
@@ -306,7 +315,7 @@ static void print_record(const struct heaps *heaps, const spt_recv_stats *stats)
     sscanf(program, "tut_%d", &chapter); /* which stays 0 where the program was renamed */
     printf("{\"chapter\": %d, \"program\": \"%s\", \"language\": \"c\", \"ended\": \"%s\", ",
            chapter, program, heaps->silent ? "silence" : "stop");
-    printf("\"heaps\": %zu, \"heaps_without_descriptors\": %zu, ", heaps->n, heaps->undescribed);
+    printf("\"heaps\": %zu, \"heaps_not_understood\": %zu, ", heaps->n, heaps->not_understood);
     printf("\"elapsed_ns\": %" PRId64 ", \"timed_bytes\": %" PRIu64,
            heaps->last_ns - heaps->first_ns, account->placed_bytes - heaps->bytes_before);
     for (size_t i = 0; i < N_FATES; i++)

@@ -23,11 +23,11 @@ struct receiver_options parse_receiver_options(int argc, char **argv, const char
 void say(const struct receiver_options *options, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The heaps that a stream receives; the program counts those that lack a descriptor. */
+/* The heaps that a stream receives; the program counts those that it does not understand. */
 struct heaps {
     spt_recv_stream *stream;
     const struct receiver_options *options;
-    size_t undescribed;
+    size_t not_understood;
     size_t n;
     bool silent;
     uint64_t came;
@@ -48,7 +48,8 @@ int report_heaps(const struct heaps *heaps);
 /* Print what descriptors have said in the heap that a group was last updated with. */
 void say_described(const struct receiver_options *options, const spt_item_group *group);
 
-/* An item by its name, if it has a value in that heap that is made of whole numbers; or NULL. */
+/* An item by its name, if it has a value in that heap that is made of whole numbers, as many as its
+ * shape says; or NULL. */
 const spt_group_item *numbers(const spt_item_group *group, const char *name);
 
 /* How many numbers it has, and the i-th of them. */

@@ -37,7 +37,7 @@ int main(int argc, char **argv)
             say(&options, "Timestamp: %-10" PRId64 " Power: %.2f\n", number_at(timestamp, 0),
                 mean_square(adc_samples));
         else
-            heaps.undescribed++;
+            heaps.not_understood++;
         spt_recv_stream_return(stream, heap);
     }
     int status = report_heaps(&heaps);

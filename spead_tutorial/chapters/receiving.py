@@ -153,12 +153,12 @@ class Heaps:
 
     Attributes
     ----------
-    undescribed : int
-        Heaps that lack a descriptor; the program counts them.
+    not_understood : int
+        Heaps that lack descriptors, or contradict them; the program counts them.
     """
 
     def __init__(self, stream: Stream, options: ReceiverOptions) -> None:
-        self.undescribed = 0
+        self.not_understood = 0
         self._stream, self._options = stream, options
         self._n, self._silent = 0, False
         self._came, self._since = 0, time.monotonic()
@@ -216,9 +216,9 @@ class Heaps:
         yield (f"heaps: {stats['heaps_complete']} complete, {incomplete} incomplete,"
                f" {stats['heaps_never_begun']} never begun")  # fmt: skip
         yield f"socket: {stats['socket_dropped']} dropped"
-        if self.undescribed:
-            yield (f"heaps without descriptors: {self.undescribed}"
-                   " (the heap that has them did not arrive)")  # fmt: skip
+        if self.not_understood:
+            yield (f"heaps not understood: {self.not_understood}"
+                   " (their descriptors did not arrive, or say something else)")  # fmt: skip
         if self._last_ns > self._first_ns:
             timed = stats["payload_bytes"] - self._bytes_before
             rate = timed / (self._last_ns - self._first_ns) * 1e3
@@ -232,7 +232,7 @@ class Heaps:
             "language": "python",
             "ended": "silence" if self._silent else "stop",
             "heaps": self._n,
-            "heaps_without_descriptors": self.undescribed,
+            "heaps_not_understood": self.not_understood,
             "elapsed_ns": self._last_ns - self._first_ns,
             "timed_bytes": stats["payload_bytes"] - self._bytes_before,
             **{name: stats[name] for name in (*_FATES, *_OTHERS)},

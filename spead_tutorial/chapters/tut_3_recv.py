@@ -21,7 +21,10 @@ def main() -> None:
     heaps = Heaps(stream, options)
     for heap in heaps:
         known = list(item_group.values())
-        updated = item_group.update(heap)
+        try:
+            updated = item_group.update(heap)
+        except ValueError:  # its items contradict their descriptors
+            updated = {}
         for line in describe(item for item in item_group.values() if item not in known):
             options.say(line)
         if "timestamp" in updated and "adc_samples" in updated:
@@ -30,7 +33,7 @@ def main() -> None:
             power = np.mean(np.square(adc_samples))
             options.say(f"Timestamp: {timestamp:<10} Power: {power:.2f}")
         else:
-            heaps.undescribed += 1
+            heaps.not_understood += 1
     heaps.report()
 
 
