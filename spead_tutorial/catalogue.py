@@ -297,6 +297,12 @@ RECEIVERS = (
         "A first receiver",
         "receives any of them, and prints values as heaps arrive",
     ),
+    Receiver(
+        7,
+        "tut_7_recv_power",
+        "Power that keeps up",
+        "squares are added up as they are made, and heaps counted",
+    ),
 )
 
 

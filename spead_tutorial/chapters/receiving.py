@@ -196,13 +196,19 @@ class Heaps:
             self._silent = True
             self._stream.stop()
 
-    def report(self) -> None:
-        """Print the account, or a JSON object; where heaps are missing, end with status 1."""
+    def report(self, last: str = "") -> None:
+        """Print the account, or a JSON object; where heaps are missing, end with status 1.
+
+        Parameters
+        ----------
+        last : str
+            A line of the program's own, below the account.
+        """
         stats = self._stream.stats
         if self._options.json:
             print(json.dumps(self._record(stats)))
         else:
-            print(*self._account(stats), sep="\n")
+            print(*self._account(stats), *([last] if last else []), sep="\n")
         trouble = _trouble(stats)
         if trouble is not None:
             fail(trouble)

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Chapter 7: power that keeps up. It counts the heaps of which it has told the power. */
+#include "receiving.h"
+
+enum { BLOCK = 65536 }; /* so many squares of 8 bits have a sum of 32 bits */
+
+/* A sum of 32 bits is one that the compiler makes of many samples at a time. */
+static double mean_square(const int8_t *samples, size_t n)
+{
+    int64_t sum = 0;
+    for (size_t begin = 0; begin < n; begin += BLOCK) {
+        size_t end = smaller(n, begin + BLOCK);
+        int32_t part = 0;
+        for (size_t i = begin; i < end; i++)
+            part += samples[i] * samples[i];
+        sum += part;
+    }
+    return (double)sum / (double)n;
+}
+
+static bool is_int8(const spt_group_item *item)
+{
+    return item != NULL && !item->is_immediate && item->code == 'i' && item->bits == 8;
+}
+
+int main(int argc, char **argv)
+{
+    struct receiver_options options = parse_receiver_options(
+        argc, argv,
+        "Chapter 7: power that keeps up. It counts the heaps of which it has told the power.");
+    spt_error err = {0};
+    spt_thread_pool *thread_pool = check_made(spt_thread_pool_create(1, NULL, 0, &err), &err);
+    spt_recv_config config = spt_recv_config_default();
+    config.contiguous_only = true;
+    spt_recv_stream *stream = check_made(spt_recv_stream_create(thread_pool, &config, &err), &err);
+    check(spt_recv_stream_add_udp(stream, &options.endpoint, NULL, &err), &err);
+
+    spt_item_group *item_group = check_made(spt_item_group_create(0, &err), &err);
+    struct heaps heaps = heaps_of(stream, &options);
+    size_t received = 0;
+    spt_received_heap *heap;
+    while ((heap = next_heap(&heaps)) != NULL) {
+        size_t undescribed;
+        check(spt_item_group_update(item_group, heap, &undescribed, &err), &err);
+        say_described(&options, item_group);
+        const spt_group_item *timestamp = numbers(item_group, "timestamp");
+        const spt_group_item *adc_samples = numbers(item_group, "adc_samples");
+        if (timestamp != NULL && is_int8(adc_samples)) {
+            const int8_t *samples = (const int8_t *)adc_samples->value.data;
+            double power = mean_square(samples, n_numbers(adc_samples));
+            say(&options, "Timestamp: %-10" PRId64 " Power: %.2f\n", number_at(timestamp, 0),
+                power);
+            received++;
+        } else
+            heaps.not_understood++;
+        spt_recv_stream_return(stream, heap);
+    }
+    int status = report_heaps(&heaps);
+    say(&options, "Received %zu heaps\n", received);
+    spt_item_group_destroy(item_group);
+    spt_recv_stream_destroy(stream);
+    spt_thread_pool_destroy(thread_pool);
+    return status;
+}

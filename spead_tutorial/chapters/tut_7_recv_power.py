@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Chapter 7: power that keeps up. It counts the heaps of which it has told the power."""
+
+from spead_tutorial_run import run
+
+import numpy as np
+import numpy.typing as npt
+
+import spead_tutorial
+import spead_tutorial.recv
+from spead_tutorial.chapters.receiving import Heaps, describe, parse_receiver_options
+
+
+def mean_square(samples: npt.NDArray[np.int8]) -> float:
+    """Mean of the squares, without an array of them."""
+    flat = samples.reshape(-1)
+    return int(np.einsum("i,i->", flat, flat, dtype=np.int64)) / len(flat)
+
+
+def main() -> None:
+    options = parse_receiver_options(__doc__)
+    thread_pool = spead_tutorial.ThreadPool()
+    stream = spead_tutorial.recv.Stream(thread_pool)
+    stream.add_udp_reader(options.port, bind_hostname=options.host)
+
+    item_group = spead_tutorial.ItemGroup()
+    heaps = Heaps(stream, options)
+    received = 0
+    for heap in heaps:
+        known = list(item_group.values())
+        try:
+            updated = item_group.update(heap)
+        except ValueError:  # its items contradict their descriptors
+            updated = {}
+        for line in describe(item for item in item_group.values() if item not in known):
+            options.say(line)
+        adc_samples = updated["adc_samples"].value if "adc_samples" in updated else None
+        if "timestamp" in updated and adc_samples is not None and adc_samples.dtype == np.int8:
+            timestamp = updated["timestamp"].value
+            power = mean_square(adc_samples)
+            options.say(f"Timestamp: {timestamp:<10} Power: {power:.2f}")
+            received += 1
+        else:
+            heaps.not_understood += 1
+    heaps.report(f"Received {received} heaps")
+
+
+if __name__ == "__main__":
+    run(main)

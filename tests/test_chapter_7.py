@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Chapter 7's programs: the power that chapter 3's print, and a count of heaps as the last line."""
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from test_chapter_3 import PORT, RATE, Receiver, flat, options_of, packets_of, stream
+
+from spead_tutorial.catalogue import LANGUAGES
+from spead_tutorial.lab import Lab
+from spead_tutorial.measure.programs import Done, program
+from spead_tutorial.send import ItemGroup
+
+each_language = pytest.mark.parametrize("language", LANGUAGES)
+CHAPTER_3, CHAPTER_7 = "tut_3_recv", "tut_7_recv_power"
+#: Sizes of heaps: a few samples, and around where the program in C begins a new sum.
+SIZES = (8, 65535, 65536, 65537, 200_000)
+
+
+def said(lab: Lab, name: str, language: str, packets: list[bytes]) -> Done:
+    receiver = Receiver(lab, language, name=name)
+    with lab.socket() as sock:
+        for packet in packets:
+            sock.sendto(packet, ("127.0.0.1", PORT))
+    return receiver.end()
+
+
+def signals() -> Iterator[tuple[int, np.ndarray]]:
+    """Heaps of the largest squares, and of all there are."""
+    rng = np.random.default_rng(7)
+    for size in SIZES:
+        yield size, np.full(size, -128, np.int8)
+        yield size, rng.integers(-128, 128, size=size, dtype=np.int8)
+
+
+def packets() -> list[bytes]:
+    group = ItemGroup()
+    group.add_item(0x1600, "timestamp", "", (), format=[("u", 40)])
+    made = []
+    for cnt, (size, samples) in enumerate(signals(), 1):
+        group.add_item(0x3300, "adc_samples", "", (size,), np.int8, value=samples)
+        group["timestamp"].value = cnt
+        made += packets_of(group.get_heap(descriptors="all", data="all"), cnt)
+    return [*made, *packets_of(group.get_end(), cnt + 1)]
+
+
+@each_language
+def test_it_prints_what_chapter_3_prints_and_then_how_many_heaps_it_was(lab, language):
+    before, after = (said(lab, name, language, packets()) for name in (CHAPTER_3, CHAPTER_7))
+    assert (after.status, after.errors) == (0, "")
+    without_rates = [re.sub(RATE, "", done.output) for done in (before, after)]
+    assert without_rates[1] == f"{without_rates[0]}Received {2 * len(SIZES)} heaps\n"
+    exact = [np.mean(np.square(samples.astype(np.int64))) for _, samples in signals()]
+    assert re.findall(r"Power: (\S+)", after.output) == [f"{power:.2f}" for power in exact]
+
+
+@each_language
+def test_heaps_that_are_lost_or_not_understood_are_not_counted_as_received(lab, language):
+    heaps = stream()
+    del heaps[4][2]
+    done = said(lab, CHAPTER_7, language, flat(heaps))
+    assert done.status == 1
+    assert done.output.endswith("\nReceived 9 heaps\n")
+    late = said(lab, CHAPTER_7, language, flat(stream()[3:]))
+    assert late.status == 0
+    assert "heaps not understood: 7 " in late.output
+    assert late.output.endswith("\nReceived 0 heaps\n")
+
+
+@each_language
+def test_samples_of_another_type_are_not_taken_for_those_of_8_bits(lab, language):
+    group = ItemGroup()
+    group.add_item(0x1600, "timestamp", "", (), format=[("u", 40)], value=0)
+    group.add_item(0x3300, "adc_samples", "", (8,), np.int16, value=np.ones(8, np.int16))
+    both = [*packets_of(group.get_heap(), 1), *packets_of(group.get_end(), 2)]
+    done = said(lab, CHAPTER_7, language, both)
+    assert done.output.endswith("\nReceived 0 heaps\n")
+
+
+def test_both_twins_have_the_options_of_chapter_3(lab):
+    found = []
+    for name in (CHAPTER_3, CHAPTER_7):
+        for language in LANGUAGES:
+            argv = [*program(name, language), "--help"]
+            done = lab.run(argv, capture_output=True, text=True)
+            found.append({key: words for key, words in options_of(done.stdout) if key != "-h,"})
+    assert found == [found[0]] * 4
