@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is sent arrives: on loopback and from memory, with heaps that are arrays of what arrived."""
 
+import errno
 import gc
 import logging
 import socket
@@ -126,3 +127,30 @@ def test_nothing_to_be_got_is_empty_and_after_the_end_stopped(pool, listening):
             get()
     with pytest.raises(st.Stopped):
         receiver.add_udp_reader(listening)
+
+
+def test_what_cannot_be_delivered_by_the_same_socket_does_not_end_a_stream(pool, listening):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        address = nobody.getsockname()
+    listening.connect(address)
+    with recv.Stream(pool) as receiver:
+        receiver.add_udp_reader(listening)
+        listening.send(b"refused, which the next call on the socket is told")
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as somebody:
+            somebody.bind(address)
+            config = send.StreamConfig(max_packet_size=9000)
+            with send.UdpStream(pool, somebody, [listening.getsockname()], config) as sender:
+                send_heaps(sender, 1)
+            (heap,) = receiver
+    assert heap.cnt == 1
+
+
+def test_a_socket_that_fails_ends_the_stream_and_that_is_said_once(pool, caplog, monkeypatch):
+    with recv.Stream(pool) as receiver:
+        counts = receiver._counts() | {"sys_errno": errno.EIO}
+        monkeypatch.setattr(receiver, "_counts", lambda: counts)
+    for _ in range(2):
+        with pytest.raises(st.Stopped):
+            receiver.get()
+    assert caplog.messages == ["a socket failed, which ended the stream: Input/output error"]

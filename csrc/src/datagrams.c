@@ -74,6 +74,14 @@ static void prepare(spti_datagrams *d)
     }
 }
 
+/* Whether an error is of something that was sent through the same socket: whoever uses it next is
+ * told (see udp(7)), and may go on. */
+static bool is_of_sending(int error)
+{
+    return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH ||
+           error == EHOSTDOWN || error == EMSGSIZE;
+}
+
 spt_status spti_datagrams_read(spti_datagrams *d, spt_error *err)
 {
     prepare(d);
@@ -83,8 +91,8 @@ spt_status spti_datagrams_read(spti_datagrams *d, spt_error *err)
         n = recvmmsg(d->fd, d->messages, (unsigned)d->n_messages, MSG_DONTWAIT, NULL);
     while (n < 0 && errno == EINTR);
     d->stats.calls++;
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == ECONNREFUSED))
-        return SPT_PENDING; /* the last: somebody has sent through the same socket, too */
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || is_of_sending(errno)))
+        return SPT_PENDING;
     if (n < 0)
         return spti_fail_errno(err, "could not receive from the socket");
     d->n = (size_t)n;

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket as sockets
 import time
 from collections.abc import Iterator
@@ -48,6 +49,7 @@ class Readers(ReceiveStream):
         self._config = config.copy()
         self._warned_of = 0
         self._next_look_ns = 0
+        self._told_of_end = False
 
     @property
     def config(self) -> StreamConfig:
@@ -207,6 +209,10 @@ class Readers(ReceiveStream):
 
     def _ended(self) -> None:
         self._warn()
+        failed = self._counts()["sys_errno"]
+        if failed and not self._told_of_end:
+            self._told_of_end = True
+            _log.error("a socket failed, which ended the stream: %s", os.strerror(failed))
 
     def _waiting(self) -> None:
         if time.monotonic_ns() >= self._next_look_ns:
