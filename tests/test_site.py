@@ -421,6 +421,15 @@ def test_a_goal_stands_beside_the_same_ratio_as_in_the_table_of_the_best(measure
     assert float(costs[2]) == pytest.approx(float(rows[0][6].split()[0]), abs=0.01)
 
 
+def test_a_goal_has_a_dash_where_one_side_was_not_measured_and_has_to_have_one_number(measured):
+    goal_row = extension("gains").goal_row
+    row = goal_row("small", "C | 1.3 | c | python", [_SIZES["8KiB"], 3])
+    assert row[2] != "-"
+    assert row[3] == "-"
+    with pytest.raises(measured.UnknownError, match="no sample of 'c' and of 'spead2'"):
+        goal_row("small", "C | 1.3 | c | spead2", list(_SIZES.values()))
+
+
 def test_the_ladder_chains_each_chapter_to_the_one_before_it_at_its_size_of_heaps():
     steps = extension("gains").steps(10)
     chapters = [

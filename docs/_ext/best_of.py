@@ -52,6 +52,7 @@ def best(record: str, words: str, heap_size: int) -> Best:
             and sample.implementation == wanted.implementation
             and wanted.language in (None, sample.language)
             and wanted.program in (None, sample.program)
+            and wanted.packet_size in (None, sample.packet_size)
             and wanted.variant in (sample.variant, "any")
         )
         if fits:

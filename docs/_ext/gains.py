@@ -14,7 +14,8 @@ a chapter, where one is named.
 
 For each size of heaps that a record has, how many times as fast the best of some programs is as
 the best of others, or, after ``cpu``, what multiple of their CPU time it takes. Each line has what
-it is, what was asked for, and both sides in the words of ``best-of``.
+it is, what was asked for, and both sides in the words of ``best-of``. Where one of them was not
+measured at a size, there is a dash.
 """
 
 from itertools import pairwise
@@ -33,6 +34,7 @@ from spead_tutorial.catalogue import CHAPTERS, LADDER, STEPS, Rung, find_chapter
 
 _RECORD = "ladder"
 _LANGUAGES = ("python", "c")
+_NOTHING = "-"  # in a cell
 
 
 def steps(last: int) -> list[tuple[Rung, Rung]]:
@@ -76,12 +78,19 @@ def goal_row(record: str, line: str, sizes: list[int]) -> tuple[str, ...]:
     """Return one row of the table of goals."""
     what, asked, ours, theirs = (part.strip() for part in line.split("|"))
     value = "costs" if ours.startswith("cpu ") else "rates"
-    cells = []
-    for size in sizes:
-        sides = [best(record, words.removeprefix("cpu "), size) for words in (theirs, ours)]
-        ratio = stats.gain(*(getattr(side, value) for side in sides))
-        cells.append(f"{ratio.median:.2f}")
+    words = theirs, ours.removeprefix("cpu ")
+    cells = [_goal_cell(record, words, size, value) for size in sizes]
+    if set(cells) == {_NOTHING}:
+        raise UnknownError(f"{record} has no sample of {ours!r} and of {theirs!r} at one size")
     return what, asked, *cells
+
+
+def _goal_cell(record: str, words: tuple[str, str], size: int, value: str) -> str:
+    try:
+        before, after = (best(record, side, size) for side in words)
+    except UnknownError:
+        return _NOTHING
+    return f"{stats.gain(getattr(before, value), getattr(after, value)).median:.2f}"
 
 
 def markdown(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
