@@ -383,6 +383,7 @@ def test_it_listens_on_ipv6(receiver):
 @pytest.mark.skipif(probe().reason is not None, reason=f"no lab here: {probe().reason}")
 def test_it_receives_in_a_lab_and_multicast_too(tmp_path):
     script = """
+        : >said
         spead-tutorial recv "$@" --silence 10 >said &
         while kill -0 $! && ! grep -q listening said; do sleep 0.05; done
         python sender.py ${1%:*}
