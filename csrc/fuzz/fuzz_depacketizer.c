@@ -138,6 +138,11 @@ static void take(spt_depacketizer *d, const uint8_t *bytes, size_t size)
     memcpy(copy, bytes, size);
     spt_received_packet packet;
     uint8_t *to;
+    if (spt_depacketizer_take_next(d, copy, size, &to)) {
+        memcpy(to, copy + SPT_PREFIX_SIZE, size - SPT_PREFIX_SIZE);
+        free(copy);
+        return;
+    }
     spt_fault fault = spt_received_packet_parse(&packet, copy, size);
     if (fault == SPT_FAULT_NONE) {
         REQUIRE(packet.size <= size);

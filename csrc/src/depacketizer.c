@@ -11,6 +11,7 @@
 #include "wire.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     FIRST_POINTERS = 64,
@@ -45,6 +46,15 @@ typedef struct sequence {
     uint64_t step;         /* what all distances are a multiple of; 0 until there is one */
 } sequence;
 
+/* A packet that goes on in the heap of the one before, where that ended: what it looks like. */
+typedef struct expected {
+    live *heap; /* NULL: nothing is expected */
+    size_t size;
+    uint64_t begin; /* of its payload, in the heap's */
+    uint8_t prefix[SPTI_PREFIX];
+    uint8_t *offset; /* the pointer in there that says so */
+} expected;
+
 struct spt_depacketizer {
     spt_depacketizer_config config;
     spti_counts counts;
@@ -53,6 +63,7 @@ struct spt_depacketizer {
     live *unused;
     live *last;      /* where the last packet went: the next one often goes there, too */
     live *completed; /* by the last packet, and not handed out yet; or NULL */
+    expected expected;
     sequence sequence;
     spt_account account;
 };
@@ -242,6 +253,8 @@ static void finish(spt_depacketizer *d, live *it, bool evicted, uint64_t *lackin
     append(&d->finished, it);
     if (d->last == it)
         d->last = NULL;
+    if (d->expected.heap == it)
+        d->expected.heap = NULL;
 }
 
 /* The oldest of all live heaps; NULL where there is none. */
@@ -596,10 +609,67 @@ static spt_fate take(spt_depacketizer *d, const spt_received_packet *packet, uin
     return SPT_PLACED;
 }
 
+/* Say where the expected packet belongs, and what its pointer is then. */
+static void expect_at(expected *e, uint64_t begin, unsigned address_bits)
+{
+    e->begin = begin;
+    uint64_t word = spti_get(e->offset, SPTI_POINTER) & ~spti_address_mask(address_bits);
+    spti_put(e->offset, word | begin, SPTI_POINTER);
+}
+
+/* Expect more packets like the one that has just been placed, if all before it has arrived. */
+static void expect(spt_depacketizer *d, const spt_received_packet *packet)
+{
+    expected *e = &d->expected;
+    live *it = d->last;
+    uint64_t end = packet->payload_offset + packet->payload_length;
+    if (it == NULL || d->config.placing.place != NULL || packet->n_items > 0 ||
+        packet->n_pointers != SPTI_MANDATORY_POINTERS || packet->payload_length == 0 ||
+        !it->heap.has_length || it->ranges.n != 1 || it->ranges.at[0].end != end)
+        return;
+    memcpy(e->prefix, packet->pointers - SPTI_POINTER, SPTI_PREFIX);
+    e->offset = NULL;
+    for (uint8_t *at = e->prefix + SPTI_POINTER; at < e->prefix + SPTI_PREFIX; at += SPTI_POINTER) {
+        uint64_t word = spti_get(at, SPTI_POINTER);
+        if (spti_pointer_id(word, packet->heap_address_bits) != SPT_ID_PAYLOAD_OFFSET)
+            continue;
+        if (e->offset != NULL)
+            return; /* it says so twice */
+        e->offset = at;
+    }
+    e->heap = it;
+    e->size = packet->size;
+    expect_at(e, end, packet->heap_address_bits);
+}
+
+bool spt_depacketizer_take_next(spt_depacketizer *d, const void *bytes, size_t n_bytes,
+                                uint8_t **to)
+{
+    expected *e = &d->expected;
+    if (e->heap == NULL || n_bytes != e->size || memcmp(bytes, e->prefix, SPTI_PREFIX) != 0)
+        return false;
+    live *it = e->heap;
+    size_t length = n_bytes - SPTI_PREFIX;
+    uint64_t end = e->begin + length;
+    if (end >= it->heap.length)
+        return false; /* it completes the heap, or contradicts it */
+    *to = it->heap.payload + e->begin;
+    it->ranges.at[0].end = end;
+    it->heap.received_length += length;
+    it->heap.packets++;
+    d->completed = NULL;
+    d->account.packets++;
+    d->account.fates[SPT_PLACED]++;
+    d->account.placed_bytes += length;
+    expect_at(e, end, it->heap.heap_address_bits);
+    return true;
+}
+
 spt_fate spt_depacketizer_take(spt_depacketizer *d, const spt_received_packet *packet, uint8_t **to)
 {
     *to = NULL;
     d->completed = NULL;
+    d->expected.heap = NULL;
     spt_fate fate = take(d, packet, to);
     if (fate == SPT_NOT_YET) {
         d->account.searches--; /* it is going to be looked for again */
@@ -607,8 +677,10 @@ spt_fate spt_depacketizer_take(spt_depacketizer *d, const spt_received_packet *p
     }
     d->account.packets++;
     d->account.fates[fate]++;
-    if (fate == SPT_PLACED)
+    if (fate == SPT_PLACED) {
         d->account.placed_bytes += packet->payload_length;
+        expect(d, packet);
+    }
     return fate;
 }
 

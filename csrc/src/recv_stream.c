@@ -277,6 +277,17 @@ static size_t take_packet(spt_recv_stream *s, const uint8_t *bytes, size_t n_byt
     return packet.size;
 }
 
+/* Take a packet that goes on where the one before ended to its place; false where it does not. */
+static bool take_next(spt_recv_stream *s, const uint8_t *bytes, size_t n_bytes)
+{
+    uint8_t *to;
+    if (!spt_depacketizer_take_next(s->depacketizer, bytes, n_bytes, &to))
+        return false;
+    memcpy(to, bytes + SPT_PREFIX_SIZE, n_bytes - SPT_PREFIX_SIZE);
+    s->batch++;
+    return true;
+}
+
 /* The stream has ended: count what was read and is not looked at. */
 static void leave(spt_recv_stream *s, reader *r)
 {
@@ -291,6 +302,8 @@ static spti_wait read_datagrams(spt_recv_stream *s, reader *r)
     const uint8_t *bytes;
     size_t n_bytes;
     while (spti_datagrams_next(r->datagrams, &bytes, &n_bytes)) {
+        if (take_next(s, bytes, n_bytes))
+            continue;
         if (n_bytes > r->max_size) {
             s->batch++;
             spt_depacketizer_malformed(s->depacketizer, SPT_FAULT_SURPLUS);

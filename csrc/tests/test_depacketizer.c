@@ -730,6 +730,91 @@ static void test_every_fate_has_words(void)
     CHECK(strcmp(spt_fate_text(SPT_N_FATES), "unknown fate") == 0);
 }
 
+/* A number below n, which depends on nothing but what was asked before. */
+static uint64_t draw(uint64_t *state, uint64_t n)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (*state >> 33) % n;
+}
+
+/* Take what has been made as the next packet, if that is what it is. */
+static bool take_made_as_next(spt_depacketizer *d)
+{
+    uint8_t *to;
+    if (!spt_depacketizer_take_next(d, made.bytes, made.size, &to))
+        return false;
+    memcpy(to, made.bytes + SPT_PREFIX_SIZE, made.size - SPT_PREFIX_SIZE);
+    return true;
+}
+
+/* Both hand out the same heaps, with the same bytes where some have arrived. */
+static void check_same_heaps(spt_depacketizer *a, spt_depacketizer *b)
+{
+    spt_received_heap *one, *other;
+    while ((one = spt_depacketizer_next(a)) != NULL) {
+        other = spt_depacketizer_next(b);
+        REQUIRE(other != NULL && one->cnt == other->cnt && one->n_ranges == other->n_ranges);
+        CHECK(one->state == other->state && one->packets == other->packets);
+        CHECK_EQUAL(one->received_length, other->received_length);
+        for (size_t i = 0; i < one->n_ranges; i++) {
+            spt_range range = one->ranges[i];
+            size_t n = (size_t)(range.end - range.begin);
+            CHECK(memcmp(&range, &other->ranges[i], sizeof(range)) == 0);
+            CHECK(memcmp(one->payload + range.begin, other->payload + range.begin, n) == 0);
+        }
+        spt_depacketizer_recycle(a, one);
+        spt_depacketizer_recycle(b, other);
+    }
+    CHECK(spt_depacketizer_next(b) == NULL);
+}
+
+static void test_packets_that_go_on_become_what_they_do_when_they_are_taken_apart(void)
+{
+    uint64_t state = 15, as_next = 0;
+    for (int run = 0; run < 400; run++) {
+        void (*order)(spt_depacketizer_config *) = draw(&state, 2) ? any_order : NULL;
+        spt_depacketizer *d = new_depacketizer(order), *apart = new_depacketizer(order);
+        uint64_t length = 100 * (1 + draw(&state, 20)) + draw(&state, 2) * 40;
+        for (uint64_t at = 0, cnt = 0; cnt < 6; at += 100) {
+            if (at >= length || draw(&state, 40) == 0) { /* the next one, in time or not */
+                cnt++;
+                at = 0;
+            }
+            if (draw(&state, 30) == 0)
+                continue; /* lost */
+            if (draw(&state, 30) == 0 && at >= 200)
+                at -= 200; /* again */
+            uint64_t begin = draw(&state, 30) ? at : 100 * draw(&state, length / 100);
+            uint64_t n = length - begin < 100 ? length - begin : 100;
+            make_part(&made, cnt, (int64_t)length, begin, n);
+            if (draw(&state, 30) == 0)
+                make_add(&made, true, 0x2000, at);
+            end_part(cnt, begin, n);
+            if (draw(&state, 50) == 0)
+                made.bytes[8 + draw(&state, 32)] ^= 1; /* it may say something else, or nothing */
+            spt_received_packet packet;
+            if (spt_received_packet_parse(&packet, made.bytes, made.size) != SPT_FAULT_NONE) {
+                CHECK(!take_made_as_next(d));
+                continue;
+            }
+            if (take_made_as_next(d))
+                as_next++;
+            else
+                (void)!take_made(d);
+            (void)!take_made(apart);
+            check_same_heaps(d, apart);
+        }
+        spt_depacketizer_flush(d);
+        spt_depacketizer_flush(apart);
+        check_same_heaps(d, apart);
+        spt_account a = add_up(d), b = add_up(apart);
+        CHECK(memcmp(&a, &b, sizeof(a)) == 0);
+        spt_depacketizer_destroy(d);
+        spt_depacketizer_destroy(apart);
+    }
+    CHECK(as_next > 3000);
+}
+
 int main(void)
 {
     RUN(test_parts_in_order_make_a_heap);
@@ -763,5 +848,6 @@ int main(void)
     RUN(test_memory_is_flat_over_heaps_that_lose_their_packets);
     RUN(test_a_configuration_that_cannot_be_is_refused);
     RUN(test_every_fate_has_words);
+    RUN(test_packets_that_go_on_become_what_they_do_when_they_are_taken_apart);
     return check_done();
 }
