@@ -112,14 +112,30 @@ def test_a_committed_picture_is_what_its_record_gives(again, name):
         assert now == committed
 
 
+#: Records of something else than rates.
+OTHERS = ("flat-memory", "latency", "rate", "receive-memory", "spacing")
+
+
 def test_every_reference_record_has_nine_rounds_of_samples_without_a_failure():
     for path in sorted(RESULTS.glob("*.jsonl")):
-        if path.name in ("flat-memory.jsonl", "latency.jsonl", "rate.jsonl", "spacing.jsonl"):
+        if path.stem in OTHERS:
             continue
         recording = records.read(path)
         assert recording.rounds >= 9, path.name
         failures = [one.failure for one in recording.samples if one.failure is not None]
         assert failures == [], path.name
+
+
+def test_the_record_of_receivers_says_that_their_memory_does_not_grow_with_the_heaps():
+    peaks: dict[tuple[str, str], dict[int, int]] = {}
+    for one in records.read(RESULTS / "receive-memory.jsonl").samples:
+        if not one.warm_up:
+            assert one.failure is None
+            peaks.setdefault((one.language, one.variant), {})[one.heaps] = one.peak_memory_bytes
+    assert len(peaks) == 4  # both languages, with packets lost and swapped, and without
+    for by_heaps in peaks.values():
+        assert set(by_heaps) == {10**5, 10**7}
+        assert by_heaps[10**7] < by_heaps[10**5] + (1 << 20)
 
 
 def test_the_record_of_spacings_has_nine_rounds_of_every_program_without_a_failure():
