@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A receiver written from the wire format and its contract alone, as simple as it can be made.
+"""A receiver written from what packets mean, as simple as it can be made.
 
 What goes in are packets, as bytes; what comes out are heaps, and what became of each packet. It
 knows nothing of the package it checks: what has arrived of a heap is a set of bytes' places, and
-every count is taken by looking at everything again.
+every count is taken by looking at everything again. Only where a packet could be called by several
+names, and in how many finished heaps are remembered, it follows ours.
 """
 
 from __future__ import annotations

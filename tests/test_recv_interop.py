@@ -386,7 +386,7 @@ def test_a_warning_of_what_is_missing_names_the_heap_and_advises_nothing_that_is
     assert "allow_out_of_order" not in record.getMessage()
 
 
-# ---- What spead2 does otherwise, and the contract does not forbid --------------------------------
+# ---- What spead2 does otherwise, and nothing forbids ---------------------------------------------
 
 
 def test_heaps_that_are_complete_make_room_for_others():
