@@ -154,3 +154,21 @@ def test_a_socket_that_fails_ends_the_stream_and_that_is_said_once(pool, caplog,
         with pytest.raises(st.Stopped):
             receiver.get()
     assert caplog.messages == ["a socket failed, which ended the stream: Input/output error"]
+
+
+def test_a_reader_takes_no_packet_that_is_longer_than_it_allows_whatever_others_do(pool, listening):
+    items = group()
+    items["samples"].value = samples(0)
+    packets = list(send.PacketGenerator(items.get_heap(), 1, 1472))
+    with recv.Stream(pool) as receiver, socket.socket(type=socket.SOCK_DGRAM) as strict:
+        strict.bind(("127.0.0.1", 0))
+        receiver.add_udp_reader(listening)
+        receiver.add_udp_reader(strict, max_size=100)
+        for packet, to in (*((packet, listening) for packet in packets[:3]), (packets[3], strict)):
+            before = receiver.stats.packets_received
+            strict.sendto(packet, to.getsockname())
+            while receiver.stats.packets_received == before:
+                pass
+        stats = receiver.stats
+    assert stats.packets_placed == 3
+    assert stats.malformed_surplus == 1

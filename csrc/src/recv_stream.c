@@ -302,11 +302,11 @@ static spti_wait read_datagrams(spt_recv_stream *s, reader *r)
     const uint8_t *bytes;
     size_t n_bytes;
     while (spti_datagrams_next(r->datagrams, &bytes, &n_bytes)) {
-        if (take_next(s, bytes, n_bytes))
-            continue;
         if (n_bytes > r->max_size) {
             s->batch++;
             spt_depacketizer_malformed(s->depacketizer, SPT_FAULT_SURPLUS);
+        } else if (take_next(s, bytes, n_bytes)) {
+            continue;
         } else {
             take_packet(s, bytes, n_bytes, true);
         }
