@@ -556,12 +556,18 @@ def test_heaps_come_from_a_multicast_group(recv, pool, by_name):
     assert [h.cnt for h in stream] == [1, 2]
 
 
-def test_a_multicast_group_of_ipv6_is_joined_on_the_interface_that_is_asked_for(recv, pool):
+@pytest.mark.parametrize("by_name", [True, False])
+def test_a_multicast_group_of_ipv6_is_joined_on_the_interface_that_is_asked_for(
+    recv, pool, by_name
+):
     loopback, group = socket.if_nametoindex("lo"), "ff15::8888"
     if not Path("/proc/net/igmp6").exists():
         pytest.skip("no IPv6 here")
     stream = recv.Stream(pool)
-    stream.add_udp_reader(group, 0, 1500, 0, interface_index=loopback)
+    if by_name:
+        stream.add_udp_reader(group, 0, 1500, 0, interface_index=loopback)
+    else:
+        stream.add_udp_reader(group, 0, 1500, 0, loopback)
     joined = [line.split()[1:3] for line in Path("/proc/net/igmp6").read_text().splitlines()]
     assert ["lo", socket.inet_pton(socket.AF_INET6, group).hex()] in joined
     stream.stop()

@@ -81,7 +81,7 @@ class Readers(ReceiveStream):
         port: int,
         max_size: int = DEFAULT_UDP_MAX_SIZE,
         buffer_size: int = DEFAULT_UDP_BUFFER_SIZE,
-        interface_address: str = "0.0.0.0",
+        interface_address: str | int = "0.0.0.0",
         *,
         interface_index: int = 0,
         gro: bool = True,
@@ -152,11 +152,13 @@ class Readers(ReceiveStream):
         port: int,
         max_size: int = DEFAULT_UDP_MAX_SIZE,
         buffer_size: int = DEFAULT_UDP_BUFFER_SIZE,
-        interface_address: str = "0.0.0.0",
+        interface_address: str | int = "0.0.0.0",
         *,
         interface_index: int = 0,
         gro: bool = True,
     ) -> None:
+        if isinstance(interface_address, int):  # the form for IPv6, whose fifth is the index
+            interface_address, interface_index = "", interface_address
         self._listen(
             multicast_group, port, max_size, buffer_size, interface_address, interface_index, gro
         )
