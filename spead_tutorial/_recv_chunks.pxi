@@ -455,6 +455,7 @@ cdef class ChunkStream(ReceiveStream):
         ValueError
             For a chunk without data or present, or one that is in a ring.
         """
+        self.check_made()
         chunk.check_here()
         if chunk.given_present is not None:
             memset(chunk.present_view.buf, 0, <size_t>chunk.present_view.len)

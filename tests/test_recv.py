@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is sent arrives: on loopback and from memory, with heaps that are arrays of what arrived."""
 
+import asyncio
 import errno
 import gc
 import logging
@@ -11,6 +12,7 @@ import pytest
 
 import spead_tutorial as st
 import spead_tutorial.recv as recv
+import spead_tutorial.recv.asyncio as recv_asyncio
 import spead_tutorial.send as send
 
 N_SAMPLES = 20_000
@@ -172,3 +174,24 @@ def test_a_reader_takes_no_packet_that_is_longer_than_it_allows_whatever_others_
         stats = receiver.stats
     assert stats.packets_placed == 3
     assert stats.malformed_surplus == 1
+
+
+def test_other_tasks_have_their_turn_while_heaps_are_always_ready(pool):
+    async def turns():
+        config = recv.RingStreamConfig(heaps=400)
+        stream = recv_asyncio.Stream(pool, ring_config=config)
+        stream.add_buffer_reader(in_memory(pool, 300))
+        while stream.stats.heaps < 300:
+            await asyncio.sleep(0)
+        other = asyncio.ensure_future(asyncio.sleep(0))
+        return [other.done() async for _ in stream]
+
+    came = asyncio.run(turns())
+    assert came[0] is False
+    assert came[-1] is True
+
+
+def test_a_stream_of_chunks_that_was_never_made_says_so(pool):
+    unmade = recv.ChunkRingStream.__new__(recv.ChunkRingStream)
+    with pytest.raises(RuntimeError, match="has not been made"):
+        unmade.add_free_chunk(recv.Chunk(data=bytearray(8), present=bytearray(1)))

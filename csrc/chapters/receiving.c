@@ -70,7 +70,7 @@ struct receiver_options parse_receiver_options(int argc, char **argv, const char
 {
     struct receiver_options options = {{"", 8888}, 5, false};
     int c;
-    while ((c = getopt_long(argc, argv, "t:", long_options, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, "ht:", long_options, NULL)) != -1) {
         if (c == 't')
             options.silence_s = seconds(optarg);
         else if (c == 'j')
@@ -207,8 +207,7 @@ static size_t n_of_shape(const spt_group_item *item, size_t otherwise)
 
 size_t n_numbers(const spt_group_item *item)
 {
-    size_t n_bytes = item->is_immediate ? sizeof(item->immediate) : item->value.length;
-    size_t room = n_bytes / (item->bits / 8);
+    size_t room = item->value.length / (item->bits / 8);
     size_t n = n_of_shape(item, item->is_immediate ? SIZE_MAX : room);
     return n <= room ? n : 0;
 }

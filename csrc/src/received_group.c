@@ -231,7 +231,7 @@ static bool take_value(spt_group_item *item, const spt_received_heap *heap,
     item->has_value = true;
     item->is_immediate = found->is_immediate;
     item->immediate = found->immediate;
-    item->value = (spt_bytes){NULL, 0};
+    item->value = (spt_bytes){NULL, heap->heap_address_bits / 8U};
     if (!found->is_immediate)
         item->value = (spt_bytes){heap->payload + found->offset, (size_t)found->length};
     return true;

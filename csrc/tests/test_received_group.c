@@ -103,6 +103,7 @@ static void look_at_values(void)
     const spt_group_item *item = spt_item_group_find(group, "timestamp");
     REQUIRE(item != NULL && item->has_value && item->is_immediate && item->is_new);
     CHECK_EQUAL(item->immediate, 0x10203);
+    CHECK(item->value.data == NULL && item->value.length == 5);
     CHECK(item->code == 'u' && item->bits == 40 && item->n_shape == 0);
     CHECK(strcmp(item->description, "when") == 0);
     item = spt_item_group_find(group, "adc_samples");

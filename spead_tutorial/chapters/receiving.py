@@ -16,8 +16,12 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from spead_tutorial import Descriptor, Empty, Stopped
+import numpy as np
+import numpy.typing as npt
+
+from spead_tutorial import Descriptor, Empty, Item, Stopped
 from spead_tutorial.chapters.report import PROGRAM, tell, udp_port
 from spead_tutorial.recv import HeapBase, Stream
 
@@ -124,6 +128,12 @@ def describe(items: Iterable[Descriptor]) -> Iterator[str]:
     for item in items:
         shape = "".join(f"[{'any' if size is None else size}]" for size in item.shape)
         yield f"{item.id:#x} {_plain(item.name)}, {_type(item)}{shape}: {_plain(item.description)}"
+
+
+def numbers(updated: Mapping[str, Item], name: str) -> npt.NDArray[np.integer[Any]] | None:
+    """Return the integers that a heap has as an item of that name; None where it has none."""
+    value = np.asarray(updated[name].value) if name in updated else None
+    return None if value is None or value.dtype.kind not in "iu" or value.size == 0 else value
 
 
 def _type(item: Descriptor) -> str:

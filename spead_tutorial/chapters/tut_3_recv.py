@@ -8,7 +8,7 @@ import numpy as np
 
 import spead_tutorial
 import spead_tutorial.recv
-from spead_tutorial.chapters.receiving import Heaps, describe, parse_receiver_options
+from spead_tutorial.chapters.receiving import Heaps, describe, numbers, parse_receiver_options
 
 
 def main() -> None:
@@ -27,11 +27,10 @@ def main() -> None:
             updated = {}
         for line in describe(item for item in item_group.values() if item not in known):
             options.say(line)
-        if "timestamp" in updated and "adc_samples" in updated:
-            timestamp = updated["timestamp"].value
-            adc_samples = updated["adc_samples"].value.astype(np.int64)
-            power = np.mean(np.square(adc_samples))
-            options.say(f"Timestamp: {timestamp:<10} Power: {power:.2f}")
+        timestamp, adc_samples = numbers(updated, "timestamp"), numbers(updated, "adc_samples")
+        if timestamp is not None and adc_samples is not None:
+            power = np.mean(np.square(adc_samples.astype(np.int64)))
+            options.say(f"Timestamp: {timestamp.flat[0]:<10} Power: {power:.2f}")
         else:
             heaps.not_understood += 1
     heaps.report()

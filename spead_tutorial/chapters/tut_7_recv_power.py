@@ -4,15 +4,17 @@
 
 from spead_tutorial_run import run
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 import spead_tutorial
 import spead_tutorial.recv
-from spead_tutorial.chapters.receiving import Heaps, describe, parse_receiver_options
+from spead_tutorial.chapters.receiving import Heaps, describe, numbers, parse_receiver_options
 
 
-def mean_square(samples: npt.NDArray[np.int8]) -> float:
+def mean_square(samples: npt.NDArray[np.integer[Any]]) -> float:
     """Mean of the squares, without an array of them."""
     flat = samples.reshape(-1)
     return int(np.einsum("i,i->", flat, flat, dtype=np.int64)) / len(flat)
@@ -35,11 +37,10 @@ def main() -> None:
             updated = {}
         for line in describe(item for item in item_group.values() if item not in known):
             options.say(line)
-        adc_samples = updated["adc_samples"].value if "adc_samples" in updated else None
-        if "timestamp" in updated and adc_samples is not None and adc_samples.dtype == np.int8:
-            timestamp = updated["timestamp"].value
+        timestamp, adc_samples = numbers(updated, "timestamp"), numbers(updated, "adc_samples")
+        if timestamp is not None and adc_samples is not None and adc_samples.dtype == np.int8:
             power = mean_square(adc_samples)
-            options.say(f"Timestamp: {timestamp:<10} Power: {power:.2f}")
+            options.say(f"Timestamp: {timestamp.flat[0]:<10} Power: {power:.2f}")
             received += 1
         else:
             heaps.not_understood += 1

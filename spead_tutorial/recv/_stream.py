@@ -17,7 +17,7 @@ from spead_tutorial.recv._config import RingStreamConfig, StreamConfig
 from spead_tutorial.recv._heap import Heap
 from spead_tutorial.recv._stats import (
     ACCOUNT,
-    StreamStatConfig,
+    COMMON,
     StreamStats,
     account_values,
     common_values,
@@ -157,11 +157,11 @@ class Readers(ReceiveStream):
         interface_index: int = 0,
         gro: bool = True,
     ) -> None:
-        if isinstance(interface_address, int):  # the form for IPv6, whose fifth is the index
-            interface_address, interface_index = "", interface_address
-        self._listen(
-            multicast_group, port, max_size, buffer_size, interface_address, interface_index, gro
-        )
+        if isinstance(interface_address, str):
+            address, index = interface_address, interface_index
+        else:  # the form for IPv6, whose fifth is the index
+            address, index = "", interface_address
+        self._listen(multicast_group, port, max_size, buffer_size, address, index, gro)
 
     def _listen(
         self,
@@ -195,19 +195,11 @@ class Readers(ReceiveStream):
     def stats(self) -> StreamStats:
         """Counts since the stream was made: those of what has been read so far, at one moment."""
         counts = self._counts()
-        names: list[StreamStatConfig] = [*self._config.stats, *self._more_stats(), *ACCOUNT]
+        names = self._config.stats
+        of_the_user = [0] * (len(names) - len(COMMON))  # which only chunks' place functions count
         return StreamStats(
-            names,
-            [*common_values(counts), *self._more_values(), *account_values(counts)],
+            [*names, *ACCOUNT], [*common_values(counts), *of_the_user, *account_values(counts)]
         )
-
-    def _more_stats(self) -> list[StreamStatConfig]:
-        """Return what a kind of stream counts besides."""
-        return []
-
-    def _more_values(self) -> list[int]:
-        """Return the counts of the user, then those that a kind of stream has besides."""
-        return [0] * (len(self._config.stats) - len(common_values(self._counts())))
 
     def _ended(self) -> None:
         self._warn()

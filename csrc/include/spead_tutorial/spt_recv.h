@@ -295,7 +295,10 @@ typedef struct spt_group_item {
     bool is_immediate;
     /** The value of an immediate: a number of A bits. */
     uint64_t immediate;
-    /** The value of any other: in the heap's memory, as long as the heap is lent. */
+    /**
+     * The value of any other: in the heap's memory, as long as the heap is lent. Of an immediate,
+     * only how many bytes came.
+     */
     spt_bytes value;
 } spt_group_item;
 
