@@ -426,6 +426,7 @@ cdef class ReceiveStream:
             "datagram_bytes": c.sockets.bytes,
             "messages": c.sockets.messages,
             "calls": c.sockets.calls,
+            "in_place": c.sockets.in_place,
             "socket_dropped": c.sockets.dropped,
             "buffer_size": c.sockets.buffer_size,
             "after_end": c.after_end,

@@ -81,7 +81,7 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
         bint gro
 
     ctypedef struct spt_receive_stats:
-        uint64_t datagrams, bytes, messages, calls, dropped, buffer_size
+        uint64_t datagrams, bytes, messages, calls, in_place, dropped, buffer_size
 
     ctypedef struct spt_recv_stream:
         pass

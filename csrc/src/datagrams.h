@@ -23,6 +23,34 @@ int spti_datagrams_fd(const spti_datagrams *d);
  * is that of the socket. */
 spt_status spti_datagrams_read(spti_datagrams *d, spt_error *err);
 
+/* Packets that are likely to come next: all of a size, with payloads one after the other in a place
+ * that they are to come to. */
+typedef struct spti_guess {
+    size_t n;
+    size_t n_bytes; /* of each, */
+    size_t prefix;  /* of which so many are before its payload */
+    uint8_t *to;
+} spti_guess;
+
+/* Whether a guess saves more than it costs. */
+bool spti_datagrams_worth_a_guess(const spti_datagrams *d, const spti_guess *guess);
+
+/* As spti_datagrams_read(), but have payloads written to where they belong if the guess is right.
+ * If not, there is something else there. Fills in how many packets have the sizes that were
+ * guessed, of which one has to look at the beginnings; then comes spti_datagrams_right(). */
+spt_status spti_datagrams_read_guess(spti_datagrams *d, const spti_guess *guess, size_t *n,
+                                     spt_error *err);
+
+/* The bytes of one of them that are before its payload. */
+const uint8_t *spti_datagrams_prefix(const spti_datagrams *d, size_t i);
+
+/* So many of them were right, and are taken with that. All others are there to be taken as usual:
+ * what is in the place of their payload is copied from there. */
+void spti_datagrams_right(spti_datagrams *d, const spti_guess *guess, size_t n_right);
+
+/* Whether nothing of what was read is left. */
+bool spti_datagrams_all_taken(const spti_datagrams *d);
+
 /* Take the next one; false where there is none. One that was longer than max_size is cut, and so
  * one byte longer than that. It stays until the next read. */
 bool spti_datagrams_next(spti_datagrams *d, const uint8_t **bytes, size_t *n_bytes);

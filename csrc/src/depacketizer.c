@@ -665,6 +665,16 @@ bool spt_depacketizer_take_next(spt_depacketizer *d, const void *bytes, size_t n
     return true;
 }
 
+size_t spt_depacketizer_expected(const spt_depacketizer *d, size_t *n_bytes, uint8_t **to)
+{
+    const expected *e = &d->expected;
+    if (e->heap == NULL || e->begin >= e->heap->heap.length)
+        return 0;
+    *n_bytes = e->size;
+    *to = e->heap->heap.payload + e->begin;
+    return (size_t)(e->heap->heap.length - e->begin - 1) / (e->size - SPTI_PREFIX);
+}
+
 spt_fate spt_depacketizer_take(spt_depacketizer *d, const spt_received_packet *packet, uint8_t **to)
 {
     *to = NULL;

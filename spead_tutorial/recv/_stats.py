@@ -122,6 +122,7 @@ ACCOUNT = (
     StreamStatConfig("socket_bytes"),
     StreamStatConfig("socket_messages"),
     StreamStatConfig("socket_calls"),
+    StreamStatConfig("socket_in_place"),
     StreamStatConfig("socket_dropped"),
     StreamStatConfig("socket_buffer"),
     # The ring.
@@ -177,6 +178,7 @@ def account_values(counts: Mapping[str, Any]) -> list[int]:
         counts["datagram_bytes"],
         counts["messages"],
         counts["calls"],
+        counts["in_place"],
         counts["socket_dropped"],
         counts["buffer_size"],
         counts["ring_dropped"],
@@ -250,6 +252,8 @@ class StreamStats(Mapping[str, int]):
     socket_datagrams, socket_bytes, socket_messages, socket_calls : int
         Datagrams of all sockets, their bytes (UDP and IP headers not counted), the messages that
         the kernel handed them over in (with GRO, runs of datagrams), and system calls to receive.
+    socket_in_place : int
+        Datagrams that were expected: the kernel has written their payload to its place in a heap.
     socket_dropped : int
         What the sockets had no room for, counted as the kernel keeps it: datagrams, or with GRO
         runs of them.

@@ -541,6 +541,20 @@ SPT_API SPT_MUST_CHECK bool spt_depacketizer_take_next(spt_depacketizer *d, cons
                                                        size_t n_bytes, uint8_t **to);
 
 /**
+ * Say which packets :c:func:`spt_depacketizer_take_next` would take, and where their payloads
+ * belong: one after the other, in a part of the heap of which nothing has arrived. They may be read
+ * to there before one knows whether they are the ones that come, if they are looked at before any
+ * other packet: what is written there and does not belong there is written over, or is not said to
+ * have arrived.
+ *
+ * :param d: Borrowed.
+ * :param n_bytes: Filled with the bytes of each packet; not for 0.
+ * :param to: Filled with where the payload of the first one belongs; not for 0.
+ * :return: How many there are at most. The last one of a heap, which completes it, is none of them.
+ */
+SPT_API size_t spt_depacketizer_expected(const spt_depacketizer *d, size_t *n_bytes, uint8_t **to);
+
+/**
  * Count a packet that could not be parsed, or was longer than it said.
  *
  * :param d: Borrowed.
@@ -667,6 +681,8 @@ typedef struct spt_receive_stats {
     uint64_t messages;
     /** System calls made to receive. */
     uint64_t calls;
+    /** Datagrams whose payload the kernel has written to its place in a heap: it was expected. */
+    uint64_t in_place;
     /**
      * What the socket had no room for (``SO_MEMINFO``, see socket(7)), in what the kernel keeps
      * in it: a datagram each, or with GRO a run of them.
