@@ -269,6 +269,14 @@ void spti_chunk_ring_put_last(spt_chunk_ring *ring, spt_chunk *chunk)
     pthread_mutex_unlock(&ring->lock);
 }
 
+void spti_chunk_ring_tell(spt_chunk_ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    bool wanted = take_wanted(ring, SPT_OK);
+    pthread_mutex_unlock(&ring->lock);
+    tell(ring, wanted);
+}
+
 bool spti_chunk_ring_leave(spt_chunk_ring *ring)
 {
     pthread_mutex_lock(&ring->lock);

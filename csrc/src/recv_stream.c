@@ -395,6 +395,14 @@ static bool is_time_to_tell(spt_recv_stream *s, spti_wait wait)
     return tell;
 }
 
+/* At the end chunks may have gone back to a ring that other streams wait for. Not under the lock:
+ * this stream is told, too. */
+static void tell_of_free_chunks(spt_recv_stream *s)
+{
+    if (s->chunks != NULL)
+        spti_chunk_ring_tell(s->free_ring);
+}
+
 static spti_wait run(spti_task *task)
 {
     reader *r = (reader *)task;
@@ -413,10 +421,12 @@ static spti_wait run(spti_task *task)
         spti_chunks_end_batch(s->chunks);
     if (has_ended(s))
         leave(s, r);
-    bool tell = is_time_to_tell(s, wait);
+    bool tell = is_time_to_tell(s, wait), ended = has_ended(s);
     pthread_mutex_unlock(&s->lock);
     if (tell)
         announce(s);
+    if (ended)
+        tell_of_free_chunks(s);
     return wait;
 }
 
@@ -437,6 +447,7 @@ static void pool_stopped(spti_task *task)
     if (!has_ended(s))
         end(s);
     pthread_mutex_unlock(&s->lock);
+    tell_of_free_chunks(s);
 }
 
 /* Counts of a socket, added to those of all. */

@@ -658,6 +658,57 @@ static void test_two_readers_that_both_wait_go_on(void)
     finish();
 }
 
+/* One that ends by a ring of its own has chunks that another one waits for. */
+static void test_a_stream_that_gives_its_chunks_back_wakes_another_that_waits_for_them(void)
+{
+    setup two = plenty;
+    two.free_chunks = 2;
+    begin(&two); /* the first one: it takes both chunks */
+    append_heap(0);
+    append_heap(HEAPS);
+    int out, in = listen_somewhere(&out);
+    REQUIRE(spt_recv_stream_add_udp_socket(stream, in, NULL, NULL) == SPT_OK);
+    send_heap(out, 0);
+    send_heap(out, HEAPS);
+    while (account().packets < 4)
+        continue;
+
+    spt_chunk_ring *other_ring = spt_chunk_ring_create(CHUNKS, NULL);
+    static const uint64_t items[] = {TIMESTAMP, SPT_ID_HEAP_LENGTH};
+    spt_recv_config config = spt_recv_config_default();
+    spt_chunk_config how = {
+        .place = place,
+        .place_user = &said,
+        .items = items,
+        .n_items = 2,
+        .max_chunks = 2,
+        .max_heap_extra = EXTRA,
+        .n_stats = 2,
+        .data_ring = other_ring,
+        .free_ring = free_ring,
+    };
+    spt_recv_stream *other = spt_recv_stream_create_chunks(pool, &config, &how, NULL);
+    REQUIRE(other_ring != NULL && other != NULL);
+    REQUIRE(spt_recv_stream_add_memory(other, packets, n_bytes, NULL) == SPT_OK);
+    spt_chunk_stats now = {0};
+    while (now.chunk_waits == 0)
+        spt_recv_stream_chunk_stats(other, &now, NULL);
+
+    spt_chunk_ring_stop(data_ring);
+    send_heap(out, 3 * HEAPS); /* for which one would have to go there */
+    spt_chunk *chunk;
+    for (int64_t id = 0; id < 2; id++) {
+        REQUIRE(spt_chunk_ring_get(other_ring, LONG_NS, &chunk) == SPT_OK);
+        CHECK_EQUAL(chunk->chunk_id, id);
+        CHECK(has_heap(chunk, (uint64_t)id * HEAPS));
+    }
+    spt_recv_stream_destroy(other);
+    spt_chunk_ring_destroy(other_ring);
+    close(in);
+    close(out);
+    finish();
+}
+
 static void test_what_is_held_when_a_stream_ends_is_counted(void)
 {
     setup few = plenty;
@@ -717,6 +768,7 @@ int main(void)
     RUN(test_a_ring_that_is_stopped_ends_the_stream_and_all_chunks_are_in_the_rings);
     RUN(test_streams_of_chunks_are_stopped_at_any_moment);
     RUN(test_two_readers_that_both_wait_go_on);
+    RUN(test_a_stream_that_gives_its_chunks_back_wakes_another_that_waits_for_them);
     RUN(test_what_is_held_when_a_stream_ends_is_counted);
     RUN(test_what_cannot_be_is_refused_in_words);
     return check_done();
