@@ -238,6 +238,7 @@ static void end(spt_recv_stream *s)
     pthread_mutex_lock(&s->ring_lock);
     __atomic_store_n(&s->ended, true, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&s->ring_lock);
+    recycle_returned(s); /* those that come back from now on recycle themselves */
     announce(s);
 }
 
@@ -652,7 +653,13 @@ void spt_recv_stream_return(spt_recv_stream *stream, spt_received_heap *heap)
     pthread_mutex_lock(&stream->ring_lock);
     heap->user = stream->returned;
     stream->returned = heap;
+    bool ended = stream->ended;
     pthread_mutex_unlock(&stream->ring_lock);
+    if (!ended)
+        return; /* the next run of a reader recycles it */
+    pthread_mutex_lock(&stream->lock);
+    recycle_returned(stream);
+    pthread_mutex_unlock(&stream->lock);
 }
 
 size_t spt_recv_stream_ready(spt_recv_stream *stream)
@@ -791,7 +798,6 @@ void spt_recv_stream_destroy(spt_recv_stream *stream)
         spti_chunk_ring_unwatch(stream->data_ring, &stream->data_watch);
         spti_chunk_ring_unwatch(stream->free_ring, &stream->free_watch);
     }
-    recycle_returned(stream);
     for (spt_received_heap *heap; spt_recv_stream_get(stream, 0, &heap) == SPT_OK;)
         spt_depacketizer_recycle(stream->depacketizer, heap);
     destroy(stream);

@@ -553,6 +553,49 @@ static void test_streams_are_stopped_at_any_moment(void)
     }
 }
 
+/* Memory that is counted. */
+static int away; /* atomic */
+
+static void *count_get(void *user, size_t size, const spt_received_packet *first)
+{
+    (void)user, (void)first;
+    __atomic_add_fetch(&away, 1, __ATOMIC_SEQ_CST);
+    return malloc(size);
+}
+
+static void count_put(void *user, void *memory, size_t size)
+{
+    (void)user, (void)size;
+    __atomic_sub_fetch(&away, 1, __ATOMIC_SEQ_CST);
+    free(memory);
+}
+
+static void counting(spt_recv_config *config)
+{
+    config->heaps.memory = (spt_heap_memory){NULL, count_get, count_put};
+}
+
+static void test_the_memory_of_heaps_goes_back_with_them_after_the_end_too(void)
+{
+    start_pool();
+    size_t size;
+    uint8_t *bytes = in_memory(4, &size);
+    away = 0;
+    spt_recv_stream *receiver = new_receiver(counting);
+    REQUIRE(spt_recv_stream_add_memory(receiver, bytes, size, NULL) == SPT_OK);
+    spt_received_heap *received[4], *none;
+    for (int i = 0; i < 4; i++)
+        REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &received[i]) == SPT_OK);
+    spt_recv_stream_return(receiver, received[0]); /* perhaps before the end, */
+    CHECK_EQUAL(spt_recv_stream_get(receiver, LONG_NS, &none), SPT_DONE);
+    for (int i = 1; i < 4; i++) /* and after it */
+        spt_recv_stream_return(receiver, received[i]);
+    CHECK_EQUAL(__atomic_load_n(&away, __ATOMIC_SEQ_CST), 0);
+    spt_recv_stream_destroy(receiver);
+    free(bytes);
+    end_pool();
+}
+
 int main(void)
 {
     RUN(test_what_is_sent_is_received_with_and_without_offload);
@@ -569,5 +612,6 @@ int main(void)
     RUN(test_a_stream_ends_with_its_pool_and_says_so_to_who_waits);
     RUN(test_waiting_ends_with_a_signal_and_with_its_time);
     RUN(test_streams_are_stopped_at_any_moment);
+    RUN(test_the_memory_of_heaps_goes_back_with_them_after_the_end_too);
     return check_done();
 }
