@@ -66,6 +66,7 @@ struct spt_recv_stream {
     pthread_mutex_t ring_lock;
     spt_received_heap **ring;
     size_t first, n; /* n: also read without the lock */
+    bool blocked;    /* a reader has found no room since a heap was got last */
     spt_received_heap *returned;
     bool ended; /* also read without the lock */
     bool fd_used;
@@ -104,6 +105,8 @@ static bool push(spt_recv_stream *s, spt_received_heap *heap)
     if (room) {
         s->ring[(s->first + s->n) % s->config.ring_heaps] = heap;
         __atomic_store_n(&s->n, s->n + 1, __ATOMIC_SEQ_CST);
+    } else if (!s->config.drop_when_full) {
+        s->blocked = true;
     }
     pthread_mutex_unlock(&s->ring_lock);
     return room;
@@ -575,7 +578,7 @@ spt_status spt_recv_stream_start(spt_recv_stream *stream, spt_error *err)
 
 /* ---- Getting heaps --------------------------------------------------------------------------- */
 
-/* There is room in the ring again: readers may be waiting for it. */
+/* There is room in the ring again, which readers wait for. */
 static void wake_readers(spt_recv_stream *s)
 {
     pthread_mutex_lock(&s->lock);
@@ -636,12 +639,14 @@ spt_status spt_recv_stream_get(spt_recv_stream *stream, int64_t timeout_ns,
     bool more = true;
     while ((*heap = pop(s)) == NULL && !s->ended && more)
         more = timeout_ns != 0 && wait_until(s, deadline_ns);
-    bool was_full = *heap != NULL && s->n + 1 == s->config.ring_heaps;
-    bool ended = s->ended;
+    /* Who finds no room says so under the lock under which room is made: either it finds room, or
+     * is found here. That it still runs does no harm, as it looks for room before it idles. */
+    bool blocked = *heap != NULL && s->blocked, ended = s->ended;
+    s->blocked = s->blocked && !blocked;
     pthread_mutex_unlock(&s->ring_lock);
     if (*heap == NULL && ended)
         *heap = get_last(s);
-    if (was_full && !ended)
+    if (blocked && !ended)
         wake_readers(s);
     return *heap != NULL ? SPT_OK : ended ? SPT_DONE : SPT_PENDING;
 }

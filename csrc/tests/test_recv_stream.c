@@ -10,8 +10,10 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { SIZE = 20000, HEAPS = 200, LONG_NS = 2000000000 };
@@ -553,26 +555,45 @@ static void test_streams_are_stopped_at_any_moment(void)
     }
 }
 
-/* Memory that is counted. */
-static int away; /* atomic */
+/* Memory that is counted, and that the worker may have to wait for. */
+static struct {
+    int away;       /* atomic */
+    int asked_for;  /* atomic */
+    int slow_from;  /* the how-manieth is not given before `go_on` */
+    bool timed_out; /* nobody let it */
+    sem_t go_on;
+} counted;
 
 static void *count_get(void *user, size_t size, const spt_received_packet *first)
 {
     (void)user, (void)first;
-    __atomic_add_fetch(&away, 1, __ATOMIC_SEQ_CST);
+    int asked_for = __atomic_add_fetch(&counted.asked_for, 1, __ATOMIC_SEQ_CST);
+    if (asked_for == counted.slow_from) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += 2;
+        counted.timed_out = counted.timed_out || sem_timedwait(&counted.go_on, &until) != 0;
+    }
+    __atomic_add_fetch(&counted.away, 1, __ATOMIC_SEQ_CST);
     return malloc(size);
 }
 
 static void count_put(void *user, void *memory, size_t size)
 {
     (void)user, (void)size;
-    __atomic_sub_fetch(&away, 1, __ATOMIC_SEQ_CST);
+    __atomic_sub_fetch(&counted.away, 1, __ATOMIC_SEQ_CST);
     free(memory);
 }
 
 static void counting(spt_recv_config *config)
 {
-    config->heaps.memory = (spt_heap_memory){NULL, count_get, count_put};
+    config->heaps.memory = (spt_heap_memory){&counted, count_get, count_put};
+}
+
+static void only_one(spt_recv_config *config)
+{
+    counting(config);
+    config->ring_heaps = 1;
 }
 
 static void test_the_memory_of_heaps_goes_back_with_them_after_the_end_too(void)
@@ -580,7 +601,7 @@ static void test_the_memory_of_heaps_goes_back_with_them_after_the_end_too(void)
     start_pool();
     size_t size;
     uint8_t *bytes = in_memory(4, &size);
-    away = 0;
+    counted.away = counted.asked_for = counted.slow_from = 0;
     spt_recv_stream *receiver = new_receiver(counting);
     REQUIRE(spt_recv_stream_add_memory(receiver, bytes, size, NULL) == SPT_OK);
     spt_received_heap *received[4], *none;
@@ -590,8 +611,36 @@ static void test_the_memory_of_heaps_goes_back_with_them_after_the_end_too(void)
     CHECK_EQUAL(spt_recv_stream_get(receiver, LONG_NS, &none), SPT_DONE);
     for (int i = 1; i < 4; i++) /* and after it */
         spt_recv_stream_return(receiver, received[i]);
-    CHECK_EQUAL(__atomic_load_n(&away, __ATOMIC_SEQ_CST), 0);
+    CHECK_EQUAL(__atomic_load_n(&counted.away, __ATOMIC_SEQ_CST), 0);
     spt_recv_stream_destroy(receiver);
+    free(bytes);
+    end_pool();
+}
+
+static void test_a_heap_is_got_from_a_full_ring_without_waiting_for_a_worker_that_is_busy(void)
+{
+    start_pool();
+    size_t size;
+    uint8_t *bytes = in_memory(2, &size);
+    counted.away = counted.asked_for = 0;
+    counted.slow_from = 2;
+    counted.timed_out = false;
+    REQUIRE(sem_init(&counted.go_on, 0, 0) == 0);
+    spt_recv_stream *receiver = new_receiver(only_one);
+    REQUIRE(spt_recv_stream_add_memory(receiver, bytes, size, NULL) == SPT_OK);
+    while (__atomic_load_n(&counted.asked_for, __ATOMIC_SEQ_CST) < 2)
+        continue; /* until the ring is full, and the worker is in the middle of the next heap */
+    spt_received_heap *received;
+    REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &received) == SPT_OK);
+    sem_post(&counted.go_on);
+    check_heap(received, 1);
+    spt_recv_stream_return(receiver, received);
+    REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &received) == SPT_OK);
+    check_heap(received, 2);
+    spt_recv_stream_return(receiver, received);
+    spt_recv_stream_destroy(receiver);
+    CHECK(!counted.timed_out);
+    sem_destroy(&counted.go_on);
     free(bytes);
     end_pool();
 }
@@ -613,5 +662,6 @@ int main(void)
     RUN(test_waiting_ends_with_a_signal_and_with_its_time);
     RUN(test_streams_are_stopped_at_any_moment);
     RUN(test_the_memory_of_heaps_goes_back_with_them_after_the_end_too);
+    RUN(test_a_heap_is_got_from_a_full_ring_without_waiting_for_a_worker_that_is_busy);
     return check_done();
 }
