@@ -772,25 +772,24 @@ void spt_recv_stream_stop(spt_recv_stream *stream)
     spt_recv_stream *s = stream;
     pthread_mutex_lock(&s->lock);
     if (!has_ended(s))
-        end(s); /* runs under way see it */
-    reader *first = s->readers;
-    s->readers = NULL;
+        end(s); /* runs under way see it, and no reader is added any more */
     pthread_mutex_unlock(&s->lock);
     if (s->chunks != NULL) {
         spt_chunk_ring_stop(s->data_ring);
         spt_chunk_ring_stop(s->free_ring);
     }
-    for (reader *r = first; r != NULL; r = r->next)
+    for (reader *r = s->readers; r != NULL; r = r->next)
         if (r->attached)
             spti_task_detach(
                 &r->task); /* not under the lock, which a run that it waits for takes */
     pthread_mutex_lock(&s->lock);
-    for (reader *r = first, *next; r != NULL; r = next) {
+    for (reader *r = s->readers, *next; r != NULL; r = next) {
         next = r->next;
         leave(s, r);
         add_stats(r, &s->stats.sockets);
         destroy_reader(r);
     }
+    s->readers = NULL;
     pthread_mutex_unlock(&s->lock);
 }
 

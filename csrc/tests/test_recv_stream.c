@@ -645,6 +645,59 @@ static void test_a_heap_is_got_from_a_full_ring_without_waiting_for_a_worker_tha
     end_pool();
 }
 
+/* Looks at the counts of a socket until somebody says that it is enough: they never fall. */
+static struct {
+    spt_recv_stream *stream;
+    int n, enough; /* atomic */
+} looks;
+
+static void *look_at_counts(void *none)
+{
+    spt_recv_stats stats;
+    uint64_t before = 0, falls = 0;
+    while (!__atomic_load_n(&looks.enough, __ATOMIC_SEQ_CST)) {
+        spt_recv_stream_stats(looks.stream, &stats);
+        falls += stats.sockets.datagrams < before;
+        before = stats.sockets.datagrams;
+        __atomic_add_fetch(&looks.n, 1, __ATOMIC_SEQ_CST);
+    }
+    CHECK_EQUAL(falls, 0);
+    return none;
+}
+
+static void test_the_counts_of_sockets_do_not_fall_while_a_stream_is_stopped(void)
+{
+    enum { READERS = 16, ROUNDS = 50 };
+    for (int round = 0; round < ROUNDS; round++) {
+        start_pool();
+        int port, fd = listen_somewhere(&port);
+        spt_recv_stream *receiver = new_receiver(drop);
+        for (int i = 0; i < READERS; i++)
+            REQUIRE(spt_recv_stream_add_udp_socket(receiver, fd, NULL, NULL) == SPT_OK);
+        spt_stream *sender = new_sender(port, 9000);
+        spt_heap *heap = new_heap();
+        send_one(sender, heap, 1);
+        spt_recv_stats stats;
+        do
+            spt_recv_stream_stats(receiver, &stats);
+        while (stats.account.heaps_complete == 0);
+        looks.stream = receiver;
+        looks.n = looks.enough = 0;
+        pthread_t thread;
+        REQUIRE(pthread_create(&thread, NULL, look_at_counts, NULL) == 0);
+        while (__atomic_load_n(&looks.n, __ATOMIC_SEQ_CST) == 0)
+            continue;
+        spt_recv_stream_stop(receiver);
+        __atomic_store_n(&looks.enough, 1, __ATOMIC_SEQ_CST);
+        pthread_join(thread, NULL);
+        spt_recv_stream_destroy(receiver);
+        spt_heap_destroy(heap);
+        spt_stream_destroy(sender);
+        close(fd);
+        end_pool();
+    }
+}
+
 int main(void)
 {
     RUN(test_what_is_sent_is_received_with_and_without_offload);
@@ -663,5 +716,6 @@ int main(void)
     RUN(test_streams_are_stopped_at_any_moment);
     RUN(test_the_memory_of_heaps_goes_back_with_them_after_the_end_too);
     RUN(test_a_heap_is_got_from_a_full_ring_without_waiting_for_a_worker_that_is_busy);
+    RUN(test_the_counts_of_sockets_do_not_fall_while_a_stream_is_stopped);
     return check_done();
 }
