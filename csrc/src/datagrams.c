@@ -54,7 +54,6 @@ typedef union control {
 
 struct spti_datagrams {
     int fd;
-    size_t max_size;
     size_t room;       /* bytes for a message */
     size_t n_messages; /* in a call, at most */
     size_t n, at;      /* messages that came with the last call, and which is being taken */
@@ -166,8 +165,7 @@ bool spti_datagrams_next(spti_datagrams *d, const uint8_t **bytes, size_t *n_byt
 bool spti_datagrams_worth_a_guess(const spti_datagrams *d, const spti_guess *guess)
 {
     return d->room == RUN && d->last_run >= FEWEST_GUESSED && guess->n >= FEWEST_GUESSED &&
-           guess->n_bytes >= LARGE_PACKET && guess->n_bytes <= d->max_size &&
-           guess->prefix <= MAX_PREFIX;
+           guess->n_bytes >= LARGE_PACKET && guess->prefix <= MAX_PREFIX;
 }
 
 /* How many packets a message is read as that has a guess, and what they are to be cut into. */
@@ -346,8 +344,7 @@ static spt_status cut(spti_datagrams *d, const spt_receive_config *config, spt_e
                          config->max_size, MAX_DATAGRAM);
     int on = config->gro;
     bool runs = setsockopt(d->fd, IPPROTO_UDP, UDP_GRO, &on, sizeof(on)) == 0 && config->gro;
-    d->max_size = config->max_size;
-    d->room = runs ? RUN : d->max_size + 1; /* by which one sees that it was longer */
+    d->room = runs ? RUN : config->max_size + 1; /* by which one sees that it was longer */
     d->n_messages = MEMORY / d->room < MAX_MESSAGES ? MEMORY / d->room : MAX_MESSAGES;
     d->memory = malloc(MEMORY);
     return d->memory == NULL ? spti_fail(err, SPT_ERR_MEMORY, "no memory for packets") : SPT_OK;
@@ -356,8 +353,6 @@ static spt_status cut(spti_datagrams *d, const spt_receive_config *config, spt_e
 static spti_datagrams *open_any(int given, const spt_endpoint *endpoint,
                                 const spt_receive_config *config, spt_error *err)
 {
-    static const spt_receive_config defaults = SPT_RECEIVE_CONFIG_DEFAULT;
-    config = config == NULL ? &defaults : config;
     spti_datagrams *d = calloc(1, sizeof(*d));
     if (d == NULL) {
         (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a socket");

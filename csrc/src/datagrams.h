@@ -51,8 +51,8 @@ void spti_datagrams_right(spti_datagrams *d, const spti_guess *guess, size_t n_r
 /* Whether nothing of what was read is left. */
 bool spti_datagrams_all_taken(const spti_datagrams *d);
 
-/* Take the next one; false where there is none. One that was longer than max_size is cut, and so
- * one byte longer than that. It stays until the next read. */
+/* Take the next one; false where there is none. One that was longer than max_size may be cut, but
+ * is longer than that still. It stays until the next read. */
 bool spti_datagrams_next(spti_datagrams *d, const uint8_t **bytes, size_t *n_bytes);
 
 void spti_datagrams_stats(const spti_datagrams *d, spt_receive_stats *stats);

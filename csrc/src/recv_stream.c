@@ -36,7 +36,6 @@ typedef struct reader {
     const uint8_t *bytes;
     size_t n_bytes;
     size_t max_size;
-    bool attached;
     uint64_t seen_news; /* of rings of chunks, when it began to run */
     struct reader *next;
 } reader;
@@ -318,7 +317,8 @@ static spt_status read_more(spt_recv_stream *s, reader *r, spt_error *err)
     for (int i = 0; i < MOST_EXPECTED; i++) {
         spti_guess guess = {.prefix = SPT_PREFIX_SIZE};
         guess.n = spt_depacketizer_expected(s->depacketizer, &guess.n_bytes, &guess.to);
-        if (guess.n == 0 || !spti_datagrams_worth_a_guess(r->datagrams, &guess))
+        if (guess.n == 0 || guess.n_bytes > r->max_size ||
+            !spti_datagrams_worth_a_guess(r->datagrams, &guess))
             return spti_datagrams_read(r->datagrams, err);
         SPTI_TRY(read_expected(s, r, &guess, err));
         if (!spti_datagrams_all_taken(r->datagrams))
@@ -476,11 +476,16 @@ static void destroy_reader(reader *r)
     free(r);
 }
 
+/* A reader of a stream that has not been started is not. */
+static bool is_attached(const reader *r)
+{
+    return r->task.pool != NULL;
+}
+
 /* Under the lock. */
 static spt_status attach(spt_recv_stream *s, reader *r, spt_error *err)
 {
     SPTI_TRY(spti_task_attach(s->pool, &r->task, err));
-    r->attached = true;
     spti_task_wake(&r->task);
     return SPT_OK;
 }
@@ -569,7 +574,7 @@ spt_status spt_recv_stream_start(spt_recv_stream *stream, spt_error *err)
     if (has_ended(s))
         status = spti_fail(err, SPT_ERR_STOPPED, "the stream has ended: make a new one");
     for (reader *r = s->readers; r != NULL && status == SPT_OK; r = r->next)
-        if (!r->attached)
+        if (!is_attached(r))
             status = attach(s, r, err);
     s->started = true;
     pthread_mutex_unlock(&s->lock);
@@ -583,7 +588,7 @@ static void wake_readers(spt_recv_stream *s)
 {
     pthread_mutex_lock(&s->lock);
     for (reader *r = s->readers; r != NULL; r = r->next)
-        if (r->attached)
+        if (is_attached(r))
             spti_task_wake(&r->task);
     pthread_mutex_unlock(&s->lock);
 }
@@ -779,7 +784,7 @@ void spt_recv_stream_stop(spt_recv_stream *stream)
         spt_chunk_ring_stop(s->free_ring);
     }
     for (reader *r = s->readers; r != NULL; r = r->next)
-        if (r->attached)
+        if (is_attached(r))
             spti_task_detach(
                 &r->task); /* not under the lock, which a run that it waits for takes */
     pthread_mutex_lock(&s->lock);
