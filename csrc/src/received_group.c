@@ -5,6 +5,7 @@
  */
 #include "spead_tutorial/spt_recv.h"
 #include "status.h"
+#include "wire.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -117,13 +118,13 @@ static char *copy_text(spt_bytes bytes)
 
 static void read_format(spt_group_item *item, const spt_received_descriptor *d)
 {
-    if (d->n_format == 1) {
-        spt_field field = spt_received_descriptor_field(d, 0);
-        if (field.code != '\0' && strchr("uifbc", field.code) != NULL) {
-            item->code = field.code;
-            item->bits = field.bits;
-        }
-    }
+    uint64_t bits = 0;
+    for (size_t i = 0; i < d->n_format && bits <= UINT32_MAX; i++)
+        bits += spt_received_descriptor_field(d, i).bits;
+    item->bits = bits > UINT32_MAX ? UINT32_MAX : (uint32_t)bits;
+    char code = d->n_format == 1 ? spt_received_descriptor_field(d, 0).code : '\0';
+    if (code != '\0' && strchr("uifbc", code) != NULL)
+        item->code = code;
     item->n_shape = d->n_shape;
     for (size_t i = 0; i < d->n_shape && i < SPT_GROUP_DIMENSIONS; i++)
         item->shape[i] = spt_received_descriptor_dimension(d, i);
@@ -222,27 +223,76 @@ static bool take_descriptor(spt_item_group *group, const spt_received_heap *heap
     return true;
 }
 
-/* The value of an item; false where there is none that can be relied upon. */
+/* How many of so many bytes a value takes; more than there can be where its shape does. */
+static size_t bytes_of_shape(const spt_group_item *item, size_t length)
+{
+    if (item->bits == 0 || item->n_shape > SPT_GROUP_DIMENSIONS)
+        return length;
+    size_t bits = item->bits;
+    bool varies = false;
+    for (size_t i = 0; i < item->n_shape; i++) {
+        if (item->shape[i] < 0)
+            varies = true;
+        else if (__builtin_mul_overflow(bits, (size_t)item->shape[i], &bits))
+            return SIZE_MAX;
+    }
+    if (varies && bits > 0)
+        bits *= 8 * length / bits; /* as many as fit */
+    return bits / 8 + (bits % 8 > 0);
+}
+
+/* The value of an item; false where it is shorter than its shape. */
 static bool take_value(spt_group_item *item, const spt_received_heap *heap,
                        const spt_received_item *found)
 {
-    if (!found->is_immediate && heap->payload == NULL)
+    size_t length = found->is_immediate ? heap->heap_address_bits / 8U : (size_t)found->length;
+    size_t taken = bytes_of_shape(item, length);
+    if (taken > length || (!found->is_immediate && heap->payload == NULL && taken > 0))
         return false;
     item->has_value = true;
     item->is_immediate = found->is_immediate;
     item->immediate = found->immediate;
-    item->value = (spt_bytes){NULL, heap->heap_address_bits / 8U};
-    if (!found->is_immediate)
-        item->value = (spt_bytes){heap->payload + found->offset, (size_t)found->length};
+    if (found->is_immediate) { /* its value is at the end, whatever is before */
+        spti_put(item->inline_, found->immediate, sizeof(item->inline_));
+        item->value = (spt_bytes){item->inline_ + sizeof(item->inline_) - taken, taken};
+    } else {
+        item->value = (spt_bytes){taken > 0 ? heap->payload + found->offset : NULL, taken};
+    }
     return true;
+}
+
+static void forget_values(spt_item_group *group)
+{
+    for (size_t i = 0; i < group->n; i++)
+        group->items[i]->has_value = false;
+}
+
+/* Take values: all of those that something describes, or none. Returns how many are left out. */
+static size_t take_values(spt_item_group *group, const spt_received_heap *heap, size_t n)
+{
+    bool whole = heap->state != SPT_HEAP_INCOMPLETE, good = true;
+    size_t left_out = 0;
+    for (size_t i = 0; i < n; i++) {
+        const spt_received_item *found = &group->found[i];
+        if (found->id <= SPT_ID_STREAM_CTRL || (!whole && !found->is_immediate))
+            continue;
+        spt_group_item *item = by_id(group, found->id);
+        bool taken = item != NULL && take_value(item, heap, found);
+        left_out += !taken;
+        good = good && (taken || item == NULL);
+    }
+    if (!good)
+        forget_values(group);
+    return left_out;
 }
 
 spt_status spt_item_group_update(spt_item_group *group, const spt_received_heap *heap,
                                  size_t *undescribed, spt_error *err)
 {
     *undescribed = 0;
+    forget_values(group);
     for (size_t i = 0; i < group->n; i++)
-        group->items[i]->has_value = group->items[i]->is_new = false;
+        group->items[i]->is_new = false;
     if (heap->n_pointers > group->room_found) {
         spt_received_item *found = realloc(group->found, heap->n_pointers * sizeof(*found));
         if (found == NULL)
@@ -256,14 +306,7 @@ spt_status spt_item_group_update(spt_item_group *group, const spt_received_heap 
     size_t descriptors = 0;
     for (size_t i = 0; whole && i < n && descriptors < MOST_ITEMS; i++)
         descriptors += take_descriptor(group, heap, &group->found[i]);
-    for (size_t i = 0; i < n; i++) {
-        const spt_received_item *found = &group->found[i];
-        if (found->id <= SPT_ID_STREAM_CTRL || (!whole && !found->is_immediate))
-            continue;
-        spt_group_item *item = by_id(group, found->id);
-        if (item == NULL || !take_value(item, heap, found))
-            ++*undescribed;
-    }
+    *undescribed = take_values(group, heap, n);
     return SPT_OK;
 }
 

@@ -103,7 +103,7 @@ static void look_at_values(void)
     const spt_group_item *item = spt_item_group_find(group, "timestamp");
     REQUIRE(item != NULL && item->has_value && item->is_immediate && item->is_new);
     CHECK_EQUAL(item->immediate, 0x10203);
-    CHECK(item->value.data == NULL && item->value.length == 5);
+    CHECK(item->value.length == 5 && memcmp(item->value.data, timestamp, 5) == 0);
     CHECK(item->code == 'u' && item->bits == 40 && item->n_shape == 0);
     CHECK(strcmp(item->description, "when") == 0);
     item = spt_item_group_find(group, "adc_samples");
@@ -116,7 +116,7 @@ static void look_at_values(void)
     CHECK(item->code == 'c' && item->bits == 8 && item->n_shape == 1 && item->shape[0] == -1);
     item = spt_item_group_find(group, "pairs");
     REQUIRE(item != NULL);
-    CHECK(item->code == 0 && item->shape[0] == 16);
+    CHECK(item->code == 0 && item->bits == 8 && item->shape[0] == 16);
     CHECK(spt_item_group_find(group, "adc") == NULL);
 }
 
@@ -204,6 +204,108 @@ static void test_a_header_of_numpy_that_is_none_leaves_the_type_open(void)
     end();
 }
 
+/* Values of so many bytes each, inside their pointers and not. */
+static spt_heap *of_lengths(size_t in_pointer, size_t addressed)
+{
+    spt_heap *heap = new_heap();
+    add_value(heap, 0x1600, samples, in_pointer);
+    const spt_item item = {0x3300, samples, addressed, false};
+    REQUIRE(spt_heap_add_item(heap, &item, NULL) == SPT_OK);
+    return heap;
+}
+
+/* An item of 3 bytes, and one whose shape and type a test chooses. */
+static void describe(spt_heap *heap, const spt_field *fields, size_t n_fields, const int64_t *shape,
+                     size_t n_shape)
+{
+    const spt_descriptor descriptors[] = {
+        {.id = 0x1600,
+         .name = "few",
+         .description = "",
+         .format = &(spt_field){'u', 8},
+         .n_format = 1,
+         .shape = (const int64_t[]){3},
+         .n_shape = 1},
+        {.id = 0x3300,
+         .name = "many",
+         .description = "",
+         .format = fields,
+         .n_format = n_fields,
+         .shape = shape,
+         .n_shape = n_shape},
+    };
+    for (size_t i = 0; i < 2; i++)
+        REQUIRE(spt_heap_add_descriptor(heap, &descriptors[i], NULL) == SPT_OK);
+}
+
+static struct {
+    size_t few, many; /* bytes that are taken */
+} expected;
+
+static void look_at_lengths(void)
+{
+    const spt_group_item *few = spt_item_group_find(group, "few");
+    const spt_group_item *many = spt_item_group_find(group, "many");
+    REQUIRE(few != NULL && few->has_value && many != NULL && many->has_value);
+    CHECK(few->value.length == expected.few && memcmp(few->value.data, samples, 3) == 0);
+    CHECK_EQUAL(many->value.length, expected.many);
+    CHECK(expected.many == 0 || memcmp(many->value.data, samples, expected.many) == 0);
+}
+
+static void look_at_no_values(void)
+{
+    CHECK_EQUAL(spt_item_group_size(group), 2);
+    for (size_t i = 0; i < 2; i++)
+        CHECK(!spt_item_group_at(group, i)->has_value);
+}
+
+static void test_a_value_has_as_many_bytes_as_its_shape_takes(void)
+{
+    static const spt_field u8 = {'u', 8}, u12 = {'u', 12}, both[] = {{'u', 8}, {'f', 32}};
+    static const int64_t three[] = {3}, none[] = {0}, rows[] = {-1, 3}, huge[] = {1 << 30, 1 << 30};
+    static const struct {
+        const spt_field *fields;
+        size_t n_fields;
+        const int64_t *shape;
+        size_t n_shape, came, taken; /* SIZE_MAX: that is too few */
+    } cases[] = {
+        {&u8, 1, three, 1, 3, 3},        {&u8, 1, three, 1, 8, 3},
+        {&u8, 1, three, 1, 2, SIZE_MAX}, {&u8, 1, none, 1, 4, 0},
+        {&u8, 1, none, 1, 0, 0},         {&u8, 1, NULL, 0, 0, SIZE_MAX},
+        {&u8, 1, rows, 2, 8, 6},         {&u8, 1, rows, 2, 2, 0},
+        {&u12, 1, three, 1, 5, 5},       {&u12, 1, three, 1, 4, SIZE_MAX},
+        {both, 2, three, 1, 16, 15},     {both, 2, three, 1, 14, SIZE_MAX},
+        {&u8, 1, huge, 2, 16, SIZE_MAX},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        start();
+        spt_heap *heap = of_lengths(3, cases[i].came);
+        describe(heap, cases[i].fields, cases[i].n_fields, cases[i].shape, cases[i].n_shape);
+        bool good = cases[i].taken != SIZE_MAX;
+        expected.few = 3;
+        expected.many = cases[i].taken;
+        CHECK_EQUAL(receive(heap, good ? look_at_lengths : look_at_no_values), !good);
+        spt_heap_destroy(heap);
+        end();
+    }
+}
+
+static void test_descriptors_stay_that_come_with_a_value_that_is_too_short(void)
+{
+    static const int64_t sixteen[] = {16};
+    start();
+    spt_heap *heap = of_lengths(3, 15);
+    describe(heap, &(spt_field){'u', 8}, 1, sixteen, 1);
+    CHECK_EQUAL(receive(heap, look_at_no_values), 1);
+    spt_heap *later = of_lengths(3, 16);
+    expected.few = 3;
+    expected.many = 16;
+    CHECK_EQUAL(receive(later, look_at_lengths), 0);
+    spt_heap_destroy(heap);
+    spt_heap_destroy(later);
+    end();
+}
+
 static void test_groups_do_not_grow_without_end(void)
 {
     start();
@@ -230,6 +332,8 @@ int main(void)
     RUN(test_descriptors_are_remembered_and_values_without_one_are_counted);
     RUN(test_what_is_described_anew_replaces_what_has_its_id_or_name);
     RUN(test_a_header_of_numpy_that_is_none_leaves_the_type_open);
+    RUN(test_a_value_has_as_many_bytes_as_its_shape_takes);
+    RUN(test_descriptors_stay_that_come_with_a_value_that_is_too_short);
     RUN(test_groups_do_not_grow_without_end);
     return check_done();
 }

@@ -279,7 +279,7 @@ typedef struct spt_group_item {
     bool is_new;
     /** What an element is: one of ``u i f b c``; 0 for others, such as several fields. */
     char code;
-    /** Bits of an element. */
+    /** Bits of an element, all of its fields; 0 where it is not known what one is. */
     uint32_t bits;
     /** Whether its bytes come lowest first. */
     bool little_endian;
@@ -296,10 +296,13 @@ typedef struct spt_group_item {
     /** The value of an immediate: a number of A bits. */
     uint64_t immediate;
     /**
-     * The value of any other: in the heap's memory, as long as the heap is lent. Of an immediate,
-     * only how many bytes came.
+     * The bytes of its value, as many as its shape takes; all that came where its type is not
+     * known. They are in the heap's memory, as long as the heap is lent; those of an immediate in
+     * the group's, until the next update.
      */
     spt_bytes value;
+    /* Private: an immediate as it came. */
+    uint8_t inline_[8];
 } spt_group_item;
 
 /** Remembers descriptors, so that items are found by name. It is used by one thread. */
@@ -323,12 +326,13 @@ SPT_API void spt_item_group_destroy(spt_item_group *group);
 
 /**
  * Take in what a heap says: descriptors first, then values. An item that is described differently
- * replaces others with its id or name. Of an incomplete heap only immediates are taken. Groups
- * have at most 512 items; those beyond, and texts of more than 64 KiB, are left out.
+ * replaces others with its id or name. Where a value has fewer bytes than its shape takes, no value
+ * of that heap is taken. Of an incomplete heap only immediates are taken. Groups have at most 512
+ * items; those beyond, and texts of more than 64 KiB, are left out.
  *
  * :param group: Borrowed.
  * :param heap: Borrowed; values lie in it.
- * :param undescribed: Filled: values in the heap that nothing describes.
+ * :param undescribed: Filled: values in the heap that nothing describes, or that are too short.
  * :param err: Details of a failure, or ``NULL``.
  * :return: ``SPT_OK``; ``SPT_ERR_MEMORY``.
  */
