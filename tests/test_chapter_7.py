@@ -70,6 +70,20 @@ def test_heaps_that_are_lost_or_not_understood_are_not_counted_as_received(lab, 
 
 
 @each_language
+@pytest.mark.parametrize("size", [1, 3, 5])
+def test_samples_that_come_inside_their_pointer_are_samples_like_others(lab, language, size):
+    group = ItemGroup()
+    group.add_item(0x1600, "timestamp", "", (), format=[("u", 40)], value=0)
+    samples = np.arange(-2, size - 2, dtype=np.int8)
+    group.add_item(0x3300, "adc_samples", "", (size,), np.int8, value=samples)
+    both = [*packets_of(group.get_heap(), 1), *packets_of(group.get_end(), 2)]
+    done = said(lab, CHAPTER_7, language, both)
+    power = np.mean(np.square(samples.astype(np.int64)))
+    assert f"Timestamp: 0          Power: {power:.2f}\n" in done.output
+    assert done.output.endswith("\nReceived 1 heaps\n")
+
+
+@each_language
 def test_samples_of_another_type_are_not_taken_for_those_of_8_bits(lab, language):
     group = ItemGroup()
     group.add_item(0x1600, "timestamp", "", (), format=[("u", 40)], value=0)

@@ -192,37 +192,18 @@ void say_described(const struct receiver_options *options, const spt_item_group 
     }
 }
 
-/* As many as the shape says; what else there may be, where it varies. */
-static size_t n_of_shape(const spt_group_item *item, size_t otherwise)
-{
-    size_t n = 1;
-    for (size_t i = 0; i < item->n_shape; i++) {
-        if (i == SPT_GROUP_DIMENSIONS || item->shape[i] < 0)
-            return otherwise;
-        if (__builtin_mul_overflow(n, (size_t)item->shape[i], &n))
-            return SIZE_MAX;
-    }
-    return n;
-}
-
 size_t n_numbers(const spt_group_item *item)
 {
-    size_t room = item->value.length / (item->bits / 8);
-    size_t n = n_of_shape(item, item->is_immediate ? SIZE_MAX : room);
-    return n <= room ? n : 0;
+    return item->value.length / (item->bits / 8);
 }
 
 int64_t number_at(const spt_group_item *item, size_t i)
 {
     size_t n_bytes = item->bits / 8;
-    size_t all = item->is_immediate ? n_numbers(item) * n_bytes : 0; /* which are the last ones */
+    const uint8_t *bytes = item->value.data + i * n_bytes;
     uint64_t number = 0;
-    for (size_t j = 0; j < n_bytes; j++) {
-        size_t at = i * n_bytes + (item->little_endian ? n_bytes - 1 - j : j);
-        uint64_t byte = item->is_immediate ? item->immediate >> (8 * (all - 1 - at)) & 0xff
-                                           : item->value.data[at];
-        number = number << 8 | byte;
-    }
+    for (size_t j = 0; j < n_bytes; j++)
+        number = number << 8 | bytes[item->little_endian ? n_bytes - 1 - j : j];
     size_t unused = 64 - item->bits;
     return item->code == 'i' ? (int64_t)(number << unused) >> unused : (int64_t)number;
 }

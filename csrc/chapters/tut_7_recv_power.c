@@ -20,7 +20,7 @@ static double mean_square(const int8_t *samples, size_t n)
 
 static bool is_int8(const spt_group_item *item)
 {
-    return item != NULL && !item->is_immediate && item->code == 'i' && item->bits == 8;
+    return item != NULL && item->code == 'i' && item->bits == 8;
 }
 
 int main(int argc, char **argv)
