@@ -422,6 +422,15 @@ def test_both_twins_have_the_same_options_with_the_same_defaults():
     assert {"-t", "--json", "[HOST:]PORT"} <= found[0].keys()
 
 
+@each_language
+def test_the_help_names_the_usual_settings_whatever_was_said_before_it(language):
+    helps = []
+    for before in ([], ["-t", "60"]):
+        argv = [*program("tut_3_recv", language), *before, "--help"]
+        helps.append(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
+    assert helps[0] == helps[1]
+
+
 @pytest.mark.parametrize("receiver", RECEIVERS, ids=lambda receiver: receiver.name)
 def test_a_receiver_in_c_is_not_much_longer_than_its_twin(receiver):
     c = (ROOT / "csrc/chapters" / f"{receiver.name}.c").read_text().count("\n")

@@ -68,7 +68,8 @@ static spt_endpoint place(char *text)
 
 struct receiver_options parse_receiver_options(int argc, char **argv, const char *doc)
 {
-    struct receiver_options options = {{"", 8888}, 5, false};
+    static const struct receiver_options usual = {{"", 8888}, 5, false};
+    struct receiver_options options = usual;
     int c;
     while ((c = getopt_long(argc, argv, "ht:", long_options, NULL)) != -1) {
         if (c == 't')
@@ -76,7 +77,7 @@ struct receiver_options parse_receiver_options(int argc, char **argv, const char
         else if (c == 'j')
             options.json = true;
         else if (c == 'h')
-            help(doc, &options);
+            help(doc, &usual);
         else {
             usage(stderr);
             exit(2);
