@@ -744,8 +744,9 @@ class ItemGroup:
         """Take in what a received heap says: descriptors first, then values.
 
         An item that is described as before stays, and gets the value. One that is described
-        differently, or another with its id or name, is replaced. Either all of the heap is taken
-        in, or the group stays as it was.
+        differently, or another with its id or name, is replaced. Of the descriptors either all
+        are taken in or none, and of the values, too: those of a heap that contradicts its own
+        descriptors are refused, but later heaps are understood.
 
         Parameters
         ----------
@@ -763,7 +764,7 @@ class ItemGroup:
         Raises
         ------
         ValueError
-            Where a descriptor or a value cannot be read.
+            Where a descriptor cannot be read, and nothing is taken in; or a value.
 
         Notes
         -----
@@ -771,25 +772,23 @@ class ItemGroup:
         name, and those of ids that are the protocol's.
         """
         check_order(new_order)
-        after = self._described(heap)
-        by_id = after._by_id
+        self._describe(heap)
         values = []
         for raw in heap.get_items():
-            item = by_id.get(raw.id)
+            item = self._by_id.get(raw.id)
             if item is not None:
                 values.append((item, item._read(raw, new_order)))
             elif raw.id > STREAM_CTRL_ID:
                 _log.warning("item %#x has not been described: its value is left out", raw.id)
-        self._by_id, self._by_name = by_id, after._by_name
         for item, value in values:
             item.value = value
         return {item.name: item for item, _ in values}
 
-    def _described(self, heap: _ReceivedHeap) -> ItemGroup:
-        """Return a group that has, besides this one's items, those that a heap describes."""
+    def _describe(self, heap: _ReceivedHeap) -> None:
+        """Have, besides those that there are, the items that a heap describes: all, or none."""
         descriptors = heap.get_descriptors()
         if not descriptors:
-            return self
+            return
         after = ItemGroup()
         after._by_id, after._by_name = dict(self._by_id), dict(self._by_name)
         for raw in descriptors:
@@ -807,7 +806,7 @@ class ItemGroup:
                 described.order,
                 described.format,
             )
-        return after
+        self._by_id, self._by_name = after._by_id, after._by_name
 
     def __getitem__(self, key: int | str) -> Item:
         return self._by_name[key] if isinstance(key, str) else self._by_id[key]

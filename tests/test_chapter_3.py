@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spead_tutorial import Flavour
+from spead_tutorial import Flavour, Item
 from spead_tutorial.catalogue import CHAPTERS, LANGUAGES, RECEIVERS, Chapter, find_chapter
 from spead_tutorial.chapters import receiving
 from spead_tutorial.lab import Lab
@@ -234,6 +234,28 @@ def test_a_heap_that_contradicts_its_descriptors_is_not_understood_and_the_next_
     assert done.status == 0
     powers = re.findall(r"^Timestamp: (\d) +Power: (\S+)$", done.output, re.M)
     assert powers == [("1", "1.00"), ("3", "9.00"), ("4", "16.00"), ("5", "25.00")]
+    assert "heaps not understood: 1 " in done.output
+
+
+def test_a_heap_that_contradicts_the_descriptors_it_brings_costs_its_values_alone(lab):
+    packets = []
+    for cnt, size in enumerate((6, 8), 1):
+        group = ItemGroup()
+        group.add_item(0x1600, "timestamp", "", (), format=[("u", 40)], value=cnt)
+        described = group.add_item(0x3300, "adc_samples", "", (8,), np.int8)
+        samples = Item(0x3300, "adc_samples", "", (size,), np.int8, value=np.full(size, 3, np.int8))
+        heap = Heap()
+        for item in (group["timestamp"], described):
+            if cnt == 1:
+                heap.add_descriptor(item)
+        heap.add_item(group["timestamp"])
+        heap.add_item(samples)
+        packets += packets_of(heap, cnt)
+    done = of_packets(lab, [*packets, *packets_of(group.get_end(), 3)])
+    assert "0x3300 adc_samples, i8[8]: \n" in done.output
+    assert re.findall(r"^Timestamp: .*$", done.output, re.M) == [
+        "Timestamp: 2          Power: 9.00"
+    ]
     assert "heaps not understood: 1 " in done.output
 
 

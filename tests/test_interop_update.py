@@ -148,16 +148,29 @@ def test_a_dimension_that_varies_takes_what_has_arrived_and_leaves_a_rest():
     assert array.tolist() == [[1, 2], [3, 4]]
 
 
-def test_bytes_that_are_too_few_are_refused_and_the_group_stays_as_it_was():
+def test_bytes_that_are_too_few_are_refused_and_no_value_changes_but_items_are_described():
     group = spead_tutorial.ItemGroup()
     group.update(heap_of([described()], [value(b"abc")]))
     before, version = group["x"].value, group["x"].version
     strange = described(id=0x1001, name=b"y", numpy_header=NUMPY)
     with pytest.raises(ValueError, match=r"'y' \(0x1001\).*takes 4 bytes, and 3 arrived"):
         group.update(heap_of([strange], [value(b"new"), value(b"abc", 0x1001)]))
-    assert list(group.keys()) == ["x"]
     assert group["x"].value is before
     assert group["x"].version == version
+    assert group["y"].value is None
+    group.update(heap_of([], [value(b"abcd", 0x1001)]))
+    assert group["y"].value.tolist() == [0x6162, 0x6364]
+
+
+def test_where_a_descriptor_cannot_be_read_the_group_stays_as_it_was():
+    group = spead_tutorial.ItemGroup()
+    group.update(heap_of([described()], [value(b"abc")]))
+    before = group["x"].value
+    good, bad = described(id=0x1001, name=b"y"), described(id=0x1002, name=b"z", format=[("q", 8)])
+    with pytest.raises(ValueError, match="'z'"):
+        group.update(heap_of([good, bad], [value(b"new")]))
+    assert list(group.keys()) == ["x"]
+    assert group["x"].value is before
 
 
 def test_bytes_that_are_too_many_are_left_out_and_said(caplog):
