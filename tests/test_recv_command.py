@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``spead-tutorial recv`` as a process: what arrives is shown, and every packet accounted for."""
 
+import errno
 import itertools
 import json
 import os
@@ -11,16 +12,19 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from labs import probe
 
 import spead_tutorial as st
-from spead_tutorial import send
+from spead_tutorial import recv, send
 from spead_tutorial.catalogue import LANGUAGES, find_chapter
 from spead_tutorial.measure import programs
 from spead_tutorial.measure.programs import ProgramOptions
+from spead_tutorial.receive import command
 
 COMMAND = [str(Path(sys.executable).parent / "spead-tutorial")]
 PATIENCE_S = 60
@@ -325,6 +329,21 @@ def test_it_ends_quietly_where_nobody_reads(receiver):
 
 
 # ---- Asked for wrongly ----
+
+
+def test_a_socket_that_fails_is_said_once_and_is_no_success(monkeypatch):
+    class Failing(recv.Stream):
+        def add_udp_reader(self, *_: object, **__: object) -> None:
+            self.stop()
+
+        def _counts(self) -> dict[str, Any]:
+            return super()._counts() | {"sys_errno": errno.EIO}
+
+    monkeypatch.setattr(command, "Stream", Failing)
+    done = CliRunner().invoke(command.recv, ["8888"], standalone_mode=False)
+    assert done.return_value == 1
+    assert done.output.count("a socket failed, which ended the stream: Input/output error") == 1
+    assert done.output.count(os.strerror(errno.EIO)) == 1
 
 
 def refused(*arguments: str) -> tuple[int, str]:

@@ -7,7 +7,6 @@ import contextlib
 import ipaddress
 import json
 import logging
-import os
 import re
 import socket
 from collections.abc import Iterator
@@ -229,7 +228,7 @@ def _finish(stream: Stream, watch: Watch, end: str, screen: Screen, as_json: boo
         stream.stop()  # what is still awaited is lost
     stats = stream.stats
     if failed := stream._counts()["sys_errno"]:
-        screen.warn(f"the socket failed, which ended the stream: {os.strerror(failed)}")
+        stream._ended()  # which says so, unless it has been said
     _print(stats, watch, end, screen, as_json)
     return 0 if Account(stats).is_whole and not failed else 1
 
