@@ -401,6 +401,11 @@ cdef class ReceiveStream:
             spt_recv_stream_stop(self.stream)
         self.buffers.clear()
 
+    def _port(self):
+        """The port that is received from: that of the reader that was added last."""
+        self.check_made()
+        return spt_recv_stream_port(self.stream)
+
     def _counts(self):
         """All counts, at one moment, by the names that C has for them."""
         cdef spt_recv_stats c

@@ -104,6 +104,7 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
     void spt_recv_stream_return(spt_recv_stream *, spt_received_heap *)
     size_t spt_recv_stream_ready(spt_recv_stream *)
     int spt_recv_stream_fd(spt_recv_stream *)
+    int spt_recv_stream_port(spt_recv_stream *)
     void spt_recv_stream_stop(spt_recv_stream *)
     void spt_recv_stream_destroy(spt_recv_stream *)
 

@@ -5,6 +5,7 @@ import asyncio
 import errno
 import gc
 import logging
+import re
 import socket
 
 import numpy as np
@@ -146,6 +147,17 @@ def test_what_cannot_be_delivered_by_the_same_socket_does_not_end_a_stream(pool,
                 send_heaps(sender, 1)
             (heap,) = receiver
     assert heap.cnt == 1
+
+
+def test_where_the_system_chooses_the_port_a_warning_of_it_names_that(pool, caplog):
+    with recv.Stream(pool) as receiver:
+        receiver.add_udp_reader(0, buffer_size=2**30, bind_hostname="127.0.0.1")
+        (port,) = re.findall(r"buffer of port (\d+) has", caplog.text)
+        with (
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as somebody,
+            pytest.raises(OSError, match="in use"),
+        ):
+            somebody.bind(("127.0.0.1", int(port)))
 
 
 def test_a_socket_that_fails_ends_the_stream_and_that_is_said_once(pool, caplog, monkeypatch):

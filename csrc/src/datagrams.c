@@ -396,6 +396,16 @@ int spti_datagrams_fd(const spti_datagrams *d)
     return d->fd;
 }
 
+int spti_datagrams_port(const spti_datagrams *d)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t length = sizeof(address);
+    if (getsockname(d->fd, (struct sockaddr *)&address, &length) != 0)
+        return 0;
+    return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
+                                               : ((struct sockaddr_in *)&address)->sin_port);
+}
+
 void spti_datagrams_stats(const spti_datagrams *d, spt_receive_stats *stats)
 {
     uint32_t info[SK_MEMINFO_VARS] = {0};

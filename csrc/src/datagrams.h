@@ -18,6 +18,7 @@ spti_datagrams *spti_datagrams_open_socket(int socket, const spt_receive_config 
 void spti_datagrams_close(spti_datagrams *d);
 
 int spti_datagrams_fd(const spti_datagrams *d);
+int spti_datagrams_port(const spti_datagrams *d);
 
 /* Read what has come, once all that came before has been taken. SPT_PENDING: nothing has; an error
  * is that of the socket. */

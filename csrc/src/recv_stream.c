@@ -686,6 +686,17 @@ int spt_recv_stream_fd(spt_recv_stream *stream)
     return stream->event_fd;
 }
 
+int spt_recv_stream_port(spt_recv_stream *stream)
+{
+    pthread_mutex_lock(&stream->lock);
+    const reader *r = stream->readers; /* the last one is the first */
+    while (r != NULL && r->datagrams == NULL)
+        r = r->next;
+    int port = r == NULL ? 0 : spti_datagrams_port(r->datagrams);
+    pthread_mutex_unlock(&stream->lock);
+    return port;
+}
+
 /* ---- Beginning and end ----------------------------------------------------------------------- */
 
 spt_recv_config spt_recv_config_default(void)

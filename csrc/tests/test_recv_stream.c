@@ -434,7 +434,16 @@ static void test_a_port_is_free_once_the_stream_is_stopped_and_until_then_an_err
     CHECK(strstr(err.message, "is in use") != NULL);
     spt_recv_stream_stop(one);
     spt_recv_stream_stop(one);
+    CHECK_EQUAL(spt_recv_stream_port(one), 0);
     CHECK_EQUAL(spt_recv_stream_add_udp(other, &endpoint, NULL, &err), SPT_OK);
+    CHECK_EQUAL(spt_recv_stream_port(other), port);
+    const char *any[] = {"127.0.0.1", "::1"};
+    for (int i = 0; i < 2; i++) { /* the system chooses another one each time */
+        endpoint = (spt_endpoint){any[i], 0};
+        REQUIRE(spt_recv_stream_add_udp(other, &endpoint, NULL, &err) == SPT_OK);
+        CHECK(spt_recv_stream_port(other) > 0 && spt_recv_stream_port(other) != port);
+        port = spt_recv_stream_port(other);
+    }
     spt_recv_stream_destroy(one);
     spt_recv_stream_destroy(other);
     spt_recv_stream_destroy(NULL);

@@ -180,7 +180,7 @@ class Readers(ReceiveStream):
             _log.warning(
                 "the receive buffer of port %d has %d bytes, not %d: allow more with"
                 " 'sysctl -w net.core.rmem_max=%d'",
-                port, granted, buffer_size, buffer_size,
+                self._port(), granted, buffer_size, buffer_size,
             )  # fmt: skip
 
     def __enter__(self) -> Self:

@@ -836,6 +836,15 @@ SPT_API size_t spt_recv_stream_ready(spt_recv_stream *stream);
 SPT_API int spt_recv_stream_fd(spt_recv_stream *stream);
 
 /**
+ * The UDP port that is received from.
+ *
+ * :param stream: Borrowed.
+ * :return: That of the reader that was added last, which the system may have chosen; 0 where none
+ *     has a socket, or after the stream is stopped.
+ */
+SPT_API int spt_recv_stream_port(spt_recv_stream *stream);
+
+/**
  * Stop: nothing is received any more, ports are free, and live heaps end as they are. What is
  * finished can still be got. May be repeated.
  *
