@@ -57,6 +57,8 @@ static size_t keep_one_of_each(spt_received_item *items, size_t n)
 size_t spt_received_heap_items(const spt_received_heap *heap, spt_received_item *items)
 {
     unsigned bits = heap->heap_address_bits;
+    if (heap->n_pointers == 0)
+        return 0; /* there may be no memory for any */
     for (size_t i = 0; i < heap->n_pointers; i++) {
         uint64_t word = heap->pointers[i].word, value = word & spti_address_mask(bits);
         bool immediate = spti_is_immediate(word);
@@ -70,8 +72,7 @@ size_t spt_received_heap_items(const spt_received_heap *heap, spt_received_item 
         };
     }
     size_t n = keep_one_of_each(items, heap->n_pointers), listed = 0;
-    if (n > 0)
-        qsort(items, n, sizeof(*items), by_place);
+    qsort(items, n, sizeof(*items), by_place);
     for (size_t i = 0; i < n; i++) {
         spt_received_item item = items[i];
         bool last = i + 1 == n || items[i + 1].is_immediate;

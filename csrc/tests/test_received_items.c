@@ -129,6 +129,7 @@ static void test_a_heap_without_pointers_has_no_items(void)
 {
     begin(0);
     CHECK_EQUAL(spt_received_heap_items(&heap, items), 0);
+    CHECK_EQUAL(spt_received_heap_items(&heap, NULL), 0); /* which needs no room */
 }
 
 int main(void)
