@@ -89,7 +89,7 @@ static void read_shape(spt_group_item *item, const char *text)
     }
 }
 
-static bool read_header(spt_group_item *item, spt_bytes header)
+static bool read_header(spt_group_item *item, spt_bytes header, int bug_compat)
 {
     char *text = header.length > MOST_TEXT ? NULL : malloc(header.length + 1);
     if (text == NULL)
@@ -97,6 +97,8 @@ static bool read_header(spt_group_item *item, spt_bytes header)
     memcpy(text, header.data, header.length);
     text[header.length] = '\0';
     read_dtype(item, after_key(text, "'descr'"));
+    if (item->code != '\0' && (bug_compat & SPT_COMPAT_SWAP_ENDIAN) != 0)
+        item->little_endian = !item->little_endian;
     read_shape(item, after_key(text, "'shape'"));
     item->fortran_order = strstr(text, "'fortran_order': True") != NULL;
     free(text);
@@ -131,7 +133,7 @@ static void read_format(spt_group_item *item, const spt_received_descriptor *d)
 }
 
 /* What a descriptor says; NULL where it is not to be believed, or there is no memory. */
-static spt_group_item *new_item(const spt_received_descriptor *d)
+static spt_group_item *new_item(const spt_received_descriptor *d, int bug_compat)
 {
     spt_group_item *item = calloc(1, sizeof(*item));
     if (item == NULL)
@@ -141,7 +143,7 @@ static spt_group_item *new_item(const spt_received_descriptor *d)
     item->description = copy_text(d->description);
     bool good = item->name != NULL && item->description != NULL;
     if (good && d->numpy_header.length > 0)
-        good = read_header(item, d->numpy_header);
+        good = read_header(item, d->numpy_header, bug_compat);
     else if (good)
         read_format(item, d);
     if (good)
@@ -217,7 +219,7 @@ static bool take_descriptor(spt_item_group *group, const spt_received_heap *heap
         !spt_received_descriptor_parse(&d, heap->payload + found->offset, (size_t)found->length,
                                        group->bug_compat))
         return false;
-    spt_group_item *item = new_item(&d);
+    spt_group_item *item = new_item(&d, group->bug_compat);
     if (item != NULL)
         take_in(group, item);
     return true;

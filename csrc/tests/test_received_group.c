@@ -36,11 +36,16 @@ static size_t receive(const spt_heap *heap, void (*look)(void))
     return undescribed;
 }
 
-static void start(void)
+static void start_as(int bug_compat)
 {
     pool = spt_thread_pool_create(1, NULL, 0, NULL);
-    group = spt_item_group_create(0, NULL);
+    group = spt_item_group_create(bug_compat, NULL);
     REQUIRE(pool != NULL && group != NULL);
+}
+
+static void start(void)
+{
+    start_as(0);
 }
 
 static void end(void)
@@ -306,6 +311,28 @@ static void test_descriptors_stay_that_come_with_a_value_that_is_too_short(void)
     end();
 }
 
+static void test_where_headers_give_the_other_byte_order_it_is_the_other_one(void)
+{
+    static const struct {
+        const char *header;
+        bool little_endian;
+    } cases[] = {
+        {"{'descr': '<i2', 'fortran_order': False, 'shape': ()}", false},
+        {"{'descr': '>i2', 'fortran_order': False, 'shape': ()}", true},
+    };
+    for (size_t i = 0; i < 2; i++) {
+        start_as(SPT_COMPAT_SWAP_ENDIAN);
+        spt_heap *heap = new_heap();
+        const spt_descriptor descriptor = {
+            .id = 0x3300, .name = "x", .description = "", .numpy_header = cases[i].header};
+        REQUIRE(spt_heap_add_descriptor(heap, &descriptor, NULL) == SPT_OK);
+        CHECK_EQUAL(receive(heap, NULL), 0);
+        CHECK_EQUAL(spt_item_group_find(group, "x")->little_endian, cases[i].little_endian);
+        spt_heap_destroy(heap);
+        end();
+    }
+}
+
 static void test_groups_do_not_grow_without_end(void)
 {
     start();
@@ -334,6 +361,7 @@ int main(void)
     RUN(test_a_header_of_numpy_that_is_none_leaves_the_type_open);
     RUN(test_a_value_has_as_many_bytes_as_its_shape_takes);
     RUN(test_descriptors_stay_that_come_with_a_value_that_is_too_short);
+    RUN(test_where_headers_give_the_other_byte_order_it_is_the_other_one);
     RUN(test_groups_do_not_grow_without_end);
     return check_done();
 }
