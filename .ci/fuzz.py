@@ -22,7 +22,8 @@ def fuzz_core(folder: Path) -> list[list[str]]:
     os.environ["CC"] = "clang"
     if not (folder / "build.ninja").exists():
         subprocess.run(["meson", "setup", "-Dfuzz=true", "-Db_lundef=false", folder], check=True)
-    targets = [f"csrc/fuzz/fuzz_{name}" for name in ("packetizer", "depacketizer", "chunks")]
+    names = ("packetizer", "depacketizer", "received_group", "chunks")
+    targets = [f"csrc/fuzz/fuzz_{name}" for name in names]
     subprocess.run(["ninja", "-C", folder, *targets], check=True)
     return [[str(folder / target)] for target in targets]
 
