@@ -35,9 +35,10 @@ from spead_tutorial.catalogue import (
 )
 from spead_tutorial.lab import KINDS, Lab, LabError
 from spead_tutorial.lab.commands import IN, check_fresh, lab
-from spead_tutorial.measure import machine, programs, progress, receiving
+from spead_tutorial.measure import delivery, machine, programs, progress
 from spead_tutorial.measure.place import Device, Host, Place
 from spead_tutorial.measure.programs import Done, ProgramError, ProgramOptions, Result
+from spead_tutorial.measure.report import Report
 from spead_tutorial.receive import recv
 from spead_tutorial.records import RecordError
 
@@ -160,7 +161,7 @@ def chapters(as_json: bool) -> int:
 @click.option("--from-lang", type=click.Choice(LANGUAGES),
               help="Which of its two programs: that of --lang by default.")  # fmt: skip
 @click.option("--rate", type=click.FloatRange(0.125, 4000), metavar="MB/S",
-              help="Rate of the link between them, headers included.")  # fmt: skip
+              help="Rate of the link between them, headers included; senders wait.")  # fmt: skip
 @click.option("-n", "heaps", type=_SIZE, metavar="HEAPS", help="Heaps to send.")
 @click.option("-H", "heap_size", type=_SIZE, metavar="BYTES", help="Bytes of samples in a heap.")
 @click.option("-p", "packet_size", type=_SIZE, metavar="BYTES",
@@ -209,10 +210,13 @@ def run(
     counted. While that lasts, a terminal shows how far it has come. A chapter takes only the
     options that it introduced or inherited: see spead-tutorial chapters.
 
-    A chapter that receives is run with one that sends to it, and gets that one's options. What
-    both print is shown, and the exit status is 1 where either of them failed.
+    A chapter that receives is run with one that sends to it, on the two machines of a lab, and
+    the options of that one are passed on to it. What both print is shown, and then what became of
+    all packets. The exit status is 1 where one of them failed, or something is missing.
 
+    \b
     Example: spead-tutorial run 10 --lang c -n 524288 -H 8192
+    Example: spead-tutorial run 7 --from 6 --rate 500 -n 2000
     """
     if (host is None) != (port is None):
         raise _Wrong("--host and --port go together")
@@ -278,32 +282,49 @@ def _run_receiver(
     within: str | None,
     as_json: bool,
 ) -> int:
-    def show(name: str, line: str, is_trouble: bool) -> None:
-        click.echo(line if is_trouble else f"{name}: {line}", err=is_trouble)
-
     try:
         programs.command(sender, languages[1], options)
     except ValueError as error:
         raise _Wrong(str(error)) from None
     far = sender.takes_destination  # and can send to another machine
     if rate is not None and not far:
-        raise _Wrong(f"chapter {sender.number} sends over loopback, without --rate")
+        raise _Wrong(
+            f"chapter {sender.number} sends over loopback, without --rate: take another (--from 6)"
+        )
     with contextlib.ExitStack() as stack:
         here = stack.enter_context(Lab(receiver=far) if within is None else Lab.join(within))
         if rate is not None:
             stack.enter_context(here.limited(round(8e6 * rate)))
-        shown = None if as_json else show
-        received, sent = receiving.receive(
+        shown = None if as_json else _show_line
+        done = delivery.deliver(
             here, receiver, sender, languages, options, as_json=as_json, show=shown
         )
     if as_json:
-        said = {"receiver": _object(received), "sender": _object(sent)}
-        click.echo(json.dumps(said | {"statuses": [received.status, sent.status]}))
-    for done in (sent, received):  # a receiver whose sender has failed was ended for that
-        if done.status != 0:
-            _complain(f"{done.program} has failed, with status {done.status}")
-            return _FAILED
+        click.echo(json.dumps(_delivered(done)))
+    elif done.accounting is not None:
+        click.echo(f"proof: {done.accounting.text}")
+    if done.failure is not None:
+        _complain(done.failure)
+        return _FAILED
     return 0
+
+
+def _show_line(name: str, line: str, is_trouble: bool) -> None:
+    report = None if is_trouble else Report.parse(line)
+    if report is not None:
+        line = f"{report.payload_bytes / report.elapsed_ns * 1e3:.2f} MB/s"
+    click.echo(line if is_trouble else f"{name}: {line}", err=is_trouble)
+
+
+def _delivered(done: delivery.Delivery) -> dict[str, object]:
+    accounting = done.accounting
+    return {
+        "receiver": _object(done.received),
+        "sender": _object(done.sent),
+        "statuses": [done.received.status, done.sent.status],
+        "accounted": accounting.ok if accounting else None,
+        "account": accounting.text if accounting else None,
+    }
 
 
 def _object(done: Done) -> object:

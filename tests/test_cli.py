@@ -201,6 +201,35 @@ def test_run_of_a_receiver_shows_what_it_and_its_sender_print_told_apart():
     assert "tut_3_recv: packets: 4 received = 4 placed\n" in done.stdout
     assert re.search(r"^tut_10_send_reuse_heaps: \d+\.\d\d MB/s$", done.stdout, re.M)
     assert "tut_3_recv: listening on port 8888\n" in done.stderr
+    proof = "4 packets sent: 4 received, 0 lost on the way, 0 without room in the socket"
+    assert done.stdout.endswith(f"\nproof: {proof}\n")
+
+
+@needs_lab
+@pytest.mark.parametrize("receiver", RECEIVERS, ids=lambda receiver: receiver.name)
+def test_behind_a_slow_link_every_receiver_gets_all_that_is_sent(receiver):
+    arguments = f"run {receiver.number} --lang c --from 8 --rate 50 -n 3 -H 8192 --json".split()
+    done = cli(*arguments)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["accounted"], found["statuses"]) == (True, [0, 0])
+    assert found["receiver"]["socket_datagrams"] == found["sender"]["packets"] == 4
+    assert found["receiver"]["heaps_complete"] == 3
+
+
+@needs_lab
+def test_run_of_a_receiver_that_loses_packets_says_of_each_where_it_was_lost():
+    arguments = ["run", "3", "--from", "10", "--from-lang", "c", "-n", "2000", "--json"]
+    done = cli(*arguments)
+    assert done.returncode == 1
+    assert done.stderr == "spead-tutorial: tut_3_recv has failed, with status 1\n"
+    found = json.loads(done.stdout)
+    assert (found["accounted"], found["statuses"]) == (True, [1, 0])
+    numbers = r"(\d+) packets sent: (\d+) received, (\d+) lost on the way, (\d+) without room"
+    sent, *parts = map(int, re.match(numbers, found["account"]).groups())
+    assert sent == sum(parts) == found["sender"]["packets"]
+    assert parts[0] == found["receiver"]["socket_datagrams"]
+    assert parts[2] > 0
 
 
 @needs_lab

@@ -45,6 +45,7 @@ MODULES = (
     "spead_tutorial.measure.programs",
     "spead_tutorial.measure.progress",
     "spead_tutorial.measure.receiving",
+    "spead_tutorial.measure.delivery",
     "spead_tutorial.measure.case",
     "spead_tutorial.measure.beside",
     "spead_tutorial.measure.machine",

@@ -49,7 +49,7 @@ def receive(
     options : ProgramOptions
         What to tell the sender.
     as_json : bool
-        Whether they print JSON objects.
+        Whether the receiver prints a JSON object, as the sender always does.
     show : function, optional
         Called for each line that one of them prints, as it comes: with the program's name, the
         line, and whether it is about a trouble. In another thread.
@@ -73,7 +73,6 @@ def receive(
     sending = command(sender, languages[1], options, destination)
     receiving = [*program(receiver.name, languages[0]), "--json", str(lab.port)]
     if not as_json:
-        sending.remove("--json")
         receiving.remove("--json")
     with _Running(machine, receiver.name, receiving, show) as far:
         far.wait_until_ready()
