@@ -291,14 +291,12 @@ def _run_receiver(
         raise _Wrong(
             f"chapter {sender.number} sends over loopback, without --rate: take another (--from 6)"
         )
-    with contextlib.ExitStack() as stack:
-        here = stack.enter_context(Lab(receiver=far) if within is None else Lab.join(within))
-        if rate is not None:
-            stack.enter_context(here.limited(round(8e6 * rate)))
-        shown = None if as_json else _show_line
+    with Lab(receiver=far) if within is None else Lab.join(within) as here:
         done = delivery.deliver(
-            here, receiver, sender, languages, options, as_json=as_json, show=shown
-        )
+            here, receiver, sender, languages, options, as_json=as_json,
+            show=None if as_json else _show_line,
+            bits_per_s=None if rate is None else round(8e6 * rate),
+        )  # fmt: skip
     if as_json:
         click.echo(json.dumps(_delivered(done)))
     elif done.accounting is not None:

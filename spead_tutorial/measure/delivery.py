@@ -4,7 +4,6 @@
 import dataclasses
 import json
 import re
-from collections.abc import Callable
 from typing import Any
 
 from spead_tutorial.catalogue import Chapter, Receiver
@@ -44,9 +43,9 @@ class Delivery:
     @property
     def failure(self) -> str | None:
         """Why it is no success; None where nothing is missing, and every packet accounted for."""
-        for done in (self.sent, self.received):  # the receiver of a sender that failed was ended
+        for done in (self.sent, self.received):  # a receiver may fail because its sender does
             if done.status != 0:
-                return f"{done.program} has failed, with status {done.status}"
+                return done.failure
         if self.accounting is None:
             return f"{self.sent.program} or {self.received.program} did not say what it counted"
         return None if self.accounting.ok else self.accounting.text
@@ -58,15 +57,13 @@ def deliver(
     sender: Chapter,
     languages: tuple[str, str],
     options: ProgramOptions,
-    *,
-    as_json: bool = False,
-    show: Callable[[str, str, bool], None] | None = None,
+    **how: Any,
 ) -> Delivery:
     """Have a program receive what another sends, and hold what both say against what was counted.
 
     Parameters
     ----------
-    lab, receiver, sender, languages, options, as_json, show
+    lab, receiver, sender, languages, options, **how
         As for `receive`, which raises what is wrong with them. Nothing else may send there.
 
     Returns
@@ -76,7 +73,7 @@ def deliver(
     """
     far, device = (lab.receiver, lab.device) if sender.takes_destination else (lab, "lo")
     counted, arrived = lab.counters(device), Arrivals.of(far.snmp())
-    received, sent = receive(lab, receiver, sender, languages, options, as_json=as_json, show=show)
+    received, sent = receive(lab, receiver, sender, languages, options, **how)
     grown, arrivals = lab.counters(device) - counted, Arrivals.of(far.snmp()) - arrived
     report, seen = Report.parse(sent.output), _seen(received.output)
     if report is None or seen is None:

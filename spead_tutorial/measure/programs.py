@@ -365,10 +365,17 @@ class Done:
     errors: str
 
     @property
+    def failure(self) -> str:
+        """How it ended, for those who have seen what it had to say."""
+        if self.status < 0:
+            return f"{self.program}: it was ended by {signal.Signals(-self.status).name}"
+        return f"{self.program} has failed, with status {self.status}"
+
+    @property
     def complaint(self) -> str:
         """What it has to say of its failure, in one line."""
         if self.status < 0:
-            return f"{self.program}: it was ended by {signal.Signals(-self.status).name}"
+            return self.failure
         lines = [line.strip() for line in self.errors.splitlines() if line.strip()]
         if self.status == 0:
             return f"{self.program}: it printed no report, but {self.output.strip()[:200]!r}"

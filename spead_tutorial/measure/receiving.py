@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from spead_tutorial.catalogue import Chapter, Receiver
-from spead_tutorial.lab import Lab, LabProcess, LabSide
+from spead_tutorial.lab import Arrivals, Lab, LabProcess, LabSide
 from spead_tutorial.measure.programs import (
     Done,
     ProgramError,
@@ -34,6 +34,7 @@ def receive(
     *,
     as_json: bool = False,
     show: Callable[[str, str, bool], None] | None = None,
+    bits_per_s: int | None = None,
 ) -> tuple[Done, Done]:
     """Run a receiver, then a sender to it, to the end of both.
 
@@ -53,11 +54,14 @@ def receive(
     show : function, optional
         Called for each line that one of them prints, as it comes: with the program's name, the
         line, and whether it is about a trouble. In another thread.
+    bits_per_s : int, optional
+        Rate of the link between them, as for `Lab.limited`; by default without a limit.
 
     Returns
     -------
     tuple of Done
-        How the receiver ended, and the sender. A receiver whose sender has failed is ended.
+        How the receiver ended, and the sender. A receiver to which nothing came from a sender that
+        has failed is ended.
 
     Raises
     ------
@@ -76,10 +80,13 @@ def receive(
         receiving.remove("--json")
     with _Running(machine, receiver.name, receiving, show) as far:
         far.wait_until_ready()
-        with _Running(lab, sender.name, sending, show) as near:
+        before = Arrivals.of(machine.snmp())
+        link = lab.limited(bits_per_s) if bits_per_s else contextlib.nullcontext()
+        with link, _Running(lab, sender.name, sending, show) as near:
             near.wait(None)
-        if near.process.returncode != 0:
-            far.process.terminate()
+        came = Arrivals.of(machine.snmp()) - before
+        if near.process.returncode != 0 and not came.packets:
+            far.process.terminate()  # it would wait for the first packet, for ever
         far.wait(_END_S)
     return far.done, near.done
 
@@ -124,7 +131,7 @@ class _Running:
         self._ready.wait(_START_S)
         if not any(_READY in line for line in self._lines[1]):
             self.wait(1)
-            raise ProgramError(self.done.complaint)
+            raise ProgramError(self.done.complaint if self._show is None else self.done.failure)
 
     def wait(self, timeout: float | None) -> None:
         """Wait for its end, and read all that it has said; it is ended where it takes too long."""
