@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What arrives on a tour: heaps of a chapter that sends, at one that receives.
+
+Every packet is accounted for. It has a lab of its own, with a machine that receives, and takes a
+few seconds. It is no measurement: the link between the two is slow enough for both.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from spead_tutorial.catalogue import LANGUAGES, find_chapter, find_receiver
+from spead_tutorial.fields import FieldError, made
+from spead_tutorial.lab import Journey, Lab, LabError
+from spead_tutorial.measure.delivery import Delivery, deliver
+from spead_tutorial.measure.programs import ProgramError, ProgramOptions
+from spead_tutorial.records import RecordError, Recording
+from spead_tutorial.units import number
+
+__all__ = [
+    "COLUMNS",
+    "PROVED",
+    "SETTING",
+    "Arrival",
+    "cells",
+    "read_arrivals",
+    "receive_some",
+    "summary",
+    "text",
+]
+
+#: What the settings of a tour's record call it.
+SETTING = "arrivals"
+_RECEIVER, _SENDER = "7", "6"
+_BITS_PER_S = 800_000_000
+_HEAPS = {"tiny": 4}
+_USUAL_HEAPS = 100  # of 1 MiB: about a second
+_FIRST_VALUES = 3
+_NAMES = {"python": "Python", "c": "C"}
+#: What a table says of an arrival, besides the language.
+COLUMNS = ("heaps whole", "packets sent", "received", "lost on the way", "no room in the socket")
+#: What a mark in the table says.
+PROVED = "the sender's device, the receiver's machine and its socket agree on every packet"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Arrival:
+    """What arrived in one language, and what did not.
+
+    Parameters
+    ----------
+    sender, receiver : int
+        Chapters.
+    language : str
+        That of both programs.
+    way : str
+        Kind of the link: ``"veth"`` or ``"loopback"``.
+    bits_per_s : int
+        Its rate, headers included.
+    heaps : int
+        Heaps that were sent.
+    complete : int
+        Heaps that arrived whole.
+    sent, received, lost, dropped : int
+        Packets that were sent; received; lost on the way; without room in the receiver's socket.
+    values : tuple of str
+        The receiver's lines about the first heaps, and the last one.
+    failure : str or None
+        Why this is not to be believed, or a program's complaint; None where all packets are
+        accounted for.
+    """
+
+    sender: int
+    receiver: int
+    language: str
+    way: str
+    bits_per_s: int
+    heaps: int
+    complete: int = 0
+    sent: int = 0
+    received: int = 0
+    lost: int = 0
+    dropped: int = 0
+    values: tuple[str, ...] = ()
+    failure: str | None = None
+
+    @property
+    def by(self) -> str:
+        """The language, as tables have it."""
+        return _NAMES[self.language]
+
+
+def receive_some(size: str) -> tuple[list[Arrival], list[str]]:
+    """Have a chapter receive what another sends, in all languages; or say why that is not possible.
+
+    Parameters
+    ----------
+    size : str
+        That of the tour.
+
+    Returns
+    -------
+    list of Arrival
+        One for each language.
+    list of str
+        Why there are none.
+    """
+    try:
+        with _lab() as lab:
+            return [
+                _one(lab, language, _HEAPS.get(size, _USUAL_HEAPS)) for language in LANGUAGES
+            ], []
+    except LabError as error:
+        return [], [f"Without data that arrives: {error}."]
+
+
+def _lab() -> Lab:
+    """Open a lab with a second machine; where there is no link to one, it is the lab's loopback."""
+    try:
+        return Lab(receiver=True)
+    except LabError:
+        return Lab("loopback", receiver=True)
+
+
+def _one(lab: Lab, language: str, heaps: int) -> Arrival:
+    sender, receiver = find_chapter(_SENDER), find_receiver(_RECEIVER)
+    assert receiver is not None
+    it = Arrival(sender.number, receiver.number, language, lab.kind, _BITS_PER_S, heaps)
+    options = ProgramOptions(heaps=heaps)
+    both = (language, language)
+    try:
+        done = deliver(lab, receiver, sender, both, options, bits_per_s=_BITS_PER_S)
+    except ProgramError as error:
+        return dataclasses.replace(it, failure=str(error))
+    if done.journey is None or done.accounting is None or not done.accounting.ok:
+        return dataclasses.replace(it, failure=done.failure)
+    values = [line for line in done.received.output.splitlines() if line.startswith("Timestamp")]
+    return dataclasses.replace(
+        it,
+        complete=len(values),
+        sent=done.journey.sent,
+        received=done.journey.received,
+        lost=done.journey.lost_on_the_way,
+        dropped=done.journey.dropped_packets,
+        values=(*values[:_FIRST_VALUES], *values[_FIRST_VALUES:][-1:]),
+        failure=_complaint(done, done.journey),
+    )
+
+
+def _complaint(done: Delivery, journey: Journey) -> str | None:
+    """Say what went wrong; packets of which is known where they were lost are no failure."""
+    for ended in (done.sent, done.received):
+        if ended.status != 0 and (ended is done.sent or journey.received == journey.sent):
+            return ended.complaint
+    return None
+
+
+def read_arrivals(recording: Recording) -> list[Arrival]:
+    """Return what arrived on a tour; nothing where nothing could.
+
+    Parameters
+    ----------
+    recording : Recording
+        The tour's.
+
+    Raises
+    ------
+    RecordError
+        Where the record does not say it as it should.
+    """
+    try:
+        return [made(Arrival, one) for one in recording.header.settings.get(SETTING, ())]
+    except (FieldError, TypeError) as error:
+        raise RecordError(f"{recording.header.experiment}: {SETTING}: {error}") from None
+
+
+# ---------------------------------------------------------------------------------------
+# In words
+
+
+def summary(one: Arrival) -> str:
+    """Say who received from whom, and over what.
+
+    Parameters
+    ----------
+    one : Arrival
+        Any of a tour's.
+    """
+    return (
+        f"chapter {one.receiver} receives {one.heaps} heaps of 1 MiB from chapter {one.sender},"
+        f" over a link ({one.way}) of {number(one.bits_per_s / 8e6)} MB/s"
+    )
+
+
+def cells(one: Arrival) -> tuple[int, ...]:
+    """Return what a table says under `COLUMNS`.
+
+    Parameters
+    ----------
+    one : Arrival
+        That of a row.
+    """
+    return one.complete, one.sent, one.received, one.lost, one.dropped
+
+
+def text(found: Sequence[Arrival]) -> str:
+    """Write what arrived for a terminal; nothing where nothing could.
+
+    Parameters
+    ----------
+    found : sequence of Arrival
+        A tour's.
+    """
+    if not found:
+        return ""
+    lines = [f"What arrives: {summary(found[0])}", _row("", COLUMNS)]
+    for one in found:
+        row = _row(one.by, cells(one))
+        lines.append(f"{one.by:6}  ✗ failed" if one.failure is not None else f"{row}  ✓")
+    *first, last = found[0].values or ("",)
+    lines += ["", *(f"  {line}" for line in (*first, "...", last))] if first else []
+    return "\n".join([*lines, "", f"✓: {PROVED}."])
+
+
+def _row(by: str, values: Iterable[object]) -> str:
+    widths = map(len, COLUMNS)
+    shown = (f"{value:>{width}}" for value, width in zip(values, widths, strict=True))
+    return "  ".join([f"{by:6}", *shown])
