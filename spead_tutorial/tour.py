@@ -2,6 +2,7 @@
 """The tour: every chapter in both languages, what each of them gained, and the proof."""
 
 import contextlib
+import dataclasses
 import importlib.metadata
 import os
 import time
@@ -21,6 +22,7 @@ from spead_tutorial.measure.place import Device, Loopback, Place
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.rounds import measure, schedule
 from spead_tutorial.records import OURS, RecordError, Recording, Sample, locked, read
+from spead_tutorial.tour_arrivals import SETTING, Arrival, read_arrivals, receive_some, text
 from spead_tutorial.tour_rows import sections
 from spead_tutorial.tour_table import headline_text, table
 
@@ -151,8 +153,10 @@ def _measure(place: Place, size: str, path: Path) -> Recording:
     """Take all samples, and put the file in its place when it is whole."""
     rounds, _ = SIZES[size]
     others, without = compared(size, isinstance(place, Loopback))
-    settings = {"size": size, "rounds": rounds, "seed": _SEED, "without": without}
+    arrived, why_not = _arrivals(place, size)
+    settings = {"size": size, "rounds": rounds, "seed": _SEED, "without": [*without, *why_not]}
     settings["drawn_by"] = "spead-tutorial tour"
+    settings[SETTING] = [dataclasses.asdict(one) for one in arrived]
     unfinished = path.with_suffix(".part")
     unfinished.unlink(missing_ok=True)
     taken = _Taken(place)
@@ -170,6 +174,12 @@ def _measure(place: Place, size: str, path: Path) -> Recording:
         unfinished.unlink(missing_ok=True)
     click.echo(f"It took {taken.seconds:.0f} s: {taken.beside_s:.0f} s for bare loops and spead2.")
     return recording
+
+
+def _arrivals(place: Place, size: str) -> tuple[list[Arrival], list[str]]:
+    if isinstance(place, Loopback):
+        return [], ["Without data that arrives: without a lab, nobody counts what is lost."]
+    return receive_some(size)
 
 
 def _peers_version(others: Sequence[Case]) -> dict[str, str | None]:
@@ -244,12 +254,16 @@ def _show(recording: Recording, output: Path) -> int:
     found = sections(recording)
     click.echo(headline_text(found))
     click.echo(f"\n{table(found, recording)}")
+    arrived = read_arrivals(recording)
+    if arrived:
+        click.echo(f"\n{text(arrived)}")
     pictures = _draw(recording, output)
     page = output / PAGE
-    page.write_text(tour_page.page(recording, found, pictures, output), encoding="utf-8")
+    page.write_text(tour_page.page(recording, found, arrived, pictures, output), encoding="utf-8")
     _say_what_next([page, *pictures, output / RECORDS])
     rows = [line.row for section in found for line in section.lines]
-    failures = {row.failure for row in rows if row.failure is not None}
+    told = [*(row.failure for row in rows), *(one.failure for one in arrived)]
+    failures = {failure for failure in told if failure is not None}
     for failure in sorted(failures):
         click.echo(f"spead-tutorial: {failure}", err=True)
     return 1 if failures else 0
@@ -269,4 +283,5 @@ def _say_what_next(files: Sequence[Path]) -> None:
         click.echo(f"  {path}")
     click.echo("and try")
     click.echo("  spead-tutorial run 10 --lang c -n 524288 -H 8192")
+    click.echo("  spead-tutorial run 7 --from 6 --rate 500 -n 2000")
     click.echo("  spead-tutorial chapters")

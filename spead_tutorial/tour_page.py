@@ -14,6 +14,7 @@ from pathlib import Path
 from spead_tutorial.measure.place import over_loopback
 from spead_tutorial.plots.theme import DARK, LIGHT, Theme
 from spead_tutorial.records import Recording
+from spead_tutorial.tour_arrivals import COLUMNS, PROVED, Arrival, cells, summary
 from spead_tutorial.tour_rows import (
     NOTHING,
     Headline,
@@ -44,8 +45,8 @@ given, and throws it away. The packets that a program <em>claims</em> are those 
 handed over; <em>counted</em> is what the device saw, to which a message that carries several
 packets is one. A row has a rate only if no send failed, and if in every run, those to warm up too,
 the device counted what the program's claims come to, to the last byte.</p>
-<p>A device that throws packets away is no network. There is no wire, no switch and no receiver;
-nothing is lost on the way, and nothing arrives. The rates say what it costs to send: how much
+<p>A device that throws packets away is no network. There is no wire, no switch and no receiver:
+nothing that was measured arrives anywhere. The rates say what it costs to send: how much
 faster one program is than another, and how far it is from what the machine can do; not what a real
 link would carry.</p>"""
 _LOOPBACK = """
@@ -58,7 +59,11 @@ and the receiver wants a core. Rates are not those of a lab, and neither are gai
 
 
 def page(
-    recording: Recording, found: Sequence[Section], pictures: Sequence[Path], folder: Path
+    recording: Recording,
+    found: Sequence[Section],
+    arrived: Sequence[Arrival],
+    pictures: Sequence[Path],
+    folder: Path,
 ) -> str:
     """Write the page of a tour.
 
@@ -68,6 +73,8 @@ def page(
         What was measured.
     found : sequence of Section
         Its rows.
+    arrived : sequence of Arrival
+        What arrived.
     pictures : sequence of path
         The light picture and the dark one; or none.
     folder : path
@@ -87,9 +94,10 @@ def page(
         dark=_colours(DARK),
         facts=escape(_facts(recording)),
         headlines="\n".join(map(_headline, first)),
-        failed=_failed(found),
+        failed=_failed(found, arrived),
         picture=_picture(pictures),
         tables="\n".join(_table(section, recording, folder) for section in found),
+        arrivals=_arrivals(arrived),
         notes="\n".join(f"<li>{escape(note)}</li>" for note in notes(recording)),
         place=(_LOOPBACK if over_loopback(recording.header.lab) else _LAB).format(
             where=escape(where(recording))
@@ -129,14 +137,19 @@ def _headline(one: Headline) -> str:
     )
 
 
-def _failed(found: Iterable[Section]) -> str:
-    failed = [line for section in found for line in section.lines if line.row.failure is not None]
-    if not failed:
-        return ""
+def _failed(found: Iterable[Section], arrived: Iterable[Arrival]) -> str:
+    lines = [line for section in found for line in section.lines]
+    failed = [
+        *((line.title.strip(), line.by, line.row.failure) for line in lines),
+        *(("What arrives", one.by, one.failure) for one in arrived),
+    ]
     items = "".join(
-        f"<li>{escape(f'{line.title.strip()}, {line.by}: {line.row.failure}')}</li>"
-        for line in failed
+        f"<li>{escape(f'{title}, {by}: {failure}')}</li>"
+        for title, by, failure in failed
+        if failure is not None
     )
+    if not items:
+        return ""
     return f'<div class="failed"><h2>What failed</h2><ul>{items}</ul></div>'
 
 
@@ -215,6 +228,34 @@ def _title(line: Line, folder: Path) -> str:
         return title
     found = sorted(folder.glob(f"site/tutorial/{line.chapter.number}-*.html"))
     return f'<a href="{found[0].relative_to(folder)}">{title}</a>' if found else title
+
+
+def _arrivals(arrived: Sequence[Arrival]) -> str:
+    """Return what arrived, packets and values; nothing where nothing could."""
+    if not arrived:
+        return ""
+    heads = "".join(f'<th scope="col">{head}</th>' for head in COLUMNS)
+    *first, last = arrived[0].values or ("",)
+    values = escape("\n".join((*first, "…", last) if first else (last,)))
+    return (
+        f"<h2>What arrives</h2><p>Here {escape(summary(arrived[0]))}. It is no measurement: the"
+        " link is slow enough for both. Each packet that was sent was received, lost on the way, or"
+        f" dropped by the socket; ✓: {escape(PROVED)}.</p>"
+        '<div class="frame" tabindex="0" role="group" aria-label="What arrives"><table><thead><tr>'
+        f'<th scope="col">by</th>{heads}</tr></thead><tbody>'
+        f"{''.join(map(_arrival, arrived))}</tbody></table></div>"
+        "<p>The power of the first heaps, and of the last one, as the receiver prints them:</p>"
+        f'<pre tabindex="0"><code>{values}</code></pre>'
+    )
+
+
+def _arrival(one: Arrival) -> str:
+    begin = f'<tr><th scope="row">{one.by}</th>'
+    if one.failure is not None:
+        return f'{begin}<td class="why" colspan="5">✗ failed: {escape(one.failure)}</td></tr>'
+    counts = [thousands(count) for count in cells(one)]
+    counts[-1] += " ✓"
+    return begin + "".join(f"<td>{count}</td>" for count in counts) + "</tr>"
 
 
 def _count(packets: int | None) -> str:

@@ -22,6 +22,7 @@ from spead_tutorial.measure.place import Loopback
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.summary import rows
 from spead_tutorial.records import OURS, RecordError, Recording, locked, read
+from spead_tutorial.tour_arrivals import read_arrivals
 
 REASON = probe().reason
 COMMAND = [sys.executable, "-m", "spead_tutorial.cli"]
@@ -69,7 +70,9 @@ def test_a_tour_runs_every_chapter_and_its_records_add_up(toured):
     folder, done = toured
     assert (done.returncode, done.stderr) == (0, "")
     cases = [*tour.cases("tiny"), *tour.compared("tiny", False)[0]]
-    assert done.stdout.count("✓") == len(cases) + 1  # and once in the legend
+    senders, receivers = done.stdout.split("\nWhat arrives: ")
+    assert senders.count("✓") == len(cases) + 1  # and once in the legend
+    assert receivers.count("✓") == len(LANGUAGES) + 1
     assert "✗" not in done.stdout
     table = done.stdout.split("\nLook at")[0]
     assert max(map(len, table.splitlines())) <= 100
@@ -88,6 +91,14 @@ def test_a_tour_runs_every_chapter_and_its_records_add_up(toured):
         assert (one.messages or 0) <= one.counted_packets <= one.packets
         header = 28 if one.device == "lo" else 42
         assert one.counted_bytes == one.spead_bytes + header * one.counted_packets
+
+    for one in read_arrivals(recording):
+        assert one.failure is None
+        assert one.sent == one.received + one.lost + one.dropped > one.heaps
+        assert one.complete <= one.heaps
+        assert re.search(
+            rf"^{one.by} +{one.complete} +{one.sent} +{one.received} ", receivers, re.M
+        )
 
     for name in ("tut-ladder.svg", "tut-ladder-dark.svg"):
         assert ET.parse(folder / "out" / name).getroot().tag.endswith("svg")
@@ -136,6 +147,8 @@ def test_without_a_lab_a_tour_goes_over_loopback_and_says_so(tmp_path):
     done = run(tmp_path, "lab", "--", *COMMAND, *TINY, "--loopback")
     assert (done.returncode, done.stderr) == (0, "")
     assert "Sent to: loopback, no lab" in done.stdout
+    assert "Without data that arrives: without a lab, nobody counts what is lost." in done.stdout
+    assert "What arrives" not in done.stdout
     recording = read(tmp_path / "out" / "tour.jsonl")
     assert recording.header.lab["kind"] == "loopback, no lab"
     assert {one.kind for one in recording.samples} == {"loopback, no lab"}

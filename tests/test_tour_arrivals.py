@@ -5,7 +5,7 @@ import pytest
 from labs import probe
 from tours import arrived, recorded
 
-from spead_tutorial import tour_arrivals
+from spead_tutorial import tour, tour_arrivals
 from spead_tutorial.catalogue import LANGUAGES
 from spead_tutorial.lab import Journey, Lab, LabError
 from spead_tutorial.measure.delivery import Delivery
@@ -94,6 +94,14 @@ def test_what_arrived_is_a_table_of_100_columns_at_most_and_a_failure_is_named_i
     assert numbers == [["C", "100", "11801", "11790", "4", "7", "✓"], ["C", "✗", "failed"]]
     assert f"  {values[2]}\n  ...\n  {values[3]}\n" in shown
     assert text([]) == ""
+
+
+def test_a_failure_of_what_arrives_fails_the_tour(tmp_path, monkeypatch, capsys):
+    recording = arrived(recorded(), {"failure": "one is missing"})
+    monkeypatch.setattr(tour, "_measure", lambda *_: recording)
+    monkeypatch.setattr(tour, "_draw", lambda *_: [])
+    assert tour.tour("tiny", tmp_path, loopback=True) == 1
+    assert capsys.readouterr().err == "spead-tutorial: one is missing\n"
 
 
 def test_a_record_that_says_it_otherwise_is_refused_in_one_line():

@@ -7,10 +7,11 @@ import re
 from pathlib import Path
 
 import pytest
-from tours import recorded
+from tours import arrived, recorded
 
 from spead_tutorial import plots
 from spead_tutorial.records import Recording
+from spead_tutorial.tour_arrivals import read_arrivals
 from spead_tutorial.tour_page import page
 from spead_tutorial.tour_rows import sections
 
@@ -53,7 +54,7 @@ class Elements(html.parser.HTMLParser):
 
 def drawn(recording: Recording, folder: Path) -> str:
     pictures = plots.save(folder / "tut-ladder.svg", plots.ladder, recording)
-    return page(recording, sections(recording), pictures, folder)
+    return page(recording, sections(recording), read_arrivals(recording), pictures, folder)
 
 
 def test_a_page_is_one_whole_file_without_scripts_that_asks_for_nothing(tmp_path):
@@ -99,6 +100,24 @@ def test_what_failed_is_in_the_page_with_its_reason(tmp_path):
     assert f"6 Bigger packets, C: {reason}" in text
     assert f"✗ failed: {reason}" in text
     assert "What failed" not in drawn(recorded(), tmp_path)
+
+
+def test_a_page_has_what_arrived_and_every_packet_that_did_not(tmp_path):
+    lossy = {"received": 11790, "lost": 4, "dropped": 7}
+    text = drawn(arrived(recorded(), {}, lossy, {"failure": "one is <missing>"}), tmp_path)
+    Elements(text)
+    assert "Here chapter 7 receives 100 heaps of 1 MiB from chapter 6, over a link (veth)" in text
+    cells = ("100", "11\u2009801", "11\u2009790", "4", "7 ✓")
+    assert "".join(f"<td>{cell}</td>" for cell in cells) in text
+    assert "✗ failed: one is &lt;missing&gt;" in text
+    assert "<li>What arrives, C: one is &lt;missing&gt;</li>" in text
+    assert "What arrives" not in drawn(recorded(), tmp_path)
+
+
+def test_a_page_shows_the_values_that_arrived(tmp_path):
+    values = ("Timestamp: 0          Power: <1>", "Timestamp: 4096       Power: 2.00")
+    text = drawn(arrived(recorded(), {"values": values}), tmp_path)
+    assert "<code>Timestamp: 0          Power: &lt;1&gt;\n…\nTimestamp: 4096" in text
 
 
 def test_a_page_links_to_what_is_beside_it(tmp_path):
