@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import ref_decode
 from test_bench import load_bench, needs_lab
 
 from spead_tutorial.measure.case import Case, Step
@@ -217,3 +218,18 @@ def test_heaps_of_substreams_take_turns(ends):
     blast(ends, "-n", 3, "-H", 1500, "-p", 1000, "-s", 2)
     order = [cnt for cnt, _ in packets_of(ends[1])]
     assert order == [0, 1, 0, 1, 2, 2, 3]  # the last one ends the stream
+
+
+@needs_lab
+def test_a_sender_that_is_told_to_describes_its_items_and_counts_samples(ends):
+    done = blast(ends, "-n", 3, "-w", 1, "-H", 1500, "-p", 1000, "--describe")
+    assert done["sending_ns"] <= done["elapsed_ns"]
+    assert (done["packets"], done["warm_up_packets"]) == (10, 3)  # descriptors, heaps, the end
+    packets = [ref_decode.parse(ends[1].recv(65536)) for _ in range(1 + 4 * 2)]
+    described = ref_decode.Heap(0, packets[0].address_bits, packets=packets[:1])
+    assert {(one.id, one.name) for one in described.descriptors()} == {
+        (0x1600, b"timestamp"),
+        (0x3300, b"adc_samples"),
+    }
+    stamps = [(one.cnt, i.value) for one in packets[1:] for i in one.items if i.id == 0x1600]
+    assert stamps == [(1, 0), (2, 1500), (3, 3000), (4, 4500)]

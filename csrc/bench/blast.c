@@ -12,6 +12,9 @@
  * A receiver that is faster than any sender sleeps, and to wake it for each message slows the
  * sender down: then the rate is neither's. So the two may take turns: while the socket is filled,
  * the receiver is stopped, and what is timed is how long it takes to empty it.
+ *
+ * A receiver that knows no ids has to be told what they are: then descriptors go first, in a heap
+ * of their own, and every heap has the timestamp that it would have.
  */
 #include "../chapters/report.h"
 #include "numbers.h"
@@ -55,7 +58,7 @@ struct settings {
     double rate;
     int socket, queue;
     pid_t turns; /* the receiver, which is to be stopped meanwhile; or 0 */
-    bool fill, json;
+    bool describe, fill, json;
     const char *host, *port;
 };
 
@@ -63,6 +66,7 @@ struct settings {
 struct cut {
     uint8_t header[HEADER];
     size_t header_size, payload_size, offset, cnt_at;
+    size_t timestamp_at; /* or 0, in a packet that has none */
 };
 
 struct blast {
@@ -77,11 +81,12 @@ struct blast {
     const struct cut *held;
     uint64_t held_cnt;
     spt_rate rate;
-    uint64_t dropped; /* what the queue had no room for, before the start */
-    int64_t turns_ns; /* that the receiver had */
+    uint64_t dropped;          /* what the queue had no room for, before the start */
+    int64_t turns_ns;          /* that the receiver had */
+    int64_t start_ns, sent_ns; /* of the heaps that count: the first packet, and the last */
     struct counts {
         uint64_t made, packets, messages, bytes, waits;
-    } counts;
+    } counts, warm_up;
 };
 
 _Noreturn static void fail(const char *what, int error)
@@ -224,6 +229,12 @@ static void send_message(struct blast *b)
     b->length = b->n_segments = 0;
 }
 
+/* An item pointer that is a value: its last 40 bits. */
+static uint64_t immediate(uint64_t id, uint64_t value)
+{
+    return htobe64(UINT64_C(1) << 63 | id << 40 | (value & ((UINT64_C(1) << 40) - 1)));
+}
+
 /* Make a byte of a heap's samples: its place and its heap can be told from it, mostly. */
 static uint8_t sample(uint64_t cnt, size_t at)
 {
@@ -240,8 +251,12 @@ static void put(struct blast *b, const struct cut *cut, uint64_t cnt)
         b->segment = size;
     uint8_t *to = b->message + b->length;
     memcpy(to, cut->header, HEADER < size ? HEADER : cut->header_size);
-    uint64_t word = htobe64(UINT64_C(1) << 63 | (uint64_t)SPT_ID_HEAP_CNT << 40 | cnt);
+    uint64_t word = immediate(SPT_ID_HEAP_CNT, cnt);
     memcpy(to + cut->cnt_at, &word, sizeof(word));
+    if (b->settings.describe && cut->timestamp_at > 0) {
+        word = immediate(TIMESTAMP_ID, (cnt - 1) * b->settings.heap_size);
+        memcpy(to + cut->timestamp_at, &word, sizeof(word));
+    }
     for (size_t i = 0; b->settings.fill && i < cut->payload_size; i++)
         to[cut->header_size + i] = sample(cnt, cut->offset + i);
     b->length += size;
@@ -282,6 +297,7 @@ static void send_heaps(struct blast *b, uint64_t first, size_t n)
         put(b, b->held, b->held_cnt);
     b->held = NULL;
     send_message(b);
+    b->sent_ns = now_ns();
     if (b->settings.turns != 0)
         give_turn(b);
     else if (b->settings.queue >= 0)
@@ -290,16 +306,25 @@ static void send_heaps(struct blast *b, uint64_t first, size_t n)
 
 /* ---- Packets ---- */
 
+/* Where in a header an item pointer is; 0 where it is not: that is the place of the magic. */
+static size_t place_of(const uint8_t *header, size_t size, uint64_t pointer)
+{
+    for (size_t at = 8; at + 8 <= size; at += 8)
+        if (memcmp(header + at, &pointer, sizeof(pointer)) == 0)
+            return at;
+    return 0;
+}
+
 static struct cut cut_of(const uint8_t *header, size_t size, size_t payload_size, size_t offset)
 {
     struct cut cut = {.header_size = size, .payload_size = payload_size, .offset = offset};
-    uint64_t count = htobe64(UINT64_C(1) << 63 | (uint64_t)SPT_ID_HEAP_CNT << 40);
     if (size > HEADER)
         fail("a header is longer than it has room for", 0);
     memcpy(cut.header, header, size);
-    for (cut.cnt_at = 8; memcmp(header + cut.cnt_at, &count, sizeof(count)) != 0; cut.cnt_at += 8)
-        if (cut.cnt_at + 8 >= size)
-            fail("a packet has no heap count", 0);
+    cut.cnt_at = place_of(header, size, immediate(SPT_ID_HEAP_CNT, 0));
+    cut.timestamp_at = place_of(header, size, immediate(TIMESTAMP_ID, 0));
+    if (cut.cnt_at == 0)
+        fail("a packet has no heap count", 0);
     return cut;
 }
 
@@ -333,19 +358,17 @@ static void make_packets(struct blast *b)
     spt_heap_destroy(heap);
 }
 
-/* Tell receivers that this is all. */
-static void send_end(struct blast *b, uint64_t cnt)
+/* Send a heap that is so small that it is one packet. */
+static void send_small(struct blast *b, spt_heap *heap, uint64_t cnt)
 {
     spt_error err = {0};
     spt_packetizer packetizer;
     spt_packet packet;
     struct iovec pieces[SPT_MAX_PIECES(SMALL_PACKET)];
-    spt_heap *heap = check_made(spt_heap_create(NULL, &err), &err);
     uint8_t scratch[SMALL_PACKET];
-    check(spt_heap_add_end(heap, &err), &err);
     check(spt_packetizer_init(&packetizer, heap, cnt, SMALL_PACKET, &err), &err);
     if (spt_packetizer_next(&packetizer, scratch, pieces, &packet) != SPT_OK)
-        fail("there is no end", 0);
+        fail("a heap has no packet", 0);
     for (size_t i = 0; i < packet.n_pieces; i++) {
         memcpy(b->message + b->length, pieces[i].iov_base, pieces[i].iov_len);
         b->length += pieces[i].iov_len;
@@ -355,12 +378,35 @@ static void send_end(struct blast *b, uint64_t cnt)
     spt_heap_destroy(heap);
 }
 
+/* Tell receivers what the items are, as the chapters do. */
+static void send_descriptors(struct blast *b, uint64_t cnt)
+{
+    spt_error err = {0};
+    const spt_variable items[] = {
+        spt_immediate(TIMESTAMP_ID, "timestamp", "Index of the first sample", NULL),
+        spt_array(SAMPLES_ID, "adc_samples", "Samples of the converter", SPT_INT8, NULL,
+                  b->settings.heap_size),
+    };
+    spt_heap *heap = check_made(spt_heap_create(NULL, &err), &err);
+    check(spt_heap_add(heap, items, 2, SPT_DESCRIPTORS, &err), &err);
+    send_small(b, heap, cnt);
+}
+
+/* Tell receivers that this is all. */
+static void send_end(struct blast *b, uint64_t cnt)
+{
+    spt_error err = {0};
+    spt_heap *heap = check_made(spt_heap_create(NULL, &err), &err);
+    check(spt_heap_add_end(heap, &err), &err);
+    send_small(b, heap, cnt);
+}
+
 /* ---- The command line ---- */
 
 static const char usage_text[] =
     "usage: blast [-n HEAPS] [-w HEAPS] [-H BYTES] [-p BYTES] [-s COUNT] [-r BYTES_PER_S]\n"
     "             [--queue FD] [--window BYTES] [--turns PID] [--lose N] [--swap N]\n"
-    "             [--fill] [--json] host port | --socket FD\n";
+    "             [--describe] [--fill] [--json] host port | --socket FD\n";
 
 static const char help_text[] =
     "\nSends heaps as fast as it can, to see how fast a receiver is.\n\n"
@@ -377,6 +423,7 @@ static const char help_text[] =
     "                  is what it takes to empty it\n"
     "  --lose N        every N-th packet is not sent\n"
     "  --swap N        every N-th packet comes after the next one\n"
+    "  --describe      descriptors first, in a heap of their own, and timestamps that count\n"
     "  --fill          samples that the receivers' --check knows, not any\n"
     "  --json          print a JSON object, not the rate\n"
     "  --socket FD     a connected UDP socket to send through\n"
@@ -386,11 +433,17 @@ static const char help_text[] =
 static struct settings parse(int argc, char **argv)
 {
     static const struct option long_options[] = {
-        {"queue", required_argument, NULL, 'q'}, {"window", required_argument, NULL, 'W'},
-        {"turns", required_argument, NULL, 't'}, {"lose", required_argument, NULL, 'l'},
-        {"swap", required_argument, NULL, 'x'},  {"socket", required_argument, NULL, 'S'},
-        {"fill", no_argument, NULL, 'f'},        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
+        {"queue", required_argument, NULL, 'q'},
+        {"window", required_argument, NULL, 'W'},
+        {"turns", required_argument, NULL, 't'},
+        {"lose", required_argument, NULL, 'l'},
+        {"swap", required_argument, NULL, 'x'},
+        {"socket", required_argument, NULL, 'S'},
+        {"describe", no_argument, NULL, 'd'},
+        {"fill", no_argument, NULL, 'f'},
+        {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     struct settings s = {.heaps = 10000,
                          .heap_size = 1024 * 1024,
@@ -424,6 +477,8 @@ static struct settings parse(int argc, char **argv)
             s.swap = number(usage_text, "--swap", optarg, 2, MOST);
         else if (c == 'S')
             s.socket = (int)number(usage_text, "--socket", optarg, 0, 65535);
+        else if (c == 'd')
+            s.describe = true;
         else if (c == 'f')
             s.fill = true;
         else if (c == 'j')
@@ -474,6 +529,9 @@ static void print(const struct blast *b, const struct usage *used)
     printf("\"spead_bytes\": %" PRIu64 ", \"packets\": %" PRIu64 ", \"messages\": %" PRIu64
            ", \"waits\": %" PRIu64 ", ",
            b->counts.bytes, b->counts.packets, b->counts.messages, b->counts.waits);
+    printf("\"sending_ns\": %" PRId64 ", \"warm_up_bytes\": %" PRIu64
+           ", \"warm_up_packets\": %" PRIu64 ", ",
+           b->sent_ns - b->start_ns, b->warm_up.bytes, b->warm_up.packets);
     if (s->queue >= 0)
         printf("\"dropped\": %" PRIu64 ", ", of_queue(b, SK_MEMINFO_DROPS) - b->dropped);
     print_usage(used);
@@ -495,16 +553,21 @@ int main(int argc, char **argv)
     b.message = alloc_touched(MESSAGE + HEADER);
     make_packets(&b);
     spt_rate_init(&b.rate, s->rate, MESSAGE, 1.05);
-    send_heaps(&b, 0, s->warm_up); /* of which none is lost, so that they can be counted */
+    uint64_t first = s->describe ? 1 : 0;
+    if (s->describe)
+        send_descriptors(&b, 0);
+    send_heaps(&b, first, s->warm_up); /* of which none is lost, so that they can be counted */
     s->window = windowed ? s->window : 0;
     struct usage start = usage_now();
+    b.warm_up = b.counts;
+    b.start_ns = now_ns();
     b.turns_ns = 0;
     spt_rate_init(&b.rate, s->rate, MESSAGE, 1.05);
-    send_heaps(&b, s->warm_up, s->heaps);
+    send_heaps(&b, first + s->warm_up, s->heaps);
     struct usage used = usage_since(start);
     if (s->turns != 0)
         used.elapsed_ns = b.turns_ns;
-    send_end(&b, s->warm_up + s->heaps);
+    send_end(&b, first + s->warm_up + s->heaps);
     print(&b, &used);
     free(b.cuts);
     free(b.message);
