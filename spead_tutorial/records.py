@@ -241,6 +241,11 @@ class Sample:
         time is the receiver's, and the time ends when nothing is left in its socket.
     peak_memory_bytes : int or None
         The most memory that the receiver has had.
+    asked_bytes_per_s : float or None
+        Where the highest rate without loss is looked for: the payload in a second that the sender
+        was to send. Then the time is that of sending, and ``heaps`` are those that were sent in it.
+    run : int
+        Which run of such a search it is, from 0: one round of a case has several.
     """
 
     case: str
@@ -287,6 +292,8 @@ class Sample:
     attempt: int = 0
     received_heaps: int | None = None
     peak_memory_bytes: int | None = None
+    asked_bytes_per_s: float | None = None
+    run: int = 0
 
     @property
     def series(self) -> Series:
@@ -491,8 +498,9 @@ class Recording:
 
     @property
     def rounds(self) -> int:
-        """How many samples each case has that count, at least."""
-        cases = Counter(sample.case for sample in self.samples if not sample.warm_up)
+        """How many rounds each case has that count, at least."""
+        rounds = {(one.case, one.source, one.round) for one in self.samples if not one.warm_up}
+        cases = Counter(case for case, _, _ in rounds)
         return min(cases.values(), default=0)
 
     def frame(self) -> "pandas.DataFrame":
@@ -522,7 +530,7 @@ _KINDS: dict[str, type[Taken]] = {
 _UNITS = {name: f"{name}_bytes" for name in ("heap_size", "packet_size")}
 #: What no two lines of a kind share.
 _IDENTITY = {
-    Sample: ("case", "round", "warm_up", "attempt"),
+    Sample: ("case", "round", "warm_up", "run", "attempt"),
     Timeline: ("case",),
     Split: ("case", "round"),
     Spacing: ("program", "language", "random", "variant", "round", "heap_size", "packet_size"),
@@ -586,6 +594,8 @@ def words_for(taken: Taken) -> str:
     words = f"the {type(taken).__name__.lower()} of {who!r} in round {taken.round}"
     if isinstance(taken, Sample) and taken.warm_up:
         words = f"the warm-up of {who!r}"
+    if isinstance(taken, Sample) and taken.run:
+        words = f"{words}, run {taken.run}"
     again = isinstance(taken, Sample) and taken.attempt
     return f"{words}, attempt {again}" if again else words
 
@@ -783,7 +793,7 @@ def read(path: str | os.PathLike[str], *, unfinished: bool = False) -> Recording
                     f" {repeated.attempt}"
                 )
     samples: list[Sample] = taken["sample"]
-    last = {(one.case, one.round, one.warm_up): one for one in samples}.values()
+    last = {(one.case, one.round, one.warm_up, one.run): one for one in samples}.values()
     standing = set(map(id, last))
     return Recording(
         headers[0],

@@ -60,6 +60,9 @@ class Case:
         have to share one; empty where the kernel has the choice.
     link : int or None
         Bits/s of the link that it sends through; None where the device has no limit.
+    search : bool
+        Whether what is looked for is the highest rate at which it receives all: then each of its
+        steps is a search of several runs. See `spead_tutorial.measure.search`.
     """
 
     implementation: str
@@ -76,6 +79,7 @@ class Case:
     streams: int | None = None
     pinned: str = ""
     link: int | None = None
+    search: bool = False
 
     @property
     def different(self) -> str:
@@ -137,12 +141,15 @@ class Step:
         Whose turn it is.
     attempt : int
         How often it has been tried before, and failed.
+    runs : tuple of Sample
+        Of a search, those runs that there are already.
     """
 
     number: int
     warm_up: bool
     case: Case
     attempt: int = 0
+    runs: tuple[Sample, ...] = ()
 
     @property
     def key(self) -> Key:

@@ -5,11 +5,13 @@ What has been taken is on the disk at once. A run that was interrupted, or kille
 there: the order of each round follows from the seed and the round alone.
 """
 
+import dataclasses
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from spead_tutorial.measure import search
 from spead_tutorial.measure.case import Case, Key, Step
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.records import Header, RecordError, Recording, Sample, Timeline, Writer, read
@@ -114,19 +116,36 @@ def left(steps: Iterable[Step], begun: Recording | None, *, retry: bool = False)
         return list(steps)
     done = taken_so_far(begun)
     hopeless = {} if retry else given_up(begun.samples, begun.superseded)
-    return [step for step in steps if step.case.name not in hopeless and not _is_done(step, done)]
+    runs = _runs(begun.samples)
+    wanted = (
+        dataclasses.replace(step, runs=tuple(runs[step.key])) if step.key in runs else step
+        for step in steps
+        if step.case.name not in hopeless
+    )
+    return [step for step in wanted if not _is_done(step, done)]
+
+
+def _runs(samples: Iterable[Sample]) -> dict[Key, list[Sample]]:
+    """Return the runs of each search that are not to be repeated, in their order."""
+    found: dict[Key, list[Sample]] = {}
+    for one in sorted(filter(search.is_search, samples), key=lambda one: one.run):
+        runs = found.setdefault((one.case, one.round, one.warm_up), [])
+        runs += [one] * (one.failure is None)
+    return found
 
 
 def _is_done(step: Step, done: dict[Key, Sample | None]) -> bool:
     if step.key not in done:
         return False
     sample = done[step.key]
+    if sample is not None and sample.failure is None and step.runs:
+        return search.found(step.runs) is not None
     return sample is None or sample.attempt >= step.attempt
 
 
 def measure(
     steps: Iterable[Step],
-    take: Callable[[Step, Sample | None], Sample | Timeline],
+    take: Callable[[Step, Sample | None], Sample | Timeline | Iterable[Sample]],
     header: Header,
     *,
     path: Path | None = None,
@@ -144,7 +163,8 @@ def measure(
     steps : iterable of Step
         What is wanted.
     take : function
-        Takes one: of a step, and the sample that warmed its case up, if there is one.
+        Takes one: of a step, and the sample that warmed its case up, if there is one. Of a search
+        it takes, and yields, the runs that are missing.
     header : Header
         Where, when and with what.
     path : path, optional
@@ -166,32 +186,29 @@ def measure(
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         writer, begun = _open(path, header)
-    samples = {(one.case, one.round, one.warm_up): one for one in begun.samples}
+    samples = {(one.case, one.round, one.warm_up, one.run): one for one in begun.samples}
     superseded, timelines = list(begun.superseded), list(begun.timelines)
     hopeless: set[str] = set()
     try:
         for step in show(left(steps, begun, retry=retry)):
             if step.case.name in hopeless:
                 continue
-            try:
-                result = take(step, samples.get((step.case.name, 0, True)))
-            except ProgramError as error:
-                say(step, str(error))
-                continue
-            if writer is not None:
-                writer.add(result)
-            if isinstance(result, Timeline):
-                timelines.append(result)
-                continue
-            if step.key in samples:
-                superseded.append(samples.pop(step.key))
-            samples[step.key] = result
-            if result.failure is None:
-                continue
-            say(step, result.failure)
-            if step.case.name in given_up(samples.values(), superseded):
-                hopeless.add(step.case.name)
-                say(step, f"is given up, as it failed like this {PATIENCE} times in a row")
+            for result in _results(take, step, _warm_up(step, samples.values()), say):
+                if writer is not None:
+                    writer.add(result)
+                if isinstance(result, Timeline):
+                    timelines.append(result)
+                    continue
+                key = (*step.key, result.run)
+                if key in samples:
+                    superseded.append(samples.pop(key))
+                samples[key] = result
+                if result.failure is None:
+                    continue
+                say(step, result.failure)
+                if step.case.name in given_up(samples.values(), superseded):
+                    hopeless.add(step.case.name)
+                    say(step, f"is given up, as it failed like this {PATIENCE} times in a row")
     finally:
         if writer is not None:
             writer.close()
@@ -200,6 +217,28 @@ def measure(
     return Recording(
         header, tuple(samples.values()), tuple(timelines), superseded=tuple(superseded)
     )
+
+
+def _results(
+    take: Callable[[Step, Sample | None], Sample | Timeline | Iterable[Sample]],
+    step: Step,
+    warm_up: Sample | None,
+    say: Callable[[Step, str], None],
+) -> Iterator[Sample | Timeline]:
+    """Yield what there is of a step: a sample, a timeline, or the runs of a search."""
+    try:
+        result = take(step, warm_up)
+        yield from (result,) if isinstance(result, Sample | Timeline) else result
+    except ProgramError as error:
+        say(step, str(error))
+
+
+def _warm_up(step: Step, samples: Iterable[Sample]) -> Sample | None:
+    """Return what warmed a step's case up, if anything did; of a search, what it found."""
+    mine = [one for one in samples if one.warm_up and one.case == step.case.name]
+    if step.case.search:
+        return None if step.warm_up else search.found(mine)
+    return mine[0] if mine else None
 
 
 def _open(path: Path, header: Header) -> tuple[Writer, Recording]:
