@@ -5,7 +5,7 @@ import dataclasses
 import importlib.metadata
 import importlib.util
 import statistics
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from bench.peers import (
 from bench.sweeps import CEILING, PEER, RECEIVERS, Size, Sweep
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.lab import Lab
-from spead_tutorial.measure import rounds
+from spead_tutorial.measure import rounds, search
 from spead_tutorial.measure.case import WARM_UP, Case, Step, take
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Device
@@ -48,6 +48,8 @@ SEED = 31
 NOISY = 0.10
 _START_S = 0.1  # what a process needs besides: 0.06 to 0.2 s in the committed records
 _GUESS = 3e9  # bytes/s, of what has never been measured
+#: About how many runs a search has in the committed record, and what each needs besides.
+_RUNS, _RUN_S = 14, 0.4
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -163,6 +165,8 @@ def _plain(case: Case) -> bool:
 
 def _heaps(case: Case, size: Size, warm_up: Sample | None) -> int:
     """How many heaps a sample sends: what lasts long enough, as its warm-up has shown."""
+    if case.search:
+        return receivers.heaps_of_a_run(case, search.START, size)
     if case.heaps is not None:
         return case.heaps if warm_up is not None else max(1, case.heaps // WARM_UP)
     n_bytes = size.most_bytes / WARM_UP
@@ -212,6 +216,8 @@ def _speeds(recording: Recording | None) -> _Speeds:
 def _lasts(step: Step, size: Size, speeds: _Speeds) -> float:
     """Estimate how many seconds a sample lasts: what it would send, at the rate it had before."""
     name = step.case.name
+    if step.case.search:
+        return _RUNS * (_RUN_S + _search_lasts(step, size, speeds))
     like = speeds.get((name, step.warm_up)) or speeds.get((name, False)) or []
     rates = [sample.rate for sample in like if sample.rate is not None]
     rate = statistics.median(rates) if rates else _GUESS
@@ -220,6 +226,13 @@ def _lasts(step: Step, size: Size, speeds: _Speeds) -> float:
         return min(size.most_bytes / rate, size.longest_s)
     heaps = _heaps(step.case, size, None if step.warm_up else warm_up)
     return heaps * step.case.heap_size / rate
+
+
+def _search_lasts(step: Step, size: Size, speeds: _Speeds) -> float:
+    """Estimate how many seconds a run of a search lasts, at the rates that it had before."""
+    like = speeds.get((step.case.name, False)) or []
+    rate = statistics.median(map(search.offered, like)) if like else _GUESS
+    return receivers.heaps_of_a_run(step.case, rate, size) * step.case.heap_size / rate
 
 
 # ---------------------------------------------------------------------------------------
@@ -254,7 +267,9 @@ def measure(
     with _lab(plan) as lab:
         place = Device(lab)
 
-        def take_step(step: Step, warm_up: Sample | None) -> Sample | Timeline:
+        def take_step(step: Step, warm_up: Sample | None) -> Sample | Timeline | Iterable[Sample]:
+            if step.case.search:
+                return receivers.look(lab, step, warm_up, plan.size)
             if step.case.timeline:
                 return take_timeline(lab, step.case)
             heaps = _heaps(step.case, plan.size, warm_up)
@@ -310,7 +325,7 @@ def versions() -> dict[str, str | None]:
 def noisy_cases(recording: Recording) -> set[str]:
     """Return the cases whose rate has an interval that is too wide."""
     rates: dict[str, list[float]] = {}
-    for sample in recording.samples:
+    for sample in search.settled(recording).samples:
         if not sample.warm_up and sample.rate is not None:
             rates.setdefault(sample.case, []).append(sample.rate)
     middles = {case: median(values) for case, values in rates.items()}

@@ -4,7 +4,8 @@
 All that is of the lab is two sockets: one to send through, and one that is bound, to receive from.
 The programs are given them, and so the sender can see what the receiver's socket holds. It fills
 no more than half of that, whoever reads it, so that nothing is lost: a rate is what a receiver can
-do, and not what it lets fall. Only a case that says at what rate to send may lose something.
+do, and not what it lets fall. Only a case that says at what rate to send may lose something;
+and of a search for the highest rate without loss, each run is sent to at a rate.
 """
 
 import contextlib
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import spead_tutorial.recv
+from bench import listening
 from bench.peers import (
     PEER_PROGRAMS,
     TIMEOUT_S,
@@ -29,20 +31,39 @@ from bench.peers import (
     interpreter,
     missing_peer,
 )
-from bench.sweeps import BARE, CEILING, PEERS, SPOILT, TURNS
-from spead_tutorial.lab import Lab, probe
+from bench.sweeps import BARE, CEILING, PEERS, SPOILT, TURNS, Size
+from spead_tutorial.catalogue import find_receiver
+from spead_tutorial.lab import Lab, LabProcess, probe
+from spead_tutorial.measure import search
+from spead_tutorial.measure.believe import packet_sizes
 from spead_tutorial.measure.case import Case, Step, stolen_ns
 from spead_tutorial.measure.machine import two_cores
-from spead_tutorial.measure.programs import Done, ProgramError
+from spead_tutorial.measure.programs import Done, ProgramError, program
 from spead_tutorial.records import OURS, Sample
 
-__all__ = ["PLACES", "Ends", "contradiction", "facts", "missing", "open_lab", "take", "versions"]
+__all__ = [
+    "PLACES",
+    "Ends",
+    "contradiction",
+    "facts",
+    "heaps_of_a_run",
+    "look",
+    "missing",
+    "open_lab",
+    "take",
+    "versions",
+]
 
 _PROGRAMS = Path(__file__).resolve().parent / "peer"
 _BIN = Path(str(importlib.resources.files("spead_tutorial").joinpath("bin")))
 #: Bytes of the receiver's socket; the kernel gives twice that, where it allows it. What is in it
 #: at a time is half of that, or nearly all where the two take turns, so that these are long.
 _BUFFER, _BUFFER_FOR_TURNS = 1 << 21, 1 << 22
+#: What the chapters' programs ask for themselves. In a search, all receivers have as much.
+_BUFFER_FOR_SEARCH = 1 << 23
+#: A run of a search sends so many times what the socket and heaps that wait can take in: who is
+#: slower than the sender by one part in as many has lost something then. And it lasts a while.
+_TIMES_TAKEN_IN, _RUN_S = 10, 0.1
 #: What may wait to be got: so many heaps as make up this, and no fewer than some.
 _WAITING_BYTES, _FEWEST_WAITING = 1 << 20, 4
 #: Heaps that warm a receiver up make up this, and are as many as some.
@@ -148,6 +169,8 @@ def missing(case: Case) -> str | None:
     """
     if two_cores() is None:
         return "there are no two cores, one for each side"
+    if listening.is_chapter(case):
+        return _missing_chapter(case)
     if "veth" in _variant(case) and not _has_veth():
         return "there can be no veth pair"
     if case.language == "python" and case.implementation == OURS and (reason := _lacks(case)):
@@ -157,6 +180,14 @@ def missing(case: Case) -> str | None:
     if not _program(case).is_file():
         made_by = "make peer" if case.implementation in PEERS else "pip install ."
         return f"{_program(case).name} has not been built: {made_by}"
+    return None
+
+
+def _missing_chapter(case: Case) -> str | None:
+    try:
+        program(case.program, case.language)
+    except ProgramError as error:
+        return str(error)
     return None
 
 
@@ -200,22 +231,26 @@ def _warm_up(case: Case) -> int:
     return max(_FEWEST_WARM_UP, _WARM_UP_BYTES // case.heap_size)
 
 
+def _waiting(case: Case) -> int:
+    return max(_FEWEST_WAITING, _WAITING_BYTES // case.heap_size)
+
+
 def _receiver(case: Case, ends: Ends) -> list[str]:
     flags = [_FLAGS[word] for word in _variant(case) if word in _FLAGS]
-    waiting = max(_FEWEST_WAITING, _WAITING_BYTES // case.heap_size)
-    sizes = ["-w", _warm_up(case), "-H", case.heap_size, "-p", case.packet_size, "-r", waiting]
+    sizes = ["-w", _warm_up(case), "-H", case.heap_size, "-p", case.packet_size]
+    sizes += ["-r", _waiting(case)]
     return [*_words(case), *map(str, sizes), *flags, "--json", "--socket",
             str(ends.receiver.fileno())]  # fmt: skip
 
 
-def _sender(case: Case, heaps: int, ends: Ends, receiver: int) -> list[str]:
+def _sender(case: Case, heaps: int, ends: Ends, receiver: int, rate: float | None) -> list[str]:
     """Return how the sender is started, beside a receiver's process."""
-    rate = _rate(case)
     numbers = ["-n", heaps, "-w", _warm_up(case), "-H", case.heap_size, "-p", case.packet_size]
     numbers += ["-r", rate] if rate is not None else []
     numbers += ["--turns", receiver] if TURNS in _variant(case) else []
     numbers += _SPOIL if SPOILT in _variant(case) else []
     numbers += ["--fill"] * ("checked" in _variant(case))
+    numbers += ["--describe"] * listening.is_chapter(case)
     numbers += ["--socket", ends.sender.fileno(), "--queue", ends.receiver.fileno()]
     return [str(_BIN / "blast"), *map(str, numbers), "--json"]
 
@@ -250,7 +285,7 @@ def _started(argv: Sequence[str], core: int, ends: Ends) -> Iterator[subprocess.
 # A sample
 
 
-def take(lab: Lab, step: Step, heaps: int) -> Sample:
+def take(lab: Lab, step: Step, heaps: int, asked: float | None = None) -> Sample:
     """Have a case's program receive heaps.
 
     Parameters
@@ -261,22 +296,26 @@ def take(lab: Lab, step: Step, heaps: int) -> Sample:
         Of a case of one of `bench.sweeps.RECEIVERS`.
     heaps : int
         How many are sent, besides those that warm it up.
+    asked : float, optional
+        Bytes of payload in a second that are to be sent, where it is a run of a search.
     """
     case = step.case
-    place = next((word for word in _variant(case) if word in PLACES), "")
+    rate = _rate(case) if asked is None else asked * _overhead(case.heap_size, case.packet_size)
     load, stolen = os.getloadavg()[0], stolen_ns()
-    with PLACES[place](lab, _BUFFER_FOR_TURNS if TURNS in _variant(case) else _BUFFER) as ends:
-        sent, received = _run(case, heaps, ends)
-        claims = [_claims(one) for one in (sent, received)]
+    sent, received, ends = _run(lab, case, heaps, rate)
+    claims = [_claims(sent), _claims(received)]
+    if listening.is_chapter(case):
+        claims[1] = listening.claims(received, case, _warm_up(case))
     failure = next((one.complaint for one in (received, sent) if one.status), None)
     if failure is None:
-        lossless = _rate(case) is None and SPOILT not in _variant(case)
+        lossless = rate is None and SPOILT not in _variant(case)
         failure = contradiction(claims[0], claims[1], lossless=lossless)
+    receiver = find_receiver(case.program)
     return Sample(
         case=case.name,
         round=step.number,
         warm_up=step.warm_up,
-        chapter=0,
+        chapter=receiver.number if receiver is not None else 0,
         program=case.program,
         language=case.language,
         random=False,
@@ -291,25 +330,53 @@ def take(lab: Lab, step: Step, heaps: int) -> Sample:
         attempt=step.attempt,
         load=round(load, 2),
         steal_ns=max(0, stolen_ns() - stolen),
-        **_measured(*claims),
+        asked_bytes_per_s=asked,
+        **_measured(*claims, searched=asked is not None),
     )
 
 
-def _run(case: Case, heaps: int, ends: Ends) -> tuple[Done, Done]:
-    """Return what the sender and the receiver said."""
+@functools.cache
+def _overhead(heap_size: int, packet_size: int) -> float:
+    """Return how many bytes packets have for each byte of payload."""
+    return sum(packet_sizes(heap_size, packet_size)[1]) / heap_size
+
+
+def _run(lab: Lab, case: Case, heaps: int, rate: float | None) -> tuple[Done, Done, Ends]:
+    """Return what the sender and the receiver said, and by which way packets went."""
     cores = two_cores()
     assert cores is not None
     first, second = map(int, cores.split(","))
-    with _started(_receiver(case, ends), second, ends) as receiver:
-        assert receiver.stdout is not None
-        if receiver.stdout.readline() != "ready\n":
-            return Done("blast", 0, "", ""), _ended(case.program, receiver, _DRAIN_S)
-        with _started(_sender(case, heaps, ends, receiver.pid), first, ends) as sender:
+    with _receiving(lab, case, second) as (receiver, ends):
+        if receiver.poll() is not None:
+            return Done("blast", 0, "", ""), _ended(case.program, receiver, _DRAIN_S), ends
+        with _started(_sender(case, heaps, ends, receiver.pid, rate), first, ends) as sender:
             sent = _ended("blast", sender, TIMEOUT_S if case.heaps is None else _LONG_S)
-        return sent, _ended(case.program, receiver, _DRAIN_S)
+        return sent, _ended(case.program, receiver, _DRAIN_S), ends
 
 
-def _ended(name: str, process: subprocess.Popen[str], timeout: float) -> Done:
+@contextlib.contextmanager
+def _receiving(
+    lab: Lab, case: Case, core: int
+) -> Iterator[tuple[subprocess.Popen[str] | LabProcess, Ends]]:
+    """Have a case's program wait for packets; it does not outlive the block."""
+    if listening.is_chapter(case):
+        with listening.listening(lab, case, core) as (chapter, sock), lab.socket() as sender:
+            sender.connect(sock.getsockname())
+            yield chapter, Ends(sender, sock, "lo", "loopback")
+        return
+    place = next((word for word in _variant(case) if word in PLACES), "")
+    buffer = _BUFFER_FOR_TURNS if TURNS in _variant(case) else _BUFFER
+    buffer = _BUFFER_FOR_SEARCH if case.search else buffer
+    with PLACES[place](lab, buffer) as ends, _started(_receiver(case, ends), core, ends) as process:
+        assert process.stdout is not None
+        if process.stdout.readline() != "ready\n":
+            process.wait()
+        yield process, ends
+
+
+def _ended(name: str, process: subprocess.Popen[str] | LabProcess, timeout: float) -> Done:
+    if isinstance(process, LabProcess):
+        return listening.ended(name, process, timeout)
     try:
         output, errors = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -343,6 +410,8 @@ def contradiction(
     if not sent or not received:
         return "one of the programs printed no report"
     lost, dropped = sent["packets"] - received["packets"], sent["dropped"]
+    if received.get("not_understood"):
+        return f"{received['not_understood']} heaps came whole, but were not understood"
     account = (
         f"{sent['packets']} packets were sent, {received['packets']} received, and the socket"
         f" had no room for {dropped} of them, or runs of them"
@@ -356,8 +425,13 @@ def contradiction(
     return None
 
 
-def _measured(sent: Mapping[str, Any], received: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a sample has of what both sides claim: the time is the sender's."""
+def _measured(
+    sent: Mapping[str, Any], received: Mapping[str, Any], *, searched: bool
+) -> dict[str, Any]:
+    """Return what a sample has of what both sides claim: the time is the sender's.
+
+    Of a run of a search it is that of sending, and packets are those that were sent in it.
+    """
     measured: dict[str, Any] = {
         name: sent.get(name) for name in ("elapsed_ns", "spead_bytes", "packets", "messages")
     }
@@ -375,4 +449,59 @@ def _measured(sent: Mapping[str, Any], received: Mapping[str, Any]) -> dict[str,
         measured["received_packets"] = received["packets"]
         measured["received_dropped"] = sent["packets"] - received["packets"]
         measured["received_heaps"] = received["heaps"]
+    if searched and sent and received:
+        measured["elapsed_ns"] = sent["sending_ns"]
+        measured["spead_bytes"] -= sent["warm_up_bytes"]
+        for name in ("packets", "received_packets"):
+            measured[name] -= sent["warm_up_packets"]
     return measured
+
+
+# ---------------------------------------------------------------------------------------
+# The highest rate without loss
+
+
+def heaps_of_a_run(case: Case, rate: float, size: Size) -> int:
+    """Return how many heaps a run of a search sends.
+
+    Parameters
+    ----------
+    case : Case
+        Whose.
+    rate : float
+        Payload bytes/s.
+    size : Size
+        How thorough.
+    """
+    taken_in = _BUFFER_FOR_SEARCH + _waiting(case) * case.heap_size
+    n_bytes = min(max(_TIMES_TAKEN_IN * taken_in, _RUN_S * rate), size.most_bytes)
+    return max(2, int(n_bytes) // case.heap_size)
+
+
+def look(lab: Lab, step: Step, warm_up: Sample | None, size: Size) -> Iterator[Sample]:
+    """Look for the highest rate at which a case's program loses nothing.
+
+    Parameters
+    ----------
+    lab : Lab
+        Where.
+    step : Step
+        The search, and the runs that there are of it.
+    warm_up : Sample or None
+        What the search found that warmed the case up.
+    size : Size
+        How thorough.
+
+    Yields
+    ------
+    Sample
+        Each run that is missing, as it was taken.
+    """
+    runs, attempt = list(step.runs), step.attempt
+    start = search.begin(warm_up, step.number)
+    criterion = search.ROUGH if step.warm_up else search.THOROUGH
+    while (rate := search.next_rate(runs, start, criterion)) is not None:
+        run = take(lab, step, heaps_of_a_run(step.case, rate, size), rate)
+        runs.append(dataclasses.replace(run, run=len(runs), attempt=attempt))
+        attempt = 0
+        yield runs[-1]

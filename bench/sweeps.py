@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from spead_tutorial import catalogue
 from spead_tutorial.catalogue import LADDER, LANGUAGES, find_chapter
 from spead_tutorial.measure.beside import CEILING, PEER
 from spead_tutorial.measure.case import Case
@@ -33,8 +34,9 @@ __all__ = [
 #: The peer as it is installed, and built here, where the compiler sees what the kernel offers.
 PEER_FROM_SOURCE = "spead2-source"
 PEERS = (PEER, PEER_FROM_SOURCE)
-#: Programs that receive, of ours, the peer's and the bare loop: `bench.receivers` runs them.
-RECEIVERS = ("receive", "receive_chunks")
+#: Programs that receive, of ours, the peer's and the bare loop, and those of the chapters:
+#: `bench.receivers` runs them.
+RECEIVERS = ("receive", "receive_chunks", *(one.name for one in catalogue.RECEIVERS))
 #: A variant of theirs: the socket is filled while the receiver is stopped, and then emptied.
 TURNS = "in turns"
 #: And another: some of the packets are lost, and some come in another order.
@@ -466,6 +468,35 @@ def _paced() -> Sweep:
     return Sweep("receive-paced", "heaps of 1 MiB and of 64 MiB, at rates", cases, cases)
 
 
+_LARGE = 16 * MIB
+#: Chapters that are left out at a point: 3 is too slow for heaps that are as large, and 12 has
+#: nothing to gain there; small packets are there to see what they cost, and one chapter shows it.
+_LEFT_OUT = {(_LARGE, 9000): (3, 12), (MIB, 1472): (3, 9, 12)}
+
+
+def _lossless() -> Sweep:
+    """The highest rate at which each receiver gets all: a search, see `measure.search`."""
+    chapters = [
+        (one.number, (OURS, language, one.name))
+        for one in catalogue.RECEIVERS
+        for language in LANGUAGES
+    ]
+    others = [who for who in _RECEIVING if who[0] != PEER]
+
+    def cases(*points: tuple[int, int]) -> tuple[Case, ...]:
+        return tuple(
+            Case(*who, *point, search=True)
+            for point in points
+            for number, who in (*chapters, *((0, who) for who in others))
+            if number not in _LEFT_OUT.get(point, ())
+        )
+
+    wheel = Case(PEER, "python", "receive", search=True)
+    points = (64 * KIB, 9000), (MIB, 9000), (_LARGE, 9000), (MIB, 1472)
+    about = "the highest rate at which receivers lose nothing"
+    return Sweep("receive-lossless", about, (*cases(*points), wheel), cases((MIB, 9000)))
+
+
 def _receivers_memory() -> Sweep:
     """A hundred times as many heaps, spoilt or not: the peak of memory has to be the same."""
     cases = tuple(
@@ -499,6 +530,7 @@ SWEEPS = (
     _lengths(),
     _receiving(),
     _paced(),
+    _lossless(),
     _receivers_memory(),
 )
 

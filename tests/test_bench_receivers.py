@@ -12,6 +12,8 @@ import pytest
 import ref_decode
 from test_bench import load_bench, needs_lab
 
+from spead_tutorial.catalogue import LANGUAGES, RECEIVERS
+from spead_tutorial.measure import search
 from spead_tutorial.measure.case import Case, Step
 from spead_tutorial.records import Sample
 
@@ -164,6 +166,68 @@ def test_large_heaps_and_small_ones_are_sent_as_many_bytes_at_the_same_rates():
     small, large = paces.values()
     assert small == large
     assert None not in small
+
+
+# ---------------------------------------------------------------------------------------
+# The highest rate without loss
+
+
+@needs_lab
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("receiver", RECEIVERS, ids=lambda receiver: receiver.name)
+def test_a_chapters_program_receives_what_is_sent_at_a_rate_and_understands_it(
+    lab, receiver, language
+):
+    case = Case("ours", language, receiver.name, 64 * KIB, 9000, search=True)
+    sample = receivers.take(lab, Step(0, False, case), 30, 1e7)
+    assert sample.failure is None
+    assert sample.chapter == receiver.number
+    assert (sample.received_heaps, sample.received_dropped) == (30, 0)
+    assert sample.received_packets == sample.packets == 30 * 8 + 1  # and the end
+    assert sample.payload_bytes == 30 * 64 * KIB
+    assert sample.asked_bytes_per_s == 1e7
+    assert search.offered(sample) < 1.05e7
+
+
+@needs_lab
+def test_a_search_takes_runs_until_it_has_found_something(lab):
+    case = case_of(WHO[0], 64 * KIB, 9000)
+    case = Case(case.implementation, case.language, case.program, 64 * KIB, search=True)
+    runs = list(receivers.look(lab, Step(0, True, case), None, sweeps.SIZES["tiny"]))
+    assert [one.failure for one in runs] == [None] * len(runs)
+    assert [one.run for one in runs] == list(range(len(runs)))
+    assert runs[0].asked_bytes_per_s == search.START
+    assert search.found(runs) is not None
+    step = Step(0, True, case, runs=tuple(runs[:-1]))
+    (last,) = receivers.look(lab, step, None, sweeps.SIZES["tiny"])
+    assert (last.run, last.asked_bytes_per_s) == (runs[-1].run, runs[-1].asked_bytes_per_s)
+
+
+def test_a_run_sends_so_much_that_a_receiver_a_tenth_too_slow_loses_something():
+    for heap_size in (64 * KIB, 1024 * KIB, 16384 * KIB):
+        case = Case("ours", "c", "receive", heap_size, search=True)
+        heaps = receivers.heaps_of_a_run(case, 1e8, sweeps.SIZES["full"])
+        taken_in = (8 << 20) + max(4, (1 << 20) // heap_size) * heap_size
+        assert heaps * heap_size / 10 >= taken_in - heap_size
+    assert receivers.heaps_of_a_run(case, 1e10, sweeps.SIZES["full"]) * heap_size > 0.95e9
+
+
+def test_heaps_that_a_program_did_not_understand_are_a_failure():
+    found = receivers.contradiction(SENT, RECEIVED | {"not_understood": 3}, lossless=False)
+    assert found == "3 heaps came whole, but were not understood"
+
+
+def test_the_chapters_receivers_are_searched_in_both_languages_beside_the_peer_and_the_bare_loop():
+    sweep = sweeps.find_sweep("receive-lossless")
+    assert all(case.search for case in sweep.cases)
+    for case_list in (sweep.cases, sweep.quick):
+        at = {case.series for case in case_list if case.point == (1024 * KIB, 9000)}
+        who = {(one.implementation, one.language, one.program) for one in at}
+        assert {("ours", language, one.name) for language in LANGUAGES for one in RECEIVERS} < who
+        assert {("spead2-source", "c", "receive"), ("ceiling", "c", "receive")} < who
+    points = {case.point for case in sweep.cases}
+    sizes = (64, 1024, 16384)
+    assert points == {(1024 * KIB, 1472), *((size * KIB, 9000) for size in sizes)}
 
 
 # ---------------------------------------------------------------------------------------
