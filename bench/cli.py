@@ -29,6 +29,7 @@ from bench.where import where
 from spead_tutorial.cli import finish
 from spead_tutorial.measure.case import Step
 from spead_tutorial.measure.rounds import left
+from spead_tutorial.measure.search import settled
 from spead_tutorial.measure.summary import rows
 from spead_tutorial.records import RecordError, Recording, locked, read
 
@@ -150,7 +151,7 @@ def run(
             if dry_run or not plan.cases:
                 continue
             try:
-                recording = measure(plan, path, installations, _shown, _say)
+                recording = settled(measure(plan, path, installations, _shown, _say))
             except KeyboardInterrupt:
                 _say_what_is_kept(plan, path)
                 raise
@@ -321,12 +322,14 @@ def status(records: tuple[Path, ...]) -> int:
     for path in paths:
         recording = read(path, unfinished=True)
         click.echo(f"{path}: {recording.header.experiment}, {_completeness(recording)}")
+        missing = _missing(recording)
+        recording = settled(recording)
         click.echo(status_module.table(recording))
         for reason in sorted(set(recording.header.settings.get("skipped", {}).values())):
             click.echo(f"skipped: {reason}")
         _give_advice(recording)
         failed = any(row.failure for row in rows(recording))
-        if failed or _missing(recording):
+        if failed or missing:
             outcome = _FAILED
         elif _is_short(recording.header.settings.get("skipped", {})) and not outcome:
             outcome = _SKIPPED

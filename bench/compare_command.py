@@ -8,6 +8,7 @@ import click
 from bench import compare as compare_module
 from bench.options import ChapterType, Threshold, ThresholdType, thresholds
 from spead_tutorial.catalogue import Chapter
+from spead_tutorial.measure.search import settled
 from spead_tutorial.records import RecordError, Recording, read
 
 __all__ = ["compare"]
@@ -40,7 +41,8 @@ def compare(
     """Say for each point whether OTHER is faster or slower than ONE, or one cannot tell.
 
     With one record and --before and --after, two implementations in it are compared, round by
-    round. The exit status is 1 where something is slower, or failed.
+    round. Of receivers that were looked at for their highest rate without loss, it is these rates
+    that are compared. The exit status is 1 where something is slower, or failed.
 
     \b
     Example: python -m bench compare old/tut-10.jsonl new/tut-10.jsonl
@@ -49,8 +51,8 @@ def compare(
     """
     if other is None and (before is None or after is None):
         raise click.UsageError("give two records, or one with --before and --after")
-    first = read(one)
-    second = first if other is None else read(other)
+    first = settled(read(one))
+    second = first if other is None else settled(read(other))
     comparison = compare_module.compare(
         first,
         second,

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from spead_tutorial.measure.search import settled
 from spead_tutorial.records import (
     Header,
     RecordError,
@@ -180,6 +181,7 @@ def _pyperf(recording: Recording, output: Path) -> list[Path]:
         import pyperf
     except ImportError:
         raise RecordError("this needs pyperf: pip install 'spead-tutorial[bench]'") from None
+    recording = settled(recording)
     places = {(sample.case, sample.source) for sample in recording.samples}
     parts = Counter(case for case, _ in places)
     runs: dict[str, list[pyperf.Run]] = {}

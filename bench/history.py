@@ -17,6 +17,7 @@ from bench.controls import STILL, Drift, drift
 from bench.machines import by_machine, name_of, part_of, pooled
 from bench.status import Place, by_place, rates_by_round
 from bench.steps import noise, steps
+from spead_tutorial.measure.search import settled
 from spead_tutorial.records import Header, RecordError, Recording, Sample, read
 from spead_tutorial.units import size
 
@@ -130,7 +131,7 @@ def read_all(folder: Path) -> tuple[list[Recording], list[str]]:
         if _has_no_samples(path):
             continue
         try:
-            recording = read(path)
+            recording = settled(read(path))
         except RecordError as error:
             problems.append(f"{path.parent}: {error}")
         except OSError as error:

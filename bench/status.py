@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from bench.plan import NOISY
+from spead_tutorial.measure import search
 from spead_tutorial.measure.rounds import PATIENCE, given_up
 from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM, Row, rows
 from spead_tutorial.records import Recording, Sample, Series
@@ -53,6 +54,11 @@ def _noisy(row: Row) -> bool:
     return rate is not None and rate.high - rate.low > NOISY * rate.median
 
 
+def _short(sample: Sample) -> bool:
+    """Whether the sender could do no more, so that a receiver's rate is a lower bound."""
+    return search.is_search(sample) and search.fell_short(sample)
+
+
 def _merged(sample: Sample) -> str:
     """How many packets the device got as one, in the mean: 1.0 tells of no segmentation offload."""
     if not sample.packets or not sample.counted_packets:
@@ -83,6 +89,7 @@ def table(recording: Recording) -> str:
         cpu = "" if row.cpu_s_per_gb is None else f"{row.cpu_s_per_gb:8.3f}"
         program, others = _percent(row.program_busy), _percent(row.others_busy)
         mark = " noisy" * _noisy(row) + f" {row.repeated} repeated" * bool(row.repeated)
+        mark += " at least" * any(map(_short, row.samples))
         lines.append(
             f"{place} {middle:8.1f}  {low:8.1f} {high:8.1f} {cpu:>8} {program:>7} {others:>6}"
             f" {_merged(sample):>6}{mark}"
@@ -148,6 +155,11 @@ def advice(recording: Recording) -> list[str]:
         )
     for header in recording.headers:
         notes += [text for text in _of_machine(header.machine) if text not in notes]
+    if any(map(search.is_search, recording.samples)):
+        notes.append(
+            "rates are the highest without loss, as found by a search in each round: to within"
+            f" {search.THOROUGH.narrow - 1:.0%}; 'at least' where the sender could do no more"
+        )
     notes += _of_samples(recording)
     floor = noise_floor(recording)
     if floor is not None:
