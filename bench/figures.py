@@ -255,6 +255,8 @@ PICTURES = (
     Picture("ceiling.svg", "ceiling", plots.ceiling),
     Picture("where-the-time-goes.svg", "where", plots.where),
     Picture("receive.svg", "receive", plots.receiving),
+    Picture("receivers-ladder.svg", "receive-lossless", plots.receivers_ladder),
+    Picture("tut-7-recv-power-loss.svg", "receive-lossless", plots.loss),
 )
 
 

@@ -329,6 +329,41 @@ def make_receiving() -> Recording:
     return Recording(HEADER, tuple(samples))
 
 
+def make_lossless() -> Recording:
+    """Searches that have found 1500 MB/s for chapter 3 in C, and twice as much for chapter 7."""
+    samples = []
+    for heap_size, packet_size in ((MIB, 9000), (64 * KIB, 9000)):
+        for implementation, language, program, rate in (
+            ("ours", "c", "tut_3_recv", 1500.0),
+            ("ours", "python", "tut_3_recv", 500.0),
+            ("ours", "c", "tut_7_recv_power", 3000.0),
+            ("ours", "python", "tut_7_recv_power", 1500.0),
+            ("ours", "c", "receive", 4500.0),
+            ("ours", "python", "receive", 3500.0),
+            ("spead2-source", "c", "receive", 2000.0),
+            ("spead2-source", "python", "receive", 1800.0),
+            ("ceiling", "c", "receive", 5000.0),
+        ):
+            more = {"implementation": implementation}
+            more |= {"heap_size": heap_size, "packet_size": packet_size, "packets": 1000}
+            for number, best in enumerate(around(rate)):
+                samples += make_search(program, language, best, round=number, **more)
+    return Recording(HEADER, tuple(samples))
+
+
+def make_search(program: str, language: str, best_mb: float, **more: Any) -> list[Sample]:
+    """A search that has found a rate: three runs at it, and two with losses at some above it."""
+    runs = []
+    for times_as_high, n, lost in ((1, 3, 0), (2, 2, 500), (1.05, 2, 20)):
+        for _ in range(n):
+            asked = 1e6 * best_mb * times_as_high
+            setting = {"heaps": 10 * MIB // more["heap_size"], "asked_bytes_per_s": asked}
+            got = {"received_packets": 1000 - lost, "received_dropped": lost}
+            got |= {"received_heaps": setting["heaps"] - lost, "run": len(runs)}
+            runs.append(make_sample(program, language, asked / 1e6, **more, **setting, **got))
+    return [dataclasses.replace(one, case=f"{one.series}, {one.heap_size}") for one in runs]
+
+
 def make_history() -> plots.History:
     """Two machines, of which one has a revision at which the program in C became slower."""
     lines = []
@@ -365,6 +400,8 @@ PICTURES = {
     "ways": (WAYS, make_ways()),
     "ceiling": (plots.ceiling, make_ceiling()),
     "receiving": (plots.receiving, make_receiving()),
+    "receivers": (plots.receivers_ladder, make_lossless()),
+    "loss": (plots.loss, make_lossless()),
     "history": (make_history(), make_ways()),
 }
 OF_SAMPLES = sorted(set(PICTURES) - {"timeline", "where", "spacing", "history"})

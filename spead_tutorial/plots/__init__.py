@@ -11,9 +11,11 @@ from spead_tutorial.plots.ceiling import ceiling
 from spead_tutorial.plots.history import History, HistoryLine, HistoryPanel
 from spead_tutorial.plots.ladder import ladder
 from spead_tutorial.plots.loopback import loopback
+from spead_tutorial.plots.loss import loss
 from spead_tutorial.plots.memory import memory
 from spead_tutorial.plots.packet_sizes import packet_sizes
 from spead_tutorial.plots.pipeline import pipeline
+from spead_tutorial.plots.receivers import receivers_ladder
 from spead_tutorial.plots.receiving import receiving
 from spead_tutorial.plots.render import Draw, MissingError, Rendered, render, render_both, save
 from spead_tutorial.plots.spacing import spacing
@@ -40,9 +42,11 @@ __all__ = [
     "ceiling",
     "ladder",
     "loopback",
+    "loss",
     "memory",
     "packet_sizes",
     "pipeline",
+    "receivers_ladder",
     "receiving",
     "render",
     "render_both",
