@@ -54,11 +54,6 @@ def _noisy(row: Row) -> bool:
     return rate is not None and rate.high - rate.low > NOISY * rate.median
 
 
-def _short(sample: Sample) -> bool:
-    """Whether the sender could do no more, so that a receiver's rate is a lower bound."""
-    return search.is_search(sample) and search.fell_short(sample)
-
-
 def _merged(sample: Sample) -> str:
     """How many packets the device got as one, in the mean: 1.0 tells of no segmentation offload."""
     if not sample.packets or not sample.counted_packets:
@@ -89,7 +84,7 @@ def table(recording: Recording) -> str:
         cpu = "" if row.cpu_s_per_gb is None else f"{row.cpu_s_per_gb:8.3f}"
         program, others = _percent(row.program_busy), _percent(row.others_busy)
         mark = " noisy" * _noisy(row) + f" {row.repeated} repeated" * bool(row.repeated)
-        mark += " at least" * any(map(_short, row.samples))
+        mark += " at least" * search.is_bound(row.samples)
         lines.append(
             f"{place} {middle:8.1f}  {low:8.1f} {high:8.1f} {cpu:>8} {program:>7} {others:>6}"
             f" {_merged(sample):>6}{mark}"

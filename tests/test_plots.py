@@ -359,7 +359,7 @@ def make_search(program: str, language: str, best_mb: float, **more: Any) -> lis
             asked = 1e6 * best_mb * times_as_high
             setting = {"heaps": 10 * MIB // more["heap_size"], "asked_bytes_per_s": asked}
             got = {"received_packets": 1000 - lost, "received_dropped": lost}
-            got |= {"received_heaps": setting["heaps"] - lost, "run": len(runs)}
+            got |= {"received_heaps": setting["heaps"] - bool(lost), "run": len(runs)}
             runs.append(make_sample(program, language, asked / 1e6, **more, **setting, **got))
     return [dataclasses.replace(one, case=f"{one.series}, {one.heap_size}") for one in runs]
 

@@ -27,6 +27,7 @@ __all__ = [
     "begin",
     "fell_short",
     "found",
+    "is_bound",
     "is_search",
     "lost",
     "next_rate",
@@ -191,6 +192,18 @@ def found(runs: Sequence[Sample]) -> Sample | None:
         least = min(by_rate) / 1e6
         return dataclasses.replace(runs[-1], failure=f"packets are lost at {least:.3g} MB/s, too")
     return _middle(by_rate[max(held)][-criterion.runs :])
+
+
+def is_bound(searches: Iterable[Sample]) -> bool:
+    """Return whether what was found is a lower bound: in most rounds the sender was the slower one.
+
+    Parameters
+    ----------
+    searches : iterable of Sample
+        Those that stand for a case's searches.
+    """
+    rounds = [fell_short(one) for one in searches if is_search(one) and one.failure is None]
+    return 2 * sum(rounds) > len(rounds)
 
 
 def settled(recording: Recording) -> Recording:

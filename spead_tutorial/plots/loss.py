@@ -11,7 +11,7 @@ from spead_tutorial.measure import search
 from spead_tutorial.plots import curves
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.points import Point, require
-from spead_tutorial.plots.receivers import by_place, is_bound
+from spead_tutorial.plots.receivers import by_place
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet, name_panel
 from spead_tutorial.plots.theme import Look, Theme, looks
@@ -33,8 +33,8 @@ _LINES = {
 _PLACE = 1 << 20, 9000
 _SUBTITLE = f"Heaps of {size(_PLACE[0])}, packets of {bytes_text(_PLACE[1])}: what a receiver loses"
 _SHOWN = (
-    "dots: runs, lines: their medians in steps of a quarter octave; at 0, highest rate without loss:"
-    " median of {rounds} rounds and {spread}"
+    "dots: runs, lines: their medians in steps of a quarter octave; at 0, highest rate without"
+    " loss: median of {rounds} rounds and {spread}"
 )
 _HEIGHT, _ROOM = 3.2, 0.46
 #: Rates in MB/s that the axis has marks at, and how many parts of an octave are put together.
@@ -163,7 +163,7 @@ def _finding(best: Mapping[Series, Point]) -> str:
     for series, label in _LINES.items():
         estimate = best[series].estimate() if series in best else None
         if series.implementation == OURS and estimate is not None:
-            bound = "at least " * is_bound(best[series])
+            bound = "at least " * search.is_bound(best[series].samples)
             language = label.rpartition(" ")[2]
             said.append(f"{bound}{_rounded(estimate.median)} MB/s ({language})")
     receiver = find_receiver(_PROGRAM)
@@ -186,7 +186,7 @@ def _in_words(
         estimate = best[series].estimate() if series in best else None
         words = "failed"
         if estimate is not None:
-            bound = "at least " * is_bound(best[series])
+            bound = "at least " * search.is_bound(best[series].samples)
             words = f"nothing up to {bound}{estimate.median:.0f}"
             words += f" ({estimate.low:.0f} to {estimate.high:.0f})"
         lost = ", ".join(f"{share:.1f} % at {x:.0f}" for x, share in _steps(runs[series]).items())

@@ -16,7 +16,7 @@ from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.records import OURS, Recording, Sample, Series
 from spead_tutorial.units import bytes_text, size, thousands
 
-__all__ = ["Place", "by_place", "is_bound", "receivers_ladder"]
+__all__ = ["Place", "by_place", "receivers_ladder"]
 
 #: Size of heaps, and of packets.
 Place = tuple[int, int]
@@ -111,7 +111,7 @@ def receivers_ladder(recording: Recording, theme: Theme) -> Drawn:
             lanes = bars.lanes(y)
             for index, (role, point) in enumerate(group.points.items()):
                 lane = lanes.get(role, y + bars.LABEL + (index + 0.5) * bars.PITCH)
-                text = _at_least if is_bound(point) else thousands
+                text = _at_least if search.is_bound(point.samples) else thousands
                 bars.draw_bar(axis, lane, point, role, theme, text=text)
             y += group.height
         axis.set_title(_name(place), loc="left", fontsize=11)
@@ -132,12 +132,6 @@ def by_place(settled: Recording) -> Found:
         place: {series: Point(tuple(some)) for series, some in samples[place].items()}
         for place in order
     }
-
-
-def is_bound(point: Point) -> bool:
-    """Return whether the sender was the slower one in most rounds: the rate is a lower bound."""
-    fine = [one for one in point.samples if one.failure is None]
-    return 2 * sum(map(search.fell_short, fine)) > len(fine)
 
 
 def _at_least(value: float) -> str:
@@ -179,7 +173,7 @@ def _finding(found: Found) -> str:
         for language in LANGUAGES
     }
     ends = [points.get(Series(OURS, language, last.name)) for language in LANGUAGES]
-    least = "at least " * any(end is not None and is_bound(end) for end in ends)
+    least = "at least " * any(end is not None and search.is_bound(end.samples) for end in ends)
     words = f"from chapter {first.number} to {last.number}: {least}{gained(gains)}"
     return f"{size(place[0])} heaps, {words}"
 
@@ -203,4 +197,4 @@ def _value(point: Point) -> str:
     if estimate is None:
         return "failed"
     ends = f"({estimate.low:.0f} to {estimate.high:.0f})"
-    return f"{'at least ' * is_bound(point)}{estimate.median:.0f} {ends}"
+    return f"{'at least ' * search.is_bound(point.samples)}{estimate.median:.0f} {ends}"
