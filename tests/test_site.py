@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from test_plots import make_lossless
 from test_records import make_spacing
 
 from spead_tutorial import catalogue, records
@@ -385,6 +386,31 @@ def test_a_gain_is_the_median_of_ratios_within_rounds(measured):
     assert float(said.text) == pytest.approx(statistics.median(ratios), rel=0.06)
     back = measured.gain(f"small c {_AFTER} 64MiB -> {_BEFORE}")
     assert float(back.text) == pytest.approx(1 / statistics.median(ratios), rel=0.06)
+
+
+def test_a_highest_rate_without_loss_is_said_with_its_interval_and_so_is_a_bound(measured):
+    made = make_lossless()
+    short = [
+        dataclasses.replace(one, asked_bytes_per_s=2 * (one.asked_bytes_per_s or 0))
+        for one in made.samples
+        if one.program == "tut_7_recv_power" and not one.received_dropped
+    ]
+    others = [one for one in made.samples if one.program != "tut_7_recv_power"]
+    with records.Writer(measured.RESULTS / "receive-lossless.jsonl", made.header) as writer:
+        for sample in (*others, *short):
+            writer.add(sample)
+    said = measured.lossless("c tut_3_recv 1MiB")
+    assert re.fullmatch(r"1\D500 MB/s \(1\D4\d0 to 1\D5\d0\)", said.text)
+    assert "median of 7 rounds, 95 % interval" in said.detail
+    assert measured.lossless("spead2-source c receive 64KiB").text.startswith("2\u2009000 MB/s (")
+    assert measured.lossless("c tut_7_recv_power 1MiB").text.startswith(
+        "at least 3\u2009000 MB/s ("
+    )
+    assert measured.rate("receive-lossless c tut_3_recv 1MiB").text == "1\u2009500 MB/s"
+    gained = measured.gain("receive-lossless c 1MiB tut_3_recv -> tut_7_recv_power")
+    assert gained.text == "2.00"
+    with pytest.raises(measured.UnknownError, match="several points"):
+        measured.lossless("c 1MiB")
 
 
 def test_the_best_is_what_was_fastest_at_a_size(measured):

@@ -21,6 +21,8 @@ no record, no sample or several points is an error. For instance, in Markdown:
                                                             looking for work is no work
     {spacing}`silence spacing tut_4_send_perf random`       a heap's longest silence between its
                                                             messages, or its burst
+    {lossless}`c tut_7_recv_power 1MiB p9000`       a receiver's highest payload rate without loss
+                                                    and its interval, of receive-lossless
     {fact}`cpu`, {fact}`cpu tut-8`       a fact of the machine, or of that of a record
 
 The directive ``machine-table`` shows the facts of the machine.
@@ -45,9 +47,10 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from bench.figures import RESULTS
+from bench.sweeps import RECEIVERS
 from spead_tutorial import spacing as evenness
 from spead_tutorial import stats, timeline, units
-from spead_tutorial.measure import summary
+from spead_tutorial.measure import search, summary
 from spead_tutorial.records import OURS, Recording, Sample, Spacing, Timeline, read
 from spead_tutorial.units import number, percent, thousands
 
@@ -80,6 +83,8 @@ _NAMES = {
 _THREADS = {"program": summary.program_busy, "network": summary.others_busy}
 #: What a heap's time in a timeline goes to.
 _PARTS = {"preparing": timeline.preparing, "sending": timeline.sending}
+#: What the highest rates without loss are in.
+_LOSSLESS = "receive-lossless"
 _MACHINE = "ladder"  # all records are of one machine: a test holds them to that
 
 
@@ -93,12 +98,12 @@ class UnknownError(ValueError):
 
 @functools.cache
 def recording(name: str) -> Recording:
-    """Read a record by the name of its sweep."""
+    """Read a record by the name of its sweep: of a search, what it found."""
     path = _path(name)
     if not path.is_file():
         there = ", ".join(sorted(record.stem for record in RESULTS.glob("*.jsonl")))
         raise UnknownError(f"there is no record {name!r}: there are {there}")
-    return read(path)
+    return search.settled(read(path))
 
 
 def _path(name: str) -> Path:
@@ -173,7 +178,8 @@ def _chosen(word: str) -> tuple[str, Any]:
         return "variant", word.removeprefix("variant=")
     if word in ("random", "fill"):
         return "random", word == "random"
-    return ("program" if word.startswith("tut_") else "variant"), word
+    program = word.startswith("tut_") or word in RECEIVERS
+    return ("program" if program else "variant"), word
 
 
 def choices(text: str) -> tuple[Choice, ...]:
@@ -226,13 +232,27 @@ def rate(text: str) -> Said:
     """Say a median rate."""
     choice = _one(text)
     estimate = _estimate(lambda sample: sample.rate, choice)
-
-    def write(value: float) -> str:
-        return thousands(_rounded(value / 1e6)) if value >= 1e8 else number(value / 1e6)
-
     return Said(
-        f"{write(estimate.median)} MB/s", _interval(estimate, write, " MB/s"), choice.record
+        f"{_megabytes(estimate.median)} MB/s",
+        _interval(estimate, _megabytes, " MB/s"),
+        choice.record,
     )
+
+
+def _megabytes(rate: float) -> str:
+    return thousands(_rounded(rate / 1e6)) if rate >= 1e8 else number(rate / 1e6)
+
+
+def lossless(text: str) -> Said:
+    """Say the highest rate at which a receiver lost nothing, and the interval of that."""
+    choice = _one(f"{_LOSSLESS} {text}")
+    samples = choice.samples()
+    if any(sample.failure is not None for sample in samples):
+        raise UnknownError(f"{choice}: in some round there was no rate without loss")
+    estimate = _estimate(lambda sample: sample.rate, choice)
+    ends = f"{_megabytes(estimate.low)} to {_megabytes(estimate.high)}"
+    said = f"{'at least ' * search.is_bound(samples)}{_megabytes(estimate.median)} MB/s ({ends})"
+    return Said(said, _interval(estimate, _megabytes, " MB/s"), choice.record)
 
 
 def width(text: str) -> Said:
@@ -504,6 +524,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
         "at-best": at_best,
         "fact": fact,
         "gain": gain,
+        "lossless": lossless,
         "per-gb": per_gb,
         "per-heap": per_heap,
         "rate": rate,
