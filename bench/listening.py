@@ -26,7 +26,7 @@ _HOST = "127.0.0.1"
 #: From this chapter on, they are told the size of heaps.
 _TOLD_FROM = 9
 #: After so much silence they end, should they not have seen that the stream has ended.
-_SILENCE_S = 1
+_SILENCE_S = 2
 _PIDFD_GETFD = 438
 _libc = ctypes.CDLL(None, use_errno=True)
 

@@ -62,7 +62,7 @@ class Case:
         Bits/s of the link that it sends through; None where the device has no limit.
     search : bool
         Whether what is looked for is the highest rate at which it receives all: then each of its
-        steps is a search of several runs. See `spead_tutorial.measure.search`.
+        steps is a search of several runs.
     """
 
     implementation: str

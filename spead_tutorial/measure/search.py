@@ -69,7 +69,13 @@ THOROUGH, ROUGH = Criterion(3, 1, 2 ** (1 / 8)), Criterion(1, 0, 2.0)
 
 
 def is_search(sample: Sample) -> bool:
-    """Return whether a sample is a run of a search."""
+    """Return whether a sample is a run of a search.
+
+    Parameters
+    ----------
+    sample : Sample
+        Of any record.
+    """
     return sample.asked_bytes_per_s is not None
 
 
@@ -79,17 +85,35 @@ def criterion_of(sample: Sample) -> Criterion:
 
 
 def lost(run: Sample) -> bool:
-    """Return whether anything was lost in a run: a packet, or a heap."""
+    """Return whether anything was lost in a run: a packet, or a heap.
+
+    Parameters
+    ----------
+    run : Sample
+        One of a search.
+    """
     return bool(run.received_dropped) or run.received_heaps != run.heaps
 
 
 def offered(run: Sample) -> float:
-    """Return the payload bytes/s that the sender really sent."""
+    """Return the payload bytes/s that the sender really sent.
+
+    Parameters
+    ----------
+    run : Sample
+        One of a search.
+    """
     return run.heaps * run.heap_size / ((run.elapsed_ns or 1) / 1e9)
 
 
 def fell_short(run: Sample) -> bool:
-    """Return whether the sender did not keep the rate that it was asked for."""
+    """Return whether the sender did not keep the rate that it was asked for.
+
+    Parameters
+    ----------
+    run : Sample
+        One of a search.
+    """
     return offered(run) < _KEPT * (run.asked_bytes_per_s or 0)
 
 
@@ -177,8 +201,9 @@ def found(runs: Sequence[Sample]) -> Sample | None:
     Returns
     -------
     Sample or None
-        Its rate is what the search has found, at least where it `fell_short`. It has a failure
-        where a run failed, or no rate was held. None where the search is not over.
+        Its rate is what the search has found; a lower bound, where the sender did not keep what was
+        asked for. It has a failure where a run failed, or no rate was held. None where the search
+        is not over.
     """
     failed = next((run for run in runs if run.failure is not None), None)
     if failed is not None or not runs:
@@ -207,7 +232,7 @@ def is_bound(searches: Iterable[Sample]) -> bool:
 
 
 def settled(recording: Recording) -> Recording:
-    """Return a recording in which the one run stands for a search that `found` gives.
+    """Return a recording in which one run stands for each search: that at which it arrived.
 
     Parameters
     ----------

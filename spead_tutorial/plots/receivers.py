@@ -8,7 +8,7 @@ from spead_tutorial.catalogue import LANGUAGES, RECEIVERS
 from spead_tutorial.measure import search
 from spead_tutorial.plots import bars
 from spead_tutorial.plots.caption import caption
-from spead_tutorial.plots.finding import gained
+from spead_tutorial.plots.finding import gained, is_told
 from spead_tutorial.plots.points import Point, gain, highest, rate, require
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet, rate_axis
@@ -173,9 +173,10 @@ def _finding(found: Found) -> str:
         for language in LANGUAGES
     }
     ends = [points.get(Series(OURS, language, last.name)) for language in LANGUAGES]
-    least = "at least " * any(end is not None and search.is_bound(end.samples) for end in ends)
-    words = f"from chapter {first.number} to {last.number}: {least}{gained(gains)}"
-    return f"{size(place[0])} heaps, {words}"
+    bound = any(end is not None and search.is_bound(end.samples) for end in ends)
+    told = any(one is not None and is_told(one) for one in gains.values())
+    words = f"from chapter {first.number} to {last.number}"
+    return f"{size(place[0])} heaps, {words}: {'at least ' * (bound and told)}{gained(gains)}"
 
 
 def _in_words(panels: Mapping[Place, Sequence[_Group]], foot: str) -> str:
