@@ -9,6 +9,7 @@
 #include <time.h>
 
 enum { LOOK_NS = 100000000, BUFFER_SIZE = 8388608 };
+enum { BLOCK = 65536 }; /* so many squares of 8 bits have a sum of 32 bits */
 
 /* ---- Options ---- */
 
@@ -216,6 +217,25 @@ const spt_group_item *numbers(const spt_item_group *group, const char *name)
         item->bits == 0 || item->bits > 64 || item->bits % 8 != 0)
         return NULL;
     return n_numbers(item) > 0 ? item : NULL;
+}
+
+bool is_int8(const spt_group_item *item)
+{
+    return item != NULL && item->code == 'i' && item->bits == 8;
+}
+
+/* A sum of 32 bits is one that the compiler makes of many samples at a time. */
+double mean_square_int8(const int8_t *samples, size_t n)
+{
+    int64_t sum = 0;
+    for (size_t begin = 0; begin < n; begin += BLOCK) {
+        size_t end = smaller(n, begin + BLOCK);
+        int32_t part = 0;
+        for (size_t i = begin; i < end; i++)
+            part += samples[i] * samples[i];
+        sum += part;
+    }
+    return (double)sum / (double)n;
 }
 
 /* ---- The account ---- */

@@ -56,4 +56,8 @@ const spt_group_item *numbers(const spt_item_group *group, const char *name);
 size_t n_numbers(const spt_group_item *item);
 int64_t number_at(const spt_group_item *item, size_t i);
 
+/* Whether it is an array of numbers of 8 bits, and the mean of their squares: see chapter 7. */
+bool is_int8(const spt_group_item *item);
+double mean_square_int8(const int8_t *samples, size_t n);
+
 #endif

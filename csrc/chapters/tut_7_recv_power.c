@@ -2,27 +2,6 @@
 /* Chapter 7: power that keeps up. It counts the heaps of which it has told the power. */
 #include "receiving.h"
 
-enum { BLOCK = 65536 }; /* so many squares of 8 bits have a sum of 32 bits */
-
-/* A sum of 32 bits is one that the compiler makes of many samples at a time. */
-static double mean_square(const int8_t *samples, size_t n)
-{
-    int64_t sum = 0;
-    for (size_t begin = 0; begin < n; begin += BLOCK) {
-        size_t end = smaller(n, begin + BLOCK);
-        int32_t part = 0;
-        for (size_t i = begin; i < end; i++)
-            part += samples[i] * samples[i];
-        sum += part;
-    }
-    return (double)sum / (double)n;
-}
-
-static bool is_int8(const spt_group_item *item)
-{
-    return item != NULL && item->code == 'i' && item->bits == 8;
-}
-
 int main(int argc, char **argv)
 {
     struct receiver_options options = parse_receiver_options(
@@ -47,7 +26,7 @@ int main(int argc, char **argv)
         const spt_group_item *adc_samples = numbers(item_group, "adc_samples");
         if (timestamp != NULL && is_int8(adc_samples)) {
             const int8_t *samples = (const int8_t *)adc_samples->value.data;
-            double power = mean_square(samples, n_numbers(adc_samples));
+            double power = mean_square_int8(samples, n_numbers(adc_samples));
             say(&options, "Timestamp: %-10" PRId64 " Power: %.2f\n", number_at(timestamp, 0),
                 power);
             received++;

@@ -136,6 +136,12 @@ def numbers(updated: Mapping[str, Item], name: str) -> npt.NDArray[np.integer[An
     return None if value is None or value.dtype.kind not in "iu" or value.size == 0 else value
 
 
+def mean_square(samples: npt.NDArray[np.integer[Any]]) -> float:
+    """Return the mean of their squares, without an array of these: chapter 7 says why."""
+    flat = samples.reshape(-1)
+    return int(np.einsum("i,i->", flat, flat, dtype=np.int64)) / len(flat)
+
+
 def _type(item: Descriptor) -> str:
     """Letter and bits of an element, such as i8; a question mark for what is more than a number."""
     if item.dtype is not None:

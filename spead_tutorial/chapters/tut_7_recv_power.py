@@ -4,20 +4,17 @@
 
 from spead_tutorial_run import run
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 import spead_tutorial
 import spead_tutorial.recv
-from spead_tutorial.chapters.receiving import Heaps, describe, numbers, parse_receiver_options
-
-
-def mean_square(samples: npt.NDArray[np.integer[Any]]) -> float:
-    """Mean of the squares, without an array of them."""
-    flat = samples.reshape(-1)
-    return int(np.einsum("i,i->", flat, flat, dtype=np.int64)) / len(flat)
+from spead_tutorial.chapters.receiving import (
+    Heaps,
+    describe,
+    mean_square,
+    numbers,
+    parse_receiver_options,
+)
 
 
 def main() -> None:
