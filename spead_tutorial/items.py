@@ -468,7 +468,7 @@ class Item(Descriptor):
         """The value as it was given; None if there is none yet.
 
         Assigning counts up ``version``, whatever is assigned. None cannot be assigned: that is a
-        ValueError.
+        ValueError. Deleting leaves None, so that memory that was received can take another heap.
         """
         return self._value
 
@@ -478,6 +478,10 @@ class Item(Descriptor):
             raise self._error("its value cannot become None")
         self._value = value
         self.version += 1
+
+    @value.deleter
+    def value(self) -> None:
+        self._value = None
 
     def set_from_raw(self, raw_item: _RawItem, new_order: str = "=") -> None:
         """Set the value to what was received.

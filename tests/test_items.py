@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import fractions
 import random
+import sys
 
 import numpy as np
 import pytest
@@ -525,3 +526,14 @@ def test_a_group_does_not_change_when_an_item_is_refused():
     with pytest.raises(ValueError, match="has to be 'C' or 'F'"):
         group.add_item(0x1001, "a", "", (), "u1", order="X")
     assert list(group.values()) == [item]
+
+
+def test_a_value_that_is_deleted_lets_go_of_its_memory_and_the_item_can_get_another():
+    item, array = make((5,), dtype="u1"), np.zeros(5, "u1")
+    item.value = array
+    before, version = sys.getrefcount(array), item.version
+    del item.value
+    assert (item.value, item.version) == (None, version)
+    assert sys.getrefcount(array) == before - 1
+    item.value = array
+    assert item.value is array
