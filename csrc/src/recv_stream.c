@@ -191,6 +191,19 @@ static bool go_on(spt_recv_stream *s)
     return !s->holds && !has_ended(s);
 }
 
+static void recycle_returned(spt_recv_stream *s)
+{
+    pthread_mutex_lock(&s->ring_lock);
+    spt_received_heap *heap = s->returned;
+    s->returned = NULL;
+    pthread_mutex_unlock(&s->ring_lock);
+    while (heap != NULL) {
+        spt_received_heap *next = heap->user;
+        spt_depacketizer_recycle(s->depacketizer, heap);
+        heap = next;
+    }
+}
+
 /* Put what is finished into the ring; false where it has no room for all. */
 static bool hand_over(spt_recv_stream *s)
 {
@@ -210,22 +223,10 @@ static bool hand_over(spt_recv_stream *s)
             spt_depacketizer_recycle(s->depacketizer, s->waiting_heap);
         }
         s->waiting_heap = NULL;
+        recycle_returned(s); /* whose memory the next heap may get */
     }
     note_wait(s, false);
     return true;
-}
-
-static void recycle_returned(spt_recv_stream *s)
-{
-    pthread_mutex_lock(&s->ring_lock);
-    spt_received_heap *heap = s->returned;
-    s->returned = NULL;
-    pthread_mutex_unlock(&s->ring_lock);
-    while (heap != NULL) {
-        spt_received_heap *next = heap->user;
-        spt_depacketizer_recycle(s->depacketizer, heap);
-        heap = next;
-    }
 }
 
 /* Nothing comes any more. What the ring has no room for is got from the depacketizer. */

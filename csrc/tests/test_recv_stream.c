@@ -10,6 +10,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -289,6 +290,60 @@ static void test_packets_in_memory_are_received_and_their_end_is_that_of_the_str
 static void only_contiguous(spt_recv_config *config)
 {
     config->contiguous_only = true;
+}
+
+/* Memory for heaps that begin one after the other, each when the one before has been returned. */
+static struct {
+    int given, in_use, most; /* of the reader's thread alone */
+    int returned;            /* atomic */
+} turns;
+
+static void *get_in_turn(void *user, size_t size, const spt_received_packet *first)
+{
+    (void)user, (void)first;
+    while (__atomic_load_n(&turns.returned, __ATOMIC_SEQ_CST) < turns.given)
+        sched_yield();
+    turns.given++;
+    turns.most = ++turns.in_use > turns.most ? turns.in_use : turns.most;
+    return malloc(size);
+}
+
+static void put_back(void *user, void *memory, size_t size)
+{
+    (void)user, (void)size;
+    turns.in_use--;
+    free(memory);
+}
+
+static void in_turn(spt_recv_config *config)
+{
+    config->heaps.memory = (spt_heap_memory){NULL, get_in_turn, put_back};
+}
+
+static void test_what_is_returned_can_be_used_again_while_a_reader_still_runs(void)
+{
+    enum { N = 4 };
+    start_pool();
+    size_t size;
+    uint8_t *bytes = in_memory(N, &size);
+    memset(&turns, 0, sizeof(turns));
+    spt_recv_stream *receiver = new_receiver(in_turn);
+    REQUIRE(spt_recv_stream_add_memory(receiver, bytes, size, NULL) == SPT_OK);
+    for (int i = 0; i < N; i++) {
+        spt_received_heap *heap;
+        spt_status status;
+        while ((status = spt_recv_stream_get(receiver, 0, &heap)) == SPT_PENDING)
+            sched_yield();
+        REQUIRE(status == SPT_OK);
+        spt_recv_stream_return(receiver, heap);
+        __atomic_add_fetch(&turns.returned, 1, __ATOMIC_SEQ_CST);
+    }
+    spt_received_heap *none;
+    CHECK_EQUAL(spt_recv_stream_get(receiver, LONG_NS, &none), SPT_DONE);
+    spt_recv_stream_destroy(receiver);
+    CHECK_EQUAL(turns.most, 2); /* the one before is put back when the next one is finished */
+    free(bytes);
+    end_pool();
 }
 
 static void test_incomplete_heaps_can_be_dropped_and_are_counted_then(void)
@@ -714,6 +769,7 @@ int main(void)
     RUN(test_packets_that_were_read_and_not_looked_at_are_counted_when_a_stream_ends);
     RUN(test_a_full_ring_can_drop_and_says_how_many);
     RUN(test_packets_in_memory_are_received_and_their_end_is_that_of_the_stream);
+    RUN(test_what_is_returned_can_be_used_again_while_a_reader_still_runs);
     RUN(test_incomplete_heaps_can_be_dropped_and_are_counted_then);
     RUN(test_a_stream_that_is_to_be_started_reads_nothing_before);
     RUN(test_the_descriptor_is_readable_while_there_is_something_to_get);
