@@ -281,12 +281,21 @@ class Receiver:
         What it is about.
     change : str
         What its programs do that those of the receiver before did not.
+    accepted : str
+        A letter for each option of the programs besides -t: H, which is told what the sender's
+        heaps have, and b.
     """
 
     number: int
     name: str
     title: str
     change: str
+    accepted: str = ""
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The options that it takes, as one types them."""
+        return tuple(f"-{letter}" for letter in self.accepted)
 
 
 #: The chapters that receive, in their order.
@@ -302,6 +311,13 @@ RECEIVERS = (
         "tut_7_recv_power",
         "Power that keeps up",
         "squares are added up as they are made, and heaps counted",
+    ),
+    Receiver(
+        9,
+        "tut_9_recv_memory_pool",
+        "Receive into memory of your own",
+        "heaps go into memory that others have left, in a pool",
+        "Hb",
     ),
 )
 

@@ -58,11 +58,13 @@ class Receiver:
             return Done("tut_3_recv", process.wait(PATIENCE_S), output, errors)
 
 
-def of_all(lab: Lab, language: str, argv: Sequence[str], *arguments: str) -> Done:
+def of_all(
+    lab: Lab, language: str, argv: Sequence[str], *arguments: str, name: str = "tut_3_recv"
+) -> Done:
     """What a receiver says of a sender that it has lost nothing of."""
     for _ in range(ATTEMPTS):
         before = lab.snmp()["Udp"]["RcvbufErrors"]
-        receiver = Receiver(lab, language, *arguments)
+        receiver = Receiver(lab, language, *arguments, name=name)
         sent = lab.run(argv, capture_output=True, text=True, timeout=PATIENCE_S)
         assert sent.returncode == 0, sent.stderr
         if lab.snmp()["Udp"]["RcvbufErrors"] == before:

@@ -41,7 +41,7 @@ PROGRAMS = sorted(
 )
 
 #: Programs whose page is written when they have been measured.
-_NO_PAGE_YET = {"tut_7_recv_power"}
+_NO_PAGE_YET = {"tut_7_recv_power", "tut_9_recv_memory_pool"}
 
 #: Programs on the way from one chapter's to the next.
 _STEPS = {step.name for step in catalogue.STEPS}

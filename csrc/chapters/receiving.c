@@ -13,23 +13,36 @@ enum { BLOCK = 65536 }; /* so many squares of 8 bits have a sum of 32 bits */
 
 /* ---- Options ---- */
 
+enum { LARGEST_HEAP = (1 << 30) - 8192, MOST_BUFFERS = 1000 }; /* of a stream, with descriptors */
+
 static const struct option long_options[] = {
+    {"heap-size", required_argument, NULL, 'H'},
+    {"buffers", required_argument, NULL, 'b'},
     {"json", no_argument, NULL, 'j'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
 
-static void usage(FILE *to)
+static void usage(FILE *to, const struct receiver_options *usual)
 {
-    fprintf(to, "usage: %s [-t SECONDS] [--json] [[HOST:]PORT]\n", program_invocation_short_name);
+    fprintf(to, "usage: %s [-t SECONDS]%s%s [--json] [[HOST:]PORT]\n",
+            program_invocation_short_name, usual->heap_size > 0 ? " [-H BYTES]" : "",
+            usual->buffers > 0 ? " [-b COUNT]" : "");
 }
 
 _Noreturn static void help(const char *doc, const struct receiver_options *usual)
 {
-    usage(stdout);
+    usage(stdout, usual);
     printf("\n%s\n\n", doc);
     printf("  [HOST:]PORT  address and UDP port to listen on (any, %d)\n", usual->endpoint.port);
     printf("  -t SECONDS   how long nothing has come when it ends (%g)\n", usual->silence_s);
+    if (usual->heap_size > 0)
+        printf("  -H, --heap-size BYTES\n               bytes of samples in a heap (%zu)\n",
+               usual->heap_size);
+    if (usual->buffers > 0)
+        printf("  -b, --buffers COUNT\n               heaps that the pool has memory for (%zu);"
+               " 0 for none,\n               so that each gets new memory\n",
+               usual->buffers);
     puts("  --json       print a JSON object, not the heaps");
     printf("\nexample: %s -t 60 8888\n", program_invocation_short_name);
     exit(0);
@@ -37,7 +50,6 @@ _Noreturn static void help(const char *doc, const struct receiver_options *usual
 
 _Noreturn static void usage_error(const char *what, const char *text)
 {
-    usage(stderr);
     fprintf(stderr, "%s: error: %s, not '%s'\n", program_invocation_short_name, what, text);
     exit(2);
 }
@@ -49,6 +61,17 @@ static double seconds(const char *text)
     if (end == text || *end != '\0' || !(number > 0 && number <= 1e6))
         usage_error("-t must be a number of seconds up to 1e6", text);
     return number;
+}
+
+static size_t whole(const char *text, size_t least, size_t most, char option)
+{
+    char what[80];
+    size_t number = strspn(text, "0123456789") == strlen(text) ? strtoul(text, NULL, 10) : 0;
+    bool is_number = number > 0 || strcmp(text, "0") == 0;
+    if (is_number && number >= least && number <= most)
+        return number;
+    snprintf(what, sizeof(what), "-%c must be a whole number from %zu to %zu", option, least, most);
+    usage_error(what, text);
 }
 
 /* The text is cut in two where the host ends. */
@@ -67,20 +90,28 @@ static spt_endpoint place(char *text)
     return (spt_endpoint){host + in_brackets, (int)number};
 }
 
-struct receiver_options parse_receiver_options(int argc, char **argv, const char *doc)
+struct receiver_options parse_receiver_options(int argc, char **argv, const char *doc,
+                                               struct receiver_options usual)
 {
-    static const struct receiver_options usual = {{"", 8888}, 5, false};
+    usual.endpoint = (spt_endpoint){"", 8888};
+    usual.silence_s = 5;
     struct receiver_options options = usual;
+    char letters[] = "ht:H:b:";
+    letters[usual.heap_size == 0 ? 3 : usual.buffers == 0 ? 5 : 7] = '\0';
     int c;
-    while ((c = getopt_long(argc, argv, "ht:", long_options, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, letters, long_options, NULL)) != -1) {
         if (c == 't')
             options.silence_s = seconds(optarg);
+        else if (c == 'H' && usual.heap_size > 0)
+            options.heap_size = whole(optarg, 1, LARGEST_HEAP, 'H');
+        else if (c == 'b' && usual.buffers > 0)
+            options.buffers = whole(optarg, 0, MOST_BUFFERS, 'b');
         else if (c == 'j')
             options.json = true;
         else if (c == 'h')
             help(doc, &usual);
         else {
-            usage(stderr);
+            usage(stderr, &usual);
             exit(2);
         }
     }
@@ -121,6 +152,7 @@ static spt_recv_stats stats_of(const struct heaps *heaps)
 struct heaps heaps_of(spt_recv_stream *stream, const struct receiver_options *options)
 {
     struct heaps heaps = {.stream = stream, .options = options};
+    heaps.faults_before = usage_now().page_faults;
     uint64_t granted = stats_of(&heaps).sockets.buffer_size / 2;
     if (granted < BUFFER_SIZE)
         fprintf(stderr,
@@ -263,6 +295,35 @@ static uint64_t became(const spt_recv_stats *stats, size_t i)
     return fates[i].fate < SPT_N_FATES ? stats->account.fates[fates[i].fate] : stats->after_end;
 }
 
+/* Of a pool, by the names that they have in a JSON object. */
+struct pool_counts {
+    uint64_t requests, empty, too_large, largest, most_in_use, page_faults;
+};
+
+static struct pool_counts pool_counts(const struct heaps *heaps)
+{
+    spt_memory_pool_stats stats;
+    spt_memory_pool_read_stats(heaps->pool, &stats);
+    return (struct pool_counts){
+        .requests = stats.gets,
+        .empty = stats.empty,
+        .too_large = stats.passed_by,
+        .largest = stats.largest,
+        .most_in_use = stats.most_in_use,
+        .page_faults = (uint64_t)(usage_now().page_faults - heaps->faults_before),
+    };
+}
+
+static void print_pool(const struct heaps *heaps)
+{
+    struct pool_counts counts = pool_counts(heaps);
+    printf("pool of %zu: %" PRIu64 " requests, %" PRIu64 " while it was empty, %" PRIu64
+           " too large; at most %" PRIu64 " in use\n",
+           heaps->options->buffers, counts.requests, counts.empty, counts.too_large,
+           counts.most_in_use);
+    printf("page faults: %" PRIu64 "\n", counts.page_faults);
+}
+
 static void print_account(const struct heaps *heaps, const spt_recv_stats *stats)
 {
     if (heaps->silent)
@@ -290,6 +351,8 @@ static void print_account(const struct heaps *heaps, const spt_recv_stats *stats
         printf("%.2f MB/s from the first heap to the last\n",
                (double)(account->placed_bytes - heaps->bytes_before) /
                    (double)(heaps->last_ns - heaps->first_ns) * 1e3);
+    if (heaps->pool != NULL)
+        print_pool(heaps);
 }
 
 static void print_record(const struct heaps *heaps, const spt_recv_stats *stats)
@@ -323,6 +386,13 @@ static void print_record(const struct heaps *heaps, const spt_recv_stats *stats)
         printf(", \"%s\": %" PRIu64, fates[i].name, became(stats, i));
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
         printf(", \"%s\": %" PRIu64, counts[i].name, counts[i].count);
+    if (heaps->pool != NULL) {
+        struct pool_counts pool = pool_counts(heaps);
+        printf(", \"pool_requests\": %" PRIu64 ", \"pool_empty\": %" PRIu64
+               ", \"pool_too_large\": %" PRIu64 ", \"pool_most_in_use\": %" PRIu64
+               ", \"page_faults\": %" PRIu64,
+               pool.requests, pool.empty, pool.too_large, pool.most_in_use, pool.page_faults);
+    }
     puts("}");
 }
 
@@ -356,6 +426,11 @@ int report_heaps(const struct heaps *heaps)
         print_record(heaps, &stats);
     else
         print_account(heaps, &stats);
+    if (heaps->pool != NULL && pool_counts(heaps).too_large > 0)
+        fprintf(stderr,
+                "%s: heaps of %" PRIu64 " bytes do not fit into buffers of the pool, and each got"
+                " new memory: say how large they are with -H\n",
+                program_invocation_short_name, pool_counts(heaps).largest);
     const char *what = trouble(&stats);
     if (what == NULL)
         return 0;

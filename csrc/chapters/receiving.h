@@ -10,14 +10,17 @@
 #include <inttypes.h>
 #include <spead_tutorial/spt_recv.h>
 
-/* The command line. */
+/* The command line; what is 0 is no option of the program. */
 struct receiver_options {
     spt_endpoint endpoint; /* where to listen; "" for any address of this machine */
     double silence_s;
     bool json;
+    size_t heap_size, buffers;
 };
 
-struct receiver_options parse_receiver_options(int argc, char **argv, const char *doc);
+/* Read the command line. Of the defaults only those are the program's that are sizes. */
+struct receiver_options parse_receiver_options(int argc, char **argv, const char *doc,
+                                               struct receiver_options usual);
 
 /* Print, unless a JSON object was asked for. */
 void say(const struct receiver_options *options, const char *format, ...)
@@ -27,12 +30,14 @@ void say(const struct receiver_options *options, const char *format, ...)
 struct heaps {
     spt_recv_stream *stream;
     const struct receiver_options *options;
+    spt_memory_pool *pool; /* the stream's, to be told of at the end; or NULL */
     size_t not_understood;
     size_t n;
     bool silent;
     uint64_t came;
     int64_t since_ns, first_ns, last_ns;
     uint64_t bytes_before;
+    int64_t faults_before;
 };
 
 /* Those of a stream that has its reader already. */

@@ -16,7 +16,8 @@ static double mean_square(const spt_group_item *samples)
 int main(int argc, char **argv)
 {
     struct receiver_options options = parse_receiver_options(
-        argc, argv, "Chapter 3: a first receiver. It prints what is in each heap as it arrives.");
+        argc, argv, "Chapter 3: a first receiver. It prints what is in each heap as it arrives.",
+        (struct receiver_options){0});
     spt_error err = {0};
     spt_thread_pool *thread_pool = check_made(spt_thread_pool_create(1, NULL, 0, &err), &err);
     spt_recv_config config = spt_recv_config_default();

@@ -6,7 +6,8 @@ int main(int argc, char **argv)
 {
     struct receiver_options options = parse_receiver_options(
         argc, argv,
-        "Chapter 7: power that keeps up. It counts the heaps of which it has told the power.");
+        "Chapter 7: power that keeps up. It counts the heaps of which it has told the power.",
+        (struct receiver_options){0});
     spt_error err = {0};
     spt_thread_pool *thread_pool = check_made(spt_thread_pool_create(1, NULL, 0, &err), &err);
     spt_recv_config config = spt_recv_config_default();

@@ -21,11 +21,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spead_tutorial import Descriptor, Empty, Item, Stopped
-from spead_tutorial.chapters.report import PROGRAM, tell, udp_port
+from spead_tutorial import Descriptor, Empty, Item, MemoryPool, Stopped
+from spead_tutorial.chapters.report import PROGRAM, Usage, tell, udp_port
 from spead_tutorial.recv import HeapBase, Stream
 
 _LOOK_S = 0.1
+#: A stream takes heaps up to 1 GiB, of which descriptors may be so much.
+_LARGEST_HEAP, _MOST_BUFFERS = (1 << 30) - 8192, 1000
 #: What a packet that came has become, in the account's words.
 _FATES = {
     "packets_placed": "placed",
@@ -67,12 +69,14 @@ _OTHERS = (
 
 @dataclass(frozen=True, slots=True)
 class ReceiverOptions:
-    """The command line."""
+    """The command line; what is 0 is no option of the program."""
 
     host: str = ""  # any address of this machine
     port: int = 8888
     silence_s: float = 5.0
     json: bool = False
+    heap_size: int = 0
+    buffers: int = 0
 
     def say(self, text: str) -> None:
         """Print a line, unless a JSON object was asked for."""
@@ -80,20 +84,32 @@ class ReceiverOptions:
             print(text)
 
 
-def parse_receiver_options(doc: str | None) -> ReceiverOptions:
+def parse_receiver_options(
+    doc: str | None, usual: ReceiverOptions = ReceiverOptions()
+) -> ReceiverOptions:
     """Read the command line.
 
     Parameters
     ----------
     doc : str
         The program's docstring, for ``--help``.
+    usual : ReceiverOptions
+        Its defaults.
     """
-    usual = ReceiverOptions()
     parser = argparse.ArgumentParser(description=doc, epilog=f"example: {PROGRAM}.py -t 60 8888")
     parser.add_argument("-t", dest="silence_s", type=_seconds, metavar="SECONDS",
                         default=usual.silence_s,
                         help="how long nothing has come when it ends"
                         f" ({usual.silence_s:g})")  # fmt: skip
+    if usual.heap_size:
+        parser.add_argument("-H", "--heap-size", dest="heap_size", type=_heap_size, metavar="BYTES",
+                            default=usual.heap_size,
+                            help=f"bytes of samples in a heap ({usual.heap_size})")  # fmt: skip
+    if usual.buffers:
+        parser.add_argument("-b", "--buffers", dest="buffers", type=_buffers, metavar="COUNT",
+                            default=usual.buffers,
+                            help=f"heaps that the pool has memory for ({usual.buffers});"
+                            " 0 for none, so that each gets new memory")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print a JSON object, not the heaps")
     parser.add_argument("place", type=_place, nargs="?", metavar="[HOST:]PORT",
                         default=(usual.host, usual.port),
@@ -103,7 +119,8 @@ def parse_receiver_options(doc: str | None) -> ReceiverOptions:
     if sys.stdout is not None:
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     host, port = given.place
-    return ReceiverOptions(host, port, given.silence_s, given.json)
+    sizes = {name: vars(given)[name] for name in ("heap_size", "buffers") if name in given}
+    return ReceiverOptions(host, port, given.silence_s, given.json, **sizes)
 
 
 def _seconds(text: str) -> float:
@@ -115,6 +132,24 @@ def _seconds(text: str) -> float:
     if not 0 < number <= 1e6:
         raise argparse.ArgumentTypeError(f"must be a number of seconds up to 1e6, not {text!r}")
     return number
+
+
+def _heap_size(text: str) -> int:
+    """A size of heaps, for argparse."""
+    return _whole(text, 1, _LARGEST_HEAP)
+
+
+def _buffers(text: str) -> int:
+    """A number of buffers, for argparse."""
+    return _whole(text, 0, _MOST_BUFFERS)
+
+
+def _whole(text: str, least: int, most: int) -> int:
+    if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+        raise argparse.ArgumentTypeError(
+            f"must be a whole number from {least} to {most}, not {text!r}"
+        )
+    return int(text)
 
 
 def _place(text: str) -> tuple[str, int]:
@@ -166,6 +201,8 @@ class Heaps:
         That has its reader already.
     options : ReceiverOptions
         The run's.
+    pool : MemoryPool, optional
+        The stream's, to be told of at the end.
 
     Attributes
     ----------
@@ -173,9 +210,12 @@ class Heaps:
         Heaps that lack descriptors, or contradict them; the program counts them.
     """
 
-    def __init__(self, stream: Stream, options: ReceiverOptions) -> None:
+    def __init__(
+        self, stream: Stream, options: ReceiverOptions, pool: MemoryPool | None = None
+    ) -> None:
         self.not_understood = 0
-        self._stream, self._options = stream, options
+        self._stream, self._options, self._pool = stream, options, pool
+        self._faults_before = Usage.now().page_faults
         self._n, self._silent = 0, False
         self._came, self._since = 0, time.monotonic()
         self._first_ns = self._last_ns = self._bytes_before = 0
@@ -202,6 +242,7 @@ class Heaps:
                 self._bytes_before = self._stream.stats.payload_bytes
             self._n += 1
             yield heap
+            del heap  # whose memory the next one may need
 
     def _look(self) -> None:
         """End the stream if nothing has come for some time: the stop heap may be lost."""
@@ -226,6 +267,9 @@ class Heaps:
         else:
             print(*self._account(stats), *([last] if last else []), sep="\n")
         trouble = _trouble(stats)
+        if self._pool is not None and self._pool.stats.passed_by:
+            tell(f"heaps of {self._pool.stats.largest} bytes do not fit into buffers of the pool,"
+                 " and each got new memory: say how large they are with -H")  # fmt: skip
         if trouble is not None:
             fail(trouble)
 
@@ -245,6 +289,22 @@ class Heaps:
             timed = stats["payload_bytes"] - self._bytes_before
             rate = timed / (self._last_ns - self._first_ns) * 1e3
             yield f"{rate:.2f} MB/s from the first heap to the last"
+        if self._pool is not None:
+            counts = self._pool_counts(self._pool)
+            yield (f"pool of {self._options.buffers}: {counts['pool_requests']} requests,"
+                   f" {counts['pool_empty']} while it was empty, {counts['pool_too_large']} too"
+                   f" large; at most {counts['pool_most_in_use']} in use")  # fmt: skip
+            yield f"page faults: {counts['page_faults']}"
+
+    def _pool_counts(self, pool: MemoryPool) -> dict[str, int]:
+        stats = pool.stats
+        return {
+            "pool_requests": stats.gets,
+            "pool_empty": stats.empty,
+            "pool_too_large": stats.passed_by,
+            "pool_most_in_use": stats.most_in_use,
+            "page_faults": Usage.now().page_faults - self._faults_before,
+        }
 
     def _record(self, stats: Mapping[str, int]) -> dict[str, object]:
         chapter = re.match(r"tut_(\d+)", PROGRAM)
@@ -258,6 +318,7 @@ class Heaps:
             "elapsed_ns": self._last_ns - self._first_ns,
             "timed_bytes": stats["payload_bytes"] - self._bytes_before,
             **{name: stats[name] for name in (*_FATES, *_OTHERS)},
+            **(self._pool_counts(self._pool) if self._pool is not None else {}),
         }
 
 
