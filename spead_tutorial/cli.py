@@ -147,7 +147,8 @@ def chapters(as_json: bool) -> int:
         click.echo(f"    {step.name:24} {' '.join(step.flags):11} {step.change}")
     click.echo("\nReceivers, each of which is run with a sender:")
     for receiver in RECEIVERS:
-        click.echo(f"{receiver.number:>2}  {receiver.name:24} {'--from':11} {receiver.change}")
+        flags = " ".join(("--from", *receiver.flags))
+        click.echo(f"{receiver.number:>2}  {receiver.name:24} {flags:12} {receiver.change}")
     click.echo(f"\nEach is there in {' and '.join(LANGUAGES)}. Run one: spead-tutorial run 10")
     return 0
 
@@ -169,6 +170,8 @@ def chapters(as_json: bool) -> int:
 @click.option("-r", "random", is_flag=True, help="Random samples instead of a fill.")
 @click.option("-s", "streams", type=click.IntRange(1, 1024), metavar="COUNT",
               help="Streams, each with a thread of its own.")  # fmt: skip
+@click.option("-b", "buffers", type=click.IntRange(0, 1000), metavar="COUNT",
+              help="Heaps that a receiver's pool has memory for.")  # fmt: skip
 @click.option("-c", "cores", metavar="A,B",
               help="Cores to pin the program's thread and the stream's to.")  # fmt: skip
 @click.option("--copy", is_flag=True, help="Have the kernel copy the samples.")
@@ -192,6 +195,7 @@ def run(
     packet_size: int | None,
     random: bool,
     streams: int | None,
+    buffers: int | None,
     cores: str | None,
     copy: bool,
     small_pages: bool,
@@ -237,10 +241,10 @@ def run(
             raise _Wrong(f"chapter {chapter.number} receives: --kind is of a device that does not")
         return _run_receiver(
             chapter, sender or find_chapter("2"), (lang, from_lang or lang), options,
-            rate, within, as_json,
+            buffers, rate, within, as_json,
         )  # fmt: skip
-    if sender is not None or from_lang is not None or rate is not None:
-        raise _Wrong(f"chapter {chapter.number} sends: --from, --from-lang and --rate are for"
+    if any(given is not None for given in (sender, from_lang, rate, buffers)):
+        raise _Wrong(f"chapter {chapter.number} sends: --from, --from-lang, --rate and -b are for"
                      " receivers")  # fmt: skip
     destination = None if host is None or port is None else (host, port)
     try:
@@ -278,6 +282,7 @@ def _run_receiver(
     sender: Chapter,
     languages: tuple[str, str],
     options: ProgramOptions,
+    buffers: int | None,
     rate: float | None,
     within: str | None,
     as_json: bool,
@@ -286,6 +291,9 @@ def _run_receiver(
         programs.command(sender, languages[1], options)
     except ValueError as error:
         raise _Wrong(str(error)) from None
+    if buffers is not None and "b" not in receiver.accepted:
+        raise _Wrong(f"chapter {receiver.number} has no option -b")
+    told = [] if buffers is None else ["-b", str(buffers)]
     far = sender.takes_destination  # and can send to another machine
     if rate is not None and not far:
         raise _Wrong(
@@ -293,7 +301,7 @@ def _run_receiver(
         )
     with Lab(receiver=far) if within is None else Lab.join(within) as here:
         done = delivery.deliver(
-            here, receiver, sender, languages, options, as_json=as_json,
+            here, receiver, sender, languages, options, told=told, as_json=as_json,
             show=None if as_json else _show_line,
             bits_per_s=None if rate is None else round(8e6 * rate),
         )  # fmt: skip

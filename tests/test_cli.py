@@ -233,6 +233,17 @@ def test_run_of_a_receiver_that_loses_packets_says_of_each_where_it_was_lost():
 
 
 @needs_lab
+@pytest.mark.parametrize("size", [[], ["-H", "8192"]])
+def test_run_tells_a_receiver_how_large_heaps_are_and_how_many_it_has_memory_for(size):
+    sender = ["--from", "8", "-n", "3", *size] if size else []
+    done = cli("run", "9", "--lang", "c", *sender, "-b", "5", "--json")
+    found = json.loads(done.stdout)
+    assert (found["statuses"], found["receiver"]["pool_too_large"]) == ([0, 0], 0), done.stderr
+    done = cli("run", "9", "--lang", "c", *sender, "-b", "5")
+    assert re.search(r"^tut_9_recv_memory_pool: pool of 5: \d+ requests, 0 ", done.stdout, re.M)
+
+
+@needs_lab
 def test_run_of_a_receiver_prints_one_json_object():
     done = cli("run", "3", "--json")
     found = json.loads(done.stdout)
@@ -310,7 +321,10 @@ def test_lab_runs_a_command_with_its_own_options_and_status():
         (["run", "3", "--kind", "ifb"], "chapter 3 receives: --kind"),
         (["run", "10", "--from", "2"], "chapter 10 sends: --from, --from-lang"),
         (["run", "10", "--from-lang", "c"], "chapter 10 sends: --from, --from-lang"),
-        (["run", "10", "--rate", "100"], "chapter 10 sends: --from, --from-lang and --rate"),
+        (["run", "10", "--rate", "100"], "chapter 10 sends: --from, --from-lang, --rate"),
+        (["run", "10", "-b", "2"], "chapter 10 sends: --from, --from-lang, --rate and -b"),
+        (["run", "3", "-b", "2"], "chapter 3 has no option -b"),
+        (["run", "9", "-b", "1001"], "-b"),
         (["run", "3", "--rate", "100"], "chapter 2 sends over loopback, without --rate"),
         (["run", "3", "--from", "10", "--rate", "0"], "--rate"),
         (["run", "10", "11"], "extra argument"),

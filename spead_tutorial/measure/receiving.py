@@ -32,6 +32,7 @@ def receive(
     languages: tuple[str, str],
     options: ProgramOptions,
     *,
+    told: Sequence[str] = (),
     as_json: bool = False,
     show: Callable[[str, str, bool], None] | None = None,
     bits_per_s: int | None = None,
@@ -48,7 +49,9 @@ def receive(
     languages : tuple of str
         Theirs, in this order.
     options : ProgramOptions
-        What to tell the sender.
+        What to tell the sender. A receiver that takes a size of heaps is told that of the sender's.
+    told : sequence of str
+        What to tell the receiver besides, as one types it.
     as_json : bool
         Whether the receiver prints a JSON object, as the sender always does.
     show : function, optional
@@ -75,7 +78,8 @@ def receive(
     machine = lab.receiver if sender.takes_destination else lab
     destination = (lab.address, lab.port) if sender.takes_destination else None
     sending = command(sender, languages[1], options, destination)
-    receiving = [*program(receiver.name, languages[0]), "--json", str(lab.port)]
+    told = [*_sizes(receiver, sender, options), *told]
+    receiving = [*program(receiver.name, languages[0]), *told, "--json", str(lab.port)]
     if not as_json:
         receiving.remove("--json")
     with _Running(machine, receiver.name, receiving, show) as far:
@@ -89,6 +93,13 @@ def receive(
             far.process.terminate()  # it would wait for the first packet, for ever
         far.wait(_END_S)
     return far.done, near.done
+
+
+def _sizes(receiver: Receiver, sender: Chapter, options: ProgramOptions) -> list[str]:
+    """Return what a receiver is told of the heaps that it is going to get."""
+    if "H" not in receiver.accepted:
+        return []
+    return ["-H", str(options.heap_size or sender.heap_size)]
 
 
 class _Running:
