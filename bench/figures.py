@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
 
-from bench.sweeps import MIB, PEER, PEER_FROM_SOURCE
+from bench.sweeps import MIB, PEER, PEER_FROM_SOURCE, TURNS
 from spead_tutorial import plots
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.plots import Draw
@@ -112,6 +112,14 @@ def _compared(
         subtitle=subtitle,
         largest=largest,
     )
+
+
+#: Receivers alone, whose socket was filled while they were stopped.
+_POOLED = tuple(Series(OURS, language, "receive", TURNS) for language in _NAMES)
+
+
+def _new_memory(one: Series) -> Series:
+    return dataclasses.replace(one, variant=f"no pool, {one.variant}")
 
 
 PICTURES = (
@@ -250,6 +258,18 @@ PICTURES = (
             (_THIRTEEN, "unequal packets"),
             (_SIXTEEN, "equal packets"),
             bare="one thread",
+        ),
+    ),
+    Picture(
+        "tut-9-recv-memory-pool.svg",
+        "receive-pool",
+        plots.Sweep(
+            "A pool of memory",
+            tuple((one, f"{_NAMES[one.language]}: a pool") for one in _POOLED),
+            "receive-pool",
+            before=tuple((_new_memory(one), one) for one in _POOLED),
+            gained="new memory",
+            subtitle="Chapter 9: receivers that empty a full socket, into new memory or a pool's",
         ),
     ),
     Picture("ceiling.svg", "ceiling", plots.ceiling),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import spead_tutorial
-from bench import receivers
+from bench import pools, receivers
 from bench.peers import (
     TIMEOUT_S,
     Installations,
@@ -21,7 +21,7 @@ from bench.peers import (
     missing,
     take_timeline,
 )
-from bench.sweeps import CEILING, PEER, RECEIVERS, Size, Sweep
+from bench.sweeps import CEILING, PEER, POOL, RECEIVERS, Size, Sweep
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure import rounds, search
@@ -273,6 +273,8 @@ def measure(
             if step.case.timeline:
                 return take_timeline(lab, step.case)
             heaps = _heaps(step.case, plan.size, warm_up)
+            if step.case.program == POOL:
+                return pools.take(lab, step, heaps)
             if step.case.program in RECEIVERS:
                 return receivers.take(lab, step, heaps)
             return take(

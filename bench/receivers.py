@@ -31,7 +31,7 @@ from bench.peers import (
     interpreter,
     missing_peer,
 )
-from bench.sweeps import BARE, CEILING, PEERS, SPOILT, TURNS, Size
+from bench.sweeps import BARE, CEILING, PEERS, POOL, SPOILT, TURNS, Size
 from spead_tutorial.catalogue import find_receiver
 from spead_tutorial.lab import Lab, LabProcess, probe
 from spead_tutorial.measure import search
@@ -169,6 +169,8 @@ def missing(case: Case) -> str | None:
     """
     if two_cores() is None:
         return "there are no two cores, one for each side"
+    if case.program == POOL and not case.search:
+        return None if _has_veth() else "there can be no veth pair"
     if listening.is_chapter(case):
         return _missing_chapter(case)
     if "veth" in _variant(case) and not _has_veth():

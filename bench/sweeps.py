@@ -21,6 +21,7 @@ __all__ = [
     "PEER",
     "PEERS",
     "PEER_FROM_SOURCE",
+    "POOL",
     "RECEIVERS",
     "SIZES",
     "SPOILT",
@@ -34,6 +35,8 @@ __all__ = [
 #: The peer as it is installed, and built here, where the compiler sees what the kernel offers.
 PEER_FROM_SOURCE = "spead2-source"
 PEERS = (PEER, PEER_FROM_SOURCE)
+#: Chapter 9's, which `bench.pools` runs, but for searches.
+POOL = "tut_9_recv_memory_pool"
 #: Programs that receive, of ours, the peer's and the bare loop, and those of the chapters:
 #: `bench.receivers` runs them.
 RECEIVERS = ("receive", "receive_chunks", *(one.name for one in catalogue.RECEIVERS))
@@ -509,6 +512,39 @@ def _receivers_memory() -> Sweep:
     return Sweep("receive-memory", about, cases, cases)
 
 
+#: A link that both programs of chapter 9 keep up with, and how many buffers they may have on it.
+_LINK_OF_A_POOL = 4 * 10**9
+_BUFFERS = (0, 3, 4, 5, 6, 7)
+
+
+def _pools() -> Sweep:
+    """New memory and a pool's, of a receiver alone and of chapter 9's, which may lose heaps."""
+    alone = [
+        (OURS, language, "receive", f"{memory}{TURNS}")
+        for memory in ("", "no pool, ")
+        for language in LANGUAGES
+    ]
+    chapter = [(OURS, language, POOL, "") for language in LANGUAGES]
+    large = [dataclasses.replace(case, heaps=20) for case in _sizes([64 * MIB], *chapter)]
+    none = [dataclasses.replace(case, variant="pool of 0") for case in large]
+    linked = [dataclasses.replace(case, link=_LINK_OF_A_POOL) for case in (*large, *none)]
+    small = [
+        dataclasses.replace(case, variant=f"pool of {buffers}", heaps=1000)
+        for case in _sizes([MIB], *chapter)
+        for buffers in _BUFFERS
+    ]
+
+    def cases(sizes: Iterable[int]) -> tuple[Case, ...]:
+        return (*_sizes(sizes, *alone), *linked, *large, *small)
+
+    return Sweep(
+        "receive-pool",
+        "pools of memory for heaps, and heaps of 64 MiB over a link",
+        cases((64 * KIB, 256 * KIB, MIB, 16 * MIB, 64 * MIB)),
+        cases((64 * KIB, MIB, 64 * MIB)),
+    )
+
+
 SWEEPS = (
     _ladder(),
     _pipeline(),
@@ -532,6 +568,7 @@ SWEEPS = (
     _paced(),
     _lossless(),
     _receivers_memory(),
+    _pools(),
 )
 
 

@@ -246,6 +246,10 @@ class Sample:
         was to send. Then the time is that of sending, and ``heaps`` are those that were sent in it.
     run : int
         Which run of such a search it is, from 0: one round of a case has several.
+    pool_empty : int or None
+        Heaps that a receiver's pool had no buffer for, and that got new memory.
+    pool_most_in_use : int or None
+        The most buffers that were in use at once, new memory included.
     """
 
     case: str
@@ -294,6 +298,8 @@ class Sample:
     peak_memory_bytes: int | None = None
     asked_bytes_per_s: float | None = None
     run: int = 0
+    pool_empty: int | None = None
+    pool_most_in_use: int | None = None
 
     @property
     def series(self) -> Series:

@@ -29,18 +29,19 @@ static void receive(struct receiving *r, spt_recv_stream *stream)
 int main(int argc, char **argv)
 {
     struct receiving r = receiving_begin(
-        argc, argv, "Receives heaps into memory that is used again and again.", "go");
+        argc, argv, "Receives heaps into memory that is used again and again.", "gom");
     spt_error err = {0};
     /* Heaps that are finished: in the ring, with us, given back, and waiting for the ring. */
     size_t n = 2 * (LIVE + r.ring);
-    spt_memory_pool_config kept = {r.heap_size, r.heap_size, n, n, 0, {0}};
+    spt_memory_pool_config kept = {r.heap_size, r.heap_size, n, r.pool ? n : 0, 0, {0}};
     spt_memory_pool *memory = check_made(spt_memory_pool_create(NULL, &kept, &err), &err);
     spt_thread_pool *pool = check_made(spt_thread_pool_create(1, NULL, 0, &err), &err);
     spt_recv_config config = spt_recv_config_default();
     config.heaps.max_heaps = LIVE;
     config.heaps.allow_out_of_order = r.out_of_order;
     config.heaps.max_heap_size = larger(config.heaps.max_heap_size, r.heap_size);
-    config.heaps.memory = spt_memory_pool_memory(memory);
+    if (r.pool)
+        config.heaps.memory = spt_memory_pool_memory(memory);
     config.ring_heaps = r.ring;
     spt_recv_stream *stream = check_made(spt_recv_stream_create(pool, &config, &err), &err);
     spt_receive_config socket = SPT_RECEIVE_CONFIG_DEFAULT;

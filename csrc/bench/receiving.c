@@ -18,11 +18,12 @@ static char usage_text[512];
 static void write_usage(const char *accepted)
 {
     snprintf(usage_text, sizeof(usage_text),
-             "usage: %s [-w HEAPS] [-H BYTES] [-p BYTES] [-r HEAPS]%s%s%s [--check] [--json]\n"
+             "usage: %s [-w HEAPS] [-H BYTES] [-p BYTES] [-r HEAPS]%s%s%s%s [--check] [--json]\n"
              "       host port | --socket FD\n",
              program_invocation_short_name, strchr(accepted, 'g') ? " [--no-gro]" : "",
              strchr(accepted, 'c') ? " [--no-copy]" : "",
-             strchr(accepted, 'o') ? " [--out-of-order]" : "");
+             strchr(accepted, 'o') ? " [--out-of-order]" : "",
+             strchr(accepted, 'm') ? " [--no-pool]" : "");
 }
 
 _Noreturn static void help(const char *doc, const char *accepted)
@@ -39,6 +40,8 @@ _Noreturn static void help(const char *doc, const char *accepted)
         puts("  --no-copy       leave what has come where it is");
     if (strchr(accepted, 'o'))
         puts("  --out-of-order  take a heap's packets in any order");
+    if (strchr(accepted, 'm'))
+        puts("  --no-pool       new memory for each heap");
     printf("  --check         see whether the samples are those of blast --fill\n"
            "  --json          print a JSON object, not the rate\n"
            "  --socket FD     a bound UDP socket to receive from\n"
@@ -77,6 +80,8 @@ static bool is_switch(struct receiving *r, int c)
         r->copy = false;
     else if (c == 'o')
         r->out_of_order = true;
+    else if (c == 'm')
+        r->pool = false;
     else if (c == 'k')
         r->check = true;
     else if (c == 'j')
@@ -89,16 +94,22 @@ static bool is_switch(struct receiving *r, int c)
 struct receiving receiving_begin(int argc, char **argv, const char *doc, const char *accepted)
 {
     static const struct option long_options[] = {
-        {"no-gro", no_argument, NULL, 'g'},       {"no-copy", no_argument, NULL, 'c'},
-        {"out-of-order", no_argument, NULL, 'o'}, {"check", no_argument, NULL, 'k'},
-        {"json", no_argument, NULL, 'j'},         {"socket", required_argument, NULL, 'S'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+        {"no-gro", no_argument, NULL, 'g'},
+        {"no-copy", no_argument, NULL, 'c'},
+        {"out-of-order", no_argument, NULL, 'o'},
+        {"check", no_argument, NULL, 'k'},
+        {"no-pool", no_argument, NULL, 'm'},
+        {"json", no_argument, NULL, 'j'},
+        {"socket", required_argument, NULL, 'S'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     struct receiving r = {.heap_size = 1024 * 1024,
                           .packet_size = 9000,
                           .ring = 4,
                           .gro = true,
                           .copy = true,
+                          .pool = true,
                           .socket = -1};
     int c;
     write_usage(accepted);
@@ -115,7 +126,7 @@ struct receiving receiving_begin(int argc, char **argv, const char *doc, const c
             r.socket = (int)number(usage_text, "--socket", optarg, 0, 65535);
         else if (c == 'h')
             help(doc, accepted);
-        else if ((strchr("gco", c) != NULL && strchr(accepted, c) == NULL) || !is_switch(&r, c))
+        else if ((strchr("gcom", c) != NULL && strchr(accepted, c) == NULL) || !is_switch(&r, c))
             usage_error(usage_text, "there is no such option here");
     }
     if (argc - optind != (r.socket < 0 ? 2 : 0))

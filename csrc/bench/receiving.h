@@ -10,7 +10,7 @@
 
 struct receiving {
     size_t heaps, warm_up, heap_size, packet_size, ring;
-    bool gro, copy, check, out_of_order, json;
+    bool gro, copy, pool, check, out_of_order, json;
     int socket; /* bound: one that was given, or our own */
     /* What has come. */
     uint64_t n_heaps, incomplete, packets, calls, wrong;
@@ -18,7 +18,8 @@ struct receiving {
 };
 
 /* Read the command line, and open the socket where none is given. A letter of accepted stands for
- * an option that not all have: g for --no-gro, c for --no-copy, o for --out-of-order. */
+ * an option that not all have: g for --no-gro, c for --no-copy, o for --out-of-order, m for
+ * --no-pool. */
 struct receiving receiving_begin(int argc, char **argv, const char *doc, const char *accepted);
 
 /* Say that packets may come. */

@@ -8,6 +8,8 @@ no record, no sample or several points is an error. For instance, in Markdown:
     {width}`tut-8 c tut_8_send_reuse_memory 64MiB`          how wide its interval is, in parts of it
     {gain}`tut-8 c 64MiB tut_8_send_heap_size -> tut_8_send_reuse_memory`   how many times as fast
     {per-heap}`page_faults tut-8 c tut_8_send_heap_size 64MiB`      a median count for each heap
+    {total}`received_heaps receive-pool c tut_9_recv_memory_pool "link of 4 Gb/s"`   a count, of all
+                                                            rounds together
     {time-per-heap}`tut-8 c tut_8_send_heap_size 64MiB`     a median time for each heap
     {took}`preparing tut-5 tut_4_send_constant`             a median time in a timeline:
                                                             preparing, or sending
@@ -294,6 +296,16 @@ def per_heap(text: str) -> Said:
     return Said(number(estimate.median), _interval(estimate, number, " a heap"), choice.record)
 
 
+def total(text: str) -> Said:
+    """Say a count of all rounds together."""
+    field, _, rest = text.partition(" ")
+    choice = _one(rest)
+    counts = [getattr(sample, field, None) for sample in choice.samples()]
+    if not all(isinstance(count, int) for count in counts):
+        raise UnknownError(f"{choice}: not every sample has a count {field!r}")
+    return Said(thousands(sum(counts)), f"of {len(counts)} rounds together", choice.record)
+
+
 def time_per_heap(text: str) -> Said:
     """Say a median time for each heap."""
     choice = _one(text)
@@ -532,6 +544,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
         "spacing": spacing,
         "time-per-heap": time_per_heap,
         "took": took,
+        "total": total,
         "width": width,
     }
     for name, say in says.items():
