@@ -398,3 +398,11 @@ def test_the_mtu_is_drawn_where_it_is_in_the_picture():
 def test_sizes_are_written_in_kib_and_mib():
     words = seen(rendered("sweep"))
     assert {"8 KiB", "512 KiB", "Gb/s", "size of a heap"} <= set(words)
+
+
+@pytest.mark.parametrize("rate", [{}, {"rate": "payload received, MB/s"}])
+def test_a_picture_of_receivers_does_not_say_that_it_is_what_was_sent(rate):
+    figure, _, _ = draw(dataclasses.replace(AFTER, **rate), make_sweep())
+    names = [text.get_text() for axis in figure.axes for text in axis.texts]
+    names += [axis.get_title(loc="left") for axis in figure.axes]
+    assert any(rate.get("rate", "payload sent, MB/s") in name for name in names)

@@ -37,6 +37,7 @@ class _Column:
     language: str
     number: int
     count: int
+    rate: str
 
     def axes(self, sheet: Sheet, row: int) -> "Axes":
         """Add its panel of a row: all have one width."""
@@ -59,8 +60,8 @@ class _Column:
     def name(self) -> str:
         """What is written above its rates."""
         if not self.language:
-            return curves.RATE
-        unit = f": {curves.RATE}" if self.is_first else ""
+            return self.rate
+        unit = f": {self.rate}" if self.is_first else ""
         return NAMES[self.language] + unit
 
 
@@ -96,6 +97,8 @@ class Sweep:
         What the picture is of.
     largest : int, optional
         Sizes above it are left out.
+    rate : str
+        What a panel of rates is called.
     """
 
     title: str
@@ -108,6 +111,7 @@ class Sweep:
     peers: tuple[tuple[Series, str], ...] = ()
     subtitle: str = ""
     largest: int | None = None
+    rate: str = curves.RATE
 
     def __call__(self, recording: Recording, theme: Theme) -> Drawn:
         """Draw it: the figure, its title, and its description in words and numbers."""
@@ -115,7 +119,7 @@ class Sweep:
         look, columns = lines.looks(theme), lines.columns()
         sheet = self._sheet(recording, lines, look, theme)
         for number, (language, shown) in enumerate(columns.items()):
-            column = _Column(language, number, len(columns))
+            column = _Column(language, number, len(columns), self.rate)
             axis = column.axes(sheet, 0)
             self._prepare(axis, recording, lines, column, theme)
             _draw_rates(axis, lines, {one: look[one] for one in shown}, theme)
