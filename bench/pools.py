@@ -95,7 +95,7 @@ def _failure(
     if fates != received["socket_datagrams"]:
         return f"{received['socket_datagrams']} packets were received, and {fates} accounted for"
     return contradiction(
-        sent | {"dropped": received["socket_dropped"]},
+        {**sent, "dropped": received["socket_dropped"]},
         {"packets": received["socket_datagrams"], "heaps": received["heaps_complete"]},
         lossless=False,
     )

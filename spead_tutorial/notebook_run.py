@@ -51,6 +51,7 @@ NAMES = (
     "05_send_while_preparing",
     "06_packet_size",
     "08_reuse_memory",
+    "09_memory_pool",
     "10_reuse_heaps",
     "11_batches_of_heaps",
     "13_hot",

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 TWINS = {"spead_tutorial/chapters": ".py", "csrc/chapters": ".c"}
 
 #: Programs whose notebook is written when they have been measured.
-_NO_NOTEBOOK_YET = {"tut_7_recv_power", "tut_9_recv_memory_pool"}
+_NO_NOTEBOOK_YET = {"tut_7_recv_power"}
 
 each_program = pytest.mark.parametrize(
     "program",

@@ -41,7 +41,7 @@ PROGRAMS = sorted(
 )
 
 #: Programs whose page is written when they have been measured.
-_NO_PAGE_YET = {"tut_7_recv_power", "tut_9_recv_memory_pool"}
+_NO_PAGE_YET = {"tut_7_recv_power"}
 
 #: Programs on the way from one chapter's to the next.
 _STEPS = {step.name for step in catalogue.STEPS}
@@ -58,6 +58,7 @@ CHOSEN = {
     "200 MB/s": "what chapter 6's slow listener reads",
     "1 GB/s": "an example of what somebody may need",
     "1 Gb/s": "a link",
+    "4 Gb/s": "a link",
     "10 Gb/s": "a link",
     "25 Gb/s": "a link",
     "40 Gb/s": "a link",
@@ -549,6 +550,13 @@ def test_the_times_of_a_timeline_are_medians_of_the_heaps_that_count(measured):
     assert float(measured.at_best(f"cold {_AFTER}").text) == pytest.approx(70 / 50, rel=0.01)
 
 
+def test_a_total_is_the_sum_of_all_rounds(measured):
+    samples = chosen("c", _AFTER, "8KiB")
+    said = measured.total(f"heaps small c {_AFTER} 8KiB")
+    assert number(said.text) == sum(one.heaps for one in samples)
+    assert said.detail == f"of {len(samples)} rounds together"
+
+
 def test_a_fact_is_that_of_the_record(measured):
     header = records.read(RESULTS / "ladder.jsonl").header
     assert measured.fact("cpu").text == header.machine["cpu"]
@@ -579,6 +587,8 @@ def test_a_fact_is_that_of_the_record(measured):
         ("per_heap", f"wishes small c {_BEFORE} 8KiB", "no count 'wishes'"),
         ("per_heap", f"program small c {_BEFORE} 8KiB", "no count 'program'"),
         ("per_heap", f"waits small c {_BEFORE} 8KiB", "no sample has that"),
+        ("total", f"wishes small c {_BEFORE} 8KiB", "not every sample has a count 'wishes'"),
+        ("total", f"waits small c {_BEFORE} 8KiB", "not every sample has a count 'waits'"),
         ("per_gb", f"wishes small c {_BEFORE} 8KiB", "only cpu"),
         ("width", f"small c {_BEFORE} 4KiB", "no sample"),
         ("took", f"waiting small {_BEFORE}", "preparing and sending"),

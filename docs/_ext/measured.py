@@ -300,8 +300,9 @@ def total(text: str) -> Said:
     """Say a count of all rounds together."""
     field, _, rest = text.partition(" ")
     choice = _one(rest)
-    counts = [getattr(sample, field, None) for sample in choice.samples()]
-    if not all(isinstance(count, int) for count in counts):
+    samples = choice.samples()
+    counts = [n for sample in samples if isinstance(n := getattr(sample, field, None), int)]
+    if len(counts) != len(samples):
         raise UnknownError(f"{choice}: not every sample has a count {field!r}")
     return Said(thousands(sum(counts)), f"of {len(counts)} rounds together", choice.record)
 
