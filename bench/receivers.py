@@ -45,11 +45,13 @@ __all__ = [
     "PLACES",
     "Ends",
     "contradiction",
+    "ended",
     "facts",
     "heaps_of_a_run",
     "look",
     "missing",
     "open_lab",
+    "started",
     "take",
     "versions",
 ]
@@ -258,8 +260,18 @@ def _sender(case: Case, heaps: int, ends: Ends, receiver: int, rate: float | Non
 
 
 @contextlib.contextmanager
-def _started(argv: Sequence[str], core: int, ends: Ends) -> Iterator[subprocess.Popen[str]]:
-    """Start a program on a core; it does not outlive the block."""
+def started(argv: Sequence[str], core: int, ends: Ends) -> Iterator[subprocess.Popen[str]]:
+    """Start a program on a core; it does not outlive the block.
+
+    Parameters
+    ----------
+    argv : sequence of str
+        The program and its arguments.
+    core : int
+        Where all its threads run.
+    ends : Ends
+        Sockets that it gets.
+    """
     usable = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
     try:
@@ -350,10 +362,10 @@ def _run(lab: Lab, case: Case, heaps: int, rate: float | None) -> tuple[Done, Do
     first, second = map(int, cores.split(","))
     with _receiving(lab, case, second) as (receiver, ends):
         if receiver.poll() is not None:
-            return Done("blast", 0, "", ""), _ended(case.program, receiver, _DRAIN_S), ends
-        with _started(_sender(case, heaps, ends, receiver.pid, rate), first, ends) as sender:
-            sent = _ended("blast", sender, TIMEOUT_S if case.heaps is None else _LONG_S)
-        return sent, _ended(case.program, receiver, _DRAIN_S), ends
+            return Done("blast", 0, "", ""), ended(case.program, receiver, _DRAIN_S), ends
+        with started(_sender(case, heaps, ends, receiver.pid, rate), first, ends) as sender:
+            sent = ended("blast", sender, TIMEOUT_S if case.heaps is None else _LONG_S)
+        return sent, ended(case.program, receiver, _DRAIN_S), ends
 
 
 @contextlib.contextmanager
@@ -369,14 +381,25 @@ def _receiving(
     place = next((word for word in _variant(case) if word in PLACES), "")
     buffer = _BUFFER_FOR_TURNS if TURNS in _variant(case) else _BUFFER
     buffer = _BUFFER_FOR_SEARCH if case.search else buffer
-    with PLACES[place](lab, buffer) as ends, _started(_receiver(case, ends), core, ends) as process:
+    with PLACES[place](lab, buffer) as ends, started(_receiver(case, ends), core, ends) as process:
         assert process.stdout is not None
         if process.stdout.readline() != "ready\n":
             process.wait()
         yield process, ends
 
 
-def _ended(name: str, process: subprocess.Popen[str] | LabProcess, timeout: float) -> Done:
+def ended(name: str, process: subprocess.Popen[str] | LabProcess, timeout: float) -> Done:
+    """Wait for a program's end, and return what it said.
+
+    Parameters
+    ----------
+    name : str
+        What complaints call it.
+    process : Popen or LabProcess
+        As `started` yields it, or a lab.
+    timeout : float
+        Seconds.
+    """
     if isinstance(process, LabProcess):
         return listening.ended(name, process, timeout)
     try:
