@@ -250,6 +250,18 @@ class Sample:
         Heaps that a receiver's pool had no buffer for, and that got new memory.
     pool_most_in_use : int or None
         The most buffers that were in use at once, new memory included.
+    lost_packets : int or None
+        Packets that never reached the receiver's machine.
+    incomplete_packets : int or None
+        Packets that the receiver got, of heaps that something else is missing of.
+    ring_dropped_packets : int or None
+        Packets of heaps that were complete, and that the receiver's full ring dropped.
+    ring_waits : int or None
+        How often the receiver waited until its program took a heap out of the full ring.
+    longest_ring_wait_ns : int or None
+        The longest of these waits.
+    socket_buffer_bytes : int or None
+        What the receiver's socket has room for, with what the kernel needs besides.
     """
 
     case: str
@@ -300,6 +312,12 @@ class Sample:
     run: int = 0
     pool_empty: int | None = None
     pool_most_in_use: int | None = None
+    lost_packets: int | None = None
+    incomplete_packets: int | None = None
+    ring_dropped_packets: int | None = None
+    ring_waits: int | None = None
+    longest_ring_wait_ns: int | None = None
+    socket_buffer_bytes: int | None = None
 
     @property
     def series(self) -> Series:

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where packets are lost: each place is made the bottleneck, and every packet is accounted for.
+
+A stream of ours sends at a rate, over a pair of devices, to a program that has a core of its own
+(``peer/receive_lost.py``). What is sent has to be what was lost on the way, what the socket had no
+room for, what is in heaps that the program got or that the full ring dropped, and what came of
+heaps that something is missing of. Where this does not add up, there is no sample.
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+import re
+import socket
+import struct
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import spead_tutorial
+from bench.receivers import Ends, ended, started
+from spead_tutorial import send
+from spead_tutorial.lab import Journey, Lab
+from spead_tutorial.measure.case import Case, Step, stolen_ns
+from spead_tutorial.measure.machine import two_cores
+from spead_tutorial.measure.programs import ProgramError
+from spead_tutorial.records import Sample
+from spead_tutorial.recv._stats import ACCOUNT
+
+__all__ = ["PROGRAM", "Setting", "contradiction", "take"]
+
+PROGRAM = Path(__file__).resolve().parent / "peer" / "receive_lost.py"
+_DRAIN_S = 30.0
+_SO_MEMINFO, _MEMINFO = 55, struct.Struct("9I")
+_SEED = 1
+#: The stop heap is a packet with a byte in it.
+_STOP_PACKETS = _STOP_BYTES = 1
+#: What can become of a packet that was received.
+_FATES = tuple(one.name for one in ACCOUNT if one.name.startswith("packets_"))[1:]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Setting:
+    """What is in the way of a case's packets: as the words of its variant say it.
+
+    Parameters
+    ----------
+    rate : float
+        Bytes of packets in a second; 0 for as many as can be sent.
+    burst : int
+        Bytes that are sent at once, as fast as they can be.
+    buffer : int
+        Bytes that are asked for, for the receiver's socket.
+    loss : float
+        Share of the packets that is lost on the way.
+    options : tuple of str
+        Of the program that receives.
+    """
+
+    rate: float = 0.0
+    burst: int = 1 << 16
+    buffer: int = 1 << 22
+    loss: float = 0.0
+    options: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, variant: str) -> "Setting":
+        """Read a variant's words.
+
+        Raises
+        ------
+        ValueError
+            For a word that means nothing here.
+        """
+        setting = cls()
+        for word in variant.split(", "):
+            for pattern, change in _WORDS.items():
+                if found := re.fullmatch(pattern, word):
+                    setting = change(setting, *found.groups())
+                    break
+            else:
+                raise ValueError(f"{word!r} is nothing that packets could be lost by")
+        return setting
+
+    def with_options(self, *options: str) -> "Setting":
+        """Have the program told more."""
+        return dataclasses.replace(self, options=self.options + options)
+
+
+_WORDS: Mapping[str, Any] = {
+    r"([0-9.]+) GB/s": lambda s, x: dataclasses.replace(s, rate=float(x) * 1e9),
+    r"bursts of (\d+) KiB": lambda s, x: dataclasses.replace(s, burst=int(x) << 10),
+    r"buffer of (\d+) KiB": lambda s, x: dataclasses.replace(s, buffer=int(x) << 10),
+    r"([0-9.]+) % lost": lambda s, x: dataclasses.replace(s, loss=float(x) / 100),
+    r"no GRO": lambda s: s.with_options("--no-gro"),
+    r"ring of (\d+)": lambda s, x: s.with_options("-r", x),
+    r"(\d+) ms a heap": lambda s, x: s.with_options("--sleep-ms", x),
+    r"full ring drops": lambda s: s.with_options("--drop-when-full"),
+}
+
+
+def take(lab: Lab, step: Step, heaps: int) -> Sample:
+    """Send heaps into a bottleneck, and count what becomes of them.
+
+    Parameters
+    ----------
+    lab : Lab
+        With a second machine, to which a pair of devices leads.
+    step : Step
+        Of a case of the sweep ``receive-lost``.
+    heaps : int
+        How many are sent.
+    """
+    case, setting = step.case, Setting.of(step.case.variant)
+    load, stolen = os.getloadavg()[0], stolen_ns()
+    measured: dict[str, Any] = {}
+    with lab.receiver.socket(buffer_size=setting.buffer) as receiver, lab.socket() as sender:
+        try:
+            counted = _run(lab, case, setting, heaps, Ends(sender, receiver, lab.device, lab.kind))
+            measured, failure = _accounted(case, heaps, **counted)
+        except ProgramError as error:
+            failure = str(error)
+    return Sample(
+        case=case.name,
+        round=step.number,
+        warm_up=step.warm_up,
+        chapter=7,
+        program=case.program,
+        language=case.language,
+        random=False,
+        heaps=heaps,
+        heap_size=case.heap_size,
+        packet_size=case.packet_size,
+        device=lab.device,
+        kind=lab.kind,
+        failure=failure,
+        implementation=case.implementation,
+        variant=case.different,
+        attempt=step.attempt,
+        load=round(load, 2),
+        steal_ns=max(0, stolen_ns() - stolen),
+        **measured,
+    )
+
+
+# ---------------------------------------------------------------------------------------
+# Sending, while a program receives
+
+
+def _run(lab: Lab, case: Case, setting: Setting, heaps: int, ends: Ends) -> dict[str, Any]:
+    """Return what both sides counted, and the journey of the packets between them."""
+    cores = two_cores()
+    assert cores is not None
+    first, second = map(int, cores.split(","))
+    argv = [sys.executable, "-P", str(PROGRAM), "-p", str(case.packet_size), *setting.options,
+            "--socket", str(ends.receiver.fileno())]  # fmt: skip
+    with started(argv, second, ends) as process:
+        assert process.stdout is not None
+        if process.stdout.readline() != "ready\n":
+            raise ProgramError(ended(PROGRAM.stem, process, _DRAIN_S).complaint)
+        before = lab.receiver.arrivals()
+        with spead_tutorial.ThreadPool(1, [first]) as pool:
+            sent = _send(lab, case, setting, heaps, ends, pool)
+        done = ended(PROGRAM.stem, process, _DRAIN_S)
+    if done.status:
+        raise ProgramError(done.complaint)
+    arrivals = lab.receiver.arrivals() - before
+    return sent | {"received": json.loads(done.output), "arrivals": arrivals}
+
+
+def _send(
+    lab: Lab, case: Case, setting: Setting, heaps: int, ends: Ends, pool: spead_tutorial.ThreadPool
+) -> dict[str, Any]:
+    """Send heaps; and the stop heap last, when nothing is in the way any more."""
+    config = send.StreamConfig(
+        rate=setting.rate,
+        burst_size=setting.burst,
+        max_packet_size=case.packet_size,
+        max_heaps=2,
+    )
+    stream = send.UdpStream(pool, ends.sender, [(lab.address, lab.port)], config)
+    group = send.ItemGroup()
+    samples = np.zeros(case.heap_size, np.int8)
+    group.add_item(0x3300, "adc_samples", "", samples.shape, np.int8, value=samples)
+    heap = group.get_heap(descriptors="none", data="all")
+    packets_of_heap = sum(1 for _ in send.PacketGenerator(heap, 1, case.packet_size))
+    with _way(lab, setting) as way:
+        start = time.monotonic_ns()
+        for _ in range(heaps):
+            stream.send_heap(heap)
+        elapsed_ns = time.monotonic_ns() - start
+    _wait_until_read(ends.receiver)
+    stream.send_heap(group.get_end())
+    stats = stream.stats
+    return {
+        "packets_of_heap": packets_of_heap,
+        "elapsed_ns": elapsed_ns,
+        "sent": stats.packets,
+        "messages": stats.messages,
+        "sent_bytes": stats.bytes,
+        "way": way.counts() if way is not None else None,
+    }
+
+
+@contextlib.contextmanager
+def _way(lab: Lab, setting: Setting) -> Iterator[Any]:
+    if setting.loss:
+        with lab.disturbed(loss=setting.loss, seed=_SEED) as way:
+            yield way
+    else:
+        yield None
+
+
+def _wait_until_read(receiver: socket.socket) -> None:
+    """Wait until nothing is left in the receiver's socket, so that the next packet has room."""
+    until = time.monotonic() + _DRAIN_S
+    while _MEMINFO.unpack(receiver.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO.size))[0]:
+        if time.monotonic() > until:
+            raise ProgramError("the receiver has not emptied its socket")
+        time.sleep(0.001)
+
+
+# ---------------------------------------------------------------------------------------
+# The account
+
+
+def _accounted(case: Case, heaps: int, **counted: Any) -> tuple[dict[str, Any], str | None]:
+    """Return what a sample has of what was counted, and why it has no rate, if so."""
+    received: dict[str, int] = counted["received"]
+    journey = Journey.of(
+        counted["sent"], received, arrivals=counted["arrivals"], way=counted["way"]
+    )
+    of_heap = counted["packets_of_heap"]
+    whole = (received["got"] + received["ring_dropped"]) * of_heap + _STOP_PACKETS
+    measured = {
+        "elapsed_ns": counted["elapsed_ns"],
+        "payload_bytes": received["got"] * case.heap_size,
+        "spead_bytes": counted["sent_bytes"],
+        "packets": journey.sent,
+        "messages": counted["messages"],
+        "received_packets": received["packets_received"],
+        "received_dropped": journey.dropped_packets,
+        "received_heaps": received["got"],
+        "lost_packets": journey.lost_on_the_way,
+        "incomplete_packets": received["packets_received"] - whole,
+        "ring_dropped_packets": received["ring_dropped"] * of_heap,
+        "ring_waits": received["worker_blocked"],
+        "longest_ring_wait_ns": received["longest_ring_wait_ns"],
+        "socket_buffer_bytes": received["socket_buffer"],
+    }
+    accounting = journey.check()
+    failure = None if accounting.ok else accounting.text
+    return measured, failure or contradiction(received, heaps, case.heap_size, of_heap)
+
+
+def contradiction(
+    received: Mapping[str, int], heaps: int, heap_size: int, packets_of_heap: int
+) -> str | None:
+    """Say why a receiver's counts do not add up; None where they do.
+
+    Parameters
+    ----------
+    received : mapping
+        What its stream counted, and how many heaps the program got.
+    heaps, heap_size, packets_of_heap : int
+        How many were sent, of how many bytes, in how many packets.
+    """
+    handed = received["got"] + received["ring_dropped"]
+    partly = received["incomplete_heaps_evicted"] + received["incomplete_heaps_flushed"]
+    whole_packets = handed * packets_of_heap + _STOP_PACKETS
+    for what, there, those in (
+        ("packets received", received["packets_received"], sum(received[name] for name in _FATES)),
+        ("complete heaps", received["heaps_complete"], handed),
+        (
+            "bytes of heaps",
+            received["payload_bytes"],
+            handed * heap_size + received["incomplete_bytes"] + _STOP_BYTES,
+        ),
+    ):
+        if there != those:
+            return f"the account does not add up: of {there} {what}, {those} are in it"
+    if received["packets_received"] < whole_packets or handed + partly > heaps:
+        return (
+            f"{heaps} heaps were sent; {handed} are complete and {partly} are not, of"
+            f" {received['packets_received']} packets"
+        )
+    return None
