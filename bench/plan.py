@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import spead_tutorial
-from bench import pools, receivers
+from bench import losing, pools, receivers
 from bench.peers import (
     TIMEOUT_S,
     Installations,
@@ -21,7 +21,7 @@ from bench.peers import (
     missing,
     take_timeline,
 )
-from bench.sweeps import CEILING, PEER, POOL, RECEIVERS, Size, Sweep
+from bench.sweeps import CEILING, LOST, PEER, POOL, RECEIVERS, Size, Sweep
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure import rounds, search
@@ -275,6 +275,8 @@ def measure(
             heaps = _heaps(step.case, plan.size, warm_up)
             if step.case.program == POOL:
                 return pools.take(lab, step, heaps)
+            if step.case.program == LOST:
+                return losing.take(lab, step, heaps)
             if step.case.program in RECEIVERS:
                 return receivers.take(lab, step, heaps)
             return take(
@@ -307,7 +309,10 @@ def _lab(plan: Plan) -> Lab:
 def _header(plan: Plan, lab: Lab) -> Header:
     """Return what a record says of where its samples were taken, and with what."""
     if _receives(plan):
-        return header(plan.sweep, receivers.facts(lab), plan.settings,
+        where = receivers.facts(lab)
+        if any(case.program == LOST for case in plan.cases):
+            where |= {"kind": lab.kind, "mtu": lab.mtu}
+        return header(plan.sweep, where, plan.settings,
                       versions() | receivers.versions())  # fmt: skip
     return header(plan.sweep, Device(lab).facts(), plan.settings, versions())
 

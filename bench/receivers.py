@@ -31,7 +31,7 @@ from bench.peers import (
     interpreter,
     missing_peer,
 )
-from bench.sweeps import BARE, CEILING, PEERS, POOL, SPOILT, TURNS, Size
+from bench.sweeps import BARE, CEILING, LOST, PEERS, POOL, SPOILT, TURNS, Size
 from spead_tutorial.catalogue import find_receiver
 from spead_tutorial.lab import Lab, LabProcess, probe
 from spead_tutorial.measure import search
@@ -175,7 +175,7 @@ def missing(case: Case) -> str | None:
         return None if _has_veth() else "there can be no veth pair"
     if listening.is_chapter(case):
         return _missing_chapter(case)
-    if "veth" in _variant(case) and not _has_veth():
+    if ("veth" in _variant(case) or case.program == LOST) and not _has_veth():
         return "there can be no veth pair"
     if case.language == "python" and case.implementation == OURS and (reason := _lacks(case)):
         return reason

@@ -18,6 +18,7 @@ from spead_tutorial.records import OURS
 __all__ = [
     "BARE",
     "CEILING",
+    "LOST",
     "PEER",
     "PEERS",
     "PEER_FROM_SOURCE",
@@ -37,9 +38,11 @@ PEER_FROM_SOURCE = "spead2-source"
 PEERS = (PEER, PEER_FROM_SOURCE)
 #: Chapter 9's, which `bench.pools` runs, but for searches.
 POOL = "tut_9_recv_memory_pool"
+#: One that receives what is lost on purpose: `bench.losing` runs it.
+LOST = "receive_lost"
 #: Programs that receive, of ours, the peer's and the bare loop, and those of the chapters:
 #: `bench.receivers` runs them.
-RECEIVERS = ("receive", "receive_chunks", *(one.name for one in catalogue.RECEIVERS))
+RECEIVERS = ("receive", "receive_chunks", LOST, *(one.name for one in catalogue.RECEIVERS))
 #: A variant of theirs: the socket is filled while the receiver is stopped, and then emptied.
 TURNS = "in turns"
 #: And another: some of the packets are lost, and some come in another order.
@@ -545,6 +548,22 @@ def _pools() -> Sweep:
     )
 
 
+#: Where packets are lost, in the words of `bench.losing`.
+_LOSSES = (
+    "0.2 GB/s",
+    "0.2 GB/s, 0.2 % lost",
+    "0.2 GB/s, bursts of 1024 KiB, buffer of 128 KiB",
+    "0.2 GB/s, ring of 1, 10 ms a heap",
+    "0.2 GB/s, ring of 1, 10 ms a heap, full ring drops",
+)
+
+
+def _lost() -> Sweep:
+    """Each place where packets can be lost as the bottleneck, and first of all none."""
+    cases = tuple(Case(OURS, "python", LOST, variant=variant, heaps=200) for variant in _LOSSES)
+    return Sweep("receive-lost", "where packets are lost, each place in its turn", cases, cases)
+
+
 SWEEPS = (
     _ladder(),
     _pipeline(),
@@ -569,6 +588,7 @@ SWEEPS = (
     _lossless(),
     _receivers_memory(),
     _pools(),
+    _lost(),
 )
 
 
