@@ -278,6 +278,7 @@ PICTURES = (
     Picture("receive.svg", "receive", plots.receiving),
     Picture("receivers-ladder.svg", "receive-lossless", plots.receivers_ladder),
     Picture("tut-7-recv-power-loss.svg", "receive-lossless", plots.loss),
+    Picture("tut-7-recv-power-lost.svg", "receive-lost", plots.lost),
 )
 
 

@@ -364,6 +364,26 @@ def make_search(program: str, language: str, best_mb: float, **more: Any) -> lis
     return [dataclasses.replace(one, case=f"{one.series}, {one.heap_size}") for one in runs]
 
 
+def make_lost() -> Recording:
+    """Of 1000 packets 10 are lost on the way, or 100 in the socket, or 400 by the ring."""
+    samples = []
+    for variant, way, pieces, ring, socket in (
+        ("0.1 GB/s, 1 % lost", 10, 190, 0, 0),
+        ("0.1 GB/s", 0, 0, 0, 0),
+        ("0.1 GB/s, ring of 1", 0, 150, 0, 100),
+        ("0.1 GB/s, ring of 1, full ring drops", 0, 0, 400, 0),
+        ("0.1 GB/s, buffer of 8 KiB", 0, 300, 0, 100),
+    ):
+        got = 1000 - way - pieces - ring - socket
+        more = {"packets": 1000, "lost_packets": way, "incomplete_packets": pieces}
+        more |= {"ring_dropped_packets": ring, "received_dropped": socket, "received_heaps": got}
+        if variant.endswith("ring of 1"):
+            more |= {"ring_waits": 40, "longest_ring_wait_ns": 5_000_000}
+        more |= {"heaps": 1000, "heap_size": 8000, "chapter": 7, "variant": variant}
+        samples += make_rounds("receive_lost", "python", around(100.0), **more)
+    return Recording(HEADER, tuple(samples))
+
+
 def make_history() -> plots.History:
     """Two machines, of which one has a revision at which the program in C became slower."""
     lines = []
@@ -402,6 +422,7 @@ PICTURES = {
     "receiving": (plots.receiving, make_receiving()),
     "receivers": (plots.receivers_ladder, make_lossless()),
     "loss": (plots.loss, make_lossless()),
+    "lost": (plots.lost, make_lost()),
     "history": (make_history(), make_ways()),
 }
 OF_SAMPLES = sorted(set(PICTURES) - {"timeline", "where", "spacing", "history"})
@@ -614,7 +635,7 @@ def test_a_recording_of_something_else_is_refused_in_a_line_that_says_what_to_ru
         plots.render(PICTURES[name][0], Recording(HEADER, (other,)), plots.LIGHT)
 
 
-@pytest.mark.parametrize("name", OF_SAMPLES)
+@pytest.mark.parametrize("name", [one for one in OF_SAMPLES if one != "lost"])  # it has but one
 def test_one_language_is_enough(name):
     picture, recording = PICTURES[name]
     ours = tuple(one for one in recording.samples if one.language == "c")

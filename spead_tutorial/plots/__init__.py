@@ -12,6 +12,7 @@ from spead_tutorial.plots.history import History, HistoryLine, HistoryPanel
 from spead_tutorial.plots.ladder import ladder
 from spead_tutorial.plots.loopback import loopback
 from spead_tutorial.plots.loss import loss
+from spead_tutorial.plots.lost import lost
 from spead_tutorial.plots.memory import memory
 from spead_tutorial.plots.packet_sizes import packet_sizes
 from spead_tutorial.plots.pipeline import pipeline
@@ -43,6 +44,7 @@ __all__ = [
     "ladder",
     "loopback",
     "loss",
+    "lost",
     "memory",
     "packet_sizes",
     "pipeline",

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where packets are lost: a bar for each bottleneck, of all that was sent."""
+
+import statistics
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from spead_tutorial.plots.bars import LABEL, label_group
+from spead_tutorial.plots.caption import caption
+from spead_tutorial.plots.points import Point, points, require
+from spead_tutorial.plots.render import Drawn
+from spead_tutorial.plots.sheet import FAINT, WIDTH, Sheet
+from spead_tutorial.plots.theme import Theme
+from spead_tutorial.records import OURS, Recording, Sample, Series
+from spead_tutorial.units import number, size
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+__all__ = ["lost"]
+
+_PROGRAM = "receive_lost"
+_SERIES = Series(OURS, "python", _PROGRAM)
+_NOTHING = "nothing in the way"
+#: What is in the words for a bottleneck, along the way of a packet.
+_MARKS = (_NOTHING, "lost", "buffer", "ring", "")
+_FAILED = "failed: not all is accounted for"
+_SHOWN = "means of {rounds} rounds"
+#: What a packet can have become: what the picture calls it, the theme's colour, and a hatch.
+_GOT = "in heaps that the program got"
+_ON_THE_WAY, _IN_SOCKET = "lost on the way", "dropped by the socket"
+_BY_RING, _IN_PIECES = "in heaps that the full ring dropped", "received, of heaps not whole"
+_LOOKS = {
+    _GOT: ("python", ""),
+    _IN_PIECES: ("limit", "////"),
+    _BY_RING: ("spead2", "...."),
+    _IN_SOCKET: ("c", ""),
+    _ON_THE_WAY: ("sending", "----"),
+}
+_SIDE = 0.14
+#: Inches: of a bar, and from bar to bar; and how much of a letter.
+_BAR, _PITCH, _LETTER = 0.22, 0.3, 0.09
+
+
+def lost(recording: Recording, theme: Theme) -> Drawn:
+    """Draw what became of the packets that were sent into each bottleneck.
+
+    Parameters
+    ----------
+    recording : Recording
+        Of the sweep ``receive-lost``.
+    theme : Theme
+        Colours.
+
+    Returns
+    -------
+    tuple
+        The figure, its title, and its description in words and numbers.
+    """
+    cases = _cases(recording)
+    height = (LABEL + _PITCH) * len(cases)
+    foot = caption(recording, _SHOWN)
+    sheet = Sheet(
+        theme,
+        _finding(cases.values()),
+        [(0.1, height)],
+        foot,
+        subtitle=f"What became of the packets of {_heaps(cases)}",
+        legend=_legend(theme),
+    )
+    axis = sheet.axes(0, _SIDE, _SIDE)
+    axis.set_ylim(height, 0)
+    axis.set_xlim(0, 1)
+    axis.set_yticks([])
+    axis.xaxis.set_major_formatter(lambda x, _: f"{100 * x:.0f}")
+    axis.set_xlabel("% of the packets that were sent")
+    for row, (words, point) in enumerate(cases.items()):
+        y = row * (LABEL + _PITCH)
+        label_group(axis, y, words, _counters(point), theme)
+        _draw_bar(axis, y + LABEL + _BAR / 2, point, theme)
+    return sheet.figure, sheet.title, _in_words(cases, foot)
+
+
+def _cases(recording: Recording) -> Mapping[str, Point]:
+    """Return each bottleneck along the way of a packet, by what it is called."""
+    found = {
+        frozenset(series.variant.split(", ")): (series.variant.split(", "), point)
+        for series, sizes in points(recording).items()
+        if series.program == _PROGRAM
+        for point in sizes.values()
+    }
+    require({_SERIES: found} if found else {}, [_SERIES], "receive-lost")
+    common = frozenset.intersection(*found)
+    named = {
+        ", ".join(word for word in words if word not in common) or _NOTHING: point
+        for words, point in found.values()
+    }
+    return {words: named[words] for words in sorted(named, key=_order)}
+
+
+def _order(words: str) -> tuple[int, str]:
+    """Sort along the way of a packet: lost on it, in the socket, at the ring."""
+    return next(i for i, mark in enumerate(_MARKS) if mark in words), words
+
+
+def _parts(one: Sample) -> Mapping[str, int]:
+    """Return how many packets of a sample became what: their sum is what was sent."""
+    parts = {
+        _IN_PIECES: one.incomplete_packets,
+        _BY_RING: one.ring_dropped_packets,
+        _IN_SOCKET: one.received_dropped,
+        _ON_THE_WAY: one.lost_packets,
+    }
+    known = {words: packets for words, packets in parts.items() if packets is not None}
+    return {_GOT: (one.packets or 0) - sum(known.values())} | known
+
+
+def _shares(point: Point) -> Mapping[str, float]:
+    """Return what share of the packets became what: means, as those of a bar have to be 1."""
+    if point.failed:
+        return {}
+    parts = [(_parts(one), one.packets or 1) for one in point.samples]
+    return {words: statistics.fmean(some[words] / n for some, n in parts) for words in _LOOKS}
+
+
+def _finding(cases: Iterable[Point]) -> str:
+    """Say what packets that are lost on the way cost."""
+    for point in cases:
+        shares = _shares(point)
+        if shares.get(_ON_THE_WAY) and not shares[_IN_SOCKET]:
+            heaps = statistics.fmean(1 - (one.received_heaps or 0) / one.heaps
+                                     for one in point.samples)  # fmt: skip
+            lost_packets = _percent(shares[_ON_THE_WAY])
+            return f"{lost_packets} of the packets lost: {_percent(heaps)} of the heaps"
+    return "What becomes of packets"
+
+
+def _percent(share: float) -> str:
+    return f"{number(100 * share)} %"
+
+
+def _heaps(cases: Mapping[str, Point]) -> str:
+    sizes = {(one.heap_size, one.heaps) for point in cases.values() for one in point.samples}
+    return " and ".join(f"{heaps} heaps of {size(n)}" for n, heaps in sorted(sizes))
+
+
+def _counters(point: Point) -> str:
+    """Say how often the ring was full, and for how long."""
+    waits = statistics.median(one.ring_waits or 0 for one in point.samples)
+    longest = max(one.longest_ring_wait_ns or 0 for one in point.samples) / 1e6
+    return f"ring full {waits:.0f} times, up to {number(longest)} ms" if waits else ""
+
+
+def _draw_bar(axis: "Axes", y: float, point: Point, theme: Theme) -> None:
+    left, inch = 0.0, 1 / (WIDTH - 2 * _SIDE)
+    if point.failed:
+        axis.text(0.01, y, _FAILED, va="center_baseline")
+    for words, share in _shares(point).items():
+        axis.barh(y, share, _BAR, left, linewidth=0, **_look(words, theme))
+        text = _percent(share)
+        if share > _LETTER * inch * (len(text) + 1):
+            box = {"facecolor": _look(words, theme)["facecolor"], "edgecolor": "none", "pad": 0.8}
+            axis.text(left + share / 2, y, text, ha="center", va="center_baseline", fontsize=FAINT,
+                      color=theme.background, bbox=box)  # fmt: skip
+        left += share
+
+
+def _look(words: str, theme: Theme) -> dict[str, Any]:
+    colour, hatch = _LOOKS[words]
+    return {"facecolor": theme.colours[colour], "hatch": hatch, "edgecolor": theme.background}
+
+
+def _legend(theme: Theme) -> list["Artist"]:
+    from matplotlib.patches import Patch
+
+    return [Patch(linewidth=0, label=words, **_look(words, theme)) for words in _LOOKS]
+
+
+def _in_words(cases: Mapping[str, Point], foot: str) -> str:
+    sentences = ["Bars: what became of the packets that were sent, as shares of them."]
+    for words, point in cases.items():
+        shares = [f"{_percent(share)} {what}" for what, share in _shares(point).items() if share]
+        counters = [_counters(point)] if _counters(point) else []
+        listed = ", ".join([*shares, *counters]) if shares else _FAILED
+        sentences.append(f"{words[0].upper()}{words[1:]}: {listed}.")
+    return " ".join([*sentences, " ".join(foot.split())])
