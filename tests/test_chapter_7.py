@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 7's programs: the power that chapter 3's print, and a count of heaps as the last line."""
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -101,3 +102,24 @@ def test_both_twins_have_the_options_of_chapter_3(lab):
             done = lab.run(argv, capture_output=True, text=True)
             found.append({key: words for key, words in options_of(done.stdout) if key != "-h,"})
     assert found == [found[0]] * 4
+
+
+@each_language
+def test_a_program_that_is_too_slow_is_told_from_a_socket_that_is_too_small(lab, language):
+    group = ItemGroup()
+    group.add_item(0x1600, "timestamp", "", (), format=[("u", 40)], value=0)
+    group.add_item(0x3300, "adc_samples", "", (8,), np.int8, value=np.ones(8, np.int8))
+    receiver = Receiver(lab, language, "-t", "0.5", name=CHAPTER_7)
+    before = lab.snmp()["Udp"]["RcvbufErrors"]
+    # Nobody reads what it prints, so it waits at some time, and takes no more heaps.
+    with lab.socket() as sock:
+        for cnt in itertools.count(1):
+            for packet in packets_of(group.get_heap("stale", "all"), cnt):
+                sock.sendto(packet, ("127.0.0.1", PORT))
+            if cnt % 1000 == 0 and lab.snmp()["Udp"]["RcvbufErrors"] > before:
+                break
+    assert re.search(
+        r"the program took heaps too slowly \(the ring was full \d+ times, for up to \d+\.\d ms\),"
+        r" and the socket had no room for all packets: send more slowly",
+        receiver.end().errors,
+    )

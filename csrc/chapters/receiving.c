@@ -396,8 +396,18 @@ static void print_record(const struct heaps *heaps, const spt_recv_stats *stats)
     puts("}");
 }
 
-/* What is to be said where not all is well. */
-static const char *trouble(const spt_recv_stats *stats)
+/* Say where packets waited because the program did: the ring was full before the socket was. */
+static void say_slow(const spt_recv_stats *stats, char *text, size_t size)
+{
+    if (stats->ring_waits > 0)
+        snprintf(text, size,
+                 "the program took heaps too slowly (the ring was full %" PRIu64
+                 " times, for up to %.1f ms), and ",
+                 stats->ring_waits, (double)stats->longest_ring_wait_ns / 1e6);
+}
+
+/* What is to be said where not all is well, and in slow what it followed from. */
+static const char *trouble(const spt_recv_stats *stats, char *slow, size_t size)
 {
     const spt_account *account = &stats->account;
     uint64_t sum = 0;
@@ -405,9 +415,11 @@ static const char *trouble(const spt_recv_stats *stats)
         sum += became(stats, i);
     if (stats->sockets.datagrams != sum)
         return "the account does not add up: that is a fault of this receiver";
-    if (stats->sockets.dropped > 0)
+    if (stats->sockets.dropped > 0) {
+        say_slow(stats, slow, size);
         return "the socket had no room for all packets: send more slowly, or allow a larger"
                " buffer with 'sysctl -w net.core.rmem_max=67108864'";
+    }
     if (account->fates[SPT_MALFORMED] > 0)
         return "packets are malformed: they are longer than 9200 bytes, or something else sends to"
                " this port";
@@ -431,9 +443,10 @@ int report_heaps(const struct heaps *heaps)
                 "%s: heaps of %" PRIu64 " bytes do not fit into buffers of the pool, and each got"
                 " new memory: say how large they are with -H\n",
                 program_invocation_short_name, pool_counts(heaps).largest);
-    const char *what = trouble(&stats);
+    char slow[128] = "";
+    const char *what = trouble(&stats, slow, sizeof(slow));
     if (what == NULL)
         return 0;
-    fprintf(stderr, "%s: %s\n", program_invocation_short_name, what);
+    fprintf(stderr, "%s: %s%s\n", program_invocation_short_name, slow, what);
     return 1;
 }

@@ -327,11 +327,20 @@ def _trouble(stats: Mapping[str, int]) -> str | None:
     if stats["socket_datagrams"] != sum(stats[name] for name in _FATES):
         return "the account does not add up: that is a fault of this receiver"
     if stats["socket_dropped"]:
-        return ("the socket had no room for all packets: send more slowly, or allow a larger"
-                " buffer with 'sysctl -w net.core.rmem_max=67108864'")  # fmt: skip
+        return (f"{_slow(stats)}the socket had no room for all packets: send more slowly, or allow"
+                " a larger buffer with 'sysctl -w net.core.rmem_max=67108864'")  # fmt: skip
     if stats["packets_malformed"]:
         return (f"packets are malformed: they are longer than {Stream.DEFAULT_UDP_MAX_SIZE} bytes,"
                 " or something else sends to this port")  # fmt: skip
     if any(stats[name] for name in _MISSING):
         return "packets are missing: compare with what was sent, and look for drops on the way"
     return None
+
+
+def _slow(stats: Mapping[str, int]) -> str:
+    """Say where packets waited because the program did: the ring was full before the socket was."""
+    if not stats["worker_blocked"]:
+        return ""
+    longest = stats["longest_ring_wait_ns"] / 1e6
+    return (f"the program took heaps too slowly (the ring was full {stats['worker_blocked']} times,"
+            f" for up to {longest:.1f} ms), and ")  # fmt: skip
