@@ -13,6 +13,7 @@ import IPython.display
 import numpy as np
 import pytest
 from conftest import make_heap
+from labs import probe
 from test_records import HEADER, SAMPLE
 
 from spead_tutorial import notebook, plots, wire
@@ -124,6 +125,49 @@ def test_where_there_can_be_no_lab_it_says_why_and_takes_loopback(monkeypatch, c
     assert "what they show is marked" in said
     assert (place.is_lab, place.lab, place.kind) == (False, None, "loopback, no lab")
     notebook.close_place()
+
+
+def check_receiving(place):
+    """What is sent to its receiving socket arrives there."""
+    with place.receiving_socket(1 << 16) as receiver, place.socket() as sock:
+        assert receiver.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == 2 << 16
+        receiver.settimeout(10)
+        sock.sendto(b"here", receiver.getsockname())
+        assert receiver.recv(10) == b"here"
+
+
+@pytest.mark.parametrize("where", ["place", "loopback"])
+def test_without_a_second_machine_it_receives_by_loopback_and_loses_nothing(where, request):
+    one = request.getfixturevalue(where)
+    assert not one.has_receiver
+    with one.losing(1.0):
+        check_receiving(one)
+
+
+@pytest.fixture
+def two_machines(capsys):
+    """A lab that a notebook has opened to send and to receive."""
+    if "veth" not in probe().kinds:
+        pytest.skip("there can be no second machine here")
+    yield notebook.open_place(loopback=False, receiver=True)
+    notebook.close_place()
+    capsys.readouterr()
+
+
+def test_a_lab_may_have_a_second_machine_and_packets_may_be_lost_on_the_way(two_machines):
+    assert two_machines.has_receiver
+    check_receiving(two_machines)
+    with two_machines.receiving_socket(1 << 16) as receiver, two_machines.socket() as sock:
+        with two_machines.losing(1.0):
+            sock.sendto(b"lost", receiver.getsockname())
+        sock.sendto(b"here", receiver.getsockname())
+        receiver.settimeout(10)
+        assert receiver.recv(10) == b"here"
+
+
+def test_a_lab_with_a_second_machine_that_has_died_is_replaced_by_another(two_machines):
+    two_machines.lab.close()
+    check_receiving(two_machines)
 
 
 def test_a_lab_that_has_died_is_replaced(place):

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from spead_tutorial.lab import Counters, Lab, LabError
+from spead_tutorial.lab import Counters, Lab, LabError, probe
 from spead_tutorial.measure import place as measure_place
 from spead_tutorial.measure.place import NO_LAB
 
@@ -20,6 +20,7 @@ __all__ = ["LOOPBACK", "NotebookPlace", "Seen", "close_place", "open_place"]
 LOOPBACK = os.environ.get("SPEAD_TUTORIAL_LOOPBACK", "0") not in ("", "0")
 
 _LOOPBACK = "127.0.0.1"
+_SEED = 7
 _LINK_IP_AND_UDP = 14 + 20 + 8
 
 
@@ -54,8 +55,9 @@ class NotebookPlace:
         Kind of the lab's device, or ``"loopback, no lab"``.
     """
 
-    def __init__(self, lab: Lab | None) -> None:
+    def __init__(self, lab: Lab | None, *, two: bool = False) -> None:
         self._lab = lab
+        self._two = two
         self._receiver: sockets.socket | None = None
         if lab is None:
             # It is never read but to count: what it has no room for is thrown away, as by a
@@ -84,13 +86,50 @@ class NotebookPlace:
                 self._lab.counters()
             except LabError:
                 self._lab.close()
-                self._lab = Lab()
+                self._lab = _lab(self._two)
         return self._lab
 
     def socket(self) -> sockets.socket:
         """Make an unconnected UDP socket whose packets go to the place."""
         lab = self.lab
         return sockets.socket(sockets.AF_INET, sockets.SOCK_DGRAM) if lab is None else lab.socket()
+
+    @property
+    def has_receiver(self) -> bool:
+        """Whether it has a second machine, which receives."""
+        return self._two
+
+    def receiving_socket(self, buffer_size: int) -> sockets.socket:
+        """Make a UDP socket that receives: on the second machine, or by loopback without one.
+
+        Parameters
+        ----------
+        buffer_size : int
+            Bytes that are asked for, for what waits to be read.
+        """
+        lab = self.lab
+        if lab is not None and self._two:
+            return lab.receiver.socket(buffer_size=buffer_size)
+        sock = self.socket()
+        sock.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, buffer_size)
+        sock.bind((_LOOPBACK, 0))
+        return sock
+
+    @contextlib.contextmanager
+    def losing(self, share: float) -> Iterator[None]:
+        """Have that share of the packets lost on the way to the second machine, by a fixed seed.
+
+        Parameters
+        ----------
+        share : float
+            0 for none, as there is without a second machine.
+        """
+        lab = self.lab
+        if lab is None or not self._two or not share:
+            yield
+            return
+        with lab.disturbed(loss=share, seed=_SEED):
+            yield
 
     def run(self, argv: Sequence[str], **how: Any) -> subprocess.CompletedProcess[Any]:
         """Run a program in the lab, or beside it on loopback, to its end.
@@ -162,10 +201,14 @@ class NotebookPlace:
         return packets, n_bytes + _LINK_IP_AND_UDP * packets
 
 
+def _lab(two: bool) -> Lab:
+    return Lab(receiver=True) if two else Lab()
+
+
 _open: NotebookPlace | None = None
 
 
-def open_place(*, loopback: bool = LOOPBACK) -> NotebookPlace:
+def open_place(*, loopback: bool = LOOPBACK, receiver: bool = False) -> NotebookPlace:
     """Open a lab for this notebook, and say in a line that it works.
 
     Where there can be none it says why and what to do about it, and the place is loopback. A
@@ -176,21 +219,26 @@ def open_place(*, loopback: bool = LOOPBACK) -> NotebookPlace:
     loopback : bool
         Whether to do without a lab also where there can be one; the environment variable
         ``SPEAD_TUTORIAL_LOOPBACK=1`` asks for it too.
+    receiver : bool
+        Whether the lab is to have a second machine, which receives, where there can be one.
     """
     close_place()
     lab = None
+    two = receiver and not loopback and "veth" in probe().kinds
     try:
-        lab = None if loopback else Lab()
+        lab = None if loopback else _lab(two)
     except LabError as error:
         print(f"There is no lab here: {error}.")
         print("All that a lab needs is looked at by: spead-tutorial doctor")
-    if lab is not None:
+    if lab is not None and two:
+        print("The lab is open: packets go to its second machine and nowhere else.")
+    elif lab is not None:
         print("The lab is open: packets go to dummy1 and nowhere else.")
     else:
         print("The cells below send over loopback, and what they show is marked: it is slower")
         print("than a device that throws packets away, and others may use it meanwhile.")
     global _open
-    _open = NotebookPlace(lab)
+    _open = NotebookPlace(lab, two=lab is not None and two)
     return _open
 
 
