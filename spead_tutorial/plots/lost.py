@@ -38,7 +38,7 @@ _LOOKS = {
     _IN_SOCKET: ("c", ""),
     _ON_THE_WAY: ("sending", "----"),
 }
-_SIDE = 0.14
+_LEFT, _RIGHT = 0.14, 0.24
 #: Inches: of a bar, and from bar to bar; and how much of a letter.
 _BAR, _PITCH, _LETTER = 0.22, 0.3, 0.09
 
@@ -69,7 +69,7 @@ def lost(recording: Recording, theme: Theme) -> Drawn:
         subtitle=f"What became of the packets of {_heaps(cases)}",
         legend=_legend(theme),
     )
-    axis = sheet.axes(0, _SIDE, _SIDE)
+    axis = sheet.axes(0, _LEFT, _RIGHT)
     axis.set_ylim(height, 0)
     axis.set_xlim(0, 1)
     axis.set_yticks([])
@@ -153,7 +153,7 @@ def _counters(point: Point) -> str:
 
 
 def _draw_bar(axis: "Axes", y: float, point: Point, theme: Theme) -> None:
-    left, inch = 0.0, 1 / (WIDTH - 2 * _SIDE)
+    left, inch = 0.0, 1 / (WIDTH - _LEFT - _RIGHT)
     if point.failed:
         axis.text(0.01, y, _FAILED, va="center_baseline")
     for words, share in _shares(point).items():
