@@ -118,3 +118,11 @@ def test_chapter_2_is_proved_in_the_words_that_its_page_has(lab):
     pattern = re.escape(" ".join(shown.split())).replace("…", r"\d+")
     result = programs.run(Device(lab), catalogue.find_chapter("2"), "python")
     assert re.fullmatch(pattern, result.proof)
+
+
+def test_the_mean_of_squares_is_right_where_chapter_7_says_so():
+    rows = [re.split(" {2,}", line)[:2] for line in printed("mean_squares.py").splitlines()[1:]]
+    right = dict(rows)["in 64 bits"]
+    ways = {way for way, result in rows if result == right}
+    assert ways - {"in a loop, compiled"} == {"in 64 bits", "summed at once"}
+    assert float(dict(rows)["in 8 bits"]) < 0

@@ -40,9 +40,6 @@ PROGRAMS = sorted(
     key=lambda path: (path.suffix, path.name),
 )
 
-#: Programs whose page is written when they have been measured.
-_NO_PAGE_YET = {"tut_7_recv_power"}
-
 #: Programs on the way from one chapter's to the next.
 _STEPS = {step.name for step in catalogue.STEPS}
 
@@ -170,9 +167,7 @@ def named_by(page: Path, directive: str) -> set[str]:
     return {word for first, *words in found if first == f"{{{directive}}}" for word in words}
 
 
-@pytest.mark.parametrize(
-    "program", [one for one in PROGRAMS if one.stem not in _STEPS | _NO_PAGE_YET], ids=name
-)
+@pytest.mark.parametrize("program", [one for one in PROGRAMS if one.stem not in _STEPS], ids=name)
 def test_every_program_of_a_chapter_is_shown_whole_on_a_page(program):
     pages = [name(page) for page in PAGES if program in whole_listings(page)]
     assert pages, f"no page has a literalinclude of the whole of {name(program)}"
