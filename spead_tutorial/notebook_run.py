@@ -50,6 +50,7 @@ NAMES = (
     "04_measure_it",
     "05_send_while_preparing",
     "06_packet_size",
+    "07_keep_up",
     "08_reuse_memory",
     "09_memory_pool",
     "10_reuse_heaps",

@@ -14,12 +14,9 @@ from spead_tutorial.notebook_run import NAMES
 ROOT = Path(__file__).parent.parent
 TWINS = {"spead_tutorial/chapters": ".py", "csrc/chapters": ".c"}
 
-#: Programs whose notebook is written when they have been measured.
-_NO_NOTEBOOK_YET = {"tut_7_recv_power"}
-
 each_program = pytest.mark.parametrize(
     "program",
-    [*PROGRAMS, *(one for one in RECEIVERS if one.name not in _NO_NOTEBOOK_YET)],
+    [*PROGRAMS, *RECEIVERS],
     ids=lambda program: program.name,
 )
 
