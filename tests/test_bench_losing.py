@@ -49,7 +49,7 @@ def test_what_is_lost_on_the_way_costs_whole_heaps():
 
 
 def test_a_small_buffer_loses_packets_though_the_ring_is_never_full():
-    one = sample("0.1 GB/s, bursts of 1024 KiB, buffer of 8 KiB")
+    one = sample("0.1 GB/s, bursts of 1024 KiB, buffer of 8 KiB, ring of 64")
     assert set(places(one)) == {"received_dropped"}
     assert one.ring_waits == 0
     assert one.socket_buffer_bytes == 2 * 8 << 10
