@@ -21,6 +21,7 @@ import spead2.recv
 import spead_tutorial as st
 import spead_tutorial.recv as recv
 import spead_tutorial.recv.asyncio
+from spead_tutorial.send import ItemGroup, PacketGenerator
 
 HEAP = 8  # bytes
 HEAPS = 4  # in a chunk
@@ -158,6 +159,23 @@ def test_chunks_are_those_of_spead2(packets):
         assert ours.stream.stats[name] == theirs.stream.stats[name], name
     # The indices agree, too: of spead2's counts ours has all, in order.
     assert list(ours.stream.stats)[: len(theirs.stream.stats)] == list(theirs.stream.stats)
+
+
+@pytest.mark.parametrize("marks", [{}, {"payload_size": 4}], ids=["heaps", "packets"])
+def test_the_heap_that_senders_end_a_stream_with_ends_it_without_a_place(marks):
+    (end,) = PacketGenerator(ItemGroup().get_end(), 99, 1472)  # it has a byte of payload
+    ours, theirs = (Setup(m, packets=[heap(0), end, heap(1)], **marks) for m in (st, spead2))
+    assert ours.got() == theirs.got()
+    stats = ours.stream.stats
+    assert (stats.rejected_heaps, stats.packets_no_place) == (0, 0)
+    theirs.stream.stop()  # its counts lag behind
+    assert theirs.stream.stats["rejected_heaps"] == 1  # its place function is asked
+
+
+def test_a_heap_that_says_stop_is_one_like_others_to_a_stream_that_goes_on():
+    config = recv.StreamConfig(stop_on_stop_item=False)
+    packets = [packet(1, HEAP, 0, b"12345678", [(6, 2), (TIMESTAMP, 0)]), heap(1)]
+    assert Setup(config=config, packets=packets).got()[0][1] == [1, 1, 0, 0]
 
 
 def test_a_place_function_is_told_of_the_first_packet_and_of_immediates_in_it():

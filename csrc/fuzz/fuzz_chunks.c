@@ -125,7 +125,7 @@ static spti_chunks *new_window(spt_depacketizer_config *config)
         .data_ring = full,
         .free_ring = empty,
     };
-    return spti_chunks_create(&how, config, NULL);
+    return spti_chunks_create(&how, true, config, NULL);
 }
 
 /* Take the packet that was made, again and again while it has to wait. */

@@ -40,6 +40,7 @@ struct spti_chunks {
     size_t n;
     bool begun;
     bool stuck;
+    bool stops; /* at a heap that says so, which has no place */
 
     spt_place_data decision;    /* what was said of a heap that has to wait, */
     const uint8_t *decided_for; /* whose packet is there; or NULL */
@@ -227,6 +228,8 @@ static spt_status find_place(spti_chunks *c, spt_received_heap *heap,
 static spt_status place(void *user, spt_received_heap *heap, const spt_received_packet *first)
 {
     spti_chunks *c = user;
+    if (first->is_stop && c->stops)
+        return SPT_OK;
     if (c->decided_for != first->pointers)
         ask(c, first);
     spt_status status = find_place(c, heap, first);
@@ -242,13 +245,15 @@ void spti_chunks_placed(spti_chunks *c, const spt_received_packet *packet)
         return;
     const spt_received_heap *heap = spt_depacketizer_last(c->d);
     const spt_chunk *chunk = heap->user;
-    chunk->present[heap->user_number + packet->payload_offset / c->config.packet_payload_size] = 1;
+    if (chunk != NULL) /* as it is for the heap that stops the stream */
+        chunk->present[heap->user_number + packet->payload_offset / c->config.packet_payload_size] =
+            1;
 }
 
 void spti_chunks_collect(spti_chunks *c)
 {
     for (spt_received_heap *heap; (heap = spt_depacketizer_next(c->d)) != NULL;) {
-        const spt_chunk *chunk = heap->user; /* NULL for a heap without payload */
+        const spt_chunk *chunk = heap->user; /* NULL for a heap that goes nowhere */
         if (heap->state == SPT_HEAP_COMPLETE && chunk != NULL && c->config.packet_payload_size == 0)
             chunk->present[heap->user_number] = 1;
         spt_depacketizer_recycle(c->d, heap);
@@ -340,14 +345,16 @@ static bool allocate(spti_chunks *c)
     return true;
 }
 
-spti_chunks *spti_chunks_create(const spt_chunk_config *config, spt_depacketizer_config *heaps,
-                                spt_error *err)
+spti_chunks *spti_chunks_create(const spt_chunk_config *config, bool stops,
+                                spt_depacketizer_config *heaps, spt_error *err)
 {
     if (check_config(config, err) != SPT_OK)
         return NULL;
     spti_chunks *c = calloc(1, sizeof(*c));
-    if (c != NULL)
+    if (c != NULL) {
         c->config = *config;
+        c->stops = stops;
+    }
     if (c == NULL || !allocate(c)) {
         spti_chunks_destroy(c);
         (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a window of %zu chunks",

@@ -10,10 +10,10 @@
 
 typedef struct spti_chunks spti_chunks;
 
-/* Make them, and have a depacketizer's configuration place its heaps there. NULL for what cannot
- * be. */
-spti_chunks *spti_chunks_create(const spt_chunk_config *config, spt_depacketizer_config *heaps,
-                                spt_error *err);
+/* Make them, and have a depacketizer's configuration place its heaps there; one that stops the
+ * stream, if it stops it, goes nowhere. NULL for what cannot be. */
+spti_chunks *spti_chunks_create(const spt_chunk_config *config, bool stops,
+                                spt_depacketizer_config *heaps, spt_error *err);
 /* Before the first packet: who puts heaps together. From now on the rings are used, until the end.
  */
 void spti_chunks_serve(spti_chunks *c, spt_depacketizer *d);

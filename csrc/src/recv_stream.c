@@ -761,7 +761,7 @@ static spt_recv_stream *create(spt_thread_pool *pool, const spt_recv_config *con
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->ring_lock, NULL);
     if (chunks != NULL)
-        s->chunks = spti_chunks_create(chunks, &s->config.heaps, err);
+        s->chunks = spti_chunks_create(chunks, s->config.stop_on_stop_item, &s->config.heaps, err);
     bool made = (s->chunks != NULL) == (chunks != NULL) && set_up(s, err) == SPT_OK;
     if (!made) {
         destroy(s);

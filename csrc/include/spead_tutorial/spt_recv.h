@@ -1163,8 +1163,8 @@ typedef struct spt_place_data {
 } spt_place_data;
 
 /**
- * Say where a heap belongs. It is called by the worker, for each heap once. Whatever it says is
- * checked: a heap is written nowhere but in its chunk.
+ * Say where a heap belongs. It is called by the worker, for each heap once, but for the one that
+ * ends the stream. Whatever it says is checked: a heap is written nowhere but in its chunk.
  *
  * :param data: To be read, and filled in.
  * :param data_size: Bytes of it.
