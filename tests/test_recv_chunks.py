@@ -178,6 +178,17 @@ def test_a_heap_that_says_stop_is_one_like_others_to_a_stream_that_goes_on():
     assert Setup(config=config, packets=packets).got()[0][1] == [1, 1, 0, 0]
 
 
+def test_a_heap_that_is_refused_a_place_is_not_one_that_never_came():
+    def only_even(said):
+        if said.items[0] // HEAP % 2 == 0:
+            by_timestamp(said)
+
+    setup = Setup(place=only_even, packets=[heap(n) for n in (0, 1, 2, 4, 5)])
+    assert [present for _, present, _ in setup.got()] == [[1, 0, 1, 0], [1, 0, 0, 0]]
+    stats = setup.stream.stats
+    assert (stats.rejected_heaps, stats.heaps_begun, stats.heaps_never_begun) == (2, 3, 1)
+
+
 def test_a_place_function_is_told_of_the_first_packet_and_of_immediates_in_it():
     told = []
 

@@ -40,7 +40,7 @@ typedef struct list {
 
 /* What is known of the sequence of heap counts. */
 typedef struct sequence {
-    uint64_t heaps;        /* that were begun */
+    uint64_t seen;         /* heaps that were begun, or refused a place */
     uint64_t last_cnt;     /* of the last of them */
     int64_t at, low, high; /* how far it is from the first; the lowest and the highest so far */
     uint64_t step;         /* what all distances are a multiple of; 0 until there is one */
@@ -324,7 +324,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
 /* Note the count of a heap that begins. Counts may start again from 0, and come in any order. */
 static void note(sequence *s, uint64_t cnt, unsigned address_bits)
 {
-    if (s->heaps++ > 0) {
+    if (s->seen++ > 0) {
         /* How far it is from the last one, the shorter way round. */
         unsigned unused = 64 - address_bits;
         int64_t moved = (int64_t)((cnt - s->last_cnt) << unused) >> unused;
@@ -341,7 +341,7 @@ static uint64_t never_begun(const sequence *s)
     if (s->step == 0)
         return 0;
     uint64_t wanted = ((uint64_t)s->high - (uint64_t)s->low) / s->step + 1;
-    return wanted > s->heaps ? wanted - s->heaps : 0; /* some may have been sent twice */
+    return wanted > s->seen ? wanted - s->seen : 0; /* some may have been sent twice */
 }
 
 /* Whether a packet's heap is too large, or it does not say how large. */
@@ -424,9 +424,11 @@ static spt_fate begin(spt_depacketizer *d, const spt_received_packet *packet, li
         spt_depacketizer_recycle(d, &it->heap);
         if (fate != SPT_NOT_YET)
             spti_counts_end(&d->counts, packet->cnt, SPTI_REFUSED);
+        if (fate == SPT_NO_PLACE) /* nothing of it is missing */
+            note(&d->sequence, packet->cnt, packet->heap_address_bits);
         return fate;
     }
-    it->begun = d->sequence.heaps;
+    it->begun = d->account.heaps_begun++;
     append(substream, it);
     spti_counts_begin(&d->counts, packet->cnt, it);
     note(&d->sequence, packet->cnt, packet->heap_address_bits);
@@ -710,7 +712,6 @@ void spt_depacketizer_malformed(spt_depacketizer *d, spt_fault fault)
 void spt_depacketizer_account(const spt_depacketizer *d, spt_account *account)
 {
     *account = d->account;
-    account->heaps_begun = d->sequence.heaps;
     account->heaps_live = 0;
     for (size_t i = 0; i < d->config.substreams; i++)
         account->heaps_live += d->substreams[i].n;

@@ -244,7 +244,7 @@ class StreamStats(Mapping[str, int]):
     heaps_dropped : int
         Heaps that ended with the stream, as they brought the packet that says so.
     heaps_never_begun : int
-        Heaps of which nothing was placed, as far as the counts of others tell.
+        Heaps that were not begun, nor refused a place, as far as the counts of others tell.
     incomplete_heaps_dropped : int
         Incomplete heaps that ``contiguous_only`` kept from you.
     payload_bytes, incomplete_bytes : int

@@ -635,8 +635,8 @@ typedef struct spt_account {
     /** Bytes that have arrived of heaps that something is missing of. */
     uint64_t incomplete_bytes;
     /**
-     * Heaps between the first and the last of which nothing was placed: gaps in the heap counts,
-     * whose step is found out.
+     * Heaps between the first and the last that were not begun: gaps in the heap counts, whose
+     * step is found out. Those that were refused a place are none.
      */
     uint64_t heaps_never_begun;
     /** Heaps that were complete with their first packet. */
