@@ -178,6 +178,15 @@ static void look(struct heaps *heaps)
     }
 }
 
+static void note_arrival(struct heaps *heaps)
+{
+    heaps->last_ns = now_ns();
+    if (heaps->first_ns == 0) {
+        heaps->first_ns = heaps->last_ns;
+        heaps->bytes_before = stats_of(heaps).account.placed_bytes;
+    }
+}
+
 spt_received_heap *next_heap(struct heaps *heaps)
 {
     spt_received_heap *heap;
@@ -186,12 +195,38 @@ spt_received_heap *next_heap(struct heaps *heaps)
         look(heaps);
     if (status != SPT_OK)
         return NULL;
-    heaps->last_ns = now_ns();
-    if (heaps->n++ == 0) {
-        heaps->first_ns = heaps->last_ns;
-        heaps->bytes_before = stats_of(heaps).account.placed_bytes;
-    }
+    note_arrival(heaps);
+    heaps->n++;
     return heap;
+}
+
+struct heaps chunks_of(spt_recv_stream *stream, spt_chunk_ring *filled,
+                       const struct receiver_options *options)
+{
+    struct heaps heaps = heaps_of(stream, options);
+    heaps.chunks = filled;
+    return heaps;
+}
+
+size_t n_present(const spt_chunk *chunk)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < chunk->present_size; i++)
+        n += chunk->present[i];
+    return n;
+}
+
+spt_chunk *next_chunk(struct heaps *heaps)
+{
+    spt_chunk *chunk;
+    spt_status status;
+    while ((status = spt_chunk_ring_get(heaps->chunks, LOOK_NS, &chunk)) == SPT_PENDING)
+        look(heaps);
+    if (status != SPT_OK)
+        return NULL;
+    note_arrival(heaps);
+    heaps->n += n_present(chunk);
+    return chunk;
 }
 
 /* ---- Items ---- */
@@ -285,6 +320,7 @@ static const struct {
     {"packets_too_large", "too large", SPT_TOO_LARGE},
     {"packets_unsized", "unsized", SPT_UNSIZED},
     {"packets_no_memory", "without memory", SPT_NO_MEMORY},
+    {"packets_no_place", "without a place", SPT_NO_PLACE},
     {"packets_after_end", "after the end", SPT_N_FATES},
 };
 
@@ -348,14 +384,90 @@ static void print_account(const struct heaps *heaps, const spt_recv_stats *stats
             "heaps not understood: %zu (their descriptors did not arrive, or say something else)\n",
             heaps->not_understood);
     if (heaps->last_ns > heaps->first_ns)
-        printf("%.2f MB/s from the first heap to the last\n",
+        printf("%.2f MB/s from the first %s to the last\n",
                (double)(account->placed_bytes - heaps->bytes_before) /
-                   (double)(heaps->last_ns - heaps->first_ns) * 1e3);
+                   (double)(heaps->last_ns - heaps->first_ns) * 1e3,
+               heaps->chunks != NULL ? "chunk" : "heap");
     if (heaps->pool != NULL)
         print_pool(heaps);
 }
 
-static void print_record(const struct heaps *heaps, const spt_recv_stats *stats)
+/* ---- The account of chunks ---- */
+
+/* What the stream counts of chunks, and its place function of heaps of another size. */
+struct chunk_counts {
+    spt_chunk_stats stats;
+    uint64_t unfit, twice; /* those that came whole, and were written over by others */
+};
+
+static struct chunk_counts chunk_counts_of(const struct heaps *heaps, const spt_account *account)
+{
+    struct chunk_counts counts = {0};
+    if (heaps->chunks != NULL) {
+        spt_recv_stream_chunk_stats(heaps->stream, &counts.stats, &counts.unfit);
+        counts.twice = account->heaps_complete - heaps->n;
+    }
+    return counts;
+}
+
+static void print_chunks(const struct chunk_counts *counts)
+{
+    const spt_chunk_stats *stats = &counts->stats;
+    printf("chunks: %" PRIu64 " filled, waits: %" PRIu64 " for a free one, %" PRIu64 " for room\n",
+           stats->chunks, stats->chunk_waits, stats->room_waits);
+    const struct {
+        uint64_t count;
+        const char *words;
+    } in_none[] = {
+        {counts->unfit, "of another size"},
+        {stats->too_old_heaps, "too old for their chunk"},
+        {stats->misplaced_heaps, "beyond any chunk"},
+        {stats->rejected_heaps - counts->unfit - stats->misplaced_heaps, "without a timestamp"},
+        {counts->twice, "in the place of others"},
+    };
+    const char *before = "heaps that are in no chunk: ";
+    for (size_t i = 0; i < sizeof(in_none) / sizeof(in_none[0]); i++)
+        if (in_none[i].count > 0) {
+            printf("%s%" PRIu64 " %s", before, in_none[i].count, in_none[i].words);
+            before = ", ";
+        }
+    if (before[0] == ',')
+        putchar('\n');
+}
+
+static void print_chunk_record(const struct chunk_counts *counts)
+{
+    const spt_chunk_stats *stats = &counts->stats;
+    printf(", \"unfit_heaps\": %" PRIu64 ", \"too_old_heaps\": %" PRIu64
+           ", \"misplaced_heaps\": %" PRIu64 ", \"rejected_heaps\": %" PRIu64,
+           counts->unfit, stats->too_old_heaps, stats->misplaced_heaps, stats->rejected_heaps);
+    printf(", \"chunks\": %" PRIu64 ", \"chunk_waits\": %" PRIu64
+           ", \"longest_chunk_wait_ns\": %" PRIu64 ", \"room_waits\": %" PRIu64
+           ", \"longest_room_wait_ns\": %" PRIu64,
+           stats->chunks, stats->chunk_waits, stats->longest_chunk_wait_ns, stats->room_waits,
+           stats->longest_room_wait_ns);
+}
+
+/* What is to be said where heaps are in no chunk that belong into one. */
+static const char *trouble_of_chunks(const struct heaps *heaps, const struct chunk_counts *counts)
+{
+    static char text[160];
+    snprintf(text, sizeof(text),
+             "heaps are not of %zu bytes, or their timestamps are no multiples of that:"
+             " say with -H what the sender sends",
+             heaps->options->heap_size);
+    if (counts->unfit > 0)
+        return text;
+    if (counts->stats.too_old_heaps + counts->stats.misplaced_heaps + counts->twice > 0)
+        return "timestamps jump, or come twice: let one sender send, in order,"
+               " to a receiver that was started for it";
+    return NULL;
+}
+
+/* ---- The whole of it ---- */
+
+static void print_record(const struct heaps *heaps, const spt_recv_stats *stats,
+                         const struct chunk_counts *chunks)
 {
     const spt_account *account = &stats->account;
     const struct {
@@ -393,6 +505,8 @@ static void print_record(const struct heaps *heaps, const spt_recv_stats *stats)
                ", \"page_faults\": %" PRIu64,
                pool.requests, pool.empty, pool.too_large, pool.most_in_use, pool.page_faults);
     }
+    if (heaps->chunks != NULL)
+        print_chunk_record(chunks);
     puts("}");
 }
 
@@ -424,7 +538,7 @@ static const char *trouble(const spt_recv_stats *stats, char *slow, size_t size)
         return "packets are malformed: they are longer than 9200 bytes, or something else sends to"
                " this port";
     uint64_t missing = account->heaps_evicted + account->heaps_flushed + account->heaps_never_begun;
-    for (spt_fate fate = SPT_AFTER_LOSS; fate < SPT_N_FATES; fate++)
+    for (spt_fate fate = SPT_AFTER_LOSS; fate < SPT_NO_PLACE; fate++)
         missing += account->fates[fate];
     if (missing > 0)
         return "packets are missing: compare with what was sent, and look for drops on the way";
@@ -434,8 +548,9 @@ static const char *trouble(const spt_recv_stats *stats, char *slow, size_t size)
 int report_heaps(const struct heaps *heaps)
 {
     spt_recv_stats stats = stats_of(heaps);
+    struct chunk_counts chunks = chunk_counts_of(heaps, &stats.account);
     if (heaps->options->json)
-        print_record(heaps, &stats);
+        print_record(heaps, &stats, &chunks);
     else
         print_account(heaps, &stats);
     if (heaps->pool != NULL && pool_counts(heaps).too_large > 0)
@@ -443,8 +558,12 @@ int report_heaps(const struct heaps *heaps)
                 "%s: heaps of %" PRIu64 " bytes do not fit into buffers of the pool, and each got"
                 " new memory: say how large they are with -H\n",
                 program_invocation_short_name, pool_counts(heaps).largest);
+    if (heaps->chunks != NULL && !heaps->options->json)
+        print_chunks(&chunks);
     char slow[128] = "";
-    const char *what = trouble(&stats, slow, sizeof(slow));
+    const char *what = trouble_of_chunks(heaps, &chunks);
+    if (what == NULL)
+        what = trouble(&stats, slow, sizeof(slow));
     if (what == NULL)
         return 0;
     fprintf(stderr, "%s: %s%s\n", program_invocation_short_name, slow, what);

@@ -38,6 +38,8 @@ struct heaps {
     int64_t since_ns, first_ns, last_ns;
     uint64_t bytes_before;
     int64_t faults_before;
+    spt_chunk_ring *chunks; /* of a stream that fills chunks, whose place function counts those
+                             * heaps that are of another size; or NULL */
 };
 
 /* Those of a stream that has its reader already. */
@@ -46,6 +48,14 @@ struct heaps heaps_of(spt_recv_stream *stream, const struct receiver_options *op
 /* The next heap, to be returned to the stream; NULL when the stream has ended, or has been silent
  * for some time. Before the first packet has come, it waits for as long as it takes. */
 spt_received_heap *next_heap(struct heaps *heaps);
+
+/* The same for a stream that fills chunks, which are to be put into its ring of free ones. */
+struct heaps chunks_of(spt_recv_stream *stream, spt_chunk_ring *filled,
+                       const struct receiver_options *options);
+spt_chunk *next_chunk(struct heaps *heaps);
+
+/* How many heaps are in a chunk. */
+size_t n_present(const spt_chunk *chunk);
 
 /* Print the account, or a JSON object. Return the program's status: 1 if heaps are missing. */
 int report_heaps(const struct heaps *heaps);

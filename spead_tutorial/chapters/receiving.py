@@ -14,17 +14,18 @@ import re
 import select
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from spead_tutorial import Descriptor, Empty, Item, MemoryPool, Stopped
 from spead_tutorial.chapters.report import PROGRAM, Usage, tell, udp_port
-from spead_tutorial.recv import HeapBase, Stream
+from spead_tutorial.recv import Chunk, ChunkRingStream, HeapBase, Stream
 
+_Came = TypeVar("_Came")
 _LOOK_S = 0.1
 #: A stream takes heaps up to 1 GiB, of which descriptors may be so much.
 _LARGEST_HEAP, _MOST_BUFFERS = (1 << 30) - 8192, 1000
@@ -39,6 +40,7 @@ _FATES = {
     "packets_too_large": "too large",
     "packets_unsized": "unsized",
     "packets_no_memory": "without memory",
+    "packets_no_place": "without a place",
     "packets_after_end": "after the end",
 }
 #: What says that something is missing, or may be.
@@ -64,6 +66,18 @@ _OTHERS = (
     "socket_dropped",
     "socket_buffer",
     "payload_bytes",
+)
+#: What a program with chunks counts besides: its place function, and the stream.
+UNFIT = "unfit_heaps"
+_OF_CHUNKS = (
+    "too_old_heaps",
+    "misplaced_heaps",
+    "rejected_heaps",
+    "chunks",
+    "chunk_waits",
+    "longest_chunk_wait_ns",
+    "room_waits",
+    "longest_room_wait_ns",
 )
 
 
@@ -190,14 +204,14 @@ def _plain(text: str) -> str:
     return "".join(chr(byte) if 32 <= byte < 127 else "?" for byte in text.encode())
 
 
-class Heaps:
-    """The heaps that a stream receives, until it ends, or has been silent for some time.
+class _Arrivals:
+    """What comes of a stream, until it ends, or has been silent for some time.
 
     Before the first packet has come, it waits for as long as it takes.
 
     Parameters
     ----------
-    stream : Stream
+    stream : Stream or ChunkRingStream
         That has its reader already.
     options : ReceiverOptions
         The run's.
@@ -211,12 +225,15 @@ class Heaps:
     """
 
     def __init__(
-        self, stream: Stream, options: ReceiverOptions, pool: MemoryPool | None = None
+        self,
+        stream: Stream | ChunkRingStream,
+        options: ReceiverOptions,
+        pool: MemoryPool | None = None,
     ) -> None:
         self.not_understood = 0
         self._stream, self._options, self._pool = stream, options, pool
         self._faults_before = Usage.now().page_faults
-        self._n, self._silent = 0, False
+        self._n, self._silent, self._word = 0, False, "heap"
         self._came, self._since = 0, time.monotonic()
         self._first_ns = self._last_ns = self._bytes_before = 0
         granted = stream.stats.socket_buffer // 2
@@ -226,23 +243,22 @@ class Heaps:
                  f" 'sysctl -w net.core.rmem_max={wanted}'")  # fmt: skip
         tell(f"listening on port {options.port}")
 
-    def __iter__(self) -> Iterator[HeapBase]:
+    def _each(self, get_nowait: Callable[[], _Came], fd: int) -> Iterator[_Came]:
         while True:
             try:
-                heap = self._stream.get_nowait()
+                came = get_nowait()
             except Empty:
-                if not select.select([self._stream.fd], [], [], _LOOK_S)[0]:
+                if not select.select([fd], [], [], _LOOK_S)[0]:
                     self._look()
                 continue
             except Stopped:
                 return
             self._last_ns = time.monotonic_ns()
-            if self._n == 0:
+            if self._first_ns == 0:
                 self._first_ns = self._last_ns
                 self._bytes_before = self._stream.stats.payload_bytes
-            self._n += 1
-            yield heap
-            del heap  # whose memory the next one may need
+            yield came
+            del came  # whose memory the next one may need
 
     def _look(self) -> None:
         """End the stream if nothing has come for some time: the stop heap may be lost."""
@@ -266,7 +282,7 @@ class Heaps:
             print(json.dumps(self._record(stats)))
         else:
             print(*self._account(stats), *([last] if last else []), sep="\n")
-        trouble = _trouble(stats)
+        trouble = self._trouble(stats) or _trouble(stats)
         if self._pool is not None and self._pool.stats.passed_by:
             tell(f"heaps of {self._pool.stats.largest} bytes do not fit into buffers of the pool,"
                  " and each got new memory: say how large they are with -H")  # fmt: skip
@@ -288,7 +304,7 @@ class Heaps:
         if self._last_ns > self._first_ns:
             timed = stats["payload_bytes"] - self._bytes_before
             rate = timed / (self._last_ns - self._first_ns) * 1e3
-            yield f"{rate:.2f} MB/s from the first heap to the last"
+            yield f"{rate:.2f} MB/s from the first {self._word} to the last"
         if self._pool is not None:
             counts = self._pool_counts(self._pool)
             yield (f"pool of {self._options.buffers}: {counts['pool_requests']} requests,"
@@ -320,6 +336,67 @@ class Heaps:
             **{name: stats[name] for name in (*_FATES, *_OTHERS)},
             **(self._pool_counts(self._pool) if self._pool is not None else {}),
         }
+
+    def _trouble(self, stats: Mapping[str, int]) -> str | None:
+        """What else is to be said where not all is well."""
+        return None
+
+
+class Heaps(_Arrivals):
+    """The heaps that a stream receives."""
+
+    _stream: Stream
+
+    def __iter__(self) -> Iterator[HeapBase]:
+        for heap in self._each(self._stream.get_nowait, self._stream.fd):
+            self._n += 1
+            yield heap
+            del heap  # as above
+
+
+class Chunks(_Arrivals):
+    """The chunks that a stream fills, each to be given back to it; heaps are counted by them."""
+
+    _stream: ChunkRingStream
+
+    def __iter__(self) -> Iterator[Chunk]:
+        ring, self._word = self._stream.data_ringbuffer, "chunk"
+        for chunk in self._each(ring.get_nowait, ring.data_fd):
+            self._n += int(np.count_nonzero(chunk.present))
+            yield chunk
+
+    def _twice(self, stats: Mapping[str, int]) -> int:
+        """Heaps that came whole, and were written over by others."""
+        return stats["heaps_complete"] - self._n
+
+    def _account(self, stats: Mapping[str, int]) -> Iterator[str]:
+        yield from super()._account(stats)
+        yield (f"chunks: {stats['chunks']} filled, waits: {stats['chunk_waits']} for a free one,"
+               f" {stats['room_waits']} for room")  # fmt: skip
+        placeless = stats["rejected_heaps"] - stats[UNFIT] - stats["misplaced_heaps"]
+        counts = (
+            (stats[UNFIT], "of another size"),
+            (stats["too_old_heaps"], "too old for their chunk"),
+            (stats["misplaced_heaps"], "beyond any chunk"),
+            (placeless, "without a timestamp"),
+            (self._twice(stats), "in the place of others"),
+        )
+        said = [f"{count} {words}" for count, words in counts if count]
+        if said:
+            yield f"heaps that are in no chunk: {', '.join(said)}"
+
+    def _record(self, stats: Mapping[str, int]) -> dict[str, object]:
+        return super()._record(stats) | {name: stats[name] for name in (UNFIT, *_OF_CHUNKS)}
+
+    def _trouble(self, stats: Mapping[str, int]) -> str | None:
+        size = self._options.heap_size
+        if stats[UNFIT]:
+            return (f"heaps are not of {size} bytes, or their timestamps are no multiples of that:"
+                    " say with -H what the sender sends")  # fmt: skip
+        if stats["too_old_heaps"] or stats["misplaced_heaps"] or self._twice(stats):
+            return ("timestamps jump, or come twice: let one sender send, in order,"
+                    " to a receiver that was started for it")  # fmt: skip
+        return None
 
 
 def _trouble(stats: Mapping[str, int]) -> str | None:
