@@ -319,6 +319,13 @@ RECEIVERS = (
         "heaps go into memory that others have left, in a pool",
         "Hb",
     ),
+    Receiver(
+        12,
+        "tut_12_recv_chunks",
+        "Chunks",
+        "small heaps are gathered in chunks of about 1 MiB",
+        "H",
+    ),
 )
 
 
