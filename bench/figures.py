@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
 
-from bench.sweeps import MIB, PEER, PEER_FROM_SOURCE, TURNS
+from bench.sweeps import MIB, PEER, PEER_FROM_SOURCE, RECEIVERS, TURNS
 from spead_tutorial import plots
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.plots import Draw
@@ -120,6 +120,30 @@ _POOLED = tuple(Series(OURS, language, "receive", TURNS) for language in _NAMES)
 
 def _new_memory(one: Series) -> Series:
     return dataclasses.replace(one, variant=f"no pool, {one.variant}")
+
+
+def _chunks() -> Draw:
+    """Make the picture of heaps that are received one by one, and in chunks."""
+
+    def line(implementation: str, language: str, program: str) -> Series:
+        return Series(implementation, language, program, TURNS)
+
+    each, chunks = RECEIVERS[:2]
+    return plots.Sweep(
+        "Chunks",
+        tuple(
+            (line(OURS, language, program), f"{name}: {words}")
+            for program, words in ((chunks, "in chunks"), (each, "one by one"))
+            for language, name in _NAMES.items()
+        ),
+        "tut-12",
+        before=tuple(
+            (line(OURS, language, each), line(OURS, language, chunks)) for language in _NAMES
+        ),
+        gained="one by one",
+        peers=((line(PEER_FROM_SOURCE, "python", chunks), "spead2 from source: in chunks"),),
+        subtitle="Chapter 12: a receiver alone, which empties a socket that was filled before",
+    )
 
 
 PICTURES = (
@@ -279,6 +303,7 @@ PICTURES = (
     Picture("receivers-ladder.svg", "receive-lossless", plots.receivers_ladder),
     Picture("tut-7-recv-power-loss.svg", "receive-lossless", plots.loss),
     Picture("tut-7-recv-power-lost.svg", "receive-lost", plots.lost),
+    Picture("tut-12-recv-chunks.svg", "tut-12", _chunks()),
 )
 
 

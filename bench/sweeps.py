@@ -462,6 +462,22 @@ def _receiving() -> Sweep:
     )
 
 
+def _chunks() -> Sweep:
+    """Chapter 12: heaps handed over one by one, and in chunks; each receiver alone."""
+    programs = [
+        (implementation, language, program, TURNS)
+        for implementation, language in (*((OURS, one) for one in LANGUAGES),
+                                         (PEER_FROM_SOURCE, "python"))
+        for program in RECEIVERS
+    ]  # fmt: skip
+    return Sweep(
+        "tut-12",
+        "heaps received one by one, and in chunks",
+        _sizes((KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB), *programs),
+        _sizes((KIB, 16 * KIB, 256 * KIB), *programs),
+    )
+
+
 def _paced() -> Sweep:
     """As many bytes in small heaps and in very large ones, at rates: how many heaps come whole."""
     cases = tuple(
@@ -584,6 +600,7 @@ SWEEPS = (
     _ceiling(),
     _lengths(),
     _receiving(),
+    _chunks(),
     _paced(),
     _lossless(),
     _receivers_memory(),

@@ -27,6 +27,7 @@ RECEIVED = {"heaps": 10, "packets": 100}
 WHO = [
     ("ours", "c", "receive", ""),
     ("ours", "python", "receive", ""),
+    ("ours", "c", "receive_chunks", ""),
     ("ours", "python", "receive_chunks", ""),
     ("ceiling", "c", "receive", ""),
     ("spead2", "python", "receive", ""),
