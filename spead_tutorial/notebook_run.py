@@ -55,6 +55,7 @@ NAMES = (
     "09_memory_pool",
     "10_reuse_heaps",
     "11_batches_of_heaps",
+    "12_chunks",
     "13_hot",
     "14_many_streams",
     "15_zero_copy",
