@@ -142,6 +142,7 @@ def _chunks() -> Draw:
         ),
         gained="one by one",
         peers=((line(PEER_FROM_SOURCE, "python", chunks), "spead2 from source: in chunks"),),
+        rate="payload received, MB/s",
         subtitle="Chapter 12: a receiver alone, which empties a socket that was filled before",
     )
 

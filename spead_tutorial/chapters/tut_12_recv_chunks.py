@@ -92,12 +92,13 @@ def main() -> None:
     spead_tutorial.ThreadPool.set_affinity(cores[-1])
 
     config = spead_tutorial.recv.StreamConfig(max_heaps=2)
+    compiled: Any = place.ctypes
     known = np.array([heap_size, chunk_size, config.add_stat(UNFIT)], np.int64)
     chunk_config = spead_tutorial.recv.ChunkStreamConfig(
         items=[spead_tutorial.HEAP_LENGTH_ID, 0x1600],
         max_chunks=1,
         place=scipy.LowLevelCallable(
-            place.ctypes,
+            compiled,
             user_data=known.ctypes.data_as(ctypes.c_void_p),
             signature="void (void *, size_t, void *)",
         ),
