@@ -125,13 +125,15 @@ def ended(name: str, process: LabProcess, timeout: float) -> Done:
 def claims(done: Done, case: Case, warm_up: int) -> dict[str, Any]:
     """Return what a chapter's program claims, in the words of the receivers that are measured.
 
-    The heap with the descriptors is not one of those that were to be received.
+    The heap with the descriptors is not one of those that were to be received. Where heaps go into
+    chunks there is no place for it, and so it is not among those that are complete.
     """
     try:
         said = json.loads(done.output)
     except ValueError:
         return {}
-    heaps = max(0, said["heaps_complete"] - 1 - warm_up)
+    descriptors = 0 if said.get("packets_no_place") else 1
+    heaps = max(0, said["heaps_complete"] - descriptors - warm_up)
     return {
         "packets": said["socket_datagrams"],
         "heaps": heaps,

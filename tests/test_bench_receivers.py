@@ -15,10 +15,11 @@ from test_bench import load_bench, needs_lab
 from spead_tutorial.catalogue import LANGUAGES, RECEIVERS
 from spead_tutorial.measure import search
 from spead_tutorial.measure.case import Case, Step
+from spead_tutorial.measure.programs import Done
 from spead_tutorial.records import Sample
 
 load_bench()
-from bench import receivers, sweeps  # noqa: E402
+from bench import listening, receivers, sweeps  # noqa: E402
 
 BIN = receivers._BIN
 KIB = 1024
@@ -211,6 +212,14 @@ def test_a_run_sends_so_much_that_a_receiver_a_tenth_too_slow_loses_something():
         taken_in = (8 << 20) + max(4, (1 << 20) // heap_size) * heap_size
         assert heaps * heap_size / 10 >= taken_in - heap_size
     assert receivers.heaps_of_a_run(case, 1e10, sweeps.SIZES["full"]) * heap_size > 0.95e9
+
+
+@pytest.mark.parametrize(("complete", "no_place"), [(111, 0), (110, 1)])
+def test_the_heap_with_the_descriptors_is_no_heap_wherever_a_program_has_put_it(complete, no_place):
+    said = {"heaps_complete": complete, "packets_no_place": no_place, "heaps_not_understood": 0}
+    done = Done("tut", 0, json.dumps(said | {"socket_datagrams": 222}), "")
+    found = listening.claims(done, Case("ours", "c", "tut_12_recv_chunks", KIB), 10)
+    assert found["heaps"] == 100
 
 
 def test_heaps_that_a_program_did_not_understand_are_a_failure():

@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 #: Payload bytes/s that a search begins at where nothing is known, and that it does not go below.
-START, LOWEST = 2.5e8, 1e6
+START, LOWEST = 2.5e8, 3e7
 #: What a sender has kept that sent at least this share of what it was asked for.
 _KEPT = 0.95
 _GOLDEN = 0.618034
