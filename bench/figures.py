@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
 
-from bench.sweeps import MIB, PEER, PEER_FROM_SOURCE, RECEIVERS, TURNS
+from bench.sweeps import ALONE, MIB, PEER, PEER_FROM_SOURCE, TURNS
 from spead_tutorial import plots
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.plots import Draw
@@ -128,7 +128,7 @@ def _chunks() -> Draw:
     def line(implementation: str, language: str, program: str) -> Series:
         return Series(implementation, language, program, TURNS)
 
-    each, chunks = RECEIVERS[:2]
+    each, chunks = ALONE
     return plots.Sweep(
         "Chunks",
         tuple(

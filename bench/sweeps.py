@@ -16,6 +16,7 @@ from spead_tutorial.measure.case import Case
 from spead_tutorial.records import OURS
 
 __all__ = [
+    "ALONE",
     "BARE",
     "CEILING",
     "LOST",
@@ -40,9 +41,11 @@ PEERS = (PEER, PEER_FROM_SOURCE)
 POOL = "tut_9_recv_memory_pool"
 #: One that receives what is lost on purpose: `bench.losing` runs it.
 LOST = "receive_lost"
-#: Programs that receive, of ours, the peer's and the bare loop, and those of the chapters:
-#: `bench.receivers` runs them.
-RECEIVERS = ("receive", "receive_chunks", LOST, *(one.name for one in catalogue.RECEIVERS))
+#: Programs that do nothing but receive, of ours, the peer's and the bare loop: heaps one by one,
+#: and in chunks.
+ALONE = ("receive", "receive_chunks")
+#: All that receive, those of the chapters, too: `bench.receivers` runs them.
+RECEIVERS = (*ALONE, LOST, *(one.name for one in catalogue.RECEIVERS))
 #: A variant of theirs: the socket is filled while the receiver is stopped, and then emptied.
 TURNS = "in turns"
 #: And another: some of the packets are lost, and some come in another order.
@@ -468,7 +471,7 @@ def _chunks() -> Sweep:
         (implementation, language, program, TURNS)
         for implementation, language in (*((OURS, one) for one in LANGUAGES),
                                          (PEER_FROM_SOURCE, "python"))
-        for program in RECEIVERS
+        for program in ALONE
     ]  # fmt: skip
     return Sweep(
         "tut-12",

@@ -227,6 +227,11 @@ def test_heaps_that_a_program_did_not_understand_are_a_failure():
     assert found == "3 heaps came whole, but were not understood"
 
 
+def test_heaps_and_chunks_are_compared_by_receivers_that_do_nothing_else():
+    sweep = sweeps.find_sweep("tut-12")
+    assert {case.program for case in (*sweep.cases, *sweep.quick)} == {"receive", "receive_chunks"}
+
+
 def test_the_chapters_receivers_are_searched_in_both_languages_beside_the_peer_and_the_bare_loop():
     sweep = sweeps.find_sweep("receive-lossless")
     assert all(case.search for case in sweep.cases)
