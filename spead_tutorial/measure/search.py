@@ -41,8 +41,6 @@ START, LOWEST = 2.5e8, 3e7
 _KEPT = 0.95
 _GOLDEN = 0.618034
 
-_Verdict = Literal["held", "lost", "short"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Criterion:
@@ -175,7 +173,9 @@ def _by_rate(runs: Iterable[Sample]) -> dict[float, list[Sample]]:
     return found
 
 
-def _verdict(runs: Sequence[Sample], criterion: Criterion) -> _Verdict | None:
+def _verdict(
+    runs: Sequence[Sample], criterion: Criterion
+) -> Literal["held", "lost", "short"] | None:
     """Return what is known of a rate by the runs at it; None where there have to be more."""
     if sum(map(lost, runs)) > criterion.forgiven:
         return "lost"
