@@ -188,7 +188,6 @@ def test_a_chapters_program_receives_what_is_sent_at_a_rate_and_understands_it(
     assert sample.received_packets == sample.packets == 30 * 8 + 1  # and the end
     assert sample.payload_bytes == 30 * 64 * KIB
     assert sample.asked_bytes_per_s == 1e7
-    assert search.offered(sample) < 1.05e7
 
 
 @needs_lab
@@ -201,7 +200,7 @@ def test_a_search_takes_runs_until_it_has_found_something(lab):
     assert runs[0].asked_bytes_per_s == search.START
     assert search.found(runs) is not None
     step = Step(0, True, case, runs=tuple(runs[:-1]))
-    (last,) = receivers.look(lab, step, None, sweeps.SIZES["tiny"])
+    last, *_ = receivers.look(lab, step, None, sweeps.SIZES["tiny"])  # it may go on otherwise
     assert (last.run, last.asked_bytes_per_s) == (runs[-1].run, runs[-1].asked_bytes_per_s)
 
 
