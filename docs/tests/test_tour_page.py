@@ -2,9 +2,10 @@
 """The page of a tour in a browser: it can be read by all, on a phone too, light and dark."""
 
 import pytest
-from tours import recorded
+from tours import arrived, recorded
 
 from spead_tutorial import plots
+from spead_tutorial.tour_arrivals import read_arrivals
 from spead_tutorial.tour_page import page as written
 from spead_tutorial.tour_rows import sections
 
@@ -16,10 +17,12 @@ def tour_page(tmp_path_factory):
     def rates(case, number):
         return None if (case.program, case.language) == ("tut_6_send_pktsize", "c") else 1e9
 
-    recording = recorded(rates)
+    recording = arrived(recorded(rates), {}, {"failure": "it has failed"})
+    arrivals = read_arrivals(recording)
     pictures = plots.save(folder / "tut-ladder.svg", plots.ladder, recording)
     path = folder / "index.html"
-    path.write_text(written(recording, sections(recording), pictures, folder), encoding="utf-8")
+    text = written(recording, sections(recording), arrivals, pictures, folder)
+    path.write_text(text, encoding="utf-8")
     return path
 
 
