@@ -189,7 +189,10 @@ def without_checksum(frame: bytearray) -> None:
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's is for who started this
     source, target, link, how = sys.argv[1:]
-    relay = Relay(source, target, bytes.fromhex(link.replace(":", "")), json.loads(how))
+    try:
+        relay = Relay(source, target, bytes.fromhex(link.replace(":", "")), json.loads(how))
+    except PermissionError:
+        sys.exit("to disturb the way takes raw sockets, which this user may not open: run as root")
     with contextlib.suppress(BrokenPipeError):
         relay.serve()
         relay.end()
