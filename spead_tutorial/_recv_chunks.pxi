@@ -18,7 +18,8 @@ cdef class Chunk:
     Parameters
     ----------
     data : writable buffer, C-contiguous
-        Where payload goes: an array of any shape and type.
+        Where payload goes: an array of any shape and type. What is not marked in `present` may
+        be anything.
     present : writable buffer, C-contiguous, dtype uint8
         A byte for each heap, or packet: 1 where it has arrived, else 0.
     extra : writable buffer, C-contiguous, optional

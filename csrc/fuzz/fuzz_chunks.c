@@ -17,12 +17,13 @@ static choices input;
 static made_packet made;
 static spt_chunk chunks[CHUNKS];
 static spt_chunk_ring *full, *empty;
-static bool wild;     /* the place function has said what cannot be */
-static size_t packet; /* bytes of payload in each, where they are marked one by one; or 0 */
+static bool wild;          /* the place function has said what cannot be */
+static uint64_t cnt, part; /* that were made last */
+static size_t packet;      /* bytes of payload in each, where they are marked one by one; or 0 */
 
-static uint8_t byte_of(uint64_t cnt, uint64_t place)
+static uint8_t byte_of(uint64_t heap, uint64_t place)
 {
-    return (uint8_t)(cnt * 37 + place * 3 + 1);
+    return (uint8_t)(heap * 37 + place * 3 + 1);
 }
 
 /* A number that is small, at an edge, or anything. */
@@ -52,9 +53,14 @@ static void place(spt_place_data *said, size_t size, void *user)
     wild = true; /* bytes may be anywhere in chunks from now on */
 }
 
+/* Half of all packets go on where the one before ended; behind the last one is the first again. */
 static void make(void)
 {
-    uint64_t cnt = 1 + choose(&input, COUNTS), part = choose(&input, PARTS);
+    part = (part + 1) % PARTS;
+    if (choose(&input, 2) == 0) {
+        cnt = 1 + choose(&input, COUNTS);
+        part = choose(&input, PARTS);
+    }
     uint64_t n = HEAP / PARTS, begin = part * n;
     uint8_t payload[HEAP];
     for (uint64_t i = 0; i < n; i++)
@@ -128,6 +134,26 @@ static spti_chunks *new_window(spt_depacketizer_config *config)
     return spti_chunks_create(&how, true, config, NULL);
 }
 
+/* Before it is known what comes, it is written to where packets are expected. */
+static void write_in_place(const spti_chunks *c, const spt_depacketizer *d)
+{
+    uint8_t *to;
+    size_t n_bytes, n = spt_depacketizer_expected(d, &n_bytes, &to);
+    if (n > 0 && spti_chunks_unmarked(c, to, n * (n_bytes - SPT_PREFIX_SIZE)))
+        memset(to, 0xee, n * (n_bytes - SPT_PREFIX_SIZE));
+}
+
+/* Take the packet that was made as one that goes on; false where it is none. */
+static bool take_next(spti_chunks *c, spt_depacketizer *d)
+{
+    spt_packet_run run = {made.bytes, made.size, made.size, 1, false};
+    uint64_t offset;
+    if (spt_depacketizer_take_run(d, &run, &offset) == 0)
+        return false;
+    spti_chunks_placed(c, offset, made.size - SPT_PREFIX_SIZE, 1);
+    return true;
+}
+
 /* Take the packet that was made, again and again while it has to wait. */
 static bool take_made(spti_chunks *c, spt_depacketizer *d)
 {
@@ -140,7 +166,7 @@ static bool take_made(spti_chunks *c, spt_depacketizer *d)
     if (to != NULL)
         memcpy(to, parsed.payload, parsed.payload_length);
     if (fate == SPT_PLACED)
-        spti_chunks_placed(c, &parsed);
+        spti_chunks_placed(c, parsed.payload_offset, parsed.payload_length, 1);
     spti_chunks_collect(c);
     return fate != SPT_NOT_YET;
 }
@@ -149,6 +175,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     input = (choices){data, size};
     wild = false;
+    cnt = 1;
+    part = 0;
     packet = choose(&input, 2) * HEAP / PARTS;
     full = spt_chunk_ring_create(1 + choose(&input, 3), NULL);
     empty = spt_chunk_ring_create(CHUNKS, NULL);
@@ -164,7 +192,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t packets = 0;
     while (input.size > 0) {
         make();
-        packets += take_made(c, d);
+        if (choose(&input, 2) == 0)
+            write_in_place(c, d);
+        packets += take_next(c, d) || take_made(c, d);
         turn();
     }
     spt_account account;

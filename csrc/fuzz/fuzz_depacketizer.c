@@ -21,9 +21,10 @@ enum {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static made_packet made;
-static bool strange[COUNTS]; /* heaps that got bytes which nobody made */
-static size_t given;         /* bytes of payload */
-static size_t short_of;      /* the how-manieth request finds no memory; 0: none */
+static uint8_t series[TAKEN_EVERY * 200]; /* packets of the size of the one that was made last */
+static bool strange[COUNTS];              /* heaps that got bytes which nobody made */
+static size_t given;                      /* bytes of payload */
+static size_t short_of;                   /* the how-manieth request finds no memory; 0: none */
 
 static void *get(void *user, size_t size, const spt_received_packet *first)
 {
@@ -47,6 +48,15 @@ static void put(void *user, void *memory, size_t size)
 static uint8_t byte_of(uint64_t cnt, uint64_t place)
 {
     return (uint8_t)(cnt * 131 + place * 7 + place / 256);
+}
+
+/* Finish what is made with the bytes of a place. */
+static void end(uint64_t cnt, uint64_t begin, size_t n)
+{
+    uint8_t payload[MAX_HEAP];
+    for (size_t i = 0; i < n; i++)
+        payload[i] = byte_of(cnt, begin + i);
+    make_end(&made, payload, n);
 }
 
 static void make(choices *c)
@@ -74,10 +84,24 @@ static void make(choices *c)
     }
     if (strange_made) /* it says of another heap, or of another place, what is not so */
         memset(strange, true, sizeof(strange));
-    uint8_t payload[MAX_HEAP];
-    for (size_t i = 0; i < n; i++)
-        payload[i] = byte_of(cnt, begin + i);
-    make_end(&made, payload, n);
+    end(cnt, begin, n);
+}
+
+/* Make packets of one size, most of them one after the other in a heap. Returns how many. */
+static size_t make_series(choices *c)
+{
+    uint64_t cnt = choose(c, COUNTS), length = choose(c, MAX_HEAP), each = 40 + choose(c, 100);
+    uint64_t begin = choose(c, 8) * each, at = begin;
+    size_t n = 1 + choose(c, TAKEN_EVERY);
+    for (size_t i = 0; i < n; i++, at += each) {
+        uint64_t its_cnt = choose(c, 8) == 1 ? (cnt + 1) % COUNTS : cnt;
+        if (choose(c, 8) == 1)
+            at = choose(c, 8) * each;
+        make_part(&made, its_cnt, (int64_t)length, at, each);
+        end(its_cnt, at, each);
+        memcpy(series + i * made.size, made.bytes, made.size);
+    }
+    return n;
 }
 
 static void check_heap(const spt_received_heap *heap)
@@ -130,31 +154,57 @@ static void take_heaps(spt_depacketizer *d)
     }
 }
 
-/* From memory of exactly its size, so that reading beyond it is seen. */
-static void take(spt_depacketizer *d, const uint8_t *bytes, size_t size)
+/* Take a packet apart; it is in memory of exactly its size, so that reading beyond it is seen. */
+static void take_apart(spt_depacketizer *d, const uint8_t *bytes, size_t size)
 {
-    uint8_t *copy = malloc(size + (size == 0));
-    REQUIRE(copy != NULL);
-    memcpy(copy, bytes, size);
     spt_received_packet packet;
-    uint8_t *to;
-    if (spt_depacketizer_take_next(d, copy, size, &to)) {
-        memcpy(to, copy + SPT_PREFIX_SIZE, size - SPT_PREFIX_SIZE);
-        free(copy);
+    spt_fault fault = spt_received_packet_parse(&packet, bytes, size);
+    if (fault != SPT_FAULT_NONE) {
+        spt_depacketizer_malformed(d, fault);
         return;
     }
-    spt_fault fault = spt_received_packet_parse(&packet, copy, size);
-    if (fault == SPT_FAULT_NONE) {
-        REQUIRE(packet.size <= size);
-        spt_fate fate = spt_depacketizer_take(d, &packet, &to);
-        REQUIRE(fate == SPT_PLACED || to == NULL);
-        REQUIRE(fate != SPT_PLACED || to != NULL || packet.payload_length == 0);
-        if (to != NULL)
-            memcpy(to, packet.payload, packet.payload_length);
-        if (fate == SPT_PLACED && packet.is_stop)
-            spt_depacketizer_stop(d);
-    } else {
-        spt_depacketizer_malformed(d, fault);
+    uint8_t *to;
+    REQUIRE(packet.size <= size);
+    spt_fate fate = spt_depacketizer_take(d, &packet, &to);
+    REQUIRE(fate == SPT_PLACED || to == NULL);
+    REQUIRE(fate != SPT_PLACED || to != NULL || packet.payload_length == 0);
+    if (to != NULL)
+        memcpy(to, packet.payload, packet.payload_length);
+    if (fate == SPT_PLACED && packet.is_stop)
+        spt_depacketizer_stop(d);
+}
+
+/* Write what comes to where packets of its size are expected, if any are. */
+static void write_in_place(const spt_depacketizer *d, spt_packet_run *run)
+{
+    uint8_t *to;
+    size_t n_bytes, n = spt_depacketizer_expected(d, &n_bytes, &to);
+    if (n == 0 || n_bytes != run->n_bytes)
+        return;
+    run->n = run->n < n ? run->n : n;
+    run->in_place = true;
+    for (size_t i = 0, payload = n_bytes - SPT_PREFIX_SIZE; i < run->n; i++)
+        memcpy(to + i * payload, (const uint8_t *)run->bytes + i * run->step + SPT_PREFIX_SIZE,
+               payload);
+}
+
+/* Take packets of a size that came together; before they are known, or once they are. */
+static void take(spt_depacketizer *d, const uint8_t *bytes, size_t size, size_t n, bool in_place)
+{
+    uint8_t *copy = malloc(n * size + (size == 0));
+    REQUIRE(copy != NULL);
+    memcpy(copy, bytes, n * size);
+    for (size_t i = 0, taken; i < n; i += taken) {
+        spt_packet_run run = {copy + i * size, size, size, n - i, false};
+        uint64_t offset;
+        if (in_place)
+            write_in_place(d, &run);
+        taken = spt_depacketizer_take_run(d, &run, &offset);
+        REQUIRE(taken <= run.n);
+        if (taken == 0) {
+            taken = 1;
+            take_apart(d, copy + i * size, size);
+        }
     }
     free(copy);
 }
@@ -191,17 +241,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     REQUIRE(d != NULL);
     uint64_t packets = 0;
     while (c.size > 0) {
-        if (choose(&c, 16) == 0) {
-            size_t n = choose(&c, 200);
-            n = n < c.size ? n : c.size;
+        bool in_place = choose(&c, 2) != 0;
+        size_t what = choose(&c, 16), n = 1;
+        if (what == 0) {
+            size_t n_bytes = choose(&c, 200);
+            n_bytes = n_bytes < c.size ? n_bytes : c.size;
             memset(strange, true, sizeof(strange));
-            take(d, c.data, n);
-            c = (choices){c.data + n, c.size - n};
+            take(d, c.data, n_bytes, 1, in_place);
+            c = (choices){c.data + n_bytes, c.size - n_bytes};
+        } else if (what < 5) {
+            take_heaps(d);
+            n = make_series(&c);
+            take(d, series, made.size, n, in_place);
+            take_heaps(d);
         } else {
             make(&c);
-            take(d, made.bytes, made.size);
+            take(d, made.bytes, made.size, 1, in_place);
         }
-        packets++;
+        packets += n;
         if (choose(&c, 3) == 0)
             take_heaps(d);
         if (choose(&c, 64) == 1)

@@ -239,15 +239,30 @@ static spt_status place(void *user, spt_received_heap *heap, const spt_received_
 
 /* ---- After each packet ----------------------------------------------------------------------- */
 
-void spti_chunks_placed(spti_chunks *c, const spt_received_packet *packet)
+void spti_chunks_placed(spti_chunks *c, uint64_t offset, size_t length, size_t n)
 {
-    if (c->config.packet_payload_size == 0 || packet->payload_length == 0)
+    uint64_t each = c->config.packet_payload_size;
+    if (each == 0 || length == 0)
         return;
     const spt_received_heap *heap = spt_depacketizer_last(c->d);
     const spt_chunk *chunk = heap->user;
-    if (chunk != NULL) /* as it is for the heap that stops the stream */
-        chunk->present[heap->user_number + packet->payload_offset / c->config.packet_payload_size] =
-            1;
+    if (chunk == NULL)
+        return; /* as it is for the heap that stops the stream */
+    for (size_t i = 0; i < n; i++)
+        chunk->present[heap->user_number + (offset + i * length) / each] = 1;
+}
+
+bool spti_chunks_unmarked(const spti_chunks *c, const uint8_t *to, size_t n_bytes)
+{
+    const spt_received_heap *heap = spt_depacketizer_last(c->d);
+    const spt_chunk *chunk = heap->user;
+    const uint8_t *marks = chunk->present + heap->user_number;
+    size_t each = c->config.packet_payload_size, begin = (size_t)(to - heap->payload);
+    if (each == 0)
+        return marks[0] == 0;
+    /* The heap's own packets may have set the mark that they end in. */
+    size_t first = begin / each + (begin % each > 0), end = (begin + n_bytes - 1) / each + 1;
+    return first >= end || memchr(marks + first, 1, end - first) == NULL;
 }
 
 void spti_chunks_collect(spti_chunks *c)

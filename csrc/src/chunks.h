@@ -19,8 +19,13 @@ spti_chunks *spti_chunks_create(const spt_chunk_config *config, bool stops,
 void spti_chunks_serve(spti_chunks *c, spt_depacketizer *d);
 void spti_chunks_destroy(spti_chunks *c);
 
-/* A packet has just been placed. */
-void spti_chunks_placed(spti_chunks *c, const spt_received_packet *packet);
+/* Packets have just been placed: n of them, from a payload offset on, each with so many bytes of
+ * payload. */
+void spti_chunks_placed(spti_chunks *c, uint64_t offset, size_t length, size_t n);
+
+/* Whether nothing is said to have arrived in so many bytes, where packets of the last one's heap
+ * are expected. Another heap may have been given the same place before. */
+bool spti_chunks_unmarked(const spti_chunks *c, const uint8_t *to, size_t n_bytes);
 
 /* Note which heaps are finished, and recycle them: after each packet, before the next. */
 void spti_chunks_collect(spti_chunks *c);

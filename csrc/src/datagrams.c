@@ -43,7 +43,8 @@ enum {
     MOST_GUESSED = 64,   /* packets at a time */
     FEWEST_GUESSED = 4,  /* that are worth it, */
     LARGE_PACKET = 4096, /* if they have so many bytes: pieces cost, too */
-    MOST_ALONE = 4,      /* messages after a guess */
+    MOST_ALONE = 4,      /* messages after a right one */
+    MOST_UNGUESSED = 63, /* calls after a wrong one */
     MAX_PREFIX = 64,
 };
 
@@ -54,13 +55,16 @@ typedef union control {
 
 struct spti_datagrams {
     int fd;
-    size_t room;       /* bytes for a message */
-    size_t n_messages; /* in a call, at most */
-    size_t n, at;      /* messages that came with the last call, and which is being taken */
-    size_t offset;     /* in that message, */
-    size_t segment;    /* and bytes of each of its packets but the last; 0: it is one */
-    size_t last_run;   /* packets of the last message that was read */
-    unsigned alone;    /* that are to be read one by one */
+    size_t room;        /* bytes for a message */
+    size_t n_messages;  /* in a call, at most */
+    size_t n, at;       /* messages that came with the last call, and which is being taken */
+    size_t offset;      /* in that message, */
+    size_t segment;     /* and bytes of each of its packets but the last; 0: it is one */
+    size_t whole;       /* packets of that size that are left in it */
+    size_t last_run;    /* packets of the last message that was read */
+    unsigned alone;     /* messages that are to be read one by one */
+    unsigned back_off;  /* calls without a guess that the last wrong one was followed by, */
+    unsigned unguessed; /* and how many of them are left */
     spt_receive_stats stats;
     struct mmsghdr messages[MAX_MESSAGES];
     struct iovec pieces[MAX_MESSAGES];
@@ -111,12 +115,13 @@ static spt_status receive(spti_datagrams *d, size_t n_messages, spt_error *err)
     return SPT_OK;
 }
 
-/* After a guess it reads some messages one by one: with each there may be enough for the next one.
- */
+/* After a guess that was right it reads some messages one by one: with each there may be enough for
+ * the next one. */
 spt_status spti_datagrams_read(spti_datagrams *d, spt_error *err)
 {
     size_t n = d->alone > 0 ? 1 : d->n_messages;
     d->alone -= d->alone > 0;
+    d->unguessed -= d->unguessed > 0;
     prepare(d);
     return receive(d, n, err);
 }
@@ -133,39 +138,55 @@ static size_t segment_size(struct msghdr *message)
     return 0;
 }
 
+/* What is in a message that has just come. */
+static void note_run(spti_datagrams *d, struct mmsghdr *message)
+{
+    d->segment = segment_size(&message->msg_hdr);
+    d->whole = d->segment > 0 ? message->msg_len / d->segment : 0;
+    d->last_run = d->whole > 0 ? d->whole : 1;
+}
+
 bool spti_datagrams_all_taken(const spti_datagrams *d)
 {
     return d->at == d->n;
 }
 
-bool spti_datagrams_next(spti_datagrams *d, const uint8_t **bytes, size_t *n_bytes)
+bool spti_datagrams_next(spti_datagrams *d, spt_packet_run *run)
 {
     if (d->at == d->n)
         return false;
     struct mmsghdr *message = &d->messages[d->at];
     size_t all = message->msg_len, left = all - d->offset;
-    if (d->offset == 0) {
-        d->segment = segment_size(&message->msg_hdr);
-        d->last_run = d->segment > 0 ? all / d->segment : 1;
-    }
-    *bytes = d->memory + d->at * d->room + d->offset;
-    *n_bytes = d->segment > 0 && d->segment < left ? d->segment : left;
-    d->offset += *n_bytes;
-    if (d->offset == all) {
+    if (d->offset == 0)
+        note_run(d, message);
+    *run = (spt_packet_run){
+        .bytes = d->memory + d->at * d->room + d->offset,
+        .n_bytes = d->whole > 0 ? d->segment : left,
+        .step = d->segment,
+        .n = d->whole > 0 ? d->whole : 1,
+    };
+    return true;
+}
+
+void spti_datagrams_take(spti_datagrams *d, const spt_packet_run *run, size_t n)
+{
+    d->offset += n * run->n_bytes;
+    d->whole -= d->whole > 0 ? n : 0;
+    if (d->offset == d->messages[d->at].msg_len) {
         d->at++;
         d->offset = 0;
     }
-    d->stats.datagrams++;
-    d->stats.bytes += *n_bytes;
-    return true;
+    d->stats.datagrams += n;
+    d->stats.bytes += n * run->n_bytes;
 }
 
 /* ---- Guessing ---- */
 
 bool spti_datagrams_worth_a_guess(const spti_datagrams *d, const spti_guess *guess)
 {
-    return d->room == RUN && d->last_run >= FEWEST_GUESSED && guess->n >= FEWEST_GUESSED &&
-           guess->n_bytes >= LARGE_PACKET && guess->prefix <= MAX_PREFIX;
+    return d->room == RUN && d->unguessed == 0 && d->last_run >= FEWEST_GUESSED &&
+           guess->n >= FEWEST_GUESSED && guess->n_bytes >= LARGE_PACKET &&
+           guess->prefix <= MAX_PREFIX;
 }
 
 /* How many packets a message is read as that has a guess, and what they are to be cut into. */
@@ -184,29 +205,38 @@ static size_t cut_guess(spti_datagrams *d, const spti_guess *guess)
     return n;
 }
 
-spt_status spti_datagrams_read_guess(spti_datagrams *d, const spti_guess *guess, size_t *n,
-                                     spt_error *err)
+spt_status spti_datagrams_read_guess(spti_datagrams *d, const spti_guess *guess,
+                                     spt_packet_run *run, spt_error *err)
 {
-    *n = 0;
     prepare(d);
     size_t most = cut_guess(d, guess);
     struct msghdr *message = &d->messages[0].msg_hdr;
     message->msg_iov = d->guessed_pieces;
     message->msg_iovlen = 2 * most + 1;
     SPTI_TRY(receive(d, 1, err));
-    d->alone = MOST_ALONE;
     size_t all = d->messages[0].msg_len;
-    d->segment = segment_size(message);
-    d->last_run = d->segment > 0 ? all / d->segment : 1;
-    size_t came = all / guess->n_bytes;
-    if ((d->segment > 0 ? d->segment : all) == guess->n_bytes)
-        *n = came < most ? came : most;
+    note_run(d, &d->messages[0]);
+    size_t each = d->segment > 0 ? d->segment : all;
+    size_t came = each == guess->n_bytes ? all / each : 0;
+    *run = (spt_packet_run){
+        .bytes = d->prefixes,
+        .n_bytes = guess->n_bytes,
+        .step = sizeof(d->prefixes[0]),
+        .n = came < most ? came : most,
+        .in_place = true,
+    };
     return SPT_OK;
 }
 
-const uint8_t *spti_datagrams_prefix(const spti_datagrams *d, size_t i)
+/*
+ * A wrong guess costs a call for a single message, and a copy. Where senders take turns at a socket
+ * each one is wrong: so after one that is, calls go without, twice as many as after the one before.
+ */
+static void note_guess(spti_datagrams *d, bool right)
 {
-    return d->prefixes[i];
+    unsigned longer = d->back_off < MOST_UNGUESSED ? 2 * d->back_off + 1 : MOST_UNGUESSED;
+    d->back_off = d->unguessed = right ? 0 : longer;
+    d->alone = right ? MOST_ALONE : 0;
 }
 
 void spti_datagrams_right(spti_datagrams *d, const spti_guess *guess, size_t n_right)
@@ -220,10 +250,12 @@ void spti_datagrams_right(spti_datagrams *d, const spti_guess *guess, size_t n_r
         memcpy(d->memory + at, piece->iov_base, n);
         at += n;
     }
+    note_guess(d, at == right);
     d->stats.in_place += n_right;
     d->stats.datagrams += n_right;
     d->stats.bytes += right;
     d->offset = right;
+    d->whole -= d->whole > 0 ? n_right : 0;
     if (right == all)
         d->at = 1;
 }

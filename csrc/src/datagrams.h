@@ -37,13 +37,10 @@ typedef struct spti_guess {
 bool spti_datagrams_worth_a_guess(const spti_datagrams *d, const spti_guess *guess);
 
 /* As spti_datagrams_read(), but have payloads written to where they belong if the guess is right.
- * If not, there is something else there. Fills in how many packets have the sizes that were
- * guessed, of which one has to look at the beginnings; then comes spti_datagrams_right(). */
-spt_status spti_datagrams_read_guess(spti_datagrams *d, const spti_guess *guess, size_t *n,
-                                     spt_error *err);
-
-/* The bytes of one of them that are before its payload. */
-const uint8_t *spti_datagrams_prefix(const spti_datagrams *d, size_t i);
+ * If not, there is something else there. Fills in the packets that have the size that was guessed,
+ * whose beginnings have to be looked at; then comes spti_datagrams_right(). */
+spt_status spti_datagrams_read_guess(spti_datagrams *d, const spti_guess *guess,
+                                     spt_packet_run *run, spt_error *err);
 
 /* So many of them were right, and are taken with that. All others are there to be taken as usual:
  * what is in the place of their payload is copied from there. */
@@ -52,9 +49,13 @@ void spti_datagrams_right(spti_datagrams *d, const spti_guess *guess, size_t n_r
 /* Whether nothing of what was read is left. */
 bool spti_datagrams_all_taken(const spti_datagrams *d);
 
-/* Take the next one; false where there is none. One that was longer than max_size may be cut, but
- * is longer than that still. It stays until the next read. */
-bool spti_datagrams_next(spti_datagrams *d, const uint8_t **bytes, size_t *n_bytes);
+/* The next ones, those of a message that are equally long; false where there are none. Such as were
+ * longer than max_size may be cut, but are longer than that still. They stay until the next read.
+ */
+bool spti_datagrams_next(spti_datagrams *d, spt_packet_run *run);
+
+/* The first n of them are taken. */
+void spti_datagrams_take(spti_datagrams *d, const spt_packet_run *run, size_t n);
 
 void spti_datagrams_stats(const spti_datagrams *d, spt_receive_stats *stats);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Owns the putting together of heaps from packets. Knows no sockets, no threads and no clock: it
- * says where a payload belongs, and its caller copies it there.
+ * Owns the putting together of heaps from packets. Knows no sockets, no threads and no clock. Where
+ * the payload of a packet belongs it says, and its caller copies it there; of packets that go on
+ * where the one before ended it copies them itself, as they are many and their places follow.
  */
 #include "counts.h"
 #include "heap_memory.h"
@@ -625,7 +626,7 @@ static void expect(spt_depacketizer *d, const spt_received_packet *packet)
     expected *e = &d->expected;
     live *it = d->last;
     uint64_t end = packet->payload_offset + packet->payload_length;
-    if (it == NULL || d->config.placing.place != NULL || packet->n_items > 0 ||
+    if (it == NULL || it->heap.payload == NULL || packet->n_items > 0 ||
         packet->n_pointers != SPTI_MANDATORY_POINTERS || packet->payload_length == 0 ||
         !it->heap.has_length || it->ranges.n != 1 || it->ranges.at[0].end != end)
         return;
@@ -644,37 +645,66 @@ static void expect(spt_depacketizer *d, const spt_received_packet *packet)
     expect_at(e, end, packet->heap_address_bits);
 }
 
-bool spt_depacketizer_take_next(spt_depacketizer *d, const void *bytes, size_t n_bytes,
-                                uint8_t **to)
+/* Whether a packet begins so. Of nearly every packet this is asked: word by word it is in line,
+ * where memcmp() would be a call. */
+static inline bool begins_so(const uint8_t *bytes, const uint8_t *prefix)
 {
-    expected *e = &d->expected;
-    if (e->heap == NULL || n_bytes != e->size || memcmp(bytes, e->prefix, SPTI_PREFIX) != 0)
-        return false;
-    live *it = e->heap;
-    size_t length = n_bytes - SPTI_PREFIX;
-    uint64_t end = e->begin + length;
-    if (end >= it->heap.length)
-        return false; /* it completes the heap, or contradicts it */
-    *to = it->heap.payload + e->begin;
-    it->ranges.at[0].end = end;
-    it->heap.received_length += length;
-    it->heap.packets++;
-    d->completed = NULL;
-    d->account.packets++;
-    d->account.fates[SPT_PLACED]++;
-    d->account.placed_bytes += length;
-    expect_at(e, end, it->heap.heap_address_bits);
-    return true;
+    uint64_t differs = 0;
+    for (size_t i = 0; i < SPTI_PREFIX; i += SPTI_POINTER) {
+        uint64_t is, wanted;
+        memcpy(&is, bytes + i, sizeof(is));
+        memcpy(&wanted, prefix + i, sizeof(wanted));
+        differs |= is ^ wanted;
+    }
+    return differs == 0;
+}
+
+/* How many such packets there can be. The last one of a heap, which completes it, is none. */
+static size_t n_expected(const expected *e)
+{
+    if (e->heap == NULL || e->begin >= e->heap->heap.length)
+        return 0;
+    return (size_t)(e->heap->heap.length - e->begin - 1) / (e->size - SPTI_PREFIX);
 }
 
 size_t spt_depacketizer_expected(const spt_depacketizer *d, size_t *n_bytes, uint8_t **to)
 {
     const expected *e = &d->expected;
-    if (e->heap == NULL || e->begin >= e->heap->heap.length)
+    size_t n = n_expected(e);
+    if (n > 0) {
+        *n_bytes = e->size;
+        *to = e->heap->heap.payload + e->begin;
+    }
+    return n;
+}
+
+size_t spt_depacketizer_take_run(spt_depacketizer *d, const spt_packet_run *run, uint64_t *offset)
+{
+    expected *e = &d->expected;
+    if (run->n_bytes != e->size)
         return 0;
-    *n_bytes = e->size;
-    *to = e->heap->heap.payload + e->begin;
-    return (size_t)(e->heap->heap.length - e->begin - 1) / (e->size - SPTI_PREFIX);
+    size_t most = n_expected(e), length = run->n_bytes - SPTI_PREFIX, n = 0;
+    most = run->n < most ? run->n : most;
+    const uint8_t *packet = run->bytes;
+    *offset = e->begin;
+    while (n < most && begins_so(packet, e->prefix)) {
+        if (!run->in_place)
+            memcpy(e->heap->heap.payload + e->begin, packet + SPTI_PREFIX, length);
+        expect_at(e, e->begin + length, e->heap->heap.heap_address_bits);
+        packet += run->step;
+        n++;
+    }
+    if (n == 0)
+        return 0;
+    spt_received_heap *heap = &e->heap->heap;
+    e->heap->ranges.at[0].end = e->begin;
+    heap->received_length += n * length;
+    heap->packets += n;
+    d->completed = NULL;
+    d->account.packets += n;
+    d->account.fates[SPT_PLACED] += n;
+    d->account.placed_bytes += n * length;
+    return n;
 }
 
 spt_fate spt_depacketizer_take(spt_depacketizer *d, const spt_received_packet *packet, uint8_t **to)

@@ -258,7 +258,7 @@ static void place_packet(spt_recv_stream *s, const spt_received_packet *packet)
     if (fate != SPT_PLACED)
         return;
     if (s->chunks != NULL)
-        spti_chunks_placed(s->chunks, packet);
+        spti_chunks_placed(s->chunks, packet->payload_offset, packet->payload_length, 1);
     if (packet->is_stop && s->config.stop_on_stop_item) {
         spt_depacketizer_stop(s->depacketizer);
         end(s);
@@ -282,15 +282,15 @@ static size_t take_packet(spt_recv_stream *s, const uint8_t *bytes, size_t n_byt
     return packet.size;
 }
 
-/* Take a packet that goes on where the one before ended to its place; false where it does not. */
-static bool take_next(spt_recv_stream *s, const uint8_t *bytes, size_t n_bytes)
+/* Take packets that go on where the one before ended. Returns how many do. */
+static size_t take_run(spt_recv_stream *s, const spt_packet_run *run)
 {
-    uint8_t *to;
-    if (!spt_depacketizer_take_next(s->depacketizer, bytes, n_bytes, &to))
-        return false;
-    memcpy(to, bytes + SPT_PREFIX_SIZE, n_bytes - SPT_PREFIX_SIZE);
-    s->batch++;
-    return true;
+    uint64_t offset;
+    size_t n = spt_depacketizer_take_run(s->depacketizer, run, &offset);
+    s->batch += n;
+    if (s->chunks != NULL && n > 0)
+        spti_chunks_placed(s->chunks, offset, run->n_bytes - SPT_PREFIX_SIZE, n);
+    return n;
 }
 
 /*
@@ -300,26 +300,30 @@ static bool take_next(spt_recv_stream *s, const uint8_t *bytes, size_t n_bytes)
 static spt_status read_expected(spt_recv_stream *s, reader *r, const spti_guess *guess,
                                 spt_error *err)
 {
-    size_t n, n_right = 0;
-    uint8_t *to;
-    SPTI_TRY(spti_datagrams_read_guess(r->datagrams, guess, &n, err));
-    while (n_right < n &&
-           spt_depacketizer_take_next(s->depacketizer, spti_datagrams_prefix(r->datagrams, n_right),
-                                      guess->n_bytes, &to))
-        n_right++;
-    s->batch += n_right;
-    spti_datagrams_right(r->datagrams, guess, n_right);
+    spt_packet_run run;
+    SPTI_TRY(spti_datagrams_read_guess(r->datagrams, guess, &run, err));
+    spti_datagrams_right(r->datagrams, guess, take_run(s, &run));
     return SPT_OK;
+}
+
+/* Whether it can be foreseen what comes, and where it may be written before one has seen it. */
+static bool foresee(const spt_recv_stream *s, const reader *r, spti_guess *guess)
+{
+    guess->prefix = SPT_PREFIX_SIZE;
+    guess->n = spt_depacketizer_expected(s->depacketizer, &guess->n_bytes, &guess->to);
+    if (guess->n == 0 || guess->n_bytes > r->max_size ||
+        !spti_datagrams_worth_a_guess(r->datagrams, guess))
+        return false;
+    size_t payload = guess->n * (guess->n_bytes - SPT_PREFIX_SIZE);
+    return s->chunks == NULL || spti_chunks_unmarked(s->chunks, guess->to, payload);
 }
 
 /* Read what has come; what is likely to come, for as long as it does. */
 static spt_status read_more(spt_recv_stream *s, reader *r, spt_error *err)
 {
     for (int i = 0; i < MOST_EXPECTED; i++) {
-        spti_guess guess = {.prefix = SPT_PREFIX_SIZE};
-        guess.n = spt_depacketizer_expected(s->depacketizer, &guess.n_bytes, &guess.to);
-        if (guess.n == 0 || guess.n_bytes > r->max_size ||
-            !spti_datagrams_worth_a_guess(r->datagrams, &guess))
+        spti_guess guess;
+        if (!foresee(s, r, &guess))
             return spti_datagrams_read(r->datagrams, err);
         SPTI_TRY(read_expected(s, r, &guess, err));
         if (!spti_datagrams_all_taken(r->datagrams))
@@ -331,25 +335,33 @@ static spt_status read_more(spt_recv_stream *s, reader *r, spt_error *err)
 /* The stream has ended: count what was read and is not looked at. */
 static void leave(spt_recv_stream *s, reader *r)
 {
-    const uint8_t *bytes;
-    size_t n_bytes;
-    while (r->datagrams != NULL && spti_datagrams_next(r->datagrams, &bytes, &n_bytes))
-        s->stats.after_end++;
+    spt_packet_run run;
+    while (r->datagrams != NULL && spti_datagrams_next(r->datagrams, &run)) {
+        s->stats.after_end += run.n;
+        spti_datagrams_take(r->datagrams, &run, run.n);
+    }
+}
+
+/* Take the first one of those that came. */
+static void take_datagram(spt_recv_stream *s, const reader *r, const spt_packet_run *run)
+{
+    if (run->n_bytes <= r->max_size) {
+        take_packet(s, run->bytes, run->n_bytes, true);
+        return;
+    }
+    s->batch++;
+    spt_depacketizer_malformed(s->depacketizer, SPT_FAULT_SURPLUS);
 }
 
 static spti_wait read_datagrams(spt_recv_stream *s, reader *r)
 {
-    const uint8_t *bytes;
-    size_t n_bytes;
-    while (spti_datagrams_next(r->datagrams, &bytes, &n_bytes)) {
-        if (n_bytes > r->max_size) {
-            s->batch++;
-            spt_depacketizer_malformed(s->depacketizer, SPT_FAULT_SURPLUS);
-        } else if (take_next(s, bytes, n_bytes)) {
+    spt_packet_run run;
+    while (spti_datagrams_next(r->datagrams, &run)) {
+        size_t n = run.n_bytes > r->max_size ? 0 : take_run(s, &run);
+        spti_datagrams_take(r->datagrams, &run, n > 0 ? n : 1);
+        if (n > 0)
             continue;
-        } else {
-            take_packet(s, bytes, n_bytes, true);
-        }
+        take_datagram(s, r, &run);
         if (has_ended(s))
             leave(s, r);
         else if (!hand_over(s))

@@ -737,14 +737,93 @@ static uint64_t draw(uint64_t *state, uint64_t n)
     return (*state >> 33) % n;
 }
 
-/* Take what has been made as the next packet, if that is what it is. */
-static bool take_made_as_next(spt_depacketizer *d)
+enum { MANY = 400, LONGEST = 200 };
+
+/* Packets one after the other, as they came. */
+static struct {
+    uint8_t bytes[MANY * LONGEST];
+    size_t at[MANY + 1], n;
+} many;
+
+static size_t size_of(size_t i)
+{
+    return many.at[i + 1] - many.at[i];
+}
+
+static void add_made(void)
+{
+    REQUIRE(many.n < MANY && made.size <= LONGEST);
+    memcpy(many.bytes + many.at[many.n], made.bytes, made.size);
+    many.at[many.n + 1] = many.at[many.n] + made.size;
+    many.n++;
+}
+
+/* A part of a heap, which may have an item of its own, or say something else, or nothing. */
+static void add_part(uint64_t *state, uint64_t cnt, uint64_t length, uint64_t begin)
+{
+    uint64_t n = length - begin < 100 ? length - begin : 100;
+    make_part(&made, cnt, (int64_t)length, begin, n);
+    if (draw(state, 30) == 0)
+        make_add(&made, true, 0x2000, begin);
+    end_part(cnt, begin, n);
+    if (draw(state, 50) == 0)
+        made.bytes[8 + draw(state, 32)] ^= 1;
+    add_made();
+}
+
+/* Heaps of a size, of whose packets some are lost, or come again, or elsewhere. */
+static void make_many(uint64_t *state)
+{
+    uint64_t length = 100 * (1 + draw(state, 20)) + draw(state, 2) * 40;
+    many.n = 0;
+    for (uint64_t at = 0, cnt = 0; cnt < 6 && many.n < MANY; at += 100) {
+        if (at >= length || draw(state, 40) == 0) { /* the next one, in time or not */
+            cnt++;
+            at = 0;
+        }
+        if (draw(state, 30) == 0)
+            continue; /* lost */
+        if (draw(state, 30) == 0 && at >= 200)
+            at -= 200; /* again */
+        add_part(state, cnt, length, draw(state, 30) ? at : 100 * draw(state, length / 100));
+    }
+}
+
+static void take_apart(spt_depacketizer *d, size_t i)
+{
+    spt_received_packet packet;
+    uint8_t *to;
+    spt_fault fault = spt_received_packet_parse(&packet, many.bytes + many.at[i], size_of(i));
+    if (fault != SPT_FAULT_NONE) {
+        spt_depacketizer_malformed(d, fault);
+        return;
+    }
+    (void)!spt_depacketizer_take(d, &packet, &to);
+    if (to != NULL)
+        memcpy(to, packet.payload, packet.payload_length);
+}
+
+/* Up to so many packets from one on, as far as they are equally long. */
+static spt_packet_run run_from(size_t first, size_t most)
+{
+    spt_packet_run run = {many.bytes + many.at[first], size_of(first), size_of(first), 1, false};
+    while (run.n < most && first + run.n < many.n && size_of(first + run.n) == run.n_bytes)
+        run.n++;
+    return run;
+}
+
+/* Write payloads to where they belong if these packets are the ones that are expected. */
+static void write_in_place(const spt_depacketizer *d, spt_packet_run *run)
 {
     uint8_t *to;
-    if (!spt_depacketizer_take_next(d, made.bytes, made.size, &to))
-        return false;
-    memcpy(to, made.bytes + SPT_PREFIX_SIZE, made.size - SPT_PREFIX_SIZE);
-    return true;
+    size_t n_bytes, n = spt_depacketizer_expected(d, &n_bytes, &to);
+    if (n == 0 || n_bytes != run->n_bytes)
+        return;
+    run->n = run->n < n ? run->n : n;
+    run->in_place = true;
+    for (size_t i = 0, payload = n_bytes - SPT_PREFIX_SIZE; i < run->n; i++)
+        memcpy(to + i * payload, (const uint8_t *)run->bytes + i * run->step + SPT_PREFIX_SIZE,
+               payload);
 }
 
 /* Both hand out the same heaps, with the same bytes where some have arrived. */
@@ -768,42 +847,39 @@ static void check_same_heaps(spt_depacketizer *a, spt_depacketizer *b)
     CHECK(spt_depacketizer_next(b) == NULL);
 }
 
-static void test_packets_that_go_on_become_what_they_do_when_they_are_taken_apart(void)
+/* Take some packets from one on, as a run as far as they are one. Returns how many. */
+static size_t take_some(spt_depacketizer *d, uint64_t *state, size_t first)
 {
-    uint64_t state = 15, as_next = 0;
-    for (int run = 0; run < 400; run++) {
+    spt_packet_run run = run_from(first, 1 + draw(state, 12));
+    uint64_t offset;
+    if (draw(state, 2))
+        write_in_place(d, &run);
+    size_t n = spt_depacketizer_take_run(d, &run, &offset);
+    if (n == 0) {
+        take_apart(d, first);
+        return 1;
+    }
+    spt_received_packet packet;
+    REQUIRE(spt_received_packet_parse(&packet, run.bytes, run.n_bytes) == SPT_FAULT_NONE);
+    CHECK_EQUAL(packet.payload_offset, offset);
+    return n;
+}
+
+static void test_runs_of_packets_become_what_they_do_when_each_is_taken_apart(void)
+{
+    uint64_t state = 15, ran = 0, all = 0;
+    for (int round = 0; round < 400; round++) {
         void (*order)(spt_depacketizer_config *) = draw(&state, 2) ? any_order : NULL;
         spt_depacketizer *d = new_depacketizer(order), *apart = new_depacketizer(order);
-        uint64_t length = 100 * (1 + draw(&state, 20)) + draw(&state, 2) * 40;
-        for (uint64_t at = 0, cnt = 0; cnt < 6; at += 100) {
-            if (at >= length || draw(&state, 40) == 0) { /* the next one, in time or not */
-                cnt++;
-                at = 0;
-            }
-            if (draw(&state, 30) == 0)
-                continue; /* lost */
-            if (draw(&state, 30) == 0 && at >= 200)
-                at -= 200; /* again */
-            uint64_t begin = draw(&state, 30) ? at : 100 * draw(&state, length / 100);
-            uint64_t n = length - begin < 100 ? length - begin : 100;
-            make_part(&made, cnt, (int64_t)length, begin, n);
-            if (draw(&state, 30) == 0)
-                make_add(&made, true, 0x2000, at);
-            end_part(cnt, begin, n);
-            if (draw(&state, 50) == 0)
-                made.bytes[8 + draw(&state, 32)] ^= 1; /* it may say something else, or nothing */
-            spt_received_packet packet;
-            if (spt_received_packet_parse(&packet, made.bytes, made.size) != SPT_FAULT_NONE) {
-                CHECK(!take_made_as_next(d));
-                continue;
-            }
-            if (take_made_as_next(d))
-                as_next++;
-            else
-                (void)!take_made(d);
-            (void)!take_made(apart);
+        make_many(&state);
+        for (size_t i = 0, n; i < many.n; i += n) {
+            n = take_some(d, &state, i);
+            ran += n > 1 ? n : 0;
+            for (size_t k = 0; k < n; k++)
+                take_apart(apart, i + k);
             check_same_heaps(d, apart);
         }
+        all += many.n;
         spt_depacketizer_flush(d);
         spt_depacketizer_flush(apart);
         check_same_heaps(d, apart);
@@ -812,7 +888,35 @@ static void test_packets_that_go_on_become_what_they_do_when_they_are_taken_apar
         spt_depacketizer_destroy(d);
         spt_depacketizer_destroy(apart);
     }
-    CHECK(as_next > 3000);
+    CHECK(ran > all / 4);
+}
+
+static void test_the_last_packet_of_a_heap_is_not_part_of_a_run(void)
+{
+    uint64_t offset;
+    spt_depacketizer *d = new_depacketizer(NULL);
+    many.n = 0;
+    for (uint64_t at = 0; at < 500; at += 100) {
+        make_part(&made, 1, 500, at, 100);
+        end_part(1, at, 100);
+        add_made();
+    }
+    take_apart(d, 0);
+    spt_packet_run run = run_from(1, MANY);
+    CHECK_EQUAL(run.n, 4);
+    CHECK_EQUAL(spt_depacketizer_take_run(d, &run, &offset), 3);
+    CHECK_EQUAL(offset, 100);
+    CHECK(spt_depacketizer_next(d) == NULL);
+    run = run_from(4, MANY);
+    CHECK_EQUAL(spt_depacketizer_take_run(d, &run, &offset), 0);
+    take_apart(d, 4);
+    CHECK_EQUAL(spt_depacketizer_take_run(d, &run, &offset), 0);
+    spt_received_heap *heap = spt_depacketizer_next(d);
+    REQUIRE(heap != NULL);
+    CHECK_EQUAL(heap->state, SPT_HEAP_COMPLETE);
+    CHECK_EQUAL(heap->packets, 5);
+    spt_depacketizer_recycle(d, heap);
+    spt_depacketizer_destroy(d);
 }
 
 int main(void)
@@ -848,6 +952,7 @@ int main(void)
     RUN(test_memory_is_flat_over_heaps_that_lose_their_packets);
     RUN(test_a_configuration_that_cannot_be_is_refused);
     RUN(test_every_fate_has_words);
-    RUN(test_packets_that_go_on_become_what_they_do_when_they_are_taken_apart);
+    RUN(test_runs_of_packets_become_what_they_do_when_each_is_taken_apart);
+    RUN(test_the_last_packet_of_a_heap_is_not_part_of_a_run);
     return check_done();
 }

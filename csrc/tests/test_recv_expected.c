@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Owns the test of packets that are read to where they are expected to belong: whatever comes
- * instead, heaps and account are those of the same packets one after the other.
+ * Owns the tests of packets that are read to where they are expected to belong: whatever comes
+ * instead, heaps, chunks and account are those of the same packets one after the other.
  */
 #include "check.h"
 #include "make_packet.h"
@@ -15,11 +15,23 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
 #endif
 
-enum { RUNS = 60, MOST_BYTES = 1 << 22, MESSAGE = 65507, PREFIX = 40, SECOND = 1000000000 };
+enum {
+    RUNS = 60,
+    MOST_BYTES = 1 << 22,
+    MESSAGE = 65507,
+    PREFIX = 40,
+    SECOND = 1000000000,
+    CHUNKS = 4,
+    LONGEST = 640 << 10, /* heap; there are two in a chunk, */
+    MARKS = 150,         /* of so many packets each */
+};
 
 static spt_thread_pool *pool;
 static uint64_t state = 15;
@@ -39,15 +51,24 @@ static uint64_t draw(uint64_t n)
 static uint8_t *all;
 static size_t n_all, sizes[MOST_BYTES / PREFIX], n_packets;
 
-static void make(uint64_t cnt, uint64_t length, uint64_t begin, uint64_t n)
+/* What all heaps have, and the payload of their packets. */
+static uint64_t length, each;
+
+/* Heaps have no zeros: by them one sees where nothing has been written. */
+static uint8_t byte_of(uint64_t cnt, uint64_t place)
+{
+    return (uint8_t)(1 + (cnt * 131 + place * 7 + place / 256) % 255);
+}
+
+static void make_packet(uint64_t cnt, uint64_t begin, uint64_t n, bool has_item)
 {
     static made_packet made;
     static uint8_t payload[1 << 16];
     for (size_t i = 0; i < n; i++)
-        payload[i] = (uint8_t)(1 + (cnt * 131 + (begin + i) * 7 + (begin + i) / 256) % 255);
+        payload[i] = byte_of(cnt, begin + i);
     make_part(&made, cnt, (int64_t)length, begin, n);
-    if (draw(100) == 0)
-        make_add(&made, true, 0x2000, begin); /* an item of its own */
+    if (has_item)
+        make_add(&made, true, 0x2000, begin);
     make_end(&made, payload, n);
     if (n_all + made.size > MOST_BYTES)
         return;
@@ -56,23 +77,29 @@ static void make(uint64_t cnt, uint64_t length, uint64_t begin, uint64_t n)
     sizes[n_packets++] = made.size;
 }
 
+static void make(uint64_t cnt, uint64_t begin, uint64_t n)
+{
+    make_packet(cnt, begin, n, draw(100) == 0);
+}
+
 /* Heaps of a size, in packets of a size: some of these are lost, or come again, or elsewhere. */
 static void make_all(void)
 {
-    uint64_t each = 4096 + draw(5000), length = each * (20 + draw(50)) + draw(each);
+    each = 4096 + draw(5000);
+    length = each * (20 + draw(50)) + draw(each);
     n_all = n_packets = 0;
     for (uint64_t cnt = 1; cnt <= 6; cnt++)
         for (uint64_t at = 0; at < length; at += each) {
             uint64_t what = draw(60), n = length - at < each ? length - at : each;
             if (what == 0)
                 continue; /* lost */
-            make(what == 1 ? cnt + 1 : cnt, length, at, n);
+            make(what == 1 ? cnt + 1 : cnt, at, n);
             if (what == 2)
-                make(cnt, length, at, n); /* twice */
+                make(cnt, at, n); /* twice */
             else if (what == 3 && at >= 2 * each)
                 at -= 2 * each; /* again */
             else if (what == 4)
-                make(cnt, length, draw(length / each) * each, each); /* elsewhere */
+                make(cnt, draw(length / each) * each, each); /* elsewhere */
         }
 }
 
@@ -102,20 +129,47 @@ static spt_recv_stream *new_receiver(bool any_order)
     return stream;
 }
 
-/* A socket that sends to a receiver. */
-static int connect_to(spt_recv_stream *receiver)
+/* A socket that is received from, in runs where they are sent as such, and one that sends to it. */
+static int new_sockets(int *to)
 {
-    int from = socket(AF_INET, SOCK_DGRAM, 0), to = socket(AF_INET, SOCK_DGRAM, 0);
+    int from = socket(AF_INET, SOCK_DGRAM, 0);
     struct sockaddr_in address = {.sin_family = AF_INET};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof(address);
-    REQUIRE(from >= 0 && to >= 0);
-    REQUIRE(bind(to, (struct sockaddr *)&address, sizeof(address)) == 0);
-    REQUIRE(getsockname(to, (struct sockaddr *)&address, &length) == 0);
+    socklen_t size = sizeof(address);
+    *to = socket(AF_INET, SOCK_DGRAM, 0);
+    REQUIRE(from >= 0 && *to >= 0);
+    REQUIRE(setsockopt(*to, IPPROTO_UDP, UDP_GRO, &(int){1}, sizeof(int)) == 0);
+    REQUIRE(setsockopt(*to, SOL_SOCKET, SO_RCVBUF, &(int){212992}, sizeof(int)) == 0);
+    REQUIRE(bind(*to, (struct sockaddr *)&address, sizeof(address)) == 0);
+    REQUIRE(getsockname(*to, (struct sockaddr *)&address, &size) == 0);
     REQUIRE(connect(from, (struct sockaddr *)&address, sizeof(address)) == 0);
+    return from;
+}
+
+static int connect_to(spt_recv_stream *receiver)
+{
+    int to, from = new_sockets(&to);
     REQUIRE(spt_recv_stream_add_udp_socket(receiver, to, NULL, NULL) == SPT_OK);
     close(to);
     return from;
+}
+
+/* Send equal packets as one message. */
+static void send_run(int from, const uint8_t *packets, size_t size, size_t n)
+{
+    int segment = (int)size;
+    REQUIRE(setsockopt(from, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof(segment)) == 0);
+    REQUIRE(send(from, packets, n * size, 0) == (ssize_t)(n * size));
+}
+
+static spt_recv_stats wait_for(spt_recv_stream *receiver, uint64_t packets)
+{
+    spt_recv_stats stats;
+    do {
+        sched_yield();
+        spt_recv_stream_stats(receiver, &stats);
+    } while (stats.account.packets < packets);
+    return stats;
 }
 
 /* How many packets, from one of them on, have its size, and fit a message; some messages are short.
@@ -134,17 +188,12 @@ static void send_all(spt_recv_stream *receiver)
 {
     int fd = connect_to(receiver);
     const uint8_t *at = all;
-    spt_recv_stats stats;
+    spt_recv_stats stats = {0};
     for (size_t first = 0, n; first < n_packets; first += n) {
         n = length_of_run(first);
-        int segment = (int)sizes[first];
-        REQUIRE(setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof(segment)) == 0);
-        REQUIRE(send(fd, at, n * sizes[first], 0) == (ssize_t)(n * sizes[first]));
+        send_run(fd, at, sizes[first], n);
         at += n * sizes[first];
-        do {
-            sched_yield();
-            spt_recv_stream_stats(receiver, &stats);
-        } while (stats.account.packets < first + n);
+        stats = wait_for(receiver, first + n);
     }
     in_place += stats.sockets.in_place;
     CHECK_EQUAL(stats.sockets.datagrams, n_packets);
@@ -187,11 +236,18 @@ static void check_same(spt_recv_stream *a, spt_recv_stream *b)
     CHECK_EQUAL(spt_recv_stream_get(b, SECOND, &other), SPT_DONE);
 }
 
+static void check_same_account(spt_recv_stream *sent, spt_recv_stream *apart)
+{
+    spt_recv_stats a, b;
+    spt_recv_stream_stats(sent, &a);
+    spt_recv_stream_stats(apart, &b);
+    a.account.searches = b.account.searches = 0;
+    CHECK(memcmp(&a.account, &b.account, sizeof(a.account)) == 0);
+}
+
 static void test_what_comes_instead_of_what_was_expected_becomes_what_it_does_otherwise(void)
 {
-    pool = spt_thread_pool_create(1, NULL, 0, NULL);
-    all = malloc(MOST_BYTES);
-    REQUIRE(pool != NULL && all != NULL);
+    in_place = wrong = 0;
     for (int run = 0; run < RUNS; run++) {
         bool any_order = draw(2);
         spt_recv_stream *sent = new_receiver(any_order), *apart = new_receiver(any_order);
@@ -199,22 +255,199 @@ static void test_what_comes_instead_of_what_was_expected_becomes_what_it_does_ot
         send_all(sent);
         REQUIRE(spt_recv_stream_add_memory(apart, all, n_all, NULL) == SPT_OK);
         check_same(sent, apart);
-        spt_recv_stats a, b;
-        spt_recv_stream_stats(sent, &a);
-        spt_recv_stream_stats(apart, &b);
-        a.account.searches = b.account.searches = 0;
-        CHECK(memcmp(&a.account, &b.account, sizeof(a.account)) == 0);
+        check_same_account(sent, apart);
         spt_recv_stream_destroy(sent);
         spt_recv_stream_destroy(apart);
     }
     CHECK(in_place > 1000);
     CHECK(wrong > 20);
-    free(all);
-    spt_thread_pool_destroy(pool);
+}
+
+/* ---- Chunks ---- */
+
+/* A stream that fills chunks of two heaps each. */
+typedef struct filler {
+    spt_recv_stream *stream;
+    spt_chunk_ring *full, *empty;
+    spt_chunk chunks[CHUNKS];
+    bool shared; /* all chunks are one, and every second heap has the same place in it */
+} filler;
+
+static void place(spt_place_data *data, size_t size, void *user)
+{
+    const filler *f = user;
+    uint64_t n = (uint64_t)data->items[0] - 1;
+    (void)size;
+    data->chunk_id = f->shared ? 0 : (int64_t)(n / 2);
+    data->heap_index = n % 2 * MARKS;
+    data->heap_offset = n % 2 * LONGEST;
+}
+
+static void begin_filling(filler *f, size_t packet, bool shared, bool any_order)
+{
+    *f = (filler){.shared = shared};
+    f->full = spt_chunk_ring_create(CHUNKS, NULL);
+    f->empty = spt_chunk_ring_create(CHUNKS, NULL);
+    REQUIRE(f->full != NULL && f->empty != NULL);
+    for (spt_chunk *chunk = f->chunks; chunk < f->chunks + CHUNKS; chunk++) {
+        *chunk = (spt_chunk){.data_size = 2 * LONGEST, .present_size = 2 * MARKS};
+        chunk->data = calloc(1, chunk->data_size);
+        chunk->present = malloc(chunk->present_size);
+        REQUIRE(chunk->data != NULL && chunk->present != NULL);
+        REQUIRE(spt_chunk_ring_put(f->empty, chunk, 0) == SPT_OK);
+    }
+    spt_recv_config config = spt_recv_config_default();
+    config.heaps.allow_out_of_order = any_order;
+    spt_chunk_config how = {
+        .place = place,
+        .place_user = f,
+        .items = &(uint64_t){SPT_ID_HEAP_CNT},
+        .n_items = 1,
+        .max_chunks = 1 + draw(2),
+        .packet_payload_size = packet,
+        .data_ring = f->full,
+        .free_ring = f->empty,
+    };
+    f->stream = spt_recv_stream_create_chunks(pool, &config, &how, NULL);
+    REQUIRE(f->stream != NULL);
+}
+
+static void end_filling(filler *f)
+{
+    spt_recv_stream_destroy(f->stream);
+    spt_chunk_ring_destroy(f->full);
+    spt_chunk_ring_destroy(f->empty);
+    for (spt_chunk *chunk = f->chunks; chunk < f->chunks + CHUNKS; chunk++) {
+        free(chunk->data);
+        free(chunk->present);
+    }
+}
+
+/* Whether bytes of a heap are said to be there: all that a mark stands for. */
+static bool is_present(const uint8_t *marks, size_t packet, uint64_t begin)
+{
+    return marks[packet == 0 ? 0 : begin / packet];
+}
+
+/* Where marks say of a heap that it is there, it is the same; elsewhere anything may be. */
+static void check_same_heap(const spt_chunk *one, const spt_chunk *other, int which, size_t packet)
+{
+    const uint8_t *a = (uint8_t *)one->data + which * LONGEST;
+    const uint8_t *b = (uint8_t *)other->data + which * LONGEST;
+    for (uint64_t begin = 0; begin < length; begin += each) {
+        uint64_t n = length - begin < each ? length - begin : each;
+        if (is_present(one->present + which * MARKS, packet, begin))
+            CHECK(memcmp(a + begin, b + begin, n) == 0);
+        else
+            wrong += a[begin] != 0 && a[begin] != b[begin];
+    }
+}
+
+static void check_same_chunks(filler *sent, filler *apart, size_t packet)
+{
+    spt_chunk *one, *other;
+    while (spt_chunk_ring_get(sent->full, 0, &one) == SPT_OK) {
+        REQUIRE(spt_chunk_ring_get(apart->full, SECOND, &other) == SPT_OK);
+        CHECK_EQUAL(one->chunk_id, other->chunk_id);
+        CHECK(memcmp(one->present, other->present, one->present_size) == 0);
+        for (int which = 0; which < 2 && packet <= each; which++)
+            check_same_heap(one, other, which, packet);
+    }
+    CHECK(spt_chunk_ring_get(apart->full, SECOND, &other) != SPT_OK);
+}
+
+static void test_chunks_are_filled_as_with_the_same_packets_one_after_the_other(void)
+{
+    in_place = wrong = 0;
+    for (int run = 0; run < RUNS; run++) {
+        filler sent, apart;
+        bool any_order = draw(2);
+        make_all();
+        size_t packet = (size_t[]){0, each, each, each / 2 + 1, 2 * each}[draw(5)];
+        uint64_t before = state;
+        begin_filling(&sent, packet, false, any_order);
+        state = before; /* so that both have as many chunks at a time */
+        begin_filling(&apart, packet, false, any_order);
+        send_all(sent.stream);
+        REQUIRE(spt_recv_stream_add_memory(apart.stream, all, n_all, NULL) == SPT_OK);
+        check_same_chunks(&sent, &apart, packet);
+        check_same_account(sent.stream, apart.stream);
+        end_filling(&sent);
+        end_filling(&apart);
+    }
+    CHECK(in_place > 1000);
+    CHECK(wrong > 20);
+}
+
+/* Send a part of a heap, from one packet up to another, as one message, and have it received. */
+static void send_part(int from, spt_recv_stream *receiver, uint64_t cnt, uint64_t at, uint64_t end)
+{
+    spt_recv_stats stats;
+    n_all = n_packets = 0;
+    for (; at < end; at++)
+        make_packet(cnt, at * each, each, false);
+    spt_recv_stream_stats(receiver, &stats);
+    send_run(from, all, sizes[0], n_packets);
+    wait_for(receiver, stats.account.packets + n_packets);
+}
+
+static void test_what_is_marked_is_not_written_over_by_what_was_not_expected(void)
+{
+    each = 5000;
+    length = 20 * each;
+    for (int marked_by_packet = 0; marked_by_packet < 2; marked_by_packet++) {
+        filler f;
+        begin_filling(&f, marked_by_packet ? each : 0, true, true);
+        int from = connect_to(f.stream);
+        send_part(from, f.stream, 1, 0, 10);
+        send_part(from, f.stream, 1, 10, 20);
+        send_part(from, f.stream, 3, 0, 10); /* belongs where heap 1 is */
+        send_part(from, f.stream, 2, 0, 10); /* and not what follows */
+        close(from);
+        spt_recv_stream_stop(f.stream);
+        spt_chunk *chunk;
+        REQUIRE(spt_chunk_ring_get(f.full, 0, &chunk) == SPT_OK);
+        const uint8_t *data = chunk->data;
+        for (uint64_t i = 0; i < length; i++)
+            REQUIRE(data[i] == byte_of(i < length / 2 ? 3 : 1, i));
+        end_filling(&f);
+    }
+}
+
+/* ---- Several senders ---- */
+
+static void test_of_senders_that_take_turns_several_messages_are_read_at_a_time(void)
+{
+    enum { MESSAGES = 16, PACKETS = 4 };
+    int to, from = new_sockets(&to);
+    each = 4100;
+    length = MESSAGES * PACKETS * each;
+    for (uint64_t i = 0; i < MESSAGES; i++) {
+        n_all = n_packets = 0;
+        for (uint64_t k = 0; k < PACKETS; k++)
+            make_packet(1 + i % 2, (i / 2 * PACKETS + k) * each, each, false);
+        send_run(from, all, sizes[0], PACKETS);
+    }
+    spt_recv_stream *receiver = new_receiver(false);
+    REQUIRE(spt_recv_stream_add_udp_socket(receiver, to, NULL, NULL) == SPT_OK);
+    spt_receive_stats sockets = wait_for(receiver, MESSAGES * PACKETS).sockets;
+    CHECK_EQUAL(sockets.messages, MESSAGES);
+    CHECK(sockets.calls <= MESSAGES / 2);
+    close(from);
+    close(to);
+    spt_recv_stream_destroy(receiver);
 }
 
 int main(void)
 {
+    pool = spt_thread_pool_create(1, NULL, 0, NULL);
+    all = malloc(MOST_BYTES);
+    REQUIRE(pool != NULL && all != NULL);
     RUN(test_what_comes_instead_of_what_was_expected_becomes_what_it_does_otherwise);
+    RUN(test_chunks_are_filled_as_with_the_same_packets_one_after_the_other);
+    RUN(test_what_is_marked_is_not_written_over_by_what_was_not_expected);
+    RUN(test_of_senders_that_take_turns_several_messages_are_read_at_a_time);
+    free(all);
+    spt_thread_pool_destroy(pool);
     return check_done();
 }

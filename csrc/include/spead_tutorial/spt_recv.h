@@ -526,26 +526,43 @@ SPT_API SPT_MUST_CHECK spt_fate spt_depacketizer_take(spt_depacketizer *d,
  */
 SPT_API const spt_received_heap *spt_depacketizer_last(const spt_depacketizer *d);
 
-/** Bytes before the payload of a packet that :c:func:`spt_depacketizer_take_next` takes. */
+/** Bytes before the payload of a packet that :c:func:`spt_depacketizer_take_run` takes. */
 #define SPT_PREFIX_SIZE 40
 
-/**
- * Take a packet that goes on where the one before it ended: same heap, same size, no items of its
- * own. Most packets of large heaps do, and are known by their first bytes. It is the same as to
- * parse and to take it, and cheaper.
- *
- * :param d: Borrowed.
- * :param bytes: The packet.
- * :param n_bytes: All of them.
- * :param to: Filled with where the payload belongs, which begins after
- *     :c:macro:`SPT_PREFIX_SIZE` bytes.
- * :return: Whether it is such a packet, and was placed. If not, nothing has happened: parse it.
- */
-SPT_API SPT_MUST_CHECK bool spt_depacketizer_take_next(spt_depacketizer *d, const void *bytes,
-                                                       size_t n_bytes, uint8_t **to);
+/** Packets of one size, at equal distances in memory. */
+typedef struct spt_packet_run {
+    /** The first one. */
+    const void *bytes;
+    /** Bytes of each. */
+    size_t n_bytes;
+    /** Bytes from the beginning of one to that of the next. */
+    size_t step;
+    /** How many there are. */
+    size_t n;
+    /**
+     * Payloads are where they belong already (see :c:func:`spt_depacketizer_expected`), and are not
+     * looked for here.
+     */
+    bool in_place;
+} spt_packet_run;
 
 /**
- * Say which packets :c:func:`spt_depacketizer_take_next` would take, and where their payloads
+ * Take packets that go on where the one before ended: same heap, same size, no items of their own.
+ * Most packets of large heaps do, and are known by their first bytes. It is the same as to parse
+ * them, to take them and to copy their payloads one by one, and cheaper.
+ *
+ * :param d: Borrowed.
+ * :param run: Borrowed.
+ * :param offset: Filled with the payload offset of the first one; not for 0.
+ * :return: How many of the first ones are such packets, and have been placed. With the one after
+ *     them nothing has happened: parse it.
+ */
+SPT_API SPT_MUST_CHECK size_t spt_depacketizer_take_run(spt_depacketizer *d,
+                                                        const spt_packet_run *run,
+                                                        uint64_t *offset);
+
+/**
+ * Say which packets :c:func:`spt_depacketizer_take_run` would take, and where their payloads
  * belong: one after the other, in a part of the heap of which nothing has arrived. They may be read
  * to there before one knows whether they are the ones that come, if they are looked at before any
  * other packet: what is written there and does not belong there is written over, or is not said to
@@ -1015,7 +1032,7 @@ SPT_API void spt_memory_pool_read_stats(spt_memory_pool *pool, spt_memory_pool_s
 
 /** Memory that many heaps share. It is yours, and in one ring or stream at a time. */
 typedef struct spt_chunk {
-    /** Where payload goes. */
+    /** Where payload goes. What is not marked in ``present`` may be anything. */
     void *data;
     /** Bytes of it. */
     size_t data_size;
