@@ -96,6 +96,17 @@ if PROGRAM.startswith("tut_"):  # not where a program is imported only to be loo
     _take_interrupts(PROGRAM)
 
 
+def take_interrupts(handler: "Callable[[], None]") -> None:
+    """Have Ctrl-C call a function of a program's, which then comes to its end by `interrupted`."""
+    _take([signal.SIGINT], lambda number, frame: handler())
+
+
+def interrupted() -> "NoReturn":
+    """End the program as Ctrl-C does."""
+    sys.stdout.flush()
+    _end(PROGRAM)
+
+
 def fail(message: object) -> "NoReturn":
     """End the program with one line that says why."""
     _FAILING.acquire()  # and kept: another thread that fails says nothing more

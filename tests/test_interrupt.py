@@ -139,9 +139,10 @@ def test_a_renamed_program_or_a_module_can_be_interrupted_while_it_sends(
 
 def test_a_timeline_can_be_interrupted_while_it_is_taken(receiver):
     host, port = receiver.getsockname()
-    argv = [sys.executable, "-P", "-m", "spead_tutorial.timeline", "-n", "1000000", host, str(port)]
-    said = interrupted_while_sending(argv, receiver)
-    assert said == (130, "", "timeline: interrupted\n")
+    said = interrupted_while_sending(
+        [COMMAND, "timeline", "-n", "1000000", host, str(port)], receiver
+    )
+    assert said == (130, "", "\nspead-tutorial: interrupted\n")
 
 
 def test_a_program_that_ignores_interrupts_as_under_nohup_goes_on(receiver):

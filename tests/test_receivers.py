@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """All programs that receive, when what arrives is not what they were made for."""
 
+import json
+import os
 import re
 import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
+from labs import probe
 from test_chapter_3 import PATIENCE_S, PORT, Receiver, flat, stream
 
 from spead_tutorial.catalogue import LANGUAGES, RECEIVERS, find_chapter
@@ -16,6 +21,8 @@ from spead_tutorial.measure.programs import Done, ProgramOptions, program
 from spead_tutorial.recv import Stream
 
 SIZE = 8192
+INTERRUPTED = "It was interrupted before the stream had ended.\n"
+COMMAND = str(Path(sys.executable).parent / "spead-tutorial")
 each_program = pytest.mark.parametrize(
     ("name", "language"),
     [(receiver.name, language) for receiver in RECEIVERS for language in LANGUAGES],
@@ -67,7 +74,79 @@ def test_where_nobody_sends_it_waits_until_it_is_interrupted(lab, name, language
     with pytest.raises(subprocess.TimeoutExpired):
         receiver.process.wait(0.5)
     receiver.process.send_signal(signal.SIGINT)
-    assert receiver.end().status in (130, -signal.SIGINT)
+    done = receiver.end()
+    assert (done.status, done.errors) == (130, f"{name}: interrupted\n")
+    assert done.output.startswith(INTERRUPTED + "packets: 0 received = none\nheaps: 0 complete, ")
+
+
+def interrupted_in_the_eighth_heap(lab: Lab, name: str, language: str, *arguments: str) -> Done:
+    """Interrupt a receiver that has seven heaps, and a packet of one more."""
+    receiver = listening(lab, name, language, *arguments)
+    before = lab.snmp()["Udp"]["InDatagrams"]
+    packets = [*flat(stream()[:7]), stream()[7][0]]
+    send(lab, packets)
+    until = time.monotonic() + PATIENCE_S
+    while lab.snmp()["Udp"]["InDatagrams"] - before < len(packets):  # until it has read them
+        assert time.monotonic() < until
+    receiver.process.send_signal(signal.SIGINT)
+    return receiver.end()
+
+
+@each_program
+def test_interrupted_it_accounts_for_what_has_come_and_misses_nothing(lab, name, language):
+    done = interrupted_in_the_eighth_heap(lab, name, language)
+    assert (done.status, done.errors) == (130, f"{name}: interrupted\n")
+    assert INTERRUPTED in done.output
+    check_account(done, packets=len(flat(stream()[:7])) + 1, complete=7)
+    assert "\nheaps: 7 complete, 0 incomplete, 0 never begun, 1 still arriving\n" in done.output
+    assert name == "tut_3_recv" or done.output.endswith("\nReceived 7 heaps\n")
+
+
+@each_program
+def test_the_json_object_says_that_it_was_interrupted(lab, name, language):
+    done = interrupted_in_the_eighth_heap(lab, name, language, "--json")
+    said = json.loads(done.output)
+    assert (done.status, said["ended"], said["heaps"]) == (130, "interrupt", 7)
+    assert said["incomplete_heaps_flushed"] == 1
+
+
+@each_program
+def test_where_interrupts_are_ignored_as_under_nohup_it_goes_on(lab, name, language):
+    ignoring = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]
+    options = options_of(name, language)
+    receiver = Receiver(lab, language, *options, name=name, under=ignoring)
+    receiver.process.send_signal(signal.SIGINT)
+    send(lab, flat(stream()))
+    done = receiver.end()
+    assert done.status == 0
+    check_account(done, packets=61, complete=10)
+
+
+@pytest.mark.parametrize("whole_group", [True, False], ids=["at a terminal", "by kill"])
+@each_program
+def test_run_that_is_interrupted_shows_the_receivers_account(name, language, whole_group):
+    if "veth" not in probe().kinds:
+        pytest.skip("this needs veth in the kernel")
+    (receiver,) = (one for one in RECEIVERS if one.name == name)
+    argv = [COMMAND, "run", str(receiver.number), "--lang", language, "--from", "6"]
+    argv += ["--from-lang", "c", "-n", "1000000", "--rate", "20"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        argv, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as process:
+        for line in process.stdout:
+            if "Timestamp: " in line:
+                break
+        (os.killpg if whole_group else os.kill)(process.pid, signal.SIGINT)
+        output, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130
+    assert errors.splitlines()[-1] == "spead-tutorial: interrupted"
+    assert f"{name}: {INTERRUPTED}" in output
+    (row,) = re.findall(rf"^{name}: packets: (.*)$", output, re.M)
+    received, *fates = map(int, re.findall(r"\d+", row))
+    assert received == sum(fates) > 0
+    with pytest.raises(ProcessLookupError):  # nothing of it is left
+        os.killpg(process.pid, 0)
 
 
 @each_program

@@ -4,12 +4,13 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <time.h>
 
 enum { LOOK_NS = 100000000, BUFFER_SIZE = 8388608 };
-enum { BLOCK = 65536 }; /* so many squares of 8 bits have a sum of 32 bits */
+enum { INTERRUPTED = 128 + SIGINT }; /* the status that a shell has for it */
 
 /* ---- Options ---- */
 
@@ -149,6 +150,32 @@ static spt_recv_stats stats_of(const struct heaps *heaps)
     return stats;
 }
 
+static volatile sig_atomic_t was_interrupted;
+
+static void note_interrupt(int number)
+{
+    (void)number;
+    was_interrupted = 1;
+}
+
+/* Take Ctrl-C, unless it is ignored, as under nohup. */
+static void take_interrupts(void)
+{
+    struct sigaction before, action = {.sa_handler = note_interrupt, .sa_flags = SA_RESTART};
+    sigaction(SIGINT, NULL, &before);
+    if (before.sa_handler != SIG_IGN)
+        sigaction(SIGINT, &action, NULL);
+}
+
+/* End the stream after Ctrl-C. */
+static void heed_interrupt(struct heaps *heaps)
+{
+    if (!was_interrupted)
+        return;
+    heaps->interrupted = true;
+    spt_recv_stream_stop(heaps->stream);
+}
+
 struct heaps heaps_of(spt_recv_stream *stream, const struct receiver_options *options)
 {
     struct heaps heaps = {.stream = stream, .options = options};
@@ -159,6 +186,7 @@ struct heaps heaps_of(spt_recv_stream *stream, const struct receiver_options *op
                 "%s: the receive buffer has %" PRIu64 " bytes, not %d: allow more with"
                 " 'sysctl -w net.core.rmem_max=%d'\n",
                 program_invocation_short_name, granted, BUFFER_SIZE, BUFFER_SIZE);
+    take_interrupts();
     fprintf(stderr, "%s: listening on port %d\n", program_invocation_short_name,
             options->endpoint.port);
     return heaps;
@@ -167,6 +195,7 @@ struct heaps heaps_of(spt_recv_stream *stream, const struct receiver_options *op
 /* End the stream if nothing has come for some time: the stop heap may be lost. */
 static void look(struct heaps *heaps)
 {
+    heed_interrupt(heaps);
     uint64_t came = stats_of(heaps).sockets.datagrams;
     int64_t now = now_ns();
     if (came != heaps->came || came == 0) {
@@ -191,6 +220,7 @@ spt_received_heap *next_heap(struct heaps *heaps)
 {
     spt_received_heap *heap;
     spt_status status;
+    heed_interrupt(heaps);
     while ((status = spt_recv_stream_get(heaps->stream, LOOK_NS, &heap)) == SPT_PENDING)
         look(heaps);
     if (status != SPT_OK)
@@ -220,6 +250,7 @@ spt_chunk *next_chunk(struct heaps *heaps)
 {
     spt_chunk *chunk;
     spt_status status;
+    heed_interrupt(heaps);
     while ((status = spt_chunk_ring_get(heaps->chunks, LOOK_NS, &chunk)) == SPT_PENDING)
         look(heaps);
     if (status != SPT_OK)
@@ -291,20 +322,6 @@ bool is_int8(const spt_group_item *item)
     return item != NULL && item->code == 'i' && item->bits == 8;
 }
 
-/* A sum of 32 bits is one that the compiler makes of many samples at a time. */
-double mean_square_int8(const int8_t *samples, size_t n)
-{
-    int64_t sum = 0;
-    for (size_t begin = 0; begin < n; begin += BLOCK) {
-        size_t end = smaller(n, begin + BLOCK);
-        int32_t part = 0;
-        for (size_t i = begin; i < end; i++)
-            part += samples[i] * samples[i];
-        sum += part;
-    }
-    return (double)sum / (double)n;
-}
-
 /* ---- The account ---- */
 
 static const struct {
@@ -362,7 +379,12 @@ static void print_pool(const struct heaps *heaps)
 
 static void print_account(const struct heaps *heaps, const spt_recv_stats *stats)
 {
-    if (heaps->silent)
+    const spt_account *account = &stats->account;
+    uint64_t arriving = heaps->interrupted ? account->heaps_flushed : 0;
+    uint64_t incomplete = account->heaps_evicted + account->heaps_flushed - arriving;
+    if (heaps->interrupted)
+        puts("It was interrupted before the stream had ended.");
+    else if (heaps->silent)
         printf("Nothing has come for %g s: the stop heap may be lost.\n",
                heaps->options->silence_s);
     else
@@ -374,11 +396,12 @@ static void print_account(const struct heaps *heaps, const spt_recv_stats *stats
             printf("%s%" PRIu64 " %s", plus, became(stats, i), fates[i].words);
             plus = " + ";
         }
-    const spt_account *account = &stats->account;
-    printf("\nheaps: %" PRIu64 " complete, %" PRIu64 " incomplete, %" PRIu64 " never begun\n",
-           account->heaps_complete, account->heaps_evicted + account->heaps_flushed,
+    printf("%s\nheaps: %" PRIu64 " complete, %" PRIu64 " incomplete, %" PRIu64 " never begun",
+           plus[1] == '\0' ? " none" : "", account->heaps_complete, incomplete,
            account->heaps_never_begun);
-    printf("socket: %" PRIu64 " dropped\n", stats->sockets.dropped);
+    if (arriving > 0)
+        printf(", %" PRIu64 " still arriving", arriving);
+    printf("\nsocket: %" PRIu64 " dropped\n", stats->sockets.dropped);
     if (heaps->not_understood > 0)
         printf(
             "heaps not understood: %zu (their descriptors did not arrive, or say something else)\n",
@@ -490,7 +513,10 @@ static void print_record(const struct heaps *heaps, const spt_recv_stats *stats,
     int chapter = 0;
     sscanf(program, "tut_%d", &chapter); /* which stays 0 where the program was renamed */
     printf("{\"chapter\": %d, \"program\": \"%s\", \"language\": \"c\", \"ended\": \"%s\", ",
-           chapter, program, heaps->silent ? "silence" : "stop");
+           chapter, program,
+           heaps->interrupted ? "interrupt"
+           : heaps->silent    ? "silence"
+                              : "stop");
     printf("\"heaps\": %zu, \"heaps_not_understood\": %zu, ", heaps->n, heaps->not_understood);
     printf("\"elapsed_ns\": %" PRId64 ", \"timed_bytes\": %" PRIu64,
            heaps->last_ns - heaps->first_ns, account->placed_bytes - heaps->bytes_before);
@@ -521,7 +547,8 @@ static void say_slow(const spt_recv_stats *stats, char *text, size_t size)
 }
 
 /* What is to be said where not all is well, and in slow what it followed from. */
-static const char *trouble(const spt_recv_stats *stats, char *slow, size_t size)
+static const char *trouble(const struct heaps *heaps, const spt_recv_stats *stats, char *slow,
+                           size_t size)
 {
     const spt_account *account = &stats->account;
     uint64_t sum = 0;
@@ -537,7 +564,8 @@ static const char *trouble(const spt_recv_stats *stats, char *slow, size_t size)
     if (account->fates[SPT_MALFORMED] > 0)
         return "packets are malformed: they are longer than 9200 bytes, or something else sends to"
                " this port";
-    uint64_t missing = account->heaps_evicted + account->heaps_flushed + account->heaps_never_begun;
+    uint64_t missing = account->heaps_evicted + account->heaps_never_begun;
+    missing += heaps->interrupted ? 0 : account->heaps_flushed; /* they still were arriving */
     for (spt_fate fate = SPT_AFTER_LOSS; fate < SPT_NO_PLACE; fate++)
         missing += account->fates[fate];
     if (missing > 0)
@@ -563,9 +591,10 @@ int report_heaps(const struct heaps *heaps)
     char slow[128] = "";
     const char *what = trouble_of_chunks(heaps, &chunks);
     if (what == NULL)
-        what = trouble(&stats, slow, sizeof(slow));
-    if (what == NULL)
-        return 0;
-    fprintf(stderr, "%s: %s%s\n", program_invocation_short_name, slow, what);
-    return 1;
+        what = trouble(heaps, &stats, slow, sizeof(slow));
+    if (what != NULL)
+        fprintf(stderr, "%s: %s%s\n", program_invocation_short_name, slow, what);
+    if (heaps->interrupted)
+        fprintf(stderr, "%s: interrupted\n", program_invocation_short_name);
+    return heaps->interrupted ? INTERRUPTED : what != NULL;
 }

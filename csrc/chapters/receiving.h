@@ -7,6 +7,7 @@
 #define RECEIVING_H
 
 #include "report.h"
+#include "squares.h"
 #include <inttypes.h>
 #include <spead_tutorial/spt_recv.h>
 
@@ -33,7 +34,7 @@ struct heaps {
     spt_memory_pool *pool; /* the stream's, to be told of at the end; or NULL */
     size_t not_understood;
     size_t n;
-    bool silent;
+    bool silent, interrupted; /* how it has ended, if not by the stop heap */
     uint64_t came;
     int64_t since_ns, first_ns, last_ns;
     uint64_t bytes_before;
@@ -42,7 +43,8 @@ struct heaps {
                              * heaps that are of another size; or NULL */
 };
 
-/* Those of a stream that has its reader already. */
+/* Those of a stream that has its reader already. From then on Ctrl-C is an end, too: it stops the
+ * stream, and the program goes on with what has come whole. */
 struct heaps heaps_of(spt_recv_stream *stream, const struct receiver_options *options);
 
 /* The next heap, to be returned to the stream; NULL when the stream has ended, or has been silent
@@ -57,7 +59,8 @@ spt_chunk *next_chunk(struct heaps *heaps);
 /* How many heaps are in a chunk. */
 size_t n_present(const spt_chunk *chunk);
 
-/* Print the account, or a JSON object. Return the program's status: 1 if heaps are missing. */
+/* Print the account, or a JSON object. Return the program's status: 1 if heaps are missing; 130
+ * after Ctrl-C, when what still was arriving is not. */
 int report_heaps(const struct heaps *heaps);
 
 /* Print what descriptors have said in the heap that a group was last updated with. */
@@ -71,8 +74,7 @@ const spt_group_item *numbers(const spt_item_group *group, const char *name);
 size_t n_numbers(const spt_group_item *item);
 int64_t number_at(const spt_group_item *item, size_t i);
 
-/* Whether it is an array of numbers of 8 bits, and the mean of their squares: see chapter 7. */
+/* Whether it is an array of numbers of 8 bits, of which there is a mean square: see chapter 7. */
 bool is_int8(const spt_group_item *item);
-double mean_square_int8(const int8_t *samples, size_t n);
 
 #endif

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the chapters' programs that receive share: options, waiting with an end, the account.
 
+Ctrl-C is an end, too. It stops the stream, and the program goes on with what has come whole; then
+comes the account, and the end that Ctrl-C has in other programs.
+
 Its twin in C is ``receiving.c``.
 """
 
-from spead_tutorial_run import fail
+from spead_tutorial_run import fail, interrupted, take_interrupts
 
 import argparse
 import json
@@ -29,6 +32,12 @@ _Came = TypeVar("_Came")
 _LOOK_S = 0.1
 #: A stream takes heaps up to 1 GiB, of which descriptors may be so much.
 _LARGEST_HEAP, _MOST_BUFFERS = (1 << 30) - 8192, 1000
+#: How a stream has ended, as a JSON object says it, and the account with seconds of silence.
+_ENDS = {
+    "stop": "The stream has ended.",
+    "silence": "Nothing has come for {:g} s: the stop heap may be lost.",
+    "interrupt": "It was interrupted before the stream had ended.",
+}
 #: What a packet that came has become, in the account's words.
 _FATES = {
     "packets_placed": "placed",
@@ -205,7 +214,7 @@ def _plain(text: str) -> str:
 
 
 class _Arrivals:
-    """What comes of a stream, until it ends, or has been silent for some time.
+    """What comes of a stream, until it ends, or has been silent for some time, or Ctrl-C.
 
     Before the first packet has come, it waits for as long as it takes.
 
@@ -233,7 +242,7 @@ class _Arrivals:
         self.not_understood = 0
         self._stream, self._options, self._pool = stream, options, pool
         self._faults_before = Usage.now().page_faults
-        self._n, self._silent, self._word = 0, False, "heap"
+        self._n, self._ended, self._word = 0, "stop", "heap"
         self._came, self._since = 0, time.monotonic()
         self._first_ns = self._last_ns = self._bytes_before = 0
         granted = stream.stats.socket_buffer // 2
@@ -241,10 +250,16 @@ class _Arrivals:
             wanted = stream.DEFAULT_UDP_BUFFER_SIZE
             tell(f"the receive buffer has {granted} bytes, not {wanted}: allow more with"
                  f" 'sysctl -w net.core.rmem_max={wanted}'")  # fmt: skip
+        take_interrupts(self._interrupt)
         tell(f"listening on port {options.port}")
+
+    def _interrupt(self) -> None:
+        self._ended = "interrupt"  # and no more: it may be called in the middle of anything
 
     def _each(self, get_nowait: Callable[[], _Came], fd: int) -> Iterator[_Came]:
         while True:
+            if self._ended == "interrupt":
+                self._stream.stop()
             try:
                 came = get_nowait()
             except Empty:
@@ -266,11 +281,13 @@ class _Arrivals:
         if came != self._came or came == 0:
             self._came, self._since = came, now
         elif now - self._since >= self._options.silence_s:
-            self._silent = True
+            self._ended = "silence"
             self._stream.stop()
 
     def report(self, last: str = "") -> None:
         """Print the account, or a JSON object; where heaps are missing, end with status 1.
+
+        After Ctrl-C it ends as that does, and what still was arriving is not missing.
 
         Parameters
         ----------
@@ -282,21 +299,25 @@ class _Arrivals:
             print(json.dumps(self._record(stats)))
         else:
             print(*self._account(stats), *([last] if last else []), sep="\n")
-        trouble = self._trouble(stats) or _trouble(stats)
+        was_interrupted = self._ended == "interrupt"
+        trouble = self._trouble(stats) or _trouble(stats, was_interrupted)
         if self._pool is not None and self._pool.stats.passed_by:
             tell(f"heaps of {self._pool.stats.largest} bytes do not fit into buffers of the pool,"
                  " and each got new memory: say how large they are with -H")  # fmt: skip
         if trouble is not None:
-            fail(trouble)
+            (tell if was_interrupted else fail)(trouble)
+        if was_interrupted:
+            interrupted()
 
     def _account(self, stats: Mapping[str, int]) -> Iterator[str]:
         fates = [f"{stats[name]} {words}" for name, words in _FATES.items() if stats[name]]
+        arriving = stats["incomplete_heaps_flushed"] if self._ended == "interrupt" else 0
         incomplete = stats["incomplete_heaps_evicted"] + stats["incomplete_heaps_flushed"]
-        silence = f"Nothing has come for {self._options.silence_s:g} s: the stop heap may be lost."
-        yield silence if self._silent else "The stream has ended."
+        yield _ENDS[self._ended].format(self._options.silence_s)
         yield f"packets: {stats['socket_datagrams']} received = {' + '.join(fates) or 'none'}"
-        yield (f"heaps: {stats['heaps_complete']} complete, {incomplete} incomplete,"
-               f" {stats['heaps_never_begun']} never begun")  # fmt: skip
+        yield (f"heaps: {stats['heaps_complete']} complete, {incomplete - arriving} incomplete,"
+               f" {stats['heaps_never_begun']} never begun"
+               f"{f', {arriving} still arriving' if arriving else ''}")  # fmt: skip
         yield f"socket: {stats['socket_dropped']} dropped"
         if self.not_understood:
             yield (f"heaps not understood: {self.not_understood}"
@@ -328,7 +349,7 @@ class _Arrivals:
             "chapter": int(chapter[1]) if chapter else 0,
             "program": PROGRAM,
             "language": "python",
-            "ended": "silence" if self._silent else "stop",
+            "ended": self._ended,
             "heaps": self._n,
             "heaps_not_understood": self.not_understood,
             "elapsed_ns": self._last_ns - self._first_ns,
@@ -399,7 +420,7 @@ class Chunks(_Arrivals):
         return None
 
 
-def _trouble(stats: Mapping[str, int]) -> str | None:
+def _trouble(stats: Mapping[str, int], was_interrupted: bool = False) -> str | None:
     """Return what is to be said where not all is well."""
     if stats["socket_datagrams"] != sum(stats[name] for name in _FATES):
         return "the account does not add up: that is a fault of this receiver"
@@ -409,7 +430,8 @@ def _trouble(stats: Mapping[str, int]) -> str | None:
     if stats["packets_malformed"]:
         return (f"packets are malformed: they are longer than {Stream.DEFAULT_UDP_MAX_SIZE} bytes,"
                 " or something else sends to this port")  # fmt: skip
-    if any(stats[name] for name in _MISSING):
+    arriving = ["incomplete_heaps_flushed"] if was_interrupted else []
+    if any(stats[name] for name in _MISSING if name not in arriving):
         return "packets are missing: compare with what was sent, and look for drops on the way"
     return None
 
