@@ -209,7 +209,7 @@ def take_timeline(lab: Lab, case: Case) -> Timeline:
         Where it failed.
     """
     # -P: not the package's source in the working folder.
-    argv = [sys.executable, "-P", "-m", "spead_tutorial.timeline", "--json"]
+    argv = [sys.executable, "-P", "-m", "spead_tutorial.cli", "timeline", "--json"]
     argv += ["-n", str(_TIMELINE_HEAPS)]
     argv += ["--pipelined"] if case.program == "tut_5_send_pipeline" else []
     argv += ["--random"] if case.random or case.program == "tut_4_send_perf" else []

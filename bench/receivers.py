@@ -31,12 +31,13 @@ from bench.peers import (
     interpreter,
     missing_peer,
 )
+from bench.samples import Begun
 from bench.sweeps import BARE, CEILING, LOST, PEERS, POOL, SPOILT, TURNS, Size
 from spead_tutorial.catalogue import find_receiver
 from spead_tutorial.lab import Lab, LabProcess, probe
 from spead_tutorial.measure import search
 from spead_tutorial.measure.believe import packet_sizes
-from spead_tutorial.measure.case import Case, Step, stolen_ns
+from spead_tutorial.measure.case import Case, Step
 from spead_tutorial.measure.machine import two_cores
 from spead_tutorial.measure.programs import Done, ProgramError, program
 from spead_tutorial.records import OURS, Sample
@@ -315,7 +316,7 @@ def take(lab: Lab, step: Step, heaps: int, asked: float | None = None) -> Sample
     """
     case = step.case
     rate = _rate(case) if asked is None else asked * _overhead(case.heap_size, case.packet_size)
-    load, stolen = os.getloadavg()[0], stolen_ns()
+    begun = Begun(step, heaps)
     sent, received, ends = _run(lab, case, heaps, rate)
     claims = [_claims(sent), _claims(received)]
     if listening.is_chapter(case):
@@ -325,28 +326,9 @@ def take(lab: Lab, step: Step, heaps: int, asked: float | None = None) -> Sample
         lossless = rate is None and SPOILT not in _variant(case)
         failure = contradiction(claims[0], claims[1], lossless=lossless)
     receiver = find_receiver(case.program)
-    return Sample(
-        case=case.name,
-        round=step.number,
-        warm_up=step.warm_up,
-        chapter=receiver.number if receiver is not None else 0,
-        program=case.program,
-        language=case.language,
-        random=False,
-        heaps=heaps,
-        heap_size=case.heap_size,
-        packet_size=case.packet_size,
-        device=ends.device,
-        kind=ends.kind,
-        failure=failure,
-        implementation=case.implementation,
-        variant=case.different,
-        attempt=step.attempt,
-        load=round(load, 2),
-        steal_ns=max(0, stolen_ns() - stolen),
-        asked_bytes_per_s=asked,
-        **_measured(*claims, searched=asked is not None),
-    )
+    measured = _measured(*claims, searched=asked is not None) | {"asked_bytes_per_s": asked}
+    number = receiver.number if receiver is not None else 0
+    return begun.done(number, (ends.device, ends.kind), failure, measured)
 
 
 @functools.cache

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Receivers that are measured: what they receive, and whether it adds up."""
 
+import dataclasses
 import json
 import socket
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 import ref_decode
 from test_bench import load_bench, needs_lab
+from test_measure_search import run_of
 
 from spead_tutorial.catalogue import LANGUAGES, RECEIVERS
 from spead_tutorial.measure import search
@@ -23,6 +25,8 @@ from bench import listening, receivers, sweeps  # noqa: E402
 
 BIN = receivers._BIN
 KIB = 1024
+#: Bytes that a sender with a rate may be ahead of it: what it sends at once, two messages at most.
+AT_ONCE = 2 * 65507
 SENT = {"heaps": 10, "packets": 100, "dropped": 0}
 RECEIVED = {"heaps": 10, "packets": 100}
 WHO = [
@@ -188,6 +192,7 @@ def test_a_chapters_program_receives_what_is_sent_at_a_rate_and_understands_it(
     assert sample.received_packets == sample.packets == 30 * 8 + 1  # and the end
     assert sample.payload_bytes == 30 * 64 * KIB
     assert sample.asked_bytes_per_s == 1e7
+    assert search.offered(sample) * (1 - AT_ONCE / sample.spead_bytes) <= 1e7
 
 
 @needs_lab
@@ -197,11 +202,25 @@ def test_a_search_takes_runs_until_it_has_found_something(lab):
     runs = list(receivers.look(lab, Step(0, True, case), None, sweeps.SIZES["tiny"]))
     assert [one.failure for one in runs] == [None] * len(runs)
     assert [one.run for one in runs] == list(range(len(runs)))
-    assert runs[0].asked_bytes_per_s == search.START
+    asked = [search.next_rate(runs[:n], search.START, search.ROUGH) for n in range(len(runs) + 1)]
+    assert asked == [*(one.asked_bytes_per_s for one in runs), None]
     assert search.found(runs) is not None
-    step = Step(0, True, case, runs=tuple(runs[:-1]))
-    last, *_ = receivers.look(lab, step, None, sweeps.SIZES["tiny"])  # it may go on otherwise
-    assert (last.run, last.asked_bytes_per_s) == (runs[-1].run, runs[-1].asked_bytes_per_s)
+
+
+def test_a_search_that_was_interrupted_takes_the_runs_that_are_missing(monkeypatch):
+    def run(lab: None, step: Step, heaps: int, asked: float) -> Sample:
+        return run_of(asked, 3e9, warm_up=step.warm_up, attempt=step.attempt)
+
+    monkeypatch.setattr(receivers, "take", run)
+    case, size = Case("ours", "c", "receive", search=True), sweeps.SIZES["tiny"]
+    warm_up = search.found(list(receivers.look(None, Step(0, True, case), None, size)))
+    whole = list(receivers.look(None, Step(1, False, case), warm_up, size))
+    assert len(whole) > 5
+    for n in range(len(whole) + 1):
+        step = Step(1, False, case, runs=tuple(whole[:n]), attempt=1)
+        missing = list(receivers.look(None, step, warm_up, size))
+        assert [one.attempt for one in missing] == [1, *[0] * len(missing)][: len(missing)]
+        assert [dataclasses.replace(one, attempt=0) for one in missing] == whole[n:]
 
 
 def test_a_run_sends_so_much_that_a_receiver_a_tenth_too_slow_loses_something():
@@ -242,6 +261,13 @@ def test_the_chapters_receivers_are_searched_in_both_languages_beside_the_peer_a
     points = {case.point for case in sweep.cases}
     sizes = (64, 1024, 16384)
     assert points == {(1024 * KIB, 1472), *((size * KIB, 9000) for size in sizes)}
+    for point in points - {(1024 * KIB, 9000)}:
+        beside = {one.series for one in sweep.cases if one.point == point}
+        beside -= {one for one in beside if one.program != "receive"}
+        assert {(one.implementation, one.language) for one in beside} == {
+            ("spead2-source", "c"),
+            ("ceiling", "c"),
+        }
 
 
 # ---------------------------------------------------------------------------------------
@@ -289,6 +315,15 @@ def test_a_sender_loses_every_nth_packet_and_swaps_others(ends):
     assert packets_of(ends[1])[:-1] == [p for i, p in enumerate(whole, 1) if i % 3]
     blast(ends, *options, "--swap", 2)
     assert packets_of(ends[1])[:-1] == [whole[i] for i in (0, 2, 1, 4, 3, 6, 5, 7)]
+
+
+@needs_lab
+def test_a_sender_is_never_ahead_of_the_rate_that_it_was_asked_for(ends):
+    done = blast(ends, "-n", 100, "-H", 100_000, "-r", 1e8, "-w", 1)
+    late_ns = (
+        done["sending_ns"] - (done["spead_bytes"] - done["warm_up_bytes"] - AT_ONCE) / 1e8 * 1e9
+    )
+    assert late_ns >= 0
 
 
 @needs_lab

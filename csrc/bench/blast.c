@@ -54,11 +54,12 @@ enum {
 static const int64_t PATIENCE_NS = 5000000000;
 
 struct settings {
-    size_t heaps, warm_up, heap_size, packet_size, substreams, lose, swap, window;
+    struct told told;
+    size_t heaps, substreams, lose, swap, window;
     double rate;
-    int socket, queue;
+    int queue;
     pid_t turns; /* the receiver, which is to be stopped meanwhile; or 0 */
-    bool describe, fill, json;
+    bool describe, fill;
     const char *host, *port;
 };
 
@@ -219,7 +220,7 @@ static void send_message(struct blast *b)
         make_room(b);
     while (b->settings.rate > 0 && spt_rate_next(&b->rate, (uint64_t)now_ns()) != 0)
         ; /* a core is there for nothing else */
-    while (sendmsg(b->settings.socket, &message, 0) < 0)
+    while (sendmsg(b->settings.told.socket, &message, 0) < 0)
         if (errno != EINTR)
             fail("could not send", errno);
     spt_rate_sent(&b->rate, b->length, -1);
@@ -227,6 +228,13 @@ static void send_message(struct blast *b)
     b->counts.packets += b->n_segments;
     b->counts.bytes += b->length;
     b->length = b->n_segments = 0;
+}
+
+/* Begin to keep the rate: what was not sent before is not to be caught up with. */
+static void begin_rate(struct blast *b)
+{
+    spt_rate_init(&b->rate, b->settings.rate, MESSAGE, 1.05);
+    spt_rate_idle(&b->rate, (uint64_t)now_ns());
 }
 
 /* An item pointer that is a value: its last 40 bits. */
@@ -254,7 +262,7 @@ static void put(struct blast *b, const struct cut *cut, uint64_t cnt)
     uint64_t word = immediate(SPT_ID_HEAP_CNT, cnt);
     memcpy(to + cut->cnt_at, &word, sizeof(word));
     if (b->settings.describe && cut->timestamp_at > 0) {
-        word = immediate(TIMESTAMP_ID, (cnt - 1) * b->settings.heap_size);
+        word = immediate(TIMESTAMP_ID, (cnt - 1) * b->settings.told.heap_size);
         memcpy(to + cut->timestamp_at, &word, sizeof(word));
     }
     for (size_t i = 0; b->settings.fill && i < cut->payload_size; i++)
@@ -336,14 +344,15 @@ static void make_packets(struct blast *b)
     spt_packetizer packetizer;
     spt_packet packet;
     spt_heap *heap = check_made(spt_heap_create(NULL, &err), &err);
-    uint8_t *samples = alloc_zeros(s->heap_size), *scratch = alloc_bytes(s->packet_size);
+    uint8_t *samples = alloc_zeros(s->told.heap_size), *scratch = alloc_bytes(s->told.packet_size);
     spt_item timestamp = {TIMESTAMP_ID, "\0\0\0\0", 5, true};
-    spt_item item = {SAMPLES_ID, samples, s->heap_size, false};
+    spt_item item = {SAMPLES_ID, samples, s->told.heap_size, false};
     check(spt_heap_add_item(heap, &timestamp, &err), &err);
     check(spt_heap_add_item(heap, &item, &err), &err);
-    check(spt_packetizer_init(&packetizer, heap, 0, s->packet_size, &err), &err);
-    struct iovec *pieces = alloc_bytes(SPT_MAX_PIECES(s->packet_size) * sizeof(*pieces));
-    size_t room = s->heap_size / (s->packet_size - SPT_MIN_PACKET_SIZE + 8) + 2, offset = 0;
+    check(spt_packetizer_init(&packetizer, heap, 0, s->told.packet_size, &err), &err);
+    struct iovec *pieces = alloc_bytes(SPT_MAX_PIECES(s->told.packet_size) * sizeof(*pieces));
+    size_t room = s->told.heap_size / (s->told.packet_size - SPT_MIN_PACKET_SIZE + 8) + 2;
+    size_t offset = 0;
     b->cuts = alloc_bytes(room * sizeof(*b->cuts));
     while (spt_packetizer_next(&packetizer, scratch, pieces, &packet) == SPT_OK) {
         uint64_t word;
@@ -385,7 +394,7 @@ static void send_descriptors(struct blast *b, uint64_t cnt)
     const spt_variable items[] = {
         spt_immediate(TIMESTAMP_ID, "timestamp", "Index of the first sample", NULL),
         spt_array(SAMPLES_ID, "adc_samples", "Samples of the converter", SPT_INT8, NULL,
-                  b->settings.heap_size),
+                  b->settings.told.heap_size),
     };
     spt_heap *heap = check_made(spt_heap_create(NULL, &err), &err);
     check(spt_heap_add(heap, items, 2, SPT_DESCRIPTORS, &err), &err);
@@ -410,10 +419,7 @@ static const char usage_text[] =
 
 static const char help_text[] =
     "\nSends heaps as fast as it can, to see how fast a receiver is.\n\n"
-    "  -n HEAPS        heaps to send (10000)\n"
-    "  -w HEAPS        heaps before those, to warm up: they do not count (0)\n"
-    "  -H BYTES        bytes of samples in a heap (1048576)\n"
-    "  -p BYTES        bytes in a packet at most, UDP and IP not counted (9000)\n"
+    "  -n HEAPS        heaps to send (10000)\n" TOLD_HELP
     "  -s COUNT        substreams: so many heaps take turns, packet by packet (1)\n"
     "  -r BYTES_PER_S  bytes of packets in a second (no limit)\n"
     "  --queue FD      the receiver's socket: what it holds and drops can be seen in it\n"
@@ -433,34 +439,21 @@ static const char help_text[] =
 static struct settings parse(int argc, char **argv)
 {
     static const struct option long_options[] = {
+        TOLD_OPTIONS,
         {"queue", required_argument, NULL, 'q'},
         {"window", required_argument, NULL, 'W'},
         {"turns", required_argument, NULL, 't'},
         {"lose", required_argument, NULL, 'l'},
         {"swap", required_argument, NULL, 'x'},
-        {"socket", required_argument, NULL, 'S'},
         {"describe", no_argument, NULL, 'd'},
         {"fill", no_argument, NULL, 'f'},
-        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    struct settings s = {.heaps = 10000,
-                         .heap_size = 1024 * 1024,
-                         .packet_size = 9000,
-                         .substreams = 1,
-                         .socket = -1,
-                         .queue = -1};
+    struct settings s = {.told = TOLD_USUALLY, .heaps = 10000, .substreams = 1, .queue = -1};
     int c;
-    while ((c = getopt_long(argc, argv, "n:w:H:p:s:r:h", long_options, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, TOLD_LETTERS "n:s:r:", long_options, NULL)) != -1) {
         if (c == 'n')
             s.heaps = number(usage_text, "-n", optarg, 1, MOST);
-        else if (c == 'w')
-            s.warm_up = number(usage_text, "-w", optarg, 0, MOST);
-        else if (c == 'H')
-            s.heap_size = number(usage_text, "-H", optarg, 1, MOST);
-        else if (c == 'p')
-            s.packet_size = number(usage_text, "-p", optarg, 128, MESSAGE);
         else if (c == 's')
             s.substreams = number(usage_text, "-s", optarg, 1, 65536);
         else if (c == 'r')
@@ -475,30 +468,25 @@ static struct settings parse(int argc, char **argv)
             s.lose = number(usage_text, "--lose", optarg, 2, MOST);
         else if (c == 'x')
             s.swap = number(usage_text, "--swap", optarg, 2, MOST);
-        else if (c == 'S')
-            s.socket = (int)number(usage_text, "--socket", optarg, 0, 65535);
         else if (c == 'd')
             s.describe = true;
         else if (c == 'f')
             s.fill = true;
-        else if (c == 'j')
-            s.json = true;
         else if (c == 'h') {
             printf("%s%s", usage_text, help_text);
             exit(0);
-        } else {
+        } else if (!tell(&s.told, usage_text, c)) {
             fputs(usage_text, stderr);
             exit(2);
         }
     }
-    if (argc - optind != (s.socket < 0 ? 2 : 0))
-        usage_error(usage_text, "a host and a port are needed, or --socket");
+    check_place(&s.told, usage_text, argc - optind);
     if ((s.window > 0 || s.turns > 0) && s.queue < 0)
         usage_error(usage_text, "--window and --turns need --queue, the socket to look at");
     if (s.turns > 0 && s.rate > 0)
         usage_error(usage_text, "--turns and -r exclude each other");
     s.host = argv[optind];
-    s.port = s.socket < 0 ? argv[optind + 1] : NULL;
+    s.port = s.told.socket < 0 ? argv[optind + 1] : NULL;
     return s;
 }
 
@@ -518,14 +506,14 @@ static int connected(const struct settings *s)
 static void print(const struct blast *b, const struct usage *used)
 {
     const struct settings *s = &b->settings;
-    size_t payload_bytes = s->heaps * s->heap_size;
-    if (!s->json) {
+    size_t payload_bytes = s->heaps * s->told.heap_size;
+    if (!s->told.json) {
         printf("%.2f MB/s\n", (double)payload_bytes / (double)used->elapsed_ns * 1e3);
         return;
     }
     printf("{\"program\": \"blast\", \"language\": \"c\", \"heaps\": %zu, \"heap_size\": %zu, "
            "\"packet_size\": %zu, \"payload_bytes\": %zu, ",
-           s->heaps, s->heap_size, s->packet_size, payload_bytes);
+           s->heaps, s->told.heap_size, s->told.packet_size, payload_bytes);
     printf("\"spead_bytes\": %" PRIu64 ", \"packets\": %" PRIu64 ", \"messages\": %" PRIu64
            ", \"waits\": %" PRIu64 ", ",
            b->counts.bytes, b->counts.packets, b->counts.messages, b->counts.waits);
@@ -542,8 +530,8 @@ int main(int argc, char **argv)
 {
     struct blast b = {.settings = parse(argc, argv)};
     struct settings *s = &b.settings;
-    if (s->socket < 0)
-        s->socket = connected(s);
+    if (s->told.socket < 0)
+        s->told.socket = connected(s);
     bool windowed = s->window > 0 || (s->queue >= 0 && s->rate == 0);
     if (s->queue >= 0) {
         b.dropped = of_queue(&b, SK_MEMINFO_DROPS);
@@ -552,22 +540,22 @@ int main(int argc, char **argv)
     }
     b.message = alloc_touched(MESSAGE + HEADER);
     make_packets(&b);
-    spt_rate_init(&b.rate, s->rate, MESSAGE, 1.05);
+    begin_rate(&b);
     uint64_t first = s->describe ? 1 : 0;
     if (s->describe)
         send_descriptors(&b, 0);
-    send_heaps(&b, first, s->warm_up); /* of which none is lost, so that they can be counted */
+    send_heaps(&b, first, s->told.warm_up); /* of which none is lost, so that they can be counted */
     s->window = windowed ? s->window : 0;
     struct usage start = usage_now();
     b.warm_up = b.counts;
     b.start_ns = now_ns();
     b.turns_ns = 0;
-    spt_rate_init(&b.rate, s->rate, MESSAGE, 1.05);
-    send_heaps(&b, first + s->warm_up, s->heaps);
+    begin_rate(&b);
+    send_heaps(&b, first + s->told.warm_up, s->heaps);
     struct usage used = usage_since(start);
     if (s->turns != 0)
         used.elapsed_ns = b.turns_ns;
-    send_end(&b, first + s->warm_up + s->heaps);
+    send_end(&b, first + s->told.warm_up + s->heaps);
     print(&b, &used);
     free(b.cuts);
     free(b.message);

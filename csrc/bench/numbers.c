@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the reading of numbers that are typed. */
+/* Owns the reading of numbers that are typed, and of options that all have. */
 #include "numbers.h"
 
 #include <errno.h>
@@ -11,6 +11,29 @@ _Noreturn void usage_error(const char *usage, const char *what)
 {
     fprintf(stderr, "%s%s: error: %s\n", usage, program_invocation_short_name, what);
     exit(2);
+}
+
+bool tell(struct told *told, const char *usage, int option)
+{
+    if (option == 'w')
+        told->warm_up = number(usage, "-w", optarg, 0, MOST);
+    else if (option == 'H')
+        told->heap_size = number(usage, "-H", optarg, 1, MOST);
+    else if (option == 'p')
+        told->packet_size = number(usage, "-p", optarg, 128, 65507);
+    else if (option == 'S')
+        told->socket = (int)number(usage, "--socket", optarg, 0, 65535);
+    else if (option == 'j')
+        told->json = true;
+    else
+        return false;
+    return true;
+}
+
+void check_place(const struct told *told, const char *usage, int n_words)
+{
+    if (n_words != (told->socket < 0 ? 2 : 0))
+        usage_error(usage, "a host and a port are needed, or --socket");
 }
 
 size_t number(const char *usage, const char *option, const char *text, size_t least, size_t most)

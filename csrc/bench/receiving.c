@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the command line, the socket and the claims of receivers that are measured. */
 #include "receiving.h"
-#include "numbers.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -29,11 +28,7 @@ static void write_usage(const char *accepted)
 _Noreturn static void help(const char *doc, const char *accepted)
 {
     printf("%s\n%s\n\n", usage_text, doc);
-    fputs("  -w HEAPS        heaps that warm up: they do not count (0)\n"
-          "  -H BYTES        bytes of samples in a heap (1048576)\n"
-          "  -p BYTES        bytes in a packet at most, UDP and IP not counted (9000)\n"
-          "  -r HEAPS        heaps that may wait to be got (4)\n",
-          stdout);
+    puts(TOLD_HELP "  -r HEAPS        heaps that may wait to be got (4)");
     if (strchr(accepted, 'g'))
         puts("  --no-gro        a packet in a message, not a run of them");
     if (strchr(accepted, 'c'))
@@ -84,8 +79,6 @@ static bool is_switch(struct receiving *r, int c)
         r->pool = false;
     else if (c == 'k')
         r->check = true;
-    else if (c == 'j')
-        r->json = true;
     else
         return false;
     return true;
@@ -94,45 +87,30 @@ static bool is_switch(struct receiving *r, int c)
 struct receiving receiving_begin(int argc, char **argv, const char *doc, const char *accepted)
 {
     static const struct option long_options[] = {
+        TOLD_OPTIONS,
         {"no-gro", no_argument, NULL, 'g'},
         {"no-copy", no_argument, NULL, 'c'},
         {"out-of-order", no_argument, NULL, 'o'},
         {"check", no_argument, NULL, 'k'},
         {"no-pool", no_argument, NULL, 'm'},
-        {"json", no_argument, NULL, 'j'},
-        {"socket", required_argument, NULL, 'S'},
-        {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    struct receiving r = {.heap_size = 1024 * 1024,
-                          .packet_size = 9000,
-                          .ring = 4,
-                          .gro = true,
-                          .copy = true,
-                          .pool = true,
-                          .socket = -1};
+    struct receiving r = {.told = TOLD_USUALLY, .ring = 4, .gro = true, .copy = true, .pool = true};
     int c;
     write_usage(accepted);
-    while ((c = getopt_long(argc, argv, "w:H:p:r:h", long_options, NULL)) != -1) {
-        if (c == 'w')
-            r.warm_up = number(usage_text, "-w", optarg, 0, MOST);
-        else if (c == 'H')
-            r.heap_size = number(usage_text, "-H", optarg, 1, MOST);
-        else if (c == 'p')
-            r.packet_size = number(usage_text, "-p", optarg, 128, 65507);
-        else if (c == 'r')
+    while ((c = getopt_long(argc, argv, TOLD_LETTERS "r:", long_options, NULL)) != -1) {
+        if (c == 'r')
             r.ring = number(usage_text, "-r", optarg, 1, 1 << 20);
-        else if (c == 'S')
-            r.socket = (int)number(usage_text, "--socket", optarg, 0, 65535);
         else if (c == 'h')
             help(doc, accepted);
+        else if (tell(&r.told, usage_text, c))
+            continue;
         else if ((strchr("gcom", c) != NULL && strchr(accepted, c) == NULL) || !is_switch(&r, c))
             usage_error(usage_text, "there is no such option here");
     }
-    if (argc - optind != (r.socket < 0 ? 2 : 0))
-        usage_error(usage_text, "a host and a port are needed, or --socket");
-    if (r.socket < 0)
-        r.socket = bound(argv[optind], argv[optind + 1]);
+    check_place(&r.told, usage_text, argc - optind);
+    if (r.told.socket < 0)
+        r.told.socket = bound(argv[optind], argv[optind + 1]);
     return r;
 }
 
@@ -145,7 +123,7 @@ void receiving_ready(struct receiving *r)
 
 void receiving_heaps(struct receiving *r, uint64_t n)
 {
-    bool warmed_up = r->n_heaps < r->warm_up && r->n_heaps + n >= r->warm_up;
+    bool warmed_up = r->n_heaps < r->told.warm_up && r->n_heaps + n >= r->told.warm_up;
     r->n_heaps += n;
     if (warmed_up)
         r->start = usage_now();
@@ -153,7 +131,7 @@ void receiving_heaps(struct receiving *r, uint64_t n)
 
 void receiving_check(struct receiving *r, uint64_t cnt, const uint8_t *samples)
 {
-    for (size_t i = 0; i < r->heap_size; i++)
+    for (size_t i = 0; i < r->told.heap_size; i++)
         if (samples[i] != (uint8_t)(cnt + i + (i >> 8))) {
             r->wrong++;
             return;
@@ -176,22 +154,22 @@ static long peak_memory(void)
 int receiving_end(struct receiving *r)
 {
     struct usage used = usage_since(r->start);
-    size_t heaps = r->n_heaps > r->warm_up ? r->n_heaps - r->warm_up : 0;
-    size_t payload_bytes = heaps * r->heap_size;
+    size_t heaps = r->n_heaps > r->told.warm_up ? r->n_heaps - r->told.warm_up : 0;
+    size_t payload_bytes = heaps * r->told.heap_size;
     if (r->wrong > 0) {
         fprintf(stderr, "%s: %" PRIu64 " heaps have other samples than were sent\n",
                 program_invocation_short_name, r->wrong);
         return 1;
     }
-    if (!r->json) {
+    if (!r->told.json) {
         printf("%.2f MB/s\n", (double)payload_bytes / (double)used.elapsed_ns * 1e3);
         return 0;
     }
     printf("{\"program\": \"%s\", \"language\": \"c\", \"heaps\": %zu, \"heap_size\": %zu, ",
-           program_invocation_short_name, heaps, r->heap_size);
+           program_invocation_short_name, heaps, r->told.heap_size);
     printf("\"packet_size\": %zu, \"payload_bytes\": %zu, \"packets\": %" PRIu64
            ", \"incomplete_heaps\": %" PRIu64 ", \"calls\": %" PRIu64 ", ",
-           r->packet_size, payload_bytes, r->packets, r->incomplete, r->calls);
+           r->told.packet_size, payload_bytes, r->packets, r->incomplete, r->calls);
     printf("\"peak_memory_bytes\": %ld, ", 1024 * peak_memory());
     print_usage(&used);
     puts("}");

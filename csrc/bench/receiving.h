@@ -7,11 +7,12 @@
 #define RECEIVING_H
 
 #include "../chapters/report.h"
+#include "numbers.h"
 
 struct receiving {
-    size_t heaps, warm_up, heap_size, packet_size, ring;
-    bool gro, copy, pool, check, out_of_order, json;
-    int socket; /* bound: one that was given, or our own */
+    struct told told; /* with a bound socket: one that was given, or our own */
+    size_t ring;
+    bool gro, copy, pool, check, out_of_order;
     /* What has come. */
     uint64_t n_heaps, incomplete, packets, calls, wrong;
     struct usage start; /* when the last heap had come that warms up */
