@@ -10,7 +10,6 @@ heaps that something is missing of. Where this does not add up, there is no samp
 import contextlib
 import dataclasses
 import json
-import os
 import re
 import socket
 import struct
@@ -24,9 +23,10 @@ import numpy as np
 
 import spead_tutorial
 from bench.receivers import Ends, ended, started
+from bench.samples import Begun
 from spead_tutorial import send
 from spead_tutorial.lab import Journey, Lab
-from spead_tutorial.measure.case import Case, Step, stolen_ns
+from spead_tutorial.measure.case import Case, Step
 from spead_tutorial.measure.machine import two_cores
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.records import Sample
@@ -117,7 +117,7 @@ def take(lab: Lab, step: Step, heaps: int) -> Sample:
         How many are sent.
     """
     case, setting = step.case, Setting.of(step.case.variant)
-    load, stolen = os.getloadavg()[0], stolen_ns()
+    begun = Begun(step, heaps)
     measured: dict[str, Any] = {}
     with lab.receiver.socket(buffer_size=setting.buffer) as receiver, lab.socket() as sender:
         try:
@@ -125,27 +125,7 @@ def take(lab: Lab, step: Step, heaps: int) -> Sample:
             measured, failure = _accounted(case, heaps, **counted)
         except ProgramError as error:
             failure = str(error)
-    return Sample(
-        case=case.name,
-        round=step.number,
-        warm_up=step.warm_up,
-        chapter=7,
-        program=case.program,
-        language=case.language,
-        random=False,
-        heaps=heaps,
-        heap_size=case.heap_size,
-        packet_size=case.packet_size,
-        device=lab.device,
-        kind=lab.kind,
-        failure=failure,
-        implementation=case.implementation,
-        variant=case.different,
-        attempt=step.attempt,
-        load=round(load, 2),
-        steal_ns=max(0, stolen_ns() - stolen),
-        **measured,
-    )
+    return begun.done(7, (lab.device, lab.kind), failure, measured)
 
 
 # ---------------------------------------------------------------------------------------

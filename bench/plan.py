@@ -48,8 +48,8 @@ SEED = 31
 NOISY = 0.10
 _START_S = 0.1  # what a process needs besides: 0.06 to 0.2 s in the committed records
 _GUESS = 3e9  # bytes/s, of what has never been measured
-#: About how many runs a search has in the committed record, and what each needs besides.
-_RUNS, _RUN_S = 14, 0.4
+#: About how many runs a search has, and what each needs besides, in the slower language.
+_RUNS, _RUN_S = 12, 0.3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

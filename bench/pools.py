@@ -7,15 +7,15 @@ link, or as fast as the sender can, and may lose heaps. So a sample holds what w
 
 import contextlib
 import json
-import os
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from bench.receivers import contradiction
+from bench.samples import Begun
 from spead_tutorial.catalogue import find_chapter, find_receiver
 from spead_tutorial.lab import Lab
-from spead_tutorial.measure.case import Step, stolen_ns
+from spead_tutorial.measure.case import Step
 from spead_tutorial.measure.programs import Done, ProgramOptions
 from spead_tutorial.measure.receiving import receive
 from spead_tutorial.records import Sample
@@ -43,7 +43,7 @@ def take(lab: Lab, step: Step, heaps: int) -> Sample:
     case = step.case
     receiver = find_receiver(case.program)
     assert receiver is not None
-    load, stolen = os.getloadavg()[0], stolen_ns()
+    begun = Begun(step, heaps)
     options = ProgramOptions(heaps, case.heap_size, case.packet_size)
     buffers = _POOL.fullmatch(case.variant)
     told = ["-t", _SILENCE_S, *(["-b", buffers[1]] if buffers else [])]
@@ -52,26 +52,9 @@ def take(lab: Lab, step: Step, heaps: int) -> Sample:
             lab, receiver, _SENDER, (case.language, "c"), options, told=told, as_json=True
         )
     received, sent = map(_said, both)
-    return Sample(
-        case=case.name,
-        round=step.number,
-        warm_up=step.warm_up,
-        chapter=receiver.number,
-        program=case.program,
-        language=case.language,
-        random=False,
-        heaps=heaps,
-        heap_size=case.heap_size,
-        packet_size=case.packet_size,
-        device=lab.device,
-        kind=lab.kind,
-        failure=_failure(both, received, sent),
-        variant=case.different,
-        attempt=step.attempt,
-        load=round(load, 2),
-        steal_ns=max(0, stolen_ns() - stolen),
-        **_measured(received, sent, case.heap_size),
-    )
+    measured = _measured(received, sent, case.heap_size)
+    failure = _failure(both, received, sent)
+    return begun.done(receiver.number, (lab.device, lab.kind), failure, measured)
 
 
 def _said(done: Done) -> dict[str, Any]:

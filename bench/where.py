@@ -110,7 +110,7 @@ def _look(lab: Lab, step: Step, heaps: int) -> Split:
 
 
 def _timeline(lab: Lab, case: Case) -> Timeline:
-    argv = [sys.executable, "-P", "-m", "spead_tutorial.timeline", "--json"]
+    argv = [sys.executable, "-P", "-m", "spead_tutorial.cli", "timeline", "--json"]
     argv += ["-n", str(_TIMELINE_HEAPS), "-H", str(case.heap_size), "-p", str(case.packet_size)]
     done = finish(lab.run, "timeline", [*argv, lab.address, str(lab.port)], TIMEOUT_S)
     if done.status != 0:

@@ -2,6 +2,7 @@
 """How to run a program that receives, and one that sends to it, beside each other in a lab."""
 
 import contextlib
+import signal
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ from typing import IO, Self
 
 from spead_tutorial.catalogue import Chapter, Receiver
 from spead_tutorial.lab import Arrivals, Lab, LabProcess, LabSide
+from spead_tutorial.lab.process import end_interrupted
 from spead_tutorial.measure.programs import (
     Done,
     ProgramError,
@@ -171,6 +173,9 @@ class _Running:
     ) -> None:
         if kind is not None:
             with contextlib.suppress(Exception):
+                if isinstance(error, KeyboardInterrupt):  # a receiver says what has come
+                    self.process.send_signal(signal.SIGINT)  # if no terminal has done so
+                    end_interrupted(self.process)
                 self.process.kill()
             self.process.wait()
         for reader in self._readers:

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The highest rate at which a receiver loses nothing: a search, whose runs are samples.
 
-The rate is doubled until something is lost, and then what is between is halved. A rate is *held*
-when some runs in a row have lost nothing. A loss in one run may be chance, as when somebody else
-has the core for some milliseconds: it is forgiven once, and the runs begin anew. A second one at
-the same rate decides. Where the sender does not keep the rate that it was asked for, nobody knows
-what would have been lost at it: then the search is over, and what was found is a lower bound.
+The rate is doubled until something is lost, and then what is between is halved. On the way, one run
+without loss is enough to go on: the rate has *passed*. Where the search ends, that is not enough: a
+rate is *held* when some runs in a row have lost nothing, and if it cannot be, the search goes on
+below it. A loss in one run may be chance, as when somebody else has the core for some milliseconds:
+it is forgiven once, and the runs begin anew. A second one at the same rate decides. Where the
+sender does not keep the rate that it was asked for, nobody knows what would have been lost at it:
+then the search is over, and what was found is a lower bound.
 
 What is to be run next follows from the runs that there are, and from nothing else, so a search
 that was interrupted goes on, and what it found is computed from its record.
 """
 
 import dataclasses
+import enum
 import math
-from collections.abc import Iterable, Sequence
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
 
 from spead_tutorial.records import Recording, Sample
 
@@ -35,11 +37,20 @@ __all__ = [
     "settled",
 ]
 
-#: Payload bytes/s that a search begins at where nothing is known, and that it does not go below.
-START, LOWEST = 2.5e8, 3e7
+#: Payload bytes/s that a search begins at where nothing is known, and that it does not go below. It
+#: begins high, as a run lasts the longer the lower its rate is.
+START, LOWEST = 1e9, 3e7
 #: What a sender has kept that sent at least this share of what it was asked for.
 _KEPT = 0.95
 _GOLDEN = 0.618034
+
+
+class _Verdict(enum.Enum):
+    """Of a rate: a run has lost nothing, or as many as it takes in a row, or too many something."""
+
+    PASSED = 1
+    HELD = 2
+    LOST = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,7 +60,7 @@ class Criterion:
     Parameters
     ----------
     runs : int
-        So many in a row have to lose nothing.
+        So many in a row have to lose nothing at the rate that is found.
     forgiven : int
         So many may lose something before.
     narrow : float
@@ -153,17 +164,33 @@ def next_rate(runs: Sequence[Sample], start: float, criterion: Criterion) -> flo
     """
     if any(run.failure is not None for run in runs):
         return None
-    verdicts = {rate: _verdict(some, criterion) for rate, some in _by_rate(runs).items()}
-    if not verdicts:
+    if not runs:
         return start
-    undecided = [rate for rate, verdict in verdicts.items() if verdict is None]
-    if undecided or "short" in verdicts.values():
-        return undecided[0] if undecided else None
-    held = max((rate for rate, verdict in verdicts.items() if verdict == "held"), default=None)
-    least = min((rate for rate, verdict in verdicts.items() if verdict == "lost"), default=None)
-    if least is None or held is None:
-        return 2 * held if held else least / 2 if least and least / 2 >= LOWEST else None
-    return math.sqrt(held * least) if least / held > criterion.narrow * (1 + 1e-6) else None
+    by_rate = _by_rate(runs)
+    verdicts = {rate: _verdict(some, criterion) for rate, some in by_rate.items()}
+    undecided = next((rate for rate, verdict in verdicts.items() if verdict is None), None)
+    if undecided is not None:
+        return undecided
+    least = min(
+        (rate for rate, verdict in verdicts.items() if verdict is _Verdict.LOST), default=None
+    )
+    best = _best(verdicts)
+    if best is None:
+        return least / 2 if least is not None and least / 2 >= LOWEST else None
+    if fell_short(_middle(by_rate[best][-criterion.runs :])) or _is_near(best, least, criterion):
+        return best if verdicts[best] is _Verdict.PASSED else None
+    return 2 * best if least is None else math.sqrt(best * least)
+
+
+def _best(verdicts: Mapping[float, _Verdict | None]) -> float | None:
+    """Return the highest rate at which nothing was lost, but what is forgiven."""
+    return max(
+        (rate for rate, verdict in verdicts.items() if verdict is not _Verdict.LOST), default=None
+    )
+
+
+def _is_near(best: float, least: float | None, criterion: Criterion) -> bool:
+    return least is not None and least / best <= criterion.narrow * (1 + 1e-6)
 
 
 def _by_rate(runs: Iterable[Sample]) -> dict[float, list[Sample]]:
@@ -173,16 +200,15 @@ def _by_rate(runs: Iterable[Sample]) -> dict[float, list[Sample]]:
     return found
 
 
-def _verdict(
-    runs: Sequence[Sample], criterion: Criterion
-) -> Literal["held", "lost", "short"] | None:
+def _verdict(runs: Sequence[Sample], criterion: Criterion) -> _Verdict | None:
     """Return what is known of a rate by the runs at it; None where there have to be more."""
-    if sum(map(lost, runs)) > criterion.forgiven:
-        return "lost"
+    losses = sum(map(lost, runs))
+    if losses > criterion.forgiven:
+        return _Verdict.LOST
     last = runs[-criterion.runs :]
-    if len(last) < criterion.runs or any(map(lost, last)):
-        return None
-    return "short" if fell_short(_middle(last)) else "held"
+    if len(last) == criterion.runs and not any(map(lost, last)):
+        return _Verdict.HELD
+    return _Verdict.PASSED if losses == 0 else None
 
 
 def _middle(runs: Sequence[Sample]) -> Sample:
@@ -212,11 +238,11 @@ def found(runs: Sequence[Sample]) -> Sample | None:
     if next_rate(runs, START, criterion) is not None:
         return None
     by_rate = _by_rate(runs)
-    held = [rate for rate, some in by_rate.items() if _verdict(some, criterion) != "lost"]
-    if not held:
+    best = _best({rate: _verdict(some, criterion) for rate, some in by_rate.items()})
+    if best is None:
         least = min(by_rate) / 1e6
         return dataclasses.replace(runs[-1], failure=f"packets are lost at {least:.3g} MB/s, too")
-    return _middle(by_rate[max(held)][-criterion.runs :])
+    return _middle(by_rate[best][-criterion.runs :])
 
 
 def is_bound(searches: Iterable[Sample]) -> bool:
