@@ -7,6 +7,8 @@ import dataclasses
 import errno
 import importlib.metadata
 import os
+import re
+import shutil
 import signal
 import socket
 import struct
@@ -258,20 +260,11 @@ def test_packets_that_nobody_receives_are_unclaimed(each_lab: Lab) -> None:
 # -- without root, and nothing left --
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="not root: every other test shows this")
-def test_an_ordinary_user_has_two_machines() -> None:
+def said_to_an_ordinary_user(text: str) -> list[str]:
+    """Run a script with a lab, as a user who is not root; return the words that it prints."""
     python = python_for_anyone()
     if python is None:
         pytest.skip("no Python that an ordinary user may execute")
-    text = """
-        for kind in lab_module.WAYS:
-            with Lab(kind, receiver=True) as lab, lab.socket() as sender:
-                with lab.receiver.socket() as receiver:
-                    sender.sendto(b"arrived", (lab.address, lab.port))
-                    print(lab.rootless, receiver.recv(100).decode())
-                for side in (lab, lab.receiver):
-                    print(side.run(["id", "-u"], capture_output=True, text=True).stdout.strip())
-    """
     package = importlib.metadata.distribution("pyroute2").locate_file("")
     done = subprocess.run(
         [python, *script(text)[1:]],
@@ -287,7 +280,68 @@ def test_an_ordinary_user_has_two_machines() -> None:
     if "forbids this user" in done.stderr:
         pytest.skip(done.stderr.splitlines()[-1])
     assert done.stderr == ""
-    assert done.stdout.split() == ["True", "arrived", "65534", "65534"] * 2
+    return done.stdout.split()
+
+
+as_another_user = pytest.mark.skipif(
+    os.getuid() != 0, reason="not root: every other test shows this"
+)
+
+
+@as_another_user
+def test_an_ordinary_user_has_two_machines() -> None:
+    text = """
+        for kind in lab_module.WAYS:
+            with Lab(kind, receiver=True) as lab, lab.socket() as sender:
+                with lab.receiver.socket() as receiver:
+                    sender.sendto(b"arrived", (lab.address, lab.port))
+                    print(lab.rootless, receiver.recv(100).decode())
+                for side in (lab, lab.receiver):
+                    print(side.run(["id", "-u"], capture_output=True, text=True).stdout.strip())
+    """
+    assert said_to_an_ordinary_user(text) == ["True", "arrived", "65534", "65534"] * 2
+
+
+@as_another_user
+def test_an_ordinary_user_can_lose_packets_on_the_way() -> None:
+    text = """
+        with Lab(receiver=True) as lab, lab.socket() as sender, lab.receiver.socket() as receiver:
+            receiver.settimeout(60)
+            with lab.disturbed(loss=0.3, seed=3) as way:
+                for number in range(40):
+                    sender.sendto(bytes([number]), (lab.address, lab.port))
+            for number, fate in enumerate(way.fates(40)):
+                if fate == "passed":
+                    assert receiver.recv(100) == bytes([number])
+            sender.sendto(b"after", (lab.address, lab.port))
+            print(lab.rootless, receiver.recv(100).decode(), way.counts().lost > 0)
+            print(way.counts().lost == way.fates(40).count("lost"))
+    """
+    assert said_to_an_ordinary_user(text) == ["True", "after", "True", "True"]
+
+
+@pytest.mark.skipif(
+    os.getuid() != 0 or shutil.which("setpriv") is None, reason="this takes root, and setpriv"
+)
+def test_root_without_raw_sockets_is_told_what_the_way_takes_and_keeps_its_lab() -> None:
+    text = """
+        with Lab(receiver=True) as lab, lab.socket() as sender, lab.receiver.socket() as receiver:
+            for _ in range(2):
+                try:
+                    with lab.disturbed(loss=1.0):
+                        pass
+                except lab_module.LabError as error:
+                    print(error)
+            sender.sendto(b"arrived", (lab.address, lab.port))
+            print(receiver.recv(100).decode())
+    """
+    argv = ["setpriv", "--bounding-set", "-net_raw", *script(text)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.stderr == ""
+    first, second, third = done.stdout.splitlines()
+    assert first == second
+    assert re.fullmatch(r"raw sockets are refused, .*: have the capability NET_RAW, .*", first)
+    assert third == "arrived"
 
 
 def test_kill_9_of_the_parent_leaves_nothing_on_either_machine() -> None:

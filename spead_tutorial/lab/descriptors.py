@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """File descriptors that are none of the three standard streams."""
 
+import contextlib
 import fcntl
 import os
 import subprocess
 import tempfile
+from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 
@@ -25,6 +27,16 @@ def moved(fd: int) -> int:
         return duplicate(fd)
     finally:
         os.close(fd)
+
+
+@contextlib.contextmanager
+def closing(fds: Sequence[int]) -> Iterator[None]:
+    """Close descriptors at the end of a block."""
+    try:
+        yield
+    finally:
+        for fd in fds:
+            os.close(fd)
 
 
 def pipe() -> tuple[int, int]:

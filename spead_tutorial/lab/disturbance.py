@@ -5,13 +5,14 @@ import contextlib
 import dataclasses
 import itertools
 import json
-import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from .descriptors import closing, moved
 from .process import LabProcess
 from .refusal import LabError
 from .relay import fates
@@ -53,8 +54,8 @@ class Disturbance:
 
     by = "relay"
 
-    def __init__(self, process: LabProcess, how: dict[str, Any]) -> None:
-        self._process = process
+    def __init__(self, process: LabProcess, channel: socket.socket, how: dict[str, Any]) -> None:
+        self._process, self._channel = process, channel
         self._how = {name: how[name] for name in ("loss", "duplicate", "reorder", "seed")}
         self._last: Disturbed | None = None
 
@@ -80,9 +81,8 @@ class Disturbance:
         """Say what became of the packets until now or, after the block, of all."""
         if self._last is not None:
             return self._last
-        assert self._process.stdin is not None
         try:
-            os.write(self._process.stdin.fileno(), b"counts\n")
+            self._channel.sendall(b"counts\n")
         except OSError:
             raise LabError("what disturbs the way has ended: leave the block") from None
         return self._read()
@@ -99,8 +99,7 @@ class Disturbance:
         return Disturbed(packets, lost, duplicated, held_back, said["overflown"] + said["refused"])
 
     def _end(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        self._channel.close()
         self._last = self._read()
 
 
@@ -124,14 +123,30 @@ def disturbed(lab: Any, **how: Any) -> Iterator[Disturbance]:
         raise LabError("loopback cannot be disturbed: take Lab('veth', receiver=True)")
     sender, receiver = lab._helper, lab.receiver._helper
     with contextlib.ExitStack() as undo:
-        way, _ = receiver.request("divert", mtu=lab.mtu)
+        try:
+            way, sockets = receiver.request("divert", mtu=lab.mtu)
+        except PermissionError as error:
+            raise LabError(
+                f"raw sockets are refused, which disturb the way ({error.strerror}): have the"
+                " capability NET_RAW, as by --cap-add NET_RAW in a container"
+            ) from None
         undo.callback(receiver.request, "restore")
         argv = [sys.executable, "-I", "-S", _SCRIPT, way["source"], way["target"], way["link"]]
+        channel, theirs = (
+            undo.enter_context(socket.socket(fileno=moved(end.detach())))
+            for end in socket.socketpair()
+        )
+        with closing(sockets):
+            socket.send_fds(channel, [b"\n"], sockets)
         process = undo.enter_context(
             lab.receiver.popen(
-                [*argv, json.dumps(how)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                [*argv, json.dumps(how)],
+                stdin=theirs.fileno(),
+                stdout=subprocess.PIPE,
+                text=True,
             )
         )
+        theirs.close()
         assert process.stdout is not None
         if process.stdout.readline() != "ready\n":
             raise LabError("what was to disturb the way has ended")
@@ -139,7 +154,7 @@ def disturbed(lab: Any, **how: Any) -> Iterator[Disturbance]:
         # A run of packets in one message could only be lost as a whole.
         before, _ = sender.request("runs", device=lab.device, packets=1)
         undo.callback(sender.request, "runs", device=lab.device, packets=before["packets"])
-        disturbance = Disturbance(process, how)
+        disturbance = Disturbance(process, channel, how)
         try:
             yield disturbance
         finally:

@@ -543,9 +543,14 @@ class Helper:
         return make_begin(request["mtu"]), []
 
     def op_divert(self, request: Any, _: list[int]) -> tuple[Any, list[int]]:
-        """Make the devices that a relay needs on the receiver's machine."""
+        """Make what a relay needs on the receiver's machine: devices, and a socket for each.
+
+        The relay is a program like others, which may not open them where a user is not root.
+        """
+        raw = [socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) for _ in range(2)]
         make_detour(request["mtu"])
-        return {"source": VETH_PEER, "target": RELAY, "link": DESTINATION_MAC}, []
+        facts = {"source": VETH_PEER, "target": RELAY, "link": DESTINATION_MAC}
+        return facts, [one.detach() for one in raw]
 
     def op_turn(self, _request: Any, _: list[int]) -> tuple[Any, list[int]]:
         """Have what arrives taken by the relay alone."""

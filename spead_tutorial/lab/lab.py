@@ -5,15 +5,15 @@ import contextlib
 import dataclasses
 import errno
 import importlib.resources
-import os
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from .client import Client
+from .descriptors import closing
 from .device import ADDRESS, ADDRESS6, FAR_DEVICE, KINDS, PORT, WAYS, check_kind
 from .disturbance import Disturbance, disturbed
 from .door import opened
@@ -33,15 +33,6 @@ def _helper(helpers: contextlib.ExitStack) -> Client:
     helper = Client()
     helpers.callback(helper.close)
     return helper
-
-
-@contextlib.contextmanager
-def _closing(fds: Sequence[int]) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        for fd in fds:
-            os.close(fd)
 
 
 class Lab(LabSide):
@@ -147,9 +138,9 @@ class Lab(LabSide):
         """Make two namespaces, and a device that leads from one to the other."""
         sender, receiver = _helper(helpers), _helper(helpers)
         made, users = sender.request("open_sender")
-        with _closing(users):
+        with closing(users):
             _, spaces = receiver.request("open_receiver", users)
-        with _closing(spaces):
+        with closing(spaces):
             sender.request("connect", spaces)
         receiver.request("receive", mtu=mtu)
         device, _ = sender.request("send", mtu=mtu)
@@ -287,7 +278,8 @@ class Lab(LabSide):
         Raises
         ------
         LabError
-            Where nobody receives, or by loopback.
+            Where nobody receives, or by loopback, or where not even the lab's helper may have raw
+            sockets.
         """
         how = {"loss": loss, "duplicate": duplicate, "reorder": reorder}
         with disturbed(self, **how, distance=distance, seed=seed) as disturbance:

@@ -3,8 +3,9 @@
 
 `disturbance.py` has this file run as a script on the receiver's machine: it reads what arrives at
 one device and sends it into another, through which it arrives again. What it does to a packet is
-decided by random numbers with a seed, so that it is known beforehand. It imports nothing of the
-package.
+decided by random numbers with a seed, so that it is known beforehand. Its standard input is a Unix
+socket, by which it gets the sockets of both devices first: to open them takes rights that only the
+lab's helper has. It imports nothing of the package.
 """
 
 import collections
@@ -18,7 +19,7 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 SOL_PACKET, PACKET_STATISTICS = 263, 6
 ETH_P_IP = 0x0800
@@ -96,16 +97,24 @@ class Relay:
         The link address to which what is disturbed is sent.
     how : dict
         What `fates` takes, and the ``distance``.
+    sockets : sequence of int
+        Packet sockets for the two, which are bound here.
     """
 
-    def __init__(self, source: str, target: str, link: bytes, how: dict[str, float]) -> None:
+    def __init__(
+        self,
+        source: str,
+        target: str,
+        link: bytes,
+        how: dict[str, float],
+        sockets: Sequence[int],
+    ) -> None:
         self.link, self.device = link, source
-        self.source = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        self.source, self.target = (socket.socket(fileno=fd) for fd in sockets)
         self.source.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
         self.before = self.device_packets()
         self.source.bind((source, ETH_P_IP))  # so that it is not given what this machine sends
         self.source.setblocking(False)
-        self.target = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         self.target.bind((target, 0))
         distance = int(how.pop("distance"))
         seed = int(how.pop("seed"))
@@ -189,10 +198,9 @@ def without_checksum(frame: bytearray) -> None:
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's is for who started this
     source, target, link, how = sys.argv[1:]
-    try:
-        relay = Relay(source, target, bytes.fromhex(link.replace(":", "")), json.loads(how))
-    except PermissionError:
-        sys.exit("to disturb the way takes raw sockets, which this user may not open: run as root")
+    with socket.socket(fileno=os.dup(0)) as channel:
+        _, sockets, _, _ = socket.recv_fds(channel, 1, 2)
+    relay = Relay(source, target, bytes.fromhex(link.replace(":", "")), json.loads(how), sockets)
     with contextlib.suppress(BrokenPipeError):
         relay.serve()
         relay.end()

@@ -7,7 +7,6 @@ import dataclasses
 import os
 import socket as sockets
 import subprocess
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -129,11 +128,7 @@ class NotebookPlace:
         if lab is None or not self._two or not share:
             yield
             return
-        with contextlib.ExitStack() as way:
-            try:
-                way.enter_context(lab.disturbed(loss=share, seed=_SEED))
-            except LabError as error:  # it may take rights that this user does not have
-                warnings.warn(f"nothing is lost on the way: {error}", stacklevel=3)
+        with lab.disturbed(loss=share, seed=_SEED):
             yield
 
     def run(self, argv: Sequence[str], **how: Any) -> subprocess.CompletedProcess[Any]:
