@@ -432,7 +432,9 @@ OF_SAMPLES = sorted(set(PICTURES) - {"timeline", "where", "spacing", "history"})
 # What a picture says
 
 
-def draw(picture: plots.Draw, recording: Recording) -> tuple[Any, str, str]:
+def draw(
+    picture: plots.Draw, recording: Recording, theme: plots.Theme = plots.LIGHT
+) -> tuple[Any, str, str]:
     """Draw a picture as `render` does; return the figure too."""
     found: list[Any] = []
 
@@ -440,7 +442,7 @@ def draw(picture: plots.Draw, recording: Recording) -> tuple[Any, str, str]:
         found.extend(picture(recording, theme))
         return tuple(found)
 
-    plots.render(keep, recording, plots.LIGHT)
+    plots.render(keep, recording, theme)
     return tuple(found)  # type: ignore[return-value]
 
 
@@ -543,7 +545,7 @@ def test_a_png_is_as_large_as_its_figure_and_says_nothing_of_what_made_it(name):
     assert len(png) < 60_000  # notebooks store it
     found = chunks(png)
     inches = figure.get_size_inches()
-    assert struct.unpack(">II", found["IHDR"][:8]) == tuple(int(100 * one) for one in inches)
+    assert struct.unpack(">II", found["IHDR"][:8]) == tuple(round(100 * one) for one in inches)
     assert set(found) == {"IHDR", "PLTE", "IDAT", "IEND"}
 
 
@@ -602,11 +604,19 @@ def test_a_picture_has_a_title_and_its_numbers_in_words(name):
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_says_where_its_numbers_come_from(name):
-    words = " ".join(seen(rendered(name)))
+    words = described(rendered(name))
     for part in ("a processor", "Linux 6.1", "dummy, MTU 9216", "governor unknown", "make figures"):
         assert part in words
     rounds = {"ladder": "3 rounds", "timeline": "one run"}.get(name, "7 rounds")
     assert rounds in words
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_shows_its_machine_and_its_rounds_and_leaves_the_rest_to_its_description(name):
+    shown = " ".join(seen(rendered(name)))
+    assert "a processor" in shown
+    assert "governor" not in shown
+    assert "make figures" not in shown
 
 
 @pytest.mark.parametrize("name", OF_SAMPLES)
@@ -700,15 +710,38 @@ def test_the_title_of_the_ladder_is_what_its_chapters_gained_that_send_to_the_sa
         (later, f"from chapter 4, {quoted('Constant samples')}, to 10: {times(5.01)} (C)"),
     ):
         _, title, _ = draw(plots.ladder, Recording(HEADER, (*recording.samples, *more)))
-        assert title.startswith(f"1 MiB heaps, {words}.")
+        assert title.replace("\N{NO-BREAK SPACE}", " ").startswith(f"1 MiB heaps, {words}.")
     alone = Recording(HEADER, tuple(elsewhere))
-    assert draw(plots.ladder, alone)[1].startswith("1 MiB heaps: nothing to compare.")
+    assert "MiB heaps: nothing to compare." in draw(plots.ladder, alone)[1]
+
+
+def test_the_ladder_says_beside_each_dot_what_its_step_gained():
+    words = seen(rendered("ladder"))
+    assert words.count(times(1.5)) == 2  # chapter 6, in both languages
+    assert words.count(times(1.67)) == 2
+    assert not any("GB/s" in one and one[0].isdigit() for one in words)
+
+
+def test_the_ladder_names_the_steps_that_gain_nothing():
+    rates = {4: 1000.0, 6: 2000.0, 8: 2000.0, 10: 2000.0, 11: 3000.0}
+    samples = [
+        one
+        for chapter, rate in rates.items()
+        for language in ("python", "c")
+        for one in make_rounds(find_chapter(str(chapter)).name, language, around(rate))
+    ]
+    recording = Recording(HEADER, tuple(samples))
+    assert "No difference found in steps 8 to 10 at" in draw(plots.ladder, recording)[1]
+    words = seen(plots.render(plots.ladder, recording, plots.LIGHT))
+    assert sum(one.startswith("no difference found") for one in words) == 4
+    # With one panel there is room for the rates, too.
+    assert f"{times(1.5)}, 3 GB/s" in words
 
 
 def test_a_picture_says_which_chapter_did_not_send_to_the_labs_device():
     other = make_sample("tut_2_send", "c", 50.0, device="lo", kind="loopback")
     samples = (other, *make_ladder().samples)
-    words = texts(plots.render(plots.ladder, Recording(HEADER, samples), plots.LIGHT))
+    words = described(plots.render(plots.ladder, Recording(HEADER, samples), plots.LIGHT))
     assert "dummy, MTU 9216 (chapter 2: loopback)" in words
 
 
@@ -749,7 +782,7 @@ def test_below_the_chapters_are_the_peers_best_and_the_bare_loops_of_each_size()
         )
     more = Recording(HEADER, (*beside, *make_ladder().samples))
     large, small = described(plots.render(plots.ladder, more, plots.LIGHT)).split("Heaps of 8 KiB")
-    assert "its best chapter, 10, in Python: spead2, built from its source: 5005" in large
+    assert "its best chapter, 10, in Python: spead2 from source: 5005" in large
     assert "one thread: bare system calls: 12000" in large
     assert "one thread, 2 streams: bare system calls: 23000" in large
     assert "its best chapter, 10" in small

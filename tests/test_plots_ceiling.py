@@ -37,7 +37,7 @@ def test_loops_of_one_rate_are_not_told_apart():
         for one in recording.samples
     )
     title = draw(plots.ceiling, dataclasses.replace(recording, samples=same))[1]
-    assert title.startswith("Bare calls: no difference told. ")
+    assert title.startswith("Bare calls: no difference found. ")
 
 
 def test_each_column_has_a_line_where_two_threads_end():

@@ -24,9 +24,9 @@ def test_what_was_gained_is_said_of_each_who_has_it():
 
 
 def test_where_an_interval_includes_one_no_difference_is_told():
-    assert gained({"Python": NO_WORSE, "C": NO_WORSE}) == "no difference told"
+    assert gained({"Python": NO_WORSE, "C": NO_WORSE}) == "no difference found"
     assert (
-        gained({"Python": NO_WORSE, "C": HALF}) == f"no difference told (Python), {times(0.5)} (C)"
+        gained({"Python": NO_WORSE, "C": HALF}) == f"no difference found (Python), {times(0.5)} (C)"
     )
 
 

@@ -152,7 +152,7 @@ def test_causes_show_the_size_at_which_a_difference_is_told():
     recording = as_new_memory(as_new_memory(make_memory(), 64 * MIB), MIB)
     svg = plots.render(plots.causes, recording, plots.LIGHT)
     assert "payload sent in MB/s" in seen(svg)
-    assert {"Heaps of 16 MiB", "Heaps of 1 MiB", "no difference told"} <= set(seen(svg))
+    assert {"Heaps of 16 MiB", "Heaps of 1 MiB", "no difference found"} <= set(seen(svg))
     assert "4\N{THIN SPACE}096" in seen(svg)
     assert "6 of 6 differences told" not in seen(svg)
 
@@ -163,7 +163,7 @@ def test_causes_put_into_brackets_what_is_not_told():
         recording = as_new_memory(recording, n)
     svg = plots.render(plots.causes, recording, plots.LIGHT)
     assert seen(svg).count(f"({TIMES}1.00)") == 6
-    assert "64 MiB heaps: memory kept no difference told; used again no" in texts(svg)
+    assert "64 MiB heaps: memory kept no difference found; used again no" in texts(svg)
     assert "in brackets:" not in texts(rendered("causes"))
 
 

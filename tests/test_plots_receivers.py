@@ -34,7 +34,7 @@ def test_the_ladder_says_the_highest_rate_of_each_receiver_for_each_size():
 
 def test_chapters_stand_above_what_they_are_compared_with():
     words = seen(rendered("receivers"))
-    order = ["3  A first receiver", "7  Power that keeps up", "bare system calls"]
+    order = ["3 A first receiver", "7 Power that keeps up", "bare system calls"]
     places = [words.index(one) for one in order]
     assert places == sorted(places)
 
@@ -55,6 +55,8 @@ def test_a_rate_above_which_the_sender_could_not_go_is_called_a_lower_bound():
     ladder = draw(plots.receivers_ladder, recording)
     assert title_of(ladder).startswith("1 MiB heaps, from chapter 3 to 7: at least x3.00 (Python)")
     assert "Python at least 1500 (" in ladder[2]
+    words = seen(plots.render(plots.receivers_ladder, recording, plots.LIGHT))
+    assert any(one.endswith(", at least") for one in words)
     loss = draw(plots.loss, recording)
     assert title_of(loss).startswith(
         "Chapter 7 loses nothing up to at least 1 500 MB/s (Python), at least 3 000 MB/s (C). "

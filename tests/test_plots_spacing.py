@@ -86,7 +86,7 @@ def test_where_as_much_leaves_at_once_the_title_says_that_no_difference_is_told(
         for number in range(7)
     )
     _, title, _ = draw(plots.spacing, Recording(HEADER, (), spacings=runs))
-    assert title.startswith("Constant samples, no limit: no difference told in how much")
+    assert title.startswith("Constant samples, no limit: no difference found in how much")
 
 
 def test_a_program_alone_is_compared_with_nothing():

@@ -270,4 +270,4 @@ def test_a_pipeline_that_gains_nothing_says_so():
         for one in recording.samples
     )
     _, title, _ = draw(plots.pipeline, dataclasses.replace(recording, samples=as_fast))
-    assert "overlapped no difference told." in title
+    assert "overlapped no difference found." in title

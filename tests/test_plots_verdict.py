@@ -24,17 +24,17 @@ def gains(*medians: float | None) -> dict[int, Estimate | None]:
 
 def test_the_title_says_where_the_gain_is_largest_and_from_where_on_there_is_none():
     found = {"Python": gains(1.3, 1.1, 1.0, 1.01), "C": gains(2.5, 1.0, 1.0, 0.99)}
-    assert said_of(found) == "x1.30 (Python), x2.50 (C) at 1, no difference told from 4 on"
+    assert said_of(found) == "x1.30 (Python), x2.50 (C) at 1, no difference found from 4 on"
 
 
 def test_a_gain_at_one_size_alone_is_told_from_all_others():
     found = {"Python": gains(1.0, 1.8, 1.0), "C": gains(1.0, 1.9, 1.0)}
-    assert said_of(found) == "x1.80 (Python), x1.90 (C) at 2, no difference told at other sizes"
+    assert said_of(found) == "x1.80 (Python), x1.90 (C) at 2, no difference found at other sizes"
 
 
 def test_who_has_no_gain_at_that_size_is_not_said_to_have_one():
     found = {"Python": gains(1.3, 1.0), "C": gains(1.0, 1.0)}
-    assert said_of(found) == "x1.30 (Python) at 1, no difference told at other sizes"
+    assert said_of(found) == "x1.30 (Python) at 1, no difference found at other sizes"
 
 
 def test_a_gain_at_every_size_is_said_from_the_least_to_the_most():
@@ -51,7 +51,7 @@ def test_a_loss_between_a_gain_and_nothing_is_not_kept_quiet():
     found = {"Python": gains(1.3, 0.93, 1.0), "C": gains(1.1, 1.07, 1.0)}
     assert said_of(found) == (
         "x1.30 (Python), x1.10 (C) at 1, x0.93 (Python), x1.07 (C) at 2,"
-        " no difference told from 4 on"
+        " no difference found from 4 on"
     )
 
 
@@ -66,11 +66,11 @@ def test_losses_at_every_size_are_no_range_of_gains():
 
 def test_where_intervals_include_one_no_difference_is_told():
     wide = {1: Estimate(2.0, 0.9, 3.0, 9), 2: Estimate(0.5, 0.4, 1.2, 9)}
-    assert said_of({"C": wide}) == "no difference told"
+    assert said_of({"C": wide}) == "no difference found"
 
 
 def test_of_so_many_sizes_a_small_difference_is_none():
-    assert said_of({"C": gains(1.04, 0.97, 1.02)}) == "no difference told"
+    assert said_of({"C": gains(1.04, 0.97, 1.02)}) == "no difference found"
 
 
 def test_what_is_not_known_has_no_finding():

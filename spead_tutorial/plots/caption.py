@@ -7,13 +7,16 @@ from collections.abc import Iterable
 from spead_tutorial.records import OURS, Recording, Sample
 from spead_tutorial.stats import FEWEST
 
-__all__ = ["caption", "wrapped"]
+__all__ = ["COLUMNS", "caption", "shown", "wrapped"]
 
 _BARS = "median of {rounds} rounds, dots: samples, line: {spread}"
 _PEER = "spead2"
 _COMMAND = "make figures"
 _SEPARATOR = " · "
-_COLUMNS = 84
+#: Letters in a line of a picture that is as wide as a page.
+COLUMNS = 84
+#: Between what a picture shows and what is only in its description.
+_REST = "\n\n"
 
 
 def caption(recording: Recording, shown: str = _BARS) -> str:
@@ -30,17 +33,17 @@ def caption(recording: Recording, shown: str = _BARS) -> str:
     Returns
     -------
     str
-        In lines that are as long as a picture is wide.
+        Two parts with an empty line between them, in lines that are as long as a picture is wide.
+        A picture shows the first; the other is in its description.
     """
-    parts = [
-        *_machines(recording),
+    first = [*_machines(recording), *_rounds(recording, shown)]
+    rest = [
         *_distinct(f"Linux {header.machine.get('kernel')}" for header in recording.headers),
         "sent to: " + " or ".join(_places(recording)) + _exceptions(recording),
         *_distinct(
             f"governor {header.machine.get('governor') or 'unknown'}"
             for header in recording.headers
         ),
-        *_rounds(recording, shown),
         *_distinct(_software(header.versions) for header in recording.headers),
         *_peer(recording),
         *_distinct(
@@ -52,10 +55,17 @@ def caption(recording: Recording, shown: str = _BARS) -> str:
         recording.header.time[:10],
         f"drawn by: {recording.header.settings.get('drawn_by') or _COMMAND}",
     ]
-    return wrapped(parts)
+    return _REST.join((wrapped(first) + _SEPARATOR.rstrip(), wrapped(rest)))
 
 
-def wrapped(parts: Iterable[str], columns: int = _COLUMNS) -> str:
+def shown(text: str, columns: int) -> str:
+    """Return what a picture shows of a caption, or of another text, in lines of some length."""
+    first, rest, _ = text.partition(_REST)
+    parts = " ".join(first.split()).removesuffix(_SEPARATOR.rstrip() if rest else "")
+    return wrapped((part.strip() for part in parts.split(_SEPARATOR)), columns)
+
+
+def wrapped(parts: Iterable[str], columns: int = COLUMNS) -> str:
     """Write parts in lines, each of them whole where a line has room for it."""
     lines = [""]
     for part in parts:

@@ -11,8 +11,8 @@ from spead_tutorial.plots.finding import NOT_TOLD, gained, is_told, strongest
 from spead_tutorial.plots.memory import AFTER, BEFORE, SWEEP
 from spead_tutorial.plots.points import Point, faults, gain, highest, points, require
 from spead_tutorial.plots.render import Drawn
-from spead_tutorial.plots.sheet import FAINT, WIDTH, Sheet
-from spead_tutorial.plots.theme import NAMES, Theme
+from spead_tutorial.plots.sheet import FAINT, Sheet
+from spead_tutorial.plots.theme import NAMES, WIDTH, Theme
 from spead_tutorial.records import OURS, Recording, Series
 from spead_tutorial.stats import Estimate
 from spead_tutorial.units import number, size, thousands, times

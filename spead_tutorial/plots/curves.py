@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from spead_tutorial.plots.points import Point, Value, rate
 from spead_tutorial.plots.sheet import FAINT, name_panel, rate_axis
+from spead_tutorial.plots.spots import Line, mark
 from spead_tutorial.plots.theme import Look, Theme
 from spead_tutorial.records import Series
 from spead_tutorial.stats import Estimate
@@ -106,7 +107,12 @@ def rate_panel(
 
 
 def draw_curve(
-    axis: "Axes", points: Mapping[int, Point], look: Look, theme: Theme, value: Value = rate
+    axis: "Axes",
+    points: Mapping[int, Point],
+    look: Look,
+    theme: Theme,
+    value: Value = rate,
+    line: Line | None = None,
 ) -> None:
     """Draw the points of a series; where one has no median, the line is broken."""
     for x, point in points.items():
@@ -121,11 +127,16 @@ def draw_curve(
             color=look.colour,
             alpha=0.35,
         )
-    _draw_estimates(axis, {x: point.estimate(value) for x, point in points.items()}, look, theme)
+    estimates = {x: point.estimate(value) for x, point in points.items()}
+    _draw_estimates(axis, estimates, look, theme, line)
 
 
 def _draw_estimates(
-    axis: "Axes", estimates: Mapping[int, Estimate | None], look: Look, theme: Theme
+    axis: "Axes",
+    estimates: Mapping[int, Estimate | None],
+    look: Look,
+    theme: Theme,
+    line: Line | None = None,
 ) -> None:
     """Draw a line of medians and a band of their intervals."""
     low, middle, high = (
@@ -137,6 +148,9 @@ def _draw_estimates(
     )
     axis.fill_between(list(estimates), low, high, color=look.colour, alpha=0.2, linewidth=0)
     axis.plot(list(estimates), middle, zorder=3, **look.line(theme))
+    for x, estimate in estimates.items():
+        if line is not None and estimate is not None:
+            mark(axis, x, estimate.median, line, x, estimate)
 
 
 def draw_thin(axis: "Axes", points: Mapping[int, Point], theme: Theme) -> None:
@@ -197,7 +211,7 @@ def draw_failures(axis: "Axes", failed: Iterable[tuple[int, Look]]) -> None:
 
 def gain_panel(
     axis: "Axes",
-    gains: Sequence[tuple[Mapping[int, Estimate | None], Look]],
+    gains: Sequence[tuple[Mapping[int, Estimate | None], Look, Line | None]],
     theme: Theme,
     name: str,
     scaled: Iterable[Mapping[int, Estimate | None]] = (),
@@ -209,7 +223,7 @@ def gain_panel(
     """
     ends = [
         x
-        for estimates in [*scaled, *(one for one, _ in gains)]
+        for estimates in [*scaled, *(one for one, _, _ in gains)]
         for estimate in estimates.values()
         if estimate
         for x in (estimate.low, estimate.high)
@@ -217,8 +231,8 @@ def gain_panel(
     axis.set_yscale("log")
     scale_gains(axis.yaxis, ends, most_marks=most_marks)
     axis.axhline(1, color=theme.text, linewidth=1.2, zorder=2)
-    for estimates, look in gains:
-        _draw_estimates(axis, estimates, look, theme)
+    for estimates, look, line in gains:
+        _draw_estimates(axis, estimates, look, theme, line)
     name_panel(axis, name)
 
 

@@ -12,7 +12,7 @@ __all__ = ["NOT_TOLD", "gained", "is_told", "strongest"]
 
 _Place = TypeVar("_Place")
 
-NOT_TOLD = "no difference told"
+NOT_TOLD = "no difference found"
 _NOT_KNOWN = "not known"
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from spead_tutorial.plots import bars
 from spead_tutorial.plots.points import Point, highest
-from spead_tutorial.plots.sheet import FAINT, WIDTH, Sheet
-from spead_tutorial.plots.theme import Theme
+from spead_tutorial.plots.sheet import FAINT, Sheet
+from spead_tutorial.plots.theme import WIDTH, Theme
 from spead_tutorial.units import size, thousands
 
 if TYPE_CHECKING:

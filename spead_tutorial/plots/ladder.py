@@ -1,52 +1,55 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The ladder: the rate of every chapter in both languages, and what else there is to compare."""
+"""The ladder: what every chapter gained in both languages, and what else there is to compare."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from itertools import groupby, pairwise
 
 from spead_tutorial.catalogue import BESIDE_LADDER, LADDER, LANGUAGES, Chapter, find_chapter
-from spead_tutorial.plots import bars
+from spead_tutorial.plots import dots
 from spead_tutorial.plots.caption import caption
-from spead_tutorial.plots.finding import gained
-from spead_tutorial.plots.points import Point, gain, highest, points
+from spead_tutorial.plots.finding import gained, is_told
+from spead_tutorial.plots.points import Point, gain, points
 from spead_tutorial.plots.render import Drawn
-from spead_tutorial.plots.sheet import Sheet, rate_axis
+from spead_tutorial.plots.sheet import Sheet
 from spead_tutorial.plots.theme import NAMES, Theme
+from spead_tutorial.plots.verdict import whole
 from spead_tutorial.records import OURS, Recording, Sample, Series
+from spead_tutorial.stats import Estimate
 from spead_tutorial.units import size
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-__all__ = ["RATE", "ladder", "step_title"]
+__all__ = ["ladder", "step_title"]
 
 _ASIDE = {rung.program for rung in BESIDE_LADDER}
-#: What an axis of rates is called.
-RATE = "payload sent in MB/s (10⁶ bytes a second)"
+_SCALE = "payload sent, GB/s"
+_SHOWN = "median of {rounds} rounds, line: {spread}"
 _PEER, _BARE = "spead2-source", "ceiling"
-_SUBTITLE = "The rate of every chapter's program, in Python and in C"
-_SIDES = (0.2, 0.2)
-_ROOM, _FIRST_ROOM = 0.62, 0.66
+_FROM_SOURCE = "spead2 from source"
+_SUBTITLE = "Beside each dot: how many times as fast as the step before"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Step:
-    """A group of bars: a chapter's program in its languages, or one bar of something beside."""
+class _Rung:
+    """A chapter's program in its languages, or something beside them, at a size of heaps."""
 
     title: str
     change: str
-    points: dict[str, Point]  # by what gives a bar its colour
+    points: dict[str, Point]  # by what gives a dot its colour
     chapter: Chapter | None = None
+    note: str = ""
 
     @property
-    def height(self) -> float:
-        """Inches."""
-        return bars.GROUP - (len(LANGUAGES) - 1) * bars.PITCH * (not self.points.keys() & NAMES)
+    def is_chained(self) -> bool:
+        """Whether it is a step up: to the same place as the others, and on from one before."""
+        chapter = self.chapter
+        return chapter is not None and chapter.takes_destination and chapter.name not in _ASIDE
+
+
+_Panels = Sequence[tuple[int, Sequence[_Rung]]]
 
 
 def ladder(recording: Recording, theme: Theme) -> Drawn:
-    """Draw the rate of every chapter in both languages, a panel for each size of heaps.
+    """Draw what every chapter gained in both languages, a panel for each size of heaps.
 
     Below them, where the recording has them: spead2's best chapter, and bare system calls.
 
@@ -63,49 +66,85 @@ def ladder(recording: Recording, theme: Theme) -> Drawn:
         The figure, its title, and its description in words and numbers.
     """
     panels = _panels(recording)
-    heights = [sum(step.height for step in steps) for _, steps in panels]
-    rows = [(_ROOM if row else _FIRST_ROOM, height) for row, height in enumerate(heights)]
-    title, foot, legend = _finding(*panels[0]), caption(recording), bars.language_legend(theme)
-    sheet = Sheet(theme, title, rows, foot, subtitle=_SUBTITLE, legend=legend)
-    most = highest(point for _, steps in panels for step in steps for point in step.points.values())
-    for row, (heap_size, steps) in enumerate(panels):
-        axis = sheet.axes(row, *_SIDES)
-        bars.prepare(axis, heights[row], most)
-        y = 0.0
-        for step in steps:
-            _draw_step(axis, y, step, theme)
-            y += step.height
-        axis.set_title(f"Heaps of {size(heap_size)}", loc="left", fontsize=11)
-        rate_axis(axis, theme, "top" if not row else None)
-    axis.set_xlabel(RATE)
+    steps = [_steps(rungs) for _, rungs in panels]
+    sheet = Sheet(
+        theme,
+        _finding(panels),
+        dots.panel_rows(steps, theme),
+        caption(recording, _SHOWN),
+        subtitle=". ".join([_SUBTITLE, *_alike(panels)]),
+        legend=dots.dot_legend(steps, theme),
+        columns=2 if theme.is_narrow else 4,
+    )
+    titles = [f"Heaps of {size(heap_size)}" for heap_size, _ in panels]
+    dots.draw_panels(sheet, steps, titles, _SCALE)
     return sheet.figure, sheet.title, _in_words(recording, panels)
 
 
-def _finding(heap_size: int, steps: Sequence[_Step]) -> str:
-    """Say how many times as fast the last chapter is as where the first of them ends.
-
-    Only those count that can send to the same place, which chapter 2 cannot, and that go on from
-    the one before: those beside the ladder do not.
-    """
-    by_number: dict[int, _Step] = {}
-    for step in steps:
-        chapter = step.chapter
-        if chapter is not None and chapter.takes_destination and chapter.name not in _ASIDE:
-            by_number[chapter.number] = step
-    if len(by_number) < 2:
-        return f"{size(heap_size)} heaps: nothing to compare"
-    first, last = by_number[min(by_number)], by_number[max(by_number)]
-    gains = {
-        NAMES[language]: gain(first.points.get(language), point)
-        for language, point in last.points.items()
-    }
-    number, name = first.title.split(maxsplit=1)
-    name = f"\N{LEFT DOUBLE QUOTATION MARK}{name}\N{RIGHT DOUBLE QUOTATION MARK}"
-    steps_up = f"from chapter {number}, {name}, to {max(by_number)}"
-    return f"{size(heap_size)} heaps, {steps_up}: {gained(gains)}"
+def _chain(rungs: Sequence[_Rung]) -> list[_Rung]:
+    return [rung for rung in rungs if rung.is_chained]
 
 
-def _panels(recording: Recording) -> list[tuple[int, list[_Step]]]:
+def _gains(before: _Rung, after: _Rung) -> dict[str, Estimate | None]:
+    return {role: gain(before.points.get(role), point) for role, point in after.points.items()}
+
+
+def _steps(rungs: Sequence[_Rung]) -> list[dots.Step]:
+    """Add what each gained on the one before."""
+    before = {id(after): rung for rung, after in pairwise(_chain(rungs))}
+    return [
+        dots.Step(
+            rung.title,
+            rung.note,
+            rung.points,
+            _gains(before[id(rung)], rung) if id(rung) in before else {},
+        )
+        for rung in rungs
+    ]
+
+
+def _finding(panels: _Panels) -> str:
+    """Say for each size how many times as fast the last chapter is as where the first ends."""
+    said: list[str] = []
+    for heap_size, rungs in panels:
+        heaps = whole(size(heap_size))
+        by_number = {rung.chapter.number: rung for rung in _chain(rungs) if rung.chapter}
+        if len(by_number) < 2:
+            said += [] if said else [f"{heaps} heaps: nothing to compare"]
+            continue
+        start, end = by_number[min(by_number)], by_number[max(by_number)]
+        number, name = start.title.split(maxsplit=1)
+        if not said:
+            quoted = f"\N{LEFT DOUBLE QUOTATION MARK}{name}\N{RIGHT DOUBLE QUOTATION MARK}"
+            heaps, number = f"{heaps} heaps", f"chapter {number}, {quoted},"
+        gains = {NAMES[role]: one for role, one in _gains(start, end).items()}
+        said.append(f"{heaps}, from {number} to {max(by_number)}: {gained(gains)}")
+    return "; ".join(said)
+
+
+def _alike(panels: _Panels) -> list[str]:
+    """Say for each size of heaps which steps, one after the other, gain nothing."""
+    said: list[str] = []
+    for heap_size, rungs in panels:
+        runs = [
+            [after for _, after in run]
+            for alike, run in groupby(pairwise(_chain(rungs)), lambda pair: _are_alike(*pair))
+            if alike
+        ]
+        longest = max(runs, key=len, default=[])
+        if len(longest) > 1:
+            first, last = (one.title.split()[0] for one in (longest[0], longest[-1]))
+            said.append(f"No difference found in steps {first} to {last} at {size(heap_size)}")
+    return said
+
+
+def _are_alike(before: _Rung, after: _Rung) -> bool:
+    """Return whether no language tells one from the other."""
+    gains = [one for one in _gains(before, after).values() if one is not None]
+    return bool(gains) and not any(map(is_told, gains))
+
+
+def _panels(recording: Recording) -> list[tuple[int, list[_Rung]]]:
     """Sort a recording's samples into steps, and those into panels, largest heaps first."""
     ours = [
         sample
@@ -120,19 +159,19 @@ def _panels(recording: Recording) -> list[tuple[int, list[_Step]]]:
     sizes = sorted({sample.heap_size for sample in ours}, reverse=True)
     found = points(recording)
     return [
-        (x, [*_steps([one for one in ours if one.heap_size == x]), *_beside(found, x)])
+        (x, [*_rungs([one for one in ours if one.heap_size == x]), *_beside(found, x)])
         for x in sizes
     ]
 
 
-def _steps(samples: Sequence[Sample]) -> list[_Step]:
-    """Return the steps of a panel: chapter by chapter, random samples before the others."""
+def _rungs(samples: Sequence[Sample]) -> list[_Rung]:
+    """Return the rungs of a panel: chapter by chapter, random samples before the others."""
     by_step: dict[tuple[str, bool], dict[str, list[Sample]]] = {}
     for sample in samples:
         languages = by_step.setdefault((sample.program, sample.random), {})
         languages.setdefault(sample.language, []).append(sample)
     steps = {
-        (_place(chapter), program, not with_random): _Step(
+        (_place(chapter), program, not with_random): _Rung(
             step_title(chapter, with_random),
             chapter.change,
             {name: Point(tuple(languages[name])) for name in LANGUAGES if name in languages},
@@ -150,7 +189,7 @@ def _place(chapter: Chapter) -> tuple[int, int]:
     return chapter.number, taught.index(chapter.name) if chapter.name in taught else -1
 
 
-def _beside(found: Mapping[Series, Mapping[int, Point]], heap_size: int) -> list[_Step]:
+def _beside(found: Mapping[Series, Mapping[int, Point]], heap_size: int) -> list[_Rung]:
     """Return what the chapters are to be compared with: the peer at its best, and bare loops."""
     there = {series: known[heap_size] for series, known in found.items() if heap_size in known}
     peers = [series for series in there if series.implementation == _PEER]
@@ -158,11 +197,12 @@ def _beside(found: Mapping[Series, Mapping[int, Point]], heap_size: int) -> list
     if peers:
         best = max(peers, key=lambda series: _median(there[series]))
         number = find_chapter(best.program).number
-        note = f"its best chapter, {number}, in Python"
-        steps.append(_Step("spead2, built from its source", note, {"spead2": there[best]}))
+        words = f"its best chapter, {number}, in Python"
+        steps.append(_Rung(_FROM_SOURCE, words, {"spead2": there[best]}, note="its best chapter"))
     for series, point in there.items():
         if series.implementation == _BARE:
-            steps.append(_Step("bare system calls", series.variant, {"limit": point}))
+            note = series.variant
+            steps.append(_Rung("bare system calls", note, {"limit": point}, note=note))
     return steps
 
 
@@ -171,22 +211,14 @@ def _median(point: Point) -> float:
     return 0.0 if estimate is None else estimate.median
 
 
-def _draw_step(axis: "Axes", y: float, step: _Step, theme: Theme) -> None:
-    bars.label_group(axis, y, step.title, step.change, theme)
-    lanes = bars.lanes(y)
-    for index, (role, point) in enumerate(step.points.items()):
-        lane = lanes.get(role, y + bars.LABEL + (index + 0.5) * bars.PITCH)
-        bars.draw_bar(axis, lane, point, role, theme)
-
-
 def step_title(chapter: Chapter, with_random: bool) -> str:
     """Return the number and title of a chapter, and whether it was told to send random samples."""
     told = ", random" if with_random and "r" in chapter.accepted else ""
     return f"{chapter.number}  {chapter.title}{told}"
 
 
-def _in_words(recording: Recording, panels: Sequence[tuple[int, Sequence[_Step]]]) -> str:
-    sentences = ["Bars: the rate of each chapter's program, in Python and in C, in MB/s."]
+def _in_words(recording: Recording, panels: Sequence[tuple[int, Sequence[_Rung]]]) -> str:
+    sentences = ["Dots: the rate of each chapter's program, in Python and in C, in MB/s."]
     for heap_size, steps in panels:
         sentences.append(f"Heaps of {size(heap_size)}:")
         for step in steps:
@@ -196,6 +228,13 @@ def _in_words(recording: Recording, panels: Sequence[tuple[int, Sequence[_Step]]
             ]
             chapter = "chapter " if step.points.keys() & NAMES else f"{step.change}: "
             sentences.append(f"{chapter}{' '.join(step.title.split())}: {', '.join(values)};")
+        gains = [
+            f"{' '.join(step.title.split())} {gained(by_name)}"
+            for step in _steps(steps)
+            if (by_name := {NAMES[role]: one for role, one in step.gains.items()})
+        ]
+        if gains:
+            sentences.append(f"Times as fast as the step before: {'; '.join(gains)}.")
     return " ".join([*sentences, " ".join(caption(recording).split())])
 
 

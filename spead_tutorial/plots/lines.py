@@ -9,7 +9,8 @@ from spead_tutorial.plots import curves
 from spead_tutorial.plots.bare import BEST, bare_name, best_bare
 from spead_tutorial.plots.points import Point
 from spead_tutorial.plots.points import gains as gains_of
-from spead_tutorial.plots.theme import Look, Theme, looks
+from spead_tutorial.plots.spots import TIMES, Line
+from spead_tutorial.plots.theme import Look, Theme, looks, role_of
 from spead_tutorial.records import Series
 from spead_tutorial.stats import Estimate
 
@@ -96,6 +97,13 @@ class Lines:
     def looks(self, theme: Theme) -> dict[Series, Look]:
         """Return how each line is drawn."""
         return dict(zip(self.labels, looks(list(self.labels), theme), strict=True))
+
+    def marked(self, series: Series, before: Series | None = None) -> Line:
+        """Return what a page is told of a line, or of the gain over another."""
+        role, name = role_of(series), self.labels[series]
+        if before is None:
+            return Line(name, role, key=dataclasses.astuple(series))
+        return Line(f"{name}, gain over {self.labels[before]}", role, unit=TIMES)
 
     def in_words(self, write: Callable[[int], str]) -> Iterable[str]:
         """Yield a sentence for each line and each gain, with all their medians."""

@@ -11,8 +11,8 @@ from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.finding import gained, strongest
 from spead_tutorial.plots.points import Point, Value, gain, highest
 from spead_tutorial.plots.render import Drawn
-from spead_tutorial.plots.sheet import WIDTH, Sheet
-from spead_tutorial.plots.theme import NAMES, Theme
+from spead_tutorial.plots.sheet import Sheet
+from spead_tutorial.plots.theme import NAMES, WIDTH, Theme
 from spead_tutorial.records import OURS, Recording, Sample
 from spead_tutorial.units import number, thousands
 

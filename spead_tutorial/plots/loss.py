@@ -11,7 +11,7 @@ from spead_tutorial.measure import search
 from spead_tutorial.plots import curves
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.points import Point, require
-from spead_tutorial.plots.receivers import by_place
+from spead_tutorial.plots.receivers import at_least, by_place, in_words
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet, name_panel
 from spead_tutorial.plots.theme import Look, Theme, looks
@@ -163,9 +163,8 @@ def _finding(best: Mapping[Series, Point]) -> str:
     for series, label in _LINES.items():
         estimate = best[series].estimate() if series in best else None
         if series.implementation == OURS and estimate is not None:
-            bound = "at least " * search.is_bound(best[series].samples)
             language = label.rpartition(" ")[2]
-            said.append(f"{bound}{_rounded(estimate.median)} MB/s ({language})")
+            said.append(f"{at_least(best[series])}{_rounded(estimate.median)} MB/s ({language})")
     receiver = find_receiver(_PROGRAM)
     assert receiver is not None
     words = f"up to {', '.join(said)}" if said else "at no rate that is known"
@@ -183,12 +182,8 @@ def _in_words(
     for series, label in _LINES.items():
         if series not in runs:
             continue
-        estimate = best[series].estimate() if series in best else None
-        words = "failed"
-        if estimate is not None:
-            bound = "at least " * search.is_bound(best[series].samples)
-            words = f"nothing up to {bound}{estimate.median:.0f}"
-            words += f" ({estimate.low:.0f} to {estimate.high:.0f})"
+        words = in_words(best.get(series))
+        words = words if words == "failed" else f"nothing up to {words}"
         lost = ", ".join(f"{share:.1f} % at {x:.0f}" for x, share in _steps(runs[series]).items())
         sentences.append(f"{label[0].upper()}{label[1:]}: {words}; {lost}.")
     return " ".join([*sentences, " ".join(foot.split())])

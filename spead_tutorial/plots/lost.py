@@ -9,8 +9,8 @@ from spead_tutorial.plots.bars import LABEL, label_group
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.points import Point, points, require
 from spead_tutorial.plots.render import Drawn
-from spead_tutorial.plots.sheet import FAINT, WIDTH, Sheet
-from spead_tutorial.plots.theme import Theme
+from spead_tutorial.plots.sheet import FAINT, Sheet
+from spead_tutorial.plots.theme import WIDTH, Theme
 from spead_tutorial.records import OURS, Recording, Sample, Series
 from spead_tutorial.units import number, size
 

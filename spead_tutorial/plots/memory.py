@@ -12,7 +12,8 @@ from spead_tutorial.plots.finding import gained, strongest
 from spead_tutorial.plots.points import Point, faults, gains, points, require, top
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet, name_panel
-from spead_tutorial.plots.theme import NAMES, Theme, looks
+from spead_tutorial.plots.spots import TIMES, Line
+from spead_tutorial.plots.theme import NAMES, Theme, looks, role_of
 from spead_tutorial.records import OURS, Recording, Sample, Series
 from spead_tutorial.stats import Estimate
 from spead_tutorial.units import number, size
@@ -29,6 +30,7 @@ _SUBTITLE = "New memory for every heap, and memory used again"
 _WORDS = {BEFORE: "new memory", AFTER: "used again"}
 _GAIN = "gain: times as fast as with new memory"
 _ROWS = ((0.46, 2.7), (0.38, 1.9), (0.38, 1.2))
+_MOST_LABELS = 8
 #: What is less is drawn here: a logarithmic scale has no nought.
 _FEWEST_FAULTS = 0.01
 
@@ -74,13 +76,17 @@ def memory(recording: Recording, theme: Theme) -> Drawn:
     sizes = sorted({x for sizes in points_by_series.values() for x in sizes})
     _scale(axes, sizes, recording, theme)
     for series, lines in points_by_series.items():
-        curves.draw_curve(axes[0], lines, look[series], theme)
+        line = Line(_label(series), role_of(series), key=dataclasses.astuple(series))
+        curves.draw_curve(axes[0], lines, look[series], theme, line=line)
         curves.draw_curve(axes[1], lines, look[series], theme, _drawn_faults)
     axes[1].set_ylim(_FEWEST_FAULTS / 1.7, max(1.0, axes[1].get_ylim()[1]))
     for axis in axes[:2]:
         curves.draw_failures(axis, curves.failures(points_by_series, look))
     if gains_by_series:
-        lines_of_gains = [(known, look[series]) for series, known in gains_by_series.items()]
+        lines_of_gains = [
+            (known, look[series], Line(f"{_label(series)}, gain", role_of(series), unit=TIMES))
+            for series, known in gains_by_series.items()
+        ]
         curves.gain_panel(axes[2], lines_of_gains, theme, _GAIN)
     return (
         sheet.figure,
@@ -123,7 +129,8 @@ def _scale(
 ) -> None:
     """Give the panels their scales, and draw the machine's caches in all of them."""
     for axis in axes:
-        curves.size_axis(axis, sizes, curves.size_label("heap_size") if axis is axes[-1] else None)
+        name = curves.size_label("heap_size") if axis is axes[-1] else None
+        curves.size_axis(axis, sizes, name, _MOST_LABELS // (2 if theme.is_narrow else 1))
         for cache, n_bytes in _caches(recording, sizes).items():
             words = f"{cache} {size(n_bytes)}" if axis is axes[0] else ""
             curves.name_line(axis, n_bytes, words, theme)
@@ -131,7 +138,8 @@ def _scale(
     axes[1].set_yscale("log")
     axes[1].yaxis.set_major_formatter(lambda x, _: number(x))
     axes[1].yaxis.set_minor_formatter(lambda x, _: "")
-    name_panel(axes[1], f"page faults a heap (lowest mark: {_FEWEST_FAULTS:g} or fewer)")
+    lowest = "" if theme.is_narrow else f" (lowest mark: {_FEWEST_FAULTS:g} or fewer)"
+    name_panel(axes[1], f"page faults a heap{lowest}")
 
 
 def _drawn_faults(sample: Sample) -> float | None:

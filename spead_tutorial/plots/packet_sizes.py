@@ -12,8 +12,8 @@ from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.finding import gained
 from spead_tutorial.plots.points import Point, gain, points, require, top
 from spead_tutorial.plots.render import Drawn
-from spead_tutorial.plots.sheet import FAINT, WIDTH, Sheet, name_panel, rate_axis
-from spead_tutorial.plots.theme import NAMES, Theme, looks
+from spead_tutorial.plots.sheet import FAINT, Sheet, name_panel, rate_axis
+from spead_tutorial.plots.theme import NAMES, WIDTH, Theme, looks
 from spead_tutorial.records import OURS, Recording, Series
 from spead_tutorial.units import bytes_text, thousands
 

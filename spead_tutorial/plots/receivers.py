@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The receivers' ladder: the highest rate without loss of every chapter that receives."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 
 from spead_tutorial.catalogue import LANGUAGES, RECEIVERS
 from spead_tutorial.measure import search
-from spead_tutorial.plots import bars
+from spead_tutorial.plots import dots
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.finding import gained, is_told
-from spead_tutorial.plots.points import Point, gain, highest, rate, require
+from spead_tutorial.plots.points import Point, gain, rate, require
 from spead_tutorial.plots.render import Drawn
-from spead_tutorial.plots.sheet import Sheet, rate_axis
+from spead_tutorial.plots.sheet import Sheet
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.records import OURS, Recording, Sample, Series
-from spead_tutorial.units import bytes_text, size, thousands
+from spead_tutorial.units import bytes_text, size
 
-__all__ = ["Place", "by_place", "receivers_ladder"]
+__all__ = ["Place", "at_least", "by_place", "in_words", "receivers_ladder"]
 
 #: Size of heaps, and of packets.
 Place = tuple[int, int]
@@ -26,15 +25,13 @@ _PROGRAM = "receive"
 _SUBTITLE = (
     "The highest payload rate at which a receiver loses nothing, sender and receiver on a core each"
 )
-_RATE = "highest payload rate without loss in MB/s (10⁶ bytes a second)"
-_SHOWN = "median of {rounds} rounds, a search in each (dots), line: {spread}"
-_SIDES = (0.2, 0.2)
-_ROOM, _FIRST_ROOM = 0.62, 0.66
-#: What stands below the chapters, as far as it was measured: title, remark, bars by their colour.
+_RATE = "payload without loss, GB/s"
+_SHOWN = "median of {rounds} rounds, a search in each, line: {spread}"
+#: What stands below the chapters, as far as it was measured: title, remark, dots by their colour.
 _BESIDE = (
     (
-        "memory used again, and nothing computed",
-        "our receiver, without a chapter",
+        "memory used again",
+        "computes nothing",
         {language: Series(OURS, language, _PROGRAM) for language in LANGUAGES},
     ),
     ("spead2 from source", "the same in C++", {"spead2": Series("spead2-source", "c", _PROGRAM)}),
@@ -56,20 +53,6 @@ _BESIDE = (
 )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Group:
-    """Bars below one line of words."""
-
-    title: str
-    note: str
-    points: dict[str, Point]  # by what gives a bar its colour
-
-    @property
-    def height(self) -> float:
-        """Inches."""
-        return bars.GROUP - (len(LANGUAGES) - 1) * bars.PITCH * (not self.points.keys() & NAMES)
-
-
 def receivers_ladder(recording: Recording, theme: Theme) -> Drawn:
     """Draw the highest rate without loss, chapter by chapter, a panel for each pair of sizes.
 
@@ -89,35 +72,25 @@ def receivers_ladder(recording: Recording, theme: Theme) -> Drawn:
     found = by_place(settled)
     ours = [Series(OURS, language, one.name) for one in RECEIVERS for language in LANGUAGES]
     require({series: 0 for points in found.values() for series in points}, ours, "receive-lossless")
-    panels = {place: groups for place, points in found.items() if (groups := _groups(points))}
-    heights = [sum(group.height for group in groups) for groups in panels.values()]
-    rows = [(_ROOM if row else _FIRST_ROOM, height) for row, height in enumerate(heights)]
+    panels = {place: groups for place, points in found.items() if (groups := _steps(points))}
     foot = caption(settled, _SHOWN)
+    steps = list(panels.values())
     sheet = Sheet(
         theme,
         _finding(found),
-        rows,
+        dots.panel_rows(steps, theme),
         foot,
         subtitle=_SUBTITLE,
-        legend=bars.language_legend(theme),
+        legend=dots.dot_legend(steps, theme),
+        columns=2 if theme.is_narrow else 4,
     )
-    most = highest(one for points in found.values() for one in points.values())
-    for row, (place, groups) in enumerate(panels.items()):
-        axis = sheet.axes(row, *_SIDES)
-        bars.prepare(axis, heights[row], most, room=1.3)
-        y = 0.0
-        for group in groups:
-            bars.label_group(axis, y, group.title, group.note, theme)
-            lanes = bars.lanes(y)
-            for index, (role, point) in enumerate(group.points.items()):
-                lane = lanes.get(role, y + bars.LABEL + (index + 0.5) * bars.PITCH)
-                text = _at_least if search.is_bound(point.samples) else thousands
-                bars.draw_bar(axis, lane, point, role, theme, text=text)
-            y += group.height
-        axis.set_title(_name(place), loc="left", fontsize=11)
-        rate_axis(axis, theme, "top" if not row else None)
-    axis.set_xlabel(_RATE)
+    titles = [_name(place) for place in panels]
+    dots.draw_panels(sheet, steps, titles, _RATE, _is_bound)
     return sheet.figure, sheet.title, _in_words(panels, foot)
+
+
+def _is_bound(point: Point) -> bool:
+    return search.is_bound(point.samples)
 
 
 def by_place(settled: Recording) -> Found:
@@ -134,28 +107,38 @@ def by_place(settled: Recording) -> Found:
     }
 
 
-def _at_least(value: float) -> str:
-    return f"at least {thousands(value)}"
+def at_least(*points: Point | None) -> str:
+    """Return the words before what was found, where one of these is but a lower bound."""
+    bound = any(one is not None and search.is_bound(one.samples) for one in points)
+    return "at least " if bound else ""
+
+
+def in_words(point: Point | None) -> str:
+    """Say what was found, in MB/s, with its interval."""
+    estimate = point.estimate(rate) if point is not None else None
+    if estimate is None:
+        return "failed"
+    ends = f"({estimate.low:.0f} to {estimate.high:.0f})"
+    return f"{at_least(point)}{estimate.median:.0f} {ends}"
 
 
 def _name(place: Place) -> str:
     return f"Heaps of {size(place[0])}, packets of {bytes_text(place[1])}"
 
 
-def _groups(points: Mapping[Series, Point]) -> list[_Group]:
-    wanted = [
-        (
-            f"{one.number}  {one.title}",
-            one.change,
-            {language: Series(OURS, language, one.name) for language in LANGUAGES},
-        )
-        for one in RECEIVERS
-    ]
-    return [
-        _Group(title, note, {role: points[x] for role, x in series.items() if x in points})
-        for title, note, series in (*wanted, *_BESIDE)
-        if any(x in points for x in series.values())
-    ]
+def _steps(points: Mapping[Series, Point]) -> list[dots.Step]:
+    """Return the chapters, each with what it gained on the one before, and what is beside them."""
+    steps: list[dots.Step] = []
+    for one in RECEIVERS:
+        series = {language: Series(OURS, language, one.name) for language in LANGUAGES}
+        there = {role: points[x] for role, x in series.items() if x in points}
+        before = steps[-1].points if steps else {}
+        gains = {role: gain(before.get(role), point) for role, point in there.items() if before}
+        steps += [dots.Step(f"{one.number}  {one.title}", "", there, gains)] * bool(there)
+    for title, note, series in _BESIDE:
+        there = {role: points[x] for role, x in series.items() if x in points}
+        steps += [dots.Step(title, note, there)] * bool(there)
+    return steps
 
 
 def _finding(found: Found) -> str:
@@ -173,29 +156,20 @@ def _finding(found: Found) -> str:
         for language in LANGUAGES
     }
     ends = [points.get(Series(OURS, language, last.name)) for language in LANGUAGES]
-    bound = any(end is not None and search.is_bound(end.samples) for end in ends)
     told = any(one is not None and is_told(one) for one in gains.values())
     words = f"from chapter {first.number} to {last.number}"
-    return f"{size(place[0])} heaps, {words}: {'at least ' * (bound and told)}{gained(gains)}"
+    return f"{size(place[0])} heaps, {words}: {at_least(*ends) * told}{gained(gains)}"
 
 
-def _in_words(panels: Mapping[Place, Sequence[_Group]], foot: str) -> str:
-    sentences = ["Bars: the highest payload rate at which a receiver loses nothing, in MB/s."]
+def _in_words(panels: Mapping[Place, Sequence[dots.Step]], foot: str) -> str:
+    sentences = ["Dots: the highest payload rate at which a receiver loses nothing, in MB/s."]
     for place, groups in panels.items():
         said = [
-            f"{' '.join(group.title.split())} ({group.note}): "
+            f"{' '.join(group.title.split())}{f' ({group.note})' * bool(group.note)}: "
             + ", ".join(
-                f"{NAMES.get(role, '')} {_value(x)}".strip() for role, x in group.points.items()
+                f"{NAMES.get(role, '')} {in_words(x)}".strip() for role, x in group.points.items()
             )
             for group in groups
         ]
         sentences.append(f"{_name(place)}: {'; '.join(said)}.")
     return " ".join([*sentences, " ".join(foot.split())])
-
-
-def _value(point: Point) -> str:
-    estimate = point.estimate(rate)
-    if estimate is None:
-        return "failed"
-    ends = f"({estimate.low:.0f} to {estimate.high:.0f})"
-    return f"{'at least ' * search.is_bound(point.samples)}{estimate.median:.0f} {ends}"

@@ -8,8 +8,8 @@ from spead_tutorial.plots import curves
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.points import Point, gains, highest, points, rate, require
 from spead_tutorial.plots.render import Drawn
-from spead_tutorial.plots.sheet import WIDTH, Sheet, name_panel
-from spead_tutorial.plots.theme import Look, Theme, looks
+from spead_tutorial.plots.sheet import Sheet, name_panel
+from spead_tutorial.plots.theme import WIDTH, Look, Theme, looks
 from spead_tutorial.plots.verdict import gains_over_sizes, whole
 from spead_tutorial.records import OURS, Recording, Sample, Series
 from spead_tutorial.units import bytes_text, size

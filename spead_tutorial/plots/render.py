@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from spead_tutorial.plots.spots import spots, together
 from spead_tutorial.plots.theme import DARK, LIGHT, Theme
 from spead_tutorial.records import Recording
 
@@ -52,7 +53,7 @@ class Rendered:
     png: bytes
 
 
-def save(path: Path, draw: Draw, recording: Recording) -> list[Path]:
+def save(path: Path, draw: Draw, recording: Recording, *, for_site: bool = False) -> list[Path]:
     """Draw a picture twice: light to `path`, and dark beside it.
 
     Parameters
@@ -63,22 +64,33 @@ def save(path: Path, draw: Draw, recording: Recording) -> list[Path]:
         Such as `ladder`.
     recording : Recording
         What to draw.
+    for_site : bool
+        Whether to draw it for narrow screens too, with ``-narrow`` in the names, and to write
+        beside it which points it has and where, as JSON, for pages that say their values.
 
     Returns
     -------
     list of pathlib.Path
-        Both files.
+        All files.
 
     Raises
     ------
     MissingError
         Where there is no Matplotlib.
     """
-    written = []
-    for theme, end in ((LIGHT, ""), (DARK, "-dark")):
+    written, marked = [], []
+    forms = [(LIGHT, ""), (DARK, "-dark")]
+    if for_site:
+        forms += [(theme.narrow(), f"-narrow{end}") for theme, end in forms]
+    for theme, end in forms:
         target = path.with_name(f"{path.stem}{end}{path.suffix}")
-        target.write_bytes(render(draw, recording, theme))
+        with _drawn(draw, recording, theme) as drawn:
+            target.write_bytes(_svg(*drawn))
+            marked.append(spots(drawn[0]))
         written.append(target)
+    if for_site:
+        written.append(path.with_suffix(".json"))
+        written[-1].write_text(together(*marked[::2]))  # dark ones are where light ones are
     return written
 
 

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where things are on a picture, in inches: all pictures have one width, and grow downwards.
+"""Where things are on a picture, in inches: it is as wide as its theme says, and grows downwards.
 
-It is narrow, and its letters are large: on a telephone it is shown at half its size.
+Letters are large. Where a picture has no form for a phone, it is shown there at half its size.
 """
 
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from spead_tutorial.plots.theme import Theme
+from spead_tutorial.plots.caption import COLUMNS, shown
+from spead_tutorial.plots.theme import WIDTH, Theme
 from spead_tutorial.units import gigabits, megabytes, thousands
 
 if TYPE_CHECKING:
@@ -16,9 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["FAINT", "WIDTH", "Row", "Sheet", "name_panel", "rate_axis"]
+__all__ = ["FAINT", "Row", "Sheet", "name_panel", "rate_axis"]
 
-WIDTH = 6.4
 #: Size in points of what is not the most important.
 FAINT = 9
 _MARGIN = 0.12
@@ -43,13 +43,13 @@ class Sheet:
     rows : sequence of (float, float)
         Inches of room above each row of panels, and of its height.
     foot : str
-        The caption.
+        A caption, of which the picture shows the first part.
     subtitle : str
         What the picture is of; folded where it is too long.
     legend : sequence of artist
-        With labels; two or more in a line.
-    columns : int
-        How many.
+        With labels.
+    columns : int, optional
+        How many in a line; by default two, or one where it is narrow.
     below : float
         Inches of room below the last row, for its labels.
 
@@ -68,21 +68,24 @@ class Sheet:
         *,
         subtitle: str = "",
         legend: Sequence["Artist"] = (),
-        columns: int = 2,
+        columns: int | None = None,
         below: float = 0.55,
     ) -> None:
         import matplotlib.figure
 
         self.theme = theme
         self.title = ". ".join(filter(None, (title, subtitle)))
-        lines = _folded(title)
-        below_title = textwrap.wrap(subtitle, _SUBTITLE_COLUMNS)
+        share = theme.width / WIDTH
+        lines = _folded(title, int(_TITLE_COLUMNS * share))
+        below_title = textwrap.wrap(subtitle, int(_SUBTITLE_COLUMNS * share))
+        foot = shown(foot, int(COLUMNS * share))
         subheading = _MARGIN + _TITLE * len(lines)
         heading = subheading + _SUBTITLE * len(below_title) + _GAP * bool(subtitle)
+        columns = columns or (1 if theme.is_narrow else 2)
         top = heading + _LEGEND * -(-len(legend) // columns)
         foot_height = _LINE * (foot.count("\n") + 1) + _MARGIN
-        self.height = top + sum(map(sum, rows)) + below + foot_height
-        self.figure: Figure = matplotlib.figure.Figure(figsize=(WIDTH, self.height))
+        self.height = round(top + sum(map(sum, rows)) + below + foot_height, 2)  # whole pixels
+        self.figure: Figure = matplotlib.figure.Figure(figsize=(theme.width, self.height))
         self._tops: list[Row] = []
         for above, height in rows:
             self._tops.append((top + above, height))
@@ -98,19 +101,20 @@ class Sheet:
         """Add a panel to a row: `left` and `right` are inches from the picture's sides."""
         top, height = self._tops[row]
         bottom = 1 - (top + height) / self.height
-        width = (WIDTH - left - right) / WIDTH
-        return self.figure.add_axes((left / WIDTH, bottom, width, height / self.height), **more)
+        whole = self.theme.width
+        width = (whole - left - right) / whole
+        return self.figure.add_axes((left / whole, bottom, width, height / self.height), **more)
 
     def text(self, x: float, y: float, text: str, **more: Any) -> None:
         """Write at inches from the left and from the top."""
-        self.figure.text(x / WIDTH, 1 - y / self.height, text, linespacing=1.25, **more)
+        self.figure.text(x / self.theme.width, 1 - y / self.height, text, linespacing=1.25, **more)
 
     def legend(self, handles: Sequence["Artist"], x: float, y: float, columns: int) -> None:
         """Say what is what, from a point on, in inches from the left and from the top."""
         self.figure.legend(
             handles=_by_lines(handles, columns),
             loc="upper left",
-            bbox_to_anchor=(x / WIDTH, 1 - y / self.height),
+            bbox_to_anchor=(x / self.theme.width, 1 - y / self.height),
             ncols=columns,
             frameon=False,
             borderaxespad=0,
@@ -121,9 +125,9 @@ class Sheet:
         )
 
 
-def _folded(title: str) -> list[str]:
+def _folded(title: str, columns: int) -> list[str]:
     """Fold a title; what is in brackets is said of the word before it, and stays beside it."""
-    lines = textwrap.wrap(title.replace(" (", "\N{NO-BREAK SPACE}("), _TITLE_COLUMNS)
+    lines = textwrap.wrap(title.replace(" (", "\N{NO-BREAK SPACE}("), columns)
     return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
 
 

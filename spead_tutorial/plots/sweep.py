@@ -12,8 +12,8 @@ from spead_tutorial.plots.lines import Lines
 from spead_tutorial.plots.points import gains as gains_of
 from spead_tutorial.plots.points import points, require, top
 from spead_tutorial.plots.render import Drawn
-from spead_tutorial.plots.sheet import WIDTH, Sheet
-from spead_tutorial.plots.theme import NAMES, Look, Theme
+from spead_tutorial.plots.sheet import Sheet
+from spead_tutorial.plots.theme import NAMES, WIDTH, Look, Theme
 from spead_tutorial.plots.verdict import gains_over_sizes, shares_over_sizes, whole
 from spead_tutorial.records import Recording, Series
 from spead_tutorial.units import bytes_text, size
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Sweep"]
 
 _HEIGHT, _BESIDE_HEIGHT, _GAIN_HEIGHT = 3.3, 2.7, 1.6
-_ROOM, _LINES_ROOM, _GAIN_ROOM = 0.34, 0.46, 0.38
+_ROOM, _LINES_ROOM, _GAIN_ROOM, _LOWER_ROOM = 0.34, 0.46, 0.38, 0.85
 _GAP = 0.3
 _MOST_LABELS, _MOST_GAINS = 8, 8
 _IP_AND_UDP = 28
@@ -32,16 +32,22 @@ _IP_AND_UDP = 28
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Column:
-    """A column of panels, of which there is one for each language, or one for all."""
+    """A column of panels, of which there is one for each language, or one for all.
+
+    On a narrow picture they are below each other.
+    """
 
     language: str
     number: int
     count: int
     rate: str
+    is_narrow: bool
 
     def axes(self, sheet: Sheet, row: int) -> "Axes":
         """Add its panel of a row: all have one width."""
         left, right = curves.SIDES
+        if self.is_narrow:
+            return sheet.axes(2 * self.number + row, left, right)
         width = (WIDTH - left - right - _GAP * (self.count - 1)) / self.count
         start = left + self.number * (width + _GAP)
         return sheet.axes(row, start, WIDTH - start - width)
@@ -49,12 +55,17 @@ class _Column:
     @property
     def is_first(self) -> bool:
         """Whether the numbers of the scales are beside it."""
-        return not self.number
+        return self.is_narrow or not self.number
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the numbers of Gb/s are beside it."""
+        return self.is_narrow or self.number == self.count - 1
 
     @property
     def most_labels(self) -> int:
         """How many sizes it has room to name."""
-        return _MOST_LABELS // self.count
+        return _MOST_LABELS // (2 if self.is_narrow else self.count)
 
     @property
     def name(self) -> str:
@@ -63,6 +74,11 @@ class _Column:
             return self.rate
         unit = f": {self.rate}" if self.is_first else ""
         return NAMES[self.language] + unit
+
+    def over(self, before: str) -> str:
+        """What is written above its gains."""
+        words = "gain over" if self.is_narrow else "gain: times as fast as"
+        return f"{words} {before}" if self.is_first else ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -119,15 +135,14 @@ class Sweep:
         look, columns = lines.looks(theme), lines.columns()
         sheet = self._sheet(recording, lines, look, theme)
         for number, (language, shown) in enumerate(columns.items()):
-            column = _Column(language, number, len(columns), self.rate)
+            column = _Column(language, number, len(columns), self.rate, theme.is_narrow)
             axis = column.axes(sheet, 0)
             self._prepare(axis, recording, lines, column, theme)
             _draw_rates(axis, lines, {one: look[one] for one in shown}, theme)
             if lines.gains:
                 axis = column.axes(sheet, 1)
                 curves.size_axis(axis, lines.sizes, curves.size_label(self.x), column.most_labels)
-                over = f"gain: times as fast as {self.gained}" if column.is_first else ""
-                _draw_gains(axis, lines, look, column, over, theme)
+                _draw_gains(axis, lines, look, column, column.over(self.gained), theme)
         return sheet.figure, sheet.title, self._in_words(recording, lines)
 
     def _lines(self, recording: Recording) -> Lines:
@@ -151,13 +166,18 @@ class Sweep:
         self, recording: Recording, lines: Lines, look: Mapping[Series, Look], theme: Theme
     ) -> Sheet:
         """Make room for the panels, below what says what is what."""
-        height = _BESIDE_HEIGHT if len(lines.columns()) > 1 else _HEIGHT
+        count = len(lines.columns())
+        height = _BESIDE_HEIGHT if count > 1 or theme.is_narrow else _HEIGHT
         room = _ROOM if self.x == "heap_size" else _LINES_ROOM
         legend = curves.curve_legend([(lines.labels[one], look[one]) for one in look], theme)
         return Sheet(
             theme,
             ": ".join(filter(None, (self.title, self._finding(lines)))),
-            [(room, height)] + [(_GAIN_ROOM, _GAIN_HEIGHT)] * bool(lines.gains),
+            [
+                row
+                for first in (room, *[_LOWER_ROOM] * (count - 1) * theme.is_narrow)
+                for row in [(first, height)] + [(_GAIN_ROOM, _GAIN_HEIGHT)] * bool(lines.gains)
+            ],
             caption(recording, curves.SHOWN),
             subtitle=self.subtitle,
             legend=legend + [curves.thin_line(theme, BEST)] * bool(lines.best),
@@ -189,8 +209,8 @@ class Sweep:
         packets = self.x == "packet_size"
         name = None if lines.gains else curves.size_label(self.x)
         curves.size_axis(axis, lines.sizes, name, column.most_labels)
-        last = column.number == column.count - 1
-        curves.rate_panel(axis, theme, top(recording), packets, column.name, column.is_first, last)
+        ends = column.is_first, column.is_last
+        curves.rate_panel(axis, theme, top(recording), packets, column.name, *ends)
         if packets:
             _draw_mtu(axis, recording, lines.sizes, theme)
 
@@ -202,7 +222,8 @@ class Sweep:
 
 def _draw_rates(axis: "Axes", lines: Lines, look: Mapping[Series, Look], theme: Theme) -> None:
     for series in reversed(list(look)):  # what the picture is about is on top
-        curves.draw_curve(axis, lines.points[series], look[series], theme)
+        line = lines.marked(series)
+        curves.draw_curve(axis, lines.points[series], look[series], theme, line=line)
     if lines.best:
         curves.draw_thin(axis, {x: point for x, (_, point) in lines.best.items()}, theme)
     curves.draw_failures(axis, curves.failures(lines.points, look))
@@ -219,7 +240,9 @@ def _draw_gains(
     """Draw the gains of a language on the scale of all."""
     gains = lines.gains
     shown = [
-        (one, look[after]) for (_, after), one in gains.items() if after.language == column.language
+        (one, look[after], lines.marked(after, before))
+        for (before, after), one in gains.items()
+        if after.language == column.language
     ]
     curves.gain_panel(axis, shown, theme, name, gains.values(), _MOST_GAINS)
     axis.tick_params(axis="y", labelleft=column.is_first)

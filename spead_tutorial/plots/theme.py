@@ -7,7 +7,21 @@ from typing import Any
 
 from spead_tutorial.records import Series
 
-__all__ = ["DARK", "HATCHES", "LIGHT", "MARKERS", "NAMES", "Look", "Theme", "looks"]
+__all__ = [
+    "DARK",
+    "HATCHES",
+    "LIGHT",
+    "MARKERS",
+    "NAMES",
+    "WIDTH",
+    "Look",
+    "Theme",
+    "looks",
+    "role_of",
+]
+
+#: Inches: how wide a picture is on a page, and on a phone.
+WIDTH, _NARROW = 6.4, 3.6
 
 #: What a picture calls the languages.
 NAMES = {"python": "Python", "c": "C"}
@@ -42,6 +56,8 @@ class Theme:
     colours : dict
         Colours of data: ``"python"``, ``"c"``, ``"spead2"``, ``"limit"``, and of the times of
         a heap: ``"preparing"``, ``"sending"``.
+    width : float
+        Inches: how wide the picture is.
     """
 
     name: str
@@ -50,6 +66,16 @@ class Theme:
     faint: str
     grid: str
     colours: dict[str, str]
+    width: float = WIDTH
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether there is no room for panels beside each other."""
+        return self.width < WIDTH
+
+    def narrow(self) -> "Theme":
+        """Return the same for a picture that fits on a phone."""
+        return dataclasses.replace(self, width=_NARROW)
 
     def pale(self, role: str) -> tuple[float, ...]:
         """Return one of the colours such that it is pale, but lets nothing through.
@@ -144,7 +170,7 @@ def looks(series: Sequence[Series], theme: Theme) -> list[Look]:
     """
     styles: list[Look] = []
     for line in series:
-        role = _role(line)
+        role = role_of(line)
         colour = theme.colours[role]
         before = sum(look.colour == colour for look in styles)
         dashes = _MORE_DASHES[(before - 1) % len(_MORE_DASHES)] if before else _DASHES[role]
@@ -152,6 +178,7 @@ def looks(series: Sequence[Series], theme: Theme) -> list[Look]:
     return styles
 
 
-def _role(series: Series) -> str:
+def role_of(series: Series) -> str:
+    """Return what gives a line its colour."""
     roles = {"spead2": "spead2", "spead2-source": "spead2", "ceiling": "limit"}
     return roles.get(series.implementation, series.language)

@@ -8,8 +8,8 @@ from spead_tutorial.catalogue import LANGUAGES, find_chapter
 from spead_tutorial.plots.bars import LABEL, label_group
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.render import Drawn
-from spead_tutorial.plots.sheet import FAINT, WIDTH, Sheet
-from spead_tutorial.plots.theme import NAMES, Theme
+from spead_tutorial.plots.sheet import FAINT, Sheet
+from spead_tutorial.plots.theme import NAMES, WIDTH, Theme
 from spead_tutorial.records import Recording
 from spead_tutorial.split import OTHER, PARTS, Kind, Thread, split_times
 from spead_tutorial.units import number, percent, size, thousands

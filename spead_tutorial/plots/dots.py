@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ladders: a dot for each rate on a logarithmic scale, and beside it what it gained on the last."""
+
+import dataclasses
+import math
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from spead_tutorial.catalogue import LANGUAGES
+from spead_tutorial.plots.finding import NOT_TOLD, is_told
+from spead_tutorial.plots.points import Point
+from spead_tutorial.plots.sheet import FAINT, Row, Sheet
+from spead_tutorial.plots.spots import Line, mark
+from spead_tutorial.plots.theme import MARKERS, NAMES, Theme
+from spead_tutorial.stats import Estimate
+from spead_tutorial.units import number, times
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+__all__ = ["WHO", "Step", "dot_legend", "draw_panels", "panel_rows"]
+
+#: Whose a dot is.
+WHO = {**NAMES, "spead2": "spead2", "limit": "bare system calls"}
+_STEP, _LANE = 0.4, 0.18
+_ROOM, _LOWER_ROOM = 0.45, 0.75
+_LABELS, _NARROW_LABELS, _LABEL_COLUMNS, _NARROW_LABEL_COLUMNS = 2.03, 1.64, 26, 18
+_MARGIN, _GAP = 0.12, 0.12
+_NAME_COLUMNS, _MOST_BESIDE = 24, 2
+#: Inches that a power of ten needs to have its number.
+_DECADE = 0.27
+#: Inches on the right of a panel for what it says of each dot, without its rate and with it.
+_WORDS, _MORE_WORDS = 1.3, 2.2
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Step:
+    """A chapter's program in its languages, or something beside them.
+
+    Parameters
+    ----------
+    title, note : str
+        What is written before it.
+    points : mapping
+        By what gives a dot its colour.
+    gains : mapping
+        How many times as fast each is as in the step before; empty where it follows none.
+    """
+
+    title: str
+    note: str
+    points: Mapping[str, Point]
+    gains: Mapping[str, Estimate | None] = dataclasses.field(default_factory=dict)
+
+
+def panel_rows(panels: Sequence[Sequence[Step]], theme: Theme) -> list[Row]:
+    """Return the rows that a sheet needs: panels are beside each other where there is room."""
+    if not _are_stacked(panels, theme):
+        return [(_ROOM, _STEP * len(_labels(panels)))]
+    return [(_LOWER_ROOM if n else _ROOM, _STEP * len(steps)) for n, steps in enumerate(panels)]
+
+
+def draw_panels(
+    sheet: Sheet,
+    panels: Sequence[Sequence[Step]],
+    names: Sequence[str],
+    label: str,
+    is_bound: Callable[[Point], bool] = lambda point: False,
+) -> None:
+    """Draw a panel of dots for each of several settings, all on one scale.
+
+    Parameters
+    ----------
+    sheet : Sheet
+        With the rows of `panel_rows`.
+    panels : sequence of sequence of Step
+        Beside each other, a step that several have is in one line.
+    names : sequence of str
+        What each is called.
+    label : str
+        What the scale is called.
+    is_bound : function
+        Whether a point's rate is the least that it may be.
+    """
+    theme, stacked = sheet.theme, _are_stacked(panels, sheet.theme)
+    left = _NARROW_LABELS if theme.is_narrow else _LABELS
+    count = 1 if stacked else len(panels)
+    width = (theme.width - left - _MARGIN - _GAP * (count - 1)) / count
+    for n, steps in enumerate(panels):
+        places = _labels([steps] if stacked else panels)
+        start = left + (0 if stacked else n * (width + _GAP))
+        axis = sheet.axes(n if stacked else 0, start, theme.width - start - width)
+        with_rate = not theme.is_narrow and count == 1
+        words = _MORE_WORDS if with_rate else _WORDS
+        _scale(axis, panels, width - words, width, len(places))
+        axis.annotate(
+            "\n".join(textwrap.wrap(names[n], _NAME_COLUMNS)) if count > 1 else names[n],
+            (0, 1),
+            ((_MARGIN - left) * 72 if theme.is_narrow else 0, 6),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            fontsize=11,
+        )
+        if stacked or not n:
+            _write_labels(axis, places, left, theme)
+        for step in steps:
+            said = {role: _said(step, role, is_bound, with_rate) for role in step.points}
+            _draw_step(axis, places.index(_label(step)) * _STEP, step, said, theme)
+        axis.set_xlabel(label)
+
+
+def dot_legend(panels: Sequence[Sequence[Step]], theme: Theme) -> list["Artist"]:
+    """Return what says which dots are whose."""
+    from matplotlib.lines import Line2D
+
+    there = {role for steps in panels for step in steps for role in step.points}
+    return [
+        Line2D([], [], label=name, linewidth=2, **_dot(role, theme))
+        for role, name in WHO.items()
+        if role in there
+    ]
+
+
+def _are_stacked(panels: Sequence[Sequence[Step]], theme: Theme) -> bool:
+    """Return whether panels are below each other."""
+    return theme.is_narrow or len(panels) > _MOST_BESIDE
+
+
+def _label(step: Step) -> tuple[str, str]:
+    return step.title, step.note
+
+
+def _labels(panels: Sequence[Sequence[Step]]) -> list[tuple[str, str]]:
+    """Return the lines that panels beside each other have: those of the longest first."""
+    longest_first = sorted(panels, key=len, reverse=True)
+    return list(dict.fromkeys(_label(step) for steps in longest_first for step in steps))
+
+
+def _scale(
+    axis: "Axes", panels: Sequence[Sequence[Step]], inches: float, width: float, n: int
+) -> None:
+    """Give a panel its scales: inches downwards, and tens in so many of its inches."""
+    estimates = [
+        one.estimate() for steps in panels for step in steps for one in step.points.values()
+    ]
+    ends = [x for one in estimates if one is not None for x in (one.low, one.high) if x > 0]
+    low, high = (min(ends) * 0.7, max(ends)) if ends else (1.0, 10.0)
+    axis.set_xscale("log")
+    axis.set_xlim(low, low * (high / low) ** (width / inches))
+    axis.set_ylim(n * _STEP, 0)
+    axis.set_yticks([])
+    tens = [10.0**n for n in range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)]
+    crowded = inches < _DECADE * math.log10(high / low)
+    axis.set_xticks(tens[:: 1 + crowded])
+    axis.set_xticks([], minor=True)
+    axis.xaxis.set_major_formatter(lambda x, _: number(x / 1e3))
+    axis.grid(axis="x")
+    axis.set_axisbelow(True)
+
+
+def _write_labels(
+    axis: "Axes", labels: Sequence[tuple[str, str]], left: float, theme: Theme
+) -> None:
+    """Name the steps on the left of a panel: two lines of words at most."""
+    columns = _NARROW_LABEL_COLUMNS if theme.is_narrow else _LABEL_COLUMNS
+    for row, (title, note) in enumerate(labels):
+        lines = [(line, theme.text, 10) for line in textwrap.wrap(" ".join(title.split()), columns)]
+        lines += [(line, theme.faint, FAINT) for line in [note] if note]
+        for n, (line, colour, points) in enumerate(lines[:2]):
+            axis.annotate(
+                line,
+                (0, row * _STEP + (n + 0.65) * _LANE),
+                ((_MARGIN - left) * 72, 0),
+                xycoords=axis.get_yaxis_transform(),
+                textcoords="offset points",
+                va="center",
+                fontsize=points,
+                color=colour,
+            )
+
+
+def _said(step: Step, role: str, is_bound: Callable[[Point], bool], with_rate: bool) -> str:
+    """Return what stands beside a dot: what was gained, and its rate where there is room."""
+    point, gain = step.points[role], step.gains.get(role)
+    estimate = point.estimate()
+    if estimate is None:
+        return "failed: no rate"
+    words = [] if gain is None else [times(gain.median) if is_told(gain) else NOT_TOLD]
+    least = "at least " * is_bound(point)
+    words.append(least + f"{number(estimate.median / 1e3)} GB/s" if with_rate else least.strip())
+    return ", ".join(filter(None, words))
+
+
+def _draw_step(axis: "Axes", y: float, step: Step, said: Mapping[str, str], theme: Theme) -> None:
+    lanes = {role: y + (n + 0.65) * _LANE for n, role in enumerate(LANGUAGES)}
+    middle = y + 1.15 * _LANE
+    ends = {
+        role: _draw_dot(axis, lanes.get(role, middle), point, _line(step, role), theme)
+        for role, point in step.points.items()
+    }
+    if len(said) > 1 and set(said.values()) == {NOT_TOLD}:
+        said, ends = {"": NOT_TOLD}, {"": max(ends.values())}
+    for role, words in said.items():
+        axis.annotate(
+            words,
+            (ends[role], lanes.get(role, middle)),
+            (7, 0),
+            textcoords="offset points",
+            va="center_baseline",
+            fontsize=FAINT,
+            color=theme.faint if words == NOT_TOLD else theme.text,
+        )
+
+
+def _line(step: Step, role: str) -> Line:
+    """Return what a page is told of a dot."""
+    who, row = WHO[role], " ".join(f"{step.title} {step.note}".split())
+    sample = step.points[role].samples[0]
+    # What searches have found is no median of their samples.
+    key = () if sample.asked_bytes_per_s else dataclasses.astuple(sample.series)
+    return Line(f"{row}, {who}" if role in NAMES else row, role, who, row, key)
+
+
+def _draw_dot(axis: "Axes", y: float, point: Point, line: Line, theme: Theme) -> float:
+    """Draw a point with its interval, or a cross where it failed; return where that ends."""
+    estimate = point.estimate()
+    if estimate is None:
+        left, _ = axis.get_xlim()
+        axis.plot([left], [y], marker="x", markersize=6, color=theme.text, clip_on=False)
+        return left
+    role, heap_size = line.role, point.samples[0].heap_size
+    mark(axis, estimate.median, y, line, heap_size, estimate)
+    colour = theme.colours[role]
+    axis.plot([estimate.low, estimate.high], [y, y], color=colour, linewidth=2)
+    axis.plot([estimate.median], [y], zorder=3, **_dot(role, theme))
+    return estimate.high
+
+
+def _dot(role: str, theme: Theme) -> dict[str, Any]:
+    colour = theme.colours[role]
+    return {"color": colour, "marker": MARKERS[role], "markersize": 6}

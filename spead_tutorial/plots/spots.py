@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The points of a picture as data: what a page says of each, and where in the picture it is."""
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING, Any
+
+from spead_tutorial.stats import Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["TIMES", "Line", "mark", "spots", "together"]
+
+_MARK = "spot "
+#: The unit of a gain.
+TIMES = "times"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Line:
+    """What the points of a line have in common.
+
+    Parameters
+    ----------
+    name : str
+        What a page calls it.
+    role : str
+        What gives it its colour.
+    group : str
+        With what else it is chosen; its name by default.
+    row : str
+        In which row of a ladder it is.
+    key : tuple of str
+        The implementation, language, program and variant of its samples; empty for a gain.
+    unit : str
+        Of its values.
+    """
+
+    name: str
+    role: str
+    group: str = ""
+    row: str = ""
+    key: tuple[str, ...] = ()
+    unit: str = "MB/s"
+
+
+def mark(axis: "Axes", x: float, y: float, line: Line, size: int, estimate: Estimate) -> None:
+    """Note a point at data coordinates of a panel, without drawing anything."""
+    from matplotlib.lines import Line2D
+
+    ends = (round(float(end), 3) for end in (estimate.median, estimate.low, estimate.high))
+    facts = [dataclasses.asdict(line), [size, *ends, estimate.n]]
+    where: dict[str, Any] = {
+        "transform": axis.transData,
+        "visible": False,
+        "gid": _MARK + json.dumps(facts),
+    }
+    axis.figure.add_artist(Line2D([x], [y], **where))
+
+
+def spots(figure: "Figure") -> list[tuple[dict[str, Any], list[float]]]:
+    """Return what was marked: its line, and size, median, ends, rounds, and parts of the picture.
+
+    The last two are how far it is from the left and from the top.
+    """
+    found = []
+    for one in figure.findobj(lambda artist: (artist.get_gid() or "").startswith(_MARK)):
+        line, values = json.loads((one.get_gid() or "").removeprefix(_MARK))
+        ((x, y),) = one.get_transform().transform(one.get_xydata())  # type: ignore[attr-defined]
+        place = [x / figure.bbox.width, 1 - y / figure.bbox.height]
+        found.append((line, [*values, *(round(float(part), 4) for part in place)]))
+    return found
+
+
+def together(*pictures: list[tuple[dict[str, Any], list[float]]]) -> str:
+    """Return JSON of what the forms of one picture have marked: the same points, elsewhere.
+
+    It has ``lines``, and ``points``: of each the index of its line, size, median, the ends of its
+    interval, rounds, and how far from the left and from the top it is, form by form.
+    """
+    lines: list[dict[str, Any]] = []
+    points = []
+    for same in zip(*pictures, strict=True):
+        line, values = same[0]
+        if line not in lines:
+            lines.append(line)
+        elsewhere = [part for _, other in same[1:] for part in other[-2:]]
+        points.append([lines.index(line), *values, *elsewhere])
+    rows = ",\n".join(json.dumps(point, separators=(",", ":")) for point in points)
+    names = ",\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
+    return f'{{"lines": [\n{names}\n],\n"points": [\n{rows}\n]}}\n'
