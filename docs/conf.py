@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from hawkmoth.util.compiler import get_include_args
 
@@ -29,6 +30,7 @@ extensions = [
     "best_of",
     "c_header",
     "examples",
+    "exercises",
     "gains",
     "gallery",
     "hawkmoth",
@@ -38,6 +40,7 @@ extensions = [
     "notebook_pages",
     "numpydoc",
     "pictures",
+    "playable",
     "public_names",
     "sphinx.ext.autodoc",
     "sphinx_click",
@@ -45,6 +48,7 @@ extensions = [
     "sphinx_design",
     "splits",
     "tables",
+    "tracks",
 ]
 exclude_patterns = ["design/README.md"]
 nitpicky = True
@@ -90,9 +94,10 @@ hawkmoth_autoconf = []  # it would ask for a compiler of C++, too
 # ---- HTML ----
 html_theme = "pydata_sphinx_theme"
 html_title = "spead_tutorial"
+html_favicon = "_static/icon.svg"
 html_static_path = ["_static"]
-html_css_files = ["site.css"]
-html_js_files = ["site.js"]
+html_css_files = ["site.css", "figures.css"]
+html_js_files = ["site.js", "figures.js"]
 html_show_sourcelink = False
 html_copy_source = False
 html_context = {"default_mode": "auto"}
@@ -111,3 +116,28 @@ html_theme_options = {
 copybutton_exclude = ".linenos, .gp"
 copybutton_prompt_text = r"\$ |>>> "
 copybutton_prompt_is_regexp = True
+
+# ---- Where it is published, if it is: its address ends in that of this version ----
+pages = os.environ.get("SPEAD_TUTORIAL_SITE_URL", "")  # one of several versions: .ci/publish.py
+address = pages or os.environ.get("READTHEDOCS_CANONICAL_URL", "")
+if address:
+    extensions += ["card", "notfound.extension", "sphinx_sitemap", "sphinxext.opengraph"]
+    html_baseurl = ogp_site_url = address
+    ogp_social_cards = {"enable": False}  # the card is one for all pages
+    ogp_custom_meta_tags = ('<meta name="twitter:card" content="summary_large_image" />',)
+    sitemap_url_scheme = "{link}"
+    sitemap_excludes = ["404.html", "genindex.html", "py-modindex.html", "search.html"]
+    notfound_urls_prefix = urlsplit(address).path
+    notfound_context = {
+        "title": "Page not found",
+        "body": "<h1>Page not found</h1><p>There is no page at this address. It may have moved:"
+        " look for it with the search above, or go to the"
+        f' <a href="{notfound_urls_prefix}index.html">first page</a>.</p>',
+    }
+if pages:
+    above, version_name = notfound_urls_prefix.rstrip("/").rsplit("/", 1)
+    html_theme_options |= {
+        "switcher": {"json_url": f"{above}/versions.json", "version_match": version_name},
+        "check_switcher": False,  # the list is made when all versions are
+        "navbar_start": ["navbar-logo", "version-switcher"],
+    }

@@ -5,8 +5,8 @@
     :last: 11
     ```
 
-What each chapter gained over the one before it, at the ladder's settings, with its interval; up to
-a chapter, where one is named.
+What each chapter gained over the one before it, with its interval: a row for each step, a column
+for each size of heaps in each language. It ends with a chapter, where one is named.
 
     ```{goals} targets
     the best in C, beside spead2 | 1.3 | ours c | spead2-source
@@ -30,45 +30,50 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from spead_tutorial import stats, units
-from spead_tutorial.catalogue import CHAPTERS, LADDER, STEPS, Rung, find_chapter
+from spead_tutorial.catalogue import CHAPTERS, LADDER, STEPS, find_chapter
 
 _RECORD = "ladder"
-_LANGUAGES = ("python", "c")
+_NAMES = {"python": "Python", "c": "C"}
 _NOTHING = "-"  # in a cell
 
 
-def steps(last: int) -> list[tuple[Rung, Rung]]:
-    """Return each program of the ladder with the one before it, largest heaps first."""
-    sizes = dict.fromkeys(rung.heap_size for rung in LADDER)
-    return [
-        pair
-        for size in sizes
-        for pair in pairwise(rung for rung in LADDER if rung.heap_size == size)
-        if find_chapter(pair[1].program).number <= last
-    ]
+#: The sizes of heaps at which programs are chained, largest first.
+SIZES = tuple(sorted({rung.heap_size for rung in LADDER}, reverse=True))
+_COLUMNS = [(size, language) for size in SIZES for language in _NAMES]
 
 
-def gain_cell(before: Rung, after: Rung, language: str) -> str:
-    """Return a gain as a role, and its interval."""
-    size = units.size(before.heap_size).replace(" ", "")
-    words = f"{_RECORD} {language} {size} {before.program} -> {after.program}"
+def steps(last: int) -> list[tuple[str, str]]:
+    """Return each program of the ladder with the one before it."""
+    pairs = {pair: None for size in SIZES for pair in _pairs(size)}
+    return [pair for pair in pairs if find_chapter(pair[1]).number <= last]
+
+
+def _pairs(size: int) -> list[tuple[str, str]]:
+    return list(pairwise(rung.program for rung in LADDER if rung.heap_size == size))
+
+
+def gain_cell(pair: tuple[str, str], heap_size: int, language: str) -> str:
+    """Return a gain as a role, and its interval; a dash where it is not in the ladder."""
+    if pair not in _pairs(heap_size):
+        return _NOTHING
+    size = units.size(heap_size).replace(" ", "")
+    words = f"{_RECORD} {language} {size} {' -> '.join(pair)}"
     estimate = gain_estimate(words)
-    ends = f"[{estimate.low:.3g}, {estimate.high:.3g}]"
+    ends = f"[{estimate.low:.3g},\N{NO-BREAK SPACE}{estimate.high:.3g}]"
     return f"{{gain}}`{words}` {ends}" + " (range)" * (estimate.n < stats.FEWEST)
 
 
 def gain_rows(last: int) -> list[tuple[str, ...]]:
     """Return the rows of the table of gains."""
     rows = []
-    for before, after in steps(last):
-        chapter = find_chapter(after.program)
+    for pair in steps(last):
+        chapter = find_chapter(pair[1])
         page = next((ROOT / "docs" / "tutorial").glob(f"{chapter.number}-*.md")).name
         words = chapter.change if chapter in STEPS else chapter.title
         rows.append(
             (
                 f"[{chapter.number}](/tutorial/{page}): {words[0].lower()}{words[1:]}",
-                units.size(after.heap_size),
-                *(gain_cell(before, after, language) for language in _LANGUAGES),
+                *(gain_cell(pair, size, language) for size, language in _COLUMNS),
             )
         )
     return rows
@@ -108,7 +113,8 @@ class LadderGains(SphinxDirective):
             rows = gain_rows(self.options.get("last", max(chapter.number for chapter in CHAPTERS)))
         except UnknownError as error:
             raise self.error(str(error)) from None
-        return self.parse_text_to_nodes(markdown(("Chapter", "Heaps", "Python", "C"), rows))
+        columns = (f"{units.size(size)}, {_NAMES[language]}" for size, language in _COLUMNS)
+        return self.parse_text_to_nodes(markdown(("Chapter", *columns), rows))
 
 
 class Goals(SphinxDirective):

@@ -7,6 +7,8 @@ no record, no sample or several points is an error. For instance, in Markdown:
     {rate}`tut-8 c tut_8_send_reuse_memory 64MiB`           a median rate
     {width}`tut-8 c tut_8_send_reuse_memory 64MiB`          how wide its interval is, in parts of it
     {gain}`tut-8 c 64MiB tut_8_send_heap_size -> tut_8_send_reuse_memory`   how many times as fast
+    {of-ceiling}`tut-10 8KiB "two threads" -> c tut_10_send_reuse_heaps`   its rate, as a share of
+                                                            what that bare loop reaches
     {per-heap}`page_faults tut-8 c tut_8_send_heap_size 64MiB`      a median count for each heap
     {total}`received_heaps receive-pool c tut_9_recv_memory_pool "link of 4 Gb/s"`   a count, of all
                                                             rounds together
@@ -281,6 +283,13 @@ def gain(text: str) -> Said:
     return Said(_factor(estimate.median), _interval(estimate, _factor), choices(text)[0].record)
 
 
+def of_ceiling(text: str) -> Said:
+    """Say what share of a bare loop's rate a program reaches."""
+    loop, _, program = text.partition("->")
+    estimate = gain_estimate(f"{loop} ceiling -> ours variant= {program}")
+    return Said(percent(estimate.median), _interval(estimate, percent), loop.split()[0])
+
+
 def per_heap(text: str) -> Said:
     """Say a median count for each heap."""
     field, _, rest = text.partition(" ")
@@ -538,6 +547,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
         "fact": fact,
         "gain": gain,
         "lossless": lossless,
+        "of-ceiling": of_ceiling,
         "per-gb": per_gb,
         "per-heap": per_heap,
         "rate": rate,

@@ -23,6 +23,7 @@ import html
 import re
 from pathlib import Path
 
+from answers import spots
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
@@ -50,20 +51,29 @@ class Picture(SphinxDirective):
         name = self.arguments[0]
         if name not in _RECORDS:
             raise self.error(f"there is no picture {name}: there are {', '.join(_RECORDS)}")
-        light, dark = (FIGURES / f"{name}{end}.svg" for end in ("", "-dark"))
+        light = FIGURES / f"{name}.svg"
         self.env.note_dependency(str(light))
         title, words = described(light)
         figure = nodes.figure(classes=["picture"])
         # On a narrow screen it scrolls within this, also for those who have keys alone.
+        narrow, points = FIGURES / f"{name}-narrow.svg", FIGURES / f"{name}.json"
+        on_it, below_it = spots(points)
+        for_phones = " for-phones" * narrow.exists()
         frame = f'<div class="frame" tabindex="0" role="group" aria-label="{html.escape(title)}">'
-        figure += nodes.raw("", frame, format="html")
-        for path, theme in ((light, "only-light"), (dark, "only-dark")):
-            uri = f"/{FIGURES.name}/{path.name}"
-            figure += nodes.image(uri=uri, alt=title, classes=[theme])
-        figure += nodes.raw("", "</div>", format="html")
+        figure += nodes.raw("", f'{frame}<div class="plot{for_phones}">', format="html")
+        forms = [("", "wide")] + [("-narrow", "narrow")] * bool(for_phones)
+        for form, width in forms:
+            for end, theme in (("", "only-light"), ("-dark", "only-dark")):
+                uri = f"/{FIGURES.name}/{name}{form}{end}.svg"
+                figure += nodes.image(uri=uri, alt=title, classes=[theme, width])
+        self.env.note_dependency(str(points))
+        figure += nodes.raw("", f"{on_it}</div></div>{below_it}", format="html")
         up = "../" * (self.env.docname.count("/") + 1)
         record = f"{_RECORDS[name]}.jsonl"
-        source = f"Drawn from {{download}}`{record} <{up}bench/results/{record}>`."
+        source = (
+            f"Drawn from {{download}}`{record} <{up}bench/results/{record}>`,"
+            " [measured](/explanation/measurements.md) on [this machine](#the-reference-machine)."
+        )
         children, _ = self.parse_inline(f"{' '.join(self.content)} {source}".strip())
         figure += nodes.caption("", "", *children)
         return [figure, _in_words(title, words)]

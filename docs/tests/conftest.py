@@ -4,13 +4,17 @@
 The site is opened as files, and the browser is kept off the network. Without a site, a browser or
 the packages (``[browser]``), tests are skipped; ``SPEAD_TUTORIAL_BROWSER=required`` fails them.
 
-``SPEAD_TUTORIAL_SITE`` names the folder of another site, ``SPEAD_TUTORIAL_CHROMIUM`` a browser.
+``SPEAD_TUTORIAL_SITE`` names the folder of another site, ``SPEAD_TUTORIAL_CHROMIUM`` a browser,
+``SPEAD_TUTORIAL_PUBLISHED`` what ``make published`` has made: that is served, as Pages do.
 """
 
 import contextlib
 import dataclasses
+import functools
+import http.server
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -143,7 +147,7 @@ def pages_with(site: Path) -> Callable[[str], list[str]]:
 
 
 @pytest.fixture(scope="session")
-def browser(site: Path) -> Iterator[Any]:
+def browser() -> Iterator[Any]:
     """A browser, without a window."""
     try:
         from playwright.sync_api import sync_playwright
@@ -160,6 +164,13 @@ def browser(site: Path) -> Iterator[Any]:
 
 
 @pytest.fixture
+def served(site: Path, tmp_path: Path, serve: Callable[..., str]) -> str:
+    """Where the site is on a server of its own, below another folder."""
+    (tmp_path / "below").symlink_to(site)
+    return f"{serve(tmp_path)}/below"
+
+
+@pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
     """A page of one's own, of a reader who comes for the first time; it may complain of nothing."""
     with offline(browser) as context:
@@ -168,6 +179,64 @@ def page(browser: Any) -> Iterator[Any]:
         with listening(page, found):
             yield page
     assert (found.console, found.requests) == ([], [])
+
+
+@pytest.fixture
+def page_of(browser: Any) -> Iterator[Callable[[str], Any]]:
+    """Make pages that may ask one server, and nobody else."""
+    with contextlib.ExitStack() as stack:
+        context = stack.enter_context(browser.new_context(reduced_motion="reduce"))
+        found = Visit()
+
+        def page_of(url: str) -> Any:
+            page = context.new_page()
+            stack.enter_context(listening(page, found, url))
+            return page
+
+        yield page_of
+    # What a page asks for as it is left is given up.
+    assert [one for one in found.requests if "ERR_ABORTED" not in one] == []
+
+
+@pytest.fixture(scope="session")
+def serve() -> Iterator[Callable[..., str]]:
+    """Serve folders, and say where each is."""
+    with contextlib.ExitStack() as stack:
+        yield lambda *told: stack.enter_context(_serving(*told))
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+class PagesHandler(QuietHandler):
+    """Answers as GitHub's Pages do: with the site's own page where there is nothing."""
+
+    def __init__(self, *told: Any, nothing: Path, **named: Any) -> None:
+        self._nothing = nothing
+        super().__init__(*told, **named)
+
+    def send_error(self, code: int, *_: object) -> None:
+        self.send_response(code)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(self._nothing.read_bytes())
+
+
+@contextlib.contextmanager
+def _serving(folder: Path, nothing: Path | None = None) -> Iterator[str]:
+    kind = functools.partial(PagesHandler, nothing=nothing) if nothing else QuietHandler
+    handler = functools.partial(kind, directory=folder)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def offline(browser: Any) -> Any:
@@ -180,8 +249,7 @@ def offline(browser: Any) -> Any:
     )
 
 
-def _outside(request: Any) -> bool:
-    return not request.url.startswith(("file:", "data:", "blob:", "about:"))
+_OWN = ("file:", "data:", "blob:", "about:")
 
 
 # ---------------------------------------------------------------------------------------
@@ -209,7 +277,7 @@ def axe() -> Any:
 
 
 @pytest.fixture(scope="session")
-def _visits(browser: Any, axe: Any) -> Iterator[Callable[[str], Visit]]:
+def _visits(site: Path, browser: Any, axe: Any) -> Iterator[Callable[[str], Visit]]:
     visits: dict[str, Visit] = {}
     with offline(browser) as context:
         page = context.new_page()  # for all: a new one costs as much as what is asked of it
@@ -218,7 +286,7 @@ def _visits(browser: Any, axe: Any) -> Iterator[Callable[[str], Visit]]:
             if path not in visits:
                 visits[path] = Visit()
                 with listening(page, visits[path]):
-                    _look(page, f"file://{SITE}/{path}", axe, visits[path])
+                    _look(page, f"file://{site}/{path}", axe, visits[path])
                 page.goto("about:blank")  # what it still asks for is not the next one's
             return visits[path]
 
@@ -231,23 +299,36 @@ def visit(_visits: Callable[[str], Visit], path: str) -> Visit:
     return _visits(path)
 
 
+@pytest.fixture
+def look(axe: Any) -> Callable[[Any, str], Visit]:
+    """Look at a page for what is wrong with it, all of which is returned."""
+
+    def look(page: Any, url: str) -> Visit:
+        found = Visit()
+        with listening(page, found, url[: url.index("/", len("http://"))]):
+            _look(page, url, axe, found)
+        return found
+
+    return look
+
+
 @contextlib.contextmanager
-def listening(page: Any, found: Visit) -> Iterator[None]:
-    """Note what the page complains about, and what it asks for in vain."""
+def listening(page: Any, found: Visit, *own: str) -> Iterator[None]:
+    """Note what the page complains about, and what it asks for in vain, or of others."""
 
     def complain(message: Any) -> None:
         if message.type in ("error", "warning"):
-            found.console.append(f"{message.type}: {message.text}")
+            found.console.append(f"{message.type}: {message.text} ({message.location.get('url')})")
 
     def throw(error: Any) -> None:
         found.console.append(f"exception: {error}")
 
     def fail(request: Any) -> None:
-        if not _outside(request):
+        if request.url.startswith((*_OWN, *own)):
             found.requests.append(f"failed: {request.url} ({request.failure})")
 
     def ask(request: Any) -> None:
-        if _outside(request):
+        if not request.url.startswith((*_OWN, *own)):
             found.requests.append(f"not of the site: {request.url}")
 
     listeners = {

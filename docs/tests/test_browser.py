@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """In a browser, every page is quiet, fits and can be read by all; what can be used works."""
 
-import functools
-import http.server
 import re
-import threading
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -64,32 +61,35 @@ def label(page, language):
 
 @pytest.fixture
 def tabs(page, site, pages_with):
-    """A page with tabs, and where another is."""
-    first, *others = pages_with(TABS)
+    """A page with tabs."""
+    first, *_ = pages_with(TABS)
     page.goto(f"file://{site}/{first}")
     assert shown(page) == {"Python"}, first
     assert page.locator(".sd-tab-set").count() > 1, f"{first} has but one set of tabs"
-    return page, f"file://{site}/{(others or [first])[0]}"
+    return page
 
 
 def test_tabs_switch_together_on_a_page(tabs):
-    page, _ = tabs
+    page = tabs
     for language in ("C", "Python"):
         label(page, language).last.click()
         assert shown(page) == {language}, page.url
 
 
-def test_the_chosen_tab_stays_over_a_reload_and_on_other_pages(tabs):
-    page, other = tabs
+def test_the_chosen_tab_stays_over_a_reload_and_on_other_pages(page_of, served, pages_with):
+    """From a server: Chromium at times forgets what a page that is a file has stored."""
+    first, second, *_ = pages_with(TABS)
+    page = page_of(served)
+    page.goto(f"{served}/{first}")
     label(page, "C").first.click()
     page.reload()
     assert shown(page) == {"C"}, page.url
-    page.goto(other)
+    page.goto(f"{served}/{second}")
     assert shown(page) == {"C"}, page.url
 
 
 def test_the_keyboard_alone_switches_tabs(tabs):
-    page, _ = tabs
+    page = tabs
     on_a_tab = "document.activeElement.matches('.sd-tab-set > input')"
     for _ in range(500):
         page.keyboard.press("Tab")
@@ -112,7 +112,7 @@ def test_the_keyboard_alone_switches_tabs(tabs):
 
 
 def test_the_keyboard_can_scroll_what_a_tab_showed(tabs):
-    page, _ = tabs
+    page = tabs
     page.set_viewport_size({"width": 360, "height": 800})
     label(page, "C").first.click()
     page.wait_for_timeout(400)
@@ -173,18 +173,21 @@ def themes(page):
     assert images.count() == figures.count(), f"{page.url}: a figure without one picture"
     captions = figures.locator("figcaption:visible")
     assert captions.count() == figures.count(), f"{page.url}: a picture without its caption"
-    return set(images.evaluate_all("all => all.map((one) => one.className)"))
+    names = images.evaluate_all("all => all.flatMap((one) => [...one.classList])")
+    return {name for name in names if name.startswith("only-")}
 
 
-def test_the_theme_button_swaps_the_pictures_and_is_remembered(page, site, pages_with):
+def test_the_theme_button_swaps_the_pictures_and_is_remembered(page_of, served, pages_with):
+    """From a server, as for tabs."""
     first, *others = pages_with(PICTURES)
-    page.goto(f"file://{site}/{first}")
+    page = page_of(served)
+    page.goto(f"{served}/{first}")
     assert themes(page) == {"only-light"}, f"{first}, as the system says"
     choose(page, "dark")
     assert themes(page) == {"only-dark"}, first
     page.reload()
     assert themes(page) == {"only-dark"}, f"{first}, loaded again"
-    page.goto(f"file://{site}/{(others or [first])[0]}")
+    page.goto(f"{served}/{(others or [first])[0]}")
     assert themes(page) == {"only-dark"}, page.url
     choose(page, "light")
     page.emulate_media(color_scheme="dark")
@@ -217,25 +220,50 @@ def test_what_search_finds_is_opened_by_a_click(page, site):
 
 
 # ---------------------------------------------------------------------------------------
+# The way through: chapters to read, and notebooks to run
+
+
+def followed(page, start, way):
+    """Where one comes to from a page by the links at the foot, until there are no more."""
+    page.goto(start)
+    found = [Path(urlsplit(page.url).path).stem]
+    while (link := page.locator(f".prev-next-area .{way}")).count():
+        page.goto(link.evaluate("one => one.href"), wait_until="domcontentloaded")
+        found.append(Path(urlsplit(page.url).path).stem)
+    return found
+
+
+def test_next_leads_from_the_first_page_through_all_chapters_and_not_into_the_notebooks(page, site):
+    pages = [path.stem for path in (site / "tutorial").glob("[0-9]*.html")]
+    chapters = sorted(pages, key=lambda name: int(name.partition("-")[0]))
+    found = followed(page, f"file://{site}/index.html", "right-next")
+    assert found == ["index", "index", *chapters, "my-sender-is-slow", "exercises"]
+
+
+def test_next_leads_through_all_notebooks_and_previous_back_to_their_page(page, site):
+    found = followed(page, f"file://{site}/notebooks.html", "right-next")
+    assert found == ["notebooks", *notebook_run.NAMES]
+    assert followed(page, page.url, "left-prev") == found[::-1]
+
+
+@pytest.mark.parametrize("number", range(1, len(notebook_run.NAMES)))
+def test_a_chapter_leads_to_its_notebook_and_that_leads_back_and_on(page, site, number):
+    (chapter,) = (site / "tutorial").glob(f"{number}-*.html")
+    page.goto(f"file://{site}/tutorial/{chapter.name}")
+    line = page.locator("p.run-chapter")
+    assert number == 1 or f"spead-tutorial run {number}" in line.inner_text()
+    line.get_by_role("link").click()
+    page.wait_for_url(f"**/notebooks/{notebook_run.NAMES[number]}.html")
+    links = page.locator("article.bd-article a").evaluate_all("all => all.map((one) => one.href)")
+    leads_to = {Path(urlsplit(link).path).name for link in links}
+    assert chapter.name in leads_to
+    assert number + 1 == len(notebook_run.NAMES) or (
+        f"{notebook_run.NAMES[number + 1]}.html" in leads_to
+    )
+
+
+# ---------------------------------------------------------------------------------------
 # Notebooks
-
-
-@pytest.fixture
-def served(site, tmp_path):
-    """Where the site is on a server of its own, below another folder."""
-    (tmp_path / "below").symlink_to(site)
-    handler = functools.partial(QuietHandler, directory=tmp_path)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/below"
-        server.shutdown()
-        thread.join()
-
-
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
 
 
 def test_a_notebook_is_downloaded_from_a_server_as_it_is_stored(browser, served):

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Things to play with, which scripts of ``_static`` make in the page.
+
+    ```{dissector}
+    ```
+
+is a heap that the reader types in, with the bytes of its packets. And
+
+    ```{pipeline} tut-5
+    ```
+
+is a model of two threads, with the timelines of a record beside it.
+
+    ```{python}
+    What it is about.
+    ```
+
+is Python about the packets of the dissector. It is there only if ``make pyodide`` was called before
+``make docs``: without it there are neither the words nor the form.
+
+Each has a script for its form, and one that computes: in the page, or for Python in a worker. A
+page has those of what is in it, and no others. Without scripts there is a line that says so.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from measured import UnknownError, recording
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.util.docutils import SphinxDirective
+
+from bench.figures import RESULTS
+from spead_tutorial import wire
+from spead_tutorial.plots import times
+from spead_tutorial.records import Timeline
+from spead_tutorial.timeline import first_steady
+
+_STATIC = Path(__file__).resolve().parent.parent / "_static"
+#: Where ``make pyodide`` puts it.
+PYODIDE = _STATIC.parent.parent / "build" / "python" / "pyodide"
+
+
+class Dissector(SphinxDirective):
+    """A heap to type in."""
+
+    def run(self) -> list[nodes.Node]:
+        return [_place("dissector", "Items can be typed in here, and packets made of them")]
+
+
+class Pipeline(SphinxDirective):
+    """Two threads whose times can be changed, and recorded runs."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        (name,) = self.arguments
+        try:
+            runs = [_run(one) for one in times.timelines(recording(name))]
+        except (UnknownError, ValueError) as error:
+            raise self.error(str(error)) from None
+        self.env.note_dependency(str(RESULTS / f"{name}.jsonl"))
+        data = f'<script type="application/json">{json.dumps(runs)}</script>'
+        return [_place("pipeline", "The times of both threads can be changed here", data)]
+
+
+class Python(SphinxDirective):
+    """Python in the browser, and what is said about it."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        if not PYODIDE.is_dir():
+            return []
+        self.env.note_dependency(wire.__file__)
+        base = "../" * self.env.docname.count("/")
+        n_bytes = sum(path.stat().st_size for path in PYODIDE.iterdir())
+        about = f' data-base="{base}" data-size="{n_bytes / 1e6:.0f} MB"'
+        source = f'<script type="text/plain">{Path(wire.__file__).read_text()}</script>'
+        place = _place("python", "Python can be run here", source, about)
+        return [*self.parse_content_to_nodes(), place]
+
+
+def _run(one: Timeline) -> dict[str, Any]:
+    """Return what the page needs of a timeline: times in µs, how many heaps, which count."""
+    moments = {
+        "prepare": one.prepare_ns,
+        "queued": one.queued_ns,
+        "first": one.first_packet_ns,
+        "last": one.last_packet_ns,
+        "resumed": one.resumed_ns,
+    }
+    return {
+        "name": times.title(one),
+        "depth": 2 if times.way(one) == times.OVERLAPPED else 1,
+        "steady": first_steady(one),
+        **{name: [ns / 1e3 for ns in all_ns] for name, all_ns in moments.items()},
+    }
+
+
+def _place(kind: str, what: str, inside: str = "", attributes: str = "") -> nodes.Node:
+    """Return where the scripts of that name make one."""
+    without = f"<noscript><p>{what}, in a browser that runs scripts.</p></noscript>"
+    html = f'<div class="play {kind}"{attributes}>{inside}{without}</div>'
+    return nodes.raw("", html, format="html", playable=kind)
+
+
+def _add_scripts(app: Sphinx, _page: str, _template: str, _context: object, tree: object) -> None:
+    if not isinstance(tree, nodes.document):
+        return
+    kinds = {raw["playable"] for raw in tree.findall(nodes.raw) if "playable" in raw}
+    scripts = [f"{kind}{part}.js" for kind in sorted(kinds) for part in ("", "-form")]
+    for name in ("play.js", *scripts) if scripts else ():
+        if (_STATIC / name).is_file():
+            app.add_js_file(name)
+
+
+def _add_pyodide(_app: Sphinx, config: Config) -> None:
+    config.html_extra_path = [*config.html_extra_path, str(PYODIDE.parent)]
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_directive("dissector", Dissector)
+    app.add_directive("pipeline", Pipeline)
+    app.add_directive("python", Python)
+    if PYODIDE.is_dir():
+        app.connect("config-inited", _add_pyodide)
+    app.add_css_file("play.css")
+    app.connect("html-page-context", _add_scripts)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The form for dissector.js: what is typed is cut up at once, and what is refused said beside its field. */
+"use strict";
+
+Play.fill("dissector", (place) => {
+    const {make} = Play;
+    const MOST_SHOWN = 128;  // bytes of a part
+    const MOST_PACKETS = 200;  // of a heap: a page with thousands is slow, and nobody looks at them
+    const TYPES = ["i1", "u1", "<i2", ">i2", "<i4", "<f4", "<f8", "u:40", "u:48", "i:12", "c:8"];
+    const COLUMNS = {
+        name: ["Name", "timestamp"],
+        id: ["Id", "0x1600"],
+        type: ["Type", "i1"],
+        shape: ["Shape", ""],
+        value: ["Value", "0"],
+    };
+    let serial = 0, added = 0;  // fields, and items that the reader has added
+    const opened = new Set([0]);  // packets that are to be seen, also after a change
+
+    /* A field with its words, and the place of its error. */
+    function field(words, control, where) {
+        const id = `dissector-${where}-${serial++}`;
+        const error = make("span", {id: `${id}-error`, className: "error"});
+        Object.assign(control, {id});
+        control.setAttribute("aria-describedby", error.id);
+        control.dataset.where = where;
+        const label = make("label", {htmlFor: id}, words);
+        return make("div", {className: `field ${where}`}, label, control, error);
+    }
+
+    const input = (value, more = {}) =>
+        make("input", {type: "text", value, autocomplete: "off", spellcheck: false, ...more});
+
+    const flavour = make("select");
+    for (const bits of [8, 16, 24, 32, 40, 48, 56])
+        flavour.add(new Option(`SPEAD-64-${bits}`, bits, bits === 40, bits === 40));
+    const packetSize = input("1472", {inputMode: "numeric"});
+    const heapCount = input("7", {inputMode: "numeric"});
+    const descriptors = make("input", {type: "checkbox"});
+    const rows = make("div", {className: "items"});
+    const types = make("datalist", {id: "dissector-types"},
+        ...TYPES.map((value) => make("option", {value})));
+    const add = make("button", {type: "button"}, "Add an item");
+    const said = make("p", {className: "said", role: "status"});
+    const strip = make("ol", {className: "strip", "aria-label": "Packets, and the messages they share"});
+    const shown = make("div", {className: "packets"});
+
+    function row(values) {
+        const fields = Object.entries(COLUMNS).map(([where, [words, value]]) => {
+            const control = input(values[where] ?? value);
+            if (where === "type") control.setAttribute("list", types.id);
+            return field(words, control, where);
+        });
+        const remove = make("button", {type: "button"}, "Remove");
+        const group = make("fieldset", {className: "item"}, make("legend", {}, "Item"), ...fields, remove);
+        remove.addEventListener("click", () => {
+            group.remove();
+            name();
+            add.focus();
+            cut();
+        });
+        rows.append(group);
+        name();
+        return group;
+    }
+
+    /* Groups, and the buttons that remove them, are told from one another by their number. */
+    const name = () => [...rows.children].forEach((one, i) => {
+        one.querySelector("legend").textContent = `Item ${i + 1}`;
+        one.querySelector("button").setAttribute("aria-label", `Remove item ${i + 1}`);
+    });
+
+    const read = () => ({
+        addressBits: Number(flavour.value),
+        packetSize: packetSize.value,
+        heapCount: heapCount.value,
+        descriptors: descriptors.checked,
+        items: [...rows.children].map((group) => Object.fromEntries(
+            [...group.querySelectorAll("input")].map((one) => [one.dataset.where, one.value]))),
+    });
+
+    function refuse({where, row, message}) {
+        const area = row === null ? place : rows.children[row];
+        const control = area.querySelector(`[data-where=${where}]`)
+            ?? place.querySelector(`[data-where=${where}]`);
+        control.setAttribute("aria-invalid", "true");
+        control.nextElementSibling.textContent = message;
+        said.textContent = `There is no packet: ${message}.`;
+    }
+
+    function table(packet, number) {
+        let at = 0;
+        const body = make("tbody", {}, ...packet.parts.map((part) => {
+            const bytes = Dissector.hex(part.bytes.slice(0, MOST_SHOWN));
+            const more = part.bytes.length - MOST_SHOWN;
+            at += part.bytes.length;
+            return make("tr", {className: part.kind},
+                make("td", {className: "number"}, String(at - part.bytes.length)),
+                make("td", {className: "bytes"}, more > 0 ? `${bytes} … and ${more} more` : bytes),
+                make("td", {}, part.what),
+                make("td", {}, part.says));
+        }));
+        const head = ["offset", "bytes", "part", "what it says"].map((words, i) =>
+            make("th", {scope: "col", className: ["number", "bytes", "", ""][i]}, words));
+        return make("table", {className: "table output", "aria-label": `Packet ${number}`},
+            make("thead", {}, make("tr", {}, ...head)), body);
+    }
+
+    /* One packet: its bytes are laid out when somebody wants to see them. */
+    function box(packet, i, n) {
+        const words = `Packet ${i + 1} of ${n}: ${packet.bytes.length} bytes, of which`
+            + ` ${packet.payload} are payload from byte ${packet.offset} on`;
+        const one = make("details", {id: `dissector-packet-${i + 1}`}, make("summary", {}, words));
+        one.addEventListener("toggle", () => {
+            opened[one.open ? "add" : "delete"](i);
+            if (one.open && one.children.length === 1) one.append(table(packet, i + 1));
+        });
+        one.open = opened.has(i);
+        if (one.open) one.append(table(packet, i + 1));
+        return one;
+    }
+
+    function show(cut) {
+        const runs = Dissector.messages(cut.map((one) => one.bytes.length));
+        const total = cut.reduce((sum, one) => sum + one.bytes.length, 0);
+        const packets = cut.length === 1 ? "One packet" : `${cut.length} packets`;
+        const merged = runs.length === 1 ? "one message" : `${runs.length} messages`;
+        said.textContent = `${packets}, ${total} bytes. Where the kernel cuts messages into packets,`
+            + ` they are handed over as ${merged}.`;
+        if (cut.length > MOST_PACKETS) said.textContent += ` The first ${MOST_PACKETS} are shown.`;
+        const links = cut.slice(0, MOST_PACKETS).map((one, i) => link(one, i + 1));
+        const frames = runs.map((n) => make("li", {}, ...links.splice(0, n)));
+        strip.replaceChildren(...frames.filter((one) => one.children.length));
+        shown.replaceChildren(
+            ...cut.slice(0, MOST_PACKETS).map((one, i) => box(one, i, cut.length)));
+    }
+
+    function link(packet, number) {
+        const one = make("a", {href: `#dissector-packet-${number}`}, String(number));
+        one.setAttribute("aria-label", `Packet ${number}`);
+        one.style.flexGrow = packet.bytes.length;
+        return one;
+    }
+
+    function cut() {
+        for (const one of place.querySelectorAll("[aria-invalid]")) {
+            one.removeAttribute("aria-invalid");
+            one.nextElementSibling.textContent = "";
+        }
+        place.packets = [];  // for the Python beside it
+        try {
+            const packets = Dissector.packets(read());
+            show(packets);
+            place.packets = packets.map((one) => one.bytes);
+        } catch (error) {
+            if (!(error instanceof Dissector.Refusal)) throw error;
+            strip.replaceChildren();
+            shown.replaceChildren();
+            refuse(error);
+        }
+    }
+
+    strip.addEventListener("click", (event) => {
+        const target = event.target.closest("a") && document.querySelector(event.target.getAttribute("href"));
+        if (target) target.open = true;
+    });
+    add.addEventListener("click", () => {
+        const id = `0x${(0x1000 + added).toString(16)}`;
+        const group = row({name: `item_${++added}`, id, shape: "8", value: "0..7"});
+        group.querySelector("input").focus();
+        cut();
+    });
+    row({name: "timestamp", id: "0x1600", type: "u:40", shape: "", value: "1000"});
+    row({name: "adc_samples", id: "0x3300", type: "i1", shape: "4000", value: "0..99"});
+    const form = make("form", {}, types, rows, add, make("div", {className: "heap"},
+        field("Flavour", flavour, "flavour"),
+        field("Packet size, at most", packetSize, "packetSize"),
+        field("Heap count", heapCount, "heapCount"),
+        field("Descriptors, too", descriptors, "descriptors")));
+    form.addEventListener("input", cut);
+    form.addEventListener("submit", (event) => event.preventDefault());
+    place.replaceChildren(form, said, strip, shown);
+    cut();
+});

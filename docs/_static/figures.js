@@ -1,0 +1,173 @@
+/* Figures that answer: over a picture lie its points, which say what they are; below it lines can be
+   chosen, and a record of one's own laid over them, which never leaves the page. */
+(() => {
+    const GLYPHS = {python: "●○", c: "◆◇", spead2: "▲△", limit: "■□"};
+    const SCHEMA = 3;  // of records
+    const NEAR = 40, ROW = 28, HEIGHT = 300;  // pixels
+
+    const several = (some, write) => some.map(write).join("");
+    const distinct = (some, of) => [...new Set(some.map(of))];
+    const number = (x) => x < 100 ? `${Number(x.toPrecision(3))}`
+        : Math.round(x).toLocaleString("en").replaceAll(",", "\u2009");
+
+    /* The nearest point says what it is. The Tab key gets to one, arrows to the others. */
+    const reach = (box) => box.querySelector("[data-value]")?.setAttribute("tabindex", 0);
+    const listen = (box, figure) => {
+        const tip = figure.querySelector(".tip"), hide = () => { tip.hidden = true; };
+        const points = () => [...box.querySelectorAll("[data-value]")];
+        const middle = (one) => {
+            const {left, top, width, height} = one.getBoundingClientRect();
+            return [left + width / 2, top + height / 2];
+        };
+        const show = (one) => {
+            const [x, y] = middle(one), frame = figure.getBoundingClientRect();
+            tip.textContent = one.getAttribute("aria-label");
+            tip.hidden = false;
+            const most = frame.width - tip.offsetWidth, left = x - frame.left - tip.offsetWidth / 2;
+            tip.style.left = `${Math.max(0, Math.min(left, most))}px`;
+            tip.style.top = `${y - frame.top - tip.offsetHeight - 12}px`;
+        };
+        const look = ({clientX, clientY}) => {
+            let near, least = NEAR;
+            for (const one of points()) {
+                const [x, y] = middle(one), away = Math.hypot(x - clientX, y - clientY);
+                if (away < least) [near, least] = [one, away];
+            }
+            if (near) show(near); else hide();
+        };
+        const go = (event) => {
+            const step = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1}[event.key];
+            if (event.key === "Escape") hide();
+            if (!step) return;
+            event.preventDefault();
+            const all = points(), next = all.at((all.indexOf(event.target) + step) % all.length);
+            event.target.setAttribute("tabindex", -1);
+            next.setAttribute("tabindex", 0);
+            next.focus();
+        };
+        const acts = {pointermove: look, click: look, pointerleave: hide, focusout: hide,
+            keydown: go, focusin: ({target}) => target.dataset.value && show(target)};
+        for (const event in acts) box.addEventListener(event, acts[event]);
+    };
+
+    /* A record's medians by series and size, and the range around each. As in Python, warm-ups do
+       not count, of attempts the last one stands, and what failed has no median. */
+    const read = (text) => {
+        const [header, ...lines] = text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
+        if (header?.tool !== "spead_tutorial") throw new Error("it has no header of a record");
+        if (header.schema > SCHEMA) throw new Error("it is newer than the page");
+        const standing = new Map(), rates = new Map();
+        for (const one of lines) if (one.record === "sample" && !one.warm_up)
+            standing.set(JSON.stringify([one.case, one.round, one.run]), one);
+        for (const one of standing.values()) {
+            const variant = [one.random && "random", one.variant].filter(Boolean).join(", ");
+            const key = [one.implementation, one.language, one.program, variant, one.heap_size].join("|");
+            const rate = one.failure ? NaN : one.payload_bytes / (one.elapsed_ns / 1e9) / 1e6;
+            rates.set(key, [...rates.get(key) ?? [], rate]);
+        }
+        for (const [key, some] of rates) {
+            const {length} = some.sort((a, b) => a - b);
+            const median = (some[length - 1 >> 1] + some[length >> 1]) / 2;
+            if (some.every(Number.isFinite)) rates.set(key, [median, some[0], some.at(-1), length]);
+            else rates.delete(key);
+        }
+        return rates;
+    };
+
+    /* A chart of points and one's own: rows of a ladder, or lines over the size of heaps. */
+    const chart = (width, all, mine) => {
+        const ends = [...all, ...mine].flatMap(({values}) => values.slice(1));
+        const least = Math.min(...ends), most = Math.max(...ends), ladder = all[0].row;
+        const rows = distinct(all, ({row}) => row);
+        const sizes = [...new Map(all.map(({at, size}) => [at, size]))].sort(([a], [b]) => a - b);
+        const left = ladder ? Math.min(0.42 * width, 220) : 64;
+        const bottom = ladder ? rows.length * ROW : HEIGHT;
+        const across = (x, low, high) =>
+            left + Math.log(x / low) / (Math.log(high / low) || 1) * (width - left - 32);
+        const along = (rate) => ladder ? across(rate, least, most) : bottom - rate / most * (bottom - 16);
+        const sized = (at) => across(at, sizes[0][0], sizes.at(-1)[0]);
+        const place = ({row, role, at, values}, end) => ladder
+            ? [along(values[end]), (rows.indexOf(row) + (role === "c" ? 0.7 : 0.4)) * ROW]
+            : [sized(at), along(values[end])];
+        const word = (x, y, end, text) => `<text x="${x}" y="${y}" text-anchor="${end}">${text}</text>`;
+        const rule = ([x1, y1], [x2, y2]) => `<line x1="${x1}" y1="${y1}" x2="${x2}" y2="${y2}"/>`;
+        const vertical = (rate) => rule([along(rate), 0], [along(rate), bottom]) +
+            word(along(rate), bottom + 16, "middle", `${rate / 1e3} GB/s`);
+        const level = (rate) => rule([left, along(rate)], [width, along(rate)]) +
+            word(left - 8, along(rate) + 4, "end", number(rate));
+        const few = (_, n) => n % Math.ceil(sizes.length * 64 / width) === 0;
+        const scale = ladder
+            ? several([1, 10, 100, 1e3, 1e4, 1e5].filter((x) => x >= least && x <= most), vertical) +
+                several(rows, (row, n) => word(0, (n + 0.7) * ROW, "start", row))
+            : several([0, 1, 2, 3].map((n) => n * Number((most / 4).toPrecision(1))), level) +
+                several(sizes.filter(few), ([at, size]) => word(sized(at), bottom + 16, "middle", size));
+        const drawn = (some, own) => several(distinct(some, ({group}) => group), (name) => {
+            const line = some.filter(({group}) => group === name), points = line.map((one) => place(one, 0));
+            return `<g class="${line[0].role} ${own ? "own" : ""}">` +
+                (ladder ? "" : `<polyline points="${points.join(" ")}"/>`) +
+                several(line, (one, n) => rule(place(one, 1), place(one, 2)) +
+                    `<text class="point" x="${points[n][0]}" y="${points[n][1]}" role="img" tabindex="-1"
+                    aria-label="${one.words}" data-value="${one.values[0]}" data-key="${one.key}">` +
+                    `${GLYPHS[one.role][own]}</text>`) + "</g>";
+        });
+        return [bottom + 24, `<g class="scale">${scale}</g>${drawn(all, 0)}${drawn(mine, 1)}`];
+    };
+
+    /* What one chooses and adds. What is beside both languages is in the picture twice. */
+    const explore = (figure, details, spots) => {
+        const all = [...new Map(spots.filter(({dataset}) => dataset.key).map((one) => {
+            const {value, low, high, ...more} = one.dataset;
+            return [more.key, {...more, values: [value, low, high].map(Number), words: one.ariaLabel}];
+        })).values()];
+        const svg = details.querySelector("svg"), status = details.querySelector("p");
+        let own = new Map();
+        const draw = () => {
+            const off = [...details.querySelectorAll("[type=checkbox]:not(:checked)")].map((one) => one.value);
+            const shown = all.filter(({group, size}) => !off.includes(group) && !off.includes(size));
+            const mine = shown.filter(({key}) => own.has(key)).map((one) => {
+                const [value, low, high, n] = own.get(one.key);
+                const ends = [low, high].map(number).join(" to "), times = value / one.values[0];
+                const words = `Yours: ${one.name}: ${number(value)} MB/s (range ${ends}), ` +
+                    `${n} rounds, ×${times.toFixed(2)}`;
+                return {...one, values: [value, low, high], words};
+            });
+            const width = details.clientWidth;
+            const [height, inside] = shown.length ? chart(width, shown, mine) : [0, ""];
+            svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+            svg.innerHTML = inside;
+            reach(svg);
+            return mine.length;
+        };
+        const take = async (file) => {
+            try {
+                own = read(await file.text());
+                status.textContent = `${file.name}: ${draw()} points, hollow`;
+            } catch (error) {
+                status.textContent = `${file.name} cannot be shown: ${error.message}`;
+            }
+        };
+        const acts = {
+            toggle: draw,
+            change: ({target}) => target.files?.[0] ? take(target.files[0]) : draw(),
+            dragover: (event) => event.preventDefault(),
+            drop: (event) => {
+                event.preventDefault();
+                if (event.dataTransfer.files[0]) take(event.dataTransfer.files[0]);
+            },
+        };
+        for (const event in acts) details.addEventListener(event, acts[event]);
+        details.hidden = false;
+        figure.append(details);  // below the caption
+        listen(svg, figure);
+    };
+
+    document.addEventListener("DOMContentLoaded", () => {
+        for (const tip of document.querySelectorAll("figure.picture .tip")) {
+            const figure = tip.parentNode, plot = figure.querySelector(".plot");
+            const details = figure.querySelector(".explore");
+            reach(plot);
+            listen(plot, figure);
+            if (details) explore(figure, details, [...plot.querySelectorAll(".spot")]);
+        }
+    });
+})();

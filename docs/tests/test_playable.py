@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What one can play with is in the pages that are to have it, and can be done without."""
+
+import pytest
+
+PAGES = ("tutorial/1-spead-on-the-wire.html", "tutorial/5-send-while-preparing.html")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_without_scripts_a_page_says_so_and_keeps_its_picture(browser, site, name):
+    with browser.new_context(java_script_enabled=False, offline=True) as context:
+        page = context.new_page()
+        page.goto(f"file://{site}/{name}")
+        for place in page.locator(".play").all():
+            assert "in a browser that runs scripts" in place.inner_text()
+        assert page.locator(".play").count() > 0
+        assert page.locator("article figure").locator("img, svg").count() > 0
+
+
+def test_pages_that_have_nothing_to_play_with_have_no_scripts_for_it(site):
+    with_script = {path for path in site.rglob("*.html") if "_static/play.js" in path.read_text()}
+    assert with_script == {site / page for page in PAGES}
