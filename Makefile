@@ -8,6 +8,9 @@ BUILD ?= build
 SEALED := $(BIN)/python .ci/sealed.py
 # One worker more than there are cores, for many tests wait.
 JOBS ?= $(shell echo $$(($$(nproc) + 1)))
+# Where the site is published, and how many tags beside this tree: CI says the real ones.
+URL ?= http://localhost/spead_tutorial
+TAGS ?= 0
 # Whose flame graph `make profile` draws.
 CHAPTER ?= 10
 LANGUAGE ?= python
@@ -16,7 +19,7 @@ WORKERS = -n $(JOBS) --maxprocesses 8
 SOURCES := pyproject.toml meson.build meson.options spead_tutorial_run.py $(shell find csrc spead_tutorial -type f \
 	-not -name '*.pyc')
 
-.PHONY: help setup tour test test-c test-python test-notebooks notebooks notebooks-refresh docs test-docs figures peer bench bench-quick profile check lint sanitize fuzz clean
+.PHONY: help setup tour test test-c test-python test-notebooks notebooks notebooks-refresh docs pyodide test-docs published test-published screenshots figures peer bench bench-quick profile check lint sanitize fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -51,6 +54,9 @@ notebooks-refresh: setup ## run the notebooks as their sources are, store that, 
 docs: setup ## build the site, into build/site
 	rm -rf $(BUILD)/site
 	$(BIN)/sphinx-build -E -a -n -W --keep-going -b html -d $(BUILD)/doctrees docs $(BUILD)/site
+
+pyodide: setup ## fetch Python for browsers with npm; make docs then offers it
+	$(BIN)/python .ci/pyodide.py $(BUILD)/python
 
 figures: setup ## draw the committed pictures again from the committed records
 	$(BIN)/python -m bench plot -i bench/results -o docs/figures
@@ -89,6 +95,15 @@ $(BIN)/.browser: $(BIN)/.installed
 
 test-docs: $(BIN)/.browser docs ## the site alone, in a browser
 	$(SEALED) $(BIN)/pytest $(WORKERS) --dist worksteal docs/tests
+
+published: setup ## the site as CI publishes it, in all its versions, into build/published
+	$(BIN)/python .ci/publish.py $(URL) $(BUILD)/published --tags $(TAGS)
+
+test-published: $(BIN)/.browser published ## the same, served as Pages do, in a browser
+	SPEAD_TUTORIAL_PUBLISHED=$(BUILD)/published $(SEALED) $(BIN)/pytest docs/tests/test_published.py
+
+screenshots: $(BIN)/.browser ## the README's, of what make tour has left in results/tour
+	$(BIN)/python .ci/screenshots.py results/tour docs/screenshots
 
 check: lint sanitize fuzz ## linters, types, sanitizers, fuzzing
 

@@ -14,6 +14,7 @@ C_FILES = sorted(str(path) for path in (ROOT / "csrc").rglob("*.[ch]"))
 CYTHON_FILES = sorted(
     str(path) for kind in ("*.pyx", "*.px[di]") for path in (ROOT / "spead_tutorial").glob(kind)
 )
+WORKFLOWS = sorted(str(path) for path in (ROOT / ".github" / "workflows").glob("*.yml"))
 STUBTEST = ["--mypy-config-file", str(ROOT / "pyproject.toml")]
 STUBTEST += ["--allowlist", str(ROOT / ".ci" / "stubtest_allowlist")]
 
@@ -26,6 +27,8 @@ CHECKS = [
     (ROOT, ["clang-format", "--dry-run", "--Werror", *C_FILES]),
     (ROOT, ["cython-lint", "--max-line-length", "100", *CYTHON_FILES]),
     (ROOT, ["codespell"]),
+    (ROOT, ["check-jsonschema", "--builtin-schema", "vendor.github-workflows", *WORKFLOWS]),
+    (ROOT, ["check-jsonschema", "--builtin-schema", "vendor.readthedocs", ".readthedocs.yaml"]),
 ]
 
 
