@@ -26,11 +26,16 @@ pairs = [zip(*two, strict=True) for two in zip(heaps[::2], heaps[1::2], strict=T
 
 
 def slow_heaps(stream: recv.Stream, n_heaps: int) -> Iterator[recv.Heap]:
-    """Take each heap when the ring is full, and one more has found no room in it."""
-    for number in range(1, n_heaps + 1):
-        while stream.stats["worker_blocked"] < min(number, n_heaps - RING_HEAPS):
+    """Hold each heap until the ring is full again, and one more has found no room in it."""
+
+    def wait_until_full(times: int) -> None:
+        while stream.stats["worker_blocked"] < min(times, n_heaps - RING_HEAPS):
             time.sleep(0.001)
+
+    wait_until_full(1)
+    for number in range(1, n_heaps + 1):
         heap = stream.get()
+        wait_until_full(number + 1)
         yield heap
         del heap
 
