@@ -19,7 +19,7 @@ from pathlib import Path
 import click
 
 import spead_tutorial
-from spead_tutorial import _standard_streams, notebook_run
+from spead_tutorial import _standard_streams, notebook_run, timeline
 from spead_tutorial import doctor as doctor_module
 from spead_tutorial import tour as tour_module
 from spead_tutorial.catalogue import (
@@ -33,8 +33,10 @@ from spead_tutorial.catalogue import (
     find_chapter,
     find_receiver,
 )
+from spead_tutorial.check.command import check
 from spead_tutorial.lab import KINDS, Lab, LabError
 from spead_tutorial.lab.commands import IN, check_fresh, lab
+from spead_tutorial.lab.sink import sink
 from spead_tutorial.measure import delivery, machine, programs, progress
 from spead_tutorial.measure.place import Device, Host, Place
 from spead_tutorial.measure.programs import Done, ProgramError, ProgramOptions, Result
@@ -339,6 +341,38 @@ def _object(done: Done) -> object:
 
 cli.add_command(lab)
 cli.add_command(recv)
+cli.add_command(check)
+cli.add_command(sink)
+cli.add_command(timeline.command)
+
+
+@cli.command()
+@click.argument("program")
+@click.option("--lang", type=click.Choice(LANGUAGES), default="python", show_default=True,
+              help="Which of a chapter's two programs.")  # fmt: skip
+def path(program: str, lang: str) -> int:
+    """Print where a program is, to start it under strace, say.
+
+    PROGRAM is a chapter's number, or the name of a program (see spead-tutorial chapters); or
+    ceiling, which sends with bare system calls; or sink. Programs in Python are started with
+    python. Each lists its options with --help.
+
+    \b
+    Example: spead-tutorial path 10 --lang c
+    Example: strace -c $(spead-tutorial path ceiling) -n 100 127.0.0.1 8888
+    """
+    if program in programs.TOOLS:
+        click.echo(programs.program_path(program, "c"))
+        return 0
+    try:
+        chapter = find_receiver(program) or find_chapter(program)
+    except ValueError:
+        raise _Wrong(
+            f"there is no program {program!r}: say {' or '.join(programs.TOOLS)}, or a chapter,"
+            " which spead-tutorial chapters lists"
+        ) from None
+    click.echo(programs.program_path(chapter.name, lang))
+    return 0
 
 
 @cli.command()

@@ -9,8 +9,8 @@ own thread did its part. It takes a socket, so that a notebook can send in a lab
 >>> shares(one)  # doctest: +SKIP
 Shares(preparing=0.93, waiting=0.06, rest=0.01, sending=0.21)
 
-As a process of its own, ``python -m spead_tutorial.timeline`` says what it saw, with ``--json``
-as one object.
+As a process of its own, ``spead-tutorial timeline`` says what it saw, with ``--json`` as one
+object.
 """
 
 import argparse
@@ -23,19 +23,20 @@ import itertools
 import json
 import os
 import socket
-import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
 from types import FunctionType, SimpleNamespace
 from typing import Any, Self
+
+import click
 
 import spead_tutorial
 import spead_tutorial.send
 import spead_tutorial.send.asyncio
 from spead_tutorial.chapters import tut_4_send_constant, tut_4_send_perf, tut_5_send_pipeline
-from spead_tutorial.chapters.report import Options, positive, two_cores, udp_port
-from spead_tutorial.lab import LabError, check_destination
+from spead_tutorial.chapters.report import Options, two_cores
+from spead_tutorial.lab import check_destination
 from spead_tutorial.records import Timeline
 
 __all__ = [
@@ -51,7 +52,7 @@ __all__ = [
     "waiting",
 ]
 
-_NAME = "timeline"
+_SIZE = click.IntRange(1, 2**63 - 1)  # as the programs have it
 _STEPS = (
     "prepare_ns",
     "queued_ns",
@@ -492,55 +493,69 @@ def _covered(intervals: Iterable[Interval]) -> int:
 # As a process of its own
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Record a timeline and print it; return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog=_NAME,
-        description="Say when each heap of a run was prepared and sent, as chapter 4's program"
-        " does it, or chapter 5's.",
-        epilog="example: python -m spead_tutorial.timeline --pipelined --random -n 12"
-        " 127.0.0.1 8888 --json",
-    )
-    add = parser.add_argument
-    add("-n", dest="heaps", type=positive, default=24, metavar="HEAPS", help="heaps to send (24)")
-    add("-H", dest="heap_size", type=positive, default=1 << 20, metavar="BYTES",
-        help="bytes of samples in a heap (1048576)")  # fmt: skip
-    add("-p", dest="packet_size", type=positive, default=1472, metavar="BYTES",
-        help="bytes in a packet at most, UDP and IP not counted (1472)")  # fmt: skip
-    add("-c", dest="cores", type=two_cores, default=(), metavar="A,B",
-        help="cores to pin the program's thread and the stream's to (any)")  # fmt: skip
-    add("--pipelined", action="store_true", help="prepare a heap while the last one is sent")
-    add("--random", action="store_true", help="random samples instead of a fill")
-    add("--json", action="store_true", help="print the timeline as one JSON object")
-    add("--allow-real-network", action="store_true", help="let it leave this machine")
-    add("host", help="name or address to send to")
-    add("port", type=udp_port, help="UDP port to send to, 1 to 65535")
-    told = parser.parse_args(arguments)
+def _cores(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[int, ...]:
     try:
-        print(_report(_record(told), told.json))
-    except OSError as error:
-        return _fail(error.strerror or error)
-    except (LabError, ValueError, MemoryError) as error:
-        return _fail(error)
-    except KeyboardInterrupt:
-        return _fail("interrupted", 130)
-    return 0
+        return () if text is None else two_cores(text)
+    except argparse.ArgumentTypeError as error:
+        raise click.BadParameter(str(error)) from None
 
 
-def _record(told: argparse.Namespace) -> Timeline:
-    check_destination(told.host, allow_real_network=told.allow_real_network)
-    family = socket.getaddrinfo(told.host, told.port, type=socket.SOCK_DGRAM)[0][0]
+@click.command("timeline")
+@click.argument("host")
+@click.argument("port", type=click.IntRange(1, 65535))
+@click.option("--pipelined", is_flag=True,
+              help="Prepare a heap while the last one is sent, as chapter 5 does.")  # fmt: skip
+@click.option("--random", is_flag=True, help="Random samples instead of a fill.")
+@click.option("-n", "heaps", type=_SIZE, default=24, show_default=True, metavar="HEAPS",
+              help="Heaps to send.")  # fmt: skip
+@click.option("-H", "heap_size", type=_SIZE, default=1 << 20, show_default=True, metavar="BYTES",
+              help="Bytes of samples in a heap.")  # fmt: skip
+@click.option("-p", "packet_size", type=_SIZE, default=1472, show_default=True, metavar="BYTES",
+              help="Bytes in a packet at most, UDP and IP not counted.")  # fmt: skip
+@click.option("-c", "cores", metavar="A,B", callback=_cores,
+              help="Cores to pin the program's thread and the stream's to.")  # fmt: skip
+@click.option("--allow-real-network", is_flag=True,
+              help="Let packets leave this machine.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with every time.")
+def command(
+    host: str,
+    port: int,
+    pipelined: bool,
+    random: bool,
+    heaps: int,
+    heap_size: int,
+    packet_size: int,
+    cores: tuple[int, ...],
+    allow_real_network: bool,
+    as_json: bool,
+) -> int:
+    """Say who worked when, the program or the network thread.
+
+    It runs the program of chapter 4, or of chapter 5, in Python, and prints for what share of the
+    time it prepared heaps, for what share it waited, and for what share the network thread sent.
+
+    \b
+    Example: spead-tutorial lab -- spead-tutorial timeline 192.168.31.2 8888
+    Example: spead-tutorial timeline --pipelined --random -n 12 127.0.0.1 8888
+    """
+    check_destination(host, allow_real_network=allow_real_network)
+    family = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0][0]
     with socket.socket(family, socket.SOCK_DGRAM) as sock:
-        return record(
-            sock,
-            (told.host, told.port),
-            pipelined=told.pipelined,
-            random=told.random,
-            heaps=told.heaps,
-            heap_size=told.heap_size,
-            packet_size=told.packet_size,
-            cores=told.cores,
-        )
+        try:
+            timeline = record(
+                sock,
+                (host, port),
+                pipelined=pipelined,
+                random=random,
+                heaps=heaps,
+                heap_size=heap_size,
+                packet_size=packet_size,
+                cores=cores,
+            )
+        except (ValueError, MemoryError) as error:
+            raise click.ClickException(str(error)) from None
+    click.echo(_report(timeline, as_json))
+    return 0
 
 
 def _report(timeline: Timeline, as_json: bool) -> str:
@@ -554,12 +569,3 @@ def _report(timeline: Timeline, as_json: bool) -> str:
         f" for {parts.preparing:.1%} of the time, waited for {parts.waiting:.1%}, did other"
         f" things for {parts.rest:.1%}; the network thread sent for {parts.sending:.1%}"
     )
-
-
-def _fail(message: object, status: int = 1) -> int:
-    print(f"{_NAME}: {message}", file=sys.stderr)
-    return status
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,7 +6,7 @@ import dataclasses
 import importlib.metadata
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -14,7 +14,7 @@ import click
 from spead_tutorial import plots, tour_page
 from spead_tutorial.catalogue import BESIDE_LADDER, LADDER, LANGUAGES, Rung, find_chapter
 from spead_tutorial.lab import Lab, LabError
-from spead_tutorial.measure import beside
+from spead_tutorial.measure import beside, progress
 from spead_tutorial.measure.beside import CEILING, PEER
 from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.machine import header
@@ -166,7 +166,7 @@ def _measure(place: Place, size: str, path: Path) -> Recording:
             lambda step, _: taken.take(step),
             header("tour", place.facts(), settings, _peers_version(others)),
             path=unfinished,
-            show=lambda steps: _shown(steps, rounds),
+            show=lambda steps: progress.rounds_shown(steps, rounds),
             say=lambda step, failure: None,  # the table does
         )
         os.replace(unfinished, path)
@@ -228,22 +228,6 @@ def _not_started(place: Place, step: Step, failure: str) -> Sample:
         variant=case.different,
         streams=case.streams or 1,
     )
-
-
-def _shown(steps: Sequence[Step], rounds: int) -> Iterator[Step]:
-    """Yield the steps, and show how far they have come."""
-    if os.isatty(1):
-        with click.progressbar(
-            steps, label="Running", item_show_func=lambda step: step.case.name if step else None
-        ) as bar:
-            yield from bar
-        return
-    shown = None
-    for step in steps:
-        if (step.number, step.warm_up) != shown:
-            shown = (step.number, step.warm_up)
-            click.echo("warming up" if step.warm_up else f"round {step.number + 1} of {rounds}")
-        yield step
 
 
 # ---------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ def fails(*arguments: str, status: int, words: str, run: Run = cli) -> None:
 # ---- Asked for rightly ----
 
 
-@pytest.mark.parametrize("name", ["doctor", "chapters", "run", "lab", "recv", "tour", "notebook"])
+@pytest.mark.parametrize("name", cli_module.cli.commands)
 def test_every_command_has_help_with_an_example(name):
     done = cli(name, "--help")
     assert (done.returncode, done.stderr) == (0, "")
@@ -100,6 +100,28 @@ def test_chapters_lists_every_chapter():
         assert chapter.name in done.stdout
     rows = json.loads(cli("chapters", "--json").stdout)
     assert [row["number"] for row in rows] == [one.number for one in (*CHAPTERS, *RECEIVERS)]
+
+
+@pytest.mark.parametrize(
+    ("words", "end"),
+    [
+        (["2"], "chapters/tut_2_send.py"),
+        (["3", "--lang", "c"], "chapters/tut_3_recv"),
+        (["tut_13_send_no_thread", "--lang", "c"], "chapters/tut_13_send_no_thread"),
+        (["ceiling"], "bin/ceiling"),
+        (["sink"], "bin/sink"),
+    ],
+    ids=str,
+)
+def test_path_is_that_of_a_program_which_can_be_started(words, end):
+    printed = cli("path", *words).stdout
+    assert printed.endswith(f"/{end}\n")
+    python = [sys.executable] if end.endswith(".py") else []
+    done = subprocess.run(
+        [*python, printed.strip(), "--help"], capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert Path(end).stem in done.stdout
 
 
 def test_chapters_stops_quietly_where_nobody_reads():
@@ -311,6 +333,7 @@ def test_lab_runs_a_command_with_its_own_options_and_status():
     ("arguments", "words"),
     [
         (["nothing"], "No such command 'nothing'"),
+        (["path", "99"], "there is no program '99': say ceiling or sink, or a chapter"),
         (["--nothing"], "No such option"),
         (["run"], "Missing argument 'CHAPTER'"),
         (["run", "99"], "there is no chapter '99'"),

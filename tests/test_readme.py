@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 from conftest import run_script
+from test_site import extension, typed_rates
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+#: A number that was measured, between the site's role that says it and a mark where it ends.
+_MEASURED = re.compile(r"<!-- \{([\w-]+)\}`([^`]+)` -->(.*?)<!-- -->", re.DOTALL)
+_MOST_BYTES = 400_000
 
 
 def blocks(language: str) -> list[str]:
@@ -32,3 +36,26 @@ def test_every_file_that_is_linked_exists():
     local = [link for link in links if "://" not in link]
     assert local
     assert [link for link in local if not (ROOT / link).exists()] == []
+
+
+def test_every_number_that_was_measured_is_what_its_record_says():
+    roles, numbers = extension("measured"), _MEASURED.findall(README.read_text())
+    assert numbers
+    for role, choice, number in numbers:
+        said = getattr(roles, role.replace("-", "_"))(choice).text
+        assert number.split() == said.split(), f"the record of {choice!r} says {said}"
+
+
+def test_no_rate_was_typed():
+    assert typed_rates(_MEASURED.sub("", README.read_text())) == []
+
+
+def test_the_screenshots_are_pictures_and_take_a_moment_to_load():
+    image = pytest.importorskip("PIL.Image")
+    shots = sorted((ROOT / "docs" / "screenshots").glob("*"))
+    for shot in shots:
+        with image.open(shot) as picture:
+            assert picture.width >= 1000, shot.name
+    assert 0 < sum(shot.stat().st_size for shot in shots) <= _MOST_BYTES
+    shown = set(re.findall(r"\((docs/screenshots/[^)]+)\)", README.read_text()))
+    assert shown == {shot.relative_to(ROOT).as_posix() for shot in shots}

@@ -72,7 +72,7 @@ def build_site(folder: Path) -> None:
     others = {path.name for path in (ROOT / "docs").iterdir()} - {"reference"} | {"notebooks"}
     command = [sys.executable, "-m", "sphinx", "-q", "-b", "html", str(ROOT / "docs"), str(target)]
     settings = ["root_doc=reference/index", f"exclude_patterns={','.join(sorted(others))}"]
-    settings += ["suppress_warnings=myst.xref_missing,ref.doc"]
+    settings += ["suppress_warnings=myst.xref_missing,ref.doc,toc.not_readable"]
     options = [word for setting in settings for word in ("-D", setting)]
     # From elsewhere: the installed package is what is described, not the folder of its source.
     environment = {name: value for name, value in os.environ.items() if name != "CC"}

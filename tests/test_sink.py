@@ -3,23 +3,28 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
 import struct
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from spead_tutorial.lab import LabError, sink_path
+from spead_tutorial.lab.sink import sink as command
 
 SOURCE = Path(__file__).parent.parent / "csrc" / "lab" / "sink.c"
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wstrict-prototypes", "-Werror"]
 SAMPLES, CONTROL, TIMESTAMP = 0x3300, 6, 0x1600
 PATIENCE_S = 60
+COMMAND = [str(Path(sys.executable).parent / "spead-tutorial"), "sink"]
 
 
 @pytest.fixture(scope="session")
@@ -41,9 +46,9 @@ def sink_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Sink:
     """A running sink and a socket that sends to it."""
 
-    def __init__(self, program: Path, *options: str, host: str = "127.0.0.1") -> None:
+    def __init__(self, *program: str, host: str = "127.0.0.1") -> None:
         self.process = subprocess.Popen(
-            [program, "--json", *options, host, "0"], stdout=subprocess.PIPE, text=True
+            [*program, "--json", host, "0"], stdout=subprocess.PIPE, text=True
         )
         assert self.process.stdout is not None
         word, address, port = self.process.stdout.readline().split()
@@ -71,11 +76,12 @@ class Sink:
 
 @pytest.fixture
 def sink(sink_program: Path) -> Iterator[Any]:
-    """A function that starts a sink with options."""
+    """A function that starts a sink with options, by itself or by the command."""
     started: list[Sink] = []
 
-    def start(*options: str, host: str = "127.0.0.1") -> Sink:
-        started.append(Sink(sink_program, *options, host=host))
+    def start(*options: str, host: str = "127.0.0.1", by_command: bool = False) -> Sink:
+        program = COMMAND if by_command else [str(sink_program)]
+        started.append(Sink(*program, *options, host=host))
         return started[-1]
 
     yield start
@@ -352,3 +358,47 @@ def test_without_json_the_summary_is_one_line(sink_program: Path) -> None:
     assert first.startswith("listening 127.0.0.1 ")
     assert last.startswith("packets 0, ")
     assert last.endswith("stopped by silence")
+
+
+# ---- Its command ----
+
+
+def test_the_command_has_the_options_of_the_program(sink_program: Path) -> None:
+    listed = subprocess.run([sink_program, "--help"], capture_output=True, text=True, check=True)
+    found = re.findall(r"^ +(--?[a-z-]+)(?: ([A-Z]+))?", listed.stdout, re.M)
+    options = [one for one in command.params if isinstance(one, click.Option)]
+    assert [(one.opts[0], one.metavar or "") for one in options] == [
+        (name, value) for name, value in found if name != "-h"
+    ]
+
+
+def test_the_command_passes_its_options_on(sink: Any) -> None:
+    running = sink("-s", "3", "-t", "30", "--check-fill", by_command=True)
+    running.send(*(samples(cnt, 100, 100, value=1)[0] for cnt in (1, 4, 7)), stop(10))
+    found = running.summary()
+    assert (found["heaps"], found["gaps"], found["bad_fill"]) == (4, 0, 3)
+
+
+def test_ctrl_c_ends_the_command_with_a_summary(sink: Any) -> None:
+    running = sink(by_command=True)
+    running.process.send_signal(signal.SIGINT)
+    assert running.summary()["stopped"] == "signal"
+
+
+@pytest.mark.parametrize(
+    ("argv", "status", "line"),
+    [
+        (["127.0.0.1"], 2, "spead-tutorial: Missing argument 'PORT' (see spead-tutorial sink"),
+        (["-t", "-1", "127.0.0.1", "0"], 2, "sink: -t -1: it must be a number of seconds above 0"),
+        (["198.51.100.1", "0"], 1, "sink: cannot listen at 198.51.100.1"),
+    ],
+)
+def test_what_is_wrong_with_the_command_is_one_line(
+    argv: list[str], status: int, line: str
+) -> None:
+    done = subprocess.run(
+        [*COMMAND, *argv], capture_output=True, text=True, check=False, timeout=PATIENCE_S
+    )
+    assert (done.returncode, done.stdout) == (status, "")
+    assert done.stderr.startswith(line)
+    assert done.stderr.count("\n") == 1

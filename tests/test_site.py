@@ -11,7 +11,6 @@ import json
 import re
 import statistics
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -452,15 +451,20 @@ def test_a_goal_has_a_dash_where_one_side_was_not_measured_and_has_to_have_one_n
         goal_row("small", "C | 1.3 | c | spead2", list(_SIZES.values()))
 
 
-def test_the_ladder_chains_each_chapter_to_the_one_before_it_at_its_size_of_heaps():
+def test_the_table_of_gains_chains_the_ladder_and_has_a_row_for_each_step():
     steps = extension("gains").steps(10)
-    chapters = [
-        (find_chapter(after.program).number, before.heap_size == after.heap_size)
-        for before, after in steps
-    ]
-    assert {10} == {number for number, _ in chapters if number > 8}
-    assert all(same for _, same in chapters)
-    assert max(Counter(steps).values()) == 1
+    assert all(after == before for (_, after), (before, _) in itertools.pairwise(steps))
+    assert find_chapter(steps[0][0]).number == catalogue.CHAPTERS[0].number
+    assert find_chapter(steps[-1][1]).number == 10
+
+
+def test_a_step_has_a_gain_at_each_size_of_heaps_at_which_both_its_programs_are_chained():
+    module = extension("gains")
+    (large, small), step = module.SIZES, ("tut_5_send_pipeline", "tut_6_send_pktsize")
+    assert module.gain_cell(step, large, "c").startswith("{gain}`ladder c 1MiB tut_5_")
+    assert module.gain_cell(step, small, "c") == "-"
+    step = ("tut_8_send_reuse_memory", "tut_10_send_reuse_heaps")
+    assert module.gain_cell(step, small, "python").startswith("{gain}`ladder python 8KiB tut_8_")
 
 
 def test_a_width_is_that_of_the_interval_in_parts_of_the_median(measured):
@@ -475,6 +479,28 @@ def test_a_width_is_that_of_the_interval_in_parts_of_the_median(measured):
         (high - low) / number(said.text) * 100, abs=0.6
     )
     assert width.detail == said.detail
+
+
+def test_a_share_of_the_ceiling_is_the_median_of_ratios_to_the_bare_loop(measured):
+    loop, program = 'bare 8KiB "two threads"', f"c {_AFTER}"
+    header = records.read(RESULTS / "ladder.jsonl").header
+    loops = [
+        dataclasses.replace(
+            one,
+            case=f"bare {one.case}",
+            implementation="ceiling",
+            program="ceiling",
+            variant="two threads",
+            elapsed_ns=one.elapsed_ns * 3 // 4,
+        )
+        for one in chosen("c", _AFTER, "8KiB")
+    ]
+    with records.Writer(measured.RESULTS / "bare.jsonl", header) as writer:
+        for sample in (*_samples(), *loops):
+            writer.add(sample)
+    said = measured.of_ceiling(f"{loop} -> {program}")
+    assert said.text == "75 %"
+    assert "median of 9 rounds" in said.detail
 
 
 def test_gains_near_one_have_digits_that_tell_them_apart(measured):
@@ -579,6 +605,7 @@ def test_a_fact_is_that_of_the_record(measured):
         ("gain", f"small c 8KiB {_BEFORE} -> tut_99", "no sample"),
         ("gain", f"small c 8KiB {_BEFORE} -> random", "no sample"),
         ("gain", f"small c 8KiB {_BEFORE} -> fill", "compares a thing with itself"),
+        ("of_ceiling", f"small 8KiB -> c {_BEFORE}", "no sample"),
         ("per_heap", f"wishes small c {_BEFORE} 8KiB", "no count 'wishes'"),
         ("per_heap", f"program small c {_BEFORE} 8KiB", "no count 'program'"),
         ("per_heap", f"waits small c {_BEFORE} 8KiB", "no sample has that"),

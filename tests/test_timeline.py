@@ -20,13 +20,14 @@ from pathlib import Path
 import pytest
 from conftest import run_script
 
-from spead_tutorial import chapters
+from spead_tutorial import chapters, cli
 from spead_tutorial import timeline as timeline_module
+from spead_tutorial.lab import LabError
 from spead_tutorial.records import Timeline
 from spead_tutorial.timeline import record, shares, waiting
 
 PATIENCE_S = 60
-COMMAND = [sys.executable, "-m", "spead_tutorial.timeline"]
+COMMAND = [sys.executable, "-m", "spead_tutorial.cli", "timeline"]
 STEPS = ("prepare", "queued", "first_packet", "last_packet", "completed", "resumed")
 SMALL = {"heaps": 5, "heap_size": 10000}
 #: So slow that a heap is on its way for half a second, once the first burst is gone.
@@ -338,36 +339,33 @@ def test_without_json_it_says_what_the_time_was_used_for(receiver):
     assert done.stdout.count("%") == 4
 
 
-def test_help_has_an_example():
-    done = run("--help")
-    assert done.returncode == 0
-    assert "example: python -m spead_tutorial.timeline" in done.stdout
-
-
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "status", "words"),
     [
-        (["-p", "70000", "127.0.0.1", "8888"], "70000 bytes"),
-        (["--pipelined", "-p", "70000", "127.0.0.1", "8888"], "70000 bytes"),
-        (["-p", "20", "127.0.0.1", "8888"], "too small"),
-        (["not a host", "8888"], "no address is known"),
+        (["-p", "70000", "127.0.0.1", "8888"], 1, "70000 bytes"),
+        (["--pipelined", "-p", "70000", "127.0.0.1", "8888"], 1, "70000 bytes"),
+        (["-p", "20", "127.0.0.1", "8888"], 1, "too small"),
+        (["not a host", "8888"], 1, "no address is known"),
+        (["-c", "0", "127.0.0.1", "8888"], 2, "must be two cores, such as 0,1, not '0'"),
+        (["-n", "0", "127.0.0.1", "8888"], 2, "0 is not in the range"),
+        (["127.0.0.1"], 2, "Missing argument 'PORT'"),
     ],
 )
-def test_an_error_is_one_line(arguments, words):
+def test_an_error_is_one_line(arguments, status, words):
     done = run(*arguments)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("timeline: ")
+    assert (done.returncode, done.stdout) == (status, "")
+    assert done.stderr.startswith("spead-tutorial: ")
     assert done.stderr.count("\n") == 1
     assert words in done.stderr
 
 
 def test_a_real_interface_is_refused(monkeypatch, capsys):
     def refuse(host: str, *, allow_real_network: bool) -> None:
-        raise timeline_module.LabError(f"{host} {allow_real_network}")
+        raise LabError(f"{host} {allow_real_network}")
 
     monkeypatch.setattr(timeline_module, "check_destination", refuse)
-    assert timeline_module.main(["192.0.2.1", "9"]) == 1
-    assert capsys.readouterr().err == "timeline: 192.0.2.1 False\n"
+    assert cli.finish(cli.cli, "spead-tutorial", ["timeline", "192.0.2.1", "9"]) == 1
+    assert capsys.readouterr().err == "spead-tutorial: 192.0.2.1 False\n"
 
 
 def test_the_steps_are_all_times_that_a_record_has():

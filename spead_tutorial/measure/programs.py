@@ -23,6 +23,7 @@ from spead_tutorial.measure.place import Evidence, Loopback, Place
 from spead_tutorial.measure.report import Report
 
 __all__ = [
+    "TOOLS",
     "Done",
     "Launch",
     "ProgramError",
@@ -31,8 +32,12 @@ __all__ = [
     "command",
     "finish",
     "program",
+    "program_path",
     "run",
 ]
+
+#: The programs beside the chapters' that one starts by hand: bare loops that send, and a receiver.
+TOOLS = ("ceiling", "sink")
 
 _FLAGS = {
     "heaps": "n",
@@ -165,8 +170,20 @@ def program(name: str, language: str) -> list[str]:
 
     Parameters
     ----------
+    name, language : str
+        As for `program_path`.
+    """
+    path = str(program_path(name, language))
+    return [sys.executable, path] if language == "python" else [path]
+
+
+def program_path(name: str, language: str) -> Path:
+    """Return where a program is.
+
+    Parameters
+    ----------
     name : str
-        Its name.
+        That of a chapter's, or one of `TOOLS`.
     language : str
         One of `spead_tutorial.catalogue.LANGUAGES`.
 
@@ -180,13 +197,14 @@ def program(name: str, language: str) -> list[str]:
     if language not in LANGUAGES:
         raise ValueError(f"there is no language {language!r}: there are {', '.join(LANGUAGES)}")
     # An editable install has C programs in its build folder, and only importlib knows where.
-    folder = importlib.resources.files("spead_tutorial").joinpath("chapters")
-    path = folder.joinpath(name + (".py" if language == "python" else ""))
+    folder = "bin" if name in TOOLS else "chapters"
+    file = name + (".py" if language == "python" else "")
+    path = importlib.resources.files("spead_tutorial").joinpath(folder, file)
     if not isinstance(path, Path) or not path.is_file():
         raise ProgramError(
             f"the package has no program {name} in {language}: build and install it (pip install .)"
         )
-    return [sys.executable, str(path)] if language == "python" else [str(path)]
+    return path
 
 
 # ---------------------------------------------------------------------------------------

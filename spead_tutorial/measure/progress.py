@@ -4,19 +4,21 @@
 import contextlib
 import itertools
 import math
+import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import click
 
 from spead_tutorial.catalogue import Chapter
 from spead_tutorial.lab import Lab, LabError
 from spead_tutorial.measure.believe import IP_UDP_HEADERS, packet_sizes
+from spead_tutorial.measure.case import Step
 from spead_tutorial.measure.programs import ProgramOptions
 
-__all__ = ["INTERVAL_S", "PATIENCE_S", "share_sent", "shown"]
+__all__ = ["INTERVAL_S", "PATIENCE_S", "rounds_shown", "share_sent", "shown"]
 
 #: What is over by then shows nothing.
 PATIENCE_S = 2.0
@@ -119,3 +121,32 @@ def _spead_bytes(chapter: Chapter, options: ProgramOptions, fits: int) -> float:
     first, other, end = map(sum, packets)
     more = (options.heaps or chapter.heaps) - 1
     return (first + more * other) * heap_size / looked_at + end
+
+
+def rounds_shown(steps: Sequence[Step], rounds: int) -> Iterator[Step]:
+    """Yield the steps of all rounds, and show on the standard output how far they have come.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+        In their order.
+    rounds : int
+        How many count.
+
+    Yields
+    ------
+    Step
+        Each in its turn.
+    """
+    if os.isatty(1):
+        with click.progressbar(
+            steps, label="Running", item_show_func=lambda step: step.case.name if step else None
+        ) as bar:
+            yield from bar
+        return
+    shown = None
+    for step in steps:
+        if (step.number, step.warm_up) != shown:
+            shown = (step.number, step.warm_up)
+            click.echo("warming up" if step.warm_up else f"round {step.number + 1} of {rounds}")
+        yield step

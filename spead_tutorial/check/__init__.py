@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checking a program that a reader wrote for an exercise: are its bytes right, what is it worth."""

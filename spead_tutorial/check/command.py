@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``spead-tutorial check``: the exercises, and what a program that a reader wrote is worth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spead_tutorial.check.trying import fault
+from spead_tutorial.check.worth import SKELETON, YOURS, Worth, measured, verdict
+from spead_tutorial.exercises import Exercise, find_exercise
+from spead_tutorial.lab import KINDS, Lab
+from spead_tutorial.measure.beside import CEILING
+from spead_tutorial.measure.case import Step
+from spead_tutorial.measure.place import Device
+from spead_tutorial.measure.progress import rounds_shown
+from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM
+from spead_tutorial.records import OURS
+from spead_tutorial.stats import Estimate, spread
+from spead_tutorial.units import number, percent, size, times
+
+__all__ = ["check"]
+
+_ROUNDS = 5
+
+
+class _ExerciseType(click.ParamType[Exercise]):
+    name = "chapter"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Exercise:
+        if isinstance(value, Exercise):
+            return value
+        try:
+            return find_exercise(int(str(value)))
+        except ValueError as error:
+            text = str(error) if str(value).isdecimal() else f"{value!r} is no chapter's number"
+            raise click.UsageError(text, ctx) from None
+
+
+@click.command()
+@click.argument("exercise", type=_ExerciseType(), metavar="CHAPTER")
+@click.argument("program", required=False,
+                type=click.Path(exists=True, dir_okay=False, path_type=Path))  # fmt: skip
+@click.option("--skeleton", is_flag=True, help="Print the program to begin with.")
+@click.option("--hint", is_flag=True, help="Say what is to be done, and how to begin.")
+@click.option("--no-measure", is_flag=True, help="Only look at what it sends.")
+@click.option("--rounds", type=click.IntRange(1, 100), default=_ROUNDS, show_default=True,
+              help="How often each program is measured.")  # fmt: skip
+@click.option("--kind", type=click.Choice(KINDS), help="Kind of the device that is measured with.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def check(
+    exercise: Exercise,
+    program: Path | None,
+    skeleton: bool,
+    hint: bool,
+    no_measure: bool,
+    rounds: int,
+    kind: str | None,
+    as_json: bool,
+) -> int:
+    """Check a program that you wrote for a chapter's exercise, and say what it is worth.
+
+    PROGRAM is in Python, and takes the options of the chapter's own. It is run in a lab, where
+    every byte that it sends is looked at. If they are right, it is measured in turns with the
+    skeleton and with the chapter's own program, and with a bare loop of system calls. The exit
+    status is 1 where something is wrong with its bytes.
+
+    \b
+    Example: spead-tutorial check 8 --skeleton > my_sender.py
+    Example: spead-tutorial check 8 my_sender.py
+    """
+    if skeleton or hint:
+        if program is not None:
+            raise click.UsageError("--skeleton and --hint go without a program")
+        click.echo(_handed_out(exercise, skeleton, hint), nl=False)
+        return 0
+    if program is None:
+        raise click.UsageError("say which program: my_sender.py; or --skeleton, to begin one")
+    wrong = fault(exercise, program.resolve())
+    if wrong is not None:
+        if as_json:
+            click.echo(json.dumps(_facts(exercise, program.name, wrong)))
+        raise click.ClickException(wrong)
+    say: Callable[[str], None] = _say_nothing if as_json else click.echo
+    say(f"{program.name} sends what it should.")
+    worth = None
+    if exercise.is_limited:
+        say("Its rate is limited, so there is nothing to measure.")
+    elif not no_measure:
+        worth = _measure(exercise, program, rounds, kind, as_json)
+        say("\n".join(_lines(exercise, program.name, worth, rounds)))
+    if as_json:
+        click.echo(json.dumps(_facts(exercise, program.name, None, worth)))
+    return 0
+
+
+def _handed_out(exercise: Exercise, skeleton: bool, hint: bool) -> str:
+    program = exercise.skeleton.read_text(encoding="utf-8")
+    return program * skeleton + f"{exercise.task}\n{exercise.hint}\n" * hint
+
+
+def _say_nothing(line: str) -> None:
+    pass
+
+
+def _measure(
+    exercise: Exercise, program: Path, rounds: int, kind: str | None, as_json: bool
+) -> Worth:
+    def show(steps: Sequence[Step]) -> Iterable[Step]:
+        return steps if as_json else rounds_shown(steps, rounds)
+
+    with Lab(kind) as lab:
+        return measured(Device(lab), exercise, program.resolve(), rounds, show)
+
+
+# ---------------------------------------------------------------------------------------
+# Showing
+
+
+def _titles(exercise: Exercise, name: str) -> dict[str, str]:
+    return {
+        SKELETON: "the skeleton",
+        YOURS: name,
+        OURS: f"chapter {exercise.chapter.number}",
+        CEILING: "bare loop",
+    }
+
+
+def _lines(exercise: Exercise, name: str, worth: Worth, rounds: int) -> list[str]:
+    """Return the table, what is in it, and the verdict."""
+    titles = _titles(exercise, name)
+    width = max(map(len, titles.values()))
+    lines = [f"{'':{width}}  {'MB/s':>8}  {spread([rounds]):>13}  {'gain':>6}  {'share':>6}"]
+    for who, row in worth.found.items():
+        assert row.rate is not None
+        ends = f"{number(row.rate.low / 1e6)}\N{EN DASH}{number(row.rate.high / 1e6)}"
+        gained = worth.times(who, SKELETON) if who != SKELETON else None
+        share = _share(worth, who) if who != CEILING else None
+        lines.append(
+            f"{titles[who]:{width}}  {number(row.rate.median / 1e6):>8}  {ends:>13}"
+            f"  {times(gained.median) if gained else '':>6}"
+            f"  {percent(share.median) if share else '':>6}"
+        )
+    lines += ["", *_notes(exercise, worth, rounds), "", f"{verdict(worth, name)}."]
+    return [line.rstrip().replace("\N{THIN SPACE}", "") for line in lines]
+
+
+def _share(worth: Worth, who: str) -> Estimate | None:
+    return worth.times(who, CEILING) if CEILING in worth.found else None
+
+
+def _notes(exercise: Exercise, worth: Worth, rounds: int) -> list[str]:
+    rung = exercise.rung
+    notes = [
+        f"MB/s: 10⁶ bytes of samples a second, in heaps of {size(rung.heap_size)}.",
+        "gain: times as fast as the skeleton, by ratios within rounds.",
+        "share: of the bare loop's rate."
+        if worth.without_ceiling is None
+        else f"Without a bare loop: {worth.without_ceiling}.",
+    ]
+    if rounds < ROUNDS_FOR_A_CLAIM:
+        notes.append(
+            f"Fewer than {ROUNDS_FOR_A_CLAIM} rounds: a difference of some percent may be chance"
+            f" (--rounds {ROUNDS_FOR_A_CLAIM})."
+        )
+    return notes
+
+
+def _facts(
+    exercise: Exercise, name: str, wrong: str | None, worth: Worth | None = None
+) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "chapter": exercise.chapter.number,
+        "program": name,
+        "right": wrong is None,
+        "fault": wrong,
+    }
+    if worth is None:
+        return facts
+    measured_rows = {
+        who: {
+            "rate_bytes_per_s": _estimate(row.rate),
+            "times_skeleton": _estimate(worth.times(who, SKELETON)),
+            "times_chapter": _estimate(worth.times(who, OURS)),
+            "share_of_bare_loop": _estimate(_share(worth, who)),
+        }
+        for who, row in worth.found.items()
+    }
+    return facts | {"measured": measured_rows, "verdict": verdict(worth, name)}
+
+
+def _estimate(estimate: Estimate | None) -> dict[str, float] | None:
+    if estimate is None:
+        return None
+    return {"median": estimate.median, "low": estimate.low, "high": estimate.high}

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Running a sender once, slowly, and keeping every packet that it sends."""
+
+import contextlib
+import re
+import socket
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from spead_tutorial.catalogue import Chapter
+from spead_tutorial.check.faults import Wanted, first_fault
+from spead_tutorial.exercises import Exercise
+from spead_tutorial.lab import Lab
+from spead_tutorial.measure.beside import started
+from spead_tutorial.measure.programs import Done, Launch, ProgramOptions, finish
+
+__all__ = ["fault", "started_as"]
+
+#: Slow enough for a receiver in Python, and for a heap to be in flight while the next is prepared.
+_BITS_PER_S = 160_000_000
+_LIMIT_S = 30.0
+_ATTEMPTS = 5
+_LOOK_S = 0.1
+_BUFFER, _LARGEST = 1 << 22, 1 << 16
+_MOST_PACKETS = 20000  # which are kept, of a sender that never ends: more than are wanted of any
+
+#: What programs are told, of what they take: more heaps than there are in flight, no whole number
+#: of batches, and more than a sample has values; few where they have their usual size.
+_SHAPE = ProgramOptions(300, 8000, 1472, streams=3)
+_FEW_HEAPS = 3
+
+
+def started_as(program: Path, chapter: Chapter, options: ProgramOptions) -> Launch:
+    """Return how a Python program of anyone's is started, with what the chapter's are told.
+
+    Parameters
+    ----------
+    program : path
+        Where it is.
+    chapter, options
+        As for `spead_tutorial.measure.programs.command`.
+    """
+    return started([sys.executable, str(program)], options.arguments(chapter))
+
+
+def fault(exercise: Exercise, program: Path) -> str | None:
+    """Run a sender in a lab of its own, and say what is wrong with what it sends, if anything is.
+
+    Parameters
+    ----------
+    exercise : Exercise
+        What it is to do.
+    program : path
+        The sender.
+
+    Raises
+    ------
+    LabError
+        Where there can be no lab, or no link in it that is slow.
+    """
+    chapter = exercise.chapter
+    options = _options(chapter)
+    wanted = Wanted(
+        options.heaps or chapter.heaps,
+        options.heap_size or chapter.heap_size,
+        options.packet_size or chapter.packet_size,
+        exercise.is_random,
+    )
+    with Lab("loopback", receiver=True) as lab:
+        for _ in range(_ATTEMPTS):
+            destination = (lab.address, lab.port) if chapter.takes_destination else None
+            argv = started_as(program, chapter, options)(destination)
+            with _dropped(lab) as dropped, _receiving(lab) as datagrams:
+                done = finish(lab.run, program.stem, argv, _LIMIT_S)
+            if done.status != 0:
+                return _with_line(done, program)
+            if not dropped[-1]:
+                return first_fault(datagrams, wanted)
+    return (
+        f"the receiver had no room for {dropped[-1]} packets, {_ATTEMPTS} times: this machine is"
+        " busy, try again"
+    )
+
+
+def _options(chapter: Chapter) -> ProgramOptions:
+    """Return as much of what to tell a program as it lets itself be told."""
+    takes = chapter.accepted
+    sizes = "H" in takes
+    return ProgramOptions(
+        heaps=(_SHAPE.heaps if sizes else _FEW_HEAPS) if "n" in takes else None,
+        heap_size=_SHAPE.heap_size if sizes else None,
+        packet_size=_SHAPE.packet_size if sizes and "p" in takes else None,
+        streams=_SHAPE.streams if "s" in takes else None,
+    )
+
+
+@contextlib.contextmanager
+def _dropped(lab: Lab) -> Iterator[list[int]]:
+    """Yield a list whose last is, in the end, how many packets no socket had room for."""
+    before = lab.snmp()["Udp"]["RcvbufErrors"]
+    found: list[int] = []
+    yield found
+    found.append(lab.snmp()["Udp"]["RcvbufErrors"] - before)
+
+
+@contextlib.contextmanager
+def _receiving(lab: Lab) -> Iterator[list[bytes]]:
+    """Take all that is sent meanwhile; yield the list that it goes into."""
+    datagrams: list[bytes] = []
+    with lab.socket() as receiver, lab.socket() as last:
+        receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
+        receiver.bind(("0.0.0.0", lab.port))  # chapter 2's goes to the address of loopback
+
+        def receive() -> None:
+            while datagram := receiver.recv(_LARGEST):
+                if len(datagrams) < _MOST_PACKETS:
+                    datagrams.append(datagram)
+
+        thread = threading.Thread(target=receive, daemon=True)
+        thread.start()
+        try:
+            with lab.limited(_BITS_PER_S):
+                yield datagrams
+        finally:
+            while thread.is_alive():  # there may be no room for the first that says it is over
+                last.sendto(b"", (lab.address, lab.port))
+                thread.join(_LOOK_S)
+
+
+def _with_line(done: Done, program: Path) -> str:
+    """Say how a program ended, and at which of its lines, where it was a Python error."""
+    lines: Sequence[str] = re.findall(
+        rf'^  File "{re.escape(str(program))}", line (\d+)', done.errors, re.M
+    )
+    return f"{done.complaint} (line {lines[-1]})" if lines else done.complaint

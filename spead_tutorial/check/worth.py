@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a reader's sender is worth: measured in rounds beside the skeleton and the chapter."""
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from spead_tutorial.check.trying import started_as
+from spead_tutorial.exercises import Exercise
+from spead_tutorial.measure import beside
+from spead_tutorial.measure.beside import CEILING
+from spead_tutorial.measure.case import Case, Step, take
+from spead_tutorial.measure.machine import header
+from spead_tutorial.measure.place import Place
+from spead_tutorial.measure.programs import Launch, ProgramError
+from spead_tutorial.measure.rounds import measure, schedule
+from spead_tutorial.measure.summary import Row, rows
+from spead_tutorial.records import OURS, Sample
+from spead_tutorial.stats import Estimate, gain
+from spead_tutorial.units import percent
+
+__all__ = ["SKELETON", "YOURS", "Worth", "measured", "verdict"]
+
+#: What the implementations are called besides ours and the bare loops.
+SKELETON, YOURS = "skeleton", "yours"
+_MIB = 1 << 20
+_SEED = 17
+_LIMIT_S = 60.0
+#: Rates that differ by less than this are called the same.
+_CLOSE = 0.05
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Worth:
+    """What was measured.
+
+    Parameters
+    ----------
+    found : dict of str to Row
+        A row for each implementation: `SKELETON`, `YOURS`, ``"ours"``, and ``"ceiling"`` where
+        there is one.
+    without_ceiling : str or None
+        Why there is none.
+    """
+
+    found: dict[str, Row]
+    without_ceiling: str | None
+
+    def times(self, one: str, other: str) -> Estimate:
+        """Return how many times as fast one is as the other, by ratios within rounds.
+
+        Parameters
+        ----------
+        one, other : str
+            Implementations that have been measured.
+        """
+        after, before = (_rates(self.found[who].samples) for who in (one, other))
+        return gain(before, after)
+
+
+def _rates(samples: Iterable[Sample]) -> dict[int, float]:
+    return {one.round: one.rate for one in samples if one.rate is not None}
+
+
+def measured(
+    place: Place,
+    exercise: Exercise,
+    program: Path,
+    rounds: int,
+    show: Callable[[Sequence[Step]], Iterable[Step]],
+) -> Worth:
+    """Measure a sender, the skeleton, the chapter's own, and bare loops.
+
+    Parameters
+    ----------
+    place : Place
+        Where they send to.
+    exercise : Exercise
+        What the sender is an answer to.
+    program : path
+        The sender, which has been found right.
+    rounds : int
+        In each of them all have their turn.
+    show : function
+        As for `spead_tutorial.measure.rounds.measure`.
+
+    Raises
+    ------
+    ProgramError
+        Where one of them fails: then there is nothing to compare.
+    """
+    bare = _case(exercise, CEILING)
+    missing = beside.missing(bare) if exercise.has_ceiling else "no bare loop does the same"
+    cases = [_case(exercise, who) for who in (SKELETON, YOURS, OURS)] + [bare] * (missing is None)
+    programs = {SKELETON: exercise.skeleton, YOURS: program, OURS: exercise.solution}
+
+    def take_one(step: Step, _: Sample | None) -> Sample:
+        launch = _launch(exercise, step, programs)
+        return take(place, step, launch=launch, timeout=_LIMIT_S)
+
+    def stop(step: Step, failure: str) -> NoReturn:
+        who = step.case.implementation
+        name = programs[who].name if who in programs else who
+        raise ProgramError(f"{name}: {failure.removeprefix(f'{step.case.program}: ')}")
+
+    recording = measure(
+        schedule(cases, rounds, _SEED),
+        take_one,
+        header("check", place.facts(), {"rounds": rounds, "seed": _SEED}),
+        show=show,
+        say=stop,
+    )
+    found = {row.last.implementation: row for row in rows(recording)}
+    return Worth({case.implementation: found[case.implementation] for case in cases}, missing)
+
+
+def _case(exercise: Exercise, implementation: str) -> Case:
+    rung = exercise.rung
+    cores = len(os.sched_getaffinity(0))
+    is_bare = implementation == CEILING
+    return Case(
+        implementation,
+        "c" if is_bare else "python",
+        CEILING if is_bare else rung.program,
+        rung.heap_size,
+        rung.packet_size,
+        variant="one thread" if is_bare else "",
+        streams=cores if is_bare and "s" in exercise.chapter.accepted and cores > 1 else None,
+        heaps=max(2 * cores, rung.mebibytes * _MIB // rung.heap_size),
+    )
+
+
+def _launch(exercise: Exercise, step: Step, programs: dict[str, Path]) -> Launch:
+    case = step.case
+    if case.implementation == CEILING:
+        return beside.launch(case, step.heaps)
+    options = case.options(step.heaps)
+    return started_as(programs[case.implementation], exercise.chapter, options)
+
+
+# ---------------------------------------------------------------------------------------
+# In words
+
+
+def verdict(worth: Worth, name: str) -> str:
+    """Say in a sentence what a sender is worth.
+
+    Parameters
+    ----------
+    worth : Worth
+        What was measured.
+    name : str
+        What to call the sender.
+    """
+    to_chapter, step, mine = (
+        worth.times(*pair) for pair in ((YOURS, OURS), (OURS, SKELETON), (YOURS, SKELETON))
+    )
+    beside_chapter = f"{name} is {_compared(to_chapter)} the chapter's own program"
+    if step.median < 1 + _CLOSE:
+        return f"{beside_chapter}, which gains nothing here itself"
+    if to_chapter.median >= 1 - _CLOSE:
+        return beside_chapter
+    if mine.median < 1 + _CLOSE:
+        return f"{name} gains nothing of the step: it is {_compared(mine)} the skeleton"
+    return f"{name} gains {percent((mine.median - 1) / (step.median - 1))} of the step"
+
+
+def _compared(times: Estimate) -> str:
+    if times.median > 1 + _CLOSE:
+        return "faster than"
+    return "slower than" if times.median < 1 - _CLOSE else "as fast as"

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An exercise for each chapter that sends: its change, to be made in a program that lacks it."""
+
+import dataclasses
+from pathlib import Path
+
+from spead_tutorial.catalogue import Chapter, Rung, find_chapter
+
+__all__ = ["EXERCISES", "Exercise", "find_exercise"]
+
+_PACKAGE = Path(__file__).parent.parent
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Exercise:
+    """What a reader is to write, and where what is written is worth something.
+
+    Parameters
+    ----------
+    task, hint : str
+        Markdown, a line or two each.
+    rung : Rung
+        The chapter's program, which is a solution, and the setting at which it is measured.
+    is_random : bool
+        Whether its samples are random.
+    is_limited : bool
+        Whether the program has a rate that it is not to exceed: then there is none to measure.
+    has_ceiling : bool
+        Whether bare loops do the same as the program.
+    """
+
+    task: str
+    hint: str
+    rung: Rung
+    is_random: bool = False
+    is_limited: bool = False
+    has_ceiling: bool = True
+
+    @property
+    def chapter(self) -> Chapter:
+        """Whose change it is."""
+        return find_chapter(self.rung.program)
+
+    @property
+    def skeleton(self) -> Path:
+        """The program that lacks it, with marks where it belongs."""
+        return _PACKAGE / "exercises" / f"chapter_{self.chapter.number}.py"
+
+    @property
+    def solution(self) -> Path:
+        """The program that has it."""
+        return _PACKAGE / "chapters" / f"{self.rung.program}.py"
+
+
+#: The exercises, in the order of the chapters.
+EXERCISES = (
+    Exercise(
+        "The skeleton sends ten heaps that have a timestamp and nothing else, and its stream never"
+        " ends. Add the samples, and the end.",
+        "`add_item` takes a shape and a dtype. An item has its value when `get_heap` is called;"
+        " `get_end` makes the heap that ends a stream.",
+        Rung("tut_2_send", 10),
+        is_random=True,
+        is_limited=True,
+    ),
+    Exercise(
+        "The skeleton sends 100 MB/s at most, and its time is that of the whole program. Take the"
+        " limit away, and time the loop alone.",
+        "A rate of 0 is no limit. `Usage.now()` can be subtracted, and `report` takes the"
+        " difference; to end the stream is no part of it.",
+        Rung("tut_4_send_perf", 64),
+        is_random=True,
+    ),
+    Exercise(
+        "The skeleton waits for each heap before it prepares the next one. Prepare the next while"
+        " one is on its way.",
+        "Keep the state of the heap before, and wait for that one after the new heap has been"
+        " queued. One is left after the loop.",
+        Rung("tut_5_send_pipeline", 2048),
+    ),
+    Exercise(
+        "The skeleton takes `-p`, and makes packets of 1472 bytes all the same. Have it make"
+        " packets as large as it is told.",
+        "It is a setting of the stream, not of the heaps, so there is one line to write.",
+        Rung("tut_6_send_pktsize", 4096),
+    ),
+    Exercise(
+        "The skeleton asks for new memory for every heap. Use two arrays in turn.",
+        "A state may be written to when its future is done: wait first, then fill, then send."
+        " `np.ones` writes to its memory, `np.empty` and `np.zeros` do not.",
+        Rung("tut_8_send_reuse_memory", 4096, 64 << 20),
+    ),
+    Exercise(
+        "The skeleton has two heaps in flight, however small they are, and makes a heap object for"
+        " each. Have about 1 MiB in flight, and make the heap objects once.",
+        'A zero-dimensional array of type `">u8"` is sent as it is when the packets are made. The'
+        ' first heap has the descriptors; the others are `get_heap(descriptors="none",'
+        ' data="all")`.',
+        Rung("tut_10_send_reuse_heaps", 512, 8192),
+    ),
+    Exercise(
+        "The skeleton has a call and a completion for every heap. Have one for about 512 KiB of"
+        " them.",
+        "A batch has arrays with one row for each heap, and a `HeapReferenceList` of its heaps,"
+        " which `async_send_heaps` takes, with `GroupMode.SERIAL`. A slice of it is the last"
+        " batch.",
+        Rung("tut_11_send_batch_heaps", 4096, 8192),
+    ),
+    Exercise(
+        "The skeleton fills a batch on one thread while another sends the last one. Do both on one"
+        " thread, one batch after the other.",
+        "A `spead_tutorial.send.UdpStream` without a thread pool sends in `send_heaps`, which comes"
+        " back when it has. So one batch is enough, and no `await`.",
+        Rung("tut_13_send_hot", 4096, 8192),
+    ),
+    Exercise(
+        "The skeleton sends with one thread. Have a stream and a thread for each core.",
+        "Heap `i` has the count `i + 1`, whoever sends it: `set_cnt_sequence(k + 1, n_streams)`."
+        " Heap 0 has the descriptors, and goes before all others; `report` takes the stats of all"
+        " streams.",
+        Rung("tut_14_send_many_streams", 8192),
+    ),
+    Exercise(
+        "The skeleton sends a recording that is in memory already, and the kernel copies it. Have"
+        " it read in place, unless `--copy` is given.",
+        "It is a setting of the stream that its constructor takes.",
+        Rung("tut_15_send_zero_copy", 4096),
+        has_ceiling=False,
+    ),
+    Exercise(
+        "The skeleton cuts a heap into full packets and a rest. Make all packets of a heap equal,"
+        " and as large as the route takes, where `-p` does not say it.",
+        "`route_packet_size` asks the route; `equal_packets` is in the config, and `dont_fragment`"
+        " of the stream. `ROUTE_SIZE` is the default that tells `report` of it.",
+        Rung("tut_16_send_equal_packets", 4096, 16384),
+        has_ceiling=False,
+    ),
+)
+
+
+def find_exercise(number: int) -> Exercise:
+    """Look the exercise of a chapter up.
+
+    Parameters
+    ----------
+    number : int
+        The chapter's.
+
+    Raises
+    ------
+    ValueError
+        Where it has none; the text lists those that have.
+    """
+    for exercise in EXERCISES:
+        if exercise.chapter.number == number:
+            return exercise
+    numbers = ", ".join(str(exercise.chapter.number) for exercise in EXERCISES)
+    raise ValueError(f"chapter {number} has no exercise: there are those of {numbers}")

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""To do, chapter 10: more heaps in flight, and heap objects that are built once."""
+
+from spead_tutorial_run import run
+
+import asyncio
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+import spead_tutorial
+import spead_tutorial.send
+import spead_tutorial.send.asyncio
+from spead_tutorial.chapters.report import Options, Usage, parse_options, report
+
+
+@dataclass
+class State:
+    """Memory for a heap, to leave alone until the future is done."""
+
+    # TODO: give it a timestamp of its own, and the heaps that are made of both, once.
+    adc_samples: npt.NDArray[np.int8]
+    future: asyncio.Future[int] | None = None
+
+
+async def main() -> None:
+    options = parse_options(__doc__, "nHpd", Options(packet_size=9000))
+    heap_size = options.heap_size
+    n_states = 2  # TODO: as many as have 1 MiB together, and two at least.
+    thread_pool = spead_tutorial.ThreadPool()
+    config = spead_tutorial.send.StreamConfig(rate=0.0, max_heaps=n_states)
+    config.max_packet_size = options.packet_size
+    stream = spead_tutorial.send.asyncio.UdpStream(
+        thread_pool, [(options.host, options.port)], config
+    )
+
+    item_group = spead_tutorial.send.ItemGroup()
+    item_group.add_item(
+        0x1600,
+        "timestamp",
+        "Index of the first sample",
+        shape=(),
+        format=[("u", spead_tutorial.Flavour().heap_address_bits)],
+    )
+    item_group.add_item(
+        0x3300,
+        "adc_samples",
+        "Samples of the converter",
+        shape=(heap_size,),
+        dtype=np.int8,
+    )
+
+    states = [State(np.ones(heap_size, np.int8)) for _ in range(n_states)]
+    start = Usage.now()
+    for i in range(options.n_heaps):
+        state = states[i % n_states]
+        if state.future is not None:
+            await state.future
+        state.adc_samples.fill((i + 128) % 256 - 128)  # wraps: NumPy refuses 128 for an int8
+        # TODO: write the timestamp in place, and send a heap that is there already.
+        item_group["timestamp"].value = i * heap_size
+        item_group["adc_samples"].value = state.adc_samples
+        state.future = stream.async_send_heap(item_group.get_heap())
+    for state in states:
+        if state.future is not None:
+            await state.future
+    used = Usage.now() - start
+    await stream.async_send_heap(item_group.get_end())
+    report(options, [stream.stats], used)
+
+
+if __name__ == "__main__":
+    run(main)

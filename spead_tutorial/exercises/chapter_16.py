@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""To do, chapter 16: equal packets, as large as the route takes them in one piece."""
+
+from spead_tutorial_run import run
+
+import numpy as np
+
+import spead_tutorial
+import spead_tutorial.send
+from spead_tutorial.chapters.report import Options, Usage, parse_options, report
+from spead_tutorial.send import GroupMode, HeapReference, HeapReferenceList
+
+
+class Batch:
+    """Heaps and their memory."""
+
+    def __init__(self, batch_size: int, heap_size: int) -> None:
+        self.timestamps = np.zeros(batch_size, ">u8")
+        self.adc_samples = np.ones((batch_size, heap_size), np.int8)
+        item_groups = [spead_tutorial.send.ItemGroup() for _ in range(batch_size)]
+        for i, item_group in enumerate(item_groups):
+            item_group.add_item(
+                0x1600,
+                "timestamp",
+                "Index of the first sample",
+                shape=(),
+                format=[("u", spead_tutorial.Flavour().heap_address_bits)],
+                value=self.timestamps[i, ...],  # a view: a heap sends it as it is then
+            )
+            item_group.add_item(
+                0x3300,
+                "adc_samples",
+                "Samples of the converter",
+                shape=(heap_size,),
+                dtype=np.int8,
+                value=self.adc_samples[i],
+            )
+        heaps = [group.get_heap(descriptors="none", data="all") for group in item_groups]
+        first_heap = item_groups[0].get_heap(descriptors="all", data="all")
+        self.heaps = HeapReferenceList([HeapReference(heap) for heap in heaps])
+        self.first_heaps = HeapReferenceList([HeapReference(h) for h in [first_heap, *heaps[1:]]])
+        self.end = item_groups[0].get_end()
+
+
+def main() -> None:
+    # TODO: where -p is not given, ask the route how large its packets may be.
+    options = parse_options(__doc__, "nHpd", Options(packet_size=9000))
+    heap_size = options.heap_size
+    batch_size = min(options.n_heaps, max(1, 512 * 1024 // heap_size))
+    config = spead_tutorial.send.StreamConfig(rate=0.0, max_heaps=batch_size)
+    config.max_packet_size = options.packet_size
+    # TODO: have all packets of a heap equal, and refuse those that would travel in fragments.
+    stream = spead_tutorial.send.UdpStream(None, [(options.host, options.port)], config)
+
+    batch = Batch(batch_size, heap_size)
+    start = Usage.now()
+    for first in range(0, options.n_heaps, batch_size):
+        n = min(batch_size, options.n_heaps - first)
+        index = np.arange(first, first + n)
+        batch.adc_samples[:n] = index.astype(np.int8)[:, np.newaxis]  # wraps, like all casts
+        batch.timestamps[:n] = index * heap_size
+        heaps = batch.heaps if first > 0 else batch.first_heaps
+        if n < batch_size:  # the last batch
+            heaps = heaps[:n]
+        stream.send_heaps(heaps, GroupMode.SERIAL)
+    used = Usage.now() - start
+    stream.send_heap(batch.end)
+    report(options, [stream.stats], used)
+
+
+if __name__ == "__main__":
+    run(main)

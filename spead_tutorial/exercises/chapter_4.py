@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""To do, chapter 4: a sender without a limit, and a clock around its loop."""
+
+from spead_tutorial_run import run
+
+import numpy as np
+
+import spead_tutorial
+import spead_tutorial.send
+from spead_tutorial.chapters.report import Options, parse_options, report
+
+
+def main() -> None:
+    options = parse_options(__doc__, "nHcd", Options(n_heaps=100))
+    thread_pool = spead_tutorial.ThreadPool(1, options.cores[1:])
+    if options.cores:
+        spead_tutorial.ThreadPool.set_affinity(options.cores[0])
+    config = spead_tutorial.send.StreamConfig(rate=100e6)  # TODO: let it send without a limit.
+    stream = spead_tutorial.send.UdpStream(thread_pool, [(options.host, options.port)], config)
+
+    heap_size = options.heap_size
+    item_group = spead_tutorial.send.ItemGroup()
+    item_group.add_item(
+        0x1600,
+        "timestamp",
+        "Index of the first sample",
+        shape=(),
+        format=[("u", spead_tutorial.Flavour().heap_address_bits)],
+    )
+    item_group.add_item(
+        0x3300,
+        "adc_samples",
+        "Samples of the converter",
+        shape=(heap_size,),
+        dtype=np.int8,
+    )
+
+    rng = np.random.default_rng(seed=1)
+    # TODO: look at the clock here (Usage.now()), and again after the loop.
+    for i in range(options.n_heaps):
+        item_group["timestamp"].value = i * heap_size
+        item_group["adc_samples"].value = rng.integers(-100, 100, size=heap_size, dtype=np.int8)
+        stream.send_heap(item_group.get_heap())
+    stream.send_heap(item_group.get_end())
+    report(options, [stream.stats])  # TODO: tell it the time that was used.
+
+
+if __name__ == "__main__":
+    run(main)
