@@ -253,6 +253,11 @@ def extension(module: str) -> ModuleType:
     return importlib.import_module(module)
 
 
+def test_a_line_of_a_record_is_cut_with_an_ellipsis():
+    shown = extension("tables").shown({"record": "spacing", "time_ns": [1, 2, 3]}, 2)
+    assert shown == '{\n  "record": "spacing",\n  "time_ns": [1, 2, …]\n}'
+
+
 def test_a_stage_diff_has_what_changed_and_two_lines_around_it(tmp_path):
     before, after = tmp_path / "before.c", tmp_path / "after.c"
     before.write_text("a\nb\n\nc\nprepare();\nd\n\ne\nf\ng\nh\nend();\n")

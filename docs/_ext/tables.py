@@ -103,11 +103,15 @@ class RecordLine(SphinxDirective):
             line = next((entry for entry in lines if entry["record"] == kind), None)
         if line is None:
             raise self.error(f"{path.name} has no line of kind {kind!r}")
-        text = json.dumps(_cut(line, int(most[0]) if most else None), indent=2)
-        # Short lists are read in one line.
-        text = re.sub(r"\[\s+([^\[\]{}]+?)\s+\]", lambda m: f"[{_joined(m[1])}]", text)
-        text = text.replace('"…"', "…")
+        text = shown(line, int(most[0]) if most else None)
         return [nodes.literal_block(text, text, language="none", classes=["record"])]
+
+
+def shown(line: dict[str, Any], most: int | None) -> str:
+    """Return a line to be read: short lists in one line, of longer ones their beginning."""
+    text = json.dumps(_cut(line, most), indent=2, ensure_ascii=False)
+    text = re.sub(r"\[\s+([^\[\]{}]+?)\s+\]", lambda m: f"[{_joined(m[1])}]", text)
+    return text.replace('"…"', "…")
 
 
 class SchemaVersion(SphinxDirective):
