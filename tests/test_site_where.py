@@ -37,6 +37,11 @@ def test_a_part_is_said_of_all_threads_together(splits):
     assert splits.split(f"copy 8KiB c {TEN}").detail.startswith("24 % of the CPU time, 600")
 
 
+def test_a_part_can_be_said_as_a_share_of_the_cpu_time(splits):
+    said = splits.split(f"share copy 8KiB c {TEN}")
+    assert (said.text, said.detail.split(",")[0]) == ("24 %", "600\N{NO-BREAK SPACE}ns")
+
+
 def test_what_is_no_cpu_time_is_a_median_of_the_timeline(splits):
     assert splits.split("waking 1MiB").text == "0.01\N{NO-BREAK SPACE}µs"
     assert splits.split("news 1MiB").text == "0.005\N{NO-BREAK SPACE}µs"

@@ -2,6 +2,7 @@
 """The time of a heap, part by part: from the committed record of ``python -m bench where``.
 
     {split}`copy 8KiB c tut_13_send_hot`    CPU time of a part for a heap, of all threads
+    {split}`share copy 8KiB c tut_13_send_hot`    the same, as a share of all its CPU time
     {split}`waking 8KiB`                    until the stream of an idle program begins with a heap
     {split}`news 8KiB`                      from when it was sent until the program goes on
     {split}`slowed`                         how much slower the programs were with someone looking
@@ -42,13 +43,16 @@ def split(text: str) -> Said:
     if first == "looks":
         looks = recording(_RECORD).header.settings["looks_per_s"]
         return Said(thousands(looks), "at each thread", _RECORD)
+    as_share = first == "share"
+    if as_share:
+        first, *words = words
     choice = Choice(_RECORD).changed(words)
     if first in ("waking", "news"):
         return _waited(first, choice)
-    return _part(first, choice)
+    return _part(first, choice, as_share)
 
 
-def _part(part: str, choice: Choice) -> Said:
+def _part(part: str, choice: Choice, as_share: bool) -> Said:
     kinds = split_times(recording(_RECORD))
     kind = Kind(choice.heap_size or 0, choice.program or "", choice.language or "")
     if kind not in kinds or part not in PARTS:
@@ -57,10 +61,10 @@ def _part(part: str, choice: Choice) -> Said:
     found = [thread.parts[part] for thread in kinds[kind] if part in thread.parts]
     ns = sum(estimate.median for estimate in found)
     whole = sum(thread.busy_ns for thread in kinds[kind])
-    detail = f"{percent(ns / whole)} of the CPU time, " + (
-        " and ".join(f"{_ns(x.low)} to {_ns(x.high)}{_NS}" for x in found) or "never seen"
-    )
-    return Said(_ns(ns) + _NS, detail, _RECORD)
+    time, share = _ns(ns) + _NS, percent(ns / whole)
+    said, other = (share, time) if as_share else (time, f"{share} of the CPU time")
+    spread = " and ".join(f"{_ns(x.low)} to {_ns(x.high)}{_NS}" for x in found) or "never seen"
+    return Said(said, f"{other}, {spread}", _RECORD)
 
 
 def _waited(what: str, choice: Choice) -> Said:
