@@ -66,16 +66,16 @@ EXERCISES = (
     Exercise(
         "The skeleton sends 100 MB/s at most, and its time is that of the whole program. Take the"
         " limit away, and time the loop alone.",
-        "A rate of 0 is no limit. `Usage.now()` can be subtracted, and `report` takes the"
-        " difference; to end the stream is no part of it.",
+        "A rate of 0 is no limit. Subtract one `Usage.now()` from another, and give `report` the"
+        " difference. Ending the stream is not part of it.",
         Rung("tut_4_send_perf", 64),
         is_random=True,
     ),
     Exercise(
         "The skeleton waits for each heap before it prepares the next one. Prepare the next while"
         " one is on its way.",
-        "Keep the state of the heap before, and wait for that one after the new heap has been"
-        " queued. One is left after the loop.",
+        "Keep the state of the last heap, and wait for it once the next heap has been queued. One"
+        " is left after the loop.",
         Rung("tut_5_send_pipeline", 2048),
     ),
     Exercise(
@@ -107,10 +107,10 @@ EXERCISES = (
         Rung("tut_11_send_batch_heaps", 4096, 8192),
     ),
     Exercise(
-        "The skeleton fills a batch on one thread while another sends the last one. Do both on one"
-        " thread, one batch after the other.",
-        "A `spead_tutorial.send.UdpStream` without a thread pool sends in `send_heaps`, which comes"
-        " back when it has. So one batch is enough, and no `await`.",
+        "The skeleton fills a batch on one thread while another sends the one before. Do both on"
+        " one thread, one batch after the other.",
+        "A `spead_tutorial.send.UdpStream` without a thread pool sends in `send_heaps`, which"
+        " returns when all is sent. So one batch is enough, and there is no `await`.",
         Rung("tut_13_send_hot", 4096, 8192),
     ),
     Exercise(
@@ -129,9 +129,9 @@ EXERCISES = (
     ),
     Exercise(
         "The skeleton cuts a heap into full packets and a rest. Make all packets of a heap equal,"
-        " and as large as the route takes, where `-p` does not say it.",
-        "`route_packet_size` asks the route; `equal_packets` is in the config, and `dont_fragment`"
-        " of the stream. `ROUTE_SIZE` is the default that tells `report` of it.",
+        " and as large as the route takes, unless `-p` is given.",
+        "`route_packet_size` asks the route; `equal_packets` is for the config, `dont_fragment` for"
+        " the stream. `ROUTE_SIZE` is the default of `-p`.",
         Rung("tut_16_send_equal_packets", 4096, 16384),
         has_ceiling=False,
     ),
