@@ -13,8 +13,6 @@ from spead_tutorial.records import OURS, RecordError, Series, read
 
 __all__ = ["FIGURES", "PICTURES", "RESULTS", "Picture", "draw"]
 
-#: Those that have a form for narrow screens, besides all sweeps.
-_FOR_PHONES = (plots.ladder, plots.receivers_ladder, plots.memory)
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
 FIGURES = ROOT / "docs" / "figures"
@@ -37,11 +35,6 @@ class Picture:
     name: str
     sweep: str
     draw: Draw
-
-    @property
-    def for_phones(self) -> bool:
-        """Whether it has a form for narrow screens."""
-        return isinstance(self.draw, plots.Sweep) or self.draw in _FOR_PHONES
 
 
 # ---------------------------------------------------------------------------------------
@@ -342,7 +335,7 @@ def draw(source: Path, output: Path, sweeps: Iterable[str] = ()) -> tuple[list[P
             continue
         try:
             name, recording = output / picture.name, read(record)
-            drawn += plots.save(name, picture.draw, recording, for_site=picture.for_phones)
+            drawn += plots.save(name, picture.draw, recording, for_site=True)
         except (RecordError, ValueError, plots.MissingError) as error:
             problems.append(f"{picture.name}: {error}")
     return drawn, problems

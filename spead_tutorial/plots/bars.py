@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GROUP",
-    "LABEL",
     "PITCH",
     "draw_bar",
     "draw_gain",
+    "group_height",
     "label_group",
+    "label_height",
     "lanes",
     "language_legend",
     "patch",
@@ -30,6 +31,8 @@ __all__ = [
 
 #: Inches: from one group of bars to the next, of the label above it, from bar to bar.
 GROUP, LABEL, PITCH = 0.68, 0.22, 0.2
+#: Inches of a label's second line, which a remark has where it is narrow.
+_NOTE = 0.17
 _BAR = 0.175
 
 
@@ -49,8 +52,18 @@ def lanes(group: float, label: float = LABEL) -> dict[str, float]:
     }
 
 
+def label_height(theme: Theme, note: object = "") -> float:
+    """Return the inches of a group's label: a remark has a line of its own where it is narrow."""
+    return LABEL + _NOTE * (theme.is_narrow and bool(note))
+
+
+def group_height(theme: Theme, note: object = "") -> float:
+    """Return the inches from one group of bars to the next, where they have such a remark."""
+    return GROUP - LABEL + label_height(theme, note)
+
+
 def label_group(axis: "Axes", y: float, title: str, note: str, theme: Theme) -> None:
-    """Name a group of bars in a line above it: its title on the left, a remark on the right."""
+    """Name a group of bars above it: its title on the left, a remark on the right, or below."""
     # Grid lines must not run through the letters.
     box = {"facecolor": theme.background, "edgecolor": "none", "pad": 1.0}
     where: dict[str, Any] = {
@@ -60,7 +73,11 @@ def label_group(axis: "Axes", y: float, title: str, note: str, theme: Theme) -> 
         "zorder": 4,
     }
     axis.text(0.008, y + LABEL / 2, title, **where)
-    axis.text(1, y + LABEL / 2, note, ha="right", fontsize=FAINT, color=theme.faint, **where)
+    faint: dict[str, Any] = {"fontsize": FAINT, "color": theme.faint}
+    if theme.is_narrow:
+        axis.text(0.008, y + LABEL + _NOTE / 2 - 0.03, note, **faint, **where)
+    else:
+        axis.text(1, y + LABEL / 2, note, ha="right", **faint, **where)
 
 
 def draw_bar(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 8: why new memory is slow, one cause at a time."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -11,8 +12,8 @@ from spead_tutorial.plots.finding import NOT_TOLD, gained, is_told, strongest
 from spead_tutorial.plots.memory import AFTER, BEFORE, SWEEP
 from spead_tutorial.plots.points import Point, faults, gain, highest, points, require
 from spead_tutorial.plots.render import Drawn
-from spead_tutorial.plots.sheet import FAINT, Sheet
-from spead_tutorial.plots.theme import NAMES, WIDTH, Theme
+from spead_tutorial.plots.sheet import FAINT, Sheet, beside
+from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.records import OURS, Recording, Series
 from spead_tutorial.stats import Estimate
 from spead_tutorial.units import number, size, thousands, times
@@ -43,9 +44,11 @@ _MIB = 1 << 20
 _SIZES = (_MIB, 16 * _MIB, 64 * _MIB)
 #: Inches: the sides of both columns of bars, and the middle of the gains, from the right.
 _RATE, _FAULTS, _GAIN = (0.2, 3.15), (3.5, 1.2), 0.6
+#: The same where the faults are below the rates, and room above them.
+_NARROW, _FAULTS_ROOM = (0.2, 1.15), 0.9
 #: Inches of the small panels: what is left of them, and between two; a row, and its two dots.
 _LEFT, _RIGHT, _BETWEEN, _ROW, _APART = 1.2, 0.25, 0.3, 0.3, 0.11
-#: How many of them are beside each other.
+#: How many of them are beside each other where there is room.
 _COLUMNS = 2
 
 
@@ -70,12 +73,13 @@ def causes(recording: Recording, theme: Theme) -> Drawn:
     sizes = _sizes(found)
     large = strongest({n: _gains(found, n, _AGAIN) for n in sizes})
     others = [n for n in sizes if n != large and _other_ways(found, n)]
-    rows = [(0.62, bars.GROUP * len(_kinds(found, large)))]
-    lines = -(-len(others) // _COLUMNS)
+    height = bars.group_height(theme, "remarks") * len(_kinds(found, large))
+    rows = [(0.62, height)] + [(_FAULTS_ROOM, height)] * theme.is_narrow
+    lines = -(-len(others) // _columns(theme))
     rows += [(1.12, _ROW * len(_other_ways(found, *others)))] * lines
     title, foot, legend = _finding(found, large), caption(recording), bars.language_legend(theme)
     sheet = Sheet(theme, title, rows, foot, subtitle=_SUBTITLE, legend=legend)
-    _draw_bars(sheet, found, large, rows[0][1])
+    _draw_bars(sheet, found, large, height)
     _draw_others(sheet, found, others, large)
     return sheet.figure, sheet.title, _in_words(recording, found, sizes)
 
@@ -154,7 +158,10 @@ def _draw_bars(sheet: Sheet, found: Found, n: int, height: float) -> None:
     """Draw rates and page faults, and write the gains beside them."""
     theme = sheet.theme
     there = [sizes[n] for sizes in found.values() if n in sizes]
-    rates, counts = sheet.axes(0, *_RATE), sheet.axes(0, *_FAULTS)
+    sides, line = (_NARROW, 1) if theme.is_narrow else (_FAULTS, 0)
+    rates = sheet.axes(0, *(_NARROW if theme.is_narrow else _RATE))
+    counts = sheet.axes(line, *sides)
+    written = rates if theme.is_narrow else counts
     for axis, most, marks in ((rates, highest(there), 4), (counts, highest(there, faults), 2)):
         bars.prepare(axis, height, most, room=1.35 if axis is counts else 1.25)
         axis.locator_params(axis="x", nbins=marks)
@@ -162,34 +169,48 @@ def _draw_bars(sheet: Sheet, found: Found, n: int, height: float) -> None:
     rates.set_title(f"Heaps of {size(n)}", loc="left", fontsize=11)
     rates.set_xlabel("payload sent in MB/s")
     counts.set_xlabel("page faults a heap")
-    _write(counts, -0.26, "times as fast\nas new memory")
+    _write(written, -0.26, "times as fast\nas new memory", sides)
     brackets = False
     for index, kind in enumerate(_kinds(found, n)):
-        y = index * bars.GROUP
-        bars.label_group(rates, y, *_name(kind), theme)
+        y = index * bars.group_height(theme, "remarks")
+        for axis in (rates, counts) if theme.is_narrow else (rates,):
+            bars.label_group(axis, y, *_name(kind), theme)
         gains = _gains(found, n, kind)
         for language, point in _at(found, n, kind).items():
-            lane = bars.lanes(y)[language]
+            lane = bars.lanes(y, bars.label_height(theme, "remarks"))[language]
             bars.draw_bar(rates, lane, point, language, theme)
             bars.draw_bar(counts, lane, point, language, theme, faults, number)
             if kind != _NEW and (one := gains[language]) is not None:
-                _write(
-                    counts, lane, times(one.median) if is_told(one) else f"({times(one.median)})"
-                )
+                words = times(one.median) if is_told(one) else f"({times(one.median)})"
+                _write(written, lane, words, sides)
                 brackets = brackets or not is_told(one)
     if brackets:
-        note = f"in brackets:\n{NOT_TOLD}"
-        _write(counts, height + 0.36, note, fontsize=FAINT, color=theme.faint)
+        folded = textwrap.wrap(NOT_TOLD, 14) if theme.is_narrow else [NOT_TOLD]
+        note = "\n".join(["in brackets:", *folded])
+        _write(written, height + 0.36, note, sides, fontsize=FAINT, color=theme.faint)
 
 
-def _write(axis: "Axes", y: float, words: str, **more: Any) -> None:
-    """Write into the column of gains."""
-    x = 1 + (_FAULTS[1] - _GAIN) / (WIDTH - sum(_FAULTS))
-    axis.text(x, y, words, transform=axis.get_yaxis_transform(), ha="center", va="center", **more)
+def _write(axis: "Axes", y: float, words: str, sides: tuple[float, float], **more: Any) -> None:
+    """Write into the column of gains, on the right of a panel with these sides."""
+    axis.annotate(
+        words,
+        (1, y),
+        (72 * (sides[1] - _GAIN), 0),
+        xycoords=axis.get_yaxis_transform(),
+        textcoords="offset points",
+        annotation_clip=False,
+        ha="center",
+        va="center",
+        **more,
+    )
 
 
 # ---------------------------------------------------------------------------------------
 # The other sizes
+
+
+def _columns(theme: Theme) -> int:
+    return 1 if theme.is_narrow else _COLUMNS
 
 
 def _draw_others(sheet: Sheet, found: Found, sizes: Sequence[int], large: int) -> None:
@@ -203,12 +224,11 @@ def _draw_others(sheet: Sheet, found: Found, sizes: Sequence[int], large: int) -
         if one is not None
         for end in (one.low, one.high)
     ]
-    columns = min(len(sizes), _COLUMNS)
+    most = _columns(sheet.theme)
+    places = beside(sheet.theme, min(len(sizes), most) or 1, (_LEFT, _RIGHT), _BETWEEN)
     for place, n in enumerate(sizes):
-        row, column = divmod(place, _COLUMNS)
-        width = (WIDTH - _LEFT - _RIGHT - _BETWEEN * (columns - 1)) / columns
-        left = _LEFT + column * (width + _BETWEEN)
-        axis = sheet.axes(1 + row, left, WIDTH - left - width)
+        row, column = divmod(place, most)
+        axis = sheet.axes(1 + sheet.theme.is_narrow + row, *places[column][1:])
         names = ["" if column else _name(kind)[0] for kind in kinds]
         axis.set_yticks([(index + 0.5) * _ROW for index in range(len(kinds))], names)
         axis.set_ylim(_ROW * len(kinds), 0)

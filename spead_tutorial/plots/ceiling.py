@@ -43,7 +43,7 @@ def ceiling(recording: Recording, theme: Theme) -> Drawn:
     require(found, [_NAMED], "ceiling")
     grid = Grid(tuple(_rows(found)), _BESIDE, Lane("", "limit", found[_NAMED]))
     foot = caption(recording)
-    sheet = Sheet(theme, _title(found), grid.sheet_rows, foot, subtitle=_SUBTITLE)
+    sheet = Sheet(theme, _title(found), grid.sheet_rows(theme), foot, subtitle=_SUBTITLE)
     grid.draw(sheet)
     words = ["Bars: the rate of each loop in MB/s.", *grid.in_words(), " ".join(foot.split())]
     return sheet.figure, sheet.title, " ".join(words)

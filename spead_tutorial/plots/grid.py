@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bars in rows, which are ways to send, and in columns, which are sizes of heaps."""
+"""Bars in rows, which are ways to send, and in columns, which are sizes of heaps.
+
+On a narrow picture the columns are below each other.
+"""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -7,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from spead_tutorial.plots import bars
 from spead_tutorial.plots.points import Point, highest
-from spead_tutorial.plots.sheet import FAINT, Sheet
-from spead_tutorial.plots.theme import WIDTH, Theme
+from spead_tutorial.plots.sheet import FAINT, Sheet, beside
+from spead_tutorial.plots.theme import Theme
 from spead_tutorial.units import size, thousands
 
 if TYPE_CHECKING:
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Grid", "Lane", "Row"]
 
-_SIDE, _GAP, _ROOM_ABOVE = 0.2, 0.22, 0.42
+_SIDE, _GAP, _ROOM_ABOVE, _LOWER_ROOM = 0.2, 0.22, 0.42, 0.95
 _PAD = bars.GROUP - bars.LABEL - 2 * bars.PITCH
 #: Beside the longest bar is room for its number.
 _ROOM = 1.48
@@ -63,10 +66,13 @@ class Row:
         """What is written above it."""
         return ", ".join(filter(None, (self.title, self.note)))
 
-    @property
-    def height(self) -> float:
+    def label_height(self, theme: Theme) -> float:
+        """Inches of what is written above it."""
+        return bars.label_height(theme, self.note)
+
+    def height(self, theme: Theme) -> float:
         """Inches."""
-        return bars.LABEL + len(self.lanes) * bars.PITCH + _PAD
+        return self.label_height(theme) + len(self.lanes) * bars.PITCH + _PAD
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -87,15 +93,14 @@ class Grid:
     beside: float = 0.0
     line: Lane | None = None
 
-    @property
-    def height(self) -> float:
+    def height(self, theme: Theme) -> float:
         """Inches of all rows."""
-        return sum(row.height for row in self.rows)
+        return sum(row.height(theme) for row in self.rows)
 
-    @property
-    def sheet_rows(self) -> list[tuple[float, float]]:
-        """What a sheet has to have room for."""
-        return [(_ROOM_ABOVE, self.height)]
+    def sheet_rows(self, theme: Theme) -> list[tuple[float, float]]:
+        """Return what a sheet has to have room for."""
+        count = len(self.sizes) if theme.is_narrow else 1
+        return [(_LOWER_ROOM if n else _ROOM_ABOVE, self.height(theme)) for n in range(count)]
 
     @property
     def sizes(self) -> list[int]:
@@ -106,32 +111,32 @@ class Grid:
         """Draw all columns on a sheet."""
         lanes = [lane for row in self.rows for lane in row.lanes]
         most = highest(point for lane in lanes for point in lane.points.values())
-        count = len(self.sizes)
-        width = (WIDTH - 2 * _SIDE - self.beside - _GAP * (count - 1)) / count
-        for number, n in enumerate(self.sizes):
-            start = _SIDE + self.beside + number * (width + _GAP)
-            axis = sheet.axes(0, start, WIDTH - start - width)
-            bars.prepare(axis, self.height, most, _ROOM)
+        count, theme = len(self.sizes), sheet.theme
+        places = beside(theme, count, (_SIDE + self.beside, _SIDE), _GAP)
+        for number, (n, place) in enumerate(zip(self.sizes, places, strict=True)):
+            axis = sheet.axes(*place)
+            bars.prepare(axis, self.height(theme), most, _ROOM)
             axis.locator_params(axis="x", nbins=_FEW_MARKS)
             axis.xaxis.set_major_formatter(lambda x, _: thousands(x))
             axis.set_title(f"Heaps of {size(n)}", loc="left", fontsize=11)
-            if number == count // 2:
+            if theme.is_narrow or number == count // 2:
                 axis.set_xlabel("payload sent in MB/s")
             axis.set_zorder(not number)  # the titles of rows are wider than the first column
-            self._draw_column(axis, n, sheet.theme, first=not number)
+            self._draw_column(axis, n, theme, first=theme.is_narrow or not number)
 
     def _draw_column(self, axis: "Axes", n: int, theme: Theme, first: bool) -> None:
         y = 0.0
         for row in self.rows:
             if first:
-                bars.label_group(axis, y, row.name, "", theme)
+                words = (row.title, row.note) if theme.is_narrow else (row.name, "")
+                bars.label_group(axis, y, *words, theme)
             for number, lane in enumerate(row.lanes):
-                middle = y + bars.LABEL + (number + 0.5) * bars.PITCH
+                middle = y + row.label_height(theme) + (number + 0.5) * bars.PITCH
                 if n in lane.points:
                     bars.draw_bar(axis, middle, lane.points[n], lane.role, theme)
                 if first and self.beside:
                     _name(axis, middle, lane.name)
-            y += row.height
+            y += row.height(theme)
         if self.line is not None and n in self.line.points:
             _draw_line(axis, self.line.points[n], theme)
 

@@ -74,7 +74,7 @@ def ladder(recording: Recording, theme: Theme) -> Drawn:
         caption(recording, _SHOWN),
         subtitle=". ".join([_SUBTITLE, *_alike(panels)]),
         legend=dots.dot_legend(steps, theme),
-        columns=2 if theme.is_narrow else 4,
+        columns=4,
     )
     titles = [f"Heaps of {size(heap_size)}" for heap_size, _ in panels]
     dots.draw_panels(sheet, steps, titles, _SCALE)

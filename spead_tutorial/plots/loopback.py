@@ -12,7 +12,7 @@ from spead_tutorial.plots.finding import gained, strongest
 from spead_tutorial.plots.points import Point, Value, gain, highest
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet
-from spead_tutorial.plots.theme import NAMES, WIDTH, Theme
+from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.records import OURS, Recording, Sample
 from spead_tutorial.units import number, thousands
 
@@ -38,6 +38,8 @@ _SHORT = {
 }
 #: Inches at the sides of the bars, and from the right to the middle of each column of evidence.
 _SIDES = (0.2, 2.75)
+#: The same where the evidence is below the bars, and the room above it.
+_NARROW, _ROOM, _LOWER_ROOM = (0.2, 0.2), 0.36, 1.15
 _COLUMNS = {"got": 2.25, "dropped": 1.4, "ICMP errors": 0.55}
 
 _UNKNOWN = "\N{EN DASH}"
@@ -79,11 +81,15 @@ def loopback(recording: Recording, theme: Theme) -> Drawn:
         The figure, its title, and its description in words and numbers.
     """
     points_by_situation = _found(recording)
-    height = bars.GROUP * len(points_by_situation)
+    group = bars.group_height(theme, "remarks")
+    height = group * len(points_by_situation)
+    rows = [(_ROOM, height), (_LOWER_ROOM, height)] if theme.is_narrow else [(0.66, height)]
     legend = bars.language_legend(theme)
     title, foot = _finding(points_by_situation), caption(recording)
-    sheet = Sheet(theme, title, [(0.66, height)], foot, subtitle=_SUBTITLE, legend=legend)
-    axis = sheet.axes(0, *_SIDES)
+    sheet = Sheet(theme, title, rows, foot, subtitle=_SUBTITLE, legend=legend)
+    sides = _NARROW if theme.is_narrow else _SIDES
+    axis = sheet.axes(0, *sides)
+    beside = _table(sheet, height) if theme.is_narrow else axis
     most = highest(
         point for languages in points_by_situation.values() for point in languages.values()
     )
@@ -92,12 +98,17 @@ def loopback(recording: Recording, theme: Theme) -> Drawn:
     axis.xaxis.set_major_formatter(lambda x, _: thousands(x))
     axis.set_xlabel("payload sent in MB/s")
     for index, (variant, languages) in enumerate(points_by_situation.items()):
-        y = index * bars.GROUP
-        bars.label_group(axis, y, _SITUATIONS[variant], "", theme)
+        y = index * group
+        _label(axis, y, variant, theme)
+        if theme.is_narrow:
+            _label(beside, y, variant, theme)
+        lanes = bars.lanes(y, bars.label_height(theme, "remarks"))
         for language, point in languages.items():
-            bars.draw_bar(axis, bars.lanes(y)[language], point, language, theme)
-            _write_evidence(axis, bars.lanes(y)[language], point)
-    _head(axis, points_by_situation)
+            bars.draw_bar(axis, lanes[language], point, language, theme)
+            if theme.is_narrow:
+                beside.text(0.05, lanes[language], NAMES[language], va="center")
+            _write_evidence(beside, lanes[language], point, sides)
+    _head(beside, points_by_situation, sides)
     return sheet.figure, sheet.title, _in_words(recording, points_by_situation)
 
 
@@ -141,7 +152,21 @@ def _finding(points_by_situation: Found) -> str:
     return f"{_SHORT[variant]}, beside the lab: {gained(by_situation[variant])}"
 
 
-def _head(axis: "Axes", points_by_situation: Found) -> None:
+def _label(axis: "Axes", y: float, variant: str, theme: Theme) -> None:
+    words = _SITUATIONS[variant]
+    title, _, note = words.partition(", ") if theme.is_narrow else (words, "", "")
+    bars.label_group(axis, y, title, note, theme)
+
+
+def _table(sheet: Sheet, height: float) -> "Axes":
+    """Add a panel for the evidence alone."""
+    axis = sheet.axes(1, *_NARROW)
+    axis.set(xlim=(0, 1), ylim=(height, 0), xticks=[], yticks=[])
+    axis.spines[:].set_visible(False)
+    return axis
+
+
+def _head(axis: "Axes", points_by_situation: Found, sides: tuple[float, float]) -> None:
     """Write above the columns what they hold."""
     sent = [
         estimate.median
@@ -152,22 +177,30 @@ def _head(axis: "Axes", points_by_situation: Found) -> None:
     middle = sum(_COLUMNS.values()) / len(_COLUMNS)
     if sent:
         of = number(stats.median(sent).median)
-        _write(axis, middle, -0.42, f"of {of} packets a heap")
+        _write(axis, middle, -0.42, f"of {of} packets a heap", sides)
     for name, place in _COLUMNS.items():
-        _write(axis, place, -0.16, name)
+        _write(axis, place, -0.16, name, sides)
 
 
-def _write_evidence(axis: "Axes", y: float, point: Point) -> None:
+def _write_evidence(axis: "Axes", y: float, point: Point, sides: tuple[float, float]) -> None:
     for name, place in _COLUMNS.items():
         estimate = point.estimate(_EVIDENCE[name])
-        _write(axis, place, y, _UNKNOWN if estimate is None else number(estimate.median))
+        words = _UNKNOWN if estimate is None else number(estimate.median)
+        _write(axis, place, y, words, sides)
 
 
-def _write(axis: "Axes", place: float, y: float, words: str) -> None:
+def _write(axis: "Axes", place: float, y: float, words: str, sides: tuple[float, float]) -> None:
     """Write in the middle of a column: `place` is inches from the right side of the picture."""
-    width = WIDTH - sum(_SIDES)
-    x = 1 + (_SIDES[1] - place) / width
-    axis.text(x, y, words, transform=axis.get_yaxis_transform(), ha="center", va="center")
+    axis.annotate(
+        words,
+        (1, y),
+        (72 * (sides[1] - place), 0),
+        xycoords=axis.get_yaxis_transform(),
+        textcoords="offset points",
+        annotation_clip=False,
+        ha="center",
+        va="center",
+    )
 
 
 def _in_words(recording: Recording, points_by_situation: Found) -> str:

@@ -75,7 +75,8 @@ def loss(recording: Recording, theme: Theme) -> Drawn:
     )
     left, right = curves.SIDES
     axis = sheet.axes(0, left, right)
-    _scales(axis, [_megabytes(one) for series in shown for one in runs[series] if _known(one)])
+    rates = [_megabytes(one) for series in shown for one in runs[series] if _known(one)]
+    _scales(axis, rates, step=2 if theme.is_narrow else 1)
     for series in reversed(shown):
         _draw(axis, runs[series], best.get(series), look[series], theme)
     return sheet.figure, sheet.title, _in_words(runs, best, foot)
@@ -114,11 +115,11 @@ def _steps(runs: Sequence[Sample]) -> dict[float, float]:
     }
 
 
-def _scales(axis: "Axes", rates: Sequence[float]) -> None:
+def _scales(axis: "Axes", rates: Sequence[float], step: int) -> None:
     low, high = min(rates, default=500.0), max(rates, default=2000.0)
     axis.set_xscale("log", base=2)
     axis.set_xlim(low / 1.3, high * 1.3)
-    axis.set_xticks([x for x in _MARKS if low / 1.3 <= x <= high * 1.3])
+    axis.set_xticks([x for x in _MARKS if low / 1.3 <= x <= high * 1.3][::step])
     axis.set_xticks([], minor=True)
     axis.xaxis.set_major_formatter(lambda x, _: thousands(x) if x >= 100 else f"{x:g}")
     axis.set_ylim(-4, 104)

@@ -5,12 +5,12 @@ import statistics
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from spead_tutorial.plots.bars import LABEL, label_group
+from spead_tutorial.plots.bars import label_group, label_height
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.points import Point, points, require
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import FAINT, Sheet
-from spead_tutorial.plots.theme import WIDTH, Theme
+from spead_tutorial.plots.theme import Theme
 from spead_tutorial.records import OURS, Recording, Sample, Series
 from spead_tutorial.units import number, size
 
@@ -59,7 +59,8 @@ def lost(recording: Recording, theme: Theme) -> Drawn:
         The figure, its title, and its description in words and numbers.
     """
     cases = _cases(recording)
-    height = (LABEL + _PITCH) * len(cases)
+    labels = [label_height(theme, _counters(point)) for point in cases.values()]
+    height = sum(label + _PITCH for label in labels)
     foot = caption(recording, _SHOWN)
     sheet = Sheet(
         theme,
@@ -75,10 +76,11 @@ def lost(recording: Recording, theme: Theme) -> Drawn:
     axis.set_yticks([])
     axis.xaxis.set_major_formatter(lambda x, _: f"{100 * x:.0f}")
     axis.set_xlabel("% of the packets that were sent")
-    for row, (words, point) in enumerate(cases.items()):
-        y = row * (LABEL + _PITCH)
+    y = 0.0
+    for label, (words, point) in zip(labels, cases.items(), strict=True):
         label_group(axis, y, words, _counters(point), theme)
-        _draw_bar(axis, y + LABEL + _BAR / 2, point, theme)
+        _draw_bar(axis, y + label + _BAR / 2, point, theme)
+        y += label + _PITCH
     return sheet.figure, sheet.title, _in_words(cases, foot)
 
 
@@ -153,7 +155,7 @@ def _counters(point: Point) -> str:
 
 
 def _draw_bar(axis: "Axes", y: float, point: Point, theme: Theme) -> None:
-    left, inch = 0.0, 1 / (WIDTH - _LEFT - _RIGHT)
+    left, inch = 0.0, 1 / (theme.width - _LEFT - _RIGHT)
     if point.failed:
         axis.text(0.01, y, _FAILED, va="center_baseline")
     for words, share in _shares(point).items():

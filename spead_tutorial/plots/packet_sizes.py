@@ -13,7 +13,7 @@ from spead_tutorial.plots.finding import gained
 from spead_tutorial.plots.points import Point, gain, points, require, top
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import FAINT, Sheet, name_panel, rate_axis
-from spead_tutorial.plots.theme import NAMES, WIDTH, Theme, looks
+from spead_tutorial.plots.theme import NAMES, Theme, looks
 from spead_tutorial.records import OURS, Recording, Series
 from spead_tutorial.units import bytes_text, thousands
 
@@ -43,10 +43,12 @@ _IP_AND_UDP, _UNIT = 28, 8
 _ANY, _WHOLE, _CUT = "", "Sent whole (MTU {mtu})", "In fragments"
 #: Inches of the panels: their height, the room above them, between two, and of a line of sizes.
 _HEIGHT, _ROOM, _BETWEEN, _LOWER = 3.3, 0.66, 0.22, 0.16
+#: The same of a panel below another.
+_LOWER_HEIGHT, _LOWER_ROOM = 2.7, 1.5
 #: Points: how long the mark of a size is.
 _TICK = 3.5
 #: Along x, in thousandths of an octave: the least between two sizes, and beside all of them.
-_OCTAVE, _LEAST, _MARGIN = 1000, 310, 350
+_OCTAVE, _LEAST, _NARROW_LEAST, _MARGIN = 1000, 310, 450, 350
 
 
 def packet_sizes(recording: Recording, theme: Theme) -> Drawn:
@@ -71,14 +73,14 @@ def packet_sizes(recording: Recording, theme: Theme) -> Drawn:
     title, foot, rows = (
         _finding(found, panels),
         caption(recording, curves.SHOWN),
-        [(_ROOM, _HEIGHT)],
+        [(_ROOM, _HEIGHT)] + [(_LOWER_ROOM, _LOWER_HEIGHT)] * (len(panels) - 1) * theme.is_narrow,
     )
     sheet = Sheet(theme, title, rows, foot, subtitle=_SUBTITLE, legend=legend, below=0.95)
     for axis, (name, sizes) in zip(_axes(sheet, panels), panels.items(), strict=True):
         axis.set_ylim(0, top(recording) * 1.06)
-        _scale(axis, sizes)
+        _scale(axis, sizes, theme)
         axis.set_title(name, loc="left", fontsize=11, weight="bold", pad=24)
-        places = _places(sizes)
+        places = _places(sizes, theme)
         shown = {
             series: {places[x]: point for x, point in points.items() if x in places}
             for series, points in found.items()
@@ -142,40 +144,54 @@ def _gained(found: Found, before: int, after: int) -> str:
 # The scale
 
 
-def _steps(sizes: Sequence[int]) -> list[int]:
+def _least(theme: Theme) -> int:
+    return _NARROW_LEAST if theme.is_narrow else _LEAST
+
+
+def _steps(sizes: Sequence[int], theme: Theme) -> list[int]:
     """Return how far the sizes are from each other: never less than their marks are wide."""
     octaves = (round(_OCTAVE * math.log2(after / before)) for before, after in pairwise(sizes))
-    return [max(_LEAST, step) for step in octaves]
+    return [max(_least(theme), step) for step in octaves]
 
 
-def _places(sizes: Sequence[int]) -> dict[int, int]:
+def _places(sizes: Sequence[int], theme: Theme) -> dict[int, int]:
     """Return where along x each size is."""
-    return dict(zip(sizes, accumulate(_steps(sizes), initial=0), strict=True))
+    return dict(zip(sizes, accumulate(_steps(sizes, theme), initial=0), strict=True))
 
 
 def _axes(sheet: Sheet, panels: Panels) -> list["Axes"]:
-    """Add the panels beside each other, as wide as their sizes are apart."""
+    """Add the panels: beside each other, as wide as their sizes are apart, or below each other."""
     left, right = curves.SIDES
-    widths = [max(_places(sizes).values()) + 2 * _MARGIN for sizes in panels.values()]
-    inches = (WIDTH - left - right - _BETWEEN * (len(widths) - 1)) / sum(widths)
+    theme, whole = sheet.theme, sheet.theme.width - left - right
+    widths = [max(_places(sizes, theme).values()) + 2 * _MARGIN for sizes in panels.values()]
+    inches = (whole - _BETWEEN * (len(widths) - 1)) / sum(widths)
     axes: list[Axes] = []
-    for width in widths:
-        axis = sheet.axes(0, left, WIDTH - left - width * inches)
-        left += width * inches + _BETWEEN
+    for number, width in enumerate(widths):
+        if theme.is_narrow:
+            axis = sheet.axes(number, left, right)
+        else:
+            axis = sheet.axes(0, left, theme.width - left - width * inches)
+            left += width * inches + _BETWEEN
         axis.yaxis.set_major_formatter(lambda y, _: thousands(y))
-        axis.tick_params(axis="y", labelleft=not axes)
+        axis.tick_params(axis="y", labelleft=theme.is_narrow or not axes)
         axes.append(axis)
-    name_panel(axes[0], curves.RATE)
-    rate_axis(axes[-1], sheet.theme, "right")
-    apart = " and ".join(filter(None, map(_apart, panels.values())))
-    note = f"\n(logarithmic; {apart} drawn apart)" if apart else " (logarithmic)"
-    axes[widths.index(max(widths))].set_xlabel(f"size of a packet in bytes{note}")
+    for axis in axes if theme.is_narrow else axes[:1]:
+        name_panel(axis, curves.RATE)
+    for axis in axes if theme.is_narrow else axes[-1:]:
+        rate_axis(axis, theme, "right")
+    named = [(axis, _apart(some, theme)) for axis, some in zip(axes, panels.values(), strict=True)]
+    if not theme.is_narrow:
+        apart = " and ".join(filter(None, (words for _, words in named)))
+        named = [(axes[widths.index(max(widths))], apart)]
+    for axis, apart in named:
+        note = f"\n(logarithmic; {apart} drawn apart)" if apart else " (logarithmic)"
+        axis.set_xlabel(f"size of a packet in bytes{note}")
     return axes
 
 
-def _scale(axis: "Axes", sizes: Sequence[int]) -> None:
+def _scale(axis: "Axes", sizes: Sequence[int], theme: Theme) -> None:
     """Mark each size, every other one a line lower, so that they do not touch."""
-    places = _places(sizes)
+    places = _places(sizes, theme)
     axis.set_xlim(-_MARGIN, max(places.values()) + _MARGIN)
     for odd in (False, True):
         some = list(places.items())[odd::2]
@@ -186,10 +202,10 @@ def _scale(axis: "Axes", sizes: Sequence[int]) -> None:
     axis.set_axisbelow(True)
 
 
-def _apart(sizes: Sequence[int]) -> str:
+def _apart(sizes: Sequence[int], theme: Theme) -> str:
     """Say which sizes are not where a logarithmic scale has them."""
-    pairs = zip(pairwise(sizes), _steps(sizes), strict=True)
-    close = [size for pair, step in pairs if step == _LEAST for size in pair]
+    pairs = zip(pairwise(sizes), _steps(sizes, theme), strict=True)
+    close = [size for pair, step in pairs if step == _least(theme) for size in pair]
     return f"{close[0]} to {close[-1]}" if close else ""
 
 

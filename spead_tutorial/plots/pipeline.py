@@ -35,6 +35,7 @@ _KINDS = {
 }
 _WAYS = ("in turns", "overlapped")
 _RATES, _GAINS = (0.2, 2.1), (4.6, 0.3)
+_NARROW_RATES, _NARROW_GAINS = (0.2, 1.45), (2.3, 0.2)
 #: Inches of a group of bars: for each language one in turns and one overlapped.
 _GROUP = 1.1
 #: Inches from one bar of shares to the next.
@@ -97,15 +98,17 @@ def pipeline(recording: Recording, theme: Theme) -> Drawn:
     found = _found(recording)
     timelines = times.timelines(recording) if recording.timelines else []
     rows = [
-        (0.38 if not row else 0.95, _GROUP * len(found[kind])) for row, kind in enumerate(found)
+        (0.38 if not row else 0.95, _group(theme) * len(found[kind]))
+        for row, kind in enumerate(found)
     ]
     if timelines:
-        rows.append((1.25, _SHARE * len(timelines)))
+        rows.append((1.25, _share(theme) * len(timelines)))
     title, foot = _finding(found), caption(recording)
     sheet = Sheet(theme, title, rows, foot, subtitle=_SUBTITLE, legend=_legend(theme))
     for row, (kind, groups) in enumerate(found.items()):
-        _draw_rates(sheet.axes(row, *_RATES), kind, groups, theme)
-        _draw_gains(sheet.axes(row, *_GAINS), groups, theme)
+        rates, gains = (_NARROW_RATES, _NARROW_GAINS) if theme.is_narrow else (_RATES, _GAINS)
+        _draw_rates(sheet.axes(row, *rates), kind, groups, theme)
+        _draw_gains(sheet.axes(row, *gains), groups, theme)
     if timelines:
         _draw_shares(sheet, len(found), timelines)
     return sheet.figure, sheet.title, _in_words(recording, found, timelines)
@@ -175,41 +178,52 @@ def _legend(theme: Theme) -> list["Artist"]:
     ]
 
 
-def _lane(index: int, language: str, way: int) -> float:
+def _group(theme: Theme) -> float:
+    return _GROUP - bars.LABEL + bars.label_height(theme, "heaps")
+
+
+def _share(theme: Theme) -> float:
+    return _SHARE - bars.LABEL + bars.label_height(theme, "shares")
+
+
+def _lane(index: int, language: str, way: int, theme: Theme) -> float:
     """Return where a bar is, in inches from the top of its panel."""
     place = 2 * LANGUAGES.index(language) + way
-    return index * _GROUP + bars.LABEL + (place + 0.5) * bars.PITCH
+    label = bars.label_height(theme, "heaps")
+    return index * _group(theme) + label + (place + 0.5) * bars.PITCH
 
 
 def _draw_rates(axis: "Axes", kind: str, groups: Sequence[_Group], theme: Theme) -> None:
     there = [point for group in groups for pair in group.pairs for point in pair.points if point]
-    bars.prepare(axis, _GROUP * len(groups), highest(there), room=1.24)
-    axis.locator_params(axis="x", nbins=4)
+    room, marks = (1.4, 3) if theme.is_narrow else (1.24, 4)
+    bars.prepare(axis, _group(theme) * len(groups), highest(there), room)
+    axis.locator_params(axis="x", nbins=marks)
     axis.xaxis.set_major_formatter(lambda x, _: thousands(x))
     axis.set_xlabel("payload sent in MB/s")
     axis.set_title(kind, loc="left", fontsize=11)
     for index, group in enumerate(groups):
-        bars.label_group(axis, index * _GROUP, _called(group.situation), group.heaps, theme)
+        bars.label_group(axis, index * _group(theme), _called(group.situation), group.heaps, theme)
         for pair in group.pairs:
             for way, point in enumerate(pair.points):
                 if point is not None:
-                    y = _lane(index, pair.language, way)
+                    y = _lane(index, pair.language, way, theme)
                     bars.draw_bar(axis, y, point, pair.language, theme, pale=not way)
 
 
 def _draw_gains(axis: "Axes", groups: Sequence[_Group], theme: Theme) -> None:
     """Draw beside the bars how many times as fast overlapping is."""
-    axis.set_ylim(_GROUP * len(groups), 0)
+    axis.set_ylim(_group(theme) * len(groups), 0)
     axis.set_yticks([])
     axis.set_xscale("log")
     gains = {
-        (_lane(index, pair.language, 0) + bars.PITCH / 2, pair.language): estimate
+        (_lane(index, pair.language, 0, theme) + bars.PITCH / 2, pair.language): estimate
         for index, group in enumerate(groups)
         for pair in group.pairs
         if (estimate := pair.gain) is not None
     }
     ends = [x for estimate in gains.values() for x in (estimate.low, estimate.high)]
-    curves.scale_gains(axis.xaxis, ends or [1.0], margin=1.5, most_marks=4)
+    margin, marks = (2.0, 3) if theme.is_narrow else (1.5, 4)
+    curves.scale_gains(axis.xaxis, ends or [1.0], margin=margin, most_marks=marks)
     axis.grid(axis="x")
     axis.set_axisbelow(True)
     axis.axvline(1, color=theme.text, linewidth=1.2)
@@ -238,7 +252,7 @@ def _draw_shares(sheet: Sheet, row: int, timelines: Sequence[Timeline]) -> None:
     theme = sheet.theme
     axis = sheet.axes(row, 0.2, 0.3)
     axis.set_xlim(0, 1)
-    axis.set_ylim(_SHARE * len(timelines), 0)
+    axis.set_ylim(_share(theme) * len(timelines), 0)
     axis.set_yticks([])
     axis.xaxis.set_major_formatter(lambda x, _: percent(x))
     heaps = " or ".join(dict.fromkeys(map(times.counted, timelines)))
@@ -253,15 +267,19 @@ def _draw_shares(sheet: Sheet, row: int, timelines: Sequence[Timeline]) -> None:
         ncols=3,
         frameon=False,
         borderaxespad=0,
+        borderpad=0.1 if theme.is_narrow else None,
+        handlelength=1.2 if theme.is_narrow else None,
+        columnspacing=1.2 if theme.is_narrow else None,
     )
     for index, timeline in enumerate(timelines):
         portions = shares(timeline)
-        y = index * _SHARE
+        y = index * _share(theme)
+        bar = y + bars.label_height(theme, "shares") + bars.PITCH / 2
         bars.label_group(axis, y, times.title(timeline), _said(timeline), theme)
         left = 0.0
         for role in _SHARES:
             share = getattr(portions, role)
-            axis.barh(y + bars.LABEL + bars.PITCH / 2, share, bars.PITCH, left, **fill(theme, role))
+            axis.barh(bar, share, bars.PITCH, left, **fill(theme, role))
             left += share
 
 

@@ -82,7 +82,7 @@ def receivers_ladder(recording: Recording, theme: Theme) -> Drawn:
         foot,
         subtitle=_SUBTITLE,
         legend=dots.dot_legend(steps, theme),
-        columns=2 if theme.is_narrow else 4,
+        columns=4,
     )
     titles = [_name(place) for place in panels]
     dots.draw_panels(sheet, steps, titles, _RATE, _is_bound)

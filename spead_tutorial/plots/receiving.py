@@ -8,8 +8,8 @@ from spead_tutorial.plots import curves
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.points import Point, gains, highest, points, rate, require
 from spead_tutorial.plots.render import Drawn
-from spead_tutorial.plots.sheet import Sheet, name_panel
-from spead_tutorial.plots.theme import WIDTH, Look, Theme, looks
+from spead_tutorial.plots.sheet import Sheet, beside, name_panel
+from spead_tutorial.plots.theme import Look, Theme, looks
 from spead_tutorial.plots.verdict import gains_over_sizes, whole
 from spead_tutorial.records import OURS, Recording, Sample, Series
 from spead_tutorial.units import bytes_text, size
@@ -33,7 +33,7 @@ _LINES = {
 }
 _SUBTITLE = "Receivers that empty a full socket: payload received, and CPU time"
 _CPU = "CPU seconds per GB"
-_GAP, _HEIGHT, _CPU_HEIGHT, _ROOM, _CPU_ROOM = 0.3, 2.7, 1.6, 0.46, 0.38
+_GAP, _HEIGHT, _CPU_HEIGHT, _ROOM, _CPU_ROOM, _LOWER_ROOM = 0.3, 2.7, 1.6, 0.46, 0.38, 0.9
 _MOST_LABELS = 3
 
 #: By size of packets, of each line the points by size of heaps.
@@ -72,7 +72,11 @@ def receiving(recording: Recording, theme: Theme) -> Drawn:
     sheet = Sheet(
         theme,
         f"C beside spead2's C++: {_finding(found)}",
-        [(_ROOM, _HEIGHT), (_CPU_ROOM, _CPU_HEIGHT)],
+        [
+            row
+            for first in [_ROOM] + [_LOWER_ROOM] * (len(found) - 1) * theme.is_narrow
+            for row in ((first, _HEIGHT), (_CPU_ROOM, _CPU_HEIGHT))
+        ],
         foot,
         subtitle=_SUBTITLE,
         legend=curves.curve_legend([(_LINES[one], look[one]) for one in shown], theme),
@@ -107,22 +111,21 @@ def _draw(
     sheet: Sheet, number: int, packet_size: int, found: Found, look: Mapping[Series, Look]
 ) -> None:
     """Draw the panels of a size of packets: rates, and CPU times below them."""
-    left, right = curves.SIDES
-    width = (WIDTH - left - right - _GAP * (len(found) - 1)) / len(found)
-    start = left + number * (width + _GAP)
     lines, theme = found[packet_size], sheet.theme
+    line, *sides = beside(theme, len(found), curves.SIDES, _GAP)[number]
+    first = theme.is_narrow or not number
+    last = theme.is_narrow or number == len(found) - 1
     every = [point for some in found.values() for line in some.values() for point in line.values()]
     sizes = sorted({x for some in found.values() for line in some.values() for x in line})
     title = f"packets of {bytes_text(packet_size)}"
-    rates, times = (sheet.axes(row, start, WIDTH - start - width) for row in (0, 1))
+    rates, times = (sheet.axes(2 * line + row, *sides) for row in (0, 1))
     curves.size_axis(rates, sizes, None, _MOST_LABELS)
-    name = title if number else f"{title}: MB/s"
-    last = number == len(found) - 1
-    curves.rate_panel(rates, theme, highest(every, rate), name=name, first=not number, last=last)
+    name = f"{title}: MB/s" if first else title
+    curves.rate_panel(rates, theme, highest(every, rate), name=name, first=first, last=last)
     curves.size_axis(times, sizes, curves.size_label("heap_size"), _MOST_LABELS)
     times.set_ylim(0, highest(every, cpu_s_per_gb) * 1.06 or 1)
-    times.tick_params(axis="y", labelleft=not number)
-    name_panel(times, _CPU if not number else "")
+    times.tick_params(axis="y", labelleft=first)
+    name_panel(times, _CPU if first else "")
     _curves(rates, times, lines, look, theme)
 
 

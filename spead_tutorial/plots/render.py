@@ -65,8 +65,8 @@ def save(path: Path, draw: Draw, recording: Recording, *, for_site: bool = False
     recording : Recording
         What to draw.
     for_site : bool
-        Whether to draw it for narrow screens too, with ``-narrow`` in the names, and to write
-        beside it which points it has and where, as JSON, for pages that say their values.
+        Whether to draw it for narrow screens too, with ``-narrow`` in the names, and, where it has
+        points, to write beside it which and where, as JSON, for pages that say their values.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def save(path: Path, draw: Draw, recording: Recording, *, for_site: bool = False
             target.write_bytes(_svg(*drawn))
             marked.append(spots(drawn[0]))
         written.append(target)
-    if for_site:
+    if for_site and marked[0]:
         written.append(path.with_suffix(".json"))
         written[-1].write_text(together(*marked[::2]))  # dark ones are where light ones are
     return written

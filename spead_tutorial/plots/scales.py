@@ -12,13 +12,18 @@ from spead_tutorial.units import number
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BAND", "draw_band", "draw_mark", "mark"]
+__all__ = ["band_height", "draw_band", "draw_mark", "mark"]
 
-#: Inches: the height of a band, and its sides.
-BAND = 0.28
+#: Inches: the height of a band, the same with two lines, and its sides.
+_BAND, _TWO_LINES = 0.28, 0.48
 _SIDES = (0.12, 0.12)
 #: So many times as long is another scale; and what part of the shortest one the mark may take.
 _OTHER, _PART = 1.2, 0.45
+
+
+def band_height(theme: Theme) -> float:
+    """Return the inches of a band, which has two lines where it is narrow."""
+    return _TWO_LINES if theme.is_narrow else _BAND
 
 
 def draw_band(sheet: Sheet, row: int, name: str, span: float, longest: float) -> None:
@@ -27,11 +32,15 @@ def draw_band(sheet: Sheet, row: int, name: str, span: float, longest: float) ->
     axis.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(0, 1))
     axis.spines[:].set_visible(False)
     where: dict[str, Any] = {"va": "center_baseline", "transform": axis.transAxes}
-    axis.text(0.012, 0.48, name, weight="bold", **where)
+    narrow = sheet.theme.is_narrow
+    axis.text(0.012, 0.72 if narrow else 0.48, name, weight="bold", **where)
     scale = f"{number(span / 1e6)} ms from left to right"
     if longest > _OTHER * span:
         scale += f", magnified \N{MULTIPLICATION SIGN}{float(f'{longest / span:.2g}'):g}"
-    axis.text(0.988, 0.48, scale, ha="right", **where)
+    if narrow:
+        axis.text(0.012, 0.27, scale, **where)
+    else:
+        axis.text(0.988, 0.48, scale, ha="right", **where)
 
 
 def mark(spans: Iterable[float]) -> float:

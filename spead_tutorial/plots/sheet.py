@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Where things are on a picture, in inches: it is as wide as its theme says, and grows downwards.
 
-Letters are large. Where a picture has no form for a phone, it is shown there at half its size.
+A phone has a picture that is narrow: what is beside each other here is below each other there.
 """
 
 import textwrap
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["FAINT", "Row", "Sheet", "name_panel", "rate_axis"]
+__all__ = ["FAINT", "Row", "Sheet", "beside", "name_panel", "rate_axis"]
 
 #: Size in points of what is not the most important.
 FAINT = 9
 _MARGIN = 0.12
 _TITLE, _SUBTITLE, _LEGEND, _LINE = 0.26, 0.2, 0.23, 0.155
 _GAP = 0.06
-_TITLE_COLUMNS, _SUBTITLE_COLUMNS = 50, 68
+_TITLE_COLUMNS, _SUBTITLE_COLUMNS, _LEGEND_COLUMNS = 50, 68, 36
 
 #: Inches of room above a row of panels, and their height.
 Row = tuple[float, float]
@@ -48,8 +48,8 @@ class Sheet:
         What the picture is of; folded where it is too long.
     legend : sequence of artist
         With labels.
-    columns : int, optional
-        How many in a line; by default two, or one where it is narrow.
+    columns : int
+        How many in a line; half as many where it is narrow.
     below : float
         Inches of room below the last row, for its labels.
 
@@ -68,7 +68,7 @@ class Sheet:
         *,
         subtitle: str = "",
         legend: Sequence["Artist"] = (),
-        columns: int | None = None,
+        columns: int = 2,
         below: float = 0.55,
     ) -> None:
         import matplotlib.figure
@@ -81,8 +81,9 @@ class Sheet:
         foot = shown(foot, int(COLUMNS * share))
         subheading = _MARGIN + _TITLE * len(lines)
         heading = subheading + _SUBTITLE * len(below_title) + _GAP * bool(subtitle)
-        columns = columns or (1 if theme.is_narrow else 2)
-        top = heading + _LEGEND * -(-len(legend) // columns)
+        columns = -(-columns // 2) if theme.is_narrow else columns
+        folded = sum(_fold(one) for one in legend) if columns == 1 and theme.is_narrow else 0
+        top = heading + _LEGEND * -(-len(legend) // columns) + _LINE * folded
         foot_height = _LINE * (foot.count("\n") + 1) + _MARGIN
         self.height = round(top + sum(map(sum, rows)) + below + foot_height, 2)  # whole pixels
         self.figure: Figure = matplotlib.figure.Figure(figsize=(theme.width, self.height))
@@ -131,6 +132,13 @@ def _folded(title: str, columns: int) -> list[str]:
     return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
 
 
+def _fold(handle: "Artist") -> int:
+    """Fold what a legend says of something, and return how many lines that adds."""
+    lines = textwrap.wrap(str(handle.get_label()), _LEGEND_COLUMNS)
+    handle.set_label("\n".join(lines))
+    return len(lines) - 1
+
+
 def _by_lines(handles: Sequence["Artist"], columns: int) -> list["Artist"]:
     """Put what is meant line by line in the order in which matplotlib fills its columns."""
     n_lines = -(-len(handles) // columns)
@@ -142,6 +150,35 @@ def _by_lines(handles: Sequence["Artist"], columns: int) -> list["Artist"]:
         for line in range(n_lines if column < full else n_lines - 1)
     ]
     return [handles[place] for place in places]
+
+
+def beside(
+    theme: Theme, count: int, sides: tuple[float, float], gap: float
+) -> list[tuple[int, float, float]]:
+    """Return where panels are that share a row, or have one each where the picture is narrow.
+
+    Parameters
+    ----------
+    theme : Theme
+        It says how wide the picture is.
+    count : int
+        How many there are.
+    sides : (float, float)
+        Inches of room on the left and on the right of all.
+    gap : float
+        Inches between two.
+
+    Returns
+    -------
+    list of (int, float, float)
+        Of each the row, and what `Sheet.axes` is to be told.
+    """
+    left, right = sides
+    if theme.is_narrow:
+        return [(n, left, right) for n in range(count)]
+    width = (theme.width - left - right - gap * (count - 1)) / count
+    starts = (left + n * (width + gap) for n in range(count))
+    return [(0, start, theme.width - start - width) for start in starts]
 
 
 def name_panel(axis: "Axes", name: str, raised: float = 0.0) -> None:

@@ -53,7 +53,10 @@ def spacing(recording: Recording, theme: Theme) -> Drawn:
     spans = [_span(block) for block in blocks]
     rows = []
     for place, block in enumerate(blocks):
-        rows += [(_BAND_ROOM if place else 0.2, scales.BAND), (_ROOM, _ROW * len(block))]
+        rows += [
+            (_BAND_ROOM if place else 0.2, scales.band_height(theme)),
+            (_ROOM, _ROW * len(block)),
+        ]
     title, foot = _finding(blocks), caption(recording, _shown(recording))
     languages = dict.fromkeys(NAMES[block[0][0].language] for block in blocks)
     subtitle = _SUBTITLE.format(language=" or ".join(languages))
@@ -63,7 +66,8 @@ def spacing(recording: Recording, theme: Theme) -> Drawn:
         axis = sheet.axes(2 * place + 1, *_SIDES)
         _draw_block(axis, block, span, theme)
         scales.draw_mark(axis, scales.mark(spans), _MARK, theme)
-    axis.set_xlabel("time in ms since the first message of a heap")
+    since = "" if theme.is_narrow else " since the first message of a heap"
+    axis.set_xlabel(f"time in ms{since}")
     return sheet.figure, sheet.title, _in_words(recording, blocks)
 
 

@@ -12,8 +12,8 @@ from spead_tutorial.plots.lines import Lines
 from spead_tutorial.plots.points import gains as gains_of
 from spead_tutorial.plots.points import points, require, top
 from spead_tutorial.plots.render import Drawn
-from spead_tutorial.plots.sheet import Sheet
-from spead_tutorial.plots.theme import NAMES, WIDTH, Look, Theme
+from spead_tutorial.plots.sheet import Sheet, beside
+from spead_tutorial.plots.theme import NAMES, Look, Theme
 from spead_tutorial.plots.verdict import gains_over_sizes, shares_over_sizes, whole
 from spead_tutorial.records import Recording, Series
 from spead_tutorial.units import bytes_text, size
@@ -45,12 +45,8 @@ class _Column:
 
     def axes(self, sheet: Sheet, row: int) -> "Axes":
         """Add its panel of a row: all have one width."""
-        left, right = curves.SIDES
-        if self.is_narrow:
-            return sheet.axes(2 * self.number + row, left, right)
-        width = (WIDTH - left - right - _GAP * (self.count - 1)) / self.count
-        start = left + self.number * (width + _GAP)
-        return sheet.axes(row, start, WIDTH - start - width)
+        line, left, right = beside(sheet.theme, self.count, curves.SIDES, _GAP)[self.number]
+        return sheet.axes(2 * line + row, left, right)
 
     @property
     def is_first(self) -> bool:

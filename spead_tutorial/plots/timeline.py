@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 5: when the program prepares each heap, and when the network thread sends it."""
 
+import textwrap
 from collections.abc import Sequence
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -28,8 +29,12 @@ _SIDES = (0.86, 0.2)
 #: Inches: the room above a block and its height; in it, its rows of bars, and how high they are.
 _ROOM, _HEIGHT = 0.56, 1.1
 _PROGRAM, _NETWORK, _BAR = 0.36, 0.88, 0.26
+#: Inches from the number of a heap to that of the next, at least; and of what is said of a gap.
+_NUMBER, _WORD = 0.18, 0.46
 #: Inches: the room above the band that heads blocks of one scale, and where their mark is.
 _BAND_ROOM, _MARK = 0.42, 0.27
+#: What is said of a block is in lines of so many letters where it is narrow; inches of a line.
+_COLUMNS, _LINE = 46, 0.16
 #: When the network thread has nothing to do for so large a part of what is shown, it says so.
 _LONG = 0.1
 
@@ -58,8 +63,8 @@ def timeline(recording: Recording, theme: Theme) -> Drawn:
     spans = [_span(group) for group in groups]
     rows = []
     for place, group in enumerate(groups):
-        rows.append((_BAND_ROOM if place else 0.2, scales.BAND))
-        rows += [(_ROOM, _HEIGHT)] * len(group)
+        rows.append((_BAND_ROOM if place else 0.2, scales.band_height(theme)))
+        rows += [(_ROOM + _LINE * theme.is_narrow, _HEIGHT)] * len(group)
     legend = [patch(theme, role) for role in ("preparing", "waiting", "sending")]
     foot, subtitle = caption(recording, _shown(groups)), _subtitle(groups)
     sheet = Sheet(theme, _finding(groups), rows, foot, subtitle=subtitle, legend=legend, columns=3)
@@ -70,12 +75,13 @@ def timeline(recording: Recording, theme: Theme) -> Drawn:
             row += 1
             axis = sheet.axes(row, *_SIDES)
             _draw_block(axis, run, span, theme)
-            _name_block(axis, run)
-            scales.draw_mark(axis, scales.mark(spans), _MARK, theme)
+            _name_block(axis, run, theme)
+            scales.draw_mark(axis, scales.mark(spans), _MARK + _LINE * theme.is_narrow, theme)
             if run is not group[-1]:
                 axis.tick_params(axis="x", labelbottom=False)
         row += 1
-    axis.set_xlabel("time in ms since the first of these heaps was begun")
+    since = "" if theme.is_narrow else " since the first of these heaps was begun"
+    axis.set_xlabel(f"time in ms{since}")
     return sheet.figure, sheet.title, _in_words(recording, groups)
 
 
@@ -150,10 +156,17 @@ def _draw_block(axis: "Axes", run: Timeline, span: int, theme: Theme) -> None:
         (_PROGRAM, "preparing", preparing(run)),
         (_NETWORK, "sending", sending(run)),
     ]
+    apart = _NUMBER * span / 1e6 / (theme.width - sum(_SIDES))
     for y, role, intervals in shown:
+        last = -apart
         for heap, interval in enumerate(intervals):
             if _overlap(interval, (begin, end)):
-                _draw_heap(axis, y, _ms(interval, begin), heap, role, theme)
+                ends = _ms(interval, begin)
+                _bar(axis, y, ends, theme, role, pale=heap % 2 == 1)
+                middle = (max(ends[0], 0) + min(ends[1], span / 1e6)) / 2
+                if middle - last >= apart:
+                    _write_number(axis, middle, y, heap)
+                    last = middle
     for interval in waiting(run):
         if _overlap(interval, (begin, end)):
             _bar(axis, _PROGRAM, _ms(interval, begin), theme, "waiting")
@@ -205,15 +218,9 @@ def patch(theme: Theme, role: str) -> "Artist":
     return Patch(label=role, **fill(theme, role))
 
 
-def _draw_heap(
-    axis: "Axes", y: float, ends: tuple[float, float], heap: int, role: str, theme: Theme
-) -> None:
-    """Draw the bar of a heap, and its number above it where that is in the picture."""
-    _bar(axis, y, ends, theme, role, pale=heap % 2 == 1)
-    low, high = axis.get_xlim()
-    middle = (max(ends[0], low) + min(ends[1], high)) / 2
-    if low <= middle <= high:
-        axis.text(middle, y - _BAR / 2 - 0.04, f"{heap}", ha="center", va="bottom", fontsize=FAINT)
+def _write_number(axis: "Axes", x: float, y: float, heap: int) -> None:
+    """Write the number of a heap above its bar."""
+    axis.text(x, y - _BAR / 2 - 0.04, f"{heap}", ha="center", va="bottom", fontsize=FAINT)
 
 
 def _say_asleep(axis: "Axes", sent: Sequence[tuple[float, float]], theme: Theme) -> None:
@@ -222,21 +229,24 @@ def _say_asleep(axis: "Axes", sent: Sequence[tuple[float, float]], theme: Theme)
     inside = sorted(ends for ends in sent if ends[1] > low and ends[0] < high)
     gaps = [(after[0] - before[1], before[1]) for before, after in pairwise(inside)]
     longest, begin = max(gaps, default=(0.0, 0.0))
-    if longest >= _LONG * (high - low):
+    inches = longest / (high - low) * (theme.width - sum(_SIDES))
+    if longest >= _LONG * (high - low) and inches >= _WORD:
         middle = begin + longest / 2
         axis.text(
             middle, _NETWORK, "asleep", ha="center", va="center", style="italic", fontsize=FAINT
         )
 
 
-def _name_block(axis: "Axes", run: Timeline) -> None:
+def _name_block(axis: "Axes", run: Timeline, theme: Theme) -> None:
     """Say above a block what it is of, and how much of the time its threads were busy."""
     above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
     left = -72 * (_SIDES[0] - 0.12)
+    raised = 15 + 72 * _LINE * theme.is_narrow
+    words = "\n".join(textwrap.wrap(_busy(run), _COLUMNS)) if theme.is_narrow else _busy(run)
     axis.annotate(
-        times.way(run).capitalize(), (0, 1), (left, 15), va="bottom", fontsize=11, **above
+        times.way(run).capitalize(), (0, 1), (left, raised), va="bottom", fontsize=11, **above
     )
-    axis.annotate(_busy(run), (0, 1), (left, 2), va="bottom", fontsize=FAINT, **above)
+    axis.annotate(words, (0, 1), (left, 2), va="bottom", fontsize=FAINT, **above)
 
 
 def _busy(run: Timeline) -> str:

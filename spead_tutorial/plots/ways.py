@@ -58,7 +58,7 @@ class Ways:
         sheet = Sheet(
             theme,
             ": ".join(filter(None, (self.title, self._finding(found)))),
-            grid.sheet_rows,
+            grid.sheet_rows(theme),
             foot,
             subtitle=self.subtitle,
             legend=bars.language_legend(theme),

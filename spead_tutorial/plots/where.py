@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spead_tutorial.catalogue import LANGUAGES, find_chapter
-from spead_tutorial.plots.bars import LABEL, label_group
+from spead_tutorial.plots.bars import label_group, label_height
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import FAINT, Sheet
-from spead_tutorial.plots.theme import NAMES, WIDTH, Theme
+from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.records import Recording
 from spead_tutorial.split import OTHER, PARTS, Kind, Thread, split_times
 from spead_tutorial.units import number, percent, size, thousands
@@ -66,7 +66,7 @@ def where(recording: Recording, theme: Theme) -> Drawn:
     kinds = split_times(recording)
     sizes = sorted({kind.heap_size for kind in kinds})
     panels = [{k: kinds[k] for k in _in_order(kinds) if k.heap_size == n} for n in sizes]
-    rows = [(0.34, sum(map(_height, panel.values()))) for panel in panels]
+    rows = [(0.34, sum(_height(one, theme) for one in panel.values())) for panel in panels]
     rows = [(above + 0.34 * bool(row), height) for row, (above, height) in enumerate(rows)]
     foot = caption(recording, _SHOWN)
     subtitle = _SUBTITLE.format(kernel=", ".join(_KERNEL))
@@ -104,8 +104,8 @@ def _in_order(kinds: Mapping[Kind, Sequence[Thread]]) -> list[Kind]:
     )
 
 
-def _height(threads: Sequence[Thread]) -> float:
-    return LABEL + _PITCH * len(threads) + _GAP
+def _height(threads: Sequence[Thread], theme: Theme) -> float:
+    return label_height(theme, "ns") + _PITCH * len(threads) + _GAP
 
 
 def _draw_panel(axis: "Axes", inches: float, panel: Panel, theme: Theme) -> None:
@@ -122,10 +122,10 @@ def _draw_panel(axis: "Axes", inches: float, panel: Panel, theme: Theme) -> None
         title = f"{chapter.number}  {chapter.title}, {NAMES[kind.language]}"
         label_group(axis, y, title, f"{_rounded(threads[0].elapsed.median)} ns", theme)
         for index, thread in enumerate(threads):
-            at = y + LABEL + (index + 0.5) * _PITCH
+            at = y + label_height(theme, "ns") + (index + 0.5) * _PITCH
             _draw_thread(axis, at, thread, most, theme)
             ticks.append((at, _name(thread)))
-        y += _height(threads)
+        y += _height(threads, theme)
     axis.set_yticks([at for at, _ in ticks], [name for _, name in ticks])
     axis.tick_params(axis="y", length=0)
 
@@ -136,7 +136,7 @@ def _name(thread: Thread) -> str:
 
 def _draw_thread(axis: "Axes", y: float, thread: Thread, most: float, theme: Theme) -> None:
     left = 0.0
-    per_inch = most / (WIDTH - sum(_SIDES))
+    per_inch = most / (theme.width - sum(_SIDES))
     for part, estimate in thread.parts.items():
         width = estimate.median
         axis.barh(y, width, _BAR, left, linewidth=0, **_look(part, theme))
