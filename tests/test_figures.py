@@ -62,9 +62,7 @@ def test_no_words_of_a_committed_picture_are_cut_off_or_on_top_of_each_other(nam
     test_plots.check_that_words_can_be_read(figure)
 
 
-@pytest.mark.parametrize(
-    "picture", [one for one in PICTURES if one.for_phones], ids=lambda one: one.name
-)
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda one: one.name)
 def test_no_words_of_a_picture_for_phones_are_cut_off_or_too_small(picture):
     recording = records.read(RESULTS / f"{picture.sweep}.jsonl")
     figure, _, _ = test_plots.draw(picture.draw, recording, plots.LIGHT.narrow())
