@@ -31,7 +31,7 @@ def test_a_point_has_the_median_of_its_samples_its_interval_and_its_rounds(point
         and one.heap_size == 4 << 20
         and one.rate
     ]
-    number = [line["key"] for line in lines].index(["ours", "c", TEN, ""])
+    number = [line["key"][:4] for line in lines].index(["ours", "c", TEN, ""])
     (values,) = (values for line, *values in points if line == number and values[0] == 4 << 20)
     _, median, low, high, n = values[:5]
     assert median == pytest.approx(statistics.median(mine), abs=1e-3)
@@ -48,10 +48,14 @@ def test_a_gain_is_a_point_too_and_is_of_no_series(points_of):
     assert small[0][1] == pytest.approx(4.0, rel=0.05)  # 2000 after 500
 
 
-@pytest.mark.parametrize("name", ["ladder", "receivers", "sweep", "memory"])
+#: Pictures of single runs have no points, nor has that of the means of what became of packets.
+WITH_POINTS = sorted(set(PICTURES) - {"timeline", "spacing", "lost", "history"})
+
+
+@pytest.mark.parametrize("name", WITH_POINTS)
 def test_a_point_is_within_the_picture_wide_and_narrow(points_of, name):
     _, points = points_of(name)
-    assert len(points) > 7
+    assert len(points) > 3
     assert {len(values) for values in points} == {10}
     assert all(0 < part < 1 for values in points for part in values[6:])
 
@@ -74,3 +78,18 @@ def test_a_picture_for_phones_is_saved_narrow_too(tmp_path):
     assert [path.name for path in written] == names
     widths = [path.read_text().partition('width="')[2].partition("pt")[0] for path in written[:4]]
     assert float(widths[2]) < 0.6 * float(widths[0])
+
+
+def test_a_picture_without_points_has_no_file_of_them(tmp_path):
+    written = plots.save(tmp_path / "some.svg", *PICTURES["timeline"], for_site=True)
+    assert [path.suffix for path in written] == [".svg"] * 4
+
+
+def test_what_a_search_has_found_is_another_point_than_a_run(points_of):
+    lines, _ = points_of("receivers")
+    assert all(line["key"][-1] == "searched" for line in lines)
+    lines, _ = points_of("receiving")
+    keys = [line["key"] for line in lines if line["key"]]
+    assert keys
+    assert not any("searched" in key for key in keys)
+    assert len({key[4] for key in keys}) == 2  # sizes of packets

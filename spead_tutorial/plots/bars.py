@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from spead_tutorial.catalogue import LANGUAGES
 from spead_tutorial.plots.points import Point, Value, rate
 from spead_tutorial.plots.sheet import FAINT
+from spead_tutorial.plots.spots import Line, mark
 from spead_tutorial.plots.theme import HATCHES, MARKERS, NAMES, Theme
 from spead_tutorial.stats import Estimate
 from spead_tutorial.units import thousands
@@ -89,8 +90,9 @@ def draw_bar(
     value: Value = rate,
     text: Callable[[float], str] = thousands,
     pale: bool = False,
+    line: Line | None = None,
 ) -> None:
-    """Draw the bar of a point with its samples, its interval and its value."""
+    """Draw the bar of a point with its samples, its interval and its value; `line` answers."""
     estimate = point.estimate(value)
     if estimate is None:
         _draw_failure(axis, y, "failed: no rate" if point.failed else "not known", theme)
@@ -101,16 +103,18 @@ def draw_bar(
         _BAR,
         **_filled(theme, language, pale),
     )
+    if line is not None:
+        mark(axis, estimate.median, y, line, point.samples[0].heap_size, estimate)
     values = list(point.values(value).values())
     # With a rim of the background's colour: to be seen on a bar and beside it.
-    line: dict[str, Any] = {"color": theme.text, "zorder": 3}
+    stroke: dict[str, Any] = {"color": theme.text, "zorder": 3}
     rim: dict[str, Any] = {"color": theme.background, "zorder": 2.5}
     ends = [estimate.low, estimate.high]
     axis.plot(ends, [y, y], linewidth=3, **rim)
-    axis.plot(ends, [y, y], linewidth=1.2, **line)
+    axis.plot(ends, [y, y], linewidth=1.2, **stroke)
     dots: dict[str, Any] = {"linestyle": "", "marker": MARKERS[language], "markeredgewidth": 0}
     axis.plot(values, [y] * len(values), markersize=4.8, **dots, **rim)
-    axis.plot(values, [y] * len(values), markersize=3.2, **dots, **line)
+    axis.plot(values, [y] * len(values), markersize=3.2, **dots, **stroke)
     _write(axis, max(estimate.high, *values), y, text(estimate.median))
 
 
@@ -125,8 +129,17 @@ def _write(axis: "Axes", x: float, y: float, words: str) -> None:
     axis.annotate(words, (x, y), (6, 0), textcoords="offset points", va="center_baseline", zorder=4)
 
 
-def draw_gain(axis: "Axes", y: float, estimate: Estimate, language: str, theme: Theme) -> None:
+def draw_gain(
+    axis: "Axes",
+    y: float,
+    estimate: Estimate,
+    language: str,
+    theme: Theme,
+    line: Line,
+    heap_size: int,
+) -> None:
     """Draw a gain and its interval beside the bars that it is of."""
+    mark(axis, estimate.median, y, line, heap_size, estimate)
     colour = theme.colours[language]
     axis.plot([estimate.low, estimate.high], [y, y], color=colour, linewidth=2)
     axis.plot([estimate.median], [y], color=colour, marker=MARKERS[language], markersize=6)

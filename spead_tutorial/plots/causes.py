@@ -13,6 +13,7 @@ from spead_tutorial.plots.memory import AFTER, BEFORE, SWEEP
 from spead_tutorial.plots.points import Point, faults, gain, highest, points, require
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import FAINT, Sheet, beside
+from spead_tutorial.plots.spots import TIMES, Line
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.records import OURS, Recording, Series
 from spead_tutorial.stats import Estimate
@@ -158,9 +159,9 @@ def _draw_bars(sheet: Sheet, found: Found, n: int, height: float) -> None:
     """Draw rates and page faults, and write the gains beside them."""
     theme = sheet.theme
     there = [sizes[n] for sizes in found.values() if n in sizes]
-    sides, line = (_NARROW, 1) if theme.is_narrow else (_FAULTS, 0)
+    sides, below = (_NARROW, 1) if theme.is_narrow else (_FAULTS, 0)
     rates = sheet.axes(0, *(_NARROW if theme.is_narrow else _RATE))
-    counts = sheet.axes(line, *sides)
+    counts = sheet.axes(below, *sides)
     written = rates if theme.is_narrow else counts
     for axis, most, marks in ((rates, highest(there), 4), (counts, highest(there, faults), 2)):
         bars.prepare(axis, height, most, room=1.35 if axis is counts else 1.25)
@@ -178,8 +179,11 @@ def _draw_bars(sheet: Sheet, found: Found, n: int, height: float) -> None:
         gains = _gains(found, n, kind)
         for language, point in _at(found, n, kind).items():
             lane = bars.lanes(y, bars.label_height(theme, "remarks"))[language]
-            bars.draw_bar(rates, lane, point, language, theme)
-            bars.draw_bar(counts, lane, point, language, theme, faults, number)
+            name = _name(kind)[0]
+            line = Line(f"{name}, {NAMES[language]}", language, NAMES[language], name, point.key)
+            bars.draw_bar(rates, lane, point, language, theme, line=line)
+            line = Line(line.name, language, unit="page faults a heap")
+            bars.draw_bar(counts, lane, point, language, theme, faults, number, line=line)
             if kind != _NEW and (one := gains[language]) is not None:
                 words = times(one.median) if is_told(one) else f"({times(one.median)})"
                 _write(written, lane, words, sides)
@@ -249,7 +253,8 @@ def _draw_gains(axis: "Axes", found: Found, n: int, kinds: Sequence[Kind], theme
         for language, one in _gains(found, n, kind).items():
             if one is not None:
                 y = (row + 0.5) * _ROW + _APART * (LANGUAGES.index(language) - 0.5)
-                bars.draw_gain(axis, y, one, language, theme)
+                line = Line(f"{_name(kind)[0]}, {NAMES[language]}, gain", language, unit=TIMES)
+                bars.draw_gain(axis, y, one, language, theme, line, n)
                 known.append(one)
     told = sum(map(is_told, known))
     words = f"{told} of {len(known)} differences told" if told else NOT_TOLD

@@ -217,9 +217,7 @@ def _draw_step(axis: "Axes", y: float, step: Step, said: Mapping[str, str], them
 def _line(step: Step, role: str) -> Line:
     """Return what a page is told of a dot."""
     who, row = WHO[role], " ".join(f"{step.title} {step.note}".split())
-    sample = step.points[role].samples[0]
-    # What searches have found is no median of their samples.
-    key = () if sample.asked_bytes_per_s else dataclasses.astuple(sample.series)
+    key = step.points[role].key
     return Line(f"{row}, {who}" if role in NAMES else row, role, who, row, key)
 
 

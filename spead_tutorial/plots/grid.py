@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from spead_tutorial.plots import bars
 from spead_tutorial.plots.points import Point, highest
 from spead_tutorial.plots.sheet import FAINT, Sheet, beside
-from spead_tutorial.plots.theme import Theme
+from spead_tutorial.plots.spots import Line
+from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.units import size, thousands
 
 if TYPE_CHECKING:
@@ -133,7 +134,9 @@ class Grid:
             for number, lane in enumerate(row.lanes):
                 middle = y + row.label_height(theme) + (number + 0.5) * bars.PITCH
                 if n in lane.points:
-                    bars.draw_bar(axis, middle, lane.points[n], lane.role, theme)
+                    point = lane.points[n]
+                    line = _marked(row, lane, point)
+                    bars.draw_bar(axis, middle, point, lane.role, theme, line=line)
                 if first and self.beside:
                     _name(axis, middle, lane.name)
             y += row.height(theme)
@@ -149,6 +152,13 @@ class Grid:
                 if (values := list(_values(row, n)))
             ]
             yield " ".join([f"Heaps of {size(n)}:", *said])
+
+
+def _marked(row: Row, lane: Lane, point: Point) -> Line:
+    """Return what a page is told of a bar: languages share a row, but loops do not."""
+    name = ", ".join(filter(None, (row.name, lane.name)))
+    place = row.name if lane.role in NAMES else name
+    return Line(name, lane.role, lane.name or row.title, place, point.key)
 
 
 def _name(axis: "Axes", y: float, words: str) -> None:

@@ -102,7 +102,7 @@ class Lines:
         """Return what a page is told of a line, or of the gain over another."""
         role, name = role_of(series), self.labels[series]
         if before is None:
-            return Line(name, role, key=dataclasses.astuple(series))
+            return Line(name, role, key=next(iter(self.points[series].values())).key)
         return Line(f"{name}, gain over {self.labels[before]}", role, unit=TIMES)
 
     def in_words(self, write: Callable[[int], str]) -> Iterable[str]:

@@ -12,6 +12,7 @@ from spead_tutorial.plots.finding import gained, strongest
 from spead_tutorial.plots.points import Point, Value, gain, highest
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet
+from spead_tutorial.plots.spots import Line
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.records import OURS, Recording, Sample
 from spead_tutorial.units import number, thousands
@@ -104,7 +105,9 @@ def loopback(recording: Recording, theme: Theme) -> Drawn:
             _label(beside, y, variant, theme)
         lanes = bars.lanes(y, bars.label_height(theme, "remarks"))
         for language, point in languages.items():
-            bars.draw_bar(axis, lanes[language], point, language, theme)
+            name = _SITUATIONS[variant]
+            line = Line(f"{name}, {NAMES[language]}", language, NAMES[language], name, point.key)
+            bars.draw_bar(axis, lanes[language], point, language, theme, line=line)
             if theme.is_narrow:
                 beside.text(0.05, lanes[language], NAMES[language], va="center")
             _write_evidence(beside, lanes[language], point, sides)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
+from spead_tutorial import stats
 from spead_tutorial.catalogue import find_receiver
 from spead_tutorial.measure import search
 from spead_tutorial.plots import curves
@@ -14,8 +15,10 @@ from spead_tutorial.plots.points import Point, require
 from spead_tutorial.plots.receivers import at_least, by_place, in_words
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet, name_panel
-from spead_tutorial.plots.theme import Look, Theme, looks
+from spead_tutorial.plots.spots import PERCENT, RATE, Line, mark
+from spead_tutorial.plots.theme import Look, Theme, looks, role_of
 from spead_tutorial.records import OURS, Recording, Sample, Series
+from spead_tutorial.stats import Estimate
 from spead_tutorial.units import bytes_text, number, size, thousands
 
 if TYPE_CHECKING:
@@ -78,7 +81,7 @@ def loss(recording: Recording, theme: Theme) -> Drawn:
     rates = [_megabytes(one) for series in shown for one in runs[series] if _known(one)]
     _scales(axis, rates, step=2 if theme.is_narrow else 1)
     for series in reversed(shown):
-        _draw(axis, runs[series], best.get(series), look[series], theme)
+        _draw(axis, series, runs[series], best.get(series), look[series], theme)
     return sheet.figure, sheet.title, _in_words(runs, best, foot)
 
 
@@ -104,13 +107,13 @@ def _share(one: Sample) -> float:
     return 100 * (one.received_dropped or 0) / (one.packets or 1)
 
 
-def _steps(runs: Sequence[Sample]) -> dict[float, float]:
+def _steps(runs: Sequence[Sample]) -> dict[float, Estimate]:
     """Return the median share that was lost, by the median rate, of the runs of each step."""
     steps: dict[int, list[Sample]] = {}
     for one in filter(_known, runs):
         steps.setdefault(round(_PARTS * math.log2(_megabytes(one))), []).append(one)
     return {
-        median(map(_megabytes, some)): median(map(_share, some))
+        median(map(_megabytes, some)): stats.median(list(map(_share, some)))
         for _, some in sorted(steps.items())
     }
 
@@ -130,7 +133,12 @@ def _scales(axis: "Axes", rates: Sequence[float], step: int) -> None:
 
 
 def _draw(
-    axis: "Axes", runs: Sequence[Sample], best: Point | None, look: Look, theme: Theme
+    axis: "Axes",
+    series: Series,
+    runs: Sequence[Sample],
+    best: Point | None,
+    look: Look,
+    theme: Theme,
 ) -> None:
     known = list(filter(_known, runs))
     if not known or best is None or best.estimate() is None:
@@ -150,12 +158,18 @@ def _draw(
     )
     steps = _steps(known)
     line = look.line(theme)
-    axis.plot(list(steps), list(steps.values()), **line | {"marker": "", "zorder": 3})
+    shares = [one.median for one in steps.values()]
+    axis.plot(list(steps), shares, **line | {"marker": "", "zorder": 3})
+    lost = Line(_LINES[series], role_of(series), unit=PERCENT, over=RATE)
+    for x, one in steps.items():
+        mark(axis, x, one.median, lost, x, one)
     estimate = best.estimate()
     assert estimate is not None
     ends = [estimate.low, estimate.high]
     axis.plot(ends, [0, 0], color=look.colour, linewidth=5, alpha=0.4, solid_capstyle="butt")
     axis.plot([estimate.median], [0], **line | {"markersize": 8.0, "zorder": 4})
+    found = Line(f"{_LINES[series]}, without loss", role_of(series))
+    mark(axis, estimate.median, 0, found, _PLACE[0], estimate)
 
 
 def _finding(best: Mapping[Series, Point]) -> str:
@@ -185,6 +199,8 @@ def _in_words(
             continue
         words = in_words(best.get(series))
         words = words if words == "failed" else f"nothing up to {words}"
-        lost = ", ".join(f"{share:.1f} % at {x:.0f}" for x, share in _steps(runs[series]).items())
+        lost = ", ".join(
+            f"{share.median:.1f} % at {x:.0f}" for x, share in _steps(runs[series]).items()
+        )
         sentences.append(f"{label[0].upper()}{label[1:]}: {words}; {lost}.")
     return " ".join([*sentences, " ".join(foot.split())])

@@ -76,7 +76,7 @@ def memory(recording: Recording, theme: Theme) -> Drawn:
     sizes = sorted({x for sizes in points_by_series.values() for x in sizes})
     _scale(axes, sizes, recording, theme)
     for series, lines in points_by_series.items():
-        line = Line(_label(series), role_of(series), key=dataclasses.astuple(series))
+        line = Line(_label(series), role_of(series), key=next(iter(lines.values())).key)
         curves.draw_curve(axes[0], lines, look[series], theme, line=line)
         curves.draw_curve(axes[1], lines, look[series], theme, _drawn_faults)
     axes[1].set_ylim(_FEWEST_FAULTS / 1.7, max(1.0, axes[1].get_ylim()[1]))

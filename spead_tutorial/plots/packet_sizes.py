@@ -13,7 +13,8 @@ from spead_tutorial.plots.finding import gained
 from spead_tutorial.plots.points import Point, gain, points, require, top
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import FAINT, Sheet, name_panel, rate_axis
-from spead_tutorial.plots.theme import NAMES, Theme, looks
+from spead_tutorial.plots.spots import PACKET, Line, mark
+from spead_tutorial.plots.theme import NAMES, Theme, looks, role_of
 from spead_tutorial.records import OURS, Recording, Series
 from spead_tutorial.units import bytes_text, thousands
 
@@ -87,6 +88,10 @@ def packet_sizes(recording: Recording, theme: Theme) -> Drawn:
         }
         for series, points_by_place in shown.items():
             curves.draw_curve(axis, points_by_place, look[series], theme)
+            line = Line(_ALL[series], role_of(series), over=PACKET)
+            for x in (x for x in sizes if x in found[series]):
+                if (one := found[series][x].estimate()) is not None:
+                    mark(axis, places[x], one.median, line, x, one)
         curves.draw_failures(axis, curves.failures(shown, look))
     return sheet.figure, sheet.title, _in_words(recording, found, panels)
 

@@ -13,6 +13,7 @@ from spead_tutorial.plots.finding import gained, strongest
 from spead_tutorial.plots.points import Point, gain, highest, points
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet, name_panel
+from spead_tutorial.plots.spots import TIMES, Line
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.plots.timeline import fill, patch
 from spead_tutorial.records import OURS, Recording, Series, Timeline
@@ -71,9 +72,14 @@ class _Group:
 
     @property
     def heaps(self) -> str:
-        """Of which size its heaps are."""
+        """Of which size its heaps are, in words."""
+        return f"heaps of {size(self.heap_size)}"
+
+    @property
+    def heap_size(self) -> int:
+        """Of how many bytes its heaps are."""
         points = (point for pair in self.pairs for point in pair.points if point is not None)
-        return f"heaps of {size(next(points).samples[0].heap_size)}"
+        return next(points).samples[0].heap_size
 
 
 #: Groups by the kind of their samples.
@@ -108,7 +114,7 @@ def pipeline(recording: Recording, theme: Theme) -> Drawn:
     for row, (kind, groups) in enumerate(found.items()):
         rates, gains = (_NARROW_RATES, _NARROW_GAINS) if theme.is_narrow else (_RATES, _GAINS)
         _draw_rates(sheet.axes(row, *rates), kind, groups, theme)
-        _draw_gains(sheet.axes(row, *gains), groups, theme)
+        _draw_gains(sheet.axes(row, *gains), kind, groups, theme)
     if timelines:
         _draw_shares(sheet, len(found), timelines)
     return sheet.figure, sheet.title, _in_words(recording, found, timelines)
@@ -207,33 +213,38 @@ def _draw_rates(axis: "Axes", kind: str, groups: Sequence[_Group], theme: Theme)
             for way, point in enumerate(pair.points):
                 if point is not None:
                     y = _lane(index, pair.language, way, theme)
-                    bars.draw_bar(axis, y, point, pair.language, theme, pale=not way)
+                    row = f"{kind}, {_called(group.situation)}, {_WAYS[way]}"
+                    language = NAMES[pair.language]
+                    line = Line(f"{row}, {language}", pair.language, language, row, point.key)
+                    bars.draw_bar(axis, y, point, pair.language, theme, pale=not way, line=line)
 
 
-def _draw_gains(axis: "Axes", groups: Sequence[_Group], theme: Theme) -> None:
+def _draw_gains(axis: "Axes", kind: str, groups: Sequence[_Group], theme: Theme) -> None:
     """Draw beside the bars how many times as fast overlapping is."""
     axis.set_ylim(_group(theme) * len(groups), 0)
     axis.set_yticks([])
     axis.set_xscale("log")
-    gains = {
-        (_lane(index, pair.language, 0, theme) + bars.PITCH / 2, pair.language): estimate
+    gains = [
+        (_lane(index, pair.language, 0, theme) + bars.PITCH / 2, group, pair, estimate)
         for index, group in enumerate(groups)
         for pair in group.pairs
         if (estimate := pair.gain) is not None
-    }
-    ends = [x for estimate in gains.values() for x in (estimate.low, estimate.high)]
+    ]
+    ends = [x for *_, estimate in gains for x in (estimate.low, estimate.high)]
     margin, marks = (2.0, 3) if theme.is_narrow else (1.5, 4)
     curves.scale_gains(axis.xaxis, ends or [1.0], margin=margin, most_marks=marks)
     axis.grid(axis="x")
     axis.set_axisbelow(True)
     axis.axvline(1, color=theme.text, linewidth=1.2)
     axis.set_xlabel("times as fast\nas in turns")
-    for (y, language), estimate in gains.items():
-        _draw_gain(axis, y, estimate, language, theme)
+    for y, group, pair, estimate in gains:
+        name = f"{kind}, {_called(group.situation)}, {NAMES[pair.language]}, gain"
+        line = Line(name, pair.language, unit=TIMES)
+        bars.draw_gain(axis, y, estimate, pair.language, theme, line, group.heap_size)
+        _say_gain(axis, y, estimate, theme)
 
 
-def _draw_gain(axis: "Axes", y: float, estimate: Estimate, language: str, theme: Theme) -> None:
-    bars.draw_gain(axis, y, estimate, language, theme)
+def _say_gain(axis: "Axes", y: float, estimate: Estimate, theme: Theme) -> None:
     low, high = axis.get_xlim()
     right = estimate.high * estimate.high < low * high
     axis.annotate(

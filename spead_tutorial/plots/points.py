@@ -53,6 +53,16 @@ class Point:
         """How many of them failed; with any, the point has no median."""
         return sum(sample.failure is not None for sample in self.samples)
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What its samples have in common with those of other sizes of heaps, as a page has it.
+
+        Those of a search are told apart from those of runs: they are another kind of rate.
+        """
+        one = self.samples[0]
+        searched = ["searched"] * (one.asked_bytes_per_s is not None)
+        return (*dataclasses.astuple(one.series), str(one.packet_size), *searched)
+
     def values(self, value: Value = rate) -> dict[tuple[int, int], float]:
         """Return what they have, by machine and round; those that failed have nothing.
 

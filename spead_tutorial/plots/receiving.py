@@ -9,7 +9,8 @@ from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.points import Point, gains, highest, points, rate, require
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet, beside, name_panel
-from spead_tutorial.plots.theme import Look, Theme, looks
+from spead_tutorial.plots.spots import Line
+from spead_tutorial.plots.theme import Look, Theme, looks, role_of
 from spead_tutorial.plots.verdict import gains_over_sizes, whole
 from spead_tutorial.records import OURS, Recording, Sample, Series
 from spead_tutorial.units import bytes_text, size
@@ -137,8 +138,12 @@ def _curves(
     theme: Theme,
 ) -> None:
     for series in reversed(list(look)):
-        curves.draw_curve(rates, lines[series], look[series], theme)
-        curves.draw_curve(times, lines[series], look[series], theme, cpu_s_per_gb)
+        point = next(iter(lines[series].values()))
+        name = f"{_LINES[series]}, packets of {bytes_text(point.samples[0].packet_size)}"
+        line = Line(name, role_of(series), key=point.key)
+        curves.draw_curve(rates, lines[series], look[series], theme, line=line)
+        line = Line(name, role_of(series), unit="CPU seconds per GB")
+        curves.draw_curve(times, lines[series], look[series], theme, cpu_s_per_gb, line)
     curves.draw_failures(rates, curves.failures(lines, look))
 
 

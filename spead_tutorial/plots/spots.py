@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["TIMES", "Line", "mark", "spots", "together"]
+__all__ = ["PACKET", "PERCENT", "RATE", "TIMES", "Line", "mark", "spots", "together"]
 
 _MARK = "spot "
-#: The unit of a gain.
-TIMES = "times"
+#: The units of a gain, and of a share of the packets, whose points are of runs, not of rounds.
+TIMES, PERCENT = "times", "% of packets lost"
+#: What a line is over, where that is not the size of heaps.
+PACKET, RATE = "packet", "rate"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ class Line:
         The implementation, language, program and variant of its samples; empty for a gain.
     unit : str
         Of its values.
+    over : str
+        What it is over: `PACKET`, `RATE`, or by default the size of heaps.
     """
 
     name: str
@@ -44,9 +48,10 @@ class Line:
     row: str = ""
     key: tuple[str, ...] = ()
     unit: str = "MB/s"
+    over: str = ""
 
 
-def mark(axis: "Axes", x: float, y: float, line: Line, size: int, estimate: Estimate) -> None:
+def mark(axis: "Axes", x: float, y: float, line: Line, size: float, estimate: Estimate) -> None:
     """Note a point at data coordinates of a panel, without drawing anything."""
     from matplotlib.lines import Line2D
 

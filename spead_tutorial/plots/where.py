@@ -9,6 +9,7 @@ from spead_tutorial.plots.bars import label_group, label_height
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import FAINT, Sheet
+from spead_tutorial.plots.spots import Line, mark
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.records import Recording
 from spead_tutorial.split import OTHER, PARTS, Kind, Thread, split_times
@@ -123,7 +124,7 @@ def _draw_panel(axis: "Axes", inches: float, panel: Panel, theme: Theme) -> None
         label_group(axis, y, title, f"{_rounded(threads[0].elapsed.median)} ns", theme)
         for index, thread in enumerate(threads):
             at = y + label_height(theme, "ns") + (index + 0.5) * _PITCH
-            _draw_thread(axis, at, thread, most, theme)
+            _draw_thread(axis, at, kind, thread, most, theme)
             ticks.append((at, _name(thread)))
         y += _height(threads, theme)
     axis.set_yticks([at for at, _ in ticks], [name for _, name in ticks])
@@ -134,11 +135,17 @@ def _name(thread: Thread) -> str:
     return "program" if thread.own else "stream"
 
 
-def _draw_thread(axis: "Axes", y: float, thread: Thread, most: float, theme: Theme) -> None:
-    left = 0.0
+def _draw_thread(
+    axis: "Axes", y: float, kind: Kind, thread: Thread, most: float, theme: Theme
+) -> None:
+    left, chapter = 0.0, find_chapter(kind.program).number
+    name = f"Chapter {chapter}, {NAMES[kind.language]}, {_name(thread)}"
     per_inch = most / (theme.width - sum(_SIDES))
     for part, estimate in thread.parts.items():
         width = estimate.median
+        line = Line(f"{name}: {part}", kind.language, unit="ns")
+        if width:  # of nothing there is no bar that one could be at
+            mark(axis, left + width / 2, y, line, kind.heap_size, estimate)
         axis.barh(y, width, _BAR, left, linewidth=0, **_look(part, theme))
         axis.plot([left] * 2, [y - _BAR / 2, y + _BAR / 2], color=theme.background, linewidth=0.8)
         if width / per_inch > _LETTER * len(part) + 0.06:
