@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from spead_tutorial import stats, units
-from spead_tutorial.plots.spots import TIMES
+from spead_tutorial.plots.spots import PACKET, PERCENT, RATE, TIMES
 
 _PLACES = ("x", "y", "narrow-x", "narrow-y")
 
@@ -39,11 +39,19 @@ def said(line: dict[str, Any], values: list[float]) -> str:
     middle = units.times(value) if gain else f"{units.number(value)} {line['unit']}"
     ends = " to ".join(f"{x:.2f}" if gain else units.number(x) for x in (low, high))
     spread = "range " if n < stats.FEWEST else ""
-    return f"{_name(line, size)}: {middle} ({spread}{ends}), {n} rounds"
+    counted = "runs" if line["unit"] == PERCENT else "rounds"
+    return f"{_name(line, size)}: {middle} ({spread}{ends}), {n} {counted}"
 
 
 def _name(line: dict[str, Any], size: float) -> str:
-    return f"{line['name']}, {units.size(size)}"
+    return f"{line['name']}, {_at(line, size)}"
+
+
+def _at(line: dict[str, Any], x: float) -> str:
+    """Say what a point is at: the size of a heap, or of a packet, or a rate."""
+    if line["over"] == RATE:
+        return f"at {units.number(x)} MB/s"
+    return units.bytes_text(x) if line["over"] == PACKET else units.size(x)
 
 
 def _group(line: dict[str, Any]) -> str:
@@ -59,7 +67,7 @@ def _spot(line: dict[str, Any], values: list[float]) -> str:
         "role": line["role"],
         "key": "|".join([*line["key"], str(at)]) if line["key"] else "",
         "at": at,
-        "size": units.size(at),
+        "size": _at(line, at),
         "value": value,
         "low": low,
         "high": high,

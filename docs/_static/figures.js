@@ -2,7 +2,7 @@
    chosen, and a record of one's own laid over them, which never leaves the page. */
 (() => {
     const GLYPHS = {python: "●○", c: "◆◇", spead2: "▲△", limit: "■□"};
-    const SCHEMA = 3;  // of records
+    const SCRIPT = document.currentScript.src;
     const NEAR = 40, ROW = 28, HEIGHT = 300;  // pixels
 
     const several = (some, write) => some.map(write).join("");
@@ -50,29 +50,14 @@
         for (const event in acts) box.addEventListener(event, acts[event]);
     };
 
-    /* A record's medians by series and size, and the range around each. As in Python, warm-ups do
-       not count, of attempts the last one stands, and what failed has no median. */
-    const read = (text) => {
-        const [header, ...lines] = text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
-        if (header?.tool !== "spead_tutorial") throw new Error("it has no header of a record");
-        if (header.schema > SCHEMA) throw new Error("it is newer than the page");
-        const standing = new Map(), rates = new Map();
-        for (const one of lines) if (one.record === "sample" && !one.warm_up)
-            standing.set(JSON.stringify([one.case, one.round, one.run]), one);
-        for (const one of standing.values()) {
-            const variant = [one.random && "random", one.variant].filter(Boolean).join(", ");
-            const key = [one.implementation, one.language, one.program, variant, one.heap_size].join("|");
-            const rate = one.failure ? NaN : one.payload_bytes / (one.elapsed_ns / 1e9) / 1e6;
-            rates.set(key, [...rates.get(key) ?? [], rate]);
-        }
-        for (const [key, some] of rates) {
-            const {length} = some.sort((a, b) => a - b);
-            const median = (some[length - 1 >> 1] + some[length >> 1]) / 2;
-            if (some.every(Number.isFinite)) rates.set(key, [median, some[0], some.at(-1), length]);
-            else rates.delete(key);
-        }
-        return rates;
-    };
+    /* What reads records comes when the first one does. */
+    let reader;
+    const load = () => reader ??= new Promise((done, fail) => {
+        const src = SCRIPT.replace("figures.js", "records.js");
+        const onerror = () => fail(new Error(`there is no ${src}`));
+        const one = Object.assign(document.createElement("script"), {src, onload: done, onerror});
+        document.head.append(one);
+    });
 
     /* A chart of points and one's own: rows of a ladder, or lines over the size of heaps. */
     const chart = (width, all, mine) => {
@@ -80,7 +65,7 @@
         const least = Math.min(...ends), most = Math.max(...ends), ladder = all[0].row;
         const rows = distinct(all, ({row}) => row);
         const sizes = [...new Map(all.map(({at, size}) => [at, size]))].sort(([a], [b]) => a - b);
-        const left = ladder ? Math.min(0.42 * width, 220) : 64;
+        const left = ladder ? Math.min(width / 2, 7 * Math.max(...rows.map((row) => row.length))) : 64;
         const bottom = ladder ? rows.length * ROW : HEIGHT;
         const across = (x, low, high) =>
             left + Math.log(x / low) / (Math.log(high / low) || 1) * (width - left - 32);
@@ -127,7 +112,7 @@
             const mine = shown.filter(({key}) => own.has(key)).map((one) => {
                 const [value, low, high, n] = own.get(one.key);
                 const ends = [low, high].map(number).join(" to "), times = value / one.values[0];
-                const words = `Yours: ${one.name}: ${number(value)} MB/s (range ${ends}), ` +
+                const words = `Yours: ${one.name}: ${number(value)} MB/s (${Records.spread(n)}${ends}), ` +
                     `${n} rounds, ×${times.toFixed(2)}`;
                 return {...one, values: [value, low, high], words};
             });
@@ -140,7 +125,8 @@
         };
         const take = async (file) => {
             try {
-                own = read(await file.text());
+                await load();
+                own = Records.read(await file.text());
                 status.textContent = `${file.name}: ${draw()} points, hollow`;
             } catch (error) {
                 status.textContent = `${file.name} cannot be shown: ${error.message}`;

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from spead_tutorial import plots, records, units
+from spead_tutorial import plots, records, stats, units
+from spead_tutorial.measure import search
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 RESULTS = ROOT / "bench" / "results"
@@ -18,14 +19,22 @@ TEN = "tutorial/10-reuse-heaps.html"
 
 
 @functools.cache
-def medians(name):
-    """The median rate of each series and size of a record in MB/s, by what a point calls it."""
-    rates = {}
-    for one in records.read(RESULTS / f"{name}.jsonl").samples:
+def rates(name):
+    """The rates of each series and size of a record in MB/s, by what a point calls it."""
+    found = {}
+    for one in search.settled(records.read(RESULTS / f"{name}.jsonl")).samples:
         if not one.warm_up:
-            key = "|".join([*dataclasses.astuple(one.series), str(one.heap_size)])
-            rates.setdefault(key, []).append(one.rate / 1e6)
-    return {key: statistics.median(some) for key, some in rates.items()}
+            searched = ["searched"] * search.is_search(one)
+            sizes = [str(one.packet_size), *searched, str(one.heap_size)]
+            key = "|".join([*dataclasses.astuple(one.series), *sizes])
+            found.setdefault(key, []).append(one.rate / 1e6)
+    return found
+
+
+@functools.cache
+def medians(name):
+    """The median of each of them."""
+    return {key: statistics.median(some) for key, some in rates(name).items()}
 
 
 def values(marks):
@@ -150,6 +159,85 @@ def test_a_record_that_is_chosen_lies_over_the_ladder(ladder):
     assert values(ladder.locator("g.own .point")) == pytest.approx(reference, abs=1e-3)
 
 
+def test_a_record_that_is_dropped_shows_the_interval_that_python_has(page, curves):
+    curves.locator("summary").click()
+    drop(page, curves, "mine.jsonl", (RESULTS / "targets.jsonl").read_text())
+    curves.get_by_text(re.compile(r"mine\.jsonl: \d+ points")).wait_for()
+    for key, values_of_it in list(rates("targets").items())[::9]:
+        middle, *ends, n = page.evaluate("some => Records.estimate(some)", values_of_it)
+        # Python's own ends, which depend a little on the random numbers.
+        others = [stats.median(values_of_it, seed=seed) for seed in range(20)]
+        assert (middle, n) == (pytest.approx(others[0].median), others[0].n), key
+        for end, name in zip(ends, ("low", "high"), strict=True):
+            known = sorted(getattr(one, name) for one in others)
+            room = 0.01 * middle
+            assert known[0] - room <= end <= known[-1] + room, (key, name)
+    words = curves.locator("g.own .point").first.get_attribute("aria-label")
+    assert re.search(r"MB/s \([^r]+ to [^r]+\), \d+ rounds", words), words
+
+
+def test_of_few_values_the_range_is_shown(page, curves):
+    curves.locator("summary").click()
+    drop(page, curves, "mine.jsonl", (RESULTS / "targets.jsonl").read_text())
+    curves.get_by_text(re.compile(r"mine\.jsonl: \d+ points")).wait_for()
+    few, enough = stats.FEWEST - 1, stats.FEWEST
+    assert page.evaluate("n => Records.spread(n)", few) == "range "
+    assert page.evaluate("n => Records.spread(n)", enough) == ""
+    found = page.evaluate("some => Records.estimate(some)", [3, 1, 2])
+    assert found == [2, 1, 3, 3]
+
+
+def test_what_searches_have_found_lies_over_the_ladder_of_receivers(page, site):
+    page.goto(f"file://{site}/tutorial/7-keep-up.html")
+    figure = page.locator("figure.picture").first
+    spots = values(figure.locator(".spot"))
+    known = medians("receive-lossless")
+    assert len(spots) > 20
+    assert spots == pytest.approx({key: known[key] for key in spots}, abs=1e-3)
+    figure.locator("summary").click()
+    for box in figure.locator(".explore [type=checkbox]").all():
+        box.check()
+    drop(page, figure, "mine.jsonl", (RESULTS / "receive-lossless.jsonl").read_text())
+    figure.get_by_text(re.compile(r"mine\.jsonl: \d+ points")).wait_for()
+    assert values(figure.locator("g.own .point")) == pytest.approx(spots, abs=1e-3)
+
+
+def test_every_picture_of_samples_answers(page, site):
+    """All but those of single runs, and that of the means of what became of packets."""
+    page.goto(f"file://{site}/results.html")
+    silent = page.locator("figure.picture:not(:has(.spot)) img.only-light.wide")
+    names = silent.evaluate_all("all => all.map((one) => one.src.split('/').pop())")
+    assert set(names) == {
+        "tut-5-send-pipeline-timeline.svg",
+        "tut-5-packet-spacing.svg",
+        "tut-7-recv-power-lost.svg",
+    }
+
+
+def test_a_point_says_what_it_is_of(page, site):
+    page.goto(f"file://{site}/results.html")
+    said = page.locator(".spot").evaluate_all("all => all.map((one) => one.ariaLabel)")
+    for pattern in (
+        r"^chapter 7, C, at .+ MB/s: .+ % of packets lost \(.+ to .+\), \d+ runs$",
+        r"^Python, 9000 bytes: .+ MB/s \(",
+        r"^C, packets of 1472 bytes, 64 KiB: .+ CPU seconds per GB \(",
+        r"^memory kept, C, 64 MiB: .+ page faults a heap \(",
+        r"^Chapter 13, C, program: copy, 1 MiB: .+ ns \(",
+    ):
+        assert any(re.search(pattern, words) for words in said), pattern
+
+
+def test_every_picture_needs_no_scrolling_on_a_phone(page, site):
+    page.goto(f"file://{site}/results.html")
+    page.set_viewport_size({"width": 360, "height": 800})
+    frames = page.locator("figure.picture .frame")
+    assert frames.count() > 20
+    wide = frames.evaluate_all(
+        "all => all.filter((one) => one.scrollWidth > one.clientWidth).length"
+    )
+    assert wide == 0
+
+
 def test_of_a_case_that_failed_once_no_median_is_shown(page, ladder):
     first, *lines = (RESULTS / "ladder.jsonl").read_text().splitlines()
     counted = (one for one in lines if '"warm_up": false' in one)
@@ -239,7 +327,16 @@ def test_what_is_drawn_anew_has_the_colours_of_the_pictures(theme):
         assert f"{dark}.explore .{role} {{ color: {theme.colours[role]}; }}" in lines
 
 
-def test_the_script_of_figures_is_small_and_knows_the_records_of_this_version():
-    script = (STATIC / "figures.js").read_text()
-    assert len(script.encode()) < 10 * 1024
+def test_the_script_of_figures_is_small_and_what_reads_records_is_apart():
+    scripts = [(STATIC / name).read_text() for name in ("figures.js", "records.js")]
+    assert max(len(script.encode()) for script in scripts) < 10 * 1024
+
+
+def test_the_script_that_reads_records_knows_this_version_and_its_searches():
+    script = (STATIC / "records.js").read_text()
+    thorough = search.THOROUGH
     assert f"SCHEMA = {records.SCHEMA};" in script
+    assert f"FEWEST = {stats.FEWEST}," in script
+    assert f"IN_A_ROW = {thorough.runs}, FORGIVEN = {thorough.forgiven}," in script
+    assert thorough.narrow == 2 ** (1 / 8)
+    assert "NARROW = 2 ** (1 / 8)," in script
