@@ -6,6 +6,7 @@ Play.fill("pipeline", (place) => {
     const {make} = Play;
     const SHOWN = 6;  // heaps
     const MOST = 10000;  // µs
+    const PARTS = 1000, PLAYED = 8000;  // steps of the cursor, and ms from the first to the last
     const runs = JSON.parse(place.querySelector("script").textContent);
     const SLIDERS = {
         prepare: "Preparing a heap",
@@ -64,14 +65,68 @@ Play.fill("pipeline", (place) => {
         const line = (words, name, ...kinds) => make("div", {className: "line"},
             make("span", {className: "who"}, words), make("div", {className: "track"}, ...kinds.flat()));
         const prepared = rows.map((row) => [row.prepare, row.queued]);
-        const sent = rows.map((row, i) => [Math.max(row.first, i ? rows[i - 1].last : 0), row.last]);
         const one = make("div", {className: "block", role: "img"},
             make("p", {}, title),
             line("program", "prepare", bars(prepared, "preparing", scale)),
-            line("network thread", "send", bars(sent, "sending", scale)));
+            line("network thread", "send", bars(Pipeline.sent(rows), "sending", scale)));
         one.setAttribute("aria-label", title);
         return one;
     }
+
+    /* A cursor that moves along all blocks; what the threads do where it is stands below, in words. */
+    let moment = 0, before = null, shown = {drawn: [], scale: 1};
+    const cursor = make("input", {type: "range", id: "pipeline-moment", min: 0, max: PARTS,
+        "aria-describedby": "pipeline-now"});
+    const button = make("button", {type: "button"}, "Play");
+    const now = make("p", {className: "now", id: "pipeline-now"});
+
+    function move() {
+        const time = moment / PARTS * shown.scale;
+        const does = (heap, work, nothing) => (heap < 0 ? nothing : `${work} heap ${heap}`);
+        cursor.value = moment;
+        cursor.setAttribute("aria-valuetext", written(time));
+        blocks.style.setProperty("--moment", moment / PARTS);
+        now.textContent = `After ${written(time)}. ` + shown.drawn.map(([title, rows]) => {
+            const {preparing, sending} = Pipeline.at(rows, time);
+            return `${title}: program ${does(preparing, "prepares", "waits")}, network thread`
+                + ` ${does(sending, "sends", "has nothing to send")}.`;
+        }).join(" ");
+    }
+
+    function pause() {
+        before = null;
+        button.textContent = "Play";
+    }
+
+    function play() {
+        if (moment >= PARTS) moment = 0;
+        before = performance.now();
+        button.textContent = "Pause";
+        requestAnimationFrame(go);
+    }
+
+    function go(time) {
+        if (before === null) return;
+        moment = Math.min(PARTS, moment + Math.max(0, time - before) / PLAYED * PARTS);
+        before = time;
+        move();
+        if (moment < PARTS) requestAnimationFrame(go); else pause();
+    }
+
+    cursor.addEventListener("input", () => {
+        pause();
+        moment = Number(cursor.value);
+        move();
+    });
+    button.addEventListener("click", () => (before === null ? play() : pause()));
+    /* Who wants nothing to move by itself has the cursor alone. */
+    const still = matchMedia("(prefers-reduced-motion: reduce)");
+    const heed = () => {
+        button.hidden = still.matches;
+        pause();
+    };
+    still.addEventListener("change", heed);
+    heed();
 
     /* How the model does with the run that was chosen, and with the one that it does worst with. */
     function compare(run) {
@@ -94,6 +149,8 @@ Play.fill("pipeline", (place) => {
             ...(run ? [[`Recorded: ${run.name}`, Pipeline.steady(run).slice(0, SHOWN)]] : []),
         ];
         const scale = Math.max(1, ...drawn.flatMap(([, rows]) => rows.map((row) => row.last)));
+        shown = {drawn, scale};
+        move();
         blocks.replaceChildren(...drawn.map(([title, rows]) => block(title, rows, scale)));
         const factor = quick > 0 ? (slow / quick).toFixed(2) : "1.00";
         said.textContent = `In turns, a heap takes ${written(slow)}; with ${depth} in flight,`
@@ -113,6 +170,8 @@ Play.fill("pipeline", (place) => {
         make("label", {htmlFor: choice.id}, "Beside it, a recorded run"), choice);
     const form = make("form", {}, make("div", {className: "sliders"}, ...fields, replayed));
     form.addEventListener("submit", (event) => event.preventDefault());
-    place.replaceChildren(form, said, blocks);
+    const moments = make("div", {className: "field replay"}, button,
+        make("label", {htmlFor: cursor.id}, "Moment"), cursor);
+    place.replaceChildren(form, said, blocks, moments, now);
     replay();
 });

@@ -91,7 +91,7 @@ def test_the_page_says_how_far_off_the_model_is(two_threads, off):
         way = "less" if value < 0 else "more"
         assert f"it is {100 * abs(value):.1f} % {way}" in said, name
         assert f"{100 * max(map(abs, off.values())):.1f} % is the most" in said, name
-        assert two_threads.get_by_text(f"Recorded: {name}").is_visible()
+        assert two_threads.get_by_text(f"Recorded: {name}", exact=True).is_visible()
 
 
 def test_the_keyboard_moves_a_time_and_the_bars_follow(two_threads):
@@ -103,3 +103,63 @@ def test_the_keyboard_moves_a_time_and_the_bars_follow(two_threads):
         two_threads.keyboard.press("ArrowRight")
     assert preparing.get_attribute("aria-valuetext") == "400 µs"
     assert float(bar.evaluate("one => one.style.width").rstrip("%")) > float(before.rstrip("%"))
+
+
+# ---------------------------------------------------------------------------------------
+# Replayed
+
+
+def test_at_each_time_the_threads_do_what_the_bars_say(two_threads):
+    work = {"prepare": 5, "send": 3, "wake": 1, "back": 2, "depth": 1, "heaps": 2}
+    rows = lay_out(two_threads, **work)
+    does = [
+        two_threads.evaluate("told => Pipeline.at(...told)", [rows, time])
+        for time in (0, 4, 5, 6, 8, 9, 11)
+    ]
+    assert [one["preparing"] for one in does] == [0, 0, -1, -1, -1, -1, 1]
+    assert [one["sending"] for one in does] == [-1, -1, -1, 0, 0, -1, -1]
+
+
+def cursors(page):
+    """Where the cursor is in each block, in parts of its width."""
+    script = """all => all.map((one) => parseFloat(getComputedStyle(one, '::after').left)
+        / (one.clientWidth - 2))"""
+    return page.locator(".pipeline .track").evaluate_all(script)
+
+
+def test_a_cursor_moves_by_keyboard_along_the_model_and_the_recorded_run(two_threads):
+    two_threads.get_by_label("Beside it, a recorded run").select_option(index=1)
+    assert two_threads.locator(".pipeline .block").count() >= 2
+    cursor = two_threads.get_by_label("Moment")
+    cursor.focus()
+    two_threads.keyboard.press("End")
+    assert cursors(two_threads) == pytest.approx([1.0] * len(cursors(two_threads)), abs=0.01)
+    two_threads.keyboard.press("Home")
+    assert set(cursors(two_threads)) == {0.0}
+    assert cursor.get_attribute("aria-valuetext") == "0 µs"
+    said = two_threads.locator(".pipeline .now").inner_text()
+    assert said.count("program prepares heap 0, network thread has nothing to send") >= 2, said
+    assert "Recorded: " in said
+
+
+def test_a_replay_begins_pauses_and_ends(page, site):
+    page.emulate_media(reduced_motion="no-preference")
+    page.clock.install()
+    page.goto(f"file://{site}/{PAGE}")
+    play, pause = (page.get_by_role("button", name=name, exact=True) for name in ("Play", "Pause"))
+    play.click()
+    page.clock.run_for(2000)
+    pause.click()
+    (there, *_) = cursors(page)
+    assert 0 < there < 1
+    page.clock.run_for(2000)
+    assert cursors(page)[0] == there
+    play.click()
+    page.clock.run_for(20_000)
+    assert cursors(page)[0] == pytest.approx(1.0, abs=0.01)
+    assert play.is_visible()
+
+
+def test_who_wants_nothing_to_move_by_itself_has_the_cursor_alone(two_threads):
+    assert two_threads.get_by_label("Moment").is_visible()
+    assert two_threads.get_by_role("button", name="Play", exact=True).count() == 0
