@@ -20,7 +20,7 @@ from spead_tutorial.measure.programs import (
     program,
 )
 
-__all__ = ["receive"]
+__all__ = ["Running", "receive"]
 
 _READY = "listening on port"
 _START_S = 60  # until a receiver listens, on a machine that has other things to do
@@ -84,11 +84,11 @@ def receive(
     receiving = [*program(receiver.name, languages[0]), *told, "--json", str(lab.port)]
     if not as_json:
         receiving.remove("--json")
-    with _Running(machine, receiver.name, receiving, show) as far:
+    with Running(machine, receiver.name, receiving, show) as far:
         far.wait_until_ready()
         before = Arrivals.of(machine.snmp())
         link = lab.limited(bits_per_s) if bits_per_s else contextlib.nullcontext()
-        with link, _Running(lab, sender.name, sending, show) as near:
+        with link, Running(lab, sender.name, sending, show) as near:
             near.wait(None)
         came = Arrivals.of(machine.snmp()) - before
         if near.process.returncode != 0 and not came.packets:
@@ -104,15 +104,37 @@ def _sizes(receiver: Receiver, sender: Chapter, options: ProgramOptions) -> list
     return ["-H", str(options.heap_size or sender.heap_size)]
 
 
-class _Running:
-    """A program on a machine, whose lines are kept; a context manager that leaves none behind."""
+class Running:
+    """A program on a machine, whose lines are kept; a context manager that leaves none behind.
+
+    Parameters
+    ----------
+    machine : LabSide
+        Where it runs.
+    name : str
+        What complaints call it.
+    argv : sequence of str
+        How it is started.
+    show : function, optional
+        As for `receive`.
+
+    Attributes
+    ----------
+    process : LabProcess
+        The program.
+
+    Raises
+    ------
+    ProgramError
+        Where it cannot be started.
+    """
 
     def __init__(
         self,
         machine: LabSide,
         name: str,
         argv: Sequence[str],
-        show: Callable[[str, str, bool], None] | None,
+        show: Callable[[str, str, bool], None] | None = None,
     ) -> None:
         self._name, self._show = name, show
         self._ready = threading.Event()
