@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An exercise for each chapter that sends: its change, to be made in a program that lacks it."""
+"""An exercise for each chapter: its change, to be made in a program that lacks it."""
 
 import dataclasses
 from pathlib import Path
 
-from spead_tutorial.catalogue import Chapter, Rung, find_chapter
+from spead_tutorial.catalogue import Chapter, Receiver, Rung, find_chapter, find_receiver
 
-__all__ = ["EXERCISES", "Exercise", "find_exercise"]
+__all__ = ["EXERCISES", "RECEIVING", "Exercise", "ReceiverExercise", "find_exercise"]
 
 _PACKAGE = Path(__file__).parent.parent
 
@@ -52,7 +52,51 @@ class Exercise:
         return _PACKAGE / "chapters" / f"{self.rung.program}.py"
 
 
-#: The exercises, in the order of the chapters.
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReceiverExercise:
+    """What a reader is to write that receives, and how it is told what it is worth.
+
+    Parameters
+    ----------
+    task, hint : str
+        Markdown, a line or two each.
+    program : str
+        Name of the chapter's program, which is a solution.
+    heap_size : int or None
+        Bytes of samples in the heaps of which the highest rate without loss is looked for; None
+        where the chapter is not about that.
+    counts : bool
+        Whether the program says at the end how many heaps it has received.
+    gathers : bool
+        Whether it may print a line for several heaps.
+    """
+
+    task: str
+    hint: str
+    program: str
+    heap_size: int | None = None
+    counts: bool = True
+    gathers: bool = False
+
+    @property
+    def chapter(self) -> Receiver:
+        """Whose change it is."""
+        found = find_receiver(self.program)
+        assert found is not None
+        return found
+
+    @property
+    def skeleton(self) -> Path:
+        """The program that lacks it, with marks where it belongs."""
+        return _PACKAGE / "exercises" / f"chapter_{self.chapter.number}.py"
+
+    @property
+    def solution(self) -> Path:
+        """The program that has it."""
+        return _PACKAGE / "chapters" / f"{self.program}.py"
+
+
+#: The exercises of the chapters that send, in their order.
 EXERCISES = (
     Exercise(
         "The skeleton sends ten heaps that have a timestamp and nothing else, and its stream never"
@@ -134,6 +178,43 @@ EXERCISES = (
         " the stream. `ROUTE_SIZE` is the default of `-p`.",
         Rung("tut_16_send_equal_packets", 4096, 16384),
         has_ceiling=False,
+    ),
+)
+
+#: Those of the chapters that receive, in their order.
+RECEIVING = (
+    ReceiverExercise(
+        "The skeleton receives heaps, and prints nothing of them. Have it print the timestamp and"
+        " the power of each.",
+        "`item_group.update(heap)` returns the items that the heap has a value of; that of the"
+        " descriptors comes first. Samples are 8-bit integers, whose squares are not.",
+        "tut_3_recv",
+        counts=False,
+    ),
+    ReceiverExercise(
+        "The skeleton makes two arrays to find the power of a heap. Find it without any, so that"
+        " fewer heaps are lost at a high rate.",
+        "A product of sums is a loop in C for `np.einsum`, which takes the type that it adds up in;"
+        " the chapters' own way, `mean_square`, is in `spead_tutorial.chapters.receiving`.",
+        "tut_7_recv_power",
+        1 << 20,
+    ),
+    ReceiverExercise(
+        "The skeleton gets new memory for each heap. Have it receive into memory that other heaps"
+        " have left.",
+        "`MemoryPool(0, size, max_free=n, initial=n)` is a `memory_allocator` of the stream's"
+        " config. A heap's memory comes back when nothing in the program refers to it: neither"
+        " variables, nor the items of the group (`del item.value`).",
+        "tut_9_recv_memory_pool",
+        16 << 20,
+    ),
+    ReceiverExercise(
+        "The skeleton has a chunk for each heap. Have it gather as many as make up about 1 MiB.",
+        "A chunk's timestamp is a multiple of `chunk_size`, which follows from `n_heaps`. In the"
+        " place function, `timestamp % chunk_size` is how far into its chunk a heap begins.",
+        "tut_12_recv_chunks",
+        8192,
+        gathers=True,
     ),
 )
 

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""To do, chapter 12: small heaps, gathered in chunks of about 1 MiB."""
+
+from spead_tutorial_run import fail, run
+
+import ctypes
+import os
+from typing import Any
+
+import numpy as np
+
+import spead_tutorial
+import spead_tutorial.recv
+from spead_tutorial.chapters.receiving import (
+    UNFIT,
+    Chunks,
+    ReceiverOptions,
+    parse_receiver_options,
+)
+
+try:
+    import numba
+    import scipy
+    from numba import types
+
+    from spead_tutorial.numba import intp_to_voidptr
+    from spead_tutorial.recv.numba import chunk_place_data
+except ImportError as error:
+    fail(f"{error}: pip install 'spead-tutorial[numba]'")
+
+CHUNK = 1 << 20  # bytes of samples that a chunk should have, or somewhat less
+ROOM = 8192  # before them: there go the descriptors of a heap that has some
+CHUNKS = 4  # one that is filled, two in the ring, and one with the program
+
+
+@numba.njit
+def address_of_last_item(packet: Any) -> int:
+    """Where in its heap the item begins that a packet has last."""
+    end = 8 + 8 * (256 * packet[6] + packet[7])  # of its item pointers
+    address = 0
+    for byte in packet[end - packet[3] : end]:
+        address = 256 * address + byte
+    return address
+
+
+@numba.cfunc(
+    types.void(types.CPointer(chunk_place_data), types.size_t, types.CPointer(types.int64))
+)
+def place(data_ptr: Any, data_size: Any, known_ptr: Any) -> None:
+    """Say where a heap belongs: called by the stream's thread."""
+    data = numba.carray(data_ptr, 1)
+    items = numba.carray(intp_to_voidptr(data[0].items), 2, dtype=np.int64)
+    heap_size, chunk_size, unfit = numba.carray(known_ptr, 3)
+    length, timestamp = items[0], items[1]
+    if timestamp < 0:
+        return  # there are no samples in it
+    more = length - heap_size  # descriptors, which have room before the samples of a chunk
+    index = 0  # TODO: which heap of its chunk is it?
+    fits = more == 0
+    if index == 0 and 0 < more <= ROOM:
+        packet = numba.carray(intp_to_voidptr(data[0].packet), data[0].packet_size, dtype=np.uint8)
+        fits = address_of_last_item(packet) == more
+    if fits and timestamp % heap_size == 0:
+        data[0].chunk_id = timestamp // chunk_size
+        data[0].heap_index = index
+        data[0].heap_offset = ROOM - more  # TODO: and where does it begin?
+    else:
+        stats = numba.carray(intp_to_voidptr(data[0].batch_stats), unfit + 1, dtype=np.uint64)
+        stats[unfit] += 1
+
+
+@numba.njit("float64(int8[:, ::1], uint8[::1])")
+def mean_square(samples: Any, present: Any) -> float:
+    """Mean of the squares of the heaps that are there."""
+    total = n = 0
+    for heap in range(len(samples)):
+        if present[heap]:
+            n += samples.shape[1]
+            for sample in samples[heap]:
+                total += int(sample) * int(sample)
+    return total / n
+
+
+def main() -> None:
+    options = parse_receiver_options(__doc__, ReceiverOptions(heap_size=1 << 20))
+    heap_size = options.heap_size
+    n_heaps = 1  # TODO: as many in a chunk as make up CHUNK, and one at least
+    chunk_size = n_heaps * heap_size
+    cores = sorted(os.sched_getaffinity(0))[-2:]  # of the stream's thread, and of this one
+    thread_pool = spead_tutorial.ThreadPool(1, cores[:-1])
+    spead_tutorial.ThreadPool.set_affinity(cores[-1])
+
+    config = spead_tutorial.recv.StreamConfig(max_heaps=2)
+    compiled: Any = place.ctypes
+    known = np.array([heap_size, chunk_size, config.add_stat(UNFIT)], np.int64)
+    chunk_config = spead_tutorial.recv.ChunkStreamConfig(
+        items=[spead_tutorial.HEAP_LENGTH_ID, 0x1600],
+        max_chunks=1,
+        place=scipy.LowLevelCallable(
+            compiled,
+            user_data=known.ctypes.data_as(ctypes.c_void_p),
+            signature="void (void *, size_t, void *)",
+        ),
+    )
+    stream = spead_tutorial.recv.ChunkRingStream(
+        thread_pool,
+        config,
+        chunk_config,
+        spead_tutorial.recv.ChunkRingbuffer(2),
+        spead_tutorial.recv.ChunkRingbuffer(CHUNKS),
+    )
+    for _ in range(CHUNKS):
+        chunk = spead_tutorial.recv.Chunk(
+            data=np.zeros(ROOM + chunk_size, np.int8), present=np.zeros(n_heaps, np.uint8)
+        )
+        stream.add_free_chunk(chunk)
+    stream.add_udp_reader(options.port, bind_hostname=options.host)
+
+    chunks = Chunks(stream, options)
+    received = 0
+    for chunk in chunks:
+        samples = chunk.data[ROOM:].reshape(n_heaps, heap_size)
+        n = int(np.count_nonzero(chunk.present))
+        if n > 0:
+            power = mean_square(samples, chunk.present)
+            options.say(f"Timestamp: {chunk.chunk_id * chunk_size:<10} Power: {power:.2f}")
+            received += n
+        stream.add_free_chunk(chunk)
+    chunks.report(f"Received {received} heaps")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""To do, chapter 9: heaps received into memory that others have left, in a pool."""
+
+from spead_tutorial_run import run
+
+import numpy as np
+
+import spead_tutorial
+import spead_tutorial.recv
+from spead_tutorial.chapters.receiving import (
+    Heaps,
+    ReceiverOptions,
+    describe,
+    mean_square,
+    numbers,
+    parse_receiver_options,
+)
+
+#: Where heaps are: being put together, and in the ring.
+MAX_HEAPS, RING_HEAPS = 2, 2
+# TODO: where else may heaps be? Count the buffers that it takes.
+BUFFERS = 1
+DESCRIPTORS = 8192  # bytes that may be in a heap besides its samples
+
+
+def main() -> None:
+    usual = ReceiverOptions(heap_size=1 << 20, buffers=BUFFERS)
+    options = parse_receiver_options(__doc__, usual)
+    # TODO: make a pool of options.buffers buffers, each for options.heap_size + DESCRIPTORS bytes.
+    thread_pool = spead_tutorial.ThreadPool()
+    stream = spead_tutorial.recv.Stream(
+        thread_pool,
+        spead_tutorial.recv.StreamConfig(max_heaps=MAX_HEAPS),
+        spead_tutorial.recv.RingStreamConfig(heaps=RING_HEAPS),
+    )
+    stream.add_udp_reader(options.port, bind_hostname=options.host)
+
+    item_group = spead_tutorial.ItemGroup()
+    heaps = Heaps(stream, options)  # TODO: the pool, too, to be told of at the end
+    received = 0
+    for heap in heaps:
+        known = list(item_group.values())
+        try:
+            updated = item_group.update(heap)
+        except ValueError:  # its items contradict their descriptors
+            updated = {}
+        for line in describe(item for item in item_group.values() if item not in known):
+            options.say(line)
+        timestamp, adc_samples = numbers(updated, "timestamp"), numbers(updated, "adc_samples")
+        if timestamp is not None and adc_samples is not None and adc_samples.dtype == np.int8:
+            power = mean_square(adc_samples)
+            options.say(f"Timestamp: {timestamp.flat[0]:<10} Power: {power:.2f}")
+            received += 1
+        else:
+            heaps.not_understood += 1
+        # TODO: let go of the heap's memory before the next heap is taken.
+    heaps.report(f"Received {received} heaps")
+
+
+if __name__ == "__main__":
+    run(main)
