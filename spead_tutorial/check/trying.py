@@ -16,7 +16,7 @@ from spead_tutorial.lab import Lab
 from spead_tutorial.measure.beside import started
 from spead_tutorial.measure.programs import Done, Launch, ProgramOptions, finish
 
-__all__ = ["fault", "started_as"]
+__all__ = ["fault", "started_as", "with_line"]
 
 #: Slow enough for a receiver in Python, and for a heap to be in flight while the next is prepared.
 _BITS_PER_S = 160_000_000
@@ -75,7 +75,7 @@ def fault(exercise: Exercise, program: Path) -> str | None:
             with _dropped(lab) as dropped, _receiving(lab) as datagrams:
                 done = finish(lab.run, program.stem, argv, _LIMIT_S)
             if done.status != 0:
-                return _with_line(done, program)
+                return with_line(done, program)
             if not dropped[-1]:
                 return first_fault(datagrams, wanted)
     return (
@@ -129,8 +129,16 @@ def _receiving(lab: Lab) -> Iterator[list[bytes]]:
                 thread.join(_LOOK_S)
 
 
-def _with_line(done: Done, program: Path) -> str:
-    """Say how a program ended, and at which of its lines, where it was a Python error."""
+def with_line(done: Done, program: Path) -> str:
+    """Say how a program ended, and at which of its lines, where it was a Python error.
+
+    Parameters
+    ----------
+    done : Done
+        Its end.
+    program : path
+        The program.
+    """
     lines: Sequence[str] = re.findall(
         rf'^  File "{re.escape(str(program))}", line (\d+)', done.errors, re.M
     )

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sending known values to a receiver that a reader wrote, and looking at what it says of them."""
+
+import contextlib
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+import spead_tutorial
+import spead_tutorial.send
+from spead_tutorial.check.trying import with_line
+from spead_tutorial.exercises import ReceiverExercise
+from spead_tutorial.lab import PORT, Arrivals, Journey, Lab, LabError, LabSide, probe
+from spead_tutorial.measure.programs import Done, ProgramError
+from spead_tutorial.measure.receiving import Running
+
+__all__ = ["fault", "first_fault", "power", "receiving_lab", "started"]
+
+#: More heaps than are in a chunk, of a size that is no power of two, and of several packets each.
+HEAPS, HEAP_SIZE, _PACKET_SIZE = 300, 8000, 1472
+#: So slowly that no receiver loses any of it because it is slow; the values are seeded.
+_BYTES_PER_S, _SEED = 20e6, 3
+_ATTEMPTS = 5
+_END_S = 15.0  # until a receiver has ended that got the end of the stream
+_SILENCE_S = 2  # after which it is to end without that
+_CLOSE = 0.011  # what is printed has two digits
+_LINE = re.compile(r"^Timestamp: +(\d+) +Power: +(\S+) *$", re.M)
+_LAST = re.compile(r"^Received (\d+) heaps$", re.M)
+_ACCOUNT = re.compile(
+    r"^packets: (\d+) received .*?^heaps: (\d+) complete, (\d+) incomplete, (\d+) never begun"
+    r".*?^socket: (\d+) dropped$",
+    re.M | re.S,
+)
+
+
+def receiving_lab() -> Lab:
+    """Make a lab with a second machine, or where there can be none, one that receives itself.
+
+    Raises
+    ------
+    LabError
+        Where there can be no lab.
+    """
+    found = probe()
+    if found.reason is not None:
+        raise LabError(found.reason)
+    return Lab(receiver=True) if "veth" in found.kinds else Lab("loopback", receiver=True)
+
+
+def started(
+    machine: LabSide, exercise: ReceiverExercise, program: Path, heap_size: int, *more: str
+) -> Running:
+    """Start a receiver in Python, with what the chapter's is told.
+
+    Parameters
+    ----------
+    machine : LabSide
+        Where it runs.
+    exercise : ReceiverExercise
+        What it is an answer to.
+    program : path
+        The receiver.
+    heap_size : int
+        Bytes of samples in the heaps that it is sent.
+    *more : str
+        What to tell it besides.
+    """
+    told = ["-H", str(heap_size)] if "H" in exercise.chapter.accepted else []
+    words = [*told, "-t", str(_SILENCE_S), *more, str(PORT)]
+    return Running(machine, program.stem, [sys.executable, str(program), *words])
+
+
+def samples(i: int) -> npt.NDArray[np.int8]:
+    """Return a heap's samples: random, and louder in some heaps than in others."""
+    most = 1 + i * 37 % 127
+    return np.random.default_rng((_SEED, i)).integers(-most - 1, most + 1, HEAP_SIZE, np.int8)
+
+
+def power(first: int, n: int = 1) -> float:
+    """Return the mean of the squares of what was sent in some heaps.
+
+    Parameters
+    ----------
+    first, n : int
+        The first heap, from 0, and how many.
+    """
+    squares = (np.square(samples(i), dtype=np.int64).mean() for i in range(first, first + n))
+    return float(sum(squares) / n)
+
+
+def fault(exercise: ReceiverExercise, program: Path) -> str | None:
+    """Send to a receiver in a lab of its own, and say what is wrong with what it prints, if any.
+
+    Parameters
+    ----------
+    exercise : ReceiverExercise
+        What it is to do.
+    program : path
+        The receiver.
+
+    Raises
+    ------
+    LabError
+        Where there can be no lab.
+    """
+    with receiving_lab() as lab:
+        for _ in range(_ATTEMPTS):
+            before = lab.receiver.snmp()
+            try:
+                done, sent, sender_dropped = _run(lab, exercise, program)
+            except ProgramError as error:
+                return str(error)
+            after = lab.receiver.snmp()
+            dropped = after["Udp"]["RcvbufErrors"] - before["Udp"]["RcvbufErrors"]
+            if dropped == 0:
+                arrivals = Arrivals.of(after) - Arrivals.of(before)
+                return first_fault(exercise, done, program) or _unaccounted(
+                    done, sent, sender_dropped, arrivals
+                )
+    return (
+        f"{program.stem}: its socket had no room for {dropped} packets, at"
+        f" {_BYTES_PER_S / 1e6:g} MB/s, {_ATTEMPTS} times: it takes packets too slowly, or this"
+        " machine is busy"
+    )
+
+
+def _run(lab: Lab, exercise: ReceiverExercise, program: Path) -> tuple[Done, int, int]:
+    """Return how the receiver ended, the packets sent to it, and messages that devices dropped."""
+    counted = lab.counters()
+    with started(lab.receiver, exercise, program, HEAP_SIZE) as receiver:
+        receiver.wait_until_ready()
+        sent = _send(lab)
+        try:
+            receiver.process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            raise ProgramError(
+                f"{program.stem}: it did not end within {_END_S:g} s of the end of the stream"
+            ) from None
+        receiver.wait(None)
+    return receiver.done, sent, (lab.counters() - counted).tx_dropped
+
+
+def _send(lab: Lab) -> int:
+    """Send all heaps, and the end, and return how many packets these were."""
+    config = spead_tutorial.send.StreamConfig(max_packet_size=_PACKET_SIZE, rate=_BYTES_PER_S)
+    group = spead_tutorial.send.ItemGroup()
+    scalar = [("u", spead_tutorial.Flavour().heap_address_bits)]
+    group.add_item(0x1600, "timestamp", "Index of the first sample", shape=(), format=scalar)
+    group.add_item(0x3300, "adc_samples", "Samples of the converter", shape=(HEAP_SIZE,),
+                   dtype=np.int8)  # fmt: skip
+    with contextlib.ExitStack() as stack:
+        sock = stack.enter_context(lab.socket())
+        pool = stack.enter_context(spead_tutorial.ThreadPool())
+        endpoints = [(lab.address, lab.port)]
+        stream = stack.enter_context(spead_tutorial.send.UdpStream(pool, sock, endpoints, config))
+        for i in range(HEAPS):
+            group["timestamp"].value = i * HEAP_SIZE
+            group["adc_samples"].value = samples(i)
+            stream.send_heap(group.get_heap())
+        stream.send_heap(group.get_end())
+        return stream.stats.packets
+
+
+# ---------------------------------------------------------------------------------------
+# What it says
+
+
+def first_fault(exercise: ReceiverExercise, done: Done, program: Path) -> str | None:
+    """Say what is wrong first with what a receiver has printed; None where nothing is.
+
+    Heaps may have come in any order. Where the chapter gathers them in chunks, a line is about all
+    heaps up to the next one's timestamp, as many as these are.
+
+    Parameters
+    ----------
+    exercise : ReceiverExercise
+        What it was to do.
+    done : Done
+        What it has printed, and how it ended.
+    program : path
+        The receiver.
+    """
+    account = _ACCOUNT.search(done.output)
+    if done.status < 0 or (done.status != 0 and account is None):
+        return with_line(done, program)
+    found = [(int(at), text) for at, text in _LINE.findall(done.output)]
+    wrong = _wrong_values(found, gathers=exercise.gathers)
+    if wrong is not None:
+        return wrong
+    if exercise.counts:
+        said = [int(n) for n in _LAST.findall(done.output)]
+        if said != [HEAPS]:
+            n = said[-1] if said else "no such line"
+            return f"the last line: expected 'Received {HEAPS} heaps', found {n}"
+    if account is None:
+        return "it printed no account of its packets: end with report()"
+    return None
+
+
+def _wrong_values(found: Sequence[tuple[int, str]], *, gathers: bool) -> str | None:
+    """Say what is wrong with the powers that were printed, by the timestamp of their heaps."""
+    if not found:
+        return f"it printed no heap: expected {_expected(0, 1)}"
+    lines = dict(found)
+    for at, _ in found:
+        if at % HEAP_SIZE or at >= HEAPS * HEAP_SIZE:
+            return f"timestamp {at}: there is no such heap, as they have {HEAP_SIZE} samples each"
+    if len(lines) < len(found):
+        twice = next(at for at in lines if sum(at == other for other, _ in found) > 1)
+        return f"heap {twice // HEAP_SIZE + 1}: it printed several lines of timestamp {twice}"
+    heaps = sorted({0, *(at // HEAP_SIZE for at in lines)}) if gathers else list(range(HEAPS))
+    for heap, following in zip(heaps, [*heaps[1:], HEAPS], strict=True):
+        if heap * HEAP_SIZE not in lines:
+            return f"heap {heap + 1} is missing: expected {_expected(heap, 1)}, found no line"
+        n, text = following - heap, lines[heap * HEAP_SIZE]
+        try:
+            is_close = abs(float(text) - power(heap, n)) < _CLOSE
+        except ValueError:
+            is_close = False
+        if not is_close:
+            which = f"heaps {heap + 1} to {heap + n}" if n > 1 else f"heap {heap + 1}"
+            return f"{which}: expected {_expected(heap, n)}, found Power: {text}"
+    return None
+
+
+def _expected(heap: int, n: int) -> str:
+    return f"'Timestamp: {heap * HEAP_SIZE:<10} Power: {power(heap, n):.2f}'"
+
+
+def _unaccounted(done: Done, sent: int, lost: int, arrivals: Arrivals) -> str | None:
+    """Say where what it counted does not add up with what was sent and arrived."""
+    account = _ACCOUNT.search(done.output)
+    assert account is not None
+    received, complete, incomplete, never, dropped = map(int, account.groups())
+    journey = Journey(sent, received, dropped, lost_messages=lost, arrivals=arrivals)
+    checked = journey.check()
+    if not checked.ok:
+        return checked.text
+    if received < sent or (complete, incomplete, never) != (HEAPS, 0, 0):
+        return (
+            f"expected {HEAPS} heaps in {sent} packets, found {complete} complete and"
+            f" {incomplete + never} missing, in {received} packets"
+        )
+    return done.complaint if done.status != 0 else None
