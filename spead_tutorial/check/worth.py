@@ -28,8 +28,6 @@ SKELETON, YOURS = "skeleton", "yours"
 _MIB = 1 << 20
 _SEED = 17
 _LIMIT_S = 60.0
-#: Rates that differ by less than this are called the same.
-_CLOSE = 0.05
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,10 +41,13 @@ class Worth:
         there is one.
     without_ceiling : str or None
         Why there is none.
+    close : float
+        Rates that differ by less than this are called the same.
     """
 
     found: dict[str, Row]
     without_ceiling: str | None
+    close: float = 0.05
 
     def times(self, one: str, other: str) -> Estimate:
         """Return how many times as fast one is as the other, by ratios within rounds.
@@ -154,20 +155,21 @@ def verdict(worth: Worth, name: str) -> str:
     name : str
         What to call the sender.
     """
+    close = worth.close
     to_chapter, step, mine = (
         worth.times(*pair) for pair in ((YOURS, OURS), (OURS, SKELETON), (YOURS, SKELETON))
     )
-    beside_chapter = f"{name} is {_compared(to_chapter)} the chapter's own program"
-    if step.median < 1 + _CLOSE:
+    beside_chapter = f"{name} is {_compared(to_chapter, close)} the chapter's own program"
+    if step.median < 1 + close:
         return f"{beside_chapter}, which gains nothing here itself"
-    if to_chapter.median >= 1 - _CLOSE:
+    if to_chapter.median >= 1 / (1 + close):
         return beside_chapter
-    if mine.median < 1 + _CLOSE:
-        return f"{name} gains nothing of the step: it is {_compared(mine)} the skeleton"
+    if mine.median < 1 + close:
+        return f"{name} gains nothing of the step: it is {_compared(mine, close)} the skeleton"
     return f"{name} gains {percent((mine.median - 1) / (step.median - 1))} of the step"
 
 
-def _compared(times: Estimate) -> str:
-    if times.median > 1 + _CLOSE:
+def _compared(times: Estimate, close: float) -> str:
+    if times.median > 1 + close:
         return "faster than"
-    return "slower than" if times.median < 1 - _CLOSE else "as fast as"
+    return "slower than" if times.median < 1 / (1 + close) else "as fast as"

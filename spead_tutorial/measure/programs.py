@@ -36,8 +36,8 @@ __all__ = [
     "run",
 ]
 
-#: The programs beside the chapters' that one starts by hand: bare loops that send, and a receiver.
-TOOLS = ("ceiling", "sink")
+#: The programs beside the chapters': bare loops that send, a receiver, and a sender for receivers.
+TOOLS = ("ceiling", "sink", "blast")
 
 _FLAGS = {
     "heaps": "n",
