@@ -227,7 +227,7 @@ def test_a_hint_comes_with_the_task(here):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["3", "x.py"], "chapter 3 has no exercise: there are those of 2, 4,"),
+        (["1", "x.py"], "chapter 1 has no exercise: there are those of 2, 3, 4,"),
         (["ten", "x.py"], "'ten' is no chapter's number"),
         (["8"], "say which program: my_sender.py; or --skeleton, to begin one"),
         (["8", "no_such_file.py"], "'no_such_file.py' does not exist"),

@@ -13,7 +13,7 @@ from listings import ROOT, changes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from spead_tutorial.exercises import find_exercise
+from spead_tutorial.exercises import ReceiverExercise, find_exercise
 
 
 class Exercise(SphinxDirective):
@@ -33,7 +33,8 @@ class Exercise(SphinxDirective):
         page = next((ROOT / "docs" / "tutorial").glob(f"{number}-*.md")).name
         task = f"{exercise.task} [Chapter {number}](/tutorial/{page}) explains it."
         command = f"spead-tutorial check {number}"
-        begin = [f"{command} --skeleton > my_sender.py", f"{command} my_sender.py"]
+        mine = f"my_{'receiver' if isinstance(exercise, ReceiverExercise) else 'sender'}.py"
+        begin = [f"{command} --skeleton > {mine}", f"{command} {mine}"]
         hint = [":::{dropdown} Hint", exercise.hint, ":::"]
         solution = [":::{dropdown} Solution", "```diff", *changes(*files), "```", ":::"]
         lines = [task, "", "```sh", *begin, "```", "", *hint, "", *solution]

@@ -10,10 +10,12 @@ from typing import Any
 
 import click
 
+from spead_tutorial.check import arriving, lossless
 from spead_tutorial.check.trying import fault
 from spead_tutorial.check.worth import SKELETON, YOURS, Worth, measured, verdict
-from spead_tutorial.exercises import Exercise, find_exercise
+from spead_tutorial.exercises import Exercise, ReceiverExercise, find_exercise
 from spead_tutorial.lab import KINDS, Lab
+from spead_tutorial.measure import search
 from spead_tutorial.measure.beside import CEILING
 from spead_tutorial.measure.case import Step
 from spead_tutorial.measure.place import Device
@@ -25,16 +27,18 @@ from spead_tutorial.units import number, percent, size, times
 
 __all__ = ["check"]
 
-_ROUNDS = 5
+#: Of senders; and of receivers, each of which is a search of several runs.
+_ROUNDS, _SEARCHES = 5, 3
+_Any = Exercise | ReceiverExercise
 
 
-class _ExerciseType(click.ParamType[Exercise]):
+class _ExerciseType(click.ParamType[_Any]):
     name = "chapter"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Exercise:
-        if isinstance(value, Exercise):
+    ) -> _Any:
+        if isinstance(value, Exercise | ReceiverExercise):
             return value
         try:
             return find_exercise(int(str(value)))
@@ -49,18 +53,20 @@ class _ExerciseType(click.ParamType[Exercise]):
                 type=click.Path(exists=True, dir_okay=False, path_type=Path))  # fmt: skip
 @click.option("--skeleton", is_flag=True, help="Print the program to begin with.")
 @click.option("--hint", is_flag=True, help="Say what is to be done, and how to begin.")
-@click.option("--no-measure", is_flag=True, help="Only look at what it sends.")
-@click.option("--rounds", type=click.IntRange(1, 100), default=_ROUNDS, show_default=True,
-              help="How often each program is measured.")  # fmt: skip
-@click.option("--kind", type=click.Choice(KINDS), help="Kind of the device that is measured with.")
+@click.option("--no-measure", is_flag=True, help="Only look at what it sends, or prints.")
+@click.option("--rounds", type=click.IntRange(1, 100),
+              help=f"How often each is measured ({_ROUNDS}, or"
+                   f" {_SEARCHES} if it receives).")  # fmt: skip
+@click.option("--kind", type=click.Choice(KINDS),
+              help="Kind of the device that a sender is measured with.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check(
-    exercise: Exercise,
+    exercise: _Any,
     program: Path | None,
     skeleton: bool,
     hint: bool,
     no_measure: bool,
-    rounds: int,
+    rounds: int | None,
     kind: str | None,
     as_json: bool,
 ) -> int:
@@ -68,8 +74,10 @@ def check(
 
     PROGRAM is in Python, and takes the options of the chapter's own. It is run in a lab, where
     every byte that it sends is looked at. If they are right, it is measured in turns with the
-    skeleton and with the chapter's own program, and with a bare loop of system calls. The exit
-    status is 1 where something is wrong with its bytes.
+    skeleton and with the chapter's own program, and with a bare loop of system calls. A program
+    that receives is sent known values, and has to print the right ones, and account for every
+    packet; then the highest rate is looked for at which it loses nothing. The exit status is 1
+    where something is wrong.
 
     \b
     Example: spead-tutorial check 8 --skeleton > my_sender.py
@@ -82,17 +90,19 @@ def check(
         return 0
     if program is None:
         raise click.UsageError("say which program: my_sender.py; or --skeleton, to begin one")
-    wrong = fault(exercise, program.resolve())
+    sends = isinstance(exercise, Exercise)
+    wrong = _fault(exercise, program.resolve())
     if wrong is not None:
         if as_json:
             click.echo(json.dumps(_facts(exercise, program.name, wrong)))
         raise click.ClickException(wrong)
     say: Callable[[str], None] = _say_nothing if as_json else click.echo
-    say(f"{program.name} sends what it should.")
+    say(f"{program.name} {'sends what it should' if sends else 'receives all that was sent'}.")
     worth = None
-    if exercise.is_limited:
-        say("Its rate is limited, so there is nothing to measure.")
+    if (why := _not_measured(exercise)) is not None:
+        say(why)
     elif not no_measure:
+        rounds = rounds or (_ROUNDS if sends else _SEARCHES)
         worth = _measure(exercise, program, rounds, kind, as_json)
         say("\n".join(_lines(exercise, program.name, worth, rounds)))
     if as_json:
@@ -100,7 +110,24 @@ def check(
     return 0
 
 
-def _handed_out(exercise: Exercise, skeleton: bool, hint: bool) -> str:
+def _fault(exercise: _Any, program: Path) -> str | None:
+    if isinstance(exercise, ReceiverExercise):
+        return arriving.fault(exercise, program)
+    return fault(exercise, program)
+
+
+def _not_measured(exercise: _Any) -> str | None:
+    """Say why a program is not measured; None where it is."""
+    if isinstance(exercise, ReceiverExercise):
+        if exercise.heap_size is not None:
+            return None
+        return "There was no receiver before it, so there is nothing to measure it beside."
+    if exercise.is_limited:
+        return "Its rate is limited, so there is nothing to measure."
+    return None
+
+
+def _handed_out(exercise: _Any, skeleton: bool, hint: bool) -> str:
     program = exercise.skeleton.read_text(encoding="utf-8")
     return program * skeleton + f"{exercise.task}\n{exercise.hint}\n" * hint
 
@@ -109,12 +136,12 @@ def _say_nothing(line: str) -> None:
     pass
 
 
-def _measure(
-    exercise: Exercise, program: Path, rounds: int, kind: str | None, as_json: bool
-) -> Worth:
+def _measure(exercise: _Any, program: Path, rounds: int, kind: str | None, as_json: bool) -> Worth:
     def show(steps: Sequence[Step]) -> Iterable[Step]:
         return steps if as_json else rounds_shown(steps, rounds)
 
+    if isinstance(exercise, ReceiverExercise):
+        return lossless.measured(exercise, program.resolve(), rounds, show)
     with Lab(kind) as lab:
         return measured(Device(lab), exercise, program.resolve(), rounds, show)
 
@@ -123,7 +150,7 @@ def _measure(
 # Showing
 
 
-def _titles(exercise: Exercise, name: str) -> dict[str, str]:
+def _titles(exercise: _Any, name: str) -> dict[str, str]:
     return {
         SKELETON: "the skeleton",
         YOURS: name,
@@ -132,11 +159,12 @@ def _titles(exercise: Exercise, name: str) -> dict[str, str]:
     }
 
 
-def _lines(exercise: Exercise, name: str, worth: Worth, rounds: int) -> list[str]:
+def _lines(exercise: _Any, name: str, worth: Worth, rounds: int) -> list[str]:
     """Return the table, what is in it, and the verdict."""
     titles = _titles(exercise, name)
     width = max(map(len, titles.values()))
-    lines = [f"{'':{width}}  {'MB/s':>8}  {spread([rounds]):>13}  {'gain':>6}  {'share':>6}"]
+    shares = f"  {'share':>6}" * (CEILING in worth.found)
+    lines = [f"{'':{width}}  {'MB/s':>8}  {spread([rounds]):>13}  {'gain':>6}{shares}"]
     for who, row in worth.found.items():
         assert row.rate is not None
         ends = f"{number(row.rate.low / 1e6)}\N{EN DASH}{number(row.rate.high / 1e6)}"
@@ -155,7 +183,9 @@ def _share(worth: Worth, who: str) -> Estimate | None:
     return worth.times(who, CEILING) if CEILING in worth.found else None
 
 
-def _notes(exercise: Exercise, worth: Worth, rounds: int) -> list[str]:
+def _notes(exercise: _Any, worth: Worth, rounds: int) -> list[str]:
+    if isinstance(exercise, ReceiverExercise):
+        return _notes_of_searches(exercise, worth)
     rung = exercise.rung
     notes = [
         f"MB/s: 10⁶ bytes of samples a second, in heaps of {size(rung.heap_size)}.",
@@ -172,8 +202,23 @@ def _notes(exercise: Exercise, worth: Worth, rounds: int) -> list[str]:
     return notes
 
 
+def _notes_of_searches(exercise: ReceiverExercise, worth: Worth) -> list[str]:
+    notes = [
+        "MB/s: the highest rate of payload at which nothing was lost, in heaps of"
+        f" {size(exercise.heap_size or 0)}.",
+        "gain: times that of the skeleton, by ratios within rounds.",
+        f"Rates that differ by less than {percent(worth.close)} are called the same.",
+    ]
+    bounds = [who for who, row in worth.found.items() if search.is_bound(row.samples)]
+    if bounds:
+        titles = _titles(exercise, "yours")
+        names = ", ".join(titles[who] for who in bounds)
+        notes.append(f"A lower bound, as the sender was the slower one: {names}.")
+    return notes
+
+
 def _facts(
-    exercise: Exercise, name: str, wrong: str | None, worth: Worth | None = None
+    exercise: _Any, name: str, wrong: str | None, worth: Worth | None = None
 ) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "chapter": exercise.chapter.number,

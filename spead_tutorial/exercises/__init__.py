@@ -219,7 +219,7 @@ RECEIVING = (
 )
 
 
-def find_exercise(number: int) -> Exercise:
+def find_exercise(number: int) -> Exercise | ReceiverExercise:
     """Look the exercise of a chapter up.
 
     Parameters
@@ -232,8 +232,10 @@ def find_exercise(number: int) -> Exercise:
     ValueError
         Where it has none; the text lists those that have.
     """
-    for exercise in EXERCISES:
+    every: list[Exercise | ReceiverExercise] = [*EXERCISES, *RECEIVING]
+    every.sort(key=lambda exercise: exercise.chapter.number)
+    for exercise in every:
         if exercise.chapter.number == number:
             return exercise
-    numbers = ", ".join(str(exercise.chapter.number) for exercise in EXERCISES)
+    numbers = ", ".join(str(exercise.chapter.number) for exercise in every)
     raise ValueError(f"chapter {number} has no exercise: there are those of {numbers}")
