@@ -43,17 +43,18 @@ def build(*command: str | Path, cwd: Path, **environment: str) -> str:
     return done.stdout
 
 
+def install(folder: Path) -> None:
+    """Install the C library into a folder."""
+    build("meson", "setup", "build", str(ROOT), f"--prefix={folder}/prefix", cwd=folder)
+    build("meson", "install", "-C", "build", cwd=folder)
+
+
 @pytest.fixture(scope="module")
 def installed(made_once: MadeOnce) -> Path:
     """A folder into which the C library has been installed."""
     for tool in ("pkg-config", "cc"):
         if shutil.which(tool) is None:
             pytest.skip(f"there is no {tool} here")
-
-    def install(folder: Path) -> None:
-        build("meson", "setup", "build", str(ROOT), f"--prefix={folder}/prefix", cwd=folder)
-        build("meson", "install", "-C", "build", cwd=folder)
-
     return made_once("installed", install)
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import click
 
 from spead_tutorial.check import arriving, lossless
+from spead_tutorial.check.compiling import compiled
 from spead_tutorial.check.trying import fault
 from spead_tutorial.check.worth import SKELETON, YOURS, Worth, measured, verdict
 from spead_tutorial.exercises import Exercise, ReceiverExercise, find_exercise
@@ -72,7 +74,8 @@ def check(
 ) -> int:
     """Check a program that you wrote for a chapter's exercise, and say what it is worth.
 
-    PROGRAM is in Python, and takes the options of the chapter's own. It is run in a lab, where
+    PROGRAM is in Python, and takes the options of the chapter's own. One that sends may be in C,
+    too: it is compiled first, against the installed library. It is run in a lab, where
     every byte that it sends is looked at. If they are right, it is measured in turns with the
     skeleton and with the chapter's own program, and with a bare loop of system calls. A program
     that receives is sent known values, and has to print the right ones, and account for every
@@ -90,8 +93,27 @@ def check(
         return 0
     if program is None:
         raise click.UsageError("say which program: my_sender.py; or --skeleton, to begin one")
+    if program.suffix != ".c":
+        return _checked(exercise, program, program.resolve(), no_measure, rounds, kind, as_json)
+    if isinstance(exercise, ReceiverExercise):
+        raise click.UsageError("a program that receives has to be in Python: my_receiver.py")
+    with tempfile.TemporaryDirectory() as folder:
+        made = compiled(program.resolve(), Path(folder))
+        return _checked(exercise, program, made, no_measure, rounds, kind, as_json)
+
+
+def _checked(
+    exercise: _Any,
+    program: Path,
+    made: Path,
+    no_measure: bool,
+    rounds: int | None,
+    kind: str | None,
+    as_json: bool,
+) -> int:
+    """Check a program, which is called one thing and may have been made into another."""
     sends = isinstance(exercise, Exercise)
-    wrong = _fault(exercise, program.resolve())
+    wrong = _fault(exercise, made)
     if wrong is not None:
         if as_json:
             click.echo(json.dumps(_facts(exercise, program.name, wrong)))
@@ -103,7 +125,7 @@ def check(
         say(why)
     elif not no_measure:
         rounds = rounds or (_ROUNDS if sends else _SEARCHES)
-        worth = _measure(exercise, program, rounds, kind, as_json)
+        worth = _measure(exercise, made, rounds, kind, as_json)
         say("\n".join(_lines(exercise, program.name, worth, rounds)))
     if as_json:
         click.echo(json.dumps(_facts(exercise, program.name, None, worth)))
@@ -141,9 +163,9 @@ def _measure(exercise: _Any, program: Path, rounds: int, kind: str | None, as_js
         return steps if as_json else rounds_shown(steps, rounds)
 
     if isinstance(exercise, ReceiverExercise):
-        return lossless.measured(exercise, program.resolve(), rounds, show)
+        return lossless.measured(exercise, program, rounds, show)
     with Lab(kind) as lab:
-        return measured(Device(lab), exercise, program.resolve(), rounds, show)
+        return measured(Device(lab), exercise, program, rounds, show)
 
 
 # ---------------------------------------------------------------------------------------
@@ -163,12 +185,13 @@ def _lines(exercise: _Any, name: str, worth: Worth, rounds: int) -> list[str]:
     """Return the table, what is in it, and the verdict."""
     titles = _titles(exercise, name)
     width = max(map(len, titles.values()))
+    base = _base(worth)
     shares = f"  {'share':>6}" * (CEILING in worth.found)
     lines = [f"{'':{width}}  {'MB/s':>8}  {spread([rounds]):>13}  {'gain':>6}{shares}"]
     for who, row in worth.found.items():
         assert row.rate is not None
         ends = f"{number(row.rate.low / 1e6)}\N{EN DASH}{number(row.rate.high / 1e6)}"
-        gained = worth.times(who, SKELETON) if who != SKELETON else None
+        gained = worth.times(who, base) if who != base else None
         share = _share(worth, who) if who != CEILING else None
         lines.append(
             f"{titles[who]:{width}}  {number(row.rate.median / 1e6):>8}  {ends:>13}"
@@ -177,6 +200,11 @@ def _lines(exercise: _Any, name: str, worth: Worth, rounds: int) -> list[str]:
         )
     lines += ["", *_notes(exercise, worth, rounds), "", f"{verdict(worth, name)}."]
     return [line.rstrip().replace("\N{THIN SPACE}", "") for line in lines]
+
+
+def _base(worth: Worth) -> str:
+    """Return what rates are given as multiples of."""
+    return SKELETON if SKELETON in worth.found else OURS
 
 
 def _share(worth: Worth, who: str) -> Estimate | None:
@@ -189,7 +217,7 @@ def _notes(exercise: _Any, worth: Worth, rounds: int) -> list[str]:
     rung = exercise.rung
     notes = [
         f"MB/s: 10⁶ bytes of samples a second, in heaps of {size(rung.heap_size)}.",
-        "gain: times as fast as the skeleton, by ratios within rounds.",
+        f"gain: times as fast as {_titles(exercise, '')[_base(worth)]}, by ratios within rounds.",
         "share: of the bare loop's rate."
         if worth.without_ceiling is None
         else f"Without a bare loop: {worth.without_ceiling}.",
@@ -231,7 +259,9 @@ def _facts(
     measured_rows = {
         who: {
             "rate_bytes_per_s": _estimate(row.rate),
-            "times_skeleton": _estimate(worth.times(who, SKELETON)),
+            "times_skeleton": _estimate(
+                worth.times(who, SKELETON) if SKELETON in worth.found else None
+            ),
             "times_chapter": _estimate(worth.times(who, OURS)),
             "share_of_bare_loop": _estimate(_share(worth, who)),
         }

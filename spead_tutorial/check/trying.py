@@ -33,16 +33,17 @@ _FEW_HEAPS = 3
 
 
 def started_as(program: Path, chapter: Chapter, options: ProgramOptions) -> Launch:
-    """Return how a Python program of anyone's is started, with what the chapter's are told.
+    """Return how a program of anyone's is started, with what the chapter's are told.
 
     Parameters
     ----------
     program : path
-        Where it is.
+        Where it is: a script in Python, or one that has been compiled.
     chapter, options
         As for `spead_tutorial.measure.programs.command`.
     """
-    return started([sys.executable, str(program)], options.arguments(chapter))
+    interpreter = [sys.executable] if program.suffix == ".py" else []
+    return started([*interpreter, str(program)], options.arguments(chapter))
 
 
 def fault(exercise: Exercise, program: Path) -> str | None:

@@ -14,7 +14,7 @@ from spead_tutorial.measure.beside import CEILING
 from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Place
-from spead_tutorial.measure.programs import Launch, ProgramError
+from spead_tutorial.measure.programs import Launch, ProgramError, program_path
 from spead_tutorial.measure.rounds import measure, schedule
 from spead_tutorial.measure.summary import Row, rows
 from spead_tutorial.records import OURS, Sample
@@ -37,8 +37,8 @@ class Worth:
     Parameters
     ----------
     found : dict of str to Row
-        A row for each implementation: `SKELETON`, `YOURS`, ``"ours"``, and ``"ceiling"`` where
-        there is one.
+        A row for each implementation: `SKELETON` where there is one in the sender's language,
+        `YOURS`, ``"ours"``, and ``"ceiling"`` where there is one.
     without_ceiling : str or None
         Why there is none.
     close : float
@@ -81,7 +81,8 @@ def measured(
     exercise : Exercise
         What the sender is an answer to.
     program : path
-        The sender, which has been found right.
+        The sender, which has been found right. One in C is measured beside the chapter's in C, as
+        a skeleton in Python would be slower for another reason than that it lacks the change.
     rounds : int
         In each of them all have their turn.
     show : function
@@ -92,10 +93,13 @@ def measured(
     ProgramError
         Where one of them fails: then there is nothing to compare.
     """
-    bare = _case(exercise, CEILING)
+    bare = _case(exercise, CEILING, "c")
     missing = beside.missing(bare) if exercise.has_ceiling else "no bare loop does the same"
-    cases = [_case(exercise, who) for who in (SKELETON, YOURS, OURS)] + [bare] * (missing is None)
     programs = {SKELETON: exercise.skeleton, YOURS: program, OURS: exercise.solution}
+    language = "python" if program.suffix == ".py" else "c"
+    if language == "c":
+        programs = {YOURS: program, OURS: program_path(exercise.rung.program, "c")}
+    cases = [_case(exercise, who, language) for who in programs] + [bare] * (missing is None)
 
     def take_one(step: Step, _: Sample | None) -> Sample:
         launch = _launch(exercise, step, programs)
@@ -117,13 +121,13 @@ def measured(
     return Worth({case.implementation: found[case.implementation] for case in cases}, missing)
 
 
-def _case(exercise: Exercise, implementation: str) -> Case:
+def _case(exercise: Exercise, implementation: str, language: str) -> Case:
     rung = exercise.rung
     cores = len(os.sched_getaffinity(0))
     is_bare = implementation == CEILING
     return Case(
         implementation,
-        "c" if is_bare else "python",
+        language,
         CEILING if is_bare else rung.program,
         rung.heap_size,
         rung.packet_size,
@@ -155,11 +159,11 @@ def verdict(worth: Worth, name: str) -> str:
     name : str
         What to call the sender.
     """
-    close = worth.close
-    to_chapter, step, mine = (
-        worth.times(*pair) for pair in ((YOURS, OURS), (OURS, SKELETON), (YOURS, SKELETON))
-    )
+    close, to_chapter = worth.close, worth.times(YOURS, OURS)
     beside_chapter = f"{name} is {_compared(to_chapter, close)} the chapter's own program"
+    if SKELETON not in worth.found:
+        return beside_chapter
+    step, mine = worth.times(OURS, SKELETON), worth.times(YOURS, SKELETON)
     if step.median < 1 + close:
         return f"{beside_chapter}, which gains nothing here itself"
     if to_chapter.median >= 1 / (1 + close):
