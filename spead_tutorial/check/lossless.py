@@ -183,7 +183,6 @@ def _pin(process: LabProcess, cores: Sequence[int]) -> None:
             os.sched_setaffinity(int(task.name), cores)
 
 
-@functools.cache
 def _overhead(heap_size: int) -> float:
     """Return how many bytes packets have for each byte of payload."""
     return sum(packet_sizes(heap_size, _PACKET_SIZE)[1]) / heap_size
