@@ -368,7 +368,7 @@ def path(program: str, lang: str) -> int:
         chapter = find_receiver(program) or find_chapter(program)
     except ValueError:
         raise _Wrong(
-            f"there is no program {program!r}: say {' or '.join(programs.TOOLS)}, or a chapter,"
+            f"there is no program {program!r}: say {', '.join(programs.TOOLS)}, or a chapter,"
             " which spead-tutorial chapters lists"
         ) from None
     click.echo(programs.program_path(chapter.name, lang))

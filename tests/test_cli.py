@@ -333,7 +333,7 @@ def test_lab_runs_a_command_with_its_own_options_and_status():
     ("arguments", "words"),
     [
         (["nothing"], "No such command 'nothing'"),
-        (["path", "99"], "there is no program '99': say ceiling or sink, or a chapter"),
+        (["path", "99"], "there is no program '99': say ceiling, sink, blast, or a chapter"),
         (["--nothing"], "No such option"),
         (["run"], "Missing argument 'CHAPTER'"),
         (["run", "99"], "there is no chapter '99'"),

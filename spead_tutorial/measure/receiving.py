@@ -162,14 +162,26 @@ class Running:
         self._ready.set()  # or else it has ended
 
     def wait_until_ready(self) -> None:
-        """Wait until it listens, or has said why it cannot."""
+        """Wait until it listens, or has said why it cannot.
+
+        Raises
+        ------
+        ProgramError
+            Where it does not listen; with what it said.
+        """
         self._ready.wait(_START_S)
         if not any(_READY in line for line in self._lines[1]):
             self.wait(1)
             raise ProgramError(self.done.complaint if self._show is None else self.done.failure)
 
     def wait(self, timeout: float | None) -> None:
-        """Wait for its end, and read all that it has said; it is ended where it takes too long."""
+        """Wait for its end, and read all that it has said; it is ended where it takes too long.
+
+        Parameters
+        ----------
+        timeout : float or None
+            How long it may take, in seconds; any time where this is None.
+        """
         try:
             self.process.wait(timeout)
         except subprocess.TimeoutExpired:
