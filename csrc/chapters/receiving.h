@@ -11,6 +11,10 @@
 #include <inttypes.h>
 #include <spead_tutorial/spt_recv.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The command line; what is 0 is no option of the program. */
 struct receiver_options {
     spt_endpoint endpoint; /* where to listen; "" for any address of this machine */
@@ -76,5 +80,9 @@ int64_t number_at(const spt_group_item *item, size_t i);
 
 /* Whether it is an array of numbers of 8 bits, of which there is a mean square: see chapter 7. */
 bool is_int8(const spt_group_item *item);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -11,6 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The command line. */
 struct options {
     size_t n_heaps, heap_size, packet_size, n_streams;
@@ -81,5 +85,9 @@ void *alloc_zeros(size_t n_bytes);
 
 /* Such memory, written to, in ordinary pages wherever the system prefers huge ones. */
 void *alloc_small_pages(size_t n_bytes);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
