@@ -1,0 +1,1459 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * spead_tutorial from C++20: what the headers of C have, with owners, spans, times and exceptions.
+ *
+ * What is ``spt_name`` in C is ``spt::name`` here, and does the same: this header adds no thread,
+ * no memory and no copy to it. It uses the words of ``spt.h``, *borrowed*, *copied* and *taken*,
+ * and its structures, for all that owns nothing.
+ *
+ * 1. errors: thrown, or returned
+ * 2. memory that is lent: one value or several, and never a temporary
+ * 3. owners: who frees what
+ * 4. variables and items: what is sent
+ * 5. heaps: items that travel together
+ * 6. packets: a heap cut up, without any I/O
+ * 7. threads: those that send and receive
+ * 8. completions: how you learn that your memory is yours again
+ * 9. streams: heaps on their way out
+ * 10. memory in large pages
+ *
+ * Owners can be moved, and not be copied; one that was moved from may be destroyed, or assigned to,
+ * and nothing else. Threads may do with an object what the header of C says of what it owns; moving
+ * it is for one thread, while no other uses it.
+ *
+ * Programs that are built without ``NDEBUG`` end, with a line that says why, where they break a
+ * promise about memory that can be looked into: a heap that is destroyed while it is in flight,
+ * say.
+ */
+#ifndef SPEAD_TUTORIAL_SPT_HPP
+#define SPEAD_TUTORIAL_SPT_HPP
+
+#include "spead_tutorial/spt.h"
+
+#include <chrono>
+#include <complex>
+#include <concepts>
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <ranges>
+#include <span>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <version>
+#ifdef __cpp_lib_expected
+#include <expected>
+#endif
+
+namespace spt
+{
+
+/* ---- 1. Errors ------------------------------------------------------------------------------- */
+
+/** What a function of C answers: see :c:enum:`spt_status`. */
+using status = spt_status;
+
+/** What went wrong, where nothing is thrown: see :c:struct:`spt_error`. */
+using failure = spt_error;
+
+/** What is thrown when a function of C fails. Its text says what was wrong, and the way out. */
+class error : public std::runtime_error
+{
+  public:
+    /**
+     * Copy what a function of C has filled in.
+     *
+     * :param details: Of a failure.
+     */
+    explicit error(const failure &details)
+        : std::runtime_error(details.message), status_(details.status),
+          sys_errno_(details.sys_errno)
+    {
+    }
+
+    /** What kind of failure. */
+    [[nodiscard]] spt::status status() const noexcept
+    {
+        return status_;
+    }
+
+    /** The ``errno`` behind ``SPT_ERR_SYSTEM``, else 0. */
+    [[nodiscard]] int sys_errno() const noexcept
+    {
+        return sys_errno_;
+    }
+
+  private:
+    spt::status status_;
+    int sys_errno_;
+};
+
+namespace detail
+{
+
+/* Say why, and end the program. */
+[[noreturn, gnu::cold, gnu::noinline]] inline void die(const char *why) noexcept
+{
+    std::fprintf(stderr, "spead_tutorial: %s\n", why);
+    std::abort();
+}
+
+/* Throw; without exceptions, end the program. */
+[[noreturn, gnu::cold, gnu::noinline]] inline void fail(const failure &details)
+{
+#ifdef __cpp_exceptions
+    throw error(details);
+#else
+    die(details.message);
+#endif
+}
+
+[[gnu::cold]] inline failure refusal(const char *message) noexcept
+{
+    failure details = {SPT_ERR_ARGUMENT, 0, {}};
+    std::snprintf(details.message, sizeof(details.message), "%s", message);
+    return details;
+}
+
+/* A promise that is looked into where that is not too late: in builds without NDEBUG. */
+inline void promised([[maybe_unused]] bool kept, [[maybe_unused]] const char *broken) noexcept
+{
+#ifndef NDEBUG
+    if (!kept)
+        die(broken);
+#endif
+}
+
+template <class... Arguments, class... Given>
+inline spt::status must(spt::status (*function)(Arguments...), Given &&...given)
+{
+    failure details; /* written only where something fails */
+    const spt::status answer = function(std::forward<Given>(given)..., &details);
+    if (answer < 0) [[unlikely]]
+        fail(details);
+    return answer;
+}
+
+} // namespace detail
+
+#ifdef __cpp_lib_expected
+/** A value, or what went wrong: ``std::expected`` where the compiler has it. */
+template <class T> using result = std::expected<T, failure>;
+
+namespace detail
+{
+inline std::unexpected<failure> failed(const failure &details)
+{
+    return std::unexpected<failure>(details);
+}
+} // namespace detail
+#else
+/** A value, or what went wrong: ``std::expected`` where the compiler has it; else the least of it.
+ */
+template <class T> class [[nodiscard]] result
+{
+  public:
+    result(T value) : either_(std::in_place_index<0>, std::move(value)) {}
+    result(const failure &details) : either_(std::in_place_index<1>, details) {}
+    /** Whether there is a value. */
+    [[nodiscard]] bool has_value() const noexcept
+    {
+        return either_.index() == 0;
+    }
+    explicit operator bool() const noexcept
+    {
+        return has_value();
+    }
+    T &operator*() &noexcept
+    {
+        return *std::get_if<0>(&either_);
+    }
+    T &&operator*() &&noexcept
+    {
+        return std::move(*std::get_if<0>(&either_));
+    }
+    T *operator->() noexcept
+    {
+        return std::get_if<0>(&either_);
+    }
+    /** What went wrong, if there is no value. */
+    [[nodiscard]] const failure &error() const noexcept
+    {
+        return *std::get_if<1>(&either_);
+    }
+
+  private:
+    std::variant<T, failure> either_;
+};
+
+template <> class [[nodiscard]] result<void>
+{
+  public:
+    result() = default;
+    result(const failure &details) : failure_(details) {}
+    [[nodiscard]] bool has_value() const noexcept
+    {
+        return !failure_.has_value();
+    }
+    explicit operator bool() const noexcept
+    {
+        return has_value();
+    }
+    [[nodiscard]] const failure &error() const noexcept
+    {
+        return *failure_;
+    }
+
+  private:
+    std::optional<failure> failure_;
+};
+
+namespace detail
+{
+inline const failure &failed(const failure &details)
+{
+    return details;
+}
+} // namespace detail
+#endif
+
+/* ---- 2. Memory that is lent ------------------------------------------------------------------ */
+
+/**
+ * One value, or several that lie side by side, for the time of a call: what functions take that
+ * copy what they are given.
+ */
+template <class T> class list
+{
+  public:
+    /** One. */
+    list(const T &one) noexcept : data_(&one), size_(1) {}
+    /** Several, in braces. */
+    list(std::initializer_list<T> several) noexcept
+        : data_(std::data(several)), size_(several.size())
+    {
+    }
+    /** Those of an array, a vector, a span... */
+    template <class Range>
+    requires std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range> &&
+        std::derived_from<std::ranges::range_value_t<Range>, T>
+        list(const Range &range)
+    noexcept : data_(std::ranges::data(range)), size_(std::ranges::size(range))
+    {
+        static_assert(sizeof(std::ranges::range_value_t<Range>) == sizeof(T));
+    }
+    /** Where they begin. */
+    [[nodiscard]] const T *data() const noexcept
+    {
+        return data_;
+    }
+    /** How many there are. */
+    [[nodiscard]] std::size_t size() const noexcept
+    {
+        return size_;
+    }
+
+  private:
+    const T *data_;
+    std::size_t size_;
+};
+
+/** A range whose elements stay where they are when it is gone: anything but a temporary owner. */
+template <class Range>
+concept lendable = std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range> &&
+    std::ranges::borrowed_range<Range>;
+
+/* ---- 3. Owners ------------------------------------------------------------------------------- */
+
+namespace detail
+{
+template <auto function> struct call {
+    template <class T> void operator()(T *object) const noexcept
+    {
+        function(object);
+    }
+};
+} // namespace detail
+
+/**
+ * Owns an object of C, and destroys it. The classes below are owners; what they lack of C can be
+ * done with what is owned.
+ */
+template <class T, class Destroy> class owner
+{
+  public:
+    /**
+     * Own an object that was made with a function of C.
+     *
+     * :param taken: Destroyed with the owner.
+     */
+    explicit owner(T *taken) noexcept : owned_(taken) {}
+    /** What is owned, for functions of C; lent. */
+    [[nodiscard]] T *get() const noexcept
+    {
+        return owned_.get();
+    }
+    /** Give up what is owned: it is the caller's to destroy. */
+    [[nodiscard]] T *release() noexcept
+    {
+        return owned_.release();
+    }
+
+  protected:
+    /* Make it, or throw. */
+    template <class Owner, class... Arguments> static T *make(const Arguments &...arguments)
+    {
+        failure details;
+        T *made = Owner::create(&details, arguments...);
+        if (made == nullptr) [[unlikely]]
+            detail::fail(details);
+        return made;
+    }
+
+  private:
+    std::unique_ptr<T, Destroy> owned_;
+};
+
+/**
+ * Make an owner, without throwing: ``spt::try_make<spt::heap>()``.
+ *
+ * :param arguments: Those of its constructor.
+ * :return: The owner, or what went wrong.
+ */
+template <class Owner, class... Arguments>
+[[nodiscard]] result<Owner> try_make(Arguments &&...arguments)
+{
+    failure details;
+    auto *made = Owner::create(&details, std::forward<Arguments>(arguments)...);
+    if (made == nullptr) [[unlikely]]
+        return detail::failed(details);
+    return Owner(made);
+}
+
+/* ---- 4. Variables and items ------------------------------------------------------------------ */
+
+/** How item pointers are divided: see :c:struct:`spt_flavour`. */
+using flavour = spt_flavour;
+
+/** SPEAD-64-40. */
+inline constexpr flavour default_flavour = SPT_FLAVOUR_DEFAULT;
+
+/**
+ * A flavour that can be.
+ *
+ * :param heap_address_bits: A multiple of 8 from 8 to 56.
+ * :param bug_compat: A sum of ``SPT_COMPAT_*``.
+ * :return: By value; throws ``SPT_ERR_ARGUMENT`` for others.
+ */
+[[nodiscard]] inline flavour make_flavour(int heap_address_bits, int bug_compat = 0)
+{
+    flavour made;
+    detail::must(spt_flavour_init, &made, heap_address_bits, bug_compat);
+    return made;
+}
+
+/** An item and its descriptor in one: see :c:struct:`spt_variable`. */
+using variable = spt_variable;
+
+/** One value to send, as it goes on the wire: see :c:struct:`spt_item`. */
+using item = spt_item;
+
+/** One field of an item's format: see :c:struct:`spt_field`. */
+using field = spt_field;
+
+namespace detail
+{
+template <class T> consteval int type_number()
+{
+    if constexpr (std::integral<T> && !std::same_as<T, bool>) {
+        constexpr int width = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
+        return (std::is_signed_v<T> ? SPT_INT8 : SPT_UINT8) + width;
+    } else if constexpr (std::same_as<T, float>)
+        return SPT_FLOAT32;
+    else if constexpr (std::same_as<T, double>)
+        return SPT_FLOAT64;
+    else if constexpr (std::same_as<T, std::complex<float>>)
+        return SPT_COMPLEX64;
+    else if constexpr (std::same_as<T, std::complex<double>>)
+        return SPT_COMPLEX128;
+    else
+        return 0;
+}
+} // namespace detail
+
+/** A type that elements of variables can have: one of :c:enum:`spt_type`. */
+template <class T>
+concept element = detail::type_number<std::remove_cv_t<T>>()
+!= 0;
+
+/** The :c:enum:`spt_type` of such a type. */
+template <element T>
+inline constexpr spt_type type_of = spt_type(detail::type_number<std::remove_cv_t<T>>());
+
+/** A type that a count can have: any whole number of 64 bits. */
+template <class T>
+concept count = element<T> && std::integral<T> && sizeof(T) == 8;
+
+/**
+ * A variable that is a count, sent inside the item pointer: the low bits of it, as many as there
+ * are in the flavour.
+ *
+ * :param id: As an item's.
+ * :param name: Borrowed.
+ * :param description: Borrowed.
+ * :param value: Borrowed by every heap that it is added to: it has to stay where it is until that
+ * is destroyed, and what it is when a packet is made is what is sent. :return: By value, for
+ * :cpp:func:`heap::add`.
+ */
+template <count T>
+[[nodiscard]] constexpr variable immediate(std::uint64_t id, const char *name,
+                                           const char *description, const T &value) noexcept
+{
+    constexpr spt_type type = std::is_signed_v<T> ? SPT_INT_IMMEDIATE : SPT_UINT_IMMEDIATE;
+    return {id, name, description, type, &value, 0, {}};
+}
+
+/* A temporary is gone before it is sent. */
+template <count T>
+variable immediate(std::uint64_t id, const char *name, const char *description,
+                   const T &&value) = delete;
+
+/**
+ * A variable that is a single number.
+ *
+ * :param id: As an item's.
+ * :param name: Borrowed.
+ * :param description: Borrowed.
+ * :param value: Borrowed by heaps, as that of :cpp:func:`immediate`.
+ * :return: By value, for :cpp:func:`heap::add`.
+ */
+template <element T>
+[[nodiscard]] constexpr variable scalar(std::uint64_t id, const char *name, const char *description,
+                                        const T &value) noexcept
+{
+    return {id, name, description, type_of<T>, &value, 0, {}};
+}
+
+/* A temporary is gone before it is sent. */
+template <element T>
+variable scalar(std::uint64_t id, const char *name, const char *description,
+                const T &&value) = delete;
+
+/**
+ * A variable that is an array.
+ *
+ * :param id: As an item's.
+ * :param name: Borrowed.
+ * :param description: Borrowed.
+ * :param values: The elements, in C order; borrowed by every heap that the variable is added to, as
+ *     that of :cpp:func:`immediate`.
+ * :param shape: How many along each dimension; without, there is one.
+ * :return: By value, for :cpp:func:`heap::add`; throws ``SPT_ERR_ARGUMENT`` for a shape that has
+ *     other than so many elements, or too many dimensions.
+ */
+template <lendable Range>
+requires element<std::ranges::range_value_t<Range>>
+[[nodiscard]] variable array(std::uint64_t id, const char *name, const char *description,
+                             Range &&values, std::initializer_list<std::size_t> shape = {})
+{
+    const std::size_t n = std::ranges::size(values);
+    variable made = {id,
+                     name,
+                     description,
+                     type_of<std::ranges::range_value_t<Range>>,
+                     std::ranges::data(values),
+                     1,
+                     {n}};
+    if (shape.size() == 0)
+        return made;
+    if (shape.size() > SPT_MAX_DIMENSIONS) [[unlikely]]
+        detail::fail(detail::refusal("an array has 8 dimensions at most"));
+    std::size_t product = 1;
+    made.n_shape = 0;
+    for (const std::size_t length : shape) {
+        made.shape[made.n_shape++] = length;
+        product *= length;
+    }
+    if (product != n) [[unlikely]]
+        detail::fail(
+            detail::refusal("the shape of an array has other than its number of elements"));
+    return made;
+}
+
+/* A temporary is gone before it is sent. */
+template <std::ranges::contiguous_range Range>
+requires(!lendable<Range>) variable
+    array(std::uint64_t id, const char *name, const char *description, Range &&values,
+          std::initializer_list<std::size_t> shape = {})
+= delete;
+
+/**
+ * A value that is sent as it lies in memory.
+ *
+ * :param id: As :c:member:`spt_item.id`.
+ * :param values: Borrowed by every heap that the item is added to.
+ * :param allow_immediate: As :c:member:`spt_item.allow_immediate`.
+ * :return: By value, for :cpp:func:`heap::add_item`.
+ */
+template <lendable Range>
+[[nodiscard]] item make_item(std::uint64_t id, Range &&values,
+                             bool allow_immediate = false) noexcept
+{
+    return {id, std::ranges::data(values),
+            std::ranges::size(values) * sizeof(std::ranges::range_value_t<Range>), allow_immediate};
+}
+
+/* A temporary is gone before it is sent. */
+template <std::ranges::contiguous_range Range>
+requires(!lendable<Range>) item
+    make_item(std::uint64_t id, Range &&values, bool allow_immediate = false)
+= delete;
+
+/** What an item is, for receivers that have not been told. All of it is copied when added. */
+struct descriptor {
+    /** Id of the item that is described. */
+    std::uint64_t id;
+    /** The item's name; ASCII. */
+    const char *name;
+    /** What the item is, in words; ASCII. */
+    const char *description = "";
+    /** The fields of an element, in their order; none with a NumPy header. */
+    std::span<const field> format = {};
+    /** The dimensions; -1 where the size varies. None for a scalar. */
+    std::span<const std::int64_t> shape = {};
+    /** The header that describes a NumPy array, or ``nullptr``. */
+    const char *numpy_header = nullptr;
+
+    /** The same in C. */
+    [[nodiscard]] constexpr operator spt_descriptor() const noexcept
+    {
+        return {id,           name,        description, numpy_header, format.data(), format.size(),
+                shape.data(), shape.size()};
+    }
+};
+
+/* ---- 5. Heaps -------------------------------------------------------------------------------- */
+
+namespace detail
+{
+struct destroy_heap {
+    void operator()(spt_heap *heap) const noexcept
+    {
+        promised(spt_heap_in_flight(heap) == 0, "a heap was destroyed while it was in flight: wait "
+                                                "for its completion, or cancel that, before");
+        spt_heap_destroy(heap);
+    }
+};
+} // namespace detail
+
+/**
+ * Items that travel together. It references their values, and never copies them: those have to stay
+ * where they are until it is destroyed, and may be changed whenever it is not in flight.
+ *
+ * Nothing can be added to it while it is in flight (``SPT_ERR_BUSY``), and it must not be destroyed
+ * then.
+ */
+class heap : public owner<spt_heap, detail::destroy_heap>
+{
+  public:
+    using owner::owner;
+
+    /**
+     * Make an empty heap. Throws ``SPT_ERR_MEMORY``.
+     *
+     * :param how: Copied.
+     */
+    explicit heap(const spt::flavour &how = default_flavour) : owner(make<heap>(how)) {}
+
+    /**
+     * Make a heap of variables: as an empty one to which they are added.
+     *
+     * :param variables: Copied; their values are borrowed until the heap is destroyed.
+     * :param parts: ``SPT_DESCRIPTORS``, ``SPT_VALUES`` or ``SPT_ALL``.
+     * :param how: Copied.
+     */
+    explicit heap(list<variable> variables, unsigned parts = SPT_ALL,
+                  const spt::flavour &how = default_flavour)
+        : heap(how)
+    {
+        add(variables, parts);
+    }
+
+    /* For try_make. */
+    [[nodiscard]] static spt_heap *create(failure *details,
+                                          const spt::flavour &how = default_flavour) noexcept
+    {
+        return spt_heap_create(&how, details);
+    }
+
+    /**
+     * Add variables: of each its descriptor, its value, or first one and then the other. Throws
+     * what :c:func:`spt_heap_add` answers; the heap is as before then.
+     *
+     * :param variables: Copied; their values are borrowed until the heap is destroyed.
+     * :param parts: ``SPT_DESCRIPTORS``, ``SPT_VALUES`` or ``SPT_ALL``.
+     * :return: The heap.
+     */
+    heap &add(list<variable> variables, unsigned parts = SPT_ALL)
+    {
+        detail::must(spt_heap_add, get(), variables.data(), variables.size(), parts);
+        return *this;
+    }
+
+    /** The same, without throwing. */
+    [[nodiscard]] result<void> try_add(list<variable> variables, unsigned parts = SPT_ALL) noexcept
+    {
+        failure details;
+        if (spt_heap_add(get(), variables.data(), variables.size(), parts, &details) < 0)
+            return detail::failed(details);
+        return {};
+    }
+
+    /**
+     * Add a value. Throws what :c:func:`spt_heap_add_item` answers.
+     *
+     * :param value: Copied; its bytes are borrowed until the heap is destroyed.
+     * :return: The heap.
+     */
+    heap &add_item(const item &value)
+    {
+        detail::must(spt_heap_add_item, get(), &value);
+        return *this;
+    }
+
+    /**
+     * Add a descriptor. Throws what :c:func:`spt_heap_add_descriptor` answers.
+     *
+     * :param what: Copied, with all that it points to.
+     * :return: The heap.
+     */
+    heap &add_descriptor(const descriptor &what)
+    {
+        const spt_descriptor same = what;
+        detail::must(spt_heap_add_descriptor, get(), &same);
+        return *this;
+    }
+
+    /** Say that the stream starts here. */
+    heap &add_start()
+    {
+        detail::must(spt_heap_add_start, get());
+        return *this;
+    }
+
+    /** Say that the stream ends here: receivers stop at it. */
+    heap &add_end()
+    {
+        detail::must(spt_heap_add_end, get());
+        return *this;
+    }
+
+    /**
+     * Choose whether every packet repeats all item pointers.
+     *
+     * :param repeat: False in a new heap.
+     * :return: The heap.
+     */
+    heap &set_repeat_pointers(bool repeat)
+    {
+        detail::must(spt_heap_set_repeat_pointers, get(), repeat);
+        return *this;
+    }
+
+    /** Whether every packet repeats all item pointers. */
+    [[nodiscard]] bool repeat_pointers() const noexcept
+    {
+        return spt_heap_repeat_pointers(get());
+    }
+
+    /** The heap's flavour. */
+    [[nodiscard]] spt::flavour flavour() const noexcept
+    {
+        return spt_heap_flavour(get());
+    }
+
+    /** How many transmissions of it are queued or under way, in all streams. */
+    [[nodiscard]] std::size_t in_flight() const noexcept
+    {
+        return spt_heap_in_flight(get());
+    }
+
+    /**
+     * The packet size with which all of its packets are equal: see
+     * :c:func:`spt_equal_packet_size`.
+     *
+     * :param max_packet_size: Bytes.
+     * :return: Bytes.
+     */
+    [[nodiscard]] std::size_t equal_packet_size(std::size_t max_packet_size) const noexcept
+    {
+        return spt_equal_packet_size(get(), max_packet_size);
+    }
+};
+
+/* ---- 6. Packets ------------------------------------------------------------------------------ */
+
+/**
+ * Cuts one heap into packets, without any I/O.
+ */
+class packetizer
+{
+  public:
+    /**
+     * Start on a heap. Throws ``SPT_ERR_ARGUMENT`` for a packet size that is too small.
+     *
+     * :param whole: Borrowed until the last packet has been made, and not changed until then.
+     * :param cnt: Heap count; the low bits are used.
+     * :param max_packet_size: As for :c:func:`spt_packetizer_init`.
+     */
+    packetizer(const heap &whole, std::uint64_t cnt, std::size_t max_packet_size)
+        : max_packet_size_(max_packet_size)
+    {
+        detail::must(spt_packetizer_init, &packetizer_, whole.get(), cnt, max_packet_size);
+    }
+    packetizer(const heap &&whole, std::uint64_t cnt, std::size_t max_packet_size) = delete;
+
+    /**
+     * Write the next packet's header, and list its pieces.
+     *
+     * :param scratch: Filled with the header and short values; room for ``max_packet_size`` bytes.
+     *     Borrowed for as long as the pieces are used.
+     * :param pieces: Filled; room for :c:macro:`SPT_MAX_PIECES` entries. They point into the
+     * scratch and into the values of the heap. :return: Those of the pieces that were filled in;
+     * none after the last packet. Throws
+     *     ``SPT_ERR_ARGUMENT`` where there is too little room.
+     */
+    [[nodiscard]] std::span<iovec> next(std::span<std::byte> scratch, std::span<iovec> pieces)
+    {
+        if (scratch.size() < max_packet_size_ || pieces.size() < SPT_MAX_PIECES(max_packet_size_))
+            [[unlikely]]
+            detail::fail(detail::refusal("too little room for a packet's header, or its pieces"));
+        spt_packet packet;
+        if (spt_packetizer_next(&packetizer_, scratch.data(), pieces.data(), &packet) != SPT_OK)
+            return {};
+        return pieces.first(packet.n_pieces);
+    }
+
+  private:
+    spt_packetizer packetizer_;
+    std::size_t max_packet_size_;
+};
+
+/* ---- 7. Threads ------------------------------------------------------------------------------ */
+
+/** Threads that send and receive for any number of streams; it has to outlive those. */
+class thread_pool : public owner<spt_thread_pool, detail::call<spt_thread_pool_destroy>>
+{
+  public:
+    using owner::owner;
+
+    /**
+     * Start the threads. Throws what :c:func:`spt_thread_pool_create` answers.
+     *
+     * :param n_threads: At least 1.
+     * :param affinity: Cores to run on, in turn; none leaves the choice to the kernel. Copied.
+     */
+    explicit thread_pool(std::size_t n_threads = 1, std::span<const int> affinity = {})
+        : owner(make<thread_pool>(n_threads, affinity))
+    {
+    }
+
+    /* For try_make. */
+    [[nodiscard]] static spt_thread_pool *create(failure *details, std::size_t n_threads = 1,
+                                                 std::span<const int> affinity = {}) noexcept
+    {
+        return spt_thread_pool_create(n_threads, affinity.data(), affinity.size(), details);
+    }
+
+    /** End the threads. Heaps that are still queued complete with ``SPT_ERR_STOPPED``. */
+    void stop() noexcept
+    {
+        spt_thread_pool_stop(get());
+    }
+
+    /**
+     * Run the calling thread on one core only. Throws what :c:func:`spt_set_affinity` answers.
+     *
+     * :param core: Its number.
+     */
+    static void set_affinity(int core)
+    {
+        detail::must(spt_set_affinity, core);
+    }
+};
+
+/** Says that a stream has no thread of its own: those that call it do the work. */
+struct no_thread_t {
+};
+/** The one value of that. */
+inline constexpr no_thread_t no_thread;
+
+/** Who does a stream's work: a pool, which is borrowed until the stream is destroyed, or nobody. */
+class worker
+{
+  public:
+    /** The threads of a pool. */
+    worker(const thread_pool &pool) noexcept : pool_(pool.get()) {}
+    /** A pool that is gone at once would leave the stream alone. */
+    worker(const thread_pool &&pool) = delete;
+    /** Threads that call. */
+    worker(no_thread_t) noexcept {}
+    /** The pool in C, or ``nullptr``. */
+    [[nodiscard]] spt_thread_pool *get() const noexcept
+    {
+        return pool_;
+    }
+
+  private:
+    spt_thread_pool *pool_ = nullptr;
+};
+
+/* ---- 8. Completions -------------------------------------------------------------------------- */
+
+namespace detail
+{
+/* What C takes: negative for ever, which no time is taken for. */
+inline std::int64_t timeout_ns(std::chrono::nanoseconds timeout) noexcept
+{
+    return timeout.count() < 0 ? 0 : timeout.count();
+}
+} // namespace detail
+
+class stream;
+
+/**
+ * Tells that a heap, or a group of heaps, has been sent, or why not. The stream writes into it, so
+ * that it can neither be copied nor moved; it is where :cpp:func:`stream::async_send` is told to
+ * put it, and can be used again when it is complete.
+ *
+ * Until then the heaps that it was sent with, and their values, are borrowed. If it is destroyed
+ * before, it waits: declare it after what it stands for.
+ *
+ * In a coroutine, ``co_await`` it, or the call that sends. That takes a stream with
+ * ``config.poll``, and goes on in :cpp:func:`stream::poll`, on the thread that calls that; the
+ * coroutine has to run on this thread, too. Nothing is allocated. On such a stream, a completion
+ * must not be destroyed before it was handed out, or the stream was destroyed; a program that does
+ * ends.
+ */
+class completion
+{
+  public:
+    /** One that has not been used: it is complete. */
+    completion() noexcept = default;
+    completion(const completion &) = delete;
+    completion &operator=(const completion &) = delete;
+
+    ~completion()
+    {
+        if (stream_ != nullptr) [[unlikely]]
+            abandon();
+    }
+
+    /** Whether it is complete, without waiting. */
+    [[nodiscard]] bool done() const noexcept
+    {
+        return stream_ == nullptr || spt_completion_done(&completion_);
+    }
+
+    /**
+     * Wait until it is complete. Throws what went wrong, if anything: the text says which heap, and
+     * why.
+     *
+     * :return: Bytes of SPEAD packets handed over.
+     */
+    std::uint64_t wait()
+    {
+        if (stream_ != nullptr) {
+            failure details;
+            const spt::status answer = spt_stream_wait(stream_, &completion_, -1, &details);
+            release();
+            if (answer < 0) [[unlikely]]
+                detail::fail(details);
+        }
+        return completion_.bytes;
+    }
+
+    /** The same, without throwing. */
+    [[nodiscard]] result<std::uint64_t> try_wait() noexcept
+    {
+        if (stream_ != nullptr) {
+            failure details;
+            const spt::status answer = spt_stream_wait(stream_, &completion_, -1, &details);
+            release();
+            if (answer < 0) [[unlikely]]
+                return detail::failed(details);
+        }
+        return completion_.bytes;
+    }
+
+    /**
+     * Wait until it is complete, or some time has passed. Throws as :cpp:func:`wait`.
+     *
+     * :param timeout: At most so long.
+     * :return: Whether it is complete.
+     */
+    [[nodiscard]] bool wait_for(std::chrono::nanoseconds timeout)
+    {
+        if (stream_ == nullptr)
+            return true;
+        failure details;
+        const spt::status answer =
+            spt_stream_wait(stream_, &completion_, detail::timeout_ns(timeout), &details);
+        if (answer == SPT_PENDING)
+            return false;
+        release();
+        if (answer < 0) [[unlikely]]
+            detail::fail(details);
+        return true;
+    }
+
+    /** Give up on it: see :c:func:`spt_stream_cancel`. It is complete then. */
+    void cancel() noexcept
+    {
+        if (stream_ != nullptr)
+            spt_stream_cancel(stream_, &completion_);
+    }
+
+    /** What is known of it, when it is complete; lent. */
+    [[nodiscard]] const spt_completion &details() const noexcept
+    {
+        return completion_;
+    }
+
+    /* What co_await asks. */
+    [[nodiscard]] bool await_ready() const noexcept
+    {
+        return stream_ == nullptr;
+    }
+    void await_suspend(std::coroutine_handle<> waiter)
+    {
+        if (!polled_) [[unlikely]]
+            detail::fail(detail::refusal("co_await takes a stream with config.poll, whose poll() "
+                                         "is called when its fd() is readable"));
+        waiter_ = waiter;
+    }
+    std::uint64_t await_resume()
+    {
+        failure details;
+        if (spt_completion_explain(&completion_, &details) < 0) [[unlikely]]
+            detail::fail(details);
+        return completion_.bytes;
+    }
+
+  private:
+    friend class stream;
+
+    /* One that is sent where it is made. */
+    template <class Send> explicit completion(const Send &send)
+    {
+        send(*this);
+    }
+
+    /* Make it known to a stream that has taken it. */
+    void sent_with(spt_stream *stream, bool polled) noexcept
+    {
+        stream_ = stream;
+        polled_ = polled;
+    }
+
+    /* It is the caller's again, unless it is still to be handed out. */
+    void release() noexcept
+    {
+        if (!polled_)
+            stream_ = nullptr;
+    }
+
+    [[gnu::cold, gnu::noinline]] void abandon() noexcept
+    {
+        if (polled_)
+            detail::die("a completion was destroyed before poll() handed it out");
+        if (spt_stream_wait(stream_, &completion_, -1, nullptr) < 0)
+            return; /* nobody asks any more */
+    }
+
+    spt_completion completion_ = {};
+    spt_stream *stream_ = nullptr; /* that has it */
+    std::coroutine_handle<> waiter_;
+    bool polled_ = false;
+};
+
+/* ---- 9. Streams ------------------------------------------------------------------------------ */
+
+/** How a stream sends: :c:struct:`spt_stream_config`, with the defaults. */
+struct stream_config : spt_stream_config {
+    constexpr stream_config() noexcept : spt_stream_config(SPT_STREAM_CONFIG_DEFAULT) {}
+};
+
+/** How a UDP socket is made: :c:struct:`spt_udp_config`, with the defaults. */
+struct udp_config : spt_udp_config {
+    constexpr udp_config() noexcept : spt_udp_config(SPT_UDP_CONFIG_DEFAULT) {}
+};
+
+/** Where a substream goes, or a receiver listens: see :c:struct:`spt_endpoint`. */
+using endpoint = spt_endpoint;
+
+/** One heap of a group: a :c:struct:`spt_heap_reference`. */
+struct heap_reference : spt_heap_reference {
+    /**
+     * Refer to a heap.
+     *
+     * :param which: Borrowed until its completion is complete.
+     * :param cnt: The heap count; -1 for the next of the stream's sequence.
+     * :param substream_index: Which endpoint to send to, counted from 0.
+     * :param rate: Bytes of SPEAD packets per second: negative for the stream's, 0 for no limit.
+     */
+    heap_reference(const spt::heap &which, std::int64_t cnt = -1, std::size_t substream_index = 0,
+                   double rate = -1) noexcept
+        : spt_heap_reference{which.get(), cnt, substream_index, rate}
+    {
+    }
+    /** A heap that is gone at once cannot be sent. */
+    heap_reference(const spt::heap &&which, std::int64_t cnt = -1, std::size_t substream_index = 0,
+                   double rate = -1) = delete;
+};
+
+/** How the packets of a group's heaps follow each other: see :c:enum:`spt_group_mode`. */
+using group_mode = spt_group_mode;
+
+/**
+ * Ask the route for the largest packet that goes to an endpoint in one piece. Throws what
+ * :c:func:`spt_route_packet_size` answers.
+ *
+ * :param to: Borrowed.
+ * :return: A ``max_packet_size``.
+ */
+[[nodiscard]] inline std::size_t route_packet_size(const endpoint &to)
+{
+    std::size_t size;
+    detail::must(spt_route_packet_size, &to, &size);
+    return size;
+}
+
+namespace detail
+{
+struct destroy_stream {
+    void operator()(spt_stream *stream) const noexcept;
+};
+} // namespace detail
+
+/**
+ * A queue of heaps and what sends them: see :c:struct:`spt_stream`. All functions but those that
+ * move it may be called from any thread.
+ *
+ * Let nothing be in flight when it is destroyed: :cpp:func:`flush`, or :cpp:func:`stop`, before.
+ */
+class stream : public owner<spt_stream, detail::destroy_stream>
+{
+  public:
+    /**
+     * Own a stream that was made with a function of C.
+     *
+     * :param taken: Destroyed with the owner. With ``config.poll``, every completion of it that is
+     *     handed out has to be a :cpp:class:`completion`.
+     */
+    explicit stream(spt_stream *taken) noexcept : owner(taken), polled_(spt_stream_fd(taken) >= 0)
+    {
+    }
+
+    /**
+     * Send a heap, and wait until that is done. Throws what :c:func:`spt_stream_send_heap` answers,
+     * or what went wrong on the way; ``SPT_ERR_ARGUMENT`` on a stream with ``config.poll``.
+     *
+     * :param what: Borrowed until the call returns, with the values that it references.
+     * :return: Bytes of SPEAD packets handed over.
+     */
+    std::uint64_t send(const heap &what)
+    {
+        refuse_polled();
+        spt_completion sent = {};
+        detail::must(spt_stream_send_heap, get(), what.get(), &sent);
+        detail::must(spt_stream_wait, get(), &sent, std::int64_t(-1));
+        return sent.bytes;
+    }
+
+    /** The same for a group of heaps, or one with a count, an endpoint or a rate of its own. */
+    std::uint64_t send(list<heap_reference> group, group_mode mode = SPT_GROUP_ROUND_ROBIN)
+    {
+        refuse_polled();
+        spt_completion sent = {};
+        detail::must(spt_stream_send_heaps, get(), group.data(), group.size(), mode, &sent);
+        detail::must(spt_stream_wait, get(), &sent, std::int64_t(-1));
+        return sent.bytes;
+    }
+
+    /** Send a heap, and wait until that is done, without throwing. */
+    [[nodiscard]] result<std::uint64_t> try_send(const heap &what) noexcept
+    {
+        completion sent;
+        const result<void> queued = try_async_send(what, sent);
+        if (!queued) [[unlikely]]
+            return detail::failed(queued.error());
+        return sent.try_wait();
+    }
+
+    /**
+     * Queue a heap, and wait for nothing. Throws what :c:func:`spt_stream_send_heap` answers; then
+     * nothing is borrowed.
+     *
+     * :param what: It, and the values that it references, are borrowed until the completion is
+     *     complete: neither change nor destroy them before.
+     * :param sent: Borrowed until complete; not in use.
+     */
+    void async_send(const heap &what, completion &sent)
+    {
+        begin(sent);
+        detail::must(spt_stream_send_heap, get(), what.get(), &sent.completion_);
+        sent.sent_with(get(), polled_);
+    }
+
+    /**
+     * The same, with a completion of its own: ``auto sent = stream.async_send(heap);``.
+     *
+     * :param what: Borrowed until the completion is complete, with the values that it references.
+     * :return: The completion, in place: it is not moved.
+     */
+    [[nodiscard]] completion async_send(const heap &what)
+    {
+        return completion([&](completion &sent) { async_send(what, sent); });
+    }
+
+    /** A heap that is gone at once cannot be sent without waiting. */
+    void async_send(const heap &&what, completion &sent) = delete;
+    void async_send(const heap &&what) = delete;
+
+    /**
+     * Queue a group of heaps; all of them or none. Throws what :c:func:`spt_stream_send_heaps`
+     * answers; then nothing is borrowed, and no heap count was used up.
+     *
+     * :param group: Copied; the heaps and the values that they reference are borrowed until the
+     *     completion is complete.
+     * :param mode: The order of their packets.
+     * :param sent: Borrowed until complete; not in use.
+     */
+    void async_send(list<heap_reference> group, group_mode mode, completion &sent)
+    {
+        begin(sent);
+        detail::must(spt_stream_send_heaps, get(), group.data(), group.size(), mode,
+                     &sent.completion_);
+        sent.sent_with(get(), polled_);
+    }
+
+    /** The same, with a completion of its own. */
+    [[nodiscard]] completion async_send(list<heap_reference> group,
+                                        group_mode mode = SPT_GROUP_ROUND_ROBIN)
+    {
+        return completion([&](completion &sent) { async_send(group, mode, sent); });
+    }
+
+    /** Queue a heap, without throwing: a queue that is full is nothing special. */
+    [[nodiscard]] result<void> try_async_send(const heap &what, completion &sent) noexcept
+    {
+        begin(sent);
+        failure details;
+        if (spt_stream_send_heap(get(), what.get(), &sent.completion_, &details) < 0) [[unlikely]]
+            return detail::failed(details);
+        sent.sent_with(get(), polled_);
+        return {};
+    }
+    result<void> try_async_send(const heap &&what, completion &sent) = delete;
+
+    /** Queue a group of heaps, without throwing. */
+    [[nodiscard]] result<void> try_async_send(list<heap_reference> group, group_mode mode,
+                                              completion &sent) noexcept
+    {
+        begin(sent);
+        failure details;
+        if (spt_stream_send_heaps(get(), group.data(), group.size(), mode, &sent.completion_,
+                                  &details) < 0) [[unlikely]]
+            return detail::failed(details);
+        sent.sent_with(get(), polled_);
+        return {};
+    }
+
+    /**
+     * Say to every endpoint that the stream ends, after all that is queued, and wait until that is
+     * sent. Throws what :c:func:`spt_stream_send_end` answers.
+     *
+     * :param how: The flavour of the heaps before.
+     */
+    void send_end(const flavour &how = default_flavour)
+    {
+        detail::must(spt_stream_send_end, get(), &how);
+    }
+
+    /** Wait until all that is queued now is complete. How it went is in the completions. */
+    void flush() noexcept
+    {
+        while (spt_stream_flush(get(), -1) == SPT_PENDING) {
+        }
+    }
+
+    /**
+     * The same, or until some time has passed.
+     *
+     * :param timeout: At most so long.
+     * :return: Whether all is complete.
+     */
+    [[nodiscard]] bool flush_for(std::chrono::nanoseconds timeout) noexcept
+    {
+        return spt_stream_flush(get(), detail::timeout_ns(timeout)) == SPT_OK;
+    }
+
+    /** Stop: what is still queued completes with ``SPT_ERR_STOPPED``. */
+    void stop() noexcept
+    {
+        spt_stream_stop(get());
+    }
+
+    /**
+     * Take what is complete from a stream with ``config.poll``, in order of completion, and resume
+     * the coroutines that wait for it, here and now. Without a thread, it sends, too.
+     *
+     * :return: How many completions there were.
+     */
+    std::size_t poll()
+    {
+        std::size_t n = 0;
+        for (spt_completion *next; spt_stream_poll(get(), &next, 1) == 1; n++) {
+            auto *one = static_cast<completion *>(next->user);
+            one->stream_ = nullptr;
+            /* It may be gone after that. */
+            if (const auto waiter = std::exchange(one->waiter_, nullptr))
+                waiter.resume();
+        }
+        return n;
+    }
+
+    /** The file descriptor that says when to poll: see :c:func:`spt_stream_fd`; else -1. */
+    [[nodiscard]] int fd() const noexcept
+    {
+        return spt_stream_fd(get());
+    }
+
+    /** How many endpoints it has. */
+    [[nodiscard]] std::size_t num_substreams() const noexcept
+    {
+        return spt_stream_num_substreams(get());
+    }
+
+    /**
+     * Choose the heap counts that are given out: next, next + step, ... The first is 1, the step 1.
+     *
+     * :param next: The next heap's count.
+     * :param step: Not 0.
+     */
+    void set_cnt_sequence(std::uint64_t next, std::uint64_t step)
+    {
+        detail::must(spt_stream_set_cnt_sequence, get(), next, step);
+    }
+
+    /** Counts since it was made, by value. */
+    [[nodiscard]] spt_stats stats() const noexcept
+    {
+        spt_stats filled;
+        spt_stream_stats(get(), &filled);
+        return filled;
+    }
+
+    /**
+     * The times of the last heaps, oldest first.
+     *
+     * :param times: Filled.
+     * :return: Those that were filled in.
+     */
+    [[nodiscard]] std::span<spt_times> timeline(std::span<spt_times> times) const noexcept
+    {
+        return times.first(spt_stream_timeline(get(), times.data(), times.size()));
+    }
+
+  private:
+    friend struct detail::destroy_stream;
+
+    void refuse_polled() const
+    {
+        if (polled_) [[unlikely]]
+            detail::fail(detail::refusal("with config.poll, nothing waits: use async_send"));
+    }
+
+    static void begin(completion &sent) noexcept
+    {
+        detail::promised(sent.stream_ == nullptr || (!sent.polled_ && sent.done()),
+                         "a completion was used again before it was complete");
+        sent.completion_ = {};
+        sent.completion_.user = &sent;
+    }
+
+    static void take_back(completion &one) noexcept
+    {
+        one.stream_ = nullptr;
+    }
+
+    bool polled_;
+};
+
+inline void detail::destroy_stream::operator()(spt_stream *stream) const noexcept
+{
+    promised(spt_stream_flush(stream, 0) != SPT_PENDING,
+             "a stream was destroyed while heaps were in flight: flush() or stop() it before");
+    if (spt_stream_fd(stream) >= 0) { /* nobody hands them out any more */
+        spt_stream_stop(stream);
+        for (spt_completion *next; spt_stream_poll(stream, &next, 1) == 1;)
+            spt::stream::take_back(*static_cast<completion *>(next->user));
+    }
+    spt_stream_destroy(stream);
+}
+
+/** A stream that sends over UDP. */
+class udp_stream : public stream
+{
+  public:
+    using stream::stream;
+
+    /**
+     * Make one, with a socket of its own. Throws what :c:func:`spt_stream_create_udp` answers.
+     *
+     * :param who: A pool, borrowed until the stream is destroyed, or :cpp:var:`no_thread`.
+     * :param endpoints: One for each substream, of one address family. Copied.
+     * :param config: Copied.
+     * :param udp: Copied.
+     */
+    udp_stream(worker who, list<endpoint> endpoints, const stream_config &config = {},
+               const udp_config &udp = {})
+        : stream(make<udp_stream>(who, endpoints, config, udp))
+    {
+    }
+
+    /**
+     * Make one, with a socket of yours. Throws what :c:func:`spt_stream_create_udp_socket` answers.
+     *
+     * :param who: A pool, borrowed until the stream is destroyed, or :cpp:var:`no_thread`.
+     * :param socket: A UDP socket. It is duplicated: it stays yours, and may be closed.
+     * :param endpoints: One for each substream, of the socket's address family. Copied.
+     * :param config: Copied.
+     * :param udp: Only ``gso`` is looked at. Copied.
+     */
+    udp_stream(worker who, int socket, list<endpoint> endpoints, const stream_config &config = {},
+               const udp_config &udp = {})
+        : stream(make<udp_stream>(who, socket, endpoints, config, udp))
+    {
+    }
+
+    /* For try_make. */
+    [[nodiscard]] static spt_stream *create(failure *details, worker who, list<endpoint> endpoints,
+                                            const stream_config &config = {},
+                                            const udp_config &udp = {}) noexcept
+    {
+        return spt_stream_create_udp(who.get(), endpoints.data(), endpoints.size(), &config, &udp,
+                                     details);
+    }
+    [[nodiscard]] static spt_stream *create(failure *details, worker who, int socket,
+                                            list<endpoint> endpoints,
+                                            const stream_config &config = {},
+                                            const udp_config &udp = {}) noexcept
+    {
+        return spt_stream_create_udp_socket(who.get(), socket, endpoints.data(), endpoints.size(),
+                                            &config, &udp, details);
+    }
+};
+
+/** A stream that collects its packets in memory, one after the other. */
+class memory_stream : public stream
+{
+  public:
+    using stream::stream;
+
+    /**
+     * Make one. Throws what :c:func:`spt_stream_create_memory` answers.
+     *
+     * :param who: A pool, borrowed until the stream is destroyed, or :cpp:var:`no_thread`.
+     * :param config: Copied.
+     */
+    explicit memory_stream(worker who, const stream_config &config = {})
+        : stream(make<memory_stream>(who, config))
+    {
+    }
+
+    /* For try_make. */
+    [[nodiscard]] static spt_stream *create(failure *details, worker who,
+                                            const stream_config &config = {}) noexcept
+    {
+        return spt_stream_create_memory(who.get(), &config, details);
+    }
+
+    /** Bytes collected so far. */
+    [[nodiscard]] std::size_t size() const noexcept
+    {
+        return spt_stream_memory(get(), nullptr, 0);
+    }
+
+    /**
+     * Copy out what has been collected.
+     *
+     * :param to: Filled with the first bytes, as many as it has room for.
+     * :return: Bytes collected so far.
+     */
+    std::size_t copy(std::span<std::byte> to) const noexcept
+    {
+        return spt_stream_memory(get(), to.data(), to.size());
+    }
+};
+
+/* ---- 10. Memory in large pages --------------------------------------------------------------- */
+
+/** Owns memory in huge pages, where the system has any: see :c:func:`spt_alloc`. */
+class memory
+{
+  public:
+    /**
+     * Allocate it. Throws what :c:func:`spt_alloc` answers.
+     *
+     * :param size: Bytes; at least 1.
+     */
+    explicit memory(std::size_t size)
+    {
+        detail::must(spt_alloc, size, &memory_);
+    }
+    memory(memory &&other) noexcept : memory_(std::exchange(other.memory_, {})) {}
+    memory &operator=(memory &&other) noexcept
+    {
+        std::swap(memory_, other.memory_);
+        return *this;
+    }
+    memory(const memory &) = delete;
+    memory &operator=(const memory &) = delete;
+    ~memory()
+    {
+        spt_free(&memory_);
+    }
+
+    /** All of it, as elements of a type; lent until it is destroyed. */
+    template <class T> [[nodiscard]] std::span<T> as() const noexcept
+    {
+        static_assert(std::is_trivially_copyable_v<T>);
+        return {static_cast<T *>(memory_.data), memory_.size / sizeof(T)};
+    }
+    /** Bytes in a page of it: 2 MiB, or those of an ordinary page. */
+    [[nodiscard]] std::size_t page_size() const noexcept
+    {
+        return memory_.page_size;
+    }
+    /** Why it is not in huge pages, and what to do about it; ``nullptr`` where it is. */
+    [[nodiscard]] const char *reason() const noexcept
+    {
+        return memory_.reason;
+    }
+
+  private:
+    spt_memory memory_ = {};
+};
+
+} // namespace spt
+
+#endif /* SPEAD_TUTORIAL_SPT_HPP */
