@@ -226,6 +226,12 @@ inline const failure &failed(const failure &details)
 
 /* ---- 2. Memory that is lent ------------------------------------------------------------------ */
 
+/** A range of values of a type, or of what is derived from it without anything added. */
+template <class Range, class T>
+concept range_of = std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range> &&
+                   std::derived_from<std::ranges::range_value_t<Range>, T> &&
+                   sizeof(std::ranges::range_value_t<Range>) == sizeof(T);
+
 /**
  * One value, or several that lie side by side, for the time of a call: what functions take that
  * copy what they are given.
@@ -241,13 +247,10 @@ template <class T> class list
     {
     }
     /** Those of an array, a vector, a span... */
-    template <class Range>
-    requires std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range> &&
-        std::derived_from<std::ranges::range_value_t<Range>, T>
-        list(const Range &range)
-    noexcept : data_(std::ranges::data(range)), size_(std::ranges::size(range))
+    template <range_of<T> Range>
+    list(const Range &range) noexcept
+        : data_(std::ranges::data(range)), size_(std::ranges::size(range))
     {
-        static_assert(sizeof(std::ranges::range_value_t<Range>) == sizeof(T));
     }
     /** Where they begin. */
     [[nodiscard]] const T *data() const noexcept
@@ -269,6 +272,10 @@ template <class T> class list
 template <class Range>
 concept lendable = std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range> &&
     std::ranges::borrowed_range<Range>;
+
+/** A range whose elements are gone when it is: what cannot be lent. */
+template <class Range>
+concept fleeting = std::ranges::contiguous_range<Range> && !lendable<Range>;
 
 /* ---- 3. Owners ------------------------------------------------------------------------------- */
 
@@ -459,7 +466,6 @@ variable scalar(std::uint64_t id, const char *name, const char *description,
  *     other than so many elements, or too many dimensions.
  */
 template <lendable Range>
-requires element<std::ranges::range_value_t<Range>>
 [[nodiscard]] variable array(std::uint64_t id, const char *name, const char *description,
                              Range &&values, std::initializer_list<std::size_t> shape = {})
 {
@@ -488,11 +494,9 @@ requires element<std::ranges::range_value_t<Range>>
 }
 
 /* A temporary is gone before it is sent. */
-template <std::ranges::contiguous_range Range>
-requires(!lendable<Range>) variable
-    array(std::uint64_t id, const char *name, const char *description, Range &&values,
-          std::initializer_list<std::size_t> shape = {})
-= delete;
+template <fleeting Range>
+variable array(std::uint64_t id, const char *name, const char *description, Range &&values,
+               std::initializer_list<std::size_t> shape = {}) = delete;
 
 /**
  * A value that is sent as it lies in memory.
@@ -511,10 +515,8 @@ template <lendable Range>
 }
 
 /* A temporary is gone before it is sent. */
-template <std::ranges::contiguous_range Range>
-requires(!lendable<Range>) item
-    make_item(std::uint64_t id, Range &&values, bool allow_immediate = false)
-= delete;
+template <fleeting Range>
+item make_item(std::uint64_t id, Range &&values, bool allow_immediate = false) = delete;
 
 /** What an item is, for receivers that have not been told. All of it is copied when added. */
 struct descriptor {
