@@ -44,6 +44,30 @@ if command -v c++ >/dev/null; then
     cp program.c program.cpp
     c++ -Wall -Wextra -Werror program.cpp -o cpp $(pkg-config --cflags --libs spead_tutorial)
     [ "$(LD_LIBRARY_PATH=$libdir ./cpp)" = made ]
+    if c++ -std=c++20 -fsyntax-only -x c++ -include coroutine -include span /dev/null; then
+        cat >program20.cpp <<'END'
+#include <cstdio>
+#include <spead_tutorial/spt_recv.hpp>
+#include <vector>
+int main()
+{
+    const spt::thread_pool threads;
+    const std::vector<float> values(1000, 2.0F);
+    const spt::heap heap(spt::array(0x1000, "values", "Two, a thousand times", values));
+    spt::memory_stream sender(threads);
+    sender.send(heap);
+    std::vector<std::byte> packets(sender.size());
+    sender.copy(packets);
+    spt::recv_stream receiver(threads);
+    receiver.add_memory(packets);
+    for (const spt::received_heap &received : receiver)
+        std::puts(received.payload().size() > 4000 ? "received" : "too little");
+}
+END
+        c++ -std=c++20 -Wall -Wextra -Werror program20.cpp -o cpp20 \
+            $(pkg-config --cflags --libs spead_tutorial)
+        [ "$(LD_LIBRARY_PATH=$libdir ./cpp20)" = received ]
+    fi
 fi
 
 strangers=$(nm -D --defined-only "$libdir/libspt.so" | awk '$3 !~ /^spt_/ {print $3}')

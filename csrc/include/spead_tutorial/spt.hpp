@@ -171,11 +171,11 @@ template <class T> class [[nodiscard]] result
     {
         return has_value();
     }
-    T &operator*() &noexcept
+    T &operator*() & noexcept
     {
         return *std::get_if<0>(&either_);
     }
-    T &&operator*() &&noexcept
+    T &&operator*() && noexcept
     {
         return std::move(*std::get_if<0>(&either_));
     }
@@ -271,7 +271,7 @@ template <class T> class list
 /** A range whose elements stay where they are when it is gone: anything but a temporary owner. */
 template <class Range>
 concept lendable = std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range> &&
-    std::ranges::borrowed_range<Range>;
+                   std::ranges::borrowed_range<Range>;
 
 /** A range whose elements are gone when it is: what cannot be lent. */
 template <class Range>
@@ -289,6 +289,11 @@ template <auto function> struct call {
 };
 } // namespace detail
 
+/** Says that an object that was made with a function of C is taken. */
+struct taken_t {};
+/** The one value of that: ``spt::heap(spt::taken, pointer)``. */
+inline constexpr taken_t taken;
+
 /**
  * Owns an object of C, and destroys it. The classes below are owners; what they lack of C can be
  * done with what is owned.
@@ -299,9 +304,9 @@ template <class T, class Destroy> class owner
     /**
      * Own an object that was made with a function of C.
      *
-     * :param taken: Destroyed with the owner.
+     * :param object: Destroyed with the owner.
      */
-    explicit owner(T *taken) noexcept : owned_(taken) {}
+    owner(taken_t, T *object) noexcept : owned_(object) {}
     /** What is owned, for functions of C; lent. */
     [[nodiscard]] T *get() const noexcept
     {
@@ -341,7 +346,7 @@ template <class Owner, class... Arguments>
     auto *made = Owner::create(&details, std::forward<Arguments>(arguments)...);
     if (made == nullptr) [[unlikely]]
         return detail::failed(details);
-    return Owner(made);
+    return Owner(taken, made);
 }
 
 /* ---- 4. Variables and items ------------------------------------------------------------------ */
@@ -397,8 +402,7 @@ template <class T> consteval int type_number()
 
 /** A type that elements of variables can have: one of :c:enum:`spt_type`. */
 template <class T>
-concept element = detail::type_number<std::remove_cv_t<T>>()
-!= 0;
+concept element = detail::type_number<std::remove_cv_t<T>>() != 0;
 
 /** The :c:enum:`spt_type` of such a type. */
 template <element T>
@@ -572,7 +576,7 @@ class heap : public owner<spt_heap, detail::destroy_heap>
      *
      * :param how: Copied.
      */
-    explicit heap(const spt::flavour &how = default_flavour) : owner(make<heap>(how)) {}
+    explicit heap(const spt::flavour &how = default_flavour) : owner(taken, make<heap>(how)) {}
 
     /**
      * Make a heap of variables: as an empty one to which they are added.
@@ -763,7 +767,7 @@ class thread_pool : public owner<spt_thread_pool, detail::call<spt_thread_pool_d
      * :param affinity: Cores to run on, in turn; none leaves the choice to the kernel. Copied.
      */
     explicit thread_pool(std::size_t n_threads = 1, std::span<const int> affinity = {})
-        : owner(make<thread_pool>(n_threads, affinity))
+        : owner(taken, make<thread_pool>(n_threads, affinity))
     {
     }
 
@@ -792,8 +796,7 @@ class thread_pool : public owner<spt_thread_pool, detail::call<spt_thread_pool_d
 };
 
 /** Says that a stream has no thread of its own: those that call it do the work. */
-struct no_thread_t {
-};
+struct no_thread_t {};
 /** The one value of that. */
 inline constexpr no_thread_t no_thread;
 
@@ -1057,10 +1060,11 @@ class stream : public owner<spt_stream, detail::destroy_stream>
     /**
      * Own a stream that was made with a function of C.
      *
-     * :param taken: Destroyed with the owner. With ``config.poll``, every completion of it that is
+     * :param object: Destroyed with the owner. With ``config.poll``, every completion of it that is
      *     handed out has to be a :cpp:class:`completion`.
      */
-    explicit stream(spt_stream *taken) noexcept : owner(taken), polled_(spt_stream_fd(taken) >= 0)
+    stream(taken_t, spt_stream *object) noexcept
+        : owner(taken, object), polled_(spt_stream_fd(object) >= 0)
     {
     }
 
@@ -1328,7 +1332,7 @@ class udp_stream : public stream
      */
     udp_stream(worker who, list<endpoint> endpoints, const stream_config &config = {},
                const udp_config &udp = {})
-        : stream(make<udp_stream>(who, endpoints, config, udp))
+        : stream(taken, make<udp_stream>(who, endpoints, config, udp))
     {
     }
 
@@ -1343,7 +1347,7 @@ class udp_stream : public stream
      */
     udp_stream(worker who, int socket, list<endpoint> endpoints, const stream_config &config = {},
                const udp_config &udp = {})
-        : stream(make<udp_stream>(who, socket, endpoints, config, udp))
+        : stream(taken, make<udp_stream>(who, socket, endpoints, config, udp))
     {
     }
 
@@ -1378,7 +1382,7 @@ class memory_stream : public stream
      * :param config: Copied.
      */
     explicit memory_stream(worker who, const stream_config &config = {})
-        : stream(make<memory_stream>(who, config))
+        : stream(taken, make<memory_stream>(who, config))
     {
     }
 

@@ -146,7 +146,7 @@ class item_group : public owner<spt_item_group, detail::call<spt_item_group_dest
      *
      * :param bug_compat: A sum of ``SPT_COMPAT_*``, as the sender has it.
      */
-    explicit item_group(int bug_compat = 0) : owner(make<item_group>(bug_compat)) {}
+    explicit item_group(int bug_compat = 0) : owner(taken, make<item_group>(bug_compat)) {}
 
     /* For try_make. */
     [[nodiscard]] static spt_item_group *create(failure *details, int bug_compat = 0) noexcept
@@ -246,7 +246,7 @@ class memory_pool : public owner<spt_memory_pool, detail::call<spt_memory_pool_d
      *     without ``low_water``.
      */
     explicit memory_pool(const memory_pool_config &config, worker threads = no_thread)
-        : owner(make<memory_pool>(config, threads))
+        : owner(taken, make<memory_pool>(config, threads))
     {
     }
 
@@ -303,7 +303,7 @@ class recv_stream : public owner<spt_recv_stream, detail::call<spt_recv_stream_d
      * :param config: Copied; its memory is borrowed until the last heap is given back.
      */
     explicit recv_stream(const thread_pool &pool, const recv_config &config = {})
-        : owner(make<recv_stream>(pool, config))
+        : owner(taken, make<recv_stream>(pool, config))
     {
     }
     explicit recv_stream(const thread_pool &&pool, const recv_config &config = {}) = delete;
@@ -544,7 +544,7 @@ class chunk_ring : public owner<spt_chunk_ring, detail::call<spt_chunk_ring_dest
      *
      * :param capacity: Chunks in it at most, at least 1; streams that end may put in more.
      */
-    explicit chunk_ring(std::size_t capacity) : owner(make<chunk_ring>(capacity)) {}
+    explicit chunk_ring(std::size_t capacity) : owner(taken, make<chunk_ring>(capacity)) {}
 
     /* For try_make. */
     [[nodiscard]] static spt_chunk_ring *create(failure *details, std::size_t capacity) noexcept
@@ -707,7 +707,7 @@ class chunk_stream : public recv_stream
      */
     chunk_stream(const thread_pool &pool, const recv_config &config, const chunk_config &chunks,
                  const chunk_ring &data_ring, const chunk_ring &free_ring)
-        : recv_stream(make<chunk_stream>(pool, config, chunks, data_ring, free_ring))
+        : recv_stream(taken, make<chunk_stream>(pool, config, chunks, data_ring, free_ring))
     {
     }
 

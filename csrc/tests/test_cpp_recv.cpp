@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "check.h"
+
+#include <array>
+#include <deque>
+#include <spead_tutorial/spt_recv.hpp>
+#include <string_view>
+#include <vector>
+
+using namespace std::chrono_literals;
+
+namespace
+{
+
+constexpr std::size_t heap_size = 5000;
+
+/* A heap of two items, and what it references. */
+struct state {
+    std::uint64_t timestamp = 0;
+    std::vector<std::int8_t> adc_samples = std::vector<std::int8_t>(heap_size);
+    spt::heap first_heap, heap;
+
+    state()
+    {
+        const spt::variable items[] = {
+            spt::immediate(0x1600, "timestamp", "Index of the first sample", timestamp),
+            spt::array(0x3300, "adc_samples", "Samples of the converter", adc_samples),
+        };
+        first_heap.add(items, SPT_ALL);
+        heap.add(items, SPT_VALUES);
+    }
+
+    /* Send some of them, numbered, and then the end. */
+    void send(spt::stream &stream, std::size_t n, bool described = true)
+    {
+        for (std::size_t i = 0; i < n; i++) {
+            timestamp = i * heap_size;
+            adc_samples.assign(heap_size, static_cast<std::int8_t>(i));
+            stream.send(i == 0 && described ? first_heap : heap);
+        }
+        stream.send_end();
+    }
+};
+
+std::vector<std::byte> packets(std::size_t n, bool described = true)
+{
+    spt::memory_stream stream(spt::no_thread);
+    state().send(stream, n, described);
+    std::vector<std::byte> bytes(stream.size());
+    stream.copy(bytes);
+    return bytes;
+}
+
+/* What a function that fails has to say; nothing if it does not fail. */
+template <class Function> spt::failure thrown(const Function &function)
+{
+    try {
+        function();
+    } catch (const spt::error &error) {
+        spt::failure failure = {error.status(), error.sys_errno(), {}};
+        std::snprintf(failure.message, sizeof(failure.message), "%s", error.what());
+        return failure;
+    }
+    return {};
+}
+
+bool says(const spt::failure &failure, std::string_view words)
+{
+    return std::string_view(failure.message).find(words) != std::string_view::npos;
+}
+
+/* Whether heaps are those that were sent. */
+std::size_t check_heaps(spt::recv_stream &stream)
+{
+    spt::item_group group;
+    std::size_t n = 0;
+    for (const spt::received_heap &heap : stream) {
+        CHECK_EQUAL(group.update(heap), 0);
+        const spt::group_item *timestamp = group.find("timestamp");
+        const spt::group_item *adc_samples = group.find("adc_samples");
+        REQUIRE(timestamp != nullptr && adc_samples != nullptr);
+        CHECK_EQUAL(heap->cnt, n + 1);
+        CHECK_EQUAL(timestamp->immediate, n * heap_size);
+        const std::span<const std::int8_t> samples = spt::values<std::int8_t>(*adc_samples);
+        CHECK_EQUAL(samples.size(), heap_size);
+        CHECK_EQUAL(samples.back(), n);
+        n++;
+    }
+    CHECK_EQUAL(group.size(), 2);
+    CHECK_EQUAL(group[0].id, 0x1600);
+    CHECK(group.find("nothing") == nullptr);
+    return n;
+}
+
+/* A chunk that has its memory with it. */
+struct own_chunk : spt::chunk {
+    std::vector<std::int8_t> memory = std::vector<std::int8_t>(4 * heap_size);
+    std::array<std::uint8_t, 4> there = {};
+    own_chunk()
+    {
+        data = memory.data();
+        data_size = memory.size();
+        present = there.data();
+        present_size = there.size();
+    }
+};
+
+std::size_t n_placed;
+
+void place(spt::place_data &data)
+{
+    n_placed++;
+    const std::int64_t index = data.items[0] / std::int64_t(heap_size);
+    data.chunk_id = index / 4;
+    data.heap_index = std::uint64_t(index % 4);
+    data.heap_offset = data.heap_index * heap_size;
+}
+
+constexpr std::array<std::uint64_t, 1> timestamps = {0x1600};
+
+} // namespace
+
+static void test_heaps_come_back_through_memory()
+{
+    const spt::thread_pool threads;
+    const std::vector<std::byte> bytes = packets(10);
+    spt::recv_stream stream(threads);
+    stream.add_memory(bytes);
+    CHECK_EQUAL(check_heaps(stream), 10);
+    CHECK(!stream.get_heap());
+    CHECK_EQUAL(stream.stats().account.heaps_complete, 10);
+    CHECK_EQUAL(stream.port(), 0);
+}
+
+static void test_heaps_come_back_through_a_socket()
+{
+    const spt::thread_pool threads;
+    spt::recv_config config;
+    config.ring_heaps = 16;
+    spt::recv_stream receiver(threads, config);
+    receiver.add_udp({"127.0.0.1", 0});
+    spt::udp_stream sender(threads, {{"127.0.0.1", receiver.port()}});
+    state s;
+    for (std::size_t i = 0; i < 5; i++) { /* one at a time: none is lost */
+        s.timestamp = i * heap_size;
+        sender.send(i == 0 ? s.first_heap : s.heap);
+        const spt::received_heap heap = receiver.get_heap();
+        REQUIRE(heap);
+        CHECK_EQUAL(heap->cnt, i + 1);
+    }
+    sender.send_end();
+    CHECK(!receiver.get_heap());
+    CHECK_EQUAL(receiver.stats().sockets.dropped, 0);
+}
+
+static void test_a_port_in_use_is_an_error_with_errno()
+{
+    const spt::thread_pool threads;
+    spt::recv_stream one(threads), other(threads);
+    one.add_udp({"127.0.0.1", 0});
+    const spt::endpoint same = {"127.0.0.1", one.port()};
+    const spt::failure failure = thrown([&] { other.add_udp(same); });
+    CHECK_EQUAL(failure.status, SPT_ERR_SYSTEM);
+    CHECK_EQUAL(failure.sys_errno, EADDRINUSE);
+    CHECK(says(failure, "in use"));
+    CHECK_EQUAL(other.try_add_udp(same).error().sys_errno, EADDRINUSE);
+    CHECK(other.try_add_udp({"127.0.0.1", 0}).has_value());
+}
+
+static void test_heaps_are_waited_for_for_some_time()
+{
+    const spt::thread_pool threads;
+    spt::recv_config config;
+    config.explicit_start = true;
+    spt::recv_stream stream(threads, config);
+    const std::vector<std::byte> bytes = packets(1);
+    stream.add_memory(bytes);
+    spt::received_heap heap;
+    CHECK(stream.get_heap_for(0s, heap) == SPT_PENDING && !heap);
+    CHECK(stream.get_heap_for(-1s, heap) == SPT_PENDING);
+    stream.start();
+    heap = stream.get_heap();
+    CHECK(heap && heap.payload().size() == heap->length);
+    CHECK(stream.get_heap_for(10s, heap) == SPT_DONE && !heap);
+    stream.stop();
+    CHECK_EQUAL(thrown([&] { stream.add_udp({"127.0.0.1", 0}); }).status, SPT_ERR_STOPPED);
+}
+
+static void test_a_heap_is_moved_and_given_back_once()
+{
+    static_assert(!std::is_copy_constructible_v<spt::received_heap>);
+    const spt::thread_pool threads;
+    const std::vector<std::byte> bytes = packets(3);
+    spt::recv_stream stream(threads);
+    stream.add_memory(bytes);
+    spt::received_heap one = stream.get_heap(), other = std::move(one);
+    CHECK(!one && other && other->cnt == 1);
+    other = stream.get_heap();
+    CHECK_EQUAL((*other).cnt, 2);
+    spt::recv_stream elsewhere = std::move(stream);
+    CHECK_EQUAL(elsewhere.get_heap()->cnt, 3);
+    other = {};
+    CHECK(!other);
+}
+
+static void test_items_are_listed_where_there_is_room()
+{
+    const spt::thread_pool threads;
+    const std::vector<std::byte> bytes = packets(1, false);
+    spt::recv_stream stream(threads);
+    stream.add_memory(bytes);
+    const spt::received_heap heap = stream.get_heap();
+    std::vector<spt::received_item> room(heap->n_pointers);
+    const std::span<spt::received_item> items = heap.items(room);
+    CHECK(items.size() == 2 && items[0].id == 0x3300 && items[1].id == 0x1600);
+    CHECK_EQUAL(thrown([&] { (void)heap.items({}); }).status, SPT_ERR_ARGUMENT);
+}
+
+static void test_values_of_another_type_are_refused()
+{
+    const std::vector<float> gains(3, 2.5F);
+    const std::vector<std::int32_t> offsets(3, -2);
+    spt::memory_stream sender(spt::no_thread);
+    const spt::variable items[] = {spt::array(0x1000, "gains", "", gains),
+                                   spt::array(0x1001, "offsets", "", offsets)};
+    sender.send(spt::heap(items));
+    std::vector<std::byte> bytes(sender.size());
+    sender.copy(bytes);
+    const spt::thread_pool threads;
+    spt::recv_stream stream(threads);
+    stream.add_memory(bytes);
+    const spt::received_heap heap = stream.get_heap();
+    spt::item_group group;
+    group.update(heap);
+    const spt::group_item &received = *group.find("offsets");
+    CHECK(says(thrown([&] { (void)spt::values<float>(received); }), "another type"));
+    CHECK(says(thrown([&] { (void)spt::values<std::uint32_t>(received); }), "another type"));
+    CHECK(says(thrown([&] { (void)spt::values<std::int16_t>(received); }), "another type"));
+    CHECK(says(thrown([&] { (void)spt::values<float>(spt::group_item{}); }), "no value"));
+    spt::group_item swapped = received;
+    swapped.little_endian = !swapped.little_endian;
+    CHECK(says(thrown([&] { (void)spt::values<std::int32_t>(swapped); }), "byte order"));
+    swapped = received;
+    swapped.value.data++;
+    CHECK(says(thrown([&] { (void)spt::values<std::int32_t>(swapped); }), "askew"));
+}
+
+static void test_heaps_are_kept_in_a_pool_and_in_mapped_memory()
+{
+    const spt::thread_pool threads;
+    const std::vector<std::byte> bytes = packets(10);
+    spt::memory_pool_config sizes;
+    sizes.upper = 2 * heap_size;
+    sizes.max_free = sizes.initial = 16;
+    const spt::memory_pool pool(sizes);
+    spt::recv_config config;
+    config.heaps.memory = pool.memory();
+    {
+        spt::recv_stream stream(threads, config);
+        stream.add_memory(bytes);
+        CHECK_EQUAL(check_heaps(stream), 10);
+    }
+    CHECK(pool.stats().gets >= 10 && pool.stats().in_use == 0);
+    const spt::mmap_config mapping;
+    config.heaps.memory = spt::mmap_memory(mapping);
+    spt::recv_stream stream(threads, config);
+    stream.add_memory(bytes);
+    CHECK_EQUAL(check_heaps(stream), 10);
+    spt::memory_pool_config wrong;
+    wrong.low_water = 1;
+    CHECK_EQUAL(thrown([&] { const spt::memory_pool none(wrong); }).status, SPT_ERR_ARGUMENT);
+}
+
+template <class Place> static void check_chunks(Place &where)
+{
+    const spt::thread_pool threads;
+    const std::vector<std::byte> bytes = packets(8, false);
+    spt::chunk_config chunks;
+    chunks.set_place(where);
+    chunks.set_items(timestamps);
+    spt::chunk_ring filled(2), free_ones(3);
+    std::deque<own_chunk> all(3);
+    spt::recv_config config;
+    spt::chunk_stream stream(threads, config, chunks, filled, free_ones);
+    for (own_chunk &chunk : all)
+        CHECK(free_ones.put(chunk));
+    stream.add_memory(bytes);
+    std::int64_t n = 0;
+    while (spt::chunk *chunk = filled.get_chunk()) {
+        const auto &own = static_cast<own_chunk &>(*chunk);
+        CHECK_EQUAL(own.chunk_id, n);
+        for (std::size_t i = 0; i < 4; i++) {
+            CHECK_EQUAL(own.there[i], 1);
+            CHECK_EQUAL(own.memory[i * heap_size], n * 4 + std::int64_t(i));
+        }
+        CHECK_EQUAL(chunk->as<std::int16_t>().size(), 2 * heap_size);
+        CHECK_EQUAL(chunk->presence().size(), 4);
+        n++;
+        free_ones.put(*chunk);
+    }
+    CHECK_EQUAL(n, 2);
+    CHECK_EQUAL(stream.chunk_stats().chunks, 2);
+}
+
+static void test_function_objects_say_where_heaps_belong()
+{
+    std::size_t n = 0;
+    auto counting = [&](spt::place_data &data) {
+        n++;
+        place(data);
+    };
+    check_chunks(counting);
+    CHECK_EQUAL(n, 8);
+}
+
+static void test_functions_say_where_heaps_belong()
+{
+    n_placed = 0;
+    check_chunks(place);
+    CHECK_EQUAL(n_placed, 8);
+}
+
+/* Whether it compiles. */
+template <class T>
+concept can_place =
+    requires(spt::chunk_config config, T place) { config.set_place(std::forward<T>(place)); };
+template <class T>
+concept can_be_read =
+    requires(spt::recv_stream &stream, T bytes) { stream.add_memory(std::forward<T>(bytes)); };
+template <class T>
+concept can_be_taken_in =
+    requires(spt::item_group &group, T heap) { group.update(std::forward<T>(heap)); };
+
+static void test_temporaries_are_refused_when_compiling()
+{
+    static_assert(can_place<void (&)(spt::place_data &)>);
+    static_assert(can_be_read<std::vector<char> &> && !can_be_read<std::vector<char>>);
+    static_assert(can_be_read<std::span<const char>>);
+    static_assert(can_be_taken_in<spt::received_heap &>);
+    static_assert(!can_be_taken_in<spt::received_heap>);
+    static_assert(!std::is_constructible_v<spt::recv_stream, spt::thread_pool>);
+    auto lambda = [](spt::place_data &) {};
+    static_assert(can_place<decltype(lambda) &> && !can_place<decltype(lambda)>);
+    (void)lambda;
+}
+
+static void test_a_ring_of_chunks_is_as_in_c()
+{
+    spt::chunk_ring ring(1);
+    std::array<std::int16_t, 4> samples{};
+    std::array<std::uint8_t, 2> there{};
+    spt::chunk one(samples, there), other;
+    CHECK_EQUAL(one.data_size, 8);
+    CHECK(ring.put(one) && !ring.put(other));
+    CHECK(ring.put_for(1ms, other) == SPT_PENDING);
+    CHECK(ring.size() == 1 && ring.capacity() == 1);
+    CHECK(ring.data_fd() >= 0 && ring.space_fd() >= 0);
+    spt::chunk *got = nullptr;
+    CHECK(ring.get_chunk_for(0s, got) == SPT_OK && got == &one);
+    CHECK(ring.get_chunk_for(0s, got) == SPT_PENDING && got == nullptr);
+    ring.add_producer();
+    CHECK(ring.remove_producer());
+    CHECK(ring.put_for(0s, one) == SPT_ERR_STOPPED && !ring.put(one));
+    CHECK(ring.get_chunk() == nullptr);
+    CHECK_EQUAL(thrown([] { const spt::chunk_ring none(0); }).status, SPT_ERR_ARGUMENT);
+    CHECK_EQUAL(spt::try_make<spt::chunk_ring>(0U).error().status, SPT_ERR_ARGUMENT);
+}
+
+int main()
+{
+    RUN(test_heaps_come_back_through_memory);
+    RUN(test_heaps_come_back_through_a_socket);
+    RUN(test_a_port_in_use_is_an_error_with_errno);
+    RUN(test_heaps_are_waited_for_for_some_time);
+    RUN(test_a_heap_is_moved_and_given_back_once);
+    RUN(test_items_are_listed_where_there_is_room);
+    RUN(test_values_of_another_type_are_refused);
+    RUN(test_heaps_are_kept_in_a_pool_and_in_mapped_memory);
+    RUN(test_function_objects_say_where_heaps_belong);
+    RUN(test_functions_say_where_heaps_belong);
+    RUN(test_temporaries_are_refused_when_compiling);
+    RUN(test_a_ring_of_chunks_is_as_in_c);
+    return check_done();
+}

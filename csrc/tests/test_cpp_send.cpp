@@ -1,0 +1,627 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "check.h"
+#include "died.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <new>
+#include <spead_tutorial/spt.hpp>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+using namespace std::chrono_literals;
+
+namespace
+{
+
+/* How often a thread has asked for memory the way C++ does: the core asks malloc. */
+thread_local std::size_t n_news;
+
+std::vector<std::int8_t> samples(std::size_t n)
+{
+    std::vector<std::int8_t> made(n);
+    for (std::size_t i = 0; i < n; i++)
+        made[i] = static_cast<std::int8_t>(i * i);
+    return made;
+}
+
+std::vector<std::byte> sent_to(const spt::memory_stream &stream)
+{
+    std::vector<std::byte> bytes(stream.size());
+    CHECK_EQUAL(stream.copy(bytes), bytes.size());
+    return bytes;
+}
+
+/* What a function that fails has to say; nothing if it does not fail. */
+template <class Function> spt::failure thrown(const Function &function)
+{
+    try {
+        function();
+    } catch (const spt::error &error) {
+        spt::failure failure = {error.status(), error.sys_errno(), {}};
+        std::snprintf(failure.message, sizeof(failure.message), "%s", error.what());
+        return failure;
+    }
+    return {};
+}
+
+bool says(const spt::failure &failure, std::string_view words)
+{
+    return std::string_view(failure.message).find(words) != std::string_view::npos;
+}
+
+/* A heap of two items, and what it references. */
+struct state {
+    std::uint64_t timestamp = 0x123456789a;
+    std::vector<std::int8_t> adc_samples = samples(5000);
+    spt::heap heap{{
+        spt::immediate(0x1600, "timestamp", "Index of the first sample", timestamp),
+        spt::array(0x3300, "adc_samples", "Samples of the converter", adc_samples),
+    }};
+    spt::completion sent;
+};
+
+/* A coroutine that runs until it waits, and is gone with this. */
+struct task {
+    struct promise_type {
+        task get_return_object()
+        {
+            return task{std::coroutine_handle<promise_type>::from_promise(*this)};
+        }
+        static std::suspend_never initial_suspend() noexcept
+        {
+            return {};
+        }
+        static std::suspend_always final_suspend() noexcept
+        {
+            return {};
+        }
+        void return_void() {}
+        static void unhandled_exception()
+        {
+            std::abort();
+        }
+    };
+    explicit task(std::coroutine_handle<promise_type> which) : handle(which) {}
+    task(task &&other) noexcept : handle(std::exchange(other.handle, nullptr)) {}
+    task &operator=(task &&) = delete;
+    ~task()
+    {
+        if (handle)
+            handle.destroy();
+    }
+    std::coroutine_handle<promise_type> handle;
+};
+
+/* It sends a packet, and no other for a long time. */
+spt::stream_config slow()
+{
+    spt::stream_config config;
+    config.rate = 1;
+    config.burst_size = 1;
+    return config;
+}
+
+spt::stream_config polled()
+{
+    spt::stream_config config;
+    config.poll = true;
+    return config;
+}
+
+} // namespace
+
+[[gnu::noinline]] void *operator new(std::size_t size)
+{
+    n_news++;
+    if (void *memory = std::malloc(size))
+        return memory;
+    std::abort();
+}
+
+[[gnu::noinline]] void operator delete(void *memory) noexcept
+{
+    std::free(memory);
+}
+
+[[gnu::noinline]] void operator delete(void *memory, std::size_t) noexcept
+{
+    std::free(memory);
+}
+
+static void test_a_heap_has_the_bytes_that_it_has_in_c()
+{
+    state s;
+    const spt_variable variables[] = {
+        spt_immediate(0x1600, "timestamp", "Index of the first sample", &s.timestamp),
+        spt_array(0x3300, "adc_samples", "Samples of the converter", SPT_INT8, s.adc_samples.data(),
+                  s.adc_samples.size()),
+    };
+    spt_error err;
+    spt_thread_pool *pool = spt_thread_pool_create(1, nullptr, 0, &err);
+    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
+    spt_stream *stream = spt_stream_create_memory(pool, &config, &err);
+    spt_heap *heap = spt_heap_create(nullptr, &err);
+    CHECK_EQUAL(spt_heap_add(heap, variables, 2, SPT_ALL, &err), SPT_OK);
+    spt_completion completion = {};
+    CHECK_EQUAL(spt_stream_send_heap(stream, heap, &completion, &err), SPT_OK);
+    CHECK_EQUAL(spt_stream_wait(stream, &completion, -1, &err), SPT_OK);
+    std::vector<std::byte> expected(spt_stream_memory(stream, nullptr, 0));
+    spt_stream_memory(stream, expected.data(), expected.size());
+
+    const spt::thread_pool threads;
+    spt::memory_stream ours(threads);
+    CHECK_EQUAL(ours.send(s.heap), completion.bytes);
+    CHECK(sent_to(ours) == expected);
+
+    spt_heap_destroy(heap);
+    spt_stream_destroy(stream);
+    spt_thread_pool_destroy(pool);
+}
+
+static void test_all_ways_to_send_have_the_same_bytes()
+{
+    state s;
+    std::array<std::vector<std::byte>, 5> bytes;
+    const spt::thread_pool threads;
+    for (std::size_t i = 0; i < bytes.size(); i++) {
+        spt::memory_stream stream(threads);
+        switch (i) {
+        case 0:
+            stream.send(s.heap);
+            break;
+        case 1:
+            stream.send({{s.heap, 1}}, SPT_GROUP_SERIAL);
+            break;
+        case 2:
+            CHECK(stream.try_send(s.heap).has_value());
+            break;
+        case 3: {
+            auto sent = stream.async_send(s.heap);
+            CHECK(sent.wait() > s.adc_samples.size());
+            CHECK(sent.done());
+            break;
+        }
+        default:
+            CHECK(stream.try_async_send(s.heap, s.sent).has_value());
+            CHECK(s.sent.try_wait().has_value());
+            break;
+        }
+        bytes[i] = sent_to(stream);
+        CHECK(!bytes[i].empty() && bytes[i] == bytes[0]);
+    }
+}
+
+static void test_a_stream_without_a_thread_sends_when_it_is_waited_for()
+{
+    state s;
+    spt::memory_stream stream(spt::no_thread);
+    stream.async_send(s.heap, s.sent);
+    stream.flush();
+    CHECK(s.sent.done());
+    CHECK_EQUAL(s.sent.wait(), stream.size());
+    CHECK_EQUAL(stream.stats().heaps, 1);
+}
+
+static void test_what_is_sent_is_what_values_are_then()
+{
+    state s;
+    const spt::thread_pool threads;
+    spt::memory_stream before(threads), after(threads);
+    before.send(s.heap);
+    s.timestamp++;
+    after.send(s.heap);
+    CHECK(sent_to(before) != sent_to(after));
+}
+
+static void test_groups_take_heaps_vectors_and_arrays()
+{
+    state s, t;
+    const spt::thread_pool threads;
+    spt::memory_stream stream(threads);
+    const std::vector<spt::heap_reference> many{s.heap, {t.heap, 7, 0, 0.0}};
+    const std::uint64_t bytes = stream.send(many);
+    CHECK_EQUAL(stream.send({s.heap, t.heap}, SPT_GROUP_SERIAL), bytes);
+    const std::array<spt::heap_reference, 2> few{s.heap, t.heap};
+    stream.async_send(few, SPT_GROUP_SERIAL, s.sent);
+    CHECK_EQUAL(s.sent.wait(), bytes);
+    CHECK_EQUAL(stream.async_send(std::span(many).first(1)).wait(), bytes / 2);
+    CHECK_EQUAL(stream.stats().heaps, 7);
+}
+
+static void test_elements_have_the_types_that_they_have_in_c()
+{
+    static_assert(spt::type_of<std::int8_t> == SPT_INT8);
+    static_assert(spt::type_of<std::uint64_t> == SPT_UINT64);
+    static_assert(spt::type_of<std::int32_t> == SPT_INT32);
+    static_assert(spt::type_of<const std::uint16_t> == SPT_UINT16);
+    static_assert(spt::type_of<float> == SPT_FLOAT32);
+    static_assert(spt::type_of<double> == SPT_FLOAT64);
+    static_assert(spt::type_of<std::complex<float>> == SPT_COMPLEX64);
+    static_assert(spt::type_of<std::complex<double>> == SPT_COMPLEX128);
+    static_assert(!spt::element<bool> && !spt::element<char *>);
+    const double gain = 2.0;
+    const spt::variable number = spt::scalar(0x1000, "gain", "", gain);
+    CHECK(number.type == SPT_FLOAT64 && number.n_shape == 0 && number.value == &gain);
+    const std::int64_t offset = -1;
+    CHECK(spt::immediate(0x1001, "offset", "", offset).type == SPT_INT_IMMEDIATE);
+}
+
+/* Whether it compiles. */
+template <class T>
+concept can_be_array = requires(T values) { spt::array(1, "", "", std::forward<T>(values)); };
+template <class T>
+concept can_be_count = requires(T value) { spt::immediate(1, "", "", std::forward<T>(value)); };
+template <class T>
+concept can_be_queued =
+    requires(spt::stream &stream, T heap) { stream.async_send(std::forward<T>(heap)); };
+template <class T>
+concept can_be_referred_to = requires(T heap) { spt::heap_reference(std::forward<T>(heap)); };
+
+static void test_temporaries_are_refused_when_compiling()
+{
+    static_assert(can_be_array<std::vector<float> &> && !can_be_array<std::vector<float>>);
+    static_assert(can_be_array<const std::array<float, 2> &> &&
+                  !can_be_array<std::array<float, 2>>);
+    static_assert(can_be_array<std::span<const float>> && can_be_array<float (&)[3]>);
+    static_assert(can_be_count<const std::uint64_t &> && !can_be_count<std::uint64_t>);
+    static_assert(!can_be_count<std::uint32_t &> && !can_be_count<double &>);
+    static_assert(can_be_queued<spt::heap &> && !can_be_queued<spt::heap>);
+    static_assert(can_be_referred_to<spt::heap &> && !can_be_referred_to<spt::heap>);
+    static_assert(std::is_constructible_v<spt::memory_stream, spt::thread_pool &>);
+    static_assert(!std::is_constructible_v<spt::memory_stream, spt::thread_pool>);
+}
+
+static void test_an_array_takes_the_shape_that_it_is_given()
+{
+    const std::vector<float> values(6);
+    const spt::variable array = spt::array(0x1000, "array", "", values, {2, 3});
+    CHECK(array.n_shape == 2 && array.shape[0] == 2 && array.shape[1] == 3);
+    const spt::failure wrong = thrown([&] { (void)spt::array(0x1000, "", "", values, {2, 2}); });
+    CHECK(wrong.status == SPT_ERR_ARGUMENT && says(wrong, "number of elements"));
+    const spt::failure many =
+        thrown([&] { (void)spt::array(0x1000, "", "", values, {1, 1, 1, 1, 1, 1, 1, 2, 3}); });
+    CHECK(many.status == SPT_ERR_ARGUMENT && says(many, "8 dimensions"));
+}
+
+static void test_items_and_descriptors_are_as_in_c()
+{
+    const std::array<std::uint8_t, 4> bytes{1, 2, 3, 4};
+    const spt::field format[] = {{'u', 8}};
+    const std::int64_t shape[] = {-1};
+    spt::heap heap;
+    heap.add_start()
+        .add_descriptor({.id = 0x1234, .name = "bytes", .format = format, .shape = shape})
+        .add_item(spt::make_item(0x1234, bytes))
+        .add_end()
+        .set_repeat_pointers(true);
+    CHECK(heap.repeat_pointers());
+    CHECK_EQUAL(heap.flavour().heap_address_bits, 40);
+
+    spt_heap *same = spt_heap_create(nullptr, nullptr);
+    const spt_descriptor descriptor = {0x1234, "bytes", "", nullptr, format, 1, shape, 1};
+    const spt_item item = {0x1234, bytes.data(), 4, false};
+    CHECK_EQUAL(spt_heap_add_start(same, nullptr), SPT_OK);
+    CHECK_EQUAL(spt_heap_add_descriptor(same, &descriptor, nullptr), SPT_OK);
+    CHECK_EQUAL(spt_heap_add_item(same, &item, nullptr), SPT_OK);
+    CHECK_EQUAL(spt_heap_add_end(same, nullptr), SPT_OK);
+    CHECK_EQUAL(spt_heap_set_repeat_pointers(same, true, nullptr), SPT_OK);
+    spt::memory_stream one(spt::no_thread), other(spt::no_thread);
+    one.send(heap);
+    const spt::heap owned(spt::taken, same);
+    other.send(owned);
+    CHECK(sent_to(one) == sent_to(other));
+}
+
+static void test_an_error_has_status_errno_and_text_of_c()
+{
+    const spt::thread_pool threads;
+    const spt::failure port =
+        thrown([&] { const spt::udp_stream stream(threads, {{"127.0.0.1", 0}}); });
+    CHECK_EQUAL(port.status, SPT_ERR_ARGUMENT);
+    CHECK(says(port, "port 0"));
+    const spt::failure flavour = thrown([] { (void)spt::make_flavour(41); });
+    CHECK_EQUAL(flavour.status, SPT_ERR_ARGUMENT);
+    CHECK_EQUAL(spt::make_flavour(48).heap_address_bits, 48);
+
+    /* Nobody may send to all there are without asking to. */
+    spt::udp_stream stream(threads, {{"255.255.255.255", 9}});
+    const std::vector<std::int8_t> values(100);
+    const spt::heap heap(spt::array(0x1000, "values", "", values), SPT_VALUES);
+    const spt::failure refused = thrown([&] { stream.send(heap); });
+    CHECK_EQUAL(refused.status, SPT_ERR_SYSTEM);
+    CHECK_EQUAL(refused.sys_errno, EACCES);
+    CHECK(says(refused, "heap 1"));
+    const auto tried = stream.try_send(heap);
+    CHECK(!tried && tried.error().sys_errno == EACCES);
+    spt::completion sent;
+    stream.async_send(heap, sent);
+    CHECK_EQUAL(thrown([&] { sent.wait(); }).sys_errno, EACCES);
+}
+
+static void test_what_can_be_tried_does_not_throw()
+{
+    CHECK(spt::try_make<spt::heap>().has_value());
+    auto threads = spt::try_make<spt::thread_pool>(std::size_t(1));
+    REQUIRE(threads.has_value());
+    auto stream = spt::try_make<spt::udp_stream>(*threads, spt::endpoint{"127.0.0.1", 9999999});
+    REQUIRE(!stream.has_value());
+    CHECK_EQUAL(stream.error().status, SPT_ERR_ARGUMENT);
+
+    state s;
+    CHECK(!s.heap.try_add(spt::immediate(1, "reserved", "", s.timestamp)).has_value());
+    spt::stream_config config = slow();
+    config.max_heaps = 1;
+    spt::memory_stream full(*threads, config);
+    REQUIRE(full.try_async_send(s.heap, s.sent).has_value());
+    spt::completion other;
+    const auto refused = full.try_async_send({s.heap}, SPT_GROUP_SERIAL, other);
+    CHECK(!refused && refused.error().status == SPT_ERR_QUEUE_FULL);
+    CHECK(other.done());
+    s.sent.cancel();
+}
+
+static void test_owners_are_moved_and_not_copied()
+{
+    static_assert(!std::is_copy_constructible_v<spt::heap> && std::is_move_assignable_v<spt::heap>);
+    static_assert(!std::is_copy_constructible_v<spt::udp_stream>);
+    static_assert(std::is_nothrow_move_constructible_v<spt::udp_stream>);
+    static_assert(!std::is_move_constructible_v<spt::completion>);
+    static_assert(sizeof(spt::heap) == sizeof(void *) &&
+                  sizeof(spt::thread_pool) == sizeof(void *));
+    state s;
+    spt::thread_pool threads;
+    spt::memory_stream stream(threads);
+    stream.async_send(s.heap, s.sent);
+    spt::heap moved = std::move(s.heap); /* what is in flight stays where it is */
+    spt::memory_stream elsewhere = std::move(stream);
+    s.sent.wait();
+    CHECK(elsewhere.size() > 0);
+    s.heap = std::move(moved);
+    CHECK_EQUAL(elsewhere.send(s.heap), elsewhere.size() / 2);
+    elsewhere = spt::memory_stream(threads);
+    CHECK_EQUAL(elsewhere.size(), 0);
+    spt::memory memory(10000), other = std::move(memory);
+    CHECK(other.as<float>().size() >= 2500 && memory.as<float>().empty());
+    memory = std::move(other);
+    CHECK(memory.as<std::byte>().size() >= 10000 && memory.page_size() >= 4096);
+    CHECK_EQUAL(memory.as<float>()[2499], 0);
+}
+
+static void test_a_completion_that_is_destroyed_waits()
+{
+    state s;
+    spt::memory_stream stream(spt::no_thread);
+    {
+        const auto sent = stream.async_send(s.heap);
+    }
+    CHECK_EQUAL(s.heap.in_flight(), 0);
+    CHECK(stream.size() > 0);
+}
+
+static void test_a_completion_is_waited_for_for_some_time_or_given_up()
+{
+    state s;
+    const spt::thread_pool threads;
+    spt::memory_stream stream(threads, slow());
+    stream.async_send(s.heap, s.sent);
+    CHECK(!s.sent.wait_for(1ms));
+    CHECK(!stream.flush_for(0s));
+    s.sent.cancel();
+    CHECK(s.sent.done());
+    CHECK_EQUAL(s.sent.try_wait().error().status, SPT_ERR_CANCELLED);
+    CHECK(s.sent.wait_for(0s));
+    CHECK(stream.flush_for(0s));
+}
+
+static void test_a_stream_that_is_stopped_completes_what_is_queued()
+{
+    state s;
+    const spt::thread_pool threads;
+    spt::memory_stream stream(threads, slow());
+    stream.async_send(s.heap, s.sent);
+    stream.stop();
+    CHECK_EQUAL(thrown([&] { s.sent.wait(); }).status, SPT_ERR_STOPPED);
+    CHECK_EQUAL(thrown([&] { stream.send(s.heap); }).status, SPT_ERR_STOPPED);
+}
+
+static task send_twice(spt::stream &stream, state &s, std::vector<std::uint64_t> &bytes,
+                       std::thread::id &thread)
+{
+    bytes.push_back(co_await stream.async_send(s.heap));
+    thread = std::this_thread::get_id();
+    stream.async_send(s.heap, s.sent);
+    bytes.push_back(co_await s.sent);
+}
+
+static void test_a_coroutine_goes_on_where_the_stream_is_polled()
+{
+    const spt::thread_pool threads;
+    for (const bool has_thread : {true, false}) {
+        state s, t;
+        spt::memory_stream stream(has_thread ? spt::worker(threads) : spt::no_thread, polled());
+        std::vector<std::uint64_t> bytes;
+        bytes.reserve(4);
+        std::thread::id thread;
+        const task one = send_twice(stream, s, bytes, thread);
+        const task other = send_twice(stream, t, bytes, thread);
+        CHECK(bytes.empty());
+        std::size_t n = 0;
+        const std::size_t before = n_news;
+        while (!one.handle.done() || !other.handle.done())
+            n += stream.poll();
+        CHECK_EQUAL(n_news, before); /* no memory but that of their frames */
+        CHECK_EQUAL(n, 4);
+        CHECK(thread == std::this_thread::get_id());
+        CHECK(bytes.size() == 4 && bytes[0] == bytes[3]);
+        CHECK_EQUAL(stream.size(), 4 * bytes[0]);
+    }
+}
+
+static task expect_stop(spt::stream &stream, state &s, bool &stopped)
+{
+    try {
+        co_await stream.async_send(s.heap);
+    } catch (const spt::error &error) {
+        stopped = error.status() == SPT_ERR_STOPPED;
+    }
+}
+
+static void test_a_coroutine_is_thrown_what_went_wrong()
+{
+    spt::stream_config config = slow();
+    config.poll = true;
+    state s;
+    bool stopped = false;
+    const spt::thread_pool threads;
+    spt::memory_stream stream(threads, config);
+    const task waits = expect_stop(stream, s, stopped);
+    stream.stop();
+    CHECK(!stopped);
+    CHECK_EQUAL(stream.poll(), 1);
+    CHECK(stopped && waits.handle.done());
+}
+
+static void test_a_coroutine_may_be_destroyed_after_its_stream()
+{
+    state s;
+    bool stopped = false;
+    const spt::thread_pool threads;
+    auto stream = std::make_unique<spt::memory_stream>(threads, polled());
+    const task waits = expect_stop(*stream, s, stopped);
+    stream->flush();
+    stream.reset();
+    CHECK(!waits.handle.done());
+    CHECK_EQUAL(s.heap.in_flight(), 0);
+}
+
+static void test_nothing_waits_on_a_stream_that_is_polled()
+{
+    const spt::thread_pool threads;
+    spt::memory_stream stream(threads, polled());
+    state s;
+    const spt::failure failure = thrown([&] { stream.send(s.heap); });
+    CHECK(failure.status == SPT_ERR_ARGUMENT && says(failure, "async_send"));
+    CHECK(stream.fd() >= 0);
+    CHECK_EQUAL(spt::memory_stream(threads).fd(), -1);
+}
+
+static void test_sending_asks_for_no_memory()
+{
+    state s;
+    spt::memory_stream stream(spt::no_thread);
+    stream.send(s.heap);
+    const std::size_t before = n_news;
+    stream.send(s.heap);
+    stream.async_send(s.heap, s.sent);
+    s.sent.wait();
+    stream.async_send({s.heap}, SPT_GROUP_SERIAL, s.sent);
+    s.sent.wait();
+    CHECK(stream.try_send(s.heap).has_value());
+    CHECK_EQUAL(n_news, before);
+}
+
+static void test_packets_are_those_of_a_stream()
+{
+    state s;
+    spt::stream_config config;
+    spt::memory_stream stream(spt::no_thread, config);
+    stream.send(s.heap);
+    std::vector<std::byte> packets, scratch(config.max_packet_size);
+    std::array<iovec, SPT_MAX_PIECES(1472)> room;
+    spt::packetizer packetizer(s.heap, 1, config.max_packet_size);
+    for (;;) {
+        const std::span<iovec> pieces = packetizer.next(scratch, room);
+        if (pieces.empty())
+            break;
+        for (const iovec &piece : pieces) {
+            const auto *bytes = static_cast<const std::byte *>(piece.iov_base);
+            packets.insert(packets.end(), bytes, bytes + piece.iov_len);
+        }
+    }
+    CHECK(packets == sent_to(stream));
+    spt::packetizer again(s.heap, 1, config.max_packet_size);
+    const spt::failure small = thrown([&] { (void)again.next(scratch, std::span(room).first(2)); });
+    CHECK(small.status == SPT_ERR_ARGUMENT && says(small, "room"));
+}
+
+static void test_a_stream_knows_its_counts_times_and_endpoints()
+{
+    const spt::thread_pool threads;
+    spt::stream_config config;
+    config.timeline = 2;
+    spt::memory_stream stream(threads, config);
+    stream.set_cnt_sequence(10, 5);
+    state s;
+    for (int i = 0; i < 3; i++)
+        stream.send(s.heap);
+    std::array<spt_times, 4> room;
+    const std::span<spt_times> times = stream.timeline(room);
+    CHECK(times.size() == 2 && times[0].cnt == 15 && times[1].cnt == 20);
+    CHECK_EQUAL(stream.num_substreams(), 1);
+    CHECK_EQUAL(thrown([&] { stream.set_cnt_sequence(1, 0); }).status, SPT_ERR_ARGUMENT);
+    const spt::endpoint endpoints[] = {{"127.0.0.1", 9}, {"127.0.0.1", 10}};
+    CHECK_EQUAL(spt::udp_stream(threads, endpoints).num_substreams(), 2);
+    CHECK(spt::route_packet_size(endpoints[0]) > 1472);
+}
+
+static void test_a_heap_that_is_destroyed_in_flight_is_told_of()
+{
+    CHECK_DIES("a heap was destroyed while it was in flight", {
+        spt::memory_stream stream(spt::no_thread);
+        spt::completion sent;
+        const spt::heap heap;
+        stream.async_send(heap, sent);
+    });
+}
+
+static void test_a_stream_that_is_destroyed_with_heaps_in_flight_is_told_of()
+{
+    CHECK_DIES("a stream was destroyed while heaps were in flight", {
+        state s;
+        spt::memory_stream stream(spt::no_thread, slow());
+        stream.async_send(s.heap, s.sent);
+    });
+}
+
+static void test_a_completion_that_is_used_twice_is_told_of()
+{
+    CHECK_DIES("a completion was used again", {
+        state s;
+        spt::memory_stream stream(spt::no_thread, slow());
+        stream.async_send(s.heap, s.sent);
+        stream.async_send(s.heap, s.sent);
+    });
+}
+
+int main()
+{
+    RUN(test_a_heap_has_the_bytes_that_it_has_in_c);
+    RUN(test_all_ways_to_send_have_the_same_bytes);
+    RUN(test_a_stream_without_a_thread_sends_when_it_is_waited_for);
+    RUN(test_what_is_sent_is_what_values_are_then);
+    RUN(test_groups_take_heaps_vectors_and_arrays);
+    RUN(test_elements_have_the_types_that_they_have_in_c);
+    RUN(test_temporaries_are_refused_when_compiling);
+    RUN(test_an_array_takes_the_shape_that_it_is_given);
+    RUN(test_items_and_descriptors_are_as_in_c);
+    RUN(test_an_error_has_status_errno_and_text_of_c);
+    RUN(test_what_can_be_tried_does_not_throw);
+    RUN(test_owners_are_moved_and_not_copied);
+    RUN(test_a_completion_that_is_destroyed_waits);
+    RUN(test_a_completion_is_waited_for_for_some_time_or_given_up);
+    RUN(test_a_stream_that_is_stopped_completes_what_is_queued);
+    RUN(test_a_coroutine_goes_on_where_the_stream_is_polled);
+    RUN(test_a_coroutine_is_thrown_what_went_wrong);
+    RUN(test_a_coroutine_may_be_destroyed_after_its_stream);
+    RUN(test_nothing_waits_on_a_stream_that_is_polled);
+    RUN(test_sending_asks_for_no_memory);
+    RUN(test_packets_are_those_of_a_stream);
+    RUN(test_a_stream_knows_its_counts_times_and_endpoints);
+    RUN(test_a_heap_that_is_destroyed_in_flight_is_told_of);
+    RUN(test_a_stream_that_is_destroyed_with_heaps_in_flight_is_told_of);
+    RUN(test_a_completion_that_is_used_twice_is_told_of);
+    return check_done();
+}
