@@ -123,16 +123,20 @@ namespace detail
 }
 
 /* A promise that is looked into where that is not too late: in builds without NDEBUG. */
-inline void promised([[maybe_unused]] bool kept, [[maybe_unused]] const char *broken) noexcept
+template <class Kept>
+inline void promised([[maybe_unused]] const Kept &kept,
+                     [[maybe_unused]] const char *broken) noexcept
 {
 #ifndef NDEBUG
-    if (!kept)
+    if (!kept())
         die(broken);
 #endif
 }
 
+/* Call a function of C, or throw; inlined, so that the call is the one that C makes. */
 template <class... Arguments, class... Given>
-inline spt::status must(spt::status (*function)(Arguments...), Given &&...given)
+[[gnu::always_inline]] inline spt::status must(spt::status (*function)(Arguments...),
+                                               Given &&...given)
 {
     failure details; /* written only where something fails */
     const spt::status answer = function(std::forward<Given>(given)..., &details);
@@ -155,14 +159,14 @@ inline std::unexpected<failure> failed(const failure &details)
 }
 } // namespace detail
 #else
-/** A value, or what went wrong: ``std::expected`` where the compiler has it; else the least of it.
+/* A value, or what went wrong: ``std::expected`` where the compiler has it; else the least of it.
  */
 template <class T> class [[nodiscard]] result
 {
   public:
     result(T value) : either_(std::in_place_index<0>, std::move(value)) {}
     result(const failure &details) : either_(std::in_place_index<1>, details) {}
-    /** Whether there is a value. */
+    /* Whether there is a value. */
     [[nodiscard]] bool has_value() const noexcept
     {
         return either_.index() == 0;
@@ -183,7 +187,7 @@ template <class T> class [[nodiscard]] result
     {
         return std::get_if<0>(&either_);
     }
-    /** What went wrong, if there is no value. */
+    /* What went wrong, if there is no value. */
     [[nodiscard]] const failure &error() const noexcept
     {
         return *std::get_if<1>(&either_);
@@ -419,9 +423,9 @@ concept count = element<T> && std::integral<T> && sizeof(T) == 8;
  * :param id: As an item's.
  * :param name: Borrowed.
  * :param description: Borrowed.
- * :param value: Borrowed by every heap that it is added to: it has to stay where it is until that
- * is destroyed, and what it is when a packet is made is what is sent. :return: By value, for
- * :cpp:func:`heap::add`.
+ * :param value: Borrowed by every heap that it is added to: it has to stay where it is until the
+ *     heap is destroyed, and what it is when a packet is made is what is sent.
+ * :return: By value, for :cpp:func:`heap::add`.
  */
 template <count T>
 [[nodiscard]] constexpr variable immediate(std::uint64_t id, const char *name,
@@ -552,8 +556,9 @@ namespace detail
 struct destroy_heap {
     void operator()(spt_heap *heap) const noexcept
     {
-        promised(spt_heap_in_flight(heap) == 0, "a heap was destroyed while it was in flight: wait "
-                                                "for its completion, or cancel that, before");
+        promised([&] { return spt_heap_in_flight(heap) == 0; },
+                 "a heap was destroyed while it was in flight: wait "
+                 "for its completion, or cancel that, before");
         spt_heap_destroy(heap);
     }
 };
@@ -731,9 +736,9 @@ class packetizer
      *
      * :param scratch: Filled with the header and short values; room for ``max_packet_size`` bytes.
      *     Borrowed for as long as the pieces are used.
-     * :param pieces: Filled; room for :c:macro:`SPT_MAX_PIECES` entries. They point into the
-     * scratch and into the values of the heap. :return: Those of the pieces that were filled in;
-     * none after the last packet. Throws
+     * :param pieces: Filled; room for :c:macro:`SPT_MAX_PIECES` entries. They point
+     *     into the scratch and into the values of the heap.
+     * :return: Those of the pieces that were filled in; none after the last packet. Throws
      *     ``SPT_ERR_ARGUMENT`` where there is too little room.
      */
     [[nodiscard]] std::span<iovec> next(std::span<std::byte> scratch, std::span<iovec> pieces)
@@ -961,13 +966,6 @@ class completion
         send(*this);
     }
 
-    /* Make it known to a stream that has taken it. */
-    void sent_with(spt_stream *stream, bool polled) noexcept
-    {
-        stream_ = stream;
-        polled_ = polled;
-    }
-
     /* It is the caller's again, unless it is still to be handed out. */
     void release() noexcept
     {
@@ -1114,9 +1112,9 @@ class stream : public owner<spt_stream, detail::destroy_stream>
      */
     void async_send(const heap &what, completion &sent)
     {
-        begin(sent);
-        detail::must(spt_stream_send_heap, get(), what.get(), &sent.completion_);
-        sent.sent_with(get(), polled_);
+        failure details;
+        if (queue(what, sent, details) < 0) [[unlikely]]
+            detail::fail(details);
     }
 
     /**
@@ -1145,10 +1143,9 @@ class stream : public owner<spt_stream, detail::destroy_stream>
      */
     void async_send(list<heap_reference> group, group_mode mode, completion &sent)
     {
-        begin(sent);
-        detail::must(spt_stream_send_heaps, get(), group.data(), group.size(), mode,
-                     &sent.completion_);
-        sent.sent_with(get(), polled_);
+        failure details;
+        if (queue(group, mode, sent, details) < 0) [[unlikely]]
+            detail::fail(details);
     }
 
     /** The same, with a completion of its own. */
@@ -1161,11 +1158,9 @@ class stream : public owner<spt_stream, detail::destroy_stream>
     /** Queue a heap, without throwing: a queue that is full is nothing special. */
     [[nodiscard]] result<void> try_async_send(const heap &what, completion &sent) noexcept
     {
-        begin(sent);
         failure details;
-        if (spt_stream_send_heap(get(), what.get(), &sent.completion_, &details) < 0) [[unlikely]]
+        if (queue(what, sent, details) < 0) [[unlikely]]
             return detail::failed(details);
-        sent.sent_with(get(), polled_);
         return {};
     }
     result<void> try_async_send(const heap &&what, completion &sent) = delete;
@@ -1174,12 +1169,9 @@ class stream : public owner<spt_stream, detail::destroy_stream>
     [[nodiscard]] result<void> try_async_send(list<heap_reference> group, group_mode mode,
                                               completion &sent) noexcept
     {
-        begin(sent);
         failure details;
-        if (spt_stream_send_heaps(get(), group.data(), group.size(), mode, &sent.completion_,
-                                  &details) < 0) [[unlikely]]
+        if (queue(group, mode, sent, details) < 0) [[unlikely]]
             return detail::failed(details);
-        sent.sent_with(get(), polled_);
         return {};
     }
 
@@ -1288,12 +1280,36 @@ class stream : public owner<spt_stream, detail::destroy_stream>
             detail::fail(detail::refusal("with config.poll, nothing waits: use async_send"));
     }
 
-    static void begin(completion &sent) noexcept
+    /* What is known of a completion is so before the stream has it: another thread may poll. */
+    void begin(completion &sent) const noexcept
     {
-        detail::promised(sent.stream_ == nullptr || (!sent.polled_ && sent.done()),
+        detail::promised([&] { return sent.stream_ == nullptr || (!sent.polled_ && sent.done()); },
                          "a completion was used again before it was complete");
         sent.completion_ = {};
         sent.completion_.user = &sent;
+        sent.stream_ = get();
+        sent.polled_ = polled_;
+    }
+
+    spt::status queue(const heap &what, completion &sent, failure &details) const noexcept
+    {
+        begin(sent);
+        const spt::status answer =
+            spt_stream_send_heap(get(), what.get(), &sent.completion_, &details);
+        if (answer < 0) [[unlikely]]
+            sent.stream_ = nullptr;
+        return answer;
+    }
+
+    spt::status queue(list<heap_reference> group, group_mode mode, completion &sent,
+                      failure &details) const noexcept
+    {
+        begin(sent);
+        const spt::status answer = spt_stream_send_heaps(get(), group.data(), group.size(), mode,
+                                                         &sent.completion_, &details);
+        if (answer < 0) [[unlikely]]
+            sent.stream_ = nullptr;
+        return answer;
     }
 
     static void take_back(completion &one) noexcept
@@ -1306,7 +1322,7 @@ class stream : public owner<spt_stream, detail::destroy_stream>
 
 inline void detail::destroy_stream::operator()(spt_stream *stream) const noexcept
 {
-    promised(spt_stream_flush(stream, 0) != SPT_PENDING,
+    promised([&] { return spt_stream_flush(stream, 0) != SPT_PENDING; },
              "a stream was destroyed while heaps were in flight: flush() or stop() it before");
     if (spt_stream_fd(stream) >= 0) { /* nobody hands them out any more */
         spt_stream_stop(stream);

@@ -117,7 +117,7 @@ using group_item = spt_group_item;
  *
  * :param of: Borrowed.
  * :return: Lent as long as the value is. Throws ``SPT_ERR_ARGUMENT`` for an item without a value,
- * or of another type, or in another byte order than this machine's, or that lies askew.
+ *     or of another type, or in another byte order than this machine's, or that lies askew.
  */
 template <element T> [[nodiscard]] std::span<const T> values(const group_item &of)
 {
@@ -428,12 +428,12 @@ class recv_stream : public owner<spt_recv_stream, detail::call<spt_recv_stream_d
         received_heap heap_;
     };
 
-    /** From the next heap */
+    /** From the next heap... */
     [[nodiscard]] iterator begin() noexcept
     {
         return iterator(*this);
     }
-    /** until the stream ends. */
+    /** ... until the stream ends. */
     [[nodiscard]] std::default_sentinel_t end() const noexcept
     {
         return {};
@@ -657,8 +657,8 @@ struct chunk_config : spt_chunk_config {
     /**
      * Choose what says where heaps belong.
      *
-     * :param function: Called by the worker, as ``function(data)`` with a :cpp:type:`place_data`,
-     * for each heap once; what it throws ends the program. Borrowed until the stream is destroyed.
+     * :param function: Called by the worker for each heap once, with a :cpp:type:`place_data`; what
+     *     it throws ends the program. Borrowed until the stream is destroyed.
      */
     template <std::invocable<place_data &> Function> void set_place(Function &function) noexcept
     {
