@@ -2,6 +2,7 @@
 """Every linter and type check, side by side; all are run, then the status tells."""
 
 import os
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +11,11 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
 
-C_FILES = sorted(str(path) for path in (ROOT / "csrc").rglob("*.[ch]"))
+C_FILES = sorted(
+    str(path) for kind in ("*.[ch]", "*.[ch]pp") for path in (ROOT / "csrc").rglob(kind)
+)
+CPP_FILES = sorted(str(path) for path in (ROOT / "csrc").rglob("*.cpp"))
+CPP_FLAGS = ["-std=c++20", f"-I{ROOT / 'csrc' / 'include'}", "-D_GNU_SOURCE"]
 CYTHON_FILES = sorted(
     str(path) for kind in ("*.pyx", "*.px[di]") for path in (ROOT / "spead_tutorial").glob(kind)
 )
@@ -30,6 +35,10 @@ CHECKS = [
     (ROOT, ["check-jsonschema", "--builtin-schema", "vendor.github-workflows", *WORKFLOWS]),
     (ROOT, ["check-jsonschema", "--builtin-schema", "vendor.readthedocs", ".readthedocs.yaml"]),
 ]
+
+# It comes with the compiler, if at all; .clang-tidy says what it looks for.
+if shutil.which("clang-tidy"):
+    CHECKS.append((ROOT, ["clang-tidy", "--quiet", *CPP_FILES, "--", *CPP_FLAGS]))
 
 
 def run(check: tuple[Path, list[str]]) -> subprocess.CompletedProcess[str]:

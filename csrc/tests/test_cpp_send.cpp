@@ -95,7 +95,9 @@ struct task {
     };
     explicit task(std::coroutine_handle<promise_type> which) : handle(which) {}
     task(task &&other) noexcept : handle(std::exchange(other.handle, nullptr)) {}
+    task(const task &) = delete;
     task &operator=(task &&) = delete;
+    task &operator=(const task &) = delete;
     ~task()
     {
         if (handle)

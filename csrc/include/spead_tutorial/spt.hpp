@@ -1034,7 +1034,7 @@ using group_mode = spt_group_mode;
  */
 [[nodiscard]] inline std::size_t route_packet_size(const endpoint &to)
 {
-    std::size_t size;
+    std::size_t size = 0;
     detail::must(spt_route_packet_size, &to, &size);
     return size;
 }
@@ -1219,7 +1219,7 @@ class stream : public owner<spt_stream, detail::destroy_stream>
     std::size_t poll()
     {
         std::size_t n = 0;
-        for (spt_completion *next; spt_stream_poll(get(), &next, 1) == 1; n++) {
+        for (spt_completion *next = nullptr; spt_stream_poll(get(), &next, 1) == 1; n++) {
             auto *one = static_cast<completion *>(next->user);
             one->stream_ = nullptr;
             /* It may be gone after that. */
@@ -1326,7 +1326,7 @@ inline void detail::destroy_stream::operator()(spt_stream *stream) const noexcep
              "a stream was destroyed while heaps were in flight: flush() or stop() it before");
     if (spt_stream_fd(stream) >= 0) { /* nobody hands them out any more */
         spt_stream_stop(stream);
-        for (spt_completion *next; spt_stream_poll(stream, &next, 1) == 1;)
+        for (spt_completion *next = nullptr; spt_stream_poll(stream, &next, 1) == 1;)
             spt::stream::take_back(*static_cast<completion *>(next->user));
     }
     spt_stream_destroy(stream);

@@ -162,7 +162,7 @@ class item_group : public owner<spt_item_group, detail::call<spt_item_group_dest
      */
     std::size_t update(const received_heap &heap)
     {
-        std::size_t undescribed;
+        std::size_t undescribed = 0;
         detail::must(spt_item_group_update, get(), heap.get(), &undescribed);
         return undescribed;
     }
