@@ -29,6 +29,7 @@ language = "en"
 extensions = [
     "best_of",
     "c_header",
+    "cpp_header",
     "examples",
     "exercises",
     "gains",
@@ -56,6 +57,8 @@ nitpicky = True
 # links that take a network to check.
 nitpick_ignore_regex = [
     ("c:identifier", r"u?int\d+_t|size_t|iovec"),
+    # What is of C in declarations of C++ is on the pages of C; and all of it is in spt.
+    ("cpp:identifier", r"spt|spt_\w+|SPT_\w+|iovec"),
     (
         "py:class",
         r"(asyncio|collections\.abc|contextlib|numpy|pandas|pathlib|socket|subprocess)\.\w+",

@@ -46,6 +46,8 @@ MODULES = [
     "spead_tutorial.timeline",
     "spead_tutorial.wire",
 ]
+#: What members of C++ classes are there for the language, or for a template beside them.
+NOT_SHOWN = ("create", "await_ready", "await_suspend", "await_resume")
 #: What the site is made with, beyond the packages that the tests take.
 NEEDED = ("hawkmoth", "myst_nb", "numpydoc", "sphinx", "sphinx_click", "sphinx_design")
 
@@ -170,6 +172,28 @@ def test_every_member_of_the_headers_structures_is_on_a_page(inventory):
         public = [one for one in members if not one.endswith("_") and name not in own]
         missing += [one for one in public if f"{name}.{one}" not in inventory["c:member"]]
     assert missing == []
+
+
+CPP_HEADERS = sorted((ROOT / "csrc" / "include" / "spead_tutorial").glob("*.hpp"))
+
+
+@pytest.mark.parametrize("header", CPP_HEADERS, ids=lambda path: path.name)
+def test_every_public_name_of_a_cpp_header_is_on_a_page(inventory, header):
+    code = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.S)
+    code = re.sub(r"^namespace detail$.*?^\} // namespace detail", "", code, flags=re.M | re.S)
+    code = re.sub(r"^#else$.*?^#endif$", "", code, flags=re.M | re.S)
+    kinds = r"(?:class|struct|concept|using|inline constexpr [\w:]+|inline [\w:<>]+)"
+    names = set(
+        re.findall(rf"^(?:template <.*> )?(?:\[\[nodiscard\]\] )?{kinds} (\w+)\b(?!::)", code, re.M)
+    )
+    for owner, body in re.findall(r"^(?:class|struct) (\w+)[^;]*?\{\n(.*?)^\};", code, re.M | re.S):
+        public = re.sub(r"^  (?:private|protected):.*", "", body, flags=re.M | re.S)
+        members = re.findall(r"^    [^ \n~].*?(?<!operator )\b(\w+)\([^;{]*[{;]", public, re.M)
+        members = [one for one in members if one.strip("_") == one and one[:4] != "spt_"]
+        names |= {f"{owner}::{one}" for one in members if one not in (*NOT_SHOWN, owner)}
+    shown = {name.removeprefix("spt::") for kind in inventory for name in inventory[kind]}
+    assert len(names) > 20
+    assert sorted(names - shown) == []
 
 
 def test_types_of_the_standard_headers_are_not_taken_for_int(site):
