@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from spead_tutorial import catalogue
-from spead_tutorial.catalogue import LADDER, LANGUAGES, find_chapter
+from spead_tutorial.catalogue import LADDER, MEASURED, find_chapter
 from spead_tutorial.measure.beside import CEILING, PEER
 from spead_tutorial.measure.case import Case
 from spead_tutorial.records import OURS
@@ -173,7 +173,7 @@ def _sizes(heap_sizes: Iterable[int], *programs: tuple[str, str, str, str]) -> t
 
 
 def _ours(*programs: str) -> list[tuple[str, str, str, str]]:
-    return [(OURS, language, program, "") for program in programs for language in LANGUAGES]
+    return [(OURS, language, program, "") for program in programs for language in MEASURED]
 
 
 def _peer(*programs: str) -> list[tuple[str, str, str, str]]:
@@ -201,7 +201,7 @@ def _ladder() -> Sweep:
             rung.packet_size,
         )
         for rung in LADDER
-        for language in LANGUAGES
+        for language in MEASURED
     )
     sizes = dict.fromkeys(rung.heap_size for rung in LADDER)
     peer = [
@@ -224,7 +224,7 @@ def _pipeline() -> Sweep:
             ("tut_5_send_pipeline", True),
             ("tut_5_send_pipeline", False),
         )
-        for language in LANGUAGES
+        for language in MEASURED
     ]
     compared = [case for case in plain if case.program != "tut_5_send_async"]
     pinned = [
@@ -252,7 +252,7 @@ def _packet_sizes() -> Sweep:
         ours = [
             Case(OURS, language, "tut_6_send_pktsize", MIB, size)
             for size in sizes
-            for language in LANGUAGES
+            for language in MEASURED
         ]
         whole = [size for size in sizes if size <= _MTU_PAYLOAD]
         bare = [Case(*_TWO_THREADS[:3], MIB, size, variant=_TWO_THREADS[3]) for size in whole]
@@ -265,7 +265,7 @@ def _loopback() -> Sweep:
     cases = tuple(
         Case(OURS, language, "tut_6_send_pktsize", variant=variant, listener=listener)
         for variant, listener in [*_LISTENERS.items(), ("", None)]
-        for language in LANGUAGES
+        for language in MEASURED
     )
     return Sweep("tut-6-loopback", "loopback, with and without a listener", cases, cases)
 
@@ -276,7 +276,7 @@ def _memory() -> Sweep:
         Case(OURS, language, before, size, variant=variant, environment=environment)
         for size in _CAUSE_SIZES
         for variant, environment in _CAUSES.items()
-        for language in LANGUAGES
+        for language in MEASURED
     )
     plain = _ours(before, after)
     return Sweep(
@@ -300,7 +300,7 @@ def _batches() -> Sweep:
         "batches of heaps: a list, then a HeapReferenceList",
         [*_ours(_TEN, "tut_11_send_list_of_heaps", _ELEVEN), *_peer(_TEN, _ELEVEN), *_BARE],
     )
-    batches = [(OURS, language, _ELEVEN, "equal packets") for language in LANGUAGES]
+    batches = [(OURS, language, _ELEVEN, "equal packets") for language in MEASURED]
     equal = (
         dataclasses.replace(case, packet_size=_HALF_OF_16_KIB)
         for case in _sizes((16 * KIB, 64 * KIB), *batches)
@@ -327,7 +327,7 @@ def _zero_copy() -> Sweep:
     ours = [
         (OURS, language, _FIFTEEN, variant)
         for variant in ("", "small pages", "copy", "fill", "copy, fill")
-        for language in LANGUAGES
+        for language in MEASURED
     ]
     bare = "one thread, no fill"
     loops = [
@@ -342,7 +342,7 @@ def _equal_packets() -> Sweep:
     """Chapters 13 and 16 with packets of one size; then 16's with what the lab's route takes."""
 
     def cases(sizes: Iterable[int]) -> tuple[Case, ...]:
-        route = _sizes(sizes, *((OURS, language, _SIXTEEN, "route") for language in LANGUAGES))
+        route = _sizes(sizes, *((OURS, language, _SIXTEEN, "route") for language in MEASURED))
         return (
             *_sizes(sizes, *_ours(_THIRTEEN, _SIXTEEN), _ONE_THREAD),
             *(dataclasses.replace(case, packet_size=_MTU_PAYLOAD // 8 * 8) for case in route),
@@ -469,7 +469,7 @@ def _chunks() -> Sweep:
     """Chapter 12: heaps handed over one by one, and in chunks; each receiver alone."""
     programs = [
         (implementation, language, program, TURNS)
-        for implementation, language in (*((OURS, one) for one in LANGUAGES),
+        for implementation, language in (*((OURS, one) for one in MEASURED),
                                          (PEER_FROM_SOURCE, "python"))
         for program in ALONE
     ]  # fmt: skip
@@ -505,7 +505,7 @@ def _lossless() -> Sweep:
     chapters = [
         (one.number, (OURS, language, one.name))
         for one in catalogue.RECEIVERS
-        for language in LANGUAGES
+        for language in MEASURED
     ]
     beside = [(PEER_FROM_SOURCE, "c", "receive"), (CEILING, "c", "receive")]
     alone = [who for who in _RECEIVING if who not in beside and who[0] != PEER]
@@ -529,7 +529,7 @@ def _receivers_memory() -> Sweep:
     """A hundred times as many heaps, spoilt or not: the peak of memory has to be the same."""
     cases = tuple(
         Case(OURS, language, "receive", 4 * KIB, 1472, variant=variant, heaps=heaps)
-        for language in LANGUAGES
+        for language in MEASURED
         for variant in ("", SPOILT)
         for heaps in (10**5, 10**7)
     )
@@ -547,9 +547,9 @@ def _pools() -> Sweep:
     alone = [
         (OURS, language, "receive", f"{memory}{TURNS}")
         for memory in ("", "no pool, ")
-        for language in LANGUAGES
+        for language in MEASURED
     ]
-    chapter = [(OURS, language, POOL, "") for language in LANGUAGES]
+    chapter = [(OURS, language, POOL, "") for language in MEASURED]
     large = [dataclasses.replace(case, heaps=20) for case in _sizes([64 * MIB], *chapter)]
     none = [dataclasses.replace(case, variant="pool of 0") for case in large]
     linked = [dataclasses.replace(case, link=_LINK_OF_A_POOL) for case in (*large, *none)]

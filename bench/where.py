@@ -18,7 +18,7 @@ import click
 from bench import parts, stacks
 from bench.peers import TIMEOUT_S
 from bench.plan import SEED, versions
-from spead_tutorial.catalogue import LANGUAGES, find_chapter
+from spead_tutorial.catalogue import MEASURED, find_chapter
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.machine import header
@@ -42,7 +42,7 @@ CASES = tuple(
     Case(OURS, language, program, heap_size)
     for heap_size in HEAP_SIZES
     for program in PROGRAMS
-    for language in LANGUAGES
+    for language in MEASURED
 )
 #: Chapter 4's heaps find the stream asleep, each of them.
 TIMELINES = tuple(

@@ -12,6 +12,7 @@ __all__ = [
     "CHAPTERS",
     "LADDER",
     "LANGUAGES",
+    "MEASURED",
     "PROGRAMS",
     "RECEIVERS",
     "STEPS",
@@ -26,6 +27,8 @@ __all__ = [
 
 #: What every chapter has a program in.
 LANGUAGES = ("python", "c")
+#: Those of them that records and pictures compare, and that a tour shows.
+MEASURED = ("python", "c")
 
 #: What the letter z stands for: words that are options of a program, and of a case's variant.
 SWITCHES = ("copy", "small pages", "fill")

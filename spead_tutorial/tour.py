@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from spead_tutorial import plots, tour_page
-from spead_tutorial.catalogue import BESIDE_LADDER, LADDER, LANGUAGES, Rung, find_chapter
+from spead_tutorial.catalogue import BESIDE_LADDER, LADDER, MEASURED, Rung, find_chapter
 from spead_tutorial.lab import Lab, LabError
 from spead_tutorial.measure import beside, progress
 from spead_tutorial.measure.beside import CEILING, PEER
@@ -52,7 +52,7 @@ def cases(size: str) -> list[Case]:
     return [
         _case(size, rung, OURS, language)
         for rung in (*LADDER, *BESIDE_LADDER)
-        for language in LANGUAGES
+        for language in MEASURED
     ]
 
 

@@ -8,7 +8,7 @@ few seconds. It is no measurement: the link between the two is slow enough for b
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-from spead_tutorial.catalogue import LANGUAGES, find_chapter, find_receiver
+from spead_tutorial.catalogue import MEASURED, find_chapter, find_receiver
 from spead_tutorial.fields import FieldError, made
 from spead_tutorial.lab import Journey, Lab, LabError
 from spead_tutorial.measure.delivery import Delivery, deliver
@@ -107,7 +107,7 @@ def receive_some(size: str) -> tuple[list[Arrival], list[str]]:
     try:
         with _lab() as lab:
             return [
-                _one(lab, language, _HEAPS.get(size, _USUAL_HEAPS)) for language in LANGUAGES
+                _one(lab, language, _HEAPS.get(size, _USUAL_HEAPS)) for language in MEASURED
             ], []
     except LabError as error:
         return [], [f"Without data that arrives: {error}."]

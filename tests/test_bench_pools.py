@@ -6,7 +6,7 @@ import dataclasses
 import pytest
 from test_bench import load_bench, needs_lab
 
-from spead_tutorial.catalogue import LANGUAGES
+from spead_tutorial.catalogue import MEASURED
 from spead_tutorial.measure.case import Case, Step
 from spead_tutorial.measure.programs import Done
 
@@ -31,7 +31,7 @@ def case_of(language: str, variant: str = "") -> Case:
 
 
 @needs_lab
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", MEASURED)
 def test_a_sample_says_what_arrived_and_how_often_the_pool_was_empty(language):
     case = case_of(language, "pool of 0")
     reason = receivers.missing(case)

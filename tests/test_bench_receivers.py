@@ -14,7 +14,7 @@ import ref_decode
 from test_bench import load_bench, needs_lab
 from test_measure_search import run_of
 
-from spead_tutorial.catalogue import LANGUAGES, RECEIVERS
+from spead_tutorial.catalogue import MEASURED, RECEIVERS
 from spead_tutorial.measure import search
 from spead_tutorial.measure.case import Case, Step
 from spead_tutorial.measure.programs import Done
@@ -179,7 +179,7 @@ def test_large_heaps_and_small_ones_are_sent_as_many_bytes_at_the_same_rates():
 
 
 @needs_lab
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", MEASURED)
 @pytest.mark.parametrize("receiver", RECEIVERS, ids=lambda receiver: receiver.name)
 def test_a_chapters_program_receives_what_is_sent_at_a_rate_and_understands_it(
     lab, receiver, language
@@ -256,7 +256,7 @@ def test_the_chapters_receivers_are_searched_in_both_languages_beside_the_peer_a
     for case_list in (sweep.cases, sweep.quick):
         at = {case.series for case in case_list if case.point == (1024 * KIB, 9000)}
         who = {(one.implementation, one.language, one.program) for one in at}
-        assert {("ours", language, one.name) for language in LANGUAGES for one in RECEIVERS} < who
+        assert {("ours", language, one.name) for language in MEASURED for one in RECEIVERS} < who
         assert {("spead2-source", "c", "receive"), ("ceiling", "c", "receive")} < who
     points = {case.point for case in sweep.cases}
     sizes = (64, 1024, 16384)

@@ -15,7 +15,7 @@ from conftest import MadeOnce
 from test_bench import load_bench
 
 from spead_tutorial import plots, records
-from spead_tutorial.catalogue import LADDER, LANGUAGES
+from spead_tutorial.catalogue import LADDER, MEASURED
 from spead_tutorial.measure import search
 from spead_tutorial.records import Series
 
@@ -96,7 +96,7 @@ def test_the_ladder_says_the_median_of_every_case_and_of_the_peers_best(name):
             assert sample.rate is not None, sample.failure
             cases.setdefault((sample.series, sample.heap_size), []).append(sample.rate)
     ours = [series for series, _ in cases if series.implementation == "ours"]
-    assert len(ours) == len(LADDER) * len(LANGUAGES)
+    assert len(ours) == len(LADDER) * len(MEASURED)
     svg = (FIGURES / name).read_text()
     shown = set(re.findall(r"\d+", svg[svg.index("<desc") : svg.index("</desc")]))
     peers: dict[int, list[float]] = {}

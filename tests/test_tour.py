@@ -15,7 +15,7 @@ from test_records import HEADER, SAMPLE
 from tours import recorded
 
 from spead_tutorial import tour
-from spead_tutorial.catalogue import CHAPTERS, LANGUAGES
+from spead_tutorial.catalogue import CHAPTERS, MEASURED
 from spead_tutorial.lab import LabError
 from spead_tutorial.measure import beside
 from spead_tutorial.measure.place import Loopback
@@ -72,7 +72,7 @@ def test_a_tour_runs_every_chapter_and_its_records_add_up(toured):
     cases = [*tour.cases("tiny"), *tour.compared("tiny", False)[0]]
     senders, receivers = done.stdout.split("\nWhat arrives: ")
     assert senders.count("✓") == len(cases) + 1  # and once in the legend
-    assert receivers.count("✓") == len(LANGUAGES) + 1
+    assert receivers.count("✓") == len(MEASURED) + 1
     assert "✗" not in done.stdout
     table = done.stdout.split("\nLook at")[0]
     assert max(map(len, table.splitlines())) <= 100
@@ -82,7 +82,7 @@ def test_a_tour_runs_every_chapter_and_its_records_add_up(toured):
     counted = [one for one in recording.samples if not one.warm_up]
     assert len(counted) == 2 * len(cases)
     assert {(one.chapter, one.language) for one in counted if one.implementation == OURS} == {
-        (chapter.number, language) for chapter in CHAPTERS for language in LANGUAGES
+        (chapter.number, language) for chapter in CHAPTERS for language in MEASURED
     }
     for one in recording.samples:
         assert one.failure is None
@@ -270,6 +270,6 @@ def test_every_plan_has_every_chapter_in_both_languages_at_common_settings(size)
     cases = tour.cases(size)
     assert len({case.name for case in cases}) == len(cases)
     for chapter in CHAPTERS:
-        for language in LANGUAGES:
+        for language in MEASURED:
             mine = [c for c in cases if (c.program, c.language) == (chapter.name, language)]
             assert 1 << 20 in {case.heap_size for case in mine}

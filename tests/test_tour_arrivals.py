@@ -6,7 +6,7 @@ from labs import probe
 from tours import arrived, recorded
 
 from spead_tutorial import tour, tour_arrivals
-from spead_tutorial.catalogue import LANGUAGES
+from spead_tutorial.catalogue import MEASURED
 from spead_tutorial.lab import Journey, Lab, LabError
 from spead_tutorial.measure.delivery import Delivery
 from spead_tutorial.measure.programs import Done
@@ -37,7 +37,7 @@ def test_without_a_link_to_a_second_machine_it_arrives_over_the_labs_loopback(mo
     monkeypatch.setattr(tour_arrivals, "Lab", without_veth)
     found, reasons = receive_some("tiny")
     assert reasons == []
-    assert [one.language for one in found] == list(LANGUAGES)
+    assert [one.language for one in found] == list(MEASURED)
     for one in found:
         assert (one.way, one.failure) == ("loopback", None)
         assert one.sent == one.received + one.lost + one.dropped > 0

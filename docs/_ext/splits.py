@@ -24,7 +24,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from spead_tutorial import stats
-from spead_tutorial.catalogue import LANGUAGES, find_chapter
+from spead_tutorial.catalogue import MEASURED, find_chapter
 from spead_tutorial.plots.theme import NAMES
 from spead_tutorial.split import PARTS, Kind, Thread, split_times
 from spead_tutorial.stats import Estimate
@@ -128,7 +128,7 @@ def rows(heap_size: int) -> list[list[str]]:
 
 def _place(kind: Kind) -> tuple[int, int]:
     """Return where a case comes, as in the picture."""
-    return find_chapter(kind.program).number, LANGUAGES.index(kind.language)
+    return find_chapter(kind.program).number, MEASURED.index(kind.language)
 
 
 def _head(kind: Kind, thread: Thread, two: bool) -> str:

@@ -5,7 +5,7 @@ import base64
 from typing import TYPE_CHECKING, Any
 
 from spead_tutorial import plots, stats
-from spead_tutorial.catalogue import LANGUAGES
+from spead_tutorial.catalogue import MEASURED
 from spead_tutorial.measure.place import over_loopback
 from spead_tutorial.measure.summary import Row, rows
 from spead_tutorial.notebook.measuring import NotebookError, Run
@@ -156,7 +156,7 @@ def by_heap_size(title: str, sweep: str, **programs: str) -> plots.Sweep:
     lines = {
         (what, language): Series(OURS, language, Run(program).program.name)
         for what, program in programs.items()
-        for language in LANGUAGES
+        for language in MEASURED
     }
     return plots.Sweep(
         title,
@@ -165,7 +165,7 @@ def by_heap_size(title: str, sweep: str, **programs: str) -> plots.Sweep:
             for (what, language), series in lines.items()
         ),
         sweep,
-        before=tuple((lines[before, one], lines[after, one]) for one in LANGUAGES),
+        before=tuple((lines[before, one], lines[after, one]) for one in MEASURED),
         gained=f"with {before.replace('_', ' ')}",
     )
 

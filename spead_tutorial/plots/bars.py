@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from spead_tutorial.catalogue import LANGUAGES
+from spead_tutorial.catalogue import MEASURED
 from spead_tutorial.plots.points import Point, Value, rate
 from spead_tutorial.plots.sheet import FAINT
 from spead_tutorial.plots.spots import Line, mark
@@ -49,7 +49,7 @@ def prepare(axis: "Axes", inches: float, most: float, room: float = 1.17) -> Non
 def lanes(group: float, label: float = LABEL) -> dict[str, float]:
     """Return where the bar of each language is, in a group that begins at `group` inches."""
     return {
-        language: group + label + (index + 0.5) * PITCH for index, language in enumerate(LANGUAGES)
+        language: group + label + (index + 0.5) * PITCH for index, language in enumerate(MEASURED)
     }
 
 
@@ -145,7 +145,7 @@ def draw_gain(
     axis.plot([estimate.median], [y], color=colour, marker=MARKERS[language], markersize=6)
 
 
-def language_legend(theme: Theme, languages: Iterable[str] = LANGUAGES) -> list["Artist"]:
+def language_legend(theme: Theme, languages: Iterable[str] = MEASURED) -> list["Artist"]:
     """Return what says which bars are of which language."""
     return [patch(theme, language, NAMES[language]) for language in languages]
 

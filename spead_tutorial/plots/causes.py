@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from spead_tutorial.catalogue import LANGUAGES
+from spead_tutorial.catalogue import MEASURED
 from spead_tutorial.plots import bars, curves
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.finding import NOT_TOLD, gained, is_told, strongest
@@ -92,7 +92,7 @@ def _found(recording: Recording) -> Found:
         for series, sizes in points(recording).items()
         if series.implementation == OURS and series.program in (BEFORE, AFTER)
     }
-    wanted = [Series(OURS, language, BEFORE) for language in LANGUAGES]
+    wanted = [Series(OURS, language, BEFORE) for language in MEASURED]
     require(found, found or wanted, SWEEP)
     return found
 
@@ -124,7 +124,7 @@ def _other_ways(found: Found, *sizes: int) -> list[Kind]:
 def _at(found: Found, n: int, kind: Kind) -> dict[str, Point]:
     """Return the point of each language that has one."""
     by_language = {
-        language: found.get(Series(OURS, language, *kind), {}).get(n) for language in LANGUAGES
+        language: found.get(Series(OURS, language, *kind), {}).get(n) for language in MEASURED
     }
     return {language: point for language, point in by_language.items() if point is not None}
 
@@ -252,7 +252,7 @@ def _draw_gains(axis: "Axes", found: Found, n: int, kinds: Sequence[Kind], theme
     for row, kind in enumerate(kinds):
         for language, one in _gains(found, n, kind).items():
             if one is not None:
-                y = (row + 0.5) * _ROW + _APART * (LANGUAGES.index(language) - 0.5)
+                y = (row + 0.5) * _ROW + _APART * (MEASURED.index(language) - 0.5)
                 line = Line(f"{_name(kind)[0]}, {NAMES[language]}, gain", language, unit=TIMES)
                 bars.draw_gain(axis, y, one, language, theme, line, n)
                 known.append(one)

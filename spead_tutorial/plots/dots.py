@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from spead_tutorial.catalogue import LANGUAGES
+from spead_tutorial.catalogue import MEASURED
 from spead_tutorial.plots.finding import NOT_TOLD, is_told
 from spead_tutorial.plots.points import Point
 from spead_tutorial.plots.sheet import FAINT, Row, Sheet
@@ -194,7 +194,7 @@ def _said(step: Step, role: str, is_bound: Callable[[Point], bool], with_rate: b
 
 
 def _draw_step(axis: "Axes", y: float, step: Step, said: Mapping[str, str], theme: Theme) -> None:
-    lanes = {role: y + (n + 0.65) * _LANE for n, role in enumerate(LANGUAGES)}
+    lanes = {role: y + (n + 0.65) * _LANE for n, role in enumerate(MEASURED)}
     middle = y + 1.15 * _LANE
     ends = {
         role: _draw_dot(axis, lanes.get(role, middle), point, _line(step, role), theme)

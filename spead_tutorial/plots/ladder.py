@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
 
-from spead_tutorial.catalogue import BESIDE_LADDER, LADDER, LANGUAGES, Chapter, find_chapter
+from spead_tutorial.catalogue import BESIDE_LADDER, LADDER, MEASURED, Chapter, find_chapter
 from spead_tutorial.plots import dots
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.finding import gained, is_told
@@ -174,7 +174,7 @@ def _rungs(samples: Sequence[Sample]) -> list[_Rung]:
         (_place(chapter), program, not with_random): _Rung(
             step_title(chapter, with_random),
             chapter.change,
-            {name: Point(tuple(languages[name])) for name in LANGUAGES if name in languages},
+            {name: Point(tuple(languages[name])) for name in MEASURED if name in languages},
             chapter,
         )
         for (program, with_random), languages in by_step.items()

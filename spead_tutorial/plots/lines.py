@@ -4,7 +4,7 @@
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 
-from spead_tutorial.catalogue import LANGUAGES
+from spead_tutorial.catalogue import MEASURED
 from spead_tutorial.plots import curves
 from spead_tutorial.plots.bare import BEST, bare_name, best_bare
 from spead_tutorial.plots.points import Point
@@ -90,7 +90,7 @@ class Lines:
             language: [
                 one for one in self.labels if one.language == language or one not in compared
             ]
-            for language in LANGUAGES
+            for language in MEASURED
             if language in gained
         } or {"": list(self.labels)}
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from spead_tutorial import stats
-from spead_tutorial.catalogue import LANGUAGES
+from spead_tutorial.catalogue import MEASURED
 from spead_tutorial.plots import bars, curves
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.finding import gained, strongest
@@ -131,7 +131,7 @@ def _found(recording: Recording) -> Found:
     return {
         variant: {
             language: Point(tuple(chosen[variant][language]))
-            for language in LANGUAGES
+            for language in MEASURED
             if language in chosen[variant]
         }
         for variant in _SITUATIONS

@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from spead_tutorial.catalogue import LANGUAGES
+from spead_tutorial.catalogue import MEASURED
 from spead_tutorial.plots import curves
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.finding import gained, strongest
@@ -39,7 +39,7 @@ Gains = Mapping[Series, Mapping[int, Estimate | None]]
 
 # Those after are the strong ones, so they come first.
 _SERIES = tuple(
-    Series(OURS, language, program) for program in (AFTER, BEFORE) for language in LANGUAGES
+    Series(OURS, language, program) for program in (AFTER, BEFORE) for language in MEASURED
 )
 
 

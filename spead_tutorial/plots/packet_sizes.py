@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
-from spead_tutorial.catalogue import LANGUAGES, find_chapter
+from spead_tutorial.catalogue import MEASURED, find_chapter
 from spead_tutorial.plots import curves
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.finding import gained
@@ -30,7 +30,7 @@ Panels: TypeAlias = Mapping[str, Sequence[int]]
 
 _SUBTITLE = "The rate against the size of packets"
 _CHAPTER = find_chapter("6")
-_OURS = {Series(OURS, language, _CHAPTER.name): NAMES[language] for language in LANGUAGES}
+_OURS = {Series(OURS, language, _CHAPTER.name): NAMES[language] for language in MEASURED}
 _ALL = {
     **_OURS,
     Series(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from spead_tutorial import units
-from spead_tutorial.catalogue import LANGUAGES
+from spead_tutorial.catalogue import MEASURED
 from spead_tutorial.plots import bars, curves, times
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.finding import gained, strongest
@@ -138,7 +138,7 @@ def _found(recording: Recording) -> Found:
                     largest.get(Series(OURS, language, program, situation)),
                     largest.get(Series(OURS, language, _OVERLAPPED, both)),
                 )
-                for language in LANGUAGES
+                for language in MEASURED
             ]
             pairs = [pair for pair in pairs if pair.points != (None, None)]
             if pairs:
@@ -179,7 +179,7 @@ def _called(situation: str) -> str:
 def _legend(theme: Theme) -> list["Artist"]:
     return [
         bars.patch(theme, language, f"{NAMES[language]}, {way}", pale=way == _WAYS[0])
-        for language in LANGUAGES
+        for language in MEASURED
         for way in _WAYS
     ]
 
@@ -194,7 +194,7 @@ def _share(theme: Theme) -> float:
 
 def _lane(index: int, language: str, way: int, theme: Theme) -> float:
     """Return where a bar is, in inches from the top of its panel."""
-    place = 2 * LANGUAGES.index(language) + way
+    place = 2 * MEASURED.index(language) + way
     label = bars.label_height(theme, "heaps")
     return index * _group(theme) + label + (place + 0.5) * bars.PITCH
 

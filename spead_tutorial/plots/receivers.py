@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from spead_tutorial.catalogue import LANGUAGES, RECEIVERS
+from spead_tutorial.catalogue import MEASURED, RECEIVERS
 from spead_tutorial.measure import search
 from spead_tutorial.plots import dots
 from spead_tutorial.plots.caption import caption
@@ -32,7 +32,7 @@ _BESIDE = (
     (
         "memory used again",
         "computes nothing",
-        {language: Series(OURS, language, _PROGRAM) for language in LANGUAGES},
+        {language: Series(OURS, language, _PROGRAM) for language in MEASURED},
     ),
     ("spead2 from source", "the same in C++", {"spead2": Series("spead2-source", "c", _PROGRAM)}),
     (
@@ -70,7 +70,7 @@ def receivers_ladder(recording: Recording, theme: Theme) -> Drawn:
     """
     settled = search.settled(recording)
     found = by_place(settled)
-    ours = [Series(OURS, language, one.name) for one in RECEIVERS for language in LANGUAGES]
+    ours = [Series(OURS, language, one.name) for one in RECEIVERS for language in MEASURED]
     require({series: 0 for points in found.values() for series in points}, ours, "receive-lossless")
     panels = {place: groups for place, points in found.items() if (groups := _steps(points))}
     foot = caption(settled, _SHOWN)
@@ -130,7 +130,7 @@ def _steps(points: Mapping[Series, Point]) -> list[dots.Step]:
     """Return the chapters, each with what it gained on the one before, and what is beside them."""
     steps: list[dots.Step] = []
     for one in RECEIVERS:
-        series = {language: Series(OURS, language, one.name) for language in LANGUAGES}
+        series = {language: Series(OURS, language, one.name) for language in MEASURED}
         there = {role: points[x] for role, x in series.items() if x in points}
         before = steps[-1].points if steps else {}
         gains = {role: gain(before.get(role), point) for role, point in there.items() if before}
@@ -153,9 +153,9 @@ def _finding(found: Found) -> str:
             points.get(Series(OURS, language, first.name)),
             points.get(Series(OURS, language, last.name)),
         )
-        for language in LANGUAGES
+        for language in MEASURED
     }
-    ends = [points.get(Series(OURS, language, last.name)) for language in LANGUAGES]
+    ends = [points.get(Series(OURS, language, last.name)) for language in MEASURED]
     told = any(one is not None and is_told(one) for one in gains.values())
     words = f"from chapter {first.number} to {last.number}"
     return f"{size(place[0])} heaps, {words}: {at_least(*ends) * told}{gained(gains)}"

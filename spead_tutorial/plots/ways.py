@@ -4,7 +4,7 @@
 import dataclasses
 from collections.abc import Iterable, Mapping
 
-from spead_tutorial.catalogue import LANGUAGES
+from spead_tutorial.catalogue import MEASURED
 from spead_tutorial.plots import bars
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.grid import Grid, Lane, Row
@@ -52,7 +52,7 @@ class Ways:
     def __call__(self, recording: Recording, theme: Theme) -> Drawn:
         """Draw it: the figure, its title, and its description in words and numbers."""
         found = points(recording)
-        require(found, [self._series(language) for language in LANGUAGES], self.sweep)
+        require(found, [self._series(language) for language in MEASURED], self.sweep)
         grid = Grid(tuple(row for row in self._rows(found) if row.lanes))
         foot = caption(recording)
         sheet = Sheet(
@@ -72,7 +72,7 @@ class Ways:
 
     def _rows(self, found: Mapping[Series, Mapping[int, Point]]) -> Iterable[Row]:
         for variant, title, note in self.ways:
-            series = {language: self._series(language, variant) for language in LANGUAGES}
+            series = {language: self._series(language, variant) for language in MEASURED}
             lanes = (
                 Lane(NAMES[language], language, found[one])
                 for language, one in series.items()
@@ -92,6 +92,6 @@ class Ways:
                 found.get(self._series(language, before), {}),
                 found.get(self._series(language, after), {}),
             )
-            for language in LANGUAGES
+            for language in MEASURED
         }
         return gains_over_sizes(known, lambda x: whole(size(x)))

@@ -4,7 +4,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from spead_tutorial.catalogue import LANGUAGES, find_chapter
+from spead_tutorial.catalogue import MEASURED, find_chapter
 from spead_tutorial.plots.bars import label_group, label_height
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.render import Drawn
@@ -100,7 +100,7 @@ def _in_order(kinds: Mapping[Kind, Sequence[Thread]]) -> list[Kind]:
         key=lambda kind: (
             kind.heap_size,
             find_chapter(kind.program).number,
-            LANGUAGES.index(kind.language),
+            MEASURED.index(kind.language),
         ),
     )
 
