@@ -512,7 +512,8 @@ static void print_record(const struct heaps *heaps, const spt_recv_stats *stats,
     const char *program = program_invocation_short_name;
     int chapter = 0;
     sscanf(program, "tut_%d", &chapter); /* which stays 0 where the program was renamed */
-    printf("{\"chapter\": %d, \"program\": \"%s\", \"language\": \"c\", \"ended\": \"%s\", ",
+    printf("{\"chapter\": %d, \"program\": \"%s\", \"language\": \"" LANGUAGE
+           "\", \"ended\": \"%s\", ",
            chapter, program,
            heaps->interrupted ? "interrupt"
            : heaps->silent    ? "silence"

@@ -301,8 +301,9 @@ void report(const struct options *options, spt_stream *const *streams, size_t n_
     const char *program = program_invocation_short_name;
     int chapter = 0;
     sscanf(program, "tut_%d", &chapter); /* which stays 0 where the program was renamed */
-    printf("{\"chapter\": %d, \"program\": \"%s\", \"language\": \"c\", \"random\": %s, ", chapter,
-           program, options->random ? "true" : "false");
+    printf("{\"chapter\": %d, \"program\": \"%s\", \"language\": \"" LANGUAGE
+           "\", \"random\": %s, ",
+           chapter, program, options->random ? "true" : "false");
     printf("\"streams\": %zu, ", n_streams);
     printf("\"heaps\": %zu, \"heap_size\": %zu, \"packet_size\": %zu, \"payload_bytes\": %zu, ",
            options->n_heaps, options->heap_size, options->packet_size, payload_bytes);

@@ -15,6 +15,11 @@
 extern "C" {
 #endif
 
+/* What the programs are written in that it is built for. */
+#ifndef LANGUAGE
+#define LANGUAGE "c"
+#endif
+
 /* The command line. */
 struct options {
     size_t n_heaps, heap_size, packet_size, n_streams;

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Chapter 2: a first sender. Ten heaps of random samples, at 100 MB/s.
+#include "chapter.hpp"
+#include <memory>
+#include <random>
+
+int main(int argc, char **argv)
+{
+    const auto options = parse_options(
+        argc, argv, "Chapter 2: a first sender. Ten heaps of random samples, at 100 MB/s.", "",
+        {.n_heaps = 10});
+    const spt::thread_pool thread_pool;
+    spt::stream_config config;
+    config.rate = 100e6;
+    spt::udp_stream stream(thread_pool, options.endpoint, config);
+
+    const std::size_t heap_size = options.heap_size;
+    std::minstd_rand rng(1);
+    std::uniform_int_distribution random(-100, 99);
+    for (std::size_t i = 0; i < options.n_heaps; i++) {
+        const std::uint64_t timestamp = i * heap_size;
+        const auto memory = std::make_unique_for_overwrite<std::int8_t[]>(heap_size);
+        const std::span adc_samples(memory.get(), heap_size);
+        for (std::int8_t &sample : adc_samples)
+            sample = static_cast<std::int8_t>(random(rng));
+        const spt::heap heap(
+            {
+                spt::immediate(0x1600, "timestamp", "Index of the first sample", timestamp),
+                spt::array(0x3300, "adc_samples", "Samples of the converter", adc_samples),
+            },
+            i == 0 ? SPT_ALL : SPT_VALUES);
+        stream.send(heap);
+    }
+    stream.send_end();
+    report(options, stream);
+}
