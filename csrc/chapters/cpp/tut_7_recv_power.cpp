@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Chapter 7: power that keeps up. It counts the heaps of which it has told the power.
+#include "receiving.hpp"
+
+int main(int argc, char **argv)
+{
+    const auto options = parse_receiver_options(
+        argc, argv,
+        "Chapter 7: power that keeps up. It counts the heaps of which it has told the power.", {});
+    const spt::thread_pool thread_pool;
+    spt::recv_config config;
+    config.contiguous_only = true;
+    spt::recv_stream stream(thread_pool, config);
+    stream.add_udp(options.endpoint);
+
+    spt::item_group item_group;
+    received_heaps heaps(stream, options);
+    std::size_t received = 0;
+    while (const spt::received_heap heap = heaps.next()) {
+        item_group.update(heap);
+        say_described(&options, item_group.get());
+        const spt::group_item *timestamp = numbers(item_group.get(), "timestamp");
+        const spt::group_item *adc_samples = numbers(item_group.get(), "adc_samples");
+        if (timestamp != nullptr && is_int8(adc_samples)) {
+            const auto samples = spt::values<std::int8_t>(*adc_samples);
+            const double power = mean_square_int8(samples.data(), samples.size());
+            say(&options, "Timestamp: %-10" PRId64 " Power: %.2f\n", number_at(timestamp, 0),
+                power);
+            received++;
+        } else
+            heaps.not_understood++;
+    }
+    const int status = report_heaps(&heaps);
+    say(&options, "Received %zu heaps\n", received);
+    return status;
+}
