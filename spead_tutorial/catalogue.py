@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 #: What every chapter has a program in.
-LANGUAGES = ("python", "c")
+LANGUAGES = ("python", "c", "cpp")
 #: Those of them that records and pictures compare, and that a tour shows.
 MEASURED = ("python", "c")
 
@@ -43,7 +43,7 @@ class Chapter:
     number : int
         Its number; those that are missing are of `RECEIVERS`.
     name : str
-        Name of its programs: ``name`` in C, ``name.py`` in Python.
+        Name of its programs: ``name`` in C and in C++, ``name.py`` in Python.
     title : str
         What it is about.
     change : str

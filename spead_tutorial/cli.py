@@ -134,10 +134,9 @@ def chapters(as_json: bool) -> int:
 
     Example: spead-tutorial chapters
     """
+    there = programs.built()
     if as_json:
-        rows = [
-            dataclasses.asdict(one) | {"languages": LANGUAGES} for one in (*CHAPTERS, *RECEIVERS)
-        ]
+        rows = [dataclasses.asdict(one) | {"languages": there} for one in (*CHAPTERS, *RECEIVERS)]
         click.echo(json.dumps(rows, indent=2))
         return 0
     click.echo(f"{'':>2}  {'program':24} {'options':11} what changed")
@@ -151,18 +150,19 @@ def chapters(as_json: bool) -> int:
     for receiver in RECEIVERS:
         flags = " ".join(("--from", *receiver.flags))
         click.echo(f"{receiver.number:>2}  {receiver.name:24} {flags:12} {receiver.change}")
-    click.echo(f"\nEach is there in {' and '.join(LANGUAGES)}. Run one: spead-tutorial run 10")
+    languages = f"{', '.join(there[:-1])} and {there[-1]}"
+    click.echo(f"\nEach is there in {languages}. Run one: spead-tutorial run 10")
     return 0
 
 
 @cli.command()
 @click.argument("chapter", type=_ChapterType(receivers=True))
 @click.option("--lang", type=click.Choice(LANGUAGES), default="python", show_default=True,
-              help="Which of the two programs.")  # fmt: skip
+              help="Which of its programs.")  # fmt: skip
 @click.option("--from", "sender", type=_ChapterType(receivers=False), metavar="CHAPTER",
               help="Whose program sends to a chapter that receives: 2 by default.")  # fmt: skip
 @click.option("--from-lang", type=click.Choice(LANGUAGES),
-              help="Which of its two programs: that of --lang by default.")  # fmt: skip
+              help="Which of its programs: that of --lang by default.")  # fmt: skip
 @click.option("--rate", type=click.FloatRange(0.125, 4000), metavar="MB/S",
               help="Rate of the link between them, headers included; senders wait.")  # fmt: skip
 @click.option("-n", "heaps", type=_SIZE, metavar="HEAPS", help="Heaps to send.")
@@ -349,7 +349,7 @@ cli.add_command(timeline.command)
 @cli.command()
 @click.argument("program")
 @click.option("--lang", type=click.Choice(LANGUAGES), default="python", show_default=True,
-              help="Which of a chapter's two programs.")  # fmt: skip
+              help="Which of a chapter's programs.")  # fmt: skip
 def path(program: str, lang: str) -> int:
     """Print where a program is, to start it under strace, say.
 

@@ -29,7 +29,7 @@ from spead_tutorial.measure.machine import (
     memory_fact,
     read_text,
 )
-from spead_tutorial.measure.programs import ProgramError, program
+from spead_tutorial.measure.programs import ProgramError, built, program
 
 __all__ = ["Finding", "examine"]
 
@@ -114,7 +114,7 @@ def _programs() -> Iterator[Finding]:
     missing = []
     names = [one.name for one in (*CHAPTERS, *STEPS)] + [one.name for one in RECEIVERS]
     for name in names:
-        for language in LANGUAGES:
+        for language in built():
             try:
                 program(name, language)
             except ProgramError:
@@ -127,10 +127,14 @@ def _programs() -> Iterator[Finding]:
         mend = "build and install the package: pip install ."
         yield Finding("programs", "fail", f"missing: {', '.join(missing)}", mend)
     else:
+        there = built()
+        number = len(CHAPTERS) + len(RECEIVERS)
+        mend = "get a C++ compiler (apt install g++), and install the package again"
         yield Finding(
             "programs",
             "ok",
-            f"{len(CHAPTERS) + len(RECEIVERS)} chapters in {' and '.join(LANGUAGES)}",
+            f"{number} chapters in {', '.join(there[:-1])} and {there[-1]}",
+            None if there == LANGUAGES else f"in {LANGUAGES[-1]}, too: {mend}",
         )
 
 

@@ -124,7 +124,7 @@ class Series:
         ``"ours"``; ``"spead2"``; ``"ceiling"``, the bare system calls; or the name that was
         given to another installation of ours.
     language : str
-        ``"python"`` or ``"c"``.
+        One of `spead_tutorial.catalogue.LANGUAGES`.
     program : str
         Name of the program.
     variant : str
@@ -159,7 +159,7 @@ class Sample:
     program : str
         Name of the program that was run.
     language : str
-        ``"python"`` or ``"c"``.
+        One of `spead_tutorial.catalogue.LANGUAGES`.
     random : bool
         Whether its samples were random instead of a fill.
     heaps : int
@@ -401,7 +401,7 @@ class Split:
     program : str
         What was run.
     language : str
-        ``"python"`` or ``"c"``.
+        One of `spead_tutorial.catalogue.LANGUAGES`.
     heaps : int
         How many it sent.
     heap_size : int
@@ -445,7 +445,7 @@ class Spacing:
     program : str
         What was run.
     language : str
-        ``"python"`` or ``"c"``.
+        One of `spead_tutorial.catalogue.LANGUAGES`.
     random : bool
         Whether its samples were random.
     variant : str

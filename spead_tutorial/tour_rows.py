@@ -31,7 +31,7 @@ __all__ = [
 #: What a table has where there is no value.
 NOTHING = "—"
 
-_LANGUAGES = {"python": "Python", "c": "C"}
+_LANGUAGES = {"python": "Python", "c": "C", "cpp": "C++"}
 #: The chapter whose clock is that of the whole program: nothing is compared with it.
 _FIRST = 2
 #: The chapter whose program fills nothing: none of a tour's bare loops does the same.

@@ -13,6 +13,7 @@ from spead_tutorial.notebook_run import NAMES
 
 ROOT = Path(__file__).parent.parent
 TWINS = {"spead_tutorial/chapters": ".py", "csrc/chapters": ".c"}
+PROGRAMS_IN = TWINS | {"csrc/chapters/cpp": ".cpp"}
 
 each_program = pytest.mark.parametrize(
     "program",
@@ -21,7 +22,7 @@ each_program = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.parametrize(("folder", "suffix"), TWINS.items())
+@pytest.mark.parametrize(("folder", "suffix"), PROGRAMS_IN.items())
 def test_a_programs_file_in_each_language_is_there_and_registered(folder, suffix):
     there = {path.stem for path in (ROOT / folder).glob(f"tut_*{suffix}")}
     assert there == {program.name for program in (*PROGRAMS, *RECEIVERS)}, (

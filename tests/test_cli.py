@@ -20,8 +20,9 @@ import pytest
 from labs import probe
 
 from spead_tutorial import cli as cli_module
-from spead_tutorial.catalogue import CHAPTERS, LANGUAGES, RECEIVERS, STEPS
+from spead_tutorial.catalogue import CHAPTERS, RECEIVERS, STEPS
 from spead_tutorial.lab import root_commands
+from spead_tutorial.measure.programs import built
 
 REASON = probe().reason
 PATIENCE_S = 60
@@ -174,7 +175,7 @@ def test_doctor_fails_and_names_the_commands_for_root_where_there_can_be_no_lab(
 
 
 @needs_lab
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", built())
 def test_run_prints_the_rate_and_the_proof(language):
     done = cli("run", "10", "--lang", language, "-n", "300", "-H", "8192")
     assert (done.returncode, done.stderr) == (0, "")
@@ -399,7 +400,7 @@ def test_a_process_that_is_asked_for_wrongly_ends_so(arguments, words):
     fails(*arguments, status=2, words=words)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", built())
 @pytest.mark.parametrize("chapter", [*CHAPTERS, *STEPS], ids=lambda chapter: chapter.name)
 def test_a_packet_size_of_70000_never_gives_a_rate(here, chapter, language):
     arguments = ["run", chapter.name, "--lang", language, "-p", "70000"]
@@ -412,7 +413,7 @@ def test_a_packet_size_of_70000_never_gives_a_rate(here, chapter, language):
 
 
 @needs_lab
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", built())
 def test_a_heap_that_no_memory_holds_is_one_line_and_status_1(language):
     fails(
         "run",

@@ -20,7 +20,14 @@ from spead_tutorial.measure.believe import contradiction, hold
 from spead_tutorial.measure.case import Case, Step, sample
 from spead_tutorial.measure.machine import memory_fact
 from spead_tutorial.measure.place import LISTENERS, Device, Evidence, Host, Loopback, Place
-from spead_tutorial.measure.programs import ProgramError, ProgramOptions, Result, command, run
+from spead_tutorial.measure.programs import (
+    ProgramError,
+    ProgramOptions,
+    Result,
+    built,
+    command,
+    run,
+)
 from spead_tutorial.measure.report import Report
 
 ROOT = Path(__file__).parent.parent
@@ -37,7 +44,7 @@ SMALL_HEAPS = ProgramOptions(heaps=300, heap_size=8192)
 PINNED = [program for program in PROGRAMS if "c" in program.accepted]
 
 each_program = pytest.mark.parametrize("chapter", PROGRAMS, ids=lambda chapter: chapter.name)
-each_language = pytest.mark.parametrize("language", LANGUAGES)
+each_language = pytest.mark.parametrize("language", built())
 
 
 def help_of(chapter: Chapter, language: str) -> str:
@@ -57,16 +64,20 @@ def options_of(text: str) -> dict[str, str]:
 
 
 @each_program
-def test_a_program_in_c_fits_on_a_page_and_is_not_much_longer_than_its_twin(chapter: Chapter):
+def test_a_program_in_c_or_cpp_fits_on_a_page_and_is_not_much_longer_than_its_twin(
+    chapter: Chapter,
+):
     lengths = {
         language: len((ROOT / folder / f"{chapter.name}.{ending}").read_text().splitlines())
         for language, folder, ending in (
             ("c", "csrc/chapters", "c"),
+            ("cpp", "csrc/chapters/cpp", "cpp"),
             ("python", "spead_tutorial/chapters", "py"),
         )
     }
-    assert lengths["c"] <= 95
+    assert max(lengths["c"], lengths["cpp"]) <= 95
     assert lengths["c"] <= 1.4 * lengths["python"]
+    assert lengths["cpp"] <= 1.3 * lengths["python"]
 
 
 REPORT = Report(
@@ -129,9 +140,9 @@ def test_an_unknown_chapter_is_an_error_that_lists_those_there_are(text):
 
 
 @each_program
-def test_both_twins_of_a_chapter_accept_the_same_options_with_the_same_defaults(chapter):
-    python, c = (options_of(help_of(chapter, language)) for language in LANGUAGES)
-    assert python == c
+def test_all_twins_of_a_chapter_accept_the_same_options_with_the_same_defaults(chapter):
+    python, *others = (options_of(help_of(chapter, language)) for language in built())
+    assert others == [python] * len(others)
     flags = {name for name in python if name.startswith("-")}
     assert flags == {*chapter.flags, "--json"}
     assert ("host" in python) == chapter.takes_destination
@@ -167,9 +178,21 @@ def test_an_option_that_a_chapter_has_not_is_an_error():
         command(find_chapter("4"), "rust")
 
 
+def test_where_there_is_a_compiler_for_it_programs_in_cpp_are_built():
+    assert built() == LANGUAGES or shutil.which("c++") is None
+
+
+def test_without_a_compiler_for_cpp_the_package_says_what_to_do(monkeypatch, tmp_path):
+    (tmp_path / "chapters").mkdir()
+    monkeypatch.setattr(programs.importlib.resources, "files", lambda _: tmp_path)
+    assert built() == ("python", "c")
+    with pytest.raises(ProgramError, match=r"in cpp: get a C\+\+ compiler [^\n]*$"):
+        command(CHAPTERS[0], "cpp")
+
+
 def test_a_missing_program_is_an_error_that_says_what_to_do():
     missing = dataclasses.replace(CHAPTERS[0], name="tut_0_missing")
-    for language in LANGUAGES:
+    for language in built():
         with pytest.raises(ProgramError, match=r"tut_0_missing.*install it"):
             command(missing, language)
 
@@ -186,7 +209,7 @@ def test_a_program_is_not_shadowed_by_the_folder_it_is_started_in(lend_lab, tmp_
 
 @each_language
 @pytest.mark.parametrize("flag", ["-n", "-H", "-p"])
-def test_a_number_that_no_size_can_be_is_refused_by_both_twins(language, flag):
+def test_a_number_that_no_size_can_be_is_refused_by_all_twins(language, flag):
     argv = [*command(find_chapter("10"), language), flag]
     for number in ("0", str(1 << 63), "9" * 30):
         done = subprocess.run(

@@ -894,7 +894,7 @@ def as_lab(colour: str, seen_by: Sequence[Sequence[float]]) -> list[float]:
 @pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
 @pytest.mark.parametrize("kind", BLINDNESS)
 def test_colours_of_lines_differ_for_everybody(theme, kind):
-    names = ("python", "c", "spead2", "limit")
+    names = ("python", "c", "cpp", "spead2", "limit")
     seen_as = {name: as_lab(theme.colours[name], BLINDNESS[kind]) for name in names}
     for one, other in itertools.combinations(names, 2):
         pairs = zip(seen_as[one], seen_as[other], strict=True)

@@ -14,10 +14,10 @@ import pytest
 from labs import probe
 from test_chapter_3 import PATIENCE_S, PORT, Receiver, flat, stream
 
-from spead_tutorial.catalogue import LANGUAGES, RECEIVERS, find_chapter
+from spead_tutorial.catalogue import RECEIVERS, find_chapter
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.delivery import deliver
-from spead_tutorial.measure.programs import Done, ProgramOptions, program
+from spead_tutorial.measure.programs import Done, ProgramOptions, built, program
 from spead_tutorial.recv import Stream
 
 SIZE = 8192
@@ -25,7 +25,7 @@ INTERRUPTED = "It was interrupted before the stream had ended.\n"
 COMMAND = str(Path(sys.executable).parent / "spead-tutorial")
 each_program = pytest.mark.parametrize(
     ("name", "language"),
-    [(receiver.name, language) for receiver in RECEIVERS for language in LANGUAGES],
+    [(receiver.name, language) for receiver in RECEIVERS for language in built()],
 )
 
 

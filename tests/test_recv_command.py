@@ -21,9 +21,9 @@ from labs import probe
 
 import spead_tutorial as st
 from spead_tutorial import recv, send
-from spead_tutorial.catalogue import LANGUAGES, find_chapter
+from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.measure import programs
-from spead_tutorial.measure.programs import ProgramOptions
+from spead_tutorial.measure.programs import ProgramOptions, built
 from spead_tutorial.receive import command
 
 COMMAND = [str(Path(sys.executable).parent / "spead-tutorial")]
@@ -159,7 +159,7 @@ def test_what_the_sender_of_spead2_sends_is_shown_in_the_same_words(receiver):
     assert WHOLE.fullmatch(out.splitlines()[-1])
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", built())
 @pytest.mark.parametrize("name", ["tut_8_send_reuse_memory", "tut_11_send_batch_heaps"])
 def test_what_a_chapters_program_claims_arrives(receiver, name, language):
     options = ProgramOptions(heaps=3, heap_size=20000)  # which any buffer has room for

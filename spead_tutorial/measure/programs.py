@@ -29,6 +29,7 @@ __all__ = [
     "ProgramError",
     "ProgramOptions",
     "Result",
+    "built",
     "command",
     "finish",
     "program",
@@ -196,15 +197,26 @@ def program_path(name: str, language: str) -> Path:
     """
     if language not in LANGUAGES:
         raise ValueError(f"there is no language {language!r}: there are {', '.join(LANGUAGES)}")
-    # An editable install has C programs in its build folder, and only importlib knows where.
-    folder = "bin" if name in TOOLS else "chapters"
+    # An editable install has compiled programs in its build folder, and only importlib knows where.
+    folder = "bin" if name in TOOLS else "chapters/cpp" if language == "cpp" else "chapters"
     file = name + (".py" if language == "python" else "")
-    path = importlib.resources.files("spead_tutorial").joinpath(folder, file)
+    path = importlib.resources.files("spead_tutorial").joinpath(*folder.split("/"), file)
     if not isinstance(path, Path) or not path.is_file():
+        first = "" if language in built() else "get a C++ compiler (apt install g++), then "
         raise ProgramError(
-            f"the package has no program {name} in {language}: build and install it (pip install .)"
+            f"the package has no program {name} in {language}: {first}build and install it"
+            " (pip install .)"
         )
     return path
+
+
+def built() -> tuple[str, ...]:
+    """Return those of `spead_tutorial.catalogue.LANGUAGES` that the package has been built in.
+
+    Where there was no compiler for C++, the package is whole without the programs in it.
+    """
+    there = importlib.resources.files("spead_tutorial").joinpath("chapters", "cpp").is_dir()
+    return tuple(language for language in LANGUAGES if language != "cpp" or there)
 
 
 # ---------------------------------------------------------------------------------------

@@ -24,13 +24,14 @@ __all__ = [
 WIDTH, _NARROW = 6.4, 3.6
 
 #: What a picture calls the languages.
-NAMES = {"python": "Python", "c": "C"}
-HATCHES = {"python": "", "c": "////", "spead2": "....", "limit": ""}
-MARKERS = {"python": "o", "c": "D", "spead2": "^", "limit": "s"}
+NAMES = {"python": "Python", "c": "C", "cpp": "C++"}
+HATCHES = {"python": "", "c": "////", "cpp": "\\\\\\\\", "spead2": "....", "limit": ""}
+MARKERS = {"python": "o", "c": "D", "cpp": "v", "spead2": "^", "limit": "s"}
 #: Matplotlib's dashes: the first point of each, and its pattern.
 _DASHES = {
     "python": (0.0, ()),
     "c": (0.0, (7.0, 1.6)),
+    "cpp": (0.0, (3.0, 1.4)),
     "spead2": (0.0, (5.0, 1.5, 1.0, 1.5)),
     "limit": (0.0, (1.0, 1.2)),
 }
@@ -54,8 +55,8 @@ class Theme:
     background, text, faint, grid : str
         Colours of what is not data.
     colours : dict
-        Colours of data: ``"python"``, ``"c"``, ``"spead2"``, ``"limit"``, and of the times of
-        a heap: ``"preparing"``, ``"sending"``.
+        Colours of data: ``"python"``, ``"c"``, ``"cpp"``, ``"spead2"``, ``"limit"``, and of the
+        times of a heap: ``"preparing"``, ``"sending"``.
     width : float
         Inches: how wide the picture is.
     """
@@ -103,6 +104,7 @@ LIGHT = Theme(
     {
         "python": "#0067a5",
         "c": "#cc5500",
+        "cpp": "#cc7788",
         "spead2": "#a020f0",
         "limit": "#3a3a3a",
         "preparing": "#00805a",
@@ -119,6 +121,7 @@ DARK = Theme(
     {
         "python": "#62b6ee",
         "c": "#f0b64d",
+        "cpp": "#cc2255",
         "spead2": "#a066ff",
         "limit": "#d8dce0",
         "preparing": "#3fc492",
