@@ -213,6 +213,16 @@ def _ladder() -> Sweep:
     return Sweep("ladder", "every chapter at common settings", cases, cases)
 
 
+def _ladder_in_cpp() -> Sweep:
+    """The same chapters in C++, beside C: a sweep of its own, which no picture waits for."""
+    cases = tuple(
+        Case(OURS, language, rung.program, rung.heap_size, rung.packet_size)
+        for rung in LADDER
+        for language in ("c", "cpp")
+    )
+    return Sweep("ladder-cpp", "every chapter at common settings, in C++ beside C", cases, cases)
+
+
 def _pipeline() -> Sweep:
     """In turns and overlapped, random samples and constant ones; pinned or not, behind a link."""
     plain = [
@@ -612,6 +622,7 @@ SWEEPS = (
     _receivers_memory(),
     _pools(),
     _lost(),
+    _ladder_in_cpp(),
 )
 
 
