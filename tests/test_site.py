@@ -35,6 +35,7 @@ PROGRAMS = sorted(
     (
         *(ROOT / "spead_tutorial" / "chapters").glob("tut_*.py"),
         *(ROOT / "csrc" / "chapters").glob("tut_*.c"),
+        *(ROOT / "csrc" / "chapters" / "cpp").glob("tut_*.cpp"),
     ),
     key=lambda path: (path.suffix, path.name),
 )
@@ -42,7 +43,7 @@ PROGRAMS = sorted(
 #: Programs on the way from one chapter's to the next.
 _STEPS = {step.name for step in catalogue.STEPS}
 
-_CODE = {"c", "cython", "h", "ipython", "ipython3", "py", "pycon", "python", "python3"}
+_CODE = {"c", "cpp", "cython", "h", "ipython", "ipython3", "py", "pycon", "python", "python3"}
 _BLOCKS = {"code", "code-block", "code-cell", "sourcecode"}
 _MOST_LINES = 3
 #: What makes of a whole listing a part of it.
@@ -282,7 +283,7 @@ def test_a_stage_diff_has_what_changed_and_two_lines_around_it(tmp_path):
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=name)
 def test_the_programs_of_a_listing_are_found_by_name_and_language(program):
-    language = {".py": "python", ".c": "c"}[program.suffix]
+    language = {".py": "python", ".c": "c", ".cpp": "cpp"}[program.suffix]
     assert extension("listings").program_file(program.stem, language) == program
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Listings in both languages: names of tabs, what changed between programs, and downloads.
+"""Listings in every language: names of tabs, what changed between programs, and downloads.
 
-``stage-diff`` shows what changed from one program to another, in both languages:
+``stage-diff`` shows what changed from one program to another, in every language:
 
     ```{stage-diff} tut_6_send_pktsize tut_8_send_reuse_memory
     ```
@@ -21,13 +21,26 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
 
+from spead_tutorial.catalogue import PROGRAMS, RECEIVERS
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 #: A language, as a page and as Sphinx call it, and where its programs are.
-LANGUAGES = {
+_ALL = {
     "python": ("Python", "spead_tutorial/chapters/{}.py"),
     "c": ("C", "csrc/chapters/{}.c"),
+    "cpp": ("C++", "csrc/chapters/cpp/{}.cpp"),
 }
 _CONTEXT = 2
+
+
+def _is_whole(language: str) -> bool:
+    """Whether every program is there in a language; one that is not whole yet is not shown."""
+    names = (one.name for one in (*PROGRAMS, *RECEIVERS))
+    return all((ROOT / _ALL[language][1].format(name)).is_file() for name in names)
+
+
+#: Those that pages show.
+LANGUAGES = {language: words for language, words in _ALL.items() if _is_whole(language)}
 
 
 class StageDiff(SphinxDirective):
@@ -61,7 +74,7 @@ def changes(before: Path, after: Path) -> list[str]:
 
 
 class Programs(SphinxDirective):
-    """Links to programs in both languages, to be saved."""
+    """Links to programs in every language, to be saved."""
 
     required_arguments = 1
     optional_arguments = 20
@@ -82,7 +95,7 @@ def program_file(program: str, language: str) -> Path:
 
 
 class TabNames(SphinxTransform):
-    """Call the tabs of listings Python and C, rather than PYTHON and C."""
+    """Call the tabs of listings Python, C and C++, rather than PYTHON, C and CPP."""
 
     default_priority = 800
 
