@@ -15,7 +15,8 @@ C_FILES = sorted(
     str(path) for kind in ("*.[ch]", "*.[ch]pp") for path in (ROOT / "csrc").rglob(kind)
 )
 CPP_FILES = sorted(str(path) for path in (ROOT / "csrc").rglob("*.cpp"))
-CPP_FLAGS = ["-std=c++20", f"-I{ROOT / 'csrc' / 'include'}", "-D_GNU_SOURCE"]
+INCLUDED = (f"-I{ROOT / 'csrc' / folder}" for folder in ("include", "chapters"))
+CPP_FLAGS = ["-std=c++20", *INCLUDED, "-D_GNU_SOURCE"]
 CYTHON_FILES = sorted(
     str(path) for kind in ("*.pyx", "*.px[di]") for path in (ROOT / "spead_tutorial").glob(kind)
 )

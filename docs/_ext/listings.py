@@ -35,7 +35,7 @@ _CONTEXT = 2
 
 def _is_whole(language: str) -> bool:
     """Whether every program is there in a language; one that is not whole yet is not shown."""
-    names = (one.name for one in (*PROGRAMS, *RECEIVERS))
+    names = [*(one.name for one in PROGRAMS), *(one.name for one in RECEIVERS)]
     return all((ROOT / _ALL[language][1].format(name)).is_file() for name in names)
 
 

@@ -46,7 +46,7 @@ int main(int argc, char **argv)
                       "nHpd", {.packet_size = 9000});
     const std::size_t heap_size = options.heap_size;
     const std::size_t batch_size =
-        std::min(options.n_heaps, std::max<std::size_t>(1, 512 * 1024 / heap_size));
+        std::min(options.n_heaps, std::max<std::size_t>(1, 512UL * 1024 / heap_size));
     const spt::thread_pool thread_pool;
     spt::stream_config config;
     config.rate = 0;

@@ -44,7 +44,7 @@ int main(int argc, char **argv)
         "nHpd", {.packet_size = 9000});
     const std::size_t heap_size = options.heap_size;
     const std::size_t batch_size =
-        std::min(options.n_heaps, std::max<std::size_t>(1, 512 * 1024 / heap_size));
+        std::min(options.n_heaps, std::max<std::size_t>(1, 512UL * 1024 / heap_size));
     spt::stream_config config;
     config.rate = 0;
     config.max_heaps = batch_size;

@@ -60,7 +60,7 @@ int main(int argc, char **argv)
     const std::size_t n_heaps = options.n_heaps, heap_size = options.heap_size;
     const std::size_t n_streams = std::min(options.n_streams, n_heaps);
     const std::size_t batch_size =
-        std::min((n_heaps - 1) / n_streams + 1, std::max<std::size_t>(1, 512 * 1024 / heap_size));
+        std::min((n_heaps - 1) / n_streams + 1, std::max<std::size_t>(1, 512UL * 1024 / heap_size));
     spt::stream_config config;
     config.max_heaps = batch_size;
     config.max_packet_size = options.packet_size;
