@@ -64,8 +64,9 @@ def pkg_config(installed: Path, *what: str) -> list[str]:
     return shlex.split(build(*command, cwd=installed, PKG_CONFIG_PATH=str(pc.parent)))
 
 
-def compiled(installed: Path, program: Path, *libraries: str) -> Path:
-    command = ["cc", "-O2", "-Wall", "-Wextra", "-Werror", str(EXAMPLES / "my_sender.c")]
+def compiled(installed: Path, program: Path, *libraries: str, source: str = "my_sender.c") -> Path:
+    compiler = ["c++", "-std=c++20"] if source.endswith(".cpp") else ["cc"]
+    command = [*compiler, "-O2", "-Wall", "-Wextra", "-Werror", str(EXAMPLES / source)]
     flags = pkg_config(installed, "--cflags")
     build(*command, "-o", program, *flags, *libraries, cwd=installed)
     return program
@@ -78,6 +79,17 @@ def c_sender(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     libraries = pkg_config(installed, "--libs")
     program = tmp_path_factory.mktemp("shared") / "my_sender"
     return compiled(installed, program, *libraries, f"-Wl,-rpath,{libdir}")
+
+
+@pytest.fixture(scope="module")
+def cpp_sender(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sender in C++, built in the same way."""
+    if shutil.which("c++") is None:
+        pytest.skip("there is no c++ here")
+    (libdir,) = pkg_config(installed, "--variable=libdir")
+    libraries = [*pkg_config(installed, "--libs"), f"-Wl,-rpath,{libdir}"]
+    program = tmp_path_factory.mktemp("cpp") / "my_sender"
+    return compiled(installed, program, *libraries, source="my_sender.cpp")
 
 
 # ---- What they send ----
@@ -164,6 +176,15 @@ def test_the_c_sender_sends_the_same_packets_as_the_python_sender(lab, c_sender)
     c = sent(lab, [str(c_sender), "127.0.0.1", "8888", str(HEAP)], data, PORTS[:1])
     assert c == python
     assert len(c[0]) > 30
+
+
+def test_the_cpp_sender_sends_all_samples(lab, cpp_sender):
+    data = samples(11)
+    argv = [str(cpp_sender), "127.0.0.1", "8888", str(HEAP)]
+    (found,) = sent(lab, argv, data, PORTS[:1])
+    got = heaps(found)
+    assert got.pop(12) == (None, b"")
+    assert got == {i + 1: (i * HEAP, part) for i, part in enumerate(cut(data))}
 
 
 def test_substreams_take_turns_and_each_is_described_and_ended(lab):

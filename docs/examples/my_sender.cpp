@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sends what comes on standard input: my_sender HOST PORT.
-#include <array>
+// Sends what comes on standard input: my_sender HOST PORT [HEAP_SIZE].
 #include <cstdio>
 #include <cstdlib>
 #include <spead_tutorial/spt.hpp>
@@ -9,11 +8,11 @@
 // A heap, with the memory that it refers to. It stays where it is: the heap knows its address.
 struct block {
     std::uint64_t timestamp = 0;
-    std::vector<std::int8_t> samples = std::vector<std::int8_t>(1 << 20);
+    std::vector<std::int8_t> samples;
     spt::heap first_heap, heap;
     spt::completion sent;
 
-    block()
+    explicit block(std::size_t heap_size) : samples(heap_size)
     {
         const spt::variable items[] = {
             spt::immediate(0x1600, "timestamp", "Index of the first sample", timestamp),
@@ -29,8 +28,8 @@ struct block {
 
 int main(int argc, char **argv)
 try {
-    if (argc != 3) {
-        std::fprintf(stderr, "usage: %s HOST PORT\n", argv[0]);
+    if (argc < 3 || argc > 4) {
+        std::fprintf(stderr, "usage: %s HOST PORT [HEAP_SIZE]\n", argv[0]);
         return 2;
     }
     const spt::thread_pool thread_pool;
@@ -38,7 +37,8 @@ try {
     config.max_packet_size = 8972;
     spt::udp_stream stream(thread_pool, {{argv[1], std::atoi(argv[2])}}, config);
 
-    std::array<block, 2> blocks; // one is filled while the other is sent
+    const std::size_t heap_size = argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 1 << 20;
+    block blocks[] = {block(heap_size), block(heap_size)}; // one is filled while the other is sent
     for (std::uint64_t i = 0;; i++) {
         block &block = blocks[i % 2];
         block.sent.wait();
