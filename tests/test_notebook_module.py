@@ -583,12 +583,12 @@ def test_the_time_of_runs_is_a_table_with_a_row_for_each():
 def test_two_programs_are_drawn_by_the_size_of_heaps_with_what_is_gained():
     drawn = notebook.by_heap_size("A", "tut-11", batches="11", a_call_for_each="10")
     assert [name for _, name in drawn.series] == [
-        "Python, batches",
-        "C, batches",
-        "Python, a call for each",
-        "C, a call for each",
+        "Python: batches",
+        "C: batches",
+        "Python: a call for each",
+        "C: a call for each",
     ]
-    assert drawn.gained == "with a call for each"
+    assert drawn.gained == "a call for each"
     assert [(one.program, other.program) for one, other in drawn.before] == [
         ("tut_10_send_reuse_heaps", "tut_11_send_batch_heaps")
     ] * 2

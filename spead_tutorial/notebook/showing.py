@@ -161,12 +161,12 @@ def by_heap_size(title: str, sweep: str, **programs: str) -> plots.Sweep:
     return plots.Sweep(
         title,
         tuple(
-            (series, f"{NAMES[language]}, {what.replace('_', ' ')}")
+            (series, f"{NAMES[language]}: {what.replace('_', ' ')}")
             for (what, language), series in lines.items()
         ),
         sweep,
         before=tuple((lines[before, one], lines[after, one]) for one in MEASURED),
-        gained=f"with {before.replace('_', ' ')}",
+        gained=before.replace("_", " "),
     )
 
 
