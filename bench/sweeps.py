@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from spead_tutorial import catalogue
-from spead_tutorial.catalogue import LADDER, MEASURED, find_chapter
+from spead_tutorial.catalogue import LADDER, LANGUAGES, MEASURED, find_chapter
 from spead_tutorial.measure.beside import CEILING, PEER
 from spead_tutorial.measure.case import Case
 from spead_tutorial.records import OURS
@@ -201,7 +201,7 @@ def _ladder() -> Sweep:
             rung.packet_size,
         )
         for rung in LADDER
-        for language in MEASURED
+        for language in LANGUAGES
     )
     sizes = dict.fromkeys(rung.heap_size for rung in LADDER)
     peer = [
@@ -213,14 +213,14 @@ def _ladder() -> Sweep:
     return Sweep("ladder", "every chapter at common settings", cases, cases)
 
 
-def _ladder_in_cpp() -> Sweep:
-    """The same chapters in C++, beside C: a sweep of its own, which no picture waits for."""
-    cases = tuple(
-        Case(OURS, language, rung.program, rung.heap_size, rung.packet_size)
-        for rung in LADDER
+def _in_cpp() -> Sweep:
+    """What C++ costs beside C: where a thread sends, and where none does."""
+    programs = [
+        (OURS, language, find_chapter(number).name, "")
+        for number in ("10", "13")
         for language in ("c", "cpp")
-    )
-    return Sweep("ladder-cpp", "every chapter at common settings, in C++ beside C", cases, cases)
+    ]
+    return _both("cpp", "C++ beside C, at all sizes of heaps", programs)
 
 
 def _pipeline() -> Sweep:
@@ -622,7 +622,7 @@ SWEEPS = (
     _receivers_memory(),
     _pools(),
     _lost(),
-    _ladder_in_cpp(),
+    _in_cpp(),
 )
 
 
