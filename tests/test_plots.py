@@ -19,7 +19,7 @@ import pytest
 from test_records import HEADER, SAMPLE, make_spacing
 
 from spead_tutorial import plots
-from spead_tutorial.catalogue import find_chapter
+from spead_tutorial.catalogue import LANGUAGES, MEASURED, find_chapter
 from spead_tutorial.records import Recording, Sample, Series, Split, Timeline, Writer
 from spead_tutorial.units import times
 
@@ -71,12 +71,12 @@ def around(rate_mb: float, n: int = 7) -> list[float]:
     return spread
 
 
-def make_ladder() -> Recording:
+def make_ladder(languages: Sequence[str] = MEASURED) -> Recording:
     steps = ((4, MIB), (6, MIB), (10, MIB), (10, 8192))
     samples = [
         one
         for chapter, heap_size in steps
-        for language in ("python", "c")
+        for language in languages
         for one in make_rounds(
             find_chapter(str(chapter)).name,
             language,
@@ -405,9 +405,12 @@ def make_history() -> plots.History:
     return plots.History("Rates over revisions, heaps of 1 MiB", panels)
 
 
+#: The ladder, where C++ was measured, too.
+IN_CPP = "ladder in C++"
 #: What draws each picture, and of what.
 PICTURES = {
     "ladder": (plots.ladder, make_ladder()),
+    IN_CPP: (plots.ladder, make_ladder(LANGUAGES)),
     "sweep": (AFTER, make_sweep()),
     "memory": (plots.memory, make_memory()),
     "causes": (plots.causes, make_memory()),
@@ -607,8 +610,8 @@ def test_a_picture_says_where_its_numbers_come_from(name):
     words = described(rendered(name))
     for part in ("a processor", "Linux 6.1", "dummy, MTU 9216", "governor unknown", "make figures"):
         assert part in words
-    rounds = {"ladder": "3 rounds", "timeline": "one run"}.get(name, "7 rounds")
-    assert rounds in words
+    rounds = {"ladder": "3 rounds", IN_CPP: "3 rounds", "timeline": "one run"}
+    assert rounds.get(name, "7 rounds") in words
 
 
 @pytest.mark.parametrize("name", PICTURES)
@@ -690,6 +693,15 @@ def test_the_ladder_says_the_median_of_every_step():
     words = described(rendered("ladder"))
     assert "chapter 6 Bigger packets: Python 6010, C 6010" in words
     assert "Heaps of 8 KiB: chapter 10 Reuse heaps: Python 10010, C 10010" in words
+
+
+def test_the_ladder_has_a_dot_for_each_language_that_was_measured():
+    drawn = rendered(IN_CPP)
+    assert "Dots: the rate of each chapter's program, in Python, C and C++" in described(drawn)
+    assert "chapter 6 Bigger packets: Python 6010, C 6010, C++ 6010" in described(drawn)
+    assert seen(drawn).count(times(1.5)) == len(LANGUAGES)
+    assert "C++" in seen(drawn)
+    assert "C++" not in seen(rendered("ladder"))
 
 
 def quoted(name: str) -> str:

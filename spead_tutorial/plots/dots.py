@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from spead_tutorial.catalogue import MEASURED
+from spead_tutorial.catalogue import LANGUAGES
 from spead_tutorial.plots.finding import NOT_TOLD, is_told
 from spead_tutorial.plots.points import Point
 from spead_tutorial.plots.sheet import FAINT, Row, Sheet
@@ -24,7 +24,7 @@ __all__ = ["WHO", "Step", "dot_legend", "draw_panels", "panel_rows"]
 
 #: Whose a dot is.
 WHO = {**NAMES, "spead2": "spead2", "limit": "bare system calls"}
-_STEP, _LANE = 0.4, 0.18
+_LANE, _APART = 0.18, 0.04
 _ROOM, _LOWER_ROOM = 0.45, 0.75
 _LABELS, _NARROW_LABELS, _LABEL_COLUMNS, _NARROW_LABEL_COLUMNS = 2.03, 1.64, 26, 18
 _MARGIN, _GAP = 0.12, 0.12
@@ -57,9 +57,10 @@ class Step:
 
 def panel_rows(panels: Sequence[Sequence[Step]], theme: Theme) -> list[Row]:
     """Return the rows that a sheet needs: panels are beside each other where there is room."""
+    step = _inches(_languages(panels))
     if not _are_stacked(panels, theme):
-        return [(_ROOM, _STEP * len(_labels(panels)))]
-    return [(_LOWER_ROOM if n else _ROOM, _STEP * len(steps)) for n, steps in enumerate(panels)]
+        return [(_ROOM, step * len(_labels(panels)))]
+    return [(_LOWER_ROOM if n else _ROOM, step * len(steps)) for n, steps in enumerate(panels)]
 
 
 def draw_panels(
@@ -87,6 +88,8 @@ def draw_panels(
     theme, stacked = sheet.theme, _are_stacked(panels, sheet.theme)
     left = _NARROW_LABELS if theme.is_narrow else _LABELS
     count = 1 if stacked else len(panels)
+    languages = _languages(panels)
+    inches = _inches(languages)
     width = (theme.width - left - _MARGIN - _GAP * (count - 1)) / count
     for n, steps in enumerate(panels):
         places = _labels([steps] if stacked else panels)
@@ -94,7 +97,7 @@ def draw_panels(
         axis = sheet.axes(n if stacked else 0, start, theme.width - start - width)
         with_rate = not theme.is_narrow and count == 1
         words = _MORE_WORDS if with_rate else _WORDS
-        _scale(axis, panels, width - words, width, len(places))
+        _scale(axis, panels, width - words, width, inches * len(places))
         axis.annotate(
             "\n".join(textwrap.wrap(names[n], _NAME_COLUMNS)) if count > 1 else names[n],
             (0, 1),
@@ -104,10 +107,10 @@ def draw_panels(
             fontsize=11,
         )
         if stacked or not n:
-            _write_labels(axis, places, left, theme)
+            _write_labels(axis, places, inches, left, theme)
         for step in steps:
             said = {role: _said(step, role, is_bound, with_rate) for role in step.points}
-            _draw_step(axis, places.index(_label(step)) * _STEP, step, said, theme)
+            _draw_step(axis, places.index(_label(step)) * inches, languages, step, said, theme)
         axis.set_xlabel(label)
 
 
@@ -128,6 +131,17 @@ def _are_stacked(panels: Sequence[Sequence[Step]], theme: Theme) -> bool:
     return theme.is_narrow or len(panels) > _MOST_BESIDE
 
 
+def _languages(panels: Sequence[Sequence[Step]]) -> list[str]:
+    """Return the languages that have dots, each a lane of every step."""
+    there = {role for steps in panels for step in steps for role in step.points}
+    return [language for language in LANGUAGES if language in there]
+
+
+def _inches(languages: Sequence[str]) -> float:
+    """Return how high a step is: two lines of words at least."""
+    return _LANE * max(2, len(languages)) + _APART
+
+
 def _label(step: Step) -> tuple[str, str]:
     return step.title, step.note
 
@@ -139,7 +153,7 @@ def _labels(panels: Sequence[Sequence[Step]]) -> list[tuple[str, str]]:
 
 
 def _scale(
-    axis: "Axes", panels: Sequence[Sequence[Step]], inches: float, width: float, n: int
+    axis: "Axes", panels: Sequence[Sequence[Step]], inches: float, width: float, height: float
 ) -> None:
     """Give a panel its scales: inches downwards, and tens in so many of its inches."""
     estimates = [
@@ -149,7 +163,7 @@ def _scale(
     low, high = (min(ends) * 0.7, max(ends)) if ends else (1.0, 10.0)
     axis.set_xscale("log")
     axis.set_xlim(low, low * (high / low) ** (width / inches))
-    axis.set_ylim(n * _STEP, 0)
+    axis.set_ylim(height, 0)
     axis.set_yticks([])
     tens = [10.0**n for n in range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)]
     crowded = inches < _DECADE * math.log10(high / low)
@@ -161,7 +175,7 @@ def _scale(
 
 
 def _write_labels(
-    axis: "Axes", labels: Sequence[tuple[str, str]], left: float, theme: Theme
+    axis: "Axes", labels: Sequence[tuple[str, str]], inches: float, left: float, theme: Theme
 ) -> None:
     """Name the steps on the left of a panel: two lines of words at most."""
     columns = _NARROW_LABEL_COLUMNS if theme.is_narrow else _LABEL_COLUMNS
@@ -171,7 +185,7 @@ def _write_labels(
         for n, (line, colour, points) in enumerate(lines[:2]):
             axis.annotate(
                 line,
-                (0, row * _STEP + (n + 0.65) * _LANE),
+                (0, row * inches + (n + 0.65) * _LANE),
                 ((_MARGIN - left) * 72, 0),
                 xycoords=axis.get_yaxis_transform(),
                 textcoords="offset points",
@@ -193,9 +207,16 @@ def _said(step: Step, role: str, is_bound: Callable[[Point], bool], with_rate: b
     return ", ".join(filter(None, words))
 
 
-def _draw_step(axis: "Axes", y: float, step: Step, said: Mapping[str, str], theme: Theme) -> None:
-    lanes = {role: y + (n + 0.65) * _LANE for n, role in enumerate(MEASURED)}
-    middle = y + 1.15 * _LANE
+def _draw_step(
+    axis: "Axes",
+    y: float,
+    languages: Sequence[str],
+    step: Step,
+    said: Mapping[str, str],
+    theme: Theme,
+) -> None:
+    lanes = {role: y + (n + 0.65) * _LANE for n, role in enumerate(languages)}
+    middle = y + (0.15 + max(2, len(languages)) / 2) * _LANE
     ends = {
         role: _draw_dot(axis, lanes.get(role, middle), point, _line(step, role), theme)
         for role, point in step.points.items()

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The ladder: what every chapter gained in both languages, and what else there is to compare."""
+"""The ladder: what every chapter gained in each language, and what else there is to compare."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
 
-from spead_tutorial.catalogue import BESIDE_LADDER, LADDER, MEASURED, Chapter, find_chapter
+from spead_tutorial.catalogue import BESIDE_LADDER, LADDER, LANGUAGES, Chapter, find_chapter
 from spead_tutorial.plots import dots
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.finding import gained, is_told
@@ -49,7 +49,7 @@ _Panels = Sequence[tuple[int, Sequence[_Rung]]]
 
 
 def ladder(recording: Recording, theme: Theme) -> Drawn:
-    """Draw what every chapter gained in both languages, a panel for each size of heaps.
+    """Draw what every chapter gained in each language, a panel for each size of heaps.
 
     Below them, where the recording has them: spead2's best chapter, and bare system calls.
 
@@ -174,7 +174,7 @@ def _rungs(samples: Sequence[Sample]) -> list[_Rung]:
         (_place(chapter), program, not with_random): _Rung(
             step_title(chapter, with_random),
             chapter.change,
-            {name: Point(tuple(languages[name])) for name in MEASURED if name in languages},
+            {name: Point(tuple(languages[name])) for name in LANGUAGES if name in languages},
             chapter,
         )
         for (program, with_random), languages in by_step.items()
@@ -218,7 +218,10 @@ def step_title(chapter: Chapter, with_random: bool) -> str:
 
 
 def _in_words(recording: Recording, panels: Sequence[tuple[int, Sequence[_Rung]]]) -> str:
-    sentences = ["Dots: the rate of each chapter's program, in Python and in C, in MB/s."]
+    there = {role for _, steps in panels for step in steps for role in step.points}
+    *others, last = (name for role, name in NAMES.items() if role in there)
+    languages = " and ".join(filter(None, (", ".join(others), last)))
+    sentences = [f"Dots: the rate of each chapter's program, in {languages}, in MB/s."]
     for heap_size, steps in panels:
         sentences.append(f"Heaps of {size(heap_size)}:")
         for step in steps:
