@@ -30,16 +30,23 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from spead_tutorial import stats, units
-from spead_tutorial.catalogue import CHAPTERS, LADDER, STEPS, find_chapter
+from spead_tutorial.catalogue import CHAPTERS, LADDER, LANGUAGES, STEPS, find_chapter
+from spead_tutorial.plots.theme import NAMES
+from spead_tutorial.records import OURS
 
 _RECORD = "ladder"
-_NAMES = {"python": "Python", "c": "C"}
 _NOTHING = "-"  # in a cell
-
 
 #: The sizes of heaps at which programs are chained, largest first.
 SIZES = tuple(sorted({rung.heap_size for rung in LADDER}, reverse=True))
-_COLUMNS = [(size, language) for size in SIZES for language in _NAMES]
+
+
+def columns() -> list[tuple[int, str]]:
+    """Return the sizes of heaps, each in all languages that were measured."""
+    there = {
+        sample.language for sample in recording(_RECORD).samples if sample.implementation == OURS
+    }
+    return [(size, language) for size in SIZES for language in LANGUAGES if language in there]
 
 
 def steps(last: int) -> list[tuple[str, str]]:
@@ -73,7 +80,7 @@ def gain_rows(last: int) -> list[tuple[str, ...]]:
         rows.append(
             (
                 f"[{chapter.number}](/tutorial/{page}): {words[0].lower()}{words[1:]}",
-                *(gain_cell(pair, size, language) for size, language in _COLUMNS),
+                *(gain_cell(pair, size, language) for size, language in columns()),
             )
         )
     return rows
@@ -113,8 +120,8 @@ class LadderGains(SphinxDirective):
             rows = gain_rows(self.options.get("last", max(chapter.number for chapter in CHAPTERS)))
         except UnknownError as error:
             raise self.error(str(error)) from None
-        columns = (f"{units.size(size)}, {_NAMES[language]}" for size, language in _COLUMNS)
-        return self.parse_text_to_nodes(markdown(("Chapter", *columns), rows))
+        head = [f"{units.size(size)}, {NAMES[language]}" for size, language in columns()]
+        return self.parse_text_to_nodes(markdown(("Chapter", *head), rows))
 
 
 class Goals(SphinxDirective):
