@@ -1,7 +1,8 @@
 /* Figures that answer: over a picture lie its points, which say what they are; below it lines can be
    chosen, and a record of one's own laid over them, which never leaves the page. */
 (() => {
-    const GLYPHS = {python: "●○", c: "◆◇", spead2: "▲△", limit: "■□"};
+    const GLYPHS = {python: "●○", c: "◆◇", cpp: "▼▽", spead2: "▲△", limit: "■□"};
+    const LANES = {python: 0.3, c: 0.55, cpp: 0.8};  // of a row
     const SCRIPT = document.currentScript.src;
     const NEAR = 40, ROW = 28, HEIGHT = 300;  // pixels
 
@@ -72,7 +73,7 @@
         const along = (rate) => ladder ? across(rate, least, most) : bottom - rate / most * (bottom - 16);
         const sized = (at) => across(at, sizes[0][0], sizes.at(-1)[0]);
         const place = ({row, role, at, values}, end) => ladder
-            ? [along(values[end]), (rows.indexOf(row) + (role === "c" ? 0.7 : 0.4)) * ROW]
+            ? [along(values[end]), (rows.indexOf(row) + (LANES[role] ?? LANES.c)) * ROW]
             : [sized(at), along(values[end])];
         const word = (x, y, end, text) => `<text x="${x}" y="${y}" text-anchor="${end}">${text}</text>`;
         const rule = ([x1, y1], [x2, y2]) => `<line x1="${x1}" y1="${y1}" x2="${x2}" y2="${y2}"/>`;
