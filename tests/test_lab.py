@@ -200,18 +200,11 @@ def test_a_lab_opened_in_a_thread_outlives_the_thread() -> None:
 # -- without root --
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="not root: every other test shows this")
-def test_an_ordinary_user_has_a_lab_and_sends_in_it() -> None:
+def said_to_an_ordinary_user(text: str) -> list[str]:
+    """Run a script with a lab, as a user who is not root; return the words that it prints."""
     python = python_for_anyone()
     if python is None:
         pytest.skip("no Python that an ordinary user may execute")
-    text = """
-        with Lab() as lab, lab.socket() as sock:
-            for _ in range(5):
-                sock.sendto(bytes(1000), (lab.address, lab.port))
-            whoami = lab.run(["id", "-u"], capture_output=True, text=True).stdout.strip()
-            print(lab.rootless, whoami, lab.counters().packets, lab.counters().bytes)
-    """
     package = importlib.metadata.distribution("pyroute2").locate_file("")
     done = subprocess.run(
         [python, *script(text)[1:]],
@@ -227,7 +220,19 @@ def test_an_ordinary_user_has_a_lab_and_sends_in_it() -> None:
     if "forbids this user" in done.stderr:
         pytest.skip(done.stderr.splitlines()[-1])
     assert done.stderr == ""
-    assert done.stdout.split() == ["True", "65534", "5", str(5 * 1042)]
+    return done.stdout.split()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="not root: every other test shows this")
+def test_an_ordinary_user_has_a_lab_and_sends_in_it() -> None:
+    text = """
+        with Lab() as lab, lab.socket() as sock:
+            for _ in range(5):
+                sock.sendto(bytes(1000), (lab.address, lab.port))
+            whoami = lab.run(["id", "-u"], capture_output=True, text=True).stdout.strip()
+            print(lab.rootless, whoami, lab.counters().packets, lab.counters().bytes)
+    """
+    assert said_to_an_ordinary_user(text) == ["True", "65534", "5", str(5 * 1042)]
 
 
 def test_where_namespaces_are_forbidden_the_error_names_the_setting() -> None:

@@ -5,7 +5,6 @@ import collections
 import contextlib
 import dataclasses
 import errno
-import importlib.metadata
 import os
 import re
 import shutil
@@ -19,9 +18,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from conftest import python_for_anyone
 from labs import probe
-from test_lab import script, send_gso, wait_for_the_end_of
+from test_lab import said_to_an_ordinary_user, script, send_gso, wait_for_the_end_of
 
 from spead_tutorial import ThreadPool, recv
 from spead_tutorial.catalogue import CHAPTERS
@@ -258,29 +256,6 @@ def test_packets_that_nobody_receives_are_unclaimed(each_lab: Lab) -> None:
 
 
 # -- without root, and nothing left --
-
-
-def said_to_an_ordinary_user(text: str) -> list[str]:
-    """Run a script with a lab, as a user who is not root; return the words that it prints."""
-    python = python_for_anyone()
-    if python is None:
-        pytest.skip("no Python that an ordinary user may execute")
-    package = importlib.metadata.distribution("pyroute2").locate_file("")
-    done = subprocess.run(
-        [python, *script(text)[1:]],
-        user=65534,
-        group=65534,
-        extra_groups=[],
-        cwd="/",
-        env={**os.environ, "PYTHONPATH": str(package)},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
-    if "forbids this user" in done.stderr:
-        pytest.skip(done.stderr.splitlines()[-1])
-    assert done.stderr == ""
-    return done.stdout.split()
 
 
 as_another_user = pytest.mark.skipif(
