@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Build spead2's C++ library from its release, and our programs that receive with it.
 
+The library stays, for a program of the how-to guides that is built with it.
+
 usage: peer_library.py RELEASE FOLDER
 """
 
 import os
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -42,7 +43,6 @@ def build(release: str, folder: Path, work: Path) -> None:
     programs.mkdir(exist_ok=True)
     for path in (ROOT / "bench" / "peer").glob("*.cc"):
         run("g++", "-std=c++17", "-O3", path, "-o", programs / path.stem, *flags)
-    shutil.rmtree(library)  # the programs hold what they need of it
 
 
 if __name__ == "__main__":

@@ -23,6 +23,8 @@ PATIENCE_S = 100
 HEAP = 3000  # bytes; a few dozen packets in all, which any socket has room for
 PYTHON = [sys.executable, str(EXAMPLES / "my_sender.py")]
 PORTS = (8888, 8889)
+PEER = ROOT / "build" / "peer" / "cpp"
+NAMES = ROOT / "docs" / "how-to" / "cpp-from-spead2.md"
 
 # ---- Programs, built as the guide says ----
 
@@ -81,15 +83,27 @@ def c_sender(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(installed, program, *libraries, f"-Wl,-rpath,{libdir}")
 
 
-@pytest.fixture(scope="module")
-def cpp_sender(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sender in C++, built in the same way."""
+def in_cpp(installed: Path, folder: Path, source: str) -> Path:
+    """A program in C++, built in the same way."""
     if shutil.which("c++") is None:
         pytest.skip("there is no c++ here")
     (libdir,) = pkg_config(installed, "--variable=libdir")
     libraries = [*pkg_config(installed, "--libs"), f"-Wl,-rpath,{libdir}"]
-    program = tmp_path_factory.mktemp("cpp") / "my_sender"
-    return compiled(installed, program, *libraries, source="my_sender.cpp")
+    return compiled(installed, folder / Path(source).stem, *libraries, source=source)
+
+
+@pytest.fixture(scope="module")
+def cpp_sender(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return in_cpp(installed, tmp_path_factory.mktemp("cpp"), "my_sender.cpp")
+
+
+def with_the_peer(*words: str | Path, cwd: Path) -> None:
+    """Compile with spead2's library, as make peer has built it."""
+    if not (PEER / "lib" / "pkgconfig").is_dir() or shutil.which("c++") is None:
+        pytest.skip("make peer has not built spead2's library here")
+    where = {"PKG_CONFIG_PATH": str(PEER / "lib" / "pkgconfig")}
+    flags = build("pkg-config", "--static", "--cflags", "--libs", "spead2", cwd=cwd, **where)
+    build("c++", "-std=c++17", *words, *shlex.split(flags), cwd=cwd)
 
 
 # ---- What they send ----
@@ -242,6 +256,57 @@ def test_the_python_sender_sends_multicast_out_of_the_interface_that_was_named(l
     done = run(lab, [*argv, f"--heap-size={HEAP}"], samples(3))
     assert (done.returncode, done.stderr) == (0, "")
     assert lab.counters().packets > before
+
+
+# ---- Coming from spead2 ----
+
+TEN = {i + 1: (8000 * i, bytes([i]) * 8000) for i in range(10)} | {11: (None, b"")}
+
+
+def ten_heaps(lab: Lab, program: Path) -> list[bytes]:
+    (found,) = sent(lab, [str(program), "127.0.0.1", "8888"], b"", PORTS[:1])
+    assert heaps(found) == TEN
+    return found
+
+
+def test_what_takes_the_place_of_a_program_with_spead2_sends_its_items(lab, installed, tmp_path):
+    found = ten_heaps(lab, in_cpp(installed, tmp_path, "without_spead2.cpp"))
+    assert described(found) == 2
+
+
+def test_the_program_with_spead2_sends_the_same_items(lab, tmp_path):
+    program = tmp_path / "with_spead2"
+    with_the_peer(EXAMPLES / "with_spead2.cpp", "-o", program, cwd=tmp_path)
+    assert described(ten_heaps(lab, program)) == 2
+
+
+def named(column: int) -> list[str]:
+    """The names in a column of the page's first table."""
+    table = NAMES.read_text().split("## Names")[1].split("Members of streams")[0]
+    rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("| `")]
+    found = [name for row in rows for name in re.findall(r"`(\w+(?:::\w+)+)`", row[column])]
+    assert len(found) == len(rows) > 15
+    return found
+
+
+def using(names: list[str]) -> str:
+    return "".join(f"namespace use{n} {{ using {name}; }}\n" for n, name in enumerate(names))
+
+
+def test_all_names_that_take_the_place_of_spead2s_are_there(installed, tmp_path):
+    source = tmp_path / "names.cpp"
+    headers = "#include <spead_tutorial/spt_recv.hpp>\n"
+    source.write_text(f"{headers}{using(named(1))}int main() {{}}\n")
+    in_cpp(installed, tmp_path, str(source))
+
+
+def test_all_names_of_spead2_are_its_own(tmp_path):
+    source = tmp_path / "names.cpp"
+    headers = ("common_thread_pool", "common_memory_pool", "recv_chunk_stream", "recv_ring_stream")
+    headers += ("recv_heap", "send_packet", "send_streambuf", "send_udp")
+    lines = "".join(f"#include <spead2/{name}.h>\n" for name in headers)
+    source.write_text(f"{lines}{using(named(0))}")
+    with_the_peer("-fsyntax-only", source, cwd=tmp_path)
 
 
 # ---- How the library gets into a program ----
