@@ -50,6 +50,7 @@ extensions = [
     "splits",
     "tables",
     "tracks",
+    "whole_words",
 ]
 exclude_patterns = ["design/README.md"]
 nitpicky = True

@@ -139,6 +139,24 @@ def test_what_goes_on_beyond_its_box_fades_out_until_it_is_scrolled_there(page, 
     page.wait_for_function(f"!{masks}.some(Boolean)")
 
 
+def test_a_word_of_code_that_fits_a_line_of_a_phone_does_not_break(page, site, pages_with):
+    page.set_viewport_size({"width": 360, "height": 800})
+    for path in pages_with('<span class="pre">-')[:12]:
+        page.goto(f"file://{site}/{path}")
+        broken = page.evaluate(
+            """() => [...document.querySelectorAll('article code > .pre')]
+                .filter((one) => one.checkVisibility())
+                .filter((one) => one.textContent.length <= (one.closest('td, th') ? 8 : 20))
+                .filter((one) => {
+                    const range = document.createRange();
+                    range.selectNodeContents(one);
+                    return new Set([...range.getClientRects()].map((line) => line.top)).size > 1;
+                })
+                .map((one) => one.textContent)"""
+        )
+        assert broken == [], path
+
+
 # ---------------------------------------------------------------------------------------
 # Copying, colours, searching
 
