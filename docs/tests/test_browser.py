@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAMS = [
     *sorted((ROOT / "spead_tutorial" / "chapters").glob("tut_*.py")),
     *sorted((ROOT / "csrc" / "chapters").glob("tut_*.c")),
+    *sorted((ROOT / "csrc" / "chapters" / "cpp").glob("tut_*.cpp")),
 ]
 TABS = '<label aria-controls="sd-tab-item-'
 PICTURES = '<figure class="picture'
@@ -56,7 +57,8 @@ def shown(page):
 
 def label(page, language):
     """The tabs with the name of a language, one of each set."""
-    return page.locator(".sd-tab-set > label", has_text=re.compile(rf"^\s*{language}\s*$"))
+    name = re.compile(rf"^\s*{re.escape(language)}\s*$")
+    return page.locator(".sd-tab-set > label", has_text=name)
 
 
 @pytest.fixture
@@ -71,7 +73,7 @@ def tabs(page, site, pages_with):
 
 def test_tabs_switch_together_on_a_page(tabs):
     page = tabs
-    for language in ("C", "Python"):
+    for language in ("C", "C++", "Python"):
         label(page, language).last.click()
         assert shown(page) == {language}, page.url
 
@@ -167,7 +169,7 @@ def test_the_copy_button_of_a_whole_listing_gives_the_program_as_it_is(page, sit
     for path in pages_with(TABS):
         page.goto(f"file://{site}/{path}")
         page.add_style_tag(content=".sd-tab-content { display: block !important; }")
-        for listing in page.locator(".highlight-python, .highlight-c").all():
+        for listing in page.locator(".highlight-python, .highlight-c, .highlight-cpp").all():
             name = programs.get(listing.locator("pre").text_content())
             if name is not None:
                 listing.hover()
