@@ -440,6 +440,9 @@ def preparing(timeline: Timeline) -> list[Interval]:
 def sending(timeline: Timeline) -> list[Interval]:
     """Return when the network thread sent each heap, its first packet to its last.
 
+    One call may have the end of a heap and the beginning of the next: the next one's time begins
+    when the first has been sent, so that no time counts for two heaps.
+
     Parameters
     ----------
     timeline : Timeline
@@ -450,7 +453,9 @@ def sending(timeline: Timeline) -> list[Interval]:
     list of tuple of int
         Begin and end of each, in ns.
     """
-    return list(zip(timeline.first_packet_ns, timeline.last_packet_ns, strict=True))
+    before = (0, *timeline.last_packet_ns)
+    first = map(max, timeline.first_packet_ns, before)
+    return list(zip(first, timeline.last_packet_ns, strict=True))
 
 
 def waiting(timeline: Timeline) -> list[Interval]:

@@ -296,6 +296,11 @@ def test_what_overlaps_counts_once():
     assert found.sending == pytest.approx(0.6)
 
 
+def test_of_two_heaps_in_one_call_the_second_is_sent_after_the_first():
+    shared = dataclasses.replace(MADE, first_packet_ns=(35, 60), completed_ns=(96, 96))
+    assert timeline_module.sending(shared) == [(35, 70), (70, 95)]
+
+
 @both_loops
 def test_what_the_program_did_makes_the_whole_time(receiver, pipelined):
     found = shares(recorded(receiver, pipelined=pipelined, random=True, **SMALL))
