@@ -16,10 +16,11 @@ struct known {
 /* Whether what a heap has more than samples comes before them, and has room there. */
 static bool has_room(const spt_place_data *data, int64_t index, int64_t more)
 {
+    if (index != 0 || more <= 0 || more > ROOM)
+        return false;
     spt_received_packet packet;
-    return index == 0 && 0 < more && more <= ROOM &&
-           spt_received_packet_parse(&packet, data->packet, data->packet_size) == SPT_FAULT_NONE &&
-           packet.highest_address == (uint64_t)more;
+    spt_fault fault = spt_received_packet_parse(&packet, data->packet, data->packet_size);
+    return fault == SPT_FAULT_NONE && packet.highest_address == (uint64_t)more;
 }
 
 /* Say where a heap belongs: called by the stream's thread. */

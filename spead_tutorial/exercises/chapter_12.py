@@ -49,8 +49,8 @@ def address_of_last_item(packet: Any) -> int:
 )
 def place(data_ptr: Any, data_size: Any, known_ptr: Any) -> None:
     """Say where a heap belongs: called by the stream's thread."""
-    data = numba.carray(data_ptr, 1)
-    items = numba.carray(intp_to_voidptr(data[0].items), 2, dtype=np.int64)
+    data = numba.carray(data_ptr, 1)[0]
+    items = numba.carray(intp_to_voidptr(data.items), 2, np.int64)
     heap_size, chunk_size, unfit = numba.carray(known_ptr, 3)
     length, timestamp = items[0], items[1]
     if timestamp < 0:
@@ -59,14 +59,14 @@ def place(data_ptr: Any, data_size: Any, known_ptr: Any) -> None:
     index = 0  # TODO: which heap of its chunk is it?
     fits = more == 0
     if index == 0 and 0 < more <= ROOM:
-        packet = numba.carray(intp_to_voidptr(data[0].packet), data[0].packet_size, dtype=np.uint8)
+        packet = numba.carray(intp_to_voidptr(data.packet), data.packet_size, np.uint8)
         fits = address_of_last_item(packet) == more
     if fits and timestamp % heap_size == 0:
-        data[0].chunk_id = timestamp // chunk_size
-        data[0].heap_index = index
-        data[0].heap_offset = ROOM - more  # TODO: and where does it begin?
+        data.chunk_id = timestamp // chunk_size
+        data.heap_index = index
+        data.heap_offset = ROOM - more  # TODO: and where does it begin?
     else:
-        stats = numba.carray(intp_to_voidptr(data[0].batch_stats), unfit + 1, dtype=np.uint64)
+        stats = numba.carray(intp_to_voidptr(data.batch_stats), unfit + 1, np.uint64)
         stats[unfit] += 1
 
 

@@ -32,10 +32,11 @@ struct placer {
     // Whether what a heap has more than samples comes before them, and has room there.
     static bool has_room(const spt::place_data &data, std::int64_t index, std::int64_t more)
     {
+        if (index != 0 || more <= 0 || more > ROOM)
+            return false;
         spt_received_packet packet;
-        return index == 0 && 0 < more && more <= ROOM &&
-               spt_received_packet_parse(&packet, data.packet, data.packet_size) ==
-                   SPT_FAULT_NONE &&
+        spt_fault fault = spt_received_packet_parse(&packet, data.packet, data.packet_size);
+        return fault == SPT_FAULT_NONE &&
                packet.highest_address == static_cast<std::uint64_t>(more);
     }
 };
