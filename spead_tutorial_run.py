@@ -126,7 +126,7 @@ def run(main: "Callable[[], None] | Callable[[], Coroutine[Any, Any, None]]") ->
     import threading
 
     _take_interrupts(PROGRAM)
-    # The first send that fails ends the program: the futures of those after it have no readers.
+    # The first send that fails ends the program: nobody reads the futures after it.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     threading.excepthook = _fail_in_thread
     try:
