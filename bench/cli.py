@@ -19,6 +19,7 @@ import click
 from bench import exports, figures, files
 from bench import status as status_module
 from bench.compare_command import compare
+from bench.contributed import check
 from bench.history_command import history
 from bench.peers import find_installation
 from bench.plan import Plan, again, estimate, measure, plan_of
@@ -394,6 +395,7 @@ def _draw(source: Path, output: Path, *names: str) -> int:
     return _FAILED if problems else 0
 
 
+cli.add_command(check)
 cli.add_command(compare)
 cli.add_command(history)
 

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Records of the ladder from other machines, and what each has to be: ``python -m bench check``."""
+
+import dataclasses
+import getpass
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from bench.figures import RESULTS
+from bench.machines import name_of
+from bench.sweeps import PEER_FROM_SOURCE, SIZES, find_sweep
+from spead_tutorial.catalogue import MEASURED
+from spead_tutorial.lab import DEVICE, KINDS, Counters
+from spead_tutorial.measure.believe import contradiction, hold
+from spead_tutorial.measure.place import Evidence
+from spead_tutorial.measure.report import Report
+from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM
+from spead_tutorial.records import (
+    OURS,
+    Header,
+    RecordError,
+    Recording,
+    Sample,
+    anonymous,
+    read,
+)
+
+__all__ = ["LADDER", "MACHINES", "check", "problems", "records"]
+
+#: The reference machine's record, and the folder with those of all others.
+LADDER = RESULTS / "ladder.jsonl"
+MACHINES = RESULTS / "machines"
+
+_FAILED = 1
+_SWEEP = "ladder"
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*\.jsonl")
+_REVISION = re.compile(r"[0-9a-f]{7,40}")
+_BUILD = re.compile(r"[\w-]+-build|spead2")  # versions of what is measured only where it is there
+#: What has to be known of a machine. Other facts may be null, as not every machine tells them.
+_KNOWN = {
+    "machine": (
+        "cpu",
+        "architecture",
+        "cores",
+        "usable_cores",
+        "memory_bytes",
+        "kernel",
+        "virtualisation",
+    ),
+    "lab": ("kind", "mtu"),
+    "versions": ("spead_tutorial", "python", "numpy", "compiler"),
+}
+
+
+def records(folder: Path = MACHINES) -> dict[str, Path]:
+    """Return each machine's record by a name for it, the reference machine's first.
+
+    Parameters
+    ----------
+    folder : path
+        Where those of all others are.
+    """
+    return {"reference": LADDER} | {path.stem: path for path in sorted(folder.glob("*.jsonl"))}
+
+
+def problems(path: Path, user: str = "") -> list[str]:
+    """Say why a record cannot be contributed: a line for each thing that is wrong with it.
+
+    Parameters
+    ----------
+    path : path
+        The record.
+    user : str
+        Who measured it, which is nobody else's business; empty where that is not known.
+    """
+    found = []
+    if not _NAME.fullmatch(path.name) or path.stem == "reference":
+        found.append(
+            f"a record cannot be called {path.name}: take small letters, digits and hyphens, such"
+            " as amd-epyc-2-cores.jsonl"
+        )
+    try:
+        recording = read(path)
+    except RecordError as error:
+        return [*found, str(error)]
+    return [*found, *_personal(path, user), *_measured_where(recording), *_measured(recording)]
+
+
+def _personal(path: Path, user: str) -> Iterator[str]:
+    """Look in all that is text, where it is."""
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        for text in sorted(set(_texts(json.loads(line)))):
+            if anonymous(text) != text:
+                yield f"line {number} names this machine or a folder of it: {text[:80]!r}"
+            elif user and re.search(rf"(?<!\w){re.escape(user)}(?!\w)", text):
+                yield f"line {number} has the name of a user, {user}: {text[:80]!r}"
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, element in value.items():
+            yield key
+            yield from _texts(element)
+    elif isinstance(value, list):
+        for element in value:
+            yield from _texts(element)
+
+
+# ---------------------------------------------------------------------------------------
+# Where it was measured, and how
+
+
+def _measured_where(recording: Recording) -> Iterator[str]:
+    header = recording.header
+    if recording.others:
+        yield "it was merged, but a ladder is of one machine, and was measured in one go"
+    if header.experiment != _SWEEP:
+        yield f"it is of the sweep {header.experiment}: python -m bench run {_SWEEP}"
+    yield from _facts(header)
+    if header.revision is None:
+        yield "it does not say which revision was measured: install from a clone (make setup)"
+    elif header.revision.endswith("+"):
+        yield f"revision {header.revision} had changes: commit or stash them, and measure it anew"
+    elif not _REVISION.fullmatch(header.revision):
+        yield f"{header.revision!r} is no revision"
+    settings = header.settings
+    if settings.get("size") != SIZES["full"].name or settings.get("shard") != "1/1":
+        yield "it is no whole record of full size: python -m bench run, without --quick or --shard"
+
+
+def _facts(header: Header) -> Iterator[str]:
+    """Hold the facts against those of the reference machine: no more, and no fewer."""
+    ours = read(LADDER).header
+    for part in ("machine", "lab", "settings", "versions"):
+        have, expected = getattr(header, part), getattr(ours, part)
+        for name in have.keys() - expected.keys():
+            if not (part == "versions" and _BUILD.fullmatch(name)):
+                yield f"{part}.{name} is nothing that a record has"
+        for name in expected.keys() - have.keys():
+            if not (part == "versions" and _BUILD.fullmatch(name)):
+                yield f"{part}.{name} is missing"
+        for name in _KNOWN.get(part, ()):
+            if name in have and have[name] in (None, ""):
+                yield f"{part}.{name} is not known"
+    if header.lab.get("kind") not in KINDS:
+        yield f"it was not measured in a lab of kind {', '.join(KINDS)}: spead-tutorial doctor"
+
+
+# ---------------------------------------------------------------------------------------
+# What was measured
+
+
+def _measured(recording: Recording) -> Iterator[str]:
+    cases: dict[str, list[Sample]] = {}
+    for sample in recording.samples:
+        cases.setdefault(sample.case, []).append(sample)
+    wanted = {case.name: case for case in find_sweep(_SWEEP).cases}
+    languages = {one.language for one in recording.samples if one.implementation == OURS}
+    missing = [
+        case.name
+        for case in wanted.values()
+        if case.implementation != PEER_FROM_SOURCE  # it is not built everywhere
+        and case.language in languages | set(MEASURED)
+        and case.name not in cases
+    ]
+    yield from _several(f"not measured, and {_SWEEP} has it", missing)
+    yield from _several(f"no case of {_SWEEP}", [name for name in cases if name not in wanted])
+    short = [
+        f"{name} ({n})"
+        for name, samples in cases.items()
+        if (n := sum(not one.warm_up for one in samples)) < ROUNDS_FOR_A_CLAIM
+    ]
+    yield from _several(f"fewer than {ROUNDS_FOR_A_CLAIM} rounds", short)
+    failures = [f"{one.case}: {one.failure}" for one in recording.samples if one.failure]
+    yield from _several("failed (--only-noisy repeats it)", failures)
+    wrong = [
+        f"{one.case}, round {one.round}: {why}"
+        for one in recording.samples
+        if one.failure is None and (why := _why_not(one, header=recording.header))
+    ]
+    yield from _several("cannot be believed", wrong)
+
+
+def _why_not(sample: Sample, header: Header) -> str | None:
+    """Say why a sample cannot be believed, by the rules by which it was when it was taken."""
+    case = {case.name: case for case in find_sweep(_SWEEP).cases}.get(sample.case)
+    setting = (sample.series, sample.heap_size, sample.packet_size)
+    if case is not None and setting != (case.series, *case.point):
+        return f"it is of {sample.series}, {sample.heap_size}/{sample.packet_size}"
+    there = (DEVICE, header.lab.get("kind"))
+    if (sample.device, sample.kind) not in (there, ("lo", "loopback")):
+        return f"it was sent to {sample.device}, which is not the lab's"
+    measured = dataclasses.asdict(sample)
+    claims = {field.name: measured[field.name] for field in dataclasses.fields(Report)}
+    counts = sample.counted_packets, sample.counted_bytes
+    optional = {field.name for field in dataclasses.fields(Report) if field.default is None}
+    if None in counts or any(claims[name] is None for name in claims.keys() - optional):
+        return "it does not say what was sent and counted"
+    n_packets, n_bytes = (count or 0 for count in counts)
+    counted = Counters(sample.kind, n_packets, n_bytes, 0, n_packets, n_bytes, 0)
+    received = None
+    if sample.received_packets is not None:  # of chapter 2; how many bytes, no record says
+        received = {
+            "packets": sample.received_packets,
+            "dropped": sample.received_dropped or 0,
+            "bytes": sample.spead_bytes,
+        }
+    evidence, report = Evidence(counted, sample.icmp_errors, received), Report(**claims)
+    return contradiction(report, evidence, hold(report, evidence))
+
+
+def _several(what: str, which: Sequence[str]) -> Iterator[str]:
+    if which:
+        more = f", and {len(which) - 1} more" if len(which) > 1 else ""
+        yield f"{what}: {which[0]}{more}"
+
+
+# ---------------------------------------------------------------------------------------
+# The command
+
+
+@click.command()
+@click.argument(
+    "paths", metavar="RECORDS", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
+def check(paths: tuple[Path, ...]) -> int:
+    """Say whether RECORDS of the sweep `ladder` can be contributed, and if not, why.
+
+    A record has to be complete, of one clean revision, and measured in a lab whose device counted
+    what programs say they sent; and nothing in it may name the machine, its user or its folders.
+    The exit status is 1 where something is wrong.
+
+    Example: python -m bench check results/bench/ladder.jsonl
+    """
+    user = getpass.getuser()
+    outcome = 0
+    for path in paths:
+        found = problems(path, "" if user == "root" else user)
+        for line in found:
+            click.echo(f"{path}: {line}", err=True)
+        if found:
+            outcome = _FAILED
+        else:
+            recording = read(path)
+            words = f"{name_of(recording.header)}, {recording.rounds} rounds"
+            click.echo(f"{path}: can be contributed ({words})")
+    return outcome
