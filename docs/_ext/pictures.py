@@ -51,32 +51,50 @@ class Picture(SphinxDirective):
         name = self.arguments[0]
         if name not in _RECORDS:
             raise self.error(f"there is no picture {name}: there are {', '.join(_RECORDS)}")
-        light = FIGURES / f"{name}.svg"
-        self.env.note_dependency(str(light))
-        title, words = described(light)
-        figure = nodes.figure(classes=["picture"])
-        # On a narrow screen it scrolls within this, also for those who have keys alone.
-        narrow, points = FIGURES / f"{name}-narrow.svg", FIGURES / f"{name}.json"
-        on_it, below_it = spots(points)
-        for_phones = " for-phones" * narrow.exists()
-        frame = f'<div class="frame" tabindex="0" role="group" aria-label="{html.escape(title)}">'
-        figure += nodes.raw("", f'{frame}<div class="plot{for_phones}">', format="html")
-        forms = [("", "wide")] + [("-narrow", "narrow")] * bool(for_phones)
-        for form, width in forms:
-            for end, theme in (("", "only-light"), ("-dark", "only-dark")):
-                uri = f"/{FIGURES.name}/{name}{form}{end}.svg"
-                figure += nodes.image(uri=uri, alt=title, classes=[theme, width])
-        self.env.note_dependency(str(points))
-        figure += nodes.raw("", f"{on_it}</div></div>{below_it}", format="html")
         up = "../" * (self.env.docname.count("/") + 1)
         record = f"{_RECORDS[name]}.jsonl"
         source = (
             f"Drawn from {{download}}`{record} <{up}bench/results/{record}>`,"
             " [measured](/explanation/measurements.md) on [this machine](#the-reference-machine)."
         )
-        children, _ = self.parse_inline(f"{' '.join(self.content)} {source}".strip())
-        figure += nodes.caption("", "", *children)
-        return [figure, _in_words(title, words)]
+        words = f"{' '.join(self.content)} {source}".strip()
+        return shown(self, FIGURES / f"{name}.svg", FIGURES.name, words)
+
+
+def shown(directive: SphinxDirective, light: Path, folder: str, caption: str) -> list[nodes.Node]:
+    """Return what a page has of a picture that `spead_tutorial.plots.save` wrote for it.
+
+    Parameters
+    ----------
+    directive : SphinxDirective
+        What is to show it.
+    light : path
+        The light one; the others, and its points, are beside it.
+    folder : str
+        Where that is, as seen from the pages' folder.
+    caption : str
+        In the markup of the page.
+    """
+    name, env = light.stem, directive.env
+    env.note_dependency(str(light))
+    title, words = described(light)
+    figure = nodes.figure(classes=["picture"])
+    # On a narrow screen it scrolls within this, also for those who have keys alone.
+    narrow, points = light.with_stem(f"{name}-narrow"), light.with_suffix(".json")
+    on_it, below_it = spots(points)
+    for_phones = " for-phones" * narrow.exists()
+    frame = f'<div class="frame" tabindex="0" role="group" aria-label="{html.escape(title)}">'
+    figure += nodes.raw("", f'{frame}<div class="plot{for_phones}">', format="html")
+    forms = [("", "wide")] + [("-narrow", "narrow")] * bool(for_phones)
+    for form, width in forms:
+        for end, theme in (("", "only-light"), ("-dark", "only-dark")):
+            uri = f"/{folder}/{name}{form}{end}.svg"
+            figure += nodes.image(uri=uri, alt=title, classes=[theme, width])
+    env.note_dependency(str(points))
+    figure += nodes.raw("", f"{on_it}</div></div>{below_it}", format="html")
+    children, _ = directive.parse_inline(caption)
+    figure += nodes.caption("", "", *children)
+    return [figure, _in_words(title, words)]
 
 
 class Diagram(SphinxDirective):
