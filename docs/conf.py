@@ -36,6 +36,7 @@ extensions = [
     "gallery",
     "hawkmoth",
     "listings",
+    "machines",
     "measured",
     "myst_nb",
     "notebook_pages",
@@ -105,7 +106,7 @@ html_js_files = ["site.js", "figures.js"]
 html_show_sourcelink = False
 html_copy_source = False
 html_context = {"default_mode": "auto"}
-html_sidebars = {"results": []}  # a section of one page, which has nothing to lead to beside it
+html_sidebars = {"results": [], "machines": []}  # a section with hardly anything to lead to
 html_theme_options = {
     "header_links_before_dropdown": 6,
     "navigation_with_keys": False,

@@ -19,7 +19,8 @@ is Python about the packets of the dissector. It is there only if ``make pyodide
 ``make docs``: without it there are neither the words nor the form.
 
 Each has a script for its form, and one that computes: in the page, or for Python in a worker. A
-page has those of what is in it, and no others. Without scripts there is a line that says so.
+page has those of what is in it, and no others. Without scripts there is a line that says so. What
+``machines.py`` makes asks for its script in the same way.
 """
 
 import json
