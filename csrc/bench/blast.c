@@ -20,6 +20,7 @@
 #include "numbers.h"
 
 #include <dirent.h>
+#include <endian.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>

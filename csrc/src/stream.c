@@ -1079,13 +1079,13 @@ spt_status spt_completion_explain(const spt_completion *c, spt_error *err)
         return SPT_OK;
     case SPT_ERR_SYSTEM:
         if (err != NULL) {
-            char reason[64], to[32] = "";
-            const char *text = strerror_r(c->sys_errno, reason, sizeof(reason));
+            char to[32] = "";
             if (c->fitting_packet_size > 0)
                 snprintf(to, sizeof(to), " to %zu", c->fitting_packet_size);
             (void)spti_fail(err, c->status,
                             "heap %" PRIu64 ": a packet of %zu bytes could not be sent: %s: %s%s",
-                            c->failed_cnt, c->failed_packet_size, text, way_out(c->sys_errno), to);
+                            c->failed_cnt, c->failed_packet_size, strerror(c->sys_errno),
+                            way_out(c->sys_errno), to);
             err->sys_errno = c->sys_errno;
         }
         return c->status;

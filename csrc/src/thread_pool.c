@@ -433,22 +433,18 @@ spt_status spt_set_affinity(int core, spt_error *err)
 
 static int start_thread(spt_thread_pool *pool, const int *core)
 {
-    pthread_attr_t attr;
-    pthread_attr_init(&attr);
-    cpu_set_t cores;
+    pthread_t *thread = &pool->threads[pool->n_threads];
+    int error = pthread_create(thread, NULL, thread_main, pool);
+    if (error != 0)
+        return error;
+    pool->n_threads++;
+    if (core == NULL)
+        return 0;
+    cpu_set_t cores; /* not by an attribute, which musl has none for */
     CPU_ZERO(&cores);
-    int error = 0;
-    if (core != NULL) {
-        if (*core >= 0 && *core < CPU_SETSIZE)
-            CPU_SET((size_t)*core, &cores);
-        error = pthread_attr_setaffinity_np(&attr, sizeof(cores), &cores);
-    }
-    if (error == 0)
-        error = pthread_create(&pool->threads[pool->n_threads], &attr, thread_main, pool);
-    pthread_attr_destroy(&attr);
-    if (error == 0)
-        pool->n_threads++;
-    return error;
+    if (*core >= 0 && *core < CPU_SETSIZE)
+        CPU_SET((size_t)*core, &cores);
+    return pthread_setaffinity_np(*thread, sizeof(cores), &cores);
 }
 
 static spt_status start_threads(spt_thread_pool *pool, size_t n_threads, const int *affinity,

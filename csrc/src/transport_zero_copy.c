@@ -10,6 +10,8 @@
  */
 #include "transport_zero_copy.h"
 
+#include <time.h> /* first: linux/errqueue.h has a struct timespec, and does not say where from */
+
 #include <errno.h>
 #include <linux/errqueue.h>
 #include <string.h>
