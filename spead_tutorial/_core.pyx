@@ -6,8 +6,8 @@ Values enter by the buffer protocol and are held until their heap goes. Worker t
 Python: an asynchronous stream's completions come through a C list and one eventfd.
 """
 
-from cpython.bytearray cimport PyByteArray_AS_STRING
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.bytearray cimport PyByteArray_AsString
+from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
 from cpython.buffer cimport (
     PyBUF_C_CONTIGUOUS, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release,
     PyObject_GetBuffer)
@@ -390,7 +390,7 @@ cdef class PacketGenerator:
             self.release()
             raise StopIteration
         cdef bytes joined = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>packet.size)
-        cdef char *to = PyBytes_AS_STRING(joined)
+        cdef char *to = PyBytes_AsString(joined)
         cdef size_t i
         for i in range(packet.n_pieces):
             memcpy(to, self.pieces[i].iov_base, self.pieces[i].iov_len)
@@ -832,7 +832,7 @@ cdef class Stream:
         cdef size_t size = self.timeline_size
         buffer = bytearray(size * sizeof(spt_times))
         cdef size_t n = spt_stream_timeline(self.stream,
-                                            <spt_times *>PyByteArray_AS_STRING(buffer), size)
+                                            <spt_times *>PyByteArray_AsString(buffer), size)
         return np.frombuffer(buffer, TIMES_DTYPE)[:n]
 
     def close(self):
@@ -1088,7 +1088,7 @@ cdef class BytesStream(SyncStream):
         self.check_open()
         cdef size_t size = spt_stream_memory(self.stream, NULL, 0)
         cdef bytes value = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>size)
-        spt_stream_memory(self.stream, PyBytes_AS_STRING(value), size)
+        spt_stream_memory(self.stream, PyBytes_AsString(value), size)
         return value
 
 
