@@ -19,7 +19,7 @@ WORKERS = -n $(JOBS) --maxprocesses 8
 SOURCES := pyproject.toml meson.build meson.options spead_tutorial_run.py $(shell find csrc spead_tutorial -type f \
 	-not -name '*.pyc')
 
-.PHONY: help setup tour test test-c test-python test-notebooks notebooks notebooks-refresh docs pyodide test-docs published test-published screenshots figures peer bench bench-quick profile check lint sanitize fuzz clean
+.PHONY: help setup tour test test-c test-python test-notebooks notebooks notebooks-refresh docs pyodide test-docs published test-published packages test-packages screenshots figures peer bench bench-quick profile check lint sanitize fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -88,6 +88,13 @@ test-python: setup
 test-notebooks: setup ## the notebooks alone, in quick mode
 	$(SEALED) $(BIN)/pytest $(WORKERS) --dist loadfile --nbval --nbval-current-env \
 	  --nbval-sanitize-with notebooks/sanitize.cfg notebooks
+
+test-packages: setup ## what pip would get: packed, built, and tried without a compiler
+	$(SEALED) $(BIN)/pytest tests/test_packages.py
+
+packages: setup ## the source package and this machine's wheel, into build/packages
+	rm -rf $(BUILD)/packages
+	$(BIN)/python -P -m build --outdir $(BUILD)/packages
 
 $(BIN)/.browser: $(BIN)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'spead-tutorial[browser]'
