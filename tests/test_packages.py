@@ -31,7 +31,7 @@ HOST, PORT = "127.83.80.84", 8888  # an address of loopback that nothing else li
 INSTALLED = "SPEAD_TUTORIAL_INSTALLED" in os.environ
 COMPILERS = ("c++", "cc", "clang", "clang++", "g++", "gcc")
 
-pytestmark = pytest.mark.timeout(600)  # the core and all programs are compiled
+pytestmark = pytest.mark.timeout(1200)  # the core and all programs are compiled
 
 needs_lab = pytest.mark.skipif(probe().reason is not None, reason=f"no lab: {probe().reason}")
 
