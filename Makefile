@@ -35,7 +35,7 @@ $(BIN)/.installed: $(SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[test]'
 	@touch $@
 
-tour: setup ## every chapter in both languages, in a lab; a table and a page, the notebooks, the site
+tour: setup ## every chapter in Python and in C, in a lab; a table and a page, the notebooks, the site
 	$(BIN)/spead-tutorial tour
 	$(BIN)/python .ci/notebooks.py html results/tour/notebooks --quick
 	@echo "Building the site, with the reference machine's records."

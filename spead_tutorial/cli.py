@@ -387,7 +387,7 @@ def path(program: str, lang: str) -> int:
 @click.option("--from-record", is_flag=True,
               help="Measure nothing: show the folder's last tour again.")  # fmt: skip
 def tour(size: str, loopback: bool, output: Path, from_record: bool) -> int:
-    """Run every chapter in both languages, and show what each gained.
+    """Run every chapter in Python and in C, and show what each gained.
 
     Beside them it runs bare system calls, and the same loops with spead2 where that is
     installed. It prints a table, and writes a page to look at, and to pass on. The exit status

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tour: every chapter in both languages, what each of them gained, and the proof."""
+"""The tour: every chapter in Python and in C, what each of them gained, and the proof."""
 
 import contextlib
 import dataclasses

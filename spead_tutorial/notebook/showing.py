@@ -150,7 +150,7 @@ def by_heap_size(title: str, sweep: str, **programs: str) -> plots.Sweep:
         The harness's sweep that measures the same at length.
     **programs : str
         Two names of programs: that after a change, and that before it, by what the picture calls
-        them, with underscores for spaces. Both are drawn in both languages.
+        them, with underscores for spaces. Both are drawn in Python and in C.
     """
     (after, _), (before, _) = programs.items()
     lines = {
