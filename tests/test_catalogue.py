@@ -12,8 +12,11 @@ from spead_tutorial.catalogue import PROGRAMS, RECEIVERS
 from spead_tutorial.notebook_run import NAMES
 
 ROOT = Path(__file__).parent.parent
-TWINS = {"spead_tutorial/chapters": ".py", "csrc/chapters": ".c"}
-PROGRAMS_IN = TWINS | {"csrc/chapters/cpp": ".cpp"}
+PROGRAMS_IN = {
+    "spead_tutorial/chapters": ".py",
+    "csrc/chapters": ".c",
+    "csrc/chapters/cpp": ".cpp",
+}
 
 each_program = pytest.mark.parametrize(
     "program",
@@ -35,6 +38,6 @@ def test_a_program_is_in_the_notebook_of_its_chapter(program):
     name = next((one for one in NAMES if one.startswith(f"{program.number:02}_")), None)
     assert name, f"no notebook of chapter {program.number} is in NAMES of notebook_run.py"
     text = (ROOT / "notebooks" / f"{name}.md").read_text()
-    for folder, suffix in TWINS.items():
+    for folder, suffix in PROGRAMS_IN.items():
         link = f"(../{folder}/{program.name}{suffix})"
         assert link in text, f"{name} does not link to the program: {link}"
