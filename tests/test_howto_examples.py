@@ -331,6 +331,32 @@ def test_the_core_is_built_along_as_a_subproject_of_meson(lab, tmp_path):
     assert run(lab, [str(program), "192.168.31.2", "8888", str(HEAP)], samples(2)).returncode == 0
 
 
+def test_a_program_in_cpp_is_built_with_the_core_as_a_subproject_of_meson(lab, tmp_path):
+    if shutil.which("c++") is None:
+        pytest.skip("there is no c++ here")
+    shutil.copy(EXAMPLES / "cpp" / "meson.build", tmp_path)
+    shutil.copy(EXAMPLES / "my_sender.cpp", tmp_path)
+    (tmp_path / "subprojects").mkdir()
+    (tmp_path / "subprojects" / "spead_tutorial").symlink_to(ROOT)
+    build("meson", "setup", "build", cwd=tmp_path, PKG_CONFIG_PATH="", PKG_CONFIG_LIBDIR="")
+    build("meson", "compile", "-C", "build", cwd=tmp_path)
+    program = tmp_path / "build" / "my_sender"
+    assert run(lab, [str(program), "192.168.31.2", "8888", str(HEAP)], samples(2)).returncode == 0
+
+
+def test_a_program_in_cpp_is_built_with_cmake(lab, installed, tmp_path):
+    for tool in ("cmake", "c++"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"there is no {tool} here")
+    shutil.copy(EXAMPLES / "cpp" / "CMakeLists.txt", tmp_path)
+    shutil.copy(EXAMPLES / "my_sender.cpp", tmp_path)
+    (pc,) = installed.glob("prefix/**/spead_tutorial.pc")
+    build("cmake", "-B", "build", cwd=tmp_path, PKG_CONFIG_PATH=str(pc.parent))
+    build("cmake", "--build", "build", cwd=tmp_path)
+    program = tmp_path / "build" / "my_sender"  # it has the library's folder as a run path
+    assert run(lab, [str(program), "192.168.31.2", "8888", str(HEAP)], samples(2)).returncode == 0
+
+
 # ---- Records ----
 
 
