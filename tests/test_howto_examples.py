@@ -280,6 +280,35 @@ def test_the_program_with_spead2_sends_the_same_items(lab, tmp_path):
     assert described(ten_heaps(lab, program)) == 2
 
 
+def printed(receiver: Path, sender: Path) -> list[str]:
+    """What a receiver says of what a sender sends, over loopback."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        where = ("127.0.0.1", str(sock.getsockname()[1]))
+    with subprocess.Popen([receiver, *where], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            first = process.stdout.readline()
+            build(sender, *where, cwd=sender.parent)
+            return [first.strip(), *process.communicate(timeout=PATIENCE_S)[0].splitlines()]
+        finally:
+            process.kill()
+
+
+SUMS = ["ready", *(f"{8000 * i} {8000 * i}" for i in range(10))]
+
+
+def test_what_takes_the_place_of_a_receiver_with_spead2_prints_what_was_sent(installed, tmp_path):
+    names = ("receive_without_spead2.cpp", "without_spead2.cpp")
+    receiver, sender = (in_cpp(installed, tmp_path, name) for name in names)
+    assert printed(receiver, sender) == SUMS
+
+
+def test_the_receiver_with_spead2_prints_the_same(installed, tmp_path):
+    receiver = tmp_path / "receive_with_spead2"
+    with_the_peer(EXAMPLES / "receive_with_spead2.cpp", "-o", receiver, cwd=tmp_path)
+    assert printed(receiver, in_cpp(installed, tmp_path, "without_spead2.cpp")) == SUMS
+
+
 def named(column: int) -> list[str]:
     """The names in a column of the page's first table."""
     table = NAMES.read_text().split("## Names")[1].split("Members of streams")[0]
