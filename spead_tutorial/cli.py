@@ -43,6 +43,7 @@ from spead_tutorial.measure.programs import Done, ProgramError, ProgramOptions, 
 from spead_tutorial.measure.report import Report
 from spead_tutorial.receive import recv
 from spead_tutorial.records import RecordError
+from spead_tutorial.why.command import why
 
 __all__ = ["cli", "finish", "main"]
 
@@ -344,6 +345,7 @@ cli.add_command(recv)
 cli.add_command(check)
 cli.add_command(sink)
 cli.add_command(timeline.command)
+cli.add_command(why)
 
 
 @cli.command()

@@ -614,7 +614,7 @@ class Helper:
 
     def op_socket(self, request: Any, _: list[int]) -> tuple[Any, list[int]]:
         """Make a socket that belongs to this namespace."""
-        made = socket.socket(request["family"], socket.SOCK_DGRAM)
+        made = socket.socket(request["family"], request["kind"])
         return {}, [made.detach()]
 
     def op_read(self, request: Any, _: list[int]) -> tuple[Any, list[int]]:

@@ -171,7 +171,9 @@ class Lab(LabSide):
             raise LabError("in this lab nobody receives: make one with Lab(receiver=True)")
         return self._receiver
 
-    def socket(self, family: int = socket.AF_INET) -> socket.socket:
+    def socket(
+        self, family: int = socket.AF_INET, kind: int = socket.SOCK_DGRAM
+    ) -> socket.socket:
         """Make an unconnected UDP socket that lives in the lab, for use by this process.
 
         Parameters
@@ -179,13 +181,15 @@ class Lab(LabSide):
         family : int
             ``socket.AF_INET`` or ``socket.AF_INET6``; or ``socket.AF_PACKET``, for one that sees
             what the device gets.
+        kind : int
+            ``socket.SOCK_RAW`` for one of ``AF_PACKET`` that sees headers of the link, too.
 
         Returns
         -------
         socket.socket
             The caller's, to be closed; not bound, so that it has no port yet.
         """
-        return self._socket(int(family))
+        return self._socket(family, kind)
 
     def facts(self) -> dict[str, Any]:
         """Return what a record says of the lab; None stands for what cannot be read.

@@ -33,8 +33,8 @@ class LabSide:
         self.kind = kind
         self.device = device
 
-    def _socket(self, family: int) -> socket.socket:
-        _, fds = self._helper.request("socket", family=family)
+    def _socket(self, family: int, kind: int = socket.SOCK_DGRAM) -> socket.socket:
+        _, fds = self._helper.request("socket", family=int(family), kind=int(kind))
         return socket.socket(fileno=fds[0])
 
     def counters(self, device: str | None = None) -> Counters:

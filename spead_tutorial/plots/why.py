@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where the time of somebody's sender goes, thread by thread."""
+
+from typing import TYPE_CHECKING, Any
+
+from spead_tutorial.plots.caption import caption
+from spead_tutorial.plots.render import Drawn
+from spead_tutorial.plots.sheet import Sheet
+from spead_tutorial.plots.theme import Theme
+from spead_tutorial.records import Recording
+from spead_tutorial.units import number, percent
+from spead_tutorial.why.facts import Seen, Thread
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+
+__all__ = ["why"]
+
+_SUBTITLE = "What its threads did while it sent"
+_MOST = 12
+#: Inches from thread to thread, and of a bar; and beside the panel.
+_PITCH, _BAR = 0.34, 0.22
+_SIDES, _NARROW_SIDES = (1.7, 0.3), (1.2, 0.2)
+#: The colour of a part, as the theme has it, and its hatch.
+_LOOKS = {
+    "in the program": ("preparing", ""),
+    "in the kernel": ("sending", "////"),
+    "waiting for a core": ("limit", "...."),
+}
+_ASLEEP = "asleep"
+
+
+def why(recording: Recording, theme: Theme, *, seen: Seen) -> Drawn:
+    """Draw what the threads of a sender did, as shares of the time.
+
+    Parameters
+    ----------
+    recording : Recording
+        Whose header says where and when it was seen.
+    theme : Theme
+        Colours.
+    seen : Seen
+        What was seen of it.
+
+    Returns
+    -------
+    tuple
+        The figure, its title, and its description in words and numbers.
+    """
+    threads = [thread for thread in seen.run.threads if thread.cpu_s > 0][:_MOST]
+    foot = caption(recording, f"one run of {number(seen.run.seconds)} s")
+    rows = [(0.1, _PITCH * max(1, len(threads)))]
+    title = f"{seen.program}: {number(seen.run.rate / 1e6)} MB/s"
+    sheet = Sheet(theme, title, rows, foot, subtitle=_SUBTITLE, legend=_legend(theme), columns=2)
+    axis = sheet.axes(0, *(_NARROW_SIDES if theme.is_narrow else _SIDES))
+    axis.set_ylim(max(1, len(threads)) - 0.5, -0.5)
+    axis.set_xlim(0, 100)
+    axis.grid(axis="x")
+    axis.set_axisbelow(True)
+    for y, thread in enumerate(threads):
+        left = 0.0
+        for part, share in _shares(thread, seen.run.seconds).items():
+            width = min(100 * share, 100 - left)
+            axis.barh(y, width, _BAR / _PITCH, left, **_look(part, theme))
+            left += width
+    axis.set_yticks(range(len(threads)), [f"{one.name} ({one.tid})" for one in threads])
+    axis.tick_params(axis="y", length=0)
+    axis.set_xlabel("share of the time, %")
+    return sheet.figure, sheet.title, _in_words(seen, threads, foot)
+
+
+def _shares(thread: Thread, seconds: float) -> dict[str, float]:
+    waited = thread.runnable_s or 0.0
+    parts = (thread.user_s / seconds, thread.system_s / seconds, waited / seconds)
+    shares = dict(zip(_LOOKS, parts, strict=True))
+    return shares | {_ASLEEP: max(0.0, 1 - sum(parts))}
+
+
+def _look(part: str, theme: Theme) -> dict[str, Any]:
+    if part == _ASLEEP:
+        return {"facecolor": "none", "edgecolor": theme.faint, "linewidth": 0.8}
+    colour, hatch = _LOOKS[part]
+    look = {"facecolor": theme.colours[colour], "hatch": hatch, "edgecolor": theme.background}
+    return look | {"linewidth": 0}
+
+
+def _legend(theme: Theme) -> list["Artist"]:
+    from matplotlib.patches import Patch
+
+    return [Patch(label=part, **_look(part, theme)) for part in (*_LOOKS, _ASLEEP)]
+
+
+def _in_words(seen: Seen, threads: list[Thread], foot: str) -> str:
+    sentences = ["Bars: what each thread did, as shares of the time in which the sender sent."]
+    for thread in threads:
+        shares = _shares(thread, seen.run.seconds)
+        listed = ", ".join(f"{part} {percent(share)}" for part, share in shares.items())
+        sentences.append(f"{thread.name} ({thread.tid}): {listed}.")
+    return " ".join([*sentences, " ".join(foot.split())])

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What was seen of a sender: numbers, without a word on what they mean."""
+
+import dataclasses
+
+__all__ = ["GB", "PAGE", "Bare", "Calls", "Packets", "Run", "Seen", "Thread"]
+
+#: Bytes of payload that facts are given for: a gigabyte of 10⁹.
+GB = 10**9
+#: Bytes in a page.
+PAGE = 4096
+
+_UDP_OVER_IPV4 = 28
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Thread:
+    """What one thread did while the sender sent.
+
+    Parameters
+    ----------
+    tid : int
+        Its number.
+    name : str
+        What the kernel calls it.
+    user_s, system_s : float
+        Seconds of CPU time, in the program and in the kernel.
+    runnable_s : float or None
+        Seconds in which it could have run, but another thread had the core; None where the kernel
+        does not tell.
+    voluntary, involuntary : int
+        How often it gave its core up, and how often the core was taken from it.
+    faults : int
+        Pages that it touched for the first time.
+    cpus : tuple of int
+        The cores that it may use.
+    """
+
+    tid: int
+    name: str
+    user_s: float
+    system_s: float
+    runnable_s: float | None
+    voluntary: int
+    involuntary: int
+    faults: int
+    cpus: tuple[int, ...]
+
+    @property
+    def cpu_s(self) -> float:
+        """Seconds of CPU time."""
+        return self.user_s + self.system_s
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Run:
+    """The run that nothing slowed.
+
+    Parameters
+    ----------
+    seconds : float
+        From the first message to the last.
+    messages : int
+        What the device counted.
+    payload_bytes : int
+        What they carried: bytes within UDP, about.
+    threads : tuple of Thread
+        Those of all the sender's processes.
+    whole : bool
+        Whether it was seen to its end, and not stopped.
+    """
+
+    seconds: float
+    messages: int
+    payload_bytes: int
+    threads: tuple[Thread, ...]
+    whole: bool
+
+    @property
+    def rate(self) -> float:
+        """Bytes within UDP in a second."""
+        return self.payload_bytes / self.seconds
+
+    @property
+    def cpu_s(self) -> float:
+        """Seconds of CPU time of all threads."""
+        return sum(thread.cpu_s for thread in self.threads)
+
+    @property
+    def user_s(self) -> float:
+        """Seconds of that in the program itself."""
+        return sum(thread.user_s for thread in self.threads)
+
+    @property
+    def faults(self) -> int:
+        """Pages touched for the first time."""
+        return sum(thread.faults for thread in self.threads)
+
+    @property
+    def idle(self) -> float:
+        """Share of the time in which certainly no thread wanted a core."""
+        if not self.threads:
+            return 0.0
+        wanted = sum(thread.cpu_s + (thread.runnable_s or 0.0) for thread in self.threads)
+        return max(0.0, 1.0 - wanted / self.seconds)
+
+    @property
+    def resting(self) -> float:
+        """The same share, without the time in which others had the cores."""
+        awake = min(1.0, self.cpu_s / self.seconds)
+        return self.idle / (self.idle + awake) if self.idle else 0.0
+
+    def per_gb(self, amount: float) -> float:
+        """Return what an amount is for a gigabyte of payload.
+
+        Parameters
+        ----------
+        amount : float
+            Of the whole run.
+        """
+        return amount * GB / self.payload_bytes
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Packets:
+    """What a packet socket saw at the device, in a run of its own.
+
+    Parameters
+    ----------
+    messages : int
+        What the kernel gave to the device: one of them can hold several packets.
+    packets : int
+        Datagrams in them.
+    payload_bytes : int
+        Bytes within UDP.
+    fragments : int
+        Messages that are pieces of a datagram larger than the MTU.
+    packet_bytes : int
+        The size within UDP of most packets, by their bytes.
+    heap_bytes : int or None
+        The length of most SPEAD heaps, by their bytes; None where the packets are not SPEAD.
+    destinations : int
+        Addresses with ports that they went to.
+    missed : int
+        Messages for which there was no room.
+    """
+
+    messages: int
+    packets: int
+    payload_bytes: int
+    fragments: int
+    packet_bytes: int
+    heap_bytes: int | None
+    destinations: int
+    missed: int
+
+    @property
+    def per_message(self) -> float:
+        """Packets in a message."""
+        return self.packets / (self.messages - self.fragments or 1)
+
+    @property
+    def per_heap(self) -> float | None:
+        """Packets in a heap, with their headers left out; None where there are no heaps."""
+        return None if self.heap_bytes is None else self.heap_bytes / self.packet_bytes
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Calls:
+    """What strace saw, in a run of its own.
+
+    Parameters
+    ----------
+    send_calls : int
+        System calls that send.
+    messages : int
+        What they sent, as they returned it.
+    names : tuple of str
+        The calls, most frequent first.
+    sleeps : int
+        Calls that waited for time to pass, and nothing else.
+    asked_s : float
+        Seconds that they asked for.
+    seconds : float
+        From the first call that sends to the last.
+    mapped_bytes : int
+        Bytes of new memory that the program asked the kernel for in that time.
+    """
+
+    send_calls: int
+    messages: int
+    names: tuple[str, ...]
+    sleeps: int
+    asked_s: float
+    seconds: float
+    mapped_bytes: int
+
+    @property
+    def per_call(self) -> float:
+        """Messages in a call."""
+        return self.messages / self.send_calls
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Bare:
+    """What bare system calls do here, with heaps and packets as the sender has them.
+
+    Parameters
+    ----------
+    rate, unmerged_rate : float
+        Bytes within UDP in a second, with segmentation offload and without.
+    message_s : float
+        Seconds of CPU time that one more message costs.
+    fault_s : float
+        Seconds of CPU time that the first touch of a page costs.
+    packet_s : float
+        Seconds of CPU time that one more packet in a message costs.
+    """
+
+    rate: float
+    unmerged_rate: float
+    message_s: float
+    fault_s: float
+    packet_s: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Seen:
+    """All that was seen of a sender.
+
+    Parameters
+    ----------
+    program : str
+        What it is called.
+    place : str
+        Where it sent to, in words.
+    mtu : int
+        Of the device, in bytes.
+    cores : int
+        How many there are to use.
+    run : Run
+        Rate, times and faults.
+    packets : Packets or None
+        None where they could not be seen.
+    calls : Calls or None
+        None where they could not be seen.
+    bare : Bare or None
+        None where there is nothing to compare with.
+    unseen : tuple of str
+        What could not be seen, and how to get it: a sentence each.
+    """
+
+    program: str
+    place: str
+    mtu: int
+    cores: int
+    run: Run
+    packets: Packets | None
+    calls: Calls | None
+    bare: Bare | None
+    unseen: tuple[str, ...] = ()
+
+    @property
+    def largest_packet(self) -> int:
+        """Bytes within UDP that the device takes in one piece."""
+        return self.mtu - _UDP_OVER_IPV4
+
+    @property
+    def share(self) -> float | None:
+        """The rate as a share of the bare loop's."""
+        return None if self.bare is None else self.run.rate / self.bare.rate
