@@ -171,9 +171,7 @@ class Lab(LabSide):
             raise LabError("in this lab nobody receives: make one with Lab(receiver=True)")
         return self._receiver
 
-    def socket(
-        self, family: int = socket.AF_INET, kind: int = socket.SOCK_DGRAM
-    ) -> socket.socket:
+    def socket(self, family: int = socket.AF_INET, kind: int = socket.SOCK_DGRAM) -> socket.socket:
         """Make an unconnected UDP socket that lives in the lab, for use by this process.
 
         Parameters

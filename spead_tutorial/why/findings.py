@@ -17,12 +17,14 @@ ENOUGH_PACKETS = 16
 FRESH = 0.2
 #: Share of the time that is asked for in sleeping, and spent idle, from which it counts.
 ASLEEP = 0.2
+#: Share of the time at rest above which a sender is slow for other reasons than what it computes.
+AT_REST = 0.5
 #: Packets smaller than this share of what the device takes count as small.
 SMALL = 0.5
 #: Share of the messages that are fragments, from which they count.
 FRAGMENTED = 0.01
 #: Share of the CPU time from which a thread counts as busy.
-BUSY = 0.1
+BUSY = 0.02
 #: Share of the CPU time that is the program's own, from which it is taken to make its data.
 OWN = 0.5
 #: Seconds of CPU time for a gigabyte below which no data is called slow: main memory takes about as
@@ -126,7 +128,7 @@ def slow_data(seen: Seen) -> Finding | None:
         All that was seen.
     """
     run = seen.run
-    if not run.cpu_s or run.user_s / run.cpu_s < OWN:
+    if not run.cpu_s or run.user_s / run.cpu_s < OWN or run.resting > AT_REST:
         return None
     own_s = run.per_gb(run.user_s) - _handling_s(seen)
     if own_s < SLOW_S:
@@ -167,8 +169,8 @@ def fresh_memory(seen: Seen) -> Finding | None:
     mapped = _mapped(seen)
     if share >= FRESH:
         symptom = (
-            f"{faults:.0f} page faults for each gigabyte sent: for every 100 of its pages"
-            f" {100 * share:.0f} are touched for the first time."
+            f"{faults:.0f} page faults for each gigabyte sent, which has {1e9 / PAGE:.0f} pages: new"
+            " memory again and again."
         )
     elif mapped >= FRESH:
         # Huge pages have few faults, and each of them clears as much memory as 512 others.

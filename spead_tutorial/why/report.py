@@ -9,10 +9,10 @@ from typing import Any
 
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.units import number, percent, size, times
-from spead_tutorial.why.facts import Seen, Thread
+from spead_tutorial.why.facts import Bare, Calls, Packets, Run, Seen, Thread
 from spead_tutorial.why.findings import Finding
 
-__all__ = ["CHAPTERS", "as_object", "text"]
+__all__ = ["CHAPTERS", "as_object", "seen_of", "text"]
 
 #: The chapter that mends what is found.
 CHAPTERS = {
@@ -211,3 +211,25 @@ def as_object(seen: Seen, findings: tuple[Finding, ...]) -> dict[str, Any]:
         for finding in findings
     ]
     return made
+
+
+def seen_of(made: dict[str, Any]) -> Seen:
+    """Return what was seen of a sender, from the object that `as_object` made of it.
+
+    Parameters
+    ----------
+    made : dict
+        As ``spead-tutorial why --json`` prints it.
+    """
+    threads = [_read(Thread, one | {"cpus": tuple(one["cpus"])}) for one in made["run"]["threads"]]
+    parts: dict[str, Any] = {"run": _read(Run, made["run"] | {"threads": tuple(threads)})}
+    for name, kind in (("packets", Packets), ("calls", Calls), ("bare", Bare)):
+        parts[name] = None if made[name] is None else _read(kind, made[name])
+    if parts["calls"] is not None:
+        parts["calls"] = dataclasses.replace(parts["calls"], names=tuple(made["calls"]["names"]))
+    seen: Seen = _read(Seen, made | parts | {"unseen": tuple(made["unseen"])})
+    return seen
+
+
+def _read(kind: Any, fields: dict[str, Any]) -> Any:
+    return kind(**{field.name: fields[field.name] for field in dataclasses.fields(kind)})

@@ -19,17 +19,19 @@ MISSING = (
 _SEND = ("sendmsg", "sendmmsg", "sendto", "write", "writev", "io_uring_enter")
 _SLEEP = ("nanosleep", "clock_nanosleep", "select", "pselect6", "poll", "ppoll", "epoll_wait",
           "epoll_pwait", "epoll_pwait2")  # fmt: skip
+_TIMER = "timerfd_settime"
 _MEMORY = ("mmap", "brk")
 #: Some machines lack some of them: a question mark lets strace pass over those.
-_WATCHED = ",".join(f"?{name}" for name in (*_SEND, *_SLEEP, *_MEMORY))
+_WATCHED = ",".join(f"?{name}" for name in (*_SEND, *_SLEEP, _TIMER, *_MEMORY))
 #: What is said of a call's arguments: of those that sleep how long, of the others addresses alone,
 #: as thousands of packets would have to be written out.
-_SHOWN = ",".join(f"?{name}" for name in _SLEEP)
+_SHOWN = ",".join(f"?{name}" for name in (*_SLEEP, _TIMER))
 _OPTIONS = ("-f", "-qq", "-ttt", "-T", "-y", "-s", "0", "-e", f"trace={_WATCHED}", "-e",
             f"verbose={_SHOWN}", "-e", "signal=none", "--seccomp-bpf")  # fmt: skip
 
 _LINE = re.compile(
-    r"(?:\[pid +\d+\] |\d+ +)?(?P<at>\d+\.\d+) (?:<\.\.\. )?(?P<name>\w+)(?P<arguments>.*)"
+    r"(?:\[pid +(?P<a>\d+)\] |(?P<b>\d+) +)?(?P<at>\d+\.\d+) (?:<\.\.\. )?(?P<name>\w+)"
+    r"(?P<arguments>.*)"
     r" = (?P<value>-?\d+|0x[0-9a-f]+|\?)(?: .*?)?(?:<(?P<took>\d+\.\d+)>)?$"
 )
 _UNFINISHED = re.compile(
@@ -39,6 +41,10 @@ _UNFINISHED = re.compile(
 _RESUMED = re.compile(
     r"(?:\[pid +(?P<a>\d+)\] |(?P<b>\d+) +)?\d+\.\d+ <\.\.\. (?P<name>\w+) resumed"
 )
+#: A wait that is shorter is a look whether there is something to do.
+_LOOK_S = 1e-5
+#: A wait that takes this part of what a timer was set to ends with that timer.
+_ABOUT = 0.8
 _INTERVAL = re.compile(r"tv_sec=(\d+), tv_nsec=(\d+)")
 
 
@@ -89,7 +95,8 @@ def calls(lines: Iterable[str]) -> Calls | None:
         None where nothing was sent.
     """
     begun: dict[tuple[str | None, str], str] = {}
-    seen = []
+    seen: list[tuple[float, str, str, int, float]] = []
+    timers: dict[str | None, float] = {}
     for line in lines:
         if (cut := _UNFINISHED.match(line)) is not None:
             begun[cut["a"] or cut["b"], cut["name"]] = cut["arguments"]
@@ -101,7 +108,13 @@ def calls(lines: Iterable[str]) -> Calls | None:
         if (rest := _RESUMED.match(line)) is not None:
             arguments = begun.pop((rest["a"] or rest["b"], rest["name"]), "") + arguments
         value = 0 if match["value"] == "?" else int(match["value"], 0)
-        seen.append((float(match["at"]), match["name"], arguments, value, line))
+        name, took = match["name"], float(match["took"] or 0.0)
+        slept = 0.0
+        if name == _TIMER:
+            timers[match["a"] or match["b"]] = _asked(arguments, 1)
+        elif name in _SLEEP:
+            slept = _slept(name, arguments, value, took, timers.get(match["a"] or match["b"], 0.0))
+        seen.append((float(match["at"]), name, arguments, value, slept))
     seen = [one for one in seen if one[1] not in _SEND or _is_send(*one[1:4])]
     through = Counter(_socket_of(one[2]) for one in seen if one[1] in _SEND)
     # Those of one or two messages are for names, or for the kernel: no data goes through them.
@@ -113,7 +126,7 @@ def calls(lines: Iterable[str]) -> Calls | None:
     names: Counter[str] = Counter()
     messages = sleeps = mapped = 0
     asked, end_of_memory = 0.0, 0
-    for at, name, arguments, value, line in seen:
+    for at, name, arguments, value, slept in seen:
         if name == "brk":
             if end_of_memory and times[0] <= at <= times[-1]:
                 mapped += max(0, value - end_of_memory)
@@ -124,8 +137,7 @@ def calls(lines: Iterable[str]) -> Calls | None:
             names[name] += 1
             messages += value if name == "sendmmsg" else _submitted(name, arguments)
         elif name in _SLEEP:
-            slept = _slept(name, arguments, value, line)
-            sleeps, asked = sleeps + (slept is not None), asked + (slept or 0.0)
+            sleeps, asked = sleeps + (slept > 0), asked + slept
         elif name == "mmap" and value > 0:
             mapped += _length(arguments)
     common = tuple(name for name, _ in names.most_common())
@@ -153,24 +165,22 @@ def _submitted(name: str, arguments: str) -> int:
     return int(words[1]) if len(words) > 1 and words[1].isdecimal() else 0
 
 
-def _slept(name: str, arguments: str, value: int, line: str) -> float | None:
-    """Return for how long a call asked to sleep; None where something else ended it."""
+def _slept(name: str, arguments: str, value: int, took: float, timer: float) -> float:
+    """Return for how long a call asked to sleep, by itself or by a timer; else nothing."""
     if "nanosleep" in name:
-        match = _INTERVAL.search(arguments)
-        if match is None:
-            return 0.0
-        if "TIMER_ABSTIME" in arguments:  # until then, and not for so long
-            return _took(line)
-        return int(match[1]) + int(match[2]) / 1e9
-    if value != 0 or "NULL" in arguments.rsplit(",", 1)[-1]:
-        return None
-    took = _took(line)
-    return took if took > 1e-5 else None  # a look, and no wait
+        # Until a time, where it says so, and not for so long.
+        return took if "TIMER_ABSTIME" in arguments else _asked(arguments, 0)
+    if took < _LOOK_S:
+        return 0.0
+    if value == 0:  # its own time was up
+        return took
+    return timer if 0 < _ABOUT * timer <= took else 0.0
 
 
-def _took(line: str) -> float:
-    match = re.search(r"<(\d+\.\d+)>$", line)
-    return float(match[1]) if match else 0.0
+def _asked(arguments: str, place: int) -> float:
+    """Return one of the times among a call's arguments, in seconds."""
+    times = _INTERVAL.findall(arguments)[place : place + 1]
+    return int(times[0][0]) + int(times[0][1]) / 1e9 if times else 0.0
 
 
 def _length(arguments: str) -> int:

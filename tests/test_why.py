@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command that says why a sender is slow: of senders with one fault each, and of odd ones.
+
+What is checked counts and does not time: packets in a message, calls, faults, sleeps, cores.
+"""
+
+import importlib.util
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from labs import open_lab, probe
+
+from spead_tutorial.measure.programs import program_path
+from spead_tutorial.why.capture import Capture
+from spead_tutorial.why.report import CHAPTERS
+
+ROOT = Path(__file__).parent.parent
+COMMAND = [str(Path(sys.executable).with_name("spead-tutorial")), "why"]
+PATIENCE_S = 300
+needs_lab = pytest.mark.skipif(probe().reason is not None, reason=f"no lab: {probe().reason}")
+needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="there is no strace")
+
+
+def why(*arguments: str, **how: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, "--seconds", "0.5", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+        **how,
+    )
+
+
+def diagnosis(*arguments: str) -> dict[str, Any]:
+    """What it says of a sender, as an object."""
+    done = why("--json", *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    made: dict[str, Any] = json.loads(done.stdout)
+    return made
+
+
+def kinds(*arguments: str) -> list[str]:
+    return [finding["kind"] for finding in diagnosis(*arguments)["findings"]]
+
+
+def script(folder: Path, text: str) -> list[str]:
+    """A sender in Python, which is told where to send to."""
+    path = folder / "sender.py"
+    lines = ["import socket, sys, time, os", "to = sys.argv[1], int(sys.argv[2])"]
+    lines += ["sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)", "data = bytes(9000)"]
+    path.write_text("\n".join([*lines, text, ""]))
+    return ["--", sys.executable, str(path), "{host}", "{port}"]
+
+
+SENDS = "while True: sock.sendto(data, to)"
+
+
+def below(pid: int) -> set[int]:
+    """All processes below a process."""
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    found = {int(child) for child in text.split()}
+    return found | {other for child in found for other in below(child)}
+
+
+# ---- What there is to see ----
+
+
+@needs_lab
+def test_a_packet_socket_sees_how_many_packets_a_message_is_and_where_it_goes():
+    with open_lab() as lab:
+        raw = lab.socket(socket.AF_PACKET, socket.SOCK_RAW)
+        with Capture(raw, lab.device) as capture, lab.socket() as sender:
+            assert capture.packets() is None
+            sender.sendto(bytes(500), (lab.address, lab.port))
+            sender.setsockopt(socket.SOL_UDP, 103, 1000)  # UDP_SEGMENT
+            sender.sendto(bytes(9500), (lab.address, lab.port))
+            seen = capture.packets()
+    assert seen is not None
+    assert (seen.messages, seen.packets, seen.payload_bytes) == (2, 11, 10_000)
+    assert (seen.packet_bytes, seen.heap_bytes, seen.fragments) == (1000, None, 0)
+
+
+@needs_lab
+def test_a_packet_socket_sees_fragments_and_how_long_heaps_are():
+    header = bytes.fromhex("53040305 0000 0002".replace(" ", ""))
+    items = (1 << 63 | 2 << 40 | 123456).to_bytes(8, "big") + (0x3300 << 40).to_bytes(8, "big")
+    with open_lab() as lab:
+        raw = lab.socket(socket.AF_PACKET, socket.SOCK_RAW)
+        with Capture(raw, lab.device) as capture, lab.socket() as sender:
+            sender.sendto(header + items + bytes(20_000 - 24), (lab.address, lab.port))
+            seen = capture.packets()
+    assert seen is not None
+    assert (seen.messages, seen.packets, seen.fragments) == (3, 1, 2)
+    assert (seen.packet_bytes, seen.payload_bytes) == (20_000, 20_000)
+    assert seen.heap_bytes == 123456
+
+
+@needs_lab
+@needs_strace
+def test_a_call_for_each_packet_is_said_with_its_chapter_and_what_it_gains(tmp_path):
+    done = why(*script(tmp_path, SENDS))
+    assert done.returncode == 0
+    assert " 1.  sendto is called for every packet" in done.stdout
+    assert f"Chapter {CHAPTERS['call-per-packet']}, Batches of heaps." in done.stdout
+    assert "of the bare loop's" in done.stdout
+    assert "Watching sender.py: its calls" in done.stderr
+
+
+@needs_lab
+def test_without_strace_what_was_not_seen_is_said_and_how_to_get_it(tmp_path):
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    done = why(*script(tmp_path, SENDS), env=os.environ | {"PATH": str(folder)})
+    assert done.returncode == 0
+    assert "apt install strace" in " ".join(done.stdout.split())
+    assert "no segmentation offload" in done.stdout  # the packets tell that
+
+
+@needs_lab
+def test_a_sender_can_be_told_by_its_environment(tmp_path):
+    path = tmp_path / "sender.py"
+    path.write_text(
+        "import os, socket\n"
+        "to = os.environ['SPEAD_TUTORIAL_HOST'], int(os.environ['SPEAD_TUTORIAL_PORT'])\n"
+        "sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+        "while True: sock.sendto(bytes(9000), to)\n"
+    )
+    assert "no-segmentation-offload" in kinds("--no-strace", "--", sys.executable, str(path))
+
+
+@needs_lab
+def test_a_sender_below_a_shell_is_seen_with_its_threads_and_ended(tmp_path):
+    words = " ".join(script(tmp_path, SENDS)[1:])
+    made = diagnosis("--no-strace", "--", "sh", "-c", f"{words}; exit 0")
+    assert made["run"]["threads"]
+    assert made["run"]["messages"] > 16
+
+
+@needs_lab
+def test_a_sender_that_does_not_care_for_ctrl_c_is_ended_all_the_same(tmp_path):
+    ignores = "import signal\nfor one in (2, 15): signal.signal(one, signal.SIG_IGN)\n"
+    assert kinds("--no-strace", *script(tmp_path, ignores + SENDS)) == ["no-segmentation-offload"]
+
+
+@needs_lab
+def test_an_mtu_of_a_real_network_makes_its_packets_large_enough(tmp_path):
+    text = "while True: sock.sendto(data[:1472], to)"
+    large = "small-packets"
+    assert large in kinds("--no-strace", *script(tmp_path, text))
+    assert large not in kinds("--no-strace", "--mtu", "1500", *script(tmp_path, text))
+
+
+@needs_lab
+def test_a_sender_that_is_over_at_once_has_no_times(tmp_path):
+    made = diagnosis("--no-strace", *script(tmp_path, "sock.sendto(data, to)"))
+    assert made["findings"] == []
+    assert any("over too soon" in sentence for sentence in made["unseen"])
+
+
+def test_a_process_that_runs_already_is_looked_at_and_goes_on(tmp_path):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as there:
+        there.bind(("127.0.0.1", 0))
+        host, port = there.getsockname()
+        words = script(tmp_path, "while True: sock.sendto(data, to); time.sleep(0.001)")[1:3]
+        with subprocess.Popen([*words, host, str(port)]) as process:
+            try:
+                while not there.recv(10_000):
+                    pass
+                made = diagnosis("--no-strace", "--pid", str(process.pid))
+                assert process.poll() is None
+            finally:
+                process.kill()
+    assert made["program"] == f"process {process.pid}"
+    assert made["run"]["messages"] > 0
+    assert made["bare"] is None
+
+
+# ---- Pictures ----
+
+
+@needs_lab
+def test_the_picture_is_light_and_dark_and_says_the_same_in_words(tmp_path):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "time.svg"
+    assert kinds("--no-strace", "--picture", str(path), *script(tmp_path, SENDS))
+    for name in ("time.svg", "time-dark.svg"):
+        drawn = (tmp_path / name).read_text()
+        assert "waiting for a core" in drawn
+        assert "Bars: what each thread did" in drawn
+
+
+# ---- What goes wrong ----
+
+
+@needs_lab
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("sys.exit(3)", "sender.py failed with status 3"),
+        ("raise OSError('no luck')", "sender.py failed with status 1: OSError: no luck"),
+        ("os.kill(os.getpid(), 9)", "sender.py was ended by signal 9"),
+        ("pass", "sender.py ended, and sent nothing to 192.168.31.2, port 8888: say where"),
+        ("sock.sendto(data, ('127.0.0.1', 9))", "packets went to its own loopback"),
+    ],
+)
+def test_a_sender_that_fails_or_sends_nothing_there_is_one_line(tmp_path, text, words):
+    done = why("--json", *script(tmp_path, text))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("spead-tutorial: ")
+    assert done.stderr.count("\n") == 1
+    assert words in done.stderr
+
+
+@needs_lab
+def test_a_program_that_is_not_there_is_one_line():
+    done = why("--json", "--", "./no-such-sender")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "spead-tutorial: it cannot be started: ./no-such-sender: No such file or directory\n"
+    )
+
+
+@needs_lab
+def test_an_interrupt_ends_the_sender_too(tmp_path):
+    words = script(tmp_path, f"print('ready', flush=True)\n{SENDS}")
+    with subprocess.Popen(
+        [*COMMAND, "--seconds", "600", *words],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stderr is not None
+        assert "how fast it is" in process.stderr.readline()
+        while not any("sender.py" in command(pid) for pid in below(process.pid)):
+            time.sleep(0.01)
+        fds = [os.pidfd_open(pid) for pid in below(process.pid)]
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 130
+        assert errors.strip() == "spead-tutorial: interrupted"
+        for fd in fds:
+            assert select.select([fd], [], [], PATIENCE_S)[0], "a process still runs"
+            os.close(fd)
+
+
+def command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+# ---- What pages and the package say ----
+
+
+def test_the_gains_that_the_package_says_are_those_of_the_records():
+    spec = importlib.util.spec_from_file_location("gains", ROOT / ".ci" / "gains.py")
+    assert spec is not None
+    assert spec.loader is not None
+    gains = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(gains)
+    assert json.loads(gains.FILE.read_text()) == gains.collected()
+    assert set(gains.STEPS) < set(CHAPTERS)
+
+
+@needs_lab
+def test_the_bare_loop_itself_has_no_fault():
+    bare = str(program_path("ceiling", "c"))
+    made = diagnosis("--", bare, "-n", "1000000", "{host}", "{port}")
+    assert made["findings"] == []
+    assert made["packets_per_message"] > 5
