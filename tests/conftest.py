@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from labs import open_lab
+from senders import compile_senders
 
 import spead_tutorial
 import spead_tutorial.send
@@ -91,6 +92,12 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> MadeOnce:
         return made
 
     return get
+
+
+@pytest.fixture(scope="session")
+def planted(made_once: MadeOnce) -> Path:
+    """Return the folder with the programs of `senders` that are in C."""
+    return made_once("planted", compile_senders)
 
 
 @pytest.fixture

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the planted senders in Python share: LIBRARY HOST PORT [HEAPS], and a stream.
+
+The library is this package or spead2, which have the same names. Heaps are of 1 MiB, and two are on
+their way at a time. Those that use plain sockets cut them into packets here.
+"""
+
+import argparse
+import asyncio
+import collections
+import importlib
+import socket
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+HEAP_SIZE = 1 << 20
+HEAPS = 20_000
+PACKET_SIZE = 9000
+#: Of a packet: 8 bytes and five items, count, length, offset, length here, and the samples.
+HEADER = struct.Struct(">6Q")
+PAYLOAD = PACKET_SIZE - HEADER.size
+
+
+def parse(*, library: bool = True) -> argparse.Namespace:
+    """Read the command line; plain sockets need no library."""
+    parser = argparse.ArgumentParser()
+    if library:
+        parser.add_argument("library", type=importlib.import_module)
+    parser.add_argument("host")
+    parser.add_argument("port", type=int)
+    parser.add_argument("heaps", type=int, nargs="?", default=HEAPS)
+    return parser.parse_args()
+
+
+class Sender:
+    """A stream of a library's, and two heaps to fill in turn."""
+
+    def __init__(
+        self,
+        *,
+        packet_size: int = PACKET_SIZE,
+        rate: float = 0.0,
+        cores: tuple[int, ...] = (),
+    ) -> None:
+        arguments = parse()
+        self.library, self.n_heaps = arguments.library, arguments.heaps
+        send = importlib.import_module(f"{self.library.__name__}.send")
+        self._group = send.ItemGroup
+        self._config = send.StreamConfig(max_packet_size=packet_size, rate=rate, max_heaps=2)
+        self._to = [(arguments.host, arguments.port)]
+        self._cores = list(cores)
+        self.samples = [np.ones(HEAP_SIZE, np.int8) for _ in range(2)]
+        self.heaps = [self.heap_of(samples) for samples in self.samples]
+
+    def heap_of(self, samples: Any) -> Any:
+        """Return a heap that refers to samples."""
+        group = self._group()
+        group.add_item(0x3300, "samples", "", samples.shape, samples.dtype, value=samples)
+        return group.get_heap(descriptors="none", data="all")
+
+    def filled(self, i: int) -> Any:
+        """Return the next of the two heaps, filled."""
+        self.samples[i % 2].fill(i % 100)
+        return self.heaps[i % 2]
+
+    def send(self, heap: Callable[[int], Any]) -> None:
+        """Send all heaps: the i-th is made, or filled, when that before the last has gone."""
+        asyncio.run(self._send(heap))
+
+    async def _send(self, heap: Callable[[int], Any]) -> None:
+        # spead2's stream belongs to the loop that runs when it is made.
+        asynchronous = importlib.import_module(f"{self.library.__name__}.send.asyncio")
+        pool = self.library.ThreadPool(1, self._cores)
+        stream = asynchronous.UdpStream(pool, self._to, self._config)
+        on_their_way: collections.deque[Any] = collections.deque()
+        for i in range(self.n_heaps):
+            if len(on_their_way) == 2:
+                await on_their_way.popleft()
+            on_their_way.append(stream.async_send_heap(heap(i)))
+        await asyncio.gather(*on_their_way)
+
+
+def connected(to: argparse.Namespace) -> socket.socket:
+    """Return a plain socket that sends to one place."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.connect((to.host, to.port))
+    return sock
+
+
+def packets(samples: memoryview, count: int) -> list[tuple[bytes, memoryview]]:
+    """Cut a heap into packets: of each the header, and a piece of the samples."""
+
+    def immediate(number: int, value: int) -> int:
+        return 1 << 63 | number << 40 | value
+
+    cut = []
+    for offset in range(0, HEAP_SIZE, PAYLOAD):
+        piece = samples[offset : offset + PAYLOAD]
+        begin = (immediate(1, count), immediate(2, HEAP_SIZE), immediate(3, offset))
+        items = (*begin, immediate(4, len(piece)), 0x3300 << 40)
+        cut.append((HEADER.pack(0x5304030500000005, *items), piece))
+    return cut
