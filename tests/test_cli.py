@@ -382,6 +382,16 @@ def test_lab_runs_a_command_with_its_own_options_and_status():
         (["tour", "--output", "/proc/self/status"], "--output"),
         (["tour", "--huge"], "No such option"),
         (["doctor", "all"], "extra argument"),
+        (["why"], "say what to look at: -- COMMAND, or --pid PID"),
+        (["why", "--pid", "1", "--", "true"], "say what to look at"),
+        (["why", "--pid", "1", "--kind", "ifb"], "--kind and --mtu are a lab's"),
+        (["why", "--interface", "lo", "--mtu", "1500", "--", "true"], "--kind and --mtu"),
+        (["why", "--interface", "lo", "--pid", "1"], "with --pid it is found"),
+        (["why", "--allow-real-network", "--", "true"], "a lab has no real network"),
+        (["why", "--interface", "eth9", "--", "true"], "eth9 may lead out of this machine"),
+        (["why", "--interface", "nosuch0", "--allow-real-network", "--", "true"], "no interface"),
+        (["why", "--picture", "time.png", "--", "true"], "draws an SVG"),
+        (["why", "--seconds", "0", "--", "true"], "--seconds"),
     ],
 )
 def test_what_is_asked_for_wrongly_is_one_line_and_status_2(here, arguments, words):

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from labs import open_lab, probe
+from senders import SENDERS, Planted
 
 from spead_tutorial.measure.programs import program_path
 from spead_tutorial.why.capture import Capture
@@ -71,6 +72,23 @@ def below(pid: int) -> set[int]:
     text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
     found = {int(child) for child in text.split()}
     return found | {other for child in found for other in below(child)}
+
+
+# ---- Senders with known faults ----
+
+
+@needs_lab
+@needs_strace
+@pytest.mark.parametrize("sender", SENDERS, ids=lambda sender: sender.name)
+def test_of_a_planted_sender_its_faults_are_found_and_no_others(sender: Planted, planted: Path):
+    if sender.needs_two_cores and len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is no other core")
+    if sender.language == "spead2":
+        pytest.importorskip("spead2")
+    found = kinds("--", *sender.argv(planted, "{host}", "{port}", 10**6))
+    if sender.in_order:
+        assert tuple(found) == sender.findings
+    assert set(found) == set(sender.findings)
 
 
 # ---- What there is to see ----

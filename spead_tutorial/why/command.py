@@ -10,11 +10,13 @@ from typing import Any
 
 import click
 
+from spead_tutorial import plots
 from spead_tutorial.lab import KINDS, Lab
 from spead_tutorial.measure.machine import header
 from spead_tutorial.records import Recording
 from spead_tutorial.why.facts import Seen
 from spead_tutorial.why.findings import diagnose
+from spead_tutorial.why.picture import picture as draw
 from spead_tutorial.why.places import AtInterface, AtProcess, InLab, Spot
 from spead_tutorial.why.report import as_object, text
 from spead_tutorial.why.watching import Sender, watch
@@ -100,9 +102,6 @@ def why(
 
 def _draw(path: Path, seen: Seen, facts: dict[str, Any]) -> list[Path]:
     """Draw where the time goes; the whole command line is no business of a picture's."""
-    from spead_tutorial import plots
-    from spead_tutorial.plots.why import why as draw
-
     first = header("why", facts, {"drawn_by": "spead-tutorial why"})
     try:
         return plots.save(path, functools.partial(draw, seen=seen), Recording(first, ()))

@@ -169,7 +169,7 @@ def fresh_memory(seen: Seen) -> Finding | None:
     mapped = _mapped(seen)
     if share >= FRESH:
         symptom = (
-            f"{faults:.0f} page faults for each gigabyte sent, which has {1e9 / PAGE:.0f} pages: new"
+            f"{faults:.0f} page faults for each gigabyte, which has {1e9 / PAGE:.0f} pages: new"
             " memory again and again."
         )
     elif mapped >= FRESH:

@@ -14,7 +14,7 @@ from spead_tutorial.why.facts import Seen, Thread
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
 
-__all__ = ["why"]
+__all__ = ["picture"]
 
 _SUBTITLE = "What its threads did while it sent"
 _MOST = 12
@@ -30,7 +30,7 @@ _LOOKS = {
 _ASLEEP = "asleep"
 
 
-def why(recording: Recording, theme: Theme, *, seen: Seen) -> Drawn:
+def picture(recording: Recording, theme: Theme, *, seen: Seen) -> Drawn:
     """Draw what the threads of a sender did, as shares of the time.
 
     Parameters
