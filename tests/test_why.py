@@ -28,6 +28,7 @@ from spead_tutorial.why.report import CHAPTERS
 ROOT = Path(__file__).parent.parent
 COMMAND = [str(Path(sys.executable).with_name("spead-tutorial")), "why"]
 PATIENCE_S = 300
+ATTEMPTS = 3
 needs_lab = pytest.mark.skipif(probe().reason is not None, reason=f"no lab: {probe().reason}")
 needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="there is no strace")
 
@@ -85,10 +86,13 @@ def test_of_a_planted_sender_its_faults_are_found_and_no_others(sender: Planted,
         pytest.skip("there is no other core")
     if sender.language == "spead2":
         pytest.importorskip("spead2")
-    found = kinds("--", *sender.argv(planted, "{host}", "{port}", 10**6))
-    if sender.in_order:
-        assert tuple(found) == sender.findings
-    assert set(found) == set(sender.findings)
+    wanted = sender.findings if sender.in_order else tuple(sorted(sender.findings))
+    for attempt in range(ATTEMPTS):  # a machine can be so busy that nothing sleeps, or all does
+        words = ["--", *sender.argv(planted, "{host}", "{port}", 10**6)]
+        found = kinds("--seconds", str(0.5 * (1 << attempt)), *words)
+        if tuple(found if sender.in_order else sorted(found)) == wanted:
+            return
+    assert tuple(found) == wanted
 
 
 # ---- What there is to see ----

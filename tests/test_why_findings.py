@@ -103,8 +103,20 @@ def test_a_sender_that_sleeps_for_a_fifth_of_its_time_and_rests_meanwhile_sleeps
     assert kinds(**sleeping(0.0, 0.5)) == []
 
 
+@pytest.mark.parametrize(("idle", "found"), [(0.101, ["sleeps"]), (0.099, [])])
+def test_an_idle_moment_on_a_busy_machine_may_be_chance(idle, found):
+    busy = thread(user_s=0.0, system_s=0.05, runnable_s=0.95 - idle)
+    assert kinds(run__threads=(busy,), calls__sleeps=100, calls__asked_s=0.5) == found
+
+
+def test_of_too_little_cpu_time_nobody_knows_whose_it_was():
+    facts = {"run__payload_bytes": GB // 100, "run__seconds": 0.05}
+    assert kinds(run__threads=(thread(user_s=0.05, system_s=0.0),), **facts) == ["slow-data"]
+    assert kinds(run__threads=(thread(user_s=0.04, system_s=0.0),), **facts) == []
+
+
 def test_sleeping_is_found_where_others_have_the_cores_for_most_of_the_time():
-    waits = thread(user_s=0.0, system_s=0.05, runnable_s=0.85)
+    waits = thread(user_s=0.0, system_s=0.05, runnable_s=0.84)
     facts = {"calls__sleeps": 100, "calls__asked_s": 0.3}
     assert kinds(run__threads=(waits,), **facts) == ["sleeps"]
 

@@ -17,6 +17,10 @@ ENOUGH_PACKETS = 16
 FRESH = 0.2
 #: Share of the time that is asked for in sleeping, and spent idle, from which it counts.
 ASLEEP = 0.2
+#: Share of the time without any thread that wants a core, below which it may be chance.
+IDLE = 0.1
+#: Seconds of CPU time that have to be seen: the kernel divides them by looking now and then.
+ENOUGH_CPU_S = 0.05
 #: Share of the time at rest above which a sender is slow for other reasons than what it computes.
 AT_REST = 0.5
 #: Packets smaller than this share of what the device takes count as small.
@@ -103,7 +107,9 @@ def sleeps(seen: Seen) -> Finding | None:
         Where no calls were seen, waiting alone is no finding: it may be for anything.
     """
     run, calls, packets = seen.run, seen.calls, seen.packets
-    if calls is None or packets is None or not calls.sleeps or run.resting < ASLEEP:
+    if calls is None or packets is None or not calls.sleeps:
+        return None
+    if run.idle < IDLE or run.resting < ASLEEP:
         return None
     # Of the run under strace only what was asked for counts, as strace and others take time.
     asked_s = calls.asked_s * 1e9 / (_bytes_of(calls.messages, packets) or 1.0)
@@ -128,7 +134,7 @@ def slow_data(seen: Seen) -> Finding | None:
         All that was seen.
     """
     run = seen.run
-    if not run.cpu_s or run.user_s / run.cpu_s < OWN or run.resting > AT_REST:
+    if run.cpu_s < ENOUGH_CPU_S or run.user_s / run.cpu_s < OWN or run.resting > AT_REST:
         return None
     own_s = run.per_gb(run.user_s) - _handling_s(seen)
     if own_s < SLOW_S:

@@ -28,6 +28,8 @@ __all__ = ["Sender", "watch"]
 
 #: How often counters are read; every so many times, the threads.
 _LOOK_S, _LOOKS_PER_THREADS = 0.01, 4
+#: How many times as long it is watched where others have the cores for most of the time.
+_LONGER = 4
 #: How long the runs are whose rate does not count, once something is sent.
 _SHORT_S = 1.0
 #: What a sender gets to begin to send, beside the seconds that it is watched.
@@ -203,10 +205,21 @@ def _followed(sender: Sender, spot: Spot, process: Any, seconds: float) -> tuple
         looks.append(look)
         if ended or (process is None and not Path(f"/proc/{pid}").exists()):
             return looks, True
-        if look.at > (begun + seconds + _START_S if first is None else first + seconds):
+        if first is None and look.at > begun + seconds + _START_S:
+            return looks, False
+        if first is not None and look.at > first + seconds * (1 if _has_cores(looks) else _LONGER):
             return looks, False
         time.sleep(_LOOK_S)
     raise AssertionError("unreachable")
+
+
+def _has_cores(looks: Sequence[_Look]) -> bool:
+    """Whether threads worked for longer than they waited for a core, as far as that is known."""
+    known = [look.threads for look in looks if look.threads]
+    if len(known) < 2:
+        return True
+    done = threads(known[0], known[-1])
+    return sum(one.cpu_s for one in done) >= sum(one.runnable_s or 0.0 for one in done)
 
 
 def _grown(before: _Look, after: _Look) -> bool:
