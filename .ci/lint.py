@@ -12,7 +12,10 @@ ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
 
 C_FILES = sorted(
-    str(path) for kind in ("*.[ch]", "*.[ch]pp") for path in (ROOT / "csrc").rglob(kind)
+    str(path)
+    for folder in ("csrc", "tests/senders")
+    for kind in ("*.[ch]", "*.[ch]pp")
+    for path in (ROOT / folder).rglob(kind)
 )
 CPP_FILES = sorted(str(path) for path in (ROOT / "csrc").rglob("*.cpp"))
 INCLUDED = (f"-I{ROOT / 'csrc' / folder}" for folder in ("include", "chapters"))

@@ -16,7 +16,8 @@ def fresh(i: int) -> Any:
     memory = mmap.mmap(-1, 4 * HEAP_SIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     memory.madvise(mmap.MADV_NOHUGEPAGE)
     samples = np.frombuffer(memory, np.int8)
-    samples.fill(i % 100)
+    samples[:: mmap.PAGESIZE] = i % 100
+    samples[:HEAP_SIZE] = i % 100
     return sender.heap_of(samples[:HEAP_SIZE])
 
 
