@@ -14,7 +14,7 @@ import os
 import re
 import socket
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -42,6 +42,8 @@ __all__ = [
     "columns",
     "identity",
     "locked",
+    "object_of",
+    "parse",
     "read",
     "row",
     "words_for",
@@ -660,8 +662,7 @@ class Writer:
         header : Header
             Where, when and with what.
         """
-        first = {"record": "header", "tool": _TOOL, "schema": SCHEMA}
-        self._write(first | dataclasses.asdict(header))
+        self._write(object_of(header))
 
     def add(self, taken: "DataclassInstance") -> None:
         """Append a sample, a timeline, or another dataclass: it is on the disk when this returns.
@@ -671,11 +672,7 @@ class Writer:
         taken : dataclass
             What was measured. Of a failure's text `anonymous` takes out what names the machine.
         """
-        record = dataclasses.asdict(taken)
-        record.pop("source", None)  # the position in the file says it
-        if record.get("failure") is not None:
-            record["failure"] = anonymous(record["failure"])
-        self._write({"record": type(taken).__name__.lower()} | record)
+        self._write(object_of(taken))
 
     def close(self) -> None:
         """Close the file; more than once does no harm."""
@@ -700,6 +697,24 @@ class Writer:
         if written != len(line):
             raise OSError(f"the disk took {written} of a record's {len(line)} bytes")
         os.fsync(self._fd)
+
+
+def object_of(what: "DataclassInstance") -> dict[str, Any]:
+    """Return what a line of a record says, as JSON has it.
+
+    Parameters
+    ----------
+    what : dataclass
+        A header, or what was measured. Of a failure's text `anonymous` takes out what names the
+        machine.
+    """
+    record = dataclasses.asdict(what)
+    if isinstance(what, Header):
+        return {"record": "header", "tool": _TOOL, "schema": SCHEMA} | record
+    record.pop("source", None)  # the position in the file says it
+    if record.get("failure") is not None:
+        record["failure"] = anonymous(record["failure"])
+    return {"record": type(what).__name__.lower()} | record
 
 
 def _cut_last_line(fd: int) -> None:
@@ -790,6 +805,29 @@ def read(path: str | os.PathLike[str], *, unfinished: bool = False) -> Recording
         raise RecordError(
             f"{name} line {len(lines) + 1} is cut off: its writer was interrupted; delete that line"
         )
+    return parse(lines, name)
+
+
+def parse(lines: Sequence[str], name: str) -> Recording:
+    """Make a recording of its lines, as `read` does of a file's.
+
+    Parameters
+    ----------
+    lines : sequence of str
+        Each without its end.
+    name : str
+        What errors call them.
+
+    Returns
+    -------
+    Recording
+        All of them.
+
+    Raises
+    ------
+    RecordError
+        As `read` does.
+    """
     if not lines:
         raise RecordError(f"{name} is empty: it has not even a header")
     headers = [_header(_object(name, 1, lines[0]), name, 1)]

@@ -145,10 +145,12 @@ def _is_done(step: Step, done: dict[Key, Sample | None]) -> bool:
 
 def measure(
     steps: Iterable[Step],
-    take: Callable[[Step, Sample | None], Sample | Timeline | Iterable[Sample]],
+    take: Callable[[Step, Sample | None], Sample | Timeline | Iterable[Sample | Timeline]],
     header: Header,
     *,
     path: Path | None = None,
+    begun: Recording | None = None,
+    tell: Callable[[Sample | Timeline], None] | None = None,
     retry: bool = False,
     show: Callable[[Sequence[Step]], Iterable[Step]] = iter,
     say: Callable[[Step, str], None],
@@ -169,6 +171,10 @@ def measure(
         Where, when and with what.
     path : path, optional
         The record; what it holds is kept. Without it there is none on the disk.
+    begun : Recording, optional
+        Without a path: what was taken before, which is not taken again.
+    tell : function, optional
+        Is told of all that is taken, at once.
     retry : bool
         Whether cases are tried again that were given up before.
     show : function
@@ -181,7 +187,7 @@ def measure(
     RecordError
         Where the record that is there is of something else.
     """
-    begun = Recording(header, ())
+    begun = begun or Recording(header, ())
     writer = None
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -196,6 +202,8 @@ def measure(
             for result in _results(take, step, _warm_up(step, samples.values()), say):
                 if writer is not None:
                     writer.add(result)
+                if tell is not None:
+                    tell(result)
                 if isinstance(result, Timeline):
                     timelines.append(result)
                     continue
@@ -220,7 +228,7 @@ def measure(
 
 
 def _results(
-    take: Callable[[Step, Sample | None], Sample | Timeline | Iterable[Sample]],
+    take: Callable[[Step, Sample | None], Sample | Timeline | Iterable[Sample | Timeline]],
     step: Step,
     warm_up: Sample | None,
     say: Callable[[Step, str], None],
