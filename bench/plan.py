@@ -22,6 +22,7 @@ from bench.peers import (
     take_timeline,
 )
 from bench.sweeps import CEILING, LOST, PEER, POOL, RECEIVERS, Size, Sweep
+from bench.turns import turn
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure import rounds, search
@@ -36,7 +37,9 @@ __all__ = [
     "NOISY",
     "Plan",
     "again",
+    "cases_of",
     "estimate",
+    "header_of",
     "measure",
     "noisy_cases",
     "plan_of",
@@ -105,6 +108,24 @@ class Plan:
         }
 
 
+def cases_of(sweep: Sweep, size: Size, shard: tuple[int, int] = (1, 1)) -> list[Case]:
+    """Return the cases of a sweep, whether they can run here or not.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        Which.
+    size : Size
+        How thorough.
+    shard : tuple of int
+        Which part of how many, from 1: a point's cases always stay together.
+    """
+    part, parts = shard
+    points = sorted({case.point for case in sweep.of(size)})
+    mine = set(points[part - 1 :: parts])
+    return [case for case in sweep.of(size) if case.point in mine]
+
+
 def plan_of(
     sweep: Sweep,
     size: Size,
@@ -127,17 +148,14 @@ def plan_of(
     beside : sequence of str
         Names of other installations of ours, measured in the same rounds.
     """
-    cases = list(sweep.of(size))
+    cases = cases_of(sweep, size, shard)
     for name in beside:
         cases += [
             dataclasses.replace(case, implementation=name)
-            for case in sweep.of(size)
+            for case in cases_of(sweep, size, shard)
             if case.implementation == OURS and _plain(case)
         ]
     part, parts = shard
-    points = sorted({case.point for case in cases})
-    mine = set(points[part - 1 :: parts])
-    cases = [case for case in cases if case.point in mine]
     reasons = {
         case.name: (receivers.missing if case.program in RECEIVERS else missing)(case)
         for case in cases
@@ -241,10 +259,13 @@ def _search_lasts(step: Step, size: Size, speeds: _Speeds) -> float:
 
 def measure(
     plan: Plan,
-    path: Path,
+    path: Path | None,
     installations: Installations,
     show: Callable[[Sequence[Step]], Iterator[Step]],
     say: Callable[[str], None],
+    *,
+    begun: Recording | None = None,
+    tell: Callable[[Sample | Timeline], None] | None = None,
 ) -> Recording:
     """Take all samples of a plan that a record does not hold yet.
 
@@ -252,12 +273,14 @@ def measure(
     ----------
     plan : Plan
         What is wanted.
-    path : path
-        The record; what it holds is kept.
+    path : path or None
+        The record; what it holds is kept. None where `tell` is told of all that is taken.
     installations : mapping
         Those that cases name, other than the running one.
     show, say
         As for `spead_tutorial.measure.rounds.measure`, but `say` takes a line.
+    begun, tell
+        As for `spead_tutorial.measure.rounds.measure`.
 
     Raises
     ------
@@ -287,15 +310,28 @@ def measure(
                 timeout=TIMEOUT_S,
             )
 
+        def take_in_turn(step: Step, warm_up: Sample | None) -> Iterator[Sample | Timeline]:
+            with turn():
+                result = take_step(step, warm_up)
+                yield from (result,) if isinstance(result, Sample | Timeline) else result
+
         return rounds.measure(
             plan.steps(),
-            take_step,
+            take_in_turn,
             _header(plan, lab),
             path=path,
+            begun=begun,
+            tell=tell,
             retry=plan.retry,
             show=show,
             say=lambda step, failure: say(f"{step.case.name}: {failure}"),
         )
+
+
+def header_of(plan: Plan) -> Header:
+    """Return what a record of a plan's samples would say of this machine, without any sample."""
+    with _lab(plan) as lab:
+        return _header(plan, lab)
 
 
 def _receives(plan: Plan) -> bool:
