@@ -15,7 +15,7 @@ from spead_tutorial.records import (
     words_for,
 )
 
-__all__ = ["merge"]
+__all__ = ["merge", "put_together"]
 
 _MAY_DIFFER = ("shard", "rounds", "skipped")
 
@@ -37,17 +37,22 @@ def merge(paths: Sequence[Path], output: Path) -> Recording:
         run writes to the folder of the output.
     """
     with locked(output.parent):
-        parts = [(path.name, read(path)) for path in paths]
-        _refuse_strangers(parts)
-        unfinished = output.with_suffix(".part")
-        try:
-            with Writer(unfinished, parts[0][1].header) as writer:
-                for index, (_, part) in enumerate(parts):
-                    _append(writer, part, begin=index > 0)
-            unfinished.replace(output)
-        finally:
-            unfinished.unlink(missing_ok=True)
-        return read(output)
+        return put_together(paths, output)
+
+
+def put_together(paths: Sequence[Path], output: Path) -> Recording:
+    """Do what `merge` does, in a folder that the caller has locked."""
+    parts = [(path.name, read(path)) for path in paths]
+    _refuse_strangers(parts)
+    unfinished = output.with_suffix(".part")
+    try:
+        with Writer(unfinished, parts[0][1].header) as writer:
+            for index, (_, part) in enumerate(parts):
+                _append(writer, part, begin=index > 0)
+        unfinished.replace(output)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return read(output)
 
 
 def _refuse_strangers(parts: Sequence[tuple[str, Recording]]) -> None:

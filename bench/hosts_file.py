@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The file that says which hosts measure together: ``hosts.toml``."""
+
+import dataclasses
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from spead_tutorial.records import RecordError
+
+__all__ = ["Host", "Hosts", "read_hosts"]
+
+_PYTHON = ".venv/bin/python"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Host:
+    """A machine that measures.
+
+    Parameters
+    ----------
+    name : str
+        What it is called in lines and in names of files.
+    folder : str
+        Of the repository, there.
+    python : str
+        Its Python; from the folder, if it is no whole path.
+    address : str or None
+        What ssh is told; None for this machine.
+    prefix : tuple of str
+        What goes before the command that measures, such as ``("ip", "netns", "exec", "a")``.
+    """
+
+    name: str
+    folder: str
+    python: str = _PYTHON
+    address: str | None = None
+    prefix: tuple[str, ...] = ()
+
+    @property
+    def python_path(self) -> str:
+        """The whole path of its Python."""
+        return str(Path(self.folder, self.python))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Hosts:
+    """All that the file says.
+
+    Parameters
+    ----------
+    all : tuple of Host
+        In their order.
+    here : str or None
+        By which address they reach this machine; None where it is found out.
+    """
+
+    all: tuple[Host, ...]
+    here: str | None = None
+
+
+def read_hosts(path: Path) -> Hosts:
+    """Read the file.
+
+    Raises
+    ------
+    RecordError
+        Where it says something that cannot be.
+    OSError
+        Where it cannot be read.
+    """
+    try:
+        said = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise RecordError(f"{path} is no TOML: {error}") from None
+    tables = said.pop("host", [])
+    here = said.pop("here", None)
+    if said or not isinstance(here, str | None):
+        raise RecordError(f"{path} has {', '.join(said) or 'here'}: it takes here, a string, and"
+                          " [[host]] tables")  # fmt: skip
+    if not isinstance(tables, list) or not tables:
+        raise RecordError(f"{path} has no [[host]] table: each host needs one")
+    hosts = tuple(_host(path, table) for table in tables)
+    names = [host.name for host in hosts]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise RecordError(f"{path} has two hosts of the name {min(twice)}")
+    return Hosts(hosts, here)
+
+
+def _host(path: Path, table: dict[str, Any]) -> Host:
+    known = {field.name for field in dataclasses.fields(Host)}
+    name = table.get("name")
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
+        raise RecordError(f"{path} has a host whose name is {name!r}: letters, digits, -, _ and .")
+    strange = set(table) - known
+    if strange:
+        raise RecordError(
+            f"{path}: {name} has {min(strange)}, but a host has {', '.join(sorted(known))}"
+        )
+    for key, value in table.items():
+        words = value if key == "prefix" and isinstance(value, list) else [value]
+        if not all(isinstance(word, str) and word for word in words):
+            raise RecordError(f"{path}: {name} has {key} = {value!r}: it takes text")
+    address, folder = table.get("address"), table.get("folder")
+    if folder is None and address is None:
+        folder = str(Path(__file__).resolve().parent.parent)
+    if folder is None or not Path(folder).is_absolute():
+        raise RecordError(f"{path}: {name} needs folder, the whole path of the repository there")
+    prefix = table.get("prefix", [])
+    prefix = tuple(prefix) if isinstance(prefix, list) else (prefix,)
+    return Host(name, folder, table.get("python", _PYTHON), address, prefix)
