@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -20,11 +21,15 @@ from bench import exports, figures, files
 from bench import status as status_module
 from bench.compare_command import compare
 from bench.contributed import check
+from bench.engines import Engines
 from bench.history_command import history
+from bench.hosts import Progress, Team, parts_of
+from bench.hosts_file import read_hosts
 from bench.peers import find_installation
 from bench.plan import Plan, again, estimate, measure, plan_of
 from bench.profile import profile
-from bench.sweeps import PEER_FROM_SOURCE, SIZES, SWEEPS, Sweep, find_sweep
+from bench.sweeps import PEER_FROM_SOURCE, SIZES, SWEEPS, Size, Sweep, find_sweep
+from bench.take_command import take
 from bench.timing import timing
 from bench.where import where
 from spead_tutorial.cli import finish
@@ -99,6 +104,8 @@ def cli() -> None:
               help="Only part I of N, for N machines: merge puts them together.")  # fmt: skip
 @click.option("--beside", multiple=True, metavar="NAME=PYTHON",
               help="Measure another installation of the package in the same rounds.")  # fmt: skip
+@click.option("--hosts", type=_FILE, metavar="FILE",
+              help="Measure on the hosts that a file names, together (hosts.toml).")  # fmt: skip
 @click.option("--plot", is_flag=True, help="Draw the pictures afterwards.")
 def run(
     sweeps: tuple[Sweep, ...],
@@ -111,6 +118,7 @@ def run(
     retry: bool,
     shard: tuple[int, int],
     beside: tuple[str, ...],
+    hosts: Path | None,
     plot: bool,
 ) -> int:
     """Measure SWEEPS (see `list`); all of them by default.
@@ -124,10 +132,22 @@ def run(
     the cases that it is compared with, those of its sizes and language: a gain is a ratio within
     rounds, and would stay as uncertain as it is without them.
 
+    With --hosts, machines of one kind share each sweep, started by ssh. A host that is lost loses
+    the sample that it was at, and others take over the rest. The hosts' records are in the folder
+    hosts of the output, and put together at the end.
+
     \b
     Example: python -m bench run tut-10 --quick --plot
     Example: python -m bench run tut-10 --only-noisy --rounds 9
+    Example: python -m bench run tut-10 --hosts hosts.toml
     """
+    if hosts is not None:
+        if only_noisy or dry_run or beside or shard != (1, 1):
+            raise click.UsageError(
+                "--hosts goes with none of --only-noisy, --dry-run, --beside and --shard"
+            )
+        return _run_on_hosts(hosts, sweeps or SWEEPS, SIZES[size], rounds, output, restart=restart,
+                             retry=retry, plot=plot)  # fmt: skip
     installations = dict(_installation(text) for text in beside)
     outcome = 0
     with contextlib.nullcontext() if dry_run else locked(output):
@@ -163,6 +183,84 @@ def run(
             if plot and any(picture.sweep == sweep.name for picture in figures.PICTURES):
                 _draw(output, output.parent / "figures", sweep.name)
     return outcome
+
+
+def _run_on_hosts(
+    file: Path,
+    sweeps: Sequence[Sweep],
+    size: Size,
+    rounds: int | None,
+    output: Path,
+    *,
+    restart: bool,
+    retry: bool,
+    plot: bool,
+) -> int:
+    """Measure on many hosts: each sweep is shared by all."""
+    hosts = read_hosts(file)
+    outcome = 0
+    with locked(output), Engines(hosts) as engines:
+        team = Team(engines, hosts.all, _say)
+        for sweep in sweeps:
+            if restart:
+                for path in (*parts_of(sweep, output), output / f"{sweep.name}.jsonl"):
+                    path.unlink(missing_ok=True)
+            click.echo(f"{sweep.name} ({sweep.about}): to {output / sweep.name}.jsonl")
+            try:
+                with _shown_of_hosts() as progress:
+                    recording = settled(
+                        team.measure(
+                            sweep,
+                            size,
+                            rounds or size.rounds,
+                            output,
+                            retry=retry,
+                            progress=progress,
+                        )
+                    )
+            except KeyboardInterrupt:
+                _say(f"\nwhat has been taken is in {output / 'hosts'}, and the same command goes on"
+                     " from there")  # fmt: skip
+                raise
+            click.echo(status_module.table(recording))
+            _give_advice(recording)
+            if any(row.failure for row in rows(recording)):
+                outcome = _FAILED
+            elif _is_short(recording.header.settings.get("skipped", {})) and not outcome:
+                outcome = _SKIPPED
+            if plot and any(picture.sweep == sweep.name for picture in figures.PICTURES):
+                _draw(output, output.parent / "figures", sweep.name)
+    return outcome
+
+
+@contextlib.contextmanager
+def _shown_of_hosts() -> Iterator[Progress]:
+    """Show how far all hosts have come, in one display."""
+    if os.isatty(1):
+        at: dict[str, str] = {}
+        bar: Any
+        with click.progressbar(
+            length=1,
+            label="Running",
+            item_show_func=lambda _: "; ".join(f"{host}: {case}" for host, case in at.items()),
+        ) as bar:
+
+            def draw(total: int, begun: int, host: str, line: dict[str, Any]) -> None:
+                at[host] = str(line["case"])
+                bar.length = total
+                bar.update(begun - bar.pos)
+
+            yield draw
+        return
+    shown: dict[str, str] = {}
+
+    def write(total: int, begun: int, host: str, line: dict[str, Any]) -> None:
+        name = "warming up" if line["warm_up"] else f"round {line['round'] + 1}"
+        if shown.get(host) != name:
+            shown[host] = name
+            click.echo(f"  {host}: {name}, sample {begun} of {total}")
+
+    yield write
 
 
 def _installation(text: str) -> tuple[str, tuple[Path, Path]]:
@@ -298,6 +396,7 @@ def list_sweeps() -> int:
 
 
 cli.add_command(profile)
+cli.add_command(take)
 cli.add_command(timing)
 cli.add_command(where)
 
@@ -348,8 +447,8 @@ def _missing(recording: Recording) -> int:
     without = {PEER_FROM_SOURCE} - {sample.implementation for sample in recording.samples}
     names = {case.name for case in plan.cases if case.implementation not in without}
     names -= settings.get("skipped", {}).keys()
-    if len(recording.headers) > 1:
-        names = set()  # merged: what is missing of it was missing in its parts
+    if any(header.settings.get("shard") != "1/1" for header in recording.headers[1:]):
+        names = set()  # merged of shards: what is missing of it was missing in them
     return sum(step.case.name in names for step in left(plan.steps(), recording))
 
 
