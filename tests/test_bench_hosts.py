@@ -325,6 +325,14 @@ def test_a_host_without_an_address_is_this_machine_with_this_repository(tmp_path
     assert found.all[0].python_path == str(ROOT / ".venv/bin/python")
 
 
+def test_the_file_that_the_guide_shows_can_be_read(tmp_path):
+    page = (ROOT / "docs" / "how-to" / "many-hosts.md").read_text()
+    (tmp_path / "hosts.toml").write_text(page.partition("```toml\n")[2].partition("```")[0])
+    found = hosts_file.read_hosts(tmp_path / "hosts.toml").all
+    assert [host.name for host in found] == ["a", "b"]
+    assert all(host.address for host in found)
+
+
 def changed(**fields: object) -> str | None:
     there = {name: getattr(HEADER, name) | value if isinstance(value, dict) else value
              for name, value in fields.items()}  # fmt: skip
