@@ -245,6 +245,15 @@ def test_a_sender_that_fails_or_sends_nothing_there_is_one_line(tmp_path, text, 
 
 
 @needs_lab
+def test_a_sender_that_does_not_send_udp_is_told_so(tmp_path):
+    text = "stream = socket.socket()\nstream.settimeout(3)\n"
+    text += "try: stream.connect(to)\nexcept TimeoutError: pass"
+    done = why("--json", *script(tmp_path, text))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "sent something, but no UDP" in done.stderr
+
+
+@needs_lab
 def test_a_program_that_is_not_there_is_one_line():
     done = why("--json", "--", "./no-such-sender")
     assert (done.returncode, done.stdout) == (1, "")

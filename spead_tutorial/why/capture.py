@@ -61,6 +61,10 @@ class Capture:
         """Whether there is no room for more."""
         return bool(self._status(len(self._ring) - _FRAME) & _OURS)
 
+    def is_empty(self) -> bool:
+        """Whether nothing came, of whatever protocol."""
+        return not self._status(0) & _OURS
+
     def __enter__(self) -> Self:
         return self
 

@@ -311,6 +311,10 @@ def _packets(sender: Sender, spot: Spot, seconds: float) -> Packets | str:
         with _running(sender, spot, sender.argv, log) as process:
             _until_sent(sender, spot, process, seconds, capture.is_full)
         found = capture.packets()
+        if found is None and not capture.is_empty():
+            raise click.ClickException(
+                f"{sender.name} sent something, but no UDP, which is what this is about"
+            )
     return found or "The packets were not seen: this kernel does not show merged ones (before 6.2)."
 
 
