@@ -105,8 +105,14 @@ def test_a_sender_that_sleeps_for_a_fifth_of_its_time_and_rests_meanwhile_sleeps
 
 @pytest.mark.parametrize(("idle", "found"), [(0.101, ["sleeps"]), (0.099, [])])
 def test_an_idle_moment_on_a_busy_machine_may_be_chance(idle, found):
-    busy = thread(user_s=0.0, system_s=0.05, runnable_s=0.95 - idle)
+    busy = thread(user_s=0.0, system_s=0.2, runnable_s=0.8 - idle)
     assert kinds(run__threads=(busy,), calls__sleeps=100, calls__asked_s=0.5) == found
+
+
+def test_a_sender_that_gets_a_core_only_now_and_then_sleeps_if_most_of_its_own_time_is_idle():
+    facts = {"calls__sleeps": 100, "calls__asked_s": 0.5}
+    rarely = thread(user_s=0.0, system_s=0.01, runnable_s=0.96)
+    assert kinds(run__threads=(rarely,), **facts) == ["sleeps"]
 
 
 def test_of_too_little_cpu_time_nobody_knows_whose_it_was():

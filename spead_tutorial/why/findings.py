@@ -17,7 +17,8 @@ ENOUGH_PACKETS = 16
 FRESH = 0.2
 #: Share of the time that is asked for in sleeping, and spent idle, from which it counts.
 ASLEEP = 0.2
-#: Share of the time without any thread that wants a core, below which it may be chance.
+#: Share of the time without any thread that wants a core, below which it may be chance on a busy
+#: machine, unless most of the sender's own time is so.
 IDLE = 0.1
 #: Seconds of CPU time that have to be seen: the kernel divides them by looking now and then.
 ENOUGH_CPU_S = 0.05
@@ -109,7 +110,7 @@ def sleeps(seen: Seen) -> Finding | None:
     run, calls, packets = seen.run, seen.calls, seen.packets
     if calls is None or packets is None or not calls.sleeps:
         return None
-    if run.idle < IDLE or run.resting < ASLEEP:
+    if run.resting < (ASLEEP if run.idle >= IDLE else AT_REST):
         return None
     # Of the run under strace only what was asked for counts, as strace and others take time.
     asked_s = calls.asked_s * 1e9 / (_bytes_of(calls.messages, packets) or 1.0)
