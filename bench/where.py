@@ -183,8 +183,8 @@ def _lines(recording: Recording) -> Iterator[str]:
 def where(how: str, output: Path, record: Path | None) -> int:
     """Split the time of a heap into parts, with perf.
 
-    Programs of chapters 10 and 13 are run, in Python and in C, with heaps of 8 KiB and of 1 MiB. The
-    exit status is 1 where something failed.
+    Programs of chapters 10 and 13 are run, in Python and in C, with heaps of 8 KiB and of 1 MiB.
+    The exit status is 1 where something failed.
 
     Example: python -m bench where --quick
     """

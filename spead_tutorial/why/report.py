@@ -2,7 +2,6 @@
 """A diagnosis as a page of text, and as an object for JSON."""
 
 import dataclasses
-import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,6 @@ _FAR = 0.5
 _WIDTH = 96
 
 
-@functools.cache
 def _gains() -> dict[str, Any]:
     found: dict[str, Any] = json.loads(_GAINS.read_text(encoding="utf-8"))
     return found
