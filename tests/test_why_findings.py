@@ -79,6 +79,31 @@ def test_a_call_for_each_packet_is_found_before_what_it_has_in_common_with_other
     assert kinds(calls__send_calls=MESSAGES) == []
 
 
+def fragmented(size: int) -> dict[str, Any]:
+    """Packets that the kernel cuts, and a call for each."""
+    n, pieces = GB // size, -(-size // 9192)
+    facts = {"messages": n * pieces, "packets": n, "fragments": n * (pieces - 1)}
+    facts |= {"packet_bytes": size}
+    calls = {"calls__messages": n, "calls__send_calls": n}
+    return {f"packets__{name}": value for name, value in facts.items()} | calls
+
+
+def test_packets_as_large_as_messages_get_may_have_a_call_each():
+    assert kinds(**fragmented(60_000)) == ["fragments"]
+    assert set(kinds(**fragmented(20_000))) == {"fragments", "call-per-packet"}
+
+
+def test_of_a_packet_in_fragments_a_call_costs_no_more_than_of_a_whole_one():
+    def cost(facts: dict[str, Any]) -> float:
+        found = {finding.kind: finding.cost_s for finding in diagnose(seen(**facts))}
+        return found["call-per-packet"]
+
+    whole = one_per_message(GB // 20_000) | {"calls__send_calls": GB // 20_000}
+    whole["packets__packet_bytes"] = 20_000
+    assert cost(fragmented(20_000)) == cost(whole)
+    assert kinds(**fragmented(20_000))[0] == "fragments"
+
+
 def test_new_pages_for_a_fifth_of_the_payload_are_fresh_memory():
     pages = GB / 4096 * findings.FRESH
     assert kinds(run__threads=(thread(faults=round(pages) + 1),)) == ["fresh-memory"]

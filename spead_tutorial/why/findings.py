@@ -210,6 +210,8 @@ def call_per_packet(seen: Seen) -> Finding | None:
         return None
     if calls.per_call > ONE or packets.per_message > ONE or _one_packet_heaps(seen):
         return None
+    if packets.packet_bytes > _MESSAGE / 2:
+        return None  # it is as large as a message that holds several
     return Finding(
         "call-per-packet",
         f"{calls.names[0]} is called for every packet: {_packets_per_gb(seen):.0f} times for"
@@ -402,7 +404,10 @@ def _unmerged_s(seen: Seen, each: float) -> float | None:
     """Return what messages of one packet cost beside full ones, for a gigabyte."""
     if seen.bare is None:
         return None
-    return each * max(0.0, _messages_per_gb(seen) - 1e9 / _MESSAGE) * seen.bare.message_s
+    packets = seen.packets
+    assert packets is not None
+    whole = (packets.messages - packets.fragments) * 1e9 / packets.payload_bytes
+    return each * max(0.0, whole - 1e9 / _MESSAGE) * seen.bare.message_s
 
 
 def _names(threads: Iterable[Thread]) -> str:
