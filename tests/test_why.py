@@ -4,6 +4,7 @@
 What is checked counts and does not time: packets in a message, calls, faults, sleeps, cores.
 """
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -54,6 +55,15 @@ def diagnosis(*arguments: str) -> dict[str, Any]:
 
 def kinds(*arguments: str) -> list[str]:
     return [finding["kind"] for finding in diagnosis(*arguments)["findings"]]
+
+
+def command_lines() -> list[bytes]:
+    """Those of all processes there are."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has just ended
+            found.append(path.read_bytes())
+    return found
 
 
 def script(folder: Path, text: str) -> list[str]:
@@ -251,6 +261,16 @@ def test_a_sender_that_does_not_send_udp_is_told_so(tmp_path):
     done = why("--json", *script(tmp_path, text))
     assert (done.returncode, done.stdout) == (1, "")
     assert "sent something, but no UDP" in done.stderr
+
+
+@needs_lab
+def test_a_sender_that_goes_on_in_the_background_is_refused_and_ended(tmp_path):
+    text = f"if os.fork(): time.sleep(0.5); os._exit(0)\nos.setsid()\n{SENDS}"
+    done = why("--json", *script(tmp_path, text))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "sender.py ended, but left something behind that still sends" in done.stderr
+    path = str(tmp_path / "sender.py").encode()
+    assert not any(path in line for line in command_lines())
 
 
 @needs_lab

@@ -34,6 +34,8 @@ _LONGER = 4
 _SHORT_S = 1.0
 #: What a sender gets to begin to send, beside the seconds that it is watched.
 _START_S = 20.0
+#: How long a lab has to be quiet before the next run, but for what the kernel itself may say there.
+_LEFTOVERS_S, _STRAYS = 0.1, 8
 _HEADERS = 14 + 20 + 8
 _MIB = 1 << 20
 _BARE_BYTES = 1 << 29
@@ -181,7 +183,20 @@ def _undisturbed(sender: Sender, spot: Spot, seconds: float) -> Run:
             raise click.ClickException(f"{sender.name} {_how_it_ended(status, log)}")
         if not sent:
             raise click.ClickException(_nothing_sent(sender, spot, whole, looped))
+    if sender.pid is None and isinstance(spot, InLab):
+        _refuse_leftovers(sender, spot)
     return _between(looks, sent[0] - 1, sent[-1], whole)
+
+
+def _refuse_leftovers(sender: Sender, spot: InLab) -> None:
+    """Raise an error where something still sends, beside which no other run could be watched."""
+    before = spot.counters().packets
+    time.sleep(_LEFTOVERS_S)
+    if spot.counters().packets > before + _STRAYS:
+        raise click.ClickException(
+            f"{sender.name} ended, but left something behind that still sends: have it stay in the"
+            " foreground until all is sent"
+        )
 
 
 def _followed(sender: Sender, spot: Spot, process: Any, seconds: float) -> tuple[list[_Look], bool]:
