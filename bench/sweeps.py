@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from spead_tutorial import catalogue
-from spead_tutorial.catalogue import LADDER, LANGUAGES, MEASURED, find_chapter
+from spead_tutorial.catalogue import LADDER, MEASURED, find_chapter
 from spead_tutorial.measure.beside import CEILING, PEER
 from spead_tutorial.measure.case import Case
 from spead_tutorial.records import OURS
@@ -201,7 +201,7 @@ def _ladder() -> Sweep:
             rung.packet_size,
         )
         for rung in LADDER
-        for language in LANGUAGES
+        for language in MEASURED
     )
     sizes = dict.fromkeys(rung.heap_size for rung in LADDER)
     peer = [
@@ -214,13 +214,19 @@ def _ladder() -> Sweep:
 
 
 def _in_cpp() -> Sweep:
-    """What C++ costs beside C: where a thread sends, and where none does."""
+    """What C++ costs beside C: every chapter as in the ladder, and two of them at all sizes."""
+    in_ladder = [
+        Case(OURS, language, rung.program, rung.heap_size, rung.packet_size)
+        for rung in LADDER
+        for language in ("c", "cpp")
+    ]
     programs = [
         (OURS, language, find_chapter(number).name, "")
         for number in ("10", "13")
         for language in ("c", "cpp")
     ]
-    return _both("cpp", "C++ beside C, at all sizes of heaps", programs)
+    cases = tuple(dict.fromkeys([*in_ladder, *_sizes(_HEAP_SIZES, *programs)]))
+    return Sweep("cpp", "every chapter in C++ beside C", cases, tuple(in_ladder))
 
 
 def _pipeline() -> Sweep:
