@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which records of other machines are taken, and why others are not."""
 
-import dataclasses
 import json
 import socket
 from collections.abc import Callable
@@ -58,30 +57,6 @@ def test_records_are_called_as_their_files_and_the_reference_machines_is_the_fir
     for name in ("b-machine", "a-machine"):
         (tmp_path / f"{name}.jsonl").touch()
     assert list(contributed.records(tmp_path)) == ["reference", "a-machine", "b-machine"]
-
-
-def test_a_record_of_three_languages_is_taken_and_one_that_lacks_a_case_of_the_third_is_not(
-    refused,
-):
-    in_cpp = [case for case in find_sweep("ladder").cases if case.language == "cpp"]
-
-    def add(lines, left_out=0):
-        there = {line["case"] for line in lines if line["record"] == "sample"}
-        for case in in_cpp[left_out:]:
-            twin = dataclasses.replace(case, language="c").name
-            lines += [
-                {**line, "case": case.name, "language": "cpp"}
-                for line in LINES
-                if line.get("case") == twin and case.name not in there
-            ]
-
-    def of_both_first(lines):
-        lines[:] = [line for line in lines if line.get("language") != "cpp"]
-        return lines
-
-    assert refused(lambda lines: add(of_both_first(lines))) == []
-    (problem,) = refused(lambda lines: add(of_both_first(lines), left_out=1))
-    assert problem == f"not measured, and ladder has it: {in_cpp[0].name}"
 
 
 def test_a_record_without_the_peer_is_taken(refused):
