@@ -40,4 +40,6 @@ def _opened(path: Path) -> int:
         with contextlib.suppress(FileNotFoundError):
             return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         with contextlib.suppress(FileExistsError):
-            return os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDONLY | os.O_CLOEXEC, 0o644)
+            fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDONLY | os.O_CLOEXEC)
+            os.fchmod(fd, 0o644)  # whatever the umask
+            return fd

@@ -388,3 +388,13 @@ def test_only_one_has_a_machine_at_a_time(tmp_path):
         thread.join()
     assert max(most) == 1
     assert lock.exists()
+
+
+def test_everybody_can_read_the_lock_whoever_made_it(tmp_path):
+    before = os.umask(0o077)
+    try:
+        with turns.turn(tmp_path / "lock"):
+            pass
+    finally:
+        os.umask(before)
+    assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o644
