@@ -80,6 +80,20 @@ def test_run_works_without_a_stream(closed):
         assert json.loads(done.stdout)["accounted"] is True
 
 
+@needs_lab
+def test_nobody_has_to_look_at_all_that_a_receiver_prints():
+    with subprocess.Popen(
+        [*COMMAND, "run", "3"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith("tut_3_recv: ")
+        process.stdout.close()
+        said = process.stderr.read()
+    assert "Traceback" not in said
+    assert "did not say what it counted" not in said
+
+
 @without
 def test_doctor_works_without_a_stream(closed):
     done = start_without(closed, *COMMAND, "doctor")

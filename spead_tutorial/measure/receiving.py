@@ -157,8 +157,11 @@ class Running:
             lines.append(line)
             if _READY in line:
                 self._ready.set()
-            if self._show is not None:
-                self._show(self._name, line.rstrip("\n"), lines is self._lines[1])
+            try:
+                if self._show is not None:
+                    self._show(self._name, line.rstrip("\n"), lines is self._lines[1])
+            except BrokenPipeError:  # nobody looks any more: `head` has seen enough
+                self._show = None
         self._ready.set()  # or else it has ended
 
     def wait_until_ready(self) -> None:
