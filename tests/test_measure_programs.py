@@ -14,7 +14,7 @@ import pytest
 
 from spead_tutorial.catalogue import CHAPTERS, LANGUAGES, RECEIVERS, STEPS, Chapter, find_chapter
 from spead_tutorial.lab import Counters, LabError
-from spead_tutorial.measure import believe, programs
+from spead_tutorial.measure import believe, machine, programs
 from spead_tutorial.measure import place as place_module
 from spead_tutorial.measure.believe import contradiction, hold
 from spead_tutorial.measure.case import Case, Step, sample
@@ -460,6 +460,24 @@ def test_a_recording_is_sent_again_and_again_but_its_descriptors_once(lend_lab, 
     assert (made.failure, recorded.failure) == (None, None)
     assert made.report.packets == recorded.report.packets
     assert made.report.spead_bytes == recorded.report.spead_bytes
+
+
+def test_a_processor_of_which_the_kernel_says_numbers_has_the_name_that_lscpu_knows(
+    monkeypatch, tmp_path
+):
+    lscpu = tmp_path / "lscpu"
+    lscpu.write_text(
+        "#!/bin/sh\necho 'Architecture:  aarch64'\necho 'Model name:    Neoverse-N1'\n"
+    )
+    lscpu.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    kernel = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"
+    monkeypatch.setattr(
+        machine, "read_text", lambda path: kernel if path.name == "cpuinfo" else None
+    )
+    assert machine.machine_facts()["cpu"] == "Neoverse-N1"
+    lscpu.unlink()
+    assert machine.machine_facts()["cpu"] is None
 
 
 @each_language

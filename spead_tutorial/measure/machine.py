@@ -245,7 +245,17 @@ def _cpu_model() -> str | None:
         name, _, value = line.partition(":")
         if name.strip() in ("model name", "cpu model", "Model"):
             return value.strip()
-    return None
+    return _cpu_by_number()
+
+
+def _cpu_by_number() -> str | None:
+    """Return what lscpu calls it: on ARM the kernel has numbers, for which lscpu has names."""
+    if not shutil.which("lscpu"):
+        return None
+    in_english = os.environ | {"LC_ALL": "C"}
+    done = subprocess.run(["lscpu"], capture_output=True, text=True, env=in_english, check=False)
+    found = re.search(r"^Model name:\s*(\S.*)$", done.stdout, re.MULTILINE)
+    return found[1].strip() if found else None
 
 
 def _caches() -> dict[str, int]:
