@@ -31,6 +31,7 @@ Play.fill("python", (place) => {
 
     function hear({data: {line, done}}) {
         if (line !== undefined) output.append(`${line}\n`);
+        output.tabIndex = 0;  // the theme takes it from what is empty, and gives it back some time later
         if (done) finish("It has ended.");
     }
 
