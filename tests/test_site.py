@@ -457,6 +457,16 @@ def test_a_goal_has_a_dash_where_one_side_was_not_measured_and_has_to_have_one_n
         goal_row("small", "C | 1.3 | c | spead2", list(_SIZES.values()))
 
 
+def test_two_things_beside_each_other_have_a_row_for_each_size_at_which_one_was_measured(measured):
+    row = extension("gains").beside_row
+    words = f"{_AFTER} python -> c"
+    estimate = measured.gain_estimate(f"small 8KiB {words}")
+    size, cell, dash = row("small", _SIZES["8KiB"], [words, "tut_13_send_hot python -> c"])
+    assert (size, dash) == ("8 KiB", "-")
+    assert cell.startswith(f"{{gain}}`small 8KiB {words}` [{estimate.low:.3g},")
+    assert row("small", 3, [words]) == ()
+
+
 def test_the_table_of_gains_chains_the_ladder_and_has_a_row_for_each_step():
     steps = extension("gains").steps(10)
     assert all(after == before for (_, after), (before, _) in itertools.pairwise(steps))

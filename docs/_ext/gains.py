@@ -16,6 +16,13 @@ For each size of heaps that a record has, how many times as fast the best of som
 the best of others, or, after ``cpu``, what multiple of their CPU time it takes. Each line has what
 it is, what was asked for, and both sides in the words of ``best-of``. Where one of them was not
 measured at a size, there is a dash.
+
+    ```{beside} cpp
+    Chapter 13 | tut_13_send_hot c -> cpp
+    ```
+
+For each size of heaps that a record has, a row with what the gain role says of it and of the words
+behind the bar, and the interval: a column for each line.
 """
 
 from itertools import pairwise
@@ -64,7 +71,10 @@ def gain_cell(pair: tuple[str, str], heap_size: int, language: str) -> str:
     if pair not in _pairs(heap_size):
         return _NOTHING
     size = units.size(heap_size).replace(" ", "")
-    words = f"{_RECORD} {language} {size} {' -> '.join(pair)}"
+    return _with_interval(f"{_RECORD} {language} {size} {' -> '.join(pair)}")
+
+
+def _with_interval(words: str) -> str:
     estimate = gain_estimate(words)
     ends = f"[{estimate.low:.3g},\N{NO-BREAK SPACE}{estimate.high:.3g}]"
     return f"{{gain}}`{words}` {ends}" + " (range)" * (estimate.n < stats.FEWEST)
@@ -105,6 +115,19 @@ def _goal_cell(record: str, words: tuple[str, str], size: int, value: str) -> st
     return f"{stats.gain(getattr(before, value), getattr(after, value)).median:.2f}"
 
 
+def beside_row(record: str, size: int, columns: list[str]) -> tuple[str, ...]:
+    """Return one row of a table of two things beside each other; a dash where one is missing."""
+    row = [units.size(size)]
+    for words in columns:
+        try:
+            row.append(_with_interval(f"{record} {units.size(size).replace(' ', '')} {words}"))
+        except UnknownError:
+            row.append(_NOTHING)
+    if set(row[1:]) == {_NOTHING}:
+        return ()
+    return tuple(row)
+
+
 def markdown(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     """Return a table as one writes it."""
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, ("---",) * len(head), *rows))
@@ -141,7 +164,27 @@ class Goals(SphinxDirective):
         return self.parse_text_to_nodes(markdown(head, rows))
 
 
+class Beside(SphinxDirective):
+    """How two things compare at each size of heaps."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        record = self.arguments[0]
+        names, columns = zip(*(line.split(" | ") for line in self.content), strict=True)
+        try:
+            sizes = sorted({sample.heap_size for sample in recording(record).samples})
+            rows = [beside_row(record, size, list(columns)) for size in sizes]
+        except UnknownError as error:
+            raise self.error(str(error)) from None
+        if not any(rows):
+            raise self.error(f"{record} has no sample of what {', '.join(columns)} say")
+        return self.parse_text_to_nodes(markdown(("Heaps of", *names), [*filter(None, rows)]))
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("ladder-gains", LadderGains)
     app.add_directive("goals", Goals)
+    app.add_directive("beside", Beside)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

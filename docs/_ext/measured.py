@@ -54,7 +54,7 @@ from bench.figures import RESULTS
 from bench.sweeps import RECEIVERS
 from spead_tutorial import spacing as evenness
 from spead_tutorial import stats, timeline, units
-from spead_tutorial.catalogue import MEASURED
+from spead_tutorial.catalogue import LANGUAGES
 from spead_tutorial.measure import search, summary
 from spead_tutorial.records import OURS, Recording, Sample, Spacing, Timeline, read
 from spead_tutorial.units import number, percent, thousands
@@ -62,7 +62,7 @@ from spead_tutorial.units import number, percent, thousands
 #: Where the machine of all records is described.
 _WHERE = ("results", "the-reference-machine")
 _IMPLEMENTATIONS = (OURS, "spead2", "spead2-source", "ceiling")
-_LANGUAGES = MEASURED
+_LANGUAGES = LANGUAGES
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
 #: What the table of the machine calls its facts.
 _NAMES = {
