@@ -21,10 +21,10 @@ from bench import exports, figures, files
 from bench import status as status_module
 from bench.compare_command import compare
 from bench.contributed import check
-from bench.engines import Engines
+from spead_tutorial.hosts.engines import Engines
 from bench.history_command import history
 from bench.hosts import Progress, Team, parts_of
-from bench.hosts_file import read_hosts
+from spead_tutorial.hosts.file import read_hosts
 from bench.peers import find_installation
 from bench.plan import Plan, again, estimate, measure, plan_of
 from bench.profile import profile

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from bench.engines import Engines, Job, LostError
+from spead_tutorial.hosts.engines import Engines, Job, LostError
 from bench.files import put_together
-from bench.hosts_file import Host
+from spead_tutorial.hosts.file import Host
 from bench.machines import facts_of
 from bench.plan import SEED, cases_of
 from bench.sweeps import Size, Sweep

@@ -21,9 +21,10 @@ from labs import probe
 from test_bench import ROOT, bench, fails, keys
 from test_records import HEADER, SAMPLE
 
-from bench import hosts, hosts_file, turns
+from bench import hosts, turns
 from bench.plan import cases_of
 from bench.sweeps import SIZES, find_sweep
+from spead_tutorial.hosts.file import Host, Hosts, read_hosts
 from spead_tutorial.records import RecordError, Writer, read
 
 SWEEP = "tut-6"
@@ -312,7 +313,7 @@ def test_a_file_of_hosts_that_cannot_be_meant_is_refused(tmp_path, text, words):
     path = tmp_path / "hosts.toml"
     path.write_text(text)
     with pytest.raises(RecordError) as error:
-        hosts_file.read_hosts(path)
+        read_hosts(path)
     assert words in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -320,15 +321,15 @@ def test_a_file_of_hosts_that_cannot_be_meant_is_refused(tmp_path, text, words):
 def test_a_host_without_an_address_is_this_machine_with_this_repository(tmp_path):
     path = tmp_path / "hosts.toml"
     path.write_text('here = "10.0.0.1"\n[[host]]\nname = "a"\n')
-    found = hosts_file.read_hosts(path)
-    assert found == hosts_file.Hosts((hosts_file.Host("a", str(ROOT)),), "10.0.0.1")
-    assert found.all[0].python_path == str(ROOT / ".venv/bin/python")
+    found = read_hosts(path)
+    assert found == Hosts((Host("a", str(ROOT), sys.executable),), "10.0.0.1")
+    assert found.all[0].python_path == sys.executable
 
 
 def test_the_file_that_the_guide_shows_can_be_read(tmp_path):
     page = (ROOT / "docs" / "how-to" / "many-hosts.md").read_text()
     (tmp_path / "hosts.toml").write_text(page.partition("```toml\n")[2].partition("```")[0])
-    found = hosts_file.read_hosts(tmp_path / "hosts.toml").all
+    found = read_hosts(tmp_path / "hosts.toml").all
     assert [host.name for host in found] == ["a", "b"]
     assert all(host.address for host in found)
 

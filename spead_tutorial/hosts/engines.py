@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Engines of ipyparallel, one on each host: commands go out as text, and their lines come back.
 
-Nothing is pickled: an engine gets the text of `bench.on_host` and strings, and what it prints comes
+Nothing is pickled: an engine gets the text of `spead_tutorial.hosts.on_host` and strings, and what it prints comes
 back while it runs. So hosts may have other Pythons than the machine that asks.
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from bench.hosts_file import Host, Hosts
+from spead_tutorial.hosts.file import Host, Hosts
 from spead_tutorial.records import RecordError
 
 if TYPE_CHECKING:

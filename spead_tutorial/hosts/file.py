@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The file that says which hosts measure together: ``hosts.toml``."""
+"""The file that says which hosts there are: ``hosts.toml``."""
 
 import dataclasses
 import re
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ class Host:
         What ssh is told; None for this machine.
     prefix : tuple of str
         What goes before the command that measures, such as ``("ip", "netns", "exec", "a")``.
+    receives_at : str or None
+        The address to which packets for it are sent; None for that of ``address``.
     """
 
     name: str
@@ -37,6 +40,14 @@ class Host:
     python: str = _PYTHON
     address: str | None = None
     prefix: tuple[str, ...] = ()
+    receives_at: str | None = None
+
+    @property
+    def destination(self) -> str | None:
+        """Where packets for it are sent to; None where the file does not say."""
+        if self.receives_at or self.address is None:
+            return self.receives_at
+        return self.address.rpartition("@")[2]
 
     @property
     def python_path(self) -> str:
@@ -104,10 +115,15 @@ def _host(path: Path, table: dict[str, Any]) -> Host:
         if not all(isinstance(word, str) and word for word in words):
             raise RecordError(f"{path}: {name} has {key} = {value!r}: it takes text")
     address, folder = table.get("address"), table.get("folder")
-    if folder is None and address is None:
-        folder = str(Path(__file__).resolve().parent.parent)
+    python = table.get("python", _PYTHON)
+    if address is None:  # this machine
+        folder = folder or str(Path.cwd())
+        python = table.get("python", sys.executable)
     if folder is None or not Path(folder).is_absolute():
-        raise RecordError(f"{path}: {name} needs folder, the whole path of the repository there")
+        raise RecordError(
+            f"{path}: {name} needs folder, the whole path of the repository there,"
+            " or of any folder where the package is installed"
+        )
     prefix = table.get("prefix", [])
     prefix = tuple(prefix) if isinstance(prefix, list) else (prefix,)
-    return Host(name, folder, table.get("python", _PYTHON), address, prefix)
+    return Host(name, folder, python, address, prefix, table.get("receives_at"))
