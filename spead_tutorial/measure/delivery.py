@@ -14,7 +14,7 @@ from spead_tutorial.measure.programs import Done, ProgramOptions
 from spead_tutorial.measure.receiving import receive
 from spead_tutorial.measure.report import Report
 
-__all__ = ["Delivery", "deliver"]
+__all__ = ["Delivery", "deliver", "seen_by"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def deliver(
     counted, arrived = lab.counters(device), Arrivals.of(far.snmp())
     received, sent = receive(lab, receiver, sender, languages, options, **how)
     grown, arrivals = lab.counters(device) - counted, Arrivals.of(far.snmp()) - arrived
-    report, seen = Report.parse(sent.output), _seen(received.output)
+    report, seen = Report.parse(sent.output), seen_by(received.output)
     if report is None or seen is None:
         return Delivery(received, sent, report, None, None)
     journey = Journey(report.packets, *seen, lost_messages=grown.tx_dropped, arrivals=arrivals)
@@ -83,8 +83,19 @@ def deliver(
     return Delivery(received, sent, report, journey, journey.check() if claim.ok else claim)
 
 
-def _seen(output: str) -> tuple[int, int] | None:
-    """Find the packets that a receiver got, and the messages that its socket had no room for."""
+def seen_by(output: str) -> tuple[int, int] | None:
+    """Find the packets that a receiver got, and the messages that its socket had no room for.
+
+    Parameters
+    ----------
+    output : str
+        What a chapter's program that receives has printed.
+
+    Returns
+    -------
+    tuple of int or None
+        None where it did not say.
+    """
     if output.startswith("{"):
         said: dict[str, Any] = json.loads(output)
         return said["socket_datagrams"], said["socket_dropped"]

@@ -20,9 +20,10 @@ from spead_tutorial.measure.programs import (
     program,
 )
 
-__all__ = ["Running", "receive"]
+__all__ = ["READY", "Running", "receive", "receiver_arguments"]
 
-_READY = "listening on port"
+#: What a receiver says as soon as it listens.
+READY = "listening on port"
 _START_S = 60  # until a receiver listens, on a machine that has other things to do
 _END_S = 60  # until one that heard the last of its sender has ended
 
@@ -80,10 +81,10 @@ def receive(
     machine = lab.receiver if sender.takes_destination else lab
     destination = (lab.address, lab.port) if sender.takes_destination else None
     sending = command(sender, languages[1], options, destination)
-    told = [*_sizes(receiver, sender, options), *told]
-    receiving = [*program(receiver.name, languages[0]), *told, "--json", str(lab.port)]
-    if not as_json:
-        receiving.remove("--json")
+    receiving = [
+        *program(receiver.name, languages[0]),
+        *receiver_arguments(receiver, sender, options, told, as_json=as_json, port=lab.port),
+    ]
     with Running(machine, receiver.name, receiving, show) as far:
         far.wait_until_ready()
         before = Arrivals.of(machine.snmp())
@@ -97,11 +98,26 @@ def receive(
     return far.done, near.done
 
 
-def _sizes(receiver: Receiver, sender: Chapter, options: ProgramOptions) -> list[str]:
-    """Return what a receiver is told of the heaps that it is going to get."""
-    if "H" not in receiver.accepted:
-        return []
-    return ["-H", str(options.heap_size or sender.heap_size)]
+def receiver_arguments(
+    receiver: Receiver,
+    sender: Chapter,
+    options: ProgramOptions,
+    told: Sequence[str],
+    *,
+    as_json: bool,
+    port: int,
+) -> list[str]:
+    """Return a receiver's arguments, with what it is told of the heaps that it is going to get.
+
+    Parameters
+    ----------
+    receiver, sender, options, told, as_json
+        As for `receive`.
+    port : int
+        The UDP port at which it listens.
+    """
+    sizes = ["-H", str(options.heap_size or sender.heap_size)] if "H" in receiver.accepted else []
+    return [*sizes, *told, *["--json"] * as_json, str(port)]
 
 
 class Running:
@@ -155,7 +171,7 @@ class Running:
     def _read(self, stream: IO[str], lines: list[str]) -> None:
         for line in stream:
             lines.append(line)
-            if _READY in line:
+            if READY in line:
                 self._ready.set()
             try:
                 if self._show is not None:
@@ -173,7 +189,7 @@ class Running:
             Where it does not listen; with what it said.
         """
         self._ready.wait(_START_S)
-        if not any(_READY in line for line in self._lines[1]):
+        if not any(READY in line for line in self._lines[1]):
             self.wait(1)
             raise ProgramError(self.done.complaint if self._show is None else self.done.failure)
 
