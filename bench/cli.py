@@ -21,10 +21,8 @@ from bench import exports, figures, files
 from bench import status as status_module
 from bench.compare_command import compare
 from bench.contributed import check
-from spead_tutorial.hosts.engines import Engines
 from bench.history_command import history
 from bench.hosts import Progress, Team, parts_of
-from spead_tutorial.hosts.file import read_hosts
 from bench.peers import find_installation
 from bench.plan import Plan, again, estimate, measure, plan_of
 from bench.profile import profile
@@ -33,6 +31,8 @@ from bench.take_command import take
 from bench.timing import timing
 from bench.where import where
 from spead_tutorial.cli import finish
+from spead_tutorial.hosts.engines import Engines
+from spead_tutorial.hosts.file import read_hosts
 from spead_tutorial.measure.case import Step
 from spead_tutorial.measure.rounds import left
 from spead_tutorial.measure.search import settled

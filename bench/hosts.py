@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from spead_tutorial.hosts.engines import Engines, Job, LostError
 from bench.files import put_together
-from spead_tutorial.hosts.file import Host
 from bench.machines import facts_of
 from bench.plan import SEED, cases_of
 from bench.sweeps import Size, Sweep
+from spead_tutorial.hosts.engines import Engines, Job, LostError
+from spead_tutorial.hosts.file import Host
 from spead_tutorial.measure.machine import revision
 from spead_tutorial.measure.rounds import differences, left, schedule
 from spead_tutorial.records import (

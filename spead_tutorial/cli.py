@@ -34,6 +34,10 @@ from spead_tutorial.catalogue import (
     find_receiver,
 )
 from spead_tutorial.check.command import check
+from spead_tutorial.hosts import way as crossing
+from spead_tutorial.hosts.engines import Engines
+from spead_tutorial.hosts.file import Host as FarHost
+from spead_tutorial.hosts.file import Hosts, read_hosts
 from spead_tutorial.lab import KINDS, Lab, LabError
 from spead_tutorial.lab.commands import IN, check_fresh, lab
 from spead_tutorial.lab.sink import sink
@@ -186,6 +190,12 @@ def chapters(as_json: bool) -> int:
 @click.option("--port", type=click.IntRange(1, 65535), help="UDP port of that host.")
 @click.option("--allow-real-network", is_flag=True,
               help="Let packets leave this machine.")  # fmt: skip
+@click.option("--hosts", "hosts_file", metavar="FILE",
+              type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="Run a chapter that receives between two of the hosts that a file names"
+                   " (hosts.toml).")  # fmt: skip
+@click.option("--from-host", metavar="NAME", help="Which of them sends.")
+@click.option("--to-host", metavar="NAME", help="Which of them receives.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def run(
     chapter: Chapter | Receiver,
@@ -208,6 +218,9 @@ def run(
     host: str | None,
     port: int | None,
     allow_real_network: bool,
+    hosts_file: Path | None,
+    from_host: str | None,
+    to_host: str | None,
     as_json: bool,
 ) -> int:
     """Run a chapter's program in a fresh lab, or in one that stays (spead-tutorial lab up).
@@ -219,15 +232,23 @@ def run(
 
     A chapter that receives is run with one that sends to it, on the two machines of a lab, and
     the options of that one are passed on to it. What both print is shown, and then what became of
-    all packets. The exit status is 1 where one of them failed, or something is missing.
+    all packets. The exit status is 1 where one of them failed, or something is missing. With
+    --hosts, they are run on two machines, of which ssh starts an engine on each.
 
     \b
     Example: spead-tutorial run 10 --lang c -n 524288 -H 8192
     Example: spead-tutorial run 7 --from 6 --rate 500 -n 2000
+    Example: spead-tutorial run 7 --hosts hosts.toml --from-host a --to-host b --allow-real-network
     """
-    if (host is None) != (port is None):
+    between = hosts_file, from_host, to_host
+    if any(between) and not all(between):
+        raise _Wrong("--hosts, --from-host and --to-host go together")
+    if hosts_file and (isinstance(chapter, Chapter) or host or kind or within or rate):
+        raise _Wrong("--hosts is for chapters that receive, without a lab: --host, --kind, --in"
+                     " and --rate do not go with it")  # fmt: skip
+    if hosts_file is None and (host is None) != (port is None):
         raise _Wrong("--host and --port go together")
-    if host is None and allow_real_network:
+    if host is None and hosts_file is None and allow_real_network:
         raise _Wrong("--allow-real-network needs --host and --port: a lab has no real network")
     if host is not None and kind is not None:
         raise _Wrong("--kind is a lab's: it does not go with --host")
@@ -242,6 +263,12 @@ def run(
             raise _Wrong(f"chapter {chapter.number} receives: it is run in a lab, without --host")
         if kind is not None:
             raise _Wrong(f"chapter {chapter.number} receives: --kind is of a device that does not")
+        if hosts_file is not None and from_host is not None and to_host is not None:
+            way = _Way(hosts_file, (from_host, to_host), port or 8888, allow_real_network)
+            return _run_between(
+                way, chapter, sender or find_chapter("6"), (lang, from_lang or lang), options,
+                buffers, as_json,
+            )  # fmt: skip
         return _run_receiver(
             chapter, sender or find_chapter("2"), (lang, from_lang or lang), options,
             buffers, rate, within, as_json,
@@ -290,13 +317,7 @@ def _run_receiver(
     within: str | None,
     as_json: bool,
 ) -> int:
-    try:
-        programs.command(sender, languages[1], options)
-    except ValueError as error:
-        raise _Wrong(str(error)) from None
-    if buffers is not None and "b" not in receiver.accepted:
-        raise _Wrong(f"chapter {receiver.number} has no option -b")
-    told = [] if buffers is None else ["-b", str(buffers)]
+    told = _told(receiver, sender, languages, options, buffers)
     far = sender.takes_destination  # and can send to another machine
     if rate is not None and not far:
         raise _Wrong(
@@ -312,6 +333,83 @@ def _run_receiver(
         click.echo(json.dumps(_delivered(done)))
     elif done.accounting is not None:
         click.echo(f"proof: {done.accounting.text}")
+    if done.failure is not None:
+        _complain(done.failure)
+        return _FAILED
+    return 0
+
+
+def _told(
+    receiver: Receiver,
+    sender: Chapter,
+    languages: tuple[str, str],
+    options: ProgramOptions,
+    buffers: int | None,
+) -> list[str]:
+    """Return what a receiver is told besides, or refuse what one of the two does not take."""
+    try:
+        programs.command(sender, languages[1], options)
+    except ValueError as error:
+        raise _Wrong(str(error)) from None
+    if buffers is not None and "b" not in receiver.accepted:
+        raise _Wrong(f"chapter {receiver.number} has no option -b")
+    return [] if buffers is None else ["-b", str(buffers)]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Way:
+    """Between which hosts, by their names, and at which port."""
+
+    file: Path
+    names: tuple[str, str]
+    port: int
+    allow_real_network: bool
+
+    def hosts(self) -> tuple[Hosts, tuple[FarHost, FarHost]]:
+        """Return all that the file has, and the two."""
+        found = read_hosts(self.file)
+        by_name = {host.name: host for host in found.all}
+        for name in self.names:
+            if name not in by_name:
+                raise _Wrong(f"{self.file} has no host {name}: it has {', '.join(by_name)}")
+        near, far = (by_name[name] for name in self.names)
+        if near is far:
+            raise _Wrong(f"{near.name} is both: say --from-host and --to-host of two")
+        if far.destination is None:
+            raise _Wrong(f"{self.file} does not say where packets for {far.name} are sent to: give"
+                         " it receives_at, an address")  # fmt: skip
+        return dataclasses.replace(found, all=(near, far)), (near, far)
+
+
+def _run_between(
+    way: _Way,
+    receiver: Receiver,
+    sender: Chapter,
+    languages: tuple[str, str],
+    options: ProgramOptions,
+    buffers: int | None,
+    as_json: bool,
+) -> int:
+    told = _told(receiver, sender, languages, options, buffers)
+    if not sender.takes_destination:
+        raise _Wrong(f"chapter {sender.number} sends over loopback: take another (--from 6)")
+    all_hosts, two = way.hosts()
+    if not as_json:
+        click.echo(f"starting an engine on {two[0].name}, and on {two[1].name}", err=True)
+    with Engines(all_hosts) as engines:
+        done = crossing.cross(
+            engines, two, (sender, receiver), (languages[1], languages[0]), options, told=told,
+            port=way.port, allow_real_network=way.allow_real_network, as_json=as_json,
+            show=None if as_json else _show_line,
+        )  # fmt: skip
+    if as_json:
+        click.echo(json.dumps(done.as_dict()))
+    else:
+        width = max(len(where) for where, _ in done.rows)
+        for where, count in done.rows:
+            click.echo(f"{where:{width}}  {count:>12}")
+        if done.failure != done.account:
+            click.echo(f"proof: {done.account}")
     if done.failure is not None:
         _complain(done.failure)
         return _FAILED

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Engines of ipyparallel, one on each host: commands go out as text, and their lines come back.
 
-Nothing is pickled: an engine gets the text of `spead_tutorial.hosts.on_host` and strings, and what it prints comes
-back while it runs. So hosts may have other Pythons than the machine that asks.
+Nothing is pickled: an engine gets the text of `spead_tutorial.hosts.on_host` and strings, and what
+it prints comes back while it runs. So hosts may have other Pythons than the machine that asks.
 """
 
 import contextlib
+import functools
 import json
 import logging
 import os
@@ -15,22 +16,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from spead_tutorial.hosts.file import Host, Hosts
 from spead_tutorial.records import RecordError
 
-if TYPE_CHECKING:
-    pass
-
-__all__ = ["Engines", "Job", "LostError"]
+__all__ = ["Conversation", "Engines", "Job", "LostError"]
 
 _START_S = 60
 _LAST_WORDS_S = 10
 _GOODBYE_S = 1
+_ANSWER_S = 30  # less than a heartbeat that is missed notices
 #: An engine that does not answer for so long is gone: a cable was pulled, a machine went down.
 _HEARTBEAT_MS, _MISSES = 1000, 20
 _ON_HOST = Path(__file__).with_name("on_host.py")
@@ -100,6 +99,57 @@ def _record(line: str) -> dict[str, Any] | None:
     except ValueError:
         return None
     return record if isinstance(record, dict) and "record" in record else None
+
+
+class Conversation:
+    """A command that runs on a host, and may be asked to end.
+
+    Parameters
+    ----------
+    execute : function
+        Has the engine execute a text, and returns ipyparallel's result.
+
+    Attributes
+    ----------
+    status : int or None
+        How the command has ended, once it has.
+    """
+
+    def __init__(self, execute: Callable[[str], Any]) -> None:
+        self._execute = execute
+        self.status: int | None = None
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Return what the command has printed since the last call, a record for each line.
+
+        Raises
+        ------
+        LostError
+            Where the host is not there any more.
+        """
+        found = []
+        for line in self._ask("heard()").splitlines():
+            record = _record(line) or {"record": "said", "text": line}
+            if record["record"] == "ended":
+                self.status = record["status"]
+            else:
+                found.append(record)
+        return found
+
+    def end(self) -> None:
+        """Ask the command to end; its last words are still to be heard."""
+        self._ask("end()")
+
+    def _ask(self, code: str) -> str:
+        result = self._execute(code)
+        result.wait(_ANSWER_S)
+        if not result.ready():
+            raise LostError(f"it has not answered for {_ANSWER_S} s")
+        if not result.successful():
+            raise LostError("its engine died")
+        with contextlib.suppress(TimeoutError):
+            result.wait_for_output(_LAST_WORDS_S)
+        return str(result.stdout)
 
 
 class Engines:
@@ -220,12 +270,29 @@ class Engines:
         first : str
             The line that the command is told.
         """
-        assert self._client is not None
+        return Job(self._execute(host, self._code("run", host, argv, first)))
+
+    def begin(self, host: Host, argv: Sequence[str], first: str) -> Conversation:
+        """Have a host begin a command, which goes on while others are asked for something.
+
+        Parameters
+        ----------
+        host, argv, first
+            As for `run`.
+        """
+        conversation = Conversation(functools.partial(self._execute, host))
+        conversation._ask(self._code("begin", host, argv, first))
+        return conversation
+
+    def _code(self, function: str, host: Host, argv: Sequence[str], first: str) -> str:
         command = [*host.prefix, host.python_path, *argv]
-        code = f"{_ON_HOST.read_text()}\nrun({command!r}, {host.folder!r}, {first!r})\n"
+        return f"{_ON_HOST.read_text()}\n{function}({command!r}, {host.folder!r}, {first!r})\n"
+
+    def _execute(self, host: Host, code: str) -> Any:
+        assert self._client is not None
         try:
             view = self._client[self._ids[host.name]]
-            return Job(view.execute(code, silent=True, block=False))
+            return view.execute(code, silent=True, block=False)
         except (IndexError, self._parallel.error.NoEnginesRegistered):
             raise LostError("its engine died") from None
 

@@ -4,10 +4,13 @@
 So an engine needs ipyparallel alone, and its Python may be another than the one that asks.
 """
 
+import contextlib
 import json
+import queue
 import subprocess
+import threading
 
-__all__ = ["run"]
+__all__ = ["begin", "end", "heard", "run"]
 
 
 def run(argv: list[str], folder: str, first: str) -> None:
@@ -25,7 +28,15 @@ def run(argv: list[str], folder: str, first: str) -> None:
     first : str
         The line that it is told.
     """
-    with subprocess.Popen(
+    with _started(argv, folder, first) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+        print(json.dumps({"record": "ended", "status": process.wait()}), flush=True)
+
+
+def _started(argv: list[str], folder: str, first: str) -> "subprocess.Popen[str]":
+    process = subprocess.Popen(
         argv,
         cwd=folder,
         stdin=subprocess.PIPE,
@@ -33,14 +44,50 @@ def run(argv: list[str], folder: str, first: str) -> None:
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
-    ) as process:
-        assert process.stdin is not None
+    )
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):  # its last words say why
+        process.stdin.write(first + "\n")
+        process.stdin.flush()
+    return process
+
+
+# ---- A command that goes on between calls ----
+
+_begun: "list[tuple[subprocess.Popen[str], queue.SimpleQueue[str]]]" = []
+
+
+def begin(argv: list[str], folder: str, first: str) -> None:
+    """Start a command that is listened to by `heard`, and may be asked to end.
+
+    Parameters
+    ----------
+    argv, folder, first
+        As for `run`.
+    """
+    process = _started(argv, folder, first)
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def read() -> None:
         assert process.stdout is not None
-        try:
-            process.stdin.write(first + "\n")
-            process.stdin.flush()
-        except BrokenPipeError:
-            pass  # its last words say why
         for line in process.stdout:
-            print(line, end="", flush=True)
-        print(json.dumps({"record": "ended", "status": process.wait()}), flush=True)
+            lines.put(line)
+        lines.put(json.dumps({"record": "ended", "status": process.wait()}) + "\n")
+
+    threading.Thread(target=read, daemon=True).start()
+    _begun.append((process, lines))
+
+
+def heard() -> None:
+    """Print the lines that the command has printed since the last call."""
+    _, lines = _begun[-1]
+    with contextlib.suppress(queue.Empty):
+        while True:
+            print(lines.get_nowait(), end="", flush=True)
+
+
+def end() -> None:
+    """Let the command find the end of its standard input."""
+    process, _ = _begun[-1]
+    assert process.stdin is not None
+    process.stdin.close()

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One end of a way between two hosts: a program there, and what the machine counts meanwhile.
+
+``python -m spead_tutorial.hosts.end`` is told what to run, by a line of JSON, and prints lines of
+JSON: each line of the program's as it comes, and then how it ended. When its standard input ends,
+so does the program: nobody listens any more, or there is nothing more to come.
+"""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import IO, Any
+
+from spead_tutorial.lab import LabError, check_destination
+from spead_tutorial.measure.programs import ProgramError, program
+
+__all__ = ["COUNTS", "counts", "main"]
+
+_PATIENCE_S = 10  # from Ctrl-C on
+_NET = Path("/proc/net")
+
+#: What a machine counts of all messages that go over its devices but loopback, and of those of
+#: UDP. A message may be a run of packets (segmentation and receive offload).
+COUNTS = {
+    "tx_packets": "messages sent by the devices of {}",
+    "tx_dropped": "dropped by these",
+    "rx_packets": "messages received by the devices of {}",
+    "rx_dropped": "dropped by these",
+    "no_port": "for a port without a socket",
+    "no_room": "without room in a socket",
+}
+_COLUMNS = {"rx_packets": 1, "rx_dropped": 3, "tx_packets": 9, "tx_dropped": 11}
+
+
+def counts(folder: Path = _NET) -> dict[str, int]:
+    """Read what this machine has counted, by the names of `COUNTS`.
+
+    Parameters
+    ----------
+    folder : path
+        Where the kernel has its tables (``/proc/net``).
+    """
+    found = dict.fromkeys(COUNTS, 0)
+    for line in (folder / "dev").read_text().splitlines()[2:]:
+        name, _, numbers = line.partition(":")
+        if name.strip() != "lo":
+            for count, column in _COLUMNS.items():
+                found[count] += int(numbers.split()[column])
+    udp = [line.split() for line in (folder / "snmp").read_text().splitlines() if "Udp:" in line]
+    by_name = dict(zip(udp[0], udp[1], strict=True))
+    found["no_port"], found["no_room"] = int(by_name["NoPorts"]), int(by_name["RcvbufErrors"])
+    return found
+
+
+def _write(**record: object) -> None:
+    print(json.dumps(record), flush=True)
+
+
+def _pass_on(stream: IO[str], is_trouble: bool, kept: list[str]) -> None:
+    for line in stream:
+        kept.append(line)
+        _write(record="line", text=line.rstrip("\n"), is_trouble=is_trouble)
+
+
+def _end_with_input(process: "subprocess.Popen[str]") -> None:
+    sys.stdin.read()
+    process.send_signal(signal.SIGINT)  # it says what has come
+    try:
+        process.wait(_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+def _run(what: dict[str, Any]) -> None:
+    destination = what["destination"]
+    if destination is not None:
+        check_destination(destination, allow_real_network=what["allow_real_network"])
+    argv = [*program(what["program"], what["language"]), *what["arguments"]]
+    before, pipe, nothing = counts(), subprocess.PIPE, subprocess.DEVNULL
+    outputs: tuple[list[str], list[str]] = [], []
+    with subprocess.Popen(argv, stdin=nothing, stdout=pipe, stderr=pipe, text=True) as process:
+        threading.Thread(target=_end_with_input, args=(process,), daemon=True).start()
+        readers = [
+            threading.Thread(target=_pass_on, args=(stream, bool(n), outputs[n]))
+            for n, stream in enumerate((process.stdout, process.stderr))
+        ]
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join()
+        status = process.wait()
+    grown = {name: count - before[name] for name, count in counts().items()}
+    output, errors = ("".join(lines) for lines in outputs)
+    _write(record="done", status=status, output=output, errors=errors, counted=grown)
+
+
+def main() -> int:
+    """Do what the first line of the standard input says."""
+    try:
+        _run(json.loads(sys.stdin.readline()))
+    except (LabError, ProgramError, ValueError, OSError) as error:
+        _write(record="failed", text=str(error))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From one host to another: a program that sends, one that receives, and the account of both."""
+
+import contextlib
+import dataclasses
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from spead_tutorial.catalogue import Chapter, Receiver
+from spead_tutorial.hosts.end import COUNTS
+from spead_tutorial.hosts.engines import Conversation, Engines, LostError
+from spead_tutorial.hosts.file import Host
+from spead_tutorial.measure.delivery import seen_by
+from spead_tutorial.measure.programs import Done, ProgramError, ProgramOptions
+from spead_tutorial.measure.receiving import READY, receiver_arguments
+from spead_tutorial.measure.report import Report
+
+__all__ = ["Crossing", "cross"]
+
+_LOOK_S = 0.1
+_START_S = 60  # until a receiver listens
+_END_S = 10  # from the end of the sender until a receiver that has heard of it has ended
+_END = ["-P", "-m", "spead_tutorial.hosts.end"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Crossing:
+    """What a sender and a receiver on two hosts did, and what their machines counted.
+
+    Parameters
+    ----------
+    hosts : tuple of str
+        Names of the sender's host, and of the receiver's.
+    sent, received : Done
+        How the two ended.
+    counted : tuple of dict
+        By how much the counts of `COUNTS` grew on each.
+    """
+
+    hosts: tuple[str, str]
+    sent: Done
+    received: Done
+    counted: tuple[dict[str, int], dict[str, int]]
+
+    @property
+    def rows(self) -> list[tuple[str, int]]:
+        """What was counted along the way of the packets: where, and how many."""
+        report, seen = Report.parse(self.sent.output), seen_by(self.received.output)
+        here, there = self.counted
+        counts = [
+            *((COUNTS[name].format(self.hosts[0]), here[name])
+              for name in ("tx_packets", "tx_dropped")),
+            *((COUNTS[name].format(self.hosts[1]), there[name])
+              for name in ("rx_packets", "rx_dropped", "no_port", "no_room")),
+        ]  # fmt: skip
+        first = [] if report is None else [(f"packets sent by {self.sent.program}", report.packets)]
+        last = [] if seen is None else [(f"packets received by {self.received.program}", seen[0])]
+        return [*first, *counts, *last]
+
+    @property
+    def is_whole(self) -> bool | None:
+        """Whether all that was sent has been received; None where one of them does not say."""
+        report, seen = Report.parse(self.sent.output), seen_by(self.received.output)
+        return None if report is None or seen is None else report.packets == seen[0]
+
+    @property
+    def account(self) -> str:
+        """What became of all packets, in one line."""
+        report, seen = Report.parse(self.sent.output), seen_by(self.received.output)
+        if report is None or seen is None:
+            return f"{self.sent.program} or {self.received.program} did not say what it counted"
+        sender, receiver = self.hosts
+        said = f"{report.packets} packets sent by {sender}, {seen[0]} received by {receiver}"
+        missing = report.packets - seen[0]
+        if missing == 0:
+            return said
+        if missing < 0:
+            return f"{said}: {-missing} more than were sent, so something else sends there"
+        lost = [where for count, where in self._drops(seen[1]) if count]
+        return f"{said}, {missing} missing: {'; '.join(lost) or self._nowhere()}"
+
+    def _drops(self, no_room: int) -> Iterator[tuple[int, str]]:
+        here, there = self.counted
+        sender, receiver = self.hosts
+        yield here["tx_dropped"], f"the devices of {sender} dropped {here['tx_dropped']}"
+        yield there["rx_dropped"], f"those of {receiver} dropped {there['rx_dropped']}"
+        yield no_room, f"the receiver's socket had no room for {no_room} messages (rmem_max, cores)"
+        yield there["no_port"], f"{there['no_port']} messages came to a port without a socket"
+
+    def _nowhere(self) -> str:
+        return "no counter of the two machines has them, so look at the network between them"
+
+    @property
+    def failure(self) -> str | None:
+        """Why it is no success; None where nothing is missing."""
+        if self.sent.status != 0:
+            return self.sent.failure
+        if not self.is_whole:
+            return self.account
+        return None if self.received.status == 0 else self.received.failure
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        objects = [json.loads(done.output) if done.output else None
+                   for done in (self.received, self.sent)]  # fmt: skip
+        return {
+            "receiver": objects[0],
+            "sender": objects[1],
+            "hosts": {"sender": self.hosts[0], "receiver": self.hosts[1]},
+            "counted": {"sender": self.counted[0], "receiver": self.counted[1]},
+            "statuses": [self.received.status, self.sent.status],
+            "whole": self.is_whole,
+            "account": self.account,
+        }
+
+
+@contextlib.contextmanager
+def _lost(host: Host) -> Iterator[None]:
+    """Say which host it is that is lost."""
+    try:
+        yield
+    except LostError as error:
+        raise ProgramError(f"{host.name} is lost: {error}") from None
+
+
+class _End:
+    """One of the two programs, on its host."""
+
+    def __init__(
+        self,
+        engines: Engines,
+        host: Host,
+        name: str,
+        what: dict[str, Any],
+        show: Callable[[str, str, bool], None] | None,
+    ) -> None:
+        self._host, self._name, self._show = host, name, show
+        self.listens = False
+        self.done: Done | None = None
+        self.counted: dict[str, int] = {}
+        told = json.dumps({"program": name, **what})
+        with _lost(host):
+            self._talk: Conversation = engines.begin(host, _END, told)
+
+    def hear(self) -> None:
+        """Take in what it has said."""
+        said = ""
+        with _lost(self._host):
+            records = self._talk.lines()
+        for record in records:
+            if record["record"] == "line":
+                self.listens = self.listens or READY in record["text"]
+                if self._show is not None:
+                    self._show(self._name, record["text"], record["is_trouble"])
+            elif record["record"] == "done":
+                outputs = record["output"], record["errors"]
+                self.done = Done(self._name, record["status"], *outputs)
+                self.counted = record["counted"]
+            else:
+                said = record["text"]
+                if record["record"] == "failed":
+                    raise ProgramError(f"{self._host.name}: {said}")
+        if self._talk.status is not None and self.done is None:
+            why = said or f"status {self._talk.status}"
+            raise ProgramError(f"{self._host.name} could not begin {self._name}: {why}")
+
+    def wait(self, seconds: float | None = None, *, until_it_listens: bool = False) -> bool:
+        """Listen for so long, or to the end; return whether what was waited for has come."""
+        until = None if seconds is None else time.monotonic() + seconds
+        while True:
+            self.hear()
+            if self.done is not None:
+                return not until_it_listens
+            if until_it_listens and self.listens:
+                return True
+            if until is not None and time.monotonic() > until:
+                return False
+            time.sleep(_LOOK_S)
+
+    def end(self) -> None:
+        """Interrupt it, and take in its last words."""
+        with _lost(self._host):
+            self._talk.end()
+        self.wait()
+
+
+def cross(
+    engines: Engines,
+    hosts: tuple[Host, Host],
+    programs: tuple[Chapter, Receiver],
+    languages: tuple[str, str],
+    options: ProgramOptions,
+    *,
+    port: int,
+    told: Sequence[str] = (),
+    allow_real_network: bool = False,
+    as_json: bool = False,
+    show: Callable[[str, str, bool], None] | None = None,
+) -> Crossing:
+    """Have a program on one host send to a program on another.
+
+    Parameters
+    ----------
+    engines : Engines
+        They have begun.
+    hosts : tuple of Host
+        The sender's, and the receiver's, which has a destination.
+    programs : tuple
+        Which sends, and which receives; the first is one that takes a destination.
+    languages : tuple of str
+        Theirs, in this order.
+    options : ProgramOptions
+        What to tell the sender.
+    port : int
+        At which the receiver listens.
+    told : sequence of str
+        What to tell the receiver besides.
+    allow_real_network : bool
+        Whether packets may leave the sender's machine.
+    as_json : bool
+        Whether the receiver prints a JSON object, as the sender always does.
+    show : function, optional
+        Called for each line that one of them prints.
+
+    Raises
+    ------
+    ProgramError
+        Where one of them cannot be run, or a host is lost.
+    """
+    (here, there), (sender, receiver) = hosts, programs
+    destination = there.destination
+    for host in hosts:
+        with _lost(host):
+            engines.start(host)
+    listening = {
+        "language": languages[1],
+        "destination": None,
+        "allow_real_network": allow_real_network,
+        "arguments": receiver_arguments(
+            receiver, sender, options, told, as_json=as_json, port=port
+        ),
+    }
+    far = _End(engines, there, receiver.name, listening, show)
+    if not far.wait(_START_S, until_it_listens=True):
+        why = far.done.complaint if far.done else f"it does not listen after {_START_S} s"
+        raise ProgramError(f"{there.name}: {why}")
+    sending = listening | {
+        "language": languages[0],
+        "destination": destination,
+        "arguments": [
+            *options.arguments(sender), "--json", "--", str(destination), str(port)
+        ],
+    }  # fmt: skip
+    near = _End(engines, here, sender.name, sending, show)
+    near.wait()
+    if not far.wait(_END_S):
+        far.end()  # the end of the stream has not come
+    assert near.done is not None
+    assert far.done is not None
+    counted = near.counted, far.counted
+    return Crossing((here.name, there.name), near.done, far.done, counted)
