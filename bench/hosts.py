@@ -9,7 +9,7 @@ import dataclasses
 import json
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,6 +19,7 @@ from bench.plan import SEED, cases_of
 from bench.sweeps import Size, Sweep
 from spead_tutorial.hosts.engines import Engines, Job, LostError
 from spead_tutorial.hosts.file import Host
+from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.machine import revision
 from spead_tutorial.measure.rounds import differences, left, schedule
 from spead_tutorial.records import (
@@ -59,6 +60,44 @@ class _Member:
     job: Job
     header: Header | None = None
     part: int = 0
+
+
+class _Work:
+    """The parts of a sweep: which of them wait for a host, and what comes of the others."""
+
+    def __init__(
+        self,
+        begun: "_Begun",
+        wanted: Mapping[int, Sequence[Case]],
+        command: list[str],
+        to_do: Mapping[int, int],
+        progress: Progress,
+    ) -> None:
+        self.begun = begun
+        self.waiting = deque(part for part, n in to_do.items() if n)
+        self._wanted, self._command, self._progress = wanted, command, progress
+        self._total, self._steps = sum(to_do.values()), 0
+
+    def order(self, part: int) -> tuple[list[str], str]:
+        """Return the command that takes a part, and what it is told."""
+        told = self.begun.text(case.name for case in self._wanted[part])
+        return [*self._command, "--part", str(part)], told
+
+    def hear(self, member: _Member, say: Callable[[str], None]) -> None:
+        """Take in what a host has to tell."""
+        for record in member.job.lines():
+            if record["record"] == "step":
+                self._steps += 1
+                self._progress(self._total, self._steps, member.host.name, record)
+            elif record["record"] == "said":
+                say(f"{member.host.name}: {record['text']}")
+            else:
+                self.begun.add(member, record)
+
+    def give_back(self, member: _Member) -> None:
+        """Have another host take what is left of the part of one that is lost."""
+        self.waiting.append(member.part)
+        self._steps -= 1  # what it was at is begun again
 
 
 class Team:
@@ -137,54 +176,47 @@ class Team:
             part: len(left(schedule(cases, rounds, SEED), taken, retry=retry))
             for part, cases in wanted.items()
         }
-        waiting, total = deque(part for part, n in to_do.items() if n), sum(to_do.values())
         command = ["-m", "bench", "take", sweep.name, "--size", size.name]
         command += ["--rounds", str(rounds), "--parts", str(len(members))]
         command += ["--retry"] * retry
-        idle, busy = deque(members), list[_Member]()
-        steps = 0
+        work = _Work(begun, wanted, command, to_do, progress)
         try:
-            while waiting or busy:
-                while waiting and idle:
-                    member, part = idle.popleft(), waiting.popleft()
-                    member.part = part
-                    told = begun.text(case.name for case in wanted[part])
-                    try:
-                        member.job = self._engines.run(
-                            member.host, [*command, "--part", str(part)], told
-                        )
-                        busy.append(member)
-                    except LostError as error:
-                        waiting.appendleft(part)
-                        self._lose(member.host, error)
-                if not busy and waiting:
-                    raise RecordError(
-                        f"no host is left: what was taken is in {output / 'hosts'}, and the same"
-                        " command goes on from there"
-                    )
-                for member in list(busy):
-                    try:
-                        for record in member.job.lines():
-                            if record["record"] == "step":
-                                steps += 1
-                                progress(total, steps, member.host.name, record)
-                            elif record["record"] == "said":
-                                self._say(f"{member.host.name}: {record['text']}")
-                            else:
-                                begun.add(member, record)
-                    except LostError as error:
-                        busy.remove(member)
-                        waiting.append(member.part)
-                        steps -= 1  # what it was at is begun again
-                        self._lose(member.host, error)
-                        continue
-                    if member.job.over:
-                        busy.remove(member)
-                        idle.append(member)
-                time.sleep(_LOOK_S)
+            self._share(work, members)
         finally:
             begun.close()
         return put_together(parts_of(sweep, output), output / f"{sweep.name}.jsonl")
+
+    def _share(self, work: "_Work", members: Sequence[_Member]) -> None:
+        """Give parts to whoever is free, and listen to whoever is not, until nothing is left."""
+        idle, busy = deque(members), list[_Member]()
+        while work.waiting or busy:
+            while work.waiting and idle:
+                member = idle.popleft()
+                part = work.waiting.popleft()
+                try:
+                    argv, told = work.order(part)
+                    member.part, member.job = part, self._engines.run(member.host, argv, told)
+                    busy.append(member)
+                except LostError as error:
+                    work.waiting.appendleft(part)
+                    self._lose(member.host, error)
+            if not busy and work.waiting:
+                raise RecordError(
+                    f"no host is left: what was taken is in {work.begun.folder}, and the same"
+                    " command goes on from there"
+                )
+            for member in list(busy):
+                try:
+                    work.hear(member, self._say)
+                except LostError as error:
+                    busy.remove(member)
+                    work.give_back(member)
+                    self._lose(member.host, error)
+                    continue
+                if member.job.over:
+                    busy.remove(member)
+                    idle.append(member)
+            time.sleep(_LOOK_S)
 
     def _lose(self, host: Host, error: LostError) -> None:
         self._say(f"{host.name} is lost: {error}")
@@ -279,8 +311,8 @@ class _Begun:
 
     def __init__(self, sweep: Sweep, output: Path, header: Header) -> None:
         self._sweep = sweep
-        self._folder = output / "hosts"
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self.folder = output / "hosts"
+        self.folder.mkdir(parents=True, exist_ok=True)
         self._header = header
         self._writers: dict[str, Writer] = {}
         self._lines: list[dict[str, Any]] = []
@@ -319,7 +351,7 @@ class _Begun:
         name = member.host.name
         header = json.dumps(object_of(member.header))
         found = parse([header, json.dumps(record)], name)
-        path = self._folder / f"{self._sweep.name}.{name}.jsonl"
+        path = self.folder / f"{self._sweep.name}.{name}.jsonl"
         if name not in self._writers:
             new = not (path.exists() and path.stat().st_size)
             self._writers[name] = Writer(path, member.header if new else None)
