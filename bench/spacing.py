@@ -1,24 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""When the packets of chapters 4 and 5 leave: each message's time, as the kernel has it.
-
-A packet socket in the lab gets the head of each message at the moment at which the device does. The
-kernel writes it and the time into memory that is read when the program has ended: nobody wakes up
-for it meanwhile, and no core has more to do than to copy it.
-"""
+"""When the packets of chapters 4 and 5 leave: each message's time, as the kernel has it."""
 
 import dataclasses
 import itertools
-import mmap
 import socket
-import struct
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from types import TracebackType
-from typing import NamedTuple, Self
 
 from bench.peers import TIMEOUT_S
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.lab import Lab, LabError
+from spead_tutorial.lab.ring import Message, PacketRing
 from spead_tutorial.measure.machine import two_cores
 from spead_tutorial.measure.place import Device, Place
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions, run
@@ -29,7 +21,6 @@ __all__ = [
     "LINK",
     "STEADY",
     "Capture",
-    "Message",
     "refused_link",
     "spacings",
     "take_spacing",
@@ -40,6 +31,8 @@ HEAPS = 24
 STEADY = range(8, 24)
 #: Bytes of the headers of IP and UDP.
 _HEADERS = 20 + 8
+#: Of a ring, which has room for more packets than a run has, were each a message.
+_MIB = 8
 #: What the variant is called in which the device sends no faster than that.
 LINK, _LINK_BITS_PER_S = "link of 10 Gb/s", 10**10
 #: Programs, and whether their samples are random: in turns, and overlapped.
@@ -51,26 +44,8 @@ RUNS = (
 )
 
 
-class Message(NamedTuple):
-    """What the device got at once.
-
-    Parameters
-    ----------
-    time_ns : int
-        When, by the kernel's clock.
-    n_bytes : int
-        How many, from the IP header on.
-    head : bytes
-        The first of them.
-    """
-
-    time_ns: int
-    n_bytes: int
-    head: bytes
-
-
-class Capture:
-    """Notes what a lab's device gets, from its making on.
+class Capture(PacketRing):
+    """Notes what a lab's device gets, from its making on, from the header of IP on.
 
     Parameters
     ----------
@@ -78,27 +53,8 @@ class Capture:
         Whose device.
     """
 
-    # From linux/if_packet.h, which Python's socket module has not.
-    _SOL_PACKET, _RX_RING, _STATISTICS, _VERSION, _V2 = 263, 5, 6, 10, 1
-    _EVERY_PROTOCOL, _OURS = 0x0003, 0x1
-    _HEADER = struct.Struct("IIIHHII")  # of struct tpacket2_hdr, up to its time
-    # Room for more packets than a run has, were each a message; of each the
-    # kernel's own header and what the headers of IP, UDP and SPEAD begin with.
-    _FRAME, _BLOCK, _BLOCKS = 256, 1 << 20, 8
-    #: Messages that are noted at most.
-    ROOM = _BLOCK * _BLOCKS // _FRAME
-
     def __init__(self, lab: Lab) -> None:
-        ring = struct.pack("IIII", self._BLOCK, self._BLOCKS, self._FRAME, self.ROOM)
-        self._socket = lab.socket(socket.AF_PACKET)
-        try:
-            self._socket.setsockopt(self._SOL_PACKET, self._VERSION, self._V2)
-            self._socket.setsockopt(self._SOL_PACKET, self._RX_RING, ring)
-            self._ring = mmap.mmap(self._socket.fileno(), self._BLOCK * self._BLOCKS)
-            self._socket.bind((lab.device, self._EVERY_PROTOCOL))
-        except BaseException:
-            self._socket.close()
-            raise
+        super().__init__(lab.socket(socket.AF_PACKET), lab.device, _MIB)
 
     def messages(self) -> Iterator[Message]:
         """Yield what the device got, in that order.
@@ -108,29 +64,10 @@ class Capture:
         ProgramError
             Where there was more than there is room for.
         """
-        counts = self._socket.getsockopt(self._SOL_PACKET, self._STATISTICS, 8)
-        _, lost = struct.unpack("II", counts)
+        lost = self.missed()
         if lost:
             raise ProgramError(f"spacing: there was no room to note {lost} messages")
-        for frame in range(0, len(self._ring), self._FRAME):
-            header = self._HEADER.unpack_from(self._ring, frame)
-            status, n_bytes, kept, _, begin, seconds, ns = header
-            if not status & self._OURS:
-                return
-            head = self._ring[frame + begin : frame + begin + kept]
-            yield Message(seconds * 10**9 + ns, n_bytes, head)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._ring.close()
-        self._socket.close()
+        return super().messages()
 
 
 def refused_link(lab: Lab) -> str | None:

@@ -84,7 +84,7 @@ def test_messages_of_both_chapters_are_noted_as_the_device_counts_them(tmp_path)
 @needs_lab
 def test_more_messages_than_there_is_room_for_are_said():
     with lab.Lab() as private, private.socket() as sock, spacing.Capture(private) as capture:
-        for _ in range(capture.ROOM + 7):
+        for _ in range(capture.room + 7):
             sock.sendto(b"", (private.address, private.port))
         with pytest.raises(ProgramError, match="no room to note 7 messages"):
             list(capture.messages())

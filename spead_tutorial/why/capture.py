@@ -1,34 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which packets a device gets: a packet socket with a ring, read when the sender has ended."""
 
-import mmap
 import socket
 import struct
 from collections import Counter
-from collections.abc import Iterator
-from typing import Self
 
+from spead_tutorial.lab.ring import PacketRing
 from spead_tutorial.why.facts import Packets
 
 __all__ = ["Capture"]
 
-# From linux/if_packet.h, which Python's socket module has not.
-_SOL_PACKET, _RX_RING, _STATISTICS, _VERSION, _VNET_HEADER, _V2 = 263, 5, 6, 10, 15, 1
-_EVERY_PROTOCOL, _OURS, _OUTGOING = 0x0003, 0x1, 4
-_HEADER = struct.Struct("=IIIHH")  # of struct tpacket2_hdr, up to where the link's header is
-_KIND_AT = 32 + 10  # in a frame: of struct sockaddr_ll, behind that header
-_VNET = struct.Struct("=BBHHHH")
-_UDP_L4, _ECN = 5, 0x80
-#: Of each message the headers, and what a SPEAD packet begins with, among that the item which says
-#: how long its heap is.
-_FRAME, _BLOCK, _BLOCKS = 256, 1 << 20, 16
+_MIB = 16
 _IPV4, _IPV6, _UDP = 0x0800, 0x86DD, 17
 _IPV6_FRAGMENT = 44
 _SPEAD = b"S\x04"
 _HEAP_LENGTH = 2
 
 
-class Capture:
+class Capture(PacketRing):
     """Notes what a device gets, from its making on, for as long as there is room.
 
     The ring is as long as a short run needs. Nobody reads it meanwhile, so that watching takes no
@@ -43,61 +32,18 @@ class Capture:
     """
 
     def __init__(self, packet_socket: socket.socket, device: str) -> None:
-        frames = _BLOCK * _BLOCKS // _FRAME
-        self._socket = packet_socket
-        try:
-            self._socket.setsockopt(_SOL_PACKET, _VERSION, _V2)
-            # Says how many packets a message is, which its bytes do not.
-            self._socket.setsockopt(_SOL_PACKET, _VNET_HEADER, 1)
-            ring = struct.pack("IIII", _BLOCK, _BLOCKS, _FRAME, frames)
-            self._socket.setsockopt(_SOL_PACKET, _RX_RING, ring)
-            self._ring = mmap.mmap(self._socket.fileno(), _BLOCK * _BLOCKS)
-            self._socket.bind((device, _EVERY_PROTOCOL))
-        except BaseException:
-            self._socket.close()
-            raise
-
-    def is_full(self) -> bool:
-        """Whether there is no room for more."""
-        return bool(self._status(len(self._ring) - _FRAME) & _OURS)
-
-    def is_empty(self) -> bool:
-        """Whether nothing came, of whatever protocol."""
-        return not self._status(0) & _OURS
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ring.close()
-        self._socket.close()
-
-    def _status(self, frame: int) -> int:
-        return int(_HEADER.unpack_from(self._ring, frame)[0])
-
-    def _frames(self) -> Iterator[tuple[int, int, bytes]]:
-        """Yield each message's segment size, or 0, its length, and what it begins with."""
-        for frame in range(0, len(self._ring), _FRAME):
-            status, length, kept, link, _ = _HEADER.unpack_from(self._ring, frame)
-            if not status & _OURS:
-                return
-            if self._ring[frame + _KIND_AT] != _OUTGOING:
-                continue
-            begin = frame + link
-            _, gso_type, _, gso_size, _, _ = _VNET.unpack_from(self._ring, begin - _VNET.size)
-            merged = gso_size if gso_type & ~_ECN == _UDP_L4 else 0
-            yield merged, length, self._ring[begin : begin + kept]
+        super().__init__(packet_socket, device, _MIB, merged=True)
 
     def packets(self) -> Packets | None:
         """Return what was noted; None where no UDP was sent."""
-        counts = self._socket.getsockopt(_SOL_PACKET, _STATISTICS, 8)
-        _, missed = struct.unpack("II", counts)
+        missed = self.missed()
         messages = packets = payload = fragments = 0
         sizes: Counter[int] = Counter()
         heaps: Counter[int] = Counter()
         destinations = set()
-        for merged, length, head in self._frames():
-            found = _datagram(head)
+        for message in self.messages():
+            length, head, merged = message.n_bytes, message.head, message.merged
+            found = _datagram(head) if message.is_sent else None
             if found is None:
                 continue
             to, at, is_first, is_fragment = found

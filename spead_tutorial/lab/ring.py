@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a device gets: a packet socket whose ring is read when all is over.
+
+The kernel writes the head of each message and its time into memory. Nobody wakes up for it
+meanwhile, and no core has more to do than to copy it
+(``Documentation/networking/packet_mmap.rst``).
+"""
+
+import mmap
+import socket
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple, Self
+
+__all__ = ["Message", "PacketRing"]
+
+# From linux/if_packet.h, which Python's socket module has not.
+_SOL_PACKET, _RX_RING, _STATISTICS, _VERSION, _VNET_HEADER, _V2 = 263, 5, 6, 10, 15, 1
+_EVERY_PROTOCOL, _OURS, _OUTGOING = 0x0003, 0x1, 4
+_HEADER = struct.Struct("=IIIHHII")  # of struct tpacket2_hdr, up to its time
+_KIND_AT = 32 + 10  # in a frame: of struct sockaddr_ll, behind that header
+_VNET = struct.Struct("=BBHHHH")
+_UDP_L4, _ECN = 5, 0x80
+#: Of each message the headers, and what a SPEAD packet begins with, among that the item which says
+#: how long its heap is.
+_FRAME, _BLOCK = 256, 1 << 20
+
+
+class Message(NamedTuple):
+    """What the device got at once: a packet, or a run of them.
+
+    Parameters
+    ----------
+    time_ns : int
+        When, by the kernel's clock.
+    n_bytes : int
+        How many, from the link's header on, or from that of IP where the socket is without it.
+    head : bytes
+        The first of them.
+    merged : int
+        Bytes of payload in each packet of a run; 0 for a single packet, and where that is not
+        asked for.
+    is_sent : bool
+        Whether it went out there, rather than came in.
+    """
+
+    time_ns: int
+    n_bytes: int
+    head: bytes
+    merged: int
+    is_sent: bool
+
+
+class PacketRing:
+    """Notes what a device gets, from its making on, for as long as there is room.
+
+    Parameters
+    ----------
+    packet_socket : socket.socket
+        Of ``AF_PACKET``, not bound; it is closed with this.
+    device : str
+        Which.
+    n_mib : int
+        How large the ring is: each MiB has room for 4096 messages.
+    merged : bool
+        Whether messages say what runs of packets they are, which needs ``SOCK_RAW``.
+    """
+
+    def __init__(
+        self, packet_socket: socket.socket, device: str, n_mib: int, *, merged: bool = False
+    ) -> None:
+        self._socket, self._merged = packet_socket, merged
+        #: Messages that are noted at most.
+        self.room = n_mib * _BLOCK // _FRAME
+        try:
+            packet_socket.setsockopt(_SOL_PACKET, _VERSION, _V2)
+            if merged:
+                packet_socket.setsockopt(_SOL_PACKET, _VNET_HEADER, 1)
+            ring = struct.pack("IIII", _BLOCK, n_mib, _FRAME, self.room)
+            packet_socket.setsockopt(_SOL_PACKET, _RX_RING, ring)
+            self._ring = mmap.mmap(packet_socket.fileno(), n_mib * _BLOCK)
+            packet_socket.bind((device, _EVERY_PROTOCOL))
+        except BaseException:
+            packet_socket.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ring.close()
+        self._socket.close()
+
+    def is_full(self) -> bool:
+        """Whether there is no room for more."""
+        return bool(self._status(len(self._ring) - _FRAME) & _OURS)
+
+    def is_empty(self) -> bool:
+        """Whether nothing came, of whatever protocol."""
+        return not self._status(0) & _OURS
+
+    def _status(self, frame: int) -> int:
+        return int(_HEADER.unpack_from(self._ring, frame)[0])
+
+    def missed(self) -> int:
+        """Return how many messages there was no room for since this was last asked."""
+        counts = self._socket.getsockopt(_SOL_PACKET, _STATISTICS, 8)
+        return int(struct.unpack("II", counts)[1])
+
+    def messages(self) -> Iterator[Message]:
+        """Yield what the device got, in that order."""
+        for frame in range(0, len(self._ring), _FRAME):
+            status, n_bytes, kept, link, net, seconds, ns = _HEADER.unpack_from(self._ring, frame)
+            if not status & _OURS:
+                return
+            begin = frame + (link if self._merged else net)
+            yield Message(
+                seconds * 10**9 + ns,
+                n_bytes,
+                self._ring[begin : begin + kept],
+                self._merged_at(begin) if self._merged else 0,
+                self._ring[frame + _KIND_AT] == _OUTGOING,
+            )
+
+    def _merged_at(self, begin: int) -> int:
+        _, kind, _, size, _, _ = _VNET.unpack_from(self._ring, begin - _VNET.size)
+        return int(size) if kind & ~_ECN == _UDP_L4 else 0
