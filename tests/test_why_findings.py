@@ -289,3 +289,16 @@ def test_json_can_be_read_back(facts):
     sender = seen(**facts)
     made = json.loads(json.dumps(as_object(sender, diagnose(sender))))
     assert seen_of(made) == sender
+
+
+@pytest.mark.parametrize(("runnable_s", "is_said"), [(0.1, False), (0.4, True)])
+def test_a_thread_that_waits_for_a_core_makes_the_rate_doubtful(runnable_s, is_said):
+    waiting = seen(run__threads=(thread(user_s=0.1, system_s=0.5, runnable_s=runnable_s),))
+    assert ("measure again on a quiet machine" in text(waiting, ())) is is_said
+    shared = findings.Finding("shared-core", "Two threads share a core.", "Give them two.")
+    assert "quiet machine" not in text(waiting, (shared,))
+
+
+def test_what_explains_next_to_nothing_does_so_in_plain_words():
+    little = findings.Finding("small-packets", "Packets are small.", "Take larger.", 1e-4, 0.001)
+    assert "(explains < 1 % of the distance)" in " ".join(text(seen(), (little,)).split())

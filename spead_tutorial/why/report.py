@@ -29,6 +29,7 @@ _GAINS = Path(__file__).with_name("gains.json")
 _HERE = ("call-per-packet", "no-segmentation-offload")
 _INDENT = "     "
 _FAR = 0.5
+_WAITED = 0.2  # of the time
 _WIDTH = 96
 
 
@@ -48,12 +49,16 @@ def text(seen: Seen, findings: tuple[Finding, ...]) -> str:
         What it means.
     """
     lines = [f"{seen.program}: {_rate(seen)}", "", *_facts(seen), "", *_threads(seen), ""]
+    if not any(finding.kind == "shared-core" for finding in findings):
+        lines += _disturbed(seen)
     if not findings:
         lines += [*_wrapped(_nothing(seen)), ""]
     for place, finding in enumerate(findings, 1):
         explains = ""
         if finding.explains is not None:
-            explains = f" (explains about {percent(finding.explains)} of the distance)"
+            share = percent(finding.explains)
+            about = "" if share.startswith("<") else "about "
+            explains = f" (explains {about}{share} of the distance)"
         lines += [
             *_wrapped(f"{place:>2}.  {finding.symptom}{explains}"),
             *_wrapped(f"{_INDENT}Check: {finding.check}"),
@@ -140,6 +145,18 @@ def _threads(seen: Seen) -> list[str]:
         return []
     head = f"  {'thread':16} {'program':>8} {'kernel':>8} {'no core':>8} {'asleep':>8}  cores"
     return [head, *(_thread(thread, seen.run.seconds) for thread in busy[:8])]
+
+
+def _disturbed(seen: Seen) -> list[str]:
+    """Say that the rate says little, where threads waited for cores that somebody else had."""
+    waited = max((thread.runnable_s or 0.0 for thread in seen.run.threads), default=0.0)
+    if waited < _WAITED * seen.run.seconds:
+        return []
+    line = (
+        f"A thread waited for a core for {percent(waited / seen.run.seconds)} of the time. If other"
+        " programs had it, the rate and the distance say little: measure again on a quiet machine."
+    )
+    return [*_wrapped(line), ""]
 
 
 def _thread(thread: Thread, seconds: float) -> str:
