@@ -254,7 +254,8 @@ def cross(
         ],
     }  # fmt: skip
     near = _End(engines, here, sender.name, sending, show)
-    near.wait()
+    while not near.wait(_LOOK_S):
+        far.hear()  # what it says is shown as it comes
     if not far.wait(_END_S):
         far.end()  # the end of the stream has not come
     assert near.done is not None
