@@ -165,7 +165,8 @@ def chapters(as_json: bool) -> int:
 @click.option("--lang", type=click.Choice(LANGUAGES), default="python", show_default=True,
               help="Which of its programs.")  # fmt: skip
 @click.option("--from", "sender", type=_ChapterType(receivers=False), metavar="CHAPTER",
-              help="Whose program sends to a chapter that receives: 2 by default, 6 with --hosts.")  # fmt: skip
+              help="Whose program sends to a chapter that receives: 2 by default, 6 with"
+                   " --hosts.")  # fmt: skip
 @click.option("--from-lang", type=click.Choice(LANGUAGES),
               help="Which of its programs: that of --lang by default.")  # fmt: skip
 @click.option("--rate", type=click.FloatRange(0.125, 4000), metavar="MB/S",

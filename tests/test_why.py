@@ -22,6 +22,7 @@ import pytest
 from labs import open_lab, probe
 from senders import SENDERS, Planted
 
+from spead_tutorial.lab import Lab, LabError
 from spead_tutorial.measure.programs import program_path
 from spead_tutorial.why.capture import Capture
 from spead_tutorial.why.report import CHAPTERS
@@ -216,6 +217,30 @@ def test_a_process_that_runs_already_is_looked_at_and_goes_on(tmp_path):
     assert made["program"] == f"process {process.pid}"
     assert made["run"]["messages"] > 0
     assert made["bare"] is None
+
+
+@needs_lab
+@pytest.mark.parametrize("kind", ["ifb", "veth"])
+def test_a_process_in_a_lab_is_seen_whatever_counts_its_packets(tmp_path, kind):
+    try:
+        private = Lab(kind)
+    except LabError as error:
+        pytest.skip(str(error))
+    with private:
+        words = script(tmp_path, "while True: sock.sendto(data, to); time.sleep(0.001)")[1:3]
+        process = private.popen([*words, private.address, str(private.port)])
+        try:
+            made = diagnosis("--no-strace", "--pid", str(process.pid))
+        finally:
+            process.kill()
+            process.wait()
+    assert made["run"]["messages"] > 0
+
+
+def test_what_stands_for_a_labs_address_is_refused_where_there_is_no_lab():
+    done = why("--interface", "lo", "--", "true", "{host}", "{port}")
+    assert done.returncode == 2
+    assert "with --interface, say where the sender sends to" in done.stderr
 
 
 # ---- Pictures ----

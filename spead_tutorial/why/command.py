@@ -79,6 +79,10 @@ def why(
         raise click.UsageError(
             f"{interface} may lead out of this machine: say --allow-real-network, too"
         )
+    if interface is not None and any("{host}" in word or "{port}" in word for word in command):
+        raise click.UsageError(
+            "{host} and {port} are a lab's: with --interface, say where the sender sends to"
+        )
     if picture is not None and picture.suffix != ".svg":
         raise click.UsageError("--picture draws an SVG: name it so")
     with contextlib.ExitStack() as stack:

@@ -241,7 +241,8 @@ def no_segmentation_offload(seen: Seen) -> Finding | None:
         f"{packets.per_message:.1f} packets in a message: no segmentation offload, and"
         f" {_messages_per_gb(seen):.0f} messages for each gigabyte.",
         "See that the sender sets UDP_SEGMENT, that its packets are of one size, and that"
-        " spead-tutorial doctor finds the offload here. spead2's wheel is built without it.",
+        " spead-tutorial doctor finds the offload here. A library may be built without it, as"
+        " spead2's wheel is.",
         _unmerged_s(seen, 1.0),
     )
 

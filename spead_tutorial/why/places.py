@@ -3,6 +3,7 @@
 
 import abc
 import contextlib
+import dataclasses
 import os
 import signal
 import socket
@@ -128,6 +129,10 @@ class AtInterface(Spot):
             return _PACKETS_UNSEEN.format(self.device)
 
 
+#: The kind of device that counts what is sent into it as received, and as dropped.
+_SWALLOWS = "ifb"
+
+
 class AtProcess(Spot):
     """A process that runs already: its device is the one that sends most, where it is.
 
@@ -140,7 +145,7 @@ class AtProcess(Spot):
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self._table = Path(f"/proc/{pid}/net/dev")
-        self.device = "lo"
+        self.device, self._kind = "lo", "loopback"
         try:
             self._before = self._all()
         except OSError:
@@ -149,10 +154,14 @@ class AtProcess(Spot):
 
     def settle(self) -> None:
         """Take the device that has sent most since the process was found, and name it."""
-        now = self._all()
-        self.device = max(
-            now, key=lambda name: now[name].tx_bytes - self._before.get(name, now[name]).tx_bytes
-        )
+        grown = {name: now - self._before.get(name, now) for name, now in self._all().items()}
+        taken = {
+            name: counted for name, counted in grown.items()
+            if not counted.tx_packets and 2 * counted.rx_dropped > counted.rx_packets
+        }  # fmt: skip
+        grown |= {name: dataclasses.replace(one, kind=_SWALLOWS) for name, one in taken.items()}
+        self.device = max(grown, key=lambda name: grown[name].bytes)
+        self._kind = grown[self.device].kind
         self.text = f"{self.device}, which has sent most where process {self.pid} is"
 
     def _all(self) -> dict[str, Counters]:
@@ -163,7 +172,7 @@ class AtProcess(Spot):
         return subprocess.Popen(argv, **how)
 
     def counters(self) -> Counters:
-        return _counted(self._table, self.device)
+        return dataclasses.replace(_counted(self._table, self.device), kind=self._kind)
 
     def mtu(self) -> int:
         if self._is_here():
