@@ -8,6 +8,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -241,6 +242,32 @@ def test_what_stands_for_a_labs_address_is_refused_where_there_is_no_lab():
     done = why("--interface", "lo", "--", "true", "{host}", "{port}")
     assert done.returncode == 2
     assert "with --interface, say where the sender sends to" in done.stderr
+
+
+PERF = """#!{python}
+import signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+signal.sigwait([signal.SIGINT])
+open(sys.argv[sys.argv.index("-o") + 1], "w").write("{count},,cache-misses:u,123,100.00,,\\n")
+"""
+
+
+@needs_lab
+def test_what_perf_counts_is_said_as_bytes_from_memory_for_each_that_is_sent(tmp_path):
+    perf = tmp_path / "perf"
+    perf.write_text(PERF.format(python=sys.executable, count=10**9))
+    perf.chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = why("--no-strace", *script(tmp_path, SENDS), env=os.environ | {"PATH": path})
+    (line,) = (one for one in done.stdout.splitlines() if "memory traffic" in one)
+    assert re.search(r"memory traffic +[\d.e+]+ bytes for each .*, the kernel's not counted$", line)
+
+
+@needs_lab
+def test_without_perf_the_memory_traffic_is_unknown_and_why_is_said(tmp_path):
+    here = os.environ | {"PATH": str(tmp_path)}
+    done = why("--no-strace", *script(tmp_path, SENDS), env=here)
+    assert "memory traffic         unknown: there is no perf: apt install linux-perf" in done.stdout
 
 
 # ---- Pictures ----

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spead_tutorial.why import findings
+from spead_tutorial.why import findings, traffic
 from spead_tutorial.why.facts import GB, Bare, Calls, Packets, Run, Seen, Thread
 from spead_tutorial.why.findings import diagnose
 from spead_tutorial.why.report import CHAPTERS, as_object, seen_of, text
@@ -302,3 +302,21 @@ def test_a_thread_that_waits_for_a_core_makes_the_rate_doubtful(runnable_s, is_s
 def test_what_explains_next_to_nothing_does_so_in_plain_words():
     little = findings.Finding("small-packets", "Packets are small.", "Take larger.", 1e-4, 0.001)
     assert "(explains < 1 % of the distance)" in " ".join(text(seen(), (little,)).split())
+
+
+@pytest.mark.parametrize(
+    ("line", "n_bytes", "words"),
+    [
+        ("1000,,cache-misses,5,100.00,,", 64_000, "6.4e-05 bytes for each that it sends"),
+        ("1000,,cache-misses:u,5,100.00,,", 64_000, "sends, the kernel's not counted"),
+        ("<not supported>,,cache-misses,0,100.00,,", None, "shows no hardware counters"),
+        ("<not counted>,,cache-misses,0,100.00,,", None, "shows no hardware counters"),
+        ("", None, "sysctl kernel.perf_event_paranoid=1"),
+    ],
+)
+def test_what_perf_writes_is_memory_traffic_or_a_reason(line, n_bytes, words):
+    found = traffic.parse(f"# started\n\n{line}\n")
+    assert found.n_bytes == n_bytes
+    made = seen(traffic=found)
+    assert words in text(made, ())
+    assert seen_of(json.loads(json.dumps(as_object(made, ())))) == made

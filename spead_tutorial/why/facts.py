@@ -3,7 +3,7 @@
 
 import dataclasses
 
-__all__ = ["GB", "PAGE", "Bare", "Calls", "Packets", "Run", "Seen", "Thread"]
+__all__ = ["GB", "PAGE", "Bare", "Calls", "Packets", "Run", "Seen", "Thread", "Traffic"]
 
 #: Bytes of payload that facts are given for: a gigabyte of 10⁹.
 GB = 10**9
@@ -202,6 +202,25 @@ class Calls:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Traffic:
+    """What the processor counted of memory, in the run that counts.
+
+    Parameters
+    ----------
+    n_bytes : int or None
+        Bytes that no cache had; None where they were not counted.
+    program_only : bool
+        Whether that is without the kernel's, which copies.
+    why : str
+        Why they were not counted.
+    """
+
+    n_bytes: int | None
+    program_only: bool
+    why: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Bare:
     """What bare system calls do here, with heaps and packets as the sender has them.
 
@@ -248,6 +267,8 @@ class Seen:
         None where there is nothing to compare with.
     unseen : tuple of str
         What could not be seen, and how to get it: a sentence each.
+    traffic : Traffic or None
+        None where nobody asked.
     """
 
     program: str
@@ -259,6 +280,7 @@ class Seen:
     calls: Calls | None
     bare: Bare | None
     unseen: tuple[str, ...] = ()
+    traffic: Traffic | None = None
 
     @property
     def largest_packet(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.units import number, percent, size, times
-from spead_tutorial.why.facts import Bare, Calls, Packets, Run, Seen, Thread
+from spead_tutorial.why.facts import Bare, Calls, Packets, Run, Seen, Thread, Traffic
 from spead_tutorial.why.findings import Finding
 
 __all__ = ["CHAPTERS", "as_object", "seen_of", "text"]
@@ -104,9 +104,19 @@ def _facts(seen: Seen) -> list[str]:
         ("page faults for a GB", number(run.per_gb(run.faults)) if run.threads else unknown),
         ("sleeping", f"{calls.sleeps} calls, {number(calls.asked_s * 1e3)} ms in"
          f" {number(calls.seconds * 1e3)} ms under strace" if calls else unknown),
-        ("memory traffic", "unknown: no hardware counters are read"),
+        ("memory traffic", _traffic(seen)),
     ]  # fmt: skip
     return [f"  {name:22} {value}" for name, value in rows]
+
+
+def _traffic(seen: Seen) -> str:
+    found = seen.traffic
+    if found is None:
+        return "unknown"
+    if found.n_bytes is None:
+        return f"unknown: {found.why}"
+    alone = ", the kernel's not counted" if found.program_only else ""
+    return f"{found.n_bytes / seen.run.payload_bytes:.2g} bytes for each that it sends{alone}"
 
 
 def _calls_per_heap(seen: Seen) -> str:
@@ -242,6 +252,7 @@ def seen_of(made: dict[str, Any]) -> Seen:
         parts[name] = None if made[name] is None else _read(kind, made[name])
     if parts["calls"] is not None:
         parts["calls"] = dataclasses.replace(parts["calls"], names=tuple(made["calls"]["names"]))
+    parts["traffic"] = None if made.get("traffic") is None else _read(Traffic, made["traffic"])
     seen: Seen = _read(Seen, made | parts | {"unseen": tuple(made["unseen"])})
     return seen
 

@@ -19,8 +19,8 @@ from spead_tutorial.measure import beside
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.programs import ProgramError, finish
 from spead_tutorial.measure.report import Report
-from spead_tutorial.why import tracing
-from spead_tutorial.why.facts import PAGE, Bare, Calls, Packets, Run, Seen
+from spead_tutorial.why import tracing, traffic
+from spead_tutorial.why.facts import PAGE, Bare, Calls, Packets, Run, Seen, Traffic
 from spead_tutorial.why.places import AtProcess, InLab, Spot, end, environment
 from spead_tutorial.why.tasks import Task, family, tasks, threads
 
@@ -104,7 +104,7 @@ def watch(
         time.sleep(0.2)
         spot.settle()
     say(f"Watching {sender.name}: how fast it is")
-    run = _undisturbed(sender, spot, seconds)
+    run, from_memory = _undisturbed(sender, spot, seconds)
     unseen = []
     if not run.threads:
         unseen.append(
@@ -141,6 +141,7 @@ def watch(
         calls=None if isinstance(calls, str) else calls,
         bare=None if isinstance(bare, str) else bare,
         unseen=tuple(unseen),
+        traffic=from_memory,
     )
 
 
@@ -171,10 +172,13 @@ def _running(sender: Sender, spot: Spot, argv: Sequence[str], log: Any) -> Any:
         end(process)
 
 
-def _undisturbed(sender: Sender, spot: Spot, seconds: float) -> Run:
+def _undisturbed(sender: Sender, spot: Spot, seconds: float) -> tuple[Run, Traffic]:
     with tempfile.TemporaryFile() as log:
         before = _looped(spot)
-        with _running(sender, spot, sender.argv, log) as process:
+        with (
+            _running(sender, spot, sender.argv, log) as process,
+            traffic.counted(_pid(sender, process)) as found,
+        ):
             looks, whole = _followed(sender, spot, process, seconds)
         looped = _looped(spot) - before
         status = None if process is None else process.wait()
@@ -185,7 +189,20 @@ def _undisturbed(sender: Sender, spot: Spot, seconds: float) -> Run:
             raise click.ClickException(_nothing_sent(sender, spot, whole, looped))
     if sender.pid is None and isinstance(spot, InLab):
         _refuse_leftovers(sender, spot)
-    return _between(looks, sent[0] - 1, sent[-1], whole)
+    run = _between(looks, sent[0] - 1, sent[-1], whole)
+    return run, _of_the_run(found[0], looks, run)
+
+
+def _of_the_run(found: Traffic, looks: Sequence[_Look], run: Run) -> Traffic:
+    """Take as much of what was counted as all messages have that are in the run."""
+    sent = (looks[-1].counted - looks[0].counted).packets
+    if found.n_bytes is None:
+        return found
+    return dataclasses.replace(found, n_bytes=round(found.n_bytes * run.messages / sent))
+
+
+def _pid(sender: Sender, process: Any) -> int:
+    return int(process.pid if sender.pid is None else sender.pid)
 
 
 def _refuse_leftovers(sender: Sender, spot: InLab) -> None:
@@ -201,7 +218,7 @@ def _refuse_leftovers(sender: Sender, spot: InLab) -> None:
 
 def _followed(sender: Sender, spot: Spot, process: Any, seconds: float) -> tuple[list[_Look], bool]:
     """Look at counters and threads, until the sender has ended, or has sent for long enough."""
-    pid = int(process.pid if sender.pid is None else sender.pid)
+    pid = _pid(sender, process)
     begun = time.monotonic()
     looks = [_Look(begun, spot.counters(), {})]
     first = None
