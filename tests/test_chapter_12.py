@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 12's programs: small heaps are gathered in chunks, and none is missed."""
 
+import functools
 import json
 import re
 import subprocess
@@ -113,9 +114,11 @@ def test_a_receiver_is_told_the_size_of_the_senders_heaps():
     assert chunks is not None
     first = find_receiver("3")
     assert first is not None
-    assert receiving._sizes(chunks, sender, ProgramOptions(heap_size=SIZE)) == ["-H", str(SIZE)]
-    assert receiving._sizes(chunks, sender, ProgramOptions()) == ["-H", str(sender.heap_size)]
-    assert receiving._sizes(first, sender, ProgramOptions(heap_size=SIZE)) == []
+    told = functools.partial(receiving.receiver_arguments, told=(), as_json=False, port=PORT)
+    sized = ProgramOptions(heap_size=SIZE)
+    assert told(chunks, sender, sized) == ["-H", str(SIZE), str(PORT)]
+    assert told(chunks, sender, ProgramOptions()) == ["-H", str(sender.heap_size), str(PORT)]
+    assert told(first, sender, sized) == [str(PORT)]
 
 
 # ---- Descriptors ----

@@ -3,6 +3,7 @@
 
 import contextlib
 import importlib.util
+import io
 import json
 import os
 import re
@@ -19,9 +20,11 @@ import sshd
 from labs import probe
 from test_bench_hosts import ssh_to_this_machine
 
+from spead_tutorial.hosts import end
 from spead_tutorial.hosts.end import COUNTS, counts
 from spead_tutorial.hosts.file import Host, read_hosts
 from spead_tutorial.hosts.way import Crossing
+from spead_tutorial.lab import LabError
 from spead_tutorial.measure.programs import Done
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -224,17 +227,19 @@ def test_after_ctrl_c_nothing_runs_on_either_host(way):
     way.wait_until_nothing_is_left()
 
 
-@needs_engines
-@takes_long
-def test_packets_leave_a_machine_only_if_that_is_allowed(way):
-    way.lab = ["env"]
-    way.write(receives_at="192.0.2.1")
-    path = way.folder / "hosts.toml"
-    path.write_text(path.read_text().replace(', "--receiver"', "").replace(', "--"', ""))
-    status, _, err = way.run("-n", "1")
-    assert status == 1
-    assert "a: 192.0.2.1 is reached through" in err
-    assert "--allow-real-network" in err.splitlines()[-1]
+@pytest.mark.parametrize("is_allowed", [False, True])
+def test_packets_leave_a_machine_only_if_that_is_allowed(monkeypatch, capsys, is_allowed):
+    def refuse(host: str, *, allow_real_network: bool) -> None:
+        raise LabError(f"{host} {allow_real_network}")
+
+    monkeypatch.setattr(end, "check_destination", refuse)
+    what = {"program": "tut_6_send_pktsize", "language": "c", "arguments": [],
+            "destination": "192.0.2.1", "allow_real_network": is_allowed}  # fmt: skip
+    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(what) + "\n"))
+    assert end.main() == 1
+    assert json.loads(capsys.readouterr().out) == {
+        "record": "failed", "text": f"192.0.2.1 {is_allowed}",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

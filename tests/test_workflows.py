@@ -49,8 +49,19 @@ def test_only_the_job_that_publishes_may_prove_who_it_is_and_only_for_a_tag():
 
 def test_every_wheel_that_is_configured_is_built_by_a_job():
     jobs = parsed(ROOT / ".github" / "workflows" / "release.yml")["jobs"]
-    systems = jobs["wheels"]["strategy"]["matrix"]["system"]
-    assert [f"cp311-{system}_*" for system in systems] == PROJECT["tool"]["cibuildwheel"]["build"]
+    job, made = jobs["wheels"], PROJECT["tool"]["cibuildwheel"]["build"]
+    environments = [step.get("env", {}) for step in job["steps"]]
+    (asked,) = (one["CIBW_BUILD"] for one in environments if "CIBW_BUILD" in one)
+    systems = job["strategy"]["matrix"]["system"]
+    assert [asked.replace("${{ matrix.system }}", system) for system in systems] == made
+
+
+def test_every_version_of_python_that_the_package_names_has_a_wheel():
+    (versions,) = {one.partition("-")[0] for one in PROJECT["tool"]["cibuildwheel"]["build"]}
+    found = re.fullmatch(r"cp3\{([\d,]+)\}", versions)
+    assert found
+    oldest = PROJECT["project"]["requires-python"].removeprefix(">=3.")
+    assert found[1].split(",")[0] == oldest
 
 
 def test_what_a_new_wheel_is_tried_with_exists():
