@@ -2,6 +2,7 @@
 """From one host to another: what arrives is counted on both, and nothing is left on either."""
 
 import contextlib
+import dataclasses
 import importlib.util
 import io
 import json
@@ -227,6 +228,17 @@ def test_after_ctrl_c_nothing_runs_on_either_host(way):
     way.wait_until_nothing_is_left()
 
 
+@needs_engines
+@takes_long
+def test_a_command_that_a_host_does_not_have_is_said_with_the_host(way):
+    way.lab = ["nosuch"]
+    way.write()
+    status, _, err = way.run("-n", "1")
+    assert status == 1
+    assert "b is lost: " in err.splitlines()[-1]
+    assert "No such file or directory: 'nosuch'" in err.splitlines()[-1]
+
+
 @pytest.mark.parametrize("is_allowed", [False, True])
 def test_packets_leave_a_machine_only_if_that_is_allowed(monkeypatch, capsys, is_allowed):
     def refuse(host: str, *, allow_real_network: bool) -> None:
@@ -318,6 +330,12 @@ def test_where_packets_are_missing_the_account_says_what_counted_them(made, word
     assert made.is_whole is False
     assert words in made.account
     assert made.failure == made.account
+
+
+def test_a_receiver_that_dies_without_a_word_is_what_failed():
+    made = crossing(5, 5)
+    died = dataclasses.replace(made, received=Done("receiver", -9, "", ""))
+    assert died.failure == "receiver: it was ended by SIGKILL"
 
 
 def test_a_machine_counts_all_devices_but_loopback(tmp_path):

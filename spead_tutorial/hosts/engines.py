@@ -89,8 +89,13 @@ class Job:
     def _complaint(self) -> str:
         if self._result.successful():
             return "its last words did not come"
-        said = str(self._result.exception()).strip().splitlines()
-        return "its engine died" if not said or "died" in said[-1] else said[-1]
+        return _why(self._result)
+
+
+def _why(result: Any) -> str:
+    """Say why an engine has not done what it was asked for."""
+    said = str(result.exception()).strip().splitlines()
+    return "its engine died" if not said or "died" in said[-1] else said[-1]
 
 
 def _record(line: str) -> dict[str, Any] | None:
@@ -146,7 +151,7 @@ class Conversation:
         if not result.ready():
             raise LostError(f"it has not answered for {_ANSWER_S} s")
         if not result.successful():
-            raise LostError("its engine died")
+            raise LostError(_why(result))
         with contextlib.suppress(TimeoutError):
             result.wait_for_output(_LAST_WORDS_S)
         return str(result.stdout)

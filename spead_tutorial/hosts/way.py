@@ -97,6 +97,8 @@ class Crossing:
         """Why it is no success; None where nothing is missing."""
         if self.sent.status != 0:
             return self.sent.failure
+        if self.is_whole is None and self.received.status != 0:
+            return self.received.failure
         if not self.is_whole:
             return self.account
         return None if self.received.status == 0 else self.received.failure
@@ -137,6 +139,7 @@ class _End:
         show: Callable[[str, str, bool], None] | None,
     ) -> None:
         self._host, self._name, self._show = host, name, show
+        self._said = ""  # by what is no program of a chapter, such as Python
         self.listens = False
         self.done: Done | None = None
         self.counted: dict[str, int] = {}
@@ -146,7 +149,6 @@ class _End:
 
     def hear(self) -> None:
         """Take in what it has said."""
-        said = ""
         with _lost(self._host):
             records = self._talk.lines()
         for record in records:
@@ -159,11 +161,11 @@ class _End:
                 self.done = Done(self._name, record["status"], *outputs)
                 self.counted = record["counted"]
             else:
-                said = record["text"]
+                self._said = record["text"] or self._said
                 if record["record"] == "failed":
-                    raise ProgramError(f"{self._host.name}: {said}")
+                    raise ProgramError(f"{self._host.name}: {self._said}")
         if self._talk.status is not None and self.done is None:
-            why = said or f"status {self._talk.status}"
+            why = self._said or f"status {self._talk.status}"
             raise ProgramError(f"{self._host.name} could not begin {self._name}: {why}")
 
     def wait(self, seconds: float | None = None, *, until_it_listens: bool = False) -> bool:
