@@ -311,7 +311,7 @@ def test_what_explains_next_to_nothing_does_so_in_plain_words():
         ("1000,,cache-misses:u,5,100.00,,", 64_000, "sends, the kernel's not counted"),
         ("<not supported>,,cache-misses,0,100.00,,", None, "shows no hardware counters"),
         ("<not counted>,,cache-misses,0,100.00,,", None, "shows no hardware counters"),
-        ("", None, "sysctl kernel.perf_event_paranoid=1"),
+        ("", None, "for want of time or of permission (kernel.perf_event_paranoid)"),
     ],
 )
 def test_what_perf_writes_is_memory_traffic_or_a_reason(line, n_bytes, words):

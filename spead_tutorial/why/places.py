@@ -155,11 +155,9 @@ class AtProcess(Spot):
     def settle(self) -> None:
         """Take the device that has sent most since the process was found, and name it."""
         grown = {name: now - self._before.get(name, now) for name, now in self._all().items()}
-        taken = {
-            name: counted for name, counted in grown.items()
-            if not counted.tx_packets and 2 * counted.rx_dropped > counted.rx_packets
-        }  # fmt: skip
-        grown |= {name: dataclasses.replace(one, kind=_SWALLOWS) for name, one in taken.items()}
+        if not any(counted.tx_packets for counted in grown.values()):
+            taken = {name: one for name, one in grown.items() if one.rx_dropped}
+            grown |= {name: dataclasses.replace(one, kind=_SWALLOWS) for name, one in taken.items()}
         self.device = max(grown, key=lambda name: grown[name].bytes)
         self._kind = grown[self.device].kind
         self.text = f"{self.device}, which has sent most where process {self.pid} is"

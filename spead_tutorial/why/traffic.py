@@ -19,7 +19,7 @@ _LINE_BYTES = 64
 _PATIENCE_S = 5.0
 _MISSING = "there is no perf: apt install linux-perf"
 _UNSUPPORTED = "this machine shows no hardware counters, as most virtual ones"
-_REFUSED = "perf may not count here: sudo sysctl kernel.perf_event_paranoid=1"
+_NOTHING = "perf counted nothing, for want of time or of permission (kernel.perf_event_paranoid)"
 
 
 def parse(text: str) -> Traffic:
@@ -37,7 +37,7 @@ def parse(text: str) -> Traffic:
     """
     found = re.search(rf"^([^,\n]*),[^,\n]*,{_EVENT}(:u)?,", text, re.M)
     if found is None:
-        return Traffic(None, False, _REFUSED)
+        return Traffic(None, False, _NOTHING)
     if not found[1].isdigit():
         return Traffic(None, False, _UNSUPPORTED)
     return Traffic(int(found[1]) * _LINE_BYTES, found[2] is not None, "")
