@@ -43,7 +43,8 @@ tour: setup ## every chapter in Python and in C, in a lab; a table and a page, t
 	@rm -rf results/tour/jupyter_execute # what myst-nb leaves beside a site
 	@$(BIN)/spead-tutorial tour --from-record # the page has links to both now
 
-test: test-c test-python test-notebooks test-docs ## all tests
+test: setup ## all tests: every part is run, also after one has failed
+	@$(MAKE) --keep-going test-c test-python test-notebooks test-docs
 
 notebooks: setup ## open the notebooks in JupyterLab
 	$(BIN)/spead-tutorial notebook

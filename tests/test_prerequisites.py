@@ -10,6 +10,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from tools import needs
 
 ROOT = Path(__file__).parent.parent
 SCRIPT = ROOT / ".ci" / "prerequisites.py"
@@ -200,7 +201,7 @@ def test_an_interpreter_that_is_too_old_can_read_it():
     ast.parse(SCRIPT.read_text(), feature_version=(3, 6))
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make here")
+@needs("make")
 def test_make_says_what_is_missing_and_builds_nothing(machine):
     machine.without_compiler()
     environment = machine.folder / "environment"
@@ -213,11 +214,28 @@ def test_make_says_what_is_missing_and_builds_nothing(machine):
     assert not environment.exists()
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make here")
+@needs("make")
 def test_make_says_that_the_interpreter_is_missing(machine):
     environment = machine.folder / "environment"
-    make = [str(shutil.which("make")), "PYTHON=python3.99", f"VENV={environment}"]
+    make = ["make", "PYTHON=python3.99", f"VENV={environment}"]
     status, said = machine.run(*make, "tour")
     assert status == 2
     assert said.startswith("python3.99 is missing: install it, or say make tour PYTHON=")
     assert not environment.exists()
+
+
+@needs("make")
+def test_make_runs_every_part_of_the_tests_though_one_fails(machine):
+    programs = machine.folder / "environment" / "bin"
+    programs.mkdir(parents=True)
+    for name, status in (("python", 1), ("pytest", 1), ("sphinx-build", 0)):
+        (programs / name).write_text(f'#!/bin/sh\necho "ran: {name} $*"; exit {status}\n')
+        (programs / name).chmod(0o755)
+    for name in (".installed", ".browser"):
+        (programs / name).touch()
+    made = [f"VENV={programs.parent}", f"BUILD={machine.folder / 'build'}"]
+    status, said = machine.run("make", *made, "test")
+    assert status == 2
+    parts = ("meson_test.py", "pytest -n", "--nbval ", "docs/tests")
+    ran = [line for line in said.splitlines() if line.startswith("ran: ")]
+    assert [part for part in parts if not any(part in line for line in ran)] == []

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What tests want of the machine: a reason to skip one says what to install, or what it is."""
+
+import re
+import shutil
+from collections.abc import Generator
+
+import pytest
+
+#: Debian's packages, where they are called other than the program.
+PACKAGES = {
+    "c++": "g++",
+    "cc": "gcc",
+    "ip": "iproute2",
+    "perf": "linux-perf",
+    "setpriv": "util-linux",
+    "ssh": "openssh-client",
+    "sshd": "openssh-server",
+    "tc": "iproute2",
+    "unshare": "util-linux",
+}
+#: What a reason says besides what is missing: a command that mends it, or what the machine is.
+_WAY = re.compile(r"\b(install|make|modprobe|sysctl) \S|\b(cores?|kernel|processor|root|user)\b")
+
+
+def lacking(*programs: str) -> str | None:
+    """Say which programs are missing, and what installs them; None where all are here."""
+    missing = [name for name in programs if shutil.which(name) is None]
+    if not missing:
+        return None
+    packages = " ".join(dict.fromkeys(PACKAGES.get(name, name) for name in missing))
+    return f"there is no {' and no '.join(missing)}: apt install {packages}"
+
+
+def need(*programs: str) -> None:
+    """Skip the test where one of these programs is missing."""
+    reason = lacking(*programs)
+    if reason is not None:
+        pytest.skip(reason)
+
+
+def needs(*programs: str) -> pytest.MarkDecorator:
+    reason = lacking(*programs)
+    return pytest.mark.skipif(reason is not None, reason=reason or "")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test that is skipped for a reason that leaves its reader without a way."""
+    report = yield
+    if report.skipped and isinstance(report.longrepr, tuple):
+        reason = report.longrepr[2].removeprefix("Skipped: ")
+        if not _WAY.search(reason):
+            report.outcome = "failed"
+            report.longrepr = f"skipped without a word on what to do about it: {reason}"
+    return report
