@@ -38,6 +38,17 @@ def test_every_make_target_that_is_asked_for_exists(path):
     assert [name for name in asked if not re.search(rf"^{name}:", makefile, re.M)] == []
 
 
+def test_the_fresh_machine_has_what_the_readme_asks_for_and_runs_both_commands():
+    job = parsed(ROOT / ".github" / "workflows" / "ci.yml")["jobs"]["fresh-machine"]
+    typed = "\n".join(step.get("run", "") for step in job["steps"])
+    asked = re.search(r"^sudo apt install (.*?) +#", (ROOT / "README.md").read_text(), re.M)
+    installed = re.search(r"apt-get install -y (.*)$", typed, re.M)
+    assert asked
+    assert installed
+    assert set(installed[1].split()) == set(asked[1].split())
+    assert re.findall(r'su reader -c "(.*?)"', typed) == ["make tour", "make test"]
+
+
 def test_only_the_job_that_publishes_may_prove_who_it_is_and_only_for_a_tag():
     workflow = parsed(ROOT / ".github" / "workflows" / "release.yml")
     assert workflow["permissions"] == {"contents": "read"}
@@ -90,7 +101,7 @@ def test_the_recipe_tries_every_language():
 
 
 def test_the_recipe_can_be_rendered():
-    rattler = pytest.importorskip("rattler_build", reason="nothing to render with")
+    rattler = pytest.importorskip("rattler_build", reason="pip install 'spead-tutorial[check]'")
     recipe = rattler.Stage0Recipe.from_file(RECIPE)
     (one,) = recipe.render(rattler.VariantConfig({"c_stdlib": ["sysroot"]}))
     assert str(one.recipe.package.version) == version()
