@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from labs import open_lab
 from senders import compile_senders
+from tools import pytest_runtest_makereport  # noqa: F401
 
 import spead_tutorial
 import spead_tutorial.send

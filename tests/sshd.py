@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tools import need
 
 SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}{os.pathsep}/usr/sbin")
 
@@ -18,8 +19,9 @@ SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}{os.pathsep}/usr/sbin")
 @contextlib.contextmanager
 def running(folder: Path) -> Iterator[str]:
     """Run one, and yield a PATH by whose ssh and scp the host ``there`` is reached."""
-    if SSHD is None or shutil.which("ssh") is None:
-        pytest.skip("sshd is missing: apt install openssh-server")
+    need("ssh")
+    if SSHD is None:
+        pytest.skip("there is no sshd: apt install openssh-server")
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(exist_ok=True)  # it wants that, and a system that boots makes it
     with socket.socket() as free:

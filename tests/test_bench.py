@@ -19,7 +19,7 @@ from types import MappingProxyType
 
 import numpy as np
 import pytest
-from labs import probe
+from labs import needs_lab
 from test_records import HEADER, SAMPLE, TIMELINE, make_spacing
 
 from spead_tutorial.catalogue import CHAPTERS, STEPS, find_chapter
@@ -60,8 +60,6 @@ load_bench()
 from bench import exports, files, peers, status, sweeps  # noqa: E402
 from bench import plan as planning  # noqa: E402
 
-REASON = probe().reason
-needs_lab = pytest.mark.skipif(REASON is not None, reason=f"no lab here: {REASON}")
 FULL, QUICK, TINY = (sweeps.SIZES[name] for name in ("full", "quick", "tiny"))
 
 

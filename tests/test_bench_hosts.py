@@ -3,7 +3,6 @@
 
 import contextlib
 import dataclasses
-import importlib.util
 import json
 import os
 import random
@@ -17,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from labs import probe
+from labs import needs_lab
 from test_bench import ROOT, bench, fails, keys
 from test_records import HEADER, SAMPLE
 
@@ -32,10 +31,6 @@ TIMEOUT_S = 280
 #: What a host is, less what it is called.
 HERE = f'python = "{sys.executable}"\nfolder = "{ROOT}"\n'
 
-needs_lab = pytest.mark.skipif(probe().reason is not None, reason="no lab here")
-needs_engines = pytest.mark.skipif(
-    importlib.util.find_spec("ipyparallel") is None, reason="ipyparallel is not installed"
-)
 takes_long = pytest.mark.timeout(TIMEOUT_S + 20)
 
 
@@ -153,7 +148,6 @@ def ssh_to_this_machine(folder: Path) -> str:
 
 
 @needs_lab
-@needs_engines
 @takes_long
 @pytest.mark.parametrize("seed", [1])
 def test_a_record_is_complete_though_an_engine_is_killed_at_a_random_moment(place, seed):
@@ -185,7 +179,6 @@ def parent_of(pid: int) -> int:
 
 
 @needs_lab
-@needs_engines
 @takes_long
 def test_hosts_are_reached_by_ssh_and_nothing_stays_there(place):
     place.path = ssh_to_this_machine(place.folder)
@@ -201,7 +194,6 @@ def test_hosts_are_reached_by_ssh_and_nothing_stays_there(place):
 
 
 @needs_lab
-@needs_engines
 @takes_long
 def test_ctrl_c_ends_all_engines_and_the_same_command_goes_on(place):
     file = place.file(*(f'name = "{name}"\n{HERE}' for name in "ab"))
@@ -222,7 +214,6 @@ def test_ctrl_c_ends_all_engines_and_the_same_command_goes_on(place):
 
 
 @needs_lab
-@needs_engines
 @takes_long
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core")
 def test_hosts_of_different_kinds_are_refused_by_what_differs(place):
@@ -240,7 +231,6 @@ def test_hosts_of_different_kinds_are_refused_by_what_differs(place):
     wait_for(lambda: not place.processes())
 
 
-@needs_engines
 @takes_long
 def test_hosts_that_cannot_be_reached_are_named_one_by_one(place):
     nowhere = f'folder = "{place.folder}"\npython = "python"\n'

@@ -18,8 +18,6 @@ from spead_tutorial.measure import receiving
 from spead_tutorial.measure.programs import Done, ProgramOptions, built, command, program
 from spead_tutorial.send import ItemGroup
 
-pytest.importorskip("numba")
-
 NAME, CHUNK = "tut_12_recv_chunks", 1 << 20
 SIZE, IN_CHUNK = 8192, 128
 RATE = r"\d+\.\d\d MB/s from the first chunk to the last\n"
@@ -101,7 +99,6 @@ def test_all_heaps_of_a_chapter_are_in_chunks_the_first_one_too(lab, number, n, 
 @each_language
 @pytest.mark.parametrize("peer", PEERS, ids=lambda path: path.stem)
 def test_all_heaps_of_a_program_with_spead2_are_in_chunks(lab, peer, language):
-    pytest.importorskip("spead2")
     argv = [sys.executable, str(peer), "-n", "300", "-H", str(SIZE), "127.0.0.1", str(PORT)]
     done = of_all(lab, language, argv, SIZE)
     assert (done.status, done.errors) == (0, "")

@@ -177,7 +177,6 @@ def test_all_receivers_receive_whole_what_a_chapter_sends(lab, chapter, language
 @each_language
 @pytest.mark.parametrize("peer", PEERS, ids=lambda path: path.stem)
 def test_what_a_program_with_spead2_sends_is_received_whole(lab, peer, language):
-    pytest.importorskip("spead2")
     argv = [sys.executable, str(peer), "-n", "100", "-H", "8192", "127.0.0.1", str(PORT)]
     done = of_all(lab, language, argv)
     assert (done.status, done.errors) == (0, "")

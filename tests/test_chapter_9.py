@@ -92,7 +92,6 @@ def test_all_receive_whole_what_our_senders_send_and_print_the_same(lab, number,
 @each_language
 @pytest.mark.parametrize("peer", PEERS, ids=lambda path: path.stem)
 def test_what_a_program_with_spead2_sends_is_received_whole(lab, peer, language):
-    pytest.importorskip("spead2")
     argv = [sys.executable, str(peer), "-n", "100", "-H", "8192", "127.0.0.1", str(PORT)]
     done = of_all(lab, language, argv, "-H", "8192", name=NAME)
     assert (done.status, done.errors) == (0, "")

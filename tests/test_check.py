@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from labs import probe
+from labs import needs_lab
 from test_check_worth import row
 
 from spead_tutorial import cli as cli_module
@@ -22,8 +22,6 @@ from spead_tutorial.check.worth import SKELETON, YOURS
 from spead_tutorial.exercises import find_exercise
 from spead_tutorial.records import Sample
 
-REASON = probe().reason
-needs_lab = pytest.mark.skipif(REASON is not None, reason=f"no lab here: {REASON}")
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 #: What is changed in chapter 10's program, into what, and what is said of it.

@@ -2,29 +2,25 @@
 """``spead-tutorial check`` of senders in C: they are compiled, and checked like others."""
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 from conftest import MadeOnce
-from labs import probe
+from labs import needs_lab
 from test_check_worth import row, worth_of
 from test_howto_examples import ROOT, install
+from tools import need
 
 from spead_tutorial import cli as cli_module
 from spead_tutorial.check.worth import SKELETON, YOURS, Worth, verdict
 
-REASON = probe().reason
-needs_lab = pytest.mark.skipif(REASON is not None, reason=f"no lab here: {REASON}")
 EIGHT = ROOT / "csrc" / "chapters" / "tut_8_send_reuse_memory.c"
 
 
 @pytest.fixture
 def library(made_once: MadeOnce, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have pkg-config know a library that has been installed somewhere."""
-    for tool in ("pkg-config", "cc"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"there is no {tool} here")
+    need("pkg-config", "cc")
     (pc,) = made_once("installed", install).glob("prefix/**/spead_tutorial.pc")
     monkeypatch.setenv("PKG_CONFIG_PATH", str(pc.parent))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from labs import probe
+from labs import needs_lab
 
 from spead_tutorial import cli as cli_module
 from spead_tutorial.check import arriving, lossless
@@ -18,8 +18,6 @@ from spead_tutorial.measure.case import Case, Step
 from spead_tutorial.measure.programs import Done, ProgramError
 from spead_tutorial.records import OURS, Sample
 
-REASON = probe().reason
-needs_lab = pytest.mark.skipif(REASON is not None, reason=f"no lab here: {REASON}")
 SEVEN, TWELVE = RECEIVING[1], RECEIVING[3]
 SAYS = '            options.say(f"Timestamp: {timestamp.flat[0]:<10} Power: {power:.2f}")\n'
 

@@ -9,7 +9,6 @@ import json
 import os
 import re
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from labs import probe
+from labs import needs_lab, probe
+from tools import need
 
 from spead_tutorial import cli as cli_module
 from spead_tutorial.catalogue import CHAPTERS, RECEIVERS, STEPS
@@ -28,8 +28,6 @@ REASON = probe().reason
 PATIENCE_S = 60
 COMMAND = [sys.executable, "-m", "spead_tutorial.cli"]
 Run = Callable[..., subprocess.CompletedProcess[str]]
-
-needs_lab = pytest.mark.skipif(REASON is not None, reason=f"no lab here: {REASON}")
 
 
 @pytest.fixture
@@ -156,12 +154,9 @@ def test_doctor_fails_and_names_the_commands_for_root_where_there_can_be_no_lab(
     limits = ("user/max_user_namespaces", "user/max_net_namespaces")
     forbid = " && ".join(f"echo 0 > /proc/sys/{limit}" for limit in limits)
     start = ["unshare", "--user", "--map-root-user", "sh", "-c"]
-    try:
-        tried = subprocess.run([*start, forbid], capture_output=True, timeout=PATIENCE_S)
-    except FileNotFoundError:
-        pytest.skip("there is no unshare here")
+    tried = subprocess.run([*start, forbid], capture_output=True, timeout=PATIENCE_S)
     if tried.returncode != 0:
-        pytest.skip("user namespaces are forbidden here")
+        pytest.skip("the kernel forbids user namespaces")
     done = subprocess.run(
         [*start, f'{forbid} && exec "$@"', "sh", *COMMAND, "doctor"],
         capture_output=True,
@@ -446,8 +441,9 @@ def test_an_unknown_host_is_one_line_and_status_1():
 @needs_lab
 def test_a_real_interface_is_refused():
     # A veth under a name that no lab's device has: it could lead anywhere.
-    if "veth" not in probe().kinds or shutil.which("unshare") is None:
-        pytest.skip("this needs veth in the kernel, and the command unshare")
+    need("unshare")
+    if "veth" not in probe().kinds:
+        pytest.skip("the kernel has no veth: modprobe veth")
     script = (
         "from pyroute2 import IPRoute\n"
         "import subprocess, sys\n"

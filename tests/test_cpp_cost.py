@@ -2,11 +2,11 @@
 """What the C++ header costs: instructions are counted, which no other program can disturb."""
 
 import re
-import shutil
 import socket
 import subprocess
 
 import pytest
+from tools import need
 
 from spead_tutorial.measure.programs import program_path
 
@@ -15,12 +15,10 @@ HOT = "tut_13_send_hot"  # everything in one thread: each run takes the same way
 
 def instructions(language: str, heaps: int) -> int:
     """Count what a program executes outside the kernel while it sends so many heaps of 8 KiB."""
-    valgrind = shutil.which("valgrind")
-    if valgrind is None:
-        pytest.skip("valgrind is missing: apt install valgrind")
+    need("valgrind")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
         receiver.bind(("127.0.0.1", 0))
-        command = [valgrind, "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+        command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
         command += [program_path(HOT, language), "-n", str(heaps), "-H", "8192", "-p", "9000"]
         command += ["127.0.0.1", str(receiver.getsockname()[1])]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

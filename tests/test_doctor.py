@@ -6,7 +6,6 @@ import importlib.resources
 import json
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from labs import probe
+from tools import need
 
 from spead_tutorial import doctor, recv
 from spead_tutorial.lab import Lab, LabProbe
@@ -27,9 +27,7 @@ ROOT = Path(__file__).parent.parent
 def test_a_build_writes_down_its_compiler_and_flags_without_the_builders_folders(
     tmp_path, compiler
 ):
-    if shutil.which(compiler) is None:
-        pytest.skip(f"there is no {compiler} here")
-    pytest.importorskip("mesonbuild")
+    need(compiler)
     flags = "-O2 -funroll-loops -Wall -DX=1 -I/home/me/src -ffile-prefix-map=/home/me=."
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # where pip puts ninja
     subprocess.run(
@@ -95,7 +93,7 @@ def test_the_doctor_says_how_large_a_packet_goes_in_one_piece(monkeypatch):
     fits = route_packet_size("127.0.0.1")
     assert f"up to {fits} bytes in one piece" in findings()["packets, loopback"].value
     if probe().reason is not None:
-        pytest.skip("no lab here")
+        pytest.skip(f"no lab here: {probe().reason}")
     monkeypatch.setattr(doctor, "Lab", functools.partial(Lab, mtu=1500))
     found = findings()["packets, lab"]
     assert (found.state, found.value) == ("warn", "up to 1472 bytes in one piece (MTU 1500)")

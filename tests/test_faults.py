@@ -5,7 +5,6 @@ import asyncio
 import errno
 import gc
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -16,6 +15,7 @@ import weakref
 import numpy as np
 import pytest
 from conftest import make_heap, run_script, slow_config
+from tools import need
 
 import spead_tutorial
 import spead_tutorial.send
@@ -211,8 +211,9 @@ def test_a_full_socket_is_waited_for_and_loses_nothing(thread_pool, make_lab):
     with make_lab() as lab, lab.socket() as sock:
         limit = "tbf rate 400mbit burst 20kb limit 1mb"
         slow = f"tc qdisc replace dev {lab.device} root {limit}".split()
-        if lab.rootless or shutil.which("tc") is None or lab.run(slow).returncode != 0:
-            pytest.skip("only root, with tc, can make the device slow")
+        need("tc")
+        if lab.rootless or lab.run(slow).returncode != 0:
+            pytest.skip("only root can make the device slow, where the kernel has token buckets")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 30000)
         config = StreamConfig(max_packet_size=8000)
         stream = UdpStream(thread_pool, sock, [(lab.address, lab.port)], config)

@@ -3,7 +3,6 @@
 
 import contextlib
 import dataclasses
-import importlib.util
 import io
 import json
 import os
@@ -18,7 +17,7 @@ from pathlib import Path
 
 import pytest
 import sshd
-from labs import probe
+from labs import needs_lab
 from test_bench_hosts import ssh_to_this_machine
 
 from spead_tutorial.hosts import end
@@ -33,10 +32,6 @@ TIMEOUT_S = 120
 PROGRAM = str(Path(sys.executable).with_name("spead-tutorial"))
 NOTHING = dict.fromkeys(COUNTS, 0)
 
-needs_lab = pytest.mark.skipif(probe().reason is not None, reason="no lab here")
-needs_engines = pytest.mark.skipif(
-    importlib.util.find_spec("ipyparallel") is None, reason="ipyparallel is not installed"
-)
 takes_long = pytest.mark.timeout(TIMEOUT_S + 60)
 
 
@@ -125,7 +120,6 @@ def way(tmp_path: Path, lab_name: str) -> Iterator[Way]:
 
 
 @needs_lab
-@needs_engines
 @takes_long
 def test_what_one_host_sends_arrives_at_the_other_and_is_counted_on_both(way):
     status, out, err = way.run("-n", "3")
@@ -145,7 +139,6 @@ def test_what_one_host_sends_arrives_at_the_other_and_is_counted_on_both(way):
 
 
 @needs_lab
-@needs_engines
 @takes_long
 def test_other_chapters_and_languages_are_run_and_said_in_one_object(way):
     status, out, err = way.run(
@@ -161,7 +154,6 @@ def test_other_chapters_and_languages_are_run_and_said_in_one_object(way):
 
 
 @needs_lab
-@needs_engines
 @takes_long
 def test_hosts_are_reached_by_ssh_and_nothing_stays_there(way):
     way.path = ssh_to_this_machine(way.folder)
@@ -175,7 +167,6 @@ def test_hosts_are_reached_by_ssh_and_nothing_stays_there(way):
 
 
 @needs_lab
-@needs_engines
 @takes_long
 def test_hosts_are_reached_by_a_real_sshd(way):
     with sshd.running(way.folder) as path:
@@ -188,7 +179,6 @@ def test_hosts_are_reached_by_a_real_sshd(way):
 
 
 @needs_lab
-@needs_engines
 @takes_long
 def test_a_receiver_is_ended_and_says_what_came_when_its_sender_has_failed(way):
     way.write(receives_at="10.9.8.7")  # to which a lab has no route
@@ -200,7 +190,6 @@ def test_a_receiver_is_ended_and_says_what_came_when_its_sender_has_failed(way):
 
 
 @needs_lab
-@needs_engines
 @takes_long
 def test_an_engine_that_dies_is_said_with_its_host_and_leaves_nothing(way):
     with way.start("-n", "1000000") as process:
@@ -216,7 +205,6 @@ def test_an_engine_that_dies_is_said_with_its_host_and_leaves_nothing(way):
 
 
 @needs_lab
-@needs_engines
 @takes_long
 def test_after_ctrl_c_nothing_runs_on_either_host(way):
     with way.start("-n", "1000000") as process:
@@ -228,7 +216,6 @@ def test_after_ctrl_c_nothing_runs_on_either_host(way):
     way.wait_until_nothing_is_left()
 
 
-@needs_engines
 @takes_long
 def test_a_command_that_a_host_does_not_have_is_said_with_the_host(way):
     way.lab = ["nosuch"]

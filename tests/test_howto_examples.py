@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import MadeOnce
+from tools import need
 
 from spead_tutorial import wire
 from spead_tutorial.lab import Lab, LabError
@@ -54,9 +55,7 @@ def install(folder: Path) -> None:
 @pytest.fixture(scope="module")
 def installed(made_once: MadeOnce) -> Path:
     """A folder into which the C library has been installed."""
-    for tool in ("pkg-config", "cc"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"there is no {tool} here")
+    need("pkg-config", "cc")
     return made_once("installed", install)
 
 
@@ -85,8 +84,7 @@ def c_sender(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def in_cpp(installed: Path, folder: Path, source: str) -> Path:
     """A program in C++, built in the same way."""
-    if shutil.which("c++") is None:
-        pytest.skip("there is no c++ here")
+    need("c++")
     (libdir,) = pkg_config(installed, "--variable=libdir")
     libraries = [*pkg_config(installed, "--libs"), f"-Wl,-rpath,{libdir}"]
     return compiled(installed, folder / Path(source).stem, *libraries, source=source)
@@ -99,8 +97,9 @@ def cpp_sender(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 def with_the_peer(*words: str | Path, cwd: Path) -> None:
     """Compile with spead2's library, as make peer has built it."""
-    if not (PEER / "lib" / "pkgconfig").is_dir() or shutil.which("c++") is None:
-        pytest.skip("make peer has not built spead2's library here")
+    need("c++", "pkg-config")
+    if not (PEER / "lib" / "pkgconfig").is_dir():
+        pytest.skip("spead2's library is not built: make peer")
     where = {"PKG_CONFIG_PATH": str(PEER / "lib" / "pkgconfig")}
     flags = build("pkg-config", "--static", "--cflags", "--libs", "spead2", cwd=cwd, **where)
     build("c++", "-std=c++17", *words, *shlex.split(flags), cwd=cwd)
@@ -361,8 +360,7 @@ def test_the_core_is_built_along_as_a_subproject_of_meson(lab, tmp_path):
 
 
 def test_a_program_in_cpp_is_built_with_the_core_as_a_subproject_of_meson(lab, tmp_path):
-    if shutil.which("c++") is None:
-        pytest.skip("there is no c++ here")
+    need("c++")
     shutil.copy(EXAMPLES / "cpp" / "meson.build", tmp_path)
     shutil.copy(EXAMPLES / "my_sender.cpp", tmp_path)
     (tmp_path / "subprojects").mkdir()
@@ -374,9 +372,7 @@ def test_a_program_in_cpp_is_built_with_the_core_as_a_subproject_of_meson(lab, t
 
 
 def test_a_program_in_cpp_is_built_with_cmake(lab, installed, tmp_path):
-    for tool in ("cmake", "c++"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"there is no {tool} here")
+    need("cmake", "c++")
     shutil.copy(EXAMPLES / "cpp" / "CMakeLists.txt", tmp_path)
     shutil.copy(EXAMPLES / "my_sender.cpp", tmp_path)
     (pc,) = installed.glob("prefix/**/spead_tutorial.pc")

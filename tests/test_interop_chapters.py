@@ -21,8 +21,6 @@ from spead_tutorial.lab import Lab, probe
 from spead_tutorial.measure import programs
 from spead_tutorial.measure.programs import ProgramOptions, built
 
-pytest.importorskip("spead2")
-
 RECEIVER = Path(__file__).parent / "receive.py"
 PORT = 8888  # chapter 2's, in a lab that nobody else is in
 ATTEMPTS = 5

@@ -3,12 +3,11 @@
 
 import numpy as np
 import pytest
+import spead2
+import spead2.send
 
 import spead_tutorial
 import spead_tutorial.send
-
-spead2 = pytest.importorskip("spead2")
-pytest.importorskip("spead2.send")
 
 
 def fill(group) -> None:

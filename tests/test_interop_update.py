@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import ref_encode
+import spead2
+import spead2.recv
 from random_heaps import random_heap
 
 import spead_tutorial
 from spead_tutorial.items import RawDescriptor
-
-spead2 = pytest.importorskip("spead2")
-pytest.importorskip("spead2.recv")
 
 DEFAULT = spead_tutorial.Flavour()
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from labs import probe, wait_until_it_takes_signals
+from labs import needs_lab, wait_until_it_takes_signals
 
 from spead_tutorial.catalogue import CHAPTERS, RECEIVERS, STEPS, Chapter, find_chapter
 from spead_tutorial.measure.programs import command, program
@@ -34,7 +34,6 @@ WORDS = {
     signal.SIGHUP: "ended by SIGHUP",
 }
 
-needs_lab = pytest.mark.skipif(probe().reason is not None, reason="no lab here")
 by_each_signal = pytest.mark.parametrize("number", WORDS, ids=lambda number: number.name)
 
 

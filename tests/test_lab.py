@@ -10,7 +10,6 @@ import itertools
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import struct
@@ -23,7 +22,8 @@ from pathlib import Path
 
 import pytest
 from conftest import python_for_anyone
-from labs import probe
+from labs import needs_lab, probe
+from tools import need
 
 from spead_tutorial import lab as lab_module
 from spead_tutorial.lab import (
@@ -48,7 +48,7 @@ PATIENCE_S = 60
 #: What a shell is told to start a program without its standard streams.
 CLOSE = ("0<&-", "1>&-", "2>&-")
 
-pytestmark = pytest.mark.skipif(PROBE.reason is not None, reason=f"no lab here: {PROBE.reason}")
+pytestmark = needs_lab
 
 #: Scripts load lab.py by its path: they must not depend on the compiled core.
 LOAD = f"""
@@ -204,7 +204,7 @@ def said_to_an_ordinary_user(text: str) -> list[str]:
     """Run a script with a lab, as a user who is not root; return the words that it prints."""
     python = python_for_anyone()
     if python is None:
-        pytest.skip("no Python that an ordinary user may execute")
+        pytest.skip("there is no Python that an ordinary user may execute")
     package = importlib.metadata.distribution("pyroute2").locate_file("")
     done = subprocess.run(
         [python, *script(text)[1:]],
@@ -236,9 +236,7 @@ def test_an_ordinary_user_has_a_lab_and_sends_in_it() -> None:
 
 
 def test_where_namespaces_are_forbidden_the_error_names_the_setting() -> None:
-    unshare = shutil.which("unshare")
-    if unshare is None:
-        pytest.skip("no unshare command")
+    need("unshare")
     text = """
         try:
             for name in ("user", "net"):
@@ -254,13 +252,13 @@ def test_where_namespaces_are_forbidden_the_error_names_the_setting() -> None:
         print(lab_module.probe())
     """
     done = subprocess.run(
-        [unshare, "--user", "--map-root-user", *script(text)],
+        ["unshare", "--user", "--map-root-user", *script(text)],
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
     )
     if done.returncode != 0 or "cannot forbid" in done.stdout:
-        pytest.skip("no user namespace here in which to forbid more of them")
+        pytest.skip("the kernel has no user namespace in which to forbid more of them")
     first, second = done.stdout.splitlines()
     assert "sysctl -w user.max_user_namespaces" in first
     assert " && ".join(root_commands()) in first
@@ -270,7 +268,7 @@ def test_where_namespaces_are_forbidden_the_error_names_the_setting() -> None:
 def test_in_a_chroot_the_error_says_so_and_how_to_enter_it_instead(tmp_path: Path) -> None:
     python = python_for_anyone() if os.getuid() == 0 else sys.executable
     if python is None:
-        pytest.skip("no Python that an ordinary user may execute")
+        pytest.skip("there is no Python that an ordinary user may execute")
     # All that is in / is in the folder, too; it is not the place of a mount itself.
     text = """
         import ctypes
@@ -310,7 +308,7 @@ def test_in_a_chroot_the_error_says_so_and_how_to_enter_it_instead(tmp_path: Pat
         timeout=PATIENCE_S,
     )
     if done.stdout == "cannot mount\n":
-        pytest.skip("no mount namespace here in which to make a root")
+        pytest.skip("the kernel has no mount namespace in which to make a root")
     assert done.stderr == ""
     first, second = done.stdout.splitlines()
     assert "this is a chroot" in first
@@ -356,10 +354,7 @@ def test_the_commands_for_root_make_a_device_that_this_kernel_offers() -> None:
 @pytest.mark.parametrize("kind", PROBE.kinds)
 def test_to_a_device_made_by_the_commands_for_root_three_senders_lose_nothing(kind: str) -> None:
     commands = root_commands(kind)
-    needed = {"unshare", *(command.split()[0] for command in commands)}
-    missing = [name for name in sorted(needed) if shutil.which(name) is None]
-    if missing:
-        pytest.skip(f"there is no {' and no '.join(missing)} here")
+    need(*sorted({"unshare", *(command.split()[0] for command in commands)}))
     text = """
         lab_module.check_destination("192.168.31.2")
         send = "import socket\\nsock = socket.socket(type=socket.SOCK_DGRAM)\\n"
@@ -477,7 +472,7 @@ def test_ipv6_and_multicast_are_swallowed_and_counted_too(each_lab: Lab) -> None
     grown = each_lab.counters() - before
     assert (grown.packets, grown.bytes) == (1, 1042)
     if each_lab.address6 is None:
-        pytest.skip("no IPv6")
+        pytest.skip("the kernel has no IPv6")
     before = each_lab.counters()
     with each_lab.socket(socket.AF_INET6) as sock:
         sock.sendto(bytes(1000), (each_lab.address6, each_lab.port))
@@ -557,7 +552,7 @@ def test_a_limited_link_passes_all_that_is_sent_and_holds_its_senders_up(fresh_l
 def test_a_limited_link_passes_the_largest_message_in_one_piece(fresh_lab: Lab) -> None:
     try_limit(fresh_lab)
     if not fresh_lab.facts()["offloads"]["tx-udp-segmentation"]:
-        pytest.skip("this device has messages cut before they are sent")
+        pytest.skip("the kernel cuts messages before this device sends them")
     before = fresh_lab.counters()
     with fresh_lab.limited(10**9), fresh_lab.socket() as sock:
         sock.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 1000)
@@ -642,8 +637,7 @@ def test_facts_say_what_the_kernel_says_of_the_device(each_lab: Lab) -> None:
     assert facts["kind"] == each_lab.kind
     assert facts["rootless"] == each_lab.rootless
     assert facts["qdisc"] == "noqueue"
-    if shutil.which("ip") is None:
-        pytest.skip("no ip command to compare with")
+    need("ip")
     argv = ["ip", "-json", "-details", "link", "show", "dummy1"]
     done = each_lab.run(argv, capture_output=True, text=True, check=True)
     (link,) = json.loads(done.stdout)
@@ -999,7 +993,7 @@ def test_a_real_interface_is_refused_by_name_unless_asked_for() -> None:
     host = "198.51.100.1"
     device = route_device(host)
     if device is None:
-        pytest.skip("this machine has no route out")
+        pytest.skip("the kernel has no route out of this machine")
     with pytest.raises(LabError, match=f"{device}.*--allow-real-network") as caught:
         check_destination(host)
     assert "\n" not in str(caught.value)

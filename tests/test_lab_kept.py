@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from labs import probe, wait_until_it_takes_signals
+from labs import needs_lab, probe, wait_until_it_takes_signals
 
 from spead_tutorial.lab import WAYS, Lab, LabError, door
 
@@ -28,7 +28,7 @@ PATIENCE_S = 60
 #: Numbers of system calls: unshare, setns.
 CALLS = {"x86_64": (272, 308), "aarch64": (97, 268)}
 
-pytestmark = pytest.mark.skipif(probe().reason is not None, reason="no lab here")
+pytestmark = needs_lab
 
 
 def spt(*arguments: str, **how: object) -> subprocess.CompletedProcess[str]:
@@ -461,7 +461,7 @@ def test_the_folder_of_another_user_is_refused_and_so_is_another_user(place):
             extra_groups=[],
         )
     if "Permission denied" in done.stderr:
-        pytest.skip("other users cannot come as far as here")
+        pytest.skip("another user cannot come as far as here")
     assert (done.stdout, done.stderr) == ("b''\n", "")
     place.parent.chmod(0o700)
     place.chmod(0o700)
@@ -501,7 +501,9 @@ def forbid(call: int) -> Callable[[], None]:
     return act
 
 
-@pytest.mark.skipif(platform.machine() not in CALLS, reason="which calls these are is not known")
+@pytest.mark.skipif(
+    platform.machine() not in CALLS, reason="which calls these are on this processor?"
+)
 def test_where_the_system_forbids_to_enter_or_to_make_one_the_line_says_so(place):
     unshare, setns = CALLS[platform.machine()]
     fails("forbids this user a network namespace", "lab", "up", preexec_fn=forbid(unshare))

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from labs import probe
+from labs import needs_lab
 from test_lab import said_to_an_ordinary_user, script, send_gso, wait_for_the_end_of
 
 from spead_tutorial import ThreadPool, recv
@@ -30,7 +30,7 @@ from spead_tutorial.measure.report import Report
 UDP_GRO, SO_MEMINFO = 104, 55
 PATIENCE_S = 60
 
-pytestmark = pytest.mark.skipif(probe().reason is not None, reason="no lab here")
+pytestmark = needs_lab
 
 
 @pytest.fixture(params=WAYS, scope="module")

@@ -484,7 +484,7 @@ def test_a_processor_of_which_the_kernel_says_numbers_has_the_name_that_lscpu_kn
 def test_why_there_are_no_huge_pages_is_told_unless_nobody_asked_for_them(receiver, language):
     """A process may be denied those that are not reserved (prctl(2), PR_SET_THP_DISABLE)."""
     if memory_fact("HugePages_Free"):
-        pytest.skip("there are reserved huge pages, which nobody can be denied")
+        pytest.skip("huge pages are reserved: sysctl -w vm.nr_hugepages=0")
     forbid = (
         "import ctypes, os, sys; assert ctypes.CDLL(None).prctl(41, 1, 0, 0, 0) == 0;"
         "os.execv(sys.argv[1], sys.argv[1:])"

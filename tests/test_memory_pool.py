@@ -74,7 +74,7 @@ def wait_until(condition):
 
 @pytest.fixture(params=["spead_tutorial", "spead2"])
 def module(request):
-    return pytest.importorskip(request.param)
+    return pytest.importorskip(request.param, reason="there is no spead2: pip install spead2")
 
 
 def test_a_pool_is_made_by_position_or_by_name_from_any_allocator(module):
@@ -210,7 +210,7 @@ def test_where_there_are_no_huge_pages_that_were_asked_for_packets_are_counted(t
     with new_stream(threads, st.MmapAllocator(flags=MAP_HUGETLB | PAGES_OF_1_GIB)) as stream:
         stream.add_buffer_reader(packets(threads, 3))
         if list(stream):
-            pytest.skip("huge pages of 1 GiB are reserved here")
+            pytest.skip("huge pages of 1 GiB are reserved: sysctl -w vm.nr_hugepages=0")
         stats = stream.stats
     assert stats.packets_no_memory == stats.packets_received > 0
 

@@ -148,7 +148,7 @@ def test_without_a_second_machine_it_receives_by_loopback_and_loses_nothing(wher
 def two_machines(capsys):
     """A lab that a notebook has opened to send and to receive."""
     if "veth" not in probe().kinds:
-        pytest.skip("there can be no second machine here")
+        pytest.skip("the kernel has no veth: modprobe veth")
     yield notebook.open_place(loopback=False, receiver=True)
     notebook.close_place()
     capsys.readouterr()

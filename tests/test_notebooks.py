@@ -15,7 +15,7 @@ from typing import Any
 import jupyter_client
 import nbformat
 import pytest
-from labs import probe
+from labs import needs_lab
 from nbval.plugin import get_sanitize_patterns
 
 from spead_tutorial import notebook_run
@@ -23,10 +23,8 @@ from spead_tutorial.notebook_run import NAMES, START
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "notebooks"
-REASON = probe().reason
 PATIENCE_S = 100
 
-needs_lab = pytest.mark.skipif(REASON is not None, reason=f"no lab here: {REASON}")
 alone = pytest.mark.usefixtures("only_kernels")
 
 

@@ -23,8 +23,6 @@ from spead_tutorial.catalogue import LANGUAGES, MEASURED, find_chapter
 from spead_tutorial.records import Recording, Sample, Series, Split, Timeline, Writer
 from spead_tutorial.units import times
 
-pytest.importorskip("matplotlib")
-
 SVG = "{http://www.w3.org/2000/svg}"
 KIB, MIB = 1 << 10, 1 << 20
 EIGHT, TEN = "tut_8_send_reuse_memory", "tut_10_send_reuse_heaps"

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The title of a picture: what its recording says, and below it what it is of."""
 
-import pytest
-
 from spead_tutorial.plots.finding import gained, is_told, strongest
 from spead_tutorial.stats import Estimate
 from spead_tutorial.units import times
@@ -45,7 +43,6 @@ def test_the_strongest_difference_may_be_a_loss_but_has_to_be_told():
 
 
 def test_a_subtitle_stands_between_the_title_and_the_panels():
-    pytest.importorskip("matplotlib")
     from spead_tutorial.plots import LIGHT
     from spead_tutorial.plots.sheet import Sheet
 
@@ -60,7 +57,6 @@ def test_a_subtitle_stands_between_the_title_and_the_panels():
 
 
 def test_a_title_is_not_folded_before_what_is_in_brackets():
-    pytest.importorskip("matplotlib")
     from spead_tutorial.plots import LIGHT
     from spead_tutorial.plots.sheet import Sheet
 

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from labs import needs_lab
 
 from spead_tutorial.catalogue import find_chapter
-from spead_tutorial.lab import LabError, probe
+from spead_tutorial.lab import LabError
 from spead_tutorial.measure import progress
 from spead_tutorial.measure.place import Device
 from spead_tutorial.measure.programs import ProgramOptions, run
@@ -23,8 +24,6 @@ from spead_tutorial.measure.progress import share_sent
 
 PATIENCE_S = 60
 COMMAND = str(Path(sys.executable).parent / "spead-tutorial")
-
-needs_lab = pytest.mark.skipif(probe().reason is not None, reason=f"no lab: {probe().reason}")
 
 
 class Terminal(io.StringIO):

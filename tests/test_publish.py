@@ -22,7 +22,7 @@ docs:
 \techo "$(SPEAD_TUTORIAL_SITE_URL)" > $(BUILD)/site/404.html
 """
 
-pytestmark = pytest.mark.skipif(not shutil.which("git"), reason="there is no git")
+pytestmark = pytest.mark.skipif(not shutil.which("git"), reason="there is no git: apt install git")
 
 
 def git(tree: Path, *words: str) -> str:

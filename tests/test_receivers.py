@@ -126,7 +126,7 @@ def test_where_interrupts_are_ignored_as_under_nohup_it_goes_on(lab, name, langu
 @each_program
 def test_run_that_is_interrupted_shows_the_receivers_account(name, language, whole_group):
     if "veth" not in probe().kinds:
-        pytest.skip("this needs veth in the kernel")
+        pytest.skip("the kernel has no veth: modprobe veth")
     (receiver,) = (one for one in RECEIVERS if one.name == name)
     argv = [COMMAND, "run", str(receiver.number), "--lang", language, "--from", "6"]
     argv += ["--from-lang", "c", "-n", "1000000", "--rate", "20"]

@@ -146,8 +146,9 @@ def test_what_our_sender_sends_is_described_shown_and_accounted_for(receiver):
 
 
 def test_what_the_sender_of_spead2_sends_is_shown_in_the_same_words(receiver):
-    theirs = pytest.importorskip("spead2.send")
-    spead2 = pytest.importorskip("spead2")
+    import spead2
+    import spead2.send as theirs
+
     running = receiver()
     stream = theirs.UdpStream(spead2.ThreadPool(), [(running.host, PORT)])
     items = group(theirs)
@@ -391,7 +392,7 @@ def test_it_listens_on_ipv6(receiver):
         with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
             probe.bind(("::1", port))
     except OSError:
-        pytest.skip("no IPv6 here, or the port is taken")
+        pytest.skip("the kernel has no IPv6, or the port is taken")
     running = receiver(place=f"[::1]:{port}")
     with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sock:
         for packet in itertools.chain(*packets(*heaps(1))):

@@ -562,7 +562,7 @@ def test_a_multicast_group_of_ipv6_is_joined_on_the_interface_that_is_asked_for(
 ):
     loopback, group = socket.if_nametoindex("lo"), "ff15::8888"
     if not Path("/proc/net/igmp6").exists():
-        pytest.skip("no IPv6 here")
+        pytest.skip("the kernel has no IPv6")
     stream = recv.Stream(pool)
     if by_name:
         stream.add_udp_reader(group, 0, 1500, 0, interface_index=loopback)

@@ -253,7 +253,7 @@ def test_equal_packets_come_in_runs_where_the_kernel_can_merge_them():
     group.add_item(0x1000, "x", "", data.shape, data.dtype, value=data)
     sender.send_heap(group.get_heap())
     if not sender.stats.gso_messages:
-        pytest.skip("no segmentation offload here")
+        pytest.skip("the kernel has no segmentation offload")
     assert stream.get().cnt == 1
     stream.stop()
     assert stream.stats.socket_messages < stream.stats.socket_datagrams

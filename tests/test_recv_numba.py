@@ -82,7 +82,6 @@ def said_by(program: str) -> str:
 
 
 def test_a_program_for_spead2_runs_when_its_imports_are_renamed():
-    pytest.importorskip("numba")
     ours = PROGRAM.replace("import spead2\n", "import spead_tutorial as spead2\n")
     ours = ours.replace("import spead2.", "import spead_tutorial.")
     ours = ours.replace("from spead2.", "from spead_tutorial.")
@@ -91,7 +90,6 @@ def test_a_program_for_spead2_runs_when_its_imports_are_renamed():
 
 
 def test_the_record_of_a_place_function_has_80_bytes():
-    pytest.importorskip("numba")
     from spead_tutorial.recv.numba import chunk_place_data
 
     assert chunk_place_data.size == 80
@@ -107,7 +105,7 @@ def test_without_numba_one_line_says_what_to_install():
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_compiled_place_function_that_raises_refuses_its_heap():
-    numba = pytest.importorskip("numba")
+    import numba
     import scipy
 
     from spead_tutorial.numba import intp_to_voidptr

@@ -12,7 +12,6 @@ import json
 import mmap
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from senders import FINDINGS, SENDERS, Planted
+from tools import needs
 
 from spead_tutorial import wire
 from spead_tutorial.lab import Lab
@@ -153,13 +153,13 @@ def test_a_planted_sender_sends_spead_in_packets_of_its_size(
     assert sender.packet_size - 8 < size <= sender.packet_size
 
 
-@pytest.mark.skipif(shutil.which("strace") is None, reason="there is no strace here")
+@needs("strace")
 @each
 def test_a_planted_sender_has_its_faults_and_no_others(
     sender: Planted, planted: Path, lab: Lab, tmp_path: Path
 ):
     if sender.needs_two_cores and len(os.sched_getaffinity(0)) < 2:
-        pytest.skip("with a single core there is no other to use")
+        pytest.skip("with a single core of the machine there is no other to use")
     count = counted(sender, planted, lab, tmp_path)
     faults, user_s = used(sender, planted, lab)
     has = {

@@ -4,7 +4,6 @@
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import struct
@@ -16,6 +15,7 @@ from typing import Any
 
 import click
 import pytest
+from tools import need
 
 from spead_tutorial.lab import LabError, sink_path
 from spead_tutorial.lab.sink import sink as command
@@ -33,12 +33,10 @@ def sink_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     try:
         return sink_path()
     except LabError:
-        compiler = shutil.which("cc") or shutil.which("gcc")
-        if compiler is None:
-            pytest.skip("the sink is not installed, and there is no C compiler")
+        need("cc")
         program = tmp_path_factory.mktemp("sink") / "sink"
         subprocess.run(
-            [compiler, "-std=c11", "-O2", *WARNINGS, str(SOURCE), "-o", str(program)], check=True
+            ["cc", "-std=c11", "-O2", *WARNINGS, str(SOURCE), "-o", str(program)], check=True
         )
         return program
 
@@ -155,7 +153,7 @@ def test_it_listens_on_ipv6(sink: Any) -> None:
         with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
             probe.bind(("::1", 0))
     except OSError:
-        pytest.skip("no IPv6 here")
+        pytest.skip("the kernel has no IPv6")
     running = sink(host="::1")
     running.send(stop(1))
     assert running.summary()["stopped"] == "stop item"

@@ -247,7 +247,6 @@ def test_typed_rates_are_told_from_measured_and_chosen_ones():
 
 def extension(module: str) -> ModuleType:
     """Import an extension of the site; it imports the harness, which is beside the package."""
-    pytest.importorskip("sphinx", reason="the site's extensions take '.[docs]'")
     for folder in (DOCS / "_ext", ROOT):
         if str(folder) not in sys.path:
             sys.path.append(str(folder))

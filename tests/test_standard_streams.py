@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from labs import probe
+from labs import needs_lab, probe
 
 REASON = probe().reason
 PATIENCE_S = 60
@@ -34,7 +34,6 @@ sys.exit(5)
 """
 
 pytestmark = pytest.mark.usefixtures("elsewhere")
-needs_lab = pytest.mark.skipif(REASON is not None, reason=f"no lab here: {REASON}")
 without = pytest.mark.parametrize("closed", CLOSED, ids=str)
 
 
@@ -104,7 +103,6 @@ def test_doctor_works_without_a_stream(closed):
 
 @pytest.mark.parametrize("closed", [(1,), (0, 1, 2)], ids=str)
 def test_a_program_that_takes_the_commands_place_has_all_streams(tmp_path, closed):
-    pytest.importorskip("jupyterlab")
     (tmp_path / "00_start_here.ipynb").touch()
     done = start_without(closed, *COMMAND, "notebook", "--folder", ".", "--", "--version")
     assert (done.returncode, done.stderr) == (0, "")

@@ -148,7 +148,7 @@ def test_packets_reach_an_ipv6_address(thread_pool):
         try:
             sock.bind(("::1", 0))
         except OSError:
-            pytest.skip("no IPv6 on loopback here")
+            pytest.skip("the kernel has no IPv6 on loopback")
         sock.settimeout(10)
         stream = UdpStream(thread_pool, [("::1", sock.getsockname()[1])])
         stream.send_heap(make_heap())

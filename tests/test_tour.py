@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from labs import probe
+from labs import needs_lab
 from test_records import HEADER, SAMPLE
 from tours import recorded
 
@@ -24,14 +24,11 @@ from spead_tutorial.measure.summary import rows
 from spead_tutorial.records import OURS, RecordError, Recording, locked, read
 from spead_tutorial.tour_arrivals import read_arrivals
 
-REASON = probe().reason
 COMMAND = [sys.executable, "-m", "spead_tutorial.cli"]
 TINY = ["tour", "--tiny", "--output", "out"]
 
 #: A tour is more than a hundred processes, and a machine may have other things to do.
 pytestmark = pytest.mark.timeout(300)
-
-needs_lab = pytest.mark.skipif(REASON is not None, reason=f"no lab here: {REASON}")
 
 
 #: Has Python believe in a user and a machine whose names are no words of a record, by chance.

@@ -2,7 +2,7 @@
 """What arrives on a tour: where from, what is a failure and what is a loss, and how it is shown."""
 
 import pytest
-from labs import probe
+from labs import needs_lab
 from tours import arrived, recorded
 
 from spead_tutorial import tour, tour_arrivals
@@ -13,8 +13,6 @@ from spead_tutorial.measure.programs import Done
 from spead_tutorial.measure.report import Report
 from spead_tutorial.records import RecordError
 from spead_tutorial.tour_arrivals import read_arrivals, receive_some, text
-
-needs_lab = pytest.mark.skipif(probe().reason is not None, reason="no lab here")
 
 REPORT = Report("tut_6_send_pktsize", "c", 2, 8, 9000, 16, 99, 3, 0, 1, 0, 0, 0, 0)
 

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -20,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from labs import open_lab, probe
+from labs import needs_lab, open_lab
 from senders import SENDERS, Planted
+from tools import needs
 
 from spead_tutorial.lab import Lab, LabError
 from spead_tutorial.measure.programs import program_path
@@ -32,8 +32,7 @@ ROOT = Path(__file__).parent.parent
 COMMAND = [str(Path(sys.executable).with_name("spead-tutorial")), "why"]
 PATIENCE_S = 300
 ATTEMPTS = 3
-needs_lab = pytest.mark.skipif(probe().reason is not None, reason=f"no lab: {probe().reason}")
-needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="there is no strace")
+needs_strace = needs("strace")
 
 
 def why(*arguments: str, **how: Any) -> subprocess.CompletedProcess[str]:
@@ -95,9 +94,7 @@ def below(pid: int) -> set[int]:
 @pytest.mark.parametrize("sender", SENDERS, ids=lambda sender: sender.name)
 def test_of_a_planted_sender_its_faults_are_found_and_no_others(sender: Planted, planted: Path):
     if sender.needs_two_cores and len(os.sched_getaffinity(0)) < 2:
-        pytest.skip("there is no other core")
-    if sender.language == "spead2":
-        pytest.importorskip("spead2")
+        pytest.skip("the machine has no other core")
     wanted = sender.findings if sender.in_order else tuple(sorted(sender.findings))
     for attempt in range(ATTEMPTS):  # a machine can be so busy that nothing sleeps, or all does
         words = ["--", *sender.argv(planted, "{host}", "{port}", 10**6)]
@@ -275,7 +272,6 @@ def test_without_perf_the_memory_traffic_is_unknown_and_why_is_said(tmp_path):
 
 @needs_lab
 def test_the_picture_is_light_and_dark_and_says_the_same_in_words(tmp_path):
-    pytest.importorskip("matplotlib")
     path = tmp_path / "time.svg"
     assert kinds("--no-strace", "--picture", str(path), *script(tmp_path, SENDS))
     for name in ("time.svg", "time-dark.svg"):

@@ -12,6 +12,7 @@ import sys
 
 import numpy as np
 import pytest
+from tools import need
 
 import spead_tutorial
 import spead_tutorial.send.asyncio
@@ -131,10 +132,8 @@ def test_every_packet_reaches_the_device(lab, thread_pool, huge):
 def test_heaps_are_held_by_a_device_that_takes_its_time(make_lab, thread_pool):
     with make_lab() as lab:
         limit = "tc qdisc add dev DEVICE root tbf rate 4gbit burst 200k latency 20ms"
-        try:
-            done = lab.run(limit.replace("DEVICE", lab.device).split(), capture_output=True)
-        except FileNotFoundError:
-            pytest.skip("there is no tc")
+        need("tc")
+        done = lab.run(limit.replace("DEVICE", lab.device).split(), capture_output=True)
         if done.returncode:
             pytest.skip("the kernel has no token bucket")
         before = lab.counters()

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from tools import pytest_runtest_makereport  # noqa: F401
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SITE = Path(os.environ.get("SPEAD_TUTORIAL_SITE") or ROOT / "build" / "site").resolve()
@@ -141,7 +142,7 @@ def pages_with(site: Path) -> Callable[[str], list[str]]:
     def find(text: str) -> list[str]:
         counts = {path: html.count(text) for path, html in texts.items()}
         found = sorted((path for path in PAGES if counts[path]), key=lambda path: -counts[path])
-        return found or missing(f"no page of {site} has {text}")
+        return found or missing(f"no page of {site} has {text}: make docs")
 
     return find
 
@@ -156,7 +157,7 @@ def browser() -> Iterator[Any]:
     named = os.environ.get("SPEAD_TUTORIAL_CHROMIUM")
     program = named or next(filter(None, map(shutil.which, BROWSERS)), None)
     if program is None:
-        missing(f"no browser: none of {', '.join(BROWSERS)}")
+        missing("there is no browser: apt install chromium")
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=program, args=[ASK_NOBODY])
         yield chromium
