@@ -14,7 +14,7 @@ Play.fill("pipeline", (place) => {
         wake: "Until the network thread has woken up",
         back: "Until the program goes on",
     };
-    const times = {prepare: 100, send: 100, wake: 30, back: 30, depth: 2};
+    const times = {prepare: 100, send: 100, wake: 16, back: 49, depth: 2};
     const sliders = {};
 
     const written = (us) => (us < 1000 ? `${Math.round(us)} µs` : `${(us / 1000).toFixed(2)} ms`);

@@ -94,6 +94,36 @@ def test_the_page_says_how_far_off_the_model_is(two_threads, off):
         assert two_threads.get_by_text(f"Recorded: {name}", exact=True).is_visible()
 
 
+def gain(page):
+    """How many times as fast overlapping is, as the page says."""
+    said = page.locator(".pipeline .said").inner_text()
+    return float(re.search(r": ([\d.]+) times as fast", said)[1])
+
+
+def test_what_the_page_suggests_changes_the_gain_as_it_says(two_threads):
+    wakes = [two_threads.get_by_label(one) for one in ("Until the network", "Until the program")]
+    before = gain(two_threads)
+    for wake in wakes:
+        wake.fill("0")
+    assert before != gain(two_threads) == 2
+    for name in ("Preparing a heap", "Sending it"):
+        work = two_threads.get_by_label(name)
+        equal = work.input_value()
+        for other in ("4", "30"):
+            work.fill(other)
+            assert 1 < gain(two_threads) < 2, (name, other)
+        work.fill(equal)
+    wakes[0].fill("5")
+    assert gain(two_threads) > 2
+
+
+def test_the_factor_of_2_that_no_gain_exceeds_is_promised_of_the_formula_alone(two_threads):
+    sentences = re.split(r"[.:]\s", two_threads.locator("article").inner_text())
+    most = [one for one in sentences if re.search(r"(never|maximum).* 2\b", one)]
+    assert any("formula" in one for one in most), most
+    assert not any("model" in one.lower() for one in most), most
+
+
 def test_the_keyboard_moves_a_time_and_the_bars_follow(two_threads):
     bar = two_threads.locator(".pipeline .preparing").first
     before = bar.evaluate("one => one.style.width")
