@@ -127,8 +127,10 @@
         const take = async (file) => {
             try {
                 await load();
-                own = Records.read(await file.text());
-                status.textContent = `${file.name}: ${draw()} points, hollow`;
+                own = await Records.read(file);
+                const n = draw();
+                status.textContent = `${file.name}: ` +
+                    (n ? `${n} points, hollow` : "a record, but none of its points is in this picture");
             } catch (error) {
                 status.textContent = `${file.name} cannot be shown: ${error.message}`;
             }

@@ -6,6 +6,7 @@
 
 const Records = (() => {
     const SCHEMA = 3;  // of records
+    const LARGEST = 64 * 2 ** 20;  // bytes of a file
     const FEWEST = 6, RESAMPLES = 2000;  // of an interval
     const IN_A_ROW = 3, FORGIVEN = 1, NARROW = 2 ** (1 / 8), KEPT = 0.95;  // of a search
 
@@ -56,10 +57,29 @@ const Records = (() => {
         return isOver ? rate(middle) : null;
     }
 
-    function read(text) {
-        const [header, ...lines] = text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
-        if (header?.tool !== "spead_tutorial") throw new Error("it has no header of a record");
-        if (header.schema > SCHEMA) throw new Error("it is newer than the page");
+    function refuse(why) {
+        throw new Error(`${why}. A record is needed, results/….jsonl, as make bench writes it.`);
+    }
+
+    function object(line, number) {
+        let one;
+        try { one = JSON.parse(line); } catch { /* it is none */ }
+        return one instanceof Object ? one : refuse(`its line ${number} is not a JSON object`);
+    }
+
+    /* The text of a file that may be any. What is no text has these signs where it was decoded. */
+    async function text(file) {
+        if (file.size > LARGEST) refuse(`it is larger than ${LARGEST / 2 ** 20} MiB`);
+        const words = await file.text().catch(() => refuse("the browser cannot read it"));
+        if (/[\0\ufffd]/.test(words)) refuse("it is not text");
+        return words.trim() ? words : refuse("it is empty");
+    }
+
+    async function read(file) {
+        const [header, ...lines] = (await text(file)).split("\n").flatMap(
+            (line, n) => line.trim() ? [object(line, n + 1)] : []);
+        if (header.tool !== "spead_tutorial" || !header.schema) refuse("it has no header of a record");
+        if (header.schema > SCHEMA) refuse("it is newer than this page");
         const standing = new Map(), rounds = new Map(), rates = new Map();
         for (const one of lines) if (one.record === "sample" && !one.warm_up)
             standing.set(JSON.stringify([one.case, one.round, one.run]), one);

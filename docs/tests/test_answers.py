@@ -130,14 +130,15 @@ def test_only_the_lines_that_are_chosen_are_drawn(ladder):
     assert ladder.locator("svg .point").count() > large
 
 
-def drop(page, figure, name, text):
-    """Drop a file on what can be opened below a figure."""
-    script = """([name, text]) => {
+def drop(page, figure, name, content):
+    """Drop a file on what can be opened below a figure: text, bytes, or as many zeros."""
+    script = """([name, content]) => {
         const data = new DataTransfer();
-        data.items.add(new File([text], name));
+        data.items.add(new File([content.trim ? content : new Uint8Array(content)], name));
         return data;
     }"""
-    data = page.evaluate_handle(script, [name, text])
+    content = list(content) if isinstance(content, bytes) else content
+    data = page.evaluate_handle(script, [name, content])
     figure.locator("details.explore").dispatch_event("drop", {"dataTransfer": data})
 
 
@@ -255,13 +256,42 @@ def test_of_a_case_that_failed_once_no_median_is_shown(page, ladder):
     assert counts[1] == counts[0] - 1
 
 
-@pytest.mark.parametrize("text", ["", "words", '{"tool": "another"}\n', '{"record": "sample"}\n'])
-def test_what_is_no_record_is_refused_in_words(page, ladder, text):
+HEADER = '{"tool": "spead_tutorial", "record": "header", "schema": 3}\n'
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("", "it is empty"),
+        (" \n\n", "it is empty"),
+        ("words", "its line 1 is not a JSON object"),
+        ("{\n  'a': 1\n}", "its line 1 is not a JSON object"),
+        ("null", "its line 1 is not a JSON object"),
+        (HEADER + '\n{"record": "sam', "its line 3 is not a JSON object"),
+        ("[]", "it has no header of a record"),
+        ('{"tool": "another", "schema": 3}\n', "it has no header of a record"),
+        ('{"record": "sample"}\n', "it has no header of a record"),
+        (HEADER.replace("3", "99"), "it is newer than this page"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "it is not text"),
+        (b"\xff\xd8\xff\xe0", "it is not text"),
+        (65 << 20, "it is larger than 64 MiB"),
+    ],
+)
+def test_of_what_is_no_record_one_line_says_why_and_what_is_needed(page, ladder, content, why):
     ladder.locator("summary").click()
-    drop(page, ladder, "photo.jpg", text)
-    ladder.get_by_text("photo.jpg cannot be shown: ").wait_for()
+    drop(page, ladder, "photo.jpg", content)
+    said = ladder.get_by_role("status").filter(has_text="photo.jpg")
+    said.wait_for()
+    needed = "A record is needed, results/….jsonl, as make bench writes it."
+    assert said.inner_text() == f"photo.jpg cannot be shown: {why}. {needed}"
     assert ladder.locator("g.own").count() == 0
     assert ladder.locator("svg .point").count() > 10
+
+
+def test_of_a_record_with_nothing_for_the_picture_it_is_said_that_it_has_not(page, ladder):
+    ladder.locator("summary").click()
+    drop(page, ladder, "mine.jsonl", HEADER)
+    ladder.get_by_text("mine.jsonl: a record, but none of its points is in this picture").wait_for()
 
 
 def test_what_was_opened_can_be_read_by_all(page, ladder, axe):
