@@ -49,6 +49,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "splits",
+    "system_colours",
     "tables",
     "tracks",
     "whole_words",

@@ -216,6 +216,28 @@ def test_the_theme_button_swaps_the_pictures_and_is_remembered(page_of, served, 
     assert themes(page) == {"only-dark"}, f"{page.url}, dark as the system"
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_without_scripts_a_page_has_the_colours_that_the_system_asks_for(browser, site, scheme):
+    names = [
+        *("html", "body", "header.bd-header", ".navbar-brand p", ".bd-sidebar-primary", "h1"),
+        *("article p", "article a", "article code", ".admonition", "div.highlight pre"),
+        *(".highlight .k", ".highlight .gi", ".sd-tab-label", "article td", "footer"),
+    ]
+    script = """(names) => names.map((name) => {
+        const style = getComputedStyle(document.querySelector(name));
+        return [name, style.color, style.backgroundColor, style.borderLeftColor, style.colorScheme];
+    })"""
+    found = []
+    for scripts in (True, False):
+        with browser.new_context(
+            java_script_enabled=scripts, color_scheme=scheme, reduced_motion="reduce"
+        ) as context:
+            page = context.new_page()
+            page.goto(f"file://{site}/tutorial/5-send-while-preparing.html")
+            found.append((page.evaluate(script, names), themes(page)))
+    assert found[0] == found[1]
+
+
 def test_search_finds_a_page_of_the_tutorial_by_its_title(page, site, chapter):
     page.goto(f"file://{site}/{chapter}")
     title = page.title().partition(" \u2014 ")[0]
