@@ -113,6 +113,26 @@ def test_the_keyboard_alone_switches_tabs(tabs):
     assert there != current.evaluate(mark), f"one cannot see where the keyboard is on {page.url}"
 
 
+@pytest.mark.parametrize("by_keyboard", [False, True], ids=["pressed", "by keyboard"])
+def test_a_tab_that_is_chosen_stays_where_it_is(tabs, by_keyboard):
+    page, moved = tabs, []
+    settled = "new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))"
+    for n in range(label(page, "C").count()):
+        tab = label(page, ("C", "Python")[n % 2]).nth(n)
+        around = tab.locator("xpath=..")  # for a tab that is open lies 2 px lower
+        tab.evaluate("one => window.scrollBy(0, one.getBoundingClientRect().top - 300)")
+        page.evaluate(settled)
+        before = around.bounding_box()["y"]
+        if by_keyboard:
+            around.locator("> input:checked").focus()
+            page.keyboard.press(("ArrowRight", "ArrowLeft")[n % 2])
+        else:
+            tab.click()
+        page.evaluate(settled)
+        moved.append(around.bounding_box()["y"] - before)
+    assert moved == pytest.approx([0] * len(moved), abs=1), page.url
+
+
 def test_the_keyboard_can_scroll_what_a_tab_showed(tabs):
     page = tabs
     page.set_viewport_size({"width": 360, "height": 800})
