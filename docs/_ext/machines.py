@@ -23,8 +23,10 @@ import os
 from pathlib import Path
 
 from docutils import nodes
+from measured import pressable
 from pictures import shown
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
 from bench import contributed
@@ -161,7 +163,7 @@ def _cell(text: str, estimate: Estimate, interval: str) -> Cell:
     return Cell(text, estimate.median, detail)
 
 
-def table(found: dict[str, Recording], language: str) -> str:
+def table(env: BuildEnvironment, found: dict[str, Recording], language: str) -> str:
     """Return the table of a language as HTML."""
     above = "".join(
         f'<th scope="colgroup" colspan="{len(words)}">{head}</th>'
@@ -170,7 +172,7 @@ def table(found: dict[str, Recording], language: str) -> str:
         for head, words in heads()
     )
     columns = "".join(f'<th scope="col">{word}</th>' for _, words in heads() for word in words)
-    body = "".join(_row(name, one, language) for name, one in found.items())
+    body = "".join(_row(env, name, one, language) for name, one in found.items())
     return (
         '<div class="pst-scrollable-table-container"><table class="table machines">'
         f"<caption>Programs in {NAMES[language]}</caption>"
@@ -178,14 +180,14 @@ def table(found: dict[str, Recording], language: str) -> str:
     )
 
 
-def _row(name: str, recording: Recording, language: str) -> str:
+def _row(env: BuildEnvironment, name: str, recording: Recording, language: str) -> str:
     cpu = html.escape(str(recording.header.machine["cpu"]))
     which = " (reference)" * (name == "reference")
     written = [f'<th scope="row"><a href="#machine-{name}">{cpu}</a>{which}</th>']
     for cell in cells(recording, language):
         value = "" if cell.value is None else f' data-value="{cell.value:.6g}" class="number"'
-        title = f' title="{html.escape(cell.detail)}"' if cell.detail else ""
-        written.append(f"<td{value}{title}>{html.escape(cell.text)}</td>")
+        before, after = pressable(env, cell.detail) if cell.detail else ("", "")
+        written.append(f"<td{value}>{before}{html.escape(cell.text)}{after}</td>")
     return f"<tr>{''.join(written)}</tr>"
 
 
@@ -206,7 +208,7 @@ class Machines(_OfAll):
         lines = ["::::{tab-set}", ":sync-group: code", ""]
         for language in languages(list(found.values())):
             lines += [f":::{{tab-item}} {NAMES[language]}", f":sync: {language}", ""]
-            lines += ["```{raw} html", table(found, language), "```", ":::", ""]
+            lines += ["```{raw} html", table(self.env, found, language), "```", ":::", ""]
         # What is to be brought to life, and which script does it: see playable.py.
         script = nodes.raw("", "", format="html", playable="machines")
         return [*self.parse_text_to_nodes("\n".join([*lines, "::::"])), script]

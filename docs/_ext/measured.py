@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Numbers that were measured, in prose: roles that look them up in the committed records.
 
-Each is a link to the machine it was measured on, and says on hover how sure it is. One that names
-no record, no sample or several points is an error. For instance, in Markdown:
+Each is a button that shows how sure the number is, and a link to the machine it was measured on.
+One that names no record, no sample or several points is an error. For instance, in Markdown:
 
     {rate}`tut-8 c tut_8_send_reuse_memory 64MiB`           a median rate
     {width}`tut-8 c tut_8_send_reuse_memory 64MiB`          how wide its interval is, in parts of it
@@ -40,6 +40,7 @@ word's). To the right of an arrow stands only what is different there.
 
 import dataclasses
 import functools
+import html
 import re
 import shlex
 from collections.abc import Callable, Iterable
@@ -48,6 +49,7 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from bench.figures import RESULTS
@@ -490,6 +492,27 @@ def _factor(value: float) -> str:
 # As roles and a table
 
 
+class Pressable(nodes.inline):
+    """A number on a page, which shows more when it is pressed."""
+
+
+def pressable(env: BuildEnvironment, detail: str, more: str = "") -> tuple[str, str]:
+    """Return the HTML around a number for it to be pressed, which needs no script.
+
+    Parameters
+    ----------
+    env : BuildEnvironment
+        Of the page.
+    detail : str
+        How sure the number is, which is also there for those who point at it.
+    more : str
+        HTML that is shown after that.
+    """
+    name, said = f"about-{env.new_serialno('measured')}", html.escape(detail)
+    button = f'<button type="button" class="measured" popovertarget="{name}" title="{said}">'
+    return button, f'</button><span popover class="measured" id="{name}">{said}{more}</span>'
+
+
 class Measured(SphinxRole):
     """A role that says a number."""
 
@@ -504,25 +527,18 @@ class Measured(SphinxRole):
             message = self.inliner.reporter.error(f"{self.name}: {error}", line=self.lineno)
             return [nodes.problematic(self.rawtext, self.rawtext)], [message]
         self.env.note_dependency(str(_path(said.record)))
-        return [self._link(said)], []
+        return [self._number(said)], []
 
-    def _link(self, said: Said) -> nodes.Node:
+    def _number(self, said: Said) -> nodes.Node:
         machine = machine_facts(recording(said.record))
         page, place = _WHERE
         uri = self.env.app.builder.get_relative_uri(self.env.docname, page)
         where = ", ".join(
             (machine["cpu"], f"{machine['cores']} cores", machine["kernel"], machine["lab"])
         )
-        title = f"{said.detail}; {where}, MTU {machine['mtu']}, revision {machine['revision']}"
-        return nodes.reference(
-            "",
-            "",
-            nodes.Text(said.text),
-            internal=True,
-            refuri=f"{uri}#{place}",
-            reftitle=title,
-            classes=["measured"],
-        )
+        link = f'<a class="reference internal" href="{uri}#{place}">{html.escape(where)}</a>'
+        more = f"; {link}, MTU {machine['mtu']}, revision {machine['revision']}"
+        return Pressable("", said.text, around=pressable(self.env, said.detail, more))
 
 
 class MachineTable(SphinxDirective):
@@ -541,7 +557,16 @@ def _row(*cells: str) -> nodes.row:
     return nodes.row("", *(nodes.entry("", nodes.paragraph(text=cell)) for cell in cells))
 
 
+def _begin(writer: Any, node: nodes.Element) -> None:
+    writer.body.append(node["around"][0])
+
+
+def _end(writer: Any, node: nodes.Element) -> None:
+    writer.body.append(node["around"][1])
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_node(Pressable, html=(_begin, _end))
     says = {
         "busy": busy,
         "at-best": at_best,

@@ -258,6 +258,69 @@ def test_without_scripts_a_page_has_the_colours_that_the_system_asks_for(browser
     assert found[0] == found[1]
 
 
+# ---------------------------------------------------------------------------------------
+# Measured numbers
+
+
+@pytest.fixture(params=["tutorial/5-send-while-preparing.html", "machines.html"])
+def number(request, page, site):
+    """A measured number, in text or in the table of machines."""
+    page.goto(f"file://{site}/{request.param}")
+    return page.locator("article button.measured:visible").first
+
+
+def about(page):
+    """What is shown of a number that was pressed."""
+    return page.locator(".measured:popover-open")
+
+
+def test_a_number_that_is_tapped_shows_its_interval_and_stays_on_the_page(browser, number):
+    phone = {"width": 360, "height": 700}
+    with browser.new_context(has_touch=True, viewport=phone, java_script_enabled=False) as context:
+        page = context.new_page()
+        page.goto(number.page.url)
+        numbers = page.locator("article button.measured:visible")
+        for tapped in (numbers.nth(n) for n in range(8)):
+            tapped.tap()
+            assert re.match(r"median of \d+|of one|from", about(page).inner_text())
+            box, its = about(page).bounding_box(), tapped.bounding_box()
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= phone["width"]
+            upper, lower = sorted((box, its), key=lambda one: one["y"])
+            assert upper["y"] + upper["height"] <= lower["y"], "the number is covered"
+            page.touchscreen.tap(2, 2)
+            assert about(page).count() == 0
+        assert page.url == number.page.url
+
+
+def test_the_keyboard_shows_and_closes_what_a_number_says(number):
+    page = number.page
+    number.focus()
+    page.keyboard.press("Enter")
+    assert "interval" in about(page).inner_text() or "range" in about(page).inner_text()
+    page.keyboard.press("Escape")
+    assert about(page).count() == 0
+    assert number.evaluate("one => one === document.activeElement")
+
+
+def test_a_screen_reader_is_told_the_interval_of_a_number_and_of_more(number):
+    page = number.page
+    said = number.get_attribute("title")
+    assert re.search(r"interval|range|heaps", said)
+    name = " ".join(number.inner_text().split())
+    assert number.aria_snapshot().startswith(f'- button "{name}"')
+    number.press("Space")
+    assert about(page).inner_text().startswith(said)
+
+
+def test_what_a_number_says_leads_to_the_machine_by_the_tab_key(page, site):
+    page.goto(f"file://{site}/tutorial/5-send-while-preparing.html")
+    page.locator("article button.measured").first.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/results.html#the-reference-machine")
+
+
 def test_search_finds_a_page_of_the_tutorial_by_its_title(page, site, chapter):
     page.goto(f"file://{site}/{chapter}")
     title = page.title().partition(" \u2014 ")[0]
