@@ -95,9 +95,12 @@ def interrupted_while_sending(argv: list[str], receiver: socket.socket) -> tuple
     with subprocess.Popen(
         argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        receiver.recv(1)
-        process.send_signal(signal.SIGINT)
-        return process.wait(PATIENCE_S), *process.communicate()
+        try:
+            receiver.recv(1)
+            process.send_signal(signal.SIGINT)
+            return process.wait(PATIENCE_S), *process.communicate()
+        finally:
+            process.kill()
 
 
 def endless(chapter: Chapter, language: str, receiver: socket.socket) -> list[str]:
