@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What received bytes mean: descriptors from their fields, and values from their descriptors.
+"""What received bytes mean: values from their descriptors.
 
-Bytes come from strangers: what does not fit is a ValueError, and nothing is evaluated.
+Bytes come from strangers: what does not fit is a ValueError.
 """
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -16,52 +15,10 @@ from numpy.typing import NDArray
 
 from spead_tutorial import _bits
 
-__all__ = ["check_order", "read_numpy_header", "read_value"]
-
-_BYTE = np.dtype(np.uint8)
-_HEADER_KEYS = {"descr", "fortran_order", "shape"}
+__all__ = ["check_order", "read_value"]
 
 #: Fields of an element: pairs of a letter and a width in bits.
 Format = Sequence[tuple[str, int]]
-
-
-def read_numpy_header(header: bytes, swap: bool) -> tuple[np.dtype[Any], str, tuple[int, ...]]:
-    """Read the header that describes a NumPy array.
-
-    Parameters
-    ----------
-    header : bytes
-        As in NumPy's files: the text of a dictionary.
-    swap : bool
-        Whether it gives the other byte order.
-
-    Returns
-    -------
-    tuple
-        The dtype, the order (``"C"`` or ``"F"``) and the shape.
-
-    Raises
-    ------
-    ValueError
-        Where it is none.
-    """
-    try:
-        fields = ast.literal_eval(header.decode("ascii"))
-        if not isinstance(fields, dict) or set(fields) != _HEADER_KEYS:
-            raise ValueError(f"it has to have {', '.join(sorted(_HEADER_KEYS))}, and no more")
-        dtype = np.dtype(fields["descr"])
-        shape = fields["shape"]
-        if not isinstance(shape, tuple) or not all(
-            isinstance(size, int) and size >= 0 for size in shape
-        ):
-            raise ValueError(f"its shape is {shape!r}")
-        if not isinstance(fields["fortran_order"], bool):
-            raise ValueError(f"its fortran_order is {fields['fortran_order']!r}")
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
-        raise ValueError(f"NumPy header {header[:80]!r} cannot be read: {error}") from None
-    if swap:
-        dtype = dtype.newbyteorder("S")
-    return dtype, "F" if fields["fortran_order"] else "C", shape
 
 
 def check_order(new_order: str) -> str:
@@ -158,7 +115,10 @@ def _as_dtype(
     wanted = dtype.newbyteorder(new_order)  # type: ignore[arg-type]
     if wanted != dtype:
         array = array.astype(wanted)
-    return array if sizes else array[()]
+    try:
+        return array if sizes else array[()]
+    except SystemError as error:  # a text of which a character is none
+        raise ValueError(str(error)) from None
 
 
 def _as_objects(used: NDArray[np.uint8], sizes: list[int], format: Format, count: int) -> Any:

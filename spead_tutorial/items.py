@@ -20,7 +20,14 @@ from numpy.typing import DTypeLike, NDArray
 
 from spead_tutorial import _bits
 from spead_tutorial._convert import as_dtype, as_integers, as_records, integer_range
-from spead_tutorial._unpack import check_order, read_numpy_header, read_value
+from spead_tutorial._numpy_header import (
+    MOST_BYTES,
+    MOST_DIMENSIONS,
+    MOST_FIELDS,
+    MOST_TEXT,
+    read_numpy_header,
+)
+from spead_tutorial._unpack import check_order, read_value
 from spead_tutorial.flavour import BUG_COMPAT_SWAP_ENDIAN, STREAM_CTRL_ID
 
 __all__ = ["Descriptor", "Item", "ItemGroup", "RawDescriptor"]
@@ -204,15 +211,35 @@ class Descriptor:
         Raises
         ------
         ValueError
-            If the fields do not describe an item, or a text is not ASCII (UnicodeDecodeError).
+            If the fields do not describe an item, are beyond a limit, or a text is not ASCII
+            (UnicodeDecodeError).
+
+        Notes
+        -----
+        A NumPy header is understood if it is as NumPy writes it; no other types are. It and other
+        texts have up to 64 KiB, an element up to 4096 fields and 1 GiB, an array 32 dimensions.
         """
-        name, description = (bytes(text).decode("ascii") for text in (raw.name, raw.description))
-        if not raw.numpy_header:
+        name, description = (_received_text(text) for text in (raw.name, raw.description))
+        if raw.numpy_header:
+            swap = bool(flavour.bug_compat & BUG_COMPAT_SWAP_ENDIAN)
+            dtype, order, shape = read_numpy_header(bytes(raw.numpy_header), swap)
+            made = cls(raw.id, name, description, shape, dtype, order)
+        else:
+            if len(raw.format) > MOST_FIELDS:
+                raise ValueError(f"item {raw.id:#x}: its format has more than {MOST_FIELDS} fields")
             fields = [(str(letter), int(bits)) for letter, bits in raw.format]
-            return cls(raw.id, name, description, list(raw.shape), format=fields)
-        swap = bool(flavour.bug_compat & BUG_COMPAT_SWAP_ENDIAN)
-        dtype, order, shape = read_numpy_header(bytes(raw.numpy_header), swap)
-        return cls(raw.id, name, description, shape, dtype, order)
+            made = cls(raw.id, name, description, list(raw.shape), format=fields)
+        made._check_limits()
+        return made
+
+    def _check_limits(self) -> None:
+        """Refuse what NumPy cannot count, whatever there is of it."""
+        if self.itemsize_bits > 8 * MOST_BYTES:
+            raise self._error(f"an element has more than {MOST_BYTES} bytes")
+        if len(self._shape) > MOST_DIMENSIONS:
+            raise self._error(f"it has more than {MOST_DIMENSIONS} dimensions")
+        if self.itemsize_bits * math.prod(size for size in self._shape if size) >= 1 << 63:
+            raise self._error(f"shape {self._shape} is too large for any array")
 
     def _error(self, reason: object) -> ValueError:
         item = f"item {self.name!r} ({self.id:#x})"
@@ -344,6 +371,12 @@ class Descriptor:
             return text.encode("ascii")
         except UnicodeEncodeError as error:
             raise self._error(error) from None
+
+
+def _received_text(text: bytes) -> str:
+    if len(text) > MOST_TEXT:
+        raise ValueError(f"a text of a descriptor has {len(text)} bytes, more than {MOST_TEXT}")
+    return bytes(text).decode("ascii")
 
 
 def _checked_shape(shape: Sequence[int | None]) -> tuple[int | None, ...]:

@@ -241,13 +241,95 @@ def test_an_item_that_is_described_as_before_stays_and_another_replaces_it():
         b"{'descr': '>i2', 'fortran_order': False, 'shape': [1]}",
         b"{'descr': 'O', 'fortran_order': False, 'shape': ()}",
         b"{'descr': ['x', 1], 'fortran_order': False, 'shape': ()}",
+        b"{'descr': '>i2', 'fortran_order': False, 'shape': ()} 0",
+        b"{'descr': '>i2', 'descr': '>i2', 'shape': ()}",
+        b"{'descr': '\\d', 'fortran_order': False, 'shape': ()}",
         b"(" * 500,
+        b" " * 65536 + NUMPY,
+        *(
+            b"{'descr': %b, 'fortran_order': False, 'shape': ()}" % descr
+            for descr in (
+                b"None",
+                b"'M8[D/0]'",
+                b"'m8[0s]'",
+                b"'M8[9999999999s]'",
+                b"'i4,i4'",
+                b"'2i4'",
+                b"'float64'",
+                b"'i3'",
+                b"'S0'",
+                b"'V2147483648'",
+                b"'U536870912'",
+                b"{'names': ['a'], 'formats': ['i1']}",
+                b"[]",
+                b"[('a', 'i1'), ('a', 'i1')]",
+                b"[('a', 'i1', (0,))]",
+                b"[('a', 'V1024', (1024, 1025))]",
+                b"[('a', 'i1', (%b))]" % (b"1, " * 33),
+                b"[('a', 'i1', 1)]",
+                b"[('a', 'i1', 1, 2)]",
+                b"[('\\ud800', 'i1')]",
+                b"[('a', " * 9 + b"'i1'" + b")]" * 9,
+                b"[%b]" % b", ".join(b"('', 'b1')" for _ in range(4097)),
+            )
+        ),
+        *(
+            b"{'descr': '>i2', 'fortran_order': False, 'shape': (%b)}" % shape
+            for shape in (b"True,", b"1", b"9" * 400 + b",", b"9" * 18 + b",", b"1, " * 33)
+        ),
     ],
+    ids=lambda header: repr(header[:40]),
 )
 def test_a_numpy_header_that_is_none_is_refused(header):
-    words = "the format has no fields" if not header else "cannot be read|Python objects"
+    words = "cannot be read|too large" if header else "the format has no fields"
     with pytest.raises(ValueError, match=words):
         update(described(numpy_header=header, format=[]), b"abcd")
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        *("?", "i1", "<u2", ">i4", "<f2", ">f8", "longdouble", "<c8", "clongdouble"),
+        *("S3", ">U2", "V5", "M8", "<M8[ns]", ">m8[25s]"),
+        [("a", ">i4"), ("b", "<f8", (2, 3))],
+        [("a", [("b", "u1"), ("c", "S4", (2,))], (3,)), ("d", "<M8[us]")],
+        [(("title", "name"), "<i4")],
+        [("'\"\\\n\x1b\u200b\U000e0001", "i1")],
+        np.dtype([("a", "i1"), ("b", "<f8")], align=True),
+    ],
+    ids=str,
+)
+def test_a_header_of_every_type_that_numpy_writes_is_read_as_spead2_reads_it(dtype):
+    data = bytes(range(48, 112))
+    raw = spead_tutorial.Descriptor(0x1000, "x", "", (1,), dtype).to_raw(DEFAULT)
+    theirs = spead2.ItemGroup()
+    theirs.update(heap_of([raw], [value(data)]))
+    ours = update(raw, data)
+    assert ours.dtype.descr == theirs["x"].value.dtype.descr
+    assert ours.tobytes() == theirs["x"].value.tobytes()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"format": [("u", 8)] * 4097},
+        {"format": [("u", 2**32)] * 4},
+        {"shape": [1] * 33},
+        {"shape": [0, 2**40, 2**40]},
+        {"name": b"x" * 65537},
+        {"description": b"x" * 65537},
+    ],
+    ids=list,
+)
+def test_what_is_beyond_a_limit_is_refused(wrong):
+    with pytest.raises(ValueError, match=r"more than|too large"):
+        update(described(**wrong), b"")
+
+
+def test_a_text_with_what_is_no_character_is_refused():
+    header = b"{'descr': '<U1', 'fortran_order': False, 'shape': ()}"
+    with pytest.raises(ValueError, match="'x'"):
+        update(described(numpy_header=header), b"\xff" * 4)
 
 
 @pytest.mark.parametrize("shape", [[None, None], [2, None, None]])

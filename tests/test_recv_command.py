@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -247,6 +248,28 @@ def test_malformed_packets_are_told_from_lost_ones(receiver):
     assert " 3  malformed: 1 no packet of SPEAD, 1 too short for its payload, 1 longer" in out
     assert "than --max-size" in out
     assert out.splitlines()[-1].startswith("3 packets malformed (")
+
+
+def strange(*raws: st.RawDescriptor, data: bytes) -> send.Heap:
+    """A heap of a stranger: items as they are described, and the bytes of each."""
+    heap = send.Heap()
+    for raw in raws:
+        heap.add_descriptor(SimpleNamespace(to_raw=lambda flavour, raw=raw: raw))
+        heap.add_item(st.Item(raw.id, "x", "", (len(data),), np.uint8, value=list(data)))
+    return heap
+
+
+def test_a_type_that_numpy_divides_by_zero_for_ends_nothing(receiver):
+    header = b"{'descr': 'M8[D/0]', 'fortran_order': False, 'shape': ()}"
+    running = receiver()
+    for packet in itertools.chain(
+        *packets(strange(st.RawDescriptor(0x1000, b"x", b"", header, [], []), data=b""), *heaps(1))
+    ):
+        running.send(packet)
+    out = running.end()
+    assert "a descriptor that cannot be read, of 0x1000: NumPy header" in out
+    assert "heap 2: 2 items" in out
+    assert WHOLE.search(out)
 
 
 def test_in_order_a_swapped_packet_is_lost_and_the_way_out_is_an_option(receiver):
