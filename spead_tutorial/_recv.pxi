@@ -91,6 +91,7 @@ cdef object RawDescriptor = None  # of items.py, which is imported when the firs
 cdef enum:
     DESCRIPTOR_ID = 5
     CONTROL_ID = 6
+    MOST_PARTS = 65536  # fields, or dimensions, of a descriptor
 
 
 # no_gc_clear: the allocator has to be there when the payload goes back.
@@ -176,7 +177,8 @@ cdef class HeapBase:
         Returns
         -------
         list of RawDescriptor
-            In the order in which they lie there. What cannot be read is left out.
+            In the order in which they lie there. What cannot be read is left out, and so is what
+            has more than 65536 fields or dimensions.
         """
         cdef size_t i
         cdef spt_received_descriptor c
@@ -189,9 +191,10 @@ cdef class HeapBase:
             if (self.items[i].is_immediate or self.items[i].id != DESCRIPTOR_ID
                     or self.payload == NULL):
                 continue
-            if spt_received_descriptor_parse(&c, self.payload + self.items[i].offset,
-                                             <size_t>self.items[i].length,
-                                             self.flavour.bug_compat):
+            if (spt_received_descriptor_parse(&c, self.payload + self.items[i].offset,
+                                              <size_t>self.items[i].length,
+                                              self.flavour.bug_compat)
+                    and c.n_format <= MOST_PARTS and c.n_shape <= MOST_PARTS):
                 found.append(raw_descriptor(&c))
         return found
 

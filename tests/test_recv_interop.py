@@ -378,6 +378,14 @@ def test_descriptors_without_a_name_or_of_the_protocols_own_items_are_none():
     assert len(theirs.get_descriptors()) == 3
 
 
+def test_descriptors_of_more_fields_or_dimensions_than_any_array_has_are_none():
+    many = 65537
+    fields = ref_encode.Descriptor(0x1000, b"x", b"", b"", (("u", 8),) * many, ())
+    sizes = ref_encode.Descriptor(0x1001, b"y", b"", b"", (("u", 8),), (1,) * many)
+    (heap,), _ = received(encode(1, fields, sizes, described(0x1002, b"z")))
+    assert [d.name for d in heap.get_descriptors()] == [b"z"]
+
+
 def test_a_warning_of_what_is_missing_names_the_heap_and_advises_nothing_that_is_set(caplog):
     with caplog.at_level(logging.WARNING):
         received(parts(7, 3)[:2], contiguous_only=True)
