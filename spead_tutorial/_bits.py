@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,9 +64,7 @@ def pack(columns: Sequence[NDArray[np.uint8]], widths: Sequence[int]) -> NDArray
     return np.packbits(np.hstack(bits))
 
 
-def unpack(
-    packed: NDArray[np.uint8], widths: Sequence[int], n_records: int
-) -> list[NDArray[np.uint8]]:
+def unpack(packed: NDArray[np.uint8], widths: Sequence[int], n_records: int) -> list[NDArray[Any]]:
     """Take records apart bit by bit.
 
     Parameters
@@ -78,27 +78,41 @@ def unpack(
 
     Returns
     -------
-    list of array, each of shape (n_records, n_bytes), dtype uint8
-        One for every field: the field's values in big-endian bytes, as few as its width needs;
-        bits above it are zero.
+    list of array, each of n_records
+        One for every field. A field of up to 64 bits is an unsigned integer; of a wider one there
+        are the bytes, shape (n_records, n_bytes), big-endian and as few as its width needs, with
+        zeros above it.
 
     Examples
     --------
     >>> unpack(np.array([18, 48], np.uint8), [4], 3)
-    [array([[1],
-           [2],
-           [3]], dtype=uint8)]
+    [array([1, 2, 3], dtype=uint8)]
     """
-    ends = np.cumsum(widths)
-    places = list(zip(ends - widths, ends, strict=True))
-    n_bits = sum(widths)
+    ends = list(itertools.accumulate(widths))
+    n_bits = n_records * ends[-1]
     if all(width % 8 == 0 for width in widths):
-        records = packed[: n_records * n_bits // 8].reshape(n_records, n_bits // 8)
-        return [records[:, begin // 8 : end // 8] for begin, end in places]
-    bits = np.unpackbits(packed[: (n_records * n_bits + 7) // 8])[: n_records * n_bits]
-    records = bits.reshape(n_records, n_bits)
-    columns = []
-    for begin, end in places:
-        padding = np.zeros((n_records, (begin - end) % 8), np.uint8)
-        columns.append(np.packbits(np.hstack([padding, records[:, begin:end]]), axis=1))
-    return columns
+        unit = 8
+        digits = packed[: n_bits // 8]
+    else:
+        unit = 1
+        digits = np.unpackbits(packed[: (n_bits + 7) // 8])[:n_bits]
+    records = digits.reshape(n_records, ends[-1] // unit)
+    return [
+        _joined(records[:, (end - width) // unit : end // unit], unit)
+        for end, width in zip(ends, widths, strict=True)
+    ]
+
+
+def _joined(digits: NDArray[np.uint8], unit: int) -> NDArray[Any]:
+    """Put the digits of each number together, each of which has so many bits."""
+    n_records, n_digits = digits.shape
+    width = n_digits * unit
+    if width <= 64:
+        numbers = np.zeros(n_records, np.min_scalar_type((1 << width) - 1))
+        for digit in digits.T:
+            numbers = numbers << unit | digit
+        return numbers
+    if unit == 8:
+        return digits
+    padding = np.zeros((n_records, -width % 8), np.uint8)
+    return np.packbits(np.hstack([padding, digits]), axis=1)

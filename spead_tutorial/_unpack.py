@@ -125,7 +125,7 @@ def _as_objects(used: NDArray[np.uint8], sizes: list[int], format: Format, count
     """Make an array of fields that are packed bit by bit: Python's numbers where NumPy has none."""
     widths = [bits for _, bits in format]
     columns = [
-        _numbers(column, letter, bits)
+        _values(column, letter, bits)
         for column, (letter, bits) in zip(_bits.unpack(used, widths, count), format, strict=True)
     ]
     array: NDArray[Any]
@@ -141,15 +141,19 @@ def _as_objects(used: NDArray[np.uint8], sizes: list[int], format: Format, count
     return array if sizes else array[()]
 
 
-def _numbers(column: NDArray[np.uint8], letter: str, bits: int) -> list[Any]:
-    """Return the values of a field: the low bits of big-endian bytes."""
+def _values(column: NDArray[Any], letter: str, bits: int) -> NDArray[Any] | list[Any]:
+    """Return the values of a field: of its numbers, or, where NumPy has none so wide, its bytes."""
+    is_wide = column.ndim == 2
     if letter == "b":
-        return [bool(x) for x in np.any(column, axis=1).tolist()]
-    if letter == "f":
-        return [float(x) for x in np.ascontiguousarray(column).view(f">f{bits // 8}").ravel()]
-    if letter == "c":
-        return [bytes(x) for x in column]
-    numbers = [int.from_bytes(bytes(x), "big") for x in column]
-    if letter == "i":
-        numbers = [n - (n >> (bits - 1) << bits) for n in numbers]
-    return numbers
+        truths: NDArray[np.bool_] = np.any(column, axis=1) if is_wide else column != 0
+        return truths
+    if letter in "fc":
+        return column.view("S1" if letter == "c" else f"f{bits // 8}")
+    if is_wide:
+        is_signed = letter == "i"
+        whole = (int.from_bytes(bytes(x), "big") for x in column)
+        return [n - (n >> (bits - 1) << bits) if is_signed else n for n in whole]
+    if letter == "u":
+        return column
+    unused = 8 * column.itemsize - bits
+    return (column << unused).view(f"i{column.itemsize}") >> unused

@@ -351,5 +351,6 @@ def test_the_reference_encoder_agrees_on_bits_of_every_width():
         bits = "".join(f"{n:0{width}b}" for n in numbers)
         data = int(bits.ljust(-(-len(bits) // 8) * 8, "0"), 2).to_bytes(-(-len(bits) // 8), "big")
         found = update(described(format=[("u", width)], shape=[4]), data)
-        assert [int(n) for n in found] == numbers
+        assert found.tolist() == numbers
+        assert {type(n) for n in found.tolist()} == {int}
     assert ref_encode is not None
