@@ -20,6 +20,8 @@ from spead_tutorial.receive.watch import Pace, Screen
     ("value", "line"),
     [
         (7, "7"),
+        (np.array([1 << 64], object), "object[1] 0x10000000000000000"),
+        (np.zeros(1, [(f"x{i}", "u1") for i in range(2000)]), None),
         (np.float32(1.5), "1.5"),
         ("two\nlines", r"'two\nlines'"),
         ("\x1b[31mred", r"'\x1b[31mred'"),
@@ -40,8 +42,13 @@ def test_a_value_is_written_in_a_line(value, line):
         value[4] = False
     written = text.value(value)
     assert written.isprintable()
+    assert len(written) < 400
     if line is not None:
         assert written == line
+
+
+def test_an_integer_that_is_too_wide_for_decimal_digits_is_cut():
+    assert text.value(-(1 << 16000)) == "-0x1" + "0" * 55 + "…"
 
 
 def test_what_a_stranger_sends_cannot_command_a_terminal():
@@ -211,6 +218,20 @@ def test_a_descriptor_that_cannot_be_read_spoils_no_other():
     wrong, right = items.take(heap)
     assert wrong.startswith("a descriptor that cannot be read, of 0x1700: ")
     assert right == "described: 0x1600 timestamp, u40"
+
+
+def test_of_what_strangers_describe_and_send_only_so_much_is_kept_and_shown(monkeypatch):
+    monkeypatch.setattr("spead_tutorial.receive.items._MOST_ITEMS", 1)
+    monkeypatch.setattr("spead_tutorial.receive.items._MOST_VALUES", 1)
+    taken = Items()
+    (heap,) = arrived(group().get_heap("all", "all"))
+    assert taken.take(heap) == [
+        "described: 0x3300 samples, int8[6]",
+        "more items are described than 1: no more are taken in",
+    ]
+    assert taken.lines(heap)[-1] == "    … and 1 more"
+    (changed,) = arrived(group(np.int16).get_heap("all", "all"))
+    assert taken.take(changed) == ["changed: 0x3300 samples, int16[6]"]
 
 
 def test_an_end_that_is_no_end_is_said():

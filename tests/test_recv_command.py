@@ -272,6 +272,17 @@ def test_a_type_that_numpy_divides_by_zero_for_ends_nothing(receiver):
     assert WHOLE.search(out)
 
 
+def test_values_that_cannot_be_written_end_nothing(receiver):
+    wide = st.RawDescriptor(0x1000, b"wide", b"", b"", [("u", 16000)], [])
+    header = b"{'descr': '<U1', 'fortran_order': False, 'shape': (1,)}"
+    text = st.RawDescriptor(0x1001, b"text", b"", header, [], [])
+    running = receiver()
+    running.send(*itertools.chain(*packets(strange(wide, text, data=b"\xab" * 2000), *heaps(1))))
+    out = running.end()
+    assert re.search(r"\n    wide  0x(ab){28}a…\n    text  cannot be shown: ", out)
+    assert WHOLE.search(out)
+
+
 def test_in_order_a_swapped_packet_is_lost_and_the_way_out_is_an_option(receiver):
     for options, status in ((["--in-order"], 1), ([], 0)):
         running = receiver(*options)
@@ -368,6 +379,16 @@ def test_a_socket_that_fails_is_said_once_and_is_no_success(monkeypatch):
     assert done.return_value == 1
     assert done.output.count("a socket failed, which ended the stream: Input/output error") == 1
     assert done.output.count(os.strerror(errno.EIO)) == 1
+
+
+def test_the_account_is_printed_even_if_the_command_fails(monkeypatch):
+    def fail(*_: object) -> None:
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr(command.Watch, "run", fail)
+    done = CliRunner().invoke(command.recv, [f"{own_address()}:{PORT}"], standalone_mode=False)
+    assert str(done.exception) == "a fault of ours"
+    assert "nothing has arrived" in done.output
 
 
 def refused(*arguments: str) -> tuple[int, str]:

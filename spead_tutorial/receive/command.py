@@ -159,8 +159,9 @@ def recv(
         try:
             click.echo(f"listening on {place}", err=as_json)
             end = watch.run(Until(count, silence))
-        except KeyboardInterrupt:
-            _print(stream.stats, watch, "interrupted", screen, as_json)
+        except BaseException as error:  # the account of what has arrived is due in any case
+            end = "interrupted" if isinstance(error, KeyboardInterrupt) else "failure"
+            _print(stream.stats, watch, end, screen, as_json)
             raise
         return _finish(stream, watch, end, screen, as_json)
 

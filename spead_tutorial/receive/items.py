@@ -14,6 +14,9 @@ from spead_tutorial.recv import HeapBase, IncompleteHeap, RawItem
 
 __all__ = ["Items"]
 
+_MOST_ITEMS = 512  # that are known, whatever strangers describe; as in C
+_MOST_VALUES = 1000  # of a heap that are shown
+
 
 @dataclass(frozen=True, slots=True)
 class _OneDescriptor:
@@ -41,6 +44,7 @@ class Items:
 
     heaps_without_descriptors: int = 0
     _group: ItemGroup = field(default_factory=ItemGroup)
+    _is_full: bool = False
 
     def take(self, heap: HeapBase) -> list[str]:
         """Take the descriptors of a heap, and return a line for each that is new.
@@ -58,16 +62,21 @@ class Items:
         return lines
 
     def _describe(self, heap: HeapBase, raw: RawDescriptor) -> Iterator[str]:
-        before = {item.id: item for item in self._group.values()}
-        names = set(self._group.keys())
+        has_id = raw.id in self._group
+        before = self._group[raw.id] if has_id else None
+        is_known = has_id or raw.name.decode("ascii", "replace") in self._group
+        if not is_known and len(self._group) == _MOST_ITEMS:
+            if not self._is_full:
+                yield f"more items are described than {_MOST_ITEMS}: no more are taken in"
+            self._is_full = True
+            return
         try:
             self._group.update(_OneDescriptor(heap.flavour, raw))
         except ValueError as error:
             yield f"a descriptor that cannot be read, of {raw.id:#x}: {text.plain(str(error), 200)}"
-        for item in self._group.values():
-            if item is not before.get(item.id):
-                known = item.id in before or item.name in names
-                yield text.described("changed:" if known else "described:", item)
+        if raw.id in self._group and self._group[raw.id] is not before:
+            what = "changed:" if is_known else "described:"
+            yield text.described(what, self._group[raw.id])
 
     def lines(self, heap: HeapBase) -> list[str]:
         """Return what a heap brings, in lines; its descriptors have been taken.
@@ -84,10 +93,10 @@ class Items:
         values = _values(heap)
         if not values and heap.get_descriptors():
             return []
-        return [
-            text.heap_line(heap.cnt, len(values)),
-            *(f"    {self._value(raw)}" for raw in values),
-        ]
+        lines = [f"    {self._value(raw)}" for raw in values[:_MOST_VALUES]]
+        if len(values) > _MOST_VALUES:
+            lines.append(f"    … and {len(values) - _MOST_VALUES} more")
+        return [text.heap_line(heap.cnt, len(values)), *lines]
 
     def _value(self, raw: RawItem) -> str:
         if raw.id not in self._group:
@@ -95,9 +104,13 @@ class Items:
         item = copy.copy(self._group[raw.id])  # with the value, the group would keep the heap
         try:
             item.set_from_raw(raw)
-        except ValueError as error:
+        except (ValueError, MemoryError) as error:
             return text.plain(str(error), 200)
-        return f"{text.plain(item.name)}  {text.value(item.value)}"
+        try:
+            shown = text.value(item.value)
+        except Exception as error:  # there are elements that NumPy itself cannot write
+            shown = f"cannot be shown: {text.plain(str(error), 200)}"
+        return f"{text.plain(item.name)}  {shown}"
 
     def as_rows(self) -> list[dict[str, Any]]:
         """Return what has been described, for JSON."""

@@ -28,6 +28,8 @@ __all__ = [
 
 _FIRST = 4  # elements of an array
 _LONGEST = 60  # letters of a text, or of an element
+_MOST_FIELD_BYTES = 1024  # of an element with fields, each of which takes time
+_MOST_DECIMAL_BITS = 64
 _KINDS_WITH_ORDER = "iufb"
 
 
@@ -41,7 +43,7 @@ def plain(text: str, longest: int = _LONGEST) -> str:
     longest : int
         How many characters it may have.
     """
-    seen = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    seen = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[: longest + 1])
     return seen if len(seen) <= longest else f"{seen[: longest - 1]}…"
 
 
@@ -99,15 +101,23 @@ def value(of: Any) -> str:
         What `spead_tutorial.Item.value` has.
     """
     if isinstance(of, str):
-        return plain(repr(of))
+        return plain(repr(of[: _LONGEST + 1]))
     if not isinstance(of, np.ndarray):
-        return plain(str(of))
-    kind = f"{of.dtype}{''.join(f'[{n}]' for n in of.shape)}"
+        return _element(of)
+    kind = f"{plain(str(of.dtype))}{''.join(f'[{n}]' for n in of.shape)}"
     more = " …" if of.size > _FIRST else ""
-    shown = " ".join(plain(str(element)) for element in of.flat[:_FIRST]) + more
+    shown = " ".join(_element(element) for element in of.flat[:_FIRST]) + more
     if of.size <= _FIRST or of.dtype.kind not in _KINDS_WITH_ORDER:
         return f"{kind} {shown}".rstrip()
     return f"{kind} {shown} from {of.min()} to {of.max()}"
+
+
+def _element(of: Any) -> str:
+    if isinstance(of, int) and of.bit_length() > _MOST_DECIMAL_BITS:
+        return plain(hex(of))  # Python writes no more than 4300 decimal digits
+    if isinstance(of, np.void) and of.dtype.names and of.nbytes > _MOST_FIELD_BYTES:
+        return f"{of.nbytes} bytes"
+    return plain(str(of))
 
 
 def raw_value(raw: RawItem) -> str:
