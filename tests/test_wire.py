@@ -192,6 +192,14 @@ def test_the_table_has_a_heading_and_a_line_for_every_row():
     assert lines[1].split() == ["0", "53", "magic", "SPEAD"]
 
 
+def test_a_table_has_nothing_that_a_terminal_could_obey():
+    descriptor = ref_encode.Descriptor(0x1000, b"\x1b[2J\r\x07", b"\x9b", b"", (("u", 8),), ())
+    (packet,) = ref_encode.encode_heap([descriptor], 1, 1472)
+    table = wire.format_table(wire.dissect(packet))
+    assert r"\x1b[2J\r\x07" in table
+    assert all(line.isprintable() for line in table.splitlines())
+
+
 def test_packets_of_two_heaps_are_not_one_heap():
     other = ref_encode.encode_heap([], 8, 1472)[0]
     with pytest.raises(wire.WireError, match="packet 1: expected heap count 7, saw 8"):
