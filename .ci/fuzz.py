@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fuzz the core and the dissector side by side: ``fuzz.py BUILD_FOLDER SECONDS``."""
+"""Fuzz the core and what Python reads side by side: ``fuzz.py BUILD_FOLDER SECONDS``."""
 
 import importlib.util
 import os
@@ -7,6 +7,7 @@ import random
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 BIN = Path(sys.executable).parent  # where meson and ninja are
@@ -28,25 +29,53 @@ def fuzz_core(folder: Path) -> list[list[str]]:
     return [[str(folder / target)] for target in targets]
 
 
-def fuzz_dissector(folder: Path) -> list[list[str]]:
-    """Make packets to begin with; return the command: none where it cannot be."""
+def fuzz_python(folder: Path) -> list[list[str]]:
+    """Make inputs to begin with; return the commands: none where they cannot be."""
     if importlib.util.find_spec("atheris") is None:
         print("skipped: fuzzing Python needs atheris, which is not offered for this machine")
         return []
-    corpus = folder / "wire"
-    corpus.mkdir(parents=True, exist_ok=True)
     sys.path.insert(0, str(ROOT / "tests"))
+    return [
+        [sys.executable, str(ROOT / "tests" / f"fuzz_{name}.py"), str(in_folder(folder / name, of))]
+        for name, of in (("wire", packets()), ("descriptors", descriptors()))
+    ]
+
+
+def in_folder(folder: Path, inputs: Iterable[bytes]) -> Path:
+    """Write a file for each input; return the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for i, data in enumerate(inputs):
+        (folder / str(i)).write_bytes(data)
+    return folder
+
+
+def packets() -> Iterator[bytes]:
     from random_heaps import random_heap
 
     for seed in range(40):
-        packet = random_heap(random.Random(seed)).encode(1, 1472)[0]
-        (corpus / str(seed)).write_bytes(packet)
-    return [[sys.executable, str(ROOT / "tests" / "fuzz_wire.py"), str(corpus)]]
+        yield random_heap(random.Random(seed)).encode(1, 1472)[0]
+
+
+def descriptors() -> Iterator[bytes]:
+    """What `tests/fuzz_descriptors.py` reads: NumPy's types, and those of SPEAD's own formats."""
+    import numpy as np
+    from random_heaps import DTYPES, FORMATS
+
+    structures = ([("a", ">i4"), ("b", "<f8", (2,))], [("a", [(("t", "c"), "<U2")], (3,))])
+    for dtype in map(np.dtype, (*DTYPES, ">U2", "V5", "<M8[ns]", ">m8[25s]", *structures)):
+        descr = dtype.descr if dtype.names else dtype.str
+        for shape in ((), (2,), (0, 3)):
+            header = {"descr": descr, "fortran_order": bool(shape), "shape": shape}
+            yield b"\1%b\xff%b" % (str(header).encode(), bytes(range(32, 32 + 2 * dtype.itemsize)))
+    for fields in FORMATS:
+        format = b"".join(letter.encode() + bits.to_bytes(2, "big") for letter, bits in fields)
+        for shape in (b"", b"\x80", b"\2\x80"):
+            yield b"\0%b\xfe%b\xff%b" % (format, shape, bytes(range(32)))
 
 
 def main() -> None:
     folder, seconds = Path(sys.argv[1]), int(sys.argv[2])
-    commands = [*fuzz_core(folder), *fuzz_dissector(folder)]
+    commands = [*fuzz_core(folder), *fuzz_python(folder)]
     print(f"Fuzzing for {seconds} s.", flush=True)
     options = [f"-max_total_time={seconds}", "-verbosity=0"]
     running = [subprocess.Popen([*command, *options]) for command in commands]
