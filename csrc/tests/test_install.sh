@@ -8,7 +8,7 @@ build=$1 meson=$2 cc=$3
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-command -v pkg-config >/dev/null || { echo "skipped: no pkg-config"; exit 77; }
+command -v pkg-config >/dev/null || { echo "skipped: there is no pkg-config: apt install pkg-config"; exit 77; }
 "$meson" install -C "$build" --no-rebuild --destdir "$dir" >/dev/null
 PKG_CONFIG_PATH=$(dirname "$(find "$dir" -name spead_tutorial.pc)")
 PKG_CONFIG_SYSROOT_DIR=$dir
