@@ -3,36 +3,10 @@
 #include "spead_tutorial/spt_recv.h"
 
 #include "check.h"
+#include "failing.h"
 #include "make_packet.h"
 
 enum { STATES = 16, ROUNDS = 20000 };
-
-static long allocations; /* atomic */
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *memory, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-
-void *__wrap_malloc(size_t size)
-{
-    __atomic_fetch_add(&allocations, 1, __ATOMIC_SEQ_CST);
-    return __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    __atomic_fetch_add(&allocations, 1, __ATOMIC_SEQ_CST);
-    return __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-    __atomic_fetch_add(&allocations, 1, __ATOMIC_SEQ_CST);
-    return __real_realloc(memory, size);
-}
 
 static void test_a_running_stream_allocates_nothing(void)
 {
