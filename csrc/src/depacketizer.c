@@ -27,7 +27,7 @@ typedef struct live {
     size_t room_pointers;
     size_t last_pointers;     /* how many of them the last packet brought */
     uint64_t highest_address; /* of an item */
-    uint64_t highest_end;     /* of a packet that came after a loss, and was not taken */
+    uint64_t highest_end;     /* of a packet that came after a loss, or found no memory */
     size_t asked;             /* bytes of payload that were asked for */
     uint64_t begun;           /* the how-manieth it is */
     struct live *next;        /* in the list that it is in */
@@ -160,20 +160,42 @@ static void take_out(list *l, const live *it)
     l->n--;
 }
 
-/* A heap of which nothing has arrived, with the memory that another one left. */
+static bool have_pointers(live *it, size_t n)
+{
+    if (n <= it->room_pointers)
+        return true;
+    size_t room = it->room_pointers == 0 ? FIRST_POINTERS : it->room_pointers;
+    while (room < n)
+        room *= 2;
+    spt_received_pointer *pointers = realloc(it->pointers, room * sizeof(*pointers));
+    if (pointers == NULL)
+        return false;
+    it->pointers = pointers;
+    it->room_pointers = room;
+    return true;
+}
+
+/*
+ * A heap of which nothing has arrived, with the memory that another one left. It has room for what
+ * its first packet says of it: a heap that begins takes that packet, and keeps the length by which
+ * it gets its place.
+ */
 static live *new_heap(spt_depacketizer *d, const spt_received_packet *packet)
 {
+    if (d->unused == NULL)
+        d->unused = calloc(1, sizeof(*d->unused));
     live *it = d->unused;
-    if (it == NULL)
-        it = calloc(1, sizeof(*it));
-    else
-        d->unused = it->next;
     if (it == NULL)
         return NULL;
     spti_ranges_clear(&it->ranges);
+    if (!have_pointers(it, packet->n_items) || !spti_ranges_reserve(&it->ranges))
+        return NULL;
+    d->unused = it->next;
     it->heap = (spt_received_heap){
         .cnt = packet->cnt,
         .heap_address_bits = packet->heap_address_bits,
+        .has_length = packet->has_heap_length,
+        .length = packet->heap_length,
     };
     it->last_pointers = 0;
     it->highest_address = 0;
@@ -481,21 +503,6 @@ static spt_fate agree(const spt_depacketizer *d, const live *it, const spt_recei
     return check_size(d, packet);
 }
 
-static bool have_pointers(live *it, size_t n)
-{
-    if (n <= it->room_pointers)
-        return true;
-    size_t room = it->room_pointers == 0 ? FIRST_POINTERS : it->room_pointers;
-    while (room < n)
-        room *= 2;
-    spt_received_pointer *pointers = realloc(it->pointers, room * sizeof(*pointers));
-    if (pointers == NULL)
-        return false;
-    it->pointers = pointers;
-    it->room_pointers = room;
-    return true;
-}
-
 /*
  * Write down the items of a packet, behind those that the heap has. There are no new ones where the
  * last packet with items had the same.
@@ -538,14 +545,16 @@ static spt_fate add_range(const spt_depacketizer *d, live *it, const spt_receive
         return SPT_DUPLICATE;
     case SPTI_OVERLAPS:
         return SPT_INCONSISTENT;
+    case SPTI_NO_MEMORY:
+        return SPT_NO_MEMORY;
     case SPTI_NO_ROOM:
         break;
     }
     return SPT_TOO_LARGE;
 }
 
-/* A heap that nobody says the length of is known to go on where this packet ends. */
-static void came_after_loss(live *it, const spt_received_packet *packet)
+/* A packet is lost: a heap that nobody says the length of is known to go on up to its end. */
+static void note_lost(live *it, const spt_received_packet *packet)
 {
     uint64_t end = packet->payload_offset + packet->payload_length;
     if (end > it->highest_end)
@@ -597,8 +606,8 @@ static spt_fate take(spt_depacketizer *d, const spt_received_packet *packet, uin
         fate = add_pointers(it, packet, d->config.max_pointers, &new_pointers);
     if (fate == SPT_PLACED)
         fate = add_range(d, it, packet, new_pointers);
-    if (fate == SPT_AFTER_LOSS)
-        came_after_loss(it, packet);
+    if (fate == SPT_AFTER_LOSS || fate == SPT_NO_MEMORY)
+        note_lost(it, packet);
     if (fate != SPT_PLACED) {
         it->heap.packets_not_taken++;
         return fate;

@@ -23,10 +23,8 @@ static size_t find(const spti_ranges *r, uint64_t place)
     return low;
 }
 
-static bool make_room(spti_ranges *r, size_t max_gaps)
+bool spti_ranges_reserve(spti_ranges *r)
 {
-    if (r->n > max_gaps)
-        return false;
     if (r->n < r->room)
         return true;
     size_t room = r->room == 0 ? FIRST_ROOM : 2 * r->room;
@@ -57,8 +55,10 @@ spti_part spti_ranges_add(spti_ranges *r, uint64_t begin, uint64_t end, size_t m
     } else if (precedes) {
         r->at[next].begin = begin;
     } else {
-        if (!make_room(r, max_gaps))
+        if (r->n > max_gaps)
             return SPTI_NO_ROOM;
+        if (!spti_ranges_reserve(r))
+            return SPTI_NO_MEMORY;
         memmove(&r->at[next + 1], &r->at[next], (r->n - next) * sizeof(*r->at));
         r->at[next] = (spt_range){begin, end};
         r->n++;

@@ -16,8 +16,12 @@ typedef enum spti_part {
     SPTI_NEW,
     SPTI_KNOWN,    /* all of it has arrived before */
     SPTI_OVERLAPS, /* some of it has */
-    SPTI_NO_ROOM,  /* it is new, but would be one gap too many, or there is no memory */
+    SPTI_NO_ROOM,  /* it is new, but would be one gap too many */
+    SPTI_NO_MEMORY,
 } spti_part;
+
+/* See to it that the next part is not SPTI_NO_MEMORY. */
+bool spti_ranges_reserve(spti_ranges *r);
 
 /* Add [begin, end), which is not empty, if it is new. */
 spti_part spti_ranges_add(spti_ranges *r, uint64_t begin, uint64_t end, size_t max_gaps);

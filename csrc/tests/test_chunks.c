@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the tests of chunks.c: heaps that a stream receives, each at its place in a chunk. */
 #include "check.h"
+#include "failing.h"
 #include "make_packet.h"
 
 #include "spead_tutorial/spt_recv.h"
@@ -241,6 +242,14 @@ static void check_end(void)
     CHECK_EQUAL(spt_chunk_ring_get(data_ring, LONG_NS, &none), SPT_DONE);
 }
 
+/* So many chunks are left to come, at most. */
+static void check_end_of(size_t most)
+{
+    spt_chunk *chunk;
+    while (spt_chunk_ring_get(data_ring, LONG_NS, &chunk) == SPT_OK)
+        REQUIRE(most-- > 0);
+}
+
 static const setup plenty = {CHUNKS, CHUNKS, 2, 0, false};
 
 static void test_heaps_go_to_their_places_and_chunks_leave_in_order(void)
@@ -437,6 +446,32 @@ static void test_a_place_that_there_is_not_is_refused_and_said_and_others_are_no
         CHECK(strstr(now.misplaced, wrong[i].what) != NULL);
         account();
         finish();
+    }
+}
+
+/* Whichever allocation fails: to say that a heap is longer is no way out of its place. */
+static void test_a_heap_keeps_the_length_that_its_place_was_checked_for(void)
+{
+    setup marked = {1, 1, 1, HEAP / 2, true};
+    long failed;
+    for (long n = 1;; n++) {
+        begin(&marked);
+        append_part(3, 0, HEAP / 2);
+        static const uint8_t payload[HEAP];
+        make_part(&made, 3 + 1, 100 * HEAP, 90 * HEAP, HEAP);
+        make_end(&made, payload, HEAP); /* without a timestamp it gets no place of its own */
+        append_made();
+        fail_once(n);
+        while (spt_recv_stream_add_memory(stream, packets, n_bytes, NULL) == SPT_ERR_MEMORY)
+            ;
+        check_end_of(1);
+        failed = stop_failing();
+        CHECK(account().placed_bytes <= HEAP / 2);
+        CHECK_EQUAL(account().packets, 2);
+        finish();
+        if (failed == 0)
+            break;
+        REQUIRE(n < 100);
     }
 }
 
@@ -760,6 +795,7 @@ int main(void)
     RUN(test_packets_are_marked_where_each_has_a_byte);
     RUN(test_a_heap_that_the_place_function_does_not_want_is_refused);
     RUN(test_a_place_that_there_is_not_is_refused_and_said_and_others_are_not_touched);
+    RUN(test_a_heap_keeps_the_length_that_its_place_was_checked_for);
     RUN(test_a_first_chunk_that_no_item_could_name_is_refused);
     RUN(test_the_worker_waits_for_a_free_chunk_and_loses_nothing);
     RUN(test_the_worker_waits_for_room_for_a_filled_chunk_and_loses_nothing);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the tests of depacketizer.c: packets in, heaps out, and an account that adds up. */
 #include "check.h"
+#include "failing.h"
 #include "make_packet.h"
 
 #include "spead_tutorial/spt_recv.h"
@@ -541,6 +542,50 @@ static void test_a_heap_that_there_was_no_memory_for_stays_refused(void)
     CHECK_EQUAL(given, 0);
 }
 
+/* Take a heap of which every second part comes first, each with items of its own. */
+static void take_with_items(spt_depacketizer *d, uint64_t cnt, int64_t length)
+{
+    enum { N = 40, EACH = 10 };
+    for (uint64_t i = 0; i < N; i++) {
+        uint64_t part = i < N / 2 ? 2 * i : 2 * i - N + 1;
+        make_part(&made, cnt, length, part * EACH, EACH);
+        for (uint64_t k = 0; k < 3; k++)
+            make_add(&made, true, 0x3300 + part, k);
+        end_part(cnt, part * EACH, EACH);
+        (void)!take_made(d);
+    }
+}
+
+static void test_no_heap_is_whole_that_a_packet_found_no_memory_for(void)
+{
+    static const uint64_t whole[] = {0, 400, 400, 20};
+    long failed, n = 0;
+    do {
+        spt_depacketizer *d = new_depacketizer(any_order);
+        fail_once(++n);
+        take_with_items(d, 1, (int64_t)whole[1]);
+        take_with_items(d, 2, -1);
+        (void)!take(d, 3, -1, 0, 10);
+        make_part(&made, 3, -1, 10, 10);
+        make_add(&made, true, 0x3300, 1);
+        end_part(3, 10, 10);
+        (void)!take_made(d);
+        failed = stop_failing();
+        spt_depacketizer_flush(d);
+        for (spt_received_heap *heap; (heap = spt_depacketizer_next(d)) != NULL;) {
+            CHECK(heap->packets > 0);
+            bool lacking = heap->received_length < whole[heap->cnt];
+            CHECK((heap->state == SPT_HEAP_INCOMPLETE) == lacking);
+            spt_depacketizer_recycle(d, heap);
+        }
+        spt_account a = add_up(d);
+        CHECK_EQUAL(a.placed_bytes + a.fates[SPT_NO_MEMORY] * 10, (uint64_t)820);
+        CHECK((a.fates[SPT_NO_MEMORY] > 0) == (failed > 0));
+        spt_depacketizer_destroy(d);
+    } while (failed > 0);
+    CHECK(n > 8);
+}
+
 enum { HEAPS = 300, PARTS = 12, PART = 40, IN_FLIGHT = 4 };
 
 /* Heaps in flight together, each part lost, repeated or out of its order now and then. */
@@ -944,6 +989,7 @@ int main(void)
     RUN(test_heaps_that_were_never_begun_are_gaps_in_the_counts_by_their_step);
     RUN(test_memory_that_was_got_is_put_back_or_kept_by_whom_it_was_handed_to);
     RUN(test_a_heap_that_there_was_no_memory_for_stays_refused);
+    RUN(test_no_heap_is_whole_that_a_packet_found_no_memory_for);
     RUN(test_a_heap_goes_where_it_is_placed_and_its_place_is_not_freed);
     RUN(test_while_there_is_no_place_nothing_changes);
     RUN(test_a_heap_that_is_given_no_place_is_asked_for_once_and_pushes_out_none);
