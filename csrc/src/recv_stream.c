@@ -3,9 +3,10 @@
  * Owns the way of heaps from readers, which are tasks of a thread pool, through a ring to whoever
  * gets them. Knows neither what is in packets nor how sockets are read.
  *
- * There are two locks. `lock` is for the depacketizer and its readers, and is held for as long as a
- * batch of packets takes; `ring_lock` is for the ring alone. Who holds the first may take the
- * second, never the other way round.
+ * There are three locks. `stop_lock` is held by who stops the stream, until it is; `lock` is for
+ * the depacketizer and its readers, and is held for as long as a batch of packets takes;
+ * `ring_lock` is for the ring alone. Who holds one may take those after it, never the other way
+ * round.
  */
 #include "chunk_ring.h"
 #include "chunks.h"
@@ -44,6 +45,7 @@ struct spt_recv_stream {
     spt_recv_config config;
     spt_thread_pool *pool;
 
+    pthread_mutex_t stop_lock;
     pthread_mutex_t lock;
     spt_depacketizer *depacketizer;
     reader *readers;
@@ -727,6 +729,7 @@ static void destroy(spt_recv_stream *s)
         close(s->event_fd);
     spt_depacketizer_destroy(s->depacketizer);
     spti_chunks_destroy(s->chunks);
+    pthread_mutex_destroy(&s->stop_lock);
     pthread_mutex_destroy(&s->lock);
     pthread_mutex_destroy(&s->ring_lock);
     free(s->ring);
@@ -770,6 +773,7 @@ static spt_recv_stream *create(spt_thread_pool *pool, const spt_recv_config *con
     s->config = *config;
     s->pool = pool;
     s->event_fd = -1;
+    pthread_mutex_init(&s->stop_lock, NULL);
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->ring_lock, NULL);
     if (chunks != NULL)
@@ -796,9 +800,9 @@ spt_recv_stream *spt_recv_stream_create_chunks(spt_thread_pool *pool, const spt_
     return create(pool, config, chunks, err);
 }
 
-void spt_recv_stream_stop(spt_recv_stream *stream)
+/* Under the lock of who stops. */
+static void stop(spt_recv_stream *s)
 {
-    spt_recv_stream *s = stream;
     pthread_mutex_lock(&s->lock);
     if (!has_ended(s))
         end(s); /* runs under way see it, and no reader is added any more */
@@ -820,6 +824,13 @@ void spt_recv_stream_stop(spt_recv_stream *stream)
     }
     s->readers = NULL;
     pthread_mutex_unlock(&s->lock);
+}
+
+void spt_recv_stream_stop(spt_recv_stream *stream)
+{
+    pthread_mutex_lock(&stream->stop_lock);
+    stop(stream);
+    pthread_mutex_unlock(&stream->stop_lock);
 }
 
 void spt_recv_stream_destroy(spt_recv_stream *stream)

@@ -29,12 +29,13 @@
 
 struct spt_thread_pool {
     pthread_mutex_t lock;
-    pthread_cond_t paused; /* a run has ended that spti_task_pause() waits for */
+    pthread_cond_t paused; /* a run has ended that spti_task_pause() waits for; or the stopping */
     pthread_t *threads;
     size_t n_threads;
     int epoll_fd, wake_fd;
     int timer_fd; /* where there are no threads, else -1 */
     bool stopping;
+    bool stopped;   /* that is over */
     bool signalled; /* wake_fd may be readable */
     bool timed;     /* timer_fd is readable, or will be */
     size_t n_sleeping, n_epolled;
@@ -551,6 +552,8 @@ void spt_thread_pool_stop(spt_thread_pool *pool)
     pthread_mutex_lock(&pool->lock);
     bool first = !pool->stopping;
     pool->stopping = true;
+    while (!first && !pool->stopped)
+        pthread_cond_wait(&pool->paused, &pool->lock);
     pthread_mutex_unlock(&pool->lock);
     if (!first)
         return;
@@ -561,6 +564,8 @@ void spt_thread_pool_stop(spt_thread_pool *pool)
     pthread_mutex_lock(&pool->lock);
     while (tell_one_stopped(pool))
         ;
+    pool->stopped = true;
+    pthread_cond_broadcast(&pool->paused);
     pthread_mutex_unlock(&pool->lock);
 }
 

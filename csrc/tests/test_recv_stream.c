@@ -619,6 +619,84 @@ static void test_streams_are_stopped_at_any_moment(void)
     }
 }
 
+/* Those who stop a stream, all at once; whoever is through finds its readers gone. */
+static pthread_barrier_t at_once;
+
+static void *stop_at_once(void *stream)
+{
+    pthread_barrier_wait(&at_once);
+    spt_recv_stream_stop(stream);
+    CHECK_EQUAL(spt_recv_stream_port(stream), 0);
+    return NULL;
+}
+
+static void *stop_only(void *stream)
+{
+    spt_recv_stream_stop(stream);
+    return NULL;
+}
+
+static void *add_until_stopped(void *stream)
+{
+    spt_endpoint any = {"127.0.0.1", 0};
+    pthread_barrier_wait(&at_once);
+    while (spt_recv_stream_add_udp(stream, &any, NULL, NULL) == SPT_OK)
+        continue;
+    return NULL;
+}
+
+static void test_threads_that_stop_a_stream_at_once_all_wait_until_it_is(void)
+{
+    enum { READERS = 8, STOPPERS = 3, ROUNDS = 50 };
+    for (int round = 0; round < ROUNDS; round++) {
+        pool = spt_thread_pool_create(2, NULL, 0, NULL);
+        REQUIRE(pool != NULL);
+        int port, fd = listen_somewhere(&port);
+        spt_recv_stream *receiver = new_receiver(drop);
+        spt_stream *sender = new_sender(port, 1472);
+        spt_heap *heap = new_heap();
+        send_one(sender, heap, 1); /* so that readers have something to do */
+        for (int i = 0; i < READERS; i++)
+            REQUIRE(spt_recv_stream_add_udp_socket(receiver, fd, NULL, NULL) == SPT_OK);
+        pthread_t adder, stoppers[STOPPERS];
+        pthread_barrier_init(&at_once, NULL, STOPPERS + 2);
+        REQUIRE(pthread_create(&adder, NULL, add_until_stopped, receiver) == 0);
+        for (int i = 0; i < STOPPERS; i++)
+            REQUIRE(pthread_create(&stoppers[i], NULL, stop_at_once, receiver) == 0);
+        pthread_barrier_wait(&at_once);
+        if (round % 2)
+            spt_thread_pool_stop(pool);
+        pthread_join(adder, NULL);
+        for (int i = 0; i < STOPPERS; i++)
+            pthread_join(stoppers[i], NULL);
+        pthread_barrier_destroy(&at_once);
+        spt_recv_stream_destroy(receiver);
+        spt_heap_destroy(heap);
+        spt_stream_destroy(sender);
+        close(fd);
+        end_pool();
+    }
+}
+
+static void test_who_destroys_a_stream_waits_for_who_stops_it(void)
+{
+    enum { READERS = 16, ROUNDS = 50 };
+    for (int round = 0; round < ROUNDS; round++) {
+        start_pool();
+        spt_recv_stream *receiver = new_receiver(NULL);
+        spt_endpoint any = {"127.0.0.1", 0};
+        for (int i = 0; i < READERS; i++)
+            REQUIRE(spt_recv_stream_add_udp(receiver, &any, NULL, NULL) == SPT_OK);
+        pthread_t stopper;
+        REQUIRE(pthread_create(&stopper, NULL, stop_only, receiver) == 0);
+        spt_received_heap *none; /* until it has begun to stop */
+        CHECK_EQUAL(spt_recv_stream_get(receiver, -1, &none), SPT_DONE);
+        spt_recv_stream_destroy(receiver);
+        pthread_join(stopper, NULL);
+        end_pool();
+    }
+}
+
 /* Memory that is counted, and that the worker may have to wait for. */
 static struct {
     int away;       /* atomic */
@@ -779,6 +857,8 @@ int main(void)
     RUN(test_a_stream_ends_with_its_pool_and_says_so_to_who_waits);
     RUN(test_waiting_ends_with_a_signal_and_with_its_time);
     RUN(test_streams_are_stopped_at_any_moment);
+    RUN(test_threads_that_stop_a_stream_at_once_all_wait_until_it_is);
+    RUN(test_who_destroys_a_stream_waits_for_who_stops_it);
     RUN(test_the_memory_of_heaps_goes_back_with_them_after_the_end_too);
     RUN(test_a_heap_is_got_from_a_full_ring_without_waiting_for_a_worker_that_is_busy);
     RUN(test_the_counts_of_sockets_do_not_fall_while_a_stream_is_stopped);

@@ -376,6 +376,33 @@ static void test_a_pool_that_stops_tells_every_task_once(void)
     spt_thread_pool_destroy(pool);
 }
 
+static job stopped_at_once;
+static pthread_barrier_t at_once;
+
+static void *stop_at_once(void *pool)
+{
+    pthread_barrier_wait(&at_once);
+    spt_thread_pool_stop(pool);
+    CHECK_EQUAL(stopped_at_once.stopped, 1);
+    return NULL;
+}
+
+static void test_threads_that_stop_a_pool_at_once_all_wait_until_it_is(void)
+{
+    for (int round = 0; round < 50; round++) {
+        spt_thread_pool *pool = new_pool(3);
+        job_init(&stopped_at_once, pool, SPTI_WAIT_WORK, -1);
+        pthread_t other;
+        pthread_barrier_init(&at_once, NULL, 2);
+        REQUIRE(pthread_create(&other, NULL, stop_at_once, pool) == 0);
+        stop_at_once(pool);
+        pthread_join(other, NULL);
+        pthread_barrier_destroy(&at_once);
+        spti_task_detach(&stopped_at_once.task);
+        spt_thread_pool_destroy(pool);
+    }
+}
+
 static void test_threads_run_on_the_cores_that_are_asked_for(void)
 {
     cpu_set_t cores;
@@ -414,6 +441,7 @@ int main(void)
     RUN(test_a_timer_that_ends_as_signals_are_taken_is_not_lost);
     RUN(test_a_timer_that_ends_after_signals_were_taken_keeps_no_loop_busy);
     RUN(test_a_pool_that_stops_tells_every_task_once);
+    RUN(test_threads_that_stop_a_pool_at_once_all_wait_until_it_is);
     RUN(test_threads_run_on_the_cores_that_are_asked_for);
     return check_done();
 }

@@ -571,7 +571,8 @@ SPT_API SPT_MUST_CHECK spt_thread_pool *
 spt_thread_pool_create(size_t n_threads, const int *affinity, size_t n_affinity, spt_error *err);
 
 /**
- * End the threads. Heaps that are still queued complete with ``SPT_ERR_STOPPED``. May be repeated.
+ * End the threads. Heaps that are still queued complete with ``SPT_ERR_STOPPED``. May be repeated;
+ * where another thread is stopping the pool, this waits until it has.
  *
  * :param pool: Borrowed.
  */

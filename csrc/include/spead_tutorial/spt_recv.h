@@ -717,8 +717,8 @@ typedef struct spt_receive_stats {
 
 /**
  * Receives heaps: readers bring packets, and those heaps that are finished wait in a ring until
- * you get them. All functions may be called from any thread; none from two at once of creating,
- * stopping and destroying.
+ * you get them. All functions may be called from any thread, but not by what the stream itself
+ * calls: its place function, and those of its memory.
  */
 typedef struct spt_recv_stream spt_recv_stream;
 
@@ -863,14 +863,16 @@ SPT_API int spt_recv_stream_port(spt_recv_stream *stream);
 
 /**
  * Stop: nothing is received any more, ports are free, and live heaps end as they are. What is
- * finished can still be got. May be repeated.
+ * finished can still be got. May be repeated; where another thread is stopping the stream, this
+ * waits until it has.
  *
  * :param stream: Borrowed.
  */
 SPT_API void spt_recv_stream_stop(spt_recv_stream *stream);
 
 /**
- * Stop and free. All heaps have been given back.
+ * Stop and free. All heaps have been given back, and no other thread calls anything any more: only
+ * one that is stopping the stream is waited for.
  *
  * :param stream: Taken; may be ``NULL``.
  */
@@ -1181,7 +1183,8 @@ typedef struct spt_place_data {
 
 /**
  * Say where a heap belongs. It is called by the worker, for each heap once, but for the one that
- * ends the stream. Whatever it says is checked: a heap is written nowhere but in its chunk.
+ * ends the stream. Whatever it says is checked: a heap is written nowhere but in its chunk. It
+ * calls no function of a stream that receives, nor of a ring of chunks: their locks are held.
  *
  * :param data: To be read, and filled in.
  * :param data_size: Bytes of it.

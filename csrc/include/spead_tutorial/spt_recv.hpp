@@ -457,7 +457,7 @@ class recv_stream : public owner<spt_recv_stream, detail::call<spt_recv_stream_d
         return spt_recv_stream_port(get());
     }
 
-    /** Stop: nothing is received any more. What is finished can still be got. */
+    /** Stop: see :c:func:`spt_recv_stream_stop`. What is finished can still be got. */
     void stop() noexcept
     {
         spt_recv_stream_stop(get());
