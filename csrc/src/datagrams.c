@@ -250,13 +250,13 @@ void spti_datagrams_right(spti_datagrams *d, const spti_guess *guess, size_t n_r
         memcpy(d->memory + at, piece->iov_base, n);
         at += n;
     }
-    note_guess(d, at == right);
+    note_guess(d, n_right > 0 && at == right); /* nothing is not right: it is an empty datagram */
     d->stats.in_place += n_right;
     d->stats.datagrams += n_right;
     d->stats.bytes += right;
     d->offset = right;
     d->whole -= d->whole > 0 ? n_right : 0;
-    if (right == all)
+    if (n_right > 0 && right == all)
         d->at = 1;
 }
 

@@ -438,6 +438,35 @@ static void test_of_senders_that_take_turns_several_messages_are_read_at_a_time(
     spt_recv_stream_destroy(receiver);
 }
 
+/* ---- Nothing --------------------------------------------------------------------------------- */
+
+static void test_an_empty_datagram_in_place_of_an_expected_packet_is_counted(void)
+{
+    enum { ROUNDS = 20, PACKETS = 8 };
+    spt_recv_stream *receiver = new_receiver(false);
+    int from = connect_to(receiver);
+    spt_recv_stats stats;
+    each = 5000;
+    length = (ROUNDS * PACKETS + 1) * each;
+    for (uint64_t i = 0; i < ROUNDS; i++) {
+        send_part(from, receiver, 1, i * PACKETS, i * PACKETS + PACKETS / 2);
+        send_part(from, receiver, 1, i * PACKETS + PACKETS / 2, (i + 1) * PACKETS);
+        REQUIRE(send(from, NULL, 0, 0) == 0);
+        do {
+            sched_yield();
+            spt_recv_stream_stats(receiver, &stats);
+        } while (stats.sockets.messages < 3 * (i + 1));
+    }
+    spt_recv_stream_stop(receiver);
+    spt_recv_stream_stats(receiver, &stats);
+    CHECK(stats.sockets.in_place > 0);
+    CHECK_EQUAL(stats.sockets.datagrams, ROUNDS * (PACKETS + 1));
+    CHECK_EQUAL(stats.account.packets + stats.after_end, ROUNDS * (PACKETS + 1));
+    CHECK_EQUAL(stats.account.fates[SPT_PLACED], ROUNDS * PACKETS);
+    close(from);
+    spt_recv_stream_destroy(receiver);
+}
+
 int main(void)
 {
     pool = spt_thread_pool_create(1, NULL, 0, NULL);
@@ -447,6 +476,7 @@ int main(void)
     RUN(test_chunks_are_filled_as_with_the_same_packets_one_after_the_other);
     RUN(test_what_is_marked_is_not_written_over_by_what_was_not_expected);
     RUN(test_of_senders_that_take_turns_several_messages_are_read_at_a_time);
+    RUN(test_an_empty_datagram_in_place_of_an_expected_packet_is_counted);
     free(all);
     spt_thread_pool_destroy(pool);
     return check_done();
