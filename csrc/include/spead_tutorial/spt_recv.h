@@ -157,7 +157,10 @@ typedef struct spt_received_heap {
     uint64_t packets;
     /** Packets that came, but were not taken: in order, all those after a loss. */
     uint64_t packets_not_taken;
-    /** Its payload. Bytes that have not arrived are what they were before. */
+    /**
+     * Its payload. Bytes that have not arrived may be anything: what was in the memory before, or
+     * what came in another packet and was read to there by mistake.
+     */
     uint8_t *payload;
     /** Bytes of that memory: at least ``length``. */
     size_t room;

@@ -65,7 +65,7 @@ class received_heap
         return heap_.get();
     }
 
-    /** Its payload; lent with it. Bytes that have not arrived are what they were before. */
+    /** Its payload; lent with it. Bytes that have not arrived may be anything. */
     [[nodiscard]] std::span<std::uint8_t> payload() const noexcept
     {
         return {heap_->payload, static_cast<std::size_t>(heap_->length)};
