@@ -18,6 +18,7 @@ struct spt_item_group {
     size_t n, room;
     spt_received_item *found; /* of the last heap */
     size_t room_found;
+    bool unfinished; /* the last heap was not taken in as a whole */
 };
 
 spt_item_group *spt_item_group_create(int bug_compat, spt_error *err)
@@ -46,6 +47,17 @@ void spt_item_group_destroy(spt_item_group *group)
     free(group->items);
     free(group->found);
     free(group);
+}
+
+static char *copy_text(spt_bytes bytes)
+{
+    char *text = malloc(bytes.length + 1);
+    if (text == NULL)
+        return NULL;
+    if (bytes.length > 0)
+        memcpy(text, bytes.data, bytes.length);
+    text[bytes.length] = '\0';
+    return text;
 }
 
 /* ---- NumPy headers: dictionaries of Python, of which three words are looked for -------------- */
@@ -91,11 +103,9 @@ static void read_shape(spt_group_item *item, const char *text)
 
 static bool read_header(spt_group_item *item, spt_bytes header, int bug_compat)
 {
-    char *text = header.length > MOST_TEXT ? NULL : malloc(header.length + 1);
+    char *text = copy_text(header);
     if (text == NULL)
         return false;
-    memcpy(text, header.data, header.length);
-    text[header.length] = '\0';
     read_dtype(item, after_key(text, "'descr'"));
     if (item->code != '\0' && (bug_compat & SPT_COMPAT_SWAP_ENDIAN) != 0)
         item->little_endian = !item->little_endian;
@@ -106,17 +116,6 @@ static bool read_header(spt_group_item *item, spt_bytes header, int bug_compat)
 }
 
 /* ---- What a descriptor says ------------------------------------------------------------------ */
-
-static char *copy_text(spt_bytes bytes)
-{
-    char *text = bytes.length > MOST_TEXT ? NULL : malloc(bytes.length + 1);
-    if (text == NULL)
-        return NULL;
-    if (bytes.length > 0)
-        memcpy(text, bytes.data, bytes.length);
-    text[bytes.length] = '\0';
-    return text;
-}
 
 static void read_format(spt_group_item *item, const spt_received_descriptor *d)
 {
@@ -132,7 +131,14 @@ static void read_format(spt_group_item *item, const spt_received_descriptor *d)
         item->shape[i] = spt_received_descriptor_dimension(d, i);
 }
 
-/* What a descriptor says; NULL where it is not to be believed, or there is no memory. */
+/* Whether a descriptor has so much text that it is not to be believed. */
+static bool is_too_long(const spt_received_descriptor *d)
+{
+    return d->name.length > MOST_TEXT || d->description.length > MOST_TEXT ||
+           d->numpy_header.length > MOST_TEXT;
+}
+
+/* What a descriptor says; NULL where there is no memory. */
 static spt_group_item *new_item(const spt_received_descriptor *d, int bug_compat)
 {
     spt_group_item *item = calloc(1, sizeof(*item));
@@ -166,11 +172,10 @@ static bool same(const spt_group_item *a, const spt_group_item *b)
 
 static bool have_room(spt_item_group *group)
 {
-    if (group->n < group->room)
+    if (group->n < group->room || group->n == MOST_ITEMS)
         return true;
     size_t room = group->room == 0 ? FIRST_ITEMS : 2 * group->room;
-    spt_group_item **items =
-        group->n == MOST_ITEMS ? NULL : realloc(group->items, room * sizeof(*items));
+    spt_group_item **items = realloc(group->items, room * sizeof(*items));
     if (items == NULL)
         return false;
     group->items = items;
@@ -178,14 +183,9 @@ static bool have_room(spt_item_group *group)
     return true;
 }
 
-/* Take an item in. Others with its id or name go; one that is the same stays, instead of it. */
-static void take_in(spt_item_group *group, spt_group_item *item)
+/* Remove those that have the id or the name of an item. */
+static void make_way(spt_item_group *group, const spt_group_item *item)
 {
-    for (size_t i = 0; i < group->n; i++)
-        if (same(group->items[i], item)) {
-            destroy_item(item);
-            return;
-        }
     size_t kept = 0;
     for (size_t i = 0; i < group->n; i++) {
         spt_group_item *old = group->items[i];
@@ -195,7 +195,17 @@ static void take_in(spt_item_group *group, spt_group_item *item)
             group->items[kept++] = old;
     }
     group->n = kept;
-    if (!have_room(group)) {
+}
+
+/* Take an item in, unless there is the same, or no room for one more. */
+static void take_in(spt_item_group *group, spt_group_item *item)
+{
+    bool known = false;
+    for (size_t i = 0; i < group->n && !known; i++)
+        known = same(group->items[i], item);
+    if (!known)
+        make_way(group, item);
+    if (known || group->n == MOST_ITEMS) {
         destroy_item(item);
         return;
     }
@@ -211,18 +221,22 @@ static spt_group_item *by_id(const spt_item_group *group, uint64_t id)
     return NULL;
 }
 
+/* Count an item that is a descriptor, and take it in; false where there is no memory for that. */
 static bool take_descriptor(spt_item_group *group, const spt_received_heap *heap,
-                            const spt_received_item *found)
+                            const spt_received_item *found, size_t *descriptors)
 {
     spt_received_descriptor d;
     if (found->is_immediate || found->id != SPT_ID_DESCRIPTOR || heap->payload == NULL ||
         !spt_received_descriptor_parse(&d, heap->payload + found->offset, (size_t)found->length,
                                        group->bug_compat))
-        return false;
-    spt_group_item *item = new_item(&d, group->bug_compat);
+        return true;
+    ++*descriptors;
+    if (is_too_long(&d))
+        return true;
+    spt_group_item *item = have_room(group) ? new_item(&d, group->bug_compat) : NULL;
     if (item != NULL)
         take_in(group, item);
-    return true;
+    return item != NULL;
 }
 
 /* How many of so many bytes a value takes; more than there can be where its shape does. */
@@ -288,26 +302,37 @@ static size_t take_values(spt_item_group *group, const spt_received_heap *heap, 
     return left_out;
 }
 
+/* Find the items of a heap, and take in what it describes; false where there is no memory. */
+static bool take_descriptors(spt_item_group *group, const spt_received_heap *heap, size_t *n)
+{
+    if (heap->n_pointers > group->room_found) {
+        spt_received_item *found = realloc(group->found, heap->n_pointers * sizeof(*found));
+        if (found == NULL)
+            return false;
+        group->found = found;
+        group->room_found = heap->n_pointers;
+    }
+    *n = spt_received_heap_items(heap, group->found);
+    bool whole = heap->state != SPT_HEAP_INCOMPLETE;
+    size_t descriptors = 0;
+    for (size_t i = 0; whole && i < *n && descriptors < MOST_ITEMS; i++)
+        if (!take_descriptor(group, heap, &group->found[i], &descriptors))
+            return false;
+    return true;
+}
+
 spt_status spt_item_group_update(spt_item_group *group, const spt_received_heap *heap,
                                  size_t *undescribed, spt_error *err)
 {
     *undescribed = 0;
     forget_values(group);
-    for (size_t i = 0; i < group->n; i++)
+    for (size_t i = 0; i < group->n && !group->unfinished; i++)
         group->items[i]->is_new = false;
-    if (heap->n_pointers > group->room_found) {
-        spt_received_item *found = realloc(group->found, heap->n_pointers * sizeof(*found));
-        if (found == NULL)
-            return spti_fail(err, SPT_ERR_MEMORY, "no memory for the %zu items of a heap",
-                             heap->n_pointers);
-        group->found = found;
-        group->room_found = heap->n_pointers;
-    }
-    size_t n = spt_received_heap_items(heap, group->found);
-    bool whole = heap->state != SPT_HEAP_INCOMPLETE;
-    size_t descriptors = 0;
-    for (size_t i = 0; whole && i < n && descriptors < MOST_ITEMS; i++)
-        descriptors += take_descriptor(group, heap, &group->found[i]);
+    size_t n;
+    group->unfinished = !take_descriptors(group, heap, &n);
+    if (group->unfinished)
+        return spti_fail(err, SPT_ERR_MEMORY,
+                         "no memory for what a heap describes; update with it again");
     *undescribed = take_values(group, heap, n);
     return SPT_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the tests of received_group.c: descriptors and values of heaps that the sender sends. */
 #include "check.h"
+#include "failing.h"
 
 #include "spead_tutorial/spt_recv.h"
 
@@ -9,6 +10,25 @@ static spt_item_group *group;
 
 enum { ROOM = 1 << 20 };
 static uint8_t packets[ROOM];
+
+/* The how-manieth allocation fails while a heap is taken in, and how many have; 0: none. */
+static long failing_at, n_failed;
+
+/* Take in a heap; after a failure nothing is taken of it, and it is taken in again. */
+static size_t update(const spt_received_heap *heap)
+{
+    size_t undescribed;
+    fail_once(failing_at);
+    spt_status status = spt_item_group_update(group, heap, &undescribed, NULL);
+    n_failed = stop_failing();
+    CHECK_EQUAL(status, n_failed > 0 ? SPT_ERR_MEMORY : SPT_OK);
+    if (status == SPT_OK)
+        return undescribed;
+    for (size_t i = 0; i < spt_item_group_size(group); i++)
+        CHECK(!spt_item_group_at(group, i)->has_value);
+    REQUIRE(spt_item_group_update(group, heap, &undescribed, NULL) == SPT_OK);
+    return undescribed;
+}
 
 /* Take in what is received of one heap. Its memory goes back before this returns. */
 static size_t receive(const spt_heap *heap, void (*look)(void))
@@ -25,9 +45,8 @@ static size_t receive(const spt_heap *heap, void (*look)(void))
     size_t size = spt_stream_memory(sender, packets, ROOM);
     REQUIRE(size <= ROOM && spt_recv_stream_add_memory(receiver, packets, size, NULL) == SPT_OK);
     spt_received_heap *received;
-    size_t undescribed;
     REQUIRE(spt_recv_stream_get(receiver, -1, &received) == SPT_OK);
-    REQUIRE(spt_item_group_update(group, received, &undescribed, NULL) == SPT_OK);
+    size_t undescribed = update(received);
     if (look != NULL)
         look();
     spt_recv_stream_return(receiver, received);
@@ -133,6 +152,20 @@ static void test_items_are_found_by_name_with_their_types_and_values(void)
     CHECK_EQUAL(spt_item_group_size(group), 4);
     spt_heap_destroy(heap);
     end();
+}
+
+static void test_where_memory_is_short_a_heap_is_taken_in_as_a_whole_or_not_at_all(void)
+{
+    spt_heap *heap = described();
+    for (failing_at = 1, n_failed = 1; n_failed > 0; failing_at++) {
+        start();
+        CHECK_EQUAL(receive(heap, look_at_values), 0);
+        CHECK_EQUAL(spt_item_group_size(group), 4);
+        end();
+    }
+    CHECK(failing_at > 10);
+    failing_at = 0;
+    spt_heap_destroy(heap);
 }
 
 static void look_at_later_values(void)
@@ -356,6 +389,7 @@ static void test_groups_do_not_grow_without_end(void)
 int main(void)
 {
     RUN(test_items_are_found_by_name_with_their_types_and_values);
+    RUN(test_where_memory_is_short_a_heap_is_taken_in_as_a_whole_or_not_at_all);
     RUN(test_descriptors_are_remembered_and_values_without_one_are_counted);
     RUN(test_what_is_described_anew_replaces_what_has_its_id_or_name);
     RUN(test_a_header_of_numpy_that_is_none_leaves_the_type_open);

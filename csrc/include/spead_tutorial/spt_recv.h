@@ -337,7 +337,7 @@ SPT_API void spt_item_group_destroy(spt_item_group *group);
  * :param heap: Borrowed; values lie in it.
  * :param undescribed: Filled: values in the heap that nothing describes, or that are too short.
  * :param err: Details of a failure, or ``NULL``.
- * :return: ``SPT_OK``; ``SPT_ERR_MEMORY``.
+ * :return: ``SPT_OK``; ``SPT_ERR_MEMORY``, and no value is taken: update with the heap again.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_item_group_update(spt_item_group *group,
                                                         const spt_received_heap *heap,
