@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Owns one promise: whichever allocation fails, the call that needs it says so, has changed
+ * nothing, and can be repeated; and nothing is lost or leaked.
+ */
+#include "spead_tutorial/spt_recv.h"
+
+#include "check.h"
+#include "failing.h"
+
+enum { VALUES = 40, SIZE = 3000, HEAPS = 3, ROOM = 1 << 20, LOOPBACK_PORTS = 2, TRIES = 3 };
+
+/* Do it until there is memory for it, which is before long; each time that there is not is said. */
+#define MADE(it, call)                                                                             \
+    for (int tries_ = 0; ((it) = (call)) == NULL; tries_++)                                        \
+    there_was_none(err.status, tries_)
+#define DONE(call)                                                                                 \
+    for (int tries_ = 0; (call) != SPT_OK; tries_++)                                               \
+    there_was_none(err.status, tries_)
+
+static spt_error err;
+
+static void there_was_none(spt_status status, int tries)
+{
+    CHECK_EQUAL(status, SPT_ERR_MEMORY);
+    REQUIRE(has_failed() && tries < TRIES);
+    if (tries == TRIES - 1)
+        stop_failing();
+    err = (spt_error){0};
+}
+
+/* Do something with each of its allocations failing, one at a time; then with every n-th. */
+static void run_short(void (*something)(void))
+{
+    long n = 0;
+    do {
+        fail_once(++n);
+        something();
+    } while (stop_failing() > 0);
+    CHECK(n > 3);
+    while (--n > 1) {
+        fail_every(n);
+        something();
+        stop_failing();
+    }
+}
+
+/* ---- Sending --------------------------------------------------------------------------------- */
+
+static uint8_t value[SIZE];
+static uint8_t wanted[ROOM], sent[ROOM]; /* packets: of the first time, and of this one */
+static size_t n_wanted;
+
+static spt_heap *make_heap(void)
+{
+    static const int16_t samples[50];
+    const spt_variable variables[] = {
+        {.id = 0x1000,
+         .name = "a",
+         .description = "",
+         .type = SPT_INT16,
+         .value = samples,
+         .n_shape = 1,
+         .shape = {50}},
+        {.id = 0x1001, .name = "b", .description = "", .type = SPT_INT16, .value = samples},
+    };
+    spt_heap *heap;
+    MADE(heap, spt_heap_create(NULL, &err));
+    for (uint64_t i = 0; i < VALUES; i++) {
+        spt_item item = {0x2000 + i, value + i, SIZE / VALUES, false};
+        DONE(spt_heap_add_item(heap, &item, &err));
+        if (i % 8 == 0) /* both of them, or none */
+            DONE(spt_heap_add(heap, variables, 2, SPT_DESCRIPTORS | SPT_VALUES, &err));
+    }
+    return heap;
+}
+
+/* Send some heaps; true if all of them could be. */
+static bool send_heaps(spt_stream *stream, spt_heap *heap)
+{
+    spt_completion done[HEAPS] = {0};
+    bool good = true;
+    for (int i = 0; i < HEAPS; i++)
+        REQUIRE(spt_stream_send_heap(stream, heap, &done[i], NULL) == SPT_OK);
+    for (int i = 0; i < HEAPS; i++)
+        good = spt_stream_wait(stream, &done[i], -1, NULL) == SPT_OK && good;
+    return good;
+}
+
+static void send_into_memory(void)
+{
+    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
+    config.timeline = 10;
+    spt_thread_pool *pool;
+    spt_stream *stream;
+    spt_heap *heap = make_heap();
+    MADE(pool, spt_thread_pool_create(2, NULL, 0, &err));
+    MADE(stream, spt_stream_create_memory(pool, &config, &err));
+    bool good = send_heaps(stream, heap);
+    if (!good) /* there was no memory to collect a packet in */
+        CHECK(has_failed());
+    size_t n = spt_stream_memory(stream, sent, ROOM);
+    REQUIRE(n <= ROOM);
+    if (n_wanted == 0) {
+        memcpy(wanted, sent, n);
+        n_wanted = n;
+    }
+    if (good)
+        CHECK(n == n_wanted && memcmp(sent, wanted, n) == 0);
+    spt_stream_destroy(stream);
+    spt_thread_pool_destroy(pool);
+    spt_heap_destroy(heap);
+}
+
+static void test_what_is_sent_is_the_same_whichever_allocation_fails(void)
+{
+    for (size_t i = 0; i < SIZE; i++)
+        value[i] = (uint8_t)(i * 7 + i / 256);
+    send_into_memory();
+    REQUIRE(n_wanted > 0);
+    run_short(send_into_memory);
+}
+
+static void send_to_sockets(void)
+{
+    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
+    config.poll = true;
+    spt_endpoint nobody[] = {{"127.0.0.1", 9}, {"127.0.0.1", 10}};
+    spt_heap *heap = make_heap();
+    for (int zero_copy = 0; zero_copy < 2; zero_copy++) {
+        spt_udp_config udp = SPT_UDP_CONFIG_DEFAULT;
+        udp.zero_copy = zero_copy;
+        spt_stream *stream; /* which has no thread */
+        MADE(stream, spt_stream_create_udp(NULL, nobody, LOOPBACK_PORTS, &config, &udp, &err));
+        spt_completion done = {0};
+        REQUIRE(spt_stream_send_heap(stream, heap, &done, NULL) == SPT_OK);
+        CHECK_EQUAL(spt_stream_flush(stream, -1), SPT_OK);
+        spt_stream_destroy(stream);
+    }
+    spt_heap_destroy(heap);
+}
+
+static void test_streams_to_sockets_are_made_whichever_allocation_fails(void)
+{
+    run_short(send_to_sockets);
+}
+
+/* ---- Receiving ------------------------------------------------------------------------------- */
+
+/* Get all heaps that are not refused for want of memory. Each is whole. */
+static void get_all(spt_recv_stream *stream)
+{
+    spt_received_heap *heap;
+    uint64_t n = 0;
+    for (; spt_recv_stream_get(stream, -1, &heap) == SPT_OK; n++) {
+        CHECK(heap->state == SPT_HEAP_INCOMPLETE || heap->received_length == heap->length);
+        CHECK(heap->packets > 0);
+        spt_recv_stream_return(stream, heap);
+    }
+    spt_recv_stats stats;
+    spt_recv_stream_stats(stream, &stats);
+    uint64_t fates = 0;
+    for (int i = 0; i < SPT_N_FATES; i++)
+        fates += stats.account.fates[i];
+    CHECK_EQUAL(fates, stats.account.packets);
+    CHECK_EQUAL(n, stats.account.heaps_begun);
+    CHECK(stats.account.heaps_complete == HEAPS || has_failed());
+}
+
+static void receive_into_a_pool(void)
+{
+    spt_thread_pool *threads;
+    spt_memory_pool *pool;
+    spt_recv_stream *stream;
+    MADE(threads, spt_thread_pool_create(1, NULL, 0, &err));
+    spt_memory_pool_config buffers = {
+        .lower = 1, .upper = 2 * SIZE, .max_free = 20, .initial = 2, .low_water = 2};
+    MADE(pool, spt_memory_pool_create(threads, &buffers, &err));
+    spt_recv_config config = spt_recv_config_default();
+    config.heaps.memory = spt_memory_pool_memory(pool);
+    config.heaps.allow_out_of_order = true;
+    MADE(stream, spt_recv_stream_create(threads, &config, &err));
+    DONE(spt_recv_stream_add_memory(stream, wanted, n_wanted, &err));
+    get_all(stream);
+    spt_recv_stream_destroy(stream);
+    spt_memory_pool_stats stats;
+    spt_memory_pool_read_stats(pool, &stats);
+    CHECK_EQUAL(stats.in_use, 0);
+    spt_memory_pool_destroy(pool);
+    spt_thread_pool_destroy(threads);
+}
+
+static void test_what_is_received_is_whole_whichever_allocation_fails(void)
+{
+    run_short(receive_into_a_pool);
+}
+
+static void refuse(spt_place_data *data, size_t size, void *user)
+{
+    (void)data, (void)size, (void)user;
+}
+
+static void make_receivers_of_chunks(void)
+{
+    spt_thread_pool *pool;
+    spt_recv_stream *stream;
+    spt_chunk_config how = {.place = refuse, .max_chunks = 2, .max_heap_extra = 8, .n_stats = 1};
+    spt_recv_config config = spt_recv_config_default();
+    spt_endpoint any = {"127.0.0.1", 0};
+    MADE(pool, spt_thread_pool_create(1, NULL, 0, &err));
+    MADE(how.data_ring, spt_chunk_ring_create(2, &err));
+    MADE(how.free_ring, spt_chunk_ring_create(2, &err));
+    MADE(stream, spt_recv_stream_create_chunks(pool, &config, &how, &err));
+    DONE(spt_recv_stream_add_udp(stream, &any, NULL, &err));
+    CHECK(spt_recv_stream_port(stream) > 0);
+    spt_recv_stream_destroy(stream);
+    spt_chunk_ring_destroy(how.data_ring);
+    spt_chunk_ring_destroy(how.free_ring);
+    spt_thread_pool_destroy(pool);
+}
+
+static void test_receivers_of_chunks_are_made_whichever_allocation_fails(void)
+{
+    run_short(make_receivers_of_chunks);
+}
+
+int main(void)
+{
+    RUN(test_what_is_sent_is_the_same_whichever_allocation_fails);
+    RUN(test_streams_to_sockets_are_made_whichever_allocation_fails);
+    RUN(test_what_is_received_is_whole_whichever_allocation_fails);
+    RUN(test_receivers_of_chunks_are_made_whichever_allocation_fails);
+    return check_done();
+}
