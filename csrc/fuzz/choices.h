@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns how a fuzzer's bytes become decisions. */
+/* Owns how a fuzzer's bytes become decisions; among them, when there is no memory. */
 #ifndef CHOICES_H
 #define CHOICES_H
+
+#include "../tests/failing.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,6 +30,12 @@ static inline size_t choose(choices *c, size_t below)
         }
     }
     return value % below;
+}
+
+/* From now on the core is short of memory, in most runs: up to every allocation fails. */
+static inline void begin_failing(choices *c)
+{
+    fail_every((long)choose(c, 12));
 }
 
 #endif

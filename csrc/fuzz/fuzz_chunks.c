@@ -189,6 +189,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     spt_depacketizer *d = spt_depacketizer_create(&config, NULL);
     REQUIRE(c != NULL && d != NULL);
     spti_chunks_serve(c, d);
+    begin_failing(&input);
     uint64_t packets = 0;
     while (input.size > 0) {
         make();
@@ -200,6 +201,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     spt_account account;
     spt_depacketizer_account(d, &account);
     REQUIRE(account.packets == packets);
+    stop_failing();
     spt_depacketizer_flush(d);
     spti_chunks_end(c);
     spt_depacketizer_destroy(d);

@@ -35,7 +35,7 @@ static void *get(void *user, size_t size, const spt_received_packet *first)
         return NULL;
     given += size;
     REQUIRE(given <= MAX_HEAP * MOST_PAYLOADS);
-    return malloc(size);
+    return __real_malloc(size);
 }
 
 static void put(void *user, void *memory, size_t size)
@@ -125,7 +125,7 @@ static void check_heap(const spt_received_heap *heap)
 /* Items lie within the heap, side by side; whatever is in them may be meant for a descriptor. */
 static void check_items(const spt_received_heap *heap)
 {
-    spt_received_item *items = calloc(heap->n_pointers + 1, sizeof(*items));
+    spt_received_item *items = __real_calloc(heap->n_pointers + 1, sizeof(*items));
     REQUIRE(items != NULL);
     size_t n = spt_received_heap_items(heap, items);
     REQUIRE(n <= heap->n_pointers);
@@ -191,7 +191,7 @@ static void write_in_place(const spt_depacketizer *d, spt_packet_run *run)
 /* Take packets of a size that came together; before they are known, or once they are. */
 static void take(spt_depacketizer *d, const uint8_t *bytes, size_t size, size_t n, bool in_place)
 {
-    uint8_t *copy = malloc(n * size + (size == 0));
+    uint8_t *copy = __real_malloc(n * size + (size == 0));
     REQUIRE(copy != NULL);
     memcpy(copy, bytes, n * size);
     for (size_t i = 0, taken; i < n; i += taken) {
@@ -239,6 +239,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     short_of = choose(&c, 30);
     spt_depacketizer *d = spt_depacketizer_create(&config, NULL);
     REQUIRE(d != NULL);
+    begin_failing(&c);
     uint64_t packets = 0;
     while (c.size > 0) {
         bool in_place = choose(&c, 2) != 0;
@@ -268,6 +269,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             take_heaps(d);
     }
     take_heaps(d);
+    stop_failing();
     spt_depacketizer_destroy(d);
     REQUIRE(given == 0);
     return 0;

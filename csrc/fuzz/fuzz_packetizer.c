@@ -33,7 +33,7 @@ static uint8_t values[MAX_VALUE];
 
 static void add_payload(heap *h, const uint8_t *bytes, size_t length)
 {
-    h->payload = realloc(h->payload, h->length + length + 1);
+    h->payload = __real_realloc(h->payload, h->length + length + 1);
     REQUIRE(h->payload != NULL);
     if (length > 0)
         memcpy(h->payload + h->length, bytes, length);
@@ -55,6 +55,8 @@ static void add_random_item(heap *h, choices *c)
     spt_status status = spt_heap_add_item(h->heap, &added, NULL);
     bool fits = added.id > 6 && added.id >> (63 - h->address_bits) == 0 &&
                 (expected.immediate || h->length + length <= limit);
+    if (status == SPT_ERR_MEMORY && has_failed())
+        return; /* as if it had not been tried */
     REQUIRE((status == SPT_OK) == fits);
     if (!fits)
         return;
@@ -144,6 +146,8 @@ static void add_random_descriptor(heap *h, choices *c)
     size_t length = encode(h, &d, encoded);
     uint64_t limit = ((uint64_t)1 << h->address_bits) - 1;
     spt_status status = spt_heap_add_descriptor(h->heap, &d, NULL);
+    if (status == SPT_ERR_MEMORY && has_failed())
+        return;
     REQUIRE((status == SPT_OK) == (d.id > 6 && h->length + length <= limit));
     if (status != SPT_OK)
         return;
@@ -153,7 +157,10 @@ static void add_random_descriptor(heap *h, choices *c)
 
 static void add_end(heap *h)
 {
-    REQUIRE(spt_heap_add_end(h->heap, NULL) == SPT_OK);
+    spt_status status = spt_heap_add_end(h->heap, NULL);
+    if (status == SPT_ERR_MEMORY && has_failed())
+        return;
+    REQUIRE(status == SPT_OK);
     h->items[h->n_items++] = (item){true, SPT_ID_STREAM_CTRL, 2};
 }
 
@@ -188,8 +195,8 @@ static void check_packets(const heap *h, uint64_t cnt, size_t max_size, bool rep
         REQUIRE(max_size < SPT_MIN_PACKET_SIZE || repeat || h->address_bits == 8);
         return;
     }
-    uint8_t *scratch = malloc(max_size), *joined = malloc(max_size);
-    struct iovec *pieces = calloc(SPT_MAX_PIECES(max_size), sizeof(*pieces));
+    uint8_t *scratch = __real_malloc(max_size), *joined = __real_malloc(max_size);
+    struct iovec *pieces = __real_calloc(SPT_MAX_PIECES(max_size), sizeof(*pieces));
     REQUIRE(scratch != NULL && joined != NULL && pieces != NULL);
     uint64_t offset = 0, heap_length = 0;
     size_t n_pointers = 0, n_in_packet = 0;
@@ -233,8 +240,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     heap h = {.address_bits = 8 * (unsigned)(1 + choose(&c, 7))};
     h.bug_compat = (unsigned)choose(&c, 8);
     spt_flavour flavour = {(uint8_t)h.address_bits, (uint8_t)h.bug_compat};
+    begin_failing(&c);
     h.heap = spt_heap_create(&flavour, NULL);
-    REQUIRE(h.heap != NULL);
+    REQUIRE(h.heap != NULL || has_failed());
+    if (h.heap == NULL) {
+        stop_failing();
+        return 0;
+    }
     size_t max_size = choose(&c, MAX_PACKET >> (choose(&c, 3) * 4));
     bool repeat = choose(&c, 4) == 0;
     uint64_t cnt = choose(&c, 1U << 31);
@@ -247,6 +259,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (repeat)
         add_end(&h);
+    stop_failing();
     check_packets(&h, cnt, max_size, repeat);
     spt_heap_destroy(h.heap);
     free(h.payload);

@@ -84,7 +84,7 @@ static void update(spt_item_group *group, choices *c)
         .has_length = true,
         .length = n,
         .received_length = n,
-        .payload = n > 0 ? malloc(n) : NULL,
+        .payload = n > 0 ? __real_malloc(n) : NULL,
         .room = n,
         .pointers = pointers,
         .n_pointers = n_pointers,
@@ -92,10 +92,13 @@ static void update(spt_item_group *group, choices *c)
     if (n > 0)
         memcpy(heap.payload, payload, n);
     size_t undescribed;
-    REQUIRE(spt_item_group_update(group, &heap, &undescribed, NULL) == SPT_OK);
+    spt_status status = spt_item_group_update(group, &heap, &undescribed, NULL);
+    REQUIRE(status == SPT_OK || (status == SPT_ERR_MEMORY && has_failed()));
     REQUIRE(undescribed <= n_pointers && spt_item_group_size(group) <= MOST_NAMES);
-    for (size_t i = 0; i < spt_item_group_size(group); i++)
+    for (size_t i = 0; i < spt_item_group_size(group); i++) {
+        REQUIRE(status == SPT_OK || !spt_item_group_at(group, i)->has_value);
         look_at(spt_item_group_at(group, i), &heap);
+    }
     free(heap.payload);
 }
 
@@ -104,9 +107,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     choices c = {data, size};
     spt_item_group *group = spt_item_group_create((int)choose(&c, 16), NULL);
     REQUIRE(group != NULL);
+    begin_failing(&c);
     do
         update(group, &c);
     while (c.size > 0);
+    stop_failing();
     spt_item_group_destroy(group);
     return 0;
 }
