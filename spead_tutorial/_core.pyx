@@ -618,7 +618,8 @@ cdef class ThreadPool:
         try:
             for i, core in enumerate(affinity):
                 cores[i] = index(core)
-            self.pool = spt_thread_pool_create(n_threads, cores, n, &err)
+            with nogil:
+                self.pool = spt_thread_pool_create(n_threads, cores, n, &err)
         finally:
             free(cores)
         if self.pool == NULL:
@@ -683,6 +684,7 @@ cdef class Stream:
     cdef ThreadPool pool
     cdef int made
     cdef size_t in_flight
+    cdef size_t callers  # at work on it without the GIL
     cdef bint closed
     cdef object last_stats
     cdef object last_timeline
@@ -766,6 +768,11 @@ cdef class Stream:
             raise Stopped("the stream is closed: make a new one to send more")
         return 0
 
+    cdef int leave(self) except -1:
+        """A caller has the GIL again: another may have closed the stream meanwhile."""
+        self.callers -= 1
+        return self.close_if_idle()
+
     @property
     def num_substreams(self):
         """How many endpoints the stream has."""
@@ -794,8 +801,14 @@ cdef class Stream:
             After `close`.
         """
         cdef spt_error err
+        cdef spt_status status
+        cdef uint64_t c_next = index(next), c_step = index(step)
         self.check_open()
-        check(spt_stream_set_cnt_sequence(self.stream, index(next), index(step), &err), &err)
+        self.callers += 1
+        with nogil:
+            status = spt_stream_set_cnt_sequence(self.stream, c_next, c_step, &err)
+        self.leave()
+        check(status, &err)
 
     @property
     def stats(self):
@@ -831,8 +844,12 @@ cdef class Stream:
             return self.last_timeline
         cdef size_t size = self.timeline_size
         buffer = bytearray(size * sizeof(spt_times))
-        cdef size_t n = spt_stream_timeline(self.stream,
-                                            <spt_times *>PyByteArray_AsString(buffer), size)
+        cdef spt_times *times = <spt_times *>PyByteArray_AsString(buffer)
+        cdef size_t n
+        self.callers += 1
+        with nogil:
+            n = spt_stream_timeline(self.stream, times, size)
+        self.leave()
         return np.frombuffer(buffer, TIMES_DTYPE)[:n]
 
     def close(self):
@@ -841,10 +858,13 @@ cdef class Stream:
         self.close_if_idle()
 
     cdef int close_if_idle(self) except -1:
-        if self.closed and self.in_flight == 0 and self.stream != NULL:
+        if self.closed and self.in_flight == 0 and self.callers == 0 and self.stream != NULL:
+            self.callers = 1
             self.last_stats = self.stats
             self.last_timeline = self.timeline()
-            self.destroy()
+            self.callers -= 1
+            if self.callers == 0:  # else the last of them does it
+                self.destroy()
         return 0
 
     def __enter__(self):
@@ -867,7 +887,7 @@ cdef spt_status queue(Stream stream, spt_heap_reference *references, size_t n, s
     """Queue heaps, which without a pool may send them, too."""
     cdef spt_status status
     if stream.pool is not None:
-        return spt_stream_send_heaps(stream.stream, references, n, mode, completion, err)
+        return send_heaps_to_pool(stream.stream, references, n, mode, completion, err)
     with nogil:
         status = spt_stream_send_heaps(stream.stream, references, n, mode, completion, err)
     return status
@@ -1070,7 +1090,10 @@ cdef class BytesStream(SyncStream):
         cdef spt_stream_config c_config = self.convert(
             StreamConfig() if config is None else config, False)
         cdef spt_thread_pool *c_pool = to_pool(thread_pool)
-        self.opened(spt_stream_create_memory(c_pool, &c_config, &err), thread_pool, &err)
+        cdef spt_stream *stream
+        with nogil:
+            stream = spt_stream_create_memory(c_pool, &c_config, &err)
+        self.opened(stream, thread_pool, &err)
 
     def getvalue(self):
         """Return all packets so far.
@@ -1086,9 +1109,19 @@ cdef class BytesStream(SyncStream):
             After `close`.
         """
         self.check_open()
-        cdef size_t size = spt_stream_memory(self.stream, NULL, 0)
-        cdef bytes value = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>size)
-        spt_stream_memory(self.stream, PyBytes_AsString(value), size)
+        cdef size_t size
+        cdef bytes value
+        cdef char *to
+        self.callers += 1
+        try:
+            with nogil:
+                size = spt_stream_memory(self.stream, NULL, 0)
+            value = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>size)
+            to = PyBytes_AsString(value)
+            with nogil:
+                spt_stream_memory(self.stream, to, size)
+        finally:
+            self.leave()
         return value
 
 
@@ -1137,7 +1170,8 @@ cdef class AsyncStream(Stream):
             spt_stream_stop(self.stream)
         n = 64
         while n == 64:
-            n = spt_stream_poll(self.stream, done, 64)
+            with nogil:
+                n = spt_stream_poll(self.stream, done, 64)
             for i in range(n):
                 Py_DECREF(<_Operation>done[i].user)
 
@@ -1355,10 +1389,14 @@ cdef class AsyncStream(Stream):
         if self.stream == NULL:
             return
         check_generation(self.made)
-        while status == SPT_PENDING:
-            with nogil:
-                status = spt_stream_flush(self.stream, SIGNAL_CHECK_NS)
-            PyErr_CheckSignals()
+        self.callers += 1
+        try:
+            while status == SPT_PENDING:
+                with nogil:
+                    status = spt_stream_flush(self.stream, SIGNAL_CHECK_NS)
+                PyErr_CheckSignals()
+        finally:
+            self.leave()
 
     async def async_flush(self):
         """Wait until all that was queued before has been sent, and its futures are done."""

@@ -406,8 +406,11 @@ cdef class ReceiveStream:
 
     def _port(self):
         """The port that is received from: that of the reader that was added last."""
+        cdef int port
         self.check_made()
-        return spt_recv_stream_port(self.stream)
+        with nogil:
+            port = spt_recv_stream_port(self.stream)
+        return port
 
     def _counts(self):
         """All counts, at one moment, by the names that C has for them."""
@@ -493,7 +496,8 @@ cdef class HeapStream(ReceiveStream):
         try:
             return wrap(self, c)
         finally:
-            spt_recv_stream_return(self.stream, c)
+            with nogil:
+                spt_recv_stream_return(self.stream, c)
 
     def _ended(self):
         """Called when there is nothing more to be got."""
@@ -507,7 +511,8 @@ cdef class HeapStream(ReceiveStream):
         cdef spt_status status
         self.check_made()
         self.allocator.tell()
-        status = spt_recv_stream_get(self.stream, 0, &c)
+        with nogil:
+            status = spt_recv_stream_get(self.stream, 0, &c)
         while status == SPT_PENDING:
             self._waiting()
             with nogil:
@@ -534,7 +539,9 @@ cdef class HeapStream(ReceiveStream):
         cdef spt_received_heap *c = NULL
         self.check_made()
         self.allocator.tell()
-        cdef spt_status status = spt_recv_stream_get(self.stream, 0, &c)
+        cdef spt_status status
+        with nogil:
+            status = spt_recv_stream_get(self.stream, 0, &c)
         if status == SPT_PENDING:
             raise Empty("no heap is ready")
         return self.got(status, c)
@@ -545,8 +552,11 @@ cdef class HeapStream(ReceiveStream):
 
         It belongs to the stream: it is to be polled, not to be read.
         """
+        cdef int fd
         self.check_made()
-        return spt_recv_stream_fd(self.stream)
+        with nogil:
+            fd = spt_recv_stream_fd(self.stream)
+        return fd
 
     def _ready(self):
         """How many heaps are in the ring."""

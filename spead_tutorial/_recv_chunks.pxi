@@ -165,10 +165,14 @@ cdef class ChunkRing:
 
     def __dealloc__(self):
         cdef spt_chunk *c
+        cdef spt_status status = SPT_OK
         if self.ring == NULL or self.made != generation:
             return
-        while spt_chunk_ring_get(self.ring, 0, &c) == SPT_OK:
-            come_back(c)
+        while status == SPT_OK:
+            with nogil:
+                status = spt_chunk_ring_get(self.ring, 0, &c)
+            if status == SPT_OK:
+                come_back(c)
         spt_chunk_ring_destroy(self.ring)
 
     cdef Chunk got(self, spt_status status, spt_chunk *c):
@@ -276,8 +280,11 @@ cdef class ChunkRing:
 
     def qsize(self):
         """Return how many chunks are in the ring. A stream that ends may put in more than fit."""
+        cdef size_t size
         check_generation(self.made)
-        return spt_chunk_ring_size(self.ring)
+        with nogil:
+            size = spt_chunk_ring_size(self.ring)
+        return size
 
     def empty(self):
         """Return whether there is no chunk in the ring."""
@@ -299,7 +306,8 @@ cdef class ChunkRing:
     def add_producer(self):
         """Say that somebody puts chunks in. Streams do so by themselves."""
         check_generation(self.made)
-        spt_chunk_ring_add_producer(self.ring)
+        with nogil:
+            spt_chunk_ring_add_producer(self.ring)
 
     def remove_producer(self):
         """Say that somebody puts no chunks in any more. With the last of them the ring stops.
@@ -318,14 +326,20 @@ cdef class ChunkRing:
     @property
     def data_fd(self):
         """A file descriptor that is readable while `get` need not wait; it is to be polled only."""
+        cdef int fd
         check_generation(self.made)
-        return spt_chunk_ring_data_fd(self.ring)
+        with nogil:
+            fd = spt_chunk_ring_data_fd(self.ring)
+        return fd
 
     @property
     def space_fd(self):
         """A file descriptor that is readable while `put` need not wait; it is to be polled only."""
+        cdef int fd
         check_generation(self.made)
-        return spt_chunk_ring_space_fd(self.ring)
+        with nogil:
+            fd = spt_chunk_ring_space_fd(self.ring)
+        return fd
 
 
 cdef Chunk come_back(spt_chunk *c):

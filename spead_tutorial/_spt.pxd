@@ -1,7 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the wrapping uses of spt.h; the header says what each thing means."""
+"""What the wrapping uses of spt.h; the header says what each thing means.
+
+Who waits for a lock of the core must not have the GIL: the thread that holds the lock may itself be
+waiting for the GIL, in a place function of Python's. Where it is not, all of Python stands still
+meanwhile. So each function that takes a lock, or waits, is declared WITHOUT_GIL, here and in
+_spt_recv.pxd: where it is called outside of a `with nogil` block, the C compiler refuses it.
+
+The exceptions say so: what every heap needs, and takes leaf locks only. Who holds a leaf lock waits
+for nothing else, and calls nothing that could be Python's.
+"""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+
+cdef extern from *:
+    """
+    /* The variable is the one that Py_UNBLOCK_THREADS sets, and every `with nogil` block has. */
+    #define WITHOUT_GIL(function) ((void)_save, function)
+    """
 
 
 cdef extern from "sys/uio.h" nogil:
@@ -84,9 +100,10 @@ cdef extern from "spead_tutorial/spt.h" nogil:
     ctypedef struct spt_thread_pool:
         pass
 
-    spt_thread_pool *spt_thread_pool_create(size_t, const int *, size_t, spt_error *)
-    void spt_thread_pool_stop(spt_thread_pool *)
-    void spt_thread_pool_destroy(spt_thread_pool *)
+    spt_thread_pool *spt_thread_pool_create "WITHOUT_GIL(spt_thread_pool_create)"(
+        size_t, const int *, size_t, spt_error *)
+    void spt_thread_pool_stop "WITHOUT_GIL(spt_thread_pool_stop)"(spt_thread_pool *)
+    void spt_thread_pool_destroy "WITHOUT_GIL(spt_thread_pool_destroy)"(spt_thread_pool *)
     spt_status spt_set_affinity(int, spt_error *)
 
     ctypedef struct spt_stream:
@@ -115,20 +132,23 @@ cdef extern from "spead_tutorial/spt.h" nogil:
         bint dont_fragment
         bint zero_copy
 
-    spt_status spt_route_packet_size(const spt_endpoint *, size_t *, spt_error *)
+    spt_status spt_route_packet_size "WITHOUT_GIL(spt_route_packet_size)"(
+        const spt_endpoint *, size_t *, spt_error *)
 
-    spt_stream *spt_stream_create_udp(spt_thread_pool *, const spt_endpoint *, size_t,
-                                      const spt_stream_config *, const spt_udp_config *,
-                                      spt_error *)
-    spt_stream *spt_stream_create_udp_socket(spt_thread_pool *, int, const spt_endpoint *, size_t,
-                                             const spt_stream_config *, const spt_udp_config *,
-                                             spt_error *)
-    spt_stream *spt_stream_create_memory(spt_thread_pool *, const spt_stream_config *, spt_error *)
-    size_t spt_stream_memory(spt_stream *, void *, size_t)
-    void spt_stream_stop(spt_stream *)
-    void spt_stream_destroy(spt_stream *)
+    spt_stream *spt_stream_create_udp "WITHOUT_GIL(spt_stream_create_udp)"(
+        spt_thread_pool *, const spt_endpoint *, size_t, const spt_stream_config *,
+        const spt_udp_config *, spt_error *)
+    spt_stream *spt_stream_create_udp_socket "WITHOUT_GIL(spt_stream_create_udp_socket)"(
+        spt_thread_pool *, int, const spt_endpoint *, size_t, const spt_stream_config *,
+        const spt_udp_config *, spt_error *)
+    spt_stream *spt_stream_create_memory "WITHOUT_GIL(spt_stream_create_memory)"(
+        spt_thread_pool *, const spt_stream_config *, spt_error *)
+    size_t spt_stream_memory "WITHOUT_GIL(spt_stream_memory)"(spt_stream *, void *, size_t)
+    void spt_stream_stop "WITHOUT_GIL(spt_stream_stop)"(spt_stream *)
+    void spt_stream_destroy "WITHOUT_GIL(spt_stream_destroy)"(spt_stream *)
     size_t spt_stream_num_substreams(const spt_stream *)
-    spt_status spt_stream_set_cnt_sequence(spt_stream *, uint64_t, uint64_t, spt_error *)
+    spt_status spt_stream_set_cnt_sequence "WITHOUT_GIL(spt_stream_set_cnt_sequence)"(
+        spt_stream *, uint64_t, uint64_t, spt_error *)
 
     ctypedef struct spt_completion:
         void *user
@@ -145,15 +165,22 @@ cdef extern from "spead_tutorial/spt.h" nogil:
         SPT_GROUP_ROUND_ROBIN
         SPT_GROUP_SERIAL
 
-    spt_status spt_stream_send_heaps(spt_stream *, const spt_heap_reference *, size_t,
-                                     spt_group_mode, spt_completion *, spt_error *)
-    spt_status spt_stream_wait(spt_stream *, spt_completion *, int64_t, spt_error *)
+    spt_status spt_stream_send_heaps "WITHOUT_GIL(spt_stream_send_heaps)"(
+        spt_stream *, const spt_heap_reference *, size_t, spt_group_mode, spt_completion *,
+        spt_error *)
+    # Of a stream with a thread pool: leaf locks only, of the queue and then of the pool. The GIL
+    # also keeps other threads from changing a heap before it counts as being sent.
+    spt_status send_heaps_to_pool "spt_stream_send_heaps"(
+        spt_stream *, const spt_heap_reference *, size_t, spt_group_mode, spt_completion *,
+        spt_error *)
+    spt_status spt_stream_wait "WITHOUT_GIL(spt_stream_wait)"(
+        spt_stream *, spt_completion *, int64_t, spt_error *)
     spt_status spt_completion_explain(const spt_completion *, spt_error *)
     bint spt_completion_done(const spt_completion *)
-    size_t spt_stream_poll(spt_stream *, spt_completion **, size_t)
+    size_t spt_stream_poll "WITHOUT_GIL(spt_stream_poll)"(spt_stream *, spt_completion **, size_t)
     int spt_stream_fd(const spt_stream *)
-    spt_status spt_stream_flush(spt_stream *, int64_t)
-    void spt_stream_cancel(spt_stream *, spt_completion *)
+    spt_status spt_stream_flush "WITHOUT_GIL(spt_stream_flush)"(spt_stream *, int64_t)
+    void spt_stream_cancel "WITHOUT_GIL(spt_stream_cancel)"(spt_stream *, spt_completion *)
 
     enum:
         SPT_N_ERRNO
@@ -172,7 +199,7 @@ cdef extern from "spead_tutorial/spt.h" nogil:
     ctypedef struct spt_times:
         pass
 
-    size_t spt_stream_timeline(spt_stream *, spt_times *, size_t)
+    size_t spt_stream_timeline "WITHOUT_GIL(spt_stream_timeline)"(spt_stream *, spt_times *, size_t)
 
     ctypedef struct spt_memory:
         void *data
@@ -180,5 +207,5 @@ cdef extern from "spead_tutorial/spt.h" nogil:
         size_t page_size
         const char *reason
 
-    spt_status spt_alloc(size_t, spt_memory *, spt_error *)
+    spt_status spt_alloc "WITHOUT_GIL(spt_alloc)"(size_t, spt_memory *, spt_error *)
     void spt_free(spt_memory *)

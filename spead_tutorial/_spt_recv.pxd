@@ -50,6 +50,7 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
     spt_field spt_received_descriptor_field(const spt_received_descriptor *, size_t)
     int64_t spt_received_descriptor_dimension(const spt_received_descriptor *, size_t)
 
+    # A memory pool's take its leaf lock only.
     ctypedef struct spt_heap_memory:
         void *user
         void *(*get)(void *, size_t, const spt_received_packet *) noexcept nogil
@@ -92,21 +93,25 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
         bint drop_when_full, contiguous_only, explicit_start, stop_on_stop_item
 
     spt_recv_config spt_recv_config_default()
-    spt_recv_stream *spt_recv_stream_create(spt_thread_pool *, const spt_recv_config *,
-                                            spt_error *)
-    spt_status spt_recv_stream_add_udp(spt_recv_stream *, const spt_endpoint *,
-                                       const spt_receive_config *, spt_error *)
-    spt_status spt_recv_stream_add_udp_socket(spt_recv_stream *, int, const spt_receive_config *,
-                                              spt_error *)
-    spt_status spt_recv_stream_add_memory(spt_recv_stream *, const void *, size_t, spt_error *)
-    spt_status spt_recv_stream_start(spt_recv_stream *, spt_error *)
-    spt_status spt_recv_stream_get(spt_recv_stream *, int64_t, spt_received_heap **)
-    void spt_recv_stream_return(spt_recv_stream *, spt_received_heap *)
+    spt_recv_stream *spt_recv_stream_create "WITHOUT_GIL(spt_recv_stream_create)"(
+        spt_thread_pool *, const spt_recv_config *, spt_error *)
+    spt_status spt_recv_stream_add_udp "WITHOUT_GIL(spt_recv_stream_add_udp)"(
+        spt_recv_stream *, const spt_endpoint *, const spt_receive_config *, spt_error *)
+    spt_status spt_recv_stream_add_udp_socket "WITHOUT_GIL(spt_recv_stream_add_udp_socket)"(
+        spt_recv_stream *, int, const spt_receive_config *, spt_error *)
+    spt_status spt_recv_stream_add_memory "WITHOUT_GIL(spt_recv_stream_add_memory)"(
+        spt_recv_stream *, const void *, size_t, spt_error *)
+    spt_status spt_recv_stream_start "WITHOUT_GIL(spt_recv_stream_start)"(
+        spt_recv_stream *, spt_error *)
+    spt_status spt_recv_stream_get "WITHOUT_GIL(spt_recv_stream_get)"(
+        spt_recv_stream *, int64_t, spt_received_heap **)
+    void spt_recv_stream_return "WITHOUT_GIL(spt_recv_stream_return)"(
+        spt_recv_stream *, spt_received_heap *)
     size_t spt_recv_stream_ready(spt_recv_stream *)
-    int spt_recv_stream_fd(spt_recv_stream *)
-    int spt_recv_stream_port(spt_recv_stream *)
-    void spt_recv_stream_stop(spt_recv_stream *)
-    void spt_recv_stream_destroy(spt_recv_stream *)
+    int spt_recv_stream_fd "WITHOUT_GIL(spt_recv_stream_fd)"(spt_recv_stream *)
+    int spt_recv_stream_port "WITHOUT_GIL(spt_recv_stream_port)"(spt_recv_stream *)
+    void spt_recv_stream_stop "WITHOUT_GIL(spt_recv_stream_stop)"(spt_recv_stream *)
+    void spt_recv_stream_destroy "WITHOUT_GIL(spt_recv_stream_destroy)"(spt_recv_stream *)
 
     ctypedef struct spt_recv_stats:
         spt_account account
@@ -116,7 +121,8 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
         uint64_t ring_dropped, ring_waits, longest_ring_wait_ns
         int sys_errno
 
-    void spt_recv_stream_stats(spt_recv_stream *, spt_recv_stats *)
+    void spt_recv_stream_stats "WITHOUT_GIL(spt_recv_stream_stats)"(
+        spt_recv_stream *, spt_recv_stats *)
 
     ctypedef struct spt_mmap_config:
         int flags
@@ -131,15 +137,16 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
         size_t lower, upper, max_free, initial, low_water
         spt_heap_memory base
 
-    spt_memory_pool *spt_memory_pool_create(spt_thread_pool *, const spt_memory_pool_config *,
-                                            spt_error *)
+    spt_memory_pool *spt_memory_pool_create "WITHOUT_GIL(spt_memory_pool_create)"(
+        spt_thread_pool *, const spt_memory_pool_config *, spt_error *)
     spt_heap_memory spt_memory_pool_memory(spt_memory_pool *)
-    void spt_memory_pool_destroy(spt_memory_pool *)
+    void spt_memory_pool_destroy "WITHOUT_GIL(spt_memory_pool_destroy)"(spt_memory_pool *)
 
     ctypedef struct spt_memory_pool_stats:
         uint64_t gets, empty, passed_by
         size_t largest, free, fewest_free, in_use, most_in_use
 
+    # Its leaf lock only.
     void spt_memory_pool_read_stats(spt_memory_pool *, spt_memory_pool_stats *)
 
     ctypedef struct spt_chunk:
@@ -158,15 +165,18 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
 
     spt_chunk_ring *spt_chunk_ring_create(size_t, spt_error *)
     void spt_chunk_ring_destroy(spt_chunk_ring *)
-    spt_status spt_chunk_ring_put(spt_chunk_ring *, spt_chunk *, int64_t)
-    spt_status spt_chunk_ring_get(spt_chunk_ring *, int64_t, spt_chunk **)
-    size_t spt_chunk_ring_size(spt_chunk_ring *)
+    spt_status spt_chunk_ring_put "WITHOUT_GIL(spt_chunk_ring_put)"(
+        spt_chunk_ring *, spt_chunk *, int64_t)
+    spt_status spt_chunk_ring_get "WITHOUT_GIL(spt_chunk_ring_get)"(
+        spt_chunk_ring *, int64_t, spt_chunk **)
+    size_t spt_chunk_ring_size "WITHOUT_GIL(spt_chunk_ring_size)"(spt_chunk_ring *)
     size_t spt_chunk_ring_capacity(const spt_chunk_ring *)
-    void spt_chunk_ring_stop(spt_chunk_ring *)
-    void spt_chunk_ring_add_producer(spt_chunk_ring *)
-    bint spt_chunk_ring_remove_producer(spt_chunk_ring *)
-    int spt_chunk_ring_data_fd(spt_chunk_ring *)
-    int spt_chunk_ring_space_fd(spt_chunk_ring *)
+    void spt_chunk_ring_stop "WITHOUT_GIL(spt_chunk_ring_stop)"(spt_chunk_ring *)
+    void spt_chunk_ring_add_producer "WITHOUT_GIL(spt_chunk_ring_add_producer)"(spt_chunk_ring *)
+    bint spt_chunk_ring_remove_producer "WITHOUT_GIL(spt_chunk_ring_remove_producer)"(
+        spt_chunk_ring *)
+    int spt_chunk_ring_data_fd "WITHOUT_GIL(spt_chunk_ring_data_fd)"(spt_chunk_ring *)
+    int spt_chunk_ring_space_fd "WITHOUT_GIL(spt_chunk_ring_space_fd)"(spt_chunk_ring *)
 
     ctypedef struct spt_place_data:
         pass
@@ -185,12 +195,13 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
         spt_chunk_ring *data_ring
         spt_chunk_ring *free_ring
 
-    spt_recv_stream *spt_recv_stream_create_chunks(spt_thread_pool *, const spt_recv_config *,
-                                                   const spt_chunk_config *, spt_error *)
+    spt_recv_stream *spt_recv_stream_create_chunks "WITHOUT_GIL(spt_recv_stream_create_chunks)"(
+        spt_thread_pool *, const spt_recv_config *, const spt_chunk_config *, spt_error *)
 
     ctypedef struct spt_chunk_stats:
         uint64_t too_old_heaps, rejected_heaps, misplaced_heaps
         uint64_t chunks, chunk_waits, longest_chunk_wait_ns, room_waits, longest_room_wait_ns
         char misplaced[160]
 
-    void spt_recv_stream_chunk_stats(spt_recv_stream *, spt_chunk_stats *, uint64_t *)
+    void spt_recv_stream_chunk_stats "WITHOUT_GIL(spt_recv_stream_chunk_stats)"(
+        spt_recv_stream *, spt_chunk_stats *, uint64_t *)

@@ -12,11 +12,13 @@ import select
 import socket
 import struct
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
 import spead2
 import spead2.recv
+from conftest import run_script
 
 import spead_tutorial as st
 import spead_tutorial.recv as recv
@@ -290,6 +292,45 @@ def test_a_place_function_that_raises_refuses_its_heap():
     setup = Setup(place=fail, packets=[heap(n) for n in range(3)])
     assert [present for _, present, _ in setup.got()] == [[1, 0, 1, 0]]
     assert setup.stream.stats.rejected_heaps == 1
+
+
+# A place function holds the stream, and waits for another thread. That one comes to run only if the
+# main thread lets go of Python while it waits for the stream: it asks for the port, to say that the
+# buffer is smaller than it should be.
+HELD = """
+import sys, threading
+sys.path.insert(0, sys.argv[1])
+from test_recv_chunks import Setup, heap, recv
+
+asked, looking, answered = (threading.Event() for _ in range(3))
+
+def place(said):
+    asked.set()
+    answered.wait()
+
+class Stream(recv.ChunkRingStream):
+    def _port(self):
+        self.add_buffer_reader(heap(0))
+        asked.wait()
+        looking.set()
+        return super()._port()
+
+def answer():
+    looking.wait()
+    answered.set()
+
+recv.ChunkRingStream = Stream
+setup = Setup(place=place)
+threading.Thread(target=answer, daemon=True).start()
+sys.setswitchinterval(1000)  # Python goes on elsewhere where it waits only
+setup.stream.add_udp_reader(0, buffer_size=2**31 - 1, bind_hostname="127.0.0.1")
+print(answered.is_set())
+"""
+
+
+def test_a_reader_is_added_while_a_place_function_of_python_is_asked(tmp_path):
+    done = run_script(HELD, tmp_path, str(Path(__file__).parent))
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
 
 
 def test_waiting_for_a_free_chunk_is_counted_and_loses_nothing():

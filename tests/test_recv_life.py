@@ -6,6 +6,9 @@ import gc
 import os
 import select
 import socket
+import subprocess
+import sys
+import sysconfig
 import threading
 import tracemalloc
 from collections.abc import Iterator
@@ -21,6 +24,8 @@ from trouble import stop_packet
 import spead_tutorial
 import spead_tutorial.recv.asyncio
 from spead_tutorial import recv
+
+ROOT = Path(__file__).parent.parent
 
 
 def heap(cnt: int, n_bytes: int = 100) -> bytes:
@@ -207,6 +212,21 @@ def test_streams_are_stopped_while_they_receive_and_are_got_from(pool, sender):
         stats = stream.stats
         assert counts == list(range(len(counts)))
         assert len(counts) == stats.heaps == stats.packets_placed
+
+
+@pytest.mark.parametrize("block", ["if True", "with nogil"])
+def test_only_who_lets_go_of_the_gil_may_wait_for_a_lock_of_the_core(tmp_path, block):
+    (tmp_path / "caller.pyx").write_text(
+        f"from spead_tutorial._spt_recv cimport *\n{block}:\n    spt_recv_stream_stop(NULL)\n"
+    )
+    cython = [sys.executable, "-m", "cython", "-3", "-I", ROOT, "caller.pyx"]
+    subprocess.run(cython, cwd=tmp_path, check=True)
+    include = [f"-I{folder}" for folder in (ROOT / "csrc/include", sysconfig.get_path("include"))]
+    done = subprocess.run(
+        ["cc", "-fsyntax-only", *include, "caller.c"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode == 0) == (block == "with nogil"), done.stderr
+    assert ("WITHOUT_GIL" in done.stderr) == (block == "if True")
 
 
 # ---- Interrupted and forked ---------------------------------------------------------------------
