@@ -426,6 +426,7 @@ cdef class HeapReference:
         Likewise.
     """
 
+    cdef object __weakref__
     cdef readonly Heap heap
     cdef public object cnt
     cdef public object substream_index

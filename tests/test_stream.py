@@ -503,6 +503,15 @@ def test_flush_waits_for_all_that_is_queued(thread_pool, receiver):
     asyncio.run(main())
 
 
+def test_a_heap_reference_is_referred_to_weakly():
+    reference = HeapReference(make_heap())
+    alive = weakref.ref(reference)
+    assert alive() is reference
+    del reference
+    gc.collect()
+    assert alive() is None
+
+
 def test_a_stream_can_be_used_in_one_event_loop_after_another(thread_pool, receiver):
     stream = AsyncUdpStream(thread_pool, [receiver.getsockname()])
 
