@@ -1137,13 +1137,25 @@ cdef class _Operation:
     cdef object future
 
 
+cdef tuple find_loop():
+    """The loop that runs in this thread or else that of this thread; whether it runs in another."""
+    try:
+        return get_running_loop(), False
+    except RuntimeError:
+        loop = asyncio.get_event_loop()
+    if loop.is_closed():
+        raise RuntimeError("the event loop is closed: make a new one to send more")
+    return loop, loop.is_running()
+
+
 @cython.no_gc_clear
 cdef class AsyncStream(Stream):
     """A stream whose calls return futures; it is not made itself.
 
     Heaps are queued at the call, so that the order of the calls is the order in which they are
-    sent. The calls are made where an event loop runs, in its thread, which completes their futures.
-    Heaps that are in flight are sent to the end, also when the stream is deleted meanwhile.
+    sent. Their futures are those of the event loop that runs in the thread of the call; where none
+    runs, of ``asyncio.get_event_loop()``, which completes them when it runs. Heaps that are in
+    flight are sent to the end, also when the stream is deleted meanwhile.
     """
 
     cdef object loop        # whose reader watches the stream's fd, or None
@@ -1151,6 +1163,7 @@ cdef class AsyncStream(Stream):
     cdef object last_loop   # whose futures were made last, or None
     cdef dict last_loop_kw  # makes a future of it, or None where only the loop knows how
     cdef unsigned long last_thread  # where it ran, in the type that C has for it
+    cdef bint elsewhere     # it runs in another thread
     cdef uint64_t queued    # operations ever
     cdef uint64_t drained
     cdef list flushers      # (operations to wait for, future)
@@ -1189,19 +1202,21 @@ cdef class AsyncStream(Stream):
         return spt_stream_fd(self.stream)
 
     cdef object create_future(self):
-        """A future of the running loop, which is `last_loop` then.
+        """A future of the running loop, or else of the thread's own, which is `last_loop` then.
 
         To ask asyncio for the loop costs a system call in Python 3.11. That the last one still
         runs, and that this is its thread, says the same.
         """
         cdef object loop = self.last_loop
-        if (loop is None or self.last_thread != PyThread_get_thread_ident()
+        if (loop is None or self.elsewhere or self.last_thread != PyThread_get_thread_ident()
                 or not loop.is_running()):
-            loop = get_running_loop()
-            if self.in_flight and loop is not self.last_loop and self.last_loop.is_running():
+            loop, elsewhere = find_loop()
+            if (self.in_flight and loop is not self.last_loop and not self.last_loop.is_closed()
+                    and (self.last_loop.is_running() or not loop.is_running())):
                 raise RuntimeError("heaps that another event loop has queued are in flight: give "
                                    "each event loop a stream of its own")
             self.last_loop = loop
+            self.elsewhere = elsewhere
             self.last_thread = PyThread_get_thread_ident()
             plain = getattr(type(loop), "create_future", None) is plain_create_future
             self.last_loop_kw = {"loop": loop} if plain else None
@@ -1214,6 +1229,7 @@ cdef class AsyncStream(Stream):
         cdef spt_error err
         cdef _Operation operation
         future = self.create_future()
+        cdef bint elsewhere = self.elsewhere
         loop = self.last_loop
         if self.closed or self.made != generation or self.stream == NULL:
             try:
@@ -1235,25 +1251,25 @@ cdef class AsyncStream(Stream):
             future.set_exception(to_exception(&err))
             return future
         self.queued += 1
-        if self.pool is None and spt_completion_done(&operation.completion):
+        if self.pool is None and not elsewhere and spt_completion_done(&operation.completion):
             self._drain()
         else:
-            self.arrange(loop)
+            self.arrange(loop, elsewhere)
         return future
 
-    cdef int arrange(self, loop) except -1:
+    cdef int arrange(self, loop, bint elsewhere) except -1:
         """See to it that the loop completes the futures.
 
         Without a pool it also sends what is gathered, as soon as it turns: mostly nothing is left
-        to watch then.
+        to watch then. What watches is changed in the thread of a loop that runs only.
         """
         if self.loop is loop or self.turn_loop is loop:
             return 0
-        if self.pool is not None:
+        if self.pool is not None and not elsewhere:
             self.watch(loop)
         else:
             self.turn_loop = loop
-            loop.call_soon(self._turn)
+            (loop.call_soon_threadsafe if elsewhere else loop.call_soon)(self._turn)
         return 0
 
     def _turn(self):
@@ -1288,9 +1304,9 @@ cdef class AsyncStream(Stream):
         while self.flushers and self.flushers[0][0] <= self.drained:
             interruption = settle(self.flushers.pop(0)[1], None, None) or interruption
         if self.in_flight == 0:
-            if self.loop is not None:
-                self.loop.remove_reader(spt_stream_fd(self.stream))
-                self.loop = None
+            loop, self.loop = self.loop, None  # whoever sends from now on arranges it anew
+            if loop is not None:
+                loop.remove_reader(spt_stream_fd(self.stream))
             self.close_if_idle()
         if interruption is not None:
             raise interruption
@@ -1339,13 +1355,14 @@ cdef class AsyncStream(Stream):
         Raises
         ------
         RuntimeError
-            Where no event loop runs, or heaps of another one that runs are in flight.
+            Where no event loop runs, and the thread has none or a closed one. Where heaps of
+            another one are in flight that runs, or will have to.
         """
         cdef spt_heap_reference reference
         try:
             fill_reference(&reference, heap, cnt, substream_index, rate)
         except OSError as error:
-            future = get_running_loop().create_future()
+            future = self.create_future()
             future.set_exception(error)
             return future
         return self.send(&reference, 1, SPT_GROUP_SERIAL, heap)
@@ -1376,7 +1393,8 @@ cdef class AsyncStream(Stream):
         OSError
             EINVAL, for a count or a substream that no integer of 64 bits holds.
         RuntimeError
-            Where no event loop runs, or heaps of another one that runs are in flight.
+            Where no event loop runs, and the thread has none or a closed one. Where heaps of
+            another one are in flight that runs, or will have to.
         """
         cdef HeapReferenceList group = to_list(heaps)
         return self.send(group.references, group.n, to_mode(mode), group)
@@ -1406,7 +1424,7 @@ cdef class AsyncStream(Stream):
         loop = get_running_loop()
         future = loop.create_future()
         self.flushers.append((self.queued, future))
-        self.arrange(loop)  # one that has ended left heaps behind
+        self.arrange(loop, False)  # one that has ended left heaps behind
         await future
 
 

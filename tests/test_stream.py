@@ -6,6 +6,7 @@ import errno
 import gc
 import socket
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -519,6 +520,73 @@ def test_a_stream_can_be_used_in_one_event_loop_after_another(thread_pool, recei
         return await stream.async_send_heap(make_heap(100))
 
     assert asyncio.run(main()) == asyncio.run(main())
+
+
+@pytest.fixture
+def idle_loop():
+    """The event loop of this thread, which does not run."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield loop
+    asyncio.set_event_loop(None)
+    loop.close()
+
+
+def test_what_is_sent_while_no_loop_runs_is_for_the_loop_of_the_thread(
+    thread_pool, receiver, idle_loop
+):
+    stream = AsyncUdpStream(thread_pool, [receiver.getsockname()])
+    futures = [
+        stream.async_send_heap(make_heap(100)),
+        stream.async_send_heaps([HeapReference(make_heap(100))], GroupMode.SERIAL),
+        stream.async_send_heap(make_heap(100), cnt=2**63),
+    ]
+    assert all(future.get_loop() is idle_loop for future in futures)
+    stream.flush()
+    sent, of_group, refused = idle_loop.run_until_complete(
+        asyncio.gather(*futures, return_exceptions=True)
+    )
+    assert sent == of_group > 100
+    assert refused.errno == errno.EINVAL
+
+    async def main() -> int:
+        return await stream.async_send_heap(make_heap(100))
+
+    assert asyncio.run(main()) == sent
+
+
+def test_what_is_sent_while_the_loop_runs_in_another_thread_is_for_that(
+    thread_pool, receiver, idle_loop
+):
+    stream = AsyncUdpStream(thread_pool, [receiver.getsockname()], StreamConfig(max_heaps=1000))
+
+    async def results(futures: list[asyncio.Future[int]]) -> list[int]:
+        return await asyncio.gather(*futures)
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(idle_loop.run_forever)
+        try:
+            asyncio.run_coroutine_threadsafe(results([]), idle_loop).result()
+            futures = [stream.async_send_heap(make_heap(100)) for _ in range(500)]
+            found = asyncio.run_coroutine_threadsafe(results(futures), idle_loop).result(60)
+        finally:
+            idle_loop.call_soon_threadsafe(idle_loop.stop)
+    assert len(set(found)) == 1
+
+
+def test_nothing_is_queued_for_a_loop_that_will_not_complete_it(thread_pool, receiver, idle_loop):
+    stream = AsyncUdpStream(thread_pool, [receiver.getsockname()], slow_config())
+    stream.async_send_heap(make_heap(100))
+    stream.async_send_heap(make_heap(100))
+    other = asyncio.new_event_loop()
+    asyncio.set_event_loop(other)
+    with pytest.raises(RuntimeError, match="another event loop"):
+        stream.async_send_heap(make_heap(100))
+    other.close()
+    for loop, match in ((other, "closed"), (None, "no current event loop")):
+        asyncio.set_event_loop(loop)
+        with pytest.raises(RuntimeError, match=match):
+            AsyncUdpStream(thread_pool, [receiver.getsockname()]).async_send_heap(make_heap(100))
 
 
 # ---- What a stream tells ----
