@@ -2,7 +2,8 @@
 """Items: what a heap carries, how it is described to a receiver, and its bytes.
 
 An item's value is kept as it was given. Its bytes are asked for when it is added to a heap, by
-`Item.to_buffer`, and this is where a value that does not fit the item is refused.
+`Item.to_buffer`. This is where a value of another shape is refused, and one that has to be copied
+and does not fit. What an array holds that is sent in place, nobody has looked at.
 """
 
 from __future__ import annotations
@@ -582,14 +583,15 @@ class Item(Descriptor):
         ndarray or bytes, C-contiguous
             The *memory of the value itself* where it has the item's type and order: changing it
             in place then changes what is sent. That holds for the low bytes of a zero-dimensional
-            array of dtype ``>u8`` too, if the item is a single integer of 24, 40, 48 or 56 bits.
-            Otherwise a copy.
+            array of dtype ``>u8`` too, if the item is a single integer of 24, 40, 48 or 56 bits:
+            the others of its bits are not sent, whatever they are. Otherwise a copy, of which it
+            has been checked that every number fits.
 
         Raises
         ------
         ValueError
-            If there is no value, or it does not fit the item; UnicodeEncodeError for text that is
-            not ASCII.
+            If there is no value, its shape is not the item's, or a number that is copied does not
+            fit; UnicodeEncodeError for text that is not ASCII.
         """
         value = self._value
         if type(value) is np.ndarray:
@@ -641,13 +643,10 @@ class Item(Descriptor):
             raise ValueError(f"value has shape {shape}, expected {self._shape}")
 
     def _low_bytes(self, value: NDArray[Any]) -> NDArray[np.uint8]:
-        """Return the low bytes of a zero-dimensional ``>u8`` array: its memory, not a copy."""
-        number = int(value)
-        if self._int_signed and number >= 1 << 63:
-            number -= 1 << 64
-        low, high = integer_range("i" if self._int_signed else "u", 8 * self._int_length)
-        if not low <= number <= high:
-            raise ValueError(self._range_error(number))
+        """Return the low bytes of a zero-dimensional ``>u8`` array: its memory, not a copy.
+
+        What it holds now is not looked at: it may be filled only when the heap is sent.
+        """
         length = self._int_length
         return np.ndarray((length,), _BYTE, value, _UINT64.itemsize - length)
 
