@@ -28,6 +28,7 @@ from spead_tutorial._spt_recv cimport *
 
 import asyncio
 import errno
+import logging
 import operator
 import os
 
@@ -46,6 +47,7 @@ cdef object plain_create_future = asyncio.BaseEventLoop.create_future
 cdef object SERIAL = GroupMode.SERIAL
 cdef object ROUND_ROBIN = GroupMode.ROUND_ROBIN
 cdef object DEFAULT_FLAVOUR = Flavour()
+cdef object core_log = logging.getLogger("spead_tutorial")
 
 # How long a wait lasts before signals are looked at.
 cdef int64_t SIGNAL_CHECK_NS = 50_000_000
@@ -582,6 +584,29 @@ cdef class HugePages:
         return None if self.memory.reason == NULL else self.memory.reason.decode()
 
 
+cdef int core_number(core) except? -1:
+    number = index(core)
+    if not -0x80000000 <= number <= 0x7FFFFFFF:
+        raise TypeError(f"core {number} is out of range: cores are numbered from 0")
+    return number
+
+
+cdef int leave_unusable(int *cores, size_t n) except -1:
+    """Mark, and speak of, those of the cores that no thread of a pool can run on."""
+    cdef spt_error err
+    cdef spt_thread_pool *tried
+    cdef size_t i
+    for i in range(n):
+        with nogil:
+            tried = spt_thread_pool_create(1, &cores[i], 1, &err)
+            spt_thread_pool_destroy(tried)
+        if tried == NULL or cores[i] < 0:
+            core_log.warning("core %d, for thread %d of a pool, is not there, or not for this "
+                             "process: the thread runs on any", cores[i], i)
+            cores[i] = -1
+    return 0
+
+
 cdef class ThreadPool:
     """ThreadPool(threads=1, affinity=())
 --
@@ -596,14 +621,18 @@ cdef class ThreadPool:
     threads : int
         How many, at least 1. One stream is served by one thread at a time.
     affinity : sequence of int
-        Cores: thread i runs on ``affinity[i % len(affinity)]``; empty leaves it to the kernel.
+        Cores: thread i runs on ``affinity[i % len(affinity)]``; empty leaves it to the kernel. For
+        a core that there is not, or that this process may not use, a warning is logged, and its
+        threads are left to the kernel.
 
     Raises
     ------
     ValueError
         For 0 threads.
+    TypeError
+        For what is not a whole number, or no ``int`` of C.
     OSError
-        Where a thread cannot be started, or not on that core.
+        Where a thread cannot be started.
     """
 
     cdef spt_thread_pool *pool
@@ -614,13 +643,21 @@ cdef class ThreadPool:
         cdef size_t n = len(affinity)
         cdef size_t n_threads = whole("threads", threads)
         cdef int *cores = <int *>malloc((n + 1) * sizeof(int))
+        cdef bint usable = True
         if cores == NULL:
             raise MemoryError("no memory for a thread pool")
         try:
             for i, core in enumerate(affinity):
-                cores[i] = index(core)
-            with nogil:
-                self.pool = spt_thread_pool_create(n_threads, cores, n, &err)
+                cores[i] = core_number(core)
+                usable = usable and cores[i] >= 0
+            if usable:
+                with nogil:
+                    self.pool = spt_thread_pool_create(n_threads, cores, n, &err)
+                usable = self.pool != NULL or n == 0 or err.sys_errno != errno.EINVAL
+            if not usable:
+                leave_unusable(cores, min(n, n_threads))
+                with nogil:
+                    self.pool = spt_thread_pool_create(n_threads, cores, n, &err)
         finally:
             free(cores)
         if self.pool == NULL:
@@ -657,17 +694,17 @@ cdef class ThreadPool:
         Parameters
         ----------
         core : int
-            The core's number, from 0.
+            The core's number, from 0. For one that there is not, or that this process may not use,
+            a warning is logged, and nothing changes.
 
         Raises
         ------
-        ValueError
-            For a number that no core can have.
-        OSError
-            For a core that there is not, or that this process may not use.
+        TypeError
+            For what is not a whole number, or no ``int`` of C.
         """
         cdef spt_error err
-        check(spt_set_affinity(index(core), &err), &err)
+        if spt_set_affinity(core_number(core), &err) != SPT_OK:
+            core_log.warning("%s", err.message.decode("utf-8", "replace"))
 
 
 # ---- Streams ----

@@ -2,8 +2,6 @@
 # Memory of heaps that are received, a part of _core.pyx. Threads that read packets get and put it,
 # and never touch Python: what is to be said of it is said by whoever gets heaps.
 
-import logging
-
 from spead_tutorial._types import MemoryPoolStats
 
 cdef object log = logging.getLogger("spead_tutorial.recv")

@@ -35,7 +35,7 @@ import spead_tutorial
 import spead_tutorial.send
 import spead_tutorial.send.asyncio
 from spead_tutorial.chapters import tut_4_send_constant, tut_4_send_perf, tut_5_send_pipeline
-from spead_tutorial.chapters.report import Options, two_cores
+from spead_tutorial.chapters.report import Options, check_cores, two_cores
 from spead_tutorial.lab import check_destination
 from spead_tutorial.records import Timeline
 
@@ -122,6 +122,7 @@ def record(
     """
     if heaps < 1:
         raise ValueError(f"heaps is {heaps}: there must be at least 1")
+    check_cores(cores)
     sock.setsockopt(
         socket.SOL_SOCKET, socket.SO_SNDBUF, spead_tutorial.send.UdpStream.DEFAULT_BUFFER_SIZE
     )

@@ -4,6 +4,7 @@
 import asyncio
 import errno
 import gc
+import os
 import socket
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -632,5 +633,18 @@ def test_statistics_tell_who_looked_for_more_to_do(thread_pool):
 def test_all_threads_of_a_pool_can_be_given_cores():
     pool = spead_tutorial.ThreadPool(2, affinity=[0])
     assert BytesStream(pool).send_heap(make_heap()) > 0
-    with pytest.raises(OSError, match="core 1000"):
-        spead_tutorial.ThreadPool(1, affinity=[1000])
+
+
+@pytest.mark.parametrize("missing", [1000, 5000, -1])
+def test_a_core_that_is_not_there_is_a_warning_and_its_thread_runs_on_any(missing, caplog):
+    usable = os.sched_getaffinity(0)
+    core, before = min(usable), set(os.listdir("/proc/self/task"))
+    with spead_tutorial.ThreadPool(2, affinity=[missing, core]):
+        while len(threads := set(os.listdir("/proc/self/task")) - before) > 2:
+            pass  # one that has ended may be there a moment longer
+        found = [os.sched_getaffinity(int(thread)) for thread in threads]
+    assert sorted(found, key=len) == sorted([{core}, usable], key=len)
+    spead_tutorial.ThreadPool.set_affinity(missing)
+    assert os.sched_getaffinity(0) == usable
+    assert {(r.levelname, r.name) for r in caplog.records} == {("WARNING", "spead_tutorial")}
+    assert [f"core {missing}" in r.getMessage() for r in caplog.records] == [True, True]

@@ -439,11 +439,11 @@ static int start_thread(spt_thread_pool *pool, const int *core)
     if (error != 0)
         return error;
     pool->n_threads++;
-    if (core == NULL)
+    if (core == NULL || *core < 0)
         return 0;
     cpu_set_t cores; /* not by an attribute, which musl has none for */
     CPU_ZERO(&cores);
-    if (*core >= 0 && *core < CPU_SETSIZE)
+    if (*core < CPU_SETSIZE)
         CPU_SET((size_t)*core, &cores);
     return pthread_setaffinity_np(*thread, sizeof(cores), &cores);
 }

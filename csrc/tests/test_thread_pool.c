@@ -413,6 +413,9 @@ static void test_threads_run_on_the_cores_that_are_asked_for(void)
     spt_thread_pool *pool = spt_thread_pool_create(2, &core, 1, NULL);
     REQUIRE(pool != NULL);
     spt_thread_pool_destroy(pool);
+    pool = spt_thread_pool_create(2, (int[]){core, -1}, 2, NULL); /* the second on any */
+    REQUIRE(pool != NULL);
+    spt_thread_pool_destroy(pool);
     int missing = CPU_SETSIZE - 1;
     spt_error err = {0};
     if (!CPU_ISSET((size_t)missing, &cores)) {

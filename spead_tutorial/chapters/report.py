@@ -78,6 +78,20 @@ def two_cores(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split(",")))
 
 
+def check_cores(cores: Sequence[int]) -> None:
+    """Raise an OSError for a core that the program may not run on: the package would only warn."""
+    usable = os.sched_getaffinity(0)
+    for core in cores:
+        try:
+            os.sched_setaffinity(0, [core])
+        except OSError as error:
+            raise OSError(
+                error.errno, f"could not run on core {core} (see nproc for how many there are)"
+            ) from None
+        finally:
+            os.sched_setaffinity(0, usable)
+
+
 def tell(message: str) -> None:
     """Say something of a run that goes on."""
     if sys.stderr is not None:  # in whose place print() takes stdout
@@ -149,6 +163,7 @@ def parse_options(doc: str | None, accepted: str, defaults: Options) -> Options:
         parser.add_argument("port", type=udp_port, help="UDP port to send to, 1 to 65535")
     given = {name: value for name, value in vars(parser.parse_args()).items() if value is not None}
     options = replace(defaults, **given)
+    check_cores(options.cores)
     if defaults.packet_size != ROUTE_SIZE:
         tell_of_fragments(options)
     return options

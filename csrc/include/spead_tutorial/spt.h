@@ -562,7 +562,8 @@ typedef struct spt_thread_pool spt_thread_pool;
  * Start the threads.
  *
  * :param n_threads: At least 1.
- * :param affinity: Cores to run on: thread i on ``affinity[i % n_affinity]``. Copied.
+ * :param affinity: Cores to run on: thread i on ``affinity[i % n_affinity]``, or wherever the
+ *     kernel likes where that is negative. Copied.
  * :param n_affinity: 0 leaves the choice to the kernel.
  * :param err: Details of a failure, or ``NULL``.
  * :return: The pool, or ``NULL``.
