@@ -19,8 +19,7 @@ cdef class MemoryAllocator:
     Attributes
     ----------
     read_only : bool
-        Whether arrays of heaps that are got from now on can only be read. False, unless a derived
-        class says otherwise.
+        Whether arrays of heaps that are got from now on can only be read; False unless it is set.
     """
 
     cdef object __weakref__
@@ -118,7 +117,7 @@ cdef class MemoryPool(MemoryAllocator):
         Whether it is said that the pool was empty: the first time, and whenever that has happened
         twice as often. True in a new pool.
     read_only : bool
-        As in `MemoryAllocator`, but True in a new pool.
+        As in `MemoryAllocator`.
     stats : MemoryPoolStats
         What was asked of it, and what it has.
 
@@ -165,7 +164,7 @@ cdef class MemoryPool(MemoryAllocator):
             raise to_exception(&err)
         self.made = generation
         self.memory = spt_memory_pool_memory(self.pool)
-        self.read_only = self.warn_on_empty = True
+        self.warn_on_empty = True
         self.next_empty = 1
 
     def __dealloc__(self):

@@ -173,37 +173,21 @@ def test_what_is_sent_is_received_whatever_memory_it_is_in(threads, kind):
     assert cnt == 30
 
 
-def test_arrays_in_a_pool_are_read_only_unless_it_says_otherwise(threads):
-    def received(allocator):
-        with new_stream(threads, allocator) as stream:
-            stream.add_buffer_reader(packets(threads, 1))
-            return array_of(stream.get())
-
-    pool = st.MemoryPool(1, UPPER, 4, 4)
-    assert pool.read_only is True
-    with pytest.raises(ValueError, match="read-only"):
-        received(pool)[0] = 1
-    assert received(pool).flags.writeable is False
-    pool.read_only = False
-    received(pool)[0] = 1
-    received(st.MemoryAllocator())[0] = 1
-    received(st.MmapAllocator())[0] = 1
-
-
-def test_values_of_items_in_a_pool_are_read_only_too(threads):
-    sent = send.ItemGroup()
+@pytest.mark.parametrize("kind", ALLOCATORS)
+def test_arrays_can_be_written_to_unless_their_allocator_says_otherwise(threads, kind):
+    allocator = ALLOCATORS[kind](threads)
+    sent, items = send.ItemGroup(), st.ItemGroup()
     sent.add_item(0x3300, "samples", "", (SIZE,), np.uint8, value=np.full(SIZE, 7, np.uint8))
     with send.BytesStream(threads) as sender:
         sender.send_heap(sent.get_heap())
         sent_bytes = sender.getvalue()
-    pool = st.MemoryPool(1, UPPER, 4, 4)
-    items = st.ItemGroup()
-    with new_stream(threads, pool) as stream:
-        stream.add_buffer_reader(sent_bytes)
-        items.update(stream.get())
-    check(items["samples"].value, 7)
-    assert not items["samples"].value.flags.writeable
-    assert pool.stats.in_use == 1
+    for read_only in (False, True):
+        with new_stream(threads, allocator) as stream:
+            stream.add_buffer_reader(sent_bytes)
+            items.update(stream.get())
+        check(items["samples"].value, 7)
+        assert items["samples"].value.flags.writeable is not read_only
+        allocator.read_only = True
 
 
 def test_where_there_are_no_huge_pages_that_were_asked_for_packets_are_counted(threads):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Place functions that Numba compiles: in programs written for spead2, with other imports."""
+"""What Numba compiles: place functions, in programs written for spead2 too, and kernels."""
 
 import subprocess
 import sys
@@ -7,6 +7,9 @@ import sys
 import numpy as np
 import pytest
 from test_recv_chunks import HEAP, HEAPS, TIMESTAMP, Setup, heap
+
+import spead_tutorial as st
+from spead_tutorial import recv, send
 
 PROGRAM = """
 import sys
@@ -127,3 +130,22 @@ def test_a_compiled_place_function_that_raises_refuses_its_heap():
     setup = Setup(place=compiled, packets=[heap(n) for n in range(3)])
     assert [present for _, present, _ in setup.got()] == [[1, 0, 1, 0]]
     assert setup.stream.stats.rejected_heaps == 1
+
+
+def test_a_compiled_function_takes_arrays_of_a_pool_as_it_declares_them():
+    numba = pytest.importorskip("numba")
+
+    @numba.njit(numba.int64(numba.uint8[::1]))
+    def total(samples):
+        return samples.sum()
+
+    threads, sent, items = st.ThreadPool(), send.ItemGroup(), st.ItemGroup()
+    sent.add_item(0x3300, "samples", "", (HEAP,), np.uint8, value=np.ones(HEAP, np.uint8))
+    with send.BytesStream(threads) as sender:
+        sender.send_heap(sent.get_heap())
+        packets = sender.getvalue()
+    config = recv.StreamConfig(memory_allocator=st.MemoryPool(1, 2 * len(packets), 4, 4))
+    with recv.Stream(threads, config) as stream:
+        stream.add_buffer_reader(packets)
+        items.update(stream.get())
+    assert total(items["samples"].value) == HEAP
