@@ -12,9 +12,9 @@ import itertools
 import logging
 import math
 import operator
-from collections.abc import ItemsView, Iterable, KeysView, Sequence, ValuesView
+from collections.abc import Callable, ItemsView, Iterable, KeysView, Sequence, ValuesView
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -36,6 +36,8 @@ __all__ = ["Descriptor", "Item", "ItemGroup", "RawDescriptor"]
 # Smallest id that a group gives to an item that has none.
 _FIRST_FREE_ID = 0x1000
 
+_T = TypeVar("_T")
+_R = TypeVar("_R")
 _BYTE = np.dtype(np.uint8)
 _NO_BYTES = np.empty(0, _BYTE)
 _log = logging.getLogger(__name__)
@@ -145,6 +147,12 @@ class Descriptor:
     ValueError
         If these do not describe an item.
 
+    Notes
+    -----
+    All of these are attributes, which can be assigned to, one after the other. What does not go
+    together is refused when the item is used. A descriptor that has been sent is not sent again
+    for that, unless `add_to_heap` is called with ``descriptors="all"``.
+
     Examples
     --------
     >>> Descriptor(0x1000, "adc", "ADC samples", (8,), np.int8)
@@ -171,7 +179,10 @@ class Descriptor:
         self.description = description
         try:
             self._shape = _checked_shape(shape)
-            self._dtype, self._format = _checked_type(dtype, format)
+            if (dtype is None) == (format is None):
+                raise ValueError("one of dtype and format is needed, and not both")
+            self._dtype = _checked_dtype(dtype)
+            self._format = _checked_format(format)
             if self.id < 0:
                 raise ValueError("an id is not negative")
             if self.id <= STREAM_CTRL_ID:
@@ -179,27 +190,38 @@ class Descriptor:
                     "ids 0x0 to 0x6 are reserved: they are the protocol's own, and receivers take"
                     " them for that; choose 0x7 or more, by convention 0x1000"
                 )
-            if order not in ("C", "F"):
-                raise ValueError(f"order is {order!r}: it has to be 'C' or 'F'")
-            if self._format is not None and order != "C":
-                raise ValueError("an item with a format has order 'C'")
-            if self._format is None and None in self._shape:
-                raise ValueError("only an item with a format can have a dimension that varies")
+            self._order = _checked_order(order)
         except ValueError as error:
             raise self._error(error) from None
-        self._order: Literal["C", "F"] = "C" if order == "C" else "F"
+        self._prepare()
+        self._check_together()
+
+    def _prepare(self) -> None:
+        """Work out what follows from shape, dtype, order and format."""
         # Type of the elements in memory, None where they are packed bit by bit.
         self._wire_dtype = self._dtype
         if self._format is not None:
             self._wire_dtype = _format_dtype(self._format)
+        # Why they do not go together, as may be while one after the other is assigned.
+        self._clash = ""
+        if self._dtype is None and self._format is None:
+            self._clash = "it has neither a dtype nor a format"
+        elif self._format is not None and self._order != "C":
+            self._clash = "an item with a format has order 'C'"
+        elif self._format is None and None in self._shape:
+            self._clash = "only an item with a format can have a dimension that varies"
+
+    def _check_together(self) -> None:
+        if self._clash:
+            raise self._error(self._clash)
 
     @classmethod
-    def from_raw(cls, raw: _AnyRawDescriptor, flavour: _HasBugCompat) -> Self:
+    def from_raw(cls, raw_descriptor: _AnyRawDescriptor, flavour: _HasBugCompat) -> Self:
         """Make a descriptor of the fields of a packet.
 
         Parameters
         ----------
-        raw : RawDescriptor
+        raw_descriptor : RawDescriptor
             What was received, or anything with its attributes.
         flavour : Flavour
             Of the heap; only its ``bug_compat`` is looked at.
@@ -220,6 +242,7 @@ class Descriptor:
         A NumPy header is understood if it is as NumPy writes it; no other types are. It and other
         texts have up to 64 KiB, an element up to 4096 fields and 1 GiB, an array 32 dimensions.
         """
+        raw = raw_descriptor
         name, description = (_received_text(text) for text in (raw.name, raw.description))
         if raw.numpy_header:
             swap = bool(flavour.bug_compat & BUG_COMPAT_SWAP_ENDIAN)
@@ -261,27 +284,59 @@ class Descriptor:
         """Size of every dimension, None for the one that varies."""
         return self._shape
 
+    @shape.setter
+    def shape(self, shape: Sequence[int | None]) -> None:
+        self._shape = self._checked(_checked_shape, shape)
+        self._prepare()
+
     @property
     def dtype(self) -> np.dtype[Any] | None:
-        """Type of the elements; None for an item with a `format`."""
+        """Type of the elements; None for an item with a `format`, which assigning it replaces."""
         return self._dtype
+
+    @dtype.setter
+    def dtype(self, dtype: DTypeLike | None) -> None:
+        self._dtype = self._checked(_checked_dtype, dtype)
+        self._format = self._format if dtype is None else None
+        self._prepare()
 
     @property
     def order(self) -> str:
         """``"C"`` or ``"F"``."""
         return self._order
 
+    @order.setter
+    def order(self, order: str) -> None:
+        self._order = self._checked(_checked_order, order)
+        self._prepare()
+
     @property
     def format(self) -> list[tuple[str, int]] | None:
-        """Letter and width in bits of every field; None for an item with a dtype."""
+        """Letter and width in bits of every field; None for an item with a dtype.
+
+        Assigning it replaces the dtype.
+        """
         return None if self._format is None else list(self._format)
+
+    @format.setter
+    def format(self, format: Iterable[tuple[str, int]] | None) -> None:
+        self._format = self._checked(_checked_format, format)
+        self._dtype = self._dtype if format is None else None
+        self._prepare()
+
+    def _checked(self, check: Callable[[_T], _R], value: _T) -> _R:
+        try:
+            return check(value)
+        except ValueError as error:
+            raise self._error(error) from None
 
     @property
     def itemsize_bits(self) -> int:
         """Bits of one element on the wire."""
         if self._format is not None:
             return sum(bits for _, bits in self._format)
-        assert self._dtype is not None
+        if self._dtype is None:
+            raise self._error(self._clash)
         return 8 * self._dtype.itemsize
 
     def is_variable_size(self) -> bool:
@@ -345,6 +400,7 @@ class Descriptor:
         ValueError
             If the dtype has no description, or a text is not ASCII (UnicodeEncodeError).
         """
+        self._check_together()
         header = ""
         if self._dtype is not None:
             header = self._numpy_header(bool(flavour.bug_compat & BUG_COMPAT_SWAP_ENDIAN))
@@ -389,19 +445,28 @@ def _checked_shape(shape: Sequence[int | None]) -> tuple[int | None, ...]:
     return checked
 
 
-def _checked_type(
-    dtype: DTypeLike | None, format: Iterable[tuple[str, int]] | None
-) -> tuple[np.dtype[Any] | None, tuple[tuple[str, int], ...] | None]:
-    """Return one of dtype and format, and None for the other."""
-    if (dtype is None) == (format is None):
-        raise ValueError("one of dtype and format is needed, and not both")
+def _checked_order(order: str) -> Literal["C", "F"]:
+    if order not in ("C", "F"):
+        raise ValueError(f"order is {order!r}: it has to be 'C' or 'F'")
+    return "C" if order == "C" else "F"
+
+
+def _checked_dtype(dtype: DTypeLike | None) -> np.dtype[Any] | None:
+    if dtype is None:
+        return None
+    checked = np.dtype(dtype)
+    if checked.hasobject:
+        raise ValueError(f"dtype {checked} has Python objects in it, which have no bytes")
+    if checked.subdtype is not None:
+        raise ValueError(f"dtype {checked} has a shape: it belongs into the item's shape")
+    if checked.itemsize == 0:
+        raise ValueError(f"dtype {checked} has no bytes")
+    return checked
+
+
+def _checked_format(format: Iterable[tuple[str, int]] | None) -> tuple[tuple[str, int], ...] | None:
     if format is None:
-        checked = np.dtype(dtype)
-        if checked.hasobject:
-            raise ValueError(f"dtype {checked} has Python objects in it, which have no bytes")
-        if checked.subdtype is not None:
-            raise ValueError(f"dtype {checked} has a shape: it belongs into the item's shape")
-        return checked, None
+        return None
     fields = tuple((letter, operator.index(bits)) for letter, bits in format)
     if not fields:
         raise ValueError("the format has no fields")
@@ -414,7 +479,7 @@ def _checked_type(
             raise ValueError(f"field ('c', {bits}): a character has 8 bits")
         if letter not in ("u", "i", "f", "b", "c"):
             raise ValueError(f"field ({letter!r}, {bits}): the letter is one of u i f b c")
-    return None, fields
+    return fields
 
 
 def _format_dtype(format: Sequence[tuple[str, int]]) -> np.dtype[Any] | None:
@@ -461,13 +526,13 @@ class Item(Descriptor):
         super().__init__(id, name, description, shape, dtype, order, format)
         self._value = value
         self.version = 1
-        self._prepare()
 
     def _prepare(self) -> None:
         """Work out beforehand what `to_buffer` would otherwise find out for every heap."""
+        super()._prepare()
         self._exports = _exports(self._wire_dtype)
         # Arrays of this shape, in C order, are sent as they are.
-        fixed = not self.is_variable_size() and self._order == "C"
+        fixed = not self.is_variable_size() and self._order == "C" and not self._clash
         self._as_is_shape = self._shape if fixed and self._exports else None
         # Bytes of a received array that is such memory as it is; -1 for others.
         self._as_is_bytes = -1
@@ -484,7 +549,7 @@ class Item(Descriptor):
         self._int_signed = False
         # Whether it is the low bytes of an 8-byte integer.
         self._is_short_integer = False
-        if self._shape == ():
+        if self._shape == () and not self._clash:
             if self._wire_dtype is not None and self._wire_dtype.kind in "ui":
                 self._int_length = self._wire_dtype.itemsize
                 self._int_signed = self._wire_dtype.kind == "i"
@@ -553,6 +618,7 @@ class Item(Descriptor):
             view.nbytes == length or (raw_item.is_immediate and view.nbytes > length)
         ):
             return int.from_bytes(view[-length:], "big", signed=self._int_signed)
+        self._check_together()
         buffer = np.frombuffer(view, _BYTE) if view.nbytes else _NO_BYTES
         try:
             value, surplus = read_value(
@@ -606,6 +672,7 @@ class Item(Descriptor):
                 return value.to_bytes(self._int_length, self._int_order, signed=self._int_signed)
             except OverflowError:
                 raise self._error(self._range_error(value)) from None
+        self._check_together()
         try:
             return self._convert(value)
         except (ValueError, TypeError, OverflowError) as error:

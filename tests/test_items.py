@@ -438,11 +438,47 @@ def test_numpy_numbers_in_a_shape_become_plain_ones():
     assert header == b"{'descr': '|u1', 'fortran_order': False, 'shape': (5,)}"
 
 
-def test_what_the_bytes_depend_on_cannot_be_changed():
-    item = make((2,), dtype="u1")
-    for name in ("shape", "dtype", "order", "format"):
-        with pytest.raises(AttributeError):
-            setattr(item, name, None)
+def test_an_item_is_what_was_assigned_to_it_in_whatever_order():
+    for seed in range(500):
+        items = [random_item(random.Random(seed + place), 0x1000) for place in (0, 1000)]
+        item, expected = (make_like(like, Item) for like in items)
+        names = ["shape", "dtype", "order", "format", "name", "description"]
+        random.Random(seed).shuffle(names)
+        for name in names:
+            setattr(item, name, getattr(expected, name))
+        item.value = expected.value
+        assert raw(item) == items[1].data
+        described = expected.to_raw(Flavour())
+        assert item.to_raw(Flavour()) == described
+        again = Descriptor.from_raw(raw_descriptor=described, flavour=Flavour())
+        assert again.to_raw(Flavour()) == described
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("shape", (-1,)), ("dtype", object), ("dtype", "S0"), ("order", "K"), ("format", [])],
+)
+def test_what_cannot_be_is_refused_when_it_is_assigned(name, value):
+    item = make((2,), dtype="u1", value=[1, 2])
+    with pytest.raises(ValueError, match=r"^item 'thing' \(0x1234\): "):
+        setattr(item, name, value)
+    assert raw(item) == b"\x01\x02"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value", "message"),
+    [
+        ({"dtype": "u1"}, "shape", (None,), "only an item with a format can have a dimension that"),
+        ({"dtype": "u1"}, "dtype", None, "it has neither a dtype nor a format"),
+        ({"format": [("u", 8)]}, "order", "F", "an item with a format has order 'C'"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_when_it_is_used(kind, name, value, message):
+    item = make((2,), **kind, value=np.array([1, 2], "u1"))
+    setattr(item, name, value)
+    for use in (item.to_buffer, lambda: item.to_raw(Flavour())):
+        with pytest.raises(ValueError, match=message):
+            use()
 
 
 # Groups
