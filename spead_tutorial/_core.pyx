@@ -347,6 +347,8 @@ cdef class PacketGenerator:
     ValueError
         For a packet size that is too small, also for the pointers that a heap with
         `Heap.repeat_pointers` has.
+    TypeError
+        For a count that is negative, or does not fit 64 bits.
 
     Examples
     --------
@@ -363,7 +365,7 @@ cdef class PacketGenerator:
         cdef spt_error err
         cdef size_t size = whole("max_packet_size", max_packet_size)
         check(spt_packetizer_init(&self.packetizer, heap.heap,
-                                  index(cnt) & 0xFFFFFFFFFFFFFFFF, size, &err), &err)
+                                  whole("cnt", cnt), size, &err), &err)
         self.scratch = malloc(size)
         self.pieces = <iovec *>malloc(SPT_MAX_PIECES(size) * sizeof(iovec))
         if self.scratch == NULL or self.pieces == NULL:
@@ -458,8 +460,8 @@ cdef int fill_reference(spt_heap_reference *to, Heap heap, object cnt, object su
         to.cnt = -1 if cnt < 0 else index(cnt)
         to.substream_index = index(substream_index)
     except OverflowError:
-        raise OSError(errno.EINVAL, f"heap count {cnt} or substream {substream_index} is out of "
-                      "range") from None
+        raise TypeError(f"heap count {cnt} or substream {substream_index} is out of "
+                        "range") from None
     to.heap = heap.heap
     to.rate = rate
     return 0
@@ -483,9 +485,8 @@ cdef class HeapReferenceList:
     Raises
     ------
     TypeError
-        For what is not a `HeapReference`, such as a plain `Heap`.
-    OSError
-        EINVAL, for a count or a substream that no integer of 64 bits holds.
+        For what is not a `HeapReference`, such as a plain `Heap`, for a negative substream, and
+        for a count that no integer of 64 bits holds.
     """
 
     cdef list heaps
@@ -833,14 +834,14 @@ cdef class Stream:
         ------
         ValueError
             For a step of 0.
-        OverflowError
+        TypeError
             For a number out of range.
         Stopped
             After `close`.
         """
         cdef spt_error err
         cdef spt_status status
-        cdef uint64_t c_next = index(next), c_step = index(step)
+        cdef uint64_t c_next = whole("next", next), c_step = whole("step", step)
         self.check_open()
         self.callers += 1
         with nogil:
@@ -940,8 +941,8 @@ cdef bytes _name(str what, str name):
 cdef int _port(endpoint) except -1:
     port = endpoint[1]
     if not 1 <= port <= 65535:
-        raise ValueError(f"port {port} of host {endpoint[0]!r} is out of range: ports are 1 to "
-                         "65535")
+        kind = TypeError if port else ValueError  # as spead2, which takes 0
+        raise kind(f"port {port} of host {endpoint[0]!r} is out of range: ports are 1 to 65535")
     return port
 
 
@@ -965,7 +966,9 @@ def route_packet_size(host, port=9):
     Raises
     ------
     ValueError
-        For a host that cannot be looked up, or a port out of range.
+        For a host that cannot be looked up, or port 0.
+    TypeError
+        For other ports that there are not.
     OSError
         Where there is no way to it.
 
@@ -1396,12 +1399,7 @@ cdef class AsyncStream(Stream):
             another one are in flight that runs, or will have to.
         """
         cdef spt_heap_reference reference
-        try:
-            fill_reference(&reference, heap, cnt, substream_index, rate)
-        except OSError as error:
-            future = self.create_future()
-            future.set_exception(error)
-            return future
+        fill_reference(&reference, heap, cnt, substream_index, rate)
         return self.send(&reference, 1, SPT_GROUP_SERIAL, heap)
 
     def async_send_heaps(self, heaps, mode):
@@ -1426,9 +1424,8 @@ cdef class AsyncStream(Stream):
         Raises
         ------
         TypeError
-            For a heap that is not in a `HeapReference`, or what is no `GroupMode`.
-        OSError
-            EINVAL, for a count or a substream that no integer of 64 bits holds.
+            For a heap that is not in a `HeapReference`, or what is no `GroupMode`; for a negative
+            substream, or a count that no integer of 64 bits holds.
         RuntimeError
             Where no event loop runs, and the thread has none or a closed one. Where heaps of
             another one are in flight that runs, or will have to.

@@ -317,8 +317,8 @@ cdef class ReceiveStream:
         cdef bytes interface = _name("interface address", interface_address)
         self.check_made()
         if whole("port", port) > 65535:
-            raise ValueError(f"port {port} is out of range: ports are 1 to 65535, and 0 lets the "
-                             "system choose")
+            raise TypeError(f"port {port} is out of range: ports are 1 to 65535, and 0 lets the "
+                            "system choose")
         endpoint.host = name
         endpoint.port = port
         config.max_size = whole("max_size", max_size)

@@ -368,7 +368,9 @@ cdef int read_place(place, spt_place_function *function, void **user) except -1:
     if not isinstance(place, tuple):
         raise TypeError("place must be a tuple that begins with a capsule, such as a "
                         f"scipy.LowLevelCallable, not {type(place).__name__}")
-    capsule = tuple.__getitem__(place, 0) if len(place) > 0 else None  # some hide theirs
+    if len(place) == 0:
+        raise IndexError("place is an empty tuple: it must begin with a capsule")
+    capsule = tuple.__getitem__(place, 0)  # some hide theirs
     if not PyCapsule_CheckExact(capsule):
         raise TypeError("place must begin with a capsule, as a scipy.LowLevelCallable does")
     if PyCapsule_IsValid(capsule, PLAIN):

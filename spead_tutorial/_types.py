@@ -95,13 +95,21 @@ def parse_range_list(ranges: str) -> list[int]:
 
 
 def whole(name: str, value: object) -> int:
-    """`value` as a count: whole and not negative, else a TypeError."""
+    """`value` as a count: whole, not negative and of 64 bits at most, else a TypeError."""
     if isinstance(value, float) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} must be a whole number, not {value!r}")
     number: int = value.__index__()
     if number < 0:
         raise TypeError(f"{name} must not be negative, but is {number}")
+    if number >= 1 << 64:
+        raise TypeError(f"{name} must fit 64 bits, but is {number:#x}")
     return number
+
+
+def _real(name: str, value: float) -> float:
+    if isinstance(value, str):  # which float() would read
+        raise TypeError(f"{name} must be a number, not {value!r}")
+    return float(value)
 
 
 class StreamConfig:
@@ -205,7 +213,7 @@ class StreamConfig:
 
     @rate.setter
     def rate(self, value: float) -> None:
-        rate = float(value)
+        rate = _real("rate", value)
         if not math.isfinite(rate) or rate < 0:
             raise ValueError(f"rate {rate} is not a number of bytes per second (0 for no limit)")
         self._rate = rate
@@ -238,7 +246,7 @@ class StreamConfig:
 
     @burst_rate_ratio.setter
     def burst_rate_ratio(self, value: float) -> None:
-        ratio = float(value)
+        ratio = _real("burst_rate_ratio", value)
         if not math.isfinite(ratio) or ratio < 1:
             raise ValueError(f"burst_rate_ratio {ratio} is less than 1")
         self._burst_rate_ratio = ratio

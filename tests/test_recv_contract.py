@@ -112,6 +112,7 @@ def test_a_stream_config_is_given_values_by_keyword_and_by_assignment(recv, name
         ("max_heaps", 0, ValueError),
         ("max_heaps", -1, TypeError),
         ("max_heaps", "many", TypeError),
+        ("max_heaps", 2**64, TypeError),
         ("substreams", 0, ValueError),
         ("substreams", -1, TypeError),
         ("bug_compat", 8, ValueError),
@@ -602,20 +603,37 @@ def test_malformed_datagrams_are_left_out(recv, pool):
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "error"),
     [
-        (70000,),
-        (-1,),
-        (8888.0,),
-        ("127.0.0.1",),
-        ("no such group", 0, 1500, 0, "127.0.0.1"),
-        (0, 9200, 0, "no such host"),
+        ((65536,), TypeError),
+        (("239.1.1.1", 65536), TypeError),
+        ((-1,), TypeError),
+        ((8888.0,), TypeError),
+        (("127.0.0.1",), TypeError),
+        (("no such group", 0, 1500, 0, "127.0.0.1"), (ValueError, RuntimeError)),
+        ((0, 9200, 0, "no such host"), (ValueError, RuntimeError)),
     ],
     ids=str,
 )
-def test_a_reader_of_what_cannot_be_is_refused(recv, pool, arguments):
-    with pytest.raises((TypeError, ValueError, RuntimeError)):
+def test_a_reader_of_what_cannot_be_is_refused(recv, pool, arguments, error):
+    with pytest.raises(error):
         recv.Stream(pool).add_udp_reader(*arguments)
+
+
+def test_a_socket_that_is_not_one_of_udp_is_refused(recv, pool):
+    with socket.socket() as of_tcp, pytest.raises(TypeError):
+        recv.Stream(pool).add_udp_reader(of_tcp)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [("place", (), IndexError), ("place", (3,), TypeError), ("items", [2**64], TypeError)],
+)
+def test_a_chunk_stream_config_refuses_what_cannot_be(recv, name, value, error):
+    with pytest.raises(error):
+        recv.ChunkStreamConfig(**{name: value})
+    with pytest.raises(error):
+        setattr(recv.ChunkStreamConfig(), name, value)
 
 
 def test_a_port_that_is_in_use_is_refused_and_free_after_a_stop(recv, pool):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import spead2
 import spead2.recv
+import spead2.send
 from conftest import make_heap, slow_config
 
 import spead_tutorial
@@ -224,9 +225,7 @@ def test_many_small_items_travel_whole(thread_pool):
     ("kwargs", "words"),
     [
         ({"substream_index": 1}, "substream 1 does not exist"),
-        ({"substream_index": -1}, "out of range"),
         ({"cnt": 2**40}, "heap count"),
-        ({"cnt": 2**70}, "out of range"),
         ({"rate": float("nan")}, "finite"),
     ],
 )
@@ -295,7 +294,6 @@ def test_a_configuration_keeps_what_it_is_told():
     [
         ([], "at least one endpoint"),
         ([("127.0.0.1", 0)], "1 to 65535"),
-        ([("127.0.0.1", 65536)], "1 to 65535"),
         ([("127.0.0.1", 8888), ("::1", 8888)], "one address family"),
         ([("not a host", 8888)], "could not look up host 'not a host'"),
     ],
@@ -343,6 +341,47 @@ def test_endpoints_that_are_none_are_not_taken_for_another(thread_pool, endpoint
 def test_what_has_a_fraction_is_not_cut_to_a_whole_number(call):
     with pytest.raises(TypeError):
         call()
+
+
+@pytest.mark.parametrize("package", [spead2, spead_tutorial], ids=lambda p: p.__name__)
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda p: p.ThreadPool(1, [2**40]), TypeError),
+        (lambda p: p.ThreadPool.set_affinity(2**40), TypeError),
+        (lambda p: p.send.StreamConfig(rate="1"), TypeError),
+        (lambda p: p.send.StreamConfig(burst_rate_ratio="2"), TypeError),
+        (lambda p: p.send.StreamConfig(max_heaps=2**64), TypeError),
+        (lambda p: p.send.PacketGenerator(p.send.Heap(), -1, 1472), TypeError),
+        (lambda p: in_memory(p).set_cnt_sequence(-1, 1), TypeError),
+        (lambda p: in_memory(p).set_cnt_sequence(1, 2**64), TypeError),
+        (lambda p: in_memory(p).send_heap(p.send.Heap(), cnt=2**63), TypeError),
+        (lambda p: in_memory(p).send_heap(p.send.Heap(), substream_index=-1), TypeError),
+        (lambda p: to_endpoints(p, [("127.0.0.1", 65536)]), TypeError),
+        (lambda p: to_endpoints(p, [("127.0.0.1", -1)]), TypeError),
+        (lambda p: to_endpoints(p, [("127.0.0.1",)]), TypeError),
+        (lambda p: to_endpoints(p, [("239.1.1.1", 9)], 0, 256), IndexError),
+        (lambda p: to_endpoints(p, [("239.1.1.1", 9)], 0, -1), IndexError),
+    ],
+)
+def test_what_is_out_of_range_is_the_error_that_it_is_in_spead2(package, call, error):
+    with pytest.raises(error):
+        call(package)
+
+
+def in_memory(package):
+    return package.send.BytesStream(package.ThreadPool())
+
+
+def to_endpoints(package, endpoints, *more):
+    config = package.send.StreamConfig()
+    return package.send.UdpStream(package.ThreadPool(), endpoints, config, *more)
+
+
+@pytest.mark.parametrize("package", [spead2, spead_tutorial], ids=lambda p: p.__name__)
+def test_a_socket_that_is_not_one_of_udp_is_refused(package):
+    with socket.socket() as of_tcp, pytest.raises(TypeError):
+        package.send.UdpStream(package.ThreadPool(), of_tcp, [("127.0.0.1", 9)])
 
 
 @pytest.mark.parametrize("id", range(7))
@@ -462,7 +501,7 @@ def test_bad_arguments_are_told_through_the_future(thread_pool, receiver):
         stream = AsyncUdpStream(thread_pool, [receiver.getsockname()])
         for future in (
             stream.async_send_heap(make_heap(), substream_index=5),
-            stream.async_send_heap(make_heap(), cnt=2**63),
+            stream.async_send_heap(make_heap(), cnt=2**63 - 1),
             stream.async_send_heaps([], GroupMode.SERIAL),
         ):
             with pytest.raises(OSError, match=r".") as caught:

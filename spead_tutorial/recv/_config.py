@@ -296,6 +296,8 @@ class ChunkStreamConfig(_Settings):
         For an unknown name, what is not a whole number, or a negative one.
     ValueError
         For 0 chunks, or a place function of another signature.
+    IndexError
+        For an empty tuple in place of a place function.
     """
 
     #: Default of ``max_chunks``.

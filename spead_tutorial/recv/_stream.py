@@ -115,6 +115,9 @@ class Readers(ReceiveStream):
             Where the port is in use, or cannot be listened on (a RuntimeError, too).
         ValueError
             For a name that cannot be looked up, or a value out of its range.
+        TypeError
+            For a port that cannot be, a socket that is not one of UDP, and other arguments that
+            are none of these forms.
         Stopped
             After the stream has ended.
         RuntimeError
@@ -133,6 +136,8 @@ class Readers(ReceiveStream):
     ) -> None:
         if not isinstance(socket, sockets.socket):
             raise TypeError(f"socket must be a socket, not {type(socket).__name__}")
+        if socket.type != sockets.SOCK_DGRAM:
+            raise TypeError(f"socket must be a UDP socket, not of type {socket.type!r}")
         self._add_socket(socket.fileno(), max_size, gro)
 
     def _add_port(

@@ -4,6 +4,7 @@
 import dataclasses
 import operator
 from collections.abc import Iterable, Sequence
+from socket import SOCK_DGRAM
 from socket import socket as Socket  # noqa: N812 - a parameter has the name
 from typing import Any, ClassVar
 
@@ -80,10 +81,12 @@ class UdpArguments:
     Raises
     ------
     ValueError
-        For endpoints that are empty, of mixed families, or cannot be looked up; for a port, a
+        For endpoints that are empty, of mixed families, or cannot be looked up; for port 0; for a
         ttl or an interface that does not go with them.
     TypeError
-        For arguments that are none of the five forms.
+        For arguments that are none of the five forms, and for other ports that there are not.
+    IndexError
+        For a ttl out of range.
     OSError
         Where the socket cannot be made, or the one that was given cannot be used.
     """
@@ -103,7 +106,10 @@ class UdpArguments:
 
 
 def _check_endpoints(endpoints: Iterable[tuple[str, int]]) -> Endpoints:
-    checked = [(host, operator.index(port)) for host, port in endpoints]
+    try:
+        checked = [(host, operator.index(port)) for host, port in endpoints]
+    except ValueError:
+        raise TypeError("endpoints are pairs of host and port: [('192.168.31.2', 8888)]") from None
     if not checked:
         raise ValueError("a stream needs at least one endpoint, such as ('192.168.31.2', 8888)")
     return checked
@@ -112,6 +118,8 @@ def _check_endpoints(endpoints: Iterable[tuple[str, int]]) -> Endpoints:
 def _parse_socket(
     socket: Socket, endpoints: Endpoints, config: StreamConfig | None = None
 ) -> tuple[Endpoints, StreamConfig, UdpConfig]:
+    if socket.type != SOCK_DGRAM:
+        raise TypeError(f"a socket to send with is a UDP socket, and not of type {socket.type!r}")
     fd = operator.index(socket.fileno())
     return _check_endpoints(endpoints), config or StreamConfig(), UdpConfig(socket=fd)
 
@@ -142,7 +150,7 @@ def _parse_endpoints(
         given[name] = value
     ttl, interface = operator.index(given.get("ttl", -1)), given.get("interface", "")
     if "ttl" in given and not 0 <= ttl <= 255:
-        raise ValueError(f"ttl {ttl} is out of range: 0 to 255")
+        raise IndexError(f"ttl {ttl} is out of range: 0 to 255")
     udp = UdpConfig(buffer_size, ttl, dont_fragment=bool(dont_fragment), zero_copy=bool(zero_copy))
     if isinstance(interface, str):
         return checked, config, dataclasses.replace(udp, interface_address=interface)
