@@ -114,6 +114,17 @@ def test_what_a_heap_lacks_is_said_and_it_is_handed_out_only_where_that_is_wante
     assert [item.is_immediate for item in heap.get_items()] == [True]
 
 
+def test_packets_that_have_to_say_how_long_their_heap_is_are_missed_aloud(pool, caplog):
+    sized = next(iter(send.PacketGenerator(send.Heap(), 1, 1472)))
+    unsized = sized[:6] + b"\0\4" + sized[8:16] + sized[24:]  # without its second pointer
+    config = recv.StreamConfig(allow_unsized_heaps=False)
+    with recv.Stream(pool, config) as receiver, caplog.at_level(logging.WARNING):
+        receiver.add_buffer_reader(3 * unsized)
+        assert list(receiver) == []
+    assert [message.rpartition(": ")[2] for message in caplog.messages] == ["3"]
+    assert "do not say how long their heap is" in caplog.text
+
+
 def test_a_port_in_use_is_an_error_that_says_what_to_do(pool, listening):
     with recv.Stream(pool) as receiver, pytest.raises(OSError, match="in use: end what") as raised:
         receiver.add_udp_reader(listening.getsockname()[1], bind_hostname="127.0.0.1")

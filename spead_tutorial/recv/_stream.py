@@ -39,6 +39,7 @@ class Readers(ReceiveStream):
 
     _config: StreamConfig
     _warned_of: int
+    _warned_of_unsized: int
     _next_look_ns: int
 
     def _configure(self, config: StreamConfig | None) -> None:
@@ -47,7 +48,7 @@ class Readers(ReceiveStream):
         if not isinstance(config, StreamConfig):
             raise TypeError(f"config must be a StreamConfig, not {type(config).__name__}")
         self._config = config.copy()
-        self._warned_of = 0
+        self._warned_of = self._warned_of_unsized = 0
         self._next_look_ns = 0
         self._told_of_end = False
 
@@ -207,7 +208,7 @@ class Readers(ReceiveStream):
         )
 
     def _ended(self) -> None:
-        self._warn()
+        self._warn_of_all()
         failed = self._counts()["sys_errno"]
         if failed and not self._told_of_end:
             self._told_of_end = True
@@ -216,7 +217,16 @@ class Readers(ReceiveStream):
     def _waiting(self) -> None:
         if time.monotonic_ns() >= self._next_look_ns:
             self._next_look_ns = time.monotonic_ns() + _SECOND_NS
-            self._warn()
+            self._warn_of_all()
+
+    def _warn_of_all(self) -> None:
+        self._warn()
+        new = self.stats.packets_unsized - self._warned_of_unsized
+        if new > 0:
+            self._warned_of_unsized += new
+            _log.warning(
+                "packets that do not say how long their heap is, and have to, were dropped: %d", new
+            )
 
     def _warn(self) -> None:
         """Say what was dropped, if that has not been spoken of."""
