@@ -241,6 +241,25 @@ def test_statistics_that_there_are_not_are_refused(recv, pool):
         stats.nothing  # noqa: B018
 
 
+def test_statistics_can_be_set_in_a_snapshot_by_name_place_and_attribute(recv, pool):
+    stream = recv.Stream(pool)
+    stats = stream.stats
+    stats["heaps"] = 3
+    stats[3] = 4
+    stats.batches = 5
+    assert (stats.heaps, stats.packets, stats["batches"]) == (3, 4, 5)
+    for key, error in (("nothing", KeyError), (len(stats), IndexError), (-1, TypeError)):
+        with pytest.raises(error):
+            stats[key] = 1
+    for name in ("nothing", "config"):
+        with pytest.raises(AttributeError):
+            setattr(stats, name, 1)
+    for value in (-1, 0.5, 2**64):
+        with pytest.raises(TypeError):
+            stats.heaps = value
+    assert (stats.heaps, stream.stats.heaps) == (3, 0)
+
+
 def received_stats(recv: Any, pool: Any, data: bytes, config: Any = None) -> Any:
     stream = recv.Stream(pool, config or recv.StreamConfig())
     stream.add_buffer_reader(data)
@@ -260,7 +279,9 @@ def test_statistics_count_and_are_added_up(recv, pool):
     assert (total.heaps, total.packets) == (5, 5)
     assert total.max_batch == max(first.max_batch, second.max_batch)
     assert first.heaps == 3
+    before = first
     first += second
+    assert first is before
     assert list(first.items()) == list(total.items())
 
 
@@ -290,6 +311,9 @@ def test_a_statistic_is_combined_by_its_mode(recv):
     assert kind("x") == kind("x", mode=kind.Mode.COUNTER)
     assert kind("x") != kind("y")
     assert kind("x") != kind("x", kind.Mode.MAXIMUM)
+    for name, value in (("name", "y"), ("mode", kind.Mode.MAXIMUM)):  # all streams share them
+        with pytest.raises(AttributeError):
+            setattr(recv.StreamConfig().stats[0], name, value)
 
 
 # ---- Getting heaps ------------------------------------------------------------------------------
@@ -348,6 +372,7 @@ def test_the_descriptor_is_readable_while_there_is_something_to_get_or_no_more(r
 
 def test_the_ring_says_how_full_it_is(recv, pool):
     stream = recv.Stream(pool, ring_config=recv.RingStreamConfig(heaps=3))
+    assert isinstance(stream.ringbuffer, recv.Stream.Ringbuffer)
     assert (stream.ringbuffer.size(), stream.ringbuffer.capacity()) == (0, 3)
     stream.add_buffer_reader(b"".join(heap(cnt) for cnt in range(10)))
     wait_for_heaps(stream, 3)

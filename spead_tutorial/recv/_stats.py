@@ -6,7 +6,9 @@ from __future__ import annotations
 import enum
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
+
+from spead_tutorial._types import whole
 
 __all__ = ["ACCOUNT", "COMMON", "StreamStatConfig", "StreamStats", "account_values"]
 
@@ -30,17 +32,25 @@ class StreamStatConfig:
         #: The larger one counts.
         MAXIMUM = 1
 
-    __slots__ = ("mode", "name")
+    __slots__ = ("_mode", "_name")
 
     def __init__(self, name: str, mode: StreamStatConfig.Mode = Mode.COUNTER) -> None:
         if not isinstance(name, str):
             raise TypeError(f"name must be a str, not {name!r}")
         if not isinstance(mode, StreamStatConfig.Mode):
             raise TypeError(f"mode must be a StreamStatConfig.Mode, not {mode!r}")
-        #: Its name.
-        self.name = name
-        #: How two of them are put together.
-        self.mode = mode
+        self._name = name
+        self._mode = mode
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._name
+
+    @property
+    def mode(self) -> StreamStatConfig.Mode:
+        """How two of them are put together."""
+        return self._mode
 
     def combine(self, a: int, b: int) -> int:
         """Put two counts together.
@@ -190,8 +200,8 @@ class StreamStats(Mapping[str, int]):
     """Counts of a stream since it was made, all of one moment.
 
     It is a mapping from names to counts, in order. A count is also found by its place, and as an
-    attribute: ``stats["heaps"]``, ``stats[stream_stat_indices.HEAPS]``, ``stats.heaps``. Those of
-    several streams can be added.
+    attribute: ``stats["heaps"]``, ``stats[stream_stat_indices.HEAPS]``, ``stats.heaps``. In each of
+    these ways it can be set, too. Counts of several streams can be added.
 
     Parameters
     ----------
@@ -266,24 +276,45 @@ class StreamStats(Mapping[str, int]):
 
     __slots__ = ("_places", "_values", "config")
 
-    def __init__(self, config: Sequence[StreamStatConfig], values: Sequence[int]) -> None:
-        self.config = list(config)
-        self._values = list(values)
-        self._places = {stat.name: i for i, stat in enumerate(self.config)}
+    config: list[StreamStatConfig]
+    _values: list[int]
+    _places: dict[str, int]
 
-    def __getitem__(self, key: str | int) -> int:
+    def __init__(self, config: Sequence[StreamStatConfig], values: Sequence[int]) -> None:
+        places = {stat.name: i for i, stat in enumerate(config)}
+        members = {"config": list(config), "_values": list(values), "_places": places}
+        for name, member in members.items():
+            object.__setattr__(self, name, member)
+
+    def _place(self, key: str | int) -> int:
         if isinstance(key, str):
-            return self._values[self._places[key]]
+            return self._places[key]
         place = operator.index(key)
         if place < 0:
             raise TypeError(f"the place of a count is not negative, but {place}")
-        return self._values[place]
+        return place
+
+    def __getitem__(self, key: str | int) -> int:
+        return self._values[self._place(key)]
+
+    def __setitem__(self, key: str | int, value: int) -> None:
+        place = self._place(key)
+        self._values[place] = whole("a count", value)
 
     def __getattr__(self, name: str) -> int:
         try:
-            return self._values[self._places[name]]
-        except (KeyError, AttributeError):
+            return self[name]
+        except KeyError:
             raise AttributeError(f"there is no count {name!r}", name=name, obj=self) from None
+
+    def __setattr__(self, name: str, value: int) -> None:
+        try:
+            self[name] = value
+        except KeyError:
+            raise AttributeError(f"there is no count {name!r}", name=name, obj=self) from None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StreamStats, (self.config, self._values)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
@@ -301,6 +332,10 @@ class StreamStats(Mapping[str, int]):
             raise ValueError("the counts of these streams have different names or modes")
         rows = zip(self.config, self._values, other._values, strict=True)
         return StreamStats(self.config, [stat.combine(a, b) for stat, a, b in rows])
+
+    def __iadd__(self, other: StreamStats) -> Self:
+        self._values[:] = (self + other)._values
+        return self
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._places]

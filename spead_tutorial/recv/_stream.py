@@ -232,27 +232,6 @@ class Readers(ReceiveStream):
         """Say what was dropped, if that has not been spoken of."""
 
 
-class Ringbuffer:
-    """How full a stream's ring is.
-
-    Parameters
-    ----------
-    stream : Stream
-        Whose ring.
-    """
-
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-
-    def size(self) -> int:
-        """Return how many heaps wait in it."""
-        return self._stream._ready()
-
-    def capacity(self) -> int:
-        """Return how many may."""
-        return self._stream._ring_config.heaps
-
-
 class Stream(Readers, HeapStream):
     """Receives heaps.
 
@@ -276,6 +255,26 @@ class Stream(Readers, HeapStream):
         For arguments that are something else.
     """
 
+    class Ringbuffer:
+        """How full a stream's ring is.
+
+        Parameters
+        ----------
+        stream : Stream
+            Whose ring.
+        """
+
+        def __init__(self, stream: Stream) -> None:
+            self._stream = stream
+
+        def size(self) -> int:
+            """Return how many heaps wait in it."""
+            return self._stream._ready()
+
+        def capacity(self) -> int:
+            """Return how many may."""
+            return self._stream._ring_config.heaps
+
     def __init__(
         self,
         thread_pool: ThreadPool,
@@ -298,7 +297,7 @@ class Stream(Readers, HeapStream):
     @property
     def ringbuffer(self) -> Ringbuffer:
         """The ring that they wait in."""
-        return Ringbuffer(self)
+        return Stream.Ringbuffer(self)
 
     def get(self) -> HeapBase:
         """Wait for the next heap.
@@ -338,3 +337,7 @@ class Stream(Readers, HeapStream):
             new, " was" if new == 1 else "s were", counts["incomplete_cnt"],
             counts["incomplete_received"], counts["incomplete_length"] or "an unknown number of",
         )  # fmt: skip
+
+
+#: `Stream.Ringbuffer`, by itself.
+Ringbuffer = Stream.Ringbuffer
