@@ -2,9 +2,11 @@
 """What is sent arrives: on loopback and from memory, with heaps that are arrays of what arrived."""
 
 import asyncio
+import copy
 import errno
 import gc
 import logging
+import pickle
 import re
 import socket
 
@@ -112,6 +114,14 @@ def test_what_a_heap_lacks_is_said_and_it_is_handed_out_only_where_that_is_wante
     assert 0 < heap.received_length < heap.heap_length
     assert heap.payload_ranges == [(0, heap.received_length)]
     assert [item.is_immediate for item in heap.get_items()] == [True]
+
+
+def test_counts_can_be_copied_and_pickled(pool):
+    with recv.Stream(pool) as receiver:
+        stats = receiver.stats
+    stats.heaps = 3
+    for other in (copy.copy(stats), copy.deepcopy(stats), pickle.loads(pickle.dumps(stats))):
+        assert (other.heaps, other.config) == (3, stats.config)
 
 
 def test_packets_that_have_to_say_how_long_their_heap_is_are_missed_aloud(pool, caplog):
