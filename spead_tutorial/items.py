@@ -151,7 +151,7 @@ class Descriptor:
     -----
     All of these are attributes, which can be assigned to, one after the other. What does not go
     together is refused when the item is used. A descriptor that has been sent is not sent again
-    for that, unless `add_to_heap` is called with ``descriptors="all"``.
+    for that, unless a heap is asked for with ``descriptors="all"``.
 
     Examples
     --------

@@ -14,7 +14,7 @@ from spead_tutorial.recv._chunks import ChunkRingbuffer, ChunkRingStream
 from spead_tutorial.recv._config import ChunkStreamConfig, RingStreamConfig, StreamConfig
 from spead_tutorial.recv._heap import Heap
 from spead_tutorial.recv._stats import StreamStatConfig, StreamStats
-from spead_tutorial.recv._stream import Ringbuffer, Stream
+from spead_tutorial.recv._stream import Stream
 
 __all__ = [
     "Account",
@@ -27,7 +27,6 @@ __all__ = [
     "IncompleteHeap",
     "RawItem",
     "RingStreamConfig",
-    "Ringbuffer",
     "Stream",
     "StreamConfig",
     "StreamStatConfig",

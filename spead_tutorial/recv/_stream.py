@@ -23,7 +23,7 @@ from spead_tutorial.recv._stats import (
     common_values,
 )
 
-__all__ = ["Readers", "Ringbuffer", "Stream"]
+__all__ = ["Readers", "Stream"]
 
 _log = logging.getLogger(__name__)
 _SECOND_NS = 1_000_000_000
@@ -337,7 +337,3 @@ class Stream(Readers, HeapStream):
             new, " was" if new == 1 else "s were", counts["incomplete_cnt"],
             counts["incomplete_received"], counts["incomplete_length"] or "an unknown number of",
         )  # fmt: skip
-
-
-#: `Stream.Ringbuffer`, by itself.
-Ringbuffer = Stream.Ringbuffer
