@@ -247,6 +247,13 @@ def test_a_place_function_counts_what_it_likes():
     assert (stats["my_heaps"], stats["my_latest"]) == (3, 3 * HEAP)
     assert stats[heaps] == 3
     assert stats[latest + 1] == stats["too_old_heaps"] == 0
+    found = setup.stream.config
+    assert [found.get_stat_index(name) for name in stats] == list(range(len(stats)))
+    assert found.get_stat_index("too_old_heaps") == latest + 1
+    again = Setup(config=found)  # which adds them to what the user has, and not to themselves
+    assert list(again.stream.stats) == list(stats)
+    with pytest.raises(IndexError):
+        config.get_stat_index("too_old_heaps")
     assert (stats + stats)["my_latest"] == 3 * HEAP
 
 

@@ -12,7 +12,6 @@ from spead_tutorial._core import Chunk, ChunkRing, ChunkStream, ThreadPool
 from spead_tutorial._types import Stopped
 from spead_tutorial.recv._config import ChunkStreamConfig, StreamConfig
 from spead_tutorial.recv._stats import (
-    ACCOUNT,
     COMMON,
     StreamStatConfig,
     StreamStats,
@@ -157,6 +156,8 @@ class ChunkRingStream(Readers, ChunkStream):
         Without a place function.
     """
 
+    _OF_THIS_KIND = _OF_CHUNKS
+
     def __init__(
         self,
         thread_pool: ThreadPool,
@@ -173,7 +174,7 @@ class ChunkRingStream(Readers, ChunkStream):
             raise ValueError("place is not set: a stream of chunks has to know where heaps belong")
         self._chunk_config = chunk_config.copy()
         # The place function counts where spead2's do: behind the common ones and before ours.
-        modes = [stat.mode is _MAXIMUM for stat in (*self._config.stats, *_OF_CHUNKS[:2])]
+        modes = [stat.mode is _MAXIMUM for stat in (*self._config._stats, *_OF_CHUNKS[:2])]
         self._open(thread_pool, self._config, self._chunk_config, data_ring, free_ring, modes)
         data_ring._streams.append(weakref.ref(self))
 
@@ -204,9 +205,9 @@ class ChunkRingStream(Readers, ChunkStream):
         counts, chunks = self._counts(), self._chunk_counts()
         common = common_values(counts)
         common[0] += chunks["too_old_heaps"] + chunks["rejected_heaps"]
-        counted = chunks["place"][len(COMMON) : len(self._config.stats)]
+        counted = chunks["place"][len(COMMON) : len(self._config._stats)]
         return StreamStats(
-            [*self._config.stats, *_OF_CHUNKS, *ACCOUNT],
+            self._config.stats,
             [
                 *common,
                 *counted,

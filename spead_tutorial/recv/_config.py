@@ -80,7 +80,7 @@ class StreamConfig(_Settings):
     Attributes
     ----------
     stats : list of StreamStatConfig
-        The counts of a stream that is made with this, without those of the account.
+        The counts of a stream that is made with this; all of them only in the stream's own copy.
 
     Raises
     ------
@@ -125,6 +125,7 @@ class StreamConfig(_Settings):
         max_heap_size: int = DEFAULT_MAX_HEAP_SIZE,
     ) -> None:
         self._stats = list(COMMON)
+        self._behind: tuple[StreamStatConfig, ...] = ()  # what a stream of this one adds to them
         self.max_heaps = max_heaps
         self.substreams = substreams
         self.bug_compat = bug_compat
@@ -155,8 +156,8 @@ class StreamConfig(_Settings):
 
     @property
     def stats(self) -> list[StreamStatConfig]:
-        """The counts of a stream that is made with this, without those of the account."""
-        return list(self._stats)
+        """The counts of a stream that is made with this; all of them in the stream's own copy."""
+        return [*self._stats, *self._behind]
 
     def add_stat(
         self, name: str, mode: StreamStatConfig.Mode = StreamStatConfig.Mode.COUNTER
@@ -180,7 +181,7 @@ class StreamConfig(_Settings):
         ValueError
             If there is one of that name.
         """
-        if any(stat.name == name for stat in self._stats):
+        if any(stat.name == name for stat in self.stats):
             raise ValueError(f"there is a count {name!r} already")
         self._stats.append(StreamStatConfig(name, mode))
         return len(self._stats) - 1
@@ -207,7 +208,7 @@ class StreamConfig(_Settings):
         IndexError
             If there is none of that name.
         """
-        for i, stat in enumerate(self._stats):
+        for i, stat in enumerate(self.stats):
             if stat.name == name:
                 return i
         raise IndexError(f"there is no count {name!r}")

@@ -18,6 +18,7 @@ from spead_tutorial.recv._heap import Heap
 from spead_tutorial.recv._stats import (
     ACCOUNT,
     COMMON,
+    StreamStatConfig,
     StreamStats,
     account_values,
     common_values,
@@ -37,6 +38,9 @@ class Readers(ReceiveStream):
     #: Default of ``buffer_size`` of `add_udp_reader`, in bytes.
     DEFAULT_UDP_BUFFER_SIZE: ClassVar[int] = 8388608
 
+    #: What streams of a kind count besides what all do.
+    _OF_THIS_KIND: ClassVar[tuple[StreamStatConfig, ...]] = ()
+
     _config: StreamConfig
     _warned_of: int
     _warned_of_unsized: int
@@ -48,6 +52,7 @@ class Readers(ReceiveStream):
         if not isinstance(config, StreamConfig):
             raise TypeError(f"config must be a StreamConfig, not {type(config).__name__}")
         self._config = config.copy()
+        self._config._behind = (*self._OF_THIS_KIND, *ACCOUNT)
         self._warned_of = self._warned_of_unsized = 0
         self._next_look_ns = 0
         self._told_of_end = False
@@ -201,10 +206,10 @@ class Readers(ReceiveStream):
     def stats(self) -> StreamStats:
         """Counts since the stream was made: those of what has been read so far, at one moment."""
         counts = self._counts()
-        names = self._config.stats
-        of_the_user = [0] * (len(names) - len(COMMON))  # which only chunks' place functions count
+        # Those of the user only chunks' place functions count.
+        of_the_user = [0] * (len(self._config._stats) - len(COMMON))
         return StreamStats(
-            [*names, *ACCOUNT], [*common_values(counts), *of_the_user, *account_values(counts)]
+            self._config.stats, [*common_values(counts), *of_the_user, *account_values(counts)]
         )
 
     def _ended(self) -> None:
