@@ -397,7 +397,8 @@ cdef class ReceiveStream:
     def stop(self):
         """Receive no more. Heaps that have arrived can still be got. May be repeated.
 
-        Ports are free afterwards. Heaps of which packets were still awaited end as they are.
+        Where another thread is stopping the stream, this waits until it has. Ports are free
+        afterwards. Heaps of which packets were still awaited end as they are.
         """
         self.check_made()
         with nogil:

@@ -340,6 +340,39 @@ def test_a_reader_is_added_while_a_place_function_of_python_is_asked(tmp_path):
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
 
 
+# Several threads stop a stream, which one has not yet done, as a place function is under way.
+STOPPED_AT_ONCE = """
+import sys, threading
+sys.path.insert(0, sys.argv[1])
+from test_recv_chunks import Setup, heap, recv
+
+for _ in range(5):
+    asked, answered = threading.Event(), threading.Event()
+
+    def place(said):
+        asked.set()
+        answered.wait()
+
+    stream = Setup(place=place, config=recv.StreamConfig(explicit_start=True)).stream
+    for _ in range(8):
+        stream.add_buffer_reader(heap(0))
+    stream.start()
+    asked.wait()
+    threads = [threading.Thread(target=stream.stop, daemon=True) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    answered.set()
+    for thread in threads:
+        thread.join()
+print("stopped")
+"""
+
+
+def test_threads_that_stop_a_stream_at_once_all_return(tmp_path):
+    done = run_script(STOPPED_AT_ONCE, tmp_path, str(Path(__file__).parent))
+    assert (done.returncode, done.stdout) == (0, "stopped\n"), done.stderr
+
+
 def test_waiting_for_a_free_chunk_is_counted_and_loses_nothing():
     setup = Setup(free=1, max_chunks=1, packets=[*(heap(n) for n in range(20)), STOP])
     chunks = []
