@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Labs that stay: who keeps them, who gets in, and that nothing is left when they end."""
 
+import contextlib
 import ctypes
 import json
 import os
@@ -211,6 +212,54 @@ def test_of_a_lab_whose_keeper_was_killed_it_is_said_how_to_tidy_up(place):
     done = spt("lab", "down")
     assert (done.returncode, done.stdout) == (0, "The lab main was gone already.\n")
     assert os.listdir(place) == []
+
+
+@contextlib.contextmanager
+def asleep(*lab: str) -> Iterator[subprocess.Popen[str]]:
+    """A program that does not end by itself, in a lab or here."""
+    command = ["sh", "-c", "echo; exec sleep 1000"]
+    argv = [COMMAND, "lab", *lab, "--", *command] if lab else command
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        process.stdout.readline()
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def kill_keeper() -> None:
+    pid = keeper()
+    ended(pid, lambda: os.kill(pid, signal.SIGKILL))
+
+
+@pytest.mark.parametrize("side", [(), ("--receiver",)], ids=["sender", "receiver"])
+def test_what_runs_in_a_lab_whose_keeper_was_killed_is_ended_and_nothing_else(place, side):
+    up(*side)
+    with asleep("--in", "main", *side) as left, asleep() as outside:
+        kill_keeper()
+        fails(f"sleep ({left.pid}): spead-tutorial lab down main ends it", "lab", "up")
+        assert left.poll() is None
+        done = spt("lab", "down")
+        assert left.wait(PATIENCE_S) == -signal.SIGTERM
+        assert outside.poll() is None
+    said = f"The lab main was gone already; what was left in it has ended: sleep ({left.pid}).\n"
+    assert (done.returncode, done.stdout) == (0, said)
+    assert os.listdir(place) == []
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["another", "not known"])
+def test_a_network_that_only_has_the_number_of_a_labs_is_left_alone(place, known):
+    up()
+    with asleep("--in", "main") as other:
+        kill_keeper()
+        note = place / ".main"
+        (network,) = json.loads(note.read_text())
+        note.write_text(json.dumps([network | {"cookie": 1 if known else None}]))
+        if known:
+            assert spt("lab", "down").stdout == "The lab main was gone already.\n"
+        else:
+            fails(f"if so, kill {other.pid}, then say it again", "lab", "down")
+        assert other.poll() is None
 
 
 @pytest.mark.parametrize("left", ["a socket", "a file"])

@@ -252,9 +252,12 @@ def down(name: str, every: bool) -> int:
             click.echo(f"spead-tutorial: {error}", err=True)
             outcome = 1
             continue
-        how = "was gone already" if ended is None else "has ended"
-        others = f", and with it {', '.join(map(str, ended))}" if ended else ""
-        click.echo(f"The lab {one} {how}{others}.")
+        programs = ", ".join(map(str, ended.programs))
+        if ended.was_gone:
+            left = f"; what was left in it has ended: {programs}" if programs else ""
+            click.echo(f"The lab {one} was gone already{left}.")
+        else:
+            click.echo(f"The lab {one} has ended{f', and with it {programs}' if programs else ''}.")
     if not found:
         click.echo("There is no lab that stays.")
     return outcome

@@ -156,7 +156,7 @@ class Door:
         if not data:
             raise GoneError(
                 f"the lab {self.name!r} is gone, for its process was killed: spead-tutorial lab"
-                f" down {self.name} tidies up"
+                f" down {self.name} ends what is left of it"
             )
         facts: dict[str, Any] = json.loads(data)
         return facts

@@ -15,6 +15,7 @@ A reply repeats the ``id`` of its request and holds either ``ok`` or ``error``.
 import contextlib
 import ctypes
 import errno
+import fcntl
 import json
 import os
 import select
@@ -29,6 +30,8 @@ CLONE_NEWUSER = 0x10000000
 CLONE_NEWNET = 0x40000000
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+NS_GET_USERNS = 0xB701
+SO_NETNS_COOKIE = 71
 IFF_UP, IFF_NOARP, IFF_MULTICAST = 0x1, 0x80, 0x1000
 IFA_F_NODAD = 0x02
 ADDR_GEN_MODE_NONE = 1
@@ -114,11 +117,33 @@ def settle_beside(user: int | None) -> None:
             raise RefusedError("namespace", ctypes.get_errno())
 
 
+def is_same(path: str, fd: int) -> bool:
+    here, there = os.stat(path), os.fstat(fd)
+    return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+
+
 def enter(connection: int, net: int, user: int | None = None) -> None:
     """Move into a lab that stays, with what its keeper gave; `connection` ends with that."""
-    here, there = os.stat("/proc/self/ns/net"), os.fstat(net)
-    if (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino):
+    if is_same("/proc/self/ns/net", net):
         return
+    move_into(net, user)
+    # Whoever ends a lab ends its keeper first, and then looks who is inside.
+    if select.select([connection], [], [], 0)[0]:
+        raise OSError(errno.ENOENT, "the lab has been ended meanwhile")
+
+
+def enter_left(net: int) -> None:
+    """Move into the network of a lab whose keeper was killed, and which something else keeps."""
+    if is_same("/proc/self/ns/net", net):
+        return
+    user = fcntl.ioctl(net, NS_GET_USERNS)
+    try:
+        move_into(net, None if is_same("/proc/self/ns/user", user) else user)
+    finally:
+        os.close(user)
+
+
+def move_into(net: int, user: int | None) -> None:
     for fd, kind in ((user, CLONE_NEWUSER), (net, CLONE_NEWNET)):
         if fd is not None and libc.setns(fd, kind) != 0:
             number = ctypes.get_errno()
@@ -127,9 +152,13 @@ def enter(connection: int, net: int, user: int | None = None) -> None:
                 f"the lab cannot be entered from here ({os.strerror(number)}): do it where it was"
                 " made, in no other lab or container",
             )
-    # Whoever ends a lab ends its keeper first, and then looks who is inside.
-    if select.select([connection], [], [], 0)[0]:
-        raise OSError(errno.ENOENT, "the lab has been ended meanwhile")
+
+
+def cookie() -> int | None:
+    """Return what the kernel calls this network, and no other ever; None before Linux 5.14."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as sock:
+        return int.from_bytes(sock.getsockopt(socket.SOL_SOCKET, SO_NETNS_COOKIE, 8), sys.byteorder)
+    return None
 
 
 def enter_and_execute(fds: Sequence[int], command: list[str]) -> None:
@@ -580,6 +609,13 @@ class Helper:
         """Enter the namespace of a lab that stays; `fds` are what its keeper gave."""
         enter(*fds)
         return request["facts"], []
+
+    def op_network(self, _request: Any, fds: list[int]) -> tuple[Any, list[int]]:
+        """Say which network this is; or that of a lab whose keeper was killed, in `fds`."""
+        for net in fds:
+            enter_left(net)
+        there = os.stat("/proc/self/ns/net")
+        return {"device": there.st_dev, "inode": there.st_ino, "cookie": cookie()}, []
 
     def op_keep(self, request: Any, fds: list[int]) -> tuple[Any, list[int]]:
         """Have the lab stay, with a process of its own; `fds` has the folder for its socket."""

@@ -23,6 +23,7 @@ PR_SET_NO_NEW_PRIVS = 38
 CAPABILITY_VERSION_3 = 0x20080522
 IN_MOVED_FROM, IN_DELETE = 0x40, 0x200
 PEER = struct.Struct("iII")  # pid, uid, gid
+NOTE = ".{}"  # the file that says which networks a lab has
 
 libc = ctypes.CDLL(None)
 
@@ -110,10 +111,11 @@ class Keeper:
         guest.close()
 
     def leave(self) -> None:
-        """Take the socket away, if it is still ours."""
+        """Take the socket away, if it is still ours, and what is noted of the lab."""
         if self.socket_inode() == self.inode != 0:
-            with contextlib.suppress(OSError):
-                os.unlink(self.name, dir_fd=self.folder)
+            for name in (self.name, NOTE.format(self.name)):
+                with contextlib.suppress(OSError):
+                    os.unlink(name, dir_fd=self.folder)
 
 
 def main() -> None:

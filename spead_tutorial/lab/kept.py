@@ -3,6 +3,8 @@
 
 import contextlib
 import dataclasses
+import errno
+import json
 import os
 import signal
 import time
@@ -10,10 +12,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from .client import Client
 from .counters import Counters
 from .descriptors import moved
 from .device import ADDRESS, ADDRESS6, PORT
 from .door import Door, GoneError, MissingError, check_name, folder, is_name, locked, opened
+from .keeper import NOTE
 from .lab import Lab
 from .refusal import LabError
 
@@ -76,6 +80,12 @@ def room(name: str) -> Iterator[int]:
         except MissingError:
             pass
         except GoneError:
+            with _left(place, name) as nets:
+                if running := _programs(nets):
+                    raise LabError(
+                        f"of a lab {name!r}, whose process was killed, there is still"
+                        f" {', '.join(map(str, running))}: spead-tutorial lab down {name} ends it"
+                    ) from None
             _unlink(place, name)
         yield place
 
@@ -83,6 +93,7 @@ def room(name: str) -> Iterator[int]:
 def make(lab: Lab, place: int, name: str) -> None:
     """Have a lab stay when its object is closed."""
     try:
+        _note(place, name, lab._networks())
         lab._keep(place, name)
         with Door(place, name):
             pass  # it lets in who wants to enter
@@ -128,34 +139,132 @@ def look(name: str) -> State:
         return State(name, str(error))
 
 
-def end(name: str) -> tuple[Program, ...] | None:
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ended:
+    """What became of a lab.
+
+    Parameters
+    ----------
+    was_gone : bool
+        Whether its process had been killed before.
+    programs : tuple of Program
+        What ran in it, and was ended.
+    """
+
+    was_gone: bool
+    programs: tuple[Program, ...]
+
+
+def end(name: str) -> Ended:
     """End a lab and all that runs in it, and return what that was.
 
-    Of a lab that is gone, only the socket is removed; then there is nothing to return.
+    Of a lab that is gone, the socket is removed, and what still runs in its networks is ended.
     """
     check_name(name)
     with folder() as place, locked(place):
         try:
             door = Door(place, name)
         except GoneError:
+            with _left(place, name) as nets:
+                ended = _end_all(name, nets)
             _unlink(place, name)
-            return None
+            return Ended(True, ended)
         with door:
-            nets = door.networks
-            if _is_in(nets, "self"):
-                raise LabError(f"this is the lab {name!r} itself: end it from outside")
-            try:
-                door.end_lab()
-                ended = _end_programs(nets)
-            except BaseException:  # Ctrl-C: later nobody could tell any more what was in the lab
-                _signal_all(nets, signal.SIGKILL)
-                raise
-            return tuple(program for program in ended if program.pid != door.facts["keeper"])
+            ended = _end_all(name, door.networks, door)
+            return Ended(False, tuple(one for one in ended if one.pid != door.facts["keeper"]))
+
+
+def _end_all(name: str, nets: Sequence[int], door: Door | None = None) -> tuple[Program, ...]:
+    """End what is in a lab's networks, after the process that lets others in, if there is one."""
+    if _is_in(nets, "self"):
+        raise LabError(f"this is the lab {name!r} itself: end it from outside")
+    try:
+        if door is not None:
+            door.end_lab()
+        return _end_programs(nets)
+    except BaseException:  # Ctrl-C: later nobody could tell any more what was in the lab
+        _signal_all(nets, signal.SIGKILL)
+        raise
 
 
 def _unlink(place: int, name: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(name, dir_fd=place)
+    for one in (name, NOTE.format(name)):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(one, dir_fd=place)
+
+
+# ---------------------------------------------------------------------------------------
+# What is left where the keeper was killed
+
+
+def _note(place: int, name: str, networks: list[dict[str, Any]]) -> None:
+    """Write down which networks a lab has."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = moved(os.open(NOTE.format(name), flags, 0o600, dir_fd=place))
+    with os.fdopen(fd, "w") as file:
+        json.dump(networks, file)
+
+
+def _noted(place: int, name: str) -> list[dict[str, Any]]:
+    with contextlib.suppress(OSError, ValueError):
+        fd = moved(os.open(NOTE.format(name), os.O_RDONLY | os.O_NOFOLLOW, dir_fd=place))
+        with os.fdopen(fd) as file:
+            found: list[dict[str, Any]] = json.load(file)
+        return found
+    return []
+
+
+@contextlib.contextmanager
+def _left(place: int, name: str) -> Iterator[list[int]]:
+    """Open those networks of a lab that is gone in which something still runs."""
+    with contextlib.ExitStack() as stack:
+        nets = []
+        for noted in _noted(place, name):
+            net = _found(noted)
+            if net is not None:
+                stack.callback(os.close, net)
+                if _is_that(name, noted, net):
+                    nets.append(net)
+        yield nets
+
+
+def _found(noted: dict[str, Any]) -> int | None:
+    """Open a network that something of this user's is in, by its number."""
+    for path in Path("/proc").glob("[0-9]*/ns/net"):
+        with contextlib.suppress(OSError):
+            there = path.stat()
+            if (there.st_dev, there.st_ino) == (noted["device"], noted["inode"]):
+                net = moved(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+                if os.fstat(net).st_ino == noted["inode"]:
+                    return net
+                os.close(net)
+    return None
+
+
+def _is_that(name: str, noted: dict[str, Any], net: int) -> bool:
+    """Whether a network is the lab's, and not a later one that was given its number."""
+    try:
+        if noted["cookie"] is None:
+            raise OSError(errno.ENOPROTOOPT, "before Linux 5.14 the kernel cannot tell")
+        helper = Client()
+        try:
+            found, _ = helper.request("network", [net])
+        finally:
+            helper.close()
+    except OSError as error:
+        if not (running := _programs([net])):
+            return False  # it has ended meanwhile
+        pids = " ".join(str(program.pid) for program in running)
+        raise LabError(
+            f"the lab {name!r} is gone, for its process was killed, and whether"
+            f" {', '.join(map(str, running))} is left of it is not known"
+            f" ({error.strerror or error}): if so, kill {pids}, then say it again"
+        ) from None
+    return bool(found["cookie"] == noted["cookie"])
+
+
+# ---------------------------------------------------------------------------------------
+# What runs in it
 
 
 def _is_in(nets: Sequence[int], process: int | str) -> bool:

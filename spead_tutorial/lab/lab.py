@@ -287,6 +287,12 @@ class Lab(LabSide):
         with disturbed(self, **how, distance=distance, seed=seed) as disturbance:
             yield disturbance
 
+    def _networks(self) -> list[dict[str, Any]]:
+        """Say which networks the lab has, so that they are known when nobody keeps it."""
+        sides = [self] if self._receiver is None else [self, self._receiver]
+        helpers = dict.fromkeys(side._helper for side in sides)
+        return [helper.request("network")[0] for helper in helpers]
+
     def _keep(self, folder: int, name: str) -> None:
         """Have the lab stay when this object is closed; see `kept`."""
         since = {"name": name, "since": time.time()}
