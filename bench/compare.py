@@ -14,7 +14,7 @@ from bench.controls import STILL, Drift, drift
 from bench.machines import by_machine, facts_of, name_of
 from bench.status import Place, by_place, rates_by_round
 from spead_tutorial.records import RecordError, Recording, Sample
-from spead_tutorial.stats import FEWEST, Estimate, gain, median, ratio
+from spead_tutorial.stats import FEWEST, Estimate, gain, is_told, median, ratio
 
 __all__ = [
     "CANNOT_TELL",
@@ -28,6 +28,7 @@ __all__ = [
     "corrected",
     "judge_apart",
     "refuse_different_machines",
+    "side_of",
     "table",
     "word_for",
 ]
@@ -268,12 +269,17 @@ def _judge(
     if not before or not after:
         return Verdict(place, machine, first, second, None, "only in one"), 0.0
     estimate, p = judge(before, after, drift)
-    word = word_for(estimate.median, threshold, drift)
+    word = word_for(estimate, threshold, drift)
     return Verdict(place, machine, first, second, estimate, word), p
 
 
-def word_for(ratio: float, threshold: float, drift: Drift) -> str:
-    """Say what a ratio is, if it is no accident.
+def word_for(ratio: Estimate, threshold: float, drift: Drift) -> str:
+    """Say what a ratio is, if it is no accident: never one of which the interval has one in it."""
+    return side_of(ratio.median, threshold, drift) if is_told(ratio) else CANNOT_TELL
+
+
+def side_of(ratio: float, threshold: float, drift: Drift) -> str:
+    """Say on which side of what does not count a number is.
 
     A point is not faster for having stayed where it was while the machine became slower. And what
     became faster beside it, be it the machine or a control by itself, makes it no less slow.
@@ -286,11 +292,10 @@ def word_for(ratio: float, threshold: float, drift: Drift) -> str:
 
 
 def _judge_within_rounds(before: _Rates, after: _Rates, _: Drift) -> tuple[Estimate, float]:
-    """Judge by the ratios within rounds: their interval has to be on one side of one."""
+    """Judge by the ratios within rounds: their interval alone decides (`word_for`)."""
     if not before.keys() & after.keys():
         raise RecordError("the two have no round in common: they were not measured together")
-    estimate = gain(before, after)
-    return estimate, 1.0 if estimate.low <= 1 <= estimate.high else 0.0
+    return gain(before, after), 0.0
 
 
 def judge_apart(before: _Rates, after: _Rates, drift: Drift) -> tuple[Estimate, float]:

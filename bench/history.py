@@ -12,13 +12,22 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from bench.compare import CANNOT_TELL, SIGNIFICANCE, Thresholds, corrected, judge_apart, word_for
+from bench.compare import (
+    CANNOT_TELL,
+    SIGNIFICANCE,
+    Thresholds,
+    corrected,
+    judge_apart,
+    side_of,
+    word_for,
+)
 from bench.controls import STILL, Drift, drift
 from bench.machines import by_machine, name_of, part_of, pooled
 from bench.status import Place, by_place, rates_by_round
 from bench.steps import noise, steps
 from spead_tutorial.measure.search import settled
 from spead_tutorial.records import Header, RecordError, Recording, Sample, read
+from spead_tutorial.stats import Estimate
 from spead_tutorial.units import size
 
 __all__ = ["Change", "Line", "Revision", "Track", "lines_of", "read_all", "table", "tracks"]
@@ -270,17 +279,16 @@ def _candidates(
         earlier, later = (_by_round(values, part) for part in ((first, at), (at, end)))
         drift = between(range(first, at), range(at, end))
         estimate, chance = judge_apart(earlier, later, drift)
-        word = word_for(estimate.median, threshold, drift)
-        if word == CANNOT_TELL and _moved_alike(estimate.median, drift.ratio, threshold):
+        word = word_for(estimate, threshold, drift)
+        if word == CANNOT_TELL and _moved_alike(estimate, drift.ratio, threshold):
             word, chance = WITH_MACHINE, 0.0
         found.append((Change(at, estimate.median, word), chance))
     return found
 
 
-def _moved_alike(ratio: float, machine: float, threshold: float) -> bool:
+def _moved_alike(ratio: Estimate, machine: float, threshold: float) -> bool:
     """Whether a line moved, and the machine in the same direction."""
-    moved, also = (word_for(each, threshold, STILL) for each in (ratio, machine))
-    return moved == also != CANNOT_TELL
+    return word_for(ratio, threshold, STILL) == side_of(machine, threshold, STILL) != CANNOT_TELL
 
 
 def _by_round(

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-__all__ = ["FEWEST", "Estimate", "gain", "median", "ratio", "spread"]
+__all__ = ["FEWEST", "Estimate", "gain", "is_told", "median", "ratio", "spread"]
 
 _Round = TypeVar("_Round", bound=Hashable)
 
@@ -60,6 +60,20 @@ def spread(counts: Iterable[int]) -> str:
     if few == {True, False}:
         return f"95 % (n<{FEWEST}: range)"
     return "range" if few == {True} else "95 % interval"
+
+
+def is_told(gain: Estimate) -> bool:
+    """Return whether a gain, or a loss, can be told from chance: its interval leaves out 1.
+
+    Nothing is called faster or slower otherwise, whatever other test there is. The interval is
+    taken as it is printed, with two digits after the point.
+
+    Parameters
+    ----------
+    gain : Estimate
+        How many times as fast something is.
+    """
+    return not round(gain.low, 2) <= 1 <= round(gain.high, 2)
 
 
 def median(values: Sequence[float], *, seed: int = 1) -> Estimate:

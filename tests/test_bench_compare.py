@@ -215,6 +215,27 @@ def test_implementations_in_one_record_are_compared_round_by_round():
     assert ratio.low == pytest.approx(1.2) == ratio.high
 
 
+def test_no_interval_that_has_one_in_it_is_called_slower(write):
+    rates = {
+        "a": [middle + 0.001 * n for n in range(6) for middle in (1.0, 1.2)],
+        "b": [*(0.7 + 0.001 * n for n in range(7)), *(1.05 + 0.001 * n for n in range(5))],
+    }
+    paths = [
+        write(
+            recording(
+                made([1e9 * rate for rate in its], chapter=8, case="8"),
+                many(1.0, seed, "ceiling", program="ceiling", chapter=10),
+                header=NAMED,
+            ),
+            f"{seed}.jsonl",
+        )
+        for seed, its in rates.items()
+    ]
+    done = bench("compare", *paths, "--chapter", "8")
+    assert "0.64  [ 0.59, 1.05]  cannot tell" in done.stdout
+    assert done.returncode == 0
+
+
 def test_a_failed_point_is_neither_faster_nor_slower(write):
     good = made(noise(1e9, 1))
     failed = [dataclasses.replace(one, failure="it failed") for one in good]

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The title of a picture: what its recording says, and below it what it is of."""
 
-from spead_tutorial.plots.finding import gained, is_told, strongest
-from spead_tutorial.stats import Estimate
+import pytest
+
+from spead_tutorial.plots.finding import gained, strongest
+from spead_tutorial.stats import Estimate, is_told
 from spead_tutorial.units import times
 
 NO_WORSE, TWICE, HALF = (
@@ -13,6 +15,7 @@ NO_WORSE, TWICE, HALF = (
 def test_a_difference_is_told_where_the_interval_leaves_out_one():
     assert [is_told(one) for one in (NO_WORSE, TWICE, HALF)] == [False, True, True]
     assert not is_told(Estimate(1.2, 1.0, 1.4, 9))
+    assert not is_told(Estimate(1.2, 1.004, 1.4, 9))  # which is printed as 1.00
 
 
 def test_what_was_gained_is_said_of_each_who_has_it():

@@ -18,7 +18,7 @@ from spead_tutorial.measure.programs import Launch, ProgramError, program_path
 from spead_tutorial.measure.rounds import measure, schedule
 from spead_tutorial.measure.summary import Row, rows
 from spead_tutorial.records import OURS, Sample
-from spead_tutorial.stats import Estimate, gain
+from spead_tutorial.stats import Estimate, gain, is_told
 from spead_tutorial.units import percent
 
 __all__ = ["SKELETON", "YOURS", "Worth", "measured", "verdict"]
@@ -28,6 +28,7 @@ SKELETON, YOURS = "skeleton", "yours"
 _MIB = 1 << 20
 _SEED = 17
 _LIMIT_S = 60.0
+_FASTER, _SLOWER = "is faster than", "is slower than"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -159,21 +160,23 @@ def verdict(worth: Worth, name: str) -> str:
     name : str
         What to call the sender.
     """
-    close, to_chapter = worth.close, worth.times(YOURS, OURS)
-    beside_chapter = f"{name} is {_compared(to_chapter, close)} the chapter's own program"
+    to_chapter = worth.times(YOURS, OURS)
+    beside_chapter = f"{name} {_compared(to_chapter, worth.close)} the chapter's own program"
     if SKELETON not in worth.found:
         return beside_chapter
     step, mine = worth.times(OURS, SKELETON), worth.times(YOURS, SKELETON)
-    if step.median < 1 + close:
+    if _compared(step, worth.close) != _FASTER:
         return f"{beside_chapter}, which gains nothing here itself"
-    if to_chapter.median >= 1 / (1 + close):
+    if _compared(to_chapter, worth.close) != _SLOWER:
         return beside_chapter
-    if mine.median < 1 + close:
-        return f"{name} gains nothing of the step: it is {_compared(mine, close)} the skeleton"
+    if (compared := _compared(mine, worth.close)) != _FASTER:
+        return f"{name} gains nothing of the step: it {compared} the skeleton"
     return f"{name} gains {percent((mine.median - 1) / (step.median - 1))} of the step"
 
 
 def _compared(times: Estimate, close: float) -> str:
-    if times.median > 1 + close:
-        return "faster than"
-    return "slower than" if times.median < 1 / (1 + close) else "as fast as"
+    if 1 / (1 + close) <= times.median <= 1 + close:
+        return "is as fast as"
+    if not is_told(times):
+        return "cannot be told from"
+    return _FASTER if times.median > 1 else _SLOWER

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from spead_tutorial.catalogue import MEASURED
 from spead_tutorial.plots import bars, curves
 from spead_tutorial.plots.caption import caption
-from spead_tutorial.plots.finding import NOT_TOLD, gained, is_told, strongest
+from spead_tutorial.plots.finding import NOT_TOLD, gained, strongest
 from spead_tutorial.plots.memory import AFTER, BEFORE, SWEEP
 from spead_tutorial.plots.points import Point, faults, gain, highest, points, require
 from spead_tutorial.plots.render import Drawn
@@ -16,7 +16,7 @@ from spead_tutorial.plots.sheet import FAINT, Sheet, beside
 from spead_tutorial.plots.spots import TIMES, Line
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.records import OURS, Recording, Series
-from spead_tutorial.stats import Estimate
+from spead_tutorial.stats import Estimate, is_told
 from spead_tutorial.units import number, size, thousands, times
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from spead_tutorial.plots.bare import bare_name, is_bare
 from spead_tutorial.plots.caption import caption
-from spead_tutorial.plots.finding import NOT_TOLD, is_told
+from spead_tutorial.plots.finding import NOT_TOLD
 from spead_tutorial.plots.grid import Grid, Lane, Row
 from spead_tutorial.plots.points import Point, gains, points, require
 from spead_tutorial.plots.render import Drawn
@@ -13,6 +13,7 @@ from spead_tutorial.plots.sheet import Sheet
 from spead_tutorial.plots.theme import Theme
 from spead_tutorial.plots.verdict import whole
 from spead_tutorial.records import Recording, Series
+from spead_tutorial.stats import is_told
 from spead_tutorial.units import size, times
 
 __all__ = ["ceiling"]

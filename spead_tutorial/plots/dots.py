@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spead_tutorial.catalogue import LANGUAGES
-from spead_tutorial.plots.finding import NOT_TOLD, is_told
+from spead_tutorial.plots.finding import NOT_TOLD
 from spead_tutorial.plots.points import Point
 from spead_tutorial.plots.sheet import FAINT, Row, Sheet
 from spead_tutorial.plots.spots import Line, mark
 from spead_tutorial.plots.theme import MARKERS, NAMES, Theme
-from spead_tutorial.stats import Estimate
+from spead_tutorial.stats import Estimate, is_told
 from spead_tutorial.units import number, times
 
 if TYPE_CHECKING:

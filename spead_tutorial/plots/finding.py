@@ -5,20 +5,15 @@ import math
 from collections.abc import Mapping
 from typing import TypeVar
 
-from spead_tutorial.stats import Estimate
+from spead_tutorial.stats import Estimate, is_told
 from spead_tutorial.units import times
 
-__all__ = ["NOT_TOLD", "gained", "is_told", "strongest"]
+__all__ = ["NOT_TOLD", "gained", "strongest"]
 
 _Place = TypeVar("_Place")
 
 NOT_TOLD = "no difference found"
 _NOT_KNOWN = "not known"
-
-
-def is_told(gain: Estimate) -> bool:
-    """Return whether a gain, or a loss, can be told from chance: its interval leaves out 1."""
-    return not gain.low <= 1 <= gain.high
 
 
 def gained(gains: Mapping[str, Estimate | None]) -> str:

@@ -8,14 +8,14 @@ from itertools import groupby, pairwise
 from spead_tutorial.catalogue import BESIDE_LADDER, LADDER, LANGUAGES, Chapter, find_chapter
 from spead_tutorial.plots import dots
 from spead_tutorial.plots.caption import caption
-from spead_tutorial.plots.finding import gained, is_told
+from spead_tutorial.plots.finding import gained
 from spead_tutorial.plots.points import Point, gain, points
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.plots.verdict import whole
 from spead_tutorial.records import OURS, Recording, Sample, Series
-from spead_tutorial.stats import Estimate
+from spead_tutorial.stats import Estimate, is_told
 from spead_tutorial.units import size
 
 __all__ = ["ladder", "step_title"]

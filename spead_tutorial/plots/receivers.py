@@ -7,12 +7,13 @@ from spead_tutorial.catalogue import MEASURED, RECEIVERS
 from spead_tutorial.measure import search
 from spead_tutorial.plots import dots
 from spead_tutorial.plots.caption import caption
-from spead_tutorial.plots.finding import gained, is_told
+from spead_tutorial.plots.finding import gained
 from spead_tutorial.plots.points import Point, gain, rate, require
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.records import OURS, Recording, Sample, Series
+from spead_tutorial.stats import is_told
 from spead_tutorial.units import bytes_text, size
 
 __all__ = ["Place", "at_least", "by_place", "in_words", "receivers_ladder"]

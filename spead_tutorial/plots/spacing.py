@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.plots import scales
 from spead_tutorial.plots.caption import caption
-from spead_tutorial.plots.finding import NOT_TOLD, is_told, strongest
+from spead_tutorial.plots.finding import NOT_TOLD, strongest
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import FAINT, Sheet
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.records import Recording, Spacing
 from spead_tutorial.spacing import burst, silence
-from spead_tutorial.stats import Estimate, gain, median
+from spead_tutorial.stats import Estimate, gain, is_told, median
 from spead_tutorial.units import number
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@
 import math
 from collections.abc import Callable, Mapping
 
-from spead_tutorial.plots.finding import NOT_TOLD, gained, is_told
-from spead_tutorial.stats import Estimate
+from spead_tutorial.plots.finding import NOT_TOLD, gained
+from spead_tutorial.stats import Estimate, is_told
 from spead_tutorial.units import percent, times
 
 __all__ = ["gains_over_sizes", "shares_over_sizes", "whole"]
