@@ -40,6 +40,14 @@ _WANTED_RECEIVE_BUFFER = 1 << 23  # what streams ask for
 _WANTED_NOTES = 1 << 17  # what newer kernels begin with
 _PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
 _PERF_ATTR_BYTES, _PERF_EXCLUDE = 64, 0b1100001  # disabled, exclude_kernel, exclude_hv
+#: Programs that commands run, the package of Debian that has them, and what there is without them.
+_TOOLS = (
+    (("strace",), "strace", "why sees no calls and no sleeps, and ranks nothing"),
+    (("perf",), "linux-perf", "why counts no memory traffic"),
+    (("ssh", "scp"), "openssh-client", "--hosts reaches no other machine"),
+    (("pkg-config",), "pkg-config", "check compiles no sender in C"),
+    (("git",), "git", "records name no revision of a clone"),
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -81,6 +89,7 @@ def examine() -> Iterator[Finding]:
     yield _hardware_counters()
     yield from _processor()
     yield _compiler()
+    yield from _tools()
     yield from _pictures()
 
 
@@ -256,7 +265,8 @@ def _hardware_counters() -> Finding:
 
 def _processor() -> Iterator[Finding]:
     facts = machine_facts()
-    yield Finding("CPU", "ok" if facts["cpu"] else "warn", facts["cpu"] or UNKNOWN)
+    lscpu = None if facts["cpu"] or shutil.which("lscpu") else "as root: apt install util-linux"
+    yield Finding("CPU", "ok" if facts["cpu"] else "warn", facts["cpu"] or UNKNOWN, lscpu)
     cores, usable = facts["cores"], facts["usable_cores"]
     mend = "preparing and sending share a core: pipelining shows no gain" if usable < 2 else None
     nodes = f", in {facts['numa_nodes']} NUMA nodes" if (facts["numa_nodes"] or 1) > 1 else ""
@@ -275,6 +285,8 @@ def _processor() -> Iterator[Finding]:
     yield Finding("turbo", "ok" if facts["turbo"] else "warn", facts["turbo"] or UNKNOWN)
     virtual = facts["virtualisation"]
     noisy = "rates vary with what its neighbours do" if virtual != "none" else None
+    if virtual is None and shutil.which("systemd-detect-virt") is None:
+        noisy = "as root: apt install systemd, whose systemd-detect-virt tells"
     yield Finding("virtualisation", "warn" if noisy else "ok", virtual or UNKNOWN, noisy)
     yield Finding("kernel", "ok", facts["kernel"])
     busy = facts["load"] > 0.5
@@ -289,6 +301,18 @@ def _compiler() -> Finding:
         mend = "to build the package, install one: gcc or clang"
         return Finding("compiler", "warn", f"programs made by {made_by}; none found here", mend)
     return Finding("compiler", "ok", f"programs made by {made_by}; {Path(here).name} is here")
+
+
+def _tools() -> Iterator[Finding]:
+    """Say which programs of others' are here that commands run."""
+    for programs, package, what in _TOOLS:
+        missing = [program for program in programs if shutil.which(program) is None]
+        name = " and ".join(programs)
+        if missing:
+            value = f"missing: without {' and '.join(missing)} {what}"
+            yield Finding(name, "warn", value, f"as root: apt install {package}")
+        else:
+            yield Finding(name, "ok", "here")
 
 
 def _pictures() -> Iterator[Finding]:

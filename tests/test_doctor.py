@@ -157,6 +157,21 @@ def test_the_doctor_says_which_machine_can_receive(kinds, state, value):
     assert doctor._receiver(LabProbe((), False, False, "no lab")).state == "warn"
 
 
+def test_every_program_of_others_that_commands_run_is_named_where_it_is_missing(
+    monkeypatch, tmp_path
+):
+    sources = [path.read_text() for path in (ROOT / "spead_tutorial").rglob("*.py")]
+    wanted = {name for text in sources for name in re.findall(r'which\("([\w-]+)"\)', text)}
+    wanted = wanted - {"gcc", "clang", "systemd-detect-virt", "lscpu"} | {"ssh", "scp", "git"}
+    assert {"strace", "perf", "pkg-config"} < wanted
+    monkeypatch.setenv("PATH", str(tmp_path))
+    named = {name: one for one in doctor.examine() for name in one.name.split(" and ")}
+    for name in wanted - {"cc"}:
+        assert named[name].state == "warn"
+        assert (named[name].mend or "").startswith("as root: apt install ")
+    assert named["compiler"].mend is not None
+
+
 def test_the_doctor_says_how_to_have_huge_pages(monkeypatch, tmp_path):
     assert doctor._huge_pages("always").mend is None
     assert doctor._huge_pages("never").mend is not None

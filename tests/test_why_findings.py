@@ -63,6 +63,15 @@ def test_a_message_for_each_packet_is_no_segmentation_offload():
     assert kinds(packets__packets=int(MESSAGES * findings.ONE)) == ["no-segmentation-offload"]
 
 
+def test_without_calls_nothing_is_weighed_and_the_report_says_so_first():
+    facts = one_per_message() | {"run__seconds": 4.0, "unseen": ("It was dark.", "And cold.")}
+    found = diagnose(seen(**facts, calls=None))
+    assert [(one.cost_s, one.explains) for one in found] == [(None, None)]
+    lines = text(seen(**facts, calls=None), found).splitlines()
+    assert lines[0].startswith("It was dark. So it is not known whether it sleeps, though it was")
+    assert lines[-1] == "And cold."
+
+
 def test_of_a_few_packets_nothing_is_said():
     n = findings.ENOUGH_PACKETS
     assert kinds(**one_per_message(n - 1), calls=None) == []
@@ -279,7 +288,7 @@ def test_what_was_not_seen_is_unknown_and_said():
     words = text(sender, diagnose(sender))
     assert "packets in a message   unknown" in words
     assert "messages in a call     unknown" in words
-    assert words.endswith("It was dark.")
+    assert words.startswith("It was dark. ")
     made = as_object(sender, ())
     assert made["packets_per_message"] is made["share_of_bare_loop"] is None
 

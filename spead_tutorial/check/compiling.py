@@ -39,9 +39,11 @@ def compiled(source: Path, folder: Path) -> Path:
     """
     compiler = shlex.split(os.environ.get("CC", "")) or ["cc"]
     if shutil.which(compiler[0]) is None:
-        raise ProgramError(f"there is no C compiler {compiler[0]!r}: install one, or name it in CC")
+        raise ProgramError(f"there is no C compiler {compiler[0]!r}: apt install gcc, or name one in CC")
     if shutil.which("pkg-config") is None:
-        raise ProgramError("there is no pkg-config, which knows where the library is: install it")
+        raise ProgramError(
+            "there is no pkg-config, which knows where the library is: apt install pkg-config"
+        )
     told = _run(["pkg-config", "--cflags", "--libs", _LIBRARY])
     where = _run(["pkg-config", "--variable=libdir", _LIBRARY])
     if told.returncode != 0 or where.returncode != 0:

@@ -76,12 +76,17 @@ class Finding:
 def diagnose(seen: Seen) -> tuple[Finding, ...]:
     """Return what makes a sender slow, what explains most first; nothing for one that is fast.
 
+    Where no calls were seen, what explains most may be missing: then nothing is weighed, and the
+    order is that of `CHECKS`.
+
     Parameters
     ----------
     seen : Seen
         What was seen of it.
     """
     found = [finding for one in CHECKS if (finding := one(seen)) is not None]
+    if seen.calls is None:
+        return tuple(dataclasses.replace(finding, cost_s=None) for finding in found)
     longer = None
     if seen.bare is not None:
         longer = seen.run.per_gb(seen.run.seconds) - 1e9 / seen.bare.rate

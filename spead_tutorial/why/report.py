@@ -9,7 +9,7 @@ from typing import Any
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.units import number, percent, size, times
 from spead_tutorial.why.facts import Bare, Calls, Packets, Run, Seen, Thread, Traffic
-from spead_tutorial.why.findings import Finding
+from spead_tutorial.why.findings import IDLE, Finding
 
 __all__ = ["CHAPTERS", "as_object", "seen_of", "text"]
 
@@ -48,7 +48,10 @@ def text(seen: Seen, findings: tuple[Finding, ...]) -> str:
     findings : tuple of Finding
         What it means.
     """
-    lines = [f"{seen.program}: {_rate(seen)}", "", *_facts(seen), "", *_threads(seen), ""]
+    lines, unseen = [], seen.unseen
+    if seen.calls is None:
+        lines, unseen = [*_wrapped(" ".join([*unseen[:1], _unranked(seen)])), ""], unseen[1:]
+    lines += [f"{seen.program}: {_rate(seen)}", "", *_facts(seen), "", *_threads(seen), ""]
     if not any(finding.kind == "shared-core" for finding in findings):
         lines += _disturbed(seen)
     if not findings:
@@ -60,13 +63,24 @@ def text(seen: Seen, findings: tuple[Finding, ...]) -> str:
             about = "" if share.startswith("<") else "about "
             explains = f" (explains {about}{share} of the distance)"
         lines += [
-            *_wrapped(f"{place:>2}.  {finding.symptom}{explains}"),
+            *_wrapped(f"{f'{place:>2}.' if seen.calls else '  -'}  {finding.symptom}{explains}"),
             *_wrapped(f"{_INDENT}Check: {finding.check}"),
             *_wrapped(f"{_INDENT}{_mended(seen, finding)}"),
             "",
         ]
-    lines += [line for sentence in seen.unseen for line in _wrapped(sentence)]
+    lines += [line for sentence in unseen for line in _wrapped(sentence)]
     return "\n".join(lines).rstrip().replace("\N{THIN SPACE}", "")
+
+
+def _unranked(seen: Seen) -> str:
+    """Say what is not known where no calls were seen."""
+    idle = ""
+    if seen.run.idle >= IDLE:
+        idle = f", though it was idle for {percent(seen.run.idle)} of the time"
+    return (
+        f"So it is not known whether it sleeps{idle}, nor how many messages it sends in a call."
+        " What is found below has no rank, and what explains most may be missing."
+    )
 
 
 def _wrapped(line: str) -> list[str]:
@@ -191,7 +205,7 @@ def _nothing(seen: Seen) -> str:
             "Nothing found that a chapter mends. A profile says what the CPU time goes into: perf"
             " record, py-spy."
         )
-    return "Nothing found."
+    return "Nothing found." if seen.calls else "Nothing found in what was seen."
 
 
 def _mended(seen: Seen, finding: Finding) -> str:

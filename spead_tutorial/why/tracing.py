@@ -11,10 +11,7 @@ from spead_tutorial.why.facts import Calls
 __all__ = ["MISSING", "attached", "calls", "found", "started"]
 
 #: What to say where there is no strace.
-MISSING = (
-    "How the sender calls the kernel was not seen, as there is no strace: install it (apt install"
-    " strace)."
-)
+MISSING = "Its calls were not seen, as there is no strace: apt install strace."
 
 _SEND = ("sendmsg", "sendmmsg", "sendto", "write", "writev", "io_uring_enter")
 _SLEEP = ("nanosleep", "clock_nanosleep", "select", "pselect6", "poll", "ppoll", "epoll_wait",

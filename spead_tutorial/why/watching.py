@@ -121,7 +121,7 @@ def watch(
         say(f"Watching {sender.name}: its calls")
         calls = _calls(sender, spot, min(seconds, _SHORT_S))
     if isinstance(calls, str):
-        unseen.append(calls)
+        unseen.insert(0, calls)  # what is said first
     bare: Bare | str = (
         "There is no bare loop beside it, as that is for labs alone: run it with -- COMMAND, and"
         " without --interface."
