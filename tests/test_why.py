@@ -222,6 +222,31 @@ def test_a_process_that_runs_already_is_looked_at_and_goes_on(tmp_path):
     assert made["bare"] is None
 
 
+def test_a_process_without_a_socket_sends_nothing():
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        try:
+            done = why("--pid", str(process.pid))
+        finally:
+            process.kill()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"process {process.pid} sends nothing: it has no socket" in done.stderr
+
+
+@needs_lab
+def test_a_process_that_sends_nothing_is_watched_no_longer_than_asked(tmp_path):
+    with open_lab() as lab:
+        words = script(tmp_path, "print(flush=True); time.sleep(1000)")[1:3]
+        process = lab.popen([*words, lab.address, "9"], stdout=subprocess.PIPE, text=True)
+        try:
+            process.stdout.readline()
+            done = why("--pid", str(process.pid))
+        finally:
+            process.kill()
+            process.wait()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "ran for 0.5 s, and nothing was sent" in done.stderr
+
+
 @needs_lab
 @pytest.mark.parametrize("kind", ["ifb", "veth"])
 def test_a_process_in_a_lab_is_seen_whatever_counts_its_packets(tmp_path, kind):
@@ -238,6 +263,22 @@ def test_a_process_in_a_lab_is_seen_whatever_counts_its_packets(tmp_path, kind):
             process.kill()
             process.wait()
     assert made["run"]["messages"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--interface", "nosuch0"], "there is no interface 'nosuch0' here: there are "),
+        (["--picture", "nosuch/time.svg"], "there is no folder nosuch for the picture"),
+        (["--picture", "time.png"], "--picture draws an SVG"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_runs(tmp_path, arguments, words):
+    ran = tmp_path / "ran"
+    done = why(*arguments, "--", "touch", str(ran))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert words in done.stderr
+    assert not ran.exists()
 
 
 def test_what_stands_for_a_labs_address_is_refused_where_there_is_no_lab():

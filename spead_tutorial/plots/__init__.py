@@ -18,7 +18,15 @@ from spead_tutorial.plots.packet_sizes import packet_sizes
 from spead_tutorial.plots.pipeline import pipeline
 from spead_tutorial.plots.receivers import receivers_ladder
 from spead_tutorial.plots.receiving import receiving
-from spead_tutorial.plots.render import Draw, MissingError, Rendered, render, render_both, save
+from spead_tutorial.plots.render import (
+    Draw,
+    MissingError,
+    Rendered,
+    render,
+    render_both,
+    require,
+    save,
+)
 from spead_tutorial.plots.spacing import spacing
 from spead_tutorial.plots.sweep import Sweep
 from spead_tutorial.plots.theme import DARK, LIGHT, Theme
@@ -52,6 +60,7 @@ __all__ = [
     "receiving",
     "render",
     "render_both",
+    "require",
     "save",
     "spacing",
     "timeline",

@@ -19,7 +19,16 @@ from spead_tutorial.records import Recording
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Draw", "Drawn", "MissingError", "Rendered", "render", "render_both", "save"]
+__all__ = [
+    "Draw",
+    "Drawn",
+    "MissingError",
+    "Rendered",
+    "render",
+    "render_both",
+    "require",
+    "save",
+]
 
 #: A figure, its title, and its description in words and numbers.
 Drawn: TypeAlias = tuple["Figure", str, str]
@@ -51,6 +60,17 @@ class Rendered:
     title: str
     svg: bytes
     png: bytes
+
+
+def require() -> None:
+    """Find out whether pictures can be drawn, before there is anything to draw.
+
+    Raises
+    ------
+    MissingError
+        Where there is no Matplotlib.
+    """
+    _matplotlib()
 
 
 def save(path: Path, draw: Draw, recording: Recording, *, for_site: bool = False) -> list[Path]:

@@ -4,6 +4,8 @@
 import contextlib
 import functools
 import json
+import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -75,6 +77,8 @@ def why(
         raise click.UsageError(
             "--allow-real-network goes with --interface: a lab has no real network"
         )
+    if interface is not None:
+        _check_interface(interface)
     if interface not in (None, "lo") and not allow_real_network:
         raise click.UsageError(
             f"{interface} may lead out of this machine: say --allow-real-network, too"
@@ -83,8 +87,8 @@ def why(
         raise click.UsageError(
             "{host} and {port} are a lab's: with --interface, say where the sender sends to"
         )
-    if picture is not None and picture.suffix != ".svg":
-        raise click.UsageError("--picture draws an SVG: name it so")
+    if picture is not None:
+        _check_picture(picture)
     with contextlib.ExitStack() as stack:
         spot: Spot
         if pid is not None:
@@ -104,13 +108,30 @@ def why(
     return 0
 
 
+def _check_interface(name: str) -> None:
+    there = [device for _, device in socket.if_nameindex()]
+    if name not in there:
+        raise click.UsageError(f"there is no interface {name!r} here: there are {', '.join(there)}")
+
+
+def _check_picture(path: Path) -> None:
+    """Refuse what could not be drawn, before a sender is watched for it."""
+    if path.suffix != ".svg":
+        raise click.UsageError("--picture draws an SVG: name it so")
+    if not path.parent.is_dir():
+        raise click.UsageError(f"there is no folder {path.parent} for the picture")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise click.UsageError(f"{path} cannot be written")
+    try:
+        plots.require()
+    except plots.MissingError as error:
+        raise click.ClickException(str(error)) from None
+
+
 def _draw(path: Path, seen: Seen, facts: dict[str, Any]) -> list[Path]:
     """Draw where the time goes; the whole command line is no business of a picture's."""
     first = header("why", facts, {"drawn_by": "spead-tutorial why"})
-    try:
-        return plots.save(path, functools.partial(draw, seen=seen), Recording(first, ()))
-    except plots.MissingError as error:
-        raise click.ClickException(str(error)) from None
+    return plots.save(path, functools.partial(draw, seen=seen), Recording(first, ()))
 
 
 def _filled(word: str, spot: Spot) -> str:

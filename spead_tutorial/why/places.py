@@ -178,6 +178,18 @@ class AtProcess(Spot):
                 return int(Path("/sys/class/net", self.device, "mtu").read_text())
         return 65536 if self.device == "lo" else 1500
 
+    def has_socket(self) -> bool:
+        """Whether the process, or one below it, has a socket; true where that is not to be seen."""
+        for pid in family(self.pid):
+            try:
+                for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+                    with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                        if os.readlink(descriptor).startswith("socket:"):
+                            return True
+            except OSError:
+                return True
+        return False
+
     def _is_here(self) -> bool:
         """Whether the process is in the network that this one is in."""
         theirs, ours = f"/proc/{self.pid}/ns/net", "/proc/self/ns/net"

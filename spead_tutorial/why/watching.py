@@ -101,6 +101,8 @@ def watch(
     """
     if sender.pid is not None:
         assert isinstance(spot, AtProcess)
+        if not spot.has_socket():
+            raise click.ClickException(f"{sender.name} sends nothing: it has no socket")
         time.sleep(0.2)
         spot.settle()
     say(f"Watching {sender.name}: how fast it is")
@@ -186,7 +188,8 @@ def _undisturbed(sender: Sender, spot: Spot, seconds: float) -> tuple[Run, Traff
         if whole and status:
             raise click.ClickException(f"{sender.name} {_how_it_ended(status, log)}")
         if not sent:
-            raise click.ClickException(_nothing_sent(sender, spot, whole, looped))
+            waited = seconds + _start_s(sender)
+            raise click.ClickException(_nothing_sent(sender, spot, whole, waited, looped))
     if sender.pid is None and isinstance(spot, InLab):
         _refuse_leftovers(sender, spot)
     run = _between(looks, sent[0] - 1, sent[-1], whole)
@@ -237,12 +240,17 @@ def _followed(sender: Sender, spot: Spot, process: Any, seconds: float) -> tuple
         looks.append(look)
         if ended or (process is None and not Path(f"/proc/{pid}").exists()):
             return looks, True
-        if first is None and look.at > begun + seconds + _START_S:
+        if first is None and look.at > begun + seconds + _start_s(sender):
             return looks, False
         if first is not None and look.at > first + seconds * (1 if _has_cores(looks) else _LONGER):
             return looks, False
         time.sleep(_LOOK_S)
     raise AssertionError("unreachable")
+
+
+def _start_s(sender: Sender) -> float:
+    """Return how long a sender may take to begin; one that runs already has begun."""
+    return _START_S if sender.pid is None else 0.0
 
 
 def _has_cores(looks: Sequence[_Look]) -> bool:
@@ -308,8 +316,8 @@ def _looped(spot: Spot) -> int:
     return spot.lab.counters("lo").packets if isinstance(spot, InLab) else 0
 
 
-def _nothing_sent(sender: Sender, spot: Spot, whole: bool, looped: int) -> str:
-    ended = "ended" if whole else f"ran for {_START_S:g} s"
+def _nothing_sent(sender: Sender, spot: Spot, whole: bool, waited: float, looped: int) -> str:
+    ended = "ended" if whole else f"ran for {waited:g} s"
     if spot.destination is None:
         return f"{sender.name} {ended}, and nothing was sent by {spot.text}"
     host, port = spot.destination
