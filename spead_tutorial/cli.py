@@ -121,7 +121,8 @@ def doctor(as_json: bool) -> int:
         click.echo(json.dumps(facts, indent=2))
     elif not works:
         click.echo("\nWhere root made the device by hand, programs reach it with")
-        click.echo("--host 192.168.31.2 --port 8888.")
+        click.echo("--host 192.168.31.2 --port 8888. Without root, over loopback:")
+        click.echo("spead-tutorial run 10 --host 127.0.0.1 --port 8888")
     return 0 if works else _FAILED
 
 
@@ -286,13 +287,27 @@ def run(
         place: Place
         share = None
         if destination is None:
-            here = stack.enter_context(Lab(kind) if within is None else Lab.join(within))
+            here = stack.enter_context(_lab(chapter, kind, within))
             place, share = Device(here), progress.share_sent(here, chapter, options)
         else:
             place = Host(*destination, allow_real_network=allow_real_network)
         with progress.shown(share):
             result = programs.run(place, chapter, lang, options)
     return _show_result(result, as_json)
+
+
+def _lab(chapter: Chapter, kind: str | None, within: str | None) -> Lab:
+    """Make a lab, or enter one that stays; where there can be none, say what works without."""
+    if within is not None:
+        return Lab.join(within)
+    try:
+        return Lab(kind)
+    except LabError as error:
+        if not chapter.takes_destination:
+            raise
+        raise LabError(
+            f"{error}; or send over loopback, which takes no root: --host 127.0.0.1 --port 8888"
+        ) from None
 
 
 def _show_result(result: Result, as_json: bool) -> int:

@@ -556,6 +556,7 @@ def forbid(call: int) -> Callable[[], None]:
 def test_where_the_system_forbids_to_enter_or_to_make_one_the_line_says_so(place):
     unshare, setns = CALLS[platform.machine()]
     fails("forbids this user a network namespace", "lab", "up", preexec_fn=forbid(unshare))
+    fails("takes no root: --host 127.0.0.1 --port 8888", "run", "10", preexec_fn=forbid(unshare))
     assert os.listdir(place) == []
     up()
     words = "the lab cannot be entered from here (Operation not permitted)"

@@ -3,12 +3,14 @@
 
 import contextlib
 import io
+import itertools
 import os
 import re
 import signal
 import subprocess
 import sys
 import threading
+import types
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,6 +63,12 @@ def test_the_share_that_was_counted_is_shown_as_it_grows(monkeypatch):
     text = shown(monkeypatch, Terminal(), [0.0, 0.25, 0.5, 1.25])
     percents = re.findall(r"(\d+)%", text)
     assert percents == ["0", "25", "50", "100"]
+
+
+def test_of_a_run_that_never_ends_the_time_is_seen_to_pass(monkeypatch):
+    monkeypatch.setattr(progress, "time", types.SimpleNamespace(monotonic=itertools.count().__next__))
+    text = shown(monkeypatch, Terminal(), [1e-15] * 3)
+    assert len(set(re.findall(r"0%  (\d+) s so far", text))) >= 3
 
 
 def test_nothing_is_shown_and_nothing_asked_where_nobody_looks(monkeypatch):

@@ -54,7 +54,11 @@ def shown(share: Callable[[], float] | None) -> Iterator[None]:
 
 
 def _show_share(over: threading.Event, share: Callable[[], float]) -> None:
-    bar = click.progressbar(length=_STEPS, label="Sending", file=sys.stderr)  # its clock begins
+    start = time.monotonic()
+    bar = click.progressbar(  # its clock begins
+        length=_STEPS, label="Sending", file=sys.stderr,
+        item_show_func=lambda _: f"{time.monotonic() - start:.0f} s so far",
+    )  # fmt: skip
     if over.wait(PATIENCE_S):
         return
     with bar, contextlib.suppress(LabError):
@@ -62,6 +66,7 @@ def _show_share(over: threading.Event, share: Callable[[], float]) -> None:
         while not ended:
             ended = over.wait(INTERVAL_S)
             bar.update(min(_STEPS, int(share() * _STEPS)) - bar.pos)
+            bar.render_progress()  # a share may be too small to be seen, but time passes
 
 
 def _show_time(over: threading.Event, _: None) -> None:
