@@ -22,10 +22,12 @@ from test_bench_hosts import ssh_to_this_machine
 
 from spead_tutorial.hosts import end
 from spead_tutorial.hosts.end import COUNTS, counts
-from spead_tutorial.hosts.file import Host, read_hosts
+from spead_tutorial.hosts.engines import Engines
+from spead_tutorial.hosts.file import Host, Hosts, read_hosts
 from spead_tutorial.hosts.way import Crossing
 from spead_tutorial.lab import LabError
 from spead_tutorial.measure.programs import Done
+from spead_tutorial.records import RecordError
 
 ROOT = Path(__file__).resolve().parent.parent
 TIMEOUT_S = 120
@@ -166,6 +168,25 @@ def test_hosts_are_reached_by_ssh_and_nothing_stays_there(way):
     way.wait_until_nothing_is_left()
 
 
+@needs_engines
+@takes_long
+def test_a_host_to_which_scp_cannot_copy_is_said_first(way):
+    way.path = ssh_to_this_machine(way.folder)
+    (way.folder / "bin" / "scp").write_text("#!/bin/sh\necho 'no subsystem' >&2; exit 1\n")
+    way.write(f'address = "there"\nfolder = "{way.folder}"\npython = "{sys.executable}"\n')
+    status, _, err = way.run("-n", "2")
+    assert status == 1
+    assert "scp cannot copy to it (no subsystem): it needs an SFTP server there" in err
+    way.wait_until_nothing_is_left()
+
+
+@needs_engines
+def test_without_ssh_and_scp_it_is_said_how_to_get_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RecordError, match="--hosts needs ssh and scp .*: apt install openssh"):
+        Engines(Hosts((Host("a", "/", address="there"),)))
+
+
 @needs_lab
 @takes_long
 def test_hosts_are_reached_by_a_real_sshd(way):
@@ -206,11 +227,17 @@ def test_an_engine_that_dies_is_said_with_its_host_and_leaves_nothing(way):
 
 @needs_lab
 @takes_long
-def test_after_ctrl_c_nothing_runs_on_either_host(way):
+@pytest.mark.parametrize("by_ssh", [False, True], ids=["here", "ssh"])
+@pytest.mark.parametrize("program", ["ipyparallel.engine", "tut_6_send"])
+def test_when_ctrl_c_returns_nothing_runs_on_either_host(way, program, by_ssh):
+    if by_ssh:
+        way.path = ssh_to_this_machine(way.folder)
+        way.write(f'address = "there"\nfolder = "{way.folder}"\npython = "{sys.executable}"\n')
     with way.start("-n", "1000000") as process:
-        way.wait_for("tut_6_send")
+        way.wait_for(program)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=TIMEOUT_S)
+    assert way.processes() == []
     assert process.returncode == 130
     assert err.splitlines()[-1] == "spead-tutorial: interrupted"
     way.wait_until_nothing_is_left()

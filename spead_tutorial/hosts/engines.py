@@ -21,6 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from spead_tutorial.hosts import left
 from spead_tutorial.hosts.file import Host, Hosts
 from spead_tutorial.records import RecordError
 
@@ -29,6 +30,7 @@ __all__ = ["Conversation", "Engines", "Job", "LostError"]
 _START_S = 60
 _LAST_WORDS_S = 10
 _GOODBYE_S = 1
+_GONE_S = 15  # longer than any command takes that has been told to end
 _ANSWER_S = 30  # less than a heartbeat that is missed notices
 #: An engine that does not answer for so long is gone: a cable was pulled, a machine went down.
 _HEARTBEAT_MS, _MISSES = 1000, 20
@@ -173,6 +175,12 @@ class Engines:
             raise RecordError(
                 f"--hosts needs ipyparallel: {sys.executable} -m pip install '.[hosts]' installs it"
             ) from None
+        missing = [one for one in ("ssh", "scp") if shutil.which(one) is None]
+        if missing and any(host.address for host in hosts.all):
+            raise RecordError(
+                f"--hosts needs {' and '.join(missing)} to reach other machines: apt install"
+                " openssh-client"
+            )
         self._hosts = hosts
         self._parallel = ipyparallel
         self._folder = tempfile.mkdtemp(prefix="spead-tutorial-hosts-")
@@ -214,6 +222,8 @@ class Engines:
             controller_location=self._hosts.here or "",
             controller_args=arguments,
         )
+        # After Ctrl-C it would say at length what ipyparallel was at.
+        logging.getLogger("asyncio").setLevel(logging.CRITICAL)
         self._cluster.start_controller_sync()
         self._client = self._cluster.connect_client_sync()
 
@@ -232,6 +242,7 @@ class Engines:
         try:
             if host.address:
                 _ask(host, "test", "-x", python)
+                self._try_copying(host)
                 self._cluster.engine_launcher_class = "ssh"
                 self._cluster.start_engines_sync(
                     n=1,
@@ -314,11 +325,39 @@ class Engines:
             with contextlib.suppress(Exception):
                 self._cluster.stop_cluster_sync()
             self._cluster = None
+            left.wait(self._folder, _GONE_S)
             for host in self._hosts.all:
                 if host.address:
-                    with contextlib.suppress(LostError):
-                        _ask(host, "rm", "-rf", self._there)
+                    self._leave(host)
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _leave(self, host: Host) -> None:
+        """Wait until nothing of ours runs on a host, and remove the files that it needed."""
+        text = Path(left.__file__).read_text()
+        with contextlib.suppress(LostError):
+            _ask(host, host.python_path, "-c", text, self._there, str(_GONE_S))
+        with contextlib.suppress(LostError):
+            _ask(host, "rm", "-rf", self._there)
+
+    def _try_copying(self, host: Host) -> None:
+        """Copy a file to a host as scp does, which takes more of it than ssh alone.
+
+        Raises
+        ------
+        LostError
+            Where it cannot.
+        """
+        assert host.address
+        _ask(host, "mkdir", "-p", self._there)
+        source = Path(self._folder, "tried")
+        source.touch()
+        try:
+            _run("scp", "-q", str(source), f"{host.address}:{self._there}/tried")
+        except LostError as error:
+            raise LostError(
+                f"scp cannot copy to it ({error}): it needs an SFTP server there (apt install"
+                " openssh-sftp-server)"
+            ) from None
 
 
 def _ask(host: Host, *argv: str) -> None:
@@ -330,15 +369,20 @@ def _ask(host: Host, *argv: str) -> None:
         Where it fails.
     """
     assert host.address
+    _run("ssh", host.address, shlex.join(argv))
+
+
+def _run(program: str, *arguments: str) -> None:
+    options = ("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=10")
     done = subprocess.run(
-        ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", host.address, shlex.join(argv)],
+        [program, *(word for option in options for word in ("-o", option)), *arguments],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
     )
     if done.returncode:
-        why = done.stderr.strip().splitlines()[-1:] or [f"{shlex.join(argv)} failed there"]
+        why = done.stderr.strip().splitlines()[-1:] or [f"{arguments[-1]} failed there"]
         raise LostError(why[0])
 
 
