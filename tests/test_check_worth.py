@@ -27,9 +27,7 @@ def row(implementation: str, rates: Sequence[float], failure: str | None = None)
     return Row(samples, samples[-1], None if failure else median(list(rates)), failure)
 
 
-def worth_of(
-    yours: float, before: float = 1e9, chapter: float = 3e9, last: float = 1.0
-) -> Worth:
+def worth_of(yours: float, before: float = 1e9, chapter: float = 3e9, last: float = 1.0) -> Worth:
     """Rates in three rounds, each of which is twice as fast as the last for all.
 
     In the last round yours is so many times as fast besides.

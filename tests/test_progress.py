@@ -66,7 +66,9 @@ def test_the_share_that_was_counted_is_shown_as_it_grows(monkeypatch):
 
 
 def test_of_a_run_that_never_ends_the_time_is_seen_to_pass(monkeypatch):
-    monkeypatch.setattr(progress, "time", types.SimpleNamespace(monotonic=itertools.count().__next__))
+    monkeypatch.setattr(
+        progress, "time", types.SimpleNamespace(monotonic=itertools.count().__next__)
+    )
     text = shown(monkeypatch, Terminal(), [1e-15] * 3)
     assert len(set(re.findall(r"0%  (\d+) s so far", text))) >= 3
 

@@ -39,7 +39,9 @@ def compiled(source: Path, folder: Path) -> Path:
     """
     compiler = shlex.split(os.environ.get("CC", "")) or ["cc"]
     if shutil.which(compiler[0]) is None:
-        raise ProgramError(f"there is no C compiler {compiler[0]!r}: apt install gcc, or name one in CC")
+        raise ProgramError(
+            f"there is no C compiler {compiler[0]!r}: apt install gcc, or name one in CC"
+        )
     if shutil.which("pkg-config") is None:
         raise ProgramError(
             "there is no pkg-config, which knows where the library is: apt install pkg-config"
