@@ -166,12 +166,13 @@ def chapters(as_json: bool) -> int:
 @click.option("--lang", type=click.Choice(LANGUAGES), default="python", show_default=True,
               help="Which of its programs.")  # fmt: skip
 @click.option("--from", "sender", type=_ChapterType(receivers=False), metavar="CHAPTER",
-              help="Whose program sends to a chapter that receives: 2 by default, 6 with"
-                   " --hosts.")  # fmt: skip
+              help="Whose program sends to a chapter that receives: 2 by default; with --hosts a"
+                   " sender that has a --rate.")  # fmt: skip
 @click.option("--from-lang", type=click.Choice(LANGUAGES),
               help="Which of its programs: that of --lang by default.")  # fmt: skip
 @click.option("--rate", type=click.FloatRange(0.125, 4000), metavar="MB/S",
-              help="Rate of the link between them, headers included; senders wait.")  # fmt: skip
+              help="Rate of the link between them, headers included; senders wait. With --hosts the"
+                   " sender's own: by default below that of its link.")  # fmt: skip
 @click.option("-n", "heaps", type=_SIZE, metavar="HEAPS", help="Heaps to send.")
 @click.option("-H", "heap_size", type=_SIZE, metavar="BYTES", help="Bytes of samples in a heap.")
 @click.option("-p", "packet_size", type=_SIZE, metavar="BYTES",
@@ -245,9 +246,13 @@ def run(
     between = hosts_file, from_host, to_host
     if any(between) and not all(between):
         raise _Wrong("--hosts, --from-host and --to-host go together")
-    if hosts_file and (isinstance(chapter, Chapter) or host or kind or within or rate):
-        raise _Wrong("--hosts is for chapters that receive, without a lab: --host, --kind, --in"
-                     " and --rate do not go with it")  # fmt: skip
+    if hosts_file and (isinstance(chapter, Chapter) or host or kind or within):
+        raise _Wrong("--hosts is for chapters that receive, without a lab: --host, --kind and --in"
+                     " do not go with it")  # fmt: skip
+    if hosts_file and sender and rate:
+        raise _Wrong("with --hosts, chapters send as fast as they can: --rate goes without --from")
+    if hosts_file and from_lang and not sender:
+        raise _Wrong("--from-lang goes with --from")
     if hosts_file is None and (host is None) != (port is None):
         raise _Wrong("--host and --port go together")
     if host is None and hosts_file is None and allow_real_network:
@@ -267,10 +272,10 @@ def run(
             raise _Wrong(f"chapter {chapter.number} receives: --kind is of a device that does not")
         if hosts_file is not None and from_host is not None and to_host is not None:
             way = _Way(hosts_file, (from_host, to_host), port or 8888, allow_real_network)
+            languages = lang, "c" if sender is None else from_lang or lang
             return _run_between(
-                way, chapter, sender or find_chapter("6"), (lang, from_lang or lang), options,
-                buffers, as_json,
-            )  # fmt: skip
+                way, chapter, sender or crossing.BLAST, languages, options, buffers, rate, as_json
+            )
         return _run_receiver(
             chapter, sender or find_chapter("2"), (lang, from_lang or lang), options,
             buffers, rate, within, as_json,
@@ -404,6 +409,7 @@ def _run_between(
     languages: tuple[str, str],
     options: ProgramOptions,
     buffers: int | None,
+    rate: float | None,
     as_json: bool,
 ) -> int:
     told = _told(receiver, sender, languages, options, buffers)
@@ -415,7 +421,8 @@ def _run_between(
     with Engines(all_hosts) as engines:
         done = crossing.cross(
             engines, two, (sender, receiver), (languages[1], languages[0]), options, told=told,
-            port=way.port, allow_real_network=way.allow_real_network, as_json=as_json,
+            port=way.port, rate=None if rate is None else 1e6 * rate,
+            allow_real_network=way.allow_real_network, as_json=as_json,
             show=None if as_json else _show_line,
         )  # fmt: skip
     if as_json:

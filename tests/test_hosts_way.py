@@ -126,8 +126,9 @@ def way(tmp_path: Path, lab_name: str) -> Iterator[Way]:
 def test_what_one_host_sends_arrives_at_the_other_and_is_counted_on_both(way):
     status, out, err = way.run("-n", "3")
     assert status == 0, err
+    assert "sending at 100 MB/s, below the rate of the link (--rate)" in err
     rows = dict(table(out))
-    sent = rows["packets sent by tut_6_send_pktsize"]
+    sent = rows["packets sent by blast"]
     assert rows["packets received by tut_7_recv_power"] == sent > 100
     assert 0 < rows["messages sent by the devices of a"] <= sent + 50
     assert out.splitlines()[-1] == f"proof: {sent} packets sent by a, {sent} received by b"
@@ -183,7 +184,7 @@ def test_a_host_to_which_scp_cannot_copy_is_said_first(way):
 @needs_engines
 def test_without_ssh_and_scp_it_is_said_how_to_get_them(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(RecordError, match="--hosts needs ssh and scp .*: apt install openssh"):
+    with pytest.raises(RecordError, match=r"--hosts needs ssh and scp .*: apt install openssh"):
         Engines(Hosts((Host("a", "/", address="there"),)))
 
 
@@ -205,7 +206,7 @@ def test_a_receiver_is_ended_and_says_what_came_when_its_sender_has_failed(way):
     way.write(receives_at="10.9.8.7")  # to which a lab has no route
     status, out, err = way.run("-n", "2")
     assert status == 1
-    assert "tut_6_send_pktsize has failed" in err.splitlines()[-1]
+    assert "blast has failed" in err.splitlines()[-1]
     assert "packets received by tut_7_recv_power              0" in out
     way.wait_until_nothing_is_left()
 
@@ -214,7 +215,7 @@ def test_a_receiver_is_ended_and_says_what_came_when_its_sender_has_failed(way):
 @takes_long
 def test_an_engine_that_dies_is_said_with_its_host_and_leaves_nothing(way):
     with way.start("-n", "1000000") as process:
-        way.wait_for("tut_6_send")
+        way.wait_for("bin/blast")
         (engine, *_) = way.wait_for("ipyparallel.engine")
         os.kill(engine, signal.SIGKILL)
         _, err = process.communicate(timeout=TIMEOUT_S)
@@ -228,7 +229,7 @@ def test_an_engine_that_dies_is_said_with_its_host_and_leaves_nothing(way):
 @needs_lab
 @takes_long
 @pytest.mark.parametrize("by_ssh", [False, True], ids=["here", "ssh"])
-@pytest.mark.parametrize("program", ["ipyparallel.engine", "tut_6_send"])
+@pytest.mark.parametrize("program", ["ipyparallel.engine", "bin/blast"])
 def test_when_ctrl_c_returns_nothing_runs_on_either_host(way, program, by_ssh):
     if by_ssh:
         way.path = ssh_to_this_machine(way.folder)
@@ -273,7 +274,26 @@ def test_packets_leave_a_machine_only_if_that_is_allowed(monkeypatch, capsys, is
     [
         (["7", "--from-host", "a"], "--hosts, --from-host and --to-host go together"),
         (["10", "--hosts", "F", "--from-host", "a", "--to-host", "b"], "chapters that receive"),
-        (["7", "--hosts", "F", "--from-host", "a", "--to-host", "b", "--rate", "5"], "--rate do"),
+        (
+            [
+                "7",
+                "--hosts",
+                "F",
+                "--from-host",
+                "a",
+                "--to-host",
+                "b",
+                "--rate",
+                "5",
+                "--from",
+                "6",
+            ],
+            "--rate goes without --from",
+        ),
+        (
+            ["7", "--hosts", "F", "--from-host", "a", "--to-host", "b", "--from-lang", "c"],
+            "--from-lang goes with --from",
+        ),
         (["7", "--hosts", "F", "--from-host", "a", "--to-host", "c"], "has no host c: it has a, b"),
         (["7", "--hosts", "F", "--from-host", "a", "--to-host", "a"], "a is both"),
         (["7", "--hosts", "F", "--from-host", "b", "--to-host", "a"], "give it receives_at"),
@@ -301,6 +321,17 @@ def test_the_files_of_hosts_that_the_guide_shows_can_be_read(tmp_path):
     assert (digitiser.destination, correlator.destination) == ("10.0.0.2", "10.10.0.3")
     (tmp_path / "hosts.toml").write_text(trial)
     assert [host.name for host in read_hosts(tmp_path / "hosts.toml").all] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("speed", "rate"), [("1000", 62.5e6), ("100000", 100e6), ("-1", 100e6), (None, 100e6)]
+)
+def test_without_a_rate_it_is_below_that_of_the_link(tmp_path, monkeypatch, speed, rate):
+    monkeypatch.setattr(end, "route_device", lambda host: "eth7")
+    (tmp_path / "eth7").mkdir()
+    if speed is not None:
+        (tmp_path / "eth7" / "speed").write_text(f"{speed}\n")
+    assert end.rate_to("10.0.0.2", tmp_path) == rate
 
 
 # ---- The account ----

@@ -513,7 +513,7 @@ static void print(const struct blast *b, const struct usage *used)
         return;
     }
     printf("{\"program\": \"blast\", \"language\": \"c\", \"heaps\": %zu, \"heap_size\": %zu, "
-           "\"packet_size\": %zu, \"payload_bytes\": %zu, ",
+           "\"packet_size\": %zu, \"payload_bytes\": %zu, \"errors\": 0, ",
            s->heaps, s->told.heap_size, s->told.packet_size, payload_bytes);
     printf("\"spead_bytes\": %" PRIu64 ", \"packets\": %" PRIu64 ", \"messages\": %" PRIu64
            ", \"waits\": %" PRIu64 ", ",

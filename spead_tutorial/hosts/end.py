@@ -14,13 +14,19 @@ import threading
 from pathlib import Path
 from typing import IO, Any
 
-from spead_tutorial.lab import LabError, check_destination
+from spead_tutorial.lab import LabError, check_destination, route_device
+from spead_tutorial.measure.machine import read_text
 from spead_tutorial.measure.programs import ProgramError, program
+from spead_tutorial.send import route_packet_size
 
-__all__ = ["COUNTS", "counts", "main"]
+__all__ = ["COUNTS", "counts", "main", "rate_to"]
 
 _PATIENCE_S = 10  # from Ctrl-C on
 _NET = Path("/proc/net")
+_DEVICES = Path("/sys/class/net")
+#: What is sent at most where nobody says: as much as chapter 2 does, and half of a slower link.
+_MOST, _SHARE = 100e6, 0.5
+_PACKET_SIZE = 9000
 
 #: What a machine counts of all messages that go over its devices but loopback, and of those of
 #: UDP. A message may be a run of packets (segmentation and receive offload).
@@ -55,6 +61,39 @@ def counts(folder: Path = _NET) -> dict[str, int]:
     return found
 
 
+def rate_to(host: str, folder: Path = _DEVICES) -> float:
+    """Return a rate that is below that of the link to a host, in bytes/s.
+
+    Parameters
+    ----------
+    host : str
+        To which packets go.
+    folder : path
+        Where the kernel says how fast devices are.
+    """
+    device = route_device(host)
+    said = None if device is None else read_text(folder / device / "speed")
+    megabits = int(said or -1)  # which it is where the kernel does not know
+    return min(_MOST, _SHARE * megabits * 1e6 / 8) if megabits > 0 else _MOST
+
+
+def _paced(host: str, rate: float | None, arguments: list[str]) -> list[str]:
+    """Return what a sender with a rate is told of that, and of packets that go in one piece."""
+    if rate is None:
+        rate = rate_to(host)
+        text = f"sending at {rate / 1e6:g} MB/s, below the rate of the link (--rate)"
+        _write(record="line", text=text, is_trouble=True)
+    told = ["-r", str(rate)]
+    return told if "-p" in arguments else [*told, "-p", str(min(_PACKET_SIZE, _fits(host)))]
+
+
+def _fits(host: str) -> int:
+    try:
+        return route_packet_size(host)
+    except (OSError, ValueError):  # the sender says it all
+        return _PACKET_SIZE
+
+
 def _write(**record: object) -> None:
     print(json.dumps(record), flush=True)
 
@@ -78,7 +117,10 @@ def _run(what: dict[str, Any]) -> None:
     destination = what["destination"]
     if destination is not None:
         check_destination(destination, allow_real_network=what["allow_real_network"])
-    argv = [*program(what["program"], what["language"]), *what["arguments"]]
+    arguments = what["arguments"]
+    if "rate" in what:
+        arguments = [*_paced(destination, what["rate"], arguments), *arguments]
+    argv = [*program(what["program"], what["language"]), *arguments]
     before, pipe, nothing = counts(), subprocess.PIPE, subprocess.DEVNULL
     outputs: tuple[list[str], list[str]] = [], []
     with subprocess.Popen(argv, stdin=nothing, stdout=pipe, stderr=pipe, text=True) as process:

@@ -17,7 +17,18 @@ from spead_tutorial.measure.programs import Done, ProgramError, ProgramOptions
 from spead_tutorial.measure.receiving import READY, receiver_arguments
 from spead_tutorial.measure.report import Report
 
-__all__ = ["Crossing", "cross"]
+__all__ = ["BLAST", "Crossing", "cross"]
+
+#: What sends where no chapter is chosen: it has a rate, and chapters send as fast as they can.
+BLAST = Chapter(
+    0,
+    "blast",
+    "A sender with a rate",
+    "equal heaps at a rate",
+    "nHpd",
+    heaps=1000,
+    packet_size=9000,
+)
 
 _LOOK_S = 0.1
 _START_S = 60  # until a receiver listens
@@ -188,6 +199,14 @@ class _End:
         self.wait()
 
 
+def _sender_arguments(sender: Chapter, options: ProgramOptions) -> list[str]:
+    if sender is not BLAST:
+        return [*options.arguments(sender), "--json"]
+    heaps, heap_size = options.heaps or sender.heaps, options.heap_size or sender.heap_size
+    options = dataclasses.replace(options, heaps=heaps, heap_size=heap_size)
+    return [*options.arguments(sender), "--describe", "--json"]
+
+
 def cross(
     engines: Engines,
     hosts: tuple[Host, Host],
@@ -197,6 +216,7 @@ def cross(
     *,
     port: int,
     told: Sequence[str] = (),
+    rate: float | None = None,
     allow_real_network: bool = False,
     as_json: bool = False,
     show: Callable[[str, str, bool], None] | None = None,
@@ -219,6 +239,8 @@ def cross(
         At which the receiver listens.
     told : sequence of str
         What to tell the receiver besides.
+    rate : float, optional
+        At which `BLAST` sends, in bytes/s; by default below the rate of its link.
     allow_real_network : bool
         Whether packets may leave the sender's machine.
     as_json : bool
@@ -248,13 +270,12 @@ def cross(
     if not far.wait(_START_S, until_it_listens=True):
         why = far.done.complaint if far.done else f"it does not listen after {_START_S} s"
         raise ProgramError(f"{there.name}: {why}")
-    sending = listening | {
+    sending: dict[str, Any] = listening | {
         "language": languages[0],
         "destination": destination,
-        "arguments": [
-            *options.arguments(sender), "--json", "--", str(destination), str(port)
-        ],
-    }  # fmt: skip
+        "arguments": [*_sender_arguments(sender, options), "--", str(destination), str(port)],
+    }
+    sending |= {"rate": rate} if sender is BLAST else {}
     near = _End(engines, here, sender.name, sending, show)
     while not near.wait(_LOOK_S):
         far.hear()  # what it says is shown as it comes

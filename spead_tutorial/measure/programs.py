@@ -109,6 +109,7 @@ class ProgramOptions:
         ValueError
             For an option that the program does not take.
         """
+        who = f"chapter {chapter.number}" if chapter.number else chapter.name
         takes = f"it takes {', '.join(chapter.flags)}" if chapter.flags else "it takes none"
         arguments = []
         for name, letter in _FLAGS.items():
@@ -116,11 +117,11 @@ class ProgramOptions:
             if value is None or value is False:
                 continue
             if letter not in chapter.accepted:
-                raise ValueError(f"chapter {chapter.number} has no option -{letter}: {takes}")
+                raise ValueError(f"{who} has no option -{letter}: {takes}")
             arguments += [f"-{letter}"] if value is True else [f"-{letter}", str(value)]
         for flag in map(switch_flag, self.switches):
             if flag not in chapter.flags:
-                raise ValueError(f"chapter {chapter.number} has no option {flag}: {takes}")
+                raise ValueError(f"{who} has no option {flag}: {takes}")
             arguments.append(flag)
         return arguments
 

@@ -55,10 +55,13 @@ def shown(share: Callable[[], float] | None) -> Iterator[None]:
 
 def _show_share(over: threading.Event, share: Callable[[], float]) -> None:
     start = time.monotonic()
+
+    def passed(_: int | None) -> str:
+        return f"{time.monotonic() - start:.0f} s so far"
+
     bar = click.progressbar(  # its clock begins
-        length=_STEPS, label="Sending", file=sys.stderr,
-        item_show_func=lambda _: f"{time.monotonic() - start:.0f} s so far",
-    )  # fmt: skip
+        length=_STEPS, label="Sending", file=sys.stderr, item_show_func=passed
+    )
     if over.wait(PATIENCE_S):
         return
     with bar, contextlib.suppress(LabError):
