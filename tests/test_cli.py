@@ -383,7 +383,7 @@ def test_lab_runs_a_command_with_its_own_options_and_status():
         (["why", "--interface", "lo", "--mtu", "1500", "--", "true"], "--kind and --mtu"),
         (["why", "--interface", "lo", "--pid", "1"], "with --pid it is found"),
         (["why", "--allow-real-network", "--", "true"], "a lab has no real network"),
-        (["why", "--interface", "eth9", "--", "true"], "eth9 may lead out of this machine"),
+        (["why", "--interface", "eth9", "--", "true"], "there is no interface 'eth9' here"),
         (["why", "--interface", "nosuch0", "--allow-real-network", "--", "true"], "no interface"),
         (["why", "--picture", "time.png", "--", "true"], "draws an SVG"),
         (["why", "--seconds", "0", "--", "true"], "--seconds"),

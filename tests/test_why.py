@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from labs import needs_lab, open_lab
 from senders import SENDERS, Planted
 from tools import needs
@@ -26,6 +27,7 @@ from tools import needs
 from spead_tutorial.lab import Lab, LabError
 from spead_tutorial.measure.programs import program_path
 from spead_tutorial.why.capture import Capture
+from spead_tutorial.why.command import why as why_command
 from spead_tutorial.why.report import CHAPTERS
 
 ROOT = Path(__file__).parent.parent
@@ -279,6 +281,13 @@ def test_what_cannot_be_is_refused_before_anything_runs(tmp_path, arguments, wor
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert words in done.stderr
     assert not ran.exists()
+
+
+def test_an_interface_that_may_lead_out_of_the_machine_is_refused(monkeypatch):
+    monkeypatch.setattr(socket, "if_nameindex", lambda: [(1, "lo"), (2, "eth9")])
+    done = CliRunner().invoke(why_command, ["--interface", "eth9", "--", "true"])
+    assert done.exit_code == 2
+    assert "eth9 may lead out of this machine: say --allow-real-network" in done.output
 
 
 def test_what_stands_for_a_labs_address_is_refused_where_there_is_no_lab():
