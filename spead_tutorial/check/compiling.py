@@ -40,7 +40,8 @@ def compiled(source: Path, folder: Path) -> Path:
     compiler = shlex.split(os.environ.get("CC", "")) or ["cc"]
     if shutil.which(compiler[0]) is None:
         raise ProgramError(
-            f"there is no C compiler {compiler[0]!r}: install one (apt install gcc), or name it in CC"
+            f"there is no C compiler {compiler[0]!r}: install one (apt install gcc), or name it in"
+            " CC"
         )
     if shutil.which("pkg-config") is None:
         raise ProgramError(
