@@ -72,6 +72,11 @@ def is_told(gain: Estimate) -> bool:
     ----------
     gain : Estimate
         How many times as fast something is.
+
+    Returns
+    -------
+    bool
+        Whether 1 is outside of it.
     """
     return not round(gain.low, 2) <= 1 <= round(gain.high, 2)
 
