@@ -169,7 +169,6 @@ def test_hosts_are_reached_by_ssh_and_nothing_stays_there(way):
     way.wait_until_nothing_is_left()
 
 
-@needs_engines
 @takes_long
 def test_a_host_to_which_scp_cannot_copy_is_said_first(way):
     way.path = ssh_to_this_machine(way.folder)
@@ -181,7 +180,6 @@ def test_a_host_to_which_scp_cannot_copy_is_said_first(way):
     way.wait_until_nothing_is_left()
 
 
-@needs_engines
 def test_without_ssh_and_scp_it_is_said_how_to_get_them(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RecordError, match=r"--hosts needs ssh and scp .*: apt install openssh"):
