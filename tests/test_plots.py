@@ -273,7 +273,7 @@ def make_spacings() -> Recording:
     runs = [
         make_spacing(program, is_random, gap + 7 * number, 10, number)
         for program, is_random, gap in (
-            ("tut_5_send_pipeline", True, 4000),
+            ("tut_5_send_pipeline", True, 2000),
             ("tut_4_send_perf", True, 6000),
             ("tut_5_send_pipeline", False, 20),
         )

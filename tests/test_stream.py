@@ -579,7 +579,7 @@ def test_what_is_sent_while_no_loop_runs_is_for_the_loop_of_the_thread(
     futures = [
         stream.async_send_heap(make_heap(100)),
         stream.async_send_heaps([HeapReference(make_heap(100))], GroupMode.SERIAL),
-        stream.async_send_heap(make_heap(100), cnt=2**63),
+        stream.async_send_heap(make_heap(100), substream_index=1),
     ]
     assert all(future.get_loop() is idle_loop for future in futures)
     stream.flush()
