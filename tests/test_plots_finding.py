@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The title of a picture: what its recording says, and below it what it is of."""
 
-
 from spead_tutorial.plots.finding import gained, strongest
 from spead_tutorial.stats import Estimate, is_told
 from spead_tutorial.units import times
