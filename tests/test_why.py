@@ -369,7 +369,7 @@ def test_a_sender_that_does_not_send_udp_is_told_so(tmp_path):
 @needs_lab
 def test_a_sender_that_goes_on_in_the_background_is_refused_and_ended(tmp_path):
     text = f"if os.fork(): time.sleep(0.5); os._exit(0)\nos.setsid()\n{SENDS}"
-    done = why("--json", *script(tmp_path, text))
+    done = why("--seconds", "30", "--json", *script(tmp_path, text))  # it ends before that
     assert (done.returncode, done.stdout) == (1, "")
     assert "sender.py ended, but left something behind that still sends" in done.stderr
     path = str(tmp_path / "sender.py").encode()
