@@ -19,7 +19,7 @@ WORKERS = -n $(JOBS) --maxprocesses 8
 SOURCES := pyproject.toml meson.build meson.options spead_tutorial_run.py $(shell find csrc spead_tutorial -type f \
 	-not -name '*.pyc')
 
-.PHONY: help setup tour test test-c test-python test-notebooks notebooks notebooks-refresh docs pyodide test-docs published test-published packages test-packages screenshots figures peer bench bench-quick profile check lint sanitize fuzz clean
+.PHONY: help setup tour test thorough test-c test-python test-notebooks notebooks notebooks-refresh docs pyodide test-docs published test-published packages test-packages screenshots figures peer bench bench-quick profile check lint sanitize fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -84,14 +84,17 @@ test-c: setup
 	$(BIN)/python .ci/meson_test.py $(BUILD)/c
 
 test-python: setup
-	$(SEALED) $(BIN)/pytest $(WORKERS) --dist worksteal
+	$(SEALED) $(BIN)/pytest $(WORKERS) --dist worksteal --ignore tests/site/browser
+
+thorough: setup ## the tests that make test leaves out: every program in every language, and what takes long
+	$(SEALED) $(BIN)/pytest $(WORKERS) --dist worksteal --ignore tests/site/browser -m thorough
 
 test-notebooks: setup ## the notebooks alone, in quick mode
 	$(SEALED) $(BIN)/pytest $(WORKERS) --dist loadfile --nbval --nbval-current-env \
 	  --nbval-sanitize-with notebooks/sanitize.cfg notebooks
 
 test-packages: setup ## what pip would get: packed, built, and tried without a compiler
-	$(SEALED) $(BIN)/pytest tests/test_packages.py
+	$(SEALED) $(BIN)/pytest tests/project/test_packages.py
 
 packages: setup ## the source package and this machine's wheel, into build/packages
 	rm -rf $(BUILD)/packages
@@ -102,18 +105,18 @@ $(BIN)/.browser: $(BIN)/.installed
 	@touch $@
 
 test-docs: $(BIN)/.browser docs ## the site alone, in a browser
-	$(SEALED) $(BIN)/pytest $(WORKERS) --dist worksteal docs/tests
+	$(SEALED) $(BIN)/pytest $(WORKERS) --dist worksteal tests/site/browser
 
 published: setup ## the site as CI publishes it, in all its versions, into build/published
 	$(BIN)/python .ci/publish.py $(URL) $(BUILD)/published --tags $(TAGS)
 
 test-published: $(BIN)/.browser published ## the same, served as Pages do, in a browser
-	SPEAD_TUTORIAL_PUBLISHED=$(BUILD)/published $(SEALED) $(BIN)/pytest docs/tests/test_published.py
+	SPEAD_TUTORIAL_PUBLISHED=$(BUILD)/published $(SEALED) $(BIN)/pytest tests/site/browser/test_published.py
 
 screenshots: $(BIN)/.browser ## the README's, of what make tour has left in results/tour
 	$(BIN)/python .ci/screenshots.py results/tour docs/screenshots
 
-check: lint sanitize fuzz ## linters, types, sanitizers, fuzzing
+check: lint sanitize fuzz thorough ## linters, types, sanitizers, fuzzing, the tests that take long
 
 $(BIN)/.checkers: $(BIN)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'spead-tutorial[check]'

@@ -36,7 +36,7 @@ def fuzz_python(folder: Path) -> list[list[str]]:
         return []
     sys.path.insert(0, str(ROOT / "tests"))
     return [
-        [sys.executable, str(ROOT / "tests" / f"fuzz_{name}.py"), str(in_folder(folder / name, of))]
+        [sys.executable, str(ROOT / "tests/fuzz" / f"{name}.py"), str(in_folder(folder / name, of))]
         for name, of in (("wire", packets()), ("descriptors", descriptors()))
     ]
 
@@ -50,16 +50,17 @@ def in_folder(folder: Path, inputs: Iterable[bytes]) -> Path:
 
 
 def packets() -> Iterator[bytes]:
-    from random_heaps import random_heap
+    from support.random_heaps import random_heap
 
     for seed in range(40):
         yield random_heap(random.Random(seed)).encode(1, 1472)[0]
 
 
 def descriptors() -> Iterator[bytes]:
-    """What `tests/fuzz_descriptors.py` reads: NumPy's types, and those of SPEAD's own formats."""
+    """What `tests/fuzz/descriptors.py` reads: NumPy's types, and those of SPEAD's own formats."""
     import numpy as np
-    from random_heaps import DTYPES, FORMATS
+
+    from support.random_heaps import DTYPES, FORMATS
 
     structures = ([("a", ">i4"), ("b", "<f8", (2,))], [("a", [(("t", "c"), "<U2")], (3,))])
     for dtype in map(np.dtype, (*DTYPES, ">U2", "V5", "<M8[ns]", ">m8[25s]", *structures)):

@@ -13,7 +13,7 @@ BIN = Path(sys.executable).parent
 
 C_FILES = sorted(
     str(path)
-    for folder in ("csrc", "tests/senders")
+    for folder in ("csrc", "tests/support/senders")
     for kind in ("*.[ch]", "*.[ch]pp")
     for path in (ROOT / folder).rglob(kind)
 )

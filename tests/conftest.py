@@ -2,27 +2,23 @@
 """What several tests need: receivers, streams that stay busy, labs, and programs as processes."""
 
 import contextlib
-import fcntl
 import os
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
-from labs import open_lab
-from senders import compile_senders
-from tools import pytest_runtest_makereport  # noqa: F401
 
 import spead_tutorial
 import spead_tutorial.send
 from spead_tutorial.lab import Lab
-
-MadeOnce = Callable[[str, Callable[[Path], None]], Path]
+from support.labs import open_lab
+from support.needs import pytest_runtest_makereport  # noqa: F401
+from support.once import MadeOnce, locked
+from support.senders import compile_senders
 
 # Notebooks' packages check addresses of the web with it where it is there, and it takes seconds to
 # import, in each worker.
@@ -65,17 +61,6 @@ def receiver() -> Iterator[socket.socket]:
         sock.bind(("127.0.0.1", 0))
         sock.settimeout(60)  # a machine can be busy
         yield sock
-
-
-@contextlib.contextmanager
-def locked(tmp_path_factory: pytest.TempPathFactory, name: str) -> Iterator[Path]:
-    """Keep the other workers out; yield a folder that they share for this."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
-    folder.mkdir(exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield folder
 
 
 @pytest.fixture(scope="session")
@@ -125,52 +110,3 @@ def lab() -> Iterator[Lab]:
 def lend_lab(lab: Lab) -> Callable[[], contextlib.AbstractContextManager[Lab]]:
     """Lend the lab of the module, in the place of one of a test's own."""
     return lambda: contextlib.nullcontext(lab)
-
-
-def make_heap(n_bytes: int = 1000, value: int = 1) -> spead_tutorial.send.Heap:
-    """A heap with one array of bytes."""
-    group = spead_tutorial.send.ItemGroup()
-    group.add_item(
-        0x3300, "samples", "", shape=(n_bytes,), dtype=np.int8, value=np.full(n_bytes, value, "i1")
-    )
-    return group.get_heap(descriptors="none", data="all")
-
-
-def slow_config(**more: int) -> spead_tutorial.send.StreamConfig:
-    """A stream that sends one packet, and then nothing for hours: what follows stays in flight."""
-    return spead_tutorial.send.StreamConfig(rate=0.1, burst_size=1, **more)
-
-
-def run_script(text: str, tmp_path: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    """Run Python source as a process of its own."""
-    script = tmp_path / "script.py"
-    script.write_text(text)
-    return subprocess.run(
-        [sys.executable, str(script), *args],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
-def python_for_anyone() -> str | None:
-    """Find a Python that a user other than root may execute."""
-    for candidate in (sys.executable, shutil.which("python3", path="/usr/local/bin:/usr/bin")):
-        if candidate is None:
-            continue
-        try:
-            found = subprocess.run(
-                [candidate, "-c", "import sys; print(sys.version_info >= (3, 11))"],
-                user=65534,
-                group=65534,
-                extra_groups=[],
-                cwd="/",
-                capture_output=True,
-                check=True,
-            )
-        except (OSError, subprocess.CalledProcessError):
-            continue
-        if found.stdout == b"True\n":
-            return candidate
-    return None

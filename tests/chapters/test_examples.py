@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What pages show as the output of programs is what those programs print."""
+
+import functools
+import re
+import subprocess
+import sys
+
+import pytest
+
+from spead_tutorial import catalogue
+from spead_tutorial.lab import Lab
+from spead_tutorial.measure import programs, receiving
+from spead_tutorial.measure.place import Device
+from support import ROOT
+
+DOCS = ROOT / "docs"
+EXAMPLES = DOCS / "examples"
+PAGES = {
+    page: re.findall(r"```\{output\} (\S+)", page.read_text())
+    for page in sorted(DOCS.glob("*/*.md"))
+}
+ATTEMPTS = 5
+SHOWN = sorted({name for names in PAGES.values() for name in names})
+
+
+@functools.cache
+def printed(name: str) -> str:
+    """What a program prints, as it printed it the first time."""
+    return run(name)
+
+
+def run(name: str) -> str:
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / name],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_pages_show_the_output_of_programs():
+    assert SHOWN
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_program_whose_output_a_page_shows_prints_something_that_is_always_the_same(name):
+    assert printed(name).strip()
+    assert run(name) == printed(name)
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if PAGES[page]], ids=lambda page: page.stem
+)
+def test_bytes_that_a_page_quotes_are_in_an_output_that_it_shows(page):
+    outputs = "".join(printed(name) for name in PAGES[page])
+    for quoted in re.findall(r"`((?:[0-9a-f]{2} ){3,}[0-9a-f]{2})`", page.read_text()):
+        assert quoted in outputs, quoted
+
+
+def test_values_change_in_place_where_chapter_10_says_so():
+    rows = [re.split(" {2,}", line) for line in printed("values_in_place.py").splitlines()[1:]]
+    assert {tuple(row[:2]): row[2] for row in rows} == {
+        (">u8, no dimensions", "unsigned, 40 bits"): "twos: in place",
+        ("<u8, no dimensions", "unsigned, 40 bits"): "ones: a copy",
+        (">i8, no dimensions", "unsigned, 40 bits"): "ones: a copy",
+        (">u4, no dimensions", "unsigned, 40 bits"): "ones: a copy",
+        (">u8, no dimensions", "unsigned, 64 bits"): "twos: in place",
+        (">u8, no dimensions", "unsigned, 32 bits"): "ones: a copy",
+        (">u4, no dimensions", "unsigned, 32 bits"): "twos: in place",
+        ("int8, four", "int8, four"): "twos: in place",
+        ("int16, four", "int8, four"): "ones: a copy",
+        ("int8, every second of eight", "int8, four"): "ones: a copy",
+    }
+
+
+@pytest.mark.parametrize("language", programs.built())
+def test_chapter_3_prints_what_its_page_has(lab, language):
+    page = (DOCS / "tutorial" / "3-first-receiver.md").read_text()
+    (shown,) = re.findall(r"^(0x1600 timestamp.*?)```", page, re.DOTALL | re.MULTILINE)
+    (said,) = re.findall(r"^(tut_3_recv: the receive buffer.*?)```", page, re.DOTALL | re.MULTILINE)
+    sender, languages = catalogue.find_chapter("2"), (language, "python")
+    done, _ = receiving.receive(
+        lab, catalogue.RECEIVERS[0], sender, languages, programs.ProgramOptions()
+    )
+    assert re.fullmatch(re.escape(shown).replace("…", r"\d+\.\d\d"), done.output)
+    buffer, listening = (
+        re.escape(line).replace("…", r"\d+") for line in said.splitlines(keepends=True)
+    )
+    assert re.fullmatch(f"({buffer})?{listening}", done.errors)
+
+
+def what_arrives_of_chapter_2(lab: Lab) -> str:
+    pipe = subprocess.PIPE
+    recv = [sys.executable, "-P", "-m", "spead_tutorial.cli", "recv", "--silence=5"]
+    with lab.popen([*recv, "127.0.0.1:8888"], stdout=pipe, stderr=pipe, text=True) as receiver:
+        first = receiver.stdout.readline()
+        sent = programs.finish(lab.run, "tut_2_send", programs.program("tut_2_send", "python"))
+        assert sent.status == 0, sent.errors
+        return first + receiver.stdout.read()
+
+
+def test_what_arrives_of_chapter_2_is_what_its_page_has(lab):
+    page = (DOCS / "tutorial" / "2-first-sender.md").read_text()
+    (shown,) = re.findall(r"^(listening on .*?)```", page, re.DOTALL | re.MULTILINE)
+    # A machine that has other things to do may have no room for all packets: it says so then.
+    runs = (what_arrives_of_chapter_2(lab) for _ in range(ATTEMPTS))
+    said = next((run for run in runs if "sockets     0  dropped" in run), "")
+    assert re.fullmatch(re.escape(shown).replace("…", ".+?"), said, re.DOTALL)
+
+
+def test_chapter_2_is_proved_in_the_words_that_its_page_has(lab):
+    page = (DOCS / "tutorial" / "2-first-sender.md").read_text()
+    (shown,) = re.findall(r"^proof: (.*?)^```", page, re.DOTALL | re.MULTILINE)
+    pattern = re.escape(" ".join(shown.split())).replace("…", r"\d+")
+    result = programs.run(Device(lab), catalogue.find_chapter("2"), "python")
+    assert re.fullmatch(pattern, result.proof)
+
+
+def test_the_mean_of_squares_is_right_where_chapter_7_says_so():
+    rows = [re.split(" {2,}", line)[:2] for line in printed("mean_squares.py").splitlines()[1:]]
+    right = dict(rows)["in 64 bits"]
+    ways = {way for way, result in rows if result == right}
+    assert ways - {"in a loop, compiled"} == {"in 64 bits", "summed at once"}
+    assert float(dict(rows)["in 8 bits"]) < 0

@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The whole programs of the how-to guides do what the guides say, on this machine alone."""
+
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spead_tutorial import wire
+from spead_tutorial.lab import Lab, LabError
+from support import ROOT
+from support.c_library import build, install
+from support.needs import need
+from support.once import MadeOnce
+
+EXAMPLES = ROOT / "docs" / "examples"
+PATIENCE_S = 100
+HEAP = 3000  # bytes; a few dozen packets in all, which any socket has room for
+PYTHON = [sys.executable, str(EXAMPLES / "my_sender.py")]
+PORTS = (8888, 8889)
+PEER = ROOT / "build" / "peer" / "cpp"
+NAMES = ROOT / "docs" / "how-to" / "cpp-from-spead2.md"
+
+# ---- Programs, built as the guide says ----
+
+
+@pytest.fixture(scope="module")
+def installed(made_once: MadeOnce) -> Path:
+    """A folder into which the C library has been installed."""
+    need("pkg-config", "cc")
+    return made_once("installed", install)
+
+
+def pkg_config(installed: Path, *what: str) -> list[str]:
+    (pc,) = installed.glob("prefix/**/spead_tutorial.pc")
+    command = ("pkg-config", *what, "spead_tutorial")
+    return shlex.split(build(*command, cwd=installed, PKG_CONFIG_PATH=str(pc.parent)))
+
+
+def compiled(installed: Path, program: Path, *libraries: str, source: str = "my_sender.c") -> Path:
+    compiler = ["c++", "-std=c++20"] if source.endswith(".cpp") else ["cc"]
+    command = [*compiler, "-O2", "-Wall", "-Wextra", "-Werror", str(EXAMPLES / source)]
+    flags = pkg_config(installed, "--cflags")
+    build(*command, "-o", program, *flags, *libraries, cwd=installed)
+    return program
+
+
+@pytest.fixture(scope="module")
+def c_sender(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sender in C, as pkg-config has it linked."""
+    (libdir,) = pkg_config(installed, "--variable=libdir")
+    libraries = pkg_config(installed, "--libs")
+    program = tmp_path_factory.mktemp("shared") / "my_sender"
+    return compiled(installed, program, *libraries, f"-Wl,-rpath,{libdir}")
+
+
+def in_cpp(installed: Path, folder: Path, source: str) -> Path:
+    """A program in C++, built in the same way."""
+    need("c++")
+    (libdir,) = pkg_config(installed, "--variable=libdir")
+    libraries = [*pkg_config(installed, "--libs"), f"-Wl,-rpath,{libdir}"]
+    return compiled(installed, folder / Path(source).stem, *libraries, source=source)
+
+
+@pytest.fixture(scope="module")
+def cpp_sender(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return in_cpp(installed, tmp_path_factory.mktemp("cpp"), "my_sender.cpp")
+
+
+def with_the_peer(*words: str | Path, cwd: Path) -> None:
+    """Compile with spead2's library, as make peer has built it."""
+    need("c++", "pkg-config")
+    if not (PEER / "lib" / "pkgconfig").is_dir():
+        pytest.skip("spead2's library is not built: make peer")
+    where = {"PKG_CONFIG_PATH": str(PEER / "lib" / "pkgconfig")}
+    flags = build("pkg-config", "--static", "--cflags", "--libs", "spead2", cwd=cwd, **where)
+    build("c++", "-std=c++17", *words, *shlex.split(flags), cwd=cwd)
+
+
+# ---- What they send ----
+
+
+def samples(n_heaps: int, more: int = 0) -> bytes:
+    """Samples that are different in every heap."""
+    rng = np.random.default_rng(seed=1)
+    return rng.integers(0, 256, n_heaps * HEAP + more, np.uint8).tobytes()
+
+
+def listen(lab: Lab, port: int) -> socket.socket:
+    sock = lab.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+    sock.bind(("127.0.0.1", port))
+    sock.setblocking(False)
+    return sock
+
+
+def packets(sock: socket.socket) -> list[bytes]:
+    """All that has arrived."""
+    found = []
+    while True:
+        try:
+            found.append(sock.recv(65536))
+        except BlockingIOError:
+            return found
+
+
+def run(lab: Lab, argv: list[str], data: bytes) -> subprocess.CompletedProcess[str]:
+    # As bytes, since they are no text; what comes back is.
+    done = lab.run(argv, input=data, capture_output=True, timeout=PATIENCE_S)
+    done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()
+    return done
+
+
+def sent(lab: Lab, argv: list[str], data: bytes, ports: tuple[int, ...]) -> list[list[bytes]]:
+    """The packets that a program sends to each port of loopback."""
+    socks = [listen(lab, port) for port in ports]
+    try:
+        done = run(lab, argv, data)
+        assert (done.returncode, done.stderr) == (0, "")
+        return [packets(sock) for sock in socks]
+    finally:
+        for sock in socks:
+            sock.close()
+
+
+def heaps(found: list[bytes]) -> dict[int, tuple[int | None, bytes]]:
+    """Timestamp and samples of each heap, by its count; of the stop heap there are none."""
+    parts: dict[int, list[wire.Packet]] = {}
+    for one in map(wire.parse, found):
+        parts.setdefault(one.heap_cnt, []).append(one)
+    values = {}
+    for cnt, of_heap in parts.items():
+        pointers = {item.id: item for packet in of_heap for item in packet.items}
+        payload = b"".join(packet.payload for packet in of_heap)
+        timestamp = pointers[0x1600].value if 0x1600 in pointers else None
+        start = pointers[0x3300].value if 0x3300 in pointers else len(payload)
+        values[cnt] = timestamp, payload[start:]
+    return values
+
+
+def described(found: list[bytes]) -> int:
+    """How many descriptors were sent."""
+    return sum(item.id == 5 for packet in map(wire.parse, found) for item in packet.items)
+
+
+def cut(data: bytes) -> list[bytes]:
+    return [data[at : at + HEAP] for at in range(0, len(data), HEAP)]
+
+
+def test_the_python_sender_sends_all_samples_in_memory_that_goes_round(lab):
+    data = samples(11)  # many more heaps than it has blocks
+    (found,) = sent(lab, [*PYTHON, "127.0.0.1:8888", f"--heap-size={HEAP}"], data, PORTS[:1])
+    got = heaps(found)
+    assert got.pop(12) == (None, b"")
+    assert got == {i + 1: (i * HEAP, part) for i, part in enumerate(cut(data))}
+
+
+def test_the_c_sender_sends_the_same_packets_as_the_python_sender(lab, c_sender):
+    data = samples(11)
+    python = sent(lab, [*PYTHON, "127.0.0.1:8888", f"--heap-size={HEAP}"], data, PORTS[:1])
+    c = sent(lab, [str(c_sender), "127.0.0.1", "8888", str(HEAP)], data, PORTS[:1])
+    assert c == python
+    assert len(c[0]) > 30
+
+
+def test_the_cpp_sender_sends_all_samples(lab, cpp_sender):
+    data = samples(11)
+    argv = [str(cpp_sender), "127.0.0.1", "8888", str(HEAP)]
+    (found,) = sent(lab, argv, data, PORTS[:1])
+    got = heaps(found)
+    assert got.pop(12) == (None, b"")
+    assert got == {i + 1: (i * HEAP, part) for i, part in enumerate(cut(data))}
+
+
+def test_substreams_take_turns_and_each_is_described_and_ended(lab):
+    data = samples(6)
+    places = [f"127.0.0.1:{port}" for port in PORTS]
+    both = sent(lab, [*PYTHON, *places, f"--heap-size={HEAP}"], data, PORTS)
+    for i, found in enumerate(both):
+        got = heaps(found)
+        assert got.pop(7 + i) == (None, b"")
+        assert [part for _, part in got.values()] == cut(data)[i::2]
+        assert described(found) == 2
+
+
+def test_samples_that_fill_no_heap_are_not_dropped_in_silence(lab, c_sender):
+    data = samples(2, more=7)
+    for argv in (
+        [*PYTHON, "192.168.31.2:8888", f"--heap-size={HEAP}"],
+        [str(c_sender), "192.168.31.2", "8888", str(HEAP)],
+    ):
+        done = run(lab, argv, data)
+        assert done.returncode == 0
+        assert done.stderr == "7 samples at the end fill no heap: not sent\n"
+
+
+@pytest.mark.parametrize(
+    ("host", "packet_size", "words"),
+    [
+        ("192.168.31.2", 70000, "lower max_packet_size"),
+        ("10.0.0.1", 1472, "there is no way to the destination"),
+    ],
+)
+def test_the_python_sender_counts_what_fails_and_goes_on(lab, host, packet_size, words):
+    options = [f"--heap-size={HEAP}", f"--packet-size={packet_size}"]
+    done = run(lab, [*PYTHON, f"{host}:8888", *options], samples(5))
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert words in line
+    assert "heaps sent: 0, that failed: 6" in done.stdout
+
+
+def test_the_c_sender_ends_at_the_first_failure_with_one_line(lab, c_sender):
+    for host, port, words in (
+        ("10.0.0.1", "8888", "heap 1: a packet of 1472 bytes could not be sent"),
+        ("127.0.0.1", "88888", "ports are 1 to 65535"),
+    ):
+        done = run(lab, [str(c_sender), host, port, str(HEAP)], samples(5))
+        assert done.returncode == 1
+        (line,) = done.stderr.splitlines()
+        assert words in line
+
+
+def test_the_python_sender_sends_multicast_out_of_the_interface_that_was_named(lab):
+    before = lab.counters().packets
+    argv = [*PYTHON, "239.1.2.3:8888", "--ttl=4", "--interface=192.168.31.1"]
+    done = run(lab, [*argv, f"--heap-size={HEAP}"], samples(3))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert lab.counters().packets > before
+
+
+# ---- Coming from spead2 ----
+
+TEN = {i + 1: (8000 * i, bytes([i]) * 8000) for i in range(10)} | {11: (None, b"")}
+
+
+def ten_heaps(lab: Lab, program: Path) -> list[bytes]:
+    (found,) = sent(lab, [str(program), "127.0.0.1", "8888"], b"", PORTS[:1])
+    assert heaps(found) == TEN
+    return found
+
+
+def test_what_takes_the_place_of_a_program_with_spead2_sends_its_items(lab, installed, tmp_path):
+    found = ten_heaps(lab, in_cpp(installed, tmp_path, "without_spead2.cpp"))
+    assert described(found) == 2
+
+
+def test_the_program_with_spead2_sends_the_same_items(lab, tmp_path):
+    program = tmp_path / "with_spead2"
+    with_the_peer(EXAMPLES / "with_spead2.cpp", "-o", program, cwd=tmp_path)
+    assert described(ten_heaps(lab, program)) == 2
+
+
+def printed(receiver: Path, sender: Path) -> list[str]:
+    """What a receiver says of what a sender sends, over loopback."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        where = ("127.0.0.1", str(sock.getsockname()[1]))
+    with subprocess.Popen([receiver, *where], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            first = process.stdout.readline()
+            build(sender, *where, cwd=sender.parent)
+            return [first.strip(), *process.communicate(timeout=PATIENCE_S)[0].splitlines()]
+        finally:
+            process.kill()
+
+
+SUMS = ["ready", *(f"{8000 * i} {8000 * i}" for i in range(10))]
+
+
+def test_what_takes_the_place_of_a_receiver_with_spead2_prints_what_was_sent(installed, tmp_path):
+    names = ("receive_without_spead2.cpp", "without_spead2.cpp")
+    receiver, sender = (in_cpp(installed, tmp_path, name) for name in names)
+    assert printed(receiver, sender) == SUMS
+
+
+def test_the_receiver_with_spead2_prints_the_same(installed, tmp_path):
+    receiver = tmp_path / "receive_with_spead2"
+    with_the_peer(EXAMPLES / "receive_with_spead2.cpp", "-o", receiver, cwd=tmp_path)
+    assert printed(receiver, in_cpp(installed, tmp_path, "without_spead2.cpp")) == SUMS
+
+
+def named(column: int) -> list[str]:
+    """The names in a column of the page's first table."""
+    table = NAMES.read_text().split("## Names")[1].split("Members of streams")[0]
+    rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("| `")]
+    found = [name for row in rows for name in re.findall(r"`(\w+(?:::\w+)+)`", row[column])]
+    assert len(found) == len(rows) > 15
+    return found
+
+
+def using(names: list[str]) -> str:
+    return "".join(f"namespace use{n} {{ using {name}; }}\n" for n, name in enumerate(names))
+
+
+def test_all_names_that_take_the_place_of_spead2s_are_there(installed, tmp_path):
+    source = tmp_path / "names.cpp"
+    headers = "#include <spead_tutorial/spt_recv.hpp>\n"
+    source.write_text(f"{headers}{using(named(1))}int main() {{}}\n")
+    in_cpp(installed, tmp_path, str(source))
+
+
+def test_all_names_of_spead2_are_its_own(tmp_path):
+    source = tmp_path / "names.cpp"
+    headers = ("common_thread_pool", "common_memory_pool", "recv_chunk_stream", "recv_ring_stream")
+    headers += ("recv_heap", "send_packet", "send_streambuf", "send_udp")
+    lines = "".join(f"#include <spead2/{name}.h>\n" for name in headers)
+    source.write_text(f"{lines}{using(named(0))}")
+    with_the_peer("-fsyntax-only", source, cwd=tmp_path)
+
+
+# ---- How the library gets into a program ----
+
+
+def test_a_program_can_be_linked_with_the_static_library_alone(lab, installed, tmp_path):
+    (libdir,) = pkg_config(installed, "--variable=libdir")
+    program = compiled(installed, tmp_path / "my_sender", f"{libdir}/libspt.a", "-lpthread", "-lm")
+    assert "libspt" not in build("ldd", program, cwd=installed)
+    assert run(lab, [str(program), "192.168.31.2", "8888", str(HEAP)], samples(2)).returncode == 0
+
+
+def test_the_core_is_built_along_as_a_subproject_of_meson(lab, tmp_path):
+    for name in ("meson.build", "my_sender.c"):
+        shutil.copy(EXAMPLES / name, tmp_path)
+    (tmp_path / "subprojects").mkdir()
+    (tmp_path / "subprojects" / "spead_tutorial").symlink_to(ROOT)
+    build("meson", "setup", "build", cwd=tmp_path, PKG_CONFIG_PATH="", PKG_CONFIG_LIBDIR="")
+    build("meson", "compile", "-C", "build", cwd=tmp_path)
+    assert not [*tmp_path.glob("build/**/tut_*")]  # the core alone
+    program = tmp_path / "build" / "my_sender"
+    assert run(lab, [str(program), "192.168.31.2", "8888", str(HEAP)], samples(2)).returncode == 0
+
+
+def test_a_program_in_cpp_is_built_with_the_core_as_a_subproject_of_meson(lab, tmp_path):
+    need("c++")
+    shutil.copy(EXAMPLES / "cpp" / "meson.build", tmp_path)
+    shutil.copy(EXAMPLES / "my_sender.cpp", tmp_path)
+    (tmp_path / "subprojects").mkdir()
+    (tmp_path / "subprojects" / "spead_tutorial").symlink_to(ROOT)
+    build("meson", "setup", "build", cwd=tmp_path, PKG_CONFIG_PATH="", PKG_CONFIG_LIBDIR="")
+    build("meson", "compile", "-C", "build", cwd=tmp_path)
+    program = tmp_path / "build" / "my_sender"
+    assert run(lab, [str(program), "192.168.31.2", "8888", str(HEAP)], samples(2)).returncode == 0
+
+
+def test_a_program_in_cpp_is_built_with_cmake(lab, installed, tmp_path):
+    need("cmake", "c++")
+    shutil.copy(EXAMPLES / "cpp" / "CMakeLists.txt", tmp_path)
+    shutil.copy(EXAMPLES / "my_sender.cpp", tmp_path)
+    (pc,) = installed.glob("prefix/**/spead_tutorial.pc")
+    build("cmake", "-B", "build", cwd=tmp_path, PKG_CONFIG_PATH=str(pc.parent))
+    build("cmake", "--build", "build", cwd=tmp_path)
+    program = tmp_path / "build" / "my_sender"  # it has the library's folder as a run path
+    assert run(lab, [str(program), "192.168.31.2", "8888", str(HEAP)], samples(2)).returncode == 0
+
+
+# ---- Records ----
+
+
+def test_what_the_guide_to_records_shows_is_what_its_program_prints():
+    """After new measurements: ``read_record.py bench/results/tut-8.jsonl > read_record.txt``."""
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "read_record.py", ROOT / "bench" / "results" / "tut-8.jsonl"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (EXAMPLES / "read_record.txt").read_text()
+
+
+# ---- A way that is disturbed ----
+
+
+def test_the_program_on_a_disturbed_way_accounts_for_every_packet(lab: Lab) -> None:
+    try:
+        with Lab(receiver=True):
+            pass
+    except LabError as error:
+        pytest.skip(str(error))
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "disturbed_way.py"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    heaps, packets = done.stdout.splitlines()
+    whole, of = map(int, re.findall(r"\d+", heaps))
+    assert 0 < whole < of
+    sent, doubled, received, lost, dropped = map(int, re.findall(r"\d+", packets))
+    assert sent + doubled == received + lost + dropped
+    assert min(doubled, lost) > 0

@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ctrl-C, SIGTERM and SIGHUP, whenever they come: one line, a status, and nothing left behind."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from spead_tutorial.catalogue import CHAPTERS, RECEIVERS, STEPS, Chapter, find_chapter
+from spead_tutorial.measure.programs import command, program
+from support import ROOT
+from support.labs import needs_lab
+from support.processes import wait_until_it_takes_signals
+
+PATIENCE_S = 60
+COMMAND = str(Path(sys.executable).parent / "spead-tutorial")
+PROGRAMS = (*CHAPTERS, *STEPS)
+PEERS = sorted(ROOT.glob("spead_tutorial/peer/tut_*.py"))
+#: What a command says of each signal that ends it as Ctrl-C does.
+WORDS = {
+    signal.SIGINT: "interrupted",
+    signal.SIGTERM: "ended by SIGTERM",
+    signal.SIGHUP: "ended by SIGHUP",
+}
+
+by_each_signal = pytest.mark.parametrize("number", WORDS, ids=lambda number: number.name)
+
+
+def interrupted_while_importing(
+    module: str, argv: list[str], tmp_path: Path, number: int = signal.SIGINT, **more: Path
+) -> tuple[int, str, str]:
+    """Run a process that gets a signal when it imports a module; return all that it says."""
+    (tmp_path / f"{module}.py").write_text(f"import os; os.kill(os.getpid(), {int(number)})")
+    done = subprocess.run(
+        argv,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        stdin=subprocess.DEVNULL,
+        **more,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@by_each_signal
+@pytest.mark.parametrize("module", ["numpy", "spead_tutorial", "click"])
+def test_the_command_can_be_interrupted_while_it_imports(tmp_path, module, number):
+    said = interrupted_while_importing(module, [COMMAND, "chapters"], tmp_path, number)
+    assert said == (128 + number, "", f"spead-tutorial: {WORDS[number]}\n")
+
+
+@by_each_signal
+@pytest.mark.parametrize("module", ["numpy", "click"])
+def test_the_harness_can_be_interrupted_while_it_imports(tmp_path, module, number):
+    argv = [sys.executable, "-m", "bench", "list"]
+    said = interrupted_while_importing(module, argv, tmp_path, number, cwd=ROOT)
+    assert said == (128 + number, "", f"python -m bench: {WORDS[number]}\n")
+
+
+@pytest.mark.parametrize("chapter", PROGRAMS, ids=lambda chapter: chapter.name)
+@pytest.mark.parametrize("module", ["numpy", "spead_tutorial", "argparse"])
+def test_a_program_can_be_interrupted_while_it_imports(tmp_path, chapter, module):
+    said = interrupted_while_importing(module, command(chapter, "python"), tmp_path)
+    assert said == (130, "", f"{chapter.name}: interrupted\n")
+
+
+@pytest.mark.parametrize("receiver", RECEIVERS, ids=lambda receiver: receiver.name)
+@pytest.mark.parametrize("module", ["numpy", "spead_tutorial", "argparse"])
+def test_a_receiver_can_be_interrupted_while_it_imports(tmp_path, receiver, module):
+    argv = program(receiver.name, "python")
+    said = interrupted_while_importing(module, argv, tmp_path)
+    assert said == (130, "", f"{receiver.name}: interrupted\n")
+
+
+@pytest.mark.parametrize("peer", PEERS, ids=lambda path: path.stem)
+def test_a_peers_program_can_be_interrupted_while_it_imports(tmp_path, peer):
+    said = interrupted_while_importing("spead2", [sys.executable, str(peer)], tmp_path)
+    assert said == (130, "", f"{peer.stem}: interrupted\n")
+
+
+def interrupted_while_sending(argv: list[str], receiver: socket.socket) -> tuple[int, str, str]:
+    """Run a process that gets SIGINT when it has sent something; return all that it says."""
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            receiver.recv(1)
+            process.send_signal(signal.SIGINT)
+            return process.wait(PATIENCE_S), *process.communicate()
+        finally:
+            process.kill()
+
+
+def endless(chapter: Chapter, language: str, receiver: socket.socket) -> list[str]:
+    argv = [word for word in command(chapter, language) if word != "--json"]
+    host, port = receiver.getsockname()
+    return [*argv, "-n", str(1 << 62), host, str(port)]
+
+
+each_that_goes_on = pytest.mark.parametrize(
+    "chapter", [c for c in PROGRAMS if "n" in c.accepted], ids=lambda chapter: chapter.name
+)
+
+
+@each_that_goes_on
+def test_a_python_program_can_be_interrupted_while_it_sends(receiver, chapter):
+    said = interrupted_while_sending(endless(chapter, "python", receiver), receiver)
+    assert said == (130, "", f"{chapter.name}: interrupted\n")
+
+
+@each_that_goes_on
+def test_a_c_program_is_ended_by_the_signal_which_a_shell_calls_130(receiver, chapter):
+    said = interrupted_while_sending(endless(chapter, "c", receiver), receiver)
+    assert said == (-signal.SIGINT, "", "")
+
+
+@pytest.mark.parametrize("renamed", [True, False])
+def test_a_renamed_program_or_a_module_can_be_interrupted_while_it_sends(
+    receiver, tmp_path, renamed
+):
+    _, program, *arguments = endless(find_chapter("10"), "python", receiver)
+    start, name = ["-P", "-m", f"spead_tutorial.chapters.{Path(program).stem}"], Path(program).stem
+    if renamed:
+        shutil.copy(program, tmp_path / "x.py")
+        start, name = [str(tmp_path / "x.py")], "x"
+    said = interrupted_while_sending([sys.executable, *start, *arguments], receiver)
+    assert said == (130, "", f"{name}: interrupted\n")
+
+
+def test_a_timeline_can_be_interrupted_while_it_is_taken(receiver):
+    host, port = receiver.getsockname()
+    said = interrupted_while_sending(
+        [COMMAND, "timeline", "-n", "1000000", host, str(port)], receiver
+    )
+    assert said == (130, "", "\nspead-tutorial: interrupted\n")
+
+
+def test_a_program_that_ignores_interrupts_as_under_nohup_goes_on(receiver):
+    host, port = receiver.getsockname()
+    argv = command(find_chapter("6"), "python", destination=(host, port))[:-3]
+    ignore = "import os, signal, sys; signal.signal(2, 1); os.execv(sys.argv[1], sys.argv[1:])"
+    argv = [sys.executable, "-c", ignore, *argv, "-n", "3", host, str(port)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        receiver.recv(1)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_S) == 0
+
+
+def test_looking_at_a_program_as_a_module_leaves_interrupts_alone():
+    code = (
+        "import signal, spead_tutorial.chapters.tut_2_send;"
+        "print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+# ---- A command line, which has something to clean up ----
+
+
+def processes_of(session: int) -> list[int]:
+    """All processes of a session that have not ended."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            pid, _, rest = path.read_text().partition(" (")
+            state, _, _, its_session = rest.rpartition(") ")[2].split()[:4]
+            if int(its_session) == session and state != "Z":
+                found.append(int(pid))
+    return found
+
+
+def wait_until(is_so: Callable[[], object], what: str) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < end, what
+        time.sleep(0.01)
+
+
+_started: list[subprocess.Popen[str]] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_goes_on() -> Iterator[None]:
+    """End what a test that failed has left behind: it would send for ever, and take a core."""
+    yield
+    while _started:
+        for pid in processes_of(_started.pop().pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def start(*argv: str, **how: object) -> subprocess.Popen[str]:
+    """Start a command in a session of its own, so that all that it starts is found."""
+    process = subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        **how,
+    )
+    _started.append(process)
+    return process
+
+
+WAITER = (COMMAND, "lab", "--", "sh", "-c", "echo ready; read line; echo went on")
+SLEEPER = (COMMAND, "lab", "--", "sh", "-c", "sleep 1000 & echo ready; sleep 1000")
+
+
+@needs_lab
+@by_each_signal
+@pytest.mark.parametrize("send", [os.kill, os.killpg], ids=["the process", "its group"])
+def test_a_command_in_a_lab_ends_with_its_caller_and_the_callers_signal(number, send):
+    with start(*SLEEPER) as process:
+        assert process.stdout.readline() == "ready\n"
+        send(process.pid, number)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, errors.strip()) == (
+        128 + number,
+        f"spead-tutorial: {WORDS[number]}",
+    )
+    wait_until(lambda: not processes_of(process.pid), "a process still runs")
+
+
+@needs_lab
+def test_a_command_that_ignores_the_signal_is_ended_all_the_same():
+    ignore = "trap '' TERM; echo ready; while :; do sleep 1000; done"
+    with start(COMMAND, "lab", "--", "sh", "-c", ignore) as process:
+        assert process.stdout.readline() == "ready\n"
+        process.terminate()
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, errors.strip()) == (143, "spead-tutorial: ended by SIGTERM")
+    wait_until(lambda: not processes_of(process.pid), "a process still runs")
+
+
+@needs_lab
+@by_each_signal
+def test_a_run_that_is_ended_says_so(number):
+    with start(COMMAND, "run", "10", "--lang", "c", "-n", str(1 << 40), "-H", "8192") as process:
+        wait_until(lambda: len(processes_of(process.pid)) == 3, "it does not begin")
+        process.send_signal(number)
+        out, errors = process.communicate(timeout=PATIENCE_S)
+    said = (process.returncode, out, errors.strip())
+    assert said == (128 + number, "", f"spead-tutorial: {WORDS[number]}")
+    wait_until(lambda: not processes_of(process.pid), "a process still runs")
+
+
+@needs_lab
+@by_each_signal
+@pytest.mark.parametrize("send", [os.kill, os.killpg], ids=["the process", "its group"])
+def test_a_receiver_and_its_sender_end_together(number, send):
+    endless = ("--lang", "c", "--from", "10", "-n", str(1 << 40), "-H", "8192")
+    with start(COMMAND, "run", "3", *endless) as process:
+        while "Timestamp" not in process.stdout.readline():
+            pass
+        send(process.pid, number)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 128 + number
+    assert errors.splitlines()[-1] == f"spead-tutorial: {WORDS[number]}"
+    wait_until(lambda: not processes_of(process.pid), "a process still runs")
+
+
+@needs_lab
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("send", [os.kill, os.killpg], ids=["the process", "its group"])
+def test_whenever_the_signal_comes_it_is_one_line_and_nothing_stays(send, seed, tmp_path):
+    source = random.Random(seed)
+    for number in WORDS:
+        output = tmp_path / number.name
+        with start(COMMAND, "tour", "--output", str(output)) as process:
+            wait_until_it_takes_signals(process)
+            time.sleep(source.uniform(0, 1.4))
+            for _ in range(source.randint(1, 2) if number != signal.SIGINT else 1):
+                send(process.pid, number)
+            _, errors = process.communicate(timeout=PATIENCE_S)
+        expected = 128 + number, f"spead-tutorial: {WORDS[number]}"
+        assert (process.returncode, errors.strip()) == expected
+        wait_until(lambda of=process.pid: not processes_of(of), "a process still runs")
+        assert list(output.glob("*")) == []
+
+
+@needs_lab
+def test_when_the_terminal_goes_a_tour_leaves_nothing_behind(tmp_path):
+    ours, theirs = pty.openpty()
+
+    def take_terminal() -> None:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    output = tmp_path / "out"
+    with subprocess.Popen(
+        [COMMAND, "tour", "--output", str(output)],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        preexec_fn=take_terminal,
+    ) as process:
+        os.close(theirs)
+        seen = b""
+        while b"%" not in seen:
+            seen += os.read(ours, 4096)
+        assert list(output.glob("*")) != []
+        os.close(ours)
+        assert process.wait(PATIENCE_S) == 129
+    wait_until(lambda: not processes_of(process.pid), "a process still runs")
+    assert list(output.glob("*")) == []
+
+
+@needs_lab
+def test_under_nohup_the_end_of_the_terminal_is_none_of_its_business():
+    ignore = "import os, signal, sys; signal.signal(1, 1); os.execv(sys.argv[1], sys.argv[1:])"
+    with subprocess.Popen(
+        [sys.executable, "-c", ignore, *WAITER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout.readline() == "ready\n"
+        os.killpg(process.pid, signal.SIGHUP)
+        out, _ = process.communicate("\n", timeout=PATIENCE_S)
+    assert (process.returncode, out) == (0, "went on\n")

@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Heaps that spead2 has received, taken in by our item groups, beside what spead2's say."""
+
+import dataclasses
+import logging
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import spead2
+import spead2.recv
+
+import spead_tutorial
+from spead_tutorial.items import RawDescriptor
+from support import ref_encode
+from support.heaps import same
+from support.random_heaps import random_heap
+
+DEFAULT = spead_tutorial.Flavour()
+
+
+def received(packets: list[bytes], bug_compat: int = 0) -> Any:
+    """Return the one heap that these packets are, as spead2 receives it."""
+    config = spead2.recv.StreamConfig(bug_compat=bug_compat, stop_on_stop_item=False)
+    stream = spead2.recv.Stream(spead2.ThreadPool(), config)
+    stream.add_buffer_reader(b"".join(packets))
+    (heap,) = stream
+    return heap
+
+
+@pytest.mark.parametrize("seeds", [range(n, n + 100) for n in range(0, 600, 100)], ids=str)
+def test_values_and_descriptors_of_random_heaps_are_those_that_spead2_finds(seeds):
+    compared = 0
+    for seed in seeds:
+        spec = random_heap(random.Random(seed))
+        packets = spec.encode(1, 9000)
+        heap = received(packets, spec.bug_compat)
+        theirs = spead2.ItemGroup()
+        try:
+            expected = theirs.update(heap)
+        except Exception:  # bits that it cannot take apart
+            continue
+        ours = spead_tutorial.ItemGroup()
+        updated = ours.update(heap)
+        # Items without a name are none to us, and cannot be told from each other by spead2.
+        assert list(updated) == [name for name in expected if name], seed
+        for name, item in theirs.items():
+            if not name:
+                continue
+            mine = ours[name]
+            assert (mine.id, mine.description, mine.shape) == (
+                item.id,
+                item.description,
+                tuple(item.shape),
+            ), seed
+            assert mine.dtype == item.dtype, (seed, name)
+            assert mine.format == item.format, (seed, name)
+            assert same(mine.value, item.value), (seed, name, mine.value, item.value)
+            compared += 1
+    assert compared > 20
+
+
+@dataclasses.dataclass
+class Raw:
+    """A received value, as any package may have it."""
+
+    id: int
+    data: bytearray
+    is_immediate: bool = False
+
+    def __buffer__(self, flags: int) -> memoryview:
+        return memoryview(self.data)
+
+
+def value(data: bytes, id: int = 0x1000, *, immediate: bool = False) -> Any:
+    """Return a received value; before Python 3.12, only some types have a buffer."""
+    array = np.frombuffer(bytearray(data), np.uint8).view(_Value)
+    array.id, array.is_immediate = id, immediate
+    return array
+
+
+class _Value(np.ndarray):
+    id: int
+    is_immediate: bool
+
+
+def heap_of(descriptors: list[RawDescriptor], values: list[Any]) -> Any:
+    return SimpleNamespace(
+        flavour=DEFAULT, get_descriptors=lambda: descriptors, get_items=lambda: values
+    )
+
+
+def described(**changes: Any) -> RawDescriptor:
+    plain = RawDescriptor(0x1000, b"x", b"", b"", [("u", 8)], [None])
+    return dataclasses.replace(plain, **changes)
+
+
+def update(descriptor: RawDescriptor, data: bytes, **options: Any) -> Any:
+    group = spead_tutorial.ItemGroup()
+    immediate = options.pop("immediate", False)
+    group.update(heap_of([descriptor], [value(data, immediate=immediate)]), **options)
+    return group["x"].value
+
+
+NUMPY = b"{'descr': '>i2', 'fortran_order': False, 'shape': (2,)}"
+
+
+def test_a_value_is_the_memory_it_was_received_in_unless_its_order_changes():
+    raw = value(b"\x00\x01\x00\x02")
+    group = spead_tutorial.ItemGroup()
+    group.update(heap_of([described(numpy_header=NUMPY)], [raw]), new_order="|")
+    kept = group["x"].value
+    assert kept.dtype == ">i2"
+    assert np.shares_memory(kept, raw)
+    kept[0] = 7
+    assert raw[1] == 7
+    group.update(heap_of([], [raw]))
+    assert group["x"].value.dtype == "=i2"
+    assert group["x"].value.tolist() == [7, 2]
+    assert not np.shares_memory(group["x"].value, raw)
+
+
+def test_an_order_that_there_is_not_is_refused_before_anything_is_taken_in():
+    group = spead_tutorial.ItemGroup()
+    with pytest.raises(ValueError, match="new_order is 'x'"):
+        group.update(heap_of([described()], []), new_order="x")
+    assert len(group) == 0
+
+
+def test_a_dimension_that_varies_takes_what_has_arrived_and_leaves_a_rest():
+    shape = [None, 2]
+    array = update(described(format=[("u", 16)], shape=shape), b"\0\1\0\2\0\3\0\4\0\5\0")
+    assert array.tolist() == [[1, 2], [3, 4]]
+
+
+def test_bytes_that_are_too_few_are_refused_and_no_value_changes_but_items_are_described():
+    group = spead_tutorial.ItemGroup()
+    group.update(heap_of([described()], [value(b"abc")]))
+    before, version = group["x"].value, group["x"].version
+    strange = described(id=0x1001, name=b"y", numpy_header=NUMPY)
+    with pytest.raises(ValueError, match=r"'y' \(0x1001\).*takes 4 bytes, and 3 arrived"):
+        group.update(heap_of([strange], [value(b"new"), value(b"abc", 0x1001)]))
+    assert group["x"].value is before
+    assert group["x"].version == version
+    assert group["y"].value is None
+    group.update(heap_of([], [value(b"abcd", 0x1001)]))
+    assert group["y"].value.tolist() == [0x6162, 0x6364]
+
+
+def test_where_a_descriptor_cannot_be_read_the_group_stays_as_it_was():
+    group = spead_tutorial.ItemGroup()
+    group.update(heap_of([described()], [value(b"abc")]))
+    before = group["x"].value
+    good, bad = described(id=0x1001, name=b"y"), described(id=0x1002, name=b"z", format=[("q", 8)])
+    with pytest.raises(ValueError, match="'z'"):
+        group.update(heap_of([good, bad], [value(b"new")]))
+    assert list(group.keys()) == ["x"]
+    assert group["x"].value is before
+
+
+def test_bytes_that_are_too_many_are_left_out_and_said(caplog):
+    with caplog.at_level(logging.WARNING):
+        array = update(described(numpy_header=NUMPY), b"\0\1\0\2\0\3")
+    assert array.tolist() == [1, 2]
+    assert "2 bytes are more than its shape takes" in caplog.text
+
+
+def test_of_an_immediate_the_last_bytes_count():
+    data = b"\xff\xff\xff\x01\x02"
+    assert update(described(format=[("u", 16)], shape=[]), data, immediate=True) == 0x102
+    assert update(described(format=[("u", 24)], shape=[]), data, immediate=True) == 0xFF0102
+
+
+def test_one_dimension_of_characters_is_text_and_has_to_be_ascii():
+    text = described(format=[("c", 8)])
+    assert update(text, b"telescope") == "telescope"
+    assert update(text, b"") == ""
+    with pytest.raises(UnicodeDecodeError):
+        update(text, b"\xff")
+
+
+def test_fields_that_numpy_has_a_type_for_have_it_beside_those_that_it_has_none_for():
+    fields = [("u", 4), ("i", 16), ("c", 8), ("u", 4)]
+    array = update(described(format=fields), b"\x1f\xff\xe4\x12")
+    assert array.dtype == [("f0", "O"), ("f1", ">i2"), ("f2", "S1"), ("f3", "O")]
+    assert array.tolist() == [(1, -2, b"A", 2)]
+
+
+def test_values_without_a_descriptor_are_left_out_and_said(caplog):
+    group = spead_tutorial.ItemGroup()
+    with caplog.at_level(logging.WARNING):
+        assert group.update(heap_of([], [value(b"abc")])) == {}
+    assert "0x1000 has not been described" in caplog.text
+
+
+@pytest.mark.parametrize("wrong", [{"name": b""}, {"id": 3}])
+def test_descriptors_of_nothing_are_left_out_and_said(wrong, caplog):
+    group = spead_tutorial.ItemGroup()
+    with caplog.at_level(logging.WARNING):
+        group.update(heap_of([described(**wrong)], []))
+    assert len(group) == 0
+    assert "is left out" in caplog.text
+
+
+def test_an_item_that_is_described_as_before_stays_and_another_replaces_it():
+    group = spead_tutorial.ItemGroup()
+    group.update(heap_of([described()], [value(b"a")]))
+    first, version = group["x"], group["x"].version
+    assert group.update(heap_of([described()], [value(b"b")])) == {"x": first}
+    assert group["x"] is first
+    assert first.version > version
+    group.update(heap_of([described(id=0x1001)], [value(b"c", 0x1001)]))
+    assert 0x1000 not in group
+    assert group["x"] is group[0x1001]
+    assert group["x"].version > first.version
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"",
+        b"\xff",
+        b"__import__('os').system('false')",
+        b"{'descr': '>i2', 'fortran_order': False}",
+        b"{'descr': '>i2', 'fortran_order': 0, 'shape': ()}",
+        b"{'descr': '>i2', 'fortran_order': False, 'shape': (-1,)}",
+        b"{'descr': '>i2', 'fortran_order': False, 'shape': [1]}",
+        b"{'descr': 'O', 'fortran_order': False, 'shape': ()}",
+        b"{'descr': ['x', 1], 'fortran_order': False, 'shape': ()}",
+        b"{'descr': '>i2', 'fortran_order': False, 'shape': ()} 0",
+        b"{'descr': '>i2', 'descr': '>i2', 'shape': ()}",
+        b"{'descr': '\\d', 'fortran_order': False, 'shape': ()}",
+        b"(" * 500,
+        b" " * 65536 + NUMPY,
+        *(
+            b"{'descr': %b, 'fortran_order': False, 'shape': ()}" % descr
+            for descr in (
+                b"None",
+                b"'M8[D/0]'",
+                b"'m8[0s]'",
+                b"'M8[9999999999s]'",
+                b"'i4,i4'",
+                b"'2i4'",
+                b"'float64'",
+                b"'i3'",
+                b"'S0'",
+                b"'V2147483648'",
+                b"'U536870912'",
+                b"{'names': ['a'], 'formats': ['i1']}",
+                b"[]",
+                b"[('a', 'i1'), ('a', 'i1')]",
+                b"[('a', 'i1', (0,))]",
+                b"[('a', 'V1024', (1024, 1025))]",
+                b"[('a', 'i1', (%b))]" % (b"1, " * 33),
+                b"[('a', 'i1', 1)]",
+                b"[('a', 'i1', 1, 2)]",
+                b"[('\\ud800', 'i1')]",
+                b"[('a', " * 9 + b"'i1'" + b")]" * 9,
+                b"[%b]" % b", ".join(b"('', 'b1')" for _ in range(4097)),
+            )
+        ),
+        *(
+            b"{'descr': '>i2', 'fortran_order': False, 'shape': (%b)}" % shape
+            for shape in (b"True,", b"1", b"9" * 400 + b",", b"9" * 18 + b",", b"1, " * 33)
+        ),
+    ],
+    ids=lambda header: repr(header[:40]),
+)
+def test_a_numpy_header_that_is_none_is_refused(header):
+    words = "cannot be read|too large" if header else "the format has no fields"
+    with pytest.raises(ValueError, match=words):
+        update(described(numpy_header=header, format=[]), b"abcd")
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        *("?", "i1", "<u2", ">i4", "<f2", ">f8", "longdouble", "<c8", "clongdouble"),
+        *("S3", ">U2", "V5", "M8", "<M8[ns]", ">m8[25s]"),
+        [("a", ">i4"), ("b", "<f8", (2, 3))],
+        [("a", [("b", "u1"), ("c", "S4", (2,))], (3,)), ("d", "<M8[us]")],
+        [(("title", "name"), "<i4")],
+        [("'\"\\\n\x1b\u200b\U000e0001", "i1")],
+        np.dtype([("a", "i1"), ("b", "<f8")], align=True),
+    ],
+    ids=str,
+)
+def test_a_header_of_every_type_that_numpy_writes_is_read_as_spead2_reads_it(dtype):
+    data = bytes(range(48, 112))
+    raw = spead_tutorial.Descriptor(0x1000, "x", "", (1,), dtype).to_raw(DEFAULT)
+    theirs = spead2.ItemGroup()
+    theirs.update(heap_of([raw], [value(data)]))
+    ours = update(raw, data)
+    assert ours.dtype.descr == theirs["x"].value.dtype.descr
+    assert ours.tobytes() == theirs["x"].value.tobytes()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"format": [("u", 8)] * 4097},
+        {"format": [("u", 2**32)] * 4},
+        {"shape": [1] * 33},
+        {"shape": [0, 2**40, 2**40]},
+        {"name": b"x" * 65537},
+        {"description": b"x" * 65537},
+    ],
+    ids=list,
+)
+def test_what_is_beyond_a_limit_is_refused(wrong):
+    with pytest.raises(ValueError, match=r"more than|too large"):
+        update(described(**wrong), b"")
+
+
+def test_a_text_with_what_is_no_character_is_refused():
+    header = b"{'descr': '<U1', 'fortran_order': False, 'shape': ()}"
+    with pytest.raises(ValueError, match="'x'"):
+        update(described(numpy_header=header), b"\xff" * 4)
+
+
+@pytest.mark.parametrize("shape", [[None, None], [2, None, None]])
+def test_two_dimensions_that_vary_are_refused(shape):
+    with pytest.raises(ValueError, match="only one dimension can vary"):
+        update(described(shape=shape), b"abcd")
+
+
+def test_an_empty_value_is_an_empty_array_and_not_the_value_before():
+    group = spead_tutorial.ItemGroup()
+    group.update(heap_of([described()], [value(b"abc")]))
+    group.update(heap_of([], [value(b"")]))
+    assert group["x"].value.shape == (0,)
+
+
+def test_the_reference_encoder_agrees_on_bits_of_every_width():
+    for width in (1, 3, 7, 12, 20, 33, 63, 64, 65, 100):
+        numbers = [n % (1 << width) for n in (0, 1, 5, 2**99 + 17)]
+        bits = "".join(f"{n:0{width}b}" for n in numbers)
+        data = int(bits.ljust(-(-len(bits) // 8) * 8, "0"), 2).to_bytes(-(-len(bits) // 8), "big")
+        found = update(described(format=[("u", width)], shape=[4]), data)
+        assert found.tolist() == numbers
+        assert {type(n) for n in found.tolist()} == {int}
+    assert ref_encode is not None

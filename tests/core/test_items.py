@@ -1,0 +1,575 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import fractions
+import random
+import sys
+
+import numpy as np
+import pytest
+import spead2
+
+from spead_tutorial.flavour import Flavour
+from spead_tutorial.items import Descriptor, Item, ItemGroup
+from support.random_heaps import DTYPES, FORMATS, random_item
+
+
+def raw(item):
+    return memoryview(item.to_buffer()).tobytes()
+
+
+def make(shape=(), *, dtype=None, format=None, order="C", value=None, cls=Item):
+    return cls(0x1234, "thing", "of some kind", shape, dtype, order, format, value=value)
+
+
+def make_like(item, cls):
+    """Build a random item's twin of either package."""
+    return cls(**item.arguments())
+
+
+# Bytes of values
+
+
+def test_random_values_have_the_bytes_that_they_should_have():
+    for seed in range(2000):
+        item = random_item(random.Random(seed), 0x1000)
+        assert raw(make_like(item, Item)) == item.data, item
+
+
+def test_random_values_have_the_bytes_that_spead2_gives_them():
+    for seed in range(2000):
+        item = random_item(random.Random(seed), 0x1000)
+        assert raw(make_like(item, Item)) == raw(make_like(item, spead2.Item)), item
+
+
+def test_random_items_cover_all_types():
+    items = [random_item(random.Random(seed), 0x1000) for seed in range(2000)]
+    assert {item.dtype for item in items if item.dtype} == set(DTYPES)
+    assert {item.format for item in items if item.format} == set(FORMATS)
+
+
+STRUCTURE = np.dtype([("a", "<u2"), ("b", ">f4"), ("c", "i1", (2,)), ("d", [("e", "S2")])])
+
+SAME_AS_SPEAD2 = [
+    ((), {"dtype": "u1"}, np.uint8(5)),
+    ((), {"dtype": "u1"}, np.array(5)),
+    ((), {"dtype": "u1"}, True),
+    ((), {"dtype": "<i4"}, -5),
+    ((), {"dtype": ">i4"}, -5),
+    ((), {"dtype": "f4"}, 5),
+    ((), {"dtype": "f8"}, "2.5"),
+    ((), {"dtype": "u1"}, "12"),
+    ((), {"dtype": "f4"}, float("inf")),
+    ((), {"dtype": "f4"}, float("nan")),
+    ((), {"dtype": "?"}, 5),
+    ((), {"dtype": "c8"}, 1 + 2j),
+    ((), {"dtype": "S5"}, "hey"),
+    ((), {"dtype": "U3"}, "abc"),
+    ((3,), {"dtype": "S1"}, "abc"),
+    ((2,), {"dtype": "u1"}, (1, 2)),
+    ((2,), {"dtype": "u1"}, [1.0, 2]),
+    ((2,), {"dtype": "<u8"}, [2**64 - 1, 1]),
+    ((2,), {"dtype": ">u8"}, [fractions.Fraction(6, 2), np.int8(1)]),
+    ((3,), {"dtype": "u1"}, bytearray(b"abc")),
+    ((3,), {"dtype": "u1"}, np.arange(6, dtype="u1")[::2]),
+    ((2, 3), {"dtype": ">u4"}, np.asfortranarray(np.arange(6, dtype="<u4").reshape(2, 3))),
+    ((2, 3), {"dtype": ">u4", "order": "F"}, np.arange(6).reshape(2, 3)),
+    ((2, 3, 4), {"dtype": "u1", "order": "F"}, np.arange(24, dtype="u1").reshape(2, 3, 4)),
+    ((0,), {"dtype": "u1"}, []),
+    ((2,), {"dtype": [("a", "<u2"), ("b", ">f4")]}, [(1, 2), (3, 4)]),
+    ((), {"dtype": STRUCTURE}, (1, 2.5, [3, 4], ("xy",))),
+    ((2,), {"dtype": STRUCTURE}, np.zeros(2, STRUCTURE)),
+    ((), {"format": [("u", 40)]}, 2**40 - 1),
+    ((), {"format": [("u", 40)]}, 5.0),
+    ((), {"format": [("u", 40)]}, "5"),
+    ((), {"format": [("u", 40)]}, np.uint64(5)),
+    ((), {"format": [("u", 24)]}, np.array(5)),
+    ((), {"format": [("i", 40)]}, np.int64(-5)),
+    ((), {"format": [("i", 40)]}, np.array(-5, ">i8")),
+    ((), {"format": [("i", 40)]}, np.array(-5).astype(">u8")),
+    ((), {"format": [("u", 12)]}, 5),
+    ((), {"format": [("i", 100)]}, -(2**99)),
+    ((2,), {"format": [("u", 72)]}, [2**72 - 1, 1]),
+    ((3,), {"format": [("b", 1)]}, [1, 0, "x"]),
+    ((2, 2), {"format": [("u", 24)]}, np.asfortranarray([[1, 2], [3, 4]])),
+    ((None, 2), {"format": [("u", 4), ("i", 13)]}, [[(1, -2), (3, 4)]]),
+    ((2, None), {"format": [("u", 12)]}, [[1, 2, 3], [4, 5, 6]]),
+    ((2,), {"format": [("f", 32), ("u", 4)]}, np.array([(1, 2), (3, 4)], "f4,u1")),
+    ((), {"format": [("f", 32), ("u", 4)]}, np.array((1, 2), "f8,i8")[()]),
+    ((), {"format": [("u", 4), ("c", 8)]}, (1, b"a")),
+    ((), {"format": [("c", 8)]}, "a"),
+    ((None,), {"format": [("c", 8)]}, ""),
+    ((None,), {"format": [("c", 8)]}, "hello"),
+    ((None,), {"format": [("c", 8)]}, b"hello\0"),
+    ((None,), {"format": [("c", 8)]}, np.str_("hello")),
+    ((None,), {"format": [("c", 8)]}, np.array([b"a", b"b"])),
+    ((5,), {"format": [("c", 8)]}, list("hello")),
+    ((2, 3), {"format": [("c", 8)]}, [list("abc"), list("def")]),
+    ((None,), {"format": [("u", 8)]}, memoryview(b"abc")),
+]
+
+
+@pytest.mark.parametrize(("shape", "kind", "value"), SAME_AS_SPEAD2)
+def test_a_value_has_the_bytes_that_spead2_gives_it(shape, kind, value):
+    assert raw(make(shape, **kind, value=value)) == raw(
+        make(shape, **kind, value=value, cls=spead2.Item)
+    )
+
+
+@pytest.mark.parametrize("bits", [24, 40, 48, 56])
+@pytest.mark.parametrize("value", [-1, -5, 0, 5])
+def test_negative_python_integers_of_unusual_widths_are_valid(bits, value):
+    item = make(format=[("i", bits)], value=value)
+    assert raw(item) == value.to_bytes(bits // 8, "big", signed=True)
+
+
+@pytest.mark.parametrize("view", [bytes, bytearray, memoryview])
+def test_characters_may_come_as_any_kind_of_bytes(view):
+    assert raw(make((None,), format=[("c", 8)], value=view(b"abc"))) == b"abc"
+
+
+def test_dates_are_sent_as_their_bytes():
+    value = np.array(["2024-01-01", "2024-01-02"], "M8[s]")
+    assert raw(make((2,), dtype="M8[s]", value=value)) == value.tobytes()
+
+
+# Whose memory
+
+
+@pytest.mark.parametrize("dtype", ["u1", ">u4", "<f8", "S3", STRUCTURE])
+@pytest.mark.parametrize("shape", [(), (5,), (2, 3), (0,)])
+def test_a_matching_array_is_not_copied(dtype, shape):
+    value = np.zeros(shape, dtype)
+    assert make(shape, dtype=dtype, value=value).to_buffer() is value
+
+
+def test_a_matching_array_of_variable_size_is_not_copied():
+    value = np.zeros(5, "u1")
+    buffer = make((None,), format=[("u", 8)], value=value).to_buffer()
+    value[2] = 7
+    assert bytes(buffer) == b"\0\0\7\0\0"
+
+
+def test_a_matching_array_in_fortran_order_is_not_copied():
+    value = np.zeros((2, 3), "u1", order="F")
+    buffer = make((2, 3), dtype="u1", order="F", value=value).to_buffer()
+    value[1, 0] = 7
+    assert buffer.flags.c_contiguous
+    assert buffer.tobytes() == b"\0\7\0\0\0\0"
+
+
+def test_dates_and_strings_are_not_copied():
+    date = np.zeros(2, "M8[s]")
+    buffer = make((2,), dtype="M8[s]", value=date).to_buffer()
+    date[0] = np.datetime64(1, "s")
+    assert buffer[0] == 1
+    text = bytearray(b"abc")
+    buffer = make((3,), format=[("c", 8)], value=text).to_buffer()
+    text[0] = ord("x")
+    assert buffer.tobytes() == b"xbc"
+
+
+@pytest.mark.parametrize("letter", ["u", "i"])
+@pytest.mark.parametrize("bits", [24, 40, 48, 56, 64])
+def test_the_low_bytes_of_an_8_byte_integer_are_not_copied(letter, bits):
+    value = np.frombuffer(b"\xa5" * 8, f">{letter if bits == 64 else 'u'}8").reshape(()).copy()
+    buffer = make(format=[(letter, bits)], value=value).to_buffer()
+    assert memoryview(buffer).tobytes() == b"\xa5" * (bits // 8)  # it may be anything until then
+    value[()] = 0x12345
+    assert memoryview(buffer).tobytes() == (0x12345).to_bytes(bits // 8, "big")
+
+
+@pytest.mark.parametrize("dtype", ["<u8", ">i8", "<u4"])
+def test_an_integer_of_another_dtype_is_copied(dtype):
+    value = np.array(5, dtype)
+    buffer = make(format=[("u", 40)], value=value).to_buffer()
+    value[()] = 6
+    assert bytes(buffer) == bytes([0, 0, 0, 0, 5])
+
+
+def test_an_array_that_does_not_match_is_converted_to_contiguous_memory():
+    for value in (np.arange(6, dtype="u1")[::2], np.arange(3), [0, 1, 2]):
+        buffer = make((3,), dtype="u1", value=value).to_buffer()
+        assert buffer.flags.c_contiguous
+        assert buffer.dtype == np.uint8
+
+
+# Values that do not fit
+
+REFUSED = [
+    ((), {"dtype": "u1"}, 300, "300 is out of range for u8: 0 to 255"),
+    ((), {"dtype": "u1"}, -1, "-1 is out of range for u8: 0 to 255"),
+    ((), {"dtype": "i1"}, np.int64(128), "128 is out of range for i8: -128 to 127"),
+    ((2,), {"dtype": "u1"}, [1, 300], "300 is out of range for u8: 0 to 255"),
+    ((2,), {"dtype": "u1"}, np.array([1, 300]), "300 is out of range for u8: 0 to 255"),
+    ((2,), {"dtype": "i8"}, [0, 2**63], "9223372036854775808 is out of range for i64"),
+    ((2,), {"dtype": "u8"}, [2**70, 0.5], "0.5 is not a whole number"),
+    ((2,), {"dtype": "u8"}, np.array([0, 2.0**64]), "18446744073709551616 is out of range"),
+    ((), {"dtype": "u1"}, 1.5, "1.5 is not a whole number"),
+    ((2,), {"dtype": "u1"}, [1.5, 2], "1.5 is not a whole number"),
+    ((2,), {"dtype": "u1"}, np.array([2, 1.5]), "1.5 is not a whole number"),
+    ((), {"dtype": "u1"}, float("nan"), "nan is not a whole number"),
+    ((1,), {"dtype": "u1"}, np.array([np.inf]), "inf is not a whole number"),
+    ((), {"dtype": "u1"}, 1j, "1j is not a whole number"),
+    ((), {"dtype": "u1"}, "x", "'x' is not a whole number"),
+    ((3,), {"dtype": "u1"}, b"abc", "b'abc' is not a whole number"),
+    ((), {"dtype": "u1"}, object(), "is not a whole number"),
+    ((), {"dtype": "f4"}, 1e300, "1e+300 is out of range for float32"),
+    ((2,), {"dtype": "f2"}, [1, 70000], "70000 is out of range for float16"),
+    ((), {"dtype": "f8"}, 10**400, "int too large to convert to float"),
+    ((), {"dtype": "f4"}, 1 + 2j, "a complex number does not fit float32"),
+    ((), {"dtype": "f4"}, "x", "could not convert string to float"),
+    ((), {"dtype": "S3"}, "four", "'four' is longer than 3 characters"),
+    ((), {"dtype": "S3"}, "é", "'é' is not ASCII"),
+    ((), {"dtype": "U3"}, "four", "'four' is longer than 3 characters"),
+    ((), {"dtype": "V3"}, b"four", "4 bytes do not fit the 3"),
+    ((), {"dtype": "u1,i2"}, (1, 2**15), "32768 is out of range for i16"),
+    ((), {"dtype": "u1,i2"}, (1, 2, 3), "3"),
+    ((2,), {"dtype": "u1,i2"}, [1, 2], "each element has to be a tuple of 2 fields"),
+    ((2,), {"dtype": "u1,i2"}, np.array([1, 2]), "each element has to be a tuple of 2 fields"),
+    ((), {"dtype": STRUCTURE}, (1, 2.5, [3], ("xy",)), "field 'c' has shape (1,), expected (2,)"),
+    (
+        (),
+        {"format": [("u", 40)]},
+        2**40,
+        "1099511627776 is out of range for u40: 0 to 109951162777",
+    ),
+    ((), {"format": [("u", 40)]}, 2**64, "18446744073709551616 is out of range for u40"),
+    ((), {"format": [("u", 40)]}, -1, "-1 is out of range for u40"),
+    ((), {"format": [("u", 40)]}, 1.5, "1.5 is not a whole number"),
+    ((), {"format": [("u", 40)]}, np.array(2**40, "<u8"), "1099511627776 is out of range for u40"),
+    ((), {"format": [("i", 40)]}, 2**39, "549755813888 is out of range for i40: -549755813888 to"),
+    ((), {"format": [("i", 40)]}, -(2**39) - 1, "-549755813889 is out of range for i40"),
+    ((), {"format": [("i", 40)]}, np.array(2**39, "<u8"), "549755813888 is out of range for i40"),
+    ((), {"format": [("u", 12)]}, 4096, "4096 is out of range for u12: 0 to 4095"),
+    ((), {"format": [("u", 12)]}, 1.5, "1.5 is not a whole number"),
+    ((), {"format": [("i", 12)]}, -2049, "-2049 is out of range for i12: -2048 to 2047"),
+    ((2,), {"format": [("u", 12)]}, np.array([1, 5000]), "5000 is out of range for u12"),
+    (
+        (),
+        {"format": [("i", 100)]},
+        2**99,
+        "633825300114114700748351602688 is out of range for i100",
+    ),
+    ((), {"format": [("u", 4), ("u", 4)]}, (1, 16), "16 is out of range for u4: 0 to 15"),
+    ((), {"format": [("f", 32), ("u", 4)]}, (1e300, 1), "1e+300 is out of range for >f4"),
+    ((), {"format": [("f", 32), ("u", 4)]}, [1, 2], "each element has to be a tuple of 2 fields"),
+    ((), {"format": [("f", 32), ("u", 4)]}, (1,), "1"),
+    ((), {"format": [("u", 4), ("c", 8)]}, (1, "ab"), "'ab' is longer than 1 character"),
+    ((), {"format": [("c", 8)]}, "ab", "'ab' is longer than 1 character"),
+    ((None,), {"format": [("c", 8)]}, "é", "'é' is not ASCII"),
+    ((3,), {"format": [("c", 8)]}, np.array([97, 98, 99], "u1"), "b'97' is longer than 1 char"),
+    ((3,), {"format": [("c", 8)]}, "ab", "value has shape (2,), expected (3,)"),
+    ((2,), {"dtype": "u1"}, 1, "value has shape (), expected (2,)"),
+    ((), {"dtype": "u1"}, [1], "value has shape (1,), expected ()"),
+    ((2, 2), {"dtype": "u1"}, np.zeros((2, 3), "u1"), "value has shape (2, 3), expected (2, 2)"),
+    ((2, 2), {"format": [("u", 12)]}, [[1, 2], [3]], "inhomogeneous"),
+    ((None, 2), {"format": [("u", 12)]}, [1, 2], "value has shape (2,), expected (None, 2)"),
+    ((None, 2), {"format": [("u", 8)]}, [[1, 2, 3]], "value has shape (1, 3), expected (None, 2)"),
+    ((2,), {"format": [("u", 4), ("u", 4)]}, [(1, 2)], "value has shape (1,), expected (2,)"),
+    ((), {"dtype": "u1"}, None, "it has no value to send"),
+]
+
+
+@pytest.mark.parametrize(("shape", "kind", "value", "message"), REFUSED)
+def test_a_value_that_does_not_fit_is_refused_in_one_line_with_the_items_name(
+    shape, kind, value, message
+):
+    item = make(shape, **kind, value=value)
+    with pytest.raises(ValueError) as error:  # noqa: PT011
+        item.to_buffer()
+    assert str(error.value).startswith("item 'thing' (0x1234): ")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_as_in_spead2_a_value_is_looked_at_only_when_it_is_sent():
+    for cls in (Item, spead2.Item):
+        item = make((2,), dtype="u1", cls=cls)
+        item.value = values = [1]
+        with pytest.raises(ValueError, match="shape"):
+            item.to_buffer()
+        values.append(2)
+        assert raw(item) == b"\1\2"
+
+
+# Value and version
+
+
+def test_a_value_is_kept_as_it_was_given():
+    value = [1, 2]
+    assert make((2,), dtype="u1", value=value).value is value
+
+
+@pytest.mark.parametrize("cls", [Item, spead2.Item])
+def test_each_assignment_counts_as_a_version(cls):
+    value = np.zeros(2, "u1")
+    item = make((2,), dtype="u1", value=value, cls=cls)
+    assert item.version == 1
+    item.value = value
+    assert item.version == 2
+    value[0] = 1
+    assert item.version == 2
+
+
+@pytest.mark.parametrize("cls", [Item, spead2.Item])
+def test_none_cannot_be_assigned(cls):
+    item = make(dtype="u1", cls=cls)
+    with pytest.raises(ValueError, match="None"):
+        item.value = None
+    assert item.version == 1
+
+
+# Descriptors
+
+
+def raw_fields(descriptor):
+    return (
+        descriptor.id,
+        descriptor.name,
+        descriptor.description,
+        descriptor.numpy_header,
+        descriptor.format,
+        descriptor.shape,
+    )
+
+
+@pytest.mark.parametrize("bug_compat", range(8))
+def test_random_descriptors_are_those_of_spead2(bug_compat):
+    for seed in range(300):
+        item = random_item(random.Random(seed), 0x1000)
+        ours, theirs = make_like(item, Item), make_like(item, spead2.Item)
+        assert raw_fields(ours.to_raw(Flavour(4, 64, 48, bug_compat))) == raw_fields(
+            theirs.to_raw(spead2.Flavour(4, 64, 48, bug_compat))
+        )
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        *DTYPES,
+        STRUCTURE,
+        "U3",
+        "M8[s]",
+        "V7",
+        "f2",
+        np.dtype(
+            {"names": ["a", "b"], "formats": ["<u2", "<u4"], "offsets": [2, 8], "itemsize": 16}
+        ),
+    ],
+)
+@pytest.mark.parametrize("bug_compat", [0, 4])
+def test_the_description_of_a_dtype_is_that_of_spead2(dtype, bug_compat):
+    ours = make((2, 3), dtype=dtype, order="F", cls=Item).to_raw(Flavour(4, 64, 40, bug_compat))
+    theirs = make((2, 3), dtype=dtype, order="F", cls=spead2.Item)
+    expected = theirs.to_raw(spead2.Flavour(4, 64, 40, bug_compat))
+    assert raw_fields(ours) == raw_fields(expected)
+
+
+def test_a_flavour_need_only_look_like_one():
+    assert make(dtype="<u4").to_raw(spead2.Flavour(4, 64, 40, 4)).numpy_header == (
+        b"{'descr': '>u4', 'fortran_order': False, 'shape': ()}"
+    )
+
+
+def test_sizes_are_those_of_spead2():
+    for seed in range(500):
+        item = random_item(random.Random(seed), 0x1000)
+        ours, theirs = make_like(item, Item), make_like(item, spead2.Item)
+        assert ours.itemsize_bits == theirs.itemsize_bits
+        assert ours.is_variable_size() == theirs.is_variable_size()
+        assert ours.allow_immediate() == theirs.allow_immediate()
+        for n in (0, 1, 7, 100):
+            assert tuple(ours.dynamic_shape(n)) == tuple(theirs.dynamic_shape(n))
+        for shape in ((), (2,), (3,), (0, 2), (2, 3), [2, 3]):
+            assert ours.compatible_shape(shape) == theirs.compatible_shape(shape)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"dtype": "u1", "format": [("u", 8)]}, "one of dtype and format"),
+        ({}, "one of dtype and format"),
+        ({"format": []}, "no fields"),
+        ({"format": [("z", 8)]}, "('z', 8): the letter"),
+        ({"format": [("u", 0)]}, "('u', 0)"),
+        ({"format": [("u", -8)]}, "('u', -8)"),
+        ({"format": [("f", 16)]}, "('f', 16)"),
+        ({"format": [("c", 7)]}, "('c', 7)"),
+        ({"format": [("u", 8)], "order": "F"}, "order 'C'"),
+        ({"dtype": "u1", "order": "X"}, "order is 'X'"),
+        ({"dtype": object}, "Python objects"),
+        ({"dtype": np.dtype(("u1", (2,)))}, "has a shape"),
+        ({"dtype": "u1", "shape": (-1,)}, "not negative"),
+        ({"dtype": "u1", "shape": (None,)}, "only an item with a format"),
+        ({"format": [("u", 8)], "shape": (None, None)}, "only one dimension"),
+        ({"dtype": "u1", "id": -1}, "not negative"),
+        ({"dtype": "u1", "id": None}, "id None is not an integer"),
+    ],
+)
+def test_a_bad_descriptor_is_refused_in_one_line_with_its_name(arguments, message):
+    arguments = {"id": 0x1001, "name": "thing", "description": "", "shape": (), **arguments}
+    with pytest.raises(ValueError) as error:  # noqa: PT011
+        Descriptor(**arguments)
+    assert str(error.value).startswith("item 'thing'")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("texts", [("é", ""), ("", "°C")])
+def test_texts_that_are_not_ascii_cannot_be_described(texts):
+    with pytest.raises(UnicodeEncodeError, match=r"^item '.*' \(0x1001\): .* is not ASCII"):
+        Descriptor(0x1001, *texts, (), "u1").to_raw(Flavour())
+
+
+@pytest.mark.parametrize("kind", [{"format": [("c", 8)]}, {"dtype": "S1"}])
+def test_a_text_that_is_not_ascii_cannot_be_a_value(kind):
+    item = Item(0x1001, "thing", "", (1,), value="é", **kind)
+    with pytest.raises(UnicodeEncodeError, match=r"^item 'thing' \(0x1001\): 'é' is not ASCII"):
+        item.to_buffer()
+
+
+def test_a_dtype_with_overlapping_fields_cannot_be_described():
+    dtype = np.dtype({"names": ["a", "b"], "formats": ["<u4", "<u2"], "offsets": [0, 2]})
+    with pytest.raises(ValueError, match=r"'thing'.*overlapping"):
+        make(dtype=dtype).to_raw(Flavour())
+
+
+def test_numpy_numbers_in_a_shape_become_plain_ones():
+    header = make((np.int64(5),), dtype="u1").to_raw(Flavour()).numpy_header
+    assert header == b"{'descr': '|u1', 'fortran_order': False, 'shape': (5,)}"
+
+
+def test_an_item_is_what_was_assigned_to_it_in_whatever_order():
+    for seed in range(500):
+        items = [random_item(random.Random(seed + place), 0x1000) for place in (0, 1000)]
+        item, expected = (make_like(like, Item) for like in items)
+        names = ["shape", "dtype", "order", "format", "name", "description"]
+        random.Random(seed).shuffle(names)
+        for name in names:
+            setattr(item, name, getattr(expected, name))
+        item.value = expected.value
+        assert raw(item) == items[1].data
+        described = expected.to_raw(Flavour())
+        assert item.to_raw(Flavour()) == described
+        again = Descriptor.from_raw(raw_descriptor=described, flavour=Flavour())
+        assert again.to_raw(Flavour()) == described
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("shape", (-1,)), ("dtype", object), ("dtype", "S0"), ("order", "K"), ("format", [])],
+)
+def test_what_cannot_be_is_refused_when_it_is_assigned(name, value):
+    item = make((2,), dtype="u1", value=[1, 2])
+    with pytest.raises(ValueError, match=r"^item 'thing' \(0x1234\): "):
+        setattr(item, name, value)
+    assert raw(item) == b"\x01\x02"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value", "message"),
+    [
+        ({"dtype": "u1"}, "shape", (None,), "only an item with a format can have a dimension that"),
+        ({"dtype": "u1"}, "dtype", None, "it has neither a dtype nor a format"),
+        ({"format": [("u", 8)]}, "order", "F", "an item with a format has order 'C'"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_when_it_is_used(kind, name, value, message):
+    item = make((2,), **kind, value=np.array([1, 2], "u1"))
+    setattr(item, name, value)
+    for use in (item.to_buffer, lambda: item.to_raw(Flavour())):
+        with pytest.raises(ValueError, match=message):
+            use()
+
+
+# Groups
+
+
+def add(group, id, name, description="", value=None):
+    return group.add_item(id, name, description, (), "u1", value=value)
+
+
+def test_items_of_a_group_are_found_by_id_and_by_name():
+    group = ItemGroup()
+    item = add(group, 0x2000, "a")
+    assert group["a"] is group[0x2000] is group[np.int64(0x2000)] is item
+    assert "a" in group
+    assert 0x2000 in group
+    assert "b" not in group
+    assert 0x2001 not in group
+    assert len(group) == 1
+    assert list(group.keys()) == ["a"]
+    assert list(group.ids()) == [0x2000]
+    assert list(group.values()) == [item]
+    assert list(group.items()) == [("a", item)]
+    for key in ("b", 0x2001):
+        with pytest.raises(KeyError):
+            group[key]
+
+
+def test_random_groups_are_those_of_spead2():
+    for seed in range(200):
+        rng = random.Random(seed)
+        ours, theirs = ItemGroup(), spead2.ItemGroup()
+        for _ in range(20):
+            id = rng.choice((None, None, *range(0x1000, 0x1008)))
+            name = rng.choice("abcdef")
+            description = rng.choice("xy")
+            for group in (ours, theirs):
+                add(group, id, name, description, value=1)
+        assert list(ours.ids()) == list(theirs.ids()), seed
+        assert list(ours.keys()) == list(theirs.keys()), seed
+        for item in theirs.values():
+            assert ours[item.id].name == item.name
+            assert ours[item.id].description == item.description
+
+
+def test_an_item_without_an_id_gets_the_first_free_one():
+    group = ItemGroup()
+    assert add(group, None, "a").id == 0x1000
+    add(group, 0x1001, "b")
+    assert add(group, None, "c").id == 0x1002
+
+
+def test_items_that_clash_are_replaced():
+    group = ItemGroup()
+    add(group, 0x1001, "a")
+    add(group, 0x1002, "b")
+    item = add(group, 0x1001, "b")
+    assert list(group.values()) == [item]
+    assert list(group.keys()) == ["b"]
+
+
+def test_a_value_that_replaces_another_is_a_later_version():
+    group = ItemGroup()
+    old = add(group, 0x1001, "a", value=1)
+    old.value = 2
+    assert add(group, 0x1001, "a", "changed", value=3).version > old.version
+
+
+def test_adding_the_same_item_again_gives_its_value_to_the_one_that_is_there():
+    group = ItemGroup()
+    item = add(group, 0x1001, "a", value=1)
+    assert add(group, 0x1001, "a", value=2) is item
+    assert item.value == 2
+    assert add(group, 0x1001, "a") is item
+    assert item.value == 2
+    assert item.version == 2
+
+
+def test_a_group_does_not_change_when_an_item_is_refused():
+    group = ItemGroup()
+    item = add(group, 0x1001, "a")
+    with pytest.raises(ValueError, match="has to be 'C' or 'F'"):
+        group.add_item(0x1001, "a", "", (), "u1", order="X")
+    assert list(group.values()) == [item]
+
+
+def test_a_value_that_is_deleted_lets_go_of_its_memory_and_the_item_can_get_another():
+    item, array = make((5,), dtype="u1"), np.zeros(5, "u1")
+    item.value = array
+    before, version = sys.getrefcount(array), item.version
+    del item.value
+    assert (item.value, item.version) == (None, version)
+    assert sys.getrefcount(array) == before - 1
+    item.value = array
+    assert item.value is array

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Everything public is on a page of the reference, with the signature that it has."""
+
+import ast
+import importlib
+import importlib.util
+import inspect
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from spead_tutorial import _core
+from support import ROOT
+from support.once import MadeOnce
+
+HEADERS = sorted((ROOT / "csrc" / "include" / "spead_tutorial").glob("*.h"))
+HEADER = "".join(path.read_text() for path in HEADERS)
+MODULES = [
+    "spead_tutorial",
+    "spead_tutorial.doctor",
+    "spead_tutorial.lab",
+    "spead_tutorial.notebook",
+    "spead_tutorial.plots",
+    "spead_tutorial.catalogue",
+    "spead_tutorial.measure.place",
+    "spead_tutorial.measure.report",
+    "spead_tutorial.measure.believe",
+    "spead_tutorial.measure.programs",
+    "spead_tutorial.measure.progress",
+    "spead_tutorial.measure.receiving",
+    "spead_tutorial.measure.delivery",
+    "spead_tutorial.measure.case",
+    "spead_tutorial.measure.machine",
+    "spead_tutorial.measure.rounds",
+    "spead_tutorial.measure.summary",
+    "spead_tutorial.records",
+    "spead_tutorial.send",
+    "spead_tutorial.send.asyncio",
+    "spead_tutorial.stats",
+    "spead_tutorial.timeline",
+    "spead_tutorial.wire",
+]
+#: What members of C++ classes are there for the language, or for a template beside them.
+NOT_SHOWN = ("create", "await_ready", "await_suspend", "await_resume")
+#: What the site is made with, beyond the packages that the tests take.
+NEEDED = ("hawkmoth", "myst_nb", "numpydoc", "sphinx", "sphinx_click", "sphinx_design")
+
+Inventory = dict[str, set[str]]
+
+
+def put_c_compilers(folder: Path) -> None:
+    """Make compilers that know C alone, and that keep in ``asked`` what they were told."""
+    folder.mkdir()
+    for name in ("cc", "gcc", "clang"):
+        real, stand_in = shutil.which(name), folder / name
+        if real is not None:
+            lines = f'echo "$*" >>{folder}/asked', 'case "$*" in *c++*) exit 1;; esac'
+            stand_in.write_text("\n".join(["#!/bin/sh", *lines, f'exec {real} "$@"', ""]))
+            stand_in.chmod(0o755)
+
+
+def build_site(folder: Path) -> None:
+    """Build the reference, without the other pages, and without a compiler of C++."""
+    target = folder / "site"
+    target.mkdir()
+    put_c_compilers(folder / "bin")
+    # The build makes the folder of notebooks.
+    others = {path.name for path in (ROOT / "docs").iterdir()} - {"reference"} | {"notebooks"}
+    command = [sys.executable, "-m", "sphinx", "-q", "-b", "html", str(ROOT / "docs"), str(target)]
+    settings = ["root_doc=reference/index", f"exclude_patterns={','.join(sorted(others))}"]
+    settings += ["suppress_warnings=myst.xref_missing,ref.doc,toc.not_readable"]
+    options = [word for setting in settings for word in ("-D", setting)]
+    # From elsewhere: the installed package is what is described, not the folder of its source.
+    environment = {name: value for name, value in os.environ.items() if name != "CC"}
+    done = subprocess.run(
+        [*command, *options],
+        cwd=target,
+        env=environment | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.fixture(scope="module")
+def built(made_once: MadeOnce) -> Path:
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        pytest.skip(f"the site cannot be built without {', '.join(missing)}: make docs gets them")
+    return made_once("reference", build_site)
+
+
+@pytest.fixture(scope="module")
+def site(built: Path) -> Path:
+    return built / "site"
+
+
+@pytest.fixture(scope="module")
+def inventory(site: Path) -> Inventory:
+    """Names on the pages, by domain and kind."""
+    from sphinx.util.inventory import InventoryFile
+
+    found = InventoryFile.loads((site / "objects.inv").read_bytes(), uri="")
+    return {kind: set(names) for kind, names in found.data.items()}
+
+
+def python_names(inventory: Inventory) -> set[str]:
+    return {name for kind, names in inventory.items() if kind[:3] == "py:" for name in names}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_name_is_on_a_page(inventory, module):
+    public = {f"{module}.{name}" for name in importlib.import_module(module).__all__}
+    assert module in inventory["py:module"]
+    assert sorted(public - python_names(inventory)) == []
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_member_is_on_a_page(inventory, module):
+    members = {
+        f"{module}.{name}.{member}"
+        for name, thing in vars(importlib.import_module(module)).items()
+        if name in importlib.import_module(module).__all__ and inspect.isclass(thing)
+        for member, value in vars(thing).items()
+        if not member.startswith("_")
+        and (inspect.isroutine(value) or isinstance(value, property))
+        and not inspect.isgetsetdescriptor(value)
+    }
+    assert sorted(members - python_names(inventory)) == []
+
+
+def test_no_private_name_is_on_a_page(site):
+    text = "".join(path.read_text() for path in site.glob("reference/**/*.html"))
+    shown = re.sub(r"<[^>]*>", "", text)
+    assert re.findall(r"spead_tutorial\.(?:\w+\.)*_\w+", shown) == []
+
+
+def test_every_function_of_the_headers_is_on_a_page(inventory):
+    functions = set(re.findall(r"^SPT_API\s[^;(]*?(\w+)\(", HEADER, re.M))
+    functions |= set(re.findall(r"^SPT_API SPT_MUST_CHECK [^;(]*?(\w+)\(", HEADER, re.M))
+    assert len(functions) == HEADER.count("\nSPT_API ")
+    assert sorted(functions - inventory["c:function"]) == []
+
+
+def test_every_type_macro_and_enumerator_of_the_headers_is_on_a_page(inventory):
+    types = set(re.findall(r"^typedef (?:struct|enum) (\w+)", HEADER, re.M))
+    shown = inventory["c:struct"] | inventory["c:enum"] | inventory["c:type"]
+    assert sorted(types - shown) == []
+    macros = set(re.findall(r"^#define (SPT_\w+)", HEADER, re.M))
+    macros = {macro for macro in macros if not macro.endswith("_MEMBER")}
+    assert sorted(macros - inventory["c:macro"]) == []
+    enumerators = set(re.findall(r"^ +(SPT_\w+) = ", HEADER, re.M))
+    enumerators |= set(re.findall(r"^ +X\((\w+),", HEADER, re.M))
+    shown = {name.rpartition(".")[2] for name in inventory["c:enumerator"]}
+    assert sorted(enumerators - shown) == []
+
+
+def test_every_member_of_the_headers_structures_is_on_a_page(inventory):
+    own = {"spt_packetizer", "spt_rate"}  # their members are private
+    missing = []
+    for name, body in re.findall(r"^typedef struct (\w+) \{\n(.*?)^\} \1;", HEADER, re.M | re.S):
+        code = re.sub(r"/\*.*?\*/", "", body, flags=re.S)
+        code = re.sub(r"\(\*(\w+)\)\([^)]*\)", r"\1", code)  # pointers to functions
+        members = re.findall(r"(\w+)(?:\[\w+\])?\s*[,;]", code)
+        public = [one for one in members if not one.endswith("_") and name not in own]
+        missing += [one for one in public if f"{name}.{one}" not in inventory["c:member"]]
+    assert missing == []
+
+
+CPP_HEADERS = sorted((ROOT / "csrc" / "include" / "spead_tutorial").glob("*.hpp"))
+
+
+@pytest.mark.parametrize("header", CPP_HEADERS, ids=lambda path: path.name)
+def test_every_public_name_of_a_cpp_header_is_on_a_page(inventory, header):
+    code = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.S)
+    code = re.sub(r"^namespace detail$.*?^\} // namespace detail", "", code, flags=re.M | re.S)
+    code = re.sub(r"^#else$.*?^#endif$", "", code, flags=re.M | re.S)
+    kinds = r"(?:class|struct|concept|using|inline constexpr [\w:]+|inline [\w:<>]+)"
+    names = set(
+        re.findall(rf"^(?:template <.*> )?(?:\[\[nodiscard\]\] )?{kinds} (\w+)\b(?!::)", code, re.M)
+    )
+    for owner, body in re.findall(r"^(?:class|struct) (\w+)[^;]*?\{\n(.*?)^\};", code, re.M | re.S):
+        public = re.sub(r"^  (?:private|protected):.*", "", body, flags=re.M | re.S)
+        members = re.findall(r"^    [^ \n~].*?(?<!operator )\b(\w+)\([^;{]*[{;]", public, re.M)
+        members = [one for one in members if one.strip("_") == one and one[:4] != "spt_"]
+        names |= {f"{owner}::{one}" for one in members if one not in (*NOT_SHOWN, owner)}
+    shown = {name.removeprefix("spt::") for kind in inventory for name in inventory[kind]}
+    assert len(names) > 20
+    assert sorted(names - shown) == []
+
+
+def test_types_of_the_standard_headers_are_not_taken_for_int(site):
+    text = re.sub(r"<[^>]*>", "", (site / "reference" / "c.html").read_text())
+    assert "size_t spt_stream_memory(spt_stream *stream, void *to, size_t size)" in text
+    assert "bool spt_completion_done(const spt_completion *completion)" in text
+    assert "uint64_t spt_rate_next(spt_rate *r, uint64_t now_ns)" in text
+
+
+def test_the_page_of_the_header_takes_a_compiler_of_c_alone(built, site):
+    assert (site / "reference" / "c.html").is_file()
+    assert "c++" not in (built / "bin" / "asked").read_text()
+
+
+@pytest.mark.parametrize(
+    ("program", "module"),
+    [("spead-tutorial", "spead_tutorial.cli"), ("python -m bench", "bench.cli")],
+)
+def test_every_option_of_the_commands_is_on_a_page(inventory, monkeypatch, program, module):
+    monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT)])
+    group = importlib.import_module(module).cli
+    missing = []
+    for name, command in group.commands.items():
+        if command.hidden:
+            continue  # typed by programs alone
+        prefix = f"{program} {name}".replace(" ", "-")
+        for option in command.params:
+            hidden = getattr(option, "hidden", False)
+            for word in [] if hidden or isinstance(option, click.Argument) else option.opts:
+                if f"{prefix}.{word}" not in inventory["std:cmdoption"]:
+                    missing.append(f"{prefix} {word}")
+    assert missing == []
+
+
+def test_every_target_that_make_lists_is_on_a_page(site):
+    text = re.sub(r"<[^>]*>", "", (site / "reference" / "command-line.html").read_text())
+    targets = re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.M)
+    assert targets
+    assert [target for target in targets if f"make {target}" not in text] == []
+
+
+STUB = ast.parse(Path(_core.__file__).with_name("_core.pyi").read_text())
+MADE = {
+    cls.name: function
+    for cls in STUB.body
+    if isinstance(cls, ast.ClassDef)
+    for function in cls.body
+    if isinstance(function, ast.FunctionDef) and function.name in ("__new__", "__init__")
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_compiled_class_tells_the_signature_that_its_stub_has(name):
+    told = inspect.signature(getattr(_core, name))
+    arguments = MADE[name].args
+    names = [one.arg for one in (*arguments.args[1:], *arguments.kwonlyargs)]
+    defaults = [*arguments.defaults, *arguments.kw_defaults]
+    assert list(told.parameters) == names
+    has = [
+        one.default
+        for one in told.parameters.values()
+        if one.default is not inspect.Parameter.empty
+    ]
+    assert has == [ast.literal_eval(one) for one in defaults if one is not None]

@@ -1,0 +1,1043 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The harness: what it measures, how it goes on after a kill, and what it makes of records."""
+
+import csv
+import dataclasses
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+
+from bench import exports, files, peers, status, sweeps
+from bench import plan as planning
+from spead_tutorial.catalogue import CHAPTERS, STEPS, find_chapter
+from spead_tutorial.lab import Lab
+from spead_tutorial.measure import machine
+from spead_tutorial.measure.case import Case, Step, take
+from spead_tutorial.measure.place import Device
+from spead_tutorial.measure.programs import ProgramError
+from spead_tutorial.records import (
+    RecordError,
+    Recording,
+    Sample,
+    Split,
+    Writer,
+    locked,
+    read,
+)
+from spead_tutorial.send import Heap, ItemGroup, PacketGenerator
+from support import ROOT
+from support.bench import PATIENCE_S, bench, fails, keys, made, recording, start
+from support.labs import needs_lab
+from support.records import HEADER, TIMELINE, make_spacing
+
+RECORDS = ROOT / "bench" / "results"
+
+
+FULL, QUICK, TINY = (sweeps.SIZES[name] for name in ("full", "quick", "tiny"))
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Iterator[object]:
+    """Write a recording to a file."""
+
+    def writes(what: Recording, name: str = "some.jsonl") -> Path:
+        path = tmp_path / name
+        with Writer(path, what.header) as writer:
+            for one in (*what.samples, *what.timelines):
+                writer.add(one)
+        return path
+
+    return writes
+
+
+# ---- What is measured ----
+
+
+@pytest.mark.parametrize("sweep", sweeps.SWEEPS, ids=lambda sweep: sweep.name)
+def test_no_two_cases_of_a_sweep_have_the_same_name(sweep):
+    for chosen in (sweep.cases, sweep.quick):
+        assert max(Counter(case.name for case in chosen).values()) == 1
+
+
+def test_every_program_is_in_some_sweep():
+    measured = {case.program for sweep in sweeps.SWEEPS for case in sweep.cases}
+    others = {"ceiling", *sweeps.RECEIVERS}
+    assert measured == {chapter.name for chapter in (*CHAPTERS, *STEPS)} | others
+
+
+@pytest.mark.parametrize("name", ["tut-10", "tut-11"])
+def test_reusing_and_batching_are_swept_from_8_kib_to_64_mib_with_peer_and_limit(name):
+    sweep = sweeps.find_sweep(name)
+    sizes = {case.heap_size for case in sweep.cases}
+    assert sizes == {1 << n for n in (13, 14, 16, 18, 20, 22, 24, 26)}
+    for chosen in (sweep.cases, sweep.quick):
+        by_point: dict[tuple[int, int], Counter[str]] = {}
+        for case in chosen:
+            if case.variant != "equal packets":
+                by_point.setdefault(case.point, Counter())[case.implementation] += 1
+        expected = {"ours": 6, "spead2": 2, "spead2-source": 2, "ceiling": 2}
+        assert all(found == expected for found in by_point.values())
+    assert FULL.most_bytes == 4 << 30
+
+
+def test_batches_are_swept_with_packets_that_are_equal_and_nothing_else_different():
+    sweep = sweeps.find_sweep("tut-11")
+    cases = [case for case in sweep.cases if case.variant == "equal packets"]
+    assert {(case.language, case.heap_size >> 10) for case in cases} == {
+        (language, size) for language in ("python", "c") for size in (16, 64)
+    }
+    cut = {16: ([9000, 7480], [8240, 8240]), 64: ([9000] * 7 + [2872], [8240] * 7 + [8192])}
+    for case in cases:
+        plain = dataclasses.replace(case, variant="", packet_size=9000)
+        assert plain in sweep.cases
+        sizes = tuple(
+            [len(packet) for packet in PacketGenerator(heap_of(case.heap_size), 1, packet_size)]
+            for packet_size in (plain.packet_size, case.packet_size)
+        )
+        assert sizes == cut[case.heap_size >> 10]
+
+
+def heap_of(size: int) -> Heap:
+    """Make a heap with the two items of the chapters."""
+    group = ItemGroup()
+    group.add_item(0x1600, "timestamp", "", shape=(), format=[("u", 40)], value=0)
+    group.add_item(0x3300, "adc", "", shape=(size,), dtype="i1", value=np.zeros(size, "i1"))
+    return group.get_heap(descriptors="none", data="all")
+
+
+@pytest.mark.parametrize("streams", [1, 2, 4])
+def test_streams_are_swept_beside_as_many_bare_loops(streams):
+    sweep = sweeps.find_sweep("14")
+    for size in (8192, 1 << 20):
+        measured = Counter(
+            (case.implementation, case.language)
+            for case in sweep.cases
+            if case.heap_size == size and case.streams == streams
+        )
+        assert measured == {("ours", "python"): 1, ("ours", "c"): 1, ("ceiling", "c"): 1}
+
+
+def test_a_chapter_without_a_sweep_of_its_own_is_found_in_the_one_that_has_it():
+    sweep = sweeps.find_sweep("13")
+    assert sweep.name == "targets"
+    assert "tut_13_send_hot" in {case.program for case in sweep.cases}
+
+
+def test_zero_copy_is_swept_beside_copies_of_the_same_data_and_its_words_are_options():
+    sweep = sweeps.find_sweep("tut-15")
+    told = Counter(c.options().switches for c in sweep.cases if c.implementation == "ours")
+    every = [(), ("small pages",), ("copy",), ("fill",), ("copy", "fill")]
+    assert told == dict.fromkeys(every, 2 * 3)
+    loops = {case.variant for case in sweep.cases if case.implementation == "ceiling"}
+    bare = "one thread, no fill"
+    assert loops == {bare, f"{bare}, zero-copy", f"{bare}, zero-copy, huge pages"}
+
+
+def test_the_sweep_of_bare_loops_has_every_combination_that_makes_sense():
+    loops = {case.series.variant for case in sweeps.find_sweep("ceiling").cases}
+    copies = ("", ", zero-copy", ", zero-copy, huge pages")
+    assert loops == {
+        *(f"two threads{copy}" for copy in copies),
+        *(f"one thread{copy}" for copy in copies),
+        *(f"one thread{copy}, 2 streams" for copy in copies),
+        *(f"one thread, no fill{copy}" for copy in copies),
+        *(f"one thread, no fill{copy}, 2 streams" for copy in copies),
+    }
+
+
+def test_overlapping_is_swept_beside_turns_with_the_same_samples_in_every_situation():
+    sweep = sweeps.find_sweep("tut-5")
+    found: dict[str, set[tuple[str, bool]]] = {}
+    for case in sweep.cases:
+        if not case.timeline:
+            found.setdefault(case.different, set()).add((case.program, case.random))
+    turns = {("tut_4_send_perf", False), ("tut_4_send_constant", False)}
+    overlapped = {("tut_5_send_pipeline", True), ("tut_5_send_pipeline", False)}
+    no_overlap = {("tut_5_send_async", False)}
+    assert found == {
+        "": turns | overlapped | no_overlap,
+        "pinned": turns | overlapped | no_overlap,
+        "one core": turns | overlapped,
+        "link of 10 Gb/s": turns | overlapped,
+        "link of 1 Gb/s": {("tut_4_send_perf", False), ("tut_5_send_pipeline", True)},
+    }
+    assert len({(case.link == 10**9, case.point) for case in sweep.cases}) == 2
+
+
+def test_pinned_cases_are_skipped_where_there_is_one_core(monkeypatch):
+    monkeypatch.setattr(peers, "two_cores", lambda: None)
+    plan = planning.plan_of(sweeps.find_sweep("tut-5"), QUICK)
+    reasons = {name: why for name, why in plan.skipped.items() if "pinned" in name}
+    assert set(reasons.values()) == {"there are no two cores to pin threads to"}
+    assert len(reasons) == 2 * 5
+    assert not any(case.pinned == "pinned" for case in plan.cases)
+
+
+def test_cases_behind_a_link_are_skipped_where_the_kernel_limits_none(monkeypatch):
+    monkeypatch.setattr(peers, "_why_no_link", lambda bits_per_s: f"no link of {bits_per_s}")
+    plan = planning.plan_of(sweeps.find_sweep("tut-5"), QUICK)
+    reasons = {name: why for name, why in plan.skipped.items() if "link" in name}
+    assert set(reasons.values()) == {"no link of 10000000000", "no link of 1000000000"}
+    assert len(reasons) == 2 * 4 + 2 + 4
+    assert not any(case.link for case in plan.cases)
+
+
+@pytest.mark.parametrize(
+    ("siblings", "cores"),
+    [
+        ({0: "0", 1: "1"}, "0,1"),
+        ({0: "0-1", 1: "0-1", 2: "2-3", 3: "2-3"}, "0,2"),
+        ({0: "0-1", 1: "0-1"}, "0,1"),
+        ({3: "3", 5: "5"}, "3,5"),
+        ({0: "0"}, None),
+    ],
+)
+def test_threads_are_pinned_to_cores_of_which_none_hinders_the_other(
+    monkeypatch, tmp_path, siblings, cores
+):
+    for core, text in siblings.items():
+        folder = tmp_path / f"cpu{core}" / "topology"
+        folder.mkdir(parents=True)
+        (folder / "thread_siblings_list").write_text(f"{text}\n")
+    monkeypatch.setattr(machine, "_CPUS", tmp_path)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(siblings))
+    assert machine.two_cores() == cores
+
+
+def test_small_heaps_are_sent_one_a_call_and_in_batches_beside_the_peer():
+    for size in (256, 1024):
+        cases = [case for case in sweeps.find_sweep("small").cases if case.heap_size == size]
+        who = Counter((case.implementation, case.program[:6]) for case in cases)
+        peers = {(peer, chapter): 1 for peer in sweeps.PEERS for chapter in ("tut_10", "tut_11")}
+        ours = {("ours", "tut_10"): 2, ("ours", "tut_11"): 2}
+        assert who == ours | peers | {("ceiling", "ceilin"): 1}
+
+
+def test_a_sweep_is_found_by_name_and_by_number_of_chapter():
+    assert sweeps.find_sweep("10") is sweeps.find_sweep("tut-10")
+    with pytest.raises(ValueError, match="there are ladder, tut-5"):
+        sweeps.find_sweep("tut-99")
+
+
+@pytest.mark.parametrize(
+    "peer", sorted(ROOT.glob("spead_tutorial/peer/tut_*.py")), ids=lambda p: p.stem
+)
+def test_a_peers_program_has_as_many_heaps_in_flight_as_ours(peer):
+    depth = re.compile(r"(?:^ +(?:n_states|batch_size) = .*|max_heaps=.*)$", re.MULTILINE)
+    ours = ROOT / "spead_tutorial" / "chapters" / peer.name
+    assert depth.findall(peer.read_text()) == depth.findall(ours.read_text()) != []
+
+
+# ---- The order ----
+
+
+def order(plan: planning.Plan, number: int) -> list[str]:
+    return [s.case.name for s in plan.steps() if s.number == number and not s.warm_up]
+
+
+def test_every_round_has_all_cases_in_an_order_of_its_own_that_repeats():
+    plan = planning.plan_of(sweeps.find_sweep("tut-6"), QUICK)
+    assert order(plan, 0) == order(plan, 0)
+    assert order(plan, 0) != order(plan, 1)
+    assert sorted(order(plan, 0)) == sorted(order(plan, 1)) == sorted(c.name for c in plan.cases)
+    steps = list(plan.steps())
+    assert [step.warm_up for step in steps[: len(plan.cases)]] == [True] * len(plan.cases)
+    assert len(steps) == len(plan.cases) * (QUICK.rounds + 1)
+
+
+def test_shards_share_a_sweep_and_keep_points_together():
+    sweep = sweeps.find_sweep("tut-10")
+    shards = [planning.plan_of(sweep, FULL, shard=(n, 3)) for n in (1, 2, 3)]
+    cases = [case.name for shard in shards for case in shard.cases]
+    names = [*cases, *(name for shard in shards for name in shard.skipped)]
+    assert sorted(names) == sorted(case.name for case in sweep.cases)
+    points = [{case.point for case in shard.cases} for shard in shards]
+    assert sum(map(len, points)) == len(set.union(*points))
+
+
+def test_another_installation_is_measured_in_the_same_rounds():
+    sweep = sweeps.find_sweep("tut-10")
+    plan = planning.plan_of(sweep, QUICK, beside=["old"])
+    ours, old = (
+        {dataclasses.replace(c, implementation="") for c in plan.cases if c.implementation == name}
+        for name in ("ours", "old")
+    )
+    assert ours == old
+
+
+def test_a_sample_lasts_as_long_as_its_warm_up_lets_one_expect():
+    case = Case("ours", "c", CHAPTERS[-1].name, 8192)
+    slow, fast = (made([rate])[0] for rate in (1e8, 1e11))
+    assert planning._heaps(case, FULL, slow) == int(FULL.longest_s * 1e8) // 8192
+    assert planning._heaps(case, FULL, fast) == (4 << 30) // 8192
+    failed = dataclasses.replace(slow, failure="it failed")
+    assert planning._heaps(case, FULL, failed) == planning._heaps(case, FULL, None) > 2
+    large = dataclasses.replace(case, heap_size=1 << 26)
+    assert planning._heaps(large, TINY, slow) == 2
+
+
+# ---- What cannot run here ----
+
+
+def test_cases_of_a_peer_that_is_not_installed_are_skipped_and_named():
+    source = "import sys; sys.modules['spead2'] = None; from bench.cli import main; main(%r)"
+    argv = ["run", "tut-10", "--quick", "--dry-run"]
+    done = subprocess.run(
+        [sys.executable, "-c", source % argv], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 3
+    lines = done.stderr.splitlines()
+    assert re.fullmatch(r"10 of 60 cases .* skipped: spead2 is not installed: pip .*", lines[0])
+    assert re.fullmatch(r"10 of 60 cases .* skipped: .* from its source: make peer", lines[1])
+    assert len(lines) == 2
+    assert "40 cases" in done.stdout
+
+
+def test_without_the_peers_second_build_a_run_says_so_and_is_complete(tmp_path):
+    done = bench("run", "tut-10", "--quick", "--dry-run", "-o", tmp_path)
+    assert done.returncode == 0
+    assert done.stderr == (
+        "10 of 60 cases of tut-10 are skipped: spead2 has not been built from its source:"
+        " make peer\n"
+    )
+
+
+def test_the_peers_second_build_is_found_before_the_first(tmp_path, monkeypatch):
+    (tmp_path / "spead2").mkdir()
+    (tmp_path / "spead2" / "__init__.py").write_text("raise SystemExit('this one')")
+    monkeypatch.setattr(peers, "_FROM_SOURCE", tmp_path)
+    (case,) = (
+        case
+        for case in sweeps.find_sweep("tut-11").quick
+        if case.implementation == "spead2-source"
+        and case.heap_size == 8192
+        and "batch" in case.program
+    )
+    assert peers.missing(case) is None
+    start = peers.launch(case, 4, {})
+    done = subprocess.run(start(("127.0.0.1", 9)), capture_output=True, text=True)
+    assert done.stderr == "this one\n"
+
+
+def test_zero_copy_is_skipped_where_the_kernel_does_not_offer_it(monkeypatch):
+    monkeypatch.setattr(peers, "_zero_copy", lambda: False)
+    plan = planning.plan_of(sweeps.find_sweep("ceiling"), QUICK)
+    assert set(plan.skipped.values()) == {"the kernel does not offer zero-copy"}
+    assert plan.cases
+    assert not any("zero-copy" in case.variant for case in plan.cases)
+
+
+def test_an_installation_that_is_none_is_an_error(tmp_path):
+    with pytest.raises(ProgramError, match="cannot be started"):
+        peers.find_installation(str(tmp_path / "python"))
+    bare = tmp_path / "bare"
+    bare.write_text("#!/bin/sh\nexit 1\n")
+    bare.chmod(0o755)
+    with pytest.raises(ProgramError, match="has no spead_tutorial"):
+        peers.find_installation(str(bare))
+
+
+# ---- Measuring, as a process ----
+
+
+@needs_lab
+def test_killed_five_times_and_started_again_it_ends_with_every_sample_once(tmp_path):
+    arguments = ("run", "tut-6", "--tiny", "--rounds", 3, "-o", tmp_path)
+    path = tmp_path / "tut-6.jsonl"
+    source = random.Random(5)
+    for _ in range(5):
+        size = path.stat().st_size if path.exists() else 0
+        with start(*arguments) as process:
+            # Let it take at least one sample, and end it anywhere in one of the next.
+            while process.poll() is None and not (path.exists() and path.stat().st_size > size):
+                time.sleep(0.01)
+            time.sleep(source.uniform(0, 0.4))
+            process.kill()
+    before = keys(read(path, unfinished=True))
+    assert before
+    done = bench(*arguments)
+    assert done.returncode == 0, done.stderr
+    found = keys(read(path))
+    assert set(found.values()) == {1}
+    assert found.keys() >= before.keys()
+    plan = planning.plan_of(sweeps.find_sweep("tut-6"), TINY, 3)
+    assert found.keys() == {step.key for step in plan.steps()}
+    assert len(read(path).headers) == 1
+    assert bench("status", path).returncode == 0
+
+
+@needs_lab
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ctrl_c_says_what_is_kept_and_the_same_command_goes_on(tmp_path, number):
+    arguments = ("run", "tut-6-loopback", "--tiny", "-o", tmp_path)
+    path = tmp_path / "tut-6-loopback.jsonl"
+    with start(*arguments) as process:
+        while process.poll() is None and not (path.exists() and read_or_none(path)):
+            time.sleep(0.01)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 128 + number, errors
+    kept = len(read(path).samples)
+    assert f"{kept} of 24 samples have been taken" in errors
+    assert "goes on from there" in errors
+    assert "Traceback" not in errors
+    status_before = bench("status", path)
+    assert status_before.returncode == 1
+    assert f"{24 - kept} missing" in status_before.stdout
+    assert bench(*arguments).returncode == 0
+    assert len(read(path).samples) == 24
+
+
+def read_or_none(path: Path) -> bool:
+    try:
+        return len(read(path, unfinished=True).samples) > 0
+    except RecordError:
+        return False
+
+
+@needs_lab
+def test_a_sweep_is_measured_drawn_compared_and_exported(tmp_path):
+    done = bench("run", "tut-5", "--tiny", "-o", tmp_path / "bench", "--plot")
+    assert done.returncode == 0, done.stderr
+    path = tmp_path / "bench" / "tut-5.jsonl"
+    found = read(path)
+    assert [(one.random, one.variant) for one in found.timelines] == [
+        (True, ""),
+        (False, ""),
+        (True, ""),
+        (False, ""),
+        (False, "link of 10 Gb/s"),
+        (False, "link of 10 Gb/s"),
+    ]
+    assert {one.implementation for one in found.samples} == {"ours"}
+    for one in found.samples:
+        assert one.failure is None
+        assert one.rate is not None
+        assert one.counted_packets == one.messages
+        assert None not in (one.steal_ns, one.load, one.page_faults, one.context_switches)
+    assert (tmp_path / "figures" / "tut-5-send-pipeline-timeline.svg").exists()
+    assert (tmp_path / "figures" / "tut-5-send-pipeline-timeline-dark.svg").exists()
+    assert bench("compare", path, path).returncode == 0
+    for end in ("csv", "parquet", "json"):
+        output = tmp_path / f"some.{end}"
+        assert bench("export", path, "-o", output).returncode == 0
+        assert output.stat().st_size > 0
+
+
+@needs_lab
+def test_a_sweep_without_pictures_is_measured_although_they_are_asked_for(tmp_path):
+    done = bench("run", "tut-14", "--tiny", "--rounds", 1, "-o", tmp_path / "bench", "--plot")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not (tmp_path / "figures").exists()
+
+
+def taken_for(plan: planning.Plan, rates: dict[str, Sequence[float]]) -> Recording:
+    """A record of a plan: rates in bytes/s for each round of a case; 1 GB/s by default."""
+    groups = []
+    for case in plan.cases:
+        same = {"case": case.name, "heap_size": case.heap_size, "packet_size": case.packet_size}
+        warm_up = dataclasses.replace(made([1e9], **same)[0], warm_up=True)
+        groups += [[warm_up], made(rates.get(case.name, [1e9] * plan.rounds), **same)]
+    return recording(*groups)
+
+
+def failing(found: Recording, *places: int) -> Recording:
+    """The same, where these samples failed."""
+    samples = list(found.samples)
+    for place in places:
+        samples[place] = dataclasses.replace(samples[place], failure="it failed", attempt=0)
+    return dataclasses.replace(found, samples=tuple(samples))
+
+
+def test_only_noisy_adds_rounds_to_noisy_cases_and_to_those_they_are_compared_with():
+    plan = planning.plan_of(sweeps.find_sweep("tut-6"), QUICK)
+    assert planning.again(plan, taken_for(plan, {}), 2).cases == ()
+    noisy = next(case for case in plan.cases if case.language == "c")
+    more = planning.again(plan, taken_for(plan, {noisy.name: [1e9, 2e9] * 2}), 2)
+    compared = [case for case in plan.cases if (case.point, case.language) == (noisy.point, "c")]
+    assert noisy in compared
+    assert list(more.cases) == compared
+    assert len(compared) < len([case for case in plan.cases if case.point == noisy.point])
+    steps = list(more.steps())
+    assert Counter(step.number for step in steps) == {
+        plan.rounds: len(compared),
+        plan.rounds + 1: len(compared),
+    }
+    assert {step.attempt for step in steps} == {0}
+
+
+def test_only_noisy_repeats_a_sample_that_failed_by_itself():
+    plan = planning.plan_of(sweeps.find_sweep("tut-6"), QUICK)
+    found = failing(taken_for(plan, {}), 0, 3)
+    steps = list(planning.again(plan, found, 2).steps())
+    failed = [found.samples[0], found.samples[3]]
+    assert [step.attempt for step in steps] == [1, 1]
+    assert {step.key for step in steps} == {(one.case, one.round, one.warm_up) for one in failed}
+    assert 0 < planning.estimate(planning.again(plan, found, 2), found, None) < 5
+
+
+def test_what_was_given_up_is_repeated_only_where_that_is_asked_for():
+    plan = planning.plan_of(sweeps.find_sweep("tut-6"), QUICK)
+    found = failing(taken_for(plan, {}), *range(plan.rounds + 1))
+    assert planning.again(plan, found, 2).cases == ()
+    asked = planning.again(dataclasses.replace(plan, retry=True), found, 2)
+    assert len(list(asked.steps())) == plan.rounds + 1
+
+
+@needs_lab
+def test_a_record_with_a_failure_heals(tmp_path):
+    arguments = ("run", "tut-6-loopback", "--tiny", "-o", tmp_path)
+    assert bench(*arguments).returncode == 0
+    path = tmp_path / "tut-6-loopback.jsonl"
+    before = read(path)
+    lines = path.read_text().splitlines(keepends=True)
+    lines[-1] = json.dumps(json.loads(lines[-1]) | {"failure": "it failed"}) + "\n"
+    path.write_text("".join(lines))
+    assert bench("status", path).returncode == 1
+    done = bench(*arguments, "--only-noisy", "--rounds", 1)
+    assert done.returncode == 0, done.stderr
+    found = read(path)
+    assert [one.failure for one in found.superseded] == ["it failed"]
+    assert keys(found) >= keys(before)
+    assert path.read_text().startswith("".join(lines))
+    shown = bench("status", path)
+    assert shown.returncode == 0
+    assert "besides 1 that failed and were repeated" in shown.stdout
+    assert "1 samples failed and were repeated: the later ones count" in shown.stdout
+    assert shown.stdout.count(" 1 repeated\n") == 1
+
+
+def test_what_was_given_up_is_shown_with_the_reason(write, tmp_path):
+    rates = made([1e9] * 3)
+    found = recording([dataclasses.replace(one, failure="no memory") for one in rates])
+    path = write(found, "tut-6-loopback.jsonl")
+    words = "1 case given up after 3 failures in a row with the same words: no memory"
+    assert "given up: no memory" in status.table(found)
+    assert any(line.startswith(words) for line in status.advice(found))
+    done = bench("run", "tut-6-loopback", "--only-noisy", "-o", tmp_path)
+    assert done.returncode == 1
+    assert words in done.stderr
+    assert read(path) == found
+
+
+@needs_lab
+def test_a_record_of_another_build_is_not_gone_on_with(tmp_path):
+    arguments = ("run", "tut-6-loopback", "--tiny", "--rounds", 1, "-o", tmp_path)
+    assert bench(*arguments).returncode == 0
+    path = tmp_path / "tut-6-loopback.jsonl"
+    first, *others = path.read_text().splitlines(keepends=True)
+    header = json.loads(first)
+    header["versions"]["build"] = "another"
+    path.write_text(json.dumps(header) + "\n" + "".join(others))
+    whole = path.read_bytes()
+    assert "was begun with another versions" in fails(*arguments[:-2], "-o", tmp_path)
+    assert path.read_bytes() == whole
+    assert bench(*arguments, "--restart").returncode == 0
+    assert read(path).header.versions["build"] != "another"
+
+
+def taken(
+    lab: Lab, case: Case, installations: peers.Installations = MappingProxyType({})
+) -> Sample:
+    """One sample of a case."""
+    launch = peers.launch(case, 4, installations)
+    return take(Device(lab), Step(0, False, case), 4, launch=launch)
+
+
+@needs_lab
+def test_a_program_that_fails_is_recorded_without_a_rate_and_the_rest_goes_on(make_lab):
+    too_large = Case("ours", "c", CHAPTERS[-1].name, 8192, packet_size=70000)
+    ceiling = Case("ceiling", "c", "ceiling", 8192, variant="one thread")
+    with make_lab() as lab:
+        failed = taken(lab, too_large)
+        good = taken(lab, ceiling)
+    assert failed.rate is None
+    assert "70000" in (failed.failure or "")
+    assert good.failure is None
+    assert good.implementation == "ceiling"
+    found = recording([failed, good])
+    assert "failed" in status.table(found)
+    assert any("1 of 2 cases failed" in line for line in status.advice(found))
+
+
+@needs_lab
+def test_bare_loops_of_several_streams_add_up_to_what_the_device_counts(make_lab):
+    case = Case("ceiling", "c", "ceiling", 8192, variant="one thread", streams=2)
+    with make_lab() as lab:
+        measured = taken(lab, case)
+    assert measured.failure is None
+    assert measured.streams == 2
+    assert measured.packets == 4
+    assert measured.series == case.series
+    assert case.series.variant == "one thread, 2 streams"
+
+
+@needs_lab
+def test_a_bare_loop_puts_more_packets_into_a_message_that_is_read_out_of_huge_pages(make_lab):
+    ordinary, huge = (
+        Case("ceiling", "c", "ceiling", 1 << 20, variant=f"one thread, no fill, zero-copy{more}")
+        for more in ("", ", huge pages")
+    )
+    with make_lab() as lab:
+        found = [taken(lab, case) for case in (ordinary, huge)]
+    if found[1].failure and "huge pages" in found[1].failure:
+        pytest.skip(found[1].failure)
+    assert [one.failure for one in found] == [None, None]
+    assert found[0].packets == found[1].packets
+    assert found[0].messages > found[1].messages
+    assert [one.zero_copy_messages for one in found] == [one.messages for one in found]
+
+
+@needs_lab
+def test_another_installation_runs_its_own_programs(make_lab):
+    """This one, taken for another."""
+    installations = {"old": peers.find_installation(sys.executable)}
+    with make_lab() as lab:
+        for language in ("python", "c"):
+            for name, random in ((CHAPTERS[-1].name, False), ("tut_5_send_pipeline", True)):
+                packet_size = find_chapter(name).packet_size
+                case = Case("old", language, name, packet_size=packet_size, random=random)
+                one = taken(lab, case, installations)
+                assert one.failure is None
+                assert one.series == case.series
+                assert one.rate
+
+
+def test_a_dry_run_estimates_and_sends_nothing(tmp_path):
+    done = bench("run", "tut-10", "--full", "--dry-run", "-o", tmp_path / "results")
+    assert done.returncode in (0, 3)
+    assert re.search(r"\d+ cases, 9 rounds and a warm-up, about \d+ (s|min) to go", done.stdout)
+    assert not (tmp_path / "results").exists()
+
+
+def test_what_is_to_be_done_is_estimated_from_rates_and_not_counted_as_done(tmp_path):
+    """A committed record says how fast programs are, and nothing of a run that has not begun."""
+    plan = planning.plan_of(sweeps.find_sweep("small"), QUICK)
+    reference = read(ROOT / "bench" / "results" / "small.jsonl")
+    whole = planning.estimate(plan, None, reference)
+    assert whole > len(plan.cases) * plan.rounds * 0.2
+    assert planning.estimate(plan, reference, reference) < whole / 10
+    listed = bench("list").stdout
+    assert listed
+    assert " 0 s" not in listed
+
+
+def lasting(found: Recording) -> float:
+    """How many seconds the samples of a record lasted, and what each process needs besides."""
+    return sum((one.elapsed_ns or 0) / 1e9 + planning._START_S for one in found.samples)
+
+
+def test_an_estimate_agrees_with_samples_that_last_as_long_as_they_may():
+    """At 1 GB/s, 1.2 s are less than 4 GiB."""
+    plan = planning.plan_of(sweeps.find_sweep("tut-11"), FULL)
+    n_bytes = round(1e9 * FULL.longest_s)
+    found = taken_for(plan, {})
+    samples = [
+        dataclasses.replace(one, payload_bytes=n_bytes, elapsed_ns=n_bytes)
+        if not one.warm_up
+        else dataclasses.replace(one, payload_bytes=1 << 28, elapsed_ns=1 << 28)
+        for one in found.samples
+    ]
+    found = dataclasses.replace(found, samples=tuple(samples))
+    assert planning.estimate(plan, None, found) == pytest.approx(lasting(found), rel=0.02)
+    assert planning.estimate(plan, found, found) == 0
+
+
+@pytest.mark.parametrize("name", ["ladder", "tut-8", "tut-14", "small"])
+def test_an_estimate_agrees_with_a_committed_record(name):
+    """They have all of it: samples cut short at 4 GiB, random ones, several streams."""
+    plan = planning.plan_of(sweeps.find_sweep(name), FULL)
+    names = {case.name for case in plan.cases}
+    found = read(RECORDS / f"{name}.jsonl")
+    mine = tuple(one for one in found.samples if one.case in names)
+    found = dataclasses.replace(found, samples=mine)
+    assert planning.estimate(plan, None, found) == pytest.approx(lasting(found), rel=0.15)
+
+
+def test_what_is_not_known_yet_is_estimated_from_what_was_measured_before():
+    plan = planning.plan_of(sweeps.find_sweep("tut-6"), QUICK)
+    slow = dataclasses.replace(taken_for(plan, {}), samples=())
+    known = taken_for(plan, {case.name: [1e7] * 5 for case in plan.cases})
+    assert planning.estimate(plan, slow, known) == planning.estimate(plan, None, known)
+    unknown = planning.estimate(plan, slow, None)
+    assert 0 < unknown < planning.estimate(plan, slow, known)
+
+
+# ---- One run at a time in a folder ----
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "tut-6-loopback", "--tiny", "-o", "{folder}"),
+        ("run", "tut-6-loopback", "--restart", "-o", "{folder}"),
+        ("run", "tut-6-loopback", "--only-noisy", "-o", "{folder}"),
+        ("merge", "{folder}/tut-6-loopback.jsonl", "-o", "{folder}/all.jsonl"),
+    ],
+)
+def test_where_a_run_writes_a_second_one_is_one_line_that_says_who_is_there(
+    write, tmp_path, arguments
+):
+    path = write(recording(made([1e9])), "tut-6-loopback.jsonl")
+    whole = path.read_bytes()
+    with locked(tmp_path):
+        line = fails(*(word.format(folder=tmp_path) for word in arguments))
+    assert f"another run (process {os.getpid()}) writes to {tmp_path}: " in line
+    assert (list(tmp_path.iterdir()), path.read_bytes()) == ([path], whole)
+
+
+def test_what_only_reads_asks_for_no_folder_of_its_own(write, tmp_path):
+    path = write(recording(made([1e9] * 9)), "tut-6-loopback.jsonl")
+    with locked(tmp_path):
+        assert bench("run", "tut-6-loopback", "--dry-run", "-o", tmp_path).returncode == 0
+        assert bench("status", path).returncode == 0
+        assert bench("compare", path, path).returncode == 0
+
+
+def test_where_memory_is_watched_a_second_watch_is_one_line(tmp_path):
+    with locked(tmp_path):
+        done = bench("-n", "2", "-o", tmp_path, module="bench.flat_memory")
+    assert (done.returncode, done.stdout, list(tmp_path.iterdir())) == (1, "", [])
+    assert re.fullmatch(r"python -m bench\.flat_memory: another run [^\n]+\n", done.stderr)
+
+
+# ---- Asked for wrongly ----
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "run",
+        "list",
+        "timing",
+        "where",
+        "profile",
+        "status",
+        "plot",
+        "compare",
+        "history",
+        "export",
+        "merge",
+    ],
+)
+def test_every_command_has_help_with_an_example(name):
+    done = bench(name, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"Example: python -m bench {name}" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "tut-99"], "there is no sweep 'tut-99'"),
+        (["run", "tut-10", "--shard", "3/2"], "--shard is '3/2'"),
+        (["run", "tut-10", "--rounds", "0"], "--rounds"),
+        (["run", "tut-10", "--beside", "old"], "--beside is 'old'"),
+        (["run", "tut-10", "--beside", "ours=python3"], "--beside is"),
+        (["compare", "some.jsonl"], "give two records"),
+        (["merge", "-o", "all.jsonl"], "RECORDS"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line_and_status_2(arguments, words):
+    assert words in fails(*arguments, status=2)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b"a,b\n1,2\n", "not a JSON object"),
+        (b'{"record": "header", "tool": "another"}\n', "not a recording"),
+        (b'{"record": "header", "tool": "spead_tutorial", "schema": 99}\n', "newer version"),
+    ],
+)
+def test_a_file_that_is_no_record_is_one_line_and_status_1(tmp_path, content, words):
+    path = tmp_path / "some.jsonl"
+    path.write_bytes(content)
+    for arguments in (
+        ["status", path],
+        ["compare", path, path],
+        ["export", path, "-o", tmp_path / "some.csv"],
+        ["merge", path, "-o", tmp_path / "all.jsonl"],
+    ):
+        assert words in fails(*arguments)
+    assert not (tmp_path / "all.jsonl").exists()
+
+
+def test_a_part_without_cases_says_so(tmp_path):
+    done = bench("run", "tut-6-loopback", "--shard", "2/2", "-o", tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == "tut-6-loopback: part 2/2 has no cases: take fewer parts\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_where_nothing_is_noisy_nothing_is_added(write, tmp_path):
+    path = write(recording(made([1e9] * 9)), "tut-6-loopback.jsonl")
+    whole = path.read_bytes()
+    done = bench("run", "tut-6-loopback", "--only-noisy", "-o", tmp_path)
+    assert (done.returncode, path.read_bytes()) == (0, whole)
+    assert "no case is noisy" in done.stderr
+
+
+def test_a_missing_file_is_one_line(tmp_path):
+    assert "No such file" in fails("status", tmp_path / "none.jsonl")
+
+
+def test_a_record_without_samples_cannot_be_compared_or_exported_to_pyperf(write, tmp_path):
+    path = write(recording())
+    assert "no point in common" in fails("compare", path, path)
+    assert "nothing to export" in fails("export", path, "-o", tmp_path / "some.json")
+
+
+# ---- How certain numbers are ----
+
+
+def test_the_noise_floor_is_what_the_same_case_differs_by():
+    calm = recording(made([1e9] * 9))
+    assert status.noise_floor(calm) == 0
+    wild = recording(made([1e9, 1.5e9] * 4))
+    assert status.noise_floor(wild) == pytest.approx(0.5)
+    assert status.noise_floor(recording(made([1e9, 1e9]))) is None
+
+
+def test_the_table_says_how_busy_each_side_was_net_of_looking():
+    cpu = {"cpu_user_ns": 8 * 10**6, "cpu_system_ns": 5 * 10**6}
+    ours = made([1e9] * 2, **cpu, program_cpu_ns=6 * 10**6, looking_ns=10**6, waiting_looking_ns=0)
+    assert ours[0].elapsed_ns == 10 * (1 << 20)
+    peer = made([1e9] * 2, **cpu, program_cpu_ns=10**6, case="two", implementation="spead2")
+    old = made([1e9] * 2, **cpu, case="three", implementation="old")
+    heading, *lines = status.table(recording(ours, peer, old)).splitlines()
+    assert re.search("program others merged$", heading)
+    found = {line.split()[3]: re.findall(r"\d+%", line) for line in lines}
+    assert found == {"ours": ["57%", "57%"], "spead2": ["10%", "114%"], "old": []}
+
+
+@pytest.mark.parametrize(
+    ("rounds", "words"),
+    [((5, 5), "range"), ((6, 9), "95 % interval"), ((5, 9), "95 % (n<6: range)")],
+)
+def test_the_table_calls_ranges_of_few_rounds_so(rounds, words):
+    groups = [made([1e9] * n, case=str(n * place)) for place, n in enumerate(rounds)]
+    heading = status.table(recording(*groups)).splitlines()[0]
+    assert re.search(rf"MB/s +{re.escape(words)} +CPU s/GB", heading)
+    wide = [made([1e9, 3e9] * n, case=str(n)) for n in (1, 9)]
+    notes = "\n".join(status.advice(recording(*wide)))
+    assert "2 of 2 cases have a 95 % (n<6: range) wider than 10%" in notes
+
+
+def test_notes_say_what_makes_numbers_uncertain():
+    machine = HEADER.machine | {"governor": "powersave", "turbo": "on", "virtualisation": "kvm"}
+    header = dataclasses.replace(HEADER, machine=machine)
+    busy = made([1e9, 2e9, 3e9], load=9.0, steal_ns=10**9)
+    found = "\n".join(status.advice(recording(busy, header=header)))
+    for words in (
+        "3 rounds: fewer than 9",
+        "1 of 1 cases have a range wider than 10%",
+        "governor powersave",
+        "turbo is on",
+        "a virtual machine (kvm)",
+        "3 of 3 samples were taken at a load above 2",
+        "gave more than 1% of the time to others",
+    ):
+        assert words in found
+    calm = made([1e9] * 9, load=0.5, steal_ns=0)
+    good = dataclasses.replace(
+        HEADER, machine=HEADER.machine | {"governor": "performance", "virtualisation": "none"}
+    )
+    floor = "noise floor: the same case twice differs by up to 0% here (A/A)"
+    assert status.advice(recording(calm, header=good)) == [floor]
+
+
+# ---- Parts and formats ----
+
+
+def test_parts_of_two_machines_become_one_record_that_knows_which_sample_is_whose(write, tmp_path):
+    settings = HEADER.settings | {"shard": "1/2"}
+    one = write(recording(made([1e9] * 9), header=dataclasses.replace(HEADER, settings=settings)))
+    header = dataclasses.replace(
+        HEADER, machine={"cpu": "another"}, settings=HEADER.settings | {"shard": "2/2"}
+    )
+    theirs = dataclasses.replace(
+        recording(made([2e9] * 9, case="two"), header=header), timelines=(TIMELINE,)
+    )
+    other = write(theirs, "other.jsonl")
+    output = tmp_path / "all.jsonl"
+    done = bench("merge", one, other, "-o", output)
+    assert (done.returncode, done.stderr) == (0, "")
+    merged = read(output)
+    assert len(merged.samples) == 18
+    assert [header.machine["cpu"] for header in merged.headers] == ["a processor", "another"]
+    assert {(sample.case, sample.source) for sample in merged.samples} == {("one", 0), ("two", 1)}
+    assert merged.timelines[0].source == 1
+    assert list(tmp_path.glob("*.part")) == []
+
+
+def test_the_same_part_twice_is_not_merged(write, tmp_path):
+    path = write(recording(made([1e9])))
+    line = fails("merge", path, path, "-o", tmp_path / "all.jsonl")
+    assert "both hold the sample of 'one' in round 0" in line
+    assert not (tmp_path / "all.jsonl").exists()
+
+
+def test_parts_that_overlap_in_one_line_are_not_merged(write, tmp_path):
+    """Whatever the line holds; and what does not overlap is all in the merged record."""
+    split = Split("one", 0, "p", "c", 1, 1)
+    both = (make_spacing("p", False, 0), split, TIMELINE)
+    for place, words in enumerate(("the spacing of", "the split of", "the timeline of")):
+        one, other = tmp_path / "one.jsonl", tmp_path / "other.jsonl"
+        for path, held in ((one, both), (other, both[place : place + 1])):
+            with Writer(path, HEADER) as writer:
+                for taken in held:
+                    writer.add(taken)
+        line = fails("merge", one, other, "-o", tmp_path / "all.jsonl")
+        assert f"one.jsonl and other.jsonl both hold {words}" in line
+        assert not (tmp_path / "all.jsonl").exists()
+    merged = files.merge([one], tmp_path / "all.jsonl")
+    assert (merged.spacings, merged.splits, merged.timelines) == tuple((each,) for each in both)
+
+
+def test_samples_that_were_repeated_are_in_the_merged_record_too(tmp_path):
+    (failed,) = made([1e9], failure="it failed")
+    good = dataclasses.replace(failed, failure=None, attempt=2)
+    path = tmp_path / "one.jsonl"
+    with Writer(path, HEADER) as writer:
+        for one in (failed, dataclasses.replace(failed, attempt=1), good):
+            writer.add(one)
+    merged = files.merge([path], tmp_path / "all.jsonl")
+    assert merged == read(path)
+    assert len(merged.superseded) == 2
+
+
+@pytest.mark.parametrize(
+    "settings", [{"size": "full"}, {"size": "full", "rounds": 2, "shard": "one/two"}]
+)
+def test_status_of_a_record_that_does_not_say_which_part_it_is_shows_its_samples(write, settings):
+    header = dataclasses.replace(HEADER, experiment="tut-6", settings=settings)
+    done = bench("status", write(recording(made([1e9] * 9), header=header)))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "9 samples of full size, complete" in done.stdout
+
+
+def test_parts_of_different_sweeps_are_not_merged(write, tmp_path):
+    one = write(recording(made([1e9])))
+    strange = dataclasses.replace(HEADER, experiment="another")
+    other = write(recording(made([1e9], case="two"), header=strange), "other.jsonl")
+    line = fails("merge", one, other, "-o", tmp_path / "all.jsonl")
+    assert "not parts of one sweep: experiment is tour and another" in line
+
+
+def test_an_export_holds_what_the_record_holds(write, tmp_path):
+    import pandas
+    import pyperf
+
+    source = write(recording(made([1e9, 2e9]), made([3e9], case="two")))
+    found = read(source)
+    for end, load in ((".csv", pandas.read_csv), (".parquet", pandas.read_parquet)):
+        exports.export(found, tmp_path / f"some{end}")
+        frame = load(tmp_path / f"some{end}")
+        assert np.allclose(frame["rate_bytes_per_s"], [one.rate for one in found.samples])
+        assert frame["elapsed_ns"].tolist() == [one.elapsed_ns for one in found.samples]
+    exports.export(found, tmp_path / "some.json")
+    suite = pyperf.BenchmarkSuite.load(str(tmp_path / "some.json"))
+    values = {each.get_name(): each.get_values() for each in suite.get_benchmarks()}
+    seconds = [(one.elapsed_ns or 0) / 1e9 / one.heaps for one in found.samples]
+    assert values["one"] == pytest.approx(seconds[:2])
+    assert values["two"] == pytest.approx(seconds[2:])
+
+
+def test_an_export_says_where_and_with_what_it_was_measured(tmp_path):
+    import pyperf
+    from pyarrow import parquet
+
+    found = read(RECORDS / "tut-5.jsonl")
+    facts = dataclasses.asdict(found.header)
+    assert exports.export(found, tmp_path / "some.csv")[-1] == tmp_path / "some.headers.json"
+    assert json.loads((tmp_path / "some.headers.json").read_text()) == [facts]
+    for path in exports.export(found, tmp_path / "some.parquet"):
+        metadata = parquet.read_schema(path).metadata
+        assert json.loads(metadata[exports.HEADERS.encode()]) == [facts]
+    exports.export(found, tmp_path / "some.json")
+    said = pyperf.BenchmarkSuite.load(str(tmp_path / "some.json")).get_metadata()
+    assert said["cpu_model_name"] == facts["machine"]["cpu"]
+    assert said["python_version"] == facts["versions"]["python"]
+    assert said["revision"] == facts["revision"]
+    assert said["lab.mtu"] == facts["lab"]["mtu"]
+    assert said["settings.rounds"] == facts["settings"]["rounds"]
+    assert json.loads(said["machine.caches_bytes"]) == facts["machine"]["caches_bytes"]
+
+
+def test_an_export_has_every_number_of_a_record(tmp_path):
+    """Of committed records, each kind of line; in CSV as text, in parquet with its type."""
+    from pyarrow import parquet
+
+    kinds = set()
+    for name in ("tut-5", "where", "spacing"):
+        found = read(RECORDS / f"{name}.jsonl")
+        paths = exports.export(found, tmp_path / f"{name}.parquet")
+        wanted = {kind: rows for kind, rows in exports.tables(found).items() if rows or not kind}
+        for path, (kind, rows) in zip(paths, wanted.items(), strict=True):
+            assert path.name == (f"{name}.{kind}.parquet" if kind else f"{name}.parquet")
+            assert parquet.read_table(path).to_pylist() == rows
+            kinds |= {kind} if rows else set()
+        *paths, _ = exports.export(found, tmp_path / f"{name}.csv")
+        for path, rows in zip(paths, wanted.values(), strict=True):
+            with path.open(newline="") as file:
+                lines = list(csv.DictReader(file))
+            texts = [{k: "" if v is None else str(v) for k, v in row.items()} for row in rows]
+            assert lines == texts
+    assert kinds == {"", "timelines", "splits", "spacings"}
+    messages = [n for one in found.spacings for n in one.message_bytes]
+    assert [row["message_bytes"] for row in rows] == messages
+
+
+def test_what_failed_is_exported_beside_what_counts_and_removed_where_it_is_no_more(tmp_path):
+    failed = dataclasses.replace(made([1e9])[0], failure="it failed")
+    (good,) = made([2e9], attempt=1)
+    healed = dataclasses.replace(recording([good]), superseded=(failed,))
+    written = [path.name for path in exports.export(healed, tmp_path / "some.csv")]
+    assert written == ["some.csv", "some.superseded.csv", "some.headers.json"]
+    with (tmp_path / "some.superseded.csv").open() as file:
+        assert [row["failure"] for row in csv.DictReader(file)] == ["it failed"]
+    exports.export(recording([good]), tmp_path / "some.csv")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["some.csv", "some.headers.json"]
+
+
+def test_an_export_to_csv_takes_nothing_that_may_be_missing(write, tmp_path, monkeypatch):
+    for name in ("pandas", "pyarrow", "pyperf"):
+        monkeypatch.setitem(sys.modules, name, None)
+    found = recording(made([1e9]))
+    assert exports.export(found, tmp_path / "some.csv")
+    for end, word in (("parquet", "pyarrow"), ("json", "pyperf")):
+        with pytest.raises(RecordError, match=rf"needs {word}: pip install"):
+            exports.export(found, tmp_path / f"some.{end}")
+
+
+def test_a_case_of_two_machines_is_two_benchmarks_of_pyperf(tmp_path):
+    import pyperf
+
+    header = dataclasses.replace(HEADER, machine={"cpu": "another"})
+    other = made([2e9] * 2, source=1)
+    found = dataclasses.replace(recording(made([1e9]), other[1:]), others=(header,))
+    exports.export(found, tmp_path / "some.json")
+    suite = pyperf.BenchmarkSuite.load(str(tmp_path / "some.json"))
+    assert {each.get_name(): each.get_metadata()["cpu_model_name"] for each in suite} == {
+        "one, part 1": "a processor",
+        "one, part 2": "another",
+    }
+
+
+def test_an_unknown_format_is_an_error(write, tmp_path):
+    path = write(recording(made([1e9])))
+    assert "does not end with one of" in fails("export", path, "-o", tmp_path / "some.xls")

@@ -1,0 +1,475 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Records held against each other: which controls are to be trusted, and what is judged."""
+
+import dataclasses
+import importlib.util
+import random
+import re
+import sys
+import types
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench import compare, controls, peers
+from bench import plan as planning
+from spead_tutorial.records import Header, RecordError, Recording, Sample, Writer
+from support.bench import bench, fails, made, recording
+from support.records import HEADER
+
+
+def noise(middle: float, seed: object, n: int = 9, spread: float = 0.03) -> list[float]:
+    source = random.Random(str(seed))
+    return [middle * (1 + source.gauss(0, spread)) for _ in range(n)]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., Path]:
+    """Write a recording to a file, with all its headers."""
+
+    def writes(what: Recording, name: str = "some.jsonl") -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with Writer(path, what.header) as writer:
+            for source, header in enumerate(what.headers):
+                if source:
+                    writer.begin(header)
+                for one in what.samples:
+                    if one.source == source:
+                        writer.add(one)
+        return path
+
+    return writes
+
+
+# ---- What controls are made of ----
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder that has all that controls are made of."""
+    for name in ("wheel", "built/spead2", "peer"):
+        made = tmp_path / name
+        made.mkdir(parents=True)
+        (made / "__init__.py").write_text("import _spead2\n")
+        (made / "_spead2.so").write_bytes(name.encode())
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "ceiling").write_bytes(b"loops")
+    monkeypatch.setattr(peers, "_FROM_SOURCE", tmp_path / "built")
+    monkeypatch.setattr(peers, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(peers, "_installed_peer", lambda: tmp_path / "wheel")
+    return tmp_path
+
+
+def test_a_record_names_the_build_of_each_program_beside_ours(folder):
+    found = planning.versions()
+    names = {name for name in found if name.endswith("-build")}
+    assert names == {"ceiling-build", "spead2-build", "spead2-source-build"}
+    assert len({found[name] for name in names}) == 3
+    assert all(len(found[name]) == 12 for name in names)
+
+
+def test_a_record_names_no_build_of_what_is_not_there(folder, monkeypatch):
+    (folder / "bin" / "ceiling").unlink()
+    monkeypatch.setattr(peers, "_FROM_SOURCE", folder / "nowhere")
+    assert set(peers.builds()) == {"spead2"}
+    monkeypatch.setattr(peers, "_installed_peer", lambda: None)
+    assert peers.builds() == {}
+
+
+@pytest.mark.parametrize(
+    ("file", "changed"),
+    [
+        ("wheel/_spead2.so", {"spead2"}),
+        ("built/spead2/_spead2.so", {"spead2-source"}),
+        ("peer/_spead2.so", {"spead2", "spead2-source"}),
+        ("bin/ceiling", {"ceiling"}),
+    ],
+)
+def test_what_is_changed_of_a_program_beside_ours_is_another_build_of_it(folder, file, changed):
+    before = peers.builds()
+    (folder / "wheel" / "__pycache__").mkdir()
+    (folder / "wheel" / "__pycache__" / "made_at_any_time.pyc").write_bytes(b"")
+    assert peers.builds() == before
+    (folder / file).write_bytes(b"another")
+    after = peers.builds()
+    assert {name for name in before if before[name] != after[name]} == changed
+
+
+def test_the_installed_peer_is_found_where_python_finds_it(monkeypatch, tmp_path):
+    spec = types.SimpleNamespace(origin=str(tmp_path / "spead2" / "__init__.py"))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
+    assert peers._installed_peer() == tmp_path / "spead2"
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert peers._installed_peer() is None
+
+
+# ---- Comparing ----
+
+
+def many(scale: float, seed: str, implementation: str = "ours", **more: object) -> list[Sample]:
+    return [
+        one
+        for n in range(13, 27)
+        for language in ("python", "c")
+        for one in made(
+            noise(scale * (1e9 + n * 1e8), f"{seed}/{n}/{language}/{implementation}"),
+            heap_size=1 << n,
+            language=language,
+            implementation=implementation,
+            case=f"{n}/{language}/{implementation}",
+            **more,
+        )
+    ]
+
+
+#: Headers that name the build of each control.
+NAMED = dataclasses.replace(
+    HEADER,
+    versions=HEADER.versions | {peers.build_key(name): name for name in controls.CONTROLS},
+)
+
+
+def with_controls(
+    seed: str, header: Header = NAMED, ours: float = 1.0, **scales: float
+) -> Recording:
+    """Ours and some controls, each so many times as fast as usual."""
+    programs = {"spead2": "tut_6_send_pktsize", "source": "tut_6_send_pktsize"}
+    groups = [many(ours, seed)] + [
+        many(scale, seed, name.replace("source", "spead2-source"), program=programs.get(name, name))
+        for name, scale in scales.items()
+    ]
+    return recording(*groups, header=header)
+
+
+def of_ours(found: compare.Comparison) -> Counter[str]:
+    return Counter(v.word for v in found.verdicts if v.place[0].implementation == "ours")
+
+
+def drift_of(found: compare.Comparison) -> controls.Drift:
+    ((_, drift),) = found.machines
+    return drift
+
+
+def why(found: compare.Comparison) -> str:
+    return "\n".join(line for _, drift in found.machines for line in drift.why)
+
+
+def words_of(found: compare.Comparison) -> Counter[str]:
+    return Counter(verdict.word for verdict in found.verdicts)
+
+
+def test_two_runs_of_the_same_cannot_be_told_apart():
+    one, other = (recording(many(1.0, seed)) for seed in "ab")
+    found = words_of(compare.compare(one, other))
+    assert found["cannot tell"] >= 27
+    assert found.total() == 28
+
+
+@pytest.mark.parametrize(("scale", "word"), [(0.8, "slower"), (1.25, "faster")])
+def test_a_change_is_found_at_every_point(scale, word):
+    one, other = recording(many(1.0, "a")), recording(many(scale, "b"))
+    found = compare.compare(one, other)
+    assert words_of(found) == {word: 28}
+    ratios = [verdict.ratio for verdict in found.verdicts]
+    assert sum(r is not None and r.low < scale < r.high for r in ratios) >= 24
+
+
+def test_a_machine_that_became_slower_as_a_whole_makes_no_program_slower():
+    one, other = (
+        with_controls(seed, ours=scale, ceiling=scale) for scale, seed in ((1.0, "a"), (0.8, "b"))
+    )
+    found = compare.compare(one, other)
+    assert drift_of(found).ratio == pytest.approx(0.8, rel=0.03)
+    assert "did not change" in why(found)
+    assert words_of(found)["cannot tell"] >= 55
+
+
+def test_a_program_that_became_slower_is_found_on_a_machine_that_did_too():
+    one, other = (
+        with_controls(seed, ours=mine, ceiling=theirs)
+        for mine, theirs, seed in ((1.0, 1.0, "a"), (0.56, 0.8, "b"))
+    )
+    found = words_of(compare.compare(one, other))
+    assert found == {"slower": 28, "cannot tell": 28}
+
+
+def test_what_stayed_as_it_was_on_a_machine_that_became_slower_is_not_called_faster():
+    one, other = (with_controls(seed, ceiling=theirs) for theirs, seed in ((1.0, "a"), (0.7, "b")))
+    assert words_of(compare.compare(one, other))["faster"] == 0
+
+
+def test_implementations_in_one_record_are_compared_round_by_round():
+    drift = [1.0, 0.5, 2.0, 0.7, 1.5, 0.9, 1.1, 3.0, 0.4]
+    theirs = made([1e9 * d for d in drift], implementation="spead2", case="theirs")
+    mine = made([1.2e9 * d for d in drift], case="mine")
+    both = recording(theirs, mine)
+    found = compare.compare(both, both, before="spead2", after="ours")
+    assert [verdict.word for verdict in found.verdicts] == ["faster"]
+    ratio = found.verdicts[0].ratio
+    assert ratio is not None
+    assert ratio.low == pytest.approx(1.2) == ratio.high
+
+
+def test_no_interval_that_has_one_in_it_is_called_slower(write):
+    rates = {
+        "a": [middle + 0.001 * n for n in range(6) for middle in (1.0, 1.2)],
+        "b": [*(0.7 + 0.001 * n for n in range(7)), *(1.05 + 0.001 * n for n in range(5))],
+    }
+    paths = [
+        write(
+            recording(
+                made([1e9 * rate for rate in its], chapter=8, case="8"),
+                many(1.0, seed, "ceiling", program="ceiling", chapter=10),
+                header=NAMED,
+            ),
+            f"{seed}.jsonl",
+        )
+        for seed, its in rates.items()
+    ]
+    done = bench("compare", *paths, "--chapter", "8")
+    assert "0.64  [ 0.59, 1.05]  cannot tell" in done.stdout
+    assert done.returncode == 0
+
+
+def test_a_failed_point_is_neither_faster_nor_slower(write):
+    good = made(noise(1e9, 1))
+    failed = [dataclasses.replace(one, failure="it failed") for one in good]
+    one, other = write(recording(good), "one.jsonl"), write(recording(failed), "other.jsonl")
+    done = bench("compare", one, other)
+    assert done.returncode == 1
+    assert "1 failed" in done.stdout
+
+
+def test_a_slower_record_has_status_1_and_a_faster_one_0(write):
+    slow, fast = (write(recording(made(noise(rate, rate))), f"{rate}.jsonl") for rate in (1e9, 2e9))
+    assert bench("compare", fast, slow).returncode == 1
+    assert bench("compare", slow, fast).returncode == 0
+
+
+def test_records_of_different_machines_are_refused_unless_told_otherwise(write):
+    elsewhere = dataclasses.replace(HEADER, machine=HEADER.machine | {"cpu": "another"})
+    one = write(recording(made(noise(1e9, 1))), "one.jsonl")
+    other = write(recording(made(noise(1e9, 2)), header=elsewhere), "other.jsonl")
+    line = fails("compare", one, other)
+    assert "different machines (cpu: a processor and another)" in line
+    assert bench("compare", one, other, "--different-machines").returncode == 0
+
+
+def test_chances_are_corrected_for_how_many_there_are():
+    assert compare.corrected([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.04, 0.04])
+    assert compare.corrected([]) == []
+
+
+def test_a_program_that_takes_twice_as_long_is_found_in_five_rounds():
+    def five(scale, seed):
+        samples = with_controls(seed, ours=scale, ceiling=1.0).samples
+        return recording([one for one in samples if one.round < 5], header=NAMED)
+
+    found = words_of(compare.compare(five(1.0, "a"), five(0.5, "b")))
+    assert found == {"slower": 28, "cannot tell": 28}
+
+
+def test_an_implementation_that_is_not_in_the_record_is_an_error(write):
+    path = write(recording(made(noise(1e9, 1))))
+    line = fails("compare", path, "--before", "spead2", "--after", "ours")
+    assert "nothing of 'spead2': it has ours" in line
+
+
+# ---- Controls that are not to be trusted ----
+
+
+def other_build(name: str) -> Header:
+    key = peers.build_key(name)
+    return dataclasses.replace(NAMED, versions=NAMED.versions | {key: "another"})
+
+
+def test_a_control_of_another_build_does_not_hide_that_ours_is_slower():
+    one = with_controls("a", spead2=1.0, ceiling=1.0)
+    other = with_controls("b", other_build("spead2"), ours=0.7, spead2=1.6, ceiling=1.0)
+    found = compare.compare(one, other)
+    assert of_ours(found) == {"slower": 28}
+    assert drift_of(found).ratio == pytest.approx(1.0, rel=0.03)
+    assert "Not a control: spead2, as its build was spead2 and another" in why(found)
+    assert "by ceiling (1.0" in why(found)
+
+
+def test_a_control_that_a_record_does_not_name_is_none_and_small_differences_do_not_count():
+    one, other = (
+        with_controls(seed, HEADER, scale, ceiling=2.0 - scale)
+        for seed, scale in (("a", 1.0), ("b", 0.7))
+    )
+    found = compare.compare(one, other)
+    assert of_ours(found) == {"slower": 28}
+    assert drift_of(found).ratio == 1.0
+    assert "Not a control: ceiling, as a record does not name its build" in why(found)
+    assert "No control shows what the machine did" in why(found)
+
+
+@pytest.mark.parametrize("key", ["python", "numpy"])
+def test_a_peer_that_another_python_or_numpy_ran_is_no_control(key):
+    elsewhere = dataclasses.replace(NAMED, versions=NAMED.versions | {key: "99"})
+    one = with_controls("a", spead2=1.0, ceiling=1.0)
+    found = compare.compare(one, with_controls("b", elsewhere, spead2=1.0, ceiling=1.0))
+    assert f"Not a control: spead2, as its {key} was {NAMED.versions[key]} and 99" in why(found)
+    assert "by ceiling (1.0" in why(found)
+
+
+@pytest.mark.parametrize("scales", [{"spead2": 1.6, "ceiling": 1.0},
+                                    {"spead2": 1.0, "ceiling": 1.6},
+                                    {"spead2": 1.6, "ceiling": 1.6},
+                                    {"spead2": 1.6, "source": 1.6, "ceiling": 1.0},
+                                    {"spead2": 1.6, "source": 1.0, "ceiling": 1.0},
+                                    {"spead2": 1.15, "ceiling": 1.0},
+                                    {"spead2": 1.6, "source": 1.3, "ceiling": 1.0}])  # fmt: skip
+def test_whichever_control_became_faster_ours_that_is_slower_is_called_slower(scales):
+    one = with_controls("a", **dict.fromkeys(scales, 1.0))
+    found = compare.compare(one, with_controls("b", ours=0.8, **scales))
+    assert of_ours(found) == {"slower": 28}
+
+
+def test_of_two_controls_that_disagree_neither_corrects_and_what_either_did_cannot_be_told():
+    one = with_controls("a", spead2=1.0, ceiling=1.0)
+    for ours, word in ((0.8, "cannot tell"), (0.5, "slower"), (1.3, "faster")):
+        found = compare.compare(one, with_controls("b", ours=ours, spead2=0.7, ceiling=1.0))
+        assert of_ours(found)[word] >= 27, ours
+        assert drift_of(found).ratio == 1.0
+        assert "In doubt: spead2 (0.70) and ceiling (1.00) do not agree" in why(found)
+
+
+def test_of_three_controls_two_of_which_agree_the_third_is_left_out():
+    one = with_controls("a", spead2=1.0, source=1.0, ceiling=1.0)
+    found = compare.compare(one, with_controls("b", ours=0.8, spead2=0.7, source=1.0, ceiling=1.0))
+    assert of_ours(found) == {"slower": 28}
+    assert "Not a control: spead2 (0.70), as the others agree without it" in why(found)
+
+
+def test_the_two_builds_of_the_peer_do_not_outvote_the_bare_loops():
+    one = with_controls("a", spead2=1.0, source=1.0, ceiling=1.0)
+    found = compare.compare(one, with_controls("b", ours=0.8, spead2=0.7, source=0.7, ceiling=1.0))
+    assert of_ours(found)["cannot tell"] >= 27
+    assert "In doubt: spead2 (0.70), spead2-source (0.70) and ceiling (1.00)" in why(found)
+
+
+def test_two_points_are_no_control():
+    def few(seed):
+        three = with_controls(seed, ceiling=1.0)
+        kept = [
+            one for one in three.samples if one.implementation == "ours" or one.heap_size < 1 << 14
+        ]
+        return dataclasses.replace(three, samples=tuple(kept))
+
+    found = compare.compare(few("a"), few("b"))
+    assert "Not a control: ceiling, as both records have 2 points of it" in why(found)
+
+
+# ---- Records of several machines ----
+
+
+def of_two_machines(seed: str, second: float = 1.0, order: int = 1) -> Recording:
+    """Small heaps measured on one machine, large ones on another."""
+    header = dataclasses.replace(NAMED, machine=NAMED.machine | {"cpu": "another", "load": 1.0})
+    parts = [with_controls(seed, ceiling=1.0), with_controls(seed, ours=second, ceiling=second)]
+    samples = [
+        dataclasses.replace(one, source=[0, 1][::order][source])
+        for source, part in enumerate(parts)
+        for one in part.samples
+        if (one.heap_size >= 1 << 20) == bool(source)
+    ]
+    first, other = (NAMED, header)[::order]
+    return Recording(first, tuple(samples), others=(other,))
+
+
+def test_a_record_of_two_machines_is_compared_with_itself(write):
+    path = write(of_two_machines("a"))
+    assert bench("compare", path, path).returncode == 0
+    done = bench("compare", path, "--before", "ours", "--after", "ours")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "[1] a processor, 2 cores" in done.stdout
+    assert "[2] another, 2 cores" in done.stdout
+
+
+def test_each_machine_has_a_drift_of_its_own():
+    found = compare.compare(of_two_machines("a"), of_two_machines("b", second=0.7, order=-1))
+    assert words_of(found)["cannot tell"] >= 55
+    drifts = {name: drift.ratio for name, drift in found.machines}
+    wanted = {"a processor, 2 cores, Linux 6.1": 1.0, "another, 2 cores, Linux 6.1": 0.7}
+    assert drifts == pytest.approx(wanted, rel=0.03)
+
+
+def test_samples_of_different_machines_are_not_held_against_each_other():
+    one = of_two_machines("a")
+    swapped = dataclasses.replace(one, header=one.others[0], others=(one.header,))
+    assert words_of(compare.compare(one, swapped)) == {"only in one": 56}
+
+
+def test_a_machine_that_only_one_record_knows_is_refused(write):
+    both, alone = write(of_two_machines("a")), write(with_controls("a"), "alone.jsonl")
+    assert "different machines (cpu: another and a processor" in fails("compare", both, alone)
+    assert bench("compare", both, alone, "--different-machines").returncode == 0
+
+
+# ---- What is asked for ----
+
+
+def in_chapters(seed: str, scale: float) -> Recording:
+    of_8 = [
+        dataclasses.replace(one, chapter=8, case=f"8/{one.case}") for one in many(scale, f"{seed}8")
+    ]
+    return recording(of_8, many(scale, seed, program="tut_10_send_reuse_heaps", chapter=10))
+
+
+def test_only_the_chapters_that_are_asked_for_are_judged(write):
+    one, other = write(in_chapters("a", 1.0)), write(in_chapters("b", 0.7), "other.jsonl")
+    done = bench("compare", one, other, "--chapter", "10")
+    assert done.returncode == 1
+    assert "0 faster, 28 slower, 0 cannot tell" in done.stdout
+    both = bench("compare", one, other, "--chapter", "10", "--chapter", "tut_8_send_reuse_memory")
+    assert "0 faster, 56 slower, 0 cannot tell" in both.stdout
+    line = fails("compare", one, other, "--chapter", "4")
+    assert "the records have nothing of chapter 4: they have 8, 10" in line
+
+
+def test_a_chapter_has_a_threshold_of_its_own(write):
+    one, other = write(in_chapters("a", 1.0)), write(in_chapters("b", 0.7), "other.jsonl")
+    done = bench("compare", one, other, "--threshold", "10=0.6")
+    assert "0 faster, 28 slower, 28 cannot tell" in done.stdout
+    assert "a difference below 5% (60% in chapter 10) does not count" in done.stdout
+    calm = bench("compare", one, other, "--threshold", "0.6", "--threshold", "8=0.7")
+    assert calm.returncode == 0
+    assert "a difference below 60% (70% in chapter 8) does not count" in calm.stdout
+
+
+@pytest.mark.parametrize("given", ["much", "-1", "nan", "inf", "99=0.1", "10=", "=0.1", "1=2=3"])
+def test_a_threshold_that_is_none_is_one_line(given):
+    line = fails("compare", "one.jsonl", "other.jsonl", f"--threshold={given}", status=2)
+    assert "it must be like 0.05, or like 10=0.1 for chapter 10" in line
+
+
+# ---- What is said ----
+
+
+def test_a_range_of_few_values_is_not_called_an_interval():
+    few = made(noise(1e9, "few", 3), case="few", heap_size=1024)
+    enough = made(noise(1e9, "enough", 9), case="enough", heap_size=2048)
+    headings = [
+        compare.table(compare.compare(one, one)).splitlines()[0]
+        for one in (recording(few), recording(enough))
+    ]
+    assert [re.split("  +", heading)[-1] for heading in headings] == ["range of 3", "95 % interval"]
+    both = recording(few, enough)
+    heading, short, long, *_ = compare.table(compare.compare(both, both)).splitlines()
+    assert heading.endswith("ratio")
+    assert "] range of 3 " in short
+    assert "] 95 % interval " in long
+
+
+def test_without_scipy_one_line_says_what_to_install(monkeypatch, write):
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    one, other = (recording(many(1.0, seed)) for seed in "ab")
+    with pytest.raises(RecordError, match=r"needs SciPy: pip install 'spead-tutorial\[bench\]'"):
+        compare.compare(one, other)
+    with pytest.raises(RecordError, match=r"needs SciPy"):
+        compare.compare(one, one, before="ours", after="ours")

@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A sweep on many hosts: complete though one is lost, and nothing left behind on any of them."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bench import hosts, turns
+from bench.plan import cases_of
+from bench.sweeps import SIZES, find_sweep
+from spead_tutorial.hosts.file import Host, Hosts, read_hosts
+from spead_tutorial.records import RecordError, Writer, read
+from support import ROOT
+from support.bench import bench, fails, keys
+from support.labs import needs_lab
+from support.records import HEADER, SAMPLE
+from support.sshd import ssh_to_this_machine
+
+SWEEP = "tut-6"
+TIMEOUT_S = 280
+#: What a host is, less what it is called.
+HERE = f'python = "{sys.executable}"\nfolder = "{ROOT}"\n'
+
+takes_long = pytest.mark.timeout(TIMEOUT_S + 20)
+
+
+@dataclasses.dataclass
+class Place:
+    """Where a test measures, and how it finds all processes that came of that."""
+
+    folder: Path
+    mark: str
+    path: str = os.environ["PATH"]
+
+    def file(self, *tables: str) -> Path:
+        """Write a file of hosts."""
+        path = self.folder / "hosts.toml"
+        path.write_text("".join(f"[[host]]\n{table}\n" for table in tables))
+        return path
+
+    @property
+    def output(self) -> Path:
+        return self.folder / "records"
+
+    @property
+    def parts(self) -> list[Path]:
+        return sorted(self.output.glob("hosts/*.jsonl"))
+
+    def argv(self, file: Path, *more: str) -> list[str]:
+        argv = [sys.executable, "-m", "bench", "run", SWEEP, "--tiny", "--rounds", "1"]
+        return [*argv, "--hosts", str(file), "-o", str(self.output), *more]
+
+    def start(self, file: Path, *more: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            self.argv(file, *more),
+            cwd=ROOT,
+            env=os.environ | {"SPEAD_TUTORIAL_TEST": self.mark, "PATH": self.path},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, file: Path, *more: str) -> tuple[int, str, str]:
+        with self.start(file, *more) as process:
+            out, err = process.communicate(timeout=TIMEOUT_S)
+        return process.returncode, out, err
+
+    def processes(self, word: str = "") -> list[int]:
+        """Return all that is left of a run, or what of it has a word in its command."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                marked = self.mark.encode() in (folder / "environ").read_bytes()
+                if marked and word.encode() in (folder / "cmdline").read_bytes():
+                    found.append(int(folder.name))
+        return found
+
+    def taken(self) -> int:
+        return sum(path.read_text().count('"record": "sample"') for path in self.parts)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    place = Place(tmp_path, uuid.uuid4().hex)
+    yield place
+    for pid in place.processes():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def wait_for(what: Callable[[], object]) -> None:
+    until = time.monotonic() + TIMEOUT_S
+    while not what():
+        assert time.monotonic() < until, "it never came"
+        time.sleep(0.05)
+
+
+def wanted() -> dict[tuple[str, int, bool], int]:
+    """Count what a complete record has: each case once to warm up, and once."""
+    skipped = set(json.loads(bench_header())["settings"]["skipped"])
+    names = [case.name for case in cases_of(find_sweep(SWEEP), SIZES["tiny"])]
+    return {
+        (name, 0, warm_up): 1 for name in names if name not in skipped for warm_up in (True, False)
+    }
+
+
+def bench_header() -> str:
+    options = ["--size", "tiny", "--rounds", "1", "--part", "1", "--parts", "1", "--header"]
+    argv = [sys.executable, "-m", "bench", "take", SWEEP, *options]
+    with subprocess.Popen(
+        argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("[]\n")
+        process.stdin.flush()
+        return process.stdout.readline()
+
+
+# ---------------------------------------------------------------------------------------
+# Measuring
+
+
+@needs_lab
+@takes_long
+@pytest.mark.parametrize("seed", [1])
+def test_a_record_is_complete_though_an_engine_is_killed_at_a_random_moment(place, seed):
+    chance = random.Random(seed)
+    namespace = 'prefix = ["unshare", "--user", "--map-root-user", "--net"]\n'
+    hosts = [f'name = "{name}"\n{HERE}{namespace}' for name in "abc"]
+    moment = chance.randrange(1, 15)
+    with place.start(place.file(*hosts)) as process:
+        wait_for(lambda: place.taken() >= moment or process.poll() is not None)
+        working = sorted(place.processes("take"))
+        engines = {parent_of(pid) for pid in working}
+        engines &= set(place.processes("ipyparallel.engine"))
+        os.kill(chance.choice(sorted(engines)), signal.SIGKILL)
+        out, err = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 0, err
+    assert err.count(" is lost: its engine died\n") == 1
+    found = read(place.output / f"{SWEEP}.jsonl")
+    assert keys(found) == wanted()
+    assert not found.superseded
+    assert len(found.headers) == len(place.parts) <= len(hosts)
+    assert " MB/s " in out
+    wait_for(lambda: not place.processes())
+    # `status` knows of it, and the same command finds nothing to do.
+    assert "complete" in bench("status", place.output / f"{SWEEP}.jsonl").stdout
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+@needs_lab
+@takes_long
+def test_hosts_are_reached_by_ssh_and_nothing_stays_there(place):
+    place.path = ssh_to_this_machine(place.folder)
+    before = set(Path("/tmp").glob("spead-tutorial-hosts-*"))
+    table = f'name = "far"\naddress = "somebody@far"\n{HERE}'
+    status, _, err = place.run(place.file(table))
+    assert (status, err) == (0, "")
+    assert keys(read(place.output / f"{SWEEP}.jsonl")) == wanted()
+    assert {"ssh", "scp"} <= set((place.folder / "said").read_text().split())
+    wait_for(lambda: not place.processes())
+    # Other tests may have made some, but they remove them, too.
+    wait_for(lambda: not set(Path("/tmp").glob("spead-tutorial-hosts-*")) - before)
+
+
+@needs_lab
+@takes_long
+def test_ctrl_c_ends_all_engines_and_the_same_command_goes_on(place):
+    file = place.file(*(f'name = "{name}"\n{HERE}' for name in "ab"))
+    with place.start(file) as process:
+        wait_for(lambda: place.taken() >= 3 or process.poll() is not None)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 130
+    assert err.splitlines()[-1] == "python -m bench: interrupted"
+    assert "the same command goes on from there" in err
+    assert place.processes() == []
+    had = {path: path.read_text().splitlines() for path in place.parts}
+    status, _, err = place.run(file)
+    assert (status, err) == (0, "")
+    assert keys(read(place.output / f"{SWEEP}.jsonl")) == wanted()
+    for path, lines in had.items():
+        assert path.read_text().splitlines()[: len(lines)] == lines
+
+
+@needs_lab
+@takes_long
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core")
+def test_hosts_of_different_kinds_are_refused_by_what_differs(place):
+    core = min(os.sched_getaffinity(0))
+    status, _, err = place.run(
+        place.file(
+            f'name = "a"\n{HERE}', f'name = "b"\n{HERE}prefix = ["taskset", "-c", "{core}"]\n'
+        )
+    )
+    assert status == 1
+    cores = len(os.sched_getaffinity(0))
+    assert err == (
+        f"python -m bench: a and b are not of one kind: usable_cores is {cores}, and 1\n"
+    )
+    wait_for(lambda: not place.processes())
+
+
+@takes_long
+def test_hosts_that_cannot_be_reached_are_named_one_by_one(place):
+    nowhere = f'folder = "{place.folder}"\npython = "python"\n'
+    status, _, err = place.run(place.file(f'name = "a"\n{nowhere}'))
+    assert status == 1
+    assert err == (
+        f"a is lost: there is no {place.folder}/python\n"
+        "python -m bench: no host can measure: see the lines above\n"
+    )
+
+
+def test_without_ipyparallel_it_is_said_how_to_install_it(place, monkeypatch):
+    (place.folder / "ipyparallel.py").write_text("raise ImportError")
+    monkeypatch.setenv("PYTHONPATH", str(place.folder))
+    said = fails("run", SWEEP, "--hosts", place.file('name = "a"\n'), "-o", place.output)
+    assert "--hosts needs ipyparallel" in said
+    assert "pip install '.[hosts]'" in said
+
+
+@pytest.mark.parametrize(
+    "more", [["--only-noisy"], ["--dry-run"], ["--shard", "1/2"], ["--beside", "old=python"]]
+)
+def test_what_does_not_go_with_hosts_is_refused(place, more):
+    said = fails("run", SWEEP, "--hosts", place.file('name = "a"\n'), *more, status=2)
+    assert "--hosts goes with none of" in said
+
+
+@needs_lab
+def test_what_measures_on_a_host_ends_with_whoever_asked():
+    options = ["--size", "tiny", "--rounds", "1000", "--part", "1", "--parts", "1"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "bench", "take", SWEEP, *options],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("[]\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["record"] == "step"
+        process.stdin.close()
+        process.stdin = None
+        process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+
+
+# ---------------------------------------------------------------------------------------
+# Which hosts
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "no [[host]] table"),
+        ("nonsense", "is no TOML"),
+        ("here = 3", "it takes here, a string"),
+        ('[[host]]\nname = "../a"', "letters, digits"),
+        ("[[host]]", "whose name is None"),
+        ('[[host]]\nname = "a"\n[[host]]\nname = "a"', "two hosts of the name a"),
+        ('[[host]]\nname = "a"\nport = 3', "a has port, but a host has"),
+        ('[[host]]\nname = "a"\naddress = "b"', "needs folder, the whole path"),
+        ('[[host]]\nname = "a"\nfolder = "b"', "needs folder, the whole path"),
+        ('[[host]]\nname = "a"\nprefix = [3]', "it takes text"),
+    ],
+)
+def test_a_file_of_hosts_that_cannot_be_meant_is_refused(tmp_path, text, words):
+    path = tmp_path / "hosts.toml"
+    path.write_text(text)
+    with pytest.raises(RecordError) as error:
+        read_hosts(path)
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_host_without_an_address_is_this_machine_with_this_repository(tmp_path):
+    path = tmp_path / "hosts.toml"
+    path.write_text('here = "10.0.0.1"\n[[host]]\nname = "a"\n')
+    found = read_hosts(path)
+    assert found == Hosts((Host("a", str(ROOT), sys.executable),), "10.0.0.1")
+    assert found.all[0].python_path == sys.executable
+
+
+def test_the_file_that_the_guide_shows_can_be_read(tmp_path):
+    page = (ROOT / "docs" / "how-to" / "many-hosts.md").read_text()
+    (tmp_path / "hosts.toml").write_text(page.partition("```toml\n")[2].partition("```")[0])
+    found = read_hosts(tmp_path / "hosts.toml").all
+    assert [host.name for host in found] == ["a", "b"]
+    assert all(host.address for host in found)
+
+
+def changed(**fields: object) -> str | None:
+    there = {name: getattr(HEADER, name) | value if isinstance(value, dict) else value
+             for name, value in fields.items()}  # fmt: skip
+    return hosts.differs(HEADER, dataclasses.replace(HEADER, **there))
+
+
+def test_hosts_differ_by_machine_lab_versions_and_revision():
+    kernel = HEADER.machine["kernel"]
+    assert changed(machine={"kernel": "0.1"}) == f"kernel is {kernel}, and 0.1"
+    assert changed(machine={"turbo": "on", "extra": "x"}) is not None
+    assert changed(lab={"kind": "strange"}) is not None
+    assert changed(versions={"python": "2.7"}) is not None
+    assert changed(revision="another") is not None
+    assert changed(settings={"skipped": {"one": "why"}}) == "only one of them can run one: why"
+
+
+def test_load_and_the_file_that_the_same_source_became_make_no_other_kind():
+    assert changed(machine={"load": 99.0}) is None
+    header = dataclasses.replace(HEADER, revision="abc", versions={"build": "1"})
+    other = dataclasses.replace(header, versions={"build": "2"})
+    assert hosts.differs(header, other) is None
+    unclear = [dataclasses.replace(one, revision="abc+") for one in (header, other)]
+    assert hosts.differs(*unclear) == "build is 1, and 2"
+
+
+def test_a_record_that_no_hosts_made_is_not_overwritten(tmp_path):
+    with Writer(tmp_path / f"{SWEEP}.jsonl", HEADER) as writer:
+        writer.add(SAMPLE)
+    with pytest.raises(RecordError, match="was not measured by hosts"):
+        hosts._Begun(find_sweep(SWEEP), tmp_path, HEADER)
+
+
+# ---------------------------------------------------------------------------------------
+# One at a time
+
+
+def test_only_one_has_a_machine_at_a_time(tmp_path):
+    lock = tmp_path / "lock"
+    inside: list[int] = []
+    most: list[int] = []
+
+    def work() -> None:
+        for _ in range(20):
+            with turns.turn(lock):
+                inside.append(1)
+                most.append(len(inside))
+                inside.pop()
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert max(most) == 1
+    assert lock.exists()
+
+
+def test_everybody_can_read_the_lock_whoever_made_it(tmp_path):
+    before = os.umask(0o077)
+    try:
+        with turns.turn(tmp_path / "lock"):
+            pass
+    finally:
+        os.umask(before)
+    assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o644

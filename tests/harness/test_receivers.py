@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Receivers that are measured: what they receive, and whether it adds up."""
+
+import dataclasses
+import json
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import listening, receivers, sweeps
+from spead_tutorial.catalogue import MEASURED, RECEIVERS
+from spead_tutorial.measure import search
+from spead_tutorial.measure.case import Case, Step
+from spead_tutorial.measure.programs import Done
+from spead_tutorial.records import Sample
+from support import ref_decode
+from support.labs import needs_lab
+from support.records import run_of
+
+BIN = receivers._BIN
+KIB = 1024
+#: Bytes that a sender with a rate may be ahead of it: what it sends at once, two messages at most.
+AT_ONCE = 2 * 65507
+SENT = {"heaps": 10, "packets": 100, "dropped": 0}
+RECEIVED = {"heaps": 10, "packets": 100}
+WHO = [
+    ("ours", "c", "receive", ""),
+    ("ours", "python", "receive", ""),
+    ("ours", "c", "receive_chunks", ""),
+    ("ours", "python", "receive_chunks", ""),
+    ("ceiling", "c", "receive", ""),
+    ("spead2", "python", "receive", ""),
+    ("spead2", "python", "receive_chunks", ""),
+    ("spead2-source", "c", "receive", ""),
+    ("spead2-source", "python", "receive_chunks", ""),
+]
+
+
+def case_of(who: tuple[str, str, str, str], heap_size: int, packet_size: int, *more: str) -> Case:
+    implementation, language, program, variant = who
+    words = ", ".join(filter(None, (variant, *more)))
+    return Case(implementation, language, program, heap_size, packet_size, variant=words)
+
+
+def take(lab: Any, case: Case, heaps: int) -> Sample:
+    reason = receivers.missing(case)
+    if reason is not None:
+        pytest.skip(reason)
+    return receivers.take(lab, Step(0, False, case), heaps)
+
+
+@needs_lab
+@pytest.mark.parametrize("who", WHO, ids=" ".join)
+def test_every_receiver_gets_all_samples_as_they_were_sent(lab, who):
+    for heap_size, packet_size in ((64 * KIB, 9000), (100_000, 1472)):
+        sample = take(lab, case_of(who, heap_size, packet_size, "checked"), 20)
+        assert sample.failure is None
+        assert sample.received_heaps == 20
+        assert sample.payload_bytes == 20 * heap_size
+        assert sample.received_dropped == 0
+        assert sample.received_packets == sample.packets
+        assert sample.peak_memory_bytes > heap_size
+        assert sample.rate > 0
+
+
+@needs_lab
+def test_a_receiver_may_be_in_another_network_than_its_sender():
+    case = case_of(WHO[0], 64 * KIB, 9000, "veth", "checked")
+    reason = receivers.missing(case)
+    if reason is not None:
+        pytest.skip(reason)
+    with receivers.open_lab() as lab:
+        sample = take(lab, case, 20)
+    assert sample.failure is None
+    assert (sample.received_heaps, sample.kind) == (20, "veth")
+
+
+@needs_lab
+def test_a_receiver_and_its_sender_take_turns(lab):
+    case = case_of(WHO[0], 1024 * KIB, 9000, "in turns", "checked")
+    sample = take(lab, case, 30)
+    assert sample.failure is None
+    assert sample.received_heaps == 30
+
+
+@needs_lab
+@pytest.mark.parametrize("language", ["c", "python"])
+def test_heaps_of_which_packets_were_lost_are_not_counted_and_others_come_whole(lab, language):
+    case = Case("ours", language, "receive", 20_000, 1472, variant="spoilt, checked")
+    sample = take(lab, case, 2000)  # of 15 packets, of which every 1009th is lost
+    assert sample.failure is None
+    assert sample.received_dropped == 0
+    assert 1800 < sample.received_heaps < 2000
+
+
+@needs_lab
+def test_what_a_socket_has_no_room_for_is_in_the_account(lab, monkeypatch):
+    monkeypatch.setattr(receivers, "_BUFFER", 1)  # the kernel gives a little more
+    sample = take(lab, case_of(WHO[0], 64 * KIB, 9000, "1000 GB/s"), 2000)
+    assert sample.failure is None
+    assert sample.packets == sample.received_packets + sample.received_dropped
+    assert sample.received_heaps <= 2000
+
+
+@needs_lab
+def test_samples_that_were_not_those_that_were_sent_are_a_failure(lab, monkeypatch):
+    unchecked = receivers._sender
+    monkeypatch.setattr(
+        receivers, "_sender", lambda *said: [w for w in unchecked(*said) if w != "--fill"]
+    )
+    sample = take(lab, case_of(WHO[0], 64 * KIB, 9000, "checked"), 5)
+    assert sample.rate is None
+    assert "have other samples than were sent" in sample.failure
+
+
+@needs_lab
+def test_what_a_receiver_says_before_it_ends_is_the_failure(lab, monkeypatch):
+    monkeypatch.setattr(receivers, "_program", lambda case: Path("/bin/false"))
+    sample = receivers.take(lab, Step(0, False, case_of(WHO[0], KIB, 9000)), 5)
+    assert sample.failure == "receive: it ended with status 1 and said nothing"
+
+
+@pytest.mark.parametrize(
+    ("sent", "received", "lossless", "words"),
+    [
+        ({}, {}, True, None),
+        ({}, {"packets": 99}, True, "does not add up"),  # lost where nobody counted it
+        ({"dropped": 2}, {"packets": 99}, False, "does not add up"),
+        ({"dropped": 1}, {"packets": 35}, False, "does not add up"),  # more than a run
+        ({}, {"packets": 101}, False, "does not add up"),
+        ({"dropped": 1}, {"packets": 93, "heaps": 9}, True, "though the sender left room"),
+        ({"dropped": 1}, {"packets": 93, "heaps": 9}, False, None),
+        ({}, {"heaps": 9}, True, "10 heaps were sent, and 9 received"),
+        ({}, {"heaps": 11}, False, "10 heaps were sent, and 11 received"),
+    ],
+)
+def test_what_was_sent_has_been_received_or_dropped(sent, received, lossless, words):
+    found = receivers.contradiction(SENT | sent, RECEIVED | received, lossless=lossless)
+    assert found is None if words is None else words in found
+
+
+def test_a_program_without_a_report_is_a_contradiction():
+    assert receivers.contradiction({}, RECEIVED, lossless=True) is not None
+
+
+def test_receivers_are_swept_beside_the_peer_and_the_bare_loop_at_both_sizes_of_packets():
+    sweep = sweeps.find_sweep("receive")
+    for cases in (sweep.cases, sweep.quick):
+        by_point: dict[tuple[int, int], set[tuple[str, str]]] = {}
+        for case in cases:
+            if case.program == "receive" and case.variant == sweeps.TURNS:
+                by_point.setdefault(case.point, set()).add((case.implementation, case.language))
+        assert {packet_size for _, packet_size in by_point} == {1472, 9000}
+        assert all(
+            {("ours", "c"), ("ours", "python"), ("spead2-source", "c"), ("ceiling", "c")} <= who
+            for who in by_point.values()
+        )
+
+
+def test_large_heaps_and_small_ones_are_sent_as_many_bytes_at_the_same_rates():
+    cases = sweeps.find_sweep("receive-paced").cases
+    assert {case.heaps * case.heap_size for case in cases} == {20 << 26}
+    paces: dict[int, set[float | None]] = {}
+    for case in cases:
+        paces.setdefault(case.heap_size, set()).add(receivers._rate(case))
+    small, large = paces.values()
+    assert small == large
+    assert None not in small
+
+
+# ---------------------------------------------------------------------------------------
+# The highest rate without loss
+
+
+@needs_lab
+@pytest.mark.parametrize("language", MEASURED)
+@pytest.mark.parametrize("receiver", RECEIVERS, ids=lambda receiver: receiver.name)
+def test_a_chapters_program_receives_what_is_sent_at_a_rate_and_understands_it(
+    lab, receiver, language
+):
+    case = Case("ours", language, receiver.name, 64 * KIB, 9000, search=True)
+    sample = receivers.take(lab, Step(0, False, case), 30, 1e7)
+    assert sample.failure is None
+    assert sample.chapter == receiver.number
+    assert (sample.received_heaps, sample.received_dropped) == (30, 0)
+    assert sample.received_packets == sample.packets == 30 * 8 + 1  # and the end
+    assert sample.payload_bytes == 30 * 64 * KIB
+    assert sample.asked_bytes_per_s == 1e7
+    assert search.offered(sample) * (1 - AT_ONCE / sample.spead_bytes) <= 1e7
+
+
+@needs_lab
+def test_a_search_takes_runs_until_it_has_found_something(lab):
+    case = case_of(WHO[0], 64 * KIB, 9000)
+    case = Case(case.implementation, case.language, case.program, 64 * KIB, search=True)
+    runs = list(receivers.look(lab, Step(0, True, case), None, sweeps.SIZES["tiny"]))
+    assert [one.failure for one in runs] == [None] * len(runs)
+    assert [one.run for one in runs] == list(range(len(runs)))
+    asked = [search.next_rate(runs[:n], search.START, search.ROUGH) for n in range(len(runs) + 1)]
+    assert asked == [*(one.asked_bytes_per_s for one in runs), None]
+    assert search.found(runs) is not None
+
+
+def test_a_search_that_was_interrupted_takes_the_runs_that_are_missing(monkeypatch):
+    def run(lab: None, step: Step, heaps: int, asked: float) -> Sample:
+        return run_of(asked, 3e9, warm_up=step.warm_up, attempt=step.attempt)
+
+    monkeypatch.setattr(receivers, "take", run)
+    case, size = Case("ours", "c", "receive", search=True), sweeps.SIZES["tiny"]
+    warm_up = search.found(list(receivers.look(None, Step(0, True, case), None, size)))
+    whole = list(receivers.look(None, Step(1, False, case), warm_up, size))
+    assert len(whole) > 5
+    for n in range(len(whole) + 1):
+        step = Step(1, False, case, runs=tuple(whole[:n]), attempt=1)
+        missing = list(receivers.look(None, step, warm_up, size))
+        assert [one.attempt for one in missing] == [1, *[0] * len(missing)][: len(missing)]
+        assert [dataclasses.replace(one, attempt=0) for one in missing] == whole[n:]
+
+
+def test_a_run_sends_so_much_that_a_receiver_a_tenth_too_slow_loses_something():
+    for heap_size in (64 * KIB, 1024 * KIB, 16384 * KIB):
+        case = Case("ours", "c", "receive", heap_size, search=True)
+        heaps = receivers.heaps_of_a_run(case, 1e8, sweeps.SIZES["full"])
+        taken_in = (8 << 20) + max(4, (1 << 20) // heap_size) * heap_size
+        assert heaps * heap_size / 10 >= taken_in - heap_size
+    assert receivers.heaps_of_a_run(case, 1e10, sweeps.SIZES["full"]) * heap_size > 0.95e9
+
+
+@pytest.mark.parametrize(("complete", "no_place"), [(111, 0), (110, 1)])
+def test_the_heap_with_the_descriptors_is_no_heap_wherever_a_program_has_put_it(complete, no_place):
+    said = {"heaps_complete": complete, "packets_no_place": no_place, "heaps_not_understood": 0}
+    done = Done("tut", 0, json.dumps(said | {"socket_datagrams": 222}), "")
+    found = listening.claims(done, Case("ours", "c", "tut_12_recv_chunks", KIB), 10)
+    assert found["heaps"] == 100
+
+
+def test_heaps_that_a_program_did_not_understand_are_a_failure():
+    found = receivers.contradiction(SENT, RECEIVED | {"not_understood": 3}, lossless=False)
+    assert found == "3 heaps came whole, but were not understood"
+
+
+def test_heaps_and_chunks_are_compared_by_receivers_that_do_nothing_else():
+    sweep = sweeps.find_sweep("tut-12")
+    assert {case.program for case in (*sweep.cases, *sweep.quick)} == {"receive", "receive_chunks"}
+
+
+def test_the_chapters_receivers_are_searched_in_both_languages_beside_the_peer_and_the_bare_loop():
+    sweep = sweeps.find_sweep("receive-lossless")
+    assert all(case.search for case in sweep.cases)
+    for case_list in (sweep.cases, sweep.quick):
+        at = {case.series for case in case_list if case.point == (1024 * KIB, 9000)}
+        who = {(one.implementation, one.language, one.program) for one in at}
+        assert {("ours", language, one.name) for language in MEASURED for one in RECEIVERS} < who
+        assert {("spead2-source", "c", "receive"), ("ceiling", "c", "receive")} < who
+    points = {case.point for case in sweep.cases}
+    sizes = (64, 1024, 16384)
+    assert points == {(1024 * KIB, 1472), *((size * KIB, 9000) for size in sizes)}
+    for point in points - {(1024 * KIB, 9000)}:
+        beside = {one.series for one in sweep.cases if one.point == point}
+        beside -= {one for one in beside if one.program != "receive"}
+        assert {(one.implementation, one.language) for one in beside} == {
+            ("spead2-source", "c"),
+            ("ceiling", "c"),
+        }
+
+
+# ---------------------------------------------------------------------------------------
+# The sender
+
+
+@pytest.fixture
+def ends(lab) -> Iterator[tuple[socket.socket, socket.socket]]:
+    """A socket to send through, and one that gets it."""
+    with receivers.PLACES[""](lab, 1 << 20) as made:
+        yield made.sender, made.receiver
+
+
+def blast(ends: tuple[socket.socket, socket.socket], *words: object) -> dict[str, Any]:
+    sender, receiver = ends
+    argv = [BIN / "blast", "--json", "--socket", sender.fileno(), *words]
+    fds = [sender.fileno(), receiver.fileno()]
+    done = subprocess.run(map(str, argv), pass_fds=fds, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def packets_of(receiver: socket.socket) -> list[tuple[int, int]]:
+    """The heap and the payload offset of each packet that came."""
+    receiver.setblocking(False)
+    found = []
+    while True:
+        try:
+            packet = receiver.recv(65536)
+        except BlockingIOError:
+            return found
+        words = [int.from_bytes(packet[8 * i : 8 * i + 8]) & (1 << 40) - 1 for i in range(1, 4)]
+        found.append((words[0], words[2]))
+
+
+@needs_lab
+def test_a_sender_loses_every_nth_packet_and_swaps_others(ends):
+    first = [0, 944, 1904, 2864]  # packets of 1000 bytes, with headers of 56 and 40
+    whole = [(cnt, offset) for cnt in range(2) for offset in first]
+    options = ("-n", 2, "-H", 3500, "-p", 1000)
+    assert blast(ends, *options)["packets"] == 9
+    assert packets_of(ends[1])[:-1] == whole
+    blast(ends, *options, "--lose", 3)
+    assert packets_of(ends[1])[:-1] == [p for i, p in enumerate(whole, 1) if i % 3]
+    blast(ends, *options, "--swap", 2)
+    assert packets_of(ends[1])[:-1] == [whole[i] for i in (0, 2, 1, 4, 3, 6, 5, 7)]
+
+
+@needs_lab
+def test_a_sender_is_never_ahead_of_the_rate_that_it_was_asked_for(ends):
+    done = blast(ends, "-n", 100, "-H", 100_000, "-r", 1e8, "-w", 1)
+    late_ns = (
+        done["sending_ns"] - (done["spead_bytes"] - done["warm_up_bytes"] - AT_ONCE) / 1e8 * 1e9
+    )
+    assert late_ns >= 0
+
+
+@needs_lab
+def test_heaps_of_substreams_take_turns(ends):
+    blast(ends, "-n", 3, "-H", 1500, "-p", 1000, "-s", 2)
+    order = [cnt for cnt, _ in packets_of(ends[1])]
+    assert order == [0, 1, 0, 1, 2, 2, 3]  # the last one ends the stream
+
+
+@needs_lab
+def test_a_sender_that_is_told_to_describes_its_items_and_counts_samples(ends):
+    done = blast(ends, "-n", 3, "-w", 1, "-H", 1500, "-p", 1000, "--describe")
+    assert done["sending_ns"] <= done["elapsed_ns"]
+    assert (done["packets"], done["warm_up_packets"]) == (10, 3)  # descriptors, heaps, the end
+    packets = [ref_decode.parse(ends[1].recv(65536)) for _ in range(1 + 4 * 2)]
+    described = ref_decode.Heap(0, packets[0].address_bits, packets=packets[:1])
+    assert {(one.id, one.name) for one in described.descriptors()} == {
+        (0x1600, b"timestamp"),
+        (0x3300, b"adc_samples"),
+    }
+    stamps = [(one.cnt, i.value) for one in packets[1:] for i in one.items if i.id == 0x1600]
+    assert stamps == [(1, 0), (2, 1500), (3, 3000), (4, 4500)]

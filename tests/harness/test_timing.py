@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The harness: when packets go."""
+
+import itertools
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from bench import spacing, timing
+from spead_tutorial import lab, records
+from spead_tutorial.measure.programs import ProgramError
+from spead_tutorial.spacing import burst, silence
+from support import ROOT
+from support.bench import PATIENCE_S, bench, fails
+from support.labs import needs_lab
+
+
+@needs_lab
+def test_latency_is_measured_for_streams_with_and_without_a_thread_beside_the_peer(tmp_path):
+    done = bench("timing", "latency", "--tiny", "-o", tmp_path)
+    assert done.returncode == 0, done.stderr
+    path = tmp_path / "latency.jsonl"
+    found = timing.read(path)
+    assert [one.failure for one in found] == [None] * len(found)
+    assert {(one.implementation, one.variant) for one in found} >= {
+        ("ours", ""),
+        ("ours", "no thread"),
+        ("spead2", ""),
+    }
+    for one in found:
+        assert len(one.latency_ns) == timing.WARM_UP + timing.SIZES["tiny"].heaps
+        assert min(one.latency_ns) > 0
+    first = json.loads(path.read_text().splitlines()[0])
+    assert (first["experiment"], first["settings"]["warm_up"]) == ("latency", timing.WARM_UP)
+    assert done.stdout.endswith(timing.table(found) + "\n")
+    again = bench("timing", "latency", "--read", path)
+    assert (again.returncode, again.stdout) == (0, timing.table(found) + "\n")
+
+
+@needs_lab
+def test_every_rate_is_measured_and_borne_out_by_the_device(tmp_path):
+    done = bench("timing", "rate", "--tiny", "-o", tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = timing.read(tmp_path / "rate.jsonl")
+    assert {one.rate for one in found if one.implementation == "ours"} == set(timing.RATES)
+    for one in found:
+        assert one.failure is None
+        assert one.spead_bytes > one.heaps * one.heap_size
+        assert one.counted_bytes > one.spead_bytes
+        assert 0 < one.average_bytes < one.spead_bytes
+        assert one.packet_size < one.burst_most_bytes
+        assert one.burst_bytes <= one.burst_most_bytes
+    assert done.stdout.endswith(timing.table(found) + "\n")
+
+
+@needs_lab
+def test_messages_of_both_chapters_are_noted_as_the_device_counts_them(tmp_path):
+    done = bench("timing", "spacing", "--tiny", "-o", tmp_path)
+    assert done.returncode == 0, done.stderr
+    path = tmp_path / "spacing.jsonl"
+    recording = records.read(path)
+    found = recording.spacings
+    variants = {"", spacing.LINK} - set(recording.header.settings["skipped"])
+    assert {((one.program, one.random), one.variant) for one in found} == set(
+        itertools.product(spacing.RUNS, variants)
+    )
+    for one in found:
+        assert one.failure is None
+        assert sorted(set(one.heaps)) == list(spacing.STEADY)
+        assert sorted(one.heaps) == list(one.heaps)
+        # All samples of each heap, and in each of its packets a header.
+        assert sum(one.message_bytes) > len(spacing.STEADY) * one.heap_size
+        assert len(one.time_ns) == len(one.heaps) == len(one.message_bytes)
+        assert 0 < silence(one) < max(one.time_ns)
+        assert max(one.message_bytes) <= burst(one) < 2 * one.heap_size
+    assert done.stdout.endswith(timing.table(found) + "\n")
+    again = bench("timing", "spacing", "--read", path)
+    assert (again.returncode, again.stdout) == (0, timing.table(found) + "\n")
+
+
+@needs_lab
+def test_more_messages_than_there_is_room_for_are_said():
+    with lab.Lab() as private, private.socket() as sock, spacing.Capture(private) as capture:
+        for _ in range(capture.room + 7):
+            sock.sendto(b"", (private.address, private.port))
+        with pytest.raises(ProgramError, match="no room to note 7 messages"):
+            list(capture.messages())
+
+
+@needs_lab
+def test_a_message_is_noted_with_its_length_and_its_head():
+    with lab.Lab() as private, private.socket() as sock, spacing.Capture(private) as capture:
+        for n_bytes in (0, 1000, 5):
+            sock.sendto(
+                bytes(range(1, 6))[:n_bytes].ljust(n_bytes), (private.address, private.port)
+            )
+        noted = list(capture.messages())
+    assert [one.n_bytes for one in noted] == [28, 1028, 33]
+    assert noted[2].head[28:] == bytes(range(1, 6))
+    assert noted[0].time_ns <= noted[1].time_ns <= noted[2].time_ns
+
+
+@needs_lab
+def test_ctrl_c_leaves_whole_lines_and_says_one(tmp_path):
+    path = tmp_path / "latency.jsonl"
+    argv = [sys.executable, "-m", "bench", "timing", "latency", "-o", str(tmp_path)]
+    with subprocess.Popen(argv, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        while process.poll() is None and not (path.exists() and path.stat().st_size):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130
+    assert errors.splitlines()[-1] == "python -m bench: interrupted"
+    assert "Traceback" not in errors
+    lines = path.read_text().splitlines(keepends=True)
+    assert all(line.endswith("\n") and json.loads(line) for line in lines)
+
+
+def test_what_failed_has_no_figures_but_a_reason(tmp_path):
+    good = timing.Latency("spead2", "", 0, 1024, [1000] * (timing.WARM_UP + 9))
+    bad = timing.Latency("ours", "no thread", 0, failure="it failed")
+    lines = timing.table([good, bad]).splitlines()
+    assert re.match(r"ours, no thread +failed: it failed$", lines[1])
+    assert re.match(r"spead2 +1 +9 +1\.0 ", lines[2])
+
+
+@pytest.mark.parametrize("content", ["", "{}\n", '{"record": "header"}\n{"record": "sample"}\n'])
+def test_a_file_that_is_no_such_record_is_one_line(tmp_path, content):
+    path = tmp_path / "some.jsonl"
+    path.write_text(content)
+    line = fails("timing", "rate", "--read", path)
+    assert "some.jsonl is no record of python -m bench timing" in line
+
+
+def test_a_record_of_times_with_a_text_for_a_number_is_one_line_that_names_it(tmp_path):
+    path = tmp_path / "some.jsonl"
+    record = {"record": "latency", "implementation": "ours", "variant": "", "round": "0"}
+    path.write_text(f'{{"record": "header"}}\n{json.dumps(record)}\n')
+    line = fails("timing", "latency", "--read", path)
+    assert "some.jsonl line 2: round is '0', where it has to be a whole number" in line
+
+
+@pytest.mark.parametrize(("rounds", "words"), [(3, "range"), (9, "95 % interval")])
+def test_tables_of_times_call_ranges_of_few_rounds_so(rounds, words):
+    latency = [0] * timing.WARM_UP + [1000]
+    taken = [timing.Latency("ours", "", n, 1024, latency) for n in range(rounds)]
+    heading = timing.table(taken).splitlines()[0]
+    assert heading.count(words) == 2
+    assert ("interval" in heading) == ("interval" in words)

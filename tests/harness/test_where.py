@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The harness: where the time of a heap goes."""
+
+import dataclasses
+import os
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from bench import parts, stacks, where
+from spead_tutorial import records
+from spead_tutorial.records import Recording, Split
+from spead_tutorial.split import PARTS, Kind, split_times
+from support.bench import bench, fails, frames, needs_perf
+from support.labs import needs_lab
+from support.records import HEADER, SAMPLE
+
+#: What ``perf script`` writes of two looks: one in the kernel, and one in a program.
+WRITTEN = """\
+ 1000/1002 35215.429197: \n\
+\tffffffff81b6a534 _copy_from_iter ([kernel.kallsyms])
+\tffffffff82044dc2 udp_sendmsg ([kernel.kallsyms])
+\t          10b106 __sendmmsg (/lib/libc.so.6)
+
+ 1000/1000 35215.429400: \n\
+\t          16e0ba __memset_avx2 (/lib/libc.so.6)
+\t            2560 main (/a folder/spead_tutorial/chapters/tut_10_send_reuse_heaps)
+
+"""
+
+
+@needs_lab
+@needs_perf
+def test_every_case_is_split_with_and_without_someone_looking(tmp_path):
+    done = bench("where", "--tiny", "-o", tmp_path)
+    assert done.returncode == 0, done.stderr
+    recording = records.read(tmp_path / "where.jsonl")
+    assert {one.case for one in recording.splits} == {case.name for case in where.CASES}
+    assert {one.case for one in recording.timelines} == {case.name for case in where.TIMELINES}
+    own, sending = Counter[str](), Counter[str]()
+    for split in recording.splits:
+        has_thread = "tut_10" in split.program
+        assert bool(split.others) is has_thread
+        own.update(split.own)
+        sending.update(split.others if has_thread else split.own)
+    assert own.keys() | sending.keys() <= {*PARTS}
+    assert own["fill"] > 0
+    # There are few looks in so short a run: each part is in that of some case, not of all.
+    assert min(sending[part] for part in ("copy", "stack", "system call", "packetizing")) > 0
+    assert own["other"] + sending["other"] <= 0.1 * (own.total() + sending.total())
+    assert done.stdout.endswith(where.table(recording) + "\n")
+    again = bench("where", "--read", tmp_path / "where.jsonl")
+    assert (again.returncode, again.stdout) == (0, where.table(recording) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        (None, r"perf is missing: apt install linux-perf"),
+        ("exit 255", r"perf may not look at the kernel here: run as root, or say: sudo sysctl"),
+        ("echo 'WARNING: perf not found for kernel 6.1' >&2; exit 2", r"not the one for this"),
+    ],
+)
+def test_without_a_perf_that_may_look_one_line_says_what_to_do(tmp_path, monkeypatch, script, why):
+    if script is not None:
+        perf = tmp_path / "perf"
+        perf.write_text(f"#!/bin/sh\n{script}\n")
+        perf.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path) if script is None else f"{tmp_path}:{os.defpath}")
+    assert re.search(why, fails("where", "--tiny", "-o", tmp_path))
+
+
+def test_what_perf_writes_is_taken_apart():
+    first, second = stacks._looks(WRITTEN.splitlines())
+    assert (first.process, first.thread, first.at_s) == (1000, 1002, 35215.429197)
+    assert [frame.name for frame in first.frames] == [
+        "_copy_from_iter",
+        "udp_sendmsg",
+        "__sendmmsg",
+    ]
+    assert [frame.of_kernel for frame in first.frames] == [True, True, False]
+    assert Path(second.frames[1].file).name == "tut_10_send_reuse_heaps"
+
+
+@pytest.mark.parametrize(
+    ("names", "part"),
+    [
+        (["k:_copy_from_iter", "k:udp_sendmsg", "k:__sys_sendmmsg"], "copy"),
+        (["k:clear_page", "k:__alloc_pages", "k:udp_sendmsg"], "buffers"),
+        (["k:ip_output", "k:udpv6_sendmsg", "k:__sys_sendmmsg"], "stack"),
+        (["k:import_iovec", "k:___sys_sendmsg", "k:do_syscall_64"], "system call"),
+        (["k:try_to_wake_up", "k:futex_wake", "k:do_syscall_64"], "wake-up"),
+        (["c:pthread_mutex_lock", "enqueue", "spt_stream_send_heap"], "lock"),
+        (["spt_packetizer_next", "stream_run", "run"], "packetizing"),
+        (["c:__memmove", "spti_heap_item_immediate", "stream_run"], "packetizing"),
+        (["spti_heap_borrow", "spt_stream_send_heaps"], "queue"),
+        (["p:_PyObject_Malloc", "__pyx_f_14spead_tutorial_5_core_11AsyncStream_send"], "queue"),
+        (["p:type_call", "__pyx_f_14spead_tutorial_5_core_settle", "p:eval"], "completion"),
+        (["c:clock_gettime", "spti_now_ns", "wait_until", "spt_stream_wait"], "looking"),
+        (["c:__memset_avx2", "p:raw_array_assign_scalar"], "fill"),
+        (["p:_PyEval_EvalFrameDefault"], "program"),
+        (["k:irqentry_exit", "spti_heap_return", "retire"], "completion"),
+        (["[unknown]"], "other"),
+        ([], "other"),
+    ],
+)
+def test_the_innermost_known_function_says_the_part(names, part):
+    assert parts.part_of(frames(*names), own=True) == part
+
+
+def test_only_the_programs_own_thread_runs_what_is_not_ours():
+    assert parts.part_of(frames("p:blas_thread_server"), own=False) == "other"
+
+
+def test_what_comes_before_the_first_send_and_after_the_last_does_not_count():
+    def look(at_s: float, *names: str, thread: int = 1) -> stacks.Look:
+        return stacks.Look(1, thread, at_s, tuple(frames(*names)))
+
+    send = ("k:_copy_from_iter", "k:udp_sendmsg")
+    own, others, unsorted = parts.sorted_out(
+        [
+            look(1, "p:import_name"),
+            look(2, *send, thread=2),
+            look(3, "p:eval"),
+            look(4, "strange", thread=2),
+            look(5, *send, thread=2),
+            look(6, "p:finalize"),
+        ]
+    )
+    assert (own, others, unsorted) == ({"program": 1}, {"copy": 2, "other": 1}, {"strange": 1})
+    assert parts.sorted_out([look(1, "p:eval")]) == ({}, {}, {})
+
+
+def made(round_: int = 0) -> Recording:
+    """10 heaps, 1000 ns from one to the next: the program runs for 400, the stream for 800."""
+    sample = dataclasses.replace(
+        SAMPLE,
+        round=round_,
+        heaps=10,
+        elapsed_ns=10_000,
+        program_cpu_ns=4_000,
+        cpu_user_ns=7_000,
+        cpu_system_ns=5_000,
+    )
+    split = Split(
+        sample.case, round_, sample.program, "c", 10, sample.heap_size, 12_000,
+        own={"fill": 3, "queue": 1}, others={"copy": 6, "stack": 2},
+    )  # fmt: skip
+    return Recording(HEADER, (sample,), splits=(split,))
+
+
+def test_shares_of_the_one_run_split_the_time_of_the_other():
+    ((kind, (own, stream)),) = split_times(made()).items()
+    assert kind == Kind(1 << 20, "tut_6_send_pktsize", "c")
+    assert {part: x.median for part, x in own.parts.items()} == {"fill": 300, "queue": 100}
+    assert {part: x.median for part, x in stream.parts.items()} == {"copy": 600, "stack": 200}
+    assert (own.own, own.elapsed.median, own.busy_ns, own.idle_ns) == (True, 1000, 400, 600)
+    assert (stream.own, stream.busy_ns, stream.idle_ns) == (False, 800, 200)
+
+
+def test_a_failed_run_splits_nothing_and_a_record_of_them_says_what_to_run():
+    recording = made()
+    failed = dataclasses.replace(recording.splits[0], failure="it failed")
+    with pytest.raises(ValueError, match="no splits: python -m bench where"):
+        split_times(dataclasses.replace(recording, splits=(failed,)))

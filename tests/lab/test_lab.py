@@ -1,0 +1,982 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The lab: that it is made without root, counts exactly, and leaves nothing behind."""
+
+import asyncio
+import errno
+import gzip
+import importlib.metadata
+import importlib.resources
+import itertools
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spead_tutorial import lab as lab_module
+from spead_tutorial.lab import (
+    Counters,
+    Lab,
+    LabError,
+    accounted,
+    check_destination,
+    device,
+    icmp_error_bytes,
+    refusal,
+    root_commands,
+    route,
+    route_device,
+)
+from support import ROOT
+from support.lab_scripts import (
+    CLOSE,
+    PATIENCE_S,
+    UDP_SEGMENT,
+    said_to_an_ordinary_user,
+    script,
+    send_gso,
+    wait_for_the_end_of,
+)
+from support.labs import needs_lab, probe
+from support.needs import need
+from support.processes import python_for_anyone
+
+PROBE = probe()
+
+pytestmark = needs_lab
+
+
+@pytest.fixture(params=PROBE.kinds or ["none"], scope="module")
+def each_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """A lab of every kind that this kernel offers, for all tests that leave it as it was."""
+    with Lab(request.param) as lab:
+        yield lab
+
+
+@pytest.fixture(params=PROBE.kinds or ["none"])
+def fresh_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """The same for one test."""
+    with Lab(request.param) as lab:
+        yield lab
+
+
+# -- what it is --
+
+
+def test_a_lab_is_made_of_the_first_kind_that_is_offered(lab: Lab) -> None:
+    assert lab.kind == PROBE.kinds[0]
+    assert (lab.address, lab.port, lab.device, lab.mtu) == ("192.168.31.2", 8888, "dummy1", 9216)
+
+
+def test_a_fresh_lab_has_sent_nothing(fresh_lab: Lab) -> None:
+    assert fresh_lab.counters() == Counters(fresh_lab.kind, 0, 0, 0, 0, 0, 0)
+    assert fresh_lab.counters("lo") == Counters("loopback", 0, 0, 0, 0, 0, 0)
+
+
+def test_a_lab_has_no_device_but_its_own_and_no_way_out(each_lab: Lab) -> None:
+    done = each_lab.run(["cat", "/proc/self/net/dev"], capture_output=True, text=True, check=True)
+    names = {line.partition(":")[0].strip() for line in done.stdout.splitlines()[2:]}
+    own = {"lo", "dummy1"} | ({"far0"} if each_lab.kind == "veth" else set())
+    # Some kernels put disconnected tunnel ends into every namespace.
+    assert names - {"sit0", "tunl0", "gre0", "gretap0", "erspan0", "ip6tnl0", "ip6gre0"} == own
+    with each_lab.socket() as sock, pytest.raises(OSError, match="unreachable"):
+        sock.sendto(b"x", ("198.51.100.1", 9))
+
+
+def test_the_mtu_is_as_asked() -> None:
+    with Lab(mtu=1500) as lab, lab.socket() as sock:
+        sock.setsockopt(socket.IPPROTO_IP, 10, 2)  # IP_MTU_DISCOVER, IP_PMTUDISC_DO
+        sock.sendto(bytes(1472), (lab.address, lab.port))
+        with pytest.raises(OSError, match="too long"):
+            sock.sendto(bytes(1473), (lab.address, lab.port))
+    assert lab.mtu == 1500
+
+
+def test_an_unknown_kind_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ValueError, match="dummy, ifb, veth"):
+        Lab("tap")
+
+
+@pytest.mark.skipif(len(PROBE.kinds) == 3, reason="this kernel offers every kind")
+def test_a_kind_that_the_kernel_lacks_is_an_error_in_one_line() -> None:
+    missing = next(kind for kind in lab_module.KINDS if kind not in PROBE.kinds)
+    with pytest.raises(LabError, match=f"no device of kind '{missing}'") as caught:
+        Lab(missing)
+    assert "\n" not in str(caught.value)
+
+
+def test_several_labs_at_once_count_apart() -> None:
+    with Lab() as first, Lab() as second, first.socket() as one, second.socket() as two:
+        one.sendto(bytes(100), (first.address, first.port))
+        for _ in range(3):
+            two.sendto(bytes(200), (second.address, second.port))
+        assert (first.counters().packets, second.counters().packets) == (1, 3)
+        first.close()
+        two.sendto(bytes(200), (second.address, second.port))
+        assert second.counters().packets == 4
+
+
+def test_a_closed_lab_says_so_and_closes_again() -> None:
+    with Lab() as lab:
+        pass
+    lab.close()
+    with pytest.raises(LabError, match="closed"):
+        lab.counters()
+
+
+def test_a_lab_works_inside_a_running_event_loop() -> None:
+    async def main() -> int:
+        with Lab() as lab, lab.socket() as sock:
+            sock.sendto(bytes(100), (lab.address, lab.port))
+            return lab.run(["true"]).returncode + lab.counters().packets
+
+    assert asyncio.run(main()) == 1
+
+
+def test_a_lab_serves_several_threads() -> None:
+    statuses: list[int] = []
+    with Lab() as lab:
+        threads = [
+            threading.Thread(
+                target=lambda n=n: statuses.append(lab.run(["sh", "-c", f"exit {n}"]).returncode)
+            )
+            for n in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE_S)
+    assert sorted(statuses) == list(range(8))
+
+
+def test_a_lab_opened_in_a_thread_outlives_the_thread() -> None:
+    labs: list[Lab] = []
+    thread = threading.Thread(target=lambda: labs.append(Lab()))
+    thread.start()
+    thread.join(PATIENCE_S)
+    with labs[0] as lab:
+        assert lab.run(["true"]).returncode == 0
+
+
+# -- without root --
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="not root: every other test shows this")
+def test_an_ordinary_user_has_a_lab_and_sends_in_it() -> None:
+    text = """
+        with Lab() as lab, lab.socket() as sock:
+            for _ in range(5):
+                sock.sendto(bytes(1000), (lab.address, lab.port))
+            whoami = lab.run(["id", "-u"], capture_output=True, text=True).stdout.strip()
+            print(lab.rootless, whoami, lab.counters().packets, lab.counters().bytes)
+    """
+    assert said_to_an_ordinary_user(text) == ["True", "65534", "5", str(5 * 1042)]
+
+
+def test_where_namespaces_are_forbidden_the_error_names_the_setting() -> None:
+    need("unshare")
+    text = """
+        try:
+            for name in ("user", "net"):
+                with open(f"/proc/sys/user/max_{name}_namespaces", "w") as file:
+                    file.write("0")
+        except OSError:
+            print("cannot forbid them")
+            sys.exit()
+        try:
+            Lab()
+        except lab_module.LabError as error:
+            print(error)
+        print(lab_module.probe())
+    """
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", *script(text)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    if done.returncode != 0 or "cannot forbid" in done.stdout:
+        pytest.skip("the kernel has no user namespace in which to forbid more of them")
+    first, second = done.stdout.splitlines()
+    assert "sysctl -w user.max_user_namespaces" in first
+    assert " && ".join(root_commands()) in first
+    assert second.startswith("LabProbe(kinds=(), namespaces=False")
+
+
+def test_in_a_chroot_the_error_says_so_and_how_to_enter_it_instead(tmp_path: Path) -> None:
+    python = python_for_anyone() if os.getuid() == 0 else sys.executable
+    if python is None:
+        pytest.skip("there is no Python that an ordinary user may execute")
+    # All that is in / is in the folder, too; it is not the place of a mount itself.
+    text = """
+        import ctypes
+        libc, user, group = ctypes.CDLL(None), os.getuid(), os.getgid()
+        if libc.unshare(0x00020000 | (0x10000000 if user else 0)):
+            print("cannot mount")
+            sys.exit()
+        for name, one in (("uid_map", user), ("setgroups", None), ("gid_map", group)):
+            if user:
+                with open(f"/proc/self/{name}", "w") as file:
+                    file.write("deny" if one is None else f"{one} {one} 1")
+        assert libc.mount(None, b"/", None, 0x44000, None) == 0  # what follows stays in here
+        for entry in os.scandir("/"):
+            if entry.is_symlink():
+                os.symlink(os.readlink(entry.path), entry.name)
+            elif entry.is_dir():
+                os.mkdir(entry.name)
+                there, here = os.fsencode(entry.path), os.fsencode(entry.name)
+                assert libc.mount(there, here, None, 0x5000, None) == 0
+        os.chmod(".", 0o755)
+        os.chroot(".")
+        if not user:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+        try:
+            Lab()
+        except lab_module.LabError as error:
+            print(error)
+        print(lab_module.probe())
+    """
+    done = subprocess.run(
+        [python, *script(text)[1:]],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    if done.stdout == "cannot mount\n":
+        pytest.skip("the kernel has no mount namespace in which to make a root")
+    assert done.stderr == ""
+    first, second = done.stdout.splitlines()
+    assert "this is a chroot" in first
+    assert "pivot_root" in first
+    assert "--cap-add" not in first
+    assert " && ".join(root_commands()) in first
+    assert second.startswith("LabProbe(kinds=(), namespaces=False")
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "chroot"),
+    [
+        ("24 1 8:1 / / rw - ext4 a rw\n25 24 0:5 / /proc rw - proc b rw\n", None, False),
+        ("25 24 0:5 / /proc rw - proc b rw\n", None, True),
+        ("24 1 8:1 / / rw - ext4 a rw\n", "24 1 8:1 / / rw - ext4 a rw\n", False),
+        ("31 24 8:1 /a / rw - ext4 a rw\n", "31 24 8:1 /a /srv/a rw - ext4 a rw\n", True),
+        ("31 24 8:1 /a / rw - ext4 a rw\n", "24 1 8:1 / / rw - ext4 a rw\n", False),
+    ],
+    ids=["plain", "no mount", "plain, as others", "a mount elsewhere", "another namespace"],
+)
+def test_a_chroot_is_told_by_where_mounts_are(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own: str, other: str | None, chroot: bool
+) -> None:
+    for name, text in (("self", own), ("7", other)):
+        (tmp_path / "proc" / name).mkdir(parents=True)
+        if text is not None:
+            (tmp_path / "proc" / name / "mountinfo").write_text(text)
+    monkeypatch.setattr(refusal, "_ROOT", tmp_path)
+    assert refusal._in_chroot() is chroot
+
+
+# -- by hand --
+
+
+def kind_made_by(commands: tuple[str, ...]) -> str:
+    return commands[0].partition(" type ")[2].split()[0]
+
+
+def test_the_commands_for_root_make_a_device_that_this_kernel_offers() -> None:
+    assert kind_made_by(root_commands()) in PROBE.kinds
+
+
+@pytest.mark.parametrize("kind", PROBE.kinds)
+def test_to_a_device_made_by_the_commands_for_root_three_senders_lose_nothing(kind: str) -> None:
+    commands = root_commands(kind)
+    need(*sorted({"unshare", *(command.split()[0] for command in commands)}))
+    text = """
+        lab_module.check_destination("192.168.31.2")
+        send = "import socket\\nsock = socket.socket(type=socket.SOCK_DGRAM)\\n"
+        send += "for _ in range(50000): sock.sendto(bytes(9000), ('192.168.31.2', 8888))"
+        senders = [subprocess.Popen([sys.executable, "-S", "-c", send]) for _ in range(3)]
+        assert [sender.wait() for sender in senders] == [0, 0, 0]
+        print(open("/proc/self/net/dev").read())
+    """
+    typed = " && ".join(commands)
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--net", "sh", "-ec", f'{typed}; "$@"', "sh",
+         *script(text)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    (line,) = (line for line in done.stdout.splitlines() if line.strip().startswith("dummy1:"))
+    n = [int(number) for number in line.partition(":")[2].split()]
+    seen = Counters(kind, n[1], n[0], n[3], n[9], n[8], n[11])
+    claim = accounted(
+        seen.packets, seen.bytes, packets=150000, messages=150000, spead_bytes=150000 * 9000
+    )
+    assert claim.ok, claim.text
+
+
+RELEASE = os.uname().release
+MODULES = f"lib/modules/{RELEASE}"
+
+
+@pytest.mark.parametrize(
+    ("files", "kind"),
+    [
+        ({}, "dummy"),
+        ({"proc/config.gz": "CONFIG_DUMMY=y\nCONFIG_IFB=y\n"}, "dummy"),
+        ({"proc/config.gz": "# CONFIG_DUMMY is not set\nCONFIG_IFB=m\n"}, "ifb"),
+        ({f"boot/config-{RELEASE}": "# CONFIG_DUMMY is not set\nCONFIG_VETH=y\n"}, "veth"),
+        ({f"boot/config-{RELEASE}": "# CONFIG_DUMMY is not set\n"}, "dummy"),
+        ({f"{MODULES}/modules.dep": "kernel/drivers/net/ifb.ko.xz:\nnet/mydummy.ko:\n"}, "ifb"),
+        ({f"{MODULES}/modules.builtin": "kernel/drivers/net/veth.ko\n"}, "veth"),
+        # What was configured as a module need not have been installed.
+        (
+            {
+                "proc/config.gz": "CONFIG_DUMMY=m\nCONFIG_IFB=m\n",
+                f"{MODULES}/modules.dep": "kernel/drivers/net/ifb.ko.zst:\n",
+            },
+            "ifb",
+        ),
+        ({"sys/module/veth/refcnt": "0"}, "veth"),
+    ],
+)
+def test_what_the_kernel_offers_is_told_from_what_anybody_may_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, files: dict[str, str], kind: str
+) -> None:
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True)
+        path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+    monkeypatch.setattr(device, "_ROOT", tmp_path)
+    assert kind_made_by(root_commands()) == kind
+
+
+def test_there_are_no_commands_for_an_unknown_kind() -> None:
+    with pytest.raises(ValueError, match="dummy, ifb, veth"):
+        root_commands("tap")
+
+
+def test_the_guide_to_containers_has_the_commands_for_root() -> None:
+    guide = (ROOT / "docs/how-to/containers.md").read_text()
+    for kind in lab_module.KINDS:
+        assert "\n".join(("```sh", *root_commands(kind), "```")) in guide
+
+
+# -- sockets and counters --
+
+
+def test_a_socket_of_the_lab_sends_and_the_device_counts_exactly(each_lab: Lab) -> None:
+    before = each_lab.counters()
+    with each_lab.socket() as sock:
+        assert sock.family == socket.AF_INET
+        assert sock.type == socket.SOCK_DGRAM
+        for _ in range(1000):
+            assert sock.sendto(bytes(1472), (each_lab.address, each_lab.port)) == 1472
+    grown = each_lab.counters() - before
+    claim = accounted(grown.packets, grown.bytes, packets=1000, messages=1000, spead_bytes=1472000)
+    assert claim.ok, claim.text
+
+
+def test_a_gso_message_counts_once_on_the_device(each_lab: Lab) -> None:
+    before = each_lab.counters()
+    with each_lab.socket() as sock:
+        send_gso(sock, 9000, bytes(7 * 9000), (each_lab.address, each_lab.port))
+        send_gso(sock, 1472, bytes(4 * 1472 + 100), (each_lab.address, each_lab.port))
+    grown = each_lab.counters() - before
+    sent = 7 * 9000 + 4 * 1472 + 100
+    claim = accounted(grown.packets, grown.bytes, packets=12, messages=2, spead_bytes=sent)
+    assert claim.ok, claim.text
+    assert grown.packets == 2
+
+
+def test_a_fragmented_datagram_is_accounted_for(each_lab: Lab) -> None:
+    before = each_lab.counters()
+    with each_lab.socket() as sock:
+        sock.sendto(bytes(20000), (each_lab.address, each_lab.port))
+    grown = each_lab.counters() - before
+    assert grown.packets == 3
+    claim = accounted(grown.packets, grown.bytes, packets=1, messages=1, spead_bytes=20000)
+    assert claim.ok, claim.text
+
+
+def test_ipv6_and_multicast_are_swallowed_and_counted_too(each_lab: Lab) -> None:
+    before = each_lab.counters()
+    with each_lab.socket() as sock:
+        sock.sendto(bytes(1000), ("239.1.2.3", each_lab.port))
+    grown = each_lab.counters() - before
+    assert (grown.packets, grown.bytes) == (1, 1042)
+    if each_lab.address6 is None:
+        pytest.skip("the kernel has no IPv6")
+    before = each_lab.counters()
+    with each_lab.socket(socket.AF_INET6) as sock:
+        sock.sendto(bytes(1000), (each_lab.address6, each_lab.port))
+        sock.sendto(bytes(1000), ("ff15::1", each_lab.port))
+    grown = each_lab.counters() - before
+    claim = accounted(
+        grown.packets, grown.bytes, packets=2, messages=2, spead_bytes=2000, ip_header=40
+    )
+    assert claim.ok, claim.text
+
+
+def test_a_device_that_comes_up_again_takes_all_that_it_took_before(fresh_lab: Lab) -> None:
+    families = {fresh_lab.address: socket.AF_INET, "239.1.2.3": socket.AF_INET}
+    if fresh_lab.address6 is not None:
+        families |= {fresh_lab.address6: socket.AF_INET6, "ff15::1": socket.AF_INET6}
+
+    def counted() -> list[tuple[int, int]]:
+        grown = []
+        for host, family in families.items():
+            before = fresh_lab.counters()
+            with fresh_lab.socket(family) as sock:
+                sock.sendto(bytes(1000), (host, fresh_lab.port))
+            after = fresh_lab.counters() - before
+            grown.append((after.packets, after.bytes))
+        return grown
+
+    expected = [(1, 1042 if family == socket.AF_INET else 1062) for family in families.values()]
+    assert counted() == expected
+    for _ in range(2):
+        fresh_lab.set_link(False)
+        with pytest.raises(OSError, match="unreachable"):
+            counted()
+        before = fresh_lab.counters()
+        fresh_lab.set_link(True)
+        fresh_lab.set_link(True)  # is up: nothing happens
+        assert fresh_lab.counters() == before
+        assert counted() == expected
+
+
+def try_limit(lab: Lab) -> None:
+    try:
+        with lab.limited(10**9):
+            pass
+    except LabError as error:
+        pytest.skip(str(error))
+
+
+def send_until_full(sock: socket.socket, to: tuple[str, int]) -> int:
+    """Send messages of 1000 bytes until the socket has no room for more; return how many."""
+    for sent in range(10_000):
+        try:
+            sock.sendto(bytes(1000), to)
+        except BlockingIOError:
+            return sent
+    raise AssertionError("the link took everything: it has no limit")
+
+
+def test_a_limited_link_passes_all_that_is_sent_and_holds_its_senders_up(fresh_lab: Lab) -> None:
+    try_limit(fresh_lab)
+    facts = fresh_lab.facts()
+    before = fresh_lab.counters()
+    with fresh_lab.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
+        sock.setblocking(False)
+        with fresh_lab.limited(10**6):
+            assert fresh_lab.facts()["qdisc"] == "tbf"
+            sent = send_until_full(sock, (fresh_lab.address, fresh_lab.port))
+            assert (fresh_lab.counters() - before).packets < sent  # some wait for the link
+    seen = fresh_lab.counters() - before
+    claim = accounted(
+        seen.packets, seen.bytes, packets=sent, messages=sent, spead_bytes=1000 * sent
+    )
+    assert claim.ok, claim.text
+    assert fresh_lab.facts() == facts
+
+
+def test_a_limited_link_passes_the_largest_message_in_one_piece(fresh_lab: Lab) -> None:
+    try_limit(fresh_lab)
+    if not fresh_lab.facts()["offloads"]["tx-udp-segmentation"]:
+        pytest.skip("the kernel cuts messages before this device sends them")
+    before = fresh_lab.counters()
+    with fresh_lab.limited(10**9), fresh_lab.socket() as sock:
+        sock.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 1000)
+        assert sock.sendto(bytes(64000), (fresh_lab.address, fresh_lab.port)) == 64000
+    assert (fresh_lab.counters() - before).packets == 1
+
+
+def test_a_link_is_limited_no_longer_after_an_error_in_its_block(fresh_lab: Lab) -> None:
+    try_limit(fresh_lab)
+    with pytest.raises(KeyError), fresh_lab.limited(10**9):
+        raise KeyError
+    assert fresh_lab.facts()["qdisc"] == "noqueue"
+
+
+def test_a_rate_that_no_link_can_have_is_refused(lab: Lab) -> None:
+    for rate in (0, -1, 10**5, 10**11):
+        words = f"bits_per_s is {rate}: it must be in"
+        with pytest.raises(ValueError, match=words), lab.limited(rate):
+            pass
+
+
+def test_a_kernel_without_token_buckets_says_what_to_do() -> None:
+    refused = refusal.RefusedError("limit", errno.ENOENT)
+    assert refusal.explain(refused) == (
+        "this kernel limits no link's rate (No such file or directory): load tbf (as root: modprobe"
+        " sch_tbf)"
+    )
+
+
+def test_two_senders_at_once_lose_nothing(each_lab: Lab) -> None:
+    text = f"""
+        import socket
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sock.connect(({each_lab.address!r}, {each_lab.port}))
+        for _ in range(50000):
+            sock.send(bytes(1000))
+    """
+    before = each_lab.counters()
+    argv = [sys.executable, "-S", "-c", textwrap.dedent(text)]
+    with each_lab.popen(argv) as one, each_lab.popen(argv) as two, each_lab.popen(argv) as three:
+        assert [p.wait(PATIENCE_S) for p in (one, two, three)] == [0, 0, 0]
+    seen = each_lab.counters() - before
+    claim = accounted(
+        seen.packets, seen.bytes, packets=150000, messages=150000, spead_bytes=150000000
+    )
+    assert claim.ok, claim.text
+
+
+def test_loopback_counts_what_is_sent_to_a_listener(lab: Lab) -> None:
+    with lab.socket() as receiver, lab.socket() as sender:
+        receiver.bind(("127.0.0.1", 0))
+        before = lab.counters("lo")
+        for _ in range(10):
+            sender.sendto(bytes(1472), receiver.getsockname())
+        send_gso(sender, 9000, bytes(7 * 9000), receiver.getsockname())
+        grown = lab.counters("lo") - before
+    claim = accounted(
+        grown.packets,
+        grown.bytes,
+        packets=17,
+        messages=11,
+        spead_bytes=10 * 1472 + 7 * 9000,
+        link_header=grown.link_header,
+    )
+    assert claim.ok, claim.text
+
+
+def test_without_a_listener_loopback_answers_each_packet_by_icmp(lab: Lab) -> None:
+    before = lab.snmp()["Icmp"]["OutDestUnreachs"]
+    with lab.socket() as sock:
+        sock.sendto(b"x", ("127.0.0.1", 9))
+    assert lab.snmp()["Icmp"]["OutDestUnreachs"] == before + 1
+
+
+def test_counters_of_an_unknown_device_are_an_error(lab: Lab) -> None:
+    with pytest.raises(LabError, match="no device 'eth0'"):
+        lab.counters("eth0")
+
+
+def test_facts_say_what_the_kernel_says_of_the_device(each_lab: Lab) -> None:
+    facts = each_lab.facts()
+    assert facts["kind"] == each_lab.kind
+    assert facts["rootless"] == each_lab.rootless
+    assert facts["qdisc"] == "noqueue"
+    need("ip")
+    argv = ["ip", "-json", "-details", "link", "show", "dummy1"]
+    done = each_lab.run(argv, capture_output=True, text=True, check=True)
+    (link,) = json.loads(done.stdout)
+    for fact, name in (
+        ("mtu", "mtu"),
+        ("tx_queue_length", "txqlen"),
+        ("gso_max_size", "gso_max_size"),
+        ("gso_max_segs", "gso_max_segs"),
+    ):
+        assert facts[fact] == link[name]
+
+
+def test_facts_are_plain_values_that_a_record_can_hold(each_lab: Lab) -> None:
+    facts = each_lab.facts()
+    assert json.loads(json.dumps(facts)) == facts
+    assert None not in facts.values()
+
+
+def test_facts_follow_a_feature_that_is_switched_off() -> None:
+    text = """
+        from pyroute2.ethtool.ioctl import IoctlEthtool
+        device = IoctlEthtool("dummy1")
+        features = device.get_features()
+        features["tx-udp-segmentation"] = False
+        device.set_features(features)
+        device.set_offload_flag("scatter-gather", False)
+    """
+    switch_off = [sys.executable, "-c", textwrap.dedent(text)]
+    with Lab() as lab:
+        assert lab.facts()["offloads"] == {
+            "tx-udp-segmentation": True,
+            "tx-checksumming": True,
+            "scatter-gather": True,
+            "generic-segmentation-offload": True,
+        }
+        if "PermissionError" in lab.run(switch_off, capture_output=True, text=True).stderr:
+            pytest.skip("this user's programs may not change the lab's device")
+        offloads = lab.facts()["offloads"]
+    assert offloads["tx-udp-segmentation"] is False
+    assert offloads["scatter-gather"] is False
+    assert offloads["tx-checksumming"] is True
+
+
+# -- accounting --
+
+
+def test_accounting_accepts_exact_counters_only() -> None:
+    claim = {"packets": 10, "messages": 10, "spead_bytes": 14720}
+    assert accounted(10, 15140, **claim).ok
+    assert not accounted(10, 15141, **claim).ok
+    assert not accounted(9, 13626, **claim).ok
+    assert not accounted(0, 0, **claim).ok
+
+
+def test_accounting_accepts_gso_messages_whole_or_as_packets_but_not_between() -> None:
+    claim = {"packets": 12, "messages": 2, "spead_bytes": 12000}
+    assert accounted(2, 12000 + 2 * 42, **claim).ok
+    assert accounted(12, 12000 + 12 * 42, **claim).ok
+    assert not accounted(7, 12000 + 7 * 42, **claim).ok
+    assert not accounted(13, 12000 + 13 * 42, **claim).ok
+
+
+def test_accounting_of_fragments_misses_no_lost_datagram() -> None:
+    # Three datagrams of three fragments; then one of them was lost.
+    claim = {"packets": 3, "messages": 3, "spead_bytes": 60000}
+    assert accounted(9, 60000 + 3 * 8 + 9 * 34, **claim).ok
+    assert not accounted(6, 40000 + 2 * 8 + 6 * 34, **claim).ok
+
+
+def test_accounting_of_messages_that_came_back_takes_all_of_them_or_none() -> None:
+    claim = {"packets": 12, "messages": 3, "spead_bytes": 12000, "link_header": 0}
+    sent = 12000 + 3 * 28
+    assert accounted(6, sent + 3 * 576, **claim, icmp_errors=3, icmp_bytes=3 * 576).ok
+    assert accounted(3, sent, **claim).ok
+    # A device that takes no GSO message whole has packets that come back one by one.
+    cut = 12000 + 12 * 28
+    assert accounted(24, cut + 12 * 576, **claim, icmp_errors=12, icmp_bytes=12 * 576).ok
+    assert not accounted(6, sent + 3 * 576, **claim).ok
+    assert not accounted(6, sent + 3 * 576 + 1, **claim, icmp_errors=3, icmp_bytes=3 * 576).ok
+    two = accounted(5, sent + 2 * 576, **claim, icmp_errors=2, icmp_bytes=2 * 576)
+    assert not two.ok
+    assert two.text.startswith("2 of 3 messages came back by ICMP, not all or none")
+
+
+@pytest.mark.parametrize("size", [0, 57, 519, 520, 521, 9000, 65507])
+def test_an_icmp_error_is_as_long_as_loopback_counts_it(lab: Lab, size: int) -> None:
+    before = lab.counters("lo")
+    with lab.socket() as sock:
+        sock.sendto(bytes(size), ("127.0.0.1", lab.port))
+    grown = lab.counters("lo") - before
+    assert (grown.packets, grown.bytes) == (2, size + 28 + icmp_error_bytes(size))
+
+
+def test_of_a_gso_message_only_one_icmp_error_comes_back(lab: Lab) -> None:
+    before, errors = lab.counters("lo"), lab.snmp()["Icmp"]["OutDestUnreachs"]
+    with lab.socket() as sock:
+        send_gso(sock, 100, bytes(1050), ("127.0.0.1", lab.port))
+    grown = lab.counters("lo") - before
+    assert (grown.packets, grown.bytes) == (2, 1050 + 28 + icmp_error_bytes(1050))
+    assert lab.snmp()["Icmp"]["OutDestUnreachs"] == errors + 1
+
+
+def test_accounting_says_what_was_expected_and_what_was_seen() -> None:
+    text = accounted(9, 13626, packets=10, messages=10, spead_bytes=14720).text
+    assert text == (
+        "the device counted 9 packets and 13626 bytes, but 10 SPEAD packets of 14720 bytes"
+        " in 10 messages make 10 packets and 15140 bytes"
+    )
+
+
+def test_accounting_knows_the_header_of_ipv6() -> None:
+    assert accounted(1, 1062, packets=1, messages=1, spead_bytes=1000, ip_header=40).ok
+
+
+def test_counters_of_different_kinds_do_not_subtract() -> None:
+    with pytest.raises(ValueError, match="ifb less those of veth"):
+        _ = Counters("ifb", 0, 0, 0, 0, 0, 0) - Counters("veth", 0, 0, 0, 0, 0, 0)
+
+
+# -- programs --
+
+
+def test_run_returns_status_and_output(lab: Lab) -> None:
+    done = lab.run(["sh", "-c", "cat; echo err >&2; exit 3"], input="in", capture_output=True,
+                   text=True)  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (3, "in", "err\n")
+    assert lab.run(["sh", "-c", "kill -TERM $$"]).returncode == -signal.SIGTERM
+    with pytest.raises(subprocess.CalledProcessError):
+        lab.run(["false"], check=True)
+
+
+def test_run_gives_the_program_its_environment_and_folder(lab: Lab, tmp_path: Path) -> None:
+    done = lab.run(
+        ["sh", "-c", "echo $COLOUR; pwd"],
+        env={"COLOUR": "blue", "PATH": os.environ["PATH"]},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == f"blue\n{tmp_path}\n"
+
+
+def test_run_of_a_program_that_is_not_there_raises_as_subprocess_does(lab: Lab) -> None:
+    with pytest.raises(FileNotFoundError, match="no-such-program"):
+        lab.run(["no-such-program"])
+    with pytest.raises(ValueError, match="argv is empty"):
+        lab.run([])
+    assert lab.run(["true"]).returncode == 0
+
+
+def test_too_large_an_environment_is_an_error_that_leaves_the_lab_usable(lab: Lab) -> None:
+    with pytest.raises(LabError, match="too large"):
+        lab.run(["true"], env={"X": "x" * (1 << 23)})
+    assert lab.run(["true"]).returncode == 0
+
+
+def test_run_kills_a_program_at_its_timeout_and_keeps_its_output(lab: Lab) -> None:
+    with pytest.raises(subprocess.TimeoutExpired) as caught:
+        lab.run(["sh", "-c", "echo begun; exec sleep 1000"], timeout=0.5, capture_output=True,
+                text=True)  # fmt: skip
+    assert caught.value.stdout in ("begun\n", "")
+    assert lab.run(["true"]).returncode == 0
+
+
+def test_popen_has_pipes_and_signals(lab: Lab) -> None:
+    with lab.popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as cat:
+        assert cat.poll() is None
+        assert cat.stdin is not None
+        assert cat.stdout is not None
+        cat.stdin.write("hello\n")
+        cat.stdin.flush()
+        assert cat.stdout.readline() == "hello\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            cat.wait(0.01)
+        cat.terminate()
+        assert cat.wait(PATIENCE_S) == -signal.SIGTERM
+    assert cat.returncode == -signal.SIGTERM
+    cat.kill()  # has ended: nothing happens
+
+
+def test_popen_joins_stderr_to_stdout(lab: Lab) -> None:
+    argv = ["sh", "-c", "echo out; echo err >&2"]
+    with lab.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        assert process.stdout is not None
+        assert process.stdout.read() == b"out\nerr\n"
+
+
+@pytest.mark.parametrize(
+    "closed",
+    [" ".join(some) for n in (1, 2, 3) for some in itertools.combinations(CLOSE, n)],
+)
+def test_a_lab_of_a_process_without_standard_streams_takes_none_of_their_numbers(
+    tmp_path: Path, closed: str
+) -> None:
+    text = """
+        def used():
+            return [n for n in range(3) if os.path.exists(f"/proc/self/fd/{n}")]
+
+        before = used()
+        with Lab() as lab, lab.socket() as sock, open(sys.argv[1], "w+") as data:
+            data.write("data")
+            data.flush()
+            first = data.fileno()
+            ends = [subprocess.PIPE] * 3
+            with lab.popen(["cat"], stdin=ends[0], stdout=ends[1], stderr=ends[2]) as cat:
+                assert used() == sorted({*before, first} & {0, 1, 2}), used()
+                cat.stdin.write(b"in")
+                cat.stdin.close()
+                assert cat.stdout.read() == b"in"
+            argv = ["sh", "-c", "cat; echo out; echo err >&2"]
+            done = lab.run(argv, input="in ", capture_output=True, text=True)
+            assert (done.stdout, done.stderr) == ("in out\\n", "err\\n"), done
+            assert lab.run(argv, input="in").returncode == 0
+            with lab.popen(argv, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT) as joined:
+                assert joined.wait() == 0
+            # Said in so many words: this is what programs write to.
+            os.dup2(first, 1)
+            os.set_inheritable(1, True)
+            assert lab.run(["echo", "printed"]).returncode == 0
+            sock.sendto(b"x", (lab.address, lab.port))
+            assert lab.counters().packets == 1
+    """
+    data = tmp_path / "data"
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *script(text), str(data)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stderr
+    assert data.read_text() == "dataprinted\n"
+
+
+def test_an_exception_in_the_block_of_popen_ends_the_program(lab: Lab) -> None:
+    with pytest.raises(ZeroDivisionError), lab.popen(["sleep", "1000"]) as process:
+        _ = 1 // 0
+    assert process.returncode == -signal.SIGKILL
+
+
+# -- the end --
+
+
+def test_close_ends_programs_and_their_orphans() -> None:
+    with Lab() as lab:
+        argv = ["sh", "-c", "sleep 1000 >/dev/null & echo $!; echo $$; echo $PPID; exec sleep 1000"]
+        process = lab.popen(argv, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        pids = [int(process.stdout.readline()) for _ in range(3)]
+        assert pids[1] == process.pid
+        wait_for_the_end_of(pids, lab.close)
+        assert process.wait(PATIENCE_S) == -signal.SIGKILL
+        process.stdout.close()
+
+
+def test_kill_9_of_the_parent_leaves_no_helper_and_no_program() -> None:
+    text = """
+        lab = Lab()
+        if os.fork() == 0:
+            signal.pause()  # a fork has a copy of everything: the lab must end all the same
+        lab.run(["sh", "-c", "setsid sleep 1000 & echo $! $$ $PPID; exec sleep 1000"])
+    """
+    with subprocess.Popen(
+        script(text), stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as parent:
+        assert parent.stdout is not None
+        pids = [int(pid) for pid in parent.stdout.readline().split()]
+        assert len(pids) == 3
+        try:
+            wait_for_the_end_of(pids, parent.kill)
+        finally:
+            os.killpg(parent.pid, signal.SIGKILL)  # the fork
+
+
+@pytest.mark.parametrize("whom", ["the process group", "the parent alone"])
+def test_ctrl_c_ends_the_program_and_leaves_the_lab_usable(whom: str) -> None:
+    text = """
+        lab = Lab()
+        try:
+            lab.run(["sh", "-c", "trap 'exit 7' INT; echo $$; sleep 1000 & wait"])
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+            print(lab.run(["true"]).returncode, lab.counters().packets)
+            lab.close()
+    """
+    with subprocess.Popen(
+        script(text), stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as parent:
+        assert parent.stdout is not None
+        program = int(parent.stdout.readline())
+        send = os.killpg if whom == "the process group" else os.kill
+        wait_for_the_end_of([program], lambda: send(parent.pid, signal.SIGINT))
+        out, _ = parent.communicate(timeout=PATIENCE_S)
+    assert out == "interrupted\n0 0\n"
+    assert parent.returncode == 0
+
+
+def test_a_program_in_the_lab_receives_ctrl_c_itself() -> None:
+    text = """
+        signal.signal(signal.SIGINT, lambda *_: None)  # what ends the program is not us
+        with Lab() as lab:
+            print("ended by", lab.popen(["sh", "-c", "echo; exec sleep 1000"]).wait())
+    """
+    with subprocess.Popen(
+        script(text), stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as parent:
+        assert parent.stdout is not None
+        parent.stdout.readline()
+        os.killpg(parent.pid, signal.SIGINT)
+        out, _ = parent.communicate(timeout=PATIENCE_S)
+    assert out == f"ended by {-signal.SIGINT}\n"
+
+
+def test_a_fork_that_ends_does_not_end_the_lab() -> None:
+    text = """
+        lab = Lab()
+        pid = os.fork()
+        if pid == 0:
+            sys.exit(0)  # runs the finalizers
+        os.waitpid(pid, 0)
+        print(lab.run(["true"]).returncode)
+    """
+    done = subprocess.run(script(text), capture_output=True, text=True, timeout=PATIENCE_S)
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+def test_a_lab_that_nobody_closed_ends_with_its_process() -> None:
+    text = """
+        lab = Lab()
+        process = lab.popen(["sh", "-c", "echo $PPID $$; exec sleep 1000 >/dev/null"])
+        sys.stdin.readline()
+    """
+    with subprocess.Popen(
+        script(text), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdin is not None
+        assert parent.stdout is not None
+        pids = [int(pid) for pid in parent.stdout.readline().split()]
+        wait_for_the_end_of(pids, lambda: parent.communicate("\n", timeout=PATIENCE_S))
+    assert parent.returncode == 0
+
+
+# -- destinations --
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.3.2.1", "localhost", "0.0.0.0"])
+def test_loopback_is_a_fine_destination(host: str) -> None:
+    assert route_device(host) == "lo"
+    check_destination(host)
+
+
+def test_a_real_interface_is_refused_by_name_unless_asked_for() -> None:
+    host = "198.51.100.1"
+    device = route_device(host)
+    if device is None:
+        pytest.skip("the kernel has no route out of this machine")
+    with pytest.raises(LabError, match=f"{device}.*--allow-real-network") as caught:
+        check_destination(host)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(LabError):
+        check_destination(f"::ffff:{host}")
+    check_destination(host, allow_real_network=True)
+
+
+def test_in_a_lab_its_device_is_a_fine_destination(each_lab: Lab) -> None:
+    text = """
+        for host in ("192.168.31.2", "239.1.2.3", "127.0.0.1", "192.168.31.1", "198.51.100.1"):
+            lab_module.check_destination(host)
+            print(lab_module.route_device(host))
+    """
+    done = each_lab.run(script(text), capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.stdout.split() == ["dummy1", "dummy1", "lo", "lo", "None"]
+
+
+def test_a_veth_that_leads_elsewhere_is_a_real_interface() -> None:
+    link = route._Link("eth0", False, "veth", 7, True)
+    assert not route._stays_inside(link)
+    assert not route._stays_inside(route._Link("dummy1", False, "veth", 7, True))
+    assert not route._stays_inside(route._Link("eth0", False, None, None, False))
+    assert route._stays_inside(route._Link("any", False, "dummy", None, False))
+
+
+def test_an_unknown_host_is_an_error_in_one_line() -> None:
+    with pytest.raises(LabError, match="no address is known"):
+        check_destination("not a host")
+
+
+def test_the_sink_is_found_or_the_error_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(importlib.resources, "files", lambda package: tmp_path)
+    with pytest.raises(LabError, match="pip install"):
+        lab_module.sink_path()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "sink").touch()
+    assert lab_module.sink_path() == tmp_path / "bin" / "sink"

@@ -1,0 +1,574 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Labs with a receiver: two machines, on whose way no packet is lost unless it is counted."""
+
+import collections
+import contextlib
+import dataclasses
+import errno
+import os
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from spead_tutorial import ThreadPool, recv
+from spead_tutorial.catalogue import CHAPTERS
+from spead_tutorial.lab import WAYS, Arrivals, Counters, Journey, Lab, LabError, refusal, relay
+from spead_tutorial.measure.programs import ProgramOptions, command
+from spead_tutorial.measure.report import Report
+from support.lab_scripts import said_to_an_ordinary_user, script, send_gso, wait_for_the_end_of
+from support.labs import needs_lab
+
+UDP_GRO, SO_MEMINFO = 104, 55
+PATIENCE_S = 60
+
+pytestmark = needs_lab
+
+
+@pytest.fixture(params=WAYS, scope="module")
+def each_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """A lab with a receiver of every kind, for tests that leave it as it was."""
+    with Lab(request.param, receiver=True) as lab:
+        yield lab
+
+
+def read_all(sock: socket.socket) -> tuple[int, int]:
+    """Read what is there; return packets, of which all but the last of a message have 1000 bytes,
+    and messages."""
+    packets = messages = 0
+    sock.setblocking(False)
+    while True:
+        try:
+            packets += -(-len(sock.recv(1 << 16)) // 1000)
+        except BlockingIOError:
+            return packets, messages
+        messages += 1
+
+
+def arrived(lab: Lab, before: Arrivals, packets: int, unclaimed: int = 0) -> Arrivals:
+    """Wait until so many packets have arrived, for the kernel may take its time; return them."""
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        arrivals = lab.receiver.arrivals() - before
+        came = arrivals.packets >= packets and arrivals.unclaimed >= unclaimed
+        if came or time.monotonic() > until:
+            return arrivals
+        time.sleep(0.001)
+
+
+def memory(sock: socket.socket) -> tuple[int, ...]:
+    """What the kernel has of a socket: first the bytes that wait there, last what it dropped."""
+    return struct.unpack("9I", sock.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, 36))
+
+
+def namespace(lab_or_receiver: object) -> str:
+    argv = ["readlink", "/proc/self/ns/net"]
+    done = lab_or_receiver.run(argv, capture_output=True, text=True, check=True)  # type: ignore[attr-defined]
+    return done.stdout
+
+
+# -- two machines --
+
+
+def test_what_is_sent_to_the_labs_address_arrives_at_the_receiver(each_lab: Lab) -> None:
+    with each_lab.receiver.socket() as receiver, each_lab.socket() as sender:
+        assert receiver.getsockname() == (each_lab.address, each_lab.port)
+        for n in range(3):
+            sender.sendto(b"packet %d" % n, (each_lab.address, each_lab.port))
+        receiver.settimeout(PATIENCE_S)
+        assert [receiver.recv(100) for _ in range(3)] == [b"packet 0", b"packet 1", b"packet 2"]
+
+
+def test_a_program_of_the_receiver_gets_what_a_program_of_the_sender_sends(each_lab: Lab) -> None:
+    begin = "import socket; s = socket.socket(type=2)\n"
+    to = f"({each_lab.address!r}, {each_lab.port})"
+    send = f"{begin}for n in range(100): s.sendto(b'%d' % n, {to})"
+    receive = f"{begin}s.bind({to}); print('bound', flush=True)\n"
+    receive += "print(*(s.recv(100).decode() for n in range(100)))"
+    argv = [sys.executable, "-S", "-c"]
+    pipe = subprocess.PIPE
+    with each_lab.receiver.popen([*argv, receive], stdout=pipe, text=True) as receiver:
+        assert receiver.stdout is not None
+        assert receiver.stdout.readline() == "bound\n"
+        each_lab.run([*argv, send], check=True)
+        assert receiver.stdout.readline().split() == [str(n) for n in range(100)]
+
+
+def test_by_a_veth_each_machine_has_its_own_network_and_by_loopback_they_share_it() -> None:
+    with Lab("veth", receiver=True) as lab:
+        assert namespace(lab) != namespace(lab.receiver)
+        assert (lab.kind, lab.device, lab.receiver.device) == ("veth", "dummy1", "far0")
+    with Lab("loopback", receiver=True) as lab:
+        assert namespace(lab) == namespace(lab.receiver)
+        assert (lab.kind, lab.device, lab.receiver.device) == ("loopback", "lo", "lo")
+
+
+@pytest.mark.parametrize("kind", WAYS)
+def test_a_fresh_way_carries_nothing_by_itself(kind: str) -> None:
+    with Lab(kind, receiver=True) as lab:
+        for machine in (lab, lab.receiver):
+            assert machine.counters() == Counters(kind, 0, 0, 0, 0, 0, 0)
+        assert lab.receiver.arrivals().packets == 0
+
+
+def test_both_ends_have_the_mtu_that_was_asked_for() -> None:
+    for kind in WAYS:
+        with Lab(kind, mtu=1500, receiver=True) as lab, lab.socket() as sock:
+            sock.setsockopt(socket.IPPROTO_IP, 10, 2)  # IP_MTU_DISCOVER, IP_PMTUDISC_DO
+            assert sock.sendto(bytes(1472), (lab.address, lab.port)) == 1472
+            with pytest.raises(OSError, match="too long"):
+                sock.sendto(bytes(1473), (lab.address, lab.port))
+
+
+@pytest.mark.parametrize("kind", WAYS)
+def test_a_group_that_the_receiver_has_joined_is_reached(kind: str) -> None:
+    with (
+        Lab(kind, receiver=True) as lab,
+        lab.socket() as sender,
+        lab.receiver.socket() as one,
+        lab.receiver.socket(host="239.1.2.3") as member,
+    ):
+        group = socket.inet_aton("239.1.2.3") + socket.inet_aton(lab.address)
+        member.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, group)
+        for sock, host in ((member, "239.1.2.3"), (one, lab.address)):
+            sender.sendto(host.encode(), (host, lab.port))
+            sock.settimeout(PATIENCE_S)
+            assert sock.recv(100) == host.encode()
+
+
+def test_the_way_to_the_receiver_is_a_fine_destination(each_lab: Lab) -> None:
+    text = """
+        for host in ("192.168.31.2", "239.1.2.3", "127.0.0.1"):
+            lab_module.check_destination(host)
+            print(lab_module.route_device(host))
+    """
+    done = each_lab.run(script(text), capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.stdout.split() == [each_lab.device, each_lab.device, "lo"]
+
+
+def test_a_record_of_a_lab_with_a_receiver_says_that_it_has_one(each_lab: Lab, lab: Lab) -> None:
+    assert each_lab.facts()["receiver"] is True
+    assert "receiver" not in lab.facts()
+
+
+def test_a_lab_without_a_receiver_says_how_to_have_one(lab: Lab) -> None:
+    with pytest.raises(LabError, match=r"Lab\(receiver=True\)"):
+        _ = lab.receiver
+
+
+def test_a_way_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(ValueError, match="veth, loopback"):
+        Lab("dummy", receiver=True)
+    with pytest.raises(ValueError, match="dummy, ifb, veth"):
+        Lab("loopback")
+
+
+def test_a_kernel_without_veth_says_what_to_do() -> None:
+    text = refusal.explain(refusal.RefusedError("way", errno.EOPNOTSUPP))
+    assert "modprobe veth" in text
+    assert "loopback" in text
+    assert "\n" not in text
+
+
+def test_a_limited_link_brings_the_receiver_all_that_was_sent(each_lab: Lab) -> None:
+    before = each_lab.receiver.arrivals()
+    receiver = each_lab.receiver.socket(buffer_size=1 << 20)
+    with receiver, each_lab.socket() as sender:
+        try:
+            with each_lab.limited(10**8):
+                for _ in range(100):
+                    sender.sendto(bytes(1000), (each_lab.address, each_lab.port))
+        except LabError as error:
+            pytest.skip(str(error))
+        assert arrived(each_lab, before, 100).packets == 100
+        assert read_all(receiver) == (100, 100)
+
+
+def test_a_link_that_comes_up_again_leads_to_the_receiver_as_before() -> None:
+    with Lab(receiver=True) as lab, lab.receiver.socket() as receiver, lab.socket() as sender:
+        receiver.settimeout(PATIENCE_S)
+        for _ in range(2):
+            lab.set_link(False)
+            with pytest.raises(OSError, match="unreachable"):
+                sender.sendto(b"nowhere", (lab.address, lab.port))
+            lab.set_link(True)
+            sender.sendto(b"again", (lab.address, lab.port))
+            assert receiver.recv(100) == b"again"
+
+
+# -- every packet accounted for --
+
+
+@pytest.mark.parametrize("room", [1 << 21, 60_000], ids=["room for all", "room for few"])
+@pytest.mark.parametrize("gro", [False, True], ids=["read one by one", "read in runs"])
+@pytest.mark.parametrize("gso", [False, True], ids=["sent one by one", "sent in runs"])
+def test_what_arrives_is_counted_by_the_packet_whoever_merges_them(
+    each_lab: Lab, gso: bool, gro: bool, room: int
+) -> None:
+    to, before, counted = (each_lab.address, each_lab.port), each_lab.receiver.arrivals(), 800
+    with each_lab.receiver.socket(buffer_size=room) as receiver, each_lab.socket() as sender:
+        if gro:
+            receiver.setsockopt(socket.IPPROTO_UDP, UDP_GRO, 1)
+        for _ in range(40):
+            if gso:
+                send_gso(sender, 1000, bytes(20 * 1000), to)
+            else:
+                for _ in range(20):
+                    sender.sendto(bytes(1000), to)
+        arrivals = arrived(each_lab, before, counted)
+        received, messages = read_all(receiver)
+        dropped = memory(receiver)[8]
+    assert arrivals.packets == counted
+    assert (messages < received) == (gso and gro)
+    it = Journey(counted, received, dropped, arrivals=arrivals, merging=gso and gro).check()
+    assert it.ok, it.text
+    assert Journey(counted + 1, received, dropped, arrivals=arrivals).check().ok is False
+    # What the socket drops, it counts by what it keeps: runs, where it takes them.
+    assert dropped == (counted - received) // (20 if gso and gro else 1)
+
+
+def test_a_fragmented_datagram_arrives_as_one_packet(each_lab: Lab) -> None:
+    before = each_lab.receiver.arrivals()
+    with each_lab.receiver.socket() as receiver, each_lab.socket() as sender:
+        sender.sendto(bytes(20000), (each_lab.address, each_lab.port))
+        receiver.settimeout(PATIENCE_S)
+        assert len(receiver.recv(1 << 16)) == 20000
+    assert (each_lab.receiver.arrivals() - before).packets == 1
+
+
+def test_packets_that_nobody_receives_are_unclaimed(each_lab: Lab) -> None:
+    before = each_lab.receiver.arrivals()
+    with each_lab.socket() as sender:
+        for _ in range(3):
+            sender.sendto(bytes(1000), (each_lab.address, 9))
+    arrivals = arrived(each_lab, before, 3, unclaimed=3)
+    assert (arrivals.packets, arrivals.unclaimed) == (3, 3)
+    assert "start the receiver before" in Journey(3, 0, arrivals=arrivals).check().text
+
+
+# -- without root, and nothing left --
+
+
+as_another_user = pytest.mark.skipif(
+    os.getuid() != 0, reason="not root: every other test shows this"
+)
+
+
+@as_another_user
+def test_an_ordinary_user_has_two_machines() -> None:
+    text = """
+        for kind in lab_module.WAYS:
+            with Lab(kind, receiver=True) as lab, lab.socket() as sender:
+                with lab.receiver.socket() as receiver:
+                    sender.sendto(b"arrived", (lab.address, lab.port))
+                    print(lab.rootless, receiver.recv(100).decode())
+                for side in (lab, lab.receiver):
+                    print(side.run(["id", "-u"], capture_output=True, text=True).stdout.strip())
+    """
+    assert said_to_an_ordinary_user(text) == ["True", "arrived", "65534", "65534"] * 2
+
+
+@as_another_user
+def test_an_ordinary_user_can_lose_packets_on_the_way() -> None:
+    text = """
+        with Lab(receiver=True) as lab, lab.socket() as sender, lab.receiver.socket() as receiver:
+            receiver.settimeout(60)
+            with lab.disturbed(loss=0.3, seed=3) as way:
+                for number in range(40):
+                    sender.sendto(bytes([number]), (lab.address, lab.port))
+            for number, fate in enumerate(way.fates(40)):
+                if fate == "passed":
+                    assert receiver.recv(100) == bytes([number])
+            sender.sendto(b"after", (lab.address, lab.port))
+            print(lab.rootless, receiver.recv(100).decode(), way.counts().lost > 0)
+            print(way.counts().lost == way.fates(40).count("lost"))
+    """
+    assert said_to_an_ordinary_user(text) == ["True", "after", "True", "True"]
+
+
+@pytest.mark.skipif(
+    os.getuid() != 0 or shutil.which("setpriv") is None, reason="this takes root, and setpriv"
+)
+def test_root_without_raw_sockets_is_told_what_the_way_takes_and_keeps_its_lab() -> None:
+    text = """
+        with Lab(receiver=True) as lab, lab.socket() as sender, lab.receiver.socket() as receiver:
+            for _ in range(2):
+                try:
+                    with lab.disturbed(loss=1.0):
+                        pass
+                except lab_module.LabError as error:
+                    print(error)
+            sender.sendto(b"arrived", (lab.address, lab.port))
+            print(receiver.recv(100).decode())
+    """
+    argv = ["setpriv", "--bounding-set", "-net_raw", *script(text)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.stderr == ""
+    first, second, third = done.stdout.splitlines()
+    assert first == second
+    assert re.fullmatch(r"raw sockets are refused, .*: have the capability NET_RAW, .*", first)
+    assert third == "arrived"
+
+
+def test_kill_9_of_the_parent_leaves_nothing_on_either_machine() -> None:
+    text = """
+        lab = Lab(receiver=True)
+        argv = ["sh", "-c", "setsid sleep 1000 & echo $! $$ $PPID; exec sleep 1000"]
+        lab.receiver.popen(argv)
+        lab.run(argv)
+    """
+    with subprocess.Popen(
+        script(text), stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as parent:
+        assert parent.stdout is not None
+        pids = [int(pid) for _ in range(2) for pid in parent.stdout.readline().split()]
+        assert len(set(pids)) == 6
+        try:
+            wait_for_the_end_of(pids, parent.kill)
+        finally:
+            parent.kill()
+
+
+def test_close_ends_programs_on_both_machines() -> None:
+    with Lab(receiver=True) as lab:
+        pids = [machine.popen(["sleep", "1000"]).pid for machine in (lab, lab.receiver)]
+        wait_for_the_end_of(pids, lab.close)
+    lab.close()
+    with pytest.raises(LabError, match="closed"):
+        lab.receiver.counters()
+
+
+def test_a_receiver_that_cannot_be_made_leaves_no_helper() -> None:
+    text = """
+        import subprocess
+        real, started = subprocess.Popen, []
+
+        def popen(*args, **how):
+            if started:
+                raise OSError("no more")
+            started.append(real(*args, **how))
+            return started[0]
+
+        subprocess.Popen = popen
+        try:
+            Lab(receiver=True)
+        except lab_module.LabError as error:
+            print(error, started[0].poll())
+    """
+    done = subprocess.run(script(text), capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.stdout == "the lab's helper cannot be started: no more 0\n", done.stderr
+
+
+# -- a way that is disturbed --
+
+
+@pytest.fixture(scope="module")
+def two_machines() -> Iterator[Lab]:
+    with Lab(receiver=True) as lab:
+        yield lab
+
+
+def send_numbered(sender: socket.socket, lab: Lab, numbers: range, in_runs_of: int) -> None:
+    """Send packets of 1000 bytes that begin with their number."""
+    for first in numbers[::in_runs_of]:
+        run = b"".join(struct.pack("=I", first + i) + bytes(996) for i in range(in_runs_of))
+        send_gso(sender, 1000, run, (lab.address, lab.port))
+
+
+def numbers_read(receiver: socket.socket) -> list[int]:
+    receiver.setblocking(False)
+    numbers = []
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            numbers.append(struct.unpack_from("=I", receiver.recv(2000))[0])
+    return numbers
+
+
+@pytest.mark.parametrize("in_runs_of", [1, 20])
+@pytest.mark.parametrize("seed", [0, 7])
+def test_a_seed_loses_and_doubles_exactly_the_packets_that_it_says(
+    two_machines: Lab, seed: int, in_runs_of: int
+) -> None:
+    lab, before = two_machines, two_machines.receiver.arrivals()
+    came: collections.Counter[int] = collections.Counter()
+    with lab.receiver.socket() as receiver, lab.socket() as sender:
+        with lab.disturbed(loss=0.1, duplicate=0.05, reorder=0.05, seed=seed) as way:
+            for first in range(0, 1000, 40):  # any socket has room for so many
+                send_numbered(sender, lab, range(first, first + 40), in_runs_of)
+                until = time.monotonic() + PATIENCE_S
+                while way.counts().packets < first + 40 and time.monotonic() < until:
+                    pass  # the relay answers when it has time
+                came.update(numbers_read(receiver))
+        fates, counts = way.fates(1000), way.counts()
+        times = {"passed": 1, "held back": 1, "lost": 0, "duplicated": 2}
+        arrivals = arrived(lab, before, sum(times[fate] for fate in fates))
+        came.update(numbers_read(receiver))
+    assert [came[n] for n in range(1000)] == [times[fate] for fate in fates]
+    assert (counts.lost, counts.duplicated) == (fates.count("lost"), fates.count("duplicated"))
+    assert (counts.packets, counts.overflown) == (1000, 0)
+    assert 0 < counts.lost < 200
+    seen = {"packets": came.total(), "bytes": 1000 * came.total(), "dropped": 0}
+    it = Journey.of(1000, seen, arrivals=arrivals, way=counts, sent_bytes=10**6)
+    assert it.check().ok, it.check().text
+    assert not dataclasses.replace(it, lost=it.lost - 1).check().ok
+
+
+def test_a_packet_that_is_held_back_follows_the_next_ones() -> None:
+    sent: list[int] = []
+    fate = iter(["held back", "passed", "lost", "held back", "passed", "passed", "held back"])
+    disturber = relay.Disturber(fate, 2, sent.append)  # type: ignore[arg-type]
+    for n in range(7):
+        disturber.take(n)  # type: ignore[arg-type]
+    assert sent == [1, 0, 4, 5, 3]
+    disturber.release()
+    assert sent == [1, 0, 4, 5, 3, 6]
+
+
+def test_the_last_packet_arrives_although_nothing_follows_it(two_machines: Lab) -> None:
+    lab = two_machines
+    receiver = lab.receiver.socket()
+    with receiver, lab.socket() as sender, lab.disturbed(reorder=1.0) as way:
+        sender.sendto(b"end", (lab.address, lab.port))
+        receiver.settimeout(PATIENCE_S)
+        assert receiver.recv(100) == b"end"
+        assert way.counts().held_back == 1
+
+
+def test_what_comes_too_fast_for_the_relay_is_counted(two_machines: Lab) -> None:
+    lab, before = two_machines, two_machines.receiver.arrivals()
+    with lab.disturbed() as way, lab.socket() as sender:
+        way._process.send_signal(signal.SIGSTOP)
+        for _ in range(20_000):
+            sender.sendto(bytes(1000), (lab.address, lab.port))
+        way._process.send_signal(signal.SIGCONT)
+    counts = way.counts()
+    assert counts.overflown > 0
+    assert counts.packets + counts.overflown == 20_000
+    assert arrived(lab, before, counts.packets).packets == counts.packets
+
+
+def test_after_its_block_a_way_is_what_it_was(two_machines: Lab) -> None:
+    lab = two_machines
+    devices = lab.receiver.run(["cat", "/proc/net/dev"], capture_output=True).stdout.count(b":")
+    facts = lab.facts()
+    with pytest.raises(KeyError), lab.disturbed(loss=1.0):
+        raise KeyError
+    with lab.receiver.socket() as receiver, lab.socket() as sender:
+        sender.sendto(b"arrives", (lab.address, lab.port))
+        receiver.settimeout(PATIENCE_S)
+        assert receiver.recv(100) == b"arrives"
+    now = lab.receiver.run(["cat", "/proc/net/dev"], capture_output=True).stdout.count(b":")
+    assert (now, lab.facts()) == (devices, facts)
+
+
+def test_ctrl_c_in_the_block_ends_the_disturbance_and_leaves_the_lab_usable() -> None:
+    text = """
+        lab = Lab(receiver=True)
+        try:
+            with lab.disturbed(loss=1.0) as way:
+                lab.run(["sh", "-c", "echo begun; exec sleep 1000"])
+        except KeyboardInterrupt:
+            print(way.counts().packets)
+        with lab.receiver.socket() as receiver, lab.socket() as sender:
+            sender.sendto(b"arrived", (lab.address, lab.port))
+            print(receiver.recv(100).decode())
+        lab.close()
+    """
+    with subprocess.Popen(
+        script(text), stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "begun\n"
+        os.killpg(parent.pid, signal.SIGINT)
+        out, _ = parent.communicate(timeout=PATIENCE_S)
+    assert (out, parent.returncode) == ("0\narrived\n", 0)
+
+
+def test_a_relay_that_dies_is_an_error_in_one_line(two_machines: Lab) -> None:
+    with contextlib.ExitStack() as block:
+        way = block.enter_context(two_machines.disturbed())
+        way._process.kill()
+        way._process.wait()
+        for ask in (way.counts, block.close):
+            with pytest.raises(LabError, match="disturbs the way has ended: leave"):
+                ask()
+    with two_machines.disturbed(loss=1.0) as way:
+        pass
+    assert way.counts().packets == 0
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"loss": -0.1}, "loss is -0.1"),
+        ({"reorder": 1.5}, "reorder is 1.5"),
+        ({"loss": 0.6, "duplicate": 0.6}, "more than 1 together"),
+        ({"distance": 0}, "distance is 0"),
+    ],
+)
+def test_shares_that_no_packets_can_have_are_refused(
+    two_machines: Lab, how: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ValueError, match=words), two_machines.disturbed(**how):
+        pass
+
+
+def test_loopback_and_a_lab_without_a_receiver_cannot_be_disturbed(lab: Lab) -> None:
+    with pytest.raises(LabError, match="nobody receives"), lab.disturbed(loss=0.5):
+        pass
+    with (
+        Lab("loopback", receiver=True) as other,
+        pytest.raises(LabError, match="loopback cannot be disturbed"),
+        other.disturbed(loss=0.5),
+    ):
+        pass
+
+
+# -- streams of ours --
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.05], ids=["undisturbed", "disturbed"])
+@pytest.mark.parametrize("gro", [False, True], ids=["read one by one", "read in runs"])
+def test_of_what_a_chapter_sends_a_stream_accounts_for_every_packet(
+    two_machines: Lab, own_threads: ThreadPool, gro: bool, loss: float
+) -> None:
+    lab, device = two_machines, two_machines.counters()
+    before = lab.receiver.arrivals()
+    config = recv.StreamConfig(stop_on_stop_item=False, allow_out_of_order=True)
+    ring = recv.RingStreamConfig(heaps=100)
+    options = ProgramOptions(heaps=20, heap_size=1 << 16, packet_size=1472)
+    argv = command(CHAPTERS[-1], "c", options, (lab.address, lab.port))
+    with (
+        recv.Stream(own_threads, config, ring) as stream,
+        lab.receiver.socket(buffer_size=1 << 22) as receiver,
+    ):
+        stream.add_udp_reader(receiver, gro=gro)
+        with lab.disturbed(loss=loss, seed=3) if loss else contextlib.nullcontext() as way:
+            done = lab.run(argv, capture_output=True, text=True, check=True)
+        report = Report.parse(done.stdout)
+        assert report is not None
+        counts = way.counts() if way else None
+        lost = counts.lost + counts.overflown if counts else 0
+        arrivals = arrived(lab, before, report.packets - lost)
+        while memory(receiver)[0]:
+            pass  # the stream has its own thread
+    it = Journey.of(
+        report.packets,
+        stream.stats,
+        arrivals=arrivals,
+        way=counts,
+        device=lab.counters() - device,
+        sent_bytes=report.spead_bytes,
+    )
+    assert it.check().ok, it.check().text
+    assert it.lost_on_the_way == lost
+    assert (lost > 0) == (loss > 0)

@@ -1,0 +1,403 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The sink: that it counts what arrives, and notices what is wrong."""
+
+import json
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from spead_tutorial.lab import LabError, sink_path
+from spead_tutorial.lab.sink import sink as command
+from support import ROOT
+from support.needs import need
+
+SOURCE = ROOT / "csrc" / "lab" / "sink.c"
+WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wstrict-prototypes", "-Werror"]
+SAMPLES, CONTROL, TIMESTAMP = 0x3300, 6, 0x1600
+PATIENCE_S = 60
+COMMAND = [str(Path(sys.executable).parent / "spead-tutorial"), "sink"]
+
+
+@pytest.fixture(scope="session")
+def sink_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The installed sink, or one made from its source."""
+    try:
+        return sink_path()
+    except LabError:
+        need("cc")
+        program = tmp_path_factory.mktemp("sink") / "sink"
+        subprocess.run(
+            ["cc", "-std=c11", "-O2", *WARNINGS, str(SOURCE), "-o", str(program)], check=True
+        )
+        return program
+
+
+class Sink:
+    """A running sink and a socket that sends to it."""
+
+    def __init__(self, *program: str, host: str = "127.0.0.1") -> None:
+        self.process = subprocess.Popen(
+            [*program, "--json", host, "0"], stdout=subprocess.PIPE, text=True
+        )
+        assert self.process.stdout is not None
+        word, address, port = self.process.stdout.readline().split()
+        assert (word, address) == ("listening", host)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.socket = socket.socket(family, socket.SOCK_DGRAM)
+        self.socket.connect((host, int(port)))
+
+    def send(self, *packets: bytes) -> None:
+        for packet in packets:
+            self.socket.send(packet)
+
+    def summary(self) -> dict[str, Any]:
+        """Wait for its end and return what it printed last."""
+        out, _ = self.process.communicate(timeout=PATIENCE_S)
+        assert self.process.returncode == 0
+        result: dict[str, Any] = json.loads(out.splitlines()[-1])
+        return result
+
+    def close(self) -> None:
+        self.socket.close()
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.fixture
+def sink(sink_program: Path) -> Iterator[Any]:
+    """A function that starts a sink with options, by itself or by the command."""
+    started: list[Sink] = []
+
+    def start(*options: str, host: str = "127.0.0.1", by_command: bool = False) -> Sink:
+        program = COMMAND if by_command else [str(sink_program)]
+        started.append(Sink(*program, *options, host=host))
+        return started[-1]
+
+    yield start
+    for running in started:
+        running.close()
+
+
+def packet(
+    cnt: int,
+    payload: bytes,
+    *items: tuple[bool, int, int],
+    offset: int = 0,
+    heap_len: int | None = None,
+    address_bits: int = 40,
+) -> bytes:
+    """Build a SPEAD packet by hand; an item is (immediate, id, value or address)."""
+    length = len(payload) if heap_len is None else heap_len
+    pointers = [(True, 1, cnt), (True, 2, length), (True, 3, offset), (True, 4, len(payload))]
+    pointers += items
+    width = address_bits // 8
+    data = struct.pack(">BBBBHH", 0x53, 4, 8 - width, width, 0, len(pointers))
+    for immediate, number, value in pointers:
+        data += struct.pack(">Q", immediate << 63 | number << address_bits | value)
+    return data + payload
+
+
+def stop(cnt: int) -> bytes:
+    return packet(cnt, b"\0", (True, CONTROL, 2), (False, 0, 0))
+
+
+def samples(cnt: int, size: int, packet_size: int, value: int | None = None) -> list[bytes]:
+    """Build a heap as the chapters send it, in packets of `packet_size` bytes of payload."""
+    fill = bytes([(cnt - 1) & 0xFF if value is None else value]) * size
+    return [
+        packet(
+            cnt,
+            fill[at : at + packet_size],
+            *([(True, TIMESTAMP, 0), (False, SAMPLES, 0)] if at == 0 else []),
+            offset=at,
+            heap_len=size,
+        )
+        for at in range(0, size, packet_size)
+    ]
+
+
+def test_heaps_are_counted_and_the_stop_heap_ends_it(sink: Any) -> None:
+    running = sink()
+    packets = [p for cnt in range(1, 6) for p in samples(cnt, 5000, 2000)] + [stop(6)]
+    running.send(*packets)
+    found = running.summary()
+    assert found["stopped"] == "stop item"
+    assert found["packets"] == 16
+    assert found["bytes"] == sum(map(len, packets))
+    assert found["payload_bytes"] == 5 * 5000 + 1
+    assert (found["heaps"], found["complete_heaps"]) == (6, 6)
+    for wrong in ("gaps", "out_of_order", "duplicates", "malformed", "dropped", "bad_fill"):
+        assert found[wrong] == 0, wrong
+
+
+@pytest.mark.parametrize("address_bits", range(8, 57, 8))
+def test_every_flavour_is_read(sink: Any, address_bits: int) -> None:
+    running = sink("-c", "2")
+    for cnt in (1, 2):
+        running.send(packet(cnt, bytes(100), address_bits=address_bits))
+    found = running.summary()
+    assert (found["complete_heaps"], found["malformed"]) == (2, 0)
+
+
+def test_it_listens_on_ipv6(sink: Any) -> None:
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        pytest.skip("the kernel has no IPv6")
+    running = sink(host="::1")
+    running.send(stop(1))
+    assert running.summary()["stopped"] == "stop item"
+
+
+def test_missing_heaps_and_incomplete_ones_are_noticed(sink: Any) -> None:
+    running = sink()
+    whole, torn = samples(1, 3000, 1000), samples(2, 3000, 1000)
+    running.send(*whole, *torn[:1], *torn[2:], *samples(5, 10, 10), stop(6))
+    found = running.summary()
+    assert (found["heaps"], found["complete_heaps"], found["gaps"]) == (4, 3, 2)
+
+
+def test_a_step_between_heap_counts_is_no_gap(sink: Any) -> None:
+    running = sink("-s", "3")
+    running.send(*samples(1, 10, 10), *samples(4, 10, 10), stop(10))
+    assert running.summary()["gaps"] == 1
+
+
+def test_heaps_out_of_order_are_told_from_missing_ones(sink: Any) -> None:
+    running = sink()
+    running.send(*samples(1, 9, 9), *samples(3, 9, 9), *samples(2, 9, 9), stop(4))
+    found = running.summary()
+    assert (found["gaps"], found["out_of_order"], found["complete_heaps"]) == (0, 1, 4)
+
+
+def test_packets_that_arrive_twice_are_counted(sink: Any) -> None:
+    running = sink()
+    running.send(*samples(1, 10, 10), *samples(1, 10, 10), stop(2))
+    found = running.summary()
+    assert (found["heaps"], found["complete_heaps"], found["duplicates"]) == (2, 2, 1)
+
+
+def test_heaps_that_arrive_packet_by_packet_in_turn_are_kept_apart(sink: Any) -> None:
+    running = sink("--check-fill")
+    heaps = [samples(cnt, 4000, 1000) for cnt in range(1, 9)]
+    running.send(*(p for row in zip(*heaps, strict=True) for p in row), stop(9))
+    found = running.summary()
+    assert (found["complete_heaps"], found["bad_fill"]) == (9, 0)
+    assert found["fill_bytes"] == 8 * 4000
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"x",
+        b"not SPEAD at all, but long enough",
+        samples(1, 10, 10)[0][:-1],
+        samples(1, 10, 10)[0] + b"x",
+        samples(1, 10, 10)[0][:20],
+        b"\x52" + samples(1, 10, 10)[0][1:],
+        b"\x53\x03" + samples(1, 10, 10)[0][2:],
+        b"\x53\x04\x08\x00" + samples(1, 10, 10)[0][4:],
+        b"\x53\x04\x03\x05\0\0\xff\xff" + samples(1, 10, 10)[0][8:],
+        packet(1, bytes(10), offset=5, heap_len=12),
+        packet(1, b"", offset=(1 << 40) - 1, heap_len=0),
+        struct.pack(">BBBBHHQ", 0x53, 4, 3, 5, 0, 1, 1 << 63 | 1 << 40 | 7),
+    ],
+)
+def test_what_is_not_a_packet_is_counted_apart(sink: Any, data: bytes) -> None:
+    running = sink()
+    running.send(data, stop(1))
+    found = running.summary()
+    assert (found["packets"], found["malformed"], found["heaps"]) == (2, 1, 1)
+
+
+def test_a_right_fill_passes_and_a_wrong_one_is_noticed(sink: Any) -> None:
+    running = sink("--check-fill")
+    for cnt in range(120, 140):  # the byte is as good signed as not
+        running.send(*samples(cnt, 100, 60))
+    for cnt in range(250, 270):  # and starts again at 256
+        running.send(*samples(cnt, 100, 60))
+    running.send(*samples(270, 100, 60, value=7), stop(271))
+    found = running.summary()
+    assert found["fill_bytes"] == 41 * 100
+    assert found["bad_fill"] == 2
+
+
+def test_fill_is_checked_within_its_item_only(sink: Any) -> None:
+    running = sink("--check-fill")
+    # 4 bytes of another item before, 3 of a third after: neither has the fill's value.
+    payload = b"\xff" * 4 + b"\0" * 9 + b"\xee" * 3
+    running.send(packet(1, payload, (False, 5, 0), (False, SAMPLES, 4), (False, 7, 13)))
+    spoilt = payload[:12] + b"\1" + payload[13:]
+    running.send(packet(257, spoilt, (False, 5, 0), (False, SAMPLES, 4), (False, 7, 13)))
+    running.send(stop(258))
+    found = running.summary()
+    assert (found["fill_bytes"], found["bad_fill"]) == (18, 1)
+
+
+def test_merged_packets_are_taken_apart(sink: Any) -> None:
+    running = sink("--gro", "--check-fill")
+    message = b"".join(p for cnt in range(1, 9) for p in samples(cnt, 1000, 1000))
+    try:
+        running.socket.sendmsg(
+            [message], [(socket.SOL_UDP, 103, struct.pack("H", len(message) // 8))]
+        )
+    except OSError as error:
+        pytest.skip(f"this kernel has no UDP_SEGMENT: {error}")
+    running.send(stop(9))
+    found = running.summary()
+    assert (found["packets"], found["complete_heaps"], found["bad_fill"]) == (9, 9, 0)
+
+
+def test_it_ends_after_so_many_heaps(sink: Any) -> None:
+    running = sink("-c", "3")
+    for cnt in range(1, 4):
+        running.send(*samples(cnt, 100, 100))
+    found = running.summary()
+    assert (found["stopped"], found["complete_heaps"]) == ("heaps", 3)
+
+
+def test_it_ends_after_silence(sink: Any) -> None:
+    found = sink("-t", "0.1").summary()
+    assert (found["stopped"], found["packets"], found["elapsed_ns"]) == ("silence", 0, 0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_at_a_signal_with_a_summary(sink: Any, number: int) -> None:
+    running = sink()
+    running.process.send_signal(number)
+    assert running.summary()["stopped"] == "signal"
+
+
+def test_a_slow_reader_takes_its_time(sink: Any) -> None:
+    running = sink("-r", "100000")
+    # After each packet it waits until 100 kB/s is true again: the last one is read when the
+    # first four have been paid for.
+    packets = [*(samples(cnt, 2000, 2000)[0] for cnt in range(1, 5)), stop(5)]
+    running.send(*packets)
+    found = running.summary()
+    owed_ns = sum(map(len, packets[:-1])) * 10_000
+    assert found["packets"] == 5
+    assert found["elapsed_ns"] >= owed_ns
+
+
+def test_what_the_kernel_dropped_for_lack_of_room_is_reported(sink: Any) -> None:
+    running = sink("-b", "4096")
+    running.process.send_signal(signal.SIGSTOP)
+    os.waitpid(running.process.pid, os.WUNTRACED)  # until it has really stopped
+    for cnt in range(1, 51):
+        running.send(*samples(cnt, 1000, 1000))
+    running.process.send_signal(signal.SIGTERM)
+    running.process.send_signal(signal.SIGCONT)
+    found = running.summary()
+    assert found["packets"] + found["dropped"] <= 50
+    assert found["dropped"] > 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "text"),
+    [
+        ([], "it takes HOST and PORT"),
+        (["127.0.0.1"], "it takes HOST and PORT"),
+        (["127.0.0.1", "1", "2"], "it takes HOST and PORT"),
+        (["127.0.0.1", "65536"], "port 65536: it must be a number from 0 to 65535"),
+        (["127.0.0.1", "http"], "port http"),
+        (["-t", "-1", "127.0.0.1", "0"], "-t -1"),
+        (["-t", "nan", "127.0.0.1", "0"], "-t nan"),
+        (["-r", "0", "127.0.0.1", "0"], "-r 0"),
+        (["-c", "1x", "127.0.0.1", "0"], "-c 1x"),
+        (["-b", "-5", "127.0.0.1", "0"], "-b -5"),
+        (["--fast", "127.0.0.1", "0"], "there is no option --fast"),
+        (["127.0.0.1", "0", "-t"], "-t needs a value"),
+    ],
+)
+def test_bad_arguments_are_one_line_and_status_2(
+    sink_program: Path, argv: list[str], text: str
+) -> None:
+    done = subprocess.run([sink_program, *argv], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("sink: ")
+    assert done.stderr.count("\n") == 1
+    assert text in done.stderr
+
+
+def test_an_address_that_is_not_ours_is_one_line_and_status_1(sink_program: Path) -> None:
+    done = subprocess.run(
+        [sink_program, "198.51.100.1", "0"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("sink: cannot listen at 198.51.100.1")
+
+
+def test_help_has_an_example(sink_program: Path) -> None:
+    done = subprocess.run([sink_program, "--help"], capture_output=True, text=True, check=True)
+    assert "example: sink " in done.stdout
+
+
+def test_without_json_the_summary_is_one_line(sink_program: Path) -> None:
+    done = subprocess.run(
+        [sink_program, "-t", "0.1", "127.0.0.1", "0"], capture_output=True, text=True, check=True
+    )
+    first, last = done.stdout.splitlines()
+    assert first.startswith("listening 127.0.0.1 ")
+    assert last.startswith("packets 0, ")
+    assert last.endswith("stopped by silence")
+
+
+# ---- Its command ----
+
+
+def test_the_command_has_the_options_of_the_program(sink_program: Path) -> None:
+    listed = subprocess.run([sink_program, "--help"], capture_output=True, text=True, check=True)
+    found = re.findall(r"^ +(--?[a-z-]+)(?: ([A-Z]+))?", listed.stdout, re.M)
+    options = [one for one in command.params if isinstance(one, click.Option)]
+    assert [(one.opts[0], one.metavar or "") for one in options] == [
+        (name, value) for name, value in found if name != "-h"
+    ]
+
+
+def test_the_command_passes_its_options_on(sink: Any) -> None:
+    running = sink("-s", "3", "-t", "30", "--check-fill", by_command=True)
+    running.send(*(samples(cnt, 100, 100, value=1)[0] for cnt in (1, 4, 7)), stop(10))
+    found = running.summary()
+    assert (found["heaps"], found["gaps"], found["bad_fill"]) == (4, 0, 3)
+
+
+def test_ctrl_c_ends_the_command_with_a_summary(sink: Any) -> None:
+    running = sink(by_command=True)
+    running.process.send_signal(signal.SIGINT)
+    assert running.summary()["stopped"] == "signal"
+
+
+@pytest.mark.parametrize(
+    ("argv", "status", "line"),
+    [
+        (["127.0.0.1"], 2, "spead-tutorial: Missing argument 'PORT' (see spead-tutorial sink"),
+        (["-t", "-1", "127.0.0.1", "0"], 2, "sink: -t -1: it must be a number of seconds above 0"),
+        (["198.51.100.1", "0"], 1, "sink: cannot listen at 198.51.100.1"),
+    ],
+)
+def test_what_is_wrong_with_the_command_is_one_line(
+    argv: list[str], status: int, line: str
+) -> None:
+    done = subprocess.run(
+        [*COMMAND, *argv], capture_output=True, text=True, check=False, timeout=PATIENCE_S
+    )
+    assert (done.returncode, done.stdout) == (status, "")
+    assert done.stderr.startswith(line)
+    assert done.stderr.count("\n") == 1

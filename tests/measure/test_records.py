@@ -1,0 +1,472 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Records and statistics: that what is written is read again, and what is wrong is said."""
+
+import dataclasses
+import errno
+import json
+import random
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spead_tutorial import records, stats
+from spead_tutorial.records import (
+    RecordError,
+    Sample,
+    Series,
+    Split,
+    Timeline,
+    Writer,
+    anonymous,
+    locked,
+    read,
+)
+from support.records import HEADER, SAMPLE, TIMELINE, make_spacing
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A recording with one sample."""
+    file = tmp_path / "some.jsonl"
+    with Writer(file, HEADER) as writer:
+        writer.add(SAMPLE)
+    return file
+
+
+def change_header(path: Path, **changed: object) -> None:
+    first, *others = path.read_text().splitlines()
+    path.write_text("\n".join([json.dumps(json.loads(first) | changed), *others]) + "\n")
+
+
+def test_what_is_written_is_read_again(path):
+    recording = read(path)
+    assert recording.header == HEADER
+    assert recording.samples == (SAMPLE,)
+    assert SAMPLE.rate == pytest.approx((10 << 20) / 2e-3)
+
+
+def test_a_sample_is_on_the_disk_at_once(tmp_path):
+    path = tmp_path / "some.jsonl"
+    writer = Writer(path, HEADER)
+    try:
+        assert read(path).samples == ()
+        writer.add(SAMPLE)
+        assert read(path).samples == (SAMPLE,)
+    finally:
+        writer.close()
+        writer.close()
+
+
+def test_what_was_killed_in_the_middle_of_a_line_goes_on_from_the_line_before(path):
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole[-40:-1])
+    with pytest.raises(RecordError, match=r"some\.jsonl line 3 is cut off"):
+        read(path)
+    assert read(path, unfinished=True).samples == (SAMPLE,)
+    with Writer(path) as writer:
+        writer.add(dataclasses.replace(SAMPLE, round=1))
+    assert [one.round for one in read(path).samples] == [0, 1]
+    assert path.read_bytes().startswith(whole)
+
+
+def test_going_on_with_a_whole_recording_removes_nothing(path):
+    whole = path.read_bytes()
+    Writer(path).close()
+    assert path.read_bytes() == whole
+
+
+def test_a_split_is_read_again(path):
+    split = Split("6/c", 0, "tut_6_send_pktsize", "c", 10, 1 << 20, 2_000_000, {"fill": 3}, {})
+    with Writer(path) as writer:
+        writer.add(split)
+    assert read(path).splits == (split,)
+
+
+def test_a_timeline_is_read_again(path):
+    with Writer(path) as writer:
+        writer.add(TIMELINE)
+    assert read(path).timelines == (TIMELINE,)
+
+
+def test_samples_belong_to_the_header_before_them(path):
+    elsewhere = dataclasses.replace(HEADER, machine={"cpu": "another"})
+    with Writer(path) as writer:
+        writer.begin(elsewhere)
+        writer.add(dataclasses.replace(SAMPLE, round=1))
+        writer.add(TIMELINE)
+    recording = read(path)
+    assert recording.headers == (HEADER, elsewhere)
+    assert [one.source for one in recording.samples] == [0, 1]
+    assert [one.source for one in recording.timelines] == [1]
+
+
+def test_the_rounds_of_a_recording_are_those_that_every_case_has(path):
+    with Writer(path) as writer:
+        writer.add(dataclasses.replace(SAMPLE, round=1))
+        writer.add(dataclasses.replace(SAMPLE, round=1, warm_up=True))
+        assert read(path).rounds == 2
+        writer.add(dataclasses.replace(SAMPLE, case="another"))
+    assert read(path).rounds == 1
+
+
+def test_a_recording_is_a_table_with_units_in_its_columns(path):
+    frame = read(path).frame()
+    assert frame["heap_size_bytes"].tolist() == [1 << 20]
+    assert frame["rate_bytes_per_s"].tolist() == [SAMPLE.rate]
+    assert len(frame.columns) == len(dataclasses.fields(Sample)) + 1
+
+
+def test_a_recording_without_samples_is_a_table_with_the_same_columns(path, tmp_path):
+    empty = tmp_path / "empty.jsonl"
+    Writer(empty, HEADER).close()
+    assert list(read(empty).frame().columns) == list(read(path).frame().columns)
+
+
+def test_a_series_says_all_that_makes_a_line_of_a_picture():
+    one = dataclasses.replace(SAMPLE, random=True, variant="huge pages")
+    assert one.series == Series("ours", "c", "tut_6_send_pktsize", "random, huge pages")
+    assert str(SAMPLE.series) == "ours c tut_6_send_pktsize"
+
+
+def test_a_sample_with_a_failure_has_no_rate():
+    assert dataclasses.replace(SAMPLE, failure="it failed").rate is None
+    assert dataclasses.replace(SAMPLE, elapsed_ns=None).rate is None
+
+
+def test_a_recording_that_is_cut_off_is_an_error(path):
+    path.write_text(path.read_text()[:-5])
+    with pytest.raises(RecordError, match=r"some\.jsonl line 2 is cut off"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b"a,b\n1,2\n", "line 1 is not a JSON object"),
+        (b"[1]\n", "line 1 is not a JSON object"),
+        (b"[" * 100_000 + b"\n", "line 1 is not a JSON object"),
+        (b'{"record": "header", "tool": "another"}\n', "not a recording of spead_tutorial"),
+        (b'{"record": "sample"}\n', "its first line is no header"),
+        (b"\xff\xfe\n", "not text"),
+    ],
+)
+def test_a_foreign_file_is_an_error(path, content, words):
+    path.write_bytes(content)
+    with pytest.raises(RecordError, match=words):
+        read(path)
+
+
+def test_a_recording_of_the_version_before_lacks_what_was_not_known_then(path):
+    new = ("program_cpu_ns", "looking_ns", "waiting_looking_ns")
+    first, second = map(json.loads, path.read_text().splitlines())
+    old = {name: value for name, value in second.items() if name not in new}
+    assert len(old) == len(second) - len(new)
+    path.write_text("\n".join(map(json.dumps, (first | {"schema": 2}, old))) + "\n")
+    assert read(path).samples == (SAMPLE,)
+    assert [getattr(SAMPLE, name) for name in new] == [None] * len(new)
+
+
+def test_a_recording_of_a_newer_version_is_an_error(path):
+    change_header(path, schema=records.SCHEMA + 1)
+    with pytest.raises(RecordError, match="written by a newer version"):
+        read(path)
+
+
+@pytest.mark.parametrize("schema", [None, "1", 0])
+def test_a_recording_without_a_version_is_an_error(path, schema):
+    change_header(path, schema=schema)
+    with pytest.raises(RecordError, match="no valid schema version"):
+        read(path)
+
+
+def test_a_line_that_is_no_sample_is_an_error(path):
+    with path.open("a") as file:
+        file.write('{"record": "sample", "what": 1}\n')
+    with pytest.raises(RecordError, match="line 3 is no sample"):
+        read(path)
+    change_header(path, more=1)
+    with pytest.raises(RecordError, match="line 1 is no header"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "expected"),
+    [
+        ("elapsed_ns", "12", "'12', where it has to be a whole number of at least 0 or null"),
+        ("elapsed_ns", 1.5, "1.5, where"),
+        ("elapsed_ns", True, "True, where"),
+        ("elapsed_ns", 1 << 63, "9223372036854775808, where"),
+        ("packets", -1, "-1, where it has to be a whole number of at least 0"),
+        ("round", None, "None, where it has to be a whole number of at least 0"),
+        ("heaps", 0, "0, where it has to be a whole number of at least 1"),
+        ("heap_size", -1, "-1, where it has to be a whole number of at least 1"),
+        ("load", float("nan"), "nan, where it has to be a number of at least 0 or null"),
+        ("load", float("inf"), "inf, where"),
+        ("warm_up", 0, "0, where it has to be true or false"),
+        ("case", ["a"], r"\['a'\], where it has to be a text"),
+        ("failure", 5, "5, where it has to be a text or null"),
+        ("source", 1, "not written"),
+    ],
+)
+def test_a_field_of_another_kind_is_an_error_with_its_line_and_what_was_expected(
+    path, field, value, expected
+):
+    header, sample = map(json.loads, path.read_text().splitlines())
+    path.write_text("\n".join(map(json.dumps, (header, sample | {field: value}))) + "\n")
+    with pytest.raises(
+        RecordError, match=rf"^some\.jsonl line 2 is no sample: {field} is {expected}"
+    ):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("taken", "field", "value"),
+    [
+        (TIMELINE, "queued_ns", ["10", 60]),
+        (TIMELINE, "queued_ns", "10"),
+        (TIMELINE, "random", None),
+        (make_spacing("p", False, 0), "time_ns", [0.5] * 32),
+        (make_spacing("p", False, 0), "cores", [-1]),
+        (Split("6/c", 0, "p", "c", 1, 1), "own", {"fill": "3"}),
+        (Split("6/c", 0, "p", "c", 1, 1), "others", [3]),
+    ],
+)
+def test_other_lines_are_checked_as_samples_are(path, taken, field, value):
+    with Writer(path) as writer:
+        writer.add(taken)
+    *lines, last = map(json.loads, path.read_text().splitlines())
+    assert read(path)
+    path.write_text("\n".join(map(json.dumps, (*lines, last | {field: value}))) + "\n")
+    with pytest.raises(RecordError, match=rf"line 3 is no \w+: {field} is .*, where it has to be"):
+        read(path)
+
+
+@pytest.mark.parametrize("taken", [TIMELINE, make_spacing("p", False, 0)])
+def test_lists_of_the_same_things_have_to_be_as_long(path, taken):
+    with Writer(path) as writer:
+        name = "queued_ns" if isinstance(taken, Timeline) else "time_ns"
+        writer.add(dataclasses.replace(taken, **{name: getattr(taken, name)[1:]}))
+    with pytest.raises(
+        RecordError, match=rf"line 3 is no \w+: of as many elements each, .*{name} has"
+    ):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("part", "more", "words"),
+    [
+        ("settings", {"rounds": "9"}, r"settings\.rounds is '9'"),
+        ("settings", {"skipped": ["one"]}, r"settings\.skipped is \['one'\]"),
+        ("machine", {"usable_cores": "two"}, r"machine\.usable_cores is 'two'"),
+        ("lab", {"mtu": 9216.5}, r"lab\.mtu is 9216\.5"),
+        ("versions", {"numpy": 2}, "versions is .*'numpy': 2"),
+    ],
+)
+def test_a_header_with_a_part_of_another_kind_is_an_error(path, part, more, words):
+    change_header(path, **{part: getattr(HEADER, part) | more})
+    with pytest.raises(RecordError, match=rf"some\.jsonl line 1.*{words}.* has to be"):
+        read(path)
+
+
+def test_a_field_that_is_missing_is_named(path):
+    header, sample = map(json.loads, path.read_text().splitlines())
+    del sample["heaps"]
+    path.write_text("\n".join(map(json.dumps, (header, sample))) + "\n")
+    with pytest.raises(RecordError, match="line 2 is no sample: heaps is missing"):
+        read(path)
+
+
+def test_whole_numbers_are_numbers(path):
+    header, sample = map(json.loads, path.read_text().splitlines())
+    path.write_text("\n".join(map(json.dumps, (header, sample | {"load": 1}))) + "\n")
+    assert read(path).samples[0].load == 1
+
+
+@pytest.mark.parametrize(("warm_up", "what"), [(False, "the sample"), (True, "the warm-up")])
+def test_a_sample_that_is_there_twice_is_an_error_that_says_which(path, warm_up, what):
+    again = dataclasses.replace(SAMPLE, round=3, warm_up=warm_up, elapsed_ns=1)
+    with Writer(path) as writer:
+        writer.add(again)
+        writer.add(again)
+    for unfinished in (False, True):
+        with pytest.raises(RecordError) as raised:
+            read(path, unfinished=unfinished)
+        assert f"lines 3 and 4 of some.jsonl are both {what} of '6/1048576/c'" in str(raised.value)
+
+
+@pytest.mark.parametrize("first_line", [1, 2])
+def test_lines_that_were_copied_are_an_error_below_another_header_too(path, first_line):
+    """The sample alone, and header and sample: as where a file is put behind itself."""
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines, *lines[first_line - 1 :]]))
+    with pytest.raises(
+        RecordError, match=r"lines 2 and [34] of some\.jsonl are both the sample of"
+    ):
+        read(path)
+
+
+def test_a_sample_that_repeats_another_takes_its_place_and_the_file_keeps_both(path):
+    failed = dataclasses.replace(SAMPLE, round=1, failure="it failed")
+    again = dataclasses.replace(failed, attempt=1)
+    good = dataclasses.replace(SAMPLE, round=1, attempt=2)
+    with Writer(path) as writer:
+        for one in (failed, again, good):
+            writer.add(one)
+    assert read(path).samples == (SAMPLE, good)
+    assert read(path).superseded == (failed, again)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "words"),
+    [
+        ([0, 1, 1], "lines 4 and 5 of some.jsonl are both the sample of .* round 1, attempt 1"),
+        ([1], "line 3 is the sample of .* round 1, attempt 1, and before it there is no attempt 0"),
+        ([0, 2], "line 4 is the sample of .*, attempt 2, and before it there is no attempt 1"),
+    ],
+)
+def test_attempts_that_are_there_twice_or_repeat_nothing_are_an_error(path, attempts, words):
+    with Writer(path) as writer:
+        for attempt in attempts:
+            writer.add(dataclasses.replace(SAMPLE, round=1, attempt=attempt))
+    with pytest.raises(RecordError, match=words):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("taken", "words"),
+    [
+        (TIMELINE, "the timeline of '5/timeline'"),
+        (Split("6/c", 2, "p", "c", 10, 1 << 20), "the split of '6/c' in round 2"),
+        (make_spacing("p", False, 0, number=2), "the spacing of 'python p' in round 2"),
+    ],
+)
+def test_other_lines_that_are_there_twice_are_an_error_too(path, taken, words):
+    with Writer(path) as writer:
+        writer.add(taken)
+        writer.begin(HEADER)
+        writer.add(taken)
+    with pytest.raises(RecordError, match=f"lines 3 and 5 of some.jsonl are both {words}"):
+        read(path)
+
+
+def test_samples_of_other_cases_rounds_or_warm_ups_are_not_the_same(path):
+    with Writer(path) as writer:
+        writer.add(dataclasses.replace(SAMPLE, case="another"))
+        writer.add(dataclasses.replace(SAMPLE, round=1))
+        writer.add(dataclasses.replace(SAMPLE, warm_up=True))
+    assert len(read(path).samples) == 4
+
+
+def test_a_failure_is_recorded_without_folders_and_host_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(socket, "gethostname", lambda: "vm-7")  # the real one may be any word
+    path = tmp_path / "some.jsonl"
+    text = f"{tmp_path}/tut_6: on vm-7: 192.168.31.1/24, 10 MB/s"
+    with Writer(path, HEADER) as writer:
+        writer.add(dataclasses.replace(SAMPLE, failure=text))
+    failure = read(path).samples[0].failure
+    assert failure == "tut_6: on this machine: 192.168.31.1/24, 10 MB/s"
+    assert anonymous("'/home/someone/a b/c.py'") == "'a b/c.py'"
+
+
+# ---- One run at a time in a folder ----
+
+HOLD = (
+    "import sys; from spead_tutorial.records import locked\n"
+    "with locked(sys.argv[1]): print('held', flush=True); sys.stdin.read()"
+)
+
+
+def test_a_folder_is_one_processs_until_it_ends_however_it_does(tmp_path):
+    folder = tmp_path / "made" / "for" / "it"
+    argv = [sys.executable, "-P", "-c", HOLD, str(folder)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(argv, text=True, **pipes) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(RecordError) as raised, locked(folder):
+            pass
+        assert f"another run (process {holder.pid}) writes to {folder}" in str(raised.value)
+        holder.kill()
+    with locked(folder):
+        assert list(folder.iterdir()) == []
+    with locked(folder):
+        pass
+
+
+def test_where_it_is_not_known_who_has_a_folder_that_is_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "_LOCKS", tmp_path / "none")
+    with locked(tmp_path), pytest.raises(RecordError) as raised, locked(tmp_path):
+        pass
+    assert str(raised.value).startswith(f"another run writes to {tmp_path}: ")
+
+
+def test_where_folders_cannot_be_locked_one_goes_on_without(tmp_path, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EBADF, "as NFS does")
+
+    monkeypatch.setattr(records.fcntl, "flock", refuse)
+    with locked(tmp_path), locked(tmp_path):
+        pass
+
+
+# ---- Statistics ----
+
+
+def test_the_median_of_few_values_has_their_range():
+    assert stats.median([3.0, 1.0, 2.0]) == stats.Estimate(2.0, 1.0, 3.0, 3)
+    assert stats.median([5.0]) == stats.Estimate(5.0, 5.0, 5.0, 1)
+
+
+def test_what_is_said_of_an_estimates_ends_is_what_they_are():
+    few, enough = (stats.median([1.0] * n) for n in (stats.FEWEST - 1, stats.FEWEST))
+    assert (few.spread, enough.spread) == ("range", "95 % interval")
+    assert stats.spread([few.n, few.n]) == "range"
+    assert stats.spread([enough.n, 2 * enough.n]) == "95 % interval"
+    assert stats.spread([few.n, enough.n]) == f"95 % (n<{stats.FEWEST}: range)"
+
+
+def test_the_interval_of_a_median_is_the_same_every_time_and_holds_it():
+    values = [random.Random(1).gauss(100, 5) for _ in range(20)]
+    first = stats.median(values)
+    assert first == stats.median(values)
+    assert min(values) <= first.low <= first.median <= first.high <= max(values)
+
+
+def test_the_interval_of_a_median_covers_the_truth_about_as_often_as_it_says():
+    source = random.Random(2)
+    covered = 0
+    for _ in range(400):
+        found = stats.median([source.gauss(0, 1) for _ in range(15)])
+        covered += found.low <= 0 <= found.high
+    assert 0.88 <= covered / 400 <= 0.99
+
+
+def test_a_gain_is_taken_within_rounds():
+    before = {0: 10.0, 1: 20.0, 2: 40.0, 7: 1.0}
+    after = {0: 20.0, 1: 40.0, 2: 80.0, 8: 1.0}
+    assert stats.gain(before, after) == stats.Estimate(2.0, 2.0, 2.0, 3)
+
+
+def test_a_ratio_of_values_that_have_no_rounds_in_common_holds_the_truth():
+    source = random.Random(3)
+    before, after = ([source.gauss(middle, 5) for _ in range(20)] for middle in (100, 150))
+    found = stats.ratio(before, after)
+    assert found == stats.ratio(before, after)
+    assert found.low < 1.5 < found.high
+    assert found.low > 1.4
+    assert found.n == 20
+
+
+def test_a_ratio_of_few_values_has_their_range():
+    assert stats.ratio([2.0, 4.0], [8.0, 4.0]) == stats.Estimate(2.0, 1.0, 4.0, 2)
+
+
+def test_no_values_are_an_error():
+    with pytest.raises(ValueError, match="no values"):
+        stats.median([])
+    with pytest.raises(ValueError, match="no round"):
+        stats.gain({0: 1.0}, {1: 1.0})

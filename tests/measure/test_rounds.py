@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rounds: their order, and that a record is gone on with."""
+
+import dataclasses
+
+import pytest
+
+from spead_tutorial.measure.case import WARM_UP, Case, Step
+from spead_tutorial.measure.programs import ProgramError
+from spead_tutorial.measure.rounds import PATIENCE, given_up, left, measure, schedule
+from spead_tutorial.records import RecordError, Recording, Sample, read
+from support.records import HEADER, SAMPLE
+
+ORDERS = ["fedcab", "bcaedf", "bdfcea"]
+CASES = [Case("ours", "c", program) for program in "abcdef"]
+
+
+def orders(rounds: int, seed: int) -> list[str]:
+    """Who comes when, a word for each round, the warm-up first."""
+    words = "".join(step.case.program for step in schedule(CASES, rounds, seed))
+    return [words[at : at + len(CASES)] for at in range(0, len(words), len(CASES))]
+
+
+def test_the_order_of_a_round_follows_from_the_seed_and_the_round_alone():
+    assert orders(2, 31) == ORDERS
+    assert orders(20, 31)[:3] == ORDERS
+    assert orders(2, 32) != ORDERS
+
+
+def test_every_round_has_all_cases_and_the_first_warms_up():
+    steps = list(schedule(CASES, 9, 31))
+    assert [step.warm_up for step in steps] == [True] * len(CASES) + [False] * 9 * len(CASES)
+    for number in range(9):
+        mine = [step.case for step in steps if not step.warm_up and step.number == number]
+        assert sorted(case.program for case in mine) == list("abcdef")
+    assert len(set(orders(9, 31))) == 10
+
+
+def test_timelines_come_once_and_last():
+    timeline = dataclasses.replace(CASES[0], timeline=True)
+    steps = list(schedule([timeline, *CASES], 2, 31))
+    assert [step.case.timeline for step in steps] == [False] * 18 + [True]
+
+
+def test_a_warm_up_sends_a_part_of_what_a_sample_sends():
+    case = dataclasses.replace(CASES[0], heaps=64)
+    assert Step(0, True, case).heaps == 64 // WARM_UP
+    assert Step(0, False, case).heaps == 64
+    assert Step(0, True, dataclasses.replace(case, heaps=3)).heaps == 1
+    assert Step(0, True, CASES[0]).heaps is None
+
+
+def take(step: Step, warm_up: Sample | None) -> Sample:
+    assert (warm_up is None) is step.warm_up
+    case, number = step.case.name, step.number
+    return dataclasses.replace(
+        SAMPLE, case=case, round=number, warm_up=step.warm_up, attempt=step.attempt
+    )
+
+
+def test_without_a_path_there_is_a_recording_all_the_same():
+    recording = measure(schedule(CASES, 2, 31), take, HEADER, say=lambda *_: None)
+    assert recording.header == HEADER
+    assert len(recording.samples) == 18
+
+
+def test_what_a_record_holds_is_not_taken_again(tmp_path):
+    path = tmp_path / "one.jsonl"
+    steps = list(schedule(CASES, 2, 31))
+    measure(steps[:7], take, HEADER, path=path, say=lambda *_: None)
+    shown: list[Step] = []
+
+    def show(left: list[Step]) -> list[Step]:
+        shown.extend(left)
+        return left
+
+    recording = measure(steps, take, HEADER, path=path, show=show, say=lambda *_: None)
+    assert shown == steps[7:]
+    assert len(recording.samples) == 18
+
+
+def test_a_record_of_something_else_is_refused(tmp_path):
+    path = tmp_path / "one.jsonl"
+    steps = list(schedule(CASES, 1, 31))
+    measure(steps[:2], take, HEADER, path=path, say=lambda *_: None)
+    other = dataclasses.replace(HEADER, revision="another")
+    with pytest.raises(RecordError, match="begun with another revision"):
+        measure(steps, take, other, path=path, say=lambda *_: None)
+
+
+def test_a_program_that_cannot_be_run_is_told_and_the_rest_goes_on():
+    told = []
+
+    def broken(step: Step, warm_up: Sample | None) -> Sample:
+        if step.case.program == "c":
+            raise ProgramError("it is not there")
+        return take(step, warm_up)
+
+    recording = measure(
+        schedule(CASES, 1, 31), broken, HEADER, say=lambda step, why: told.append((step.key, why))
+    )
+    assert {why for _, why in told} == {"it is not there"}
+    assert len(told) == 2
+    assert len(recording.samples) == 10
+
+
+# ---- What fails ----
+
+
+class Failing:
+    """Takes samples, of which those of one program fail with these words, as long as they last."""
+
+    def __init__(self, program: str, *words: str | None) -> None:
+        self.program, self.words, self.told = program, list(words), []
+
+    def take(self, step: Step, warm_up: Sample | None) -> Sample:
+        good = dataclasses.replace(take(step, None if step.warm_up else SAMPLE))
+        if step.case.program != self.program or not self.words:
+            return good
+        return dataclasses.replace(good, failure=self.words.pop(0))
+
+    def measure(self, steps, path=None, **more) -> Recording:
+        say = lambda step, words: self.told.append((step.case.program, words))  # noqa: E731
+        return measure(steps, self.take, HEADER, path=path, say=say, **more)
+
+
+def of(recording: Recording, program: str) -> list[Sample]:
+    name = next(case.name for case in CASES if case.program == program)
+    return [one for one in recording.samples if one.case == name]
+
+
+def test_what_fails_alike_three_times_in_a_row_is_given_up_and_said_so(tmp_path):
+    """In this run, and in the next one; unless that is told to try again, which it does once."""
+    path, steps = tmp_path / "one.jsonl", list(schedule(CASES, 9, 31))
+    failing = Failing("c", *["no memory"] * 30)
+    recording = failing.measure(steps, path)
+    assert len(of(recording, "c")) == PATIENCE
+    assert len(recording.samples) == 10 * 5 + PATIENCE
+    gone = ("c", f"is given up, as it failed like this {PATIENCE} times in a row")
+    assert failing.told == [("c", "no memory")] * PATIENCE + [gone]
+    assert list(given_up(recording.samples).values()) == ["no memory"]
+    assert left(steps, recording) == []
+    assert failing.measure(steps, path) == recording
+    retried = failing.measure(steps, path, retry=True)
+    assert len(of(retried, "c")) == PATIENCE + 1
+    assert failing.told[-2:] == [("c", "no memory"), gone]
+
+
+@pytest.mark.parametrize(
+    "words", [["one", "one", "two"] * 10, ["one", "one", None] * 10, ["one", "one"]]
+)
+def test_what_fails_in_other_ways_or_now_and_then_is_not_given_up(words):
+    recording = Failing("c", *words).measure(schedule(CASES, 9, 31))
+    assert len(of(recording, "c")) == 10
+    assert given_up(recording.samples) == {}
+
+
+def test_a_sample_that_is_repeated_takes_the_place_of_the_one_that_failed(tmp_path):
+    path, steps = tmp_path / "one.jsonl", list(schedule(CASES, 2, 31))
+    failing = Failing("c", None, "it failed")
+    before = failing.measure(steps, path)
+    (failed,) = [one for one in before.samples if one.failure is not None]
+    (step,) = [step for step in steps if step.key == (failed.case, failed.round, failed.warm_up)]
+    again = dataclasses.replace(step, attempt=1)
+    assert left([*steps, again], before) == [again]
+    after = failing.measure([again], path)
+    assert after.superseded == (failed,)
+    assert len(after.samples) == len(before.samples)
+    assert [one.attempt for one in after.samples if one.failure is None].count(1) == 1
+    assert all(one.failure is None for one in after.samples)
+    assert left([*steps, again], after) == []
+    without = Failing("c", None, "it failed").measure([*steps, again])
+    assert (without.samples, without.superseded) == (after.samples, after.superseded)
+
+
+def test_one_sample_that_fails_alike_in_every_attempt_is_given_up(tmp_path):
+    path, steps = tmp_path / "one.jsonl", list(schedule(CASES, 1, 31))
+    failing = Failing("c", None, *["it failed"] * PATIENCE)
+    failing.measure(steps, path)
+    (failed,) = [one for one in read(path).samples if one.failure is not None]
+    (step,) = [step for step in steps if step.key == (failed.case, failed.round, failed.warm_up)]
+    for attempt in range(1, PATIENCE):
+        assert given_up(read(path).samples, read(path).superseded) == {}
+        failing.measure([dataclasses.replace(step, attempt=attempt)], path)
+    found = read(path)
+    assert given_up(found.samples, found.superseded) == {failed.case: "it failed"}

@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Timelines: that they show what the loops of chapters 4 and 5 really do, in their order."""
+
+import asyncio
+import contextlib
+import dataclasses
+import gc
+import itertools
+import json
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from spead_tutorial import chapters, cli
+from spead_tutorial import timeline as timeline_module
+from spead_tutorial.lab import LabError
+from spead_tutorial.records import Timeline
+from spead_tutorial.timeline import record, shares, waiting
+from support.processes import run_script
+
+PATIENCE_S = 60
+COMMAND = [sys.executable, "-m", "spead_tutorial.cli", "timeline"]
+STEPS = ("prepare", "queued", "first_packet", "last_packet", "completed", "resumed")
+SMALL = {"heaps": 5, "heap_size": 10000}
+#: So slow that a heap is on its way for half a second, once the first burst is gone.
+SLOW = {"heaps": 3, "heap_size": 150000, "rate": 250000.0}
+
+both_loops = pytest.mark.parametrize("pipelined", [False, True], ids=["chapter 4", "chapter 5"])
+
+#: Runs a program as it is, but for an option that it has not: heaps that a receiver has room for.
+WITH_A_SIZE = """
+import runpy, sys
+from spead_tutorial.chapters import report
+parse = report.parse_options
+report.parse_options = lambda doc, accepted, defaults: parse(doc, accepted + "H", defaults)
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+#: Two heaps, one prepared while the other is sent.
+MADE = Timeline(
+    case="",
+    program="tut_5_send_pipeline",
+    language="python",
+    random=False,
+    heap_size=1,
+    packet_size=1472,
+    prepare_ns=(0, 40),
+    queued_ns=(30, 60),
+    first_packet_ns=(35, 75),
+    last_packet_ns=(70, 95),
+    completed_ns=(72, 96),
+    resumed_ns=(80, 100),
+)
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in an empty folder, where the source does not hide the installed package."""
+    monkeypatch.chdir(tmp_path)
+
+
+def recorded(to: socket.socket, **more) -> Timeline:
+    """Record a timeline over loopback."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        return record(sock, to.getsockname(), **more)
+
+
+def check_order(timeline: Timeline, heaps: int) -> None:
+    times = [getattr(timeline, f"{step}_ns") for step in STEPS]
+    assert [len(one) for one in times] == [heaps] * len(STEPS)
+    for heap in zip(*times, strict=True):
+        assert list(heap) == sorted(heap)
+    assert timeline.prepare_ns[0] == 0
+    for one in times:
+        assert list(one) == sorted(one)
+
+
+# ---- Recording ----
+
+
+@both_loops
+@pytest.mark.parametrize("random", [False, True])
+def test_every_step_of_a_heap_follows_the_one_before(receiver, pipelined, random):
+    timeline = recorded(receiver, pipelined=pipelined, random=random, **SMALL)
+    check_order(timeline, 5)
+    in_turns = "tut_4_send_perf" if random else "tut_4_send_constant"
+    assert timeline.program == ("tut_5_send_pipeline" if pipelined else in_turns)
+    assert (timeline.language, timeline.random) == ("python", random)
+    assert (timeline.heap_size, timeline.packet_size) == (10000, 1472)
+
+
+def received(sock: socket.socket) -> list[bytes]:
+    """Return what a receiver has by now: on loopback, all that was sent to it."""
+    packets = []
+    sock.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            packets.append(sock.recv(65536))
+    return packets
+
+
+@pytest.mark.parametrize(
+    ("program", "random"),
+    [
+        ("tut_4_send_perf", True),
+        ("tut_4_send_constant", False),
+        ("tut_5_send_pipeline", True),
+        ("tut_5_send_pipeline", False),
+    ],
+)
+def test_it_sends_what_the_programs_send(receiver, tmp_path, program, random):
+    host, port = receiver.getsockname()
+    flags = ["-r"] if random and program == "tut_5_send_pipeline" else []
+    path = Path(chapters.__file__).with_name(f"{program}.py")
+    argv = [str(path), "-n", "5", "-H", "10000", *flags, host, str(port)]
+    done = run_script(WITH_A_SIZE, tmp_path, *argv)
+    assert (done.returncode, done.stderr) == (0, "")
+    expected = received(receiver)
+    recorded(receiver, pipelined="pipeline" in program, random=random, **SMALL)
+    assert received(receiver) == expected
+    assert len(expected) > 5 * 6
+
+
+def test_chapter_5_begins_a_heap_before_the_last_one_is_completed(receiver):
+    timeline = recorded(receiver, pipelined=True, random=False, **SLOW)
+    check_order(timeline, 3)
+    for begun, completed in zip(timeline.prepare_ns[1:], timeline.completed_ns, strict=False):
+        assert begun < completed
+
+
+def test_chapter_4_begins_a_heap_when_the_last_one_is_completed(receiver):
+    timeline = recorded(receiver, pipelined=False, random=False, **SLOW)
+    check_order(timeline, 3)
+    for begun, resumed in zip(timeline.prepare_ns[1:], timeline.resumed_ns, strict=False):
+        assert begun >= resumed
+
+
+@both_loops
+def test_it_records_through_a_socket_of_a_lab(make_lab, pipelined):
+    with make_lab() as lab:
+        with lab.socket() as sock:
+            to = (lab.address, lab.port)
+            timeline = record(sock, to, pipelined=pipelined, random=False, **SMALL)
+        assert lab.counters().packets > 0
+    check_order(timeline, 5)
+
+
+@both_loops
+def test_it_works_inside_a_running_event_loop(receiver, pipelined):
+    async def cell() -> Timeline:
+        return recorded(receiver, pipelined=pipelined, random=False, **SMALL)
+
+    check_order(asyncio.run(cell()), 5)
+
+
+@both_loops
+@pytest.mark.parametrize("inside", [False, True], ids=["alone", "in a loop"])
+def test_a_send_that_fails_is_raised_and_nothing_is_logged(receiver, caplog, pipelined, inside):
+    def send() -> Timeline:
+        return recorded(receiver, pipelined=pipelined, random=False, packet_size=70000)
+
+    async def cell() -> Timeline:
+        return send()
+
+    with pytest.raises(OSError, match="70000"):
+        asyncio.run(cell()) if inside else send()
+    assert caplog.text == ""
+
+
+@both_loops
+def test_a_send_that_the_network_refuses_is_raised(make_lab, pipelined):
+    with make_lab() as lab, lab.socket() as sock, pytest.raises(OSError, match="unreachable"):
+        record(sock, ("198.51.100.1", 9), pipelined=pipelined, random=False, **SMALL)
+
+
+@both_loops
+@pytest.mark.parametrize("inside", [False, True], ids=["alone", "in a loop"])
+def test_the_thread_that_was_pinned_for_it_may_go_anywhere_again(receiver, pipelined, inside):
+    usable = sorted(os.sched_getaffinity(0))
+
+    def send() -> Timeline:
+        cores = (usable[-1], usable[0])
+        return recorded(receiver, pipelined=pipelined, random=False, cores=cores, **SMALL)
+
+    async def cell() -> Timeline:
+        return send()
+
+    check_order(asyncio.run(cell()) if inside else send(), 5)
+    assert sorted(os.sched_getaffinity(0)) == usable
+
+
+@both_loops
+def test_a_core_that_is_not_there_is_an_error(receiver, pipelined):
+    for cores in ((0, 1023), (1023, 0)):
+        with pytest.raises(OSError, match="on core 1023"):
+            recorded(receiver, pipelined=pipelined, random=False, cores=cores, **SMALL)
+
+
+def test_no_heaps_are_an_error(receiver):
+    with pytest.raises(ValueError, match="at least 1"):
+        recorded(receiver, pipelined=False, random=False, heaps=0)
+
+
+@both_loops
+@pytest.mark.parametrize("inside", [False, True], ids=["alone", "in a loop"])
+def test_ctrl_c_ends_it(receiver, tmp_path, pipelined, inside):
+    script = tmp_path / "script.py"
+    script.write_text(f"""
+import asyncio, signal, socket
+from spead_tutorial.timeline import record
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+async def cell():
+    send()
+
+def send():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        record(sock, {receiver.getsockname()}, pipelined={pipelined}, random=False, rate=0.1)
+
+try:
+    if {inside}:
+        asyncio.new_event_loop().run_until_complete(cell())  # as a notebook's kernel does
+    else:
+        send()
+except KeyboardInterrupt:
+    print("interrupted")
+""")
+    with subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        try:
+            receiver.recv(65536)  # a heap is on its way, and stays there for hours
+            fd = os.pidfd_open(process.pid)
+            process.send_signal(signal.SIGINT)
+            assert select.select([fd], [], [], PATIENCE_S)[0]
+            os.close(fd)
+        finally:
+            process.kill()
+        assert process.communicate()[0] == "interrupted\n"
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_ctrl_c_while_the_thread_of_a_running_loop_is_started_ends_it(
+    receiver, monkeypatch, caplog, begun
+):
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        monkeypatch.setattr(threading.Thread, "start", start)
+        if begun:
+            start(thread)
+            receiver.recv(65536)  # a heap is on its way, and stays there for hours
+        raise KeyboardInterrupt
+
+    async def cell() -> Timeline:
+        return recorded(receiver, pipelined=True, random=False, rate=0.1)
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(cell())
+    gc.collect()
+    assert caplog.text == ""
+
+
+def test_times_that_cannot_be_are_refused():
+    timeline_module._check(MADE)
+    wrong = dataclasses.replace(MADE, completed_ns=(72, 94))
+    with pytest.raises(RuntimeError, match=r"heap 1 contradict.*last_packet_ns is 95"):
+        timeline_module._check(wrong)
+
+
+# ---- Shares ----
+
+
+def test_shares_are_the_time_that_intervals_cover():
+    found = shares(MADE)
+    assert found.preparing == pytest.approx(0.5)  # 0 to 30, and 40 to 60
+    assert found.waiting == pytest.approx(0.4)  # 60 to 80, and 80 to 100
+    assert found.rest == pytest.approx(0.1)
+    assert found.sending == pytest.approx(0.55)  # 35 to 70, and 75 to 95
+    assert waiting(MADE) == [(60, 80), (80, 100)]
+
+
+def test_what_overlaps_counts_once():
+    found = shares(dataclasses.replace(MADE, first_packet_ns=(35, 60), completed_ns=(96, 96)))
+    assert found.sending == pytest.approx(0.6)
+
+
+def test_of_two_heaps_in_one_call_the_second_is_sent_after_the_first():
+    shared = dataclasses.replace(MADE, first_packet_ns=(35, 60), completed_ns=(96, 96))
+    assert timeline_module.sending(shared) == [(35, 70), (70, 95)]
+
+
+@both_loops
+def test_what_the_program_did_makes_the_whole_time(receiver, pipelined):
+    found = shares(recorded(receiver, pipelined=pipelined, random=True, **SMALL))
+    assert found.preparing + found.waiting + found.rest == pytest.approx(1)
+    assert all(0 <= one <= 1 for one in dataclasses.astuple(found))
+
+
+# ---- As a process ----
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, text=True, timeout=PATIENCE_S
+    )
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [(), ("--pipelined",), ("--random",), ("--pipelined", "--random"), ("-c", "0,0")],
+    ids=str,
+)
+def test_the_process_prints_one_json_object_in_a_lab(make_lab, flags):
+    with make_lab() as lab:
+        argv = [*COMMAND, *flags, "-n", "3", "-H", "8192", "-p", "9000", "--json"]
+        done = lab.run([*argv, lab.address, str(lab.port)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    times = {name: tuple(value) for name, value in found.items() if name.endswith("_ns")}
+    timeline = Timeline(**found | times)
+    check_order(timeline, 3)
+    assert timeline.random == ("--random" in flags)
+    assert ("pipeline" in timeline.program) == ("--pipelined" in flags)
+    assert (timeline.heap_size, timeline.packet_size) == (8192, 9000)
+
+
+def test_without_json_it_says_what_the_time_was_used_for(receiver):
+    host, port = receiver.getsockname()
+    done = run("-n", "3", "-H", "8192", host, str(port))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.match(r"3 heaps in [\d.]+ ms; from heap 1 on, counted from 0, the", done.stdout)
+    assert done.stdout.count("%") == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["-p", "70000", "127.0.0.1", "8888"], 1, "70000 bytes"),
+        (["--pipelined", "-p", "70000", "127.0.0.1", "8888"], 1, "70000 bytes"),
+        (["-p", "20", "127.0.0.1", "8888"], 1, "too small"),
+        (["not a host", "8888"], 1, "no address is known"),
+        (["-c", "0", "127.0.0.1", "8888"], 2, "must be two cores, such as 0,1, not '0'"),
+        (["-n", "0", "127.0.0.1", "8888"], 2, "0 is not in the range"),
+        (["127.0.0.1"], 2, "Missing argument 'PORT'"),
+    ],
+)
+def test_an_error_is_one_line(arguments, status, words):
+    done = run(*arguments)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert done.stderr.startswith("spead-tutorial: ")
+    assert done.stderr.count("\n") == 1
+    assert words in done.stderr
+
+
+def test_a_real_interface_is_refused(monkeypatch, capsys):
+    def refuse(host: str, *, allow_real_network: bool) -> None:
+        raise LabError(f"{host} {allow_real_network}")
+
+    monkeypatch.setattr(timeline_module, "check_destination", refuse)
+    assert cli.finish(cli.cli, "spead-tutorial", ["timeline", "192.0.2.1", "9"]) == 1
+    assert capsys.readouterr().err == "spead-tutorial: 192.0.2.1 False\n"
+
+
+def test_the_steps_are_all_times_that_a_record_has():
+    fields = [field.name for field in dataclasses.fields(Timeline) if field.name.endswith("_ns")]
+    assert fields == [f"{step}_ns" for step in STEPS]
+    assert all(first != second for first, second in itertools.pairwise(fields))

@@ -1,0 +1,594 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What notebooks share: the place, measuring, tables, pictures, packets, exercises."""
+
+import base64
+import contextlib
+import dataclasses
+import json
+import socket
+import subprocess
+import sys
+
+import IPython.display
+import numpy as np
+import pytest
+
+from spead_tutorial import notebook, plots, wire
+from spead_tutorial.lab import LabError
+from spead_tutorial.measure import case
+from spead_tutorial.measure.case import WARM_UP, Step
+from spead_tutorial.notebook import Exercise, NotebookError, Run, exploring, measuring
+from spead_tutorial.notebook import place as places
+from spead_tutorial.records import Recording, Sample, Timeline
+from spead_tutorial.send import PacketGenerator
+from support.heaps import make_heap
+from support.labs import probe
+from support.records import HEADER, SAMPLE
+
+OPENED = "The lab is open: packets go to dummy1 and nowhere else.\n"
+
+
+@pytest.fixture
+def place(make_lab, capsys):
+    """A lab that a notebook has opened."""
+    make_lab().close()  # skips where there can be none
+    yield notebook.open_place(loopback=False)
+    notebook.close_place()
+    capsys.readouterr()
+
+
+@pytest.fixture
+def loopback(capsys):
+    """What a notebook has where there is no lab."""
+    yield notebook.open_place(loopback=True)
+    notebook.close_place()
+    capsys.readouterr()
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """Collects what is displayed, and what is said of it."""
+    found: list[tuple[object, dict[str, object]]] = []
+
+    def display(what, *, raw=False, metadata=None):
+        assert raw is isinstance(what, dict)
+        found.append((what, metadata or {}))
+
+    monkeypatch.setattr(IPython.display, "display", display)
+    return found
+
+
+# ---- The place ----
+
+
+def test_opening_a_lab_says_one_line_that_is_the_same_everywhere(place, capsys):
+    assert capsys.readouterr().out == OPENED
+    assert (place.is_lab, place.address, place.port, place.mtu) == (
+        True,
+        "192.168.31.2",
+        8888,
+        9216,
+    )
+
+
+def test_a_second_opening_closes_the_first_lab(place):
+    first = place.lab
+    second = notebook.open_place(loopback=False)
+    assert repr(first).endswith("closed>")
+    assert repr(second.lab).endswith("open>")
+
+
+def test_a_packet_that_is_sent_to_the_place_is_counted_in_a_lab(place):
+    check_watching(place)
+    assert place.counters().packets == 2
+
+
+def test_a_packet_that_is_sent_to_the_place_is_counted_on_loopback(loopback):
+    check_watching(loopback)
+    assert loopback.counters() is None
+
+
+def check_watching(place):
+    with place.socket() as sock:
+        sock.sendto(bytes(70), (place.address, place.port))
+        with place.watching() as seen:
+            sock.sendto(bytes(100), (place.address, place.port))
+        assert (seen.packets, seen.bytes) == (1, 142)
+
+
+def test_what_was_sent_before_a_failure_is_counted(loopback):
+    with loopback.socket() as sock:
+        with contextlib.suppress(ZeroDivisionError), loopback.watching() as seen:
+            sock.sendto(bytes(100), (loopback.address, loopback.port))
+            raise ZeroDivisionError
+        assert (seen.packets, seen.bytes) == (1, 142)
+
+
+def test_programs_run_in_the_place(place):
+    done = place.run([sys.executable, "-c", "import socket; print(*socket.if_nameindex())"])
+    assert "dummy1" in done.stdout
+
+
+def test_programs_run_beside_loopback(loopback):
+    assert loopback.run([sys.executable, "-c", "print(1)"]).stdout == "1\n"
+
+
+def test_where_there_can_be_no_lab_it_says_why_and_takes_loopback(monkeypatch, capsys):
+    def no_lab() -> None:
+        raise LabError("it is forbidden here: allow it")
+
+    monkeypatch.setattr(places, "Lab", no_lab)
+    place = notebook.open_place(loopback=False)
+    said = capsys.readouterr().out
+    assert "There is no lab here: it is forbidden here: allow it." in said
+    assert "spead-tutorial doctor" in said
+    assert "what they show is marked" in said
+    assert (place.is_lab, place.lab, place.kind) == (False, None, "loopback, no lab")
+    notebook.close_place()
+
+
+def check_receiving(place):
+    """What is sent to its receiving socket arrives there."""
+    with place.receiving_socket(1 << 16) as receiver, place.socket() as sock:
+        assert receiver.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == 2 << 16
+        receiver.settimeout(10)
+        sock.sendto(b"here", receiver.getsockname())
+        assert receiver.recv(10) == b"here"
+
+
+@pytest.mark.parametrize("where", ["place", "loopback"])
+def test_without_a_second_machine_it_receives_by_loopback_and_loses_nothing(where, request):
+    one = request.getfixturevalue(where)
+    assert not one.has_receiver
+    with one.losing(1.0):
+        check_receiving(one)
+
+
+@pytest.fixture
+def two_machines(capsys):
+    """A lab that a notebook has opened to send and to receive."""
+    if "veth" not in probe().kinds:
+        pytest.skip("the kernel has no veth: modprobe veth")
+    yield notebook.open_place(loopback=False, receiver=True)
+    notebook.close_place()
+    capsys.readouterr()
+
+
+def test_a_lab_may_have_a_second_machine_and_packets_may_be_lost_on_the_way(two_machines):
+    assert two_machines.has_receiver
+    check_receiving(two_machines)
+    with two_machines.receiving_socket(1 << 16) as receiver, two_machines.socket() as sock:
+        with two_machines.losing(1.0):
+            sock.sendto(b"lost", receiver.getsockname())
+        sock.sendto(b"here", receiver.getsockname())
+        receiver.settimeout(10)
+        assert receiver.recv(10) == b"here"
+
+
+def test_a_lab_with_a_second_machine_that_has_died_is_replaced_by_another(two_machines):
+    two_machines.lab.close()
+    check_receiving(two_machines)
+
+
+def test_a_lab_that_has_died_is_replaced(place):
+    dead = place.lab
+    dead.close()
+    with place.socket() as sock, place.watching() as seen:
+        sock.sendto(bytes(10), (place.address, place.port))
+    assert seen.packets == 1
+    assert place.lab is not dead
+
+
+# ---- Runs ----
+
+
+def test_a_run_is_refused_at_once_where_its_program_does_not_take_what_it_is_told():
+    with pytest.raises(ValueError, match="no option -H"):
+        Run("6", heap_size=1 << 20)
+    with pytest.raises(ValueError, match="no chapter"):
+        Run("7")
+    with pytest.raises(ValueError, match="no language"):
+        Run("6", "rust")
+    with pytest.raises(ValueError, match="no listener"):
+        Run("6", listener="deaf")
+
+
+def test_a_run_with_a_listener_is_called_what_the_picture_of_loopback_calls_it():
+    names = [Run("6", listener=one).variant for one in ("none", "fast", "slow")]
+    assert names == ["no listener", "listener", "slow listener"]
+
+
+def test_quick_mode_sends_an_eighth_but_at_least_two_heaps(monkeypatch):
+    monkeypatch.setattr(measuring, "QUICK", True)
+    assert [notebook.heaps(n) for n in (800, 8, 1)] == [100, 2, 2]
+    assert Run("8").case.heaps == 1250
+    assert Run("8", heaps=50).case.heaps == 50
+    monkeypatch.setattr(measuring, "QUICK", False)
+    assert notebook.heaps(800) == 800
+    assert Run("8").case.heaps == 10000
+
+
+def test_quick_mode_is_asked_for_in_the_environment():
+    code = "from spead_tutorial import notebook as n; print(n.QUICK, n.ROUNDS, n.LOOPBACK)"
+    for value, said in (("1", "True 2 False\n"), ("0", "False 3 False\n")):
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", code],
+            env={"SPEAD_TUTORIAL_QUICK": value},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout == said
+
+
+def test_importing_it_takes_nothing_of_the_extras():
+    code = (
+        "import sys, spead_tutorial.notebook, spead_tutorial.notebook_run;"
+        "print([n for n in ('IPython', 'pandas', 'matplotlib', 'jupytext') if n in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+# ---- Measuring ----
+
+BEFORE = Run("8", heaps=40, heap_size=8192)
+AFTER = Run("8", "c", heaps=40, heap_size=8192)
+
+
+@pytest.mark.parametrize("where", ["place", "loopback"])
+def test_measuring_takes_every_run_once_in_each_round_after_a_warm_up(where, request):
+    recording = notebook.measure(request.getfixturevalue(where), [BEFORE, AFTER], 2)
+    warm_ups = [one for one in recording.samples if one.warm_up]
+    assert [one.heaps for one in warm_ups] == [40 // WARM_UP] * 2
+    for run in (BEFORE, AFTER):
+        found = notebook.samples(recording, run)
+        assert [(one.round, one.heaps, one.failure) for one in found] == [
+            (0, 40, None),
+            (1, 40, None),
+        ]
+        assert notebook.rate(recording, run) > 0
+    gain = notebook.gain(recording, BEFORE, AFTER)
+    assert (gain.n, gain.low <= gain.median <= gain.high) == (2, True)
+    assert notebook.gain(recording, AFTER, AFTER).median == 1
+
+    table = notebook.table(recording)
+    assert list(table["language"]) == ["python", "c"]
+    assert list(table["heap"]) == [8192, 8192]
+    marked = where == "loopback"
+    assert (table.columns.name == "measured over loopback") is marked
+
+
+def test_listeners_are_there_with_and_without_a_lab(place, loopback):
+    # The second opening has closed the first place: a new lab takes its turn.
+    runs = [Run("6", heaps=2, listener=one) for one in ("none", "fast", "slow")]
+    for where in (place, loopback):
+        recording = notebook.measure(where, runs, 1)
+        seen = {one.variant: one.received_packets for one in recording.samples}
+        assert seen["no listener"] is None
+        assert seen["listener"] is not None
+        assert seen["slow listener"] is not None
+    place.close()
+
+
+def test_the_order_of_the_rounds_is_random_but_the_same_every_time(loopback, monkeypatch):
+    def take(place: object, run: Run, step: Step) -> Sample:
+        return dataclasses.replace(SAMPLE, case=step.case.name, round=step.number)
+
+    monkeypatch.setattr(measuring, "_take", take)
+    runs = [Run("8", heaps=n) for n in range(1, 20)]
+    first, second = (notebook.measure(loopback, runs, 3).samples for _ in range(2))
+    assert first == second
+    rounds = [[one.case for one in first[at : at + 19]] for at in range(0, 76, 19)]
+    assert len({tuple(order) for order in rounds}) == 4
+
+
+def test_a_failing_send_raises_one_line_also_on_a_machine_called_python(place, monkeypatch):
+    monkeypatch.setattr(socket, "gethostname", lambda: "python")
+    with pytest.raises(NotebookError) as raised:
+        notebook.measure(place, [Run("8", heaps=8, packet_size=70000)], 1)
+    (line,) = raised.value._render_traceback_()
+    assert line.startswith("NotebookError: tut_8_send_reuse_memory (python) -n 8 -p 70000: ")
+    assert "\n" not in line
+
+
+def test_the_same_run_twice_is_refused(loopback):
+    with pytest.raises(ValueError, match="is there twice: give them different variants"):
+        notebook.measure(loopback, [Run("8"), Run("8", environment={"A": "1"})])
+
+
+def test_what_was_not_measured_has_no_rate():
+    with pytest.raises(NotebookError, match="was not measured"):
+        notebook.rate(Recording(HEADER, (SAMPLE,)), Run("11"))
+
+
+def test_counts_of_a_run_are_added_and_of_its_rounds_the_median_is_taken():
+    run = Run("8", heaps=10)
+    faults = (70, 30, 40)
+    rounds = [
+        dataclasses.replace(
+            SAMPLE, case=run.case.name, round=i, heaps=10, page_faults=n, messages=5
+        )
+        for i, n in enumerate(faults)
+    ]
+    recording = Recording(HEADER, tuple(rounds))
+    assert notebook.per_heap(recording, run, "page_faults") == 4
+    assert notebook.per_heap(recording, run, "page_faults", "messages") == 4.5
+
+
+def test_an_environment_reaches_the_program(place, monkeypatch):
+    seen = []
+    run_program = case.run
+
+    def spy(*what, **how):
+        seen.append(how["environment"])
+        return run_program(*what, **how)
+
+    monkeypatch.setattr(case, "run", spy)
+    notebook.measure(place, [Run("8", heaps=2, environment={"A": "1"}, variant="A")], 1)
+    assert seen == [{"A": "1"}] * 2
+
+
+def test_progress_is_shown_where_somebody_looks_and_leaves_nothing(loopback, monkeypatch, capsys):
+    monkeypatch.setattr(measuring, "_take", lambda _, run, n: SAMPLE)
+    notebook.measure(loopback, [Run("8")], 1)
+    assert "measuring" not in capsys.readouterr().out
+    monkeypatch.setattr(measuring, "live", lambda: True)
+    notebook.measure(loopback, [Run("8")], 1)
+    out = capsys.readouterr().out
+    assert "\rmeasuring, 2 of 2: tut_8_send_reuse_memory (python)" in out
+    assert "\n" not in out
+    assert out.endswith(" \r")
+
+
+def test_a_timeline_is_watched_and_recorded(place):
+    one = notebook.watch(place, pipelined=True, random=False, heaps=4, heap_size=4096)
+    assert len(one.prepare_ns) == 4
+    assert notebook.record(place, timelines=[one]).timelines == (one,)
+    recording = notebook.measure(place, [Run("8", heaps=2)], 1, timelines=[one])
+    assert recording.timelines == (one,)
+    assert recording.samples
+
+
+# ---- What came of it ----
+
+
+ELSEWHERE = dataclasses.replace(HEADER, lab={"kind": "loopback, no lab", "mtu": 65536})
+
+
+def test_a_picture_is_shown_in_two_kinds_with_words(shown):
+    # Front ends show no SVG of a notebook that they have no reason to trust.
+    recording = Recording(HEADER, (SAMPLE,))
+    notebook.picture(plots.ladder, recording)
+    ((kinds, said),) = shown
+    drawn = plots.render_both(plots.ladder, recording, plots.LIGHT)
+    assert kinds == {
+        "image/svg+xml": drawn.svg.decode(),
+        "image/png": base64.b64encode(drawn.png).decode(),
+        "text/plain": drawn.title,
+    }
+    words = {"alt": drawn.title}
+    assert said == {"image/svg+xml": words, "image/png": words}
+
+
+def test_a_picture_of_loopback_is_marked_in_both_kinds(shown):
+    recording = Recording(ELSEWHERE, (SAMPLE,))
+    notebook.picture(plots.ladder, recording)
+    ((kinds, _),) = shown
+    plain = plots.render_both(plots.ladder, recording, plots.LIGHT)
+    assert "measured over loopback" in kinds["image/svg+xml"]
+    assert "measured over loopback" not in plain.svg.decode()
+    assert base64.b64decode(kinds["image/png"]) != plain.png
+
+
+def test_a_picture_says_what_has_drawn_it(loopback, shown, monkeypatch):
+    monkeypatch.setattr(
+        measuring, "_take", lambda _, run, step: dataclasses.replace(SAMPLE, warm_up=step.warm_up)
+    )
+    notebook.picture(plots.ladder, notebook.measure(loopback, [Run("8")], 1))
+    assert "drawn by: spead_tutorial.notebook" in shown[0][0]["image/svg+xml"]
+
+
+def test_a_packet_is_a_table_that_says_without_colours_what_it_says_with_them(shown):
+    (data,) = PacketGenerator(make_heap(40), 1, 1472)
+    notebook.packet(data, names={0x3300: "<samples>"}, title="A & B")
+    ((table, _),) = shown
+    text, page = repr(table), table._repr_html_()
+    fields = wire.dissect(data, names={0x3300: "<samples>"})
+    assert text == f"A & B\n{wire.format_table(fields)}"
+    assert "A &amp; B" in page
+    assert "&lt;samples&gt;" in page
+    assert "<samples>" not in page
+    rows = page.count("<tr>") - 1
+    assert rows == len(fields)
+    for part in ("header", "pointer", "value"):
+        assert f">{part}</td>" in page
+    assert "(40 bytes)" in page
+
+
+def test_a_packet_can_be_one_of_a_heap_that_was_taken_apart_as_a_whole(shown):
+    packets = list(PacketGenerator(make_heap(4000), 1, 1472))
+    notebook.packet(wire.dissect_heap(packets)[1])
+    assert repr(shown[0][0]).startswith(f"A packet of {len(packets[1])} bytes\n")
+
+
+# ---- Exercises ----
+
+
+@pytest.mark.parametrize(
+    ("right", "given", "said"),
+    [
+        (42, None, "Not answered yet.\n"),
+        (42, 42, "Right.\n"),
+        (42, 42.0, "Right.\n"),
+        (42, np.int64(42), "Right.\n"),
+        (42, 43, "Not yet: think of headers\n"),
+        (42, "forty-two", "Not yet: think of headers\n"),
+        ("C", " c", "Right.\n"),
+        ("C", 1, "Not yet: think of headers\n"),
+        ((1, 2), [1, 2], "Right.\n"),
+        ((1, 2), [1], "Not yet: think of headers\n"),
+        (b"a", b"a", "Right.\n"),
+        (True, True, "Right.\n"),
+        (lambda: 42, 42, "Right.\n"),
+    ],
+)
+def test_an_answer_is_checked(right, given, said, capsys):
+    Exercise("?", right, hint="think of headers").check(given)
+    assert capsys.readouterr().out == said
+
+
+def test_a_number_may_be_off_by_the_tolerance(capsys):
+    exercise = Exercise("?", 1.5, tolerance=0.1)
+    for answer in (1.59, 1.61):
+        exercise.check(answer)
+    assert capsys.readouterr().out == "Right.\nNot yet: think again\n"
+
+
+def test_the_answer_is_hidden_until_it_is_asked_for(capsys):
+    exercise = Exercise("How many?", lambda: 42, explanation="One for each.")
+    assert "42" not in repr(exercise) + exercise._repr_markdown_()
+    exercise.reveal()
+    assert capsys.readouterr().out == "The answer is 42. One for each.\n"
+
+
+def test_records_of_notebooks_can_be_kept(loopback, tmp_path):
+    json.dumps(dataclasses.asdict(notebook.record(loopback).header))
+
+
+# ---- Exploring ----
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Sends little."""
+    monkeypatch.setattr(exploring, "_BYTES", 1 << 20)
+
+
+def test_where_nobody_can_choose_there_is_a_row_for_every_value_of_the_first_choice(shown, capsys):
+    asked = []
+
+    def show(place, **chosen):
+        asked.append(chosen)
+        return {"depth": chosen["depth"]}
+
+    rows = notebook.explore(show, None, depth=(1, 2), rate={"none": 0.0, "slow": 1e6})
+    assert asked == [{"depth": 1, "rate": 0.0}, {"depth": 2, "rate": 0.0}]
+    assert rows == [{"depth": 1}, {"depth": 2}]
+    assert list(shown[0][0]["depth"]) == [1, 2]
+    assert "there are controls here" in capsys.readouterr().out
+
+
+def test_what_is_no_row_is_shown_once_where_nobody_can_choose(shown, capsys):
+    asked = []
+    rows = notebook.explore(lambda _, **chosen: asked.append(chosen), None, depth=(1, 2))
+    assert (asked, rows, shown) == ([{"depth": 1}], None, [])
+
+
+def test_a_reader_chooses_with_controls_and_every_choice_adds_a_row(shown, monkeypatch, capsys):
+    monkeypatch.setattr(exploring, "live", lambda: True)
+    rates = {"none": 0.0, "slow": 1e6}
+    rows = notebook.explore(lambda _, **chosen: chosen, None, depth=(1, 2), rate=rates)
+    box = shown[0][0]
+    depth, rate, button = box.children[0].children
+    assert [depth.label, rate.label] == ["1", "none"]
+    depth.value, rate.value = 2, 1e6
+    assert len(rows) == 1  # nothing is sent before it is asked for
+    button.click()
+    assert rows == [{"depth": 1, "rate": 0.0}, {"depth": 2, "rate": 1e6}]
+    assert list(shown[-1][0]["depth"]) == [1, 2]
+    assert not button.disabled
+    assert "controls here" not in capsys.readouterr().out
+
+
+def test_without_ipywidgets_the_same_is_shown_as_where_nobody_can_choose(monkeypatch, capsys):
+    monkeypatch.setattr(exploring, "live", lambda: True)
+    monkeypatch.setattr(exploring, "find_spec", lambda name: None)
+    notebook.explore(lambda _, **chosen: None, None, depth=(1, 2))
+    assert "there are controls here" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_as_many_heaps_are_in_flight_as_were_asked_for(depth, place, monkeypatch):
+    recordings = []
+    monkeypatch.setattr(exploring, "picture", lambda draw, one: recordings.append(one))
+    notebook.try_depth(place, depth, random=False, rate=100e6)
+    (timeline,) = recordings[0].timelines
+    assert len(timeline.prepare_ns) == 24
+    steps = ("prepare", "queued", "first_packet", "last_packet", "completed", "resumed")
+    for times in zip(*(getattr(timeline, f"{step}_ns") for step in steps), strict=True):
+        assert list(times) == sorted(times)
+    for i, queued in enumerate(timeline.queued_ns):
+        under_way = sum(end > queued for end in timeline.completed_ns[: i + 1])
+        assert under_way <= depth
+    plots.render(plots.timeline, recordings[0], plots.LIGHT)
+
+
+def test_a_batch_is_one_call(place, quick):
+    one, eight = (notebook.try_batches(place, batch, 1024) for batch in (1, 8))
+    assert (one["calls per heap"], eight["calls per heap"]) == (1, 0.125)
+    assert eight["MB/s"] > 0
+
+
+def test_tens_of_thousands_of_calls_are_looked_through_in_time(place, monkeypatch):
+    monkeypatch.setattr(exploring, "_BYTES", 16 << 20)
+    row = notebook.try_batches(place, 1, 256)
+    assert row["calls per heap"] == 1
+
+
+def test_memory_that_is_used_again_meets_fewer_page_faults(place, quick):
+    size = 64 << 20
+    new, again = (notebook.try_memory(place, size, how) for how in ("new", "used again"))
+    assert again["page faults per heap"] < new["page faults per heap"]
+    with pytest.raises(ValueError, match="there is new and used again"):
+        notebook.try_memory(place, size, "old")
+
+
+# ---- Overlap ----
+
+
+def ran(prepare: tuple[int, ...], sent: tuple[int, ...]) -> Timeline:
+    """A run whose heaps take 1 ms to prepare, and 3 ms to send."""
+    at = {"prepare_ns": prepare, "queued_ns": tuple(one + 10**6 for one in prepare)}
+    at |= {"first_packet_ns": tuple(one - 3 * 10**6 for one in sent), "last_packet_ns": sent}
+    at |= {"completed_ns": sent, "resumed_ns": sent}
+    return Timeline("", "tut_5_send_pipeline", "python", False, 1, 1472, **at)
+
+
+IN_TURNS = ran((0, 4 * 10**6, 8 * 10**6), (4 * 10**6, 8 * 10**6, 12 * 10**6))
+OVERLAPPED = ran((0, 10**6, 4 * 10**6), (4 * 10**6, 7 * 10**6, 10 * 10**6))
+
+
+def test_the_model_says_what_overlapping_gains_and_the_runs_what_it_did(capsys):
+    notebook.predict_overlap(IN_TURNS, OVERLAPPED)
+    assert capsys.readouterr().out == (
+        "Preparing takes 1.00 ms, and sending 3.00 ms.\n"
+        "By the model, overlapped is 1.33 times as fast. It became 2.00 times as fast.\n"
+    )
+
+
+def test_heaps_overlap_that_are_sent_while_the_next_is_begun():
+    assert [notebook.overlapping(one) for one in (IN_TURNS, OVERLAPPED)] == [0, 2]
+
+
+def test_the_time_of_runs_is_a_table_with_a_row_for_each():
+    table = notebook.time_shares(in_turns=IN_TURNS, overlapped=OVERLAPPED)
+    assert list(table.index) == ["in turns", "overlapped"]
+    assert list(table["from heap to heap, ms"]) == ["4.00", "2.00"]
+    assert list(table["sending, ms"]) == ["3.00", "3.00"]
+
+
+def test_two_programs_are_drawn_by_the_size_of_heaps_with_what_is_gained():
+    drawn = notebook.by_heap_size("A", "tut-11", batches="11", a_call_for_each="10")
+    assert [name for _, name in drawn.series] == [
+        "Python: batches",
+        "C: batches",
+        "Python: a call for each",
+        "C: a call for each",
+    ]
+    assert drawn.gained == "a call for each"
+    assert [(one.program, other.program) for one, other in drawn.before] == [
+        ("tut_10_send_reuse_heaps", "tut_11_send_batch_heaps")
+    ] * 2

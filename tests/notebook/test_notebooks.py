@@ -1,0 +1,397 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The stored notebooks, and what runs them: what is wrong must be noticed, nothing may hang."""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import jupyter_client
+import nbformat
+import pytest
+from nbval.plugin import get_sanitize_patterns
+
+from spead_tutorial import notebook_run
+from spead_tutorial.notebook_run import NAMES, START
+from support import ROOT
+from support.labs import needs_lab
+
+FOLDER = ROOT / "notebooks"
+PATIENCE_S = 100
+
+alone = pytest.mark.usefixtures("only_kernels")
+
+
+def load_script() -> ModuleType:
+    """Import ``.ci/notebooks.py``."""
+    spec = importlib.util.spec_from_file_location("ci_notebooks", ROOT / ".ci" / "notebooks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+SCRIPT = load_script()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A copy of the first notebook, with what nbval needs."""
+    for name in ("conftest.py", "sanitize.cfg", f"{START}.ipynb", f"{START}.md"):
+        shutil.copy(FOLDER / name, tmp_path)
+    return tmp_path
+
+
+def make(*cells: str) -> Any:
+    """Make a notebook that begins with a place, and has these cells."""
+    begin = "from spead_tutorial import notebook\nfrom spead_tutorial.notebook import Run"
+    sources = [begin, "place = notebook.open_place()", *cells]
+    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(one) for one in sources])
+
+
+def outputs(notebook: Any) -> str:
+    """All that the cells of a notebook printed."""
+    return "".join(
+        output.text
+        for cell in notebook.cells
+        for output in cell.get("outputs", ())
+        if output.output_type == "stream"
+    )
+
+
+def nbval(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a folder's notebooks as ``make test-notebooks`` does."""
+    options = ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", "sanitize.cfg"]
+    pytest = [sys.executable, "-P", "-m", "pytest", "--rootdir", ".", "-c", "/dev/null"]
+    return subprocess.run(
+        [*pytest, "-p", "no:nbval", *options, "."],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
+# ---- What is stored ----
+
+
+def test_the_list_of_notebooks_is_what_is_there():
+    assert [path.stem for path in sorted(FOLDER.glob("*.md"))] == list(NAMES)
+    assert [path.stem for path in sorted(FOLDER.glob("*.ipynb"))] == list(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_stored_is_what_the_source_gives_and_tells_nothing_of_whose_machine_it_was(name):
+    assert SCRIPT.complaints(FOLDER / f"{name}.md") == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_notebook_has_the_headings_that_readers_look_for(name):
+    text = (FOLDER / f"{name}.md").read_text()
+    assert re.search(r"(?m)^# \S", text)
+    for words in ("What you will learn", "What you need", "What to take away"):
+        assert words in text
+    if name != NAMES[-1]:
+        assert f"]({NAMES[NAMES.index(name) + 1]}.ipynb)" in text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_file_that_a_notebook_links_to_is_there(name):
+    links = re.findall(r"\]\(([^)#]+)\)", (FOLDER / f"{name}.md").read_text())
+    local = [link for link in links if "://" not in link]
+    assert [link for link in local if not (FOLDER / link).exists()] == []
+
+
+def test_the_first_notebook_links_to_all_others():
+    text = (FOLDER / f"{START}.md").read_text()
+    assert [name for name in NAMES[1:] if f"({name}.ipynb)" not in text] == []
+
+
+def test_the_sanitizers_rules_are_all_understood():
+    text = (FOLDER / "sanitize.cfg").read_text()
+    rules = get_sanitize_patterns(text)
+    assert len(rules) == len(re.findall(r"(?m)^regex:", text))
+    runs = [
+        "<X at 0x7f011201> such as heap 1, which has samples 2\n",
+        "<X at 0x7f011202> such as heap 2, which has samples 0 to 3\n",
+    ]
+    for pattern, replacement in rules:
+        runs = [re.sub(pattern, replacement, run) for run in runs]
+    assert runs == ["<X at ADDRESS> such as HEAP\n"] * 2
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda cell: cell.update(source="1"), "is not what the source has"),
+        (lambda cell: cell.update(execution_count=None), "has not been run"),
+        (lambda cell: cell.outputs[0].update(text="in /home/me/x"), "'/home/me' in its output"),
+        (lambda cell: cell.outputs[0].update(name="stderr"), "wrote to stderr"),
+    ],
+)
+def test_what_is_wrong_with_a_stored_notebook_is_found(folder, change, complaint):
+    path = folder / f"{START}.ipynb"
+    notebook = nbformat.read(path, 4)
+    change(next(cell for cell in notebook.cells if cell.get("outputs")))
+    nbformat.write(notebook, path)
+    assert any(complaint in one for one in SCRIPT.complaints(path.with_suffix(".md")))
+
+
+def test_a_stored_notebook_says_how_long_its_run_took(folder, monkeypatch):
+    clock = iter((100.0, 142.7))
+    monkeypatch.setattr(SCRIPT, "FOLDER", folder)
+    monkeypatch.setattr(SCRIPT, "time", SimpleNamespace(monotonic=clock.__next__))
+    monkeypatch.setattr(notebook_run, "execute", lambda *_, **__: None)
+    assert SCRIPT.refresh([START]) == 0
+    stored = nbformat.read(folder / f"{START}.ipynb", 4)
+    assert stored.metadata[notebook_run.METADATA] == {"seconds": 43}
+
+
+def test_a_measurement_that_nothing_makes_sure_of_is_found():
+    cells = ["a = notebook.measure(place, runs)", "b = notebook.measure(place, runs)", "assert b"]
+    found = list(SCRIPT.unchecked(make(*cells)))
+    assert found[0] == "code cell 2 measures, but no cell after it asserts something"
+    assert found[1:] == [
+        f"code cell {i} measures, but has no tag nbval-ignore-output" for i in (2, 3)
+    ]
+
+
+def words(text: str) -> Any:
+    """Make a notebook that has printed this."""
+    output = nbformat.v4.new_output("stream", text=text)
+    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=[output])])
+
+
+def test_a_user_whose_name_is_a_word_of_an_output_has_no_notebook_that_tells_of_them():
+    done = subprocess.run(
+        [sys.executable, ROOT / ".ci" / "notebooks.py", "check"],
+        env=os.environ | {"LOGNAME": "median"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("the max of 3 rates", None),
+        ("min/max, in MB/s", None),
+        ("in /home/max/x", "/home/max"),
+        ("in /data/people/max/x", "/data/people/max"),
+        ("in /data/people/maximilian", None),
+        ("max@box:~$ make", "max@box"),
+        ("on vm-7", "vm-7"),
+        ("http://vm-7.example.org/", "vm-7"),
+        ("on vm-70", None),
+    ],
+)
+def test_a_user_is_found_in_paths_and_prompts_and_a_machine_by_its_name(monkeypatch, text, found):
+    monkeypatch.setenv("LOGNAME", "max")
+    monkeypatch.setenv("HOME", "/data/people/max")
+    monkeypatch.setattr(SCRIPT.socket, "gethostname", lambda: "vm-7.example.org")
+    complaints = [] if found is None else [f"cell 0 has {found!r} in its output"]
+    assert list(SCRIPT.private(words(text))) == complaints
+
+
+def test_a_machine_that_is_called_by_a_word_of_the_project_is_not_told_by_it(monkeypatch):
+    monkeypatch.setattr(SCRIPT.socket, "gethostname", lambda: "lab")
+    assert list(SCRIPT.private(words("The lab is open."))) == []
+
+
+def test_the_project_is_found_wherever_it_is():
+    assert list(SCRIPT.private(words(f"in {ROOT}/notebooks"))) != []
+
+
+# ---- nbval ----
+
+
+def test_a_picture_whose_bytes_spell_the_machines_name_is_not_private(monkeypatch):
+    monkeypatch.setattr(SCRIPT.socket, "gethostname", lambda: "vm-7")
+    picture = nbformat.v4.new_output("display_data", {"image/png": "iVBOR/vm-7+/home/somebody"})
+    words = nbformat.v4.new_output("stream", text="on vm-7")
+    cells = [nbformat.v4.new_code_cell(outputs=[one]) for one in (picture, words)]
+    found = list(SCRIPT.private(nbformat.v4.new_notebook(cells=cells)))
+    assert found == ["cell 1 has 'vm-7' in its output"]
+
+
+@needs_lab
+@alone
+def test_a_fact_that_has_changed_makes_nbval_fail(folder):
+    path = folder / f"{START}.ipynb"
+    text = path.read_text()
+    assert "packets that were counted:   1" in text
+    path.write_text(
+        text.replace("packets that were counted:   1", "packets that were counted:   2")
+    )
+    done = nbval(folder)
+    assert done.returncode == 1
+    assert "Cell outputs differ" in done.stdout
+    assert "1 failed" in done.stdout
+
+
+@needs_lab
+@alone
+def test_a_send_that_fails_makes_nbval_fail(folder):
+    path = folder / f"{START}.ipynb"
+    text = path.read_text()
+    assert "heap_size=65536)" in text
+    path.write_text(text.replace("heap_size=65536)", "heap_size=65536, packet_size=70000)"))
+    done = nbval(folder)
+    assert done.returncode == 1
+    assert "NotebookError: tut_11_send_batch_heaps" in done.stdout
+
+
+# ---- Running ----
+
+
+@needs_lab
+@alone
+@pytest.mark.parametrize("name", [START, "04_measure_it"])
+def test_all_cells_can_be_run_twice_in_one_kernel(name):
+    notebook, again = (notebook_run.read(FOLDER / f"{name}.md") for _ in range(2))
+    for cell in again.cells:
+        cell["id"] += "-again"
+    notebook.cells += again.cells
+    notebook_run.execute(notebook, FOLDER, quick=True)
+    assert outputs(notebook).count("The lab is open") == 2
+
+
+@alone
+def test_where_there_is_no_lab_notebooks_go_over_loopback_and_say_so(tmp_path):
+    notebook = notebook_run.read(FOLDER / f"{START}.md")
+    forbid = (
+        "from spead_tutorial.notebook import place\n"
+        "def no_lab():\n"
+        "    raise place.LabError('it is forbidden here')\n"
+        "place.Lab = no_lab"
+    )
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(forbid))
+    notebook_run.execute(notebook, tmp_path, quick=True)
+    said = outputs(notebook)
+    assert "There is no lab here: it is forbidden here." in said
+    assert "packets that were counted:   1" in said
+    assert "measured over loopback" in str(notebook.cells)
+
+
+@needs_lab
+@alone
+def test_a_failing_send_fails_the_notebook_with_one_line(tmp_path):
+    notebook = make("notebook.measure(place, [Run('8', packet_size=70000)])", "print('after')")
+    with pytest.raises(notebook_run.FailedError) as raised:
+        notebook_run.execute(notebook, tmp_path, quick=True)
+    assert str(raised.value).startswith("NotebookError: tut_8_send_reuse_memory (python)")
+    assert "\n" not in str(raised.value)
+    assert "after" not in outputs(notebook)
+
+
+@needs_lab
+@alone
+def test_an_interrupted_measurement_leaves_a_kernel_in_which_the_next_cell_works(tmp_path):
+    begin = make().cells
+    send = (
+        "import threading\n"
+        "def tell():\n"
+        "    while place.counters().packets < 1000:\n"
+        "        pass\n"
+        "    print('sending', flush=True)\n"
+        "threading.Thread(target=tell).start()\n"
+        "notebook.measure(place, [Run('8', heaps=10**9)], 1)"
+    )
+    after = (
+        "run = Run('8', heaps=8)\nprint(notebook.rate(notebook.measure(place, [run], 1), run) > 0)"
+    )
+    manager = jupyter_client.KernelManager(kernel_name="python3")
+    with notebook_run.environment(quick=True) as environment:
+        manager.start_kernel(
+            env=environment, cwd=str(tmp_path), extra_arguments=["--log-level=ERROR"]
+        )
+        client = manager.client()
+        client.start_channels()
+        try:
+            client.wait_for_ready(timeout=PATIENCE_S)
+            for cell in begin:
+                assert said(client, cell.source)[1] == "ok"
+            assert said(client, send, manager.interrupt_kernel) == (
+                "sending\n",
+                "KeyboardInterrupt",
+            )
+            assert said(client, after) == ("True\n", "ok")
+        finally:
+            client.stop_channels()
+            manager.shutdown_kernel(now=True)
+
+
+def said(client: Any, source: str, on_output: Any = None) -> tuple[str, str]:
+    """Run a cell, do something when it first prints; return what it printed and how it ended."""
+    message, text = client.execute(source, allow_stdin=False), ""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        found = client.get_iopub_msg(timeout=PATIENCE_S)
+        if found["parent_header"].get("msg_id") != message:
+            continue
+        content = found["content"]
+        if found["msg_type"] == "stream":
+            text += content["text"]
+            if on_output is not None:
+                on_output()
+                on_output = None
+        elif found["msg_type"] == "status" and content["execution_state"] == "idle":
+            break
+    # A kernel that was slow to begin was asked more than once who it is, and has answered that.
+    while (reply := client.get_shell_msg(timeout=PATIENCE_S))["parent_header"]["msg_id"] != message:
+        pass
+    return text, reply["content"].get("ename", reply["content"]["status"])
+
+
+# ---- As pages ----
+
+
+@alone
+def test_pages_are_whole_and_lead_to_each_other(tmp_path):
+    source = tmp_path / "notebooks"
+    source.mkdir()
+    (source / f"{START}.md").write_text(
+        "# A <title>\n\n[on](01_spead_on_the_wire.ipynb), [program](../a.py)\n\n"
+        "```{code-cell} ipython3\nfrom IPython.display import display\n"
+        "svg = '<svg xmlns=\"http://www.w3.org/2000/svg\"/>'\n"
+        "display({'image/svg+xml': svg, 'image/png': 'iVBORw==', 'text/plain': 'its title'},\n"
+        "    raw=True, metadata={'image/svg+xml': {'alt': 'a <picture>'}})\n```\n"
+    )
+    (source / "01_spead_on_the_wire.md").write_text(
+        "# Two\n\n```{code-cell} ipython3\n1 / 0\n```\n"
+    )
+    lines: list[str] = []
+    output = tmp_path / "out" / "pages"
+    first, second = notebook_run.write_pages(source, output, lines.append, quick=True)
+    assert lines == [f"notebook 1 of 2: {START}", "notebook 2 of 2: 01_spead_on_the_wire"]
+    assert first.failure is None
+    assert second.failure == "notebook 01_spead_on_the_wire: ZeroDivisionError: division by zero"
+    page = first.path.read_text()
+    assert 'href="01_spead_on_the_wire.html"' in page
+    assert 'href="../../a.py"' in page
+    assert 'alt="a &lt;picture&gt;"' in page
+    assert page.count("<img") == 1
+    assert "data:image/png;base64,iVBORw==" not in page  # one kind of it is enough
+    assert "<script" not in page
+    assert "No description" not in page
+    index = (output / "index.html").read_text()
+    assert f'<a href="{START}.html">A &lt;title&gt;</a>' in index
+    assert "failed: notebook 01" in index
+
+
+def test_without_notebooks_or_what_runs_them_it_says_what_to_do(tmp_path, monkeypatch):
+    with pytest.raises(notebook_run.MissingError, match="there is no folder"):
+        notebook_run.write_pages(tmp_path, tmp_path / "out", print, quick=True)
+    monkeypatch.setattr(notebook_run, "_NEEDED", ("jupytext", "no_such_module"))
+    with pytest.raises(notebook_run.MissingError, match=r"no_such_module.*\[notebook\]"):
+        notebook_run.write_pages(tmp_path, tmp_path / "out", print, quick=True)

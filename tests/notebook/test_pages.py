@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Notebooks on the site: as pages, where code that only draws is folded away, and as files."""
+
+import ast
+import re
+import zipfile
+from collections.abc import Iterator
+
+import nbformat
+import pytest
+
+from spead_tutorial.notebook_run import NAMES, START
+from support import ROOT
+from support.site import extension
+
+FOLDER = ROOT / "notebooks"
+FIGURES = sorted((ROOT / "docs" / "figures").glob("*.svg"))
+
+_FOLDED = "hide-input"
+#: What code speaks of that draws, and how many lines of that a reader may have to pass over.
+_DRAWN_WITH = {"Patch", "Sheet", "axes", "axis", "figure", "plots", "plt", "sheet", "theme"}
+_MOST_DRAWING = 3
+_AWAITING = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+
+#: Of links to what is beside a notebook, or in another folder of the repository.
+_LINK = re.compile(r"\]\(([^)#:]+)\)")
+
+each_notebook = pytest.mark.parametrize("name", NAMES)
+
+
+def drawing(source: str) -> int:
+    """Count the lines of statements that draw: with matplotlib, our plots, or elements of SVG."""
+    code = compile(source, "cell", "exec", _AWAITING)
+    simple = [one for one in ast.walk(code) if isinstance(one, ast.stmt) and not _has_body(one)]
+    return sum(_lines(one) for one in simple if any(map(_draws, ast.walk(one))))
+
+
+def _has_body(one: ast.stmt) -> bool:
+    return hasattr(one, "body")
+
+
+def _lines(one: ast.stmt) -> int:
+    return (one.end_lineno or one.lineno) - one.lineno + 1
+
+
+def _draws(one: ast.AST) -> bool:
+    if isinstance(one, ast.Constant):
+        return isinstance(one.value, str) and one.value.lstrip().startswith(("<div", "<svg"))
+    return isinstance(one, ast.Name) and one.id in _DRAWN_WITH
+
+
+def imported(source: str) -> Iterator[str]:
+    """Yield the packages that a cell imports from."""
+    for one in ast.walk(compile(source, "cell", "exec", _AWAITING)):
+        if isinstance(one, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in one.names)
+        elif isinstance(one, ast.ImportFrom):
+            yield (one.module or "").partition(".")[0]
+
+
+def code_cells(name: str) -> list[nbformat.NotebookNode]:
+    notebook = nbformat.read(FOLDER / f"{name}.ipynb", 4)
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def tags(cell: nbformat.NotebookNode) -> list[str]:
+    return cell.metadata.get("tags", [])
+
+
+@each_notebook
+def test_code_that_only_draws_is_folded_away(name):
+    found = [
+        cell.source.splitlines()[0]
+        for cell in code_cells(name)
+        if _FOLDED not in tags(cell)
+        and (drawing(cell.source) > _MOST_DRAWING or "matplotlib" in imported(cell.source))
+    ]
+    assert found == [], f"{name} has cells that draw: they need the tag {_FOLDED}, or the package"
+
+
+@each_notebook
+def test_what_the_site_folds_away_jupyterlab_does_too(name):
+    for cell in code_cells(name):
+        folded = cell.metadata.get("jupyter", {}).get("source_hidden", False)
+        assert folded == (_FOLDED in tags(cell)), f"{name}: {cell.source.splitlines()[0]}"
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("recording = await measure(\n    place,\n)\nprint(recording)", 0),
+        ("notebook.picture(\n    plots.timeline,\n    recording,\n)", 4),
+        ("def draw(x):\n    '''Draw.'''\n    axis.plot(x)\n    x += 1\n    axis.grid()\n", 2),
+        ("html = f'<div>{x}</div>'\nname = 'a < b'", 1),
+    ],
+)
+def test_lines_that_draw_are_told_from_others(source, lines):
+    assert drawing(source) == lines
+
+
+# ---- Cards ----
+
+
+def test_a_card_says_what_the_first_notebook_says_of_its_notebook():
+    start = nbformat.read(FOLDER / f"{START}.ipynb", 4)
+    said = extension("gallery").subjects(start)
+    assert tuple(said) == NAMES
+    assert said[START] == "These notebooks make a slow sender fast, one step at a time."
+    assert said["04_measure_it"] == "How fast is it, and how would you know?"
+
+
+def test_a_notebook_of_which_the_first_says_nothing_is_found():
+    start = nbformat.read(FOLDER / f"{START}.ipynb", 4)
+    for cell in start.cells:
+        cell.source = cell.source.replace("(13_hot.ipynb)", "(13_cold.ipynb)")
+    with pytest.raises(ValueError, match="13_hot"):
+        extension("gallery").subjects(start)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        ({}, ""),
+        ({"spead_tutorial": {"seconds": 43}}, ", ran for 43 s"),
+        ({"spead_tutorial": {"seconds": 140}}, ", ran for 2 min"),
+    ],
+)
+def test_a_card_says_how_long_the_stored_run_took_where_that_is_known(metadata, said):
+    notebook = nbformat.v4.new_notebook(metadata=metadata)
+    assert extension("gallery").lasted(notebook) == said
+
+
+@pytest.mark.parametrize("path", FIGURES, ids=lambda path: path.stem)
+def test_a_thumbnail_shows_a_part_of_its_picture(path):
+    size = re.compile(r'viewBox="(\S+) (\S+) (\S+) (\S+)"')
+    small = extension("pictures").first_panel(path)
+    x, y, width, height = map(float, size.search(small).groups())
+    _, _, whole, high = map(float, size.search(path.read_text()).groups())
+    assert 0 < x < x + width <= whole
+    assert 0 < y < y + height <= high
+    assert size.sub("", small, count=1).count("viewBox") == 0
+
+
+# ---- Files ----
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    """The zip of all notebooks."""
+    path = tmp_path / "all.zip"
+    extension("notebook_pages").bundle(ROOT, path)
+    return path
+
+
+def test_the_zip_has_all_notebooks_with_what_they_link_to(bundle, tmp_path):
+    zipfile.ZipFile(bundle).extractall(tmp_path)
+    folder = tmp_path / bundle.stem / "notebooks"
+    assert sorted(path.stem for path in folder.iterdir()) == list(NAMES)
+    for path in folder.iterdir():
+        nbformat.validate(nbformat.read(path, 4))
+        links = _LINK.findall(path.read_text())
+        assert [link for link in links if not (folder / link).is_file()] == [], path.name
+
+
+def test_the_zip_of_the_same_notebooks_is_the_same(bundle, tmp_path):
+    again = tmp_path / "again" / bundle.name
+    again.parent.mkdir()
+    extension("notebook_pages").bundle(ROOT, again)
+    assert again.read_bytes() == bundle.read_bytes()

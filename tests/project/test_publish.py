@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The site is published in all its versions: this tree's, and those of tags.
+
+What is made of the real tree is tested by tests/site/browser/test_published.py.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support import ROOT
+
+SCRIPT = ROOT / ".ci" / "publish.py"
+URL = "https://example.org/below/spead_tutorial"
+#: A site of two pages: what the tree says, and where it was told that it will be.
+MAKEFILE = """\
+docs:
+\tmkdir -p $(BUILD)/site
+\tcp words $(BUILD)/site/index.html
+\techo "$(SPEAD_TUTORIAL_SITE_URL)" > $(BUILD)/site/404.html
+"""
+
+pytestmark = pytest.mark.skipif(not shutil.which("git"), reason="there is no git: apt install git")
+
+
+def git(tree: Path, *words: str) -> str:
+    who = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
+    command = ["git", *who, *words]
+    return subprocess.run(command, cwd=tree, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A repository of versions 0.9, 0.10 and 0.2, tagged in this order, and a change after them."""
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    git(tree, "init", "--quiet")
+    (tree / "Makefile").write_text(MAKEFILE)
+    for version in ("v0.9", "v0.10", "v0.2"):
+        (tree / "words").write_text(version)
+        git(tree, "add", ".")
+        git(tree, "commit", "--quiet", "--message", version)
+        git(tree, "tag", version)
+    (tree / "words").write_text("not yet committed")
+    return tree
+
+
+def published(tree: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(SCRIPT), *words]
+    return subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
+
+
+def test_this_tree_and_the_newest_tags_are_published_beside_each_other(tree):
+    done = published(tree, URL, "out", "--tags", "2")
+    assert done.returncode == 0, done.stderr
+    said = {page.parent.name: page.read_text() for page in tree.glob("out/*/index.html")}
+    assert said == {"latest": "not yet committed", "v0.10": "v0.10", "v0.9": "v0.9"}
+    told = (tree / "out" / "v0.9" / "404.html").read_text()
+    assert told == f"{URL}/v0.9/\n"
+
+
+def test_the_switch_offers_the_latest_and_then_the_newest_first(tree):
+    assert published(tree, f"{URL}/", "out", "--tags", "3").returncode == 0
+    versions = json.loads((tree / "out" / "versions.json").read_text())
+    assert [one["version"] for one in versions] == ["latest", "v0.10", "v0.9", "v0.2"]
+    assert versions[1]["url"] == "/below/spead_tutorial/v0.10/"
+
+
+def test_the_address_itself_has_a_way_on_and_a_page_for_what_is_not_there(tree):
+    assert published(tree, URL, "out").returncode == 0
+    assert 'content="0; url=latest/index.html"' in (tree / "out" / "index.html").read_text()
+    assert (tree / "out" / "404.html").read_text() == f"{URL}/latest/\n"
+    assert sorted(path.name for path in (tree / "out").iterdir() if path.is_dir()) == ["latest"]
+
+
+def test_publishing_again_leaves_nothing_of_the_last_time(tree):
+    assert published(tree, URL, "out", "--tags", "1").returncode == 0
+    assert published(tree, URL, "out").returncode == 0
+    assert not (tree / "out" / "v0.10").exists()
+
+
+def test_a_version_that_cannot_be_built_is_named_and_leaves_no_tree_behind(tree):
+    (tree / "Makefile").write_text("docs:\n\tfalse\n")
+    git(tree, "commit", "--quiet", "--all", "--message", "worse")
+    git(tree, "tag", "v1.0")
+    (tree / "Makefile").write_text(MAKEFILE)
+    done = published(tree, URL, "out", "--tags", "1")
+    assert done.returncode == 1
+    assert "publish: v1.0 could not be built" in done.stderr.splitlines()[-1]
+    assert len(git(tree, "worktree", "list").splitlines()) == 1
+
+
+def test_a_folder_with_something_else_in_it_is_left_alone(tree):
+    done = published(tree, URL, ".")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("\n") == 1
+    assert (tree / "words").exists()
+
+
+def test_an_address_that_is_not_whole_is_refused(tree):
+    done = published(tree, "spead_tutorial", "out")
+    assert done.returncode == 2
+    assert "say https://" in done.stderr

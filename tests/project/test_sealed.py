@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The seal around the tests: it counts what would leave the machine, and says where it went."""
+
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spead_tutorial import lab
+from support import ROOT
+from support.processes import python_for_anyone
+
+SEALED = str(ROOT / ".ci" / "sealed.py")
+PATIENCE_S = 60
+SILENT = "sealed: no packet would have left the machine\n"
+TELLS = r" \(sealed\.py strace [^\n]+\)\n"
+LOOK_UP = """
+import socket
+try:
+    socket.getaddrinfo("nowhere.invalid", 9)
+except OSError:
+    pass
+"""
+LAB = f"""
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("lab", {lab.__file__!r})
+module = sys.modules["lab"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+with module.Lab() as lab, lab.socket() as sock:
+    sock.sendto(b"x", (lab.address, lab.port))
+    print(lab.counters().packets)
+"""
+
+
+def sealed(*command: str, python: str = sys.executable, **how: object) -> tuple[int, str, str]:
+    """Run a command sealed; return its status and what was written."""
+    done = subprocess.run(  # type: ignore[call-overload]
+        [python, SEALED, *command], capture_output=True, text=True, timeout=PATIENCE_S, **how
+    )
+    if "not sealed" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    return done.returncode, done.stdout, done.stderr
+
+
+def send(host: str) -> list[str]:
+    family = "AF_INET6" if ":" in host else "AF_INET"
+    text = f"import socket; sock = socket.socket(socket.{family}, socket.SOCK_DGRAM)"
+    return [sys.executable, "-c", f"{text}; sock.sendto(b'x', ({host!r}, 9))"]
+
+
+@pytest.mark.parametrize("host", ["198.51.100.1", "239.1.2.3", "2001:db8:1::1", "ff15::1"])
+def test_a_packet_to_another_machine_fails_it_and_is_described(host):
+    if ":" in host and not Path("/proc/sys/net/ipv6").exists():
+        pytest.skip("the kernel has no IPv6")
+    status, _, err = sealed(*send(host))
+    words = re.escape(f"sealed: 1 packet would have left the machine: 1 of UDP to {host} port 9")
+    assert re.fullmatch(words + TELLS, err)
+    assert status == 1
+
+
+def test_a_question_to_a_name_server_fails_it_and_is_described():
+    status, _, err = sealed(sys.executable, "-c", LOOK_UP)
+    if "not be counted" in err or "not counted" in err:
+        pytest.skip(err.splitlines()[0])
+    words = r"\d of UDP to 203\.0\.113\.1 port 53 about nowhere\.invalid"
+    assert re.fullmatch(r"sealed: \d packets would have left the machine: " + words + TELLS, err)
+    assert status == 1
+
+
+def test_a_command_that_stays_on_loopback_passes():
+    assert sealed(*send("127.0.0.1")) == (0, "", SILENT)
+    assert sealed("sh", "-c", "echo out; echo err >&2") == (0, "out\n", "err\n" + SILENT)
+
+
+def test_the_status_of_the_command_is_kept():
+    assert sealed("sh", "-c", "exit 7") == (7, "", SILENT)
+    assert sealed("sh", "-c", "kill -9 $$") == (128 + 9, "", SILENT)
+    status, _, err = sealed("sh", "-c", '"$@"; exit 7', "sh", *send("198.51.100.1"))
+    assert status == 7
+    assert "1 packet would have left" in err
+    status, _, err = sealed("no-such-command")
+    assert status == 127
+    assert err.startswith("sealed: no-such-command: No such file")
+
+
+@pytest.mark.skipif(lab.probe().reason is not None, reason=f"no lab here: {lab.probe().reason}")
+def test_a_lab_works_inside_and_so_does_another_seal():
+    assert sealed(sys.executable, "-c", LAB) == (0, "1\n", SILENT)
+    status, _, err = sealed(sys.executable, SEALED, sys.executable, "-c", LOOK_UP)
+    assert status == 1
+    assert "1 port 53 about nowhere.invalid" in err.splitlines()[0]
+    assert err.splitlines()[1] == SILENT.strip()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="not root: every other test shows this")
+def test_an_ordinary_user_has_it_too_and_a_lab_inside():
+    python = python_for_anyone()
+    if python is None:
+        pytest.skip("there is no Python that an ordinary user may execute")
+    package = importlib.metadata.distribution("pyroute2").locate_file("")
+    how = {"user": 65534, "group": 65534, "extra_groups": [], "cwd": "/"}
+    how |= {"env": {**os.environ, "PYTHONPATH": str(package)}}
+    assert sealed(python, "-c", LAB, python=python, **how) == (0, "1\n", SILENT)
+    status, _, err = sealed(python, *send("198.51.100.1")[1:], python=python, **how)
+    assert status == 1
+    assert "1 of UDP to 198.51.100.1 port 9" in err
+
+
+def test_where_namespaces_are_refused_it_says_so_and_runs_the_command():
+    limits = "/proc/sys/user/max_user_namespaces /proc/sys/user/max_net_namespaces"
+    forbid = f"for limit in {limits}; do echo 0 > $limit || exit 99; done"
+    start = ["unshare", "--user", "--map-root-user", "sh", "-c", f'{forbid}; exec "$@"', "sh"]
+    command = [*start, sys.executable, SEALED, "sh", "-c", "echo out; exit 7"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    if done.returncode in (1, 99):
+        pytest.skip("the kernel has no user namespace in which to forbid more of them")
+    assert (done.returncode, done.stdout) == (7, "out\n")
+    assert re.fullmatch(
+        r"sealed: not sealed, for this machine refuses it \([^\n]+\)\n", done.stderr
+    )
+
+
+def test_without_a_command_it_says_what_is_missing():
+    done = subprocess.run([sys.executable, SEALED], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "sealed: say what to run: sealed.py COMMAND [ARG ...]\n"

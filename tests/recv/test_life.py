@@ -1,0 +1,464 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Streams that are stopped, deleted, forked, interrupted, full or waited for: nothing hangs."""
+
+import asyncio
+import gc
+import os
+import select
+import socket
+import subprocess
+import sys
+import sysconfig
+import threading
+import tracemalloc
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import spead_tutorial
+import spead_tutorial.recv.asyncio
+from spead_tutorial import recv
+from support import ROOT, ref_encode
+from support.processes import run_script
+from support.trouble import stop_packet
+
+
+def heap(cnt: int, n_bytes: int = 100) -> bytes:
+    """Encode a heap of one packet."""
+    value = ref_encode.Value(0x1000, bytes([cnt % 256]) * n_bytes, allow_immediate=False)
+    return ref_encode.encode_heap([value], cnt, 9000)[0]
+
+
+def full(recv_stream: recv.Stream) -> recv.Stream:
+    """Have its ring full, and its reader wait."""
+    recv_stream.add_buffer_reader(b"".join(heap(cnt) for cnt in range(20)))
+    while recv_stream.stats.worker_blocked == 0:
+        os.sched_yield()
+    return recv_stream
+
+
+@pytest.fixture
+def pool() -> Iterator[spead_tutorial.ThreadPool]:
+    with spead_tutorial.ThreadPool() as pool:
+        yield pool
+
+
+@pytest.fixture
+def sender() -> Iterator[socket.socket]:
+    """A socket that sends to whom it is connected."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        yield sock
+
+
+def udp(stream: recv.Stream, sender: socket.socket) -> None:
+    """Have the stream receive what the sender sends."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        sender.connect(sock.getsockname())
+        stream.add_udp_reader(sock)
+
+
+def wait_for_heaps(stream: recv.Stream, n: int) -> None:
+    while stream.ringbuffer.size() < n:
+        os.sched_yield()
+
+
+# ---- Stopped and deleted ------------------------------------------------------------------------
+
+
+def test_a_stream_whose_ring_is_full_is_stopped_and_what_is_there_can_be_got(pool):
+    stream = full(recv.Stream(pool))
+    stream.stop()
+    assert [heap.cnt for heap in stream] == list(range(stream.stats.heaps))
+    assert stream.stats.heaps >= 4
+
+
+def test_streams_are_deleted_in_every_state(pool, sender):
+    recv.Stream(pool)
+    full(recv.Stream(pool))
+    with_reader = recv.Stream(pool)
+    udp(with_reader, sender)
+    stopped = full(recv.Stream(pool))
+    stopped.stop()
+    waiting = recv.Stream(pool, recv.StreamConfig(explicit_start=True))
+    waiting.add_buffer_reader(heap(1))
+    del with_reader, stopped, waiting
+    gc.collect()
+    last = recv.Stream(pool)
+    last.add_buffer_reader(heap(7))
+    assert [heap.cnt for heap in last] == [7], "the pool does its work"
+
+
+def test_a_port_is_free_when_its_stream_has_gone(pool, sender):
+    stream = recv.Stream(pool)
+    udp(stream, sender)
+    port = sender.getpeername()[1]
+    with pytest.raises(OSError, match=str(port)):
+        recv.Stream(pool).add_udp_reader(port, bind_hostname="127.0.0.1")
+    del stream
+    gc.collect()
+    recv.Stream(pool).add_udp_reader(port, bind_hostname="127.0.0.1")
+
+
+def test_a_with_block_stops_its_stream(pool, sender):
+    with recv.Stream(pool) as stream:
+        udp(stream, sender)
+        sender.send(heap(1))
+        assert stream.get().cnt == 1
+    with pytest.raises(spead_tutorial.Stopped):
+        stream.get()
+    recv.Stream(pool).add_udp_reader(sender.getpeername()[1], bind_hostname="127.0.0.1")
+
+
+def test_a_stream_ends_with_its_pool(sender):
+    pool = spead_tutorial.ThreadPool()
+    streams = [recv.Stream(pool), full(recv.Stream(pool))]
+    udp(streams[0], sender)
+    with ThreadPoolExecutor(1) as threads:
+        ended = threads.submit(list, streams[0])
+        pool.stop()
+        assert ended.result() == []
+    assert len(list(streams[1])) >= 4
+    with pytest.raises(spead_tutorial.Stopped):
+        recv.Stream(pool).add_buffer_reader(heap(1))
+
+
+def test_a_full_ring_keeps_no_other_stream_of_its_pool_waiting(pool):
+    blocked = full(recv.Stream(pool))
+    other = recv.Stream(pool)
+    other.add_buffer_reader(heap(5) + heap(6))
+    assert [heap.cnt for heap in other] == [5, 6]
+    assert [heap.cnt for heap in blocked] == list(range(20))
+
+
+def test_values_outlive_heap_stream_and_pool():
+    pool = spead_tutorial.ThreadPool()
+    stream = recv.Stream(pool)
+    described = ref_encode.Descriptor(0x1000, b"x", b"", b"", (("u", 8),), (None,))
+    value = ref_encode.Value(0x1000, b"abc" * 1000, allow_immediate=False)
+    stream.add_buffer_reader(b"".join(ref_encode.encode_heap([described, value], 1, 9000)))
+    group = spead_tutorial.ItemGroup()
+    group.update(stream.get())
+    pool.stop()
+    del stream, pool
+    gc.collect()
+    array = group["x"].value
+    array[0] = 7
+    assert bytes(array[1:]) == (b"abc" * 1000)[1:]
+
+
+def test_a_buffer_that_is_read_from_is_kept_until_the_stream_stops(pool):
+    packets = bytearray(b"".join(heap(cnt) for cnt in range(20)))
+    stream = recv.Stream(pool)
+    stream.add_buffer_reader(packets)
+    with pytest.raises(BufferError):
+        packets.clear()
+    stream.stop()
+    packets.clear()
+
+
+def test_a_stream_that_was_not_made_says_so():
+    stream = recv.Stream.__new__(recv.Stream)
+    for use in (
+        stream.get,
+        stream.get_nowait,
+        stream.start,
+        stream.stop,
+        lambda: stream.fd,
+        lambda: stream.add_buffer_reader(b""),
+    ):
+        with pytest.raises(RuntimeError, match="__init__"):
+            use()
+
+
+# ---- Threads ------------------------------------------------------------------------------------
+
+
+def test_threads_that_get_at_once_share_the_heaps(pool):
+    stream = recv.Stream(pool)
+    n = 2000
+    with ThreadPoolExecutor(8) as threads:
+        shares = [threads.submit(lambda: [heap.cnt for heap in stream]) for _ in range(8)]
+        stream.add_buffer_reader(b"".join(heap(cnt) for cnt in range(n)))
+        found = [share.result() for share in shares]
+    assert sorted(cnt for share in found for cnt in share) == list(range(n))
+    assert all(share == sorted(share) for share in found)
+
+
+def test_a_stop_wakes_all_threads_that_wait(pool, sender):
+    stream = recv.Stream(pool)
+    udp(stream, sender)
+    with ThreadPoolExecutor(8) as threads:
+        shares = [threads.submit(list, stream) for _ in range(8)]
+        stream.stop()
+        assert [share.result() for share in shares] == [[]] * 8
+
+
+def test_streams_are_stopped_while_they_receive_and_are_got_from(pool, sender):
+    for _ in range(50):
+        stream = recv.Stream(pool, ring_config=recv.RingStreamConfig(heaps=2))
+        udp(stream, sender)
+        with ThreadPoolExecutor(2) as threads:
+            got = threads.submit(list, stream)
+            for cnt in range(20):
+                sender.send(heap(cnt))
+            threads.submit(stream.stop).result()
+            counts = [heap.cnt for heap in got.result()]
+        stats = stream.stats
+        assert counts == list(range(len(counts)))
+        assert len(counts) == stats.heaps == stats.packets_placed
+
+
+@pytest.mark.parametrize("block", ["if True", "with nogil"])
+def test_only_who_lets_go_of_the_gil_may_wait_for_a_lock_of_the_core(tmp_path, block):
+    (tmp_path / "caller.pyx").write_text(
+        f"from spead_tutorial._spt_recv cimport *\n{block}:\n    spt_recv_stream_stop(NULL)\n"
+    )
+    cython = [sys.executable, "-m", "cython", "-3", "-I", ROOT, "caller.pyx"]
+    subprocess.run(cython, cwd=tmp_path, check=True)
+    include = [f"-I{folder}" for folder in (ROOT / "csrc/include", sysconfig.get_path("include"))]
+    done = subprocess.run(
+        ["cc", "-fsyntax-only", *include, "caller.c"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode == 0) == (block == "with nogil"), done.stderr
+    assert ("WITHOUT_GIL" in done.stderr) == (block == "if True")
+
+
+# ---- Interrupted and forked ---------------------------------------------------------------------
+
+STREAM = """
+import os, signal, socket, sys
+import spead_tutorial
+from spead_tutorial import recv
+
+def make():
+    stream = recv.Stream(spead_tutorial.ThreadPool())
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.bind(("127.0.0.1", 0))
+    stream.add_udp_reader(sock)
+    return stream, sock.getsockname()
+
+packet = bytes.fromhex(sys.argv[1])
+sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+stream, address = make()
+"""
+
+
+def test_getting_can_be_interrupted_and_goes_on(tmp_path):
+    done = run_script(
+        STREAM
+        + """
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+try:
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    stream.get()
+except KeyboardInterrupt:
+    print("interrupted")
+sender.sendto(packet, address)
+print(stream.get().cnt)
+""",
+        tmp_path,
+        heap(7).hex(),
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n7\n", "")
+
+
+def test_a_forked_child_is_told_to_make_its_own_stream(tmp_path):
+    done = run_script(
+        STREAM
+        + """
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of what is tried here
+sender.sendto(packet, address)
+before = stream.get()
+child = os.fork()
+if child == 0:
+    for use in (stream.get, stream.stop, lambda: stream.stats):
+        try:
+            use()
+        except RuntimeError as error:
+            assert "fork" in str(error), error
+        else:
+            sys.exit("it was used")
+    assert bytes(before.get_items()[0]) == b"\\7" * 100
+    del stream, before
+    stream, address = make()
+sender.sendto(packet, address)
+cnt = stream.get().cnt
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+print("child" if child == 0 else "parent", cnt, flush=True)
+""",
+        tmp_path,
+        heap(7).hex(),
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "child 7\nparent 7\n", "")
+
+
+@pytest.mark.parametrize("end", ["pass", "sys.exit(3)", "raise SystemExit(3)"])
+def test_a_program_ends_although_its_streams_receive(tmp_path, end):
+    done = run_script(
+        STREAM
+        + f"""
+import threading
+full = recv.Stream(spead_tutorial.ThreadPool())
+full.add_buffer_reader(packet * 20)
+while full.stats.worker_blocked == 0:
+    os.sched_yield()
+threading.Thread(target=stream.get, daemon=True).start()
+heap = full.get()
+{end}
+""",
+        tmp_path,
+        heap(7).hex(),
+    )
+    assert (done.returncode, done.stderr) == (0 if end == "pass" else 3, "")
+
+
+# ---- asyncio ------------------------------------------------------------------------------------
+
+
+def test_a_stream_is_got_from_in_one_event_loop_after_another(pool, sender):
+    stream = recv.asyncio.Stream(pool)
+    udp(stream, sender)
+
+    async def leave_someone_waiting() -> None:
+        waiting = asyncio.ensure_future(stream.get())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+
+    async def get() -> int:
+        return (await stream.get()).cnt
+
+    asyncio.run(leave_someone_waiting())
+    for cnt in range(3):
+        sender.send(heap(cnt))
+        assert asyncio.run(get()) == cnt
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_loop_that_is_closed_while_someone_waits_keeps_no_heap(pool, sender):
+    stream = recv.asyncio.Stream(pool)
+    udp(stream, sender)
+    loop = asyncio.new_event_loop()
+    waiting = loop.create_task(stream.get())
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    sender.send(heap(1))
+
+    async def get() -> int:
+        return (await stream.get()).cnt
+
+    assert asyncio.run(get()) == 1
+    assert not waiting.done()
+    waiting.get_coro().close()
+
+
+def test_an_iteration_that_is_cancelled_can_go_on(pool, sender):
+    stream = recv.asyncio.Stream(pool)
+    udp(stream, sender)
+    found = []
+
+    async def collect() -> None:
+        async for heap in stream:
+            found.append(heap.cnt)
+
+    async def main() -> None:
+        for round in range(10):
+            task = asyncio.ensure_future(collect())
+            sender.send(heap(2 * round))
+            sender.send(heap(2 * round + 1))
+            while not found or found[-1] < 2 * round:
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        sender.send(stop_packet(100))
+        await collect()
+
+    asyncio.run(main())
+    assert found == list(range(20))
+
+
+def test_an_asyncio_stream_is_stopped_while_many_wait(pool, sender):
+    async def main() -> None:
+        async with recv.asyncio.Stream(pool) as stream:
+            udp(stream, sender)
+            waiting = [asyncio.ensure_future(stream.get()) for _ in range(10)]
+            await asyncio.sleep(0)
+            stream.stop()
+            ends = await asyncio.gather(*waiting, return_exceptions=True)
+            assert [type(end) for end in ends] == [spead_tutorial.Stopped] * 10
+
+    asyncio.run(main())
+
+
+# ---- Nothing grows ------------------------------------------------------------------------------
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_streams_that_have_gone_leave_nothing_open(pool, sender):
+    def use() -> None:
+        stream = recv.asyncio.Stream(pool)
+        udp(stream, sender)
+        sender.send(heap(1))
+        asyncio.run(stream.get())
+        with pytest.raises(OSError, match="port"):
+            stream.add_udp_reader(sender.getpeername()[1], bind_hostname="127.0.0.1")
+        assert select.select([stream.fd], [], [], 0)[0] == []
+
+    use()
+    gc.collect()
+    before = descriptors(), threading.active_count()
+    for _ in range(30):
+        use()
+    gc.collect()
+    assert (descriptors(), threading.active_count()) == before
+
+
+def resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_a_hundred_thousand_heaps_leave_nothing_behind(pool):
+    described = ref_encode.Descriptor(0x1000, b"x", b"", b"", (("u", 8),), (None,))
+    first = b"".join(ref_encode.encode_heap([described], 1, 9000))
+    n_heaps, n_bytes = 5000, 2000
+    # Every third one lacks a part.
+    packets = first + b"".join(
+        data if cnt % 3 else claiming_more(data)
+        for cnt, data in ((cnt, heap(cnt, n_bytes)) for cnt in range(2, n_heaps + 2))
+    )
+    tracemalloc.start()
+    sizes = []
+    for _ in range(20):
+        stream = recv.Stream(pool, ring_config=recv.RingStreamConfig(contiguous_only=False))
+        stream.add_buffer_reader(packets)
+        group = spead_tutorial.ItemGroup()
+        seen = 0
+        for received in stream:
+            group.update(received)
+            seen += 1
+        assert seen == n_heaps + 1
+        assert isinstance(group["x"].value, np.ndarray)
+        del stream, group, received
+        gc.collect()
+        sizes.append((resident_bytes(), tracemalloc.get_traced_memory()[0]))
+    tracemalloc.stop()
+    # Were one in ten heaps kept, it would be 18 MB.
+    assert sizes[-1][0] - sizes[1][0] < 9_000_000
+    assert sizes[-1][1] - sizes[1][1] < 1_000_000
+
+
+def claiming_more(data: bytes) -> bytes:
+    """Change the heap length of a packet: 8 bytes are missing."""
+    at = 8 + 8
+    word = int.from_bytes(data[at : at + 8], "big")
+    return data[:at] + (word + 8).to_bytes(8, "big") + data[at + 8 :]

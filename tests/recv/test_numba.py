@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What Numba compiles: place functions, in programs written for spead2 too, and kernels."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import spead_tutorial as st
+from spead_tutorial import recv, send
+from support.chunks import HEAP, HEAPS, TIMESTAMP, Setup, heap
+
+PROGRAM = """
+import sys
+
+import numba
+import numpy as np
+import scipy
+from numba import types
+
+import spead2
+import spead2.recv
+import spead2.recv.numba
+from spead2.numba import intp_to_voidptr
+from spead2.recv.numba import chunk_place_data
+
+HEAP, HEAPS, TIMESTAMP = map(int, sys.argv[1:])
+
+
+@numba.cfunc(
+    types.void(types.CPointer(chunk_place_data), types.size_t, types.CPointer(types.int64)),
+    nopython=True,
+)
+def place(data_ptr, data_size, sizes_ptr):
+    data = numba.carray(data_ptr, 1)
+    items = numba.carray(intp_to_voidptr(data[0].items), 2, dtype=np.int64)
+    sizes = numba.carray(sizes_ptr, 2)
+    timestamp, length = items[0], items[1]
+    if timestamp >= 0 and length == sizes[0]:
+        data[0].chunk_id = timestamp // sizes[1]
+        data[0].heap_offset = timestamp % sizes[1]
+        data[0].heap_index = data[0].heap_offset // sizes[0]
+
+
+sizes = np.array([HEAP, HEAP * HEAPS], np.int64)
+config = spead2.recv.StreamConfig(max_heaps=2)
+chunk_config = spead2.recv.ChunkStreamConfig(
+    items=[TIMESTAMP, spead2.HEAP_LENGTH_ID],
+    max_chunks=1,
+    place=scipy.LowLevelCallable(
+        place.ctypes, user_data=sizes.ctypes.data_as(ctypes.c_void_p),
+        signature="void (void *, size_t, void *)",
+    ),
+)
+data_ring = spead2.recv.ChunkRingbuffer(2)
+free_ring = spead2.recv.ChunkRingbuffer(4)
+stream = spead2.recv.ChunkRingStream(
+    spead2.ThreadPool(), config, chunk_config, data_ring, free_ring
+)
+for _ in range(free_ring.maxsize):
+    chunk = spead2.recv.Chunk(
+        present=np.zeros(HEAPS, np.uint8), data=np.zeros((HEAPS, HEAP), np.int8)
+    )
+    stream.add_free_chunk(chunk)
+stream.add_buffer_reader(sys.stdin.buffer.read())
+heaps = 0
+for chunk in data_ring:
+    if np.any(chunk.present):
+        heaps += int(np.sum(chunk.present, dtype=np.int64))
+        print(chunk.chunk_id * HEAP * HEAPS, chunk.data[chunk.present.astype(bool)].sum())
+    stream.add_free_chunk(chunk)
+print("Received", heaps, "heaps")
+""".replace("import sys\n", "import ctypes\nimport sys\n", 1)
+
+PACKETS = b"".join([heap(0, 4), *(heap(n) for n in range(1, 40)), heap(3), heap(60)])
+
+
+def said_by(program: str) -> str:
+    sizes = [str(number) for number in (HEAP, HEAPS, TIMESTAMP)]
+    command = [sys.executable, "-P", "-c", program, *sizes]
+    return subprocess.run(
+        command, input=PACKETS, stdout=subprocess.PIPE, check=True
+    ).stdout.decode()
+
+
+def test_a_program_for_spead2_runs_when_its_imports_are_renamed():
+    ours = PROGRAM.replace("import spead2\n", "import spead_tutorial as spead2\n")
+    ours = ours.replace("import spead2.", "import spead_tutorial.")
+    ours = ours.replace("from spead2.", "from spead_tutorial.")
+    assert said_by(ours) == said_by(PROGRAM)
+    assert said_by(ours).endswith("Received 40 heaps\n")
+
+
+def test_the_record_of_a_place_function_has_80_bytes():
+    from spead_tutorial.recv.numba import chunk_place_data
+
+    assert chunk_place_data.size == 80
+    assert np.dtype(chunk_place_data.dtype).names[3:6] == ("chunk_id", "heap_index", "heap_offset")
+
+
+def test_without_numba_one_line_says_what_to_install():
+    program = "import sys; sys.modules['numba'] = None; import spead_tutorial.recv.numba"
+    ended = subprocess.run([sys.executable, "-P", "-c", program], stderr=subprocess.PIPE, text=True)
+    assert ended.returncode == 1
+    assert "pip install 'spead-tutorial[numba]'" in ended.stderr.splitlines()[-1]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_compiled_place_function_that_raises_refuses_its_heap():
+    import numba
+    import scipy
+
+    from spead_tutorial.numba import intp_to_voidptr
+    from spead_tutorial.recv.numba import chunk_place_data
+
+    @numba.cfunc(
+        numba.void(numba.types.CPointer(chunk_place_data), numba.types.size_t), nopython=True
+    )
+    def place(data_ptr, data_size):
+        data = numba.carray(data_ptr, 1)
+        items = numba.carray(intp_to_voidptr(data[0].items), 2, dtype=np.int64)
+        data[0].heap_index = items[0] // HEAP
+        data[0].heap_offset = items[0]
+        if items[0] == HEAP:
+            raise ValueError
+        data[0].chunk_id = 0
+
+    compiled = scipy.LowLevelCallable(place.ctypes, signature="void (void *, size_t)")
+    setup = Setup(place=compiled, packets=[heap(n) for n in range(3)])
+    assert [present for _, present, _ in setup.got()] == [[1, 0, 1, 0]]
+    assert setup.stream.stats.rejected_heaps == 1
+
+
+def test_a_compiled_function_takes_arrays_of_a_pool_as_it_declares_them():
+    numba = pytest.importorskip("numba")
+
+    @numba.njit(numba.int64(numba.uint8[::1]))
+    def total(samples):
+        return samples.sum()
+
+    threads, sent, items = st.ThreadPool(), send.ItemGroup(), st.ItemGroup()
+    sent.add_item(0x3300, "samples", "", (HEAP,), np.uint8, value=np.ones(HEAP, np.uint8))
+    with send.BytesStream(threads) as sender:
+        sender.send_heap(sent.get_heap())
+        packets = sender.getvalue()
+    config = recv.StreamConfig(memory_allocator=st.MemoryPool(1, 2 * len(packets), 4, 4))
+    with recv.Stream(threads, config) as stream:
+        stream.add_buffer_reader(packets)
+        items.update(stream.get())
+    assert total(items["samples"].value) == HEAP

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The points of a picture as data."""
+
+import json
+import statistics
+
+import pytest
+
+from spead_tutorial import plots
+from support.pictures import rendered
+from support.recordings import AFTER, PICTURES, TEN, make_sweep
+
+
+@pytest.fixture
+def points_of(tmp_path):
+    """Draw a picture for the site, and read its lines and its points."""
+
+    def get(name: str) -> tuple[list[dict[str, object]], list[list[float]]]:
+        *_, path = plots.save(tmp_path / f"{name}.svg", *PICTURES[name], for_site=True)
+        data = json.loads(path.read_text())
+        return data["lines"], data["points"]
+
+    return get
+
+
+def test_a_point_has_the_median_of_its_samples_its_interval_and_its_rounds(points_of):
+    lines, points = points_of("sweep")
+    mine = [
+        one.rate / 1e6
+        for one in make_sweep().samples
+        if (one.implementation, one.language, one.program) == ("ours", "c", TEN)
+        and one.heap_size == 4 << 20
+        and one.rate
+    ]
+    number = [line["key"][:4] for line in lines].index(["ours", "c", TEN, ""])
+    (values,) = (values for line, *values in points if line == number and values[0] == 4 << 20)
+    _, median, low, high, n = values[:5]
+    assert median == pytest.approx(statistics.median(mine), abs=1e-3)
+    assert low < median < high
+    assert n == len(mine)
+
+
+def test_a_gain_is_a_point_too_and_is_of_no_series(points_of):
+    lines, points = points_of("sweep")
+    gains = [number for number, line in enumerate(lines) if line["unit"] == "times"]
+    assert len(gains) == 2
+    assert all(lines[number]["key"] == [] for number in gains)
+    small = [values for line, *values in points if line == gains[0] and values[0] == 8 << 10]
+    assert small[0][1] == pytest.approx(4.0, rel=0.05)  # 2000 after 500
+
+
+#: Pictures of single runs have no points, nor has that of the means of what became of packets.
+WITH_POINTS = sorted(set(PICTURES) - {"timeline", "spacing", "lost", "history"})
+
+
+@pytest.mark.parametrize("name", WITH_POINTS)
+def test_a_point_is_within_the_picture_wide_and_narrow(points_of, name):
+    _, points = points_of(name)
+    assert len(points) > 3
+    assert {len(values) for values in points} == {10}
+    assert all(0 < part < 1 for values in points for part in values[6:])
+
+
+def test_what_a_larger_rate_is_farther_to_the_right_in_a_ladder(points_of):
+    lines, points = points_of("ladder")
+    large = [values for line, *values in points if values[0] == 1 << 20]
+    by_rate = [values[5] for values in sorted(large, key=lambda values: values[1])]
+    assert by_rate == sorted(by_rate)
+    assert {line["row"] for line in lines} == {"4 Measure it", "6 Bigger packets", "10 Reuse heaps"}
+
+
+def test_marks_of_points_are_not_drawn():
+    assert b"spot" not in rendered("sweep")
+
+
+def test_a_picture_for_phones_is_saved_narrow_too(tmp_path):
+    written = plots.save(tmp_path / "some.svg", AFTER, make_sweep(), for_site=True)
+    names = ["some.svg", "some-dark.svg", "some-narrow.svg", "some-narrow-dark.svg", "some.json"]
+    assert [path.name for path in written] == names
+    widths = [path.read_text().partition('width="')[2].partition("pt")[0] for path in written[:4]]
+    assert float(widths[2]) < 0.6 * float(widths[0])
+
+
+def test_a_picture_without_points_has_no_file_of_them(tmp_path):
+    written = plots.save(tmp_path / "some.svg", *PICTURES["timeline"], for_site=True)
+    assert [path.suffix for path in written] == [".svg"] * 4
+
+
+def test_what_a_search_has_found_is_another_point_than_a_run(points_of):
+    lines, _ = points_of("receivers")
+    assert all(line["key"][-1] == "searched" for line in lines)
+    lines, _ = points_of("receiving")
+    keys = [line["key"] for line in lines if line["key"]]
+    assert keys
+    assert not any("searched" in key for key in keys)
+    assert len({key[4] for key in keys}) == 2  # sizes of packets

@@ -1,0 +1,403 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The pictures of rates over sizes: medians, gains within rounds, failures, and what is missing."""
+
+import dataclasses
+import statistics
+from typing import Any
+
+import pytest
+
+from spead_tutorial import plots
+from spead_tutorial.plots.bare import bare_name
+from spead_tutorial.records import Recording, Sample, Series
+from support.pictures import described, draw, drawing, fail, rendered, seen
+from support.recordings import (
+    AFTER,
+    BARE,
+    EIGHT,
+    KIB,
+    MIB,
+    PICTURES,
+    TEN,
+    around,
+    make_rounds,
+    make_sample,
+    make_sweep,
+)
+from support.records import HEADER
+
+COLOURS = plots.LIGHT.colours
+TIMES = "\N{MULTIPLICATION SIGN}"
+
+PACKETS = plots.Sweep(
+    "Packets",
+    ((Series("ours", "c", "tut_6_send_pktsize"), "C"),),
+    "tut-6",
+    x="packet_size",
+    bare=BARE,
+)
+
+
+def rates(recording: Recording, series: Series, heap_size: int) -> list[float]:
+    """Rates in MB/s, computed here."""
+    return [
+        one.payload_bytes / one.elapsed_ns * 1e3
+        for one in recording.samples
+        if one.series == series and one.heap_size == heap_size and not one.warm_up
+    ]
+
+
+#: Where the panels of AFTER are among a figure's axes.
+PYTHON, PYTHON_GAIN, C, C_GAIN = range(4)
+
+
+def lines(figure: Any, panel: int, filled: bool = True) -> dict[str, list[tuple[float, float]]]:
+    """The lines of a panel by their colour: what became, or with hollow markers what was before.
+
+    Dots of samples are not lines.
+    """
+    return {
+        line.get_color(): list(zip(line.get_xdata(), line.get_ydata(), strict=True))
+        for line in figure.axes[panel].lines
+        if line.get_linestyle() != "None"
+        and len(line.get_xdata()) > 2
+        and (line.get_markerfacecolor() == line.get_color()) == filled
+    }
+
+
+def test_lines_go_through_the_medians():
+    recording = make_sweep()
+    figure, _, _ = drawing("sweep")
+    for series, colour, panels in (
+        (Series("ours", "python", TEN), "python", [PYTHON]),
+        (Series("ours", "c", TEN), "c", [C]),
+        (Series("spead2", "python", TEN), "spead2", [PYTHON, C]),
+        (BARE, "limit", [PYTHON, C]),
+    ):
+        for panel in panels:
+            for x, y in lines(figure, panel)[COLOURS[colour]]:
+                assert y == pytest.approx(statistics.median(rates(recording, series, x)))
+
+
+def test_what_was_before_is_in_the_panel_of_its_language_and_in_no_other():
+    recording = make_sweep()
+    figure, _, _ = drawing("sweep")
+    for language, panel, other in (("python", PYTHON, C), ("c", C, PYTHON)):
+        before = lines(figure, panel, filled=False)
+        assert COLOURS[language] not in lines(figure, other, filled=False)
+        for x, y in before[COLOURS[language]]:
+            middle = statistics.median(rates(recording, Series("ours", language, EIGHT), x))
+            assert y == pytest.approx(middle)
+
+
+def test_what_became_is_drawn_on_top_of_what_was_before():
+    figure, _, _ = drawing("sweep")
+    for language, panel in (("python", PYTHON), ("c", C)):
+        faces = [
+            line.get_markerfacecolor()
+            for line in figure.axes[panel].lines
+            if line.get_color() == COLOURS[language] and line.get_linestyle() != "None"
+        ]
+        assert faces == [plots.LIGHT.background, COLOURS[language]]
+
+
+def test_a_line_without_a_gain_is_not_lost_where_the_other_language_has_one():
+    recording = make_sweep()
+    gone = Series("ours", "python", EIGHT)
+    samples = tuple(one for one in recording.samples if one.series != gone)
+    figure, _, words = draw(AFTER, dataclasses.replace(recording, samples=samples))
+    assert set(lines(figure, 0)) >= {COLOURS["python"], COLOURS["c"]}
+    assert "chapter 10, Python: 8 KiB 2000" in words
+
+
+def test_panels_beside_each_other_have_one_scale():
+    figure, _, _ = drawing("sweep")
+    for pair in ((PYTHON, C), (PYTHON_GAIN, C_GAIN)):
+        assert len({figure.axes[panel].get_ylim() for panel in pair}) == 1
+        assert len({figure.axes[panel].get_xlim() for panel in pair}) == 1
+
+
+def test_a_line_over_heap_sizes_has_no_samples_of_packets_of_another_size():
+    picture, recording = PICTURES["sweep"]
+    others = make_rounds(
+        TEN, "c", around(50.0), heap_size=8 * KIB, packet_size=8240, variant="equal packets"
+    )
+    more = dataclasses.replace(recording, samples=(*recording.samples, *others))
+    assert draw(picture, more)[2] == draw(picture, recording)[2]
+
+
+def with_faster(recording: Recording, variant: str, times: int = 2) -> Recording:
+    """The same with another bare loop, so many times as fast with heaps of 8 KiB, else as fast."""
+    faster = tuple(
+        dataclasses.replace(
+            one,
+            case=f"other {one.case}",
+            variant=variant,
+            elapsed_ns=one.elapsed_ns // (times if one.heap_size == 8 * KIB else 1),
+        )
+        for one in recording.samples
+        if one.series == BARE and one.elapsed_ns is not None
+    )
+    return dataclasses.replace(recording, samples=(*recording.samples, *faster))
+
+
+def thin(figure: Any, panel: int) -> list[tuple[float, float]]:
+    """The line without markers."""
+    return lines(figure, panel).get(plots.LIGHT.faint, [])
+
+
+@pytest.mark.parametrize("variant", ["one thread", "one thread, 2 streams", "one thread, no fill"])
+def test_the_best_of_all_bare_loops_is_drawn_beside_the_one_that_is_named(variant):
+    recording = make_sweep()
+    figure, _, words = draw(AFTER, with_faster(recording, variant))
+    shown = lines(figure, C)[COLOURS["limit"]], thin(figure, C)
+    for named, best in zip(*shown, strict=True):
+        alone = statistics.median(rates(recording, BARE, named[0]))
+        assert named[1] == pytest.approx(alone)
+        assert best[1] == pytest.approx(alone * (2 if best[0] == 8 * KIB else 1), rel=1e-3)
+    assert f"8 KiB 16000 ({bare_name(variant)})" in words
+
+
+def test_the_best_of_all_bare_loops_is_not_drawn_where_it_is_the_one_that_is_named():
+    assert thin(drawing("sweep")[0], C) == []
+    slower = with_faster(make_sweep(), "one thread").samples
+    swapped = {BARE.variant: "one thread", "one thread": BARE.variant}
+    recording = Recording(
+        HEADER,
+        tuple(
+            dataclasses.replace(one, variant=swapped[one.variant]) if one.variant else one
+            for one in slower
+        ),
+    )
+    figure, _, words = draw(AFTER, recording)
+    at = dict(lines(figure, 0)[COLOURS["limit"]])
+    assert at[8 * KIB] == pytest.approx(16000, rel=1e-3)
+    assert "the best of all" not in words
+
+
+@pytest.mark.parametrize(
+    ("variant", "name"),
+    [
+        ("two threads", "two threads, fill and copy"),
+        ("one thread, 2 streams", "2 streams, fill and copy"),
+        ("one thread, 1 stream", "one thread, fill and copy"),
+        ("one thread, no fill, zero-copy, huge pages", "one thread, read in place, huge pages"),
+        ("two threads, zero-copy", "two threads, fill and read in place"),
+    ],
+)
+def test_a_bare_loop_is_named_for_what_it_does(variant, name):
+    assert bare_name(variant) == name
+
+
+def test_every_sample_is_a_dot():
+    recording = make_sweep()
+    figure, _, _ = drawing("sweep")
+    dots = sum(
+        len(line.get_xdata())
+        for panel in (PYTHON, C)
+        for line in figure.axes[panel].lines
+        if line.get_linestyle() == "None"
+    )
+    ours = sum(one.implementation == "ours" for one in recording.samples)
+    beside = {Series("spead2", "python", TEN), BARE}
+    assert dots == ours + 2 * sum(one.series in beside for one in recording.samples)
+
+
+def test_the_description_says_the_median_of_every_point():
+    recording = make_sweep()
+    words = described(rendered("sweep"))
+    for series, label in AFTER.series:
+        for heap_size, size in ((8 * KIB, "8 KiB"), (4 * MIB, "4 MiB")):
+            middle = statistics.median(rates(recording, series, heap_size))
+            part = words[words.index(f"{label}: ") :].split(".")[0]
+            assert f"{size} {middle:.0f}" in part
+
+
+def test_a_gain_is_the_median_of_ratios_within_rounds():
+    # The second machine is three times as fast: only ratios within a round mean anything.
+    before, after = [100.0, 300.0, 110.0], [250.0, 330.0, 220.0]
+    samples = make_rounds(EIGHT, "python", before) + make_rounds(TEN, "python", after)
+    figure, _, words = draw(AFTER, Recording(HEADER, tuple(samples)))
+    ratios = [new / old for old, new in zip(before, after, strict=True)]
+    assert statistics.median(ratios) == 2
+    assert statistics.median(after) / statistics.median(before) != 2
+    assert (
+        f"Gain of chapter 10, Python over Python: chapter 8: 1 MiB {TIMES}2.00 (1.10 to 2.50)"
+        in words
+    )
+    assert any(y[0] == pytest.approx(2) for y in (x.get_ydata() for x in gain_axis(figure).lines))
+
+
+def gain_axis(figure: Any) -> Any:
+    return next(axis for axis in figure.axes if axis.get_yscale() == "log")
+
+
+def test_rounds_of_different_machines_are_different_rounds():
+    samples = [
+        make_sample(program, "c", rate, round=0, source=source)
+        for source, factor in enumerate((1, 10))
+        for program, rate in ((EIGHT, 100.0 * factor), (TEN, 200.0 * factor))
+    ]
+    recording = Recording(HEADER, tuple(samples), others=(HEADER,))
+    assert (
+        f"Gain of chapter 10, C over C: chapter 8: 1 MiB {TIMES}2.00 (2.00 to 2.00)"
+        in draw(AFTER, recording)[2]
+    )
+
+
+def test_the_panel_of_gains_has_a_line_at_one():
+    figure, _, _ = drawing("sweep")
+    axis = gain_axis(figure)
+    assert any(list(line.get_ydata()) == [1, 1] for line in axis.lines)
+    low, high = axis.get_ylim()
+    assert low < 1 < high
+
+
+def test_a_gain_that_only_wobbles_does_not_fill_its_panel():
+    samples = [
+        one
+        for program, rates_mb in ((EIGHT, (100.0, 101.0, 99.0)), (TEN, (101.0, 100.0, 100.0)))
+        for one in make_rounds(program, "c", rates_mb)
+    ]
+    low, high = gain_axis(draw(AFTER, Recording(HEADER, tuple(samples)))[0]).get_ylim()
+    assert low <= 0.8
+    assert high >= 1.25
+
+
+def test_pictures_of_one_recording_have_one_scale():
+    recording = make_sweep()
+    before = plots.Sweep("Before", ((Series("spead2", "python", EIGHT), "spead2"),), "tut-10")
+    tops = {draw(picture, recording)[0].axes[0].get_ylim() for picture in (before, AFTER)}
+    assert len(tops) == 1
+    assert tops.pop()[0] == 0
+
+
+def broken(recording: Recording, wanted: Any) -> tuple[bytes, Any]:
+    found = fail(recording, wanted)
+    return plots.render(AFTER, found, plots.LIGHT), draw(AFTER, found)[0]
+
+
+def test_a_point_that_failed_is_a_cross_with_a_word():
+    recording = make_sweep()
+
+    def wanted(one: Sample) -> bool:
+        return one.program == TEN and one.heap_size == 64 * KIB and one.implementation == "ours"
+
+    svg, figure = broken(recording, wanted)
+    assert seen(svg).count("failed") == 2  # one word for each panel
+    panels = (figure.axes[panel] for panel in (PYTHON, C))
+    crosses = [line for axis in panels for line in axis.lines if line.get_marker() == "x"]
+    assert [line.get_xdata()[0] for line in crosses] == [64 * KIB, 64 * KIB]
+    words = described(svg)
+    assert words.count("64 KiB failed (7 of 7)") == 2
+    assert words.count(f" 64 KiB {TIMES}") == 0
+    assert words.count(f" 8 KiB {TIMES}") == 2
+
+
+def test_one_failure_among_good_samples_makes_the_point_fail():
+    recording = make_sweep()
+    svg, figure = broken(
+        recording,
+        lambda one: one.series == Series("ours", "c", TEN) and one.round == 3,
+    )
+    assert described(svg).count("failed (1 of 7)") == 4
+    assert all(y != y for _, y in lines(figure, C)[COLOURS["c"]])  # broken everywhere
+
+
+def test_a_series_that_is_not_there_is_not_in_the_legend():
+    recording = make_sweep()
+    ours = tuple(one for one in recording.samples if one.implementation == "ours")
+    svg = plots.render(AFTER, dataclasses.replace(recording, samples=ours), plots.LIGHT)
+    words = seen(svg)
+    assert "chapter 10, Python" in words
+    assert not any("spead2" in one or "bare calls" in one for one in words)
+
+
+def test_the_bare_loops_alone_makes_no_picture():
+    recording = make_sweep()
+    bare = tuple(one for one in recording.samples if one.series == BARE)
+    with pytest.raises(ValueError, match=f"no sample of {TEN}: python -m bench run tut-10"):
+        draw(AFTER, dataclasses.replace(recording, samples=bare))
+
+
+def test_without_what_was_before_there_is_no_panel_of_gains():
+    recording = make_sweep()
+    after = tuple(one for one in recording.samples if one.program != EIGHT)
+    figure, _, words = draw(AFTER, dataclasses.replace(recording, samples=after))
+    assert not [axis for axis in figure.axes if axis.get_yscale() == "log"]
+    assert "Gain" not in words
+
+
+def test_two_samples_of_a_round_are_refused_and_not_mixed():
+    samples = [make_sample(TEN, "c", 100.0, packet_size=size) for size in (1472, 9000)]
+    with pytest.raises(ValueError, match="several samples of"):
+        draw(AFTER, Recording(HEADER, tuple(samples)))
+
+
+def test_another_installation_is_told_apart_without_colours():
+    series = (Series("ours", "c", TEN), "now"), (Series("old", "c", TEN), "before")
+    samples = make_rounds(TEN, "c", [100.0] * 3)
+    samples += make_rounds(TEN, "c", [90.0] * 3, implementation="old")
+    figure, _, _ = draw(plots.Sweep("Now", series, "tut-10"), Recording(HEADER, tuple(samples)))
+    drawn = [line for line in figure.axes[0].lines if line.get_linestyle() != "None"]
+    assert len({line.get_color() for line in drawn}) == 1
+    assert len({line.get_markerfacecolor() for line in drawn}) == 2
+
+
+def test_of_several_peers_the_first_that_the_recording_has_is_drawn():
+    recording = make_sweep()
+    built = tuple(
+        dataclasses.replace(one, case=f"built {one.case}", implementation="spead2-source")
+        for one in recording.samples
+        if one.implementation == "spead2"
+    )
+    peers = tuple(
+        (Series(name, "python", TEN), f"peer {name}") for name in ("spead2-source", "spead2")
+    )
+    picture = dataclasses.replace(AFTER, series=AFTER.series[:2], peers=peers)
+    both = dataclasses.replace(recording, samples=(*recording.samples, *built))
+    for found, name in ((both, "spead2-source"), (recording, "spead2")):
+        words = seen(plots.render(picture, found, plots.LIGHT))
+        assert [one for one in words if one.startswith("peer")] == [f"peer {name}"]
+
+
+def test_sizes_above_the_largest_are_left_out_of_lines_titles_and_words():
+    few = dataclasses.replace(AFTER, largest=512 * KIB)
+    figure, title, words = draw(few, make_sweep())
+    assert [x for x, _ in lines(figure, C)[COLOURS["c"]]] == [8 * KIB, 64 * KIB, 512 * KIB]
+    assert "4 MiB" not in words
+    assert "4 MiB" not in title
+
+
+def make_packets(mtu: int = 9216) -> Recording:
+    samples = [
+        one
+        for size in (512, 1472, 9000, 65504)
+        for one in make_rounds("tut_6_send_pktsize", "c", [size / 4.0] * 3, packet_size=size)
+    ]
+    header = dataclasses.replace(HEADER, lab={"kind": "dummy", "mtu": mtu})
+    return Recording(header, tuple(samples))
+
+
+def test_the_size_of_packets_can_be_the_axis():
+    svg = plots.render(PACKETS, make_packets(), plots.LIGHT)
+    assert "size of a packet" in seen(svg)
+    assert "512 bytes 128, 1472 bytes 368, 9000 bytes 2250, 65504 bytes 16376" in described(svg)
+
+
+def test_the_mtu_is_drawn_where_it_is_in_the_picture():
+    assert "MTU 9216" in seen(plots.render(PACKETS, make_packets(), plots.LIGHT))
+    assert "MTU 65536" not in seen(plots.render(PACKETS, make_packets(65536), plots.LIGHT))
+
+
+def test_sizes_are_written_in_kib_and_mib():
+    words = seen(rendered("sweep"))
+    assert {"8 KiB", "512 KiB", "Gb/s", "size of a heap"} <= set(words)
+
+
+@pytest.mark.parametrize("rate", [{}, {"rate": "payload received, MB/s"}])
+def test_a_picture_of_receivers_does_not_say_that_it_is_what_was_sent(rate):
+    figure, _, _ = draw(dataclasses.replace(AFTER, **rate), make_sweep())
+    names = [text.get_text() for axis in figure.axes for text in axis.texts]
+    names += [axis.get_title(loc="left") for axis in figure.axes]
+    assert any(rate.get("rate", "payload sent, MB/s") in name for name in names)

@@ -1,0 +1,441 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""In a browser, every page is quiet, fits and can be read by all; what can be used works."""
+
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from spead_tutorial import notebook_run
+from support import ROOT
+
+PROGRAMS = [
+    *sorted((ROOT / "spead_tutorial" / "chapters").glob("tut_*.py")),
+    *sorted((ROOT / "csrc" / "chapters").glob("tut_*.c")),
+    *sorted((ROOT / "csrc" / "chapters" / "cpp").glob("tut_*.cpp")),
+]
+TABS = '<label aria-controls="sd-tab-item-'
+PICTURES = '<figure class="picture'
+
+
+# ---------------------------------------------------------------------------------------
+# Every page
+
+
+def test_a_page_makes_the_browser_complain_of_nothing(visit, path):
+    assert not visit.console, "\n".join([f"{path} has on its console", *visit.console])
+
+
+def test_a_page_asks_for_nothing_that_is_missing_or_elsewhere(visit, path):
+    assert not visit.requests, "\n".join([f"{path} asks for", *visit.requests])
+
+
+@pytest.mark.parametrize("width", [360, 768, 1280])
+def test_a_page_fits_into_the_window(visit, path, width):
+    found = visit.too_wide[width]
+    assert not found, "\n".join([f"{path} is too wide for {width} px", *found])
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_a_page_can_be_read_by_all(visit, path, mode):
+    found = visit.violations[mode]
+    assert not found, "\n".join([f"{path}, {mode}, violates WCAG 2 A or AA", *found])
+
+
+# ---------------------------------------------------------------------------------------
+# Tabs
+
+
+def shown(page):
+    """The labels of the tabs that are open, a tab set each; what is open is visible."""
+    labels = page.locator(".sd-tab-set > input:checked + label")
+    for content in page.locator(".sd-tab-set > input:checked + label + .sd-tab-content").all():
+        assert content.is_visible()
+    return {label.strip() for label in labels.all_inner_texts()}
+
+
+def label(page, language):
+    """The tabs with the name of a language, one of each set."""
+    name = re.compile(rf"^\s*{re.escape(language)}\s*$")
+    return page.locator(".sd-tab-set > label", has_text=name)
+
+
+@pytest.fixture
+def tabs(page, site, pages_with):
+    """A page with tabs."""
+    first, *_ = pages_with(TABS)
+    page.goto(f"file://{site}/{first}")
+    assert shown(page) == {"Python"}, first
+    assert page.locator(".sd-tab-set").count() > 1, f"{first} has but one set of tabs"
+    return page
+
+
+def test_tabs_switch_together_on_a_page(tabs):
+    page = tabs
+    for language in ("C", "C++", "Python"):
+        label(page, language).last.click()
+        assert shown(page) == {language}, page.url
+
+
+def test_the_chosen_tab_stays_over_a_reload_and_on_other_pages(page_of, served, pages_with):
+    """From a server: Chromium at times forgets what a page that is a file has stored."""
+    first, second, *_ = pages_with(TABS)
+    page = page_of(served)
+    page.goto(f"{served}/{first}")
+    label(page, "C").first.click()
+    page.reload()
+    assert shown(page) == {"C"}, page.url
+    page.goto(f"{served}/{second}")
+    assert shown(page) == {"C"}, page.url
+
+
+def test_the_keyboard_alone_switches_tabs(tabs):
+    page = tabs
+    on_a_tab = "document.activeElement.matches('.sd-tab-set > input')"
+    for _ in range(500):
+        page.keyboard.press("Tab")
+        if page.evaluate(on_a_tab):
+            break
+    else:
+        pytest.fail(f"the Tab key comes to no tabs on {page.url}")
+    mark = """(one) => {
+        const style = getComputedStyle(one);
+        return [style.outlineStyle, style.outlineWidth, style.boxShadow].join();
+    }"""
+    current = page.locator(".sd-tab-set > input:checked + label").first
+    there = current.evaluate(mark)
+    page.keyboard.press("ArrowRight")
+    assert shown(page) == {"C"}, page.url
+    page.keyboard.press("ArrowLeft")
+    assert shown(page) == {"Python"}, page.url
+    page.evaluate("document.activeElement.blur()")
+    assert there != current.evaluate(mark), f"one cannot see where the keyboard is on {page.url}"
+
+
+@pytest.mark.parametrize("by_keyboard", [False, True], ids=["pressed", "by keyboard"])
+def test_a_tab_that_is_chosen_stays_where_it_is(tabs, by_keyboard):
+    page, moved = tabs, []
+    settled = "new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))"
+    for n in range(label(page, "C").count()):
+        tab = label(page, ("C", "Python")[n % 2]).nth(n)
+        around = tab.locator("xpath=..")  # for a tab that is open lies 2 px lower
+        tab.evaluate("one => window.scrollBy(0, one.getBoundingClientRect().top - 300)")
+        page.evaluate(settled)
+        before = around.bounding_box()["y"]
+        if by_keyboard:
+            around.locator("> input:checked").focus()
+            page.keyboard.press(("ArrowRight", "ArrowLeft")[n % 2])
+        else:
+            tab.click()
+        page.evaluate(settled)
+        moved.append(around.bounding_box()["y"] - before)
+    assert moved == pytest.approx([0] * len(moved), abs=1), page.url
+
+
+def test_the_keyboard_can_scroll_what_a_tab_showed(tabs):
+    page = tabs
+    page.set_viewport_size({"width": 360, "height": 800})
+    label(page, "C").first.click()
+    page.wait_for_timeout(400)
+    stuck = page.evaluate(
+        """() => [...document.querySelectorAll('pre')]
+            .filter((one) => one.scrollWidth > one.clientWidth && one.tabIndex < 0)
+            .map((one) => one.textContent.slice(0, 60))"""
+    )
+    assert stuck == [], f"{page.url}: code that is too wide, and is not reached by the Tab key"
+
+
+def test_what_goes_on_beyond_its_box_fades_out_until_it_is_scrolled_there(page, site, pages_with):
+    path, *_ = pages_with("cell_output")
+    page.set_viewport_size({"width": 360, "height": 800})
+    page.goto(f"file://{site}/{path}")
+    page.wait_for_timeout(400)
+    wide = """() => [...document.querySelectorAll('article :is(pre, .cell_output > .output)')]
+        .filter((one) => one.clientWidth && one.scrollWidth > one.clientWidth + 1)"""
+    masks = f"({wide})().map((one) => getComputedStyle(one).maskImage !== 'none')"
+    faded = page.evaluate(masks)
+    assert faded, path
+    assert all(faded), path
+    page.evaluate(f"({wide})().forEach((one) => one.scrollTo(one.scrollWidth, 0))")
+    page.wait_for_function(f"!{masks}.some(Boolean)")
+
+
+def test_a_word_of_code_that_fits_a_line_of_a_phone_does_not_break(page, site, pages_with):
+    page.set_viewport_size({"width": 360, "height": 800})
+    for path in pages_with('<span class="pre">-')[:12]:
+        page.goto(f"file://{site}/{path}")
+        broken = page.evaluate(
+            """() => [...document.querySelectorAll('article code > .pre')]
+                .filter((one) => one.checkVisibility())
+                .filter((one) => one.textContent.length <= (one.closest('td, th') ? 8 : 20))
+                .filter((one) => {
+                    const range = document.createRange();
+                    range.selectNodeContents(one);
+                    return new Set([...range.getClientRects()].map((line) => line.top)).size > 1;
+                })
+                .map((one) => one.textContent)"""
+        )
+        assert broken == [], path
+
+
+# ---------------------------------------------------------------------------------------
+# Copying, colours, searching
+
+
+def test_the_copy_button_of_a_whole_listing_gives_the_program_as_it_is(page, site, pages_with):
+    programs = {path.read_text(): path.name for path in PROGRAMS}
+    copied = []
+    for path in pages_with(TABS):
+        page.goto(f"file://{site}/{path}")
+        page.add_style_tag(content=".sd-tab-content { display: block !important; }")
+        for listing in page.locator(".highlight-python, .highlight-c, .highlight-cpp").all():
+            name = programs.get(listing.locator("pre").text_content())
+            if name is not None:
+                listing.hover()
+                listing.locator("button.copybtn").click()
+                got = page.evaluate("navigator.clipboard.readText()")
+                assert programs.get(got + "\n") == name, f"{path}: what is copied of {name}"
+                copied.append(name)
+    assert copied, "no page has a whole program"
+
+
+def choose(page, mode):
+    """Choose light, dark or auto with the button in the header."""
+    page.locator("header .theme-switch-button:visible").click()
+    page.locator(f"header .theme-change-button[data-mode={mode}]:visible").click()
+
+
+def themes(page):
+    """What the pictures are for that can be seen; each has its caption."""
+    figures = page.locator("figure.picture")
+    images = figures.locator("img:visible")
+    assert images.count() == figures.count(), f"{page.url}: a figure without one picture"
+    captions = figures.locator("figcaption:visible")
+    assert captions.count() == figures.count(), f"{page.url}: a picture without its caption"
+    names = images.evaluate_all("all => all.flatMap((one) => [...one.classList])")
+    return {name for name in names if name.startswith("only-")}
+
+
+def test_the_theme_button_swaps_the_pictures_and_is_remembered(page_of, served, pages_with):
+    """From a server, as for tabs."""
+    first, *others = pages_with(PICTURES)
+    page = page_of(served)
+    page.goto(f"{served}/{first}")
+    assert themes(page) == {"only-light"}, f"{first}, as the system says"
+    choose(page, "dark")
+    assert themes(page) == {"only-dark"}, first
+    page.reload()
+    assert themes(page) == {"only-dark"}, f"{first}, loaded again"
+    page.goto(f"{served}/{(others or [first])[0]}")
+    assert themes(page) == {"only-dark"}, page.url
+    choose(page, "light")
+    page.emulate_media(color_scheme="dark")
+    assert themes(page) == {"only-light"}, f"{page.url}, light though the system is dark"
+    choose(page, "auto")
+    assert themes(page) == {"only-dark"}, f"{page.url}, dark as the system"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_without_scripts_a_page_has_the_colours_that_the_system_asks_for(browser, site, scheme):
+    names = [
+        *("html", "body", "header.bd-header", ".navbar-brand p", ".bd-sidebar-primary", "h1"),
+        *("article p", "article a", "article code", ".admonition", "div.highlight pre"),
+        *(".highlight .k", ".highlight .gi", ".sd-tab-label", "article td", "footer"),
+    ]
+    script = """(names) => names.map((name) => {
+        const style = getComputedStyle(document.querySelector(name));
+        return [name, style.color, style.backgroundColor, style.borderLeftColor, style.colorScheme];
+    })"""
+    found = []
+    for scripts in (True, False):
+        with browser.new_context(
+            java_script_enabled=scripts, color_scheme=scheme, reduced_motion="reduce"
+        ) as context:
+            page = context.new_page()
+            page.goto(f"file://{site}/tutorial/5-send-while-preparing.html")
+            found.append((page.evaluate(script, names), themes(page)))
+    assert found[0] == found[1]
+
+
+# ---------------------------------------------------------------------------------------
+# Measured numbers
+
+
+@pytest.fixture(params=["tutorial/5-send-while-preparing.html", "machines.html"])
+def number(request, page, site):
+    """A measured number, in text or in the table of machines."""
+    page.goto(f"file://{site}/{request.param}")
+    return page.locator("article button.measured:visible").first
+
+
+def about(page):
+    """What is shown of a number that was pressed."""
+    return page.locator(".measured:popover-open")
+
+
+def test_a_number_that_is_tapped_shows_its_interval_and_stays_on_the_page(browser, number):
+    phone = {"width": 360, "height": 700}
+    with browser.new_context(has_touch=True, viewport=phone, java_script_enabled=False) as context:
+        page = context.new_page()
+        page.goto(number.page.url)
+        numbers = page.locator("article button.measured:visible")
+        for tapped in (numbers.nth(n) for n in range(8)):
+            tapped.tap()
+            assert re.match(r"median of \d+|of one|from", about(page).inner_text())
+            box, its = about(page).bounding_box(), tapped.bounding_box()
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= phone["width"]
+            upper, lower = sorted((box, its), key=lambda one: one["y"])
+            assert upper["y"] + upper["height"] <= lower["y"], "the number is covered"
+            page.touchscreen.tap(2, 2)
+            assert about(page).count() == 0
+        assert page.url == number.page.url
+
+
+def test_the_keyboard_shows_and_closes_what_a_number_says(number):
+    page = number.page
+    number.focus()
+    page.keyboard.press("Enter")
+    assert "interval" in about(page).inner_text() or "range" in about(page).inner_text()
+    page.keyboard.press("Escape")
+    assert about(page).count() == 0
+    assert number.evaluate("one => one === document.activeElement")
+
+
+def test_a_screen_reader_is_told_the_interval_of_a_number_and_of_more(number):
+    page = number.page
+    said = number.get_attribute("title")
+    assert re.search(r"interval|range|heaps", said)
+    name = " ".join(number.inner_text().split())
+    assert number.aria_snapshot().startswith(f'- button "{name}"')
+    number.press("Space")
+    assert about(page).inner_text().startswith(said)
+
+
+def test_what_a_number_says_leads_to_the_machine_by_the_tab_key(page, site):
+    page.goto(f"file://{site}/tutorial/5-send-while-preparing.html")
+    page.locator("article button.measured").first.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/results.html#the-reference-machine")
+
+
+def test_search_finds_a_page_of_the_tutorial_by_its_title(page, site, chapter):
+    page.goto(f"file://{site}/{chapter}")
+    title = page.title().partition(" \u2014 ")[0]
+    page.locator(".search-button__button:visible").first.click()
+    page.keyboard.type(title)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search.html?**")
+    page.get_by_text("Search finished").or_(page.get_by_text("did not match")).wait_for()
+    links = page.locator("#search-results li a")
+    found = {urlsplit(link.get_attribute("href")).path for link in links.all()}
+    assert chapter in found, f"{title!r} finds {sorted(found)}"
+    missing = sorted(one for one in found if not (site / one).is_file())
+    assert missing == [], f"{title!r} finds pages that are not there"
+
+
+def test_what_search_finds_is_opened_by_a_click(page, site):
+    page.goto(f"file://{site}/search.html?q=heap")
+    result = page.locator("#search-results li a").first
+    result.click()
+    page.wait_for_url(re.compile(r"^(?!.*search\.html)"))
+    assert "heap" in page.locator("article").inner_text().lower(), page.url
+
+
+# ---------------------------------------------------------------------------------------
+# The way through: chapters to read, and notebooks to run
+
+
+def followed(page, start, way):
+    """Where one comes to from a page by the links at the foot, until there are no more."""
+    page.goto(start)
+    found = [Path(urlsplit(page.url).path).stem]
+    while (link := page.locator(f".prev-next-area .{way}")).count():
+        page.goto(link.evaluate("one => one.href"), wait_until="domcontentloaded")
+        found.append(Path(urlsplit(page.url).path).stem)
+    return found
+
+
+def test_next_leads_from_the_first_page_through_all_chapters_and_not_into_the_notebooks(page, site):
+    pages = [path.stem for path in (site / "tutorial").glob("[0-9]*.html")]
+    chapters = sorted(pages, key=lambda name: int(name.partition("-")[0]))
+    found = followed(page, f"file://{site}/index.html", "right-next")
+    assert found == ["index", "index", *chapters, "my-sender-is-slow", "exercises"]
+
+
+def test_next_leads_through_all_notebooks_and_previous_back_to_their_page(page, site):
+    found = followed(page, f"file://{site}/notebooks.html", "right-next")
+    assert found == ["notebooks", *notebook_run.NAMES]
+    assert followed(page, page.url, "left-prev") == found[::-1]
+
+
+@pytest.mark.parametrize("number", range(1, len(notebook_run.NAMES)))
+def test_a_chapter_leads_to_its_notebook_and_that_leads_back_and_on(page, site, number):
+    (chapter,) = (site / "tutorial").glob(f"{number}-*.html")
+    page.goto(f"file://{site}/tutorial/{chapter.name}")
+    line = page.locator("p.run-chapter")
+    assert number == 1 or f"spead-tutorial run {number}" in line.inner_text()
+    line.get_by_role("link").click()
+    page.wait_for_url(f"**/notebooks/{notebook_run.NAMES[number]}.html")
+    links = page.locator("article.bd-article a").evaluate_all("all => all.map((one) => one.href)")
+    leads_to = {Path(urlsplit(link).path).name for link in links}
+    assert chapter.name in leads_to
+    assert number + 1 == len(notebook_run.NAMES) or (
+        f"{notebook_run.NAMES[number + 1]}.html" in leads_to
+    )
+
+
+# ---------------------------------------------------------------------------------------
+# Notebooks
+
+
+def test_a_notebook_is_downloaded_from_a_server_as_it_is_stored(browser, served):
+    stored = ROOT / notebook_run.FOLDER / f"{notebook_run.START}.ipynb"
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto(f"{served}/notebooks/{stored.stem}.html")
+        with page.expect_download() as download:
+            page.get_by_role("link", name=f"Download {stored.name}").click()
+        assert download.value.suggested_filename == stored.name
+        assert Path(download.value.path()).read_bytes() == stored.read_bytes()
+
+
+def test_every_notebook_has_a_card_with_a_picture_in_the_colours_of_the_page(page, site):
+    page.goto(f"file://{site}/notebooks.html")
+    pictures = page.locator(".sd-card .thumbnail").locator("img:visible, svg:visible")
+    assert pictures.count() == len(notebook_run.NAMES)
+    choose(page, "dark")
+    assert pictures.count() == len(notebook_run.NAMES)
+    assert page.locator(".thumbnail img.only-light:visible").count() == 0
+
+
+def test_a_card_leads_to_its_page_but_for_the_link_to_its_file(page, site):
+    page.goto(f"file://{site}/notebooks.html")
+    card, name = page.locator(".sd-card.notebook").last, notebook_run.NAMES[-1]
+    card.get_by_role("link", name=f"{name}.ipynb").click(trial=True)  # nothing covers it
+    card.click(position={"x": 40, "y": 40})
+    page.wait_for_url(f"**/{name}.html")
+
+
+def test_the_keyboard_goes_from_card_to_card(page, site):
+    page.goto(f"file://{site}/notebooks.html")
+    links = page.locator(".sd-card.notebook a")
+    links.first.focus()
+    for link in links.all():
+        assert link.evaluate("one => one === document.activeElement"), link.inner_text()
+        page.keyboard.press("Tab")
+    assert links.count() == 2 * len(notebook_run.NAMES)
+
+
+def test_code_that_is_folded_away_is_opened_by_the_keyboard(page, site, pages_with):
+    path, *_ = pages_with("tag_hide-input")
+    page.goto(f"file://{site}/{path}")
+    cell = page.locator(".tag_hide-input").first
+    code = cell.locator(".cell_input")
+    assert not code.is_visible(), path
+    cell.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert code.is_visible(), path
+    assert "Hide the code" in cell.locator("summary").inner_text()

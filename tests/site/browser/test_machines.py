@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The page of machines, as it is, and with records of machines that do not exist.
+
+Those are made of the reference machine's, and the page alone is built with them, somewhere else.
+"""
+
+import json
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spead_tutorial import plots, records, units
+from support import ROOT
+
+LADDER = ROOT / "bench" / "results" / "ladder.jsonl"
+PAGE = "machines.html"
+LIGHT = {"width": 1280, "height": 900}
+#: What each machine's record says, and how many times as fast it is as the reference machine.
+MADE_UP = {
+    "big-server": (3.0, {"cpu": "Made-up <Big> 64", "usable_cores": 64, "kernel": "6.2.10"}),
+    "old-laptop": (0.5, {"cpu": "Another that nobody has", "usable_cores": 4, "kernel": "5.10.1"}),
+}
+#: The language that only the first of them has.
+THIRD = "cpp"
+
+
+def make(path: Path, faster: float, machine: dict[str, object], with_third: bool) -> None:
+    """Write a record that is the reference machine's, but for its rates, facts and languages."""
+    lines = [json.loads(line) for line in LADDER.read_text().splitlines()]
+    lines = [one for one in lines if one.get("language") != THIRD]
+    lines[0]["machine"] |= machine
+    for one in lines[1:]:
+        one["elapsed_ns"] = round(one["elapsed_ns"] / faster)
+    if with_third:
+        lines += [
+            {**one, "language": THIRD, "case": one["case"].replace("ours c ", f"ours {THIRD} ")}
+            for one in lines[1:]
+            if one["implementation"] == "ours" and one["language"] == "c"
+        ]
+    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
+
+
+@pytest.fixture(scope="session")
+def made_up(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site of this one page, with machines that do not exist."""
+    folder = tmp_path_factory.mktemp("machines")
+    pages, found = folder / "docs", folder / "records"
+    pages.mkdir()
+    found.mkdir()
+    for name, (faster, machine) in MADE_UP.items():
+        make(found / f"{name}.jsonl", faster, machine, name == "big-server")
+    shutil.copy(ROOT / "docs" / "machines.md", pages)
+    for name in ("docs/figures", "notebooks", "LICENSE", "spead_tutorial", "csrc"):
+        (folder / name).symlink_to(ROOT / name)
+    settings = ("root_doc=machines", f"machines_folder={found}", "exclude_patterns=notebooks")
+    command = [sys.executable, "-P", "-m", "sphinx", "-q", "-b", "html", "-c", ROOT / "docs"]
+    for setting in settings:
+        command += ["-D", setting]
+    done = subprocess.run(
+        [*command, pages, folder / "site"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder / "site"
+
+
+@pytest.fixture
+def table(page, made_up):
+    """The table of C."""
+    page.goto(f"file://{made_up}/{PAGE}")
+    return shown(page, "c")
+
+
+def shown(page, language):
+    """The table of a language, whose tab is chosen."""
+    page.locator(f".sd-tab-label[data-sync-id='{language}']").click()
+    return page.locator("table.machines:visible")
+
+
+def column(table, number):
+    """What a column says, from the first row to the last; the columns count from 0."""
+    return [
+        row.locator("th, td").nth(number).inner_text() for row in table.locator("tbody tr").all()
+    ]
+
+
+def head(table, words):
+    """The first head of a column with these words, and which it is."""
+    heads = table.locator("thead tr:last-child th").all()
+    texts = [one.inner_text().strip() for one in heads]
+    number = next(n for n, text in enumerate(texts) if text.startswith(words))
+    return heads[number], number
+
+
+# ---------------------------------------------------------------------------------------
+# What it says
+
+
+def test_the_page_has_a_row_and_a_picture_for_each_record_that_is_there(page, site):
+    page.goto(f"file://{site}/{PAGE}")
+    others = list((LADDER.parent / "machines").glob("*.jsonl"))
+    assert page.locator("table.machines:visible tbody tr").count() == 1 + len(others)
+    assert page.locator("section[id^='machine-'] figure.picture").count() == 1 + len(others)
+    assert page.locator("section#machine-reference figure.picture").count() == 1
+
+
+def test_a_row_has_the_medians_of_its_record(table):
+    found = records.read(LADDER).samples
+
+    def rate(program, heap_size):
+        rates = [
+            one.rate / 1e6
+            for one in found
+            if (one.language, one.program, one.heap_size) == ("c", program, heap_size)
+            and one.implementation == "ours"
+            and not one.warm_up
+        ]
+        return statistics.median(rates)
+
+    for n, (first, heap_size) in enumerate(
+        [("tut_4_send_constant", 1 << 20), ("tut_8_send_reuse_memory", 8192)]
+    ):
+        for place, program in enumerate((first, "tut_14_send_many_streams")):
+            shown_rates = column(table, 2 + 4 * n + place)
+            median = rate(program, heap_size)
+            expected = [units.number(factor * median) for factor in (1.0, 3.0, 0.5)]
+            assert shown_rates == expected
+
+
+def test_gains_and_shares_do_not_depend_on_how_fast_a_machine_is(table):
+    for number in (4, 5, 8, 9):
+        (said,) = set(column(table, number))
+        assert re.fullmatch(r"\N{MULTIPLICATION SIGN}\d+(\.\d+)?|\d+ %", said)
+
+
+def test_what_a_machine_is_stands_behind_its_rates(table):
+    assert column(table, 0)[1:] == [machine["cpu"] for _, machine in MADE_UP.values()]
+    for name, words in (("Kernel", "kernel"), ("Cores", "usable_cores")):
+        _, number = head(table, name)
+        said = [str(machine[words]) for _, machine in MADE_UP.values()]
+        assert column(table, number)[1:] == said
+
+
+def test_a_language_that_some_record_has_has_a_table_with_dashes_for_the_others(page, made_up):
+    page.goto(f"file://{made_up}/{PAGE}")
+    table = shown(page, THIRD)
+    rates = dict(zip(column(table, 0), column(table, 2), strict=True))
+    assert rates["Another that nobody has"] == "-"
+    assert rates["Made-up <Big> 64"] != "-"
+
+
+def test_each_machine_has_its_own_picture_in_all_forms(page, made_up):
+    page.goto(f"file://{made_up}/{PAGE}")
+    titles = []
+    for name in MADE_UP:
+        section = page.locator(f"section#machine-{name}")
+        pictures = section.locator("figure.picture img")
+        assert pictures.count() == 4  # light and dark, wide and narrow
+        assert pictures.evaluate_all("all => all.every((one) => one.naturalWidth > 0)")
+        titles.append(pictures.first.get_attribute("src"))
+        record = section.locator("figcaption a.download").get_attribute("href")
+        assert Path(made_up, record).name == f"{name}.jsonl"
+        first, second = (
+            float(section.locator(f".spot[data-key*='|{program}|'][data-role='c']").first
+                  .get_attribute("data-value"))
+            for program in ("tut_4_send_constant", "tut_13_send_hot")
+        )  # fmt: skip
+        assert 0 < first < second
+    assert len(set(titles)) == len(titles)
+    svg = plots.render(plots.ladder, records.read(LADDER), plots.LIGHT).decode()
+    assert svg not in [Path(made_up, one).read_text() for one in titles]
+
+
+# ---------------------------------------------------------------------------------------
+# Sorting
+
+
+def test_until_something_is_pressed_the_reference_machine_is_first(table):
+    assert column(table, 0)[0].endswith("(reference)")
+    assert table.locator("[aria-sort]").count() == 0
+
+
+@pytest.mark.parametrize("words", ["Cores", "Chapter 4", "Chapter 14"])
+def test_numbers_are_sorted_from_the_largest_and_then_the_other_way(table, words):
+    pressed, number = head(table, words)
+    for direction in ("descending", "ascending", "descending"):
+        pressed.locator("button").click()
+        values = [float(re.sub(r"\s", "", text)) for text in column(table, number)]
+        assert values == sorted(values, reverse=direction == "descending")
+        assert pressed.get_attribute("aria-sort") == direction
+        assert table.locator("[aria-sort]").count() == 1
+
+
+def test_words_are_sorted_from_a_and_versions_by_their_numbers(table):
+    pressed, number = head(table, "Processor")
+    pressed.locator("button").click()
+    assert pressed.get_attribute("aria-sort") == "ascending"
+    names = column(table, number)
+    assert names == sorted(names, key=str.lower)
+    pressed, number = head(table, "Kernel")
+    pressed.locator("button").click()
+    versions = [
+        [int(part) for part in re.findall(r"\d+", one)[:2]] for one in column(table, number)
+    ]
+    assert versions == sorted(versions)  # 5.10, 6.2, 6.18
+
+
+def test_every_column_can_be_sorted_and_a_row_stays_whole(table):
+    def rows():
+        return [
+            tuple(row.locator("th, td").all_inner_texts())
+            for row in table.locator("tbody tr").all()
+        ]
+
+    before = rows()
+    buttons = table.locator("thead button").all()
+    assert len(buttons) == len(before[0])
+    for button in buttons:
+        button.click()
+        assert sorted(rows()) == sorted(before)
+
+
+def test_the_keyboard_sorts_and_stays_where_it_is(page, table):
+    pressed, number = head(table, "Cores")
+    pressed.locator("button").focus()
+    page.keyboard.press("Enter")
+    assert column(table, number)[0] == "64"
+    page.keyboard.press("Space")
+    assert column(table, number)[-1] == "64"
+    assert pressed.locator("button").evaluate("one => one === document.activeElement")
+
+
+def test_what_was_not_measured_is_last_whichever_way(page, made_up):
+    page.goto(f"file://{made_up}/{PAGE}")
+    table = shown(page, THIRD)
+    pressed, number = head(table, "Chapter 4")
+    for _ in range(2):
+        pressed.locator("button").click()
+        values = column(table, number)
+        assert values[0] != "-"
+        assert values[-1] == "-"
+
+
+def test_without_scripts_it_is_a_plain_table(browser, made_up):
+    with browser.new_context(java_script_enabled=False, viewport=LIGHT) as context:
+        page = context.new_page()
+        page.goto(f"file://{made_up}/{PAGE}")
+        table = page.locator("table.machines:visible").first
+        assert table.locator("thead button").count() == 0
+        assert table.locator("tbody tr").count() == 1 + len(MADE_UP)
+        assert "Revision" in table.locator("thead").inner_text()
+
+
+def test_the_script_is_on_this_page_alone_and_small(site):
+    with_it = [one for one in site.glob("*.html") if "machines.js" in one.read_text()]
+    assert [one.name for one in with_it] == [PAGE]
+    assert (ROOT / "docs" / "_static" / "machines.js").stat().st_size < 3000
+
+
+# ---------------------------------------------------------------------------------------
+# For everybody
+
+
+def test_many_machines_fit_wide_and_narrow_screens_and_can_be_read_by_all(
+    page_of, serve, look, made_up
+):
+    url = serve(made_up)
+    found = look(page_of(url), f"{url}/{PAGE}")
+    assert (found.console, found.requests) == ([], [])
+    assert found.too_wide == {width: [] for width in found.too_wide}
+    assert found.violations == {mode: [] for mode in found.violations}

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""In the page, two threads do what a model of them says, and it is near to what was recorded."""
+
+import itertools
+import json
+import random
+import re
+
+import pytest
+
+from spead_tutorial.plots import times
+from spead_tutorial.records import read
+from support import ROOT
+
+PAGE = "tutorial/5-send-while-preparing.html"
+
+
+@pytest.fixture
+def two_threads(page, site):
+    page.goto(f"file://{site}/{PAGE}")
+    return page
+
+
+def lay_out(page, **times):
+    return page.evaluate("times => Pipeline.layOut(times)", times)
+
+
+def test_in_turns_a_heap_takes_the_sum_and_overlapped_the_longer_time(two_threads):
+    for prepare, send in ((5, 3), (2, 7), (4, 4)):
+        work = {"prepare": prepare, "send": send, "wake": 0, "back": 0, "heaps": 10}
+        turns, pair = (lay_out(two_threads, **work, depth=depth) for depth in (1, 2))
+        assert turns[-1]["resumed"] == 10 * (prepare + send)
+        assert pair[-1]["resumed"] == 10 * max(prepare, send) + min(prepare, send)
+
+
+def test_neither_thread_does_two_things_at_once_nor_more_than_are_in_flight(two_threads):
+    rng = random.Random(4)
+    for depth in (1, 2, 3, 4):
+        names = ("prepare", "send", "wake", "back")
+        rows = lay_out(
+            two_threads, **{one: rng.randint(0, 9) for one in names}, depth=depth, heaps=30
+        )
+        for before, after in itertools.pairwise(rows):
+            assert before["queued"] <= after["prepare"]
+            assert before["last"] <= after["first"]
+        for row in rows:
+            moments = [row[name] for name in ("prepare", "queued", "first", "last", "resumed")]
+            assert moments == sorted(moments)
+            assert sum(one["queued"] <= row["queued"] < one["resumed"] for one in rows) <= depth
+
+
+def test_a_third_heap_in_flight_gains_only_where_a_thread_would_have_to_be_woken(two_threads):
+    rng = random.Random(6)
+
+    def period(depth, **work):
+        return two_threads.evaluate("times => Pipeline.period(times)", {**work, "depth": depth})
+
+    for _ in range(20):
+        work = {name: rng.randint(1, 50) for name in ("prepare", "send", "back")}
+        assert period(3, **work, wake=0) == pytest.approx(period(2, **work, wake=0)), work
+    woken = {"prepare": 100, "send": 90, "wake": 50, "back": 0}
+    assert period(3, **woken) < period(2, **woken)
+
+
+@pytest.fixture
+def off(two_threads, site):
+    """By what part of its time the model is off, for each recorded run that the page has."""
+    text = (site / PAGE).read_text()
+    runs = json.loads(re.search(r'<script type="application/json">(.*?)</script>', text)[1])
+    timelines = times.timelines(read(ROOT / "bench" / "results" / "tut-5.jsonl"))
+    assert [run["name"] for run in runs] == list(map(times.title, timelines))
+    for run, timeline in zip(runs, timelines, strict=True):
+        assert run["last"] == [ns / 1e3 for ns in timeline.last_packet_ns]
+    deviations = two_threads.evaluate("runs => runs.map(Pipeline.deviation)", runs)
+    return dict(zip(map(times.title, timelines), deviations, strict=True))
+
+
+def test_the_model_ends_when_recorded_runs_did_and_is_worst_behind_a_link(off):
+    free, limited = ([abs(value) for name, value in off.items() if ("link" in name) is link]
+                     for link in (False, True))  # fmt: skip
+    assert max(free) < 0.1, off
+    assert max(limited) < 0.3, off
+    assert max(free) < max(limited), off
+
+
+def test_the_page_says_how_far_off_the_model_is(two_threads, off):
+    for name, value in off.items():
+        two_threads.get_by_label("Beside it, a recorded run").select_option(label=name)
+        said = two_threads.locator(".pipeline .said").inner_text()
+        way = "less" if value < 0 else "more"
+        assert f"it is {100 * abs(value):.1f} % {way}" in said, name
+        assert f"{100 * max(map(abs, off.values())):.1f} % is the most" in said, name
+        assert two_threads.get_by_text(f"Recorded: {name}", exact=True).is_visible()
+
+
+def gain(page):
+    """How many times as fast overlapping is, as the page says."""
+    said = page.locator(".pipeline .said").inner_text()
+    return float(re.search(r": ([\d.]+) times as fast", said)[1])
+
+
+def test_what_the_page_suggests_changes_the_gain_as_it_says(two_threads):
+    wakes = [two_threads.get_by_label(one) for one in ("Until the network", "Until the program")]
+    before = gain(two_threads)
+    for wake in wakes:
+        wake.fill("0")
+    assert before != gain(two_threads) == 2
+    for name in ("Preparing a heap", "Sending it"):
+        work = two_threads.get_by_label(name)
+        equal = work.input_value()
+        for other in ("4", "30"):
+            work.fill(other)
+            assert 1 < gain(two_threads) < 2, (name, other)
+        work.fill(equal)
+    wakes[0].fill("5")
+    assert gain(two_threads) > 2
+
+
+def test_the_factor_of_2_that_no_gain_exceeds_is_promised_of_the_formula_alone(two_threads):
+    sentences = re.split(r"[.:]\s", two_threads.locator("article").inner_text())
+    most = [one for one in sentences if re.search(r"(never|maximum).* 2\b", one)]
+    assert any("formula" in one for one in most), most
+    assert not any("model" in one.lower() for one in most), most
+
+
+def test_the_keyboard_moves_a_time_and_the_bars_follow(two_threads):
+    bar = two_threads.locator(".pipeline .preparing").first
+    before = bar.evaluate("one => one.style.width")
+    preparing = two_threads.get_by_label("Preparing a heap")
+    preparing.focus()
+    for _ in range(20):
+        two_threads.keyboard.press("ArrowRight")
+    assert preparing.get_attribute("aria-valuetext") == "400 µs"
+    assert float(bar.evaluate("one => one.style.width").rstrip("%")) > float(before.rstrip("%"))
+
+
+# ---------------------------------------------------------------------------------------
+# Replayed
+
+
+def test_at_each_time_the_threads_do_what_the_bars_say(two_threads):
+    work = {"prepare": 5, "send": 3, "wake": 1, "back": 2, "depth": 1, "heaps": 2}
+    rows = lay_out(two_threads, **work)
+    does = [
+        two_threads.evaluate("told => Pipeline.at(...told)", [rows, time])
+        for time in (0, 4, 5, 6, 8, 9, 11)
+    ]
+    assert [one["preparing"] for one in does] == [0, 0, -1, -1, -1, -1, 1]
+    assert [one["sending"] for one in does] == [-1, -1, -1, 0, 0, -1, -1]
+
+
+def cursors(page):
+    """Where the cursor is in each block, in parts of its width."""
+    script = """all => all.map((one) => parseFloat(getComputedStyle(one, '::after').left)
+        / (one.clientWidth - 2))"""
+    return page.locator(".pipeline .track").evaluate_all(script)
+
+
+def test_a_cursor_moves_by_keyboard_along_the_model_and_the_recorded_run(two_threads):
+    two_threads.get_by_label("Beside it, a recorded run").select_option(index=1)
+    assert two_threads.locator(".pipeline .block").count() >= 2
+    cursor = two_threads.get_by_label("Moment")
+    cursor.focus()
+    two_threads.keyboard.press("End")
+    assert cursors(two_threads) == pytest.approx([1.0] * len(cursors(two_threads)), abs=0.01)
+    two_threads.keyboard.press("Home")
+    assert set(cursors(two_threads)) == {0.0}
+    assert cursor.get_attribute("aria-valuetext") == "0 µs"
+    said = two_threads.locator(".pipeline .now").inner_text()
+    assert said.count("program prepares heap 0, network thread has nothing to send") >= 2, said
+    assert "Recorded: " in said
+
+
+def test_a_replay_begins_pauses_and_ends(page, site):
+    page.emulate_media(reduced_motion="no-preference")
+    page.clock.install()
+    page.goto(f"file://{site}/{PAGE}")
+    play, pause = (page.get_by_role("button", name=name, exact=True) for name in ("Play", "Pause"))
+    play.click()
+    page.clock.run_for(2000)
+    pause.click()
+    (there, *_) = cursors(page)
+    assert 0 < there < 1
+    page.clock.run_for(2000)
+    assert cursors(page)[0] == there
+    play.click()
+    page.clock.run_for(20_000)
+    assert cursors(page)[0] == pytest.approx(1.0, abs=0.01)
+    assert play.is_visible()
+
+
+def test_who_wants_nothing_to_move_by_itself_has_the_cursor_alone(two_threads):
+    assert two_threads.get_by_label("Moment").is_visible()
+    assert two_threads.get_by_role("button", name="Play", exact=True).count() == 0

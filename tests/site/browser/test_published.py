@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The site as it is published: in one archive, unpacked below a folder, and served as Pages do.
+
+``make test-published`` builds it first.
+"""
+
+import dataclasses
+import html
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import urllib.request
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.parse import urljoin, urlsplit
+from xml.etree import ElementTree
+
+import pytest
+
+from support import ROOT
+
+SPEC = importlib.util.spec_from_file_location("publish", ROOT / ".ci" / "publish.py")
+publish = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(publish)
+#: As upload-pages-artifact makes it, with what it leaves out.
+TAR = "tar --dereference --hard-dereference -cf {0} --exclude=.git --exclude=.github -C {1} ."
+CHAPTER = "tutorial/2-first-sender.html"
+OTHER = "v0.0.1"
+_LINKS = re.compile(r'<(?:a|img|link|script)\b[^>]*?\b(?:href|src)="([^"#]+)')
+_PROPERTY = re.compile(r'<meta (?:property|name)="([\w:]+)" content="([^"]*)"')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Published:
+    """Where it is, and what it said that its address would be."""
+
+    folder: Path
+    url: str
+    path: str
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory, serve):
+    named = os.environ.get("SPEAD_TUTORIAL_PUBLISHED")
+    if not named:
+        pytest.skip("no published site: make test-published")
+    made = Path(named).resolve()
+    latest, *_ = json.loads((made / publish.LIST).read_text())
+    path = latest["url"].removesuffix(f"{publish.LATEST}/")
+    top = tmp_path_factory.mktemp("pages")
+    folder = top / path.strip("/")
+    folder.mkdir(parents=True, exist_ok=True)
+    archive = tmp_path_factory.mktemp("artifact") / "artifact.tar"
+    subprocess.run(TAR.format(archive, made).split(), check=True)
+    subprocess.run(["tar", "-xf", archive, "-C", folder], check=True)
+    with_another_version(folder, path)
+    return Published(folder, serve(top, folder / "404.html") + path, path)
+
+
+def with_another_version(folder, path):
+    """Publish beside it a version that has but one chapter."""
+    other = folder / OTHER
+    shutil.copytree(folder / publish.LATEST, other, copy_function=os.link, dirs_exist_ok=True)
+    for page in other.glob("tutorial/*.html"):
+        if page != other / CHAPTER:
+            page.unlink()
+    publish.finish(folder, f"https://example.org{path}", [publish.LATEST, OTHER])
+
+
+@pytest.fixture
+def online(page_of, published):
+    return page_of(published.url)
+
+
+def latest(published, page):
+    return f"{published.url}{publish.LATEST}/{page}"
+
+
+# ---------------------------------------------------------------------------------------
+# Files
+
+
+def fetched(url):
+    """Return what is served there, or None."""
+    try:
+        with urllib.request.urlopen(url) as answer:
+            return answer.read()
+    except HTTPError:
+        return None
+
+
+def test_every_link_of_the_latest_version_leads_to_a_file_that_is_served(published):
+    """Beginning with the page for those who were led astray, which is served anywhere."""
+    wanted, broken = {published.url: "", latest(published, "404.html"): ""}, []
+    for url in (queue := list(wanted)):
+        answer = fetched(url)
+        if answer is None:
+            broken.append(f"{wanted[url]} has a link to {url}, where there is nothing")
+        if answer is None or not url.endswith((".html", "/")):
+            continue
+        for link in map(html.unescape, _LINKS.findall(answer.decode())):
+            target = urlsplit(urljoin(url, link))._replace(query="", fragment="").geturl()
+            if target.startswith("http://127.0.0.1:") and target not in wanted:
+                wanted[target] = url
+                queue.append(target)
+    assert broken == []
+    assert [url for url in wanted if not url.startswith(published.url)] == []
+    assert latest(published, CHAPTER) in wanted
+
+
+def test_the_sitemap_names_every_page_by_its_address(published):
+    folder = published.folder / publish.LATEST
+    root = ElementTree.parse(folder / "sitemap.xml").getroot()
+    named = {urlsplit(place.text).path for place in root.findall(".//{*}loc")}
+    pages = {
+        page.relative_to(published.folder).as_posix()
+        for page in folder.rglob("*.html")
+        if not page.relative_to(folder).parts[0].startswith("_")
+    }
+    left_out = {"404.html", "genindex.html", "py-modindex.html", "search.html"}
+    expected = {page for page in pages if page.removeprefix(f"{publish.LATEST}/") not in left_out}
+    assert named == {f"{published.path}{page}" for page in expected}
+
+
+def test_what_shows_a_link_is_told_a_title_words_and_a_picture(published):
+    from PIL import Image
+
+    text = (published.folder / publish.LATEST / CHAPTER).read_text()
+    said = dict(_PROPERTY.findall(text))
+    assert said["og:title"] == "2. A first sender"
+    assert len(said["og:description"]) > 50
+    assert urlsplit(said["og:url"]).path == f"{published.path}{publish.LATEST}/{CHAPTER}"
+    address = urlsplit(said["og:image"])
+    assert address.scheme.startswith("http"), "who shows a link takes whole addresses only"
+    with Image.open(published.folder / address.path.removeprefix(published.path)) as card:
+        assert card.size == (1200, 630)
+    assert "8\N{NO-BREAK SPACE}KiB" in said["og:image:alt"]
+
+
+# ---------------------------------------------------------------------------------------
+# In a browser
+
+
+def test_the_address_of_the_site_leads_to_the_latest_version(online, published):
+    online.goto(published.url)
+    online.wait_for_url(latest(published, "index.html"))
+
+
+@pytest.mark.parametrize("page", ["index.html", CHAPTER])
+def test_a_page_that_is_served_is_as_good_as_one_that_is_opened(online, published, look, page):
+    found = look(online, latest(published, page))
+    assert (found.console, found.requests) == ([], [])
+    assert not any(found.too_wide.values()), found.too_wide
+    assert not any(found.violations.values()), found.violations
+
+
+@pytest.mark.parametrize("page", ["index.html", "results.html"])
+def test_every_figure_is_shown(online, published, page):
+    online.goto(latest(published, page), wait_until="load")
+    pictures = online.locator("figure.picture img:visible")
+    assert pictures.count() > 0
+    widths = pictures.evaluate_all("all => all.map((one) => one.naturalWidth)")
+    assert all(widths), page
+
+
+def search(page, words):
+    page.locator(".search-button__button:visible").first.click()
+    page.keyboard.type(words)
+    page.keyboard.press("Enter")
+    page.locator("#search-results li a").first.click()
+    page.wait_for_url(re.compile(r"^(?!.*search\.html)"))
+
+
+def test_search_finds_a_page_and_opens_it(online, published):
+    online.goto(latest(published, CHAPTER))
+    search(online, "heap")
+    assert online.url.startswith(latest(published, "")), online.url
+    assert "heap" in online.locator("article").inner_text().lower()
+
+
+@pytest.fixture
+def nothing(online, published):
+    """What is shown at an address where there is nothing."""
+    missing = []
+    online.on("response", lambda one: missing.append(one.url) if one.status >= 400 else None)
+    url = latest(published, "tutorial/of/what-was-moved.html")
+    assert online.goto(url).status == 404
+    assert missing == [url]
+    assert online.locator("h1").inner_text().startswith("Page not found")
+    return online
+
+
+def test_where_there_is_nothing_a_page_leads_back(nothing, published):
+    nothing.get_by_role("link", name="first page").click()
+    nothing.wait_for_url(latest(published, "index.html"))
+
+
+def test_where_there_is_nothing_one_can_search(nothing, published):
+    search(nothing, "heap")
+    assert nothing.url.startswith(latest(published, "")), nothing.url
+
+
+def switch(page, name):
+    page.locator(".version-switcher__button:visible").click()
+    page.locator(".version-switcher__menu:visible").get_by_text(name, exact=True).click()
+
+
+def test_the_switch_leads_to_the_same_page_of_another_version(online, published):
+    online.goto(latest(published, CHAPTER))
+    switch(online, OTHER)
+    online.wait_for_url(f"{published.url}{OTHER}/{CHAPTER}")
+    switch(online, publish.LATEST)
+    online.wait_for_url(latest(published, CHAPTER))
+
+
+def test_the_switch_leads_to_the_first_page_where_a_version_lacks_this_one(online, published):
+    online.goto(latest(published, "tutorial/index.html"))
+    switch(online, OTHER)
+    online.wait_for_url(f"{published.url}{OTHER}/")

@@ -1,0 +1,619 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pages cannot drift from the programs and the records: what they show and say is taken from those.
+
+The site itself is tested, in a browser, by tests/site/browser.
+"""
+
+import dataclasses
+import itertools
+import json
+import re
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from spead_tutorial import catalogue, records
+from spead_tutorial.catalogue import find_chapter
+from spead_tutorial.records import Sample, Timeline
+from support import ROOT
+from support.recordings import make_lossless
+from support.records import make_spacing
+from support.site import Block, extension, fences, typed_rates
+
+DOCS = ROOT / "docs"
+RESULTS = ROOT / "bench" / "results"
+PAGES = sorted(
+    path
+    for path in (*DOCS.rglob("*.md"), *DOCS.rglob("*.rst"))
+    if path.relative_to(DOCS).parts[0] not in ("notebooks", "tests")
+)
+PROGRAMS = sorted(
+    (
+        *(ROOT / "spead_tutorial" / "chapters").glob("tut_*.py"),
+        *(ROOT / "csrc" / "chapters").glob("tut_*.c"),
+        *(ROOT / "csrc" / "chapters" / "cpp").glob("tut_*.cpp"),
+    ),
+    key=lambda path: (path.suffix, path.name),
+)
+
+#: Programs on the way from one chapter's to the next.
+_STEPS = {step.name for step in catalogue.STEPS}
+
+_CODE = {"c", "cpp", "cython", "h", "ipython", "ipython3", "py", "pycon", "python", "python3"}
+_MOST_LINES = 3
+#: What makes of a whole listing a part of it.
+_PARTS = ("diff", "end-at", "end-before", "lines", "pyobject", "start-after", "start-at")
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+# ---------------------------------------------------------------------------------------
+# Listings
+
+
+def directives(text: str) -> Iterator[Block]:
+    """Find the directives of a page in reStructuredText, and those that are not indented in it."""
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
+        found = re.match(r"(\s*)\.\. ([\w-]+)::\s*(.*?)\s*$", line)
+        if found:
+            indent = found[1] + " "
+            rest = lines[number:]
+            ends = [i for i, one in enumerate(rest) if one.strip() and not one.startswith(indent)]
+            inside = rest[: ends[0]] if ends else rest
+            yield Block(number, f"{{{found[2]}}} {found[3]}", inside)
+
+
+def blocks(path: Path) -> list[Block]:
+    text = path.read_text()
+    return [*(fences(text) if path.suffix == ".md" else ()), *directives(text)]
+
+
+def typed_code(found: list[Block]) -> list[str]:
+    """Say which blocks are code in Python or C that is typed into a page, and long."""
+    return [
+        f"line {one.line}: {len(one.text)} lines of {one.language}"
+        for one in found
+        if one.language in _CODE and len(one.text) > _MOST_LINES
+    ]
+
+
+def whole_listings(path: Path) -> set[Path]:
+    """Find the files that a page shows from their first line to their last."""
+    return {
+        (path.parent / one.info.split()[1]).resolve()
+        for one in blocks(path)
+        if one.info.startswith("{literalinclude} ") and not one.options.intersection(_PARTS)
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_code_of_a_page_is_included_from_a_file(page):
+    found = typed_code(blocks(page))
+    assert found == [], f"{name(page)} has code that no test runs: include it from a file"
+
+
+def named_by(page: Path, directive: str) -> set[str]:
+    """Return what a directive of a page names, wherever it is used."""
+    found = [one.info.split() for one in blocks(page)]
+    return {word for first, *words in found if first == f"{{{directive}}}" for word in words}
+
+
+@pytest.mark.parametrize("program", [one for one in PROGRAMS if one.stem not in _STEPS], ids=name)
+def test_every_program_of_a_chapter_is_shown_whole_on_a_page(program):
+    pages = [name(page) for page in PAGES if program in whole_listings(page)]
+    assert pages, f"no page has a literalinclude of the whole of {name(program)}"
+
+
+@pytest.mark.parametrize("step", sorted(_STEPS))
+def test_every_step_is_shown_by_what_it_changed_and_can_be_saved(step):
+    for directive in ("stage-diff", "programs"):
+        pages = [name(page) for page in PAGES if step in named_by(page, directive)]
+        assert pages, f"no page has {step} in a {directive}"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("```python\na\nb\n\nc\n```", 0),
+        ("```python\na\nb\n\nc\nd\n```", 1),
+        ("```sh\na\nb\nc\nd\n```", 0),
+        ("::::{tab-set-code}\n```{code-block} c\n:caption: x\na\nb\nc\nd\n```\n::::", 1),
+        ("````{note}\n```c\na\nb\nc\nd\n```\n````", 1),
+        ("~~~ py\na\nb\nc\nd\n~~~", 1),
+        ("- item\n\n  ```c\n  a\n  b\n  c\n  d\n  ```", 1),
+        ("````{code-block} text\n```python\na\nb\nc\nd\n```\n````", 0),
+        ("```{literalinclude} ../a.py\n:language: python\n```", 0),
+    ],
+)
+def test_typed_code_is_found_in_markdown(text, found):
+    assert len(typed_code(list(fences(text)))) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (".. code-block:: c\n   :caption: x\n\n   a\n   b\n\n   c\n\nwords\nwords\n", 0),
+        ("words\n\n.. code-block:: c\n\n   a\n   b\n\n   c\n   d\n\nwords\n", 1),
+        (".. note::\n\n   .. code:: python\n\n      a\n      b\n      c\n      d\n", 1),
+        (".. literalinclude:: ../a.c\n   :language: c\n", 0),
+    ],
+)
+def test_typed_code_is_found_in_restructuredtext(text, found):
+    assert len(typed_code(list(directives(text)))) == found
+
+
+# ---------------------------------------------------------------------------------------
+# Numbers in prose
+
+
+@pytest.mark.parametrize(
+    "page",
+    [one for one in PAGES if one.suffix == ".md" and one.parent.name != "design"],
+    ids=name,
+)
+def test_no_measured_rate_is_typed_into_a_page(page):
+    found = typed_rates(page.read_text())
+    assert found == [], f"{name(page)}: use a role; what is chosen goes into CHOSEN, with a reason"
+
+
+def test_typed_rates_are_told_from_measured_and_chosen_ones():
+    text = "It asks for 100 MB/s and got {rate}`tut-8 c`, not 7 390 MB/s or `6 GB/s` or 3,1 Gb/s.\n"
+    assert typed_rates(text) == ["7 390 MB/s", "3,1 Gb/s"]
+    assert typed_rates("```sh\nrate 12 MB/s\n```\n") == []
+
+
+# ---------------------------------------------------------------------------------------
+# The extensions
+
+
+def test_a_line_of_a_record_is_cut_with_an_ellipsis():
+    shown = extension("tables").shown({"record": "spacing", "time_ns": [1, 2, 3]}, 2)
+    assert shown == '{\n  "record": "spacing",\n  "time_ns": [1, 2, …]\n}'
+
+
+def test_a_stage_diff_has_what_changed_and_two_lines_around_it(tmp_path):
+    before, after = tmp_path / "before.c", tmp_path / "after.c"
+    before.write_text("a\nb\n\nc\nprepare();\nd\n\ne\nf\ng\nh\nend();\n")
+    after.write_text("a\nb\n\nc\nfill();\nwrap();\nd\n\ne\nf\ng\nh\n")
+    assert extension("listings").changes(before, after) == [
+        "--- before.c",
+        "+++ after.c",
+        "@@ -3,5 +3,6 @@",
+        " ",
+        " c",
+        "-prepare();",
+        "+fill();",
+        "+wrap();",
+        " d",
+        " ",
+        "@@ -10,3 +11,2 @@",
+        " g",
+        " h",
+        "-end();",
+    ]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=name)
+def test_the_programs_of_a_listing_are_found_by_name_and_language(program):
+    language = {".py": "python", ".c": "c", ".cpp": "cpp"}[program.suffix]
+    assert extension("listings").program_file(program.stem, language) == program
+
+
+# ---------------------------------------------------------------------------------------
+# Measured values
+
+_POINT = {
+    "warm_up": False,
+    "chapter": 8,
+    "random": False,
+    "heaps": 10,
+    "packet_size": 9000,
+    "device": "ifb0",
+    "kind": "ifb",
+}
+_BEFORE, _AFTER = "tut_8_send_heap_size", "tut_8_send_reuse_memory"
+_EVEN = ("silence", "burst")
+_SIZES = {"8KiB": 8 << 10, "64MiB": 64 << 20}
+
+
+def _samples() -> Iterator[Sample]:
+    """Nine rounds and one to warm up, of two programs in both languages with two sizes."""
+    points = itertools.product(("python", "c"), (_BEFORE, _AFTER), _SIZES.values())
+    for index, (language, program, size) in enumerate(points):
+        for number in range(10):
+            point = _POINT | {"warm_up": number == 0, "program": program, "language": language}
+            yield Sample(
+                case=f"{language} {program} {size}",
+                round=number,
+                heap_size=size,
+                elapsed_ns=10**6 * (7 + index) + 10**4 * (number * 7 % 10),
+                payload_bytes=10 * size,
+                page_faults=1000 * index + number * number,
+                cpu_user_ns=10**9 + 10**7 * number,
+                cpu_system_ns=10**8 * (1 + index),
+                **point,
+            )
+
+
+@pytest.fixture
+def measured(tmp_path, monkeypatch):
+    """The roles, and records of a made-up machine called small and ladder."""
+    module = extension("measured")
+    header = records.read(RESULTS / "ladder.jsonl").header
+    # Two heaps in 110: each is prepared in 30, sent in 15, and waited for in 20; 10 are between.
+    steps = ((0, 60), (30, 90), (33, 93), (48, 108), (49, 109), (50, 110))
+    timeline = Timeline("4/python", _BEFORE, "python", False, 1, 1, *steps)
+    for record in ("small", "ladder"):
+        with records.Writer(tmp_path / f"{record}.jsonl", header) as writer:
+            for sample in _samples():
+                writer.add(sample)
+            writer.add(timeline)
+            for number in range(9):
+                writer.add(make_spacing("tut_4_send_perf", True, 3000 + number, number=number))
+    monkeypatch.setattr(module, "RESULTS", tmp_path)
+    module.recording.cache_clear()
+    yield module
+    module.recording.cache_clear()
+
+
+def chosen(language: str, program: str, size: str) -> list[Sample]:
+    return [
+        one
+        for one in _samples()
+        if (one.language, one.program, one.heap_size) == (language, program, _SIZES[size])
+        and not one.warm_up
+    ]
+
+
+def number(text: str) -> float:
+    """What a number is that is written with spaces between groups of digits, and a unit."""
+    return float(re.sub(r"[^\d.]", "", text.partition(" s")[0].partition("MB/s")[0]))
+
+
+@pytest.mark.parametrize("size", _SIZES)
+@pytest.mark.parametrize("program", [_BEFORE, _AFTER])
+@pytest.mark.parametrize("language", ["python", "c"])
+def test_roles_say_medians_of_what_was_sampled(measured, language, program, size):
+    samples = chosen(language, program, size)
+    point = f"small {language} {program} {size}"
+    rates = [one.payload_bytes / one.elapsed_ns * 1e3 for one in samples]
+    faults = [one.page_faults / 10 for one in samples]
+    micros = [one.elapsed_ns / 10 / 1e3 for one in samples]
+    seconds = [(one.cpu_user_ns + one.cpu_system_ns) / one.payload_bytes for one in samples]
+    said = {
+        f"{measured.rate(point).text}": statistics.median(rates),
+        f"{measured.per_heap(f'page_faults {point}').text}": statistics.median(faults),
+        f"{measured.per_gb(f'cpu {point}').text}": statistics.median(seconds),
+        f"{measured.time_per_heap(point).text}": statistics.median(micros),
+    }
+    for text, value in said.items():
+        assert number(text) == pytest.approx(value, rel=0.006), text
+    assert measured.rate(point).text.endswith(" MB/s")
+    assert "median of 9 rounds, 95 % interval" in measured.rate(point).detail
+
+
+def test_a_gain_is_the_median_of_ratios_within_rounds(measured):
+    before, after = (chosen("c", program, "64MiB") for program in (_BEFORE, _AFTER))
+    ratios = [a.elapsed_ns / b.elapsed_ns for a, b in zip(before, after, strict=True)]
+    said = measured.gain(f"small c 64MiB {_BEFORE} -> {_AFTER}")
+    assert float(said.text) == pytest.approx(statistics.median(ratios), rel=0.06)
+    back = measured.gain(f"small c {_AFTER} 64MiB -> {_BEFORE}")
+    assert float(back.text) == pytest.approx(1 / statistics.median(ratios), rel=0.06)
+
+
+def test_a_highest_rate_without_loss_is_said_with_its_interval_and_so_is_a_bound(measured):
+    made = make_lossless()
+    short = [
+        dataclasses.replace(one, asked_bytes_per_s=2 * (one.asked_bytes_per_s or 0))
+        for one in made.samples
+        if one.program == "tut_7_recv_power" and not one.received_dropped
+    ]
+    others = [one for one in made.samples if one.program != "tut_7_recv_power"]
+    with records.Writer(measured.RESULTS / "receive-lossless.jsonl", made.header) as writer:
+        for sample in (*others, *short):
+            writer.add(sample)
+    said = measured.lossless("c tut_3_recv 1MiB")
+    assert re.fullmatch(r"1\D500 MB/s \(1\D4\d0 to 1\D5\d0\)", said.text)
+    assert "median of 7 rounds, 95 % interval" in said.detail
+    assert measured.lossless("spead2-source c receive 64KiB").text.startswith("2\u2009000 MB/s (")
+    assert measured.lossless("c tut_7_recv_power 1MiB").text.startswith(
+        "at least 3\u2009000 MB/s ("
+    )
+    assert measured.rate("receive-lossless c tut_3_recv 1MiB").text == "1\u2009500 MB/s"
+    gained = measured.gain("receive-lossless c 1MiB tut_3_recv -> tut_7_recv_power")
+    assert gained.text == "2.00"
+    with pytest.raises(measured.UnknownError, match="several points"):
+        measured.lossless("c 1MiB")
+
+
+def test_the_best_is_what_was_fastest_at_a_size(measured):
+    names = {_BEFORE: "chapter 8, heaps of any size", _AFTER: "chapter 8"}
+    rows = extension("best_of").rows("small", "c", "python")
+    assert [row[0] for row in rows] == [
+        size.replace("M", " M").replace("K", " K") for size in _SIZES
+    ]
+    for size, row in zip(_SIZES, rows, strict=True):
+        rates = {}
+        for language in ("c", "python"):
+            for program in (_BEFORE, _AFTER):
+                took = [one.elapsed_ns for one in chosen(language, program, size)]
+                rates[language, program] = 10 * _SIZES[size] / statistics.median(took)
+        ours, theirs = (
+            max((_BEFORE, _AFTER), key=lambda program: rates[language, program])
+            for language in ("c", "python")
+        )
+        assert (row[1], row[3]) == (names[ours], names[theirs])
+        gained = rates["c", ours] / rates["python", theirs]
+        assert float(row[5].split()[0]) == pytest.approx(gained, rel=0.02)
+
+
+def test_the_best_of_what_was_not_measured_is_an_error(measured):
+    with pytest.raises(measured.UnknownError, match="no sample of spead2"):
+        extension("best_of").rows("small", "c", "spead2")
+
+
+def test_a_goal_stands_beside_the_same_ratio_as_in_the_table_of_the_best(measured):
+    rows = extension("best_of").rows("small", "c", "python")
+    goals = extension("gains").goal_row("small", "C | 1.3 | c | python", list(_SIZES.values()))
+    assert goals == ("C", "1.3", *(row[5].split()[0] for row in rows))
+    costs = extension("gains").goal_row("small", "CPU | 0.5 | cpu c | python", [_SIZES["8KiB"]])
+    assert float(costs[2]) == pytest.approx(float(rows[0][6].split()[0]), abs=0.01)
+
+
+def test_a_goal_has_a_dash_where_one_side_was_not_measured_and_has_to_have_one_number(measured):
+    goal_row = extension("gains").goal_row
+    row = goal_row("small", "C | 1.3 | c | python", [_SIZES["8KiB"], 3])
+    assert row[2] != "-"
+    assert row[3] == "-"
+    with pytest.raises(measured.UnknownError, match="no sample of 'c' and of 'spead2'"):
+        goal_row("small", "C | 1.3 | c | spead2", list(_SIZES.values()))
+
+
+def test_two_things_beside_each_other_have_a_row_for_each_size_at_which_one_was_measured(measured):
+    row = extension("gains").beside_row
+    words = f"{_AFTER} python -> c"
+    estimate = measured.gain_estimate(f"small 8KiB {words}")
+    size, cell, dash = row("small", _SIZES["8KiB"], [words, "tut_13_send_hot python -> c"])
+    assert (size, dash) == ("8 KiB", "-")
+    assert cell.startswith(f"{{gain}}`small 8KiB {words}` [{estimate.low:.3g},")
+    assert row("small", 3, [words]) == ()
+
+
+def test_the_table_of_gains_chains_the_ladder_and_has_a_row_for_each_step():
+    steps = extension("gains").steps(10)
+    assert all(after == before for (_, after), (before, _) in itertools.pairwise(steps))
+    assert find_chapter(steps[0][0]).number == catalogue.CHAPTERS[0].number
+    assert find_chapter(steps[-1][1]).number == 10
+
+
+def test_a_step_has_a_gain_at_each_size_of_heaps_at_which_both_its_programs_are_chained():
+    module = extension("gains")
+    (large, small), step = module.SIZES, ("tut_5_send_pipeline", "tut_6_send_pktsize")
+    assert module.gain_cell(step, large, "c").startswith("{gain}`ladder c 1MiB tut_5_")
+    assert module.gain_cell(step, small, "c") == "-"
+    step = ("tut_8_send_reuse_memory", "tut_10_send_reuse_heaps")
+    assert module.gain_cell(step, small, "python").startswith("{gain}`ladder python 8KiB tut_8_")
+
+
+def test_a_width_is_that_of_the_interval_in_parts_of_the_median(measured):
+    point = f"small c {_BEFORE} 64MiB"
+    said = measured.rate(point)
+    low, high = (
+        float(re.sub(r"[^\d.]", "", end))
+        for end in re.search("interval (.+) to (.+) MB/s", said.detail).groups()
+    )
+    width = measured.width(point)
+    assert float(width.text.removesuffix(" %")) == pytest.approx(
+        (high - low) / number(said.text) * 100, abs=0.6
+    )
+    assert width.detail == said.detail
+
+
+def test_a_share_of_the_ceiling_is_the_median_of_ratios_to_the_bare_loop(measured):
+    loop, program = 'bare 8KiB "two threads"', f"c {_AFTER}"
+    header = records.read(RESULTS / "ladder.jsonl").header
+    loops = [
+        dataclasses.replace(
+            one,
+            case=f"bare {one.case}",
+            implementation="ceiling",
+            program="ceiling",
+            variant="two threads",
+            elapsed_ns=one.elapsed_ns * 3 // 4,
+        )
+        for one in chosen("c", _AFTER, "8KiB")
+    ]
+    with records.Writer(measured.RESULTS / "bare.jsonl", header) as writer:
+        for sample in (*_samples(), *loops):
+            writer.add(sample)
+    said = measured.of_ceiling(f"{loop} -> {program}")
+    assert said.text == "75 %"
+    assert "median of 9 rounds" in said.detail
+
+
+def test_gains_near_one_have_digits_that_tell_them_apart(measured):
+    ends = re.search(
+        "interval (.+) to (.+)", measured.gain(f"small c {_BEFORE} 8KiB -> {_AFTER}").detail
+    )
+    assert ends is not None
+    assert all(len(end.replace(".", "")) >= 3 for end in ends.groups())
+
+
+def test_a_share_is_that_of_the_timeline(measured):
+    said = {
+        field: measured.share(f"{field} small {_BEFORE}").text
+        for field in ("preparing", "waiting", "rest", "sending")
+    }
+    assert said == {"preparing": "55 %", "waiting": "36 %", "rest": "9 %", "sending": "27 %"}
+
+
+@pytest.mark.parametrize(
+    ("program_ns", "looked_ns", "waiting_ns", "program", "network"),
+    [
+        (700, 100, 200, "50 %", "70 %"),
+        (999, 501, None, "100 %", "0 %"),
+        (0, None, 9, "0 %", "150 %"),
+    ],
+)
+def test_a_thread_is_busy_when_it_neither_waits_nor_looks(
+    measured, tmp_path, program_ns, looked_ns, waiting_ns, program, network
+):
+    header = records.read(RESULTS / "ladder.jsonl").header
+    sample = dataclasses.replace(
+        chosen("c", _AFTER, "8KiB")[0],
+        elapsed_ns=1000,
+        cpu_user_ns=900,
+        cpu_system_ns=600,
+        program_cpu_ns=program_ns,
+        looking_ns=looked_ns,
+        waiting_looking_ns=waiting_ns,
+    )
+    with records.Writer(tmp_path / "threads.jsonl", header) as writer:
+        writer.add(sample)
+    said = [
+        measured.busy(f"{thread} threads c {_AFTER} 8KiB").text for thread in ("program", "network")
+    ]
+    assert said == [program, network]
+
+
+def test_silence_and_burst_are_medians_of_the_rounds(measured):
+    said = [measured.spacing(f"{field} small tut_4_send_perf random") for field in _EVEN]
+    # Four messages of 64 KiB in 30 us, and then nothing for 3004.
+    assert [one.text.split("\N{NO-BREAK SPACE}") for one in said] == [
+        ["3\N{THIN SPACE}000", "µs"],
+        ["253", "KiB"],
+    ]
+    assert "median of 9 rounds" in said[0].detail
+
+
+def test_the_times_of_a_timeline_are_medians_of_the_heaps_that_count(measured):
+    # The first of them is a cold start; 40 and 60 to prepare the others, 10 and 30 to send them.
+    moments = [(0, 900, 1000), (800, 940, 1060), (810, 945, 1065), (890, 955, 1095)]
+    steps = [tuple(1000 * moment for moment in one) for one in (*moments, *moments[-1:] * 2)]
+    run = Timeline("5", _AFTER, "python", False, 1, 1, *steps)
+    header = records.read(measured.RESULTS / "small.jsonl").header
+    with records.Writer(measured.RESULTS / "cold.jsonl", header) as writer:
+        writer.add(run)
+    said = [measured.took(f"{field} cold {_AFTER}").text for field in ("preparing", "sending")]
+    assert [number(text.partition("\N{NO-BREAK SPACE}")[0]) for text in said] == [50, 20]
+    assert float(measured.at_best(f"cold {_AFTER}").text) == pytest.approx(70 / 50, rel=0.01)
+
+
+def test_a_total_is_the_sum_of_all_rounds(measured):
+    samples = chosen("c", _AFTER, "8KiB")
+    said = measured.total(f"heaps small c {_AFTER} 8KiB")
+    assert number(said.text) == sum(one.heaps for one in samples)
+    assert said.detail == f"of {len(samples)} rounds together"
+
+
+def test_a_fact_is_that_of_the_record(measured):
+    header = records.read(RESULTS / "ladder.jsonl").header
+    assert measured.fact("cpu").text == header.machine["cpu"]
+    assert measured.fact("mtu").text == str(header.lab["mtu"])
+    assert measured.fact("L2").text == f"{header.machine['caches_bytes']['L2'] >> 20} MiB"
+    assert measured.fact("rounds").text == "9"
+    assert measured.fact("cpu small") == dataclasses.replace(
+        measured.fact("cpu"), detail="the machine of small", record="small"
+    )
+
+
+@pytest.mark.parametrize(
+    ("role", "text", "why"),
+    [
+        ("rate", "tut-99 c", "there is no record 'tut-99'"),
+        ("rate", "", "there is no record ''"),
+        ("rate", f"small c {_BEFORE} 4KiB", "no sample"),
+        ("rate", f"small c {_BEFORE} 8KiB 'huge pages'", "no sample"),
+        ("rate", f"small spead2 c {_BEFORE} 8KiB", "no sample"),
+        ("rate", f"small random c {_BEFORE} 8KiB", "no sample"),
+        ("rate", f"small c {_BEFORE}", "several points"),
+        ("rate", "small 8KiB", "several points"),
+        ("rate", f"small c 8KiB {_BEFORE} -> {_AFTER}", "compares"),
+        ("gain", f"small c {_BEFORE} 8KiB", "compares nothing"),
+        ("gain", f"small c 8KiB {_BEFORE} -> tut_99", "no sample"),
+        ("gain", f"small c 8KiB {_BEFORE} -> random", "no sample"),
+        ("gain", f"small c 8KiB {_BEFORE} -> fill", "compares a thing with itself"),
+        ("of_ceiling", f"small 8KiB -> c {_BEFORE}", "no sample"),
+        ("per_heap", f"wishes small c {_BEFORE} 8KiB", "no count 'wishes'"),
+        ("per_heap", f"program small c {_BEFORE} 8KiB", "no count 'program'"),
+        ("per_heap", f"waits small c {_BEFORE} 8KiB", "no sample has that"),
+        ("total", f"wishes small c {_BEFORE} 8KiB", "not every sample has a count 'wishes'"),
+        ("total", f"waits small c {_BEFORE} 8KiB", "not every sample has a count 'waits'"),
+        ("per_gb", f"wishes small c {_BEFORE} 8KiB", "only cpu"),
+        ("width", f"small c {_BEFORE} 4KiB", "no sample"),
+        ("took", f"waiting small {_BEFORE}", "preparing and sending"),
+        ("took", f"sending small {_AFTER}", "not one timeline's"),
+        ("at_best", f"small {_BEFORE} pinned", "not one timeline's"),
+        ("share", f"wishing small {_BEFORE}", "no share 'wishing'"),
+        ("share", f"waiting small {_AFTER}", "not one timeline's"),
+        ("share", f"waiting small random {_BEFORE}", "not one timeline's"),
+        ("busy", f"kernel small c {_BEFORE} 8KiB", "no thread 'kernel'"),
+        ("busy", f"program small c {_BEFORE} 8KiB", "no sample has that"),
+        ("spacing", "colour small tut_4_send_perf random", "there are silence and burst"),
+        ("spacing", "burst small tut_4_send_perf", "not one program's messages"),
+        ("spacing", "burst small tut_4_send_perf random free", "not one program's messages"),
+        ("fact", "colour", "there is no fact 'colour'"),
+    ],
+)
+def test_a_role_refuses_what_was_not_measured(measured, role, text, why):
+    with pytest.raises(measured.UnknownError, match=re.escape(why)):
+        getattr(measured, role)(text)
+
+
+def test_a_role_that_refuses_is_an_error_of_the_page(measured):
+    from docutils.utils import new_reporter
+
+    reporter = new_reporter(
+        "page",
+        SimpleNamespace(
+            report_level=5,
+            halt_level=5,
+            debug=False,
+            warning_stream=None,
+            error_encoding="utf-8",
+            error_encoding_error_handler="strict",
+        ),
+    )
+    role = measured.Measured(measured.rate)
+    _, (message,) = role("rate", "{rate}`x`", "x", 7, SimpleNamespace(reporter=reporter))
+    assert message["level"] == 3
+    assert "there is no record 'x'" in message.astext()
+
+
+def test_a_rate_of_a_real_record_is_its_median():
+    samples = records.read(RESULTS / "tut-8.jsonl").samples
+    rates = [
+        one.payload_bytes / one.elapsed_ns * 1e3
+        for one in samples
+        if not one.warm_up
+        and (one.implementation, one.language, one.program) == ("ours", "c", _AFTER)
+        and (one.heap_size, one.variant) == (64 << 20, "")
+    ]
+    said = extension("measured").rate(f"tut-8 c {_AFTER} 64MiB")
+    assert len(rates) >= 9
+    assert number(said.text) == pytest.approx(statistics.median(rates), rel=0.005)
+
+
+def test_all_records_are_of_one_machine():
+    """The facts of one of them stand for all."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(RESULTS.glob("*.jsonl")):
+        with path.open() as lines:
+            header = json.loads(next(lines))
+        machine = header["machine"]
+        wanted = ("cpu", "cores", "usable_cores", "kernel", "memory_bytes", "caches_bytes")
+        facts = {key: machine[key] for key in wanted}
+        if not path.stem.startswith(("receive", "tut-12")):  # over loopback, and a pair of devices
+            facts |= {key: header["lab"][key] for key in ("kind", "mtu")}
+        facts |= {key: header["versions"][key] for key in ("python", "numpy", "compiler")}
+        found.setdefault(json.dumps(facts), []).append(path.stem)
+    most = max(found, key=len)
+    assert [
+        facts for facts in found if not json.loads(facts).items() <= json.loads(most).items()
+    ] == []

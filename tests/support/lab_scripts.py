@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scripts that load the lab's one file by itself, as root and as an ordinary user."""
+
+import errno
+import importlib.metadata
+import importlib.resources
+import os
+import select
+import socket
+import struct
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from spead_tutorial import lab as lab_module
+from support.processes import python_for_anyone
+
+LAB_PY = Path(lab_module.__file__)
+
+
+UDP_SEGMENT = 103
+
+
+#: Far more than anything here takes: to fail instead of hanging.
+PATIENCE_S = 60
+
+
+#: What a shell is told to start a program without its standard streams.
+CLOSE = ("0<&-", "1>&-", "2>&-")
+
+
+#: Scripts load lab.py by its path: they must not depend on the compiled core.
+LOAD = f"""
+import importlib.util, os, signal, socket, subprocess, sys
+spec = importlib.util.spec_from_file_location("lab", {str(LAB_PY)!r})
+lab_module = sys.modules["lab"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(lab_module)
+Lab = lab_module.Lab
+"""
+
+
+def script(text: str) -> list[str]:
+    return [sys.executable, "-c", LOAD + textwrap.dedent(text)]
+
+
+def wait_for_the_end_of(pids: list[int], act: object) -> None:
+    """Call `act`, then wait until all processes have ended."""
+    fds = [os.pidfd_open(pid) for pid in pids]
+    try:
+        act()  # type: ignore[operator]
+        for pid, fd in zip(pids, fds, strict=True):
+            assert select.select([fd], [], [], PATIENCE_S)[0], f"process {pid} still runs"
+    finally:
+        for fd in fds:
+            os.close(fd)
+
+
+def send_gso(sock: socket.socket, segment: int, data: bytes, to: tuple[str, int]) -> None:
+    try:
+        sock.sendmsg([data], [(socket.SOL_UDP, UDP_SEGMENT, struct.pack("H", segment))], 0, to)
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            pytest.skip("this kernel has no UDP_SEGMENT")
+        raise
+
+
+def said_to_an_ordinary_user(text: str) -> list[str]:
+    """Run a script with a lab, as a user who is not root; return the words that it prints."""
+    python = python_for_anyone()
+    if python is None:
+        pytest.skip("there is no Python that an ordinary user may execute")
+    package = importlib.metadata.distribution("pyroute2").locate_file("")
+    done = subprocess.run(
+        [python, *script(text)[1:]],
+        user=65534,
+        group=65534,
+        extra_groups=[],
+        cwd="/",
+        env={**os.environ, "PYTHONPATH": str(package)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    if "forbids this user" in done.stderr:
+        pytest.skip(done.stderr.splitlines()[-1])
+    assert done.stderr == ""
+    return done.stdout.split()

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The site's extensions, and rates that are typed into its pages."""
+
+import dataclasses
+import importlib
+import re
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+
+from support import ROOT
+
+_BLOCKS = {"code", "code-block", "code-cell", "sourcecode"}
+
+
+#: Rates that are typed, as they have not been measured.
+CHOSEN = {
+    "100 MB/s": "the rate that chapter 2 asks for",
+    "200 MB/s": "what chapter 6's slow listener reads",
+    "1 GB/s": "an example of what somebody may need",
+    "1 Gb/s": "a link",
+    "4 Gb/s": "a link",
+    "10 Gb/s": "a link",
+    "25 Gb/s": "a link",
+    "40 Gb/s": "a link",
+    "100 Gb/s": "a link",
+    "1250 MB/s": "a link of 10 Gb/s, in bytes",
+}
+
+
+_RATE = re.compile(r"\d[\d ,.\u00a0\u2009]*[ \u00a0]?(?:[kMG]i?B|[kMG]b(?:it)?)/s")
+
+
+@dataclasses.dataclass
+class Block:
+    """A block of a page: a fence, or a directive of reStructuredText."""
+
+    line: int
+    info: str  # what the fence says, such as "python" or "{literalinclude} ../file.py"
+    lines: list[str]
+
+    @property
+    def language(self) -> str:
+        """What its code is written in, if it is typed into the page."""
+        directive = re.fullmatch(r"\{([\w-]+)\}\s*(.*)", self.info)
+        if not directive:
+            return self.info.partition(" ")[0].lower()
+        return directive[2].strip().lower() if directive[1] in _BLOCKS else ""
+
+    @property
+    def text(self) -> list[str]:
+        """Its lines, without options and empty lines."""
+        return [line for line in self.lines if line.strip() and not _option(line)]
+
+    @property
+    def options(self) -> set[str]:
+        return {option for line in self.lines if (option := _option(line))}
+
+
+def _option(line: str) -> str:
+    found = re.match(r"\s*:([\w-]+):", line)
+    return found[1] if found else ""
+
+
+def fences(text: str) -> Iterator[Block]:
+    """Find the fenced blocks of a page in Markdown, those in others too."""
+    stack: list[tuple[str, Block]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        fence = re.match(r"\s*(`{3,}|~{3,}|:{3,})\s*(.*?)\s*$", line)
+        around = stack[-1][0] if stack else ""
+        if fence and around and fence[1].startswith(around) and not fence[2]:
+            yield stack.pop()[1]
+        elif fence and fence[2] and not (stack and stack[-1][1].language):
+            stack.append((fence[1], Block(number, fence[2], [])))
+        elif stack:
+            stack[-1][1].lines.append(line)
+    assert not stack, f"a fence is not closed: line {stack[-1][1].line}"
+
+
+def typed_rates(text: str) -> list[str]:
+    """Find the rates in a page that come from no role, and are none that somebody chose."""
+    for block in fences(text):
+        if block.language or not block.info.startswith("{"):
+            text = text.replace("\n".join(block.lines), "")
+    prose = re.sub(r"(?s)(?:\{[\w-]+\})?(`+).+?\1", "", text)
+    found = (re.sub(r"[\s\u00a0]+", " ", one) for one in _RATE.findall(prose))
+    return [one for one in found if one not in CHOSEN]
+
+
+def extension(module: str) -> ModuleType:
+    """Import an extension of the site; it imports the harness, which is beside the package."""
+    for folder in (ROOT / "docs" / "_ext", ROOT):
+        if str(folder) not in sys.path:
+            sys.path.append(str(folder))
+    return importlib.import_module(module)

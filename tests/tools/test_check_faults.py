@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is wrong first with packets that a reader's sender has made."""
+
+import dataclasses
+
+import pytest
+
+from spead_tutorial.check.faults import Wanted, first_fault
+from support.ref_encode import Descriptor, Inline, Value, encode_heap
+
+WANTED = Wanted(heaps=2, heap_size=200, packet_size=152, random=False)
+HEADER = b"{'shape': (200,), 'fortran_order': False, 'descr': '|i1'}"
+DESCRIPTORS = [
+    Descriptor(0x1600, b"timestamp", b"", b"", (("u", 40),), ()),
+    Descriptor(0x3300, b"adc_samples", b"", HEADER, (), (200,)),
+]
+
+
+def heap(i: int, *, shape: int = 200, header: bytes = HEADER) -> list[bytes]:
+    samples = dataclasses.replace(DESCRIPTORS[1], shape=(shape,), numpy_header=header)
+    items = [DESCRIPTORS[0], samples] if i == 0 else []
+    values = [Inline(0x1600, 200 * i), Value(0x3300, bytes([i] * 200), False)]
+    return encode_heap([*items, *values], i + 1, 152)
+
+
+END = encode_heap([Inline(6, 2)], 3, 152)
+
+
+def test_heaps_and_packets_may_come_in_any_order():
+    datagrams = [*END, *heap(1)[::-1], *heap(0)]
+    assert first_fault(datagrams, WANTED) is None
+
+
+@pytest.mark.parametrize(
+    ("datagrams", "words"),
+    [
+        ([*heap(0), *heap(1)[1:], *END], "heap 2, packet 1: expected byte 0 of its payload"),
+        ([*heap(0), *heap(1)[:-1], *END], "heap 2: expected 200 bytes of payload, found"),
+        ([*heap(0), *heap(1), heap(1)[0], *END], "heap 2, packet 2: expected byte"),
+        ([*heap(0), *END], "heap 2 is missing: expected 2 heaps, found 1"),
+        ([*heap(0), *heap(1), *END, *heap(3)], "heap 4: expected the end of the stream, found one"),
+        ([*heap(0), *heap(1), b"SPEAD?"], "packet 8 of all is no SPEAD packet: "),
+        ([*heap(0, shape=100)], "heap 1, adc_samples: expected the shape (200,), found (100,)"),
+        (
+            [*heap(0, header=HEADER.replace(b"i1", b"u1"))],
+            "heap 1, adc_samples: expected the type int8, found {",
+        ),
+        ([*encode_heap([Inline(0x1600, 0)], 1, 400)], "heap 1: expected a descriptor"),
+    ],
+)
+def test_a_fault_of_packets_is_named_with_its_place(datagrams, words):
+    found = first_fault(datagrams, WANTED)
+    assert found is not None
+    assert found.startswith(words)
+
+
+def test_packets_that_are_too_large_are_a_fault():
+    found = first_fault(heap(0), dataclasses.replace(WANTED, packet_size=120))
+    assert found == (
+        "heap 1, byte 0 of its payload: expected packets of 120 bytes at most, found one of 152"
+    )
+
+
+def test_random_samples_have_to_be_in_their_range_and_not_all_the_same():
+    random = dataclasses.replace(WANTED, random=True)
+    found = first_fault(heap(0), random)
+    assert found is not None
+    assert found.endswith("expected a random number from -100 to 99, and not always the same,"
+                          " found 0")  # fmt: skip

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``spead-tutorial check`` of receivers: what it says of wrong ones, and what others are worth."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spead_tutorial import cli as cli_module
+from spead_tutorial.check import arriving, lossless
+from spead_tutorial.check.arriving import HEAP_SIZE, HEAPS, fault, first_fault, power
+from spead_tutorial.check.worth import SKELETON, YOURS, verdict
+from spead_tutorial.exercises import RECEIVING, ReceiverExercise
+from spead_tutorial.lab import Arrivals
+from spead_tutorial.measure.case import Case, Step
+from spead_tutorial.measure.programs import Done, ProgramError
+from spead_tutorial.records import OURS, Sample
+from support.labs import needs_lab
+
+SEVEN, TWELVE = RECEIVING[1], RECEIVING[3]
+SAYS = '            options.say(f"Timestamp: {timestamp.flat[0]:<10} Power: {power:.2f}")\n'
+
+#: What is changed in chapter 7's program, into what, and what is said of it.
+WRONG = [
+    (
+        "power = mean_square(adc_samples)",
+        "power = float(np.mean(adc_samples * adc_samples))",  # as 8-bit integers
+        r"heap 2: expected 'Timestamp: 8000       Power: \d+\.\d\d', found Power: -?\d+\.\d\d",
+    ),
+    (
+        SAYS,
+        f"            if received != 7:\n    {SAYS}",
+        r"heap 8 is missing: expected 'Timestamp: 56000      Power: .*', found no line",
+    ),
+    (
+        SAYS,
+        "            pass\n",
+        r"it printed no heap: expected 'Timestamp: 0          Power: 1\.50'",
+    ),
+    (
+        "            received += 1\n",
+        "            received += 1\n            if received == 9:\n                break\n",
+        r"heap 10 is missing: .*",
+    ),
+    (
+        "            received += 1\n",
+        "            received += 2\n",
+        r"the last line: expected 'Received 300 heaps', found 600",
+    ),
+    (
+        '    heaps.report(f"Received {received} heaps")\n',
+        '    print(f"Received {received} heaps")\n',
+        r"it printed no account of its packets: end with report\(\)",
+    ),
+    (
+        "            received += 1\n",
+        "            received += 1\n            assert received < 5, 'enough'\n",
+        r"my_receiver: AssertionError: enough \(line \d+\)",
+    ),
+    (
+        "    item_group = spead_tutorial.ItemGroup()\n",
+        "    raise SystemExit(3)\n",
+        r"my_receiver: it ended with status 3 and said nothing",
+    ),
+]
+
+
+def receiver(tmp_path: Path, old: str, new: str) -> Path:
+    """Change chapter 7's program in one place."""
+    text = SEVEN.solution.read_text()
+    assert text.count(old) == 1
+    path = tmp_path / "my_receiver.py"
+    path.write_text(text.replace(old, new))
+    return path
+
+
+@needs_lab
+@pytest.mark.parametrize(("old", "new", "words"), WRONG)
+def test_of_a_wrong_receiver_it_is_said_what_is_wrong_first(tmp_path, old, new, words):
+    found = fault(SEVEN, receiver(tmp_path, old, new))
+    assert found is not None
+    assert re.fullmatch(words, found), found
+
+
+@needs_lab
+def test_a_receiver_that_never_stops_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(arriving, "_END_S", 1.0)
+    program = receiver(
+        tmp_path, "    heaps.report", "    while True:\n        pass\n    heaps.report"
+    )
+    assert fault(SEVEN, program) == (
+        "my_receiver: it did not end within 1 s of the end of the stream"
+    )
+
+
+# ---- What it prints ----
+
+ACCOUNT = f"""packets: 9 received = 9 placed
+heaps: {HEAPS} complete, 0 incomplete, 0 never begun
+socket: 0 dropped
+Received {HEAPS} heaps
+"""
+
+
+def line(heap: int, n: int = 1, more: float = 0.0) -> str:
+    return f"Timestamp: {heap * HEAP_SIZE:<10} Power: {power(heap, n) + more:.2f}"
+
+
+def said(exercise: ReceiverExercise, lines: list[str], account: str = ACCOUNT) -> str | None:
+    done = Done("x", 0, "\n".join([*lines, account]), "")
+    return first_fault(exercise, done, Path("x.py"))
+
+
+EACH = [line(heap) for heap in range(HEAPS)]
+GATHERED = [line(0, 131), line(131, 131), line(262, HEAPS - 262)]
+
+
+def test_heaps_may_be_printed_in_any_order():
+    assert said(SEVEN, EACH[::-1]) is None
+
+
+@pytest.mark.parametrize("lines", [EACH, GATHERED])
+def test_heaps_may_be_gathered_where_the_chapter_does_so(lines):
+    assert said(TWELVE, lines) is None
+
+
+@pytest.mark.parametrize(
+    ("exercise", "lines", "words"),
+    [
+        (SEVEN, GATHERED, "heap 1: expected "),
+        (SEVEN, [*EACH[:1], line(1, 1, 0.5), *EACH[2:]], "heap 2: expected "),
+        (SEVEN, [*EACH[:1], "Timestamp: 8000 Power: many", *EACH[2:]], "heap 2: expected "),
+        (SEVEN, [*EACH, EACH[4]], "heap 5: it printed several lines of timestamp 32000"),
+        (SEVEN, [*EACH, "Timestamp: 8001 Power: 3.00"], "timestamp 8001: there is no such heap"),
+        (TWELVE, [GATHERED[0], GATHERED[2]], "heaps 1 to 262: expected "),
+        (TWELVE, GATHERED[1:], "heap 1 is missing: "),
+    ],
+)
+def test_the_first_wrong_line_is_named_with_its_heap(exercise, lines, words):
+    found = said(exercise, lines)
+    assert found is not None
+    assert found.startswith(words)
+
+
+def test_packets_that_it_does_not_account_for_are_a_fault():
+    done = Done("x", 0, ACCOUNT, "")
+    assert arriving._unaccounted(done, 9, 0, Arrivals(9)) is None
+    found = arriving._unaccounted(done, 10, 0, Arrivals(10))
+    assert found is not None
+    assert "10 packets" in found
+
+
+def test_heaps_that_it_has_not_received_are_a_fault():
+    lost = ACCOUNT.replace(f"{HEAPS} complete, 0 incomplete", f"{HEAPS - 1} complete, 1 incomplete")
+    found = arriving._unaccounted(Done("x", 1, lost, ""), 9, 0, Arrivals(9))
+    assert found == (
+        f"expected {HEAPS} heaps in 9 packets, found {HEAPS - 1} complete and 1 missing, in 9"
+        " packets"
+    )
+
+
+# ---- What it is worth ----
+
+
+def make_runs_up(monkeypatch: pytest.MonkeyPatch, most: dict[str, float]) -> None:
+    """Have receivers lose something above a rate, and the sender keep any below 8 GB/s."""
+
+    def both(
+        lab: object, exercise: object, program: Path, sample: Sample
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        asked = min(sample.asked_bytes_per_s or 0, 8e9)
+        lost = asked > most[sample.implementation]
+        n_bytes = sample.heaps * sample.heap_size
+        sent = {"sending_ns": round(n_bytes / asked * 1e9), "packets": 2 * sample.heaps}
+        return sent, {
+            "heaps_complete": sample.heaps + 1 - lost,
+            "packets_no_place": 0,
+            "socket_datagrams": sent["packets"] - lost,
+            "socket_dropped": int(lost),
+        }
+
+    monkeypatch.setattr(lossless, "_both", both)
+
+
+def show_nothing(steps: Any) -> Any:
+    return steps
+
+
+@needs_lab
+def test_the_highest_rate_without_loss_is_found_of_each(monkeypatch):
+    most = {SKELETON: 3e8, YOURS: 6e8, OURS: 1.2e9}
+    make_runs_up(monkeypatch, most)
+    worth = lossless.measured(SEVEN, SEVEN.skeleton, 3, show_nothing)
+    for who, row in worth.found.items():
+        assert row.rate is not None
+        assert most[who] / 1.1 <= row.rate.median <= most[who]
+    assert re.fullmatch(r"x\.py gains (2|3|4)\d % of the step", verdict(worth, "x.py"))
+
+
+@needs_lab
+def test_where_the_sender_is_the_slower_one_there_is_no_verdict(monkeypatch):
+    make_runs_up(monkeypatch, {SKELETON: 1e11, YOURS: 1e11, OURS: 1e11})
+    with pytest.raises(ProgramError, match="this machine is busy"):
+        lossless.measured(SEVEN, SEVEN.skeleton, 1, show_nothing)
+
+
+@needs_lab
+def test_a_table_has_the_rates_without_loss_and_says_which_are_bounds(monkeypatch, capfd):
+    make_runs_up(monkeypatch, {SKELETON: 3e8, YOURS: 1e11, OURS: 1e11})
+    monkeypatch.setattr(arriving, "fault", lambda *_: None)
+    arguments = ["check", "7", str(SEVEN.skeleton)]
+    assert cli_module.finish(cli_module.cli, "spead-tutorial", arguments) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0] == "chapter_7.py receives all that was sent."
+    assert "share" not in " ".join(lines)
+    assert lines[-3] == "A lower bound, as the sender was the slower one: yours, chapter 7."
+    assert lines[-1] == "chapter_7.py is as fast as the chapter's own program."
+
+
+@needs_lab
+def test_real_programs_are_sent_to_at_a_rate_and_counted():
+    """Of one run alone: whether it loses something is the machine's affair."""
+    case = Case(OURS, "python", SEVEN.program, search=True)
+    with arriving.receiving_lab() as lab:
+        run = lossless._run(lab, SEVEN, Step(0, False, case), SEVEN.solution, 1e9)
+    assert run.failure is None
+    assert run.received_packets is not None
+    assert run.packets is not None
+    assert 0 < run.received_packets <= run.packets
+
+
+def test_chapter_3_has_nothing_to_be_measured_beside(monkeypatch, capfd):
+    monkeypatch.setattr(arriving, "fault", lambda *_: None)
+    arguments = ["check", "3", str(RECEIVING[0].solution)]
+    assert cli_module.finish(cli_module.cli, "spead-tutorial", arguments) == 0
+    last = capfd.readouterr().out.splitlines()[-1]
+    assert last == "There was no receiver before it, so there is nothing to measure it beside."

@@ -1,0 +1,558 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command line: every command as a process, and what it says when asked for wrongly.
+
+That many command lines are wrong is found out in this process; that a wrong one ends a process
+as it should, in others.
+"""
+
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spead_tutorial import cli as cli_module
+from spead_tutorial.catalogue import CHAPTERS, RECEIVERS, STEPS
+from spead_tutorial.lab import root_commands
+from spead_tutorial.measure.programs import built
+from support.labs import needs_lab, probe
+from support.needs import need
+
+REASON = probe().reason
+PATIENCE_S = 60
+COMMAND = [sys.executable, "-m", "spead_tutorial.cli"]
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+pytestmark = pytest.mark.usefixtures("elsewhere")
+
+
+def cli(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+@pytest.fixture
+def here(capfd: pytest.CaptureFixture[str]) -> Run:
+    """Run a command in this process."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        status = cli_module.finish(cli_module.cli, "spead-tutorial", arguments)
+        return subprocess.CompletedProcess(arguments, status, *capfd.readouterr())
+
+    return run
+
+
+def fails(*arguments: str, status: int, words: str, run: Run = cli) -> None:
+    """Check that a command fails with one line that has these words."""
+    done = run(*arguments)
+    assert done.returncode == status
+    assert done.stdout == ""
+    assert re.fullmatch(r"spead-tutorial: [^\n]+\n", done.stderr)
+    assert "Traceback" not in done.stderr
+    assert words in done.stderr
+
+
+# ---- Asked for rightly ----
+
+
+@pytest.mark.parametrize("name", cli_module.cli.commands)
+def test_every_command_has_help_with_an_example(name):
+    done = cli(name, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"Example: spead-tutorial {name}" in done.stdout
+
+
+def test_without_a_command_it_shows_its_help():
+    done = cli()
+    assert done.returncode == 0
+    assert done.stdout == cli("--help").stdout
+
+
+def test_the_version_is_the_packages():
+    done = cli("--version")
+    assert re.fullmatch(r"spead-tutorial, version \d+\.\d+\.\d+\n", done.stdout)
+
+
+def test_chapters_lists_every_chapter():
+    done = cli("chapters")
+    assert done.returncode == 0
+    for chapter in (*CHAPTERS, *STEPS, *RECEIVERS):
+        assert chapter.name in done.stdout
+    rows = json.loads(cli("chapters", "--json").stdout)
+    assert [row["number"] for row in rows] == [one.number for one in (*CHAPTERS, *RECEIVERS)]
+
+
+@pytest.mark.parametrize(
+    ("words", "end"),
+    [
+        (["2"], "chapters/tut_2_send.py"),
+        (["3", "--lang", "c"], "chapters/tut_3_recv"),
+        (["tut_13_send_no_thread", "--lang", "c"], "chapters/tut_13_send_no_thread"),
+        (["ceiling"], "bin/ceiling"),
+        (["sink"], "bin/sink"),
+    ],
+    ids=str,
+)
+def test_path_is_that_of_a_program_which_can_be_started(words, end):
+    printed = cli("path", *words).stdout
+    assert printed.endswith(f"/{end}\n")
+    python = [sys.executable] if end.endswith(".py") else []
+    done = subprocess.run(
+        [*python, printed.strip(), "--help"], capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert Path(end).stem in done.stdout
+
+
+def test_chapters_stops_quietly_where_nobody_reads():
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [*COMMAND, "chapters"],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+    finally:
+        os.close(writer)
+    assert "Traceback" not in done.stderr
+
+
+def test_doctor_says_whether_the_lab_works():
+    done = cli("doctor")
+    assert done.returncode == (1 if REASON else 0)
+    assert re.search(r"^( *ok|FAIL)  lab ", done.stdout)
+    found = json.loads(cli("doctor", "--json").stdout)
+    assert found["works"] == (REASON is None)
+    assert {finding["state"] for finding in found["findings"]} <= {"ok", "warn", "fail"}
+    assert found["machine"]["kernel"]
+
+
+def test_doctor_fails_and_names_the_commands_for_root_where_there_can_be_no_lab():
+    # A user namespace in which no further namespace can be made.
+    limits = ("user/max_user_namespaces", "user/max_net_namespaces")
+    forbid = " && ".join(f"echo 0 > /proc/sys/{limit}" for limit in limits)
+    start = ["unshare", "--user", "--map-root-user", "sh", "-c"]
+    tried = subprocess.run([*start, forbid], capture_output=True, timeout=PATIENCE_S)
+    if tried.returncode != 0:
+        pytest.skip("the kernel forbids user namespaces")
+    done = subprocess.run(
+        [*start, f'{forbid} && exec "$@"', "sh", *COMMAND, "doctor"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 1
+    assert "FAIL  lab" in done.stdout
+    assert " && ".join(root_commands()) in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+@needs_lab
+@pytest.mark.parametrize("language", built())
+def test_run_prints_the_rate_and_the_proof(language):
+    done = cli("run", "10", "--lang", language, "-n", "300", "-H", "8192")
+    assert (done.returncode, done.stderr) == (0, "")
+    rate, proof = done.stdout.splitlines()
+    assert re.fullmatch(r"\d+\.\d\d MB/s", rate)
+    assert "301 packets claimed" in proof
+    assert "exactly what 301 SPEAD packets" in proof
+
+
+@needs_lab
+def test_run_prints_one_json_object():
+    done = cli("run", "tut_send_2", "--lang", "c", "-n", "3", "-r", "--json")
+    found = json.loads(done.stdout)
+    assert done.stdout.count("\n") == 1
+    assert (found["chapter"], found["heaps"], found["random"]) == (5, 3, True)
+    assert found["accounted"] is True
+    assert found["failure"] is None
+    assert found["counted_packets"] > 0
+    expected = found["payload_bytes"] / found["elapsed_ns"] * 1e9
+    assert found["rate_bytes_per_s"] == pytest.approx(expected)
+
+
+@needs_lab
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_run_passes_on_that_packets_travel_in_fragments(more):
+    done = cli("run", "6", "--lang", "c", "-n", "3", "-p", "16384", *more)
+    assert done.returncode == 0
+    assert re.fullmatch(r"tut_6_send_pktsize: [^\n]*16384[^\n]*fragments[^\n]*\n", done.stderr)
+    assert "fragments" not in done.stdout
+
+
+@needs_lab
+def test_run_takes_the_name_of_a_step():
+    done = cli("run", "tut_10_send_more_heaps", "--lang", "c", "-n", "300", "-H", "8192", "--json")
+    found = json.loads(done.stdout)
+    assert (found["chapter"], found["program"]) == (10, "tut_10_send_more_heaps")
+    assert (found["accounted"], found["failure"]) == (True, None)
+
+
+@needs_lab
+def test_run_of_a_receiver_shows_what_it_and_its_sender_print_told_apart():
+    arguments = ["run", "3", "--lang", "c", "--from", "10", "--from-lang", "python", "--rate=50"]
+    done = cli(*arguments, "-n", "3", "-H", "8192")
+    assert done.returncode == 0, done.stderr
+    assert "tut_3_recv: Timestamp: 16384      Power: 4.00\n" in done.stdout
+    assert "tut_3_recv: packets: 4 received = 4 placed\n" in done.stdout
+    assert re.search(r"^tut_10_send_reuse_heaps: \d+\.\d\d MB/s$", done.stdout, re.M)
+    assert "tut_3_recv: listening on port 8888\n" in done.stderr
+    proof = "4 packets sent: 4 received, 0 lost on the way, 0 without room in the socket"
+    assert done.stdout.endswith(f"\nproof: {proof}\n")
+
+
+@needs_lab
+@pytest.mark.parametrize("receiver", RECEIVERS, ids=lambda receiver: receiver.name)
+def test_behind_a_slow_link_every_receiver_gets_all_that_is_sent(receiver):
+    arguments = f"run {receiver.number} --lang c --from 8 --rate 50 -n 3 -H 8192 --json".split()
+    done = cli(*arguments)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["accounted"], found["statuses"]) == (True, [0, 0])
+    assert found["receiver"]["socket_datagrams"] == found["sender"]["packets"] == 4
+    assert found["receiver"]["heaps_complete"] == 3
+
+
+@needs_lab
+def test_run_of_a_receiver_that_loses_packets_says_of_each_where_it_was_lost():
+    arguments = ["run", "3", "--from", "10", "--from-lang", "c", "-n", "2000", "--json"]
+    done = cli(*arguments)
+    assert done.returncode == 1
+    assert done.stderr == "spead-tutorial: tut_3_recv has failed, with status 1\n"
+    found = json.loads(done.stdout)
+    assert (found["accounted"], found["statuses"]) == (True, [1, 0])
+    numbers = r"(\d+) packets sent: (\d+) received, (\d+) lost on the way, (\d+) without room"
+    sent, *parts = map(int, re.match(numbers, found["account"]).groups())
+    assert sent == sum(parts) == found["sender"]["packets"]
+    assert parts[0] == found["receiver"]["socket_datagrams"]
+    assert parts[2] > 0
+
+
+@needs_lab
+@pytest.mark.parametrize("size", [[], ["-H", "8192"]])
+def test_run_tells_a_receiver_how_large_heaps_are_and_how_many_it_has_memory_for(size):
+    sender = ["--from", "8", "-n", "3", *size] if size else []
+    done = cli("run", "9", "--lang", "c", *sender, "-b", "5", "--json")
+    found = json.loads(done.stdout)
+    assert (found["statuses"], found["receiver"]["pool_too_large"]) == ([0, 0], 0), done.stderr
+    done = cli("run", "9", "--lang", "c", *sender, "-b", "5")
+    assert re.search(r"^tut_9_recv_memory_pool: pool of 5: \d+ requests, 0 ", done.stdout, re.M)
+
+
+@needs_lab
+def test_run_of_a_receiver_prints_one_json_object():
+    done = cli("run", "3", "--json")
+    found = json.loads(done.stdout)
+    assert done.stdout.count("\n") == 1
+    assert found["statuses"] == [0, 0]
+    assert found["receiver"]["packets_placed"] == found["sender"]["packets"] == 7331
+    assert (found["receiver"]["program"], found["sender"]["program"]) == (
+        "tut_3_recv",
+        "tut_2_send",
+    )
+
+
+@needs_lab
+def test_run_of_a_receiver_can_be_in_a_lab_that_stays_if_it_has_a_machine_for_it(tmp_path):
+    name = f"chapter-3-{os.getpid()}"
+    for receiver, status in ((["--receiver"], 0), ([], 1)):
+        assert cli("lab", "up", name, *receiver).returncode == 0
+        try:
+            done = cli("run", "3", "--in", name, "--lang", "c", "--from", "10", "-n", "3")
+        finally:
+            assert cli("lab", "down", name).returncode == 0
+        assert done.returncode == status, done.stderr
+    assert "in this lab nobody receives" in done.stderr
+
+
+@needs_lab
+def test_run_of_a_receiver_ends_with_a_sender_that_fails():
+    done = cli("run", "3", "--lang", "c", "--from", "10", "-p", "70000")
+    assert done.returncode == 1
+    *_, reason, last = done.stderr.splitlines()
+    assert reason.startswith("tut_10_send_reuse_heaps: cannot send packets of 70000 bytes")
+    assert last == "spead-tutorial: tut_10_send_reuse_heaps has failed, with status 1"
+
+
+@needs_lab
+@pytest.mark.parametrize("kind", probe().kinds)
+def test_run_works_with_every_kind_of_device(kind):
+    done = cli("run", "6", "--lang", "c", "-n", "20", "--kind", kind, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["kind"] == kind
+
+
+@needs_lab
+def test_run_to_a_host_says_that_nothing_counted():
+    # Loopback of a lab: nothing leaves it.
+    run = [*COMMAND, "run", "6", "--lang", "c", "-n", "2", "--host", "127.0.0.1", "--port", "9"]
+    done = cli("lab", "--", *run)
+    assert done.returncode == 0
+    assert "outside a lab of its own, where nothing is counted for it alone" in done.stdout
+
+
+@needs_lab
+def test_lab_runs_a_command_with_its_own_options_and_status():
+    done = cli("lab", "sh", "-c", "cat /proc/net/dev; exit 7")
+    assert done.returncode == 7
+    assert "dummy1" in done.stdout
+    assert cli("lab", "--", "sh", "-c", "kill -9 $$").returncode == 128 + 9
+    assert cli("lab", "--kind", probe().kinds[0], "--", "true").returncode == 0
+
+
+# ---- Asked for wrongly ----
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nothing"], "No such command 'nothing'"),
+        (["path", "99"], "there is no program '99': say ceiling, sink, blast, or a chapter"),
+        (["--nothing"], "No such option"),
+        (["run"], "Missing argument 'CHAPTER'"),
+        (["run", "99"], "there is no chapter '99'"),
+        (["run", "1"], "there is no chapter '1' that sends"),
+        (["run", "3", "--from", "3"], "there is no chapter '3' that sends"),
+        (["run", "3", "-n", "5"], "chapter 2 has no option -n"),
+        (["run", "3", "--host", "127.0.0.1", "--port", "9"], "chapter 3 receives"),
+        (["run", "3", "--kind", "ifb"], "chapter 3 receives: --kind"),
+        (["run", "10", "--from", "2"], "chapter 10 sends: --from, --from-lang"),
+        (["run", "10", "--from-lang", "c"], "chapter 10 sends: --from, --from-lang"),
+        (["run", "10", "--rate", "100"], "chapter 10 sends: --from, --from-lang, --rate"),
+        (["run", "10", "-b", "2"], "chapter 10 sends: --from, --from-lang, --rate and -b"),
+        (["run", "3", "-b", "2"], "chapter 3 has no option -b"),
+        (["run", "9", "-b", "1001"], "-b"),
+        (["run", "3", "--rate", "100"], "chapter 2 sends over loopback, without --rate"),
+        (["run", "3", "--from", "10", "--rate", "0"], "--rate"),
+        (["run", "10", "11"], "extra argument"),
+        (["run", "10", "--nothing"], "No such option"),
+        (["run", "10", "--lang", "rust"], "'rust'"),
+        (["run", "10", "--kind", "eth"], "'eth'"),
+        (["run", "10", "-n", "0"], "-n"),
+        (["run", "10", "-n", "-1"], "-n"),
+        (["run", "10", "-n", "many"], "-n"),
+        (["run", "10", "-n", "1.5"], "-n"),
+        (["run", "10", "-n", str(1 << 63)], "-n"),
+        (["run", "10", "-H", str(1 << 63)], "-H"),
+        (["run", "10", "-p", str(1 << 63)], "-p"),
+        (["run", "10", "-H", "0"], "-H"),
+        (["run", "10", "-H", "-1"], "-H"),
+        (["run", "10", "-p", "0"], "-p"),
+        (["run", "10", "-r"], "chapter 10 has no option -r: it takes -n, -H, -p"),
+        (["run", "4", "-p", "9000"], "chapter 4 has no option -p"),
+        (["run", "6", "-H", "8192"], "chapter 6 has no option -H"),
+        (["run", "2", "-n", "3"], "chapter 2 has no option -n: it takes none"),
+        (["run", "2", "--host", "127.0.0.1", "--port", "9"], "takes no destination"),
+        (["run", "10", "--host", "127.0.0.1"], "--host and --port go together"),
+        (["run", "10", "--port", "8888"], "--host and --port go together"),
+        (["run", "10", "--host", "127.0.0.1", "--port", "0"], "--port"),
+        (["run", "10", "--host", "127.0.0.1", "--port", "70000"], "--port"),
+        (["run", "10", "--allow-real-network"], "a lab has no real network"),
+        (["run", "10", "--kind", "ifb", "--host", "127.0.0.1", "--port", "9"], "--kind"),
+        (["lab"], "Missing command"),
+        (["lab", "--nothing"], "No such option"),
+        (["lab", "--kind", "eth", "true"], "'eth'"),
+        (["tour", "--output", "/proc/self/status"], "--output"),
+        (["tour", "--huge"], "No such option"),
+        (["doctor", "all"], "extra argument"),
+        (["why"], "say what to look at: -- COMMAND, or --pid PID"),
+        (["why", "--pid", "1", "--", "true"], "say what to look at"),
+        (["why", "--pid", "1", "--kind", "ifb"], "--kind and --mtu are a lab's"),
+        (["why", "--interface", "lo", "--mtu", "1500", "--", "true"], "--kind and --mtu"),
+        (["why", "--interface", "lo", "--pid", "1"], "with --pid it is found"),
+        (["why", "--allow-real-network", "--", "true"], "a lab has no real network"),
+        (["why", "--interface", "eth9", "--", "true"], "there is no interface 'eth9' here"),
+        (["why", "--interface", "nosuch0", "--allow-real-network", "--", "true"], "no interface"),
+        (["why", "--picture", "time.png", "--", "true"], "draws an SVG"),
+        (["why", "--seconds", "0", "--", "true"], "--seconds"),
+    ],
+)
+def test_what_is_asked_for_wrongly_is_one_line_and_status_2(here, arguments, words):
+    fails(*arguments, status=2, words=words, run=here)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nothing"], "No such command 'nothing'"),
+        (["run", "10", "-n", "many"], "-n"),
+        (["run", "10", "-r"], "chapter 10 has no option -r: it takes -n, -H, -p"),
+    ],
+)
+def test_a_process_that_is_asked_for_wrongly_ends_so(arguments, words):
+    fails(*arguments, status=2, words=words)
+
+
+@pytest.mark.parametrize("language", built())
+@pytest.mark.parametrize("chapter", [*CHAPTERS, *STEPS], ids=lambda chapter: chapter.name)
+def test_a_packet_size_of_70000_never_gives_a_rate(here, chapter, language):
+    arguments = ["run", chapter.name, "--lang", language, "-p", "70000"]
+    if "-p" not in chapter.flags:
+        fails(*arguments, status=2, words="has no option -p", run=here)
+        return
+    if REASON is not None:
+        pytest.skip(f"no lab here: {REASON}")
+    fails(*arguments, status=1, words=f"{chapter.name}: ", run=here)
+
+
+@needs_lab
+@pytest.mark.parametrize("language", built())
+def test_a_heap_that_no_memory_holds_is_one_line_and_status_1(language):
+    fails(
+        "run",
+        "8",
+        "--lang",
+        language,
+        "-H",
+        str(1 << 62),
+        status=1,
+        words="tut_8_send_reuse_memory: ",
+    )
+
+
+def test_an_unknown_host_is_one_line_and_status_1():
+    # No name server is asked for a name with spaces.
+    arguments = ["run", "10", "--host", "not a host", "--port", "9"]
+    fails(*arguments, status=1, words="no address is known for the host 'not a host'")
+
+
+@needs_lab
+def test_a_real_interface_is_refused():
+    # A veth under a name that no lab's device has: it could lead anywhere.
+    need("unshare")
+    if "veth" not in probe().kinds:
+        pytest.skip("the kernel has no veth: modprobe veth")
+    script = (
+        "from pyroute2 import IPRoute\n"
+        "import subprocess, sys\n"
+        "with IPRoute() as ip:\n"
+        "    ip.link('add', ifname='eth7', kind='veth', peer={'ifname': 'far7'})\n"
+        "    index = ip.link_lookup(ifname='eth7')[0]\n"
+        "    ip.addr('add', index=index, address='192.168.31.1', prefixlen=24)\n"
+        "    ip.link('set', index=index, state='up')\n"
+        "sys.exit(subprocess.run(sys.argv[1:]).returncode)\n"
+    )
+    run = [*COMMAND, "run", "10", "--host", "192.168.31.2", "--port", "9"]
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--net", sys.executable, "-c", script, *run],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert re.fullmatch(
+        r"spead-tutorial: 192\.168\.31\.2 is reached through eth7, .*--allow-real-network\n",
+        done.stderr,
+    )
+
+
+@needs_lab
+def test_a_command_that_is_not_there_is_one_line_and_status_127():
+    fails("lab", "no-such-command", status=127, words="no-such-command: No such file")
+
+
+@needs_lab
+def test_a_command_that_may_not_be_run_is_one_line_and_status_126(elsewhere):
+    (elsewhere / "plain").write_text("not a program")
+    fails("lab", str(elsewhere / "plain"), status=126, words="Permission denied")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_made_is_one_line_and_status_1(elsewhere):
+    elsewhere.chmod(0o500)
+    fails("tour", "--output", str(elsewhere / "a"), status=1, words="Permission denied")
+
+
+# ---- Interrupted ----
+
+
+def children(pid: int) -> set[int]:
+    """All processes below a process."""
+    found: set[int] = set()
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int(entry.joinpath("stat").read_text().rpartition(")")[2].split()[1])
+        except (OSError, IndexError):
+            continue
+        if parent == pid:
+            found |= {int(entry.name)} | children(int(entry.name))
+    return found
+
+
+@needs_lab
+@pytest.mark.parametrize(
+    ("arguments", "ready"),
+    [
+        (["lab", "--", "sh", "-c", "echo ready; sleep 1000"], "ready\n"),
+        (["tour", "--output", "out"], "warming up\n"),
+    ],
+)
+def test_an_interrupt_ends_it_with_130_and_leaves_nothing_behind(elsewhere, arguments, ready):
+    with subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == ready
+        below = [os.pidfd_open(pid) for pid in children(process.pid)]
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 130
+        assert errors.strip() == "spead-tutorial: interrupted"
+        for fd in below:
+            assert select.select([fd], [], [], PATIENCE_S)[0], "a process still runs"
+            os.close(fd)
+    assert list(elsewhere.glob("out/*")) == []
+
+
+# ---- The notebooks ----
+
+
+def test_without_notebooks_the_command_says_where_they_are():
+    fails("notebook", status=1, words="there are no notebooks in notebooks: say it in the rep")
+
+
+def test_without_jupyterlab_the_command_says_what_to_install(elsewhere, monkeypatch, capsys):
+    (elsewhere / "00_start_here.ipynb").touch()
+    monkeypatch.setattr(cli_module.importlib.util, "find_spec", lambda name: None)
+    assert cli_module.finish(cli_module.cli, "spead-tutorial", ["notebook", "--folder", "."]) == 1
+    assert "pip install 'spead-tutorial[notebook]'" in capsys.readouterr().err
+
+
+def test_jupyterlab_takes_the_commands_place_at_the_first_notebook(elsewhere, monkeypatch):
+    (elsewhere / "some").mkdir()
+    (elsewhere / "some" / "00_start_here.ipynb").touch()
+    ran: list[list[str]] = []
+    monkeypatch.setattr(cli_module.os, "execv", lambda _, command: ran.append(command))
+    arguments = ["notebook", "--folder", "some", "--", "--no-browser"]
+    cli_module.finish(cli_module.cli, "spead-tutorial", arguments)
+    root = f"--ServerApp.root_dir={elsewhere}"
+    place = "--LabApp.default_url=/lab/tree/some/00_start_here.ipynb"
+    assert ran == [[sys.executable, "-m", "jupyterlab", root, place, "--no-browser"]]

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is said of the machine and of how the programs were built: read, never guessed."""
+
+import functools
+import importlib.resources
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spead_tutorial import doctor, recv
+from spead_tutorial.lab import Lab, LabProbe
+from spead_tutorial.measure import machine
+from spead_tutorial.send import route_packet_size
+from support import ROOT
+from support.labs import probe
+from support.needs import need
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_a_build_writes_down_its_compiler_and_flags_without_the_builders_folders(
+    tmp_path, compiler
+):
+    need(compiler)
+    flags = "-O2 -funroll-loops -Wall -DX=1 -I/home/me/src -ffile-prefix-map=/home/me=."
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # where pip puts ninja
+    subprocess.run(
+        [sys.executable, "-m", "mesonbuild.mesonmain", "setup", str(tmp_path), str(ROOT)],
+        env=os.environ | {"CC": compiler, "CFLAGS": flags, "PATH": path},
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    facts = json.loads((tmp_path / "_build.json").read_text())
+    name, version = facts["compiler"].split()
+    itself = subprocess.run([compiler, "--version"], capture_output=True, text=True).stdout
+    assert name == compiler
+    assert version in itself
+    assert facts["compiler_flags"] == "-std=gnu11 -O3 -O2 -funroll-loops"
+
+
+def test_the_package_says_how_its_programs_were_built():
+    found = machine.versions()
+    assert re.fullmatch(r"\S+ \d+\.\S+", found["compiler"] or "")
+    assert "-std=gnu11" in (found["compiler_flags"] or "").split()
+
+
+def test_how_a_package_was_built_that_does_not_tell_is_unknown(monkeypatch, tmp_path):
+    monkeypatch.setattr(importlib.resources, "files", lambda _: tmp_path)
+    assert machine.compiler() is None
+    assert machine.compiler_flags() is None
+
+
+def test_facts_are_plain_values_and_what_cannot_be_read_is_none(monkeypatch, tmp_path):
+    facts = machine.machine_facts()
+    assert json.loads(json.dumps(facts)) == facts
+    for name in ("_MEMORY", "_NODES", "_CPUS"):
+        monkeypatch.setattr(machine, name, tmp_path / "missing")
+    facts = machine.machine_facts()
+    for name in ("huge_pages_reserved", "huge_page_bytes", "numa_nodes", "governor", "turbo"):
+        assert facts[name] is None
+
+
+def test_huge_pages_and_nodes_are_what_the_kernel_says(monkeypatch, tmp_path):
+    (tmp_path / "meminfo").write_text(
+        "AnonHugePages:     12288 kB\nHugePages_Total:       8\n"
+        "HugePages_Free:        5\nHugepagesize:       2048 kB\n"
+    )
+    for name in ("node0", "node1", "has_cpu", "nodes"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(machine, "_MEMORY", tmp_path / "meminfo")
+    monkeypatch.setattr(machine, "_NODES", tmp_path)
+    facts = machine.machine_facts()
+    assert (facts["huge_pages_reserved"], facts["huge_page_bytes"]) == (8, 2 << 20)
+    assert facts["numa_nodes"] == 2
+    found = {finding.name: finding.value for finding in doctor.examine()}
+    assert found["reserved pages"] == "8 of 2 MiB, 5 free"
+    assert "in 2 NUMA nodes" in found["cores"]
+    assert f"with {machine.compiler_flags()}" in found["compiler"]
+
+
+def findings() -> dict[str, doctor.Finding]:
+    """What the doctor finds, by its name."""
+    return {finding.name: finding for finding in doctor.examine()}
+
+
+def test_the_doctor_says_how_large_a_packet_goes_in_one_piece(monkeypatch):
+    fits = route_packet_size("127.0.0.1")
+    assert f"up to {fits} bytes in one piece" in findings()["packets, loopback"].value
+    if probe().reason is not None:
+        pytest.skip(f"no lab here: {probe().reason}")
+    monkeypatch.setattr(doctor, "Lab", functools.partial(Lab, mtu=1500))
+    found = findings()["packets, lab"]
+    assert (found.state, found.value) == ("warn", "up to 1472 bytes in one piece (MTU 1500)")
+    assert found.mend == (
+        "packets of 9000 bytes travel in fragments: raise the MTU, or use -p 1472"
+    )
+
+
+def test_the_doctor_says_where_no_packet_can_go():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        found = doctor._way("packets, loopback", sock, "255.255.255.255")
+    assert found.state == "warn"
+    assert found.value == "no way to 255.255.255.255 (Permission denied)"
+    assert found.mend is not None
+
+
+def test_what_the_kernel_does_not_offer_to_sockets_is_a_warning(monkeypatch):
+    for name in ("_UDP_SEGMENT", "_SO_ZEROCOPY"):
+        monkeypatch.setattr(doctor, name, 9999)
+    found = findings()
+    for name in ("UDP GSO", "zero-copy"):
+        assert found[name].state == "warn"
+        assert found[name].value == "not offered (Protocol not available)"
+        assert found[name].mend is not None
+
+
+@pytest.mark.parametrize(
+    ("said", "state", "value", "mend"),
+    [
+        ("131072", "ok", "at most 128 KiB", None),
+        ("20480", "warn", "at most 20 KiB", "as root: sysctl -w net.core.optmem_max=131072"),
+        (None, "warn", "unknown", None),
+    ],
+)
+def test_the_doctor_says_how_many_notes_zero_copy_may_have(monkeypatch, said, state, value, mend):
+    monkeypatch.setattr(doctor, "read_text", {Path("/proc/sys/net/core/optmem_max"): said}.get)
+    found = findings()["zero-copy notes"]
+    assert found == doctor.Finding("zero-copy notes", state, value, mend)
+
+
+def test_the_doctor_says_how_much_a_stream_that_receives_may_ask_for(monkeypatch):
+    limit = Path("/proc/sys/net/core/rmem_max")
+    monkeypatch.setattr(doctor, "read_text", {limit: "4194304"}.get)
+    mend = "as root: sysctl -w net.core.rmem_max=8388608"
+    finding = doctor.Finding("receive buffer", "warn", "at most 4 MiB, in labs too", mend)
+    assert findings()["receive buffer"] == finding
+    assert recv.Stream.DEFAULT_UDP_BUFFER_SIZE == doctor._WANTED_RECEIVE_BUFFER
+
+
+@pytest.mark.parametrize(
+    ("kinds", "state", "value"),
+    [
+        (("ifb", "veth"), "ok", "a machine of its own in the lab, by veth"),
+        (("dummy",), "warn", "by loopback only, for this kernel offers no veth"),
+    ],
+)
+def test_the_doctor_says_which_machine_can_receive(kinds, state, value):
+    found = doctor._receiver(LabProbe(kinds, True, True, None))
+    assert (found.state, found.value) == (state, value)
+    assert (found.mend is None) == (state == "ok")
+    assert doctor._receiver(LabProbe((), False, False, "no lab")).state == "warn"
+
+
+def test_every_program_of_others_that_commands_run_is_named_where_it_is_missing(
+    monkeypatch, tmp_path
+):
+    sources = [path.read_text() for path in (ROOT / "spead_tutorial").rglob("*.py")]
+    wanted = {name for text in sources for name in re.findall(r'which\("([\w-]+)"\)', text)}
+    wanted = wanted - {"gcc", "clang", "systemd-detect-virt", "lscpu"} | {"ssh", "scp", "git"}
+    assert {"strace", "perf", "pkg-config"} < wanted
+    monkeypatch.setenv("PATH", str(tmp_path))
+    named = {name: one for one in doctor.examine() for name in one.name.split(" and ")}
+    for name in wanted - {"cc"}:
+        assert named[name].state == "warn"
+        assert (named[name].mend or "").startswith("as root: apt install ")
+    assert named["compiler"].mend is not None
+
+
+def test_the_doctor_says_how_to_have_huge_pages(monkeypatch, tmp_path):
+    assert doctor._huge_pages("always").mend is None
+    assert doctor._huge_pages("never").mend is not None
+    assert doctor._huge_pages(None).value == "unknown"
+    monkeypatch.setattr(machine, "_MEMORY", tmp_path / "meminfo")
+    assert findings()["reserved pages"].value == "unknown"
+    (tmp_path / "meminfo").write_text(
+        "HugePages_Total:       0\nHugePages_Free:        0\nHugepagesize:       2048 kB\n"
+    )
+    mend = findings()["reserved pages"].mend
+    assert mend is not None
+    assert "vm.nr_hugepages" in mend

@@ -1,0 +1,411 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From one host to another: what arrives is counted on both, and nothing is left on either."""
+
+import contextlib
+import dataclasses
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spead_tutorial.hosts import end
+from spead_tutorial.hosts.end import COUNTS, counts
+from spead_tutorial.hosts.engines import Engines
+from spead_tutorial.hosts.file import Host, Hosts, read_hosts
+from spead_tutorial.hosts.way import Crossing
+from spead_tutorial.lab import LabError
+from spead_tutorial.measure.programs import Done
+from spead_tutorial.records import RecordError
+from support import ROOT, sshd
+from support.labs import needs_lab
+from support.sshd import ssh_to_this_machine
+
+TIMEOUT_S = 120
+PROGRAM = str(Path(sys.executable).with_name("spead-tutorial"))
+NOTHING = dict.fromkeys(COUNTS, 0)
+
+takes_long = pytest.mark.timeout(TIMEOUT_S + 60)
+
+
+# ---- Between two machines, each a namespace of its own ----
+
+
+@pytest.fixture(scope="module")
+def lab_name() -> Iterator[str]:
+    """A lab of two machines, one for each host."""
+    name = f"way-{uuid.uuid4().hex[:8]}"
+    subprocess.run([PROGRAM, "lab", "up", name, "--receiver"], check=True, capture_output=True)
+    yield name
+    subprocess.run([PROGRAM, "lab", "down", name], check=True, capture_output=True)
+
+
+class Way:
+    """A file of two hosts, and runs between them whose processes can be found."""
+
+    def __init__(self, folder: Path, lab_name: str) -> None:
+        self.folder, self.mark, self.path = folder, uuid.uuid4().hex, os.environ["PATH"]
+        self.lab = [PROGRAM, "lab", "--in", lab_name]
+        self.write()
+
+    def write(self, more: str = "", receives_at: str = "192.168.31.2") -> None:
+        prefixes = ([*self.lab, "--"], [*self.lab, "--receiver", "--"])
+        tables = (
+            f'[[host]]\nname = "{name}"\nprefix = {json.dumps(prefix)}\n{more}'
+            for name, prefix in zip("ab", prefixes, strict=True)
+        )
+        text = "".join(tables) + f'receives_at = "{receives_at}"\n'
+        (self.folder / "hosts.toml").write_text(text)
+
+    def start(self, *more: str) -> "subprocess.Popen[str]":
+        argv = [PROGRAM, "run", "7", "--hosts", "hosts.toml", "--from-host", "a", "--to-host", "b"]
+        return subprocess.Popen(
+            [*argv, *more],
+            cwd=self.folder,
+            env=os.environ | {"SPEAD_TUTORIAL_TEST": self.mark, "PATH": self.path},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *more: str) -> tuple[int, str, str]:
+        with self.start(*more) as process:
+            out, err = process.communicate(timeout=TIMEOUT_S)
+        return process.returncode, out, err
+
+    def processes(self, word: str = "") -> list[int]:
+        """Return all that is left of runs, or what of it has a word in its command."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                marked = self.mark.encode() in (folder / "environ").read_bytes()
+                if marked and word.encode() in (folder / "cmdline").read_bytes():
+                    found.append(int(folder.name))
+        return found
+
+    def wait_for(self, word: str) -> list[int]:
+        until = time.monotonic() + TIMEOUT_S
+        while not (found := self.processes(word)):
+            assert time.monotonic() < until, f"{word} never ran"
+            time.sleep(0.05)
+        return found
+
+    def wait_until_nothing_is_left(self) -> None:
+        until = time.monotonic() + 30
+        while self.processes():
+            assert time.monotonic() < until, self.processes()
+            time.sleep(0.1)
+
+
+def table(out: str) -> list[tuple[str, int]]:
+    """Find what was counted along the way, in lines of text."""
+    return [(where, int(n)) for where, n in re.findall(r"^(\w[^:\n]*?) {2,}(\d+)$", out, re.M)]
+
+
+@pytest.fixture
+def way(tmp_path: Path, lab_name: str) -> Iterator[Way]:
+    made = Way(tmp_path, lab_name)
+    yield made
+    for pid in made.processes():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+@needs_lab
+@takes_long
+def test_what_one_host_sends_arrives_at_the_other_and_is_counted_on_both(way):
+    status, out, err = way.run("-n", "3")
+    assert status == 0, err
+    assert "sending at 100 MB/s, below the rate of the link (--rate)" in err
+    rows = dict(table(out))
+    sent = rows["packets sent by blast"]
+    assert rows["packets received by tut_7_recv_power"] == sent > 100
+    assert 0 < rows["messages sent by the devices of a"] <= sent + 50
+    assert out.splitlines()[-1] == f"proof: {sent} packets sent by a, {sent} received by b"
+    assert "Received 3 heaps" in out
+    page = (ROOT / "docs" / "how-to" / "two-machines.md").read_text()
+    shown = table(page)
+    assert [where for where, _ in shown] == [where for where, _ in table(out)]
+    assert (shown[0], shown[-1]) == (table(out)[0], table(out)[-1])
+    assert out.splitlines()[-1] in page
+    way.wait_until_nothing_is_left()
+
+
+@needs_lab
+@takes_long
+def test_other_chapters_and_languages_are_run_and_said_in_one_object(way):
+    status, out, err = way.run(
+        "--from", "10", "--from-lang", "c", "-H", "65536", "-n", "4", "--json"
+    )
+    assert status == 0, err
+    said = json.loads(out)
+    assert said["sender"]["program"] == "tut_10_send_reuse_heaps"
+    assert (said["sender"]["language"], said["receiver"]["language"]) == ("c", "python")
+    assert said["receiver"]["heaps"] == 4
+    assert said["whole"] is True
+    assert said["hosts"] == {"sender": "a", "receiver": "b"}
+
+
+@needs_lab
+@takes_long
+def test_hosts_are_reached_by_ssh_and_nothing_stays_there(way):
+    way.path = ssh_to_this_machine(way.folder)
+    more = f'address = "there"\nfolder = "{way.folder}"\npython = "{sys.executable}"\n'
+    way.write(more)
+    status, out, err = way.run("-n", "2")
+    assert status == 0, err
+    assert "Received 2 heaps" in out
+    assert {"ssh", "scp"} <= set((way.folder / "said").read_text().split())
+    way.wait_until_nothing_is_left()
+
+
+@takes_long
+def test_a_host_to_which_scp_cannot_copy_is_said_first(way):
+    way.path = ssh_to_this_machine(way.folder)
+    (way.folder / "bin" / "scp").write_text("#!/bin/sh\necho 'no subsystem' >&2; exit 1\n")
+    way.write(f'address = "there"\nfolder = "{way.folder}"\npython = "{sys.executable}"\n')
+    status, _, err = way.run("-n", "2")
+    assert status == 1
+    assert "scp cannot copy to it (no subsystem): it needs an SFTP server there" in err
+    way.wait_until_nothing_is_left()
+
+
+def test_without_ssh_and_scp_it_is_said_how_to_get_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RecordError, match=r"--hosts needs ssh and scp .*: apt install openssh"):
+        Engines(Hosts((Host("a", "/", address="there"),)))
+
+
+@needs_lab
+@takes_long
+def test_hosts_are_reached_by_a_real_sshd(way):
+    with sshd.running(way.folder) as path:
+        way.path = path
+        way.write(f'address = "there"\nfolder = "{way.folder}"\npython = "{sys.executable}"\n')
+        status, out, err = way.run("-n", "2")
+        assert status == 0, err
+        assert "Received 2 heaps" in out
+        way.wait_until_nothing_is_left()
+
+
+@needs_lab
+@takes_long
+def test_a_receiver_is_ended_and_says_what_came_when_its_sender_has_failed(way):
+    way.write(receives_at="10.9.8.7")  # to which a lab has no route
+    status, out, err = way.run("-n", "2")
+    assert status == 1
+    assert "blast has failed" in err.splitlines()[-1]
+    assert "packets received by tut_7_recv_power              0" in out
+    way.wait_until_nothing_is_left()
+
+
+@needs_lab
+@takes_long
+def test_an_engine_that_dies_is_said_with_its_host_and_leaves_nothing(way):
+    with way.start("-n", "1000000") as process:
+        way.wait_for("bin/blast")
+        (engine, *_) = way.wait_for("ipyparallel.engine")
+        os.kill(engine, signal.SIGKILL)
+        _, err = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 1
+    assert err.splitlines()[-1] in [
+        f"spead-tutorial: {host} is lost: its engine died" for host in "ab"
+    ]
+    way.wait_until_nothing_is_left()
+
+
+@needs_lab
+@takes_long
+@pytest.mark.parametrize("by_ssh", [False, True], ids=["here", "ssh"])
+@pytest.mark.parametrize("program", ["ipyparallel.engine", "bin/blast"])
+def test_when_ctrl_c_returns_nothing_runs_on_either_host(way, program, by_ssh):
+    if by_ssh:
+        way.path = ssh_to_this_machine(way.folder)
+        way.write(f'address = "there"\nfolder = "{way.folder}"\npython = "{sys.executable}"\n')
+    with way.start("-n", "1000000") as process:
+        way.wait_for(program)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=TIMEOUT_S)
+    assert way.processes() == []
+    assert process.returncode == 130
+    assert err.splitlines()[-1] == "spead-tutorial: interrupted"
+    way.wait_until_nothing_is_left()
+
+
+@takes_long
+def test_a_command_that_a_host_does_not_have_is_said_with_the_host(way):
+    way.lab = ["nosuch"]
+    way.write()
+    status, _, err = way.run("-n", "1")
+    assert status == 1
+    assert "b is lost: " in err.splitlines()[-1]
+    assert "No such file or directory: 'nosuch'" in err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("is_allowed", [False, True])
+def test_packets_leave_a_machine_only_if_that_is_allowed(monkeypatch, capsys, is_allowed):
+    def refuse(host: str, *, allow_real_network: bool) -> None:
+        raise LabError(f"{host} {allow_real_network}")
+
+    monkeypatch.setattr(end, "check_destination", refuse)
+    what = {"program": "tut_6_send_pktsize", "language": "c", "arguments": [],
+            "destination": "192.0.2.1", "allow_real_network": is_allowed}  # fmt: skip
+    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(what) + "\n"))
+    assert end.main() == 1
+    assert json.loads(capsys.readouterr().out) == {
+        "record": "failed", "text": f"192.0.2.1 {is_allowed}",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["7", "--from-host", "a"], "--hosts, --from-host and --to-host go together"),
+        (["10", "--hosts", "F", "--from-host", "a", "--to-host", "b"], "chapters that receive"),
+        (
+            [
+                "7",
+                "--hosts",
+                "F",
+                "--from-host",
+                "a",
+                "--to-host",
+                "b",
+                "--rate",
+                "5",
+                "--from",
+                "6",
+            ],
+            "--rate goes without --from",
+        ),
+        (
+            ["7", "--hosts", "F", "--from-host", "a", "--to-host", "b", "--from-lang", "c"],
+            "--from-lang goes with --from",
+        ),
+        (["7", "--hosts", "F", "--from-host", "a", "--to-host", "c"], "has no host c: it has a, b"),
+        (["7", "--hosts", "F", "--from-host", "a", "--to-host", "a"], "a is both"),
+        (["7", "--hosts", "F", "--from-host", "b", "--to-host", "a"], "give it receives_at"),
+        (["7", "--hosts", "F", "--from-host", "a", "--to-host", "b", "--from", "2"], "loopback"),
+        (["7", "--hosts", "F", "--from-host", "a", "--to-host", "b", "-s", "2"], "no option -s"),
+    ],
+)
+def test_what_cannot_be_between_hosts_is_refused_in_one_line(tmp_path, arguments, words):
+    path = tmp_path / "hosts.toml"
+    path.write_text('[[host]]\nname = "a"\n[[host]]\nname = "b"\nreceives_at = "10.0.0.2"\n')
+    argv = [str(path) if word == "F" else word for word in arguments]
+    done = subprocess.run(
+        [PROGRAM, "run", *argv], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_files_of_hosts_that_the_guide_shows_can_be_read(tmp_path):
+    page = (ROOT / "docs" / "how-to" / "two-machines.md").read_text()
+    real, trial = re.findall(r"```toml\n(.*?)```", page, re.S)
+    (tmp_path / "hosts.toml").write_text(real)
+    digitiser, correlator = read_hosts(tmp_path / "hosts.toml").all
+    assert (digitiser.destination, correlator.destination) == ("10.0.0.2", "10.10.0.3")
+    (tmp_path / "hosts.toml").write_text(trial)
+    assert [host.name for host in read_hosts(tmp_path / "hosts.toml").all] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("speed", "rate"), [("1000", 62.5e6), ("100000", 100e6), ("-1", 100e6), (None, 100e6)]
+)
+def test_without_a_rate_it_is_below_that_of_the_link(tmp_path, monkeypatch, speed, rate):
+    monkeypatch.setattr(end, "route_device", lambda host: "eth7")
+    (tmp_path / "eth7").mkdir()
+    if speed is not None:
+        (tmp_path / "eth7" / "speed").write_text(f"{speed}\n")
+    assert end.rate_to("10.0.0.2", tmp_path) == rate
+
+
+# ---- The account ----
+
+
+def crossing(sent: int, received: int, no_room: int = 0, **counted: int) -> Crossing:
+    report = {
+        **dict.fromkeys(("heaps", "heap_size", "packet_size", "payload_bytes", "spead_bytes"), 1),
+        **dict.fromkeys(("errors", "elapsed_ns", "cpu_user_ns", "cpu_system_ns"), 1),
+        **dict.fromkeys(("page_faults", "context_switches"), 1),
+        **{"program": "sender", "language": "c", "packets": sent},
+    }
+    seen = {"socket_datagrams": received, "socket_dropped": no_room}
+    dones = (Done(name, 0, json.dumps(said), "")
+             for name, said in (("sender", report), ("receiver", seen)))  # fmt: skip
+    counts_there = {key: n for key, n in counted.items() if key != "tx_dropped"}
+    here = NOTHING | {"tx_dropped": counted.get("tx_dropped", 0)}
+    return Crossing(("a", "b"), *dones, (here, NOTHING | counts_there))
+
+
+def test_an_account_without_a_gap_is_a_success():
+    whole = crossing(5, 5)
+    assert whole.failure is None
+    assert whole.account == "5 packets sent by a, 5 received by b"
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (crossing(5, 3), "2 missing: no counter of the two machines has them"),
+        (crossing(5, 3, 2), "no room for 2 messages"),
+        (crossing(5, 3, tx_dropped=2), "2 missing: the devices of a dropped 2"),
+        (
+            crossing(5, 3, rx_dropped=1, no_port=1),
+            "those of b dropped 1; 1 messages came to a port",
+        ),
+        (crossing(5, 6), "1 more than were sent, so something else sends there"),
+    ],
+)
+def test_where_packets_are_missing_the_account_says_what_counted_them(made, words):
+    assert made.is_whole is False
+    assert words in made.account
+    assert made.failure == made.account
+
+
+def test_a_receiver_that_dies_without_a_word_is_what_failed():
+    made = crossing(5, 5)
+    died = dataclasses.replace(made, received=Done("receiver", -9, "", ""))
+    assert died.failure == "receiver: it was ended by SIGKILL"
+
+
+def test_a_machine_counts_all_devices_but_loopback(tmp_path):
+    head = "Inter-| Receive\n face |bytes\n"
+    rows = ("lo: 9 9 9 9 0 0 0 0 9 9 9 9", "eth0: 100 1 0 2 0 0 0 0 300 4 0 5",
+            "eth1:100 10 0 20 0 0 0 0 300 40 0 50")  # fmt: skip
+    (tmp_path / "dev").write_text(head + "\n".join(f"{row} 0 0 0 0" for row in rows) + "\n")
+    (tmp_path / "snmp").write_text(
+        "Ip: InReceives\nIp: 3\nUdp: InDatagrams NoPorts RcvbufErrors\nUdp: 1 6 7\n"
+        "UdpLite: A\nUdpLite: 1\n"
+    )
+    assert counts(tmp_path) == {
+        "tx_packets": 44, "tx_dropped": 55, "rx_packets": 11, "rx_dropped": 22,
+        "no_port": 6, "no_room": 7,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("address", "receives_at", "destination"),
+    [
+        ("astro@10.0.0.2", None, "10.0.0.2"),
+        ("astro@10.0.0.2", "10.10.0.2", "10.10.0.2"),
+        (None, "10.10.0.2", "10.10.0.2"),
+        (None, None, None),
+    ],
+)
+def test_packets_for_a_host_go_where_the_file_says_or_where_ssh_goes(
+    address, receives_at, destination
+):
+    host = Host("a", "/", address=address, receives_at=receives_at)
+    assert host.destination == destination

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The tour: that it measures every chapter, its records add up, and a failure is shown."""
+
+import dataclasses
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from spead_tutorial import tour
+from spead_tutorial.catalogue import CHAPTERS, MEASURED
+from spead_tutorial.lab import LabError
+from spead_tutorial.measure import beside
+from spead_tutorial.measure.place import Loopback
+from spead_tutorial.measure.programs import ProgramError
+from spead_tutorial.measure.summary import rows
+from spead_tutorial.records import OURS, RecordError, Recording, locked, read
+from spead_tutorial.tour_arrivals import read_arrivals
+from support.labs import needs_lab
+from support.records import HEADER, SAMPLE
+from support.tours import recorded
+
+COMMAND = [sys.executable, "-m", "spead_tutorial.cli"]
+TINY = ["tour", "--tiny", "--output", "out"]
+
+#: A tour is more than a hundred processes, and a machine may have other things to do.
+pytestmark = pytest.mark.timeout(300)
+
+
+#: Has Python believe in a user and a machine whose names are no words of a record, by chance.
+NAMES = """
+import getpass, os, socket
+told = os.uname()
+os.uname = lambda: os.uname_result((told[0], "vm-of-nobody", *told[2:]))
+socket.gethostname = lambda: "vm-of-nobody"
+getpass.getuser = os.getlogin = lambda: "somebody-else"
+"""
+
+
+def run(folder: Path, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *command],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        cwd=folder,
+        env=os.environ | environment,
+    )
+
+
+@pytest.fixture(scope="module")
+def toured(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """A tour, and the folder that it was done in."""
+    folder, names = tmp_path_factory.mktemp("tour"), tmp_path_factory.mktemp("names")
+    (names / "sitecustomize.py").write_text(NAMES)
+    return folder, run(folder, *TINY, PYTHONPATH=str(names))
+
+
+@needs_lab
+def test_a_tour_runs_every_chapter_and_its_records_add_up(toured):
+    folder, done = toured
+    assert (done.returncode, done.stderr) == (0, "")
+    cases = [*tour.cases("tiny"), *tour.compared("tiny", False)[0]]
+    senders, receivers = done.stdout.split("\nWhat arrives: ")
+    assert senders.count("✓") == len(cases) + 1  # and once in the legend
+    assert receivers.count("✓") == len(MEASURED) + 1
+    assert "✗" not in done.stdout
+    table = done.stdout.split("\nLook at")[0]
+    assert max(map(len, table.splitlines())) <= 100
+
+    recording = read(folder / "out" / "tour.jsonl")
+    assert recording.header.settings["size"] == "tiny"
+    counted = [one for one in recording.samples if not one.warm_up]
+    assert len(counted) == 2 * len(cases)
+    assert {(one.chapter, one.language) for one in counted if one.implementation == OURS} == {
+        (chapter.number, language) for chapter in CHAPTERS for language in MEASURED
+    }
+    for one in recording.samples:
+        assert one.failure is None
+        assert one.payload_bytes == one.heaps * one.heap_size
+        assert one.spead_bytes > one.payload_bytes
+        assert (one.messages or 0) <= one.counted_packets <= one.packets
+        header = 28 if one.device == "lo" else 42
+        assert one.counted_bytes == one.spead_bytes + header * one.counted_packets
+
+    for one in read_arrivals(recording):
+        assert one.failure is None
+        assert one.sent == one.received + one.lost + one.dropped > one.heaps
+        assert one.complete <= one.heaps
+        assert re.search(
+            rf"^{one.by} +{one.complete} +{one.sent} +{one.received} ", receivers, re.M
+        )
+
+    for name in ("tut-ladder.svg", "tut-ladder-dark.svg"):
+        assert ET.parse(folder / "out" / name).getroot().tag.endswith("svg")
+        assert f"out/{name}" in done.stdout
+    assert done.stdout.split("Look at\n")[1].startswith("  out/index.html\n")
+    assert sorted(path.suffix for path in (folder / "out").iterdir()) == [
+        ".html",
+        ".jsonl",
+        ".svg",
+        ".svg",
+    ]
+
+
+@needs_lab
+def test_a_tour_can_be_shown_again_from_its_record(toured):
+    folder, done = toured
+    before = (folder / "out" / "index.html").read_text()
+    (folder / "out" / "index.html").unlink()
+    again = run(folder, *TINY, "--from-record")
+    assert (again.returncode, again.stderr) == (0, "")
+    assert again.stdout in done.stdout
+    assert (folder / "out" / "index.html").read_text() == before
+
+
+def test_where_there_is_no_record_to_show_one_line_says_what_makes_one(tmp_path):
+    done = run(tmp_path, *TINY, "--from-record")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(r"spead-tutorial: out has no record of a tour: [^\n]+\n", done.stderr)
+    assert not (tmp_path / "out").exists()
+
+
+@needs_lab
+@pytest.mark.parametrize("name", ["tour.jsonl", "index.html"])
+def test_what_a_tour_leaves_names_no_machine_no_user_and_no_folder(toured, name):
+    folder, _ = toured
+    text = (folder / "out" / name).read_text()
+    assert str(folder) not in text
+    assert str(Path.home()) + "/" not in text
+    assert "vm-of-nobody" not in text
+    assert "somebody-else" not in text
+
+
+@needs_lab
+def test_without_a_lab_a_tour_goes_over_loopback_and_says_so(tmp_path):
+    # Loopback of a lab: nothing leaves it.
+    done = run(tmp_path, "lab", "--", *COMMAND, *TINY, "--loopback")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Sent to: loopback, no lab" in done.stdout
+    assert "Without data that arrives: without a lab, nobody counts what is lost." in done.stdout
+    assert "What arrives" not in done.stdout
+    recording = read(tmp_path / "out" / "tour.jsonl")
+    assert recording.header.lab["kind"] == "loopback, no lab"
+    assert {one.kind for one in recording.samples} == {"loopback, no lab"}
+    assert all(one.counted_packets == one.packets for one in recording.samples)
+
+
+def test_a_second_tour_in_a_folder_is_one_line_that_says_who_is_there(tmp_path):
+    with locked(tmp_path / "out"):
+        done = run(tmp_path, *TINY)
+        assert list((tmp_path / "out").iterdir()) == []
+    assert (done.returncode, done.stdout) == (1, "")
+    words = rf"spead-tutorial: another run \(process {os.getpid()}\) writes to out: [^\n]+\n"
+    assert re.fullmatch(words, done.stderr)
+
+
+def test_a_tour_has_its_folder_for_itself_from_sample_to_picture(tmp_path, monkeypatch):
+    tried = []
+
+    def at(name: str, given: object) -> None:
+        def step(*_: object) -> object:
+            with pytest.raises(RecordError), locked(tmp_path):
+                pass
+            tried.append(name)
+            return given
+
+        monkeypatch.setattr(tour, name, step)
+
+    at("_measure", Recording(HEADER, (SAMPLE,)))
+    at("_draw", [])
+    assert tour.tour("tiny", tmp_path, loopback=True) == 0
+    assert tried == ["_measure", "_draw"]
+
+
+def test_where_there_can_be_no_lab_a_tour_takes_loopback(tmp_path, monkeypatch, capsys):
+    def no_lab() -> None:
+        raise LabError("it is forbidden here")
+
+    def measure(place: object, *_: object) -> Recording:
+        assert isinstance(place, Loopback)
+        header = dataclasses.replace(HEADER, lab={"kind": "loopback, no lab", "mtu": 65536})
+        return Recording(header, (SAMPLE,))
+
+    monkeypatch.setattr(tour, "Lab", no_lab)
+    monkeypatch.setattr(tour, "_measure", measure)
+    assert tour.tour("tiny", tmp_path) == 0
+    assert "No lab: it is forbidden here." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("warm_up", [False, True])
+def test_a_failure_in_one_run_fails_the_row_and_the_tour(tmp_path, monkeypatch, capsys, warm_up):
+    bad = dataclasses.replace(SAMPLE, failure="counted 1, not 2", warm_up=warm_up)
+    recording = Recording(HEADER, (bad, SAMPLE))
+    monkeypatch.setattr(tour, "_measure", lambda *_: recording)
+    assert tour.tour("tiny", tmp_path, loopback=True) == 1
+    shown = capsys.readouterr()
+    assert "✗" in shown.out
+    assert shown.err == "spead-tutorial: counted 1, not 2\n"
+    (row,) = rows(recording)
+    assert (row.rate, row.calls_per_heap, row.cpu_s_per_gb) == (None, None, None)
+
+
+def test_without_matplotlib_a_tour_still_has_its_table_and_its_page(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setattr(tour, "_measure", lambda *_: recorded())
+    assert tour.tour("tiny", tmp_path, loopback=True) == 0
+    assert "No pictures: drawing needs matplotlib" in capsys.readouterr().out
+    page = (tmp_path / "index.html").read_text()
+    assert "<svg" not in page
+    assert "Bigger packets" in page
+
+
+def test_what_cannot_be_measured_beside_the_chapters_is_said_and_not_there(monkeypatch):
+    monkeypatch.setattr(beside.importlib.util, "find_spec", lambda name: None)
+    cases, without = tour.compared("tiny", False)
+    assert {case.implementation for case in cases} == {"ceiling"}
+    assert without == [
+        "Without the peer: spead2 is not installed: pip install 'spead-tutorial[peer]'."
+    ]
+    cases, without = tour.compared("tiny", True)
+    assert cases == []
+    assert len(without) == 2
+
+
+def test_a_program_that_cannot_be_started_is_a_row_that_failed(monkeypatch, tmp_path):
+    some = tour.cases("tiny")[:1]
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ProgramError("it is not there: pip install .")
+
+    monkeypatch.setattr(tour, "take", refuse)
+    monkeypatch.setattr(tour, "cases", lambda size: some)
+    monkeypatch.setattr(tour, "compared", lambda *_: ([], []))
+    recording = tour._measure(Loopback(), "tiny", tmp_path / "tour.jsonl")
+    assert {one.failure for one in recording.samples} == {"it is not there: pip install ."}
+
+
+def test_a_row_is_the_median_of_its_samples_without_the_warm_up():
+    def one(elapsed_ns: int, warm_up: bool = False) -> object:
+        return dataclasses.replace(
+            SAMPLE,
+            payload_bytes=1000,
+            elapsed_ns=elapsed_ns,
+            warm_up=warm_up,
+            send_calls=20,
+            cpu_user_ns=300,
+            cpu_system_ns=200,
+        )
+
+    samples = (one(1, warm_up=True), one(1000), one(2000), one(4000))
+    (row,) = rows(Recording(HEADER, samples))  # type: ignore[arg-type]
+    assert row.rate is not None
+    assert row.rate.median == pytest.approx(0.5e9)
+    assert row.calls_per_heap == pytest.approx(2.0)
+    assert row.cpu_s_per_gb == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("size", tour.SIZES)
+def test_every_plan_has_every_chapter_in_both_languages_at_common_settings(size):
+    cases = tour.cases(size)
+    assert len({case.name for case in cases}) == len(cases)
+    for chapter in CHAPTERS:
+        for language in MEASURED:
+            mine = [c for c in cases if (c.program, c.language) == (chapter.name, language)]
+            assert 1 << 20 in {case.heap_size for case in mine}

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a tour came to: gains within rounds, shares of the bare loops, and how they are called."""
+
+import os
+
+import pytest
+
+from spead_tutorial.measure.case import Case
+from spead_tutorial.tour_rows import Line, headlines, notes, sections, spread
+from spead_tutorial.tour_table import headline_text, table
+from support.tours import recorded
+
+MIB = 1 << 20
+
+
+def line(found, program: str, by: str, heap_size: int = MIB) -> Line:
+    (one,) = [
+        line
+        for section in found
+        for line in section.lines
+        if (line.row.last.program, line.by, line.row.last.heap_size) == (program, by, heap_size)
+    ]
+    return one
+
+
+def doubling(case: Case, number: int) -> float:
+    """Everything is twice as fast in each round as in that before; chapter 6 is so by itself."""
+    faster = {"tut_6_send_pktsize": 2.0, "ceiling": 4.0}
+    return 1e9 * faster.get(case.program, 1.0) * 2**number
+
+
+def test_a_gain_is_over_the_chapter_before_by_ratios_within_rounds():
+    found = sections(recorded(doubling))
+    gain = line(found, "tut_6_send_pktsize", "C").gain
+    assert gain is not None
+    # Not that of medians over all rounds, whose range would be wide.
+    assert (gain.low, gain.median, gain.high) == pytest.approx((2, 2, 2))
+    after = line(found, "tut_8_send_reuse_memory", "C").gain
+    assert after is not None
+    assert after.median == pytest.approx(0.5)
+
+
+def test_the_first_of_a_size_has_no_gain_and_nothing_is_compared_with_chapter_2():
+    found = sections(recorded())
+    assert line(found, "tut_4_send_perf", "Python").gain is None
+    assert line(found, "tut_8_send_reuse_memory", "Python", 8192).gain is None
+    first = line(found, "tut_2_send", "Python")
+    assert (first.gain, first.share) == (None, None)
+    assert [one.row.last.chapter for one in found[-1].lines] == [2, 2]
+
+
+def test_a_share_is_of_the_bare_loops_with_as_many_streams():
+    cores = len(os.sched_getaffinity(0))
+
+    def rates(case: Case, number: int) -> float:
+        return {None: 4e9, cores: 8e9}[case.streams] if case.program == "ceiling" else 1e9
+
+    found = sections(recorded(rates))
+    one, all_cores = (
+        line(found, name, "C").share for name in ("tut_13_send_hot", "tut_14_send_many_streams")
+    )
+    assert one is not None
+    assert all_cores is not None
+    assert one.median == pytest.approx(0.25)
+    assert all_cores.median == pytest.approx(0.125 if cores > 1 else 0.25)
+
+
+def test_the_headline_goes_from_the_first_loops_clock_to_the_fastest_chapter_of_ours():
+    rates = {
+        "tut_2_send": 9e9,
+        "tut_4_send_perf": 0.077e9,
+        "tut_4_send_constant": 4e9,
+        "tut_13_send_hot": 8.766e9,
+        "tut_15_send_zero_copy": 9e9,
+        "ceiling": 10e9,
+    }
+    found = sections(recorded(lambda case, number: rates.get(case.program, 1e9)))
+    python, c = headlines(found)
+    assert str(c).replace("\N{THIN SPACE}", "") == "77 → 8766 MB/s, 114 times"
+    assert c.chapters == "from chapter 4 (Measure it) to chapter 13 (Send where the data is hot)"
+    assert c.largest_step == ("largest step: constant samples instead of random ones, 51.9 times")
+    assert (python.by, c.by) == ("Python", "C")
+    assert "77 → 8766 MB/s, 114 times" in headline_text(found)
+
+
+def test_a_chapter_that_failed_has_no_headline_no_gain_and_no_share():
+    def rates(case: Case, number: int) -> float | None:
+        failed = (case.program, case.language) == ("tut_4_send_perf", "c")
+        return None if failed else 1e8 if case.program == "tut_4_send_perf" else 1e9
+
+    recording = recorded(rates)
+    found = sections(recording)
+    assert [one.by for one in headlines(found)] == ["Python"]
+    failed = line(found, "tut_4_send_perf", "C")
+    assert (failed.row.rate, failed.gain, failed.share) == (None, None, None)
+    assert line(found, "tut_4_send_constant", "C").gain is None
+    assert table(found, recording).count("✗") == 1
+
+
+@pytest.mark.parametrize(("rounds", "name"), [(3, "range"), (5, "range"), (6, "95 % interval")])
+def test_a_few_rounds_have_a_range_and_more_an_interval(rounds, name):
+    recording = recorded(rounds=rounds)
+    assert spread(recording) == name
+    text = table(sections(recording), recording)
+    assert f" {name} " in text.splitlines()[0]
+    assert ("95 %" in text) == (name != "range")
+    assert all(name in one.rounds for one in headlines(sections(recording)))
+
+
+def test_a_table_without_bare_loops_has_no_column_for_their_share():
+    recording = recorded()
+    ours = [one for one in recording.samples if one.program != "ceiling"]
+    without = type(recording)(recording.header, tuple(ours))
+    assert " share " in table(sections(recording), recording).splitlines()[0]
+    assert " share " not in table(sections(without), without).splitlines()[0]
+    assert not any(note.startswith("share") for note in notes(without))
+
+
+@pytest.mark.parametrize("rate", [9.9e6, 99.9e9])
+def test_a_table_has_100_columns_at_most(rate):
+    recording = recorded(lambda case, number: rate)
+    lines = table(sections(recording), recording).splitlines()
+    assert max(map(len, lines)) <= 100
