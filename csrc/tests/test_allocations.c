@@ -2,28 +2,26 @@
 /* Owns one promise: what runs allocates nothing, per heap or per packet, sending or receiving. */
 #include "spead_tutorial/spt_recv.h"
 
-#include "check.h"
 #include "failing.h"
 #include "make_packet.h"
+#include "support.h"
 
 enum { STATES = 16, ROUNDS = 20000 };
 
-static void test_a_running_stream_allocates_nothing(void)
+TEST(a_running_stream_allocates_nothing)
 {
     static uint8_t value[5000];
     spt_flavour flavour = SPT_FLAVOUR_DEFAULT;
     spt_item item = {0x3300, value, sizeof(value), false};
-    spt_heap *heap = spt_heap_create(&flavour, NULL);
+    OWN(spt_heap) heap = spt_heap_create(&flavour, NULL);
     REQUIRE(heap != NULL && spt_heap_add_item(heap, &item, NULL) == SPT_OK);
     spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
     config.max_heaps = STATES;
     config.timeline = 10;
     spt_udp_config udp = SPT_UDP_CONFIG_DEFAULT;
     spt_endpoint nobody = {"127.0.0.1", 9};
-    spt_thread_pool *pool = spt_thread_pool_create(1, NULL, 0, NULL);
-    REQUIRE(pool != NULL);
-    spt_stream *stream = spt_stream_create_udp(pool, &nobody, 1, &config, &udp, NULL);
-    REQUIRE(stream != NULL);
+    OWN(spt_thread_pool) pool = NEW(spt_thread_pool_create(1, NULL, 0, NULL));
+    OWN(spt_stream) stream = NEW(spt_stream_create_udp(pool, &nobody, 1, &config, &udp, NULL));
 
     spt_completion sent[STATES] = {0};
     long before = __atomic_load_n(&allocations, __ATOMIC_SEQ_CST);
@@ -35,9 +33,6 @@ static void test_a_running_stream_allocates_nothing(void)
     }
     CHECK_EQUAL(spt_stream_flush(stream, -1), SPT_OK);
     CHECK_EQUAL(__atomic_load_n(&allocations, __ATOMIC_SEQ_CST), before);
-    spt_stream_destroy(stream);
-    spt_thread_pool_destroy(pool);
-    spt_heap_destroy(heap);
 }
 
 static void *get(void *user, size_t size, const spt_received_packet *first)
@@ -53,7 +48,7 @@ static void put(void *user, void *memory, size_t size)
     CHECK(memory == user);
 }
 
-static void test_a_running_depacketizer_allocates_nothing(void)
+TEST(a_running_depacketizer_allocates_nothing)
 {
     enum { PART = 1000, PARTS = 8 };
     static uint8_t payload[PART * PARTS];
@@ -61,8 +56,7 @@ static void test_a_running_depacketizer_allocates_nothing(void)
     spt_depacketizer_config config = spt_depacketizer_config_default();
     config.allow_out_of_order = true;
     config.memory = (spt_heap_memory){payload, get, put};
-    spt_depacketizer *d = spt_depacketizer_create(&config, NULL);
-    REQUIRE(d != NULL);
+    OWN(spt_depacketizer) d = NEW(spt_depacketizer_create(&config, NULL));
     long before = 0;
     for (uint64_t cnt = 0; cnt < ROUNDS; cnt++) {
         for (uint64_t part = 0; part < PARTS; part++) {
@@ -84,7 +78,6 @@ static void test_a_running_depacketizer_allocates_nothing(void)
             before = __atomic_load_n(&allocations, __ATOMIC_SEQ_CST);
     }
     CHECK_EQUAL(__atomic_load_n(&allocations, __ATOMIC_SEQ_CST), before);
-    spt_depacketizer_destroy(d);
 }
 
 enum { SMALL = 16, IN_CHUNK = 100 };
@@ -103,8 +96,7 @@ static uint8_t *small_heaps(size_t *n_bytes)
 {
     static made_packet made;
     static const uint8_t payload[SMALL];
-    uint8_t *bytes = malloc(ROUNDS * 64);
-    REQUIRE(bytes != NULL);
+    uint8_t *bytes = NEW(malloc(ROUNDS * 64));
     *n_bytes = 0;
     for (uint64_t cnt = 0; cnt < ROUNDS; cnt++) {
         make_part(&made, cnt, SMALL, 0, SMALL);
@@ -115,12 +107,12 @@ static uint8_t *small_heaps(size_t *n_bytes)
     return bytes;
 }
 
-static void test_a_running_stream_of_chunks_allocates_nothing(void)
+TEST(a_running_stream_of_chunks_allocates_nothing)
 {
     static uint8_t data[2][IN_CHUNK * SMALL], present[2][IN_CHUNK];
     size_t n_bytes;
     uint8_t *bytes = small_heaps(&n_bytes);
-    spt_thread_pool *pool = spt_thread_pool_create(1, NULL, 0, NULL);
+    OWN(spt_thread_pool) pool = spt_thread_pool_create(1, NULL, 0, NULL);
     spt_chunk_config how = {
         .place = place_by_count,
         .items = &(uint64_t){SPT_ID_HEAP_CNT},
@@ -130,8 +122,7 @@ static void test_a_running_stream_of_chunks_allocates_nothing(void)
         .free_ring = spt_chunk_ring_create(2, NULL),
     };
     spt_recv_config config = spt_recv_config_default();
-    spt_recv_stream *stream = spt_recv_stream_create_chunks(pool, &config, &how, NULL);
-    REQUIRE(stream != NULL);
+    OWN(spt_recv_stream) stream = NEW(spt_recv_stream_create_chunks(pool, &config, &how, NULL));
     spt_chunk chunks[2], *chunk;
     for (int i = 0; i < 2; i++) {
         chunks[i] = (spt_chunk){
@@ -153,17 +144,7 @@ static void test_a_running_stream_of_chunks_allocates_nothing(void)
     }
     CHECK_EQUAL(got, ROUNDS / IN_CHUNK);
     CHECK_EQUAL(__atomic_load_n(&allocations, __ATOMIC_SEQ_CST), before);
-    spt_recv_stream_destroy(stream);
-    spt_thread_pool_destroy(pool);
     spt_chunk_ring_destroy(how.data_ring);
     spt_chunk_ring_destroy(how.free_ring);
     free(bytes);
-}
-
-int main(void)
-{
-    RUN(test_a_running_stream_allocates_nothing);
-    RUN(test_a_running_depacketizer_allocates_nothing);
-    RUN(test_a_running_stream_of_chunks_allocates_nothing);
-    return check_done();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the tests of chunk_ring.c: chunks go in and out in order, and who waits is told. */
-#include "check.h"
+#include "support.h"
 
 #include "../src/chunk_ring.h"
 
@@ -11,8 +11,7 @@ enum { LONG_NS = 2000000000, MANY = 20000 };
 
 static spt_chunk_ring *new_ring(size_t capacity)
 {
-    spt_chunk_ring *ring = spt_chunk_ring_create(capacity, NULL);
-    REQUIRE(ring != NULL);
+    spt_chunk_ring *ring = NEW(spt_chunk_ring_create(capacity, NULL));
     return ring;
 }
 
@@ -34,9 +33,9 @@ static bool readable(int fd)
     return poll(&pollfd, 1, 0) == 1;
 }
 
-static void test_chunks_come_out_in_the_order_in_which_they_went_in(void)
+TEST(chunks_come_out_in_the_order_in_which_they_went_in)
 {
-    spt_chunk_ring *ring = new_ring(3);
+    OWN(spt_chunk_ring) ring = new_ring(3);
     spt_chunk chunks[4] = {0}, *got;
     CHECK_EQUAL(spt_chunk_ring_capacity(ring), 3);
     for (int round = 0; round < 3; round++) {
@@ -50,12 +49,11 @@ static void test_chunks_come_out_in_the_order_in_which_they_went_in(void)
         CHECK_EQUAL(spt_chunk_ring_get(ring, 0, &got), SPT_PENDING);
         CHECK_EQUAL(spt_chunk_ring_get(ring, 1000000, &got), SPT_PENDING);
     }
-    spt_chunk_ring_destroy(ring);
 }
 
-static void test_a_ring_that_is_stopped_gives_what_is_in_it_and_takes_no_more(void)
+TEST(a_ring_that_is_stopped_gives_what_is_in_it_and_takes_no_more)
 {
-    spt_chunk_ring *ring = new_ring(2);
+    OWN(spt_chunk_ring) ring = new_ring(2);
     spt_chunk chunk = {0}, more = {0}, *got;
     put(ring, &chunk);
     spt_chunk_ring_stop(ring);
@@ -64,13 +62,12 @@ static void test_a_ring_that_is_stopped_gives_what_is_in_it_and_takes_no_more(vo
     CHECK_EQUAL(spt_chunk_ring_get(ring, -1, &got), SPT_DONE);
     spti_chunk_ring_put_last(ring, &more); /* what somebody had left */
     CHECK(get(ring) == &more);
-    spt_chunk_ring_destroy(ring);
     spt_chunk_ring_destroy(NULL);
 }
 
-static void test_a_ring_stops_with_the_last_of_its_producers(void)
+TEST(a_ring_stops_with_the_last_of_its_producers)
 {
-    spt_chunk_ring *ring = new_ring(1);
+    OWN(spt_chunk_ring) ring = new_ring(1);
     spt_chunk *got;
     spt_chunk_ring_add_producer(ring);
     spt_chunk_ring_add_producer(ring);
@@ -79,12 +76,11 @@ static void test_a_ring_stops_with_the_last_of_its_producers(void)
     CHECK(spt_chunk_ring_remove_producer(ring));
     CHECK_EQUAL(spt_chunk_ring_get(ring, 0, &got), SPT_DONE);
     CHECK(!spt_chunk_ring_remove_producer(ring));
-    spt_chunk_ring_destroy(ring);
 }
 
-static void test_descriptors_are_readable_while_there_are_chunks_or_there_is_room(void)
+TEST(descriptors_are_readable_while_there_are_chunks_or_there_is_room)
 {
-    spt_chunk_ring *ring = new_ring(1);
+    OWN(spt_chunk_ring) ring = new_ring(1);
     spt_chunk chunk = {0};
     int data = spt_chunk_ring_data_fd(ring), space = spt_chunk_ring_space_fd(ring);
     for (int round = 0; round < 2; round++) {
@@ -95,7 +91,6 @@ static void test_descriptors_are_readable_while_there_are_chunks_or_there_is_roo
     }
     spt_chunk_ring_stop(ring);
     CHECK(readable(data) && readable(space));
-    spt_chunk_ring_destroy(ring);
 }
 
 static void count(void *user)
@@ -103,9 +98,9 @@ static void count(void *user)
     ++*(int *)user;
 }
 
-static void test_who_watches_is_told_once_there_is_what_was_not_there(void)
+TEST(who_watches_is_told_once_there_is_what_was_not_there)
 {
-    spt_chunk_ring *ring = new_ring(1);
+    OWN(spt_chunk_ring) ring = new_ring(1);
     spt_chunk chunk = {0}, more = {0}, *got;
     int told = 0;
     spti_chunk_watch watch = {.tell = count, .user = &told};
@@ -123,7 +118,6 @@ static void test_who_watches_is_told_once_there_is_what_was_not_there(void)
     CHECK_EQUAL(told, 3);
     spti_chunk_ring_unwatch(ring, &watch);
     spti_chunk_ring_unwatch(ring, &watch);
-    spt_chunk_ring_destroy(ring);
 }
 
 static void *pass_on(void *rings)
@@ -138,7 +132,7 @@ static void *pass_on(void *rings)
     return NULL;
 }
 
-static void test_chunks_go_round_between_threads_and_none_is_lost(void)
+TEST(chunks_go_round_between_threads_and_none_is_lost)
 {
     spt_chunk chunks[3] = {0}, *got;
     spt_chunk_ring *pair[2] = {new_ring(1), new_ring(2)};
@@ -158,29 +152,16 @@ static void test_chunks_go_round_between_threads_and_none_is_lost(void)
     int left = 0;
     while (spt_chunk_ring_get(pair[1], LONG_NS, &got) == SPT_OK)
         left++;
-    CHECK_EQUAL(left, 3);
-    CHECK_EQUAL(chunks[0].chunk_id + chunks[1].chunk_id + chunks[2].chunk_id, MANY);
+    CHECK_EQUAL(left, 3, chunks[0].chunk_id + chunks[1].chunk_id + chunks[2].chunk_id, MANY);
     for (int i = 0; i < 2; i++) {
         pthread_join(threads[i], NULL);
         spt_chunk_ring_destroy(pair[i]);
     }
 }
 
-static void test_a_ring_without_room_is_refused(void)
+TEST(a_ring_without_room_is_refused)
 {
     spt_error err = {0};
     CHECK(spt_chunk_ring_create(0, &err) == NULL);
     CHECK_EQUAL(err.status, SPT_ERR_ARGUMENT);
-}
-
-int main(void)
-{
-    RUN(test_chunks_come_out_in_the_order_in_which_they_went_in);
-    RUN(test_a_ring_that_is_stopped_gives_what_is_in_it_and_takes_no_more);
-    RUN(test_a_ring_stops_with_the_last_of_its_producers);
-    RUN(test_descriptors_are_readable_while_there_are_chunks_or_there_is_room);
-    RUN(test_who_watches_is_told_once_there_is_what_was_not_there);
-    RUN(test_chunks_go_round_between_threads_and_none_is_lost);
-    RUN(test_a_ring_without_room_is_refused);
-    return check_done();
 }

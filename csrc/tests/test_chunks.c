@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the tests of chunks.c: heaps that a stream receives, each at its place in a chunk. */
-#include "check.h"
+#define CHECK_AFTER finish
+
 #include "failing.h"
 #include "make_packet.h"
-
-#include "spead_tutorial/spt_recv.h"
-
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <pthread.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include "support.h"
 
 enum {
-    HEAP = 100,  /* bytes */
+    HEAP = 100, /* bytes */
+    HALF = HEAP / 2,
     HEAPS = 4,   /* in a chunk */
     CHUNKS = 12, /* that there are */
     EXTRA = 8,
@@ -26,16 +21,18 @@ static spt_thread_pool *pool;
 static spt_recv_stream *stream;
 static spt_chunk_ring *data_ring, *free_ring;
 static spt_chunk chunks[CHUNKS];
-static uint8_t packets[MAX_BYTES]; /* one after the other */
+static int listening[2] = {-1, -1}, out[2] = {-1, -1}; /* sockets */
+static uint8_t packets[MAX_BYTES];                     /* one after the other */
 static size_t n_bytes, n_packets;
 
 /* ---- Packets --------------------------------------------------------------------------------- */
 
 static made_packet made;
 
-static uint8_t byte_of(uint64_t heap, uint64_t place)
+/* Never 0, which is what nobody has written to. */
+static uint8_t chunk_byte(uint64_t heap, uint64_t at)
 {
-    return (uint8_t)(1 + (heap * 131 + place * 7) % 251);
+    return (uint8_t)(1 + (heap * 131 + at * 7) % 251);
 }
 
 /* Make a part of a heap, whose place follows from its timestamp: heap `n` has n * HEAP. */
@@ -43,7 +40,7 @@ static void make_heap_part(uint64_t n, uint64_t begin, uint64_t size, int64_t ti
 {
     uint8_t payload[HEAP];
     for (uint64_t i = 0; i < size; i++)
-        payload[i] = byte_of(n, begin + i);
+        payload[i] = chunk_byte(n, begin + i);
     make_part(&made, n + 1, HEAP, begin, size);
     if (timestamp >= 0)
         make_add(&made, true, TIMESTAMP, (uint64_t)timestamp);
@@ -58,16 +55,25 @@ static void append_made(void)
     n_packets++;
 }
 
-static void append_part(uint64_t n, uint64_t begin, uint64_t size)
+/* Half of a heap: the first one, or the second. */
+static void append_half(uint64_t n, int which)
 {
-    make_heap_part(n, begin, size, (int64_t)n * HEAP);
+    make_heap_part(n, which ? HALF : 0, HALF, (int64_t)n * HEAP);
     append_made();
+}
+
+/* Heaps from one up to another. */
+static void append_heaps(uint64_t first, uint64_t end)
+{
+    for (uint64_t n = first; n < end; n++) {
+        append_half(n, 0);
+        append_half(n, 1);
+    }
 }
 
 static void append_heap(uint64_t n)
 {
-    append_part(n, 0, HEAP / 2);
-    append_part(n, HEAP / 2, HEAP / 2);
+    append_heaps(n, n + 1);
 }
 
 static void append_stop(void)
@@ -80,21 +86,22 @@ static void append_stop(void)
 
 /* ---- Streams --------------------------------------------------------------------------------- */
 
-/* By the timestamp; and whatever a test wants said besides. */
-static struct {
-    bool nonsense; /* about this heap: */
-    uint64_t about;
+typedef struct said_place {
     int64_t chunk_id;
     uint64_t heap_index, heap_offset, extra_offset, extra_size;
+} said_place;
+
+/* By the timestamp; and whatever a test wants said besides. */
+static struct {
+    const said_place *nonsense; /* about this heap, if there is any: */
+    uint64_t about;
     int asked; /* atomic */
 } said;
 
 static void place(spt_place_data *data, size_t size, void *user)
 {
-    CHECK_EQUAL(size, 80);
-    CHECK(user == &said);
-    CHECK_EQUAL(data->chunk_id, -1);
-    CHECK(data->packet[0] == 0x53 && data->packet_size > 8);
+    CHECK_EQUAL(size, 80, data->chunk_id, -1);
+    CHECK(user == &said && data->packet[0] == 0x53 && data->packet_size > 8);
     __atomic_add_fetch(&said.asked, 1, __ATOMIC_SEQ_CST);
     if (data->items[0] < 0)
         return;
@@ -108,12 +115,12 @@ static void place(spt_place_data *data, size_t size, void *user)
     data->extra[0] = (uint8_t)(n + 1);
     data->extra_offset = n % HEAPS;
     data->extra_size = 1;
-    if (said.nonsense && n == said.about) {
-        data->chunk_id = said.chunk_id;
-        data->heap_index = said.heap_index;
-        data->heap_offset = said.heap_offset;
-        data->extra_offset = said.extra_offset;
-        data->extra_size = said.extra_size;
+    if (said.nonsense != NULL && n == said.about) {
+        data->chunk_id = said.nonsense->chunk_id;
+        data->heap_index = said.nonsense->heap_index;
+        data->heap_offset = said.nonsense->heap_offset;
+        data->extra_offset = said.nonsense->extra_offset;
+        data->extra_size = said.nonsense->extra_size;
     }
 }
 
@@ -122,12 +129,31 @@ typedef struct setup {
     bool any_order;
 } setup;
 
+static void finish(void)
+{
+    END(spt_recv_stream, stream);
+    END(spt_thread_pool, pool);
+    END(spt_chunk_ring, data_ring);
+    END(spt_chunk_ring, free_ring);
+    for (int i = 0; i < CHUNKS; i++) {
+        free(chunks[i].data);
+        free(chunks[i].present);
+        free(chunks[i].extra);
+        chunks[i] = (spt_chunk){0};
+    }
+    for (int i = 0; i < 2; i++) {
+        close(listening[i]);
+        close(out[i]);
+        listening[i] = out[i] = -1;
+    }
+}
+
 /* Memory of exactly the size of a chunk, so that a byte too far is seen by a sanitizer. */
 static void make_chunks(size_t marks)
 {
     for (int i = 0; i < CHUNKS; i++) {
         chunks[i] = (spt_chunk){
-            .data = malloc(HEAPS * HEAP),
+            .data = calloc(HEAPS, HEAP),
             .data_size = HEAPS * HEAP,
             .present = malloc(marks),
             .present_size = marks,
@@ -135,43 +161,50 @@ static void make_chunks(size_t marks)
             .extra_size = HEAPS,
             .chunk_id = -1,
         };
-        memset(chunks[i].data, 0, HEAPS * HEAP);
         memset(chunks[i].present, 9, marks); /* the worker cleans it */
     }
 }
 
-static void begin(const setup *with)
+static spt_recv_stream *new_stream(setup with, spt_chunk_ring *to)
 {
     static const uint64_t items[] = {TIMESTAMP, SPT_ID_HEAP_LENGTH};
     static const bool is_maximum[] = {false, true};
-    pool = spt_thread_pool_create(1, NULL, 0, NULL);
-    data_ring = spt_chunk_ring_create(with->room, NULL);
-    free_ring = spt_chunk_ring_create(CHUNKS, NULL);
-    REQUIRE(pool != NULL && data_ring != NULL && free_ring != NULL);
-    make_chunks(with->packet > 0 ? HEAPS * HEAP / with->packet : HEAPS);
-    for (size_t i = 0; i < with->free_chunks; i++)
-        REQUIRE(spt_chunk_ring_put(free_ring, &chunks[i], 0) == SPT_OK);
     spt_recv_config config = spt_recv_config_default();
-    config.heaps.allow_out_of_order = with->any_order;
+    config.heaps.allow_out_of_order = with.any_order;
     spt_chunk_config how = {
         .place = place,
         .place_user = &said,
         .items = items,
         .n_items = 2,
-        .max_chunks = with->max_chunks,
+        .max_chunks = with.max_chunks,
         .max_heap_extra = EXTRA,
-        .packet_payload_size = with->packet,
+        .packet_payload_size = with.packet,
         .n_stats = 2,
         .stat_is_maximum = is_maximum,
         .stream_id = 77,
-        .data_ring = data_ring,
+        .data_ring = to,
         .free_ring = free_ring,
     };
-    stream = spt_recv_stream_create_chunks(pool, &config, &how, NULL);
-    REQUIRE(stream != NULL);
-    said.nonsense = false;
-    said.asked = 0;
+    return NEW(spt_recv_stream_create_chunks(pool, &config, &how, NULL));
+}
+
+static void begin(setup with)
+{
+    finish();
+    pool = new_pool(1);
+    data_ring = NEW(spt_chunk_ring_create(with.room, NULL));
+    free_ring = NEW(spt_chunk_ring_create(CHUNKS, NULL));
+    make_chunks(with.packet > 0 ? HEAPS * HEAP / with.packet : HEAPS);
+    for (size_t i = 0; i < with.free_chunks; i++)
+        REQUIRE(spt_chunk_ring_put(free_ring, &chunks[i], 0) == SPT_OK);
+    stream = new_stream(with, data_ring);
+    memset(&said, 0, sizeof(said));
     n_bytes = n_packets = 0;
+}
+
+static setup plenty(void)
+{
+    return (setup){CHUNKS, CHUNKS, 2, 0, false};
 }
 
 static void receive(void)
@@ -179,55 +212,48 @@ static void receive(void)
     REQUIRE(spt_recv_stream_add_memory(stream, packets, n_bytes, NULL) == SPT_OK);
 }
 
-static spt_chunk_stats stats(uint64_t *place_stats)
+static spt_chunk_stats chunk_stats(void)
 {
     spt_chunk_stats now;
-    spt_recv_stream_chunk_stats(stream, &now, place_stats);
+    spt_recv_stream_chunk_stats(stream, &now, NULL);
     return now;
 }
 
-/* Every packet is in the account once. */
-static spt_account account(void)
+static spt_recv_stats stats(void)
 {
     spt_recv_stats now;
-    uint64_t fates = 0;
     spt_recv_stream_stats(stream, &now);
-    for (int i = 0; i < SPT_N_FATES; i++)
-        fates += now.account.fates[i];
-    CHECK_EQUAL(fates, now.account.packets);
-    return now.account;
+    check_account(&now.account);
+    return now;
 }
 
-static void finish(void)
+static spt_account account(void)
 {
-    spt_recv_stream_destroy(stream);
-    spt_thread_pool_destroy(pool);
-    spt_chunk_ring_destroy(data_ring);
-    spt_chunk_ring_destroy(free_ring);
-    for (int i = 0; i < CHUNKS; i++) {
-        free(chunks[i].data);
-        free(chunks[i].present);
-        free(chunks[i].extra);
-    }
+    return stats().account;
 }
 
 static bool has_heap(const spt_chunk *chunk, uint64_t n)
 {
     const uint8_t *heap = (uint8_t *)chunk->data + n % HEAPS * HEAP;
     for (uint64_t i = 0; i < HEAP; i++)
-        if (heap[i] != byte_of(n, i))
+        if (heap[i] != chunk_byte(n, i))
             return false;
     return true;
+}
+
+static spt_chunk *get_chunk(void)
+{
+    spt_chunk *chunk;
+    REQUIRE(spt_chunk_ring_get(data_ring, LONG_NS, &chunk) == SPT_OK);
+    return chunk;
 }
 
 /* The next chunk is this one, and so it says of its heaps; those that are there have their bytes.
  */
 static spt_chunk *check_chunk(int64_t id, const char *present)
 {
-    spt_chunk *chunk;
-    REQUIRE(spt_chunk_ring_get(data_ring, LONG_NS, &chunk) == SPT_OK);
-    CHECK_EQUAL(chunk->chunk_id, id);
-    CHECK_EQUAL(chunk->stream_id, 77);
+    spt_chunk *chunk = get_chunk();
+    CHECK_EQUAL(chunk->chunk_id, id, chunk->stream_id, 77);
     for (size_t i = 0; i < HEAPS; i++) {
         CHECK_EQUAL(chunk->present[i], present[i] - '0');
         if (present[i] == '1')
@@ -236,27 +262,25 @@ static spt_chunk *check_chunk(int64_t id, const char *present)
     return chunk;
 }
 
+/* So many full chunks are next. */
+static void check_full_chunks(int64_t n)
+{
+    for (int64_t id = 0; id < n; id++)
+        check_chunk(id, "1111");
+}
+
 static void check_end(void)
 {
     spt_chunk *none;
     CHECK_EQUAL(spt_chunk_ring_get(data_ring, LONG_NS, &none), SPT_DONE);
 }
 
-/* So many chunks are left to come, at most. */
-static void check_end_of(size_t most)
-{
-    spt_chunk *chunk;
-    while (spt_chunk_ring_get(data_ring, LONG_NS, &chunk) == SPT_OK)
-        REQUIRE(most-- > 0);
-}
+/* ---- Places ---------------------------------------------------------------------------------- */
 
-static const setup plenty = {CHUNKS, CHUNKS, 2, 0, false};
-
-static void test_heaps_go_to_their_places_and_chunks_leave_in_order(void)
+TEST(heaps_go_to_their_places_and_chunks_leave_in_order)
 {
-    begin(&plenty);
-    for (uint64_t n = 0; n < 3 * HEAPS; n++)
-        append_heap(n);
+    begin(plenty());
+    append_heaps(0, 3 * HEAPS);
     append_stop();
     receive();
     for (int64_t id = 0; id < 3; id++) {
@@ -266,39 +290,35 @@ static void test_heaps_go_to_their_places_and_chunks_leave_in_order(void)
     }
     check_end();
     uint64_t counted[2];
-    CHECK_EQUAL(stats(counted).chunks, 3);
-    CHECK_EQUAL(counted[0], 3 * HEAPS);
-    CHECK_EQUAL(counted[1], 3 * HEAPS - 1);
+    spt_chunk_stats now;
+    spt_recv_stream_chunk_stats(stream, &now, counted);
+    CHECK_EQUAL(now.chunks, 3, counted[0], 3 * HEAPS, counted[1], 3 * HEAPS - 1);
     CHECK_EQUAL(said.asked, 3 * HEAPS); /* once each, and not for the stop */
     CHECK_EQUAL(account().heaps_complete, 3 * HEAPS);
     spt_chunk *more; /* the ring of free chunks goes on */
     CHECK_EQUAL(spt_chunk_ring_get(free_ring, 0, &more), SPT_OK);
     CHECK_EQUAL(spt_chunk_ring_put(free_ring, more, 0), SPT_OK);
-    finish();
 }
 
-static void test_heaps_of_two_chunks_may_come_mixed_and_parts_in_any_order(void)
+TEST(heaps_of_two_chunks_may_come_mixed_and_parts_in_any_order)
 {
-    setup any = plenty;
-    any.any_order = true;
-    begin(&any);
     static const uint64_t order[] = {4, 0, 5, 1, 6, 2, 7, 3};
-    for (int i = 0; i < 8; i += 2) {
-        append_part(order[i], HEAP / 2, HEAP / 2);
-        append_part(order[i + 1], 0, HEAP / 2);
-        append_part(order[i], 0, HEAP / 2);
-        append_part(order[i + 1], HEAP / 2, HEAP / 2);
-    }
+    setup any = plenty();
+    any.any_order = true;
+    begin(any);
+    for (int i = 0; i < 8; i += 2)
+        for (int half = 1; half >= 0; half--) {
+            append_half(order[i], half);
+            append_half(order[i + 1], !half);
+        }
     receive();
-    check_chunk(0, "1111");
-    check_chunk(1, "1111");
+    check_full_chunks(2);
     check_end();
-    finish();
 }
 
-static void test_skipped_chunks_come_out_empty_if_they_are_in_the_window(void)
+TEST(skipped_chunks_come_out_empty_if_they_are_in_the_window)
 {
-    begin(&plenty);
+    begin(plenty());
     append_heap(5 * HEAPS);
     append_heap(10 * HEAPS + 1);
     append_heap(8 * HEAPS); /* too old */
@@ -309,263 +329,208 @@ static void test_skipped_chunks_come_out_empty_if_they_are_in_the_window(void)
     check_chunk(9, "0010");
     check_chunk(10, "0100");
     check_end();
-    CHECK_EQUAL(stats(NULL).too_old_heaps, 1);
-    CHECK_EQUAL(account().fates[SPT_NO_PLACE], 2);
-    finish();
+    CHECK_EQUAL(chunk_stats().too_old_heaps, 1, account().fates[SPT_NO_PLACE], 2);
 }
 
-static void test_an_incomplete_heap_is_written_and_not_present(void)
+TEST(an_incomplete_heap_is_written_and_not_present)
 {
-    begin(&plenty);
-    append_part(0, 0, HEAP / 2);
+    begin(plenty());
+    append_half(0, 0);
     append_heap(1);
     receive();
-    const spt_chunk *chunk = check_chunk(0, "0100");
-    CHECK_EQUAL(((uint8_t *)chunk->data)[HEAP / 2 - 1], byte_of(0, HEAP / 2 - 1));
-    CHECK_EQUAL(((uint8_t *)chunk->data)[HEAP / 2], 0);
+    const uint8_t *data = check_chunk(0, "0100")->data;
+    CHECK_EQUAL(data[HALF - 1], chunk_byte(0, HALF - 1), data[HALF], 0);
     CHECK_EQUAL(account().heaps_flushed, 1);
-    finish();
 }
 
-static void test_nothing_is_written_to_a_chunk_that_has_left(void)
+TEST(nothing_is_written_to_a_chunk_that_has_left)
 {
-    setup any = plenty;
-    any.max_chunks = 1;
-    any.any_order = true;
-    begin(&any);
-    append_part(0, 0, HEAP / 2);
+    begin((setup){CHUNKS, CHUNKS, 1, 0, true});
+    append_half(0, 0);
     append_heap(HEAPS);
-    append_part(0, HEAP / 2, HEAP / 2);
+    append_half(0, 1);
     receive();
-    const spt_chunk *chunk = check_chunk(0, "0000");
-    CHECK_EQUAL(((uint8_t *)chunk->data)[HEAP / 2], 0);
+    const uint8_t *data = check_chunk(0, "0000")->data;
+    CHECK_EQUAL(data[HALF], 0);
     check_chunk(1, "1000");
     check_end();
-    spt_account a = account();
-    CHECK_EQUAL(a.fates[SPT_LATE], 1);
-    CHECK_EQUAL(a.heaps_evicted, 1);
-    finish();
+    CHECK_EQUAL(account().fates[SPT_LATE], 1, account().heaps_evicted, 1);
 }
 
-static void test_packets_are_marked_where_each_has_a_byte(void)
+TEST(packets_are_marked_where_each_has_a_byte)
 {
-    setup each = plenty;
-    each.packet = HEAP / 2;
-    begin(&each);
-    said.nonsense = true; /* heap 0 and 1, at the indices 0 and 2 */
-    append_part(0, 0, HEAP / 2);
-    receive();
-    spt_chunk *chunk;
-    REQUIRE(spt_chunk_ring_get(data_ring, LONG_NS, &chunk) == SPT_OK);
-    CHECK_EQUAL(chunk->present_size, 2 * HEAPS);
     static const uint8_t only_first[2 * HEAPS] = {1};
+    setup each = plenty();
+    each.packet = HALF;
+    said_place where = {0};
+    begin(each);
+    said.nonsense = &where; /* heap 0 and 1, at the indices 0 and 2 */
+    append_half(0, 0);
+    receive();
+    const spt_chunk *chunk = get_chunk();
+    CHECK_EQUAL(chunk->present_size, 2 * HEAPS);
     CHECK_BYTES(chunk->present, only_first, sizeof(only_first));
-    finish();
 
-    begin(&each);
-    said.nonsense = true;
-    said.heap_index = 2 * HEAPS - 2; /* the last that there is room for */
-    said.heap_offset = (HEAPS - 1) * HEAP;
+    begin(each);
+    said.nonsense = &where;
+    where.heap_index = 2 * HEAPS - 2; /* the last that there is room for */
+    where.heap_offset = (HEAPS - 1) * HEAP;
     append_heap(0);
     receive();
-    REQUIRE(spt_chunk_ring_get(data_ring, LONG_NS, &chunk) == SPT_OK);
+    chunk = get_chunk();
     CHECK(chunk->present[2 * HEAPS - 2] == 1 && chunk->present[2 * HEAPS - 1] == 1);
-    finish();
 
-    begin(&each);
-    said.nonsense = true;
-    said.heap_index = 2 * HEAPS - 1;
+    begin(each);
+    said.nonsense = &where;
+    where.heap_index = 2 * HEAPS - 1;
     append_heap(0);
     receive();
     check_chunk(0, "0000");
     check_end();
-    CHECK_EQUAL(stats(NULL).misplaced_heaps, 1);
-    finish();
-    said.heap_index = said.heap_offset = 0;
+    CHECK_EQUAL(chunk_stats().misplaced_heaps, 1);
 }
 
-static void test_a_heap_that_the_place_function_does_not_want_is_refused(void)
+TEST(a_heap_that_the_place_function_does_not_want_is_refused)
 {
-    begin(&plenty);
+    begin(plenty());
     append_heap(0);
-    make_heap_part(1, 0, HEAP / 2, -1);
+    make_heap_part(1, 0, HALF, -1);
     append_made();
-    make_heap_part(1, HEAP / 2, HEAP / 2, HEAP); /* it was asked before */
-    append_made();
+    append_half(1, 1); /* it was asked before */
     append_heap(2);
     receive();
     check_chunk(0, "1010");
     check_end();
-    spt_chunk_stats now = stats(NULL);
-    CHECK_EQUAL(now.rejected_heaps, 1);
-    CHECK_EQUAL(now.misplaced_heaps, 0);
+    CHECK_EQUAL(chunk_stats().rejected_heaps, 1, chunk_stats().misplaced_heaps, 0);
     CHECK_EQUAL(account().fates[SPT_NO_PLACE], 2);
-    finish();
 }
 
-static const struct {
-    int64_t chunk_id;
-    uint64_t heap_index, heap_offset, extra_offset, extra_size;
-    const char *what;
-} wrong[] = {
-    {0, 0, HEAPS * HEAP - HEAP + 1, 0, 0, "heap_offset"},
-    {0, 0, 1000000000, 0, 0, "heap_offset"},
-    {0, 0, UINT64_MAX, 0, 0, "heap_offset"},
-    {0, HEAPS, 0, 0, 0, "heap_index"},
-    {0, UINT64_MAX, 0, 0, 0, "heap_index"},
-    {INT64_C(1) << 62, 0, 0, 0, 0, "chunk_id"},
-    {INT64_MAX, 0, 0, 0, 0, "chunk_id"},
-    {SPT_MAX_CHUNK_STEP + 2, 0, 0, 0, 0, "chunk_id"},
-    {0, 0, 0, HEAPS, 1, "extra_offset"},
-    {0, 0, 0, UINT64_MAX, 1, "extra_offset"},
-    {0, 0, 0, 0, EXTRA + 1, "extra_size"},
-    {0, 0, 0, 0, UINT64_MAX, "extra_size"},
-};
-
-static void test_a_place_that_there_is_not_is_refused_and_said_and_others_are_not_touched(void)
+TEST(a_place_that_there_is_not_is_refused_and_said_and_others_are_not_touched)
 {
     static const uint8_t nothing[HEAP];
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        begin(&plenty);
-        said.nonsense = true;
+    static const struct {
+        said_place place;
+        const char *what;
+    } wrong[] = {
+        {{0, 0, HEAPS * HEAP - HEAP + 1, 0, 0}, "heap_offset"},
+        {{0, 0, 1000000000, 0, 0}, "heap_offset"},
+        {{0, 0, UINT64_MAX, 0, 0}, "heap_offset"},
+        {{0, HEAPS, 0, 0, 0}, "heap_index"},
+        {{0, UINT64_MAX, 0, 0, 0}, "heap_index"},
+        {{INT64_C(1) << 62, 0, 0, 0, 0}, "chunk_id"},
+        {{INT64_MAX, 0, 0, 0, 0}, "chunk_id"},
+        {{SPT_MAX_CHUNK_STEP + 2, 0, 0, 0, 0}, "chunk_id"},
+        {{0, 0, 0, HEAPS, 1}, "extra_offset"},
+        {{0, 0, 0, UINT64_MAX, 1}, "extra_offset"},
+        {{0, 0, 0, 0, EXTRA + 1}, "extra_size"},
+        {{0, 0, 0, 0, UINT64_MAX}, "extra_size"},
+    };
+    for (size_t i = 0; i < LENGTH(wrong); i++) {
+        begin(plenty());
+        said.nonsense = &wrong[i].place;
         said.about = 1;
-        said.chunk_id = wrong[i].chunk_id;
-        said.heap_index = wrong[i].heap_index;
-        said.heap_offset = wrong[i].heap_offset;
-        said.extra_offset = wrong[i].extra_offset;
-        said.extra_size = wrong[i].extra_size;
-        for (uint64_t n = 0; n < 3; n++)
-            append_heap(n);
+        append_heaps(0, 3);
         receive();
-        const spt_chunk *chunk = check_chunk(0, "1010");
-        CHECK_BYTES((uint8_t *)chunk->data + HEAP, nothing, HEAP);
+        CHECK_BYTES((uint8_t *)check_chunk(0, "1010")->data + HEAP, nothing, HEAP);
         check_end();
-        spt_chunk_stats now = stats(NULL);
-        CHECK_EQUAL(now.rejected_heaps, 1);
-        CHECK_EQUAL(now.misplaced_heaps, 1);
-        CHECK(strstr(now.misplaced, wrong[i].what) != NULL);
-        account();
-        finish();
+        spt_chunk_stats now = chunk_stats();
+        CHECK_EQUAL(now.rejected_heaps, 1, now.misplaced_heaps, 1);
+        CHECK_WORDS(now.misplaced, wrong[i].what);
+        (void)account();
     }
 }
 
-/* Whichever allocation fails: to say that a heap is longer is no way out of its place. */
-static void test_a_heap_keeps_the_length_that_its_place_was_checked_for(void)
+TEST(a_first_chunk_that_no_item_could_name_is_refused)
 {
-    setup marked = {1, 1, 1, HEAP / 2, true};
-    long failed;
-    for (long n = 1;; n++) {
-        begin(&marked);
-        append_part(3, 0, HEAP / 2);
-        static const uint8_t payload[HEAP];
+    static const said_place beyond = {.chunk_id = SPT_MAX_CHUNK_ID + 1};
+    begin(plenty());
+    said.nonsense = &beyond;
+    append_heaps(0, 2);
+    receive();
+    check_chunk(0, "0100");
+    check_end();
+}
+
+/* Whichever allocation fails: to say that a heap is longer is no way out of its place. */
+TEST(a_heap_keeps_the_length_that_its_place_was_checked_for)
+{
+    static const uint8_t payload[HEAP];
+    long failed = 1;
+    for (long n = 1; failed > 0; n++) {
+        spt_chunk *chunk;
+        size_t got = 0;
+        begin((setup){1, 1, 1, HALF, true});
+        append_half(3, 0);
         make_part(&made, 3 + 1, 100 * HEAP, 90 * HEAP, HEAP);
         make_end(&made, payload, HEAP); /* without a timestamp it gets no place of its own */
         append_made();
         fail_once(n);
         while (spt_recv_stream_add_memory(stream, packets, n_bytes, NULL) == SPT_ERR_MEMORY)
-            ;
-        check_end_of(1);
+            continue;
+        while (spt_chunk_ring_get(data_ring, LONG_NS, &chunk) == SPT_OK)
+            REQUIRE(got++ == 0);
         failed = stop_failing();
-        CHECK(account().placed_bytes <= HEAP / 2);
-        CHECK_EQUAL(account().packets, 2);
-        finish();
-        if (failed == 0)
-            break;
+        CHECK(account().placed_bytes <= HALF && account().packets == 2);
         REQUIRE(n < 100);
     }
 }
 
-static void test_a_first_chunk_that_no_item_could_name_is_refused(void)
-{
-    begin(&plenty);
-    said.nonsense = true;
-    said.about = 0;
-    said.chunk_id = SPT_MAX_CHUNK_ID + 1;
-    said.heap_index = said.heap_offset = said.extra_size = 0;
-    append_heap(0);
-    append_heap(1);
-    receive();
-    check_chunk(0, "0100");
-    check_end();
-    finish();
-}
+/* ---- Waiting --------------------------------------------------------------------------------- */
 
-static void test_the_worker_waits_for_a_free_chunk_and_loses_nothing(void)
+TEST(the_worker_waits_for_a_free_chunk_and_loses_nothing)
 {
-    setup few = plenty;
-    few.free_chunks = 1;
-    few.max_chunks = 1;
-    begin(&few);
-    for (uint64_t n = 0; n < 6 * HEAPS; n++)
-        append_heap(n);
+    begin((setup){1, CHUNKS, 1, 0, false});
+    append_heaps(0, 6 * HEAPS);
     append_stop();
     receive();
     for (int64_t id = 0; id < 6; id++) {
         spt_chunk *chunk = check_chunk(id, "1111");
-        while (stats(NULL).chunk_waits == (uint64_t)id && id < 5)
+        while (chunk_stats().chunk_waits == (uint64_t)id && id < 5)
             continue; /* until it misses this one */
         REQUIRE(spt_chunk_ring_put(free_ring, chunk, 0) == SPT_OK);
     }
     check_end();
-    spt_chunk_stats now = stats(NULL);
-    CHECK_EQUAL(now.chunk_waits, 5);
-    CHECK(now.longest_chunk_wait_ns > 0);
-    CHECK_EQUAL(now.room_waits, 0);
+    spt_chunk_stats now = chunk_stats();
+    CHECK_EQUAL(now.chunk_waits, 5, now.longest_chunk_wait_ns > 0, true, now.room_waits, 0);
     CHECK_EQUAL(said.asked, 6 * HEAPS); /* what waited was not asked for twice */
-    CHECK_EQUAL(account().packets, n_packets);
-    CHECK_EQUAL(account().heaps_complete, 6 * HEAPS);
-    finish();
+    CHECK_EQUAL(account().packets, n_packets, account().heaps_complete, 6 * HEAPS);
 }
 
-static void test_the_worker_waits_for_room_for_a_filled_chunk_and_loses_nothing(void)
+TEST(the_worker_waits_for_room_for_a_filled_chunk_and_loses_nothing)
 {
-    setup narrow = plenty;
-    narrow.room = 1;
-    begin(&narrow);
-    for (uint64_t n = 0; n < 6 * HEAPS; n++)
-        append_heap(n);
+    begin((setup){CHUNKS, 1, 2, 0, false});
+    append_heaps(0, 6 * HEAPS);
     append_stop();
     receive();
-    while (stats(NULL).room_waits == 0)
+    while (chunk_stats().room_waits == 0)
         continue;
-    for (int64_t id = 0; id < 6; id++)
-        check_chunk(id, "1111");
+    check_full_chunks(6);
     check_end();
-    CHECK(stats(NULL).longest_room_wait_ns > 0);
-    spt_recv_stats all;
-    spt_recv_stream_stats(stream, &all);
-    CHECK(all.ring_waits > 0 && all.longest_ring_wait_ns > 0);
+    CHECK(chunk_stats().longest_room_wait_ns > 0);
+    CHECK(stats().ring_waits > 0 && stats().longest_ring_wait_ns > 0);
     CHECK_EQUAL(account().heaps_complete, 6 * HEAPS);
-    finish();
 }
 
-static void test_the_end_does_not_wait_for_room(void)
+TEST(the_end_does_not_wait_for_room)
 {
-    setup narrow = plenty;
-    narrow.room = 1;
-    begin(&narrow);
-    for (uint64_t n = 0; n < 3 * HEAPS; n++)
-        append_heap(n);
+    begin((setup){CHUNKS, 1, 2, 0, false});
+    append_heaps(0, 3 * HEAPS);
     append_stop();
     receive();
     while (account().heaps_dropped == 0 && account().packets < n_packets)
         continue; /* nobody gets a chunk meanwhile */
-    for (int64_t id = 0; id < 3; id++)
-        check_chunk(id, "1111");
+    check_full_chunks(3);
     check_end();
-    finish();
 }
 
-static void test_a_stop_in_the_middle_hands_over_what_was_begun_and_stops_both_rings(void)
+TEST(a_stop_in_the_middle_hands_over_what_was_begun_and_stops_both_rings)
 {
-    setup few = plenty;
-    few.free_chunks = 2;
-    begin(&few);
+    begin((setup){2, CHUNKS, 2, 0, false});
     append_heap(0);
-    append_part(HEAPS, 0, HEAP / 2);
+    append_half(HEAPS, 0);
     append_heap(2 * HEAPS); /* waits: there is no chunk for it */
     receive();
-    while (stats(NULL).chunk_waits == 0)
+    while (chunk_stats().chunk_waits == 0)
         continue;
     spt_recv_stream_stop(stream);
     check_chunk(0, "1000");
@@ -574,50 +539,40 @@ static void test_a_stop_in_the_middle_hands_over_what_was_begun_and_stops_both_r
     CHECK_EQUAL(spt_chunk_ring_put(free_ring, &chunks[5], 0), SPT_ERR_STOPPED);
     CHECK_EQUAL(account().packets, 3);
     spt_recv_stream_stop(stream);
-    finish();
 }
 
-static void test_a_ring_that_is_stopped_ends_the_stream_and_all_chunks_are_in_the_rings(void)
+TEST(a_ring_that_is_stopped_ends_the_stream_and_all_chunks_are_in_the_rings)
 {
     for (int which = 0; which < 2; which++) {
-        setup few = plenty;
-        few.free_chunks = 3;
-        begin(&few);
+        begin((setup){3, CHUNKS, 2, 0, false});
         spt_chunk_ring_stop(which == 0 ? data_ring : free_ring);
-        for (uint64_t n = 0; n < 8 * HEAPS; n++)
-            append_heap(n);
+        append_heaps(0, 8 * HEAPS);
         receive();
         spt_received_heap *none;
         CHECK_EQUAL(spt_recv_stream_get(stream, LONG_NS, &none), SPT_DONE);
         CHECK_EQUAL(spt_chunk_ring_size(data_ring), which == 0 ? 0 : 3);
         CHECK_EQUAL(spt_chunk_ring_size(free_ring), which == 0 ? 3 : 0);
-        account();
-        finish();
+        (void)account();
     }
 }
 
 /* ---- Sockets --------------------------------------------------------------------------------- */
 
-/* A socket that listens on loopback, and one that sends there. */
-static int listen_somewhere(int *out)
+/* Have the stream listen with a socket, in so many readers, and another one send there. */
+static void add_socket(int which, int readers)
 {
-    int in = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    *out = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof(address);
-    REQUIRE(in >= 0 && *out >= 0);
-    REQUIRE(bind(in, (struct sockaddr *)&address, length) == 0);
-    REQUIRE(getsockname(in, (struct sockaddr *)&address, &length) == 0);
-    REQUIRE(connect(*out, (struct sockaddr *)&address, length) == 0);
-    return in;
+    int port;
+    listening[which] = listen_on_loopback(&port, 212992);
+    out[which] = connect_to_loopback(port);
+    for (int i = 0; i < readers; i++)
+        REQUIRE(spt_recv_stream_add_udp_socket(stream, listening[which], NULL, NULL) == SPT_OK);
 }
 
-static void send_heap(int out, uint64_t n)
+static void send_heap(int which, uint64_t n)
 {
-    for (uint64_t begin = 0; begin < HEAP; begin += HEAP / 2) {
-        make_heap_part(n, begin, HEAP / 2, (int64_t)n * HEAP);
-        REQUIRE(send(out, made.bytes, made.size, 0) == (ssize_t)made.size);
+    for (uint64_t at = 0; at < HEAP; at += HALF) {
+        make_heap_part(n, at, HALF, (int64_t)n * HEAP);
+        REQUIRE(send(out[which], made.bytes, made.size, 0) == (ssize_t)made.size);
     }
 }
 
@@ -636,19 +591,15 @@ static void *consume(void *count)
     return NULL;
 }
 
-static void test_streams_of_chunks_are_stopped_at_any_moment(void)
+TEST(streams_of_chunks_are_stopped_at_any_moment)
 {
     for (uint64_t round = 0; round < 30; round++) {
-        setup few = {3, 1, 2, 0, false};
-        begin(&few);
-        int out, in = listen_somewhere(&out);
-        for (int i = 0; i < 2; i++) /* two readers of one socket */
-            REQUIRE(spt_recv_stream_add_udp_socket(stream, in, NULL, NULL) == SPT_OK);
+        begin((setup){3, 1, 2, 0, false});
+        add_socket(0, 2);
         uint64_t present = 0;
-        pthread_t consumer;
-        REQUIRE(pthread_create(&consumer, NULL, consume, &present) == 0);
+        pthread_t consumer = start_thread(consume, &present);
         for (uint64_t n = 0; n < 20 * (1 + round); n++)
-            send_heap(out, n);
+            send_heap(0, n);
         if (round % 3 == 0)
             spt_thread_pool_stop(pool);
         if (round % 3 == 1)
@@ -656,156 +607,83 @@ static void test_streams_of_chunks_are_stopped_at_any_moment(void)
         spt_recv_stream_stop(stream);
         pthread_join(consumer, NULL);
         CHECK(present <= account().heaps_complete);
-        close(in);
-        close(out);
-        finish();
     }
 }
 
-static void test_two_readers_that_both_wait_go_on(void)
+TEST(two_readers_that_both_wait_go_on)
 {
-    setup none = plenty;
-    none.free_chunks = 0;
-    none.max_chunks = 6;
-    none.any_order = true;
-    begin(&none);
-    int out[2], in[2];
-    for (int i = 0; i < 2; i++) {
-        in[i] = listen_somewhere(&out[i]);
-        REQUIRE(spt_recv_stream_add_udp_socket(stream, in[i], NULL, NULL) == SPT_OK);
-    }
+    begin((setup){0, CHUNKS, 6, 0, true});
+    add_socket(0, 1);
+    add_socket(1, 1);
     for (uint64_t n = 0; n < 6 * HEAPS; n++)
-        send_heap(out[n % 2], n);
+        send_heap(n % 2, n);
     for (int i = 0; i < 6; i++) {
-        while (stats(NULL).chunk_waits == (uint64_t)i && account().packets < 2 * 6 * HEAPS)
+        while (chunk_stats().chunk_waits == (uint64_t)i && account().packets < 2 * 6 * HEAPS)
             continue;
         REQUIRE(spt_chunk_ring_put(free_ring, &chunks[i], 0) == SPT_OK);
     }
     while (account().packets < 2 * 6 * HEAPS)
         continue; /* until all have come, of both */
     spt_recv_stream_stop(stream);
-    for (int64_t id = 0; id < 6; id++)
-        check_chunk(id, "1111");
-    for (int i = 0; i < 2; i++) {
-        close(in[i]);
-        close(out[i]);
-    }
-    finish();
+    check_full_chunks(6);
 }
 
 /* One that ends by a ring of its own has chunks that another one waits for. */
-static void test_a_stream_that_gives_its_chunks_back_wakes_another_that_waits_for_them(void)
+TEST(a_stream_that_gives_its_chunks_back_wakes_another_that_waits_for_them)
 {
-    setup two = plenty;
-    two.free_chunks = 2;
-    begin(&two); /* the first one: it takes both chunks */
+    setup two = {2, CHUNKS, 2, 0, false};
+    begin(two); /* the first one: it takes both chunks */
     append_heap(0);
     append_heap(HEAPS);
-    int out, in = listen_somewhere(&out);
-    REQUIRE(spt_recv_stream_add_udp_socket(stream, in, NULL, NULL) == SPT_OK);
-    send_heap(out, 0);
-    send_heap(out, HEAPS);
+    add_socket(0, 1);
+    send_heap(0, 0);
+    send_heap(0, HEAPS);
     while (account().packets < 4)
         continue;
 
-    spt_chunk_ring *other_ring = spt_chunk_ring_create(CHUNKS, NULL);
-    static const uint64_t items[] = {TIMESTAMP, SPT_ID_HEAP_LENGTH};
-    spt_recv_config config = spt_recv_config_default();
-    spt_chunk_config how = {
-        .place = place,
-        .place_user = &said,
-        .items = items,
-        .n_items = 2,
-        .max_chunks = 2,
-        .max_heap_extra = EXTRA,
-        .n_stats = 2,
-        .data_ring = other_ring,
-        .free_ring = free_ring,
-    };
-    spt_recv_stream *other = spt_recv_stream_create_chunks(pool, &config, &how, NULL);
-    REQUIRE(other_ring != NULL && other != NULL);
+    OWN(spt_chunk_ring) other_ring = NEW(spt_chunk_ring_create(CHUNKS, NULL));
+    OWN(spt_recv_stream) other = new_stream(two, other_ring);
     REQUIRE(spt_recv_stream_add_memory(other, packets, n_bytes, NULL) == SPT_OK);
     spt_chunk_stats now = {0};
     while (now.chunk_waits == 0)
         spt_recv_stream_chunk_stats(other, &now, NULL);
 
     spt_chunk_ring_stop(data_ring);
-    send_heap(out, 3 * HEAPS); /* for which one would have to go there */
-    spt_chunk *chunk;
+    send_heap(0, 3 * HEAPS); /* for which one would have to go there */
     for (int64_t id = 0; id < 2; id++) {
+        spt_chunk *chunk;
         REQUIRE(spt_chunk_ring_get(other_ring, LONG_NS, &chunk) == SPT_OK);
         CHECK_EQUAL(chunk->chunk_id, id);
         CHECK(has_heap(chunk, (uint64_t)id * HEAPS));
     }
-    spt_recv_stream_destroy(other);
-    spt_chunk_ring_destroy(other_ring);
-    close(in);
-    close(out);
-    finish();
 }
 
-static void test_what_is_held_when_a_stream_ends_is_counted(void)
+TEST(what_is_held_when_a_stream_ends_is_counted)
 {
-    setup few = plenty;
-    few.free_chunks = 0;
-    begin(&few);
-    int out, in = listen_somewhere(&out);
-    REQUIRE(spt_recv_stream_add_udp_socket(stream, in, NULL, NULL) == SPT_OK);
+    begin((setup){0, CHUNKS, 2, 0, false});
+    add_socket(0, 1);
     for (uint64_t n = 0; n < 4; n++)
-        send_heap(out, n);
-    while (stats(NULL).chunk_waits == 0)
+        send_heap(0, n);
+    while (chunk_stats().chunk_waits == 0)
         continue;
     spt_recv_stream_stop(stream);
-    spt_recv_stats now;
-    spt_recv_stream_stats(stream, &now);
-    CHECK(now.after_end > 0);
-    CHECK_EQUAL(now.account.packets, 0);
-    CHECK_EQUAL(now.after_end, now.sockets.datagrams);
-    close(in);
-    close(out);
-    finish();
+    CHECK(stats().after_end > 0);
+    CHECK_EQUAL(stats().account.packets, 0, stats().after_end, stats().sockets.datagrams);
 }
 
-static void test_what_cannot_be_is_refused_in_words(void)
+TEST(what_cannot_be_is_refused_in_words)
 {
-    begin(&plenty);
+    begin(plenty());
     spt_recv_config config = spt_recv_config_default();
     for (int i = 0; i < 5; i++) {
-        spt_chunk_config how = {.place = i == 0 ? NULL : place,
-                                .max_chunks = i == 1   ? 0
-                                              : i == 2 ? SIZE_MAX
-                                                       : 1,
-                                .data_ring = i == 3 ? NULL : data_ring,
-                                .free_ring = i == 4 ? NULL : free_ring};
+        spt_chunk_config how = {0};
+        how.place = i == 0 ? NULL : place;
+        how.max_chunks = i == 1 ? 0 : i == 2 ? SIZE_MAX : 1;
+        how.data_ring = i == 3 ? NULL : data_ring;
+        how.free_ring = i == 4 ? NULL : free_ring;
         spt_error err = {0};
         CHECK(spt_recv_stream_create_chunks(pool, &config, &how, &err) == NULL);
         CHECK_EQUAL(err.status, SPT_ERR_ARGUMENT);
         CHECK(err.message[0] != '\0');
     }
-    finish();
-}
-
-int main(void)
-{
-    RUN(test_heaps_go_to_their_places_and_chunks_leave_in_order);
-    RUN(test_heaps_of_two_chunks_may_come_mixed_and_parts_in_any_order);
-    RUN(test_skipped_chunks_come_out_empty_if_they_are_in_the_window);
-    RUN(test_an_incomplete_heap_is_written_and_not_present);
-    RUN(test_nothing_is_written_to_a_chunk_that_has_left);
-    RUN(test_packets_are_marked_where_each_has_a_byte);
-    RUN(test_a_heap_that_the_place_function_does_not_want_is_refused);
-    RUN(test_a_place_that_there_is_not_is_refused_and_said_and_others_are_not_touched);
-    RUN(test_a_heap_keeps_the_length_that_its_place_was_checked_for);
-    RUN(test_a_first_chunk_that_no_item_could_name_is_refused);
-    RUN(test_the_worker_waits_for_a_free_chunk_and_loses_nothing);
-    RUN(test_the_worker_waits_for_room_for_a_filled_chunk_and_loses_nothing);
-    RUN(test_the_end_does_not_wait_for_room);
-    RUN(test_a_stop_in_the_middle_hands_over_what_was_begun_and_stops_both_rings);
-    RUN(test_a_ring_that_is_stopped_ends_the_stream_and_all_chunks_are_in_the_rings);
-    RUN(test_streams_of_chunks_are_stopped_at_any_moment);
-    RUN(test_two_readers_that_both_wait_go_on);
-    RUN(test_a_stream_that_gives_its_chunks_back_wakes_another_that_waits_for_them);
-    RUN(test_what_is_held_when_a_stream_ends_is_counted);
-    RUN(test_what_cannot_be_is_refused_in_words);
-    return check_done();
 }

@@ -11,7 +11,7 @@ static spti_known what(const spti_counts *c, uint64_t cnt)
     return found == NULL ? SPTI_UNKNOWN : found->known;
 }
 
-static void test_a_count_is_live_then_finished_then_forgotten(void)
+TEST(a_count_is_live_then_finished_then_forgotten)
 {
     spti_counts c;
     int heap;
@@ -32,7 +32,7 @@ static void test_a_count_is_live_then_finished_then_forgotten(void)
     spti_counts_fini(&c);
 }
 
-static void test_one_that_ended_longer_ago_than_asked_for_is_not_found(void)
+TEST(one_that_ended_longer_ago_than_asked_for_is_not_found)
 {
     spti_counts c;
     REQUIRE(spti_counts_init(&c, 2, 8));
@@ -44,7 +44,7 @@ static void test_one_that_ended_longer_ago_than_asked_for_is_not_found(void)
     spti_counts_fini(&c);
 }
 
-static void test_a_count_that_comes_again_is_not_forgotten_with_its_first_time(void)
+TEST(a_count_that_comes_again_is_not_forgotten_with_its_first_time)
 {
     spti_counts c;
     int heap;
@@ -76,7 +76,7 @@ static spti_known expected(const model *m, size_t i)
     return forgotten ? SPTI_UNKNOWN : m->known[i];
 }
 
-static void test_the_table_is_what_a_list_says(void)
+TEST(the_table_is_what_a_list_says)
 {
     srand(15);
     for (unsigned stride = 1; stride < 1000; stride *= 8) {
@@ -106,13 +106,4 @@ static void test_the_table_is_what_a_list_says(void)
         }
         spti_counts_fini(&c);
     }
-}
-
-int main(void)
-{
-    RUN(test_a_count_is_live_then_finished_then_forgotten);
-    RUN(test_one_that_ended_longer_ago_than_asked_for_is_not_found);
-    RUN(test_a_count_that_comes_again_is_not_forgotten_with_its_first_time);
-    RUN(test_the_table_is_what_a_list_says);
-    return check_done();
 }

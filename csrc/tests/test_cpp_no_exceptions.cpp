@@ -6,7 +6,7 @@
 #include <spead_tutorial/spt_recv.hpp>
 #include <vector>
 
-static void test_what_is_tried_is_returned()
+TEST(what_is_tried_is_returned)
 {
     auto made = spt::try_make<spt::memory_stream>(spt::no_thread);
     REQUIRE(made.has_value());
@@ -20,18 +20,11 @@ static void test_what_is_tried_is_returned()
     CHECK(!refused && refused.error().status == SPT_ERR_ARGUMENT);
 }
 
-static void test_what_fails_ends_the_program_with_a_line()
+TEST(what_fails_ends_the_program_with_a_line)
 {
     const spt::endpoint nowhere = {"127.0.0.1", 0};
     const auto made = spt::try_make<spt::udp_stream>(spt::no_thread, nowhere);
     REQUIRE(!made.has_value());
     CHECK_DIES("spead_tutorial: port 0",
                { const spt::udp_stream stream(spt::no_thread, {{"127.0.0.1", 0}}); });
-}
-
-int main()
-{
-    RUN(test_what_is_tried_is_returned);
-    RUN(test_what_fails_ends_the_program_with_a_line);
-    return check_done();
 }

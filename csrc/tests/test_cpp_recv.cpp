@@ -79,15 +79,12 @@ std::size_t check_heaps(spt::recv_stream &stream)
         const spt::group_item *timestamp = group.find("timestamp");
         const spt::group_item *adc_samples = group.find("adc_samples");
         REQUIRE(timestamp != nullptr && adc_samples != nullptr);
-        CHECK_EQUAL(heap->cnt, n + 1);
-        CHECK_EQUAL(timestamp->immediate, n * heap_size);
+        CHECK_EQUAL(heap->cnt, n + 1, timestamp->immediate, n * heap_size);
         const std::span<const std::int8_t> samples = spt::values<std::int8_t>(*adc_samples);
-        CHECK_EQUAL(samples.size(), heap_size);
-        CHECK_EQUAL(samples.back(), n);
+        CHECK_EQUAL(samples.size(), heap_size, samples.back(), n);
         n++;
     }
-    CHECK_EQUAL(group.size(), 2);
-    CHECK_EQUAL(group[0].id, 0x1600);
+    CHECK_EQUAL(group.size(), 2, group[0].id, 0x1600);
     CHECK(group.find("nothing") == nullptr);
     return n;
 }
@@ -120,7 +117,7 @@ constexpr std::array<std::uint64_t, 1> timestamps = {0x1600};
 
 } // namespace
 
-static void test_heaps_come_back_through_memory()
+TEST(heaps_come_back_through_memory)
 {
     const spt::thread_pool threads;
     const std::vector<std::byte> bytes = packets(10);
@@ -128,11 +125,10 @@ static void test_heaps_come_back_through_memory()
     stream.add_memory(bytes);
     CHECK_EQUAL(check_heaps(stream), 10);
     CHECK(!stream.get_heap());
-    CHECK_EQUAL(stream.stats().account.heaps_complete, 10);
-    CHECK_EQUAL(stream.port(), 0);
+    CHECK_EQUAL(stream.stats().account.heaps_complete, 10, stream.port(), 0);
 }
 
-static void test_heaps_come_back_through_a_socket()
+TEST(heaps_come_back_through_a_socket)
 {
     const spt::thread_pool threads;
     spt::recv_config config;
@@ -153,21 +149,20 @@ static void test_heaps_come_back_through_a_socket()
     CHECK_EQUAL(receiver.stats().sockets.dropped, 0);
 }
 
-static void test_a_port_in_use_is_an_error_with_errno()
+TEST(a_port_in_use_is_an_error_with_errno)
 {
     const spt::thread_pool threads;
     spt::recv_stream one(threads), other(threads);
     one.add_udp({"127.0.0.1", 0});
     const spt::endpoint same = {"127.0.0.1", one.port()};
     const spt::failure failure = thrown([&] { other.add_udp(same); });
-    CHECK_EQUAL(failure.status, SPT_ERR_SYSTEM);
-    CHECK_EQUAL(failure.sys_errno, EADDRINUSE);
+    CHECK_EQUAL(failure.status, SPT_ERR_SYSTEM, failure.sys_errno, EADDRINUSE);
     CHECK(says(failure, "in use"));
     CHECK_EQUAL(other.try_add_udp(same).error().sys_errno, EADDRINUSE);
     CHECK(other.try_add_udp({"127.0.0.1", 0}).has_value());
 }
 
-static void test_heaps_are_waited_for_for_some_time()
+TEST(heaps_are_waited_for_for_some_time)
 {
     const spt::thread_pool threads;
     spt::recv_config config;
@@ -186,7 +181,7 @@ static void test_heaps_are_waited_for_for_some_time()
     CHECK_EQUAL(thrown([&] { stream.add_udp({"127.0.0.1", 0}); }).status, SPT_ERR_STOPPED);
 }
 
-static void test_a_heap_is_moved_and_given_back_once()
+TEST(a_heap_is_moved_and_given_back_once)
 {
     static_assert(!std::is_copy_constructible_v<spt::received_heap>);
     const spt::thread_pool threads;
@@ -203,7 +198,7 @@ static void test_a_heap_is_moved_and_given_back_once()
     CHECK(!other);
 }
 
-static void test_items_are_listed_where_there_is_room()
+TEST(items_are_listed_where_there_is_room)
 {
     const spt::thread_pool threads;
     const std::vector<std::byte> bytes = packets(1, false);
@@ -216,7 +211,7 @@ static void test_items_are_listed_where_there_is_room()
     CHECK_EQUAL(thrown([&] { (void)heap.items({}); }).status, SPT_ERR_ARGUMENT);
 }
 
-static void test_values_of_another_type_are_refused()
+TEST(values_of_another_type_are_refused)
 {
     const std::vector<float> gains(3, 2.5F);
     const std::vector<std::int32_t> offsets(3, -2);
@@ -245,7 +240,7 @@ static void test_values_of_another_type_are_refused()
     CHECK(says(thrown([&] { (void)spt::values<std::int32_t>(swapped); }), "askew"));
 }
 
-static void test_heaps_are_kept_in_a_pool_and_in_mapped_memory()
+TEST(heaps_are_kept_in_a_pool_and_in_mapped_memory)
 {
     const spt::thread_pool threads;
     const std::vector<std::byte> bytes = packets(10);
@@ -290,19 +285,16 @@ template <class Place> static void check_chunks(Place &where)
         const auto &own = static_cast<own_chunk &>(*chunk);
         CHECK_EQUAL(own.chunk_id, n);
         for (std::size_t i = 0; i < 4; i++) {
-            CHECK_EQUAL(own.there[i], 1);
-            CHECK_EQUAL(own.memory[i * heap_size], n * 4 + std::int64_t(i));
+            CHECK_EQUAL(own.there[i], 1, own.memory[i * heap_size], n * 4 + std::int64_t(i));
         }
-        CHECK_EQUAL(chunk->as<std::int16_t>().size(), 2 * heap_size);
-        CHECK_EQUAL(chunk->presence().size(), 4);
+        CHECK_EQUAL(chunk->as<std::int16_t>().size(), 2 * heap_size, chunk->presence().size(), 4);
         n++;
         free_ones.put(*chunk);
     }
-    CHECK_EQUAL(n, 2);
-    CHECK_EQUAL(stream.chunk_stats().chunks, 2);
+    CHECK_EQUAL(n, 2, stream.chunk_stats().chunks, 2);
 }
 
-static void test_function_objects_say_where_heaps_belong()
+TEST(function_objects_say_where_heaps_belong)
 {
     std::size_t n = 0;
     auto counting = [&](spt::place_data &data) {
@@ -313,7 +305,7 @@ static void test_function_objects_say_where_heaps_belong()
     CHECK_EQUAL(n, 8);
 }
 
-static void test_functions_say_where_heaps_belong()
+TEST(functions_say_where_heaps_belong)
 {
     n_placed = 0;
     check_chunks(place);
@@ -331,7 +323,7 @@ template <class T>
 concept can_be_taken_in =
     requires(spt::item_group &group, T heap) { group.update(std::forward<T>(heap)); };
 
-static void test_temporaries_are_refused_when_compiling()
+TEST(temporaries_are_refused_when_compiling)
 {
     static_assert(can_place<void (&)(spt::place_data &)>);
     static_assert(can_be_read<std::vector<char> &> && !can_be_read<std::vector<char>>);
@@ -344,7 +336,7 @@ static void test_temporaries_are_refused_when_compiling()
     (void)lambda;
 }
 
-static void test_a_ring_of_chunks_is_as_in_c()
+TEST(a_ring_of_chunks_is_as_in_c)
 {
     spt::chunk_ring ring(1);
     std::array<std::int16_t, 4> samples{};
@@ -364,21 +356,4 @@ static void test_a_ring_of_chunks_is_as_in_c()
     CHECK(ring.get_chunk() == nullptr);
     CHECK_EQUAL(thrown([] { const spt::chunk_ring none(0); }).status, SPT_ERR_ARGUMENT);
     CHECK_EQUAL(spt::try_make<spt::chunk_ring>(0U).error().status, SPT_ERR_ARGUMENT);
-}
-
-int main()
-{
-    RUN(test_heaps_come_back_through_memory);
-    RUN(test_heaps_come_back_through_a_socket);
-    RUN(test_a_port_in_use_is_an_error_with_errno);
-    RUN(test_heaps_are_waited_for_for_some_time);
-    RUN(test_a_heap_is_moved_and_given_back_once);
-    RUN(test_items_are_listed_where_there_is_room);
-    RUN(test_values_of_another_type_are_refused);
-    RUN(test_heaps_are_kept_in_a_pool_and_in_mapped_memory);
-    RUN(test_function_objects_say_where_heaps_belong);
-    RUN(test_functions_say_where_heaps_belong);
-    RUN(test_temporaries_are_refused_when_compiling);
-    RUN(test_a_ring_of_chunks_is_as_in_c);
-    return check_done();
 }

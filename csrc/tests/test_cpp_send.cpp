@@ -144,7 +144,7 @@ spt::stream_config polled()
 }
 #endif
 
-static void test_a_heap_has_the_bytes_that_it_has_in_c()
+TEST(a_heap_has_the_bytes_that_it_has_in_c)
 {
     state s;
     const spt_variable variables[] = {
@@ -174,7 +174,7 @@ static void test_a_heap_has_the_bytes_that_it_has_in_c()
     spt_thread_pool_destroy(pool);
 }
 
-static void test_all_ways_to_send_have_the_same_bytes()
+TEST(all_ways_to_send_have_the_same_bytes)
 {
     state s;
     std::array<std::vector<std::byte>, 5> bytes;
@@ -207,18 +207,17 @@ static void test_all_ways_to_send_have_the_same_bytes()
     }
 }
 
-static void test_a_stream_without_a_thread_sends_when_it_is_waited_for()
+TEST(a_stream_without_a_thread_sends_when_it_is_waited_for)
 {
     state s;
     spt::memory_stream stream(spt::no_thread);
     stream.async_send(s.heap, s.sent);
     stream.flush();
     CHECK(s.sent.done());
-    CHECK_EQUAL(s.sent.wait(), stream.size());
-    CHECK_EQUAL(stream.stats().heaps, 1);
+    CHECK_EQUAL(s.sent.wait(), stream.size(), stream.stats().heaps, 1);
 }
 
-static void test_what_is_sent_is_what_values_are_then()
+TEST(what_is_sent_is_what_values_are_then)
 {
     state s;
     const spt::thread_pool threads;
@@ -229,7 +228,7 @@ static void test_what_is_sent_is_what_values_are_then()
     CHECK(sent_to(before) != sent_to(after));
 }
 
-static void test_groups_take_heaps_vectors_and_arrays()
+TEST(groups_take_heaps_vectors_and_arrays)
 {
     state s, t;
     const spt::thread_pool threads;
@@ -244,7 +243,7 @@ static void test_groups_take_heaps_vectors_and_arrays()
     CHECK_EQUAL(stream.stats().heaps, 7);
 }
 
-static void test_elements_have_the_types_that_they_have_in_c()
+TEST(elements_have_the_types_that_they_have_in_c)
 {
     static_assert(spt::type_of<std::int8_t> == SPT_INT8);
     static_assert(spt::type_of<std::uint64_t> == SPT_UINT64);
@@ -273,7 +272,7 @@ concept can_be_queued =
 template <class T>
 concept can_be_referred_to = requires(T heap) { spt::heap_reference(std::forward<T>(heap)); };
 
-static void test_temporaries_are_refused_when_compiling()
+TEST(temporaries_are_refused_when_compiling)
 {
     static_assert(can_be_array<std::vector<float> &> && !can_be_array<std::vector<float>>);
     static_assert(can_be_array<const std::array<float, 2> &> &&
@@ -287,7 +286,7 @@ static void test_temporaries_are_refused_when_compiling()
     static_assert(!std::is_constructible_v<spt::memory_stream, spt::thread_pool>);
 }
 
-static void test_an_array_takes_the_shape_that_it_is_given()
+TEST(an_array_takes_the_shape_that_it_is_given)
 {
     const std::vector<float> values(6);
     const spt::variable array = spt::array(0x1000, "array", "", values, {2, 3});
@@ -299,7 +298,7 @@ static void test_an_array_takes_the_shape_that_it_is_given()
     CHECK(many.status == SPT_ERR_ARGUMENT && says(many, "8 dimensions"));
 }
 
-static void test_items_and_descriptors_are_as_in_c()
+TEST(items_and_descriptors_are_as_in_c)
 {
     const std::array<std::uint8_t, 4> bytes{1, 2, 3, 4};
     const spt::field format[] = {{'u', 8}};
@@ -328,7 +327,7 @@ static void test_items_and_descriptors_are_as_in_c()
     CHECK(sent_to(one) == sent_to(other));
 }
 
-static void test_an_error_has_status_errno_and_text_of_c()
+TEST(an_error_has_status_errno_and_text_of_c)
 {
     const spt::thread_pool threads;
     const spt::failure port =
@@ -336,16 +335,14 @@ static void test_an_error_has_status_errno_and_text_of_c()
     CHECK_EQUAL(port.status, SPT_ERR_ARGUMENT);
     CHECK(says(port, "port 0"));
     const spt::failure flavour = thrown([] { (void)spt::make_flavour(41); });
-    CHECK_EQUAL(flavour.status, SPT_ERR_ARGUMENT);
-    CHECK_EQUAL(spt::make_flavour(48).heap_address_bits, 48);
+    CHECK_EQUAL(flavour.status, SPT_ERR_ARGUMENT, spt::make_flavour(48).heap_address_bits, 48);
 
     /* Nobody may send to all there are without asking to. */
     spt::udp_stream stream(threads, {{"255.255.255.255", 9}});
     const std::vector<std::int8_t> values(100);
     const spt::heap heap(spt::array(0x1000, "values", "", values), SPT_VALUES);
     const spt::failure refused = thrown([&] { stream.send(heap); });
-    CHECK_EQUAL(refused.status, SPT_ERR_SYSTEM);
-    CHECK_EQUAL(refused.sys_errno, EACCES);
+    CHECK_EQUAL(refused.status, SPT_ERR_SYSTEM, refused.sys_errno, EACCES);
     CHECK(says(refused, "heap 1"));
     const auto tried = stream.try_send(heap);
     CHECK(!tried && tried.error().sys_errno == EACCES);
@@ -354,7 +351,7 @@ static void test_an_error_has_status_errno_and_text_of_c()
     CHECK_EQUAL(thrown([&] { sent.wait(); }).sys_errno, EACCES);
 }
 
-static void test_what_can_be_tried_does_not_throw()
+TEST(what_can_be_tried_does_not_throw)
 {
     CHECK(spt::try_make<spt::heap>().has_value());
     auto threads = spt::try_make<spt::thread_pool>(std::size_t(1));
@@ -376,7 +373,7 @@ static void test_what_can_be_tried_does_not_throw()
     s.sent.cancel();
 }
 
-static void test_owners_are_moved_and_not_copied()
+TEST(owners_are_moved_and_not_copied)
 {
     static_assert(!std::is_copy_constructible_v<spt::heap> && std::is_move_assignable_v<spt::heap>);
     static_assert(!std::is_copy_constructible_v<spt::udp_stream>);
@@ -403,7 +400,7 @@ static void test_owners_are_moved_and_not_copied()
     CHECK_EQUAL(memory.as<float>()[2499], 0);
 }
 
-static void test_a_completion_that_is_destroyed_waits()
+TEST(a_completion_that_is_destroyed_waits)
 {
     state s;
     spt::memory_stream stream(spt::no_thread);
@@ -414,7 +411,7 @@ static void test_a_completion_that_is_destroyed_waits()
     CHECK(stream.size() > 0);
 }
 
-static void test_a_completion_is_waited_for_for_some_time_or_given_up()
+TEST(a_completion_is_waited_for_for_some_time_or_given_up)
 {
     state s;
     const spt::thread_pool threads;
@@ -429,7 +426,7 @@ static void test_a_completion_is_waited_for_for_some_time_or_given_up()
     CHECK(stream.flush_for(0s));
 }
 
-static void test_a_stream_that_is_stopped_completes_what_is_queued()
+TEST(a_stream_that_is_stopped_completes_what_is_queued)
 {
     state s;
     const spt::thread_pool threads;
@@ -449,7 +446,7 @@ static task send_twice(spt::stream &stream, state &s, std::vector<std::uint64_t>
     bytes.push_back(co_await s.sent);
 }
 
-static void test_a_coroutine_goes_on_where_the_stream_is_polled()
+TEST(a_coroutine_goes_on_where_the_stream_is_polled)
 {
     const spt::thread_pool threads;
     for (const bool has_thread : {true, false}) {
@@ -482,7 +479,7 @@ static task expect_stop(spt::stream &stream, state &s, bool &stopped)
     }
 }
 
-static void test_a_coroutine_is_thrown_what_went_wrong()
+TEST(a_coroutine_is_thrown_what_went_wrong)
 {
     spt::stream_config config = slow();
     config.poll = true;
@@ -497,7 +494,7 @@ static void test_a_coroutine_is_thrown_what_went_wrong()
     CHECK(stopped && waits.handle.done());
 }
 
-static void test_a_coroutine_may_be_destroyed_after_its_stream()
+TEST(a_coroutine_may_be_destroyed_after_its_stream)
 {
     state s;
     bool stopped = false;
@@ -510,7 +507,7 @@ static void test_a_coroutine_may_be_destroyed_after_its_stream()
     CHECK_EQUAL(s.heap.in_flight(), 0);
 }
 
-static void test_nothing_waits_on_a_stream_that_is_polled()
+TEST(nothing_waits_on_a_stream_that_is_polled)
 {
     const spt::thread_pool threads;
     spt::memory_stream stream(threads, polled());
@@ -521,7 +518,7 @@ static void test_nothing_waits_on_a_stream_that_is_polled()
     CHECK_EQUAL(spt::memory_stream(threads).fd(), -1);
 }
 
-static void test_sending_asks_for_no_memory()
+TEST(sending_asks_for_no_memory)
 {
     state s;
     spt::memory_stream stream(spt::no_thread);
@@ -536,7 +533,7 @@ static void test_sending_asks_for_no_memory()
     CHECK_EQUAL(n_news, before);
 }
 
-static void test_packets_are_those_of_a_stream()
+TEST(packets_are_those_of_a_stream)
 {
     state s;
     spt::stream_config config;
@@ -560,7 +557,7 @@ static void test_packets_are_those_of_a_stream()
     CHECK(small.status == SPT_ERR_ARGUMENT && says(small, "room"));
 }
 
-static void test_a_stream_knows_its_counts_times_and_endpoints()
+TEST(a_stream_knows_its_counts_times_and_endpoints)
 {
     const spt::thread_pool threads;
     spt::stream_config config;
@@ -580,7 +577,7 @@ static void test_a_stream_knows_its_counts_times_and_endpoints()
     CHECK(spt::route_packet_size(endpoints[0]) > 1472);
 }
 
-static void test_a_heap_that_is_destroyed_in_flight_is_told_of()
+TEST(a_heap_that_is_destroyed_in_flight_is_told_of)
 {
     CHECK_DIES("a heap was destroyed while it was in flight", {
         spt::memory_stream stream(spt::no_thread);
@@ -590,7 +587,7 @@ static void test_a_heap_that_is_destroyed_in_flight_is_told_of()
     });
 }
 
-static void test_a_stream_that_is_destroyed_with_heaps_in_flight_is_told_of()
+TEST(a_stream_that_is_destroyed_with_heaps_in_flight_is_told_of)
 {
     CHECK_DIES("a stream was destroyed while heaps were in flight", {
         state s;
@@ -599,7 +596,7 @@ static void test_a_stream_that_is_destroyed_with_heaps_in_flight_is_told_of()
     });
 }
 
-static void test_a_completion_that_is_used_twice_is_told_of()
+TEST(a_completion_that_is_used_twice_is_told_of)
 {
     CHECK_DIES("a completion was used again", {
         state s;
@@ -607,34 +604,4 @@ static void test_a_completion_that_is_used_twice_is_told_of()
         stream.async_send(s.heap, s.sent);
         stream.async_send(s.heap, s.sent);
     });
-}
-
-int main()
-{
-    RUN(test_a_heap_has_the_bytes_that_it_has_in_c);
-    RUN(test_all_ways_to_send_have_the_same_bytes);
-    RUN(test_a_stream_without_a_thread_sends_when_it_is_waited_for);
-    RUN(test_what_is_sent_is_what_values_are_then);
-    RUN(test_groups_take_heaps_vectors_and_arrays);
-    RUN(test_elements_have_the_types_that_they_have_in_c);
-    RUN(test_temporaries_are_refused_when_compiling);
-    RUN(test_an_array_takes_the_shape_that_it_is_given);
-    RUN(test_items_and_descriptors_are_as_in_c);
-    RUN(test_an_error_has_status_errno_and_text_of_c);
-    RUN(test_what_can_be_tried_does_not_throw);
-    RUN(test_owners_are_moved_and_not_copied);
-    RUN(test_a_completion_that_is_destroyed_waits);
-    RUN(test_a_completion_is_waited_for_for_some_time_or_given_up);
-    RUN(test_a_stream_that_is_stopped_completes_what_is_queued);
-    RUN(test_a_coroutine_goes_on_where_the_stream_is_polled);
-    RUN(test_a_coroutine_is_thrown_what_went_wrong);
-    RUN(test_a_coroutine_may_be_destroyed_after_its_stream);
-    RUN(test_nothing_waits_on_a_stream_that_is_polled);
-    RUN(test_sending_asks_for_no_memory);
-    RUN(test_packets_are_those_of_a_stream);
-    RUN(test_a_stream_knows_its_counts_times_and_endpoints);
-    RUN(test_a_heap_that_is_destroyed_in_flight_is_told_of);
-    RUN(test_a_stream_that_is_destroyed_with_heaps_in_flight_is_told_of);
-    RUN(test_a_completion_that_is_used_twice_is_told_of);
-    return check_done();
 }

@@ -1,21 +1,58 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the tests of depacketizer.c: packets in, heaps out, and an account that adds up. */
-#include "check.h"
+#define CHECK_AFTER end
+
 #include "failing.h"
 #include "make_packet.h"
-
-#include "spead_tutorial/spt_recv.h"
+#include "support.h"
 
 static made_packet made;
+static spt_depacketizer *d; /* of the test */
 
-/* What the payload of a heap is at a place: every heap has its own bytes. */
-static uint8_t byte_of(uint64_t cnt, uint64_t place)
+/* Every packet and every heap is in the account once. */
+static spt_account account_of(const spt_depacketizer *of)
 {
-    return (uint8_t)(cnt * 131 + place * 7 + place / 256);
+    spt_account a;
+    spt_depacketizer_account(of, &a);
+    check_account(&a);
+    CHECK_EQUAL(a.heaps_complete + a.heaps_evicted + a.heaps_flushed + a.heaps_dropped +
+                    a.heaps_live,
+                a.heaps_begun);
+    return a;
+}
+
+static spt_account account(void)
+{
+    return account_of(d);
+}
+
+static void end(void)
+{
+    if (d != NULL)
+        (void)account();
+    END(spt_depacketizer, d);
+}
+
+static spt_depacketizer_config any_order(void)
+{
+    spt_depacketizer_config config = spt_depacketizer_config_default();
+    config.allow_out_of_order = true;
+    return config;
+}
+
+static void begin_with(spt_depacketizer_config config)
+{
+    end();
+    d = NEW(spt_depacketizer_create(&config, NULL));
+}
+
+static void begin(void)
+{
+    begin_with(spt_depacketizer_config_default());
 }
 
 /* Take the packet that has been made: parsed, placed, copied. */
-static spt_fate take_made(spt_depacketizer *d)
+static spt_fate take_made(void)
 {
     spt_received_packet packet;
     uint8_t *to;
@@ -29,453 +66,358 @@ static spt_fate take_made(spt_depacketizer *d)
     return fate;
 }
 
-static void end_part(uint64_t cnt, uint64_t begin, uint64_t n)
+static void end_part(uint64_t cnt, uint64_t at, uint64_t n)
 {
     uint8_t payload[4096];
     REQUIRE(n <= sizeof(payload));
     for (uint64_t i = 0; i < n; i++)
-        payload[i] = byte_of(cnt, begin + i);
+        payload[i] = byte_of(cnt, at + i);
     make_end(&made, payload, n);
 }
 
 /* Take a part of a heap; a length of -1 is not said. */
-static spt_fate take(spt_depacketizer *d, uint64_t cnt, int64_t length, uint64_t begin, uint64_t n)
+static spt_fate take(uint64_t cnt, int64_t length, uint64_t at, uint64_t n)
 {
-    make_part(&made, cnt, length, begin, n);
-    end_part(cnt, begin, n);
-    return take_made(d);
+    make_part(&made, cnt, length, at, n);
+    end_part(cnt, at, n);
+    return take_made();
 }
 
-static spt_depacketizer *new_depacketizer(void (*change)(spt_depacketizer_config *))
+/* The same with an item, as an immediate or an address. */
+static spt_fate take_item(uint64_t cnt, int64_t length, uint64_t at, uint64_t n, bool immediate,
+                          uint64_t id, uint64_t item)
 {
-    spt_depacketizer_config config = spt_depacketizer_config_default();
-    if (change != NULL)
-        change(&config);
-    spt_depacketizer *d = spt_depacketizer_create(&config, NULL);
-    REQUIRE(d != NULL);
-    return d;
+    make_part(&made, cnt, length, at, n);
+    make_add(&made, immediate, id, item);
+    end_part(cnt, at, n);
+    return take_made();
 }
 
-static void any_order(spt_depacketizer_config *config)
-{
-    config->allow_out_of_order = true;
-}
+typedef struct step {
+    uint64_t cnt;
+    int64_t length;
+    uint64_t at, n;
+    spt_fate fate;
+} step;
 
-/* Every packet and every heap is in the account once. */
-static spt_account add_up(spt_depacketizer *d)
+/* TAKE({cnt, length, at, n, fate}, ...): parts are taken, and that becomes of them. */
+#define TAKE(...) take_steps(__LINE__, (const step[]){__VA_ARGS__}, LENGTH(((step[]){__VA_ARGS__})))
+static void take_steps(int line, const step *steps, size_t n)
 {
-    spt_account a;
-    spt_depacketizer_account(d, &a);
-    uint64_t fates = 0, faults = 0;
-    for (int i = 0; i < SPT_N_FATES; i++)
-        fates += a.fates[i];
-    for (int i = 0; i < SPT_N_FAULTS; i++)
-        faults += a.faults[i];
-    CHECK_EQUAL(fates, a.packets);
-    CHECK_EQUAL(faults, a.fates[SPT_MALFORMED]);
-    CHECK_EQUAL(a.heaps_complete + a.heaps_evicted + a.heaps_flushed + a.heaps_dropped +
-                    a.heaps_live,
-                a.heaps_begun);
-    return a;
-}
-
-/* The next heap is this one, it went so, and what has arrived of it are its bytes. */
-static void check_next(spt_depacketizer *d, uint64_t cnt, spt_heap_state state, uint64_t received)
-{
-    spt_received_heap *heap = spt_depacketizer_next(d);
-    REQUIRE(heap != NULL);
-    CHECK_EQUAL(heap->cnt, cnt);
-    CHECK_EQUAL(heap->state, state);
-    CHECK_EQUAL(heap->received_length, received);
-    uint64_t in_ranges = 0;
-    for (size_t i = 0; i < heap->n_ranges; i++)
-        for (uint64_t place = heap->ranges[i].begin; place < heap->ranges[i].end; place++) {
-            in_ranges++;
-            CHECK_EQUAL(heap->payload[place], byte_of(cnt, place));
-        }
-    CHECK_EQUAL(in_ranges, received);
-    spt_depacketizer_recycle(d, heap);
-}
-
-static void test_parts_in_order_make_a_heap(void)
-{
-    spt_depacketizer *d = new_depacketizer(NULL);
-    for (uint64_t begin = 0; begin < 1000; begin += 100) {
-        CHECK(spt_depacketizer_next(d) == NULL);
-        CHECK_EQUAL(take(d, 5, 1000, begin, 100), SPT_PLACED);
+    for (size_t i = 0; i < n; i++) {
+        char name[48];
+        snprintf(name, sizeof(name), "the fate of part %zu", i + 1);
+        check_equal(__FILE__, line, name,
+                    take(steps[i].cnt, steps[i].length, steps[i].at, steps[i].n), steps[i].fate);
     }
-    check_next(d, 5, SPT_HEAP_COMPLETE, 1000);
-    CHECK(spt_depacketizer_next(d) == NULL);
-    spt_account a = add_up(d);
-    CHECK_EQUAL(a.placed_bytes, 1000);
-    CHECK_EQUAL(a.heaps_complete, 1);
-    CHECK_EQUAL(a.single_packet_heaps, 0);
-    spt_depacketizer_destroy(d);
 }
 
-static void test_in_order_nothing_is_taken_after_a_loss(void)
+typedef struct outcome {
+    uint64_t cnt;
+    spt_heap_state state;
+    uint64_t received;
+} outcome;
+
+/* CHECK_NEXT({cnt, state, received}, ...): the next heaps are these, they went so, and what has
+ * arrived of them are their bytes. */
+#define CHECK_NEXT(...)                                                                            \
+    check_next(__LINE__, (const outcome[]){__VA_ARGS__}, LENGTH(((outcome[]){__VA_ARGS__})))
+static void check_next(int line, const outcome *expected, size_t n)
 {
-    spt_depacketizer *d = new_depacketizer(NULL);
-    CHECK_EQUAL(take(d, 1, 100, 0, 20), SPT_PLACED);
-    CHECK_EQUAL(take(d, 1, 100, 40, 20), SPT_AFTER_LOSS);
-    CHECK_EQUAL(take(d, 1, 100, 60, 20), SPT_AFTER_LOSS);
-    CHECK_EQUAL(take(d, 2, 100, 20, 20), SPT_AFTER_LOSS); /* its first one is lost: it is unknown */
+    for (const outcome *e = expected; e < expected + n; e++) {
+        spt_received_heap *heap = NEW(spt_depacketizer_next(d));
+        check_equal(__FILE__, line, "the count", (int64_t)heap->cnt, (int64_t)e->cnt);
+        check_equal(__FILE__, line, "the state", heap->state, e->state);
+        check_equal(__FILE__, line, "the length", (int64_t)heap->received_length,
+                    (int64_t)e->received);
+        uint64_t in_ranges = 0;
+        for (size_t i = 0; i < heap->n_ranges; i++)
+            for (uint64_t at = heap->ranges[i].begin; at < heap->ranges[i].end; at++, in_ranges++)
+                CHECK_EQUAL(heap->payload[at], byte_of(e->cnt, at));
+        CHECK_EQUAL(in_ranges, e->received);
+        spt_depacketizer_recycle(d, heap);
+    }
+}
+
+static void check_no_next(void)
+{
+    CHECK(spt_depacketizer_next(d) == NULL);
+}
+
+#define COMPLETE SPT_HEAP_COMPLETE
+#define INCOMPLETE SPT_HEAP_INCOMPLETE
+
+TEST(parts_in_order_make_a_heap)
+{
+    begin();
+    for (uint64_t at = 0; at < 1000; at += 100) {
+        check_no_next();
+        TAKE({5, 1000, at, 100, SPT_PLACED});
+    }
+    CHECK_NEXT({5, COMPLETE, 1000});
+    check_no_next();
+    spt_account a = account();
+    CHECK_EQUAL(a.placed_bytes, 1000, a.heaps_complete, 1, a.single_packet_heaps, 0);
+}
+
+TEST(in_order_nothing_is_taken_after_a_loss)
+{
+    begin();
+    TAKE({1, 100, 0, 20, SPT_PLACED}, {1, 100, 40, 20, SPT_AFTER_LOSS},
+         {1, 100, 60, 20, SPT_AFTER_LOSS}, {2, 100, 20, 20, SPT_AFTER_LOSS}); /* heap 2's first */
     spt_depacketizer_flush(d);
-    spt_received_heap *heap = spt_depacketizer_next(d);
-    REQUIRE(heap != NULL);
-    CHECK_EQUAL(heap->received_length, 20);
-    CHECK_EQUAL(heap->packets, 1);
-    CHECK_EQUAL(heap->packets_not_taken, 2);
+    spt_received_heap *heap = NEW(spt_depacketizer_next(d));
+    CHECK_EQUAL(heap->received_length, 20, heap->packets, 1, heap->packets_not_taken, 2);
     CHECK(heap->evicted);
     spt_depacketizer_recycle(d, heap);
-    spt_account a = add_up(d);
-    CHECK_EQUAL(a.fates[SPT_AFTER_LOSS], 3);
-    CHECK_EQUAL(a.heaps_flushed, 1);
-    CHECK_EQUAL(a.incomplete_bytes, 20);
-    spt_depacketizer_destroy(d);
+    spt_account a = account();
+    CHECK_EQUAL(a.fates[SPT_AFTER_LOSS], 3, a.heaps_flushed, 1, a.incomplete_bytes, 20);
 }
 
-static void test_in_any_order_all_that_arrives_is_taken_and_gaps_are_known(void)
+TEST(in_any_order_all_that_arrives_is_taken_and_gaps_are_known)
 {
-    spt_depacketizer *d = new_depacketizer(any_order);
-    CHECK_EQUAL(take(d, 1, 100, 60, 20), SPT_PLACED);
-    CHECK_EQUAL(take(d, 1, 100, 0, 20), SPT_PLACED);
-    CHECK_EQUAL(take(d, 1, 100, 20, 20), SPT_PLACED);
+    begin_with(any_order());
+    TAKE({1, 100, 60, 20, SPT_PLACED}, {1, 100, 0, 20, SPT_PLACED}, {1, 100, 20, 20, SPT_PLACED});
     spt_depacketizer_flush(d);
-    spt_received_heap *heap = spt_depacketizer_next(d);
-    REQUIRE(heap != NULL);
-    CHECK_EQUAL(heap->state, SPT_HEAP_INCOMPLETE);
-    CHECK_EQUAL(heap->received_length, 60);
+    spt_received_heap *heap = NEW(spt_depacketizer_next(d));
+    CHECK_EQUAL(heap->state, INCOMPLETE, heap->received_length, 60);
     REQUIRE(heap->n_ranges == 2);
-    CHECK_EQUAL(heap->ranges[0].end, 40);
-    CHECK_EQUAL(heap->ranges[1].begin, 60);
+    CHECK_EQUAL(heap->ranges[0].end, 40, heap->ranges[1].begin, 60);
     spt_depacketizer_recycle(d, heap);
-    add_up(d);
-    spt_depacketizer_destroy(d);
 }
 
-static void test_what_has_arrived_is_a_duplicate_and_what_overlaps_contradicts(void)
+TEST(what_has_arrived_is_a_duplicate_and_what_overlaps_contradicts)
 {
-    spt_depacketizer *d = new_depacketizer(any_order);
-    CHECK_EQUAL(take(d, 1, 100, 0, 40), SPT_PLACED);
-    CHECK_EQUAL(take(d, 1, 100, 0, 40), SPT_DUPLICATE);
-    CHECK_EQUAL(take(d, 1, 100, 10, 10), SPT_DUPLICATE);
-    CHECK_EQUAL(take(d, 1, 100, 30, 20), SPT_INCONSISTENT);
-    CHECK_EQUAL(take(d, 1, 101, 40, 20), SPT_INCONSISTENT);
-    CHECK_EQUAL(take(d, 1, 100, 40, 60), SPT_PLACED);
-    check_next(d, 1, SPT_HEAP_COMPLETE, 100);
-    spt_account a = add_up(d);
-    CHECK_EQUAL(a.fates[SPT_DUPLICATE], 2);
-    CHECK_EQUAL(a.fates[SPT_INCONSISTENT], 2);
-    spt_depacketizer_destroy(d);
+    begin_with(any_order());
+    TAKE({1, 100, 0, 40, SPT_PLACED}, {1, 100, 0, 40, SPT_DUPLICATE},
+         {1, 100, 10, 10, SPT_DUPLICATE}, {1, 100, 30, 20, SPT_INCONSISTENT},
+         {1, 101, 40, 20, SPT_INCONSISTENT}, {1, 100, 40, 60, SPT_PLACED});
+    CHECK_NEXT({1, COMPLETE, 100});
+    CHECK_EQUAL(account().fates[SPT_DUPLICATE], 2, account().fates[SPT_INCONSISTENT], 2);
 }
 
-static void test_a_packet_of_another_flavour_contradicts(void)
+TEST(a_packet_of_another_flavour_contradicts)
 {
-    spt_depacketizer *d = new_depacketizer(NULL);
-    CHECK_EQUAL(take(d, 1, 100, 0, 40), SPT_PLACED);
+    begin();
+    TAKE({1, 100, 0, 40, SPT_PLACED});
     make_begin(&made, 48);
-    make_add(&made, true, 1, 1);
-    make_add(&made, true, 2, 100);
-    make_add(&made, true, 3, 40);
-    make_add(&made, true, 4, 60);
+    static const uint64_t own[] = {1, 100, 40, 60};
+    for (uint64_t id = 1; id <= 4; id++)
+        make_add(&made, true, id, own[id - 1]);
     end_part(1, 40, 60);
-    CHECK_EQUAL(take_made(d), SPT_INCONSISTENT);
-    CHECK_EQUAL(take(d, 1, 100, 40, 60), SPT_PLACED);
-    check_next(d, 1, SPT_HEAP_COMPLETE, 100);
-    spt_depacketizer_destroy(d);
+    CHECK_EQUAL(take_made(), SPT_INCONSISTENT);
+    TAKE({1, 100, 40, 60, SPT_PLACED});
+    CHECK_NEXT({1, COMPLETE, 100});
 }
 
-static void test_a_late_packet_begins_no_ghost_that_would_push_out_a_living_heap(void)
+TEST(a_late_packet_begins_no_ghost_that_would_push_out_a_living_heap)
 {
-    spt_depacketizer *d = new_depacketizer(any_order);
-    CHECK_EQUAL(take(d, 1, 40, 0, 20), SPT_PLACED);
-    CHECK_EQUAL(take(d, 1, 40, 20, 20), SPT_PLACED);
+    begin_with(any_order());
+    TAKE({1, 40, 0, 20, SPT_PLACED}, {1, 40, 20, 20, SPT_PLACED});
     for (uint64_t cnt = 2; cnt < 6; cnt++)
-        CHECK_EQUAL(take(d, cnt, 40, 0, 20), SPT_PLACED);
-    CHECK_EQUAL(take(d, 1, 40, 20, 20), SPT_LATE);
+        TAKE({cnt, 40, 0, 20, SPT_PLACED});
+    TAKE({1, 40, 20, 20, SPT_LATE});
     for (uint64_t cnt = 2; cnt < 6; cnt++)
-        CHECK_EQUAL(take(d, cnt, 40, 20, 20), SPT_PLACED);
+        TAKE({cnt, 40, 20, 20, SPT_PLACED});
     for (uint64_t cnt = 1; cnt < 6; cnt++)
-        check_next(d, cnt, SPT_HEAP_COMPLETE, 40);
-    spt_account a = add_up(d);
-    CHECK_EQUAL(a.fates[SPT_LATE], 1);
-    CHECK_EQUAL(a.heaps_evicted, 0);
-    spt_depacketizer_destroy(d);
+        CHECK_NEXT({cnt, COMPLETE, 40});
+    CHECK_EQUAL(account().fates[SPT_LATE], 1, account().heaps_evicted, 0);
 }
 
-static void test_in_order_a_heap_that_is_sent_twice_is_received_twice(void)
+TEST(in_order_a_heap_that_is_sent_twice_is_received_twice)
 {
-    spt_depacketizer *d = new_depacketizer(NULL);
-    for (int i = 0; i < 2; i++) {
-        CHECK_EQUAL(take(d, 1, 40, 0, 20), SPT_PLACED);
-        CHECK_EQUAL(take(d, 1, 40, 20, 20), SPT_PLACED);
-    }
-    check_next(d, 1, SPT_HEAP_COMPLETE, 40);
-    check_next(d, 1, SPT_HEAP_COMPLETE, 40);
-    add_up(d);
-    spt_depacketizer_destroy(d);
+    begin();
+    for (int i = 0; i < 2; i++)
+        TAKE({1, 40, 0, 20, SPT_PLACED}, {1, 40, 20, 20, SPT_PLACED});
+    CHECK_NEXT({1, COMPLETE, 40}, {1, COMPLETE, 40});
 }
 
-static void test_one_heap_too_many_pushes_out_the_one_that_was_begun_first(void)
+TEST(one_heap_too_many_pushes_out_the_one_that_was_begun_first)
 {
-    spt_depacketizer *d = new_depacketizer(NULL);
+    begin();
     for (uint64_t cnt = 10; cnt < 15; cnt++)
-        CHECK_EQUAL(take(d, cnt, 40, 0, 30), SPT_PLACED);
-    check_next(d, 10, SPT_HEAP_INCOMPLETE, 30);
-    CHECK(spt_depacketizer_next(d) == NULL);
-    CHECK_EQUAL(take(d, 10, 40, 30, 10), SPT_LATE);
+        TAKE({cnt, 40, 0, 30, SPT_PLACED});
+    CHECK_NEXT({10, INCOMPLETE, 30});
+    check_no_next();
+    TAKE({10, 40, 30, 10, SPT_LATE});
     spt_depacketizer_flush(d);
     for (uint64_t cnt = 11; cnt < 15; cnt++)
-        check_next(d, cnt, SPT_HEAP_INCOMPLETE, 30);
-    spt_account a = add_up(d);
-    CHECK_EQUAL(a.heaps_evicted, 1);
-    CHECK_EQUAL(a.heaps_flushed, 4);
-    spt_depacketizer_destroy(d);
+        CHECK_NEXT({cnt, INCOMPLETE, 30});
+    CHECK_EQUAL(account().heaps_evicted, 1, account().heaps_flushed, 4);
 }
 
-static void three_substreams(spt_depacketizer_config *config)
+TEST(substreams_do_not_push_out_each_other_and_are_flushed_in_order)
 {
-    config->substreams = 3;
-    config->max_heaps = 1;
-}
-
-static void test_substreams_do_not_push_out_each_other_and_are_flushed_in_order(void)
-{
-    spt_depacketizer *d = new_depacketizer(three_substreams);
-    const uint64_t counts[] = {11, 9, 10};
-    for (int i = 0; i < 3; i++)
-        CHECK_EQUAL(take(d, counts[i], 40, 0, 30), SPT_PLACED);
-    CHECK(spt_depacketizer_next(d) == NULL);
-    CHECK_EQUAL(take(d, 12, 40, 0, 30), SPT_PLACED);
-    check_next(d, 9, SPT_HEAP_INCOMPLETE, 30);
+    spt_depacketizer_config config = spt_depacketizer_config_default();
+    config.substreams = 3;
+    config.max_heaps = 1;
+    begin_with(config);
+    TAKE({11, 40, 0, 30, SPT_PLACED}, {9, 40, 0, 30, SPT_PLACED}, {10, 40, 0, 30, SPT_PLACED});
+    check_no_next();
+    TAKE({12, 40, 0, 30, SPT_PLACED});
+    CHECK_NEXT({9, INCOMPLETE, 30});
     spt_depacketizer_flush(d);
-    check_next(d, 11, SPT_HEAP_INCOMPLETE, 30);
-    check_next(d, 10, SPT_HEAP_INCOMPLETE, 30);
-    check_next(d, 12, SPT_HEAP_INCOMPLETE, 30);
-    add_up(d);
-    spt_depacketizer_destroy(d);
+    CHECK_NEXT({11, INCOMPLETE, 30}, {10, INCOMPLETE, 30}, {12, INCOMPLETE, 30});
 }
 
-static void test_a_heap_without_a_length_grows_and_is_contiguous_without_a_gap(void)
+TEST(a_heap_without_a_length_grows_and_is_contiguous_without_a_gap)
 {
-    spt_depacketizer *d = new_depacketizer(any_order);
-    const uint64_t size = 40000;
-    CHECK_EQUAL(take(d, 1, -1, 4000, 4000), SPT_PLACED);
-    CHECK_EQUAL(take(d, 1, -1, 0, 4000), SPT_PLACED);
-    for (uint64_t begin = 8000; begin < size; begin += 4000)
-        CHECK_EQUAL(take(d, 1, -1, begin, 4000), SPT_PLACED);
-    CHECK_EQUAL(take(d, 2, -1, 0, 100), SPT_PLACED);
-    CHECK_EQUAL(take(d, 2, -1, 200, 100), SPT_PLACED);
+    begin_with(any_order());
+    TAKE({1, -1, 4000, 4000, SPT_PLACED}, {1, -1, 0, 4000, SPT_PLACED});
+    for (uint64_t at = 8000; at < 40000; at += 4000)
+        TAKE({1, -1, at, 4000, SPT_PLACED});
+    TAKE({2, -1, 0, 100, SPT_PLACED}, {2, -1, 200, 100, SPT_PLACED});
     spt_depacketizer_flush(d);
-    check_next(d, 1, SPT_HEAP_CONTIGUOUS, size);
-    check_next(d, 2, SPT_HEAP_INCOMPLETE, 200);
-    spt_account a = add_up(d);
-    CHECK_EQUAL(a.heaps_complete, 1);
-    CHECK_EQUAL(a.heaps_flushed, 1);
-    spt_depacketizer_destroy(d);
+    CHECK_NEXT({1, SPT_HEAP_CONTIGUOUS, 40000}, {2, INCOMPLETE, 200});
+    CHECK_EQUAL(account().heaps_complete, 1, account().heaps_flushed, 1);
 }
 
-static void test_in_order_a_heap_without_a_length_is_not_whole_where_more_has_come(void)
+TEST(in_order_a_heap_without_a_length_is_not_whole_where_more_has_come)
 {
     for (int again = 0; again < 2; again++) {
-        spt_depacketizer *d = new_depacketizer(NULL);
-        CHECK_EQUAL(take(d, 1, -1, 0, 10), SPT_PLACED);
-        CHECK_EQUAL(take(d, 1, -1, 20, 10), SPT_AFTER_LOSS);
-        CHECK_EQUAL(take(d, 1, -1, 10, 10), SPT_PLACED);
+        begin();
+        TAKE({1, -1, 0, 10, SPT_PLACED}, {1, -1, 20, 10, SPT_AFTER_LOSS},
+             {1, -1, 10, 10, SPT_PLACED});
         if (again)
-            CHECK_EQUAL(take(d, 1, -1, 20, 10), SPT_PLACED);
+            TAKE({1, -1, 20, 10, SPT_PLACED});
         spt_depacketizer_flush(d);
-        check_next(d, 1, again ? SPT_HEAP_CONTIGUOUS : SPT_HEAP_INCOMPLETE, again ? 30 : 20);
-        CHECK_EQUAL(add_up(d).heaps_flushed, !again);
-        spt_depacketizer_destroy(d);
+        CHECK_NEXT({1, again ? SPT_HEAP_CONTIGUOUS : INCOMPLETE, again ? 30 : 20});
+        CHECK_EQUAL(account().heaps_flushed, !again);
     }
 }
 
-static void test_a_length_that_is_said_later_counts_and_may_not_be_too_short(void)
+TEST(a_length_that_is_said_later_counts_and_may_not_be_too_short)
 {
-    spt_depacketizer *d = new_depacketizer(NULL);
-    CHECK_EQUAL(take(d, 1, -1, 0, 100), SPT_PLACED);
-    CHECK_EQUAL(take(d, 1, 99, 0, 0), SPT_INCONSISTENT);
-    CHECK_EQUAL(take(d, 1, 9000, 100, 100), SPT_PLACED);
-    CHECK_EQUAL(take(d, 1, -1, 200, 4000), SPT_PLACED);
-    CHECK_EQUAL(take(d, 1, -1, 8000, 2000), SPT_INCONSISTENT); /* beyond the end */
-    CHECK_EQUAL(take(d, 1, -1, 4200, 4000), SPT_PLACED);
-    CHECK_EQUAL(take(d, 1, -1, 8200, 800), SPT_PLACED);
-    check_next(d, 1, SPT_HEAP_COMPLETE, 9000);
-    add_up(d);
-    spt_depacketizer_destroy(d);
+    begin();
+    TAKE({1, -1, 0, 100, SPT_PLACED}, {1, 99, 0, 0, SPT_INCONSISTENT},
+         {1, 9000, 100, 100, SPT_PLACED}, {1, -1, 200, 4000, SPT_PLACED},
+         {1, -1, 8000, 2000, SPT_INCONSISTENT}, /* beyond the end */
+         {1, -1, 4200, 4000, SPT_PLACED}, {1, -1, 8200, 800, SPT_PLACED});
+    CHECK_NEXT({1, COMPLETE, 9000});
 }
 
-static void no_unsized(spt_depacketizer_config *config)
+TEST(packets_without_a_length_can_be_refused)
 {
-    config->allow_unsized_heaps = false;
+    spt_depacketizer_config config = spt_depacketizer_config_default();
+    config.allow_unsized_heaps = false;
+    begin_with(config);
+    TAKE({1, -1, 0, 100, SPT_UNSIZED}, {1, 200, 0, 100, SPT_PLACED}, {1, -1, 100, 100, SPT_UNSIZED},
+         {1, 200, 100, 100, SPT_PLACED});
+    CHECK_NEXT({1, COMPLETE, 200});
 }
 
-static void test_packets_without_a_length_can_be_refused(void)
+TEST(heaps_beyond_what_is_allowed_are_refused_and_counted)
 {
-    spt_depacketizer *d = new_depacketizer(no_unsized);
-    CHECK_EQUAL(take(d, 1, -1, 0, 100), SPT_UNSIZED);
-    CHECK_EQUAL(take(d, 1, 200, 0, 100), SPT_PLACED);
-    CHECK_EQUAL(take(d, 1, -1, 100, 100), SPT_UNSIZED);
-    CHECK_EQUAL(take(d, 1, 200, 100, 100), SPT_PLACED);
-    check_next(d, 1, SPT_HEAP_COMPLETE, 200);
-    add_up(d);
-    spt_depacketizer_destroy(d);
-}
-
-static void small(spt_depacketizer_config *config)
-{
-    config->max_heap_size = 1000;
-    config->max_pointers = 1;
-    config->max_gaps = 1;
-    config->allow_out_of_order = true;
-}
-
-static void test_heaps_beyond_what_is_allowed_are_refused_and_counted(void)
-{
-    spt_depacketizer *d = new_depacketizer(small);
-    CHECK_EQUAL(take(d, 1, 1001, 0, 100), SPT_TOO_LARGE);
-    CHECK_EQUAL(take(d, 1, ((int64_t)1 << 40) - 1, 0, 100), SPT_TOO_LARGE);
-    CHECK_EQUAL(take(d, 1, -1, 950, 100), SPT_TOO_LARGE);
-    CHECK_EQUAL(take(d, 2, -1, 900, 100), SPT_PLACED);
-    CHECK_EQUAL(take(d, 2, -1, 700, 100), SPT_PLACED);
-    CHECK_EQUAL(take(d, 2, -1, 500, 100), SPT_TOO_LARGE); /* a third range is a second gap */
+    spt_depacketizer_config config = any_order();
+    config.max_heap_size = 1000;
+    config.max_pointers = config.max_gaps = 1;
+    begin_with(config);
+    TAKE({1, 1001, 0, 100, SPT_TOO_LARGE}, {1, (INT64_C(1) << 40) - 1, 0, 100, SPT_TOO_LARGE},
+         {1, -1, 950, 100, SPT_TOO_LARGE}, {2, -1, 900, 100, SPT_PLACED},
+         {2, -1, 700, 100, SPT_PLACED},
+         {2, -1, 500, 100, SPT_TOO_LARGE}); /* a third range is a second gap */
     make_part(&made, 3, 1000, 0, 8);
     make_add(&made, true, 0x1000, 0);
     make_add(&made, true, 0x1001, 0);
     end_part(3, 0, 8);
-    CHECK_EQUAL(take_made(d), SPT_TOO_LARGE); /* two pointers */
-    spt_account a = add_up(d);
-    CHECK_EQUAL(a.fates[SPT_TOO_LARGE], 5);
-    CHECK_EQUAL(a.heaps_begun, 1);
-    spt_depacketizer_destroy(d);
+    CHECK_EQUAL(take_made(), SPT_TOO_LARGE); /* two pointers */
+    CHECK_EQUAL(account().fates[SPT_TOO_LARGE], 5, account().heaps_begun, 1);
 }
 
-static void test_items_of_a_packet_without_payload_are_kept(void)
+TEST(items_of_a_packet_without_payload_are_kept)
 {
-    spt_depacketizer *d = new_depacketizer(NULL);
-    make_part(&made, 1, 8, 0, 0);
-    make_add(&made, true, 0x1000, 77);
-    end_part(1, 0, 0);
-    CHECK_EQUAL(take_made(d), SPT_PLACED);
-    CHECK_EQUAL(take_made(d), SPT_DUPLICATE);
-    make_part(&made, 1, 8, 0, 8);
-    make_add(&made, false, 0x1001, 0);
-    end_part(1, 0, 8);
-    CHECK_EQUAL(take_made(d), SPT_PLACED);
-    spt_received_heap *heap = spt_depacketizer_next(d);
-    REQUIRE(heap != NULL && heap->n_pointers == 2);
-    CHECK(heap->pointers[0].word == make_immediate(40, 0x1000, 77));
-    CHECK(heap->pointers[1].word == make_address(40, 0x1001, 0));
+    begin();
+    CHECK_EQUAL(take_item(1, 8, 0, 0, true, 0x1000, 77), SPT_PLACED, take_made(), SPT_DUPLICATE);
+    CHECK_EQUAL(take_item(1, 8, 0, 8, false, 0x1001, 0), SPT_PLACED);
+    spt_received_heap *heap = NEW(spt_depacketizer_next(d));
+    REQUIRE(heap->n_pointers == 2);
+    CHECK_EQUAL(heap->pointers[0].word, make_immediate(40, 0x1000, 77));
+    CHECK_EQUAL(heap->pointers[1].word, make_address(40, 0x1001, 0));
     spt_depacketizer_recycle(d, heap);
-    add_up(d);
-    spt_depacketizer_destroy(d);
 }
 
-static void test_a_heap_without_payload_is_complete_with_its_packet(void)
+TEST(a_heap_without_payload_is_complete_with_its_packet)
 {
-    spt_depacketizer *d = new_depacketizer(NULL);
-    CHECK_EQUAL(take(d, 1, 0, 0, 0), SPT_PLACED);
-    check_next(d, 1, SPT_HEAP_COMPLETE, 0);
-    CHECK_EQUAL(add_up(d).single_packet_heaps, 1);
-    spt_depacketizer_destroy(d);
+    begin();
+    TAKE({1, 0, 0, 0, SPT_PLACED});
+    CHECK_NEXT({1, COMPLETE, 0});
+    CHECK_EQUAL(account().single_packet_heaps, 1);
 }
 
-static void test_pointers_that_every_packet_repeats_are_kept_once(void)
+TEST(pointers_that_every_packet_repeats_are_kept_once)
 {
-    spt_depacketizer *d = new_depacketizer(NULL);
-    for (uint64_t begin = 0; begin < 100; begin += 10) {
-        make_part(&made, 1, 100, begin, 10);
+    begin();
+    for (uint64_t at = 0; at < 100; at += 10) {
+        make_part(&made, 1, 100, at, 10);
         make_add(&made, true, 0x1000, 1);
         make_add(&made, false, 0x1001, 0);
-        end_part(1, begin, 10);
-        CHECK_EQUAL(take_made(d), SPT_PLACED);
+        end_part(1, at, 10);
+        CHECK_EQUAL(take_made(), SPT_PLACED);
     }
-    spt_received_heap *heap = spt_depacketizer_next(d);
-    REQUIRE(heap != NULL);
+    spt_received_heap *heap = NEW(spt_depacketizer_next(d));
     CHECK_EQUAL(heap->n_pointers, 2);
     spt_depacketizer_recycle(d, heap);
-    spt_depacketizer_destroy(d);
 }
 
-static void test_a_pointer_that_comes_again_is_where_it_was_sent_last(void)
+TEST(a_pointer_that_comes_again_is_where_it_was_sent_last)
 {
-    const struct {
-        uint64_t value, begin;
-    } parts[] = {{2, 10}, {1, 0}, {1, 20}};
-    spt_depacketizer *d = new_depacketizer(any_order);
-    for (size_t i = 0; i < 3; i++) {
-        make_part(&made, 1, 30, parts[i].begin, 10);
-        make_add(&made, true, 0x1000, parts[i].value);
-        end_part(1, parts[i].begin, 10);
-        CHECK_EQUAL(take_made(d), SPT_PLACED);
-    }
-    spt_received_heap *heap = spt_depacketizer_next(d);
+    begin_with(any_order());
+    CHECK_EQUAL(take_item(1, 30, 10, 10, true, 0x1000, 2), SPT_PLACED);
+    CHECK_EQUAL(take_item(1, 30, 0, 10, true, 0x1000, 1), SPT_PLACED);
+    CHECK_EQUAL(take_item(1, 30, 20, 10, true, 0x1000, 1), SPT_PLACED);
+    spt_received_heap *heap = NEW(spt_depacketizer_next(d));
     spt_received_item items[3];
-    REQUIRE(heap != NULL && spt_received_heap_items(heap, items) == 2);
-    CHECK_EQUAL(items[0].immediate, 2);
-    CHECK_EQUAL(items[1].immediate, 1);
+    REQUIRE(spt_received_heap_items(heap, items) == 2);
+    CHECK_EQUAL(items[0].immediate, 2, items[1].immediate, 1);
     spt_depacketizer_recycle(d, heap);
-    spt_depacketizer_destroy(d);
 }
 
-static void test_a_stop_ends_the_others_and_its_own_complete_heap_is_not_handed_out(void)
+TEST(a_stop_ends_the_others_and_its_own_complete_heap_is_not_handed_out)
 {
     for (int whole = 0; whole < 2; whole++) {
-        spt_depacketizer *d = new_depacketizer(NULL);
-        CHECK_EQUAL(take(d, 1, 40, 0, 30), SPT_PLACED);
-        make_part(&made, 2, whole ? 8 : 9, 0, 8);
-        make_add(&made, true, 6, 2);
-        end_part(2, 0, 8);
-        CHECK_EQUAL(take_made(d), SPT_PLACED);
-        check_next(d, 1, SPT_HEAP_INCOMPLETE, 30);
+        begin();
+        TAKE({1, 40, 0, 30, SPT_PLACED});
+        CHECK_EQUAL(take_item(2, whole ? 8 : 9, 0, 8, true, 6, 2), SPT_PLACED);
+        CHECK_NEXT({1, INCOMPLETE, 30});
         if (!whole)
-            check_next(d, 2, SPT_HEAP_INCOMPLETE, 8);
-        CHECK(spt_depacketizer_next(d) == NULL);
-        spt_account a = add_up(d);
-        CHECK_EQUAL(a.heaps_dropped, whole);
-        CHECK_EQUAL(a.heaps_flushed, 2 - whole);
-        spt_depacketizer_destroy(d);
+            CHECK_NEXT({2, INCOMPLETE, 8});
+        check_no_next();
+        CHECK_EQUAL(account().heaps_dropped, whole, account().heaps_flushed, 2 - whole);
     }
 }
 
-static void test_a_stop_spares_an_earlier_heap_of_the_same_count(void)
+TEST(a_stop_spares_an_earlier_heap_of_the_same_count)
 {
-    spt_depacketizer *d = new_depacketizer(NULL);
-    CHECK_EQUAL(take(d, 2, 40, 0, 40), SPT_PLACED); /* complete, and nobody has got it yet */
-    make_part(&made, 2, 40, 0, 8);
-    make_add(&made, true, 6, 2);
-    end_part(2, 0, 8);
-    CHECK_EQUAL(take_made(d), SPT_PLACED);
-    check_next(d, 2, SPT_HEAP_COMPLETE, 40);
-    check_next(d, 2, SPT_HEAP_INCOMPLETE, 8);
-    CHECK_EQUAL(add_up(d).heaps_dropped, 0);
-    spt_depacketizer_destroy(d);
+    begin();
+    TAKE({2, 40, 0, 40, SPT_PLACED}); /* complete, and nobody has got it yet */
+    CHECK_EQUAL(take_item(2, 40, 0, 8, true, 6, 2), SPT_PLACED);
+    CHECK_NEXT({2, COMPLETE, 40}, {2, INCOMPLETE, 8});
+    CHECK_EQUAL(account().heaps_dropped, 0);
 }
 
-static void test_heaps_that_were_never_begun_are_gaps_in_the_counts_by_their_step(void)
+TEST(heaps_that_were_never_begun_are_gaps_in_the_counts_by_their_step)
 {
+    static const uint64_t end_of_counts = (uint64_t)1 << 40;
     const struct {
         uint64_t counts[6], missing;
     } cases[] = {
         {{1, 2, 3, 4, 5, 6}, 0},
         {{1, 2, 3, 7, 8, 9}, 3},
-        {{5, 8, 11, 14, 17, 20}, 0}, /* one sender of three */
-        {{5, 8, 14, 17, 23, 26}, 2}, /* and what of it is lost */
-        {{6, 5, 4, 3, 2, 1}, 0},     /* in whatever order */
-        {{((uint64_t)1 << 40) - 2, ((uint64_t)1 << 40) - 1, 0, 1, 3, 4}, 1}, /* begun again */
+        {{5, 8, 11, 14, 17, 20}, 0},                             /* one sender of three */
+        {{5, 8, 14, 17, 23, 26}, 2},                             /* and what of it is lost */
+        {{6, 5, 4, 3, 2, 1}, 0},                                 /* in whatever order */
+        {{end_of_counts - 2, end_of_counts - 1, 0, 1, 3, 4}, 1}, /* begun again */
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        spt_depacketizer *d = new_depacketizer(NULL);
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        begin();
         for (int j = 0; j < 6; j++)
-            CHECK_EQUAL(take(d, cases[i].counts[j], 8, 0, 8), SPT_PLACED);
-        CHECK_EQUAL(add_up(d).heaps_never_begun, cases[i].missing);
-        spt_depacketizer_destroy(d);
+            TAKE({cases[i].counts[j], 8, 0, 8, SPT_PLACED});
+        CHECK_EQUAL(account().heaps_never_begun, cases[i].missing);
     }
 }
 
-/* Memory that is counted, and may be short. */
+/* ---- Memory that is counted, and may be short ------------------------------------------------ */
+
 static size_t given, given_bytes, most_bytes;
 static bool none_left;
 
@@ -498,52 +440,47 @@ static void put(void *user, void *memory, size_t size)
     free(memory);
 }
 
-static void counted_memory(spt_depacketizer_config *config)
+static void begin_counted(void)
 {
-    config->memory = (spt_heap_memory){&given, get, put};
-    config->allow_out_of_order = true;
-    none_left = false;
+    spt_depacketizer_config config = any_order();
+    config.memory = (spt_heap_memory){&given, get, put};
+    begin_with(config);
 }
 
-static void test_memory_that_was_got_is_put_back_or_kept_by_whom_it_was_handed_to(void)
+TEST(memory_that_was_got_is_put_back_or_kept_by_whom_it_was_handed_to)
 {
-    spt_depacketizer *d = new_depacketizer(counted_memory);
-    CHECK_EQUAL(take(d, 1, 40, 0, 40), SPT_PLACED);
-    CHECK_EQUAL(take(d, 2, 40, 0, 40), SPT_PLACED);
-    CHECK_EQUAL(take(d, 3, 40, 0, 40), SPT_PLACED);
-    CHECK_EQUAL(take(d, 4, -1, 0, 40), SPT_PLACED);
-    CHECK_EQUAL(take(d, 4, -1, 5000, 4000), SPT_PLACED);
+    begin_counted();
+    TAKE({1, 40, 0, 40, SPT_PLACED}, {2, 40, 0, 40, SPT_PLACED}, {3, 40, 0, 40, SPT_PLACED},
+         {4, -1, 0, 40, SPT_PLACED}, {4, -1, 5000, 4000, SPT_PLACED});
     CHECK_EQUAL(given, 4);
-    spt_received_heap *heap = spt_depacketizer_next(d);
-    REQUIRE(heap != NULL);
+    spt_received_heap *heap = NEW(spt_depacketizer_next(d));
     uint8_t *mine = heap->payload;
     heap->payload = NULL;
     spt_depacketizer_recycle(d, heap);
     CHECK_EQUAL(given, 4);
-    check_next(d, 2, SPT_HEAP_COMPLETE, 40);
+    CHECK_NEXT({2, COMPLETE, 40});
     CHECK_EQUAL(given, 3);
-    spt_depacketizer_destroy(d);
+    end();
     CHECK_EQUAL(given, 1);
     put(&given, mine, 40);
     CHECK_EQUAL(given_bytes, 0);
 }
 
-static void test_a_heap_that_there_was_no_memory_for_stays_refused(void)
+TEST(a_heap_that_there_was_no_memory_for_stays_refused)
 {
-    spt_depacketizer *d = new_depacketizer(counted_memory);
+    begin_counted();
     none_left = true;
-    CHECK_EQUAL(take(d, 1, 40, 0, 20), SPT_NO_MEMORY);
+    TAKE({1, 40, 0, 20, SPT_NO_MEMORY});
     none_left = false;
-    CHECK_EQUAL(take(d, 1, 40, 20, 20), SPT_NO_MEMORY);
-    CHECK_EQUAL(take(d, 2, 40, 0, 40), SPT_PLACED);
-    check_next(d, 2, SPT_HEAP_COMPLETE, 40);
-    CHECK_EQUAL(add_up(d).fates[SPT_NO_MEMORY], 2);
-    spt_depacketizer_destroy(d);
+    TAKE({1, 40, 20, 20, SPT_NO_MEMORY}, {2, 40, 0, 40, SPT_PLACED});
+    CHECK_NEXT({2, COMPLETE, 40});
+    CHECK_EQUAL(account().fates[SPT_NO_MEMORY], 2);
+    end();
     CHECK_EQUAL(given, 0);
 }
 
 /* Take a heap of which every second part comes first, each with items of its own. */
-static void take_with_items(spt_depacketizer *d, uint64_t cnt, int64_t length)
+static void take_with_items(uint64_t cnt, int64_t length)
 {
     enum { N = 40, EACH = 10 };
     for (uint64_t i = 0; i < N; i++) {
@@ -552,46 +489,38 @@ static void take_with_items(spt_depacketizer *d, uint64_t cnt, int64_t length)
         for (uint64_t k = 0; k < 3; k++)
             make_add(&made, true, 0x3300 + part, k);
         end_part(cnt, part * EACH, EACH);
-        (void)!take_made(d);
+        (void)!take_made();
     }
 }
 
-static void test_no_heap_is_whole_that_a_packet_found_no_memory_for(void)
+TEST(no_heap_is_whole_that_a_packet_found_no_memory_for)
 {
     static const uint64_t whole[] = {0, 400, 400, 20};
     long failed, n = 0;
     do {
-        spt_depacketizer *d = new_depacketizer(any_order);
+        begin_with(any_order());
         fail_once(++n);
-        take_with_items(d, 1, (int64_t)whole[1]);
-        take_with_items(d, 2, -1);
-        (void)!take(d, 3, -1, 0, 10);
-        make_part(&made, 3, -1, 10, 10);
-        make_add(&made, true, 0x3300, 1);
-        end_part(3, 10, 10);
-        (void)!take_made(d);
+        take_with_items(1, (int64_t)whole[1]);
+        take_with_items(2, -1);
+        (void)!take(3, -1, 0, 10);
+        (void)!take_item(3, -1, 10, 10, true, 0x3300, 1);
         failed = stop_failing();
         spt_depacketizer_flush(d);
         for (spt_received_heap *heap; (heap = spt_depacketizer_next(d)) != NULL;) {
-            CHECK(heap->packets > 0);
             bool lacking = heap->received_length < whole[heap->cnt];
-            CHECK((heap->state == SPT_HEAP_INCOMPLETE) == lacking);
+            CHECK(heap->packets > 0 && (heap->state == INCOMPLETE) == lacking);
             spt_depacketizer_recycle(d, heap);
         }
-        spt_account a = add_up(d);
-        CHECK_EQUAL(a.placed_bytes + a.fates[SPT_NO_MEMORY] * 10, (uint64_t)820);
+        spt_account a = account();
+        CHECK_EQUAL(a.placed_bytes + a.fates[SPT_NO_MEMORY] * 10, 820);
         CHECK((a.fates[SPT_NO_MEMORY] > 0) == (failed > 0));
-        spt_depacketizer_destroy(d);
     } while (failed > 0);
     CHECK(n > 8);
 }
 
-enum { HEAPS = 300, PARTS = 12, PART = 40, IN_FLIGHT = 4 };
+/* ---- Somebody who has a place for heaps, or not ---------------------------------------------- */
 
-/* Heaps in flight together, each part lost, repeated or out of its order now and then. */
-/* Somebody who has a place for heaps, or not. */
-typedef struct host {
-    spt_depacketizer *d;
+static struct {
     spt_status answer;
     uint8_t bytes[2][200];
     const void *gives_up; /* heaps of this one, whenever asked */
@@ -600,120 +529,108 @@ typedef struct host {
 
 static spt_status find_place(void *user, spt_received_heap *heap, const spt_received_packet *first)
 {
-    host *h = user;
-    h->asked++;
-    if (h->gives_up != NULL)
-        spt_depacketizer_give_up(h->d, h->gives_up);
-    heap->user = h;
+    CHECK(user == &host);
+    host.asked++;
+    if (host.gives_up != NULL)
+        spt_depacketizer_give_up(d, host.gives_up);
+    heap->user = &host;
     heap->user_number = first->cnt;
-    heap->payload = h->bytes[first->cnt % 2];
-    return h->answer;
+    heap->payload = host.bytes[first->cnt % 2];
+    return host.answer;
 }
 
-static void place_with(host *h, size_t max_heaps)
+static void begin_placing(size_t max_heaps)
 {
-    spt_depacketizer_config config = spt_depacketizer_config_default();
+    spt_depacketizer_config config = any_order();
     config.max_heaps = max_heaps;
-    config.allow_out_of_order = true;
     config.allow_unsized_heaps = false;
-    config.placing = (spt_heap_placing){h, find_place};
-    h->d = spt_depacketizer_create(&config, NULL);
-    REQUIRE(h->d != NULL);
+    config.placing = (spt_heap_placing){&host, find_place};
+    memset(&host, 0, sizeof(host));
+    begin_with(config);
 }
 
-static void test_a_heap_goes_where_it_is_placed_and_its_place_is_not_freed(void)
+TEST(a_heap_goes_where_it_is_placed_and_its_place_is_not_freed)
 {
-    host h = {0};
-    place_with(&h, 4);
-    CHECK_EQUAL(take(h.d, 7, 200, 100, 100), SPT_PLACED);
-    CHECK_EQUAL(spt_depacketizer_last(h.d)->user_number, 7);
-    CHECK_EQUAL(take(h.d, 7, 200, 0, 100), SPT_PLACED);
-    CHECK_EQUAL(spt_depacketizer_last(h.d)->state, SPT_HEAP_COMPLETE);
-    CHECK_EQUAL(h.asked, 1);
-    CHECK_EQUAL(h.bytes[1][150], byte_of(7, 150));
-    check_next(h.d, 7, SPT_HEAP_COMPLETE, 200);
-    CHECK_EQUAL(take(h.d, 8, 0, 0, 0), SPT_PLACED); /* there is nothing to be placed */
-    CHECK_EQUAL(h.asked, 1);
-    add_up(h.d);
-    spt_depacketizer_destroy(h.d);
+    begin_placing(4);
+    TAKE({7, 200, 100, 100, SPT_PLACED});
+    CHECK_EQUAL(spt_depacketizer_last(d)->user_number, 7);
+    TAKE({7, 200, 0, 100, SPT_PLACED});
+    CHECK_EQUAL(spt_depacketizer_last(d)->state, COMPLETE, host.asked, 1);
+    CHECK_EQUAL(host.bytes[1][150], byte_of(7, 150));
+    CHECK_NEXT({7, COMPLETE, 200});
+    TAKE({8, 0, 0, 0, SPT_PLACED}); /* there is nothing to be placed */
+    CHECK_EQUAL(host.asked, 1);
 }
 
-static void test_while_there_is_no_place_nothing_changes(void)
+TEST(while_there_is_no_place_nothing_changes)
 {
-    host h = {0};
-    place_with(&h, 1);
-    CHECK_EQUAL(take(h.d, 1, 200, 0, 100), SPT_PLACED);
-    h.answer = SPT_PENDING;
-    spt_account before = add_up(h.d);
+    begin_placing(1);
+    TAKE({1, 200, 0, 100, SPT_PLACED});
+    host.answer = SPT_PENDING;
+    spt_account before = account();
     for (int i = 0; i < 3; i++)
-        CHECK_EQUAL(take(h.d, 2, 200, 0, 100), SPT_NOT_YET);
-    spt_account after = add_up(h.d);
+        TAKE({2, 200, 0, 100, SPT_NOT_YET});
+    spt_account after = account();
     CHECK_BYTES(&before, &after, sizeof(before)); /* the older one has not been pushed out */
-    h.answer = SPT_OK;
-    CHECK_EQUAL(take(h.d, 2, 200, 0, 100), SPT_PLACED);
-    check_next(h.d, 1, SPT_HEAP_INCOMPLETE, 100);
-    add_up(h.d);
-    spt_depacketizer_destroy(h.d);
+    host.answer = SPT_OK;
+    TAKE({2, 200, 0, 100, SPT_PLACED});
+    CHECK_NEXT({1, INCOMPLETE, 100});
 }
 
-static void test_a_heap_that_is_given_no_place_is_asked_for_once_and_pushes_out_none(void)
+TEST(a_heap_that_is_given_no_place_is_asked_for_once_and_pushes_out_none)
 {
-    host h = {0};
-    place_with(&h, 1);
-    CHECK_EQUAL(take(h.d, 1, 200, 0, 100), SPT_PLACED);
-    h.answer = SPT_ERR_ARGUMENT;
-    CHECK_EQUAL(take(h.d, 2, 200, 0, 100), SPT_NO_PLACE);
-    CHECK_EQUAL(take(h.d, 2, 200, 100, 100), SPT_NO_PLACE);
-    CHECK_EQUAL(h.asked, 2);
-    CHECK_EQUAL(take(h.d, 1, 200, 100, 100), SPT_PLACED);
-    check_next(h.d, 1, SPT_HEAP_COMPLETE, 200);
-    CHECK_EQUAL(add_up(h.d).heaps_begun, 1);
-    spt_depacketizer_destroy(h.d);
+    begin_placing(1);
+    TAKE({1, 200, 0, 100, SPT_PLACED});
+    host.answer = SPT_ERR_ARGUMENT;
+    TAKE({2, 200, 0, 100, SPT_NO_PLACE}, {2, 200, 100, 100, SPT_NO_PLACE});
+    CHECK_EQUAL(host.asked, 2);
+    TAKE({1, 200, 100, 100, SPT_PLACED});
+    CHECK_NEXT({1, COMPLETE, 200});
+    CHECK_EQUAL(account().heaps_begun, 1);
 }
 
-static void test_a_place_can_be_given_up_for_another_heap(void)
+TEST(a_place_can_be_given_up_for_another_heap)
 {
-    host h = {0};
-    place_with(&h, 4);
-    CHECK_EQUAL(take(h.d, 1, 200, 0, 100), SPT_PLACED);
-    h.gives_up = &h;
-    CHECK_EQUAL(take(h.d, 2, 200, 0, 100), SPT_PLACED);
-    check_next(h.d, 1, SPT_HEAP_INCOMPLETE, 100);
-    CHECK_EQUAL(take(h.d, 1, 200, 100, 100), SPT_LATE);
-    CHECK_EQUAL(take(h.d, 2, 200, 100, 100), SPT_PLACED);
-    check_next(h.d, 2, SPT_HEAP_COMPLETE, 200);
-    CHECK_EQUAL(add_up(h.d).heaps_evicted, 1);
-    spt_depacketizer_destroy(h.d);
+    begin_placing(4);
+    TAKE({1, 200, 0, 100, SPT_PLACED});
+    host.gives_up = &host;
+    TAKE({2, 200, 0, 100, SPT_PLACED});
+    CHECK_NEXT({1, INCOMPLETE, 100});
+    TAKE({1, 200, 100, 100, SPT_LATE}, {2, 200, 100, 100, SPT_PLACED});
+    CHECK_NEXT({2, COMPLETE, 200});
+    CHECK_EQUAL(account().heaps_evicted, 1);
 }
 
-static void test_shuffled_repeated_and_lost_parts_all_end_in_the_account(void)
+/* ---- Many heaps ------------------------------------------------------------------------------ */
+
+TEST(shuffled_repeated_and_lost_parts_all_end_in_the_account)
 {
-    srand(15);
-    spt_depacketizer *d = new_depacketizer(counted_memory);
-    uint64_t lost_parts = 0, sent = 0, incomplete = 0;
+    enum { HEAPS = 300, PARTS = 12, PART = 40, IN_FLIGHT = 4 };
+    uint64_t state = 15, lost_parts = 0, sent = 0, incomplete = 0;
+    begin_counted();
     for (uint64_t group = 0; group < HEAPS / IN_FLIGHT; group++) {
-        unsigned order[2 * IN_FLIGHT * PARTS];
+        uint64_t order[2 * IN_FLIGHT * PARTS];
         size_t n = 0;
         bool lacking[IN_FLIGHT] = {false};
-        for (unsigned i = 0; i < IN_FLIGHT * PARTS; i++) {
-            bool lost = rand() % 50 == 0;
+        for (uint64_t i = 0; i < IN_FLIGHT * PARTS; i++) {
+            bool lost = draw(&state, 50) == 0;
             lost_parts += lost;
             lacking[i / PARTS] = lacking[i / PARTS] || lost;
-            for (int copies = lost ? 0 : 1 + (rand() % 20 == 0); copies > 0; copies--)
+            for (int copies = lost ? 0 : 1 + (draw(&state, 20) == 0); copies > 0; copies--)
                 order[n++] = i;
         }
         for (int i = 0; i < IN_FLIGHT; i++)
             incomplete += lacking[i];
         for (size_t i = n; i-- > 1;) {
-            size_t j = (size_t)rand() % (i + 1);
-            unsigned other = order[i];
+            size_t j = draw(&state, i + 1);
+            uint64_t other = order[i];
             order[i] = order[j];
             order[j] = other;
         }
         sent += n;
         for (size_t i = 0; i < n; i++) {
             uint64_t cnt = 1 + group * IN_FLIGHT + order[i] / PARTS;
-            spt_fate fate = take(d, cnt, PARTS * PART, order[i] % PARTS * PART, PART);
+            spt_fate fate = take(cnt, PARTS * PART, order[i] % PARTS * PART, PART);
             CHECK(fate == SPT_PLACED || fate == SPT_DUPLICATE || fate == SPT_LATE);
         }
     }
@@ -726,33 +643,29 @@ static void test_shuffled_repeated_and_lost_parts_all_end_in_the_account(void)
                 CHECK_EQUAL(heap->payload[at], byte_of(heap->cnt, at));
         spt_depacketizer_recycle(d, heap);
     }
-    spt_account a = add_up(d);
-    CHECK_EQUAL(heaps, HEAPS);
-    CHECK_EQUAL(a.packets, sent);
+    spt_account a = account();
+    CHECK_EQUAL(heaps, HEAPS, a.packets, sent, bytes, a.placed_bytes);
     CHECK_EQUAL(a.fates[SPT_PLACED], HEAPS * PARTS - lost_parts);
-    CHECK_EQUAL(bytes, a.placed_bytes);
     CHECK_EQUAL(a.heaps_evicted + a.heaps_flushed, incomplete);
-    CHECK(incomplete > 10);
-    CHECK(a.fates[SPT_DUPLICATE] > 0 && a.fates[SPT_LATE] > 0);
-    spt_depacketizer_destroy(d);
+    CHECK(incomplete > 10 && a.fates[SPT_DUPLICATE] > 0 && a.fates[SPT_LATE] > 0);
+    end();
     CHECK_EQUAL(given, 0);
 }
 
-static void test_memory_is_flat_over_heaps_that_lose_their_packets(void)
+TEST(memory_is_flat_over_heaps_that_lose_their_packets)
 {
-    spt_depacketizer *d = new_depacketizer(counted_memory);
+    begin_counted();
     most_bytes = 0;
     for (uint64_t cnt = 1; cnt < 20000; cnt++) {
-        CHECK_EQUAL(take(d, cnt, 1000, 500, 100), SPT_PLACED);
+        TAKE({cnt, 1000, 500, 100, SPT_PLACED});
         spt_received_heap *heap = spt_depacketizer_next(d);
         if (heap != NULL)
             spt_depacketizer_recycle(d, heap);
     }
     CHECK(most_bytes <= 5 * 1000);
-    spt_depacketizer_destroy(d);
 }
 
-static void test_a_configuration_that_cannot_be_is_refused(void)
+TEST(a_configuration_that_cannot_be_is_refused)
 {
     for (int i = 0; i < 5; i++) {
         spt_depacketizer_config config = spt_depacketizer_config_default();
@@ -768,19 +681,15 @@ static void test_a_configuration_that_cannot_be_is_refused(void)
     spt_depacketizer_destroy(NULL);
 }
 
-static void test_every_fate_has_words(void)
+TEST(every_fate_has_words)
 {
-    for (int fate = 0; fate < SPT_N_FATES; fate++)
-        CHECK(strcmp(spt_fate_text((spt_fate)fate), "unknown fate") != 0);
-    CHECK(strcmp(spt_fate_text(SPT_N_FATES), "unknown fate") == 0);
+    for (int fate = 0; fate <= SPT_N_FATES; fate++) {
+        bool unknown = strcmp(spt_fate_text((spt_fate)fate), "unknown fate") == 0;
+        CHECK_EQUAL(unknown, fate == SPT_N_FATES);
+    }
 }
 
-/* A number below n, which depends on nothing but what was asked before. */
-static uint64_t draw(uint64_t *state, uint64_t n)
-{
-    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (*state >> 33) % n;
-}
+/* ---- Runs ------------------------------------------------------------------------------------ */
 
 enum { MANY = 400, LONGEST = 200 };
 
@@ -798,9 +707,9 @@ static size_t size_of(size_t i)
 static void add_made(void)
 {
     REQUIRE(many.n < MANY && made.size <= LONGEST);
-    memcpy(many.bytes + many.at[many.n], made.bytes, made.size);
-    many.at[many.n + 1] = many.at[many.n] + made.size;
-    many.n++;
+    size_t at = many.at[many.n++];
+    memcpy(many.bytes + at, made.bytes, made.size);
+    many.at[many.n] = at + made.size;
 }
 
 /* A part of a heap, which may have an item of its own, or say something else, or nothing. */
@@ -834,16 +743,16 @@ static void make_many(uint64_t *state)
     }
 }
 
-static void take_apart(spt_depacketizer *d, size_t i)
+static void take_apart(spt_depacketizer *by, size_t i)
 {
     spt_received_packet packet;
     uint8_t *to;
     spt_fault fault = spt_received_packet_parse(&packet, many.bytes + many.at[i], size_of(i));
     if (fault != SPT_FAULT_NONE) {
-        spt_depacketizer_malformed(d, fault);
+        spt_depacketizer_malformed(by, fault);
         return;
     }
-    (void)!spt_depacketizer_take(d, &packet, &to);
+    (void)!spt_depacketizer_take(by, &packet, &to);
     if (to != NULL)
         memcpy(to, packet.payload, packet.payload_length);
 }
@@ -858,7 +767,7 @@ static spt_packet_run run_from(size_t first, size_t most)
 }
 
 /* Write payloads to where they belong if these packets are the ones that are expected. */
-static void write_in_place(const spt_depacketizer *d, spt_packet_run *run)
+static void write_in_place(spt_packet_run *run)
 {
     uint8_t *to;
     size_t n_bytes, n = spt_depacketizer_expected(d, &n_bytes, &to);
@@ -877,15 +786,7 @@ static void check_same_heaps(spt_depacketizer *a, spt_depacketizer *b)
     spt_received_heap *one, *other;
     while ((one = spt_depacketizer_next(a)) != NULL) {
         other = spt_depacketizer_next(b);
-        REQUIRE(other != NULL && one->cnt == other->cnt && one->n_ranges == other->n_ranges);
-        CHECK(one->state == other->state && one->packets == other->packets);
-        CHECK_EQUAL(one->received_length, other->received_length);
-        for (size_t i = 0; i < one->n_ranges; i++) {
-            spt_range range = one->ranges[i];
-            size_t n = (size_t)(range.end - range.begin);
-            CHECK(memcmp(&range, &other->ranges[i], sizeof(range)) == 0);
-            CHECK(memcmp(one->payload + range.begin, other->payload + range.begin, n) == 0);
-        }
+        check_same_heap(one, other);
         spt_depacketizer_recycle(a, one);
         spt_depacketizer_recycle(b, other);
     }
@@ -893,12 +794,12 @@ static void check_same_heaps(spt_depacketizer *a, spt_depacketizer *b)
 }
 
 /* Take some packets from one on, as a run as far as they are one. Returns how many. */
-static size_t take_some(spt_depacketizer *d, uint64_t *state, size_t first)
+static size_t take_some(uint64_t *state, size_t first)
 {
     spt_packet_run run = run_from(first, 1 + draw(state, 12));
     uint64_t offset;
     if (draw(state, 2))
-        write_in_place(d, &run);
+        write_in_place(&run);
     size_t n = spt_depacketizer_take_run(d, &run, &offset);
     if (n == 0) {
         take_apart(d, first);
@@ -910,15 +811,17 @@ static size_t take_some(spt_depacketizer *d, uint64_t *state, size_t first)
     return n;
 }
 
-static void test_runs_of_packets_become_what_they_do_when_each_is_taken_apart(void)
+TEST(runs_of_packets_become_what_they_do_when_each_is_taken_apart)
 {
     uint64_t state = 15, ran = 0, all = 0;
     for (int round = 0; round < 400; round++) {
-        void (*order)(spt_depacketizer_config *) = draw(&state, 2) ? any_order : NULL;
-        spt_depacketizer *d = new_depacketizer(order), *apart = new_depacketizer(order);
+        spt_depacketizer_config config = any_order();
+        config.allow_out_of_order = draw(&state, 2);
+        OWN(spt_depacketizer) apart = NEW(spt_depacketizer_create(&config, NULL));
+        begin_with(config);
         make_many(&state);
         for (size_t i = 0, n; i < many.n; i += n) {
-            n = take_some(d, &state, i);
+            n = take_some(&state, i);
             ran += n > 1 ? n : 0;
             for (size_t k = 0; k < n; k++)
                 take_apart(apart, i + k);
@@ -928,18 +831,16 @@ static void test_runs_of_packets_become_what_they_do_when_each_is_taken_apart(vo
         spt_depacketizer_flush(d);
         spt_depacketizer_flush(apart);
         check_same_heaps(d, apart);
-        spt_account a = add_up(d), b = add_up(apart);
-        CHECK(memcmp(&a, &b, sizeof(a)) == 0);
-        spt_depacketizer_destroy(d);
-        spt_depacketizer_destroy(apart);
+        spt_account a = account(), b = account_of(apart);
+        CHECK_BYTES(&a, &b, sizeof(a));
     }
     CHECK(ran > all / 4);
 }
 
-static void test_the_last_packet_of_a_heap_is_not_part_of_a_run(void)
+TEST(the_last_packet_of_a_heap_is_not_part_of_a_run)
 {
     uint64_t offset;
-    spt_depacketizer *d = new_depacketizer(NULL);
+    begin();
     many.n = 0;
     for (uint64_t at = 0; at < 500; at += 100) {
         make_part(&made, 1, 500, at, 100);
@@ -948,57 +849,13 @@ static void test_the_last_packet_of_a_heap_is_not_part_of_a_run(void)
     }
     take_apart(d, 0);
     spt_packet_run run = run_from(1, MANY);
-    CHECK_EQUAL(run.n, 4);
-    CHECK_EQUAL(spt_depacketizer_take_run(d, &run, &offset), 3);
-    CHECK_EQUAL(offset, 100);
-    CHECK(spt_depacketizer_next(d) == NULL);
+    CHECK_EQUAL(run.n, 4, spt_depacketizer_take_run(d, &run, &offset), 3, offset, 100);
+    check_no_next();
     run = run_from(4, MANY);
     CHECK_EQUAL(spt_depacketizer_take_run(d, &run, &offset), 0);
     take_apart(d, 4);
     CHECK_EQUAL(spt_depacketizer_take_run(d, &run, &offset), 0);
-    spt_received_heap *heap = spt_depacketizer_next(d);
-    REQUIRE(heap != NULL);
-    CHECK_EQUAL(heap->state, SPT_HEAP_COMPLETE);
-    CHECK_EQUAL(heap->packets, 5);
+    spt_received_heap *heap = NEW(spt_depacketizer_next(d));
+    CHECK_EQUAL(heap->state, COMPLETE, heap->packets, 5);
     spt_depacketizer_recycle(d, heap);
-    spt_depacketizer_destroy(d);
-}
-
-int main(void)
-{
-    RUN(test_parts_in_order_make_a_heap);
-    RUN(test_in_order_nothing_is_taken_after_a_loss);
-    RUN(test_in_any_order_all_that_arrives_is_taken_and_gaps_are_known);
-    RUN(test_what_has_arrived_is_a_duplicate_and_what_overlaps_contradicts);
-    RUN(test_a_packet_of_another_flavour_contradicts);
-    RUN(test_a_late_packet_begins_no_ghost_that_would_push_out_a_living_heap);
-    RUN(test_in_order_a_heap_that_is_sent_twice_is_received_twice);
-    RUN(test_one_heap_too_many_pushes_out_the_one_that_was_begun_first);
-    RUN(test_substreams_do_not_push_out_each_other_and_are_flushed_in_order);
-    RUN(test_a_heap_without_a_length_grows_and_is_contiguous_without_a_gap);
-    RUN(test_in_order_a_heap_without_a_length_is_not_whole_where_more_has_come);
-    RUN(test_a_length_that_is_said_later_counts_and_may_not_be_too_short);
-    RUN(test_packets_without_a_length_can_be_refused);
-    RUN(test_heaps_beyond_what_is_allowed_are_refused_and_counted);
-    RUN(test_items_of_a_packet_without_payload_are_kept);
-    RUN(test_a_heap_without_payload_is_complete_with_its_packet);
-    RUN(test_pointers_that_every_packet_repeats_are_kept_once);
-    RUN(test_a_pointer_that_comes_again_is_where_it_was_sent_last);
-    RUN(test_a_stop_ends_the_others_and_its_own_complete_heap_is_not_handed_out);
-    RUN(test_a_stop_spares_an_earlier_heap_of_the_same_count);
-    RUN(test_heaps_that_were_never_begun_are_gaps_in_the_counts_by_their_step);
-    RUN(test_memory_that_was_got_is_put_back_or_kept_by_whom_it_was_handed_to);
-    RUN(test_a_heap_that_there_was_no_memory_for_stays_refused);
-    RUN(test_no_heap_is_whole_that_a_packet_found_no_memory_for);
-    RUN(test_a_heap_goes_where_it_is_placed_and_its_place_is_not_freed);
-    RUN(test_while_there_is_no_place_nothing_changes);
-    RUN(test_a_heap_that_is_given_no_place_is_asked_for_once_and_pushes_out_none);
-    RUN(test_a_place_can_be_given_up_for_another_heap);
-    RUN(test_shuffled_repeated_and_lost_parts_all_end_in_the_account);
-    RUN(test_memory_is_flat_over_heaps_that_lose_their_packets);
-    RUN(test_a_configuration_that_cannot_be_is_refused);
-    RUN(test_every_fate_has_words);
-    RUN(test_runs_of_packets_become_what_they_do_when_each_is_taken_apart);
-    RUN(test_the_last_packet_of_a_heap_is_not_part_of_a_run);
-    return check_done();
 }

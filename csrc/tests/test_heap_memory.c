@@ -2,7 +2,7 @@
 /* Owns the tests of heap_memory.c. Whether there are huge pages is the machine's business. */
 #include "spead_tutorial/spt_recv.h"
 
-#include "check.h"
+#include "support.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -18,16 +18,15 @@ static size_t count_mapped(const uint8_t *memory, size_t size)
     return n;
 }
 
-static void test_mapped_memory_holds_zeros_can_be_written_to_and_goes_whole(void)
+TEST(mapped_memory_holds_zeros_can_be_written_to_and_goes_whole)
 {
     static const size_t sizes[] = {1, 4096, 5000, 2 << 20, (2 << 20) + 1, 5000000};
     for (int huge = 0; huge < 2; huge++) {
-        for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        for (size_t i = 0; i < LENGTH(sizes); i++) {
             spt_mmap_config config = {0, huge};
             spt_heap_memory memory;
             REQUIRE(spt_mmap_memory(&config, &memory, NULL) == SPT_OK);
-            uint8_t *bytes = memory.get(memory.user, sizes[i], NULL);
-            REQUIRE(bytes != NULL);
+            uint8_t *bytes = NEW(memory.get(memory.user, sizes[i], NULL));
             CHECK_EQUAL((uintptr_t)bytes % (huge ? 2 << 20 : 4096), 0);
             CHECK(bytes[0] == 0 && memcmp(bytes, bytes + 1, sizes[i] - 1) == 0);
             memset(bytes, 1, sizes[i]);
@@ -38,7 +37,7 @@ static void test_mapped_memory_holds_zeros_can_be_written_to_and_goes_whole(void
     }
 }
 
-static void test_reserved_huge_pages_that_are_asked_for_go_whole_too(void)
+TEST(reserved_huge_pages_that_are_asked_for_go_whole_too)
 {
     enum { SIZE = 5000 };
     spt_mmap_config config = {.flags = MAP_HUGETLB};
@@ -54,20 +53,19 @@ static void test_reserved_huge_pages_that_are_asked_for_go_whole_too(void)
     CHECK_EQUAL(count_mapped(bytes, SIZE), 0);
 }
 
-static void test_populated_memory_has_its_pages_before_it_is_written_to(void)
+TEST(populated_memory_has_its_pages_before_it_is_written_to)
 {
     enum { SIZE = 1 << 20 };
     spt_mmap_config config = {.flags = MAP_POPULATE};
     spt_heap_memory memory;
     REQUIRE(spt_mmap_memory(&config, &memory, NULL) == SPT_OK);
-    uint8_t *bytes = memory.get(memory.user, SIZE, NULL);
-    REQUIRE(bytes != NULL);
+    uint8_t *bytes = NEW(memory.get(memory.user, SIZE, NULL));
     unsigned char resident = 0;
     CHECK(mincore(bytes + SIZE / 2, 1, &resident) == 0 && (resident & 1) != 0);
     memory.put(memory.user, bytes, SIZE);
 }
 
-static void test_where_there_is_no_memory_nothing_is_given(void)
+TEST(where_there_is_no_memory_nothing_is_given)
 {
     for (int huge = 0; huge < 2; huge++) {
         spt_mmap_config config = {0, huge};
@@ -78,24 +76,14 @@ static void test_where_there_is_no_memory_nothing_is_given(void)
     }
 }
 
-static void test_flags_that_would_do_something_else_are_refused(void)
+TEST(flags_that_would_do_something_else_are_refused)
 {
     static const int refused[] = {MAP_SHARED, MAP_FIXED, MAP_GROWSDOWN, -1};
-    for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
+    for (size_t i = 0; i < LENGTH(refused); i++) {
         spt_mmap_config config = {.flags = refused[i]};
         spt_heap_memory memory;
         spt_error err;
         CHECK_EQUAL(spt_mmap_memory(&config, &memory, &err), SPT_ERR_ARGUMENT);
-        CHECK(strstr(err.message, "MAP_POPULATE") != NULL);
+        CHECK_WORDS(err.message, "MAP_POPULATE");
     }
-}
-
-int main(void)
-{
-    RUN(test_mapped_memory_holds_zeros_can_be_written_to_and_goes_whole);
-    RUN(test_reserved_huge_pages_that_are_asked_for_go_whole_too);
-    RUN(test_populated_memory_has_its_pages_before_it_is_written_to);
-    RUN(test_where_there_is_no_memory_nothing_is_given);
-    RUN(test_flags_that_would_do_something_else_are_refused);
-    return check_done();
 }

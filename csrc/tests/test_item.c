@@ -2,9 +2,9 @@
 /* Owns the tests of item.c: flavours, ids, and the bytes of descriptors. */
 #include "../src/item.h"
 
-#include "check.h"
+#include "support.h"
 
-static void test_address_bits_are_multiples_of_8_from_8_to_56(void)
+TEST(address_bits_are_multiples_of_8_from_8_to_56)
 {
     spt_error err;
     for (int bits = -8; bits <= 72; bits++) {
@@ -16,7 +16,7 @@ static void test_address_bits_are_multiples_of_8_from_8_to_56(void)
     CHECK_EQUAL(err.status, SPT_ERR_ARGUMENT);
 }
 
-static void test_compatibility_bits_are_0_to_7(void)
+TEST(compatibility_bits_are_0_to_7)
 {
     spt_flavour flavour;
     for (int bits = -1; bits <= 9; bits++)
@@ -26,13 +26,13 @@ static void test_compatibility_bits_are_0_to_7(void)
     CHECK_EQUAL(flavour.bug_compat, 5);
 }
 
-static void test_ids_have_63_bits_less_those_of_the_address(void)
+TEST(ids_have_63_bits_less_those_of_the_address)
 {
     static const struct {
         uint8_t bits;
         uint64_t largest;
     } cases[] = {{8, 0x7fffffffffffff}, {40, 0x7fffff}, {48, 0x7fff}, {56, 0x7f}};
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < LENGTH(cases); i++) {
         spt_flavour flavour = {cases[i].bits, 0};
         CHECK_EQUAL(spti_check_id(&flavour, cases[i].largest, NULL), SPT_OK);
         CHECK_EQUAL(spti_check_id(&flavour, cases[i].largest + 1, NULL), SPT_ERR_ARGUMENT);
@@ -67,7 +67,7 @@ static void check_encoding(spt_flavour flavour, const spt_descriptor *descriptor
     free(got);
 }
 
-static void test_a_descriptor_is_a_packet_of_nine_items(void)
+TEST(a_descriptor_is_a_packet_of_nine_items)
 {
     static const uint8_t expected[] = {
         0x53, 0x04, 0x03, 0x05, 0x00, 0x00, 0x00, 0x09, /* nine pointers */
@@ -88,7 +88,7 @@ static void test_a_descriptor_is_a_packet_of_nine_items(void)
     check_encoding((spt_flavour){40, 0}, &example, expected, sizeof(expected));
 }
 
-static void test_the_flavour_gives_the_widths_of_format_and_shape(void)
+TEST(the_flavour_gives_the_widths_of_format_and_shape)
 {
     static const uint8_t expected[] = {
         0x53, 0x04, 0x02, 0x06, 0x00, 0x00, 0x00, 0x09, /* SPEAD-64-48 */
@@ -109,7 +109,7 @@ static void test_the_flavour_gives_the_widths_of_format_and_shape(void)
     check_encoding((spt_flavour){48, 0}, &example, expected, sizeof(expected));
 }
 
-static void test_compatibility_widens_fields_and_marks_variable_by_2(void)
+TEST(compatibility_widens_fields_and_marks_variable_by_2)
 {
     static const uint8_t expected[] = {
         0x53, 0x04, 0x02, 0x06, 0x00, 0x00, 0x00, 0x09, /* SPEAD-64-48 */
@@ -131,7 +131,7 @@ static void test_compatibility_widens_fields_and_marks_variable_by_2(void)
                    &example, expected, sizeof(expected));
 }
 
-static void test_a_numpy_header_is_a_tenth_item(void)
+TEST(a_numpy_header_is_a_tenth_item)
 {
     static const int64_t five[] = {5};
     static const spt_descriptor descriptor = {.id = 0x11,
@@ -166,7 +166,7 @@ static spt_status encode(spt_flavour flavour, spt_descriptor descriptor)
     return status;
 }
 
-static void test_numbers_that_do_not_fit_a_descriptor_are_refused(void)
+TEST(numbers_that_do_not_fit_a_descriptor_are_refused)
 {
     spt_field field = {'u', 0xff};
     int64_t dimension = 0xff;
@@ -193,7 +193,7 @@ static void test_numbers_that_do_not_fit_a_descriptor_are_refused(void)
     CHECK_EQUAL(encode((spt_flavour){40, 0}, d), SPT_ERR_ARGUMENT);
 }
 
-static void test_an_id_that_does_not_fit_an_immediate_cannot_be_described(void)
+TEST(an_id_that_does_not_fit_an_immediate_cannot_be_described)
 {
     spt_descriptor d = {.id = 0xff, .name = "", .description = ""};
     CHECK_EQUAL(encode((spt_flavour){8, 0}, d), SPT_OK);
@@ -204,7 +204,7 @@ static void test_an_id_that_does_not_fit_an_immediate_cannot_be_described(void)
     CHECK_EQUAL(encode((spt_flavour){40, 0}, d), SPT_ERR_ARGUMENT);
 }
 
-static void test_a_descriptor_longer_than_addresses_reach_is_refused(void)
+TEST(a_descriptor_longer_than_addresses_reach_is_refused)
 {
     char name[257];
     memset(name, 'x', sizeof(name));
@@ -213,19 +213,4 @@ static void test_a_descriptor_longer_than_addresses_reach_is_refused(void)
     CHECK_EQUAL(encode((spt_flavour){8, 0}, d), SPT_OK);
     d.description = "y";
     CHECK_EQUAL(encode((spt_flavour){8, 0}, d), SPT_ERR_ARGUMENT);
-}
-
-int main(void)
-{
-    RUN(test_address_bits_are_multiples_of_8_from_8_to_56);
-    RUN(test_compatibility_bits_are_0_to_7);
-    RUN(test_ids_have_63_bits_less_those_of_the_address);
-    RUN(test_a_descriptor_is_a_packet_of_nine_items);
-    RUN(test_the_flavour_gives_the_widths_of_format_and_shape);
-    RUN(test_compatibility_widens_fields_and_marks_variable_by_2);
-    RUN(test_a_numpy_header_is_a_tenth_item);
-    RUN(test_numbers_that_do_not_fit_a_descriptor_are_refused);
-    RUN(test_an_id_that_does_not_fit_an_immediate_cannot_be_described);
-    RUN(test_a_descriptor_longer_than_addresses_reach_is_refused);
-    return check_done();
 }

@@ -2,11 +2,11 @@
 /* Owns the tests of memory.c. Whether there are huge pages is the machine's business. */
 #include "spead_tutorial/spt.h"
 
-#include "check.h"
+#include "support.h"
 
 #include <string.h>
 
-static void test_memory_begins_with_a_page_holds_zeros_and_can_be_written_to(void)
+TEST(memory_begins_with_a_page_holds_zeros_and_can_be_written_to)
 {
     enum { SIZE = 5000000 };
     spt_memory memory;
@@ -21,7 +21,7 @@ static void test_memory_begins_with_a_page_holds_zeros_and_can_be_written_to(voi
     spt_free(&memory);
 }
 
-static void test_pages_are_huge_or_it_says_why_not(void)
+TEST(pages_are_huge_or_it_says_why_not)
 {
     spt_memory memory;
     REQUIRE(spt_alloc(1, &memory, NULL) == SPT_OK);
@@ -30,7 +30,7 @@ static void test_pages_are_huge_or_it_says_why_not(void)
     spt_free(&memory);
 }
 
-static void test_sizes_that_cannot_be_are_refused(void)
+TEST(sizes_that_cannot_be_are_refused)
 {
     spt_memory memory;
     spt_error err;
@@ -39,12 +39,4 @@ static void test_sizes_that_cannot_be_are_refused(void)
     CHECK_EQUAL(spt_alloc((size_t)1 << 50, &memory, &err), SPT_ERR_MEMORY);
     CHECK(memory.data == NULL);
     spt_free(&memory);
-}
-
-int main(void)
-{
-    RUN(test_memory_begins_with_a_page_holds_zeros_and_can_be_written_to);
-    RUN(test_pages_are_huge_or_it_says_why_not);
-    RUN(test_sizes_that_cannot_be_are_refused);
-    return check_done();
 }

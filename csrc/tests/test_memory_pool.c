@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the tests of memory_pool.c: which buffer is given, what is counted, and who frees what. */
-#include "spead_tutorial/spt_recv.h"
+#define CHECK_AFTER end
 
-#include "check.h"
 #include "make_packet.h"
+#include "support.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
 
-enum { LOWER = 100, UPPER = 1000, FOR_EVER = -1 };
+enum { LOWER = 100, UPPER = 1000, MANY = 100 };
+
+static spt_thread_pool *threads; /* that fill the pool, or NULL */
+static spt_memory_pool *pool;
+static void *buffers[MANY];
 
 /* Where the buffers of these tests come from: malloc, with an account. All of it is atomic. */
 static size_t calls, away, bytes_away, fails_from;
 
 static void *get_counted(void *user, size_t size, const spt_received_packet *first)
 {
-    (void)user;
-    (void)first;
+    (void)user, (void)first;
     size_t call = __atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST);
     size_t fails = __atomic_load_n(&fails_from, __ATOMIC_SEQ_CST);
     if (fails > 0 && call >= fails)
@@ -45,6 +47,14 @@ static void fail_from(size_t call)
     __atomic_store_n(&fails_from, call, __ATOMIC_SEQ_CST);
 }
 
+/* At the end of a test all buffers are back. */
+static void end(void)
+{
+    END(spt_memory_pool, pool);
+    END(spt_thread_pool, threads);
+    CHECK_EQUAL(count(&away), 0, count(&bytes_away), 0);
+}
+
 static spt_memory_pool_config configured(size_t max_free, size_t initial)
 {
     calls = 0;
@@ -57,285 +67,217 @@ static spt_memory_pool_config configured(size_t max_free, size_t initial)
     };
 }
 
-static spt_memory_pool *new_pool(size_t max_free, size_t initial)
+static void begin(size_t max_free, size_t initial)
 {
     spt_memory_pool_config config = configured(max_free, initial);
-    spt_memory_pool *pool = spt_memory_pool_create(NULL, &config, NULL);
-    REQUIRE(pool != NULL);
-    return pool;
+    pool = NEW(spt_memory_pool_create(NULL, &config, NULL));
 }
 
-static void *get(spt_memory_pool *pool, size_t size)
+/* One that a thread fills. */
+static void begin_filled(size_t max_free, size_t initial, size_t low_water)
+{
+    spt_memory_pool_config config = configured(max_free, initial);
+    config.low_water = low_water;
+    threads = new_pool(1);
+    pool = NEW(spt_memory_pool_create(threads, &config, NULL));
+}
+
+static void *get(size_t size)
 {
     spt_heap_memory memory = spt_memory_pool_memory(pool);
     return memory.get(memory.user, size, NULL);
 }
 
-static void put(spt_memory_pool *pool, void *buffer, size_t size)
+static void put(void *buffer, size_t size)
 {
     spt_heap_memory memory = spt_memory_pool_memory(pool);
     memory.put(memory.user, buffer, size);
 }
 
-static spt_memory_pool_stats stats_of(spt_memory_pool *pool)
+static void get_buffers(int n)
 {
-    spt_memory_pool_stats stats;
-    spt_memory_pool_read_stats(pool, &stats);
-    return stats;
+    for (int i = 0; i < n; i++)
+        buffers[i] = get(UPPER);
 }
 
-static void check_all_is_back(void)
+static void put_buffers(int n)
 {
-    CHECK_EQUAL(count(&away), 0);
-    CHECK_EQUAL(count(&bytes_away), 0);
+    for (int i = 0; i < n; i++)
+        put(buffers[i], UPPER);
 }
 
-static void test_sizes_from_lower_to_upper_get_buffers_of_upper_and_others_pass_by(void)
+static spt_memory_pool_stats stats(void)
+{
+    spt_memory_pool_stats now;
+    spt_memory_pool_read_stats(pool, &now);
+    return now;
+}
+
+TEST(sizes_from_lower_to_upper_get_buffers_of_upper_and_others_pass_by)
 {
     static const size_t sizes[] = {1, LOWER - 1, LOWER, UPPER, UPPER + 1};
     static const size_t taken[] = {1, LOWER - 1, UPPER, UPPER, UPPER + 1};
-    spt_memory_pool *pool = new_pool(2, 0);
+    begin(2, 0);
     for (size_t i = 0; i < 5; i++) {
-        uint8_t *buffer = get(pool, sizes[i]);
-        REQUIRE(buffer != NULL);
+        uint8_t *buffer = NEW(get(sizes[i]));
         memset(buffer, 1, taken[i]);
-        bool pooled = taken[i] == UPPER;
         CHECK_EQUAL(count(&bytes_away), taken[i] + (sizes[i] > UPPER ? UPPER : 0));
-        put(pool, buffer, sizes[i]);
-        CHECK_EQUAL(count(&away), pooled || sizes[i] > UPPER);
+        put(buffer, sizes[i]);
+        CHECK_EQUAL(count(&away), taken[i] == UPPER || sizes[i] > UPPER);
     }
-    spt_memory_pool_stats stats = stats_of(pool);
-    CHECK_EQUAL(stats.gets, 5);
-    CHECK_EQUAL(stats.passed_by, 3);
-    CHECK_EQUAL(stats.empty, 1); /* the second had the buffer of the first */
-    CHECK_EQUAL(stats.largest, UPPER + 1);
-    spt_memory_pool_destroy(pool);
-    check_all_is_back();
+    CHECK_EQUAL(stats().gets, 5, stats().passed_by, 3, stats().largest, UPPER + 1);
+    CHECK_EQUAL(stats().empty, 1); /* the second had the buffer of the first */
 }
 
-static void test_the_buffer_that_came_last_goes_first(void)
+TEST(the_buffer_that_came_last_goes_first)
 {
-    spt_memory_pool *pool = new_pool(3, 3);
-    void *buffers[3];
-    for (int i = 0; i < 3; i++)
-        buffers[i] = get(pool, UPPER);
-    for (int i = 0; i < 3; i++)
-        put(pool, buffers[i], UPPER);
+    begin(3, 3);
+    get_buffers(3);
+    put_buffers(3);
     for (int i = 3; i-- > 0;)
-        CHECK(get(pool, LOWER) == buffers[i]);
+        CHECK(get(LOWER) == buffers[i]);
     CHECK_EQUAL(calls, 3);
-    for (int i = 0; i < 3; i++)
-        put(pool, buffers[i], LOWER);
-    spt_memory_pool_destroy(pool);
-    check_all_is_back();
+    put_buffers(3);
 }
 
-static void test_buffers_that_come_back_to_max_free_are_freed(void)
+TEST(buffers_that_come_back_to_max_free_are_freed)
 {
-    spt_memory_pool *pool = new_pool(2, 0);
-    void *buffers[4];
-    for (int i = 0; i < 4; i++)
-        buffers[i] = get(pool, UPPER);
-    for (int i = 0; i < 4; i++)
-        put(pool, buffers[i], UPPER);
-    CHECK_EQUAL(count(&away), 2);
-    CHECK_EQUAL(stats_of(pool).free, 2);
-    spt_memory_pool_destroy(pool);
-    check_all_is_back();
+    begin(2, 0);
+    get_buffers(4);
+    put_buffers(4);
+    CHECK_EQUAL(count(&away), 2, stats().free, 2);
 }
 
-static void test_a_pool_without_limits_keeps_all_that_comes_back(void)
+TEST(a_pool_without_limits_keeps_all_that_comes_back)
 {
-    spt_memory_pool *pool = new_pool(SIZE_MAX, 0);
-    void *buffers[100];
-    for (int i = 0; i < 100; i++)
-        buffers[i] = get(pool, UPPER);
-    for (int i = 0; i < 100; i++)
-        put(pool, buffers[i], UPPER);
-    CHECK_EQUAL(stats_of(pool).free, 100);
-    CHECK(get(pool, UPPER) == buffers[99]);
-    put(pool, buffers[99], UPPER);
-    spt_memory_pool_destroy(pool);
-    check_all_is_back();
+    begin(SIZE_MAX, 0);
+    get_buffers(MANY);
+    put_buffers(MANY);
+    CHECK_EQUAL(stats().free, MANY);
+    CHECK(get(UPPER) == buffers[MANY - 1]);
+    put(buffers[MANY - 1], UPPER);
 }
 
-static void test_more_may_be_made_at_first_than_are_kept(void)
+TEST(more_may_be_made_at_first_than_are_kept)
 {
-    spt_memory_pool *pool = new_pool(1, 3);
-    CHECK_EQUAL(stats_of(pool).free, 3);
-    void *buffers[3];
-    for (int i = 0; i < 3; i++)
-        buffers[i] = get(pool, UPPER);
-    CHECK_EQUAL(stats_of(pool).empty, 0);
-    for (int i = 0; i < 3; i++)
-        put(pool, buffers[i], UPPER);
-    CHECK_EQUAL(stats_of(pool).free, 1);
-    spt_memory_pool_destroy(pool);
-    check_all_is_back();
+    begin(1, 3);
+    CHECK_EQUAL(stats().free, 3);
+    get_buffers(3);
+    CHECK_EQUAL(stats().empty, 0);
+    put_buffers(3);
+    CHECK_EQUAL(stats().free, 1);
 }
 
-static void test_an_empty_pool_gives_new_buffers_and_counts(void)
+TEST(an_empty_pool_gives_new_buffers_and_counts)
 {
-    spt_memory_pool *pool = new_pool(4, 2);
-    void *buffers[4];
-    for (int i = 0; i < 4; i++)
-        buffers[i] = get(pool, UPPER);
-    spt_memory_pool_stats stats = stats_of(pool);
-    CHECK_EQUAL(stats.empty, 2);
-    CHECK_EQUAL(stats.free, 0);
-    CHECK_EQUAL(stats.in_use, 4);
-    for (int i = 0; i < 4; i++)
-        put(pool, buffers[i], UPPER);
-    stats = stats_of(pool);
-    CHECK_EQUAL(stats.free, 4);
-    CHECK_EQUAL(stats.fewest_free, 0);
-    CHECK_EQUAL(stats.in_use, 0);
-    CHECK_EQUAL(stats.most_in_use, 4);
-    spt_memory_pool_destroy(pool);
-    check_all_is_back();
+    begin(4, 2);
+    get_buffers(4);
+    CHECK_EQUAL(stats().empty, 2, stats().free, 0, stats().in_use, 4);
+    put_buffers(4);
+    CHECK_EQUAL(stats().free, 4, stats().fewest_free, 0);
+    CHECK_EQUAL(stats().in_use, 0, stats().most_in_use, 4);
 }
 
-static void test_the_fewest_that_were_free_are_known(void)
+TEST(the_fewest_that_were_free_are_known)
 {
-    spt_memory_pool *pool = new_pool(4, 4);
-    CHECK_EQUAL(stats_of(pool).fewest_free, 4);
-    void *one = get(pool, UPPER), *two = get(pool, UPPER);
-    put(pool, one, UPPER);
-    put(pool, two, UPPER);
-    CHECK_EQUAL(stats_of(pool).fewest_free, 2);
-    spt_memory_pool_destroy(pool);
-    check_all_is_back();
+    begin(4, 4);
+    CHECK_EQUAL(stats().fewest_free, 4);
+    get_buffers(2);
+    put_buffers(2);
+    CHECK_EQUAL(stats().fewest_free, 2);
 }
 
-static void test_buffers_that_are_made_at_first_have_their_pages(void)
+TEST(buffers_that_are_made_at_first_have_their_pages)
 {
     enum { LARGE = 1 << 20 };
-    spt_mmap_config mapped = {0};
+    static spt_mmap_config mapped;
     spt_memory_pool_config config = {.upper = LARGE, .max_free = 1, .initial = 1};
     REQUIRE(spt_mmap_memory(&mapped, &config.base, NULL) == SPT_OK);
-    spt_memory_pool *pool = spt_memory_pool_create(NULL, &config, NULL);
-    REQUIRE(pool != NULL);
-    uint8_t *made = get(pool, LARGE), *later = get(pool, LARGE);
-    REQUIRE(made != NULL && later != NULL);
-    unsigned char resident = 0;
-    CHECK(mincore(made + LARGE / 2, 1, &resident) == 0 && (resident & 1) != 0);
-    CHECK(mincore(later + LARGE / 2, 1, &resident) == 0 && (resident & 1) == 0);
-    put(pool, made, LARGE);
-    put(pool, later, LARGE);
-    spt_memory_pool_destroy(pool);
+    pool = NEW(spt_memory_pool_create(NULL, &config, NULL));
+    for (int made = 1; made >= 0; made--) { /* and later ones have not */
+        uint8_t *buffer = buffers[made] = NEW(get(LARGE));
+        unsigned char resident = 0;
+        CHECK_EQUAL(mincore(buffer + LARGE / 2, 1, &resident), 0, resident & 1, made);
+    }
+    put(buffers[1], LARGE);
+    put(buffers[0], LARGE);
 }
 
-static void test_a_pool_may_have_its_buffers_from_another(void)
+TEST(a_pool_may_have_its_buffers_from_another)
 {
-    spt_memory_pool *inner = new_pool(4, 2);
+    begin(4, 2);
     spt_memory_pool_config config = configured(4, 2);
-    config.base = spt_memory_pool_memory(inner);
-    spt_memory_pool *outer = spt_memory_pool_create(NULL, &config, NULL);
-    REQUIRE(outer != NULL);
-    CHECK_EQUAL(stats_of(inner).in_use, 2);
-    void *buffer = get(outer, LOWER);
+    config.base = spt_memory_pool_memory(pool);
+    spt_memory_pool *outer = NEW(spt_memory_pool_create(NULL, &config, NULL));
+    spt_heap_memory memory = spt_memory_pool_memory(outer);
+    CHECK_EQUAL(stats().in_use, 2);
+    void *buffer = memory.get(memory.user, LOWER, NULL);
     spt_memory_pool_destroy(outer);
-    spt_memory_pool_destroy(inner);
-    put(outer, buffer, LOWER); /* what is left of either knows the way back */
-    check_all_is_back();
+    END(spt_memory_pool, pool);
+    memory.put(memory.user, buffer, LOWER); /* what is left of either knows the way back */
 }
 
-static void test_buffers_may_come_back_after_the_pool_and_its_threads_have_gone(void)
+TEST(buffers_may_come_back_after_the_pool_and_its_threads_have_gone)
 {
-    spt_thread_pool *threads = spt_thread_pool_create(1, NULL, 0, NULL);
-    REQUIRE(threads != NULL);
-    spt_memory_pool_config config = configured(2, 2);
-    config.low_water = 1;
-    spt_memory_pool *pool = spt_memory_pool_create(threads, &config, NULL);
-    REQUIRE(pool != NULL);
-    uint8_t *buffer = get(pool, UPPER), *passed_by = get(pool, 1);
+    begin_filled(2, 2, 1);
+    uint8_t *buffer = get(UPPER), *passed_by = get(1);
     spt_heap_memory memory = spt_memory_pool_memory(pool);
-    spt_memory_pool_destroy(pool);
-    spt_thread_pool_destroy(threads);
+    END(spt_memory_pool, pool);
+    END(spt_thread_pool, threads);
     memset(buffer, 1, UPPER);
     *passed_by = 1;
     CHECK_EQUAL(count(&away), 2);
     memory.put(memory.user, buffer, UPPER);
     memory.put(memory.user, passed_by, 1);
-    check_all_is_back();
 }
 
 /* ---- Refilling ------------------------------------------------------------------------------- */
 
-static void wait_for_free(spt_memory_pool *pool, size_t n)
+static void wait_for_free(size_t n)
 {
-    while (stats_of(pool).free < n)
+    while (stats().free < n)
         sched_yield();
 }
 
-static void test_a_pool_that_runs_low_is_refilled_by_a_thread(void)
+TEST(a_pool_that_runs_low_is_refilled_by_a_thread)
 {
-    spt_thread_pool *threads = spt_thread_pool_create(1, NULL, 0, NULL);
-    REQUIRE(threads != NULL);
-    spt_memory_pool_config config = configured(8, 1);
-    config.low_water = 3;
-    spt_memory_pool *pool = spt_memory_pool_create(threads, &config, NULL);
-    REQUIRE(pool != NULL);
-    void *buffers[5];
+    begin_filled(8, 1, 3);
     for (int i = 0; i < 5; i++) {
-        wait_for_free(pool, 3);
-        buffers[i] = get(pool, UPPER);
+        wait_for_free(3);
+        buffers[i] = get(UPPER);
     }
-    wait_for_free(pool, 3);
-    CHECK_EQUAL(stats_of(pool).empty, 0);
-    CHECK_EQUAL(stats_of(pool).fewest_free, 1); /* at the very first */
-    for (int i = 0; i < 5; i++)
-        put(pool, buffers[i], UPPER);
-    spt_memory_pool_destroy(pool);
-    spt_thread_pool_destroy(threads);
+    wait_for_free(3);
+    CHECK_EQUAL(stats().empty, 0, stats().fewest_free, 1); /* at the very first */
+    put_buffers(5);
+    end();
     CHECK_EQUAL(calls, 8);
-    check_all_is_back();
 }
 
-static void test_a_thread_that_finds_no_memory_waits_for_the_next_request(void)
+TEST(a_thread_that_finds_no_memory_waits_for_the_next_request)
 {
-    spt_thread_pool *threads = spt_thread_pool_create(1, NULL, 0, NULL);
-    REQUIRE(threads != NULL);
-    spt_memory_pool_config config = configured(4, 4);
-    config.low_water = 4;
     fail_from(5);
-    spt_memory_pool *pool = spt_memory_pool_create(threads, &config, NULL);
-    REQUIRE(pool != NULL);
-    void *buffer = get(pool, UPPER);
+    begin_filled(4, 4, 4);
+    void *buffer = get(UPPER);
     while (count(&calls) < 5)
         sched_yield();
     spt_thread_pool_stop(threads);
     CHECK_EQUAL(count(&calls), 5); /* it has tried, and not again */
     fail_from(0);
-    put(pool, buffer, UPPER);
-    spt_memory_pool_destroy(pool);
-    spt_thread_pool_destroy(threads);
-    check_all_is_back();
+    put(buffer, UPPER);
 }
 
-static void test_without_its_threads_a_pool_goes_on_unfilled(void)
+TEST(without_its_threads_a_pool_goes_on_unfilled)
 {
-    spt_thread_pool *threads = spt_thread_pool_create(1, NULL, 0, NULL);
-    REQUIRE(threads != NULL);
-    spt_memory_pool_config config = configured(2, 2);
-    config.low_water = 1;
-    spt_memory_pool *pool = spt_memory_pool_create(threads, &config, NULL);
-    REQUIRE(pool != NULL);
+    begin_filled(2, 2, 1);
     spt_thread_pool_stop(threads);
-    void *buffers[3];
-    for (int i = 0; i < 3; i++)
-        buffers[i] = get(pool, UPPER);
-    CHECK_EQUAL(stats_of(pool).empty, 1);
-    for (int i = 0; i < 3; i++)
-        put(pool, buffers[i], UPPER);
-    spt_memory_pool_destroy(pool);
-    spt_thread_pool_destroy(threads);
-    check_all_is_back();
+    get_buffers(3);
+    CHECK_EQUAL(stats().empty, 1);
+    put_buffers(3);
 }
 
 /* ---- Failures -------------------------------------------------------------------------------- */
 
-static void test_configurations_that_cannot_be_are_refused(void)
+TEST(configurations_that_cannot_be_are_refused)
 {
     spt_memory_pool_config good = configured(2, 1);
     spt_memory_pool_config bad[] = {good, good, good, good, good};
@@ -349,106 +291,77 @@ static void test_configurations_that_cannot_be_are_refused(void)
         spt_error err;
         CHECK(spt_memory_pool_create(NULL, &bad[i], &err) == NULL);
         CHECK_EQUAL(err.status, SPT_ERR_ARGUMENT);
-        CHECK(strstr(err.message, said[i]) != NULL);
+        CHECK_WORDS(err.message, said[i]);
     }
-    check_all_is_back();
 }
 
-static void test_a_pool_that_cannot_be_filled_is_not_made(void)
+TEST(a_pool_that_cannot_be_filled_is_not_made)
 {
     spt_error err;
     spt_memory_pool_config config = configured(4, 4);
     fail_from(3);
     CHECK(spt_memory_pool_create(NULL, &config, &err) == NULL);
     CHECK_EQUAL(err.status, SPT_ERR_MEMORY);
-    CHECK(strstr(err.message, "4 buffers of 1000 bytes: there was enough for 2") != NULL);
+    CHECK_WORDS(err.message, "4 buffers of 1000 bytes: there was enough for 2");
     fail_from(0);
-    check_all_is_back();
 }
 
-static void test_a_pool_is_not_made_for_threads_that_have_stopped(void)
+TEST(a_pool_is_not_made_for_threads_that_have_stopped)
 {
-    spt_thread_pool *threads = spt_thread_pool_create(1, NULL, 0, NULL);
-    REQUIRE(threads != NULL);
+    threads = new_pool(1);
     spt_thread_pool_stop(threads);
     spt_memory_pool_config config = configured(4, 4);
     config.low_water = 1;
     spt_error err;
     CHECK(spt_memory_pool_create(threads, &config, &err) == NULL);
     CHECK_EQUAL(err.status, SPT_ERR_STOPPED);
-    spt_thread_pool_destroy(threads);
-    check_all_is_back();
 }
 
-static void test_a_request_that_finds_no_memory_changes_nothing(void)
+TEST(a_request_that_finds_no_memory_changes_nothing)
 {
-    spt_memory_pool *pool = new_pool(2, 1);
-    void *buffer = get(pool, UPPER);
+    begin(2, 1);
+    void *buffer = get(UPPER);
     fail_from(1);
-    CHECK(get(pool, UPPER) == NULL);
-    CHECK(get(pool, 1) == NULL);
+    CHECK(get(UPPER) == NULL && get(1) == NULL);
     fail_from(0);
-    CHECK_EQUAL(stats_of(pool).in_use, 1);
-    CHECK_EQUAL(stats_of(pool).gets, 3);
-    put(pool, buffer, UPPER);
-    spt_memory_pool_destroy(pool);
-    check_all_is_back();
+    CHECK_EQUAL(stats().in_use, 1, stats().gets, 3);
+    put(buffer, UPPER);
 }
 
 /* ---- Many at once ---------------------------------------------------------------------------- */
 
 enum { THREADS = 4, ROUNDS = 3000, HELD = 3 };
 
-typedef struct worker {
-    pthread_t thread;
-    spt_memory_pool *pool;
-    uint8_t number;
-} worker;
-
 static void *work(void *arg)
 {
-    worker *w = arg;
-    uint8_t *held[HELD] = {0};
+    uint8_t number = *(uint8_t *)arg, *held[HELD] = {0};
     size_t sizes[HELD] = {0};
     for (size_t i = 0; i < ROUNDS; i++) {
         size_t at = i % HELD;
         if (held[at] != NULL) {
-            CHECK(held[at][0] == w->number && held[at][sizes[at] - 1] == w->number);
-            put(w->pool, held[at], sizes[at]);
+            CHECK(held[at][0] == number && held[at][sizes[at] - 1] == number);
+            put(held[at], sizes[at]);
         }
         sizes[at] = 1 + (i * 131) % (UPPER + 50);
-        held[at] = get(w->pool, sizes[at]);
-        REQUIRE(held[at] != NULL);
-        memset(held[at], w->number, sizes[at]);
+        held[at] = NEW(get(sizes[at]));
+        memset(held[at], number, sizes[at]);
     }
     for (size_t at = 0; at < HELD; at++)
-        put(w->pool, held[at], sizes[at]);
+        put(held[at], sizes[at]);
     return NULL;
 }
 
-static void test_many_threads_get_and_put_while_another_refills(void)
+TEST(many_threads_get_and_put_while_another_refills)
 {
-    spt_thread_pool *threads = spt_thread_pool_create(1, NULL, 0, NULL);
-    REQUIRE(threads != NULL);
-    spt_memory_pool_config config = configured(6, 2);
-    config.low_water = 3;
-    spt_memory_pool *pool = spt_memory_pool_create(threads, &config, NULL);
-    REQUIRE(pool != NULL);
-    worker workers[THREADS];
-    for (uint8_t i = 0; i < THREADS; i++) {
-        workers[i] = (worker){.pool = pool, .number = i};
-        REQUIRE(pthread_create(&workers[i].thread, NULL, work, &workers[i]) == 0);
-    }
+    static uint8_t numbers[THREADS] = {0, 1, 2, 3};
+    pthread_t workers[THREADS];
+    begin_filled(6, 2, 3);
+    for (uint8_t i = 0; i < THREADS; i++)
+        workers[i] = start_thread(work, &numbers[i]);
     for (int i = 0; i < THREADS; i++)
-        pthread_join(workers[i].thread, NULL);
-    spt_memory_pool_stats stats = stats_of(pool);
-    CHECK_EQUAL(stats.gets, THREADS * ROUNDS);
-    CHECK_EQUAL(stats.in_use, 0);
-    CHECK(stats.most_in_use <= (size_t)THREADS * HELD);
-    CHECK(stats.free <= config.max_free);
-    spt_memory_pool_destroy(pool);
-    spt_thread_pool_destroy(threads);
-    check_all_is_back();
+        pthread_join(workers[i], NULL);
+    CHECK_EQUAL(stats().gets, THREADS * ROUNDS, stats().in_use, 0);
+    CHECK(stats().most_in_use <= (size_t)THREADS * HELD && stats().free <= 6);
 }
 
 /* ---- Heaps ----------------------------------------------------------------------------------- */
@@ -475,62 +388,35 @@ static size_t make_packets(void)
     return n;
 }
 
-static void test_payloads_that_are_kept_stay_as_they_are_while_others_come_and_go(void)
+TEST(payloads_that_are_kept_stay_as_they_are_while_others_come_and_go)
 {
-    size_t n_bytes = make_packets();
-    spt_thread_pool *threads = spt_thread_pool_create(1, NULL, 0, NULL);
     spt_recv_config config = spt_recv_config_default();
     size_t most = config.heaps.max_heaps + config.ring_heaps + 1 + KEPT + 1;
-    spt_memory_pool *pool = new_pool(most, most);
+    begin(most, most);
+    threads = new_pool(1);
     config.heaps.memory = spt_memory_pool_memory(pool);
-    spt_recv_stream *stream = spt_recv_stream_create(threads, &config, NULL);
-    REQUIRE(stream != NULL);
-    REQUIRE(spt_recv_stream_add_memory(stream, packets, n_bytes, NULL) == SPT_OK);
+    OWN(spt_recv_stream) stream = NEW(spt_recv_stream_create(threads, &config, NULL));
+    REQUIRE(spt_recv_stream_add_memory(stream, packets, make_packets(), NULL) == SPT_OK);
     uint8_t *kept[HEAPS] = {0};
     for (size_t i = 0; i < HEAPS; i++) {
         spt_received_heap *heap;
-        REQUIRE(spt_recv_stream_get(stream, FOR_EVER, &heap) == SPT_OK);
+        REQUIRE(spt_recv_stream_get(stream, -1, &heap) == SPT_OK);
         kept[i] = heap->payload;
         heap->payload = NULL;
         spt_recv_stream_return(stream, heap);
         if (i >= KEPT) {
             CHECK(kept[i - KEPT][0] == i - KEPT && kept[i - KEPT][SIZE - 1] == i - KEPT);
-            put(pool, kept[i - KEPT], SIZE);
+            put(kept[i - KEPT], SIZE);
         }
     }
-    CHECK_EQUAL(stats_of(pool).empty, 0);
-    CHECK_EQUAL(stats_of(pool).in_use, KEPT);
+    CHECK_EQUAL(stats().empty, 0, stats().in_use, KEPT);
     CHECK_EQUAL(count(&calls), most); /* whatever came, nothing new was needed */
-    spt_recv_stream_destroy(stream);
-    spt_memory_pool_destroy(pool);
-    spt_thread_pool_destroy(threads);
+    spt_heap_memory memory = spt_memory_pool_memory(pool);
+    END(spt_recv_stream, stream);
+    END(spt_memory_pool, pool);
+    END(spt_thread_pool, threads);
     for (size_t i = HEAPS - KEPT; i < HEAPS; i++) {
         CHECK_EQUAL(kept[i][SIZE - 1], i);
-        put(pool, kept[i], SIZE);
+        memory.put(memory.user, kept[i], SIZE);
     }
-    check_all_is_back();
-}
-
-int main(void)
-{
-    RUN(test_sizes_from_lower_to_upper_get_buffers_of_upper_and_others_pass_by);
-    RUN(test_the_buffer_that_came_last_goes_first);
-    RUN(test_buffers_that_come_back_to_max_free_are_freed);
-    RUN(test_a_pool_without_limits_keeps_all_that_comes_back);
-    RUN(test_more_may_be_made_at_first_than_are_kept);
-    RUN(test_an_empty_pool_gives_new_buffers_and_counts);
-    RUN(test_the_fewest_that_were_free_are_known);
-    RUN(test_buffers_that_are_made_at_first_have_their_pages);
-    RUN(test_a_pool_may_have_its_buffers_from_another);
-    RUN(test_buffers_may_come_back_after_the_pool_and_its_threads_have_gone);
-    RUN(test_a_pool_that_runs_low_is_refilled_by_a_thread);
-    RUN(test_a_thread_that_finds_no_memory_waits_for_the_next_request);
-    RUN(test_without_its_threads_a_pool_goes_on_unfilled);
-    RUN(test_configurations_that_cannot_be_are_refused);
-    RUN(test_a_pool_that_cannot_be_filled_is_not_made);
-    RUN(test_a_pool_is_not_made_for_threads_that_have_stopped);
-    RUN(test_a_request_that_finds_no_memory_changes_nothing);
-    RUN(test_many_threads_get_and_put_while_another_refills);
-    RUN(test_payloads_that_are_kept_stay_as_they_are_while_others_come_and_go);
-    return check_done();
 }

@@ -5,8 +5,8 @@
  */
 #include "spead_tutorial/spt_recv.h"
 
-#include "check.h"
 #include "failing.h"
+#include "support.h"
 
 enum { VALUES = 40, SIZE = 3000, HEAPS = 3, ROOM = 1 << 20, LOOPBACK_PORTS = 2, TRIES = 3 };
 
@@ -93,7 +93,7 @@ static void send_into_memory(void)
     config.timeline = 10;
     spt_thread_pool *pool;
     spt_stream *stream;
-    spt_heap *heap = make_heap();
+    OWN(spt_heap) heap = make_heap();
     MADE(pool, spt_thread_pool_create(2, NULL, 0, &err));
     MADE(stream, spt_stream_create_memory(pool, &config, &err));
     bool good = send_heaps(stream, heap);
@@ -109,10 +109,9 @@ static void send_into_memory(void)
         CHECK(n == n_wanted && memcmp(sent, wanted, n) == 0);
     spt_stream_destroy(stream);
     spt_thread_pool_destroy(pool);
-    spt_heap_destroy(heap);
 }
 
-static void test_what_is_sent_is_the_same_whichever_allocation_fails(void)
+TEST(what_is_sent_is_the_same_whichever_allocation_fails)
 {
     for (size_t i = 0; i < SIZE; i++)
         value[i] = (uint8_t)(i * 7 + i / 256);
@@ -126,7 +125,7 @@ static void send_to_sockets(void)
     spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
     config.poll = true;
     spt_endpoint nobody[] = {{"127.0.0.1", 9}, {"127.0.0.1", 10}};
-    spt_heap *heap = make_heap();
+    OWN(spt_heap) heap = make_heap();
     for (int zero_copy = 0; zero_copy < 2; zero_copy++) {
         spt_udp_config udp = SPT_UDP_CONFIG_DEFAULT;
         udp.zero_copy = zero_copy;
@@ -137,10 +136,9 @@ static void send_to_sockets(void)
         CHECK_EQUAL(spt_stream_flush(stream, -1), SPT_OK);
         spt_stream_destroy(stream);
     }
-    spt_heap_destroy(heap);
 }
 
-static void test_streams_to_sockets_are_made_whichever_allocation_fails(void)
+TEST(streams_to_sockets_are_made_whichever_allocation_fails)
 {
     run_short(send_to_sockets);
 }
@@ -162,8 +160,7 @@ static void get_all(spt_recv_stream *stream)
     uint64_t fates = 0;
     for (int i = 0; i < SPT_N_FATES; i++)
         fates += stats.account.fates[i];
-    CHECK_EQUAL(fates, stats.account.packets);
-    CHECK_EQUAL(n, stats.account.heaps_begun);
+    CHECK_EQUAL(fates, stats.account.packets, n, stats.account.heaps_begun);
     CHECK(stats.account.heaps_complete == HEAPS || has_failed());
 }
 
@@ -190,7 +187,7 @@ static void receive_into_a_pool(void)
     spt_thread_pool_destroy(threads);
 }
 
-static void test_what_is_received_is_whole_whichever_allocation_fails(void)
+TEST(what_is_received_is_whole_whichever_allocation_fails)
 {
     run_short(receive_into_a_pool);
 }
@@ -219,16 +216,7 @@ static void make_receivers_of_chunks(void)
     spt_thread_pool_destroy(pool);
 }
 
-static void test_receivers_of_chunks_are_made_whichever_allocation_fails(void)
+TEST(receivers_of_chunks_are_made_whichever_allocation_fails)
 {
     run_short(make_receivers_of_chunks);
-}
-
-int main(void)
-{
-    RUN(test_what_is_sent_is_the_same_whichever_allocation_fails);
-    RUN(test_streams_to_sockets_are_made_whichever_allocation_fails);
-    RUN(test_what_is_received_is_whole_whichever_allocation_fails);
-    RUN(test_receivers_of_chunks_are_made_whichever_allocation_fails);
-    return check_done();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the tests of packetizer.c: the bytes of packets, worked out by hand. */
-#include "check.h"
 #include "reader.h"
+#include "support.h"
 
 #include "spead_tutorial/spt.h"
 
@@ -14,8 +14,7 @@ typedef struct packets {
 static spt_heap *new_heap(uint8_t address_bits)
 {
     spt_flavour flavour = {address_bits, 0};
-    spt_heap *heap = spt_heap_create(&flavour, NULL);
-    REQUIRE(heap != NULL);
+    spt_heap *heap = NEW(spt_heap_create(&flavour, NULL));
     return heap;
 }
 
@@ -47,8 +46,7 @@ static packets cut(const spt_heap *heap, uint64_t cnt, size_t max_size)
             if (from >= scratch && from < scratch + max_size)
                 in_scratch += pieces[i].iov_len;
         }
-        CHECK_EQUAL(in_pieces, packet.size);
-        CHECK_EQUAL(in_scratch, packet.scratch_used);
+        CHECK_EQUAL(in_pieces, packet.size, in_scratch, packet.scratch_used);
         REQUIRE(all.n < sizeof(all.size) / sizeof(all.size[0]));
         to += packet.size;
         all.size[all.n++] = packet.size;
@@ -73,7 +71,7 @@ static void check_bytes(packets all, const uint8_t *expected, size_t size)
     free(all.bytes);
 }
 
-static void test_an_empty_heap_still_sends_one_packet_of_49_bytes(void)
+TEST(an_empty_heap_still_sends_one_packet_of_49_bytes)
 {
     static const uint8_t expected[49] = {
         0x53, 0x04, 0x03, 0x05, 0x00, 0x00, 0x00, 0x05, /* the 4, and the NULL pointer */
@@ -84,12 +82,11 @@ static void test_an_empty_heap_still_sends_one_packet_of_49_bytes(void)
         0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* NULL at 0 */
         0x00,                                           /* padding */
     };
-    spt_heap *heap = new_heap(40);
+    OWN(spt_heap) heap = new_heap(40);
     check_bytes(cut(heap, 1, 1472), expected, sizeof(expected));
-    spt_heap_destroy(heap);
 }
 
-static void test_a_small_heap_is_its_pointers_and_its_values(void)
+TEST(a_small_heap_is_its_pointers_and_its_values)
 {
     static const uint8_t expected[] = {
         0x53, 0x04, 0x03, 0x05, 0x00, 0x00, 0x00, 0x09, /* nine pointers */
@@ -105,17 +102,16 @@ static void test_a_small_heap_is_its_pointers_and_its_values(void)
         'a',  'b',  'c',  'd',  'e',
     };
     static const uint8_t seven[] = {7, 0, 0, 0};
-    spt_heap *heap = new_heap(40);
+    OWN(spt_heap) heap = new_heap(40);
     add(heap, 0x1000, seven, 4, true);
     add(heap, 0x1001, "abc", 3, false);
     add(heap, 0x1002, NULL, 0, true);
     add(heap, 0x1003, "de", 2, false);
     REQUIRE(spt_heap_add_end(heap, NULL) == SPT_OK);
     check_bytes(cut(heap, 42, 1472), expected, sizeof(expected));
-    spt_heap_destroy(heap);
 }
 
-static void test_payload_is_cut_at_multiples_of_8(void)
+TEST(payload_is_cut_at_multiples_of_8)
 {
     static const uint8_t expected[] = {
         0x53, 0x04, 0x03, 0x05, 0x00, 0x00, 0x00, 0x05, /* first packet, 64 bytes */
@@ -132,14 +128,13 @@ static void test_payload_is_cut_at_multiples_of_8(void)
         0x80, 0x00, 0x04, 0x00, 0x00, 0x00, 0x00, 0x0a, /* payload length 10 */
         'q',  'r',  's',  't',  'u',  'v',  'w',  'x',  'y',  'z',
     };
-    spt_heap *heap = new_heap(40);
+    OWN(spt_heap) heap = new_heap(40);
     add(heap, 0x1000, "abcdefghijklmnopqrstuvwxyz", 26, false);
     check_bytes(cut(heap, 1, 64), expected, sizeof(expected));
     check_bytes(cut(heap, 1, 71), expected, sizeof(expected)); /* rounded down */
-    spt_heap_destroy(heap);
 }
 
-static void test_spilling_pointers_pad_the_payload_at_its_end(void)
+TEST(spilling_pointers_pad_the_payload_at_its_end)
 {
     /* At 56 bytes there is one pointer in a packet, with 8 bytes of payload: two items need three
      * packets and 17 bytes, of which the last 14 are padding. */
@@ -166,92 +161,82 @@ static void test_spilling_pointers_pad_the_payload_at_its_end(void)
         0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x03, /* NULL at 3: the real data ends */
         0x00,                                           /* padding */
     };
-    spt_heap *heap = new_heap(40);
+    OWN(spt_heap) heap = new_heap(40);
     add(heap, 0x1000, "a", 1, true);
     add(heap, 0x1001, "xyz", 3, false);
     check_bytes(cut(heap, 7, 56), expected, sizeof(expected));
-    spt_heap_destroy(heap);
 }
 
-static void test_177_immediates_and_3_bytes_are_padded_after_the_data(void)
+TEST(177_immediates_and_3_bytes_are_padded_after_the_data)
 {
     /* 1472 bytes have room for P = 178 pointers: 178 items need 2 packets, and 9 bytes. */
-    spt_heap *heap = new_heap(40);
+    OWN(spt_heap) heap = new_heap(40);
     for (uint64_t i = 0; i < 177; i++)
         add(heap, 0x1000 + i, "i", 1, true);
     add(heap, 0x2000, "xyz", 3, false);
     packets all = cut(heap, 1, 1472);
     REQUIRE(all.n == 2);
-    CHECK_EQUAL(all.size[0], 40 + 8 * 178 + 8);
-    CHECK_EQUAL(all.size[1], 40 + 8 * 1 + 1);
+    CHECK_EQUAL(all.size[0], 40 + 8 * 178 + 8, all.size[1], 40 + 8 * 1 + 1);
     CHECK_BYTES(all.bytes + 40 + 8 * 178, "xyz\0\0\0\0\0", 8);
     static const uint8_t null_at_3[] = {0, 0, 0, 0, 0, 0, 0, 3, 0};
     CHECK_BYTES(all.bytes + all.size[0] + 40, null_at_3, 9);
     free(all.bytes);
-    spt_heap_destroy(heap);
 }
 
-static void test_a_payload_that_is_long_enough_is_not_padded(void)
+TEST(a_payload_that_is_long_enough_is_not_padded)
 {
     /* P = 2 at 64 bytes: 2 items need 2 packets and 9 bytes. */
-    spt_heap *heap = new_heap(40);
+    OWN(spt_heap) heap = new_heap(40);
     add(heap, 0x11, "i", 1, true);
     add(heap, 0x12, "123456789", 9, false);
     packets all = cut(heap, 1, 64);
     REQUIRE(all.n == 2);
-    CHECK_EQUAL(all.size[0], 64);
-    CHECK_EQUAL(all.size[1], 41);
+    CHECK_EQUAL(all.size[0], 64, all.size[1], 41);
     CHECK_EQUAL(all.bytes[64 + 7], 4); /* no pointers in the second */
     CHECK_EQUAL(all.bytes[64 + 40], '9');
     free(all.bytes);
-    spt_heap_destroy(heap);
 }
 
-static void test_repeated_pointers_are_in_every_packet(void)
+TEST(repeated_pointers_are_in_every_packet)
 {
-    spt_heap *heap = new_heap(40);
+    OWN(spt_heap) heap = new_heap(40);
     add(heap, 0x11, "i", 1, true);
     add(heap, 0x12, "abcdefghijklmnopq", 17, false);
     REQUIRE(spt_heap_set_repeat_pointers(heap, true, NULL) == SPT_OK);
     packets all = cut(heap, 1, 64);
     REQUIRE(all.n == 3);
     for (size_t i = 0; i < 3; i++) {
-        CHECK_EQUAL(all.size[i], i < 2 ? 64 : 57);
-        CHECK_EQUAL(all.bytes[64 * i + 7], 6);
+        CHECK_EQUAL(all.size[i], i < 2 ? 64 : 57, all.bytes[64 * i + 7], 6);
         CHECK_BYTES(all.bytes + 64 * i + 40, all.bytes + 40, 16);
     }
     free(all.bytes);
-    spt_heap_destroy(heap);
 }
 
-static void test_repeated_pointers_must_fit_in_a_packet(void)
+TEST(repeated_pointers_must_fit_in_a_packet)
 {
     spt_packetizer p;
     spt_error err = {0};
-    spt_heap *heap = new_heap(40);
+    OWN(spt_heap) heap = new_heap(40);
     add(heap, 0x11, "abc", 3, false);
     add(heap, 0x12, "i", 1, true);
     REQUIRE(spt_heap_set_repeat_pointers(heap, true, NULL) == SPT_OK);
     CHECK_EQUAL(spt_packetizer_init(&p, heap, 1, 63, &err), SPT_ERR_ARGUMENT);
-    CHECK(strstr(err.message, "raise max_packet_size to 64") != NULL);
+    CHECK_WORDS(err.message, "raise max_packet_size to 64");
     CHECK_EQUAL(spt_packetizer_init(&p, heap, 1, 64, &err), SPT_OK);
     add(heap, 0x13, "i", 1, true);
     CHECK_EQUAL(spt_packetizer_init(&p, heap, 1, 64, &err), SPT_ERR_ARGUMENT);
-    spt_heap_destroy(heap);
 }
 
-static void test_repeated_immediates_need_room_for_the_null_pointer_too(void)
+TEST(repeated_immediates_need_room_for_the_null_pointer_too)
 {
     spt_packetizer p;
-    spt_heap *heap = new_heap(40);
+    OWN(spt_heap) heap = new_heap(40);
     add(heap, 0x11, "i", 1, true);
     REQUIRE(spt_heap_set_repeat_pointers(heap, true, NULL) == SPT_OK);
     CHECK_EQUAL(spt_packetizer_init(&p, heap, 1, 56, NULL), SPT_ERR_ARGUMENT);
     packets all = cut(heap, 1, 64);
-    CHECK_EQUAL(all.n, 1);
-    CHECK_EQUAL(all.size[0], 57);
+    CHECK_EQUAL(all.n, 1, all.size[0], 57);
     free(all.bytes);
-    spt_heap_destroy(heap);
 }
 
 static int check_equal_n; /* how many heaps were cut into equal packets */
@@ -260,7 +245,7 @@ static int check_equal_n; /* how many heaps were cut into equal packets */
 static void check_equal_packets(size_t length, int immediates, bool repeat, size_t max_size)
 {
     static const uint8_t zeros[40000];
-    spt_heap *heap = new_heap(40);
+    OWN(spt_heap) heap = new_heap(40);
     REQUIRE(length <= sizeof(zeros));
     for (int i = 0; i < immediates; i++)
         add(heap, 0x20 + (unsigned)i, "i", 1, true);
@@ -275,10 +260,9 @@ static void check_equal_packets(size_t length, int immediates, bool repeat, size
     check_equal_n += size < max_size;
     free(most.bytes);
     free(equal.bytes);
-    spt_heap_destroy(heap);
 }
 
-static void test_a_heap_is_cut_into_equal_packets_where_it_takes_no_more_of_them(void)
+TEST(a_heap_is_cut_into_equal_packets_where_it_takes_no_more_of_them)
 {
     static const size_t sizes[] = {104, 1472, 9000};
     for (int s = 0; s < 3; s++)
@@ -288,7 +272,7 @@ static void test_a_heap_is_cut_into_equal_packets_where_it_takes_no_more_of_them
                 check_equal_packets(length, immediates, immediates == 4, sizes[s]);
     CHECK(check_equal_n > 20);
     static const uint8_t samples[16384];
-    spt_heap *heap = new_heap(40);
+    OWN(spt_heap) heap = new_heap(40);
     add(heap, 0x1600, "12345", 5, true);
     add(heap, 0x3300, samples, sizeof(samples), false);
     CHECK_EQUAL(spt_equal_packet_size(heap, 9000), 8240);
@@ -296,83 +280,75 @@ static void test_a_heap_is_cut_into_equal_packets_where_it_takes_no_more_of_them
     CHECK(all.n == 2 && all.size[0] == all.size[1]);
     CHECK_EQUAL(spt_equal_packet_size(heap, 64), 64); /* for it to say that it is too small */
     free(all.bytes);
-    spt_heap_destroy(heap);
 }
 
-static void test_packets_below_56_bytes_are_too_small(void)
+TEST(packets_below_56_bytes_are_too_small)
 {
     spt_packetizer p;
     spt_error err = {0};
-    spt_heap *heap = new_heap(40);
+    OWN(spt_heap) heap = new_heap(40);
     CHECK_EQUAL(spt_packetizer_init(&p, heap, 1, 55, &err), SPT_ERR_ARGUMENT);
     CHECK_EQUAL(err.status, SPT_ERR_ARGUMENT);
     CHECK_EQUAL(spt_packetizer_init(&p, heap, 1, 0, NULL), SPT_ERR_ARGUMENT);
     CHECK_EQUAL(spt_packetizer_init(&p, heap, 1, 56, NULL), SPT_OK);
-    spt_heap_destroy(heap);
 }
 
-static void test_a_heap_count_keeps_its_low_bits(void)
+TEST(a_heap_count_keeps_its_low_bits)
 {
-    spt_heap *heap = new_heap(16);
+    OWN(spt_heap) heap = new_heap(16);
     packets all = cut(heap, 0x12345678, 1472);
     static const uint8_t expected[] = {0x80, 0x00, 0x00, 0x00, 0x00, 0x01, 0x56, 0x78};
     CHECK_BYTES(all.bytes + 8, expected, 8);
     free(all.bytes);
-    spt_heap_destroy(heap);
 }
 
-static void test_padding_must_not_exceed_what_addresses_reach(void)
+TEST(padding_must_not_exceed_what_addresses_reach)
 {
     /* 31 items at one pointer each make 32 packets: 249 bytes; 32 items 257, more than 255. */
     spt_packetizer p;
-    spt_heap *heap = new_heap(8);
+    OWN(spt_heap) heap = new_heap(8);
     for (uint64_t i = 0; i < 31; i++)
         add(heap, 0x1000 + i, "i", 1, true);
     CHECK_EQUAL(spt_packetizer_init(&p, heap, 1, 56, NULL), SPT_OK);
     add(heap, 0x1000 + 31, "i", 1, true);
     CHECK_EQUAL(spt_packetizer_init(&p, heap, 1, 56, NULL), SPT_ERR_ARGUMENT);
-    spt_heap_destroy(heap);
 }
 
-static void test_values_edited_in_place_change_the_next_packets(void)
+TEST(values_edited_in_place_change_the_next_packets)
 {
     uint8_t immediate = 1, long_value[1000] = {0};
-    spt_heap *heap = new_heap(40);
+    OWN(spt_heap) heap = new_heap(40);
     add(heap, 0x11, &immediate, 1, true);
     add(heap, 0x12, long_value, sizeof(long_value), false);
     free(cut(heap, 1, 1472).bytes);
     immediate = 0x55;
     long_value[999] = 0x66;
     packets all = cut(heap, 2, 1472);
-    CHECK_EQUAL(all.bytes[47], 0x55);
-    CHECK_EQUAL(all.bytes[all.size[0] - 1], 0x66);
+    CHECK_EQUAL(all.bytes[47], 0x55, all.bytes[all.size[0] - 1], 0x66);
     free(all.bytes);
-    spt_heap_destroy(heap);
 }
 
-static void test_long_values_are_listed_and_short_ones_copied(void)
+TEST(long_values_are_listed_and_short_ones_copied)
 {
     static uint8_t value[3 * 256];
     uint8_t scratch[1472];
     struct iovec pieces[SPT_MAX_PIECES(1472)];
     spt_packetizer p;
     spt_packet packet;
-    spt_heap *heap = new_heap(40);
+    OWN(spt_heap) heap = new_heap(40);
     add(heap, 0x11, value, 256, false);
     add(heap, 0x12, value + 256, 255, false);
     add(heap, 0x13, value + 512, 256, false);
     REQUIRE(spt_packetizer_init(&p, heap, 1, 1472, NULL) == SPT_OK);
     REQUIRE(spt_packetizer_next(&p, scratch, pieces, &packet) == SPT_OK);
-    CHECK_EQUAL(packet.n_pieces, 4);
-    CHECK_EQUAL(packet.scratch_used, 40 + 3 * 8 + 255);
+    CHECK_EQUAL(packet.n_pieces, 4, packet.scratch_used, 40 + 3 * 8 + 255);
     CHECK(pieces[1].iov_base == value);
     CHECK(pieces[3].iov_base == value + 512);
-    spt_heap_destroy(heap);
 }
 
-static void test_a_huge_packet_has_no_more_pointers_than_16_bits_count(void)
+TEST(a_huge_packet_has_no_more_pointers_than_16_bits_count)
 {
-    spt_heap *heap = new_heap(40);
+    OWN(spt_heap) heap = new_heap(40);
     for (uint64_t i = 0; i < 70000; i++)
         add(heap, 0x1000 + i, "i", 1, true);
     packets all = cut(heap, 1, 1 << 20);
@@ -390,26 +366,4 @@ static void test_a_huge_packet_has_no_more_pointers_than_16_bits_count(void)
     }
     CHECK_EQUAL(n_pointers, 70001); /* and the NULL pointer */
     free(all.bytes);
-    spt_heap_destroy(heap);
-}
-
-int main(void)
-{
-    RUN(test_an_empty_heap_still_sends_one_packet_of_49_bytes);
-    RUN(test_a_small_heap_is_its_pointers_and_its_values);
-    RUN(test_payload_is_cut_at_multiples_of_8);
-    RUN(test_spilling_pointers_pad_the_payload_at_its_end);
-    RUN(test_177_immediates_and_3_bytes_are_padded_after_the_data);
-    RUN(test_a_payload_that_is_long_enough_is_not_padded);
-    RUN(test_repeated_pointers_are_in_every_packet);
-    RUN(test_repeated_pointers_must_fit_in_a_packet);
-    RUN(test_repeated_immediates_need_room_for_the_null_pointer_too);
-    RUN(test_a_heap_is_cut_into_equal_packets_where_it_takes_no_more_of_them);
-    RUN(test_packets_below_56_bytes_are_too_small);
-    RUN(test_a_heap_count_keeps_its_low_bits);
-    RUN(test_padding_must_not_exceed_what_addresses_reach);
-    RUN(test_values_edited_in_place_change_the_next_packets);
-    RUN(test_long_values_are_listed_and_short_ones_copied);
-    RUN(test_a_huge_packet_has_no_more_pointers_than_16_bits_count);
-    return check_done();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the tests of ranges.c: by hand, and against a byte for each place. */
 #include "../src/ranges.h"
-#include "check.h"
+#include "support.h"
 
 enum { ANY = 1000, PLACES = 64 };
 
@@ -9,12 +9,11 @@ static void check_ranges(const spti_ranges *r, size_t n, const spt_range *expect
 {
     CHECK_EQUAL(r->n, n);
     for (size_t i = 0; i < n && i < r->n; i++) {
-        CHECK_EQUAL(r->at[i].begin, expected[i].begin);
-        CHECK_EQUAL(r->at[i].end, expected[i].end);
+        CHECK_EQUAL(r->at[i].begin, expected[i].begin, r->at[i].end, expected[i].end);
     }
 }
 
-static void test_parts_in_order_are_one_range(void)
+TEST(parts_in_order_are_one_range)
 {
     spti_ranges r = {0};
     for (uint64_t i = 0; i < 1000; i++)
@@ -23,7 +22,7 @@ static void test_parts_in_order_are_one_range(void)
     spti_ranges_fini(&r);
 }
 
-static void test_a_part_between_two_others_joins_them(void)
+TEST(a_part_between_two_others_joins_them)
 {
     spti_ranges r = {0};
     CHECK_EQUAL(spti_ranges_add(&r, 20, 30, ANY), SPTI_NEW);
@@ -34,22 +33,22 @@ static void test_a_part_between_two_others_joins_them(void)
     spti_ranges_fini(&r);
 }
 
-static void test_a_part_that_is_there_is_known_and_one_that_is_partly_there_overlaps(void)
+TEST(a_part_that_is_there_is_known_and_one_that_is_partly_there_overlaps)
 {
     spti_ranges r = {0};
     CHECK_EQUAL(spti_ranges_add(&r, 10, 20, ANY), SPTI_NEW);
     CHECK_EQUAL(spti_ranges_add(&r, 30, 40, ANY), SPTI_NEW);
     const spt_range known[] = {{10, 20}, {10, 11}, {19, 20}, {12, 18}, {30, 40}};
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+    for (size_t i = 0; i < LENGTH(known); i++)
         CHECK_EQUAL(spti_ranges_add(&r, known[i].begin, known[i].end, ANY), SPTI_KNOWN);
     const spt_range overlaps[] = {{9, 11}, {0, 50}, {19, 21}, {20, 31}, {15, 35}, {39, 41}};
-    for (size_t i = 0; i < sizeof(overlaps) / sizeof(overlaps[0]); i++)
+    for (size_t i = 0; i < LENGTH(overlaps); i++)
         CHECK_EQUAL(spti_ranges_add(&r, overlaps[i].begin, overlaps[i].end, ANY), SPTI_OVERLAPS);
     check_ranges(&r, 2, (spt_range[]){{10, 20}, {30, 40}});
     spti_ranges_fini(&r);
 }
 
-static void test_more_gaps_than_allowed_are_refused_and_closing_one_is_not(void)
+TEST(more_gaps_than_allowed_are_refused_and_closing_one_is_not)
 {
     spti_ranges r = {0};
     CHECK_EQUAL(spti_ranges_add(&r, 0, 1, 1), SPTI_NEW);
@@ -61,7 +60,7 @@ static void test_more_gaps_than_allowed_are_refused_and_closing_one_is_not(void)
     spti_ranges_fini(&r);
 }
 
-static void test_ranges_are_what_a_byte_for_each_place_says(void)
+TEST(ranges_are_what_a_byte_for_each_place_says)
 {
     srand(15);
     for (int run = 0; run < 2000; run++) {
@@ -89,14 +88,4 @@ static void test_ranges_are_what_a_byte_for_each_place_says(void)
         CHECK_BYTES(in_ranges, there, sizeof(there));
         spti_ranges_fini(&r);
     }
-}
-
-int main(void)
-{
-    RUN(test_parts_in_order_are_one_range);
-    RUN(test_a_part_between_two_others_joins_them);
-    RUN(test_a_part_that_is_there_is_known_and_one_that_is_partly_there_overlaps);
-    RUN(test_more_gaps_than_allowed_are_refused_and_closing_one_is_not);
-    RUN(test_ranges_are_what_a_byte_for_each_place_says);
-    return check_done();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the tests of rate.c, in virtual time. */
-#include "check.h"
+#include "support.h"
 
 #include "spead_tutorial/spt.h"
 
@@ -25,14 +25,14 @@ static uint64_t send_after(spt_rate *r, uint64_t now_ns, size_t bytes)
     return now_ns;
 }
 
-static void test_no_limit_never_waits(void)
+TEST(no_limit_never_waits)
 {
     spt_rate r = limiter(0, 1, 1, start_ns);
     for (int i = 0; i < 1000; i++)
         CHECK_EQUAL(send_after(&r, start_ns, 65507), start_ns);
 }
 
-static void test_the_first_burst_goes_at_once_and_the_second_when_it_is_paid_for(void)
+TEST(the_first_burst_goes_at_once_and_the_second_when_it_is_paid_for)
 {
     /* 1 MB/s, bursts of 4 packets of 1000 bytes: one burst every 4 ms. */
     spt_rate r = limiter(1e6, 4 * PACKET, 1.05, start_ns);
@@ -43,7 +43,7 @@ static void test_the_first_burst_goes_at_once_and_the_second_when_it_is_paid_for
     }
 }
 
-static void test_a_burst_ends_with_the_packet_that_fills_it(void)
+TEST(a_burst_ends_with_the_packet_that_fills_it)
 {
     /* 2500 bytes: two packets leave room, the third fills it, and all three are paid for. */
     spt_rate r = limiter(1e6, 2500, 1, start_ns);
@@ -54,7 +54,7 @@ static void test_a_burst_ends_with_the_packet_that_fills_it(void)
     }
 }
 
-static void test_a_burst_size_of_zero_spaces_every_packet(void)
+TEST(a_burst_size_of_zero_spaces_every_packet)
 {
     spt_rate r = limiter(1e6, 0, 1, start_ns);
     uint64_t now = start_ns;
@@ -64,7 +64,7 @@ static void test_a_burst_size_of_zero_spaces_every_packet(void)
     }
 }
 
-static void test_there_is_no_drift_over_a_million_bursts(void)
+TEST(there_is_no_drift_over_a_million_bursts)
 {
     /* 3e9 bytes/s: a burst takes 1000/3 ns, which no integer holds. */
     spt_rate r = limiter(3e9, PACKET, 1.05, start_ns);
@@ -75,7 +75,7 @@ static void test_there_is_no_drift_over_a_million_bursts(void)
     CHECK(now - start_ns >= 333333332 && now - start_ns <= 333333334);
 }
 
-static void test_bursts_that_are_a_little_late_do_not_move_those_after_them(void)
+TEST(bursts_that_are_a_little_late_do_not_move_those_after_them)
 {
     /* The sender oversleeps 20 us, every time: the mean rate holds all the same. */
     spt_rate r = limiter(1e6, PACKET, 1.05, start_ns);
@@ -91,7 +91,7 @@ static void test_bursts_that_are_a_little_late_do_not_move_those_after_them(void
     }
 }
 
-static void test_a_late_sender_catches_up_at_no_more_than_the_ratio(void)
+TEST(a_late_sender_catches_up_at_no_more_than_the_ratio)
 {
     /* 1 ms for a burst; at a ratio of 1.25, 0.8 ms. The sender is away for 100 ms with a queue
      * that is never empty. */
@@ -114,7 +114,7 @@ static void test_a_late_sender_catches_up_at_no_more_than_the_ratio(void)
     CHECK(before - start_ns + 1000000 >= n * UINT64_C(1000000) - 1000000);
 }
 
-static void test_a_ratio_of_one_never_catches_up(void)
+TEST(a_ratio_of_one_never_catches_up)
 {
     spt_rate r = limiter(1e6, PACKET, 1, start_ns);
     uint64_t now = send_after(&r, start_ns, PACKET);
@@ -126,7 +126,7 @@ static void test_a_ratio_of_one_never_catches_up(void)
     }
 }
 
-static void test_idle_time_earns_no_credit(void)
+TEST(idle_time_earns_no_credit)
 {
     spt_rate r = limiter(1e6, PACKET, 10, start_ns);
     uint64_t now = send_after(&r, start_ns, PACKET);
@@ -140,7 +140,7 @@ static void test_idle_time_earns_no_credit(void)
     }
 }
 
-static void test_being_idle_does_not_shorten_a_wait(void)
+TEST(being_idle_does_not_shorten_a_wait)
 {
     spt_rate r = limiter(1e6, PACKET, 1.05, start_ns);
     uint64_t now = send_after(&r, start_ns, PACKET);
@@ -148,7 +148,7 @@ static void test_being_idle_does_not_shorten_a_wait(void)
     CHECK_EQUAL(spt_rate_next(&r, now + 1000), start_ns + 1000000);
 }
 
-static void test_a_burst_begun_before_an_idle_time_is_finished_after_it(void)
+TEST(a_burst_begun_before_an_idle_time_is_finished_after_it)
 {
     spt_rate r = limiter(1e6, 2 * PACKET, 1.05, start_ns);
     (void)send_after(&r, start_ns, PACKET);
@@ -158,7 +158,7 @@ static void test_a_burst_begun_before_an_idle_time_is_finished_after_it(void)
     CHECK_EQUAL(spt_rate_next(&r, now), now + 1000000);
 }
 
-static void test_a_heap_may_have_its_own_rate(void)
+TEST(a_heap_may_have_its_own_rate)
 {
     spt_rate r = limiter(1e6, PACKET, 1.05, start_ns);
     spt_rate_sent(&r, PACKET, 5e5); /* half as fast */
@@ -167,7 +167,7 @@ static void test_a_heap_may_have_its_own_rate(void)
     CHECK_EQUAL(spt_rate_next(&r, now), start_ns + 3000000);
 }
 
-static void test_a_heap_without_limit_costs_nothing(void)
+TEST(a_heap_without_limit_costs_nothing)
 {
     spt_rate r = limiter(1e6, PACKET, 1.05, start_ns);
     for (int i = 0; i < 100; i++) {
@@ -178,7 +178,7 @@ static void test_a_heap_without_limit_costs_nothing(void)
     CHECK_EQUAL(spt_rate_next(&r, start_ns), start_ns + 1000000);
 }
 
-static void test_a_heap_may_be_limited_in_a_stream_that_is_not(void)
+TEST(a_heap_may_be_limited_in_a_stream_that_is_not)
 {
     spt_rate r = limiter(0, PACKET, 1.05, start_ns);
     spt_rate_sent(&r, PACKET, 1e6);
@@ -188,10 +188,10 @@ static void test_a_heap_may_be_limited_in_a_stream_that_is_not(void)
     CHECK_EQUAL(spt_rate_next(&r, start_ns + 1000000), 0);
 }
 
-static void test_a_rate_near_zero_waits_and_does_not_overflow(void)
+TEST(a_rate_near_zero_waits_and_does_not_overflow)
 {
     static const double rates[] = {1e-3, 1e-9, 1e-12, 1e-300, 5e-324};
-    for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+    for (size_t i = 0; i < LENGTH(rates); i++) {
         spt_rate r = limiter(rates[i], 1 << 20, 1.05, start_ns);
         for (int j = 0; j < 17; j++) {
             CHECK_EQUAL(spt_rate_next(&r, start_ns), 0);
@@ -200,24 +200,4 @@ static void test_a_rate_near_zero_waits_and_does_not_overflow(void)
         CHECK(spt_rate_next(&r, start_ns) > start_ns + UINT64_C(1000000000000000000));
         CHECK(spt_rate_next(&r, start_ns + 1000) > start_ns + UINT64_C(1000000000000000000));
     }
-}
-
-int main(void)
-{
-    RUN(test_no_limit_never_waits);
-    RUN(test_the_first_burst_goes_at_once_and_the_second_when_it_is_paid_for);
-    RUN(test_a_burst_ends_with_the_packet_that_fills_it);
-    RUN(test_a_burst_size_of_zero_spaces_every_packet);
-    RUN(test_there_is_no_drift_over_a_million_bursts);
-    RUN(test_bursts_that_are_a_little_late_do_not_move_those_after_them);
-    RUN(test_a_late_sender_catches_up_at_no_more_than_the_ratio);
-    RUN(test_a_ratio_of_one_never_catches_up);
-    RUN(test_idle_time_earns_no_credit);
-    RUN(test_being_idle_does_not_shorten_a_wait);
-    RUN(test_a_burst_begun_before_an_idle_time_is_finished_after_it);
-    RUN(test_a_heap_may_have_its_own_rate);
-    RUN(test_a_heap_without_limit_costs_nothing);
-    RUN(test_a_heap_may_be_limited_in_a_stream_that_is_not);
-    RUN(test_a_rate_near_zero_waits_and_does_not_overflow);
-    return check_done();
 }

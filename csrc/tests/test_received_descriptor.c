@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the tests of received_descriptor.c: what senders write, by hand, and what strangers do. */
 #include "../src/item.h"
-#include "check.h"
 #include "make_packet.h"
+#include "support.h"
 
 #include "spead_tutorial/spt_recv.h"
 
@@ -14,7 +14,7 @@ static bool equal(spt_bytes bytes, const char *text)
     return bytes.length == strlen(text) && memcmp(bytes.data, text, bytes.length) == 0;
 }
 
-static void test_what_the_sender_writes_is_read_in_every_flavour_and_compatibility(void)
+TEST(what_the_sender_writes_is_read_in_every_flavour_and_compatibility)
 {
     for (int bits = 8; bits <= 56; bits += 8)
         for (int compat = 0; compat < 8; compat++) {
@@ -38,8 +38,7 @@ static void test_what_the_sender_writes_is_read_in_every_flavour_and_compatibili
             REQUIRE(d.n_format == 2 && d.n_shape == 3);
             for (size_t i = 0; i < 2; i++) {
                 spt_field field = spt_received_descriptor_field(&d, i);
-                CHECK_EQUAL(field.code, fields[i].code);
-                CHECK_EQUAL(field.bits, fields[i].bits);
+                CHECK_EQUAL(field.code, fields[i].code, field.bits, fields[i].bits);
             }
             for (size_t i = 0; i < 3; i++)
                 CHECK_EQUAL(spt_received_descriptor_dimension(&d, i), shape[i]);
@@ -47,7 +46,7 @@ static void test_what_the_sender_writes_is_read_in_every_flavour_and_compatibili
         }
 }
 
-static void test_a_numpy_header_is_read_as_it_is(void)
+TEST(a_numpy_header_is_read_as_it_is)
 {
     spt_flavour flavour = SPT_FLAVOUR_DEFAULT;
     const char *header = "{'descr': '<i2', 'fortran_order': False, 'shape': (4,)}";
@@ -63,11 +62,9 @@ static void test_a_numpy_header_is_read_as_it_is(void)
     spt_received_descriptor d;
     REQUIRE(spt_received_descriptor_parse(&d, bytes, n, 0));
     CHECK(equal(d.numpy_header, header) && equal(d.description, "what it is"));
-    CHECK_EQUAL(d.n_format, 0);
-    CHECK_EQUAL(d.n_shape, 1);
+    CHECK_EQUAL(d.n_format, 0, d.n_shape, 1);
     for (size_t less = 0; less < n; less++) {
-        uint8_t *cut = malloc(less + 1);
-        REQUIRE(cut != NULL);
+        uint8_t *cut = NEW(malloc(less + 1));
         memcpy(cut, bytes, less);
         CHECK(!spt_received_descriptor_parse(&d, cut, less, 0));
         free(cut);
@@ -90,7 +87,7 @@ static bool parse(uint64_t id, uint64_t name_at, uint64_t name_length, uint64_t 
     return spt_received_descriptor_parse(&d, made.bytes, made.size, 0);
 }
 
-static void test_one_that_describes_nothing_or_has_no_name_is_refused(void)
+TEST(one_that_describes_nothing_or_has_no_name_is_refused)
 {
     CHECK(parse(0x1000, 0, 3, 0));
     CHECK(!parse(0, 0, 3, 0));      /* no id */
@@ -99,7 +96,7 @@ static void test_one_that_describes_nothing_or_has_no_name_is_refused(void)
     CHECK(!parse(0x1000, 0, 3, 8)); /* not all of it */
 }
 
-static void test_numbers_that_fit_nothing_are_bounded(void)
+TEST(numbers_that_fit_nothing_are_bounded)
 {
     static made_packet made;
     uint8_t payload[32] = {'n', 'u'};
@@ -121,13 +118,4 @@ static void test_numbers_that_fit_nothing_are_bounded(void)
     CHECK_EQUAL(spt_received_descriptor_field(&d, 0).code, 'u');
     CHECK_EQUAL(spt_received_descriptor_field(&d, 0).bits, UINT32_MAX);
     CHECK_EQUAL(spt_received_descriptor_dimension(&d, 0), 0xff);
-}
-
-int main(void)
-{
-    RUN(test_what_the_sender_writes_is_read_in_every_flavour_and_compatibility);
-    RUN(test_a_numpy_header_is_read_as_it_is);
-    RUN(test_one_that_describes_nothing_or_has_no_name_is_refused);
-    RUN(test_numbers_that_fit_nothing_are_bounded);
-    return check_done();
 }

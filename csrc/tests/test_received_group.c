@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the tests of received_group.c: descriptors and values of heaps that the sender sends. */
-#include "check.h"
 #include "failing.h"
+#include "support.h"
 
 #include "spead_tutorial/spt_recv.h"
 
@@ -81,8 +81,7 @@ static void add_value(spt_heap *heap, uint64_t id, const void *value, size_t len
 
 static spt_heap *new_heap(void)
 {
-    spt_heap *heap = spt_heap_create(NULL, NULL);
-    REQUIRE(heap != NULL);
+    spt_heap *heap = NEW(spt_heap_create(NULL, NULL));
     return heap;
 }
 
@@ -144,7 +143,7 @@ static void look_at_values(void)
     CHECK(spt_item_group_find(group, "adc") == NULL);
 }
 
-static void test_items_are_found_by_name_with_their_types_and_values(void)
+TEST(items_are_found_by_name_with_their_types_and_values)
 {
     start();
     spt_heap *heap = described();
@@ -154,9 +153,9 @@ static void test_items_are_found_by_name_with_their_types_and_values(void)
     end();
 }
 
-static void test_where_memory_is_short_a_heap_is_taken_in_as_a_whole_or_not_at_all(void)
+TEST(where_memory_is_short_a_heap_is_taken_in_as_a_whole_or_not_at_all)
 {
-    spt_heap *heap = described();
+    OWN(spt_heap) heap = described();
     for (failing_at = 1, n_failed = 1; n_failed > 0; failing_at++) {
         start();
         CHECK_EQUAL(receive(heap, look_at_values), 0);
@@ -165,7 +164,6 @@ static void test_where_memory_is_short_a_heap_is_taken_in_as_a_whole_or_not_at_a
     }
     CHECK(failing_at > 10);
     failing_at = 0;
-    spt_heap_destroy(heap);
 }
 
 static void look_at_later_values(void)
@@ -176,7 +174,7 @@ static void look_at_later_values(void)
     CHECK(!spt_item_group_find(group, "adc_samples")->has_value);
 }
 
-static void test_descriptors_are_remembered_and_values_without_one_are_counted(void)
+TEST(descriptors_are_remembered_and_values_without_one_are_counted)
 {
     start();
     spt_heap *later = new_heap();
@@ -192,7 +190,7 @@ static void test_descriptors_are_remembered_and_values_without_one_are_counted(v
     end();
 }
 
-static void test_what_is_described_anew_replaces_what_has_its_id_or_name(void)
+TEST(what_is_described_anew_replaces_what_has_its_id_or_name)
 {
     start();
     spt_heap *heap = described(), *other = new_heap();
@@ -214,7 +212,7 @@ static void test_what_is_described_anew_replaces_what_has_its_id_or_name(void)
     end();
 }
 
-static void test_a_header_of_numpy_that_is_none_leaves_the_type_open(void)
+TEST(a_header_of_numpy_that_is_none_leaves_the_type_open)
 {
     static const char *const headers[] = {
         "",
@@ -228,8 +226,8 @@ static void test_a_header_of_numpy_that_is_none_leaves_the_type_open(void)
         "{'descr': '<c8', 'fortran_order': False, 'shape': (x",
     };
     start();
-    for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
-        spt_heap *heap = new_heap();
+    for (size_t i = 0; i < LENGTH(headers); i++) {
+        OWN(spt_heap) heap = new_heap();
         const spt_descriptor descriptor = {
             .id = 0x3300, .name = "x", .description = "", .numpy_header = headers[i]};
         REQUIRE(spt_heap_add_descriptor(heap, &descriptor, NULL) == SPT_OK);
@@ -237,7 +235,6 @@ static void test_a_header_of_numpy_that_is_none_leaves_the_type_open(void)
         const spt_group_item *item = spt_item_group_find(group, "x");
         REQUIRE(item != NULL);
         CHECK(item->code == 0 && item->n_shape == 0);
-        spt_heap_destroy(heap);
     }
     end();
 }
@@ -297,7 +294,7 @@ static void look_at_no_values(void)
         CHECK(!spt_item_group_at(group, i)->has_value);
 }
 
-static void test_a_value_has_as_many_bytes_as_its_shape_takes(void)
+TEST(a_value_has_as_many_bytes_as_its_shape_takes)
 {
     static const spt_field u8 = {'u', 8}, u12 = {'u', 12}, both[] = {{'u', 8}, {'f', 32}};
     static const int64_t three[] = {3}, none[] = {0}, rows[] = {-1, 3}, huge[] = {1 << 30, 1 << 30};
@@ -315,7 +312,7 @@ static void test_a_value_has_as_many_bytes_as_its_shape_takes(void)
         {both, 2, three, 1, 16, 15},     {both, 2, three, 1, 14, SIZE_MAX},
         {&u8, 1, huge, 2, 16, SIZE_MAX},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < LENGTH(cases); i++) {
         start();
         spt_heap *heap = of_lengths(3, cases[i].came);
         describe(heap, cases[i].fields, cases[i].n_fields, cases[i].shape, cases[i].n_shape);
@@ -328,7 +325,7 @@ static void test_a_value_has_as_many_bytes_as_its_shape_takes(void)
     }
 }
 
-static void test_descriptors_stay_that_come_with_a_value_that_is_too_short(void)
+TEST(descriptors_stay_that_come_with_a_value_that_is_too_short)
 {
     static const int64_t sixteen[] = {16};
     start();
@@ -344,7 +341,7 @@ static void test_descriptors_stay_that_come_with_a_value_that_is_too_short(void)
     end();
 }
 
-static void test_where_headers_give_the_other_byte_order_it_is_the_other_one(void)
+TEST(where_headers_give_the_other_byte_order_it_is_the_other_one)
 {
     static const struct {
         const char *header;
@@ -366,11 +363,11 @@ static void test_where_headers_give_the_other_byte_order_it_is_the_other_one(voi
     }
 }
 
-static void test_groups_do_not_grow_without_end(void)
+TEST(groups_do_not_grow_without_end)
 {
     start();
     for (uint64_t first = 0x1000; first < 0x3000; first += 0x400) {
-        spt_heap *heap = new_heap();
+        OWN(spt_heap) heap = new_heap();
         for (uint64_t id = first; id < first + 0x400; id++) {
             char name[24];
             snprintf(name, sizeof(name), "item %llx", (unsigned long long)id);
@@ -380,22 +377,7 @@ static void test_groups_do_not_grow_without_end(void)
         }
         CHECK_EQUAL(receive(heap, NULL), 0);
         CHECK_EQUAL(spt_item_group_size(group), 512);
-        spt_heap_destroy(heap);
     }
     CHECK(spt_item_group_find(group, "item 1000") != NULL);
     end();
-}
-
-int main(void)
-{
-    RUN(test_items_are_found_by_name_with_their_types_and_values);
-    RUN(test_where_memory_is_short_a_heap_is_taken_in_as_a_whole_or_not_at_all);
-    RUN(test_descriptors_are_remembered_and_values_without_one_are_counted);
-    RUN(test_what_is_described_anew_replaces_what_has_its_id_or_name);
-    RUN(test_a_header_of_numpy_that_is_none_leaves_the_type_open);
-    RUN(test_a_value_has_as_many_bytes_as_its_shape_takes);
-    RUN(test_descriptors_stay_that_come_with_a_value_that_is_too_short);
-    RUN(test_where_headers_give_the_other_byte_order_it_is_the_other_one);
-    RUN(test_groups_do_not_grow_without_end);
-    return check_done();
 }

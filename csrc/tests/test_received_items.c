@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the tests of received_items.c: pointers written by hand, and items that they stand for. */
-#include "check.h"
 #include "make_packet.h"
+#include "support.h"
 
 #include "spead_tutorial/spt_recv.h"
 
@@ -29,19 +29,16 @@ static void immediate(uint64_t packet, uint64_t id, uint64_t value)
 static void check_addressed(size_t i, uint64_t id, uint64_t offset, uint64_t length)
 {
     CHECK(!items[i].is_immediate);
-    CHECK_EQUAL(items[i].id, id);
-    CHECK_EQUAL(items[i].offset, offset);
-    CHECK_EQUAL(items[i].length, length);
+    CHECK_EQUAL(items[i].id, id, items[i].offset, offset, items[i].length, length);
 }
 
 static void check_immediate(size_t i, uint64_t id, uint64_t value)
 {
     CHECK(items[i].is_immediate);
-    CHECK_EQUAL(items[i].id, id);
-    CHECK_EQUAL(items[i].immediate, value);
+    CHECK_EQUAL(items[i].id, id, items[i].immediate, value);
 }
 
-static void test_an_item_reaches_to_the_next_address_and_the_last_one_to_the_end(void)
+TEST(an_item_reaches_to_the_next_address_and_the_last_one_to_the_end)
 {
     begin(100);
     address(0, 0x1002, 60);
@@ -53,7 +50,7 @@ static void test_an_item_reaches_to_the_next_address_and_the_last_one_to_the_end
     check_addressed(2, 0x1002, 60, 40);
 }
 
-static void test_items_without_bytes_are_listed_in_the_order_in_which_they_were_sent(void)
+TEST(items_without_bytes_are_listed_in_the_order_in_which_they_were_sent)
 {
     begin(20);
     address(0, 0x1003, 0);
@@ -65,7 +62,7 @@ static void test_items_without_bytes_are_listed_in_the_order_in_which_they_were_
     check_addressed(2, 0x1002, 20, 0);
 }
 
-static void test_padding_ends_an_item_and_is_none(void)
+TEST(padding_ends_an_item_and_is_none)
 {
     begin(17);
     address(0, 0x1000, 0);
@@ -76,7 +73,7 @@ static void test_padding_ends_an_item_and_is_none(void)
     check_addressed(1, 0x1001, 3, 0);
 }
 
-static void test_an_item_without_bytes_between_padding_stays_so(void)
+TEST(an_item_without_bytes_between_padding_stays_so)
 {
     begin(5);
     address(0, 0, 0);
@@ -86,7 +83,7 @@ static void test_an_item_without_bytes_between_padding_stays_so(void)
     check_addressed(0, 0x1000, 0, 0);
 }
 
-static void test_immediates_follow_as_they_were_sent_whenever_their_packets_came(void)
+TEST(immediates_follow_as_they_were_sent_whenever_their_packets_came)
 {
     begin(100);
     immediate(50, 0x1000, 3);
@@ -101,7 +98,7 @@ static void test_immediates_follow_as_they_were_sent_whenever_their_packets_came
     check_immediate(3, 0x1000, 3);
 }
 
-static void test_identical_pointers_are_one_item(void)
+TEST(identical_pointers_are_one_item)
 {
     begin(100);
     for (uint64_t packet = 0; packet < 100; packet += 25) {
@@ -115,7 +112,7 @@ static void test_identical_pointers_are_one_item(void)
     check_immediate(2, 0x1002, 5);
 }
 
-static void test_an_item_does_not_reach_beyond_what_has_arrived(void)
+TEST(an_item_does_not_reach_beyond_what_has_arrived)
 {
     begin(50);
     address(0, 0x1000, 10);
@@ -125,22 +122,9 @@ static void test_an_item_does_not_reach_beyond_what_has_arrived(void)
     check_addressed(1, 0x1001, 2000, 0);
 }
 
-static void test_a_heap_without_pointers_has_no_items(void)
+TEST(a_heap_without_pointers_has_no_items)
 {
     begin(0);
     CHECK_EQUAL(spt_received_heap_items(&heap, items), 0);
     CHECK_EQUAL(spt_received_heap_items(&heap, NULL), 0); /* which needs no room */
-}
-
-int main(void)
-{
-    RUN(test_an_item_reaches_to_the_next_address_and_the_last_one_to_the_end);
-    RUN(test_items_without_bytes_are_listed_in_the_order_in_which_they_were_sent);
-    RUN(test_padding_ends_an_item_and_is_none);
-    RUN(test_an_item_without_bytes_between_padding_stays_so);
-    RUN(test_immediates_follow_as_they_were_sent_whenever_their_packets_came);
-    RUN(test_identical_pointers_are_one_item);
-    RUN(test_an_item_does_not_reach_beyond_what_has_arrived);
-    RUN(test_a_heap_without_pointers_has_no_items);
-    return check_done();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the tests of received_packet.c: packets written byte by byte, whole, cut, and that lie. */
-#include "check.h"
 #include "make_packet.h"
+#include "support.h"
 
 #include "spead_tutorial/spt_recv.h"
 
@@ -19,7 +19,7 @@ static spt_fault parse(const uint8_t *bytes, size_t size, spt_received_packet *p
     return fault;
 }
 
-static void test_a_packet_is_what_its_bytes_say(void)
+TEST(a_packet_is_what_its_bytes_say)
 {
     static const uint8_t bytes[] = {
         0x53, 0x04, 0x03, 0x05, 0x00, 0x00, 0x00, 0x06, /* SPEAD-64-40, six pointers */
@@ -33,13 +33,9 @@ static void test_a_packet_is_what_its_bytes_say(void)
     };
     spt_received_packet p;
     REQUIRE(spt_received_packet_parse(&p, bytes, sizeof(bytes)) == SPT_FAULT_NONE);
-    CHECK_EQUAL(p.heap_address_bits, 40);
-    CHECK_EQUAL(p.cnt, 42);
+    CHECK_EQUAL(p.heap_address_bits, 40, p.cnt, 42);
     CHECK(p.has_heap_length);
-    CHECK_EQUAL(p.heap_length, 16);
-    CHECK_EQUAL(p.payload_offset, 8);
-    CHECK_EQUAL(p.payload_length, 3);
-    CHECK_EQUAL(p.highest_address, 9);
+    CHECK_EQUAL(p.heap_length, 16, p.payload_offset, 8, p.payload_length, 3, p.highest_address, 9);
     CHECK_EQUAL(p.n_pointers, 6);
     CHECK(p.pointers == bytes + 8);
     CHECK(p.payload == bytes + 56);
@@ -47,7 +43,7 @@ static void test_a_packet_is_what_its_bytes_say(void)
     CHECK(!p.is_stop);
 }
 
-static void test_every_flavour_has_its_own_widths(void)
+TEST(every_flavour_has_its_own_widths)
 {
     for (unsigned bits = 8; bits <= 56; bits += 8) {
         uint64_t most = ((uint64_t)1 << bits) - 1;
@@ -66,7 +62,7 @@ static void test_every_flavour_has_its_own_widths(void)
     }
 }
 
-static void test_what_is_said_twice_counts_as_said_last_wherever_it_stands(void)
+TEST(what_is_said_twice_counts_as_said_last_wherever_it_stands)
 {
     make_begin(&made, 40);
     make_add(&made, true, 0x1000, 5);
@@ -79,11 +75,10 @@ static void test_what_is_said_twice_counts_as_said_last_wherever_it_stands(void)
     make_end(&made, payload, 3);
     spt_received_packet p;
     REQUIRE(spt_received_packet_parse(&p, made.bytes, made.size) == SPT_FAULT_NONE);
-    CHECK_EQUAL(p.cnt, 2);
-    CHECK_EQUAL(p.payload_length, 3);
+    CHECK_EQUAL(p.cnt, 2, p.payload_length, 3);
 }
 
-static void test_only_an_immediate_of_2_ends_the_stream(void)
+TEST(only_an_immediate_of_2_ends_the_stream)
 {
     const struct {
         bool immediate;
@@ -91,7 +86,7 @@ static void test_only_an_immediate_of_2_ends_the_stream(void)
         bool stop;
     } cases[] = {
         {true, 0, false}, {true, 1, false}, {true, 2, true}, {true, 3, false}, {false, 2, false}};
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < LENGTH(cases); i++) {
         make_part(&made, 1, 8, 0, 8);
         make_add(&made, cases[i].immediate, 6, cases[i].value);
         make_end(&made, payload, 8);
@@ -101,7 +96,7 @@ static void test_only_an_immediate_of_2_ends_the_stream(void)
     }
 }
 
-static void test_a_packet_that_is_cut_off_anywhere_is_refused(void)
+TEST(a_packet_that_is_cut_off_anywhere_is_refused)
 {
     make_part(&made, 1, 100, 0, 100);
     make_add(&made, false, 0x1000, 0);
@@ -116,7 +111,7 @@ static void test_a_packet_that_is_cut_off_anywhere_is_refused(void)
     }
 }
 
-static void test_a_header_of_another_kind_is_refused(void)
+TEST(a_header_of_another_kind_is_refused)
 {
     const struct {
         size_t at;
@@ -127,7 +122,7 @@ static void test_a_header_of_another_kind_is_refused(void)
         {2, 2, SPT_FAULT_FLAVOUR},   {3, 6, SPT_FAULT_FLAVOUR},  {2, 0, SPT_FAULT_FLAVOUR},
         {3, 0, SPT_FAULT_FLAVOUR},   {6, 1, SPT_FAULT_POINTERS}, {7, 3, SPT_FAULT_MISSING},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < LENGTH(cases); i++) {
         make_part(&made, 1, 8, 0, 8);
         make_end(&made, payload, 8);
         made.bytes[cases[i].at] = cases[i].value;
@@ -142,7 +137,7 @@ static void test_a_header_of_another_kind_is_refused(void)
     CHECK_EQUAL(parse(made.bytes, made.size, &p), SPT_FAULT_FLAVOUR);
 }
 
-static void test_each_of_the_three_items_that_are_needed_is_missed(void)
+TEST(each_of_the_three_items_that_are_needed_is_missed)
 {
     for (uint64_t left_out = 1; left_out <= 4; left_out++) {
         make_begin(&made, 40);
@@ -155,7 +150,7 @@ static void test_each_of_the_three_items_that_are_needed_is_missed(void)
     }
 }
 
-static void test_payload_and_items_beyond_the_heap_are_refused(void)
+TEST(payload_and_items_beyond_the_heap_are_refused)
 {
     const struct {
         uint64_t length, offset, address;
@@ -168,7 +163,7 @@ static void test_payload_and_items_beyond_the_heap_are_refused(void)
         {7, 0, 0, SPT_FAULT_BEYOND},
         {((uint64_t)1 << 40) - 1, ((uint64_t)1 << 40) - 1, 0, SPT_FAULT_BEYOND},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < LENGTH(cases); i++) {
         make_part(&made, 1, (int64_t)cases[i].length, cases[i].offset, 8);
         make_add(&made, false, 0x1000, cases[i].address);
         make_end(&made, payload, 8);
@@ -177,24 +172,10 @@ static void test_payload_and_items_beyond_the_heap_are_refused(void)
     }
 }
 
-static void test_every_fault_has_words(void)
+TEST(every_fault_has_words)
 {
     for (int fault = 0; fault < SPT_N_FAULTS; fault++)
         CHECK(strcmp(spt_fault_text((spt_fault)fault), "unknown fault") != 0);
     CHECK(strcmp(spt_fault_text(SPT_N_FAULTS), "unknown fault") == 0);
     CHECK(strcmp(spt_fault_text((spt_fault)-1), "unknown fault") == 0);
-}
-
-int main(void)
-{
-    RUN(test_a_packet_is_what_its_bytes_say);
-    RUN(test_every_flavour_has_its_own_widths);
-    RUN(test_what_is_said_twice_counts_as_said_last_wherever_it_stands);
-    RUN(test_only_an_immediate_of_2_ends_the_stream);
-    RUN(test_a_packet_that_is_cut_off_anywhere_is_refused);
-    RUN(test_a_header_of_another_kind_is_refused);
-    RUN(test_each_of_the_three_items_that_are_needed_is_missed);
-    RUN(test_payload_and_items_beyond_the_heap_are_refused);
-    RUN(test_every_fault_has_words);
-    return check_done();
 }

@@ -3,17 +3,13 @@
  * Owns the tests of packets that are read to where they are expected to belong: whatever comes
  * instead, heaps, chunks and account are those of the same packets one after the other.
  */
-#include "check.h"
+#define CHECK_AFTER end
+
 #include "make_packet.h"
+#include "support.h"
 
-#include "spead_tutorial/spt_recv.h"
-
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <netinet/udp.h>
 #include <sched.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #ifndef UDP_GRO
 #define UDP_GRO 104
@@ -38,24 +34,33 @@ static uint64_t state = 15;
 static uint64_t wrong; /* payloads that were written to a place, and did not belong there */
 static uint64_t in_place;
 
-/* A number below n, which depends on nothing but what was asked before. */
-static uint64_t draw(uint64_t n)
+static void end(void)
 {
-    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (state >> 33) % n;
+    END(spt_thread_pool, pool);
 }
 
-/* ---- Packets ---- */
+static void begin(void)
+{
+    pool = new_pool(1);
+    in_place = wrong = 0;
+}
+
+static uint64_t any(uint64_t n)
+{
+    return draw(&state, n);
+}
+
+/* ---- Packets --------------------------------------------------------------------------------- */
 
 /* All of a run, one after the other, and how many bytes each has. */
-static uint8_t *all;
+static uint8_t all[MOST_BYTES];
 static size_t n_all, sizes[MOST_BYTES / PREFIX], n_packets;
 
 /* What all heaps have, and the payload of their packets. */
 static uint64_t length, each;
 
 /* Heaps have no zeros: by them one sees where nothing has been written. */
-static uint8_t byte_of(uint64_t cnt, uint64_t place)
+static uint8_t written(uint64_t cnt, uint64_t place)
 {
     return (uint8_t)(1 + (cnt * 131 + place * 7 + place / 256) % 255);
 }
@@ -65,7 +70,7 @@ static void make_packet(uint64_t cnt, uint64_t begin, uint64_t n, bool has_item)
     static made_packet made;
     static uint8_t payload[1 << 16];
     for (size_t i = 0; i < n; i++)
-        payload[i] = byte_of(cnt, begin + i);
+        payload[i] = written(cnt, begin + i);
     make_part(&made, cnt, (int64_t)length, begin, n);
     if (has_item)
         make_add(&made, true, 0x2000, begin);
@@ -79,18 +84,18 @@ static void make_packet(uint64_t cnt, uint64_t begin, uint64_t n, bool has_item)
 
 static void make(uint64_t cnt, uint64_t begin, uint64_t n)
 {
-    make_packet(cnt, begin, n, draw(100) == 0);
+    make_packet(cnt, begin, n, any(100) == 0);
 }
 
 /* Heaps of a size, in packets of a size: some of these are lost, or come again, or elsewhere. */
 static void make_all(void)
 {
-    each = 4096 + draw(5000);
-    length = each * (20 + draw(50)) + draw(each);
+    each = 4096 + any(5000);
+    length = each * (20 + any(50)) + any(each);
     n_all = n_packets = 0;
     for (uint64_t cnt = 1; cnt <= 6; cnt++)
         for (uint64_t at = 0; at < length; at += each) {
-            uint64_t what = draw(60), n = length - at < each ? length - at : each;
+            uint64_t what = any(60), n = length - at < each ? length - at : each;
             if (what == 0)
                 continue; /* lost */
             make(what == 1 ? cnt + 1 : cnt, at, n);
@@ -99,11 +104,11 @@ static void make_all(void)
             else if (what == 3 && at >= 2 * each)
                 at -= 2 * each; /* again */
             else if (what == 4)
-                make(cnt, draw(length / each) * each, each); /* elsewhere */
+                make(cnt, any(length / each) * each, each); /* elsewhere */
         }
 }
 
-/* ---- Two ways ---- */
+/* ---- Two ways -------------------------------------------------------------------------------- */
 
 /* Memory of zeros, so that one sees what was written to it. */
 static void *get_zeros(void *user, size_t size, const spt_received_packet *packet)
@@ -124,26 +129,17 @@ static spt_recv_stream *new_receiver(bool any_order)
     config.heaps.memory = (spt_heap_memory){NULL, get_zeros, put_zeros};
     config.heaps.allow_out_of_order = any_order;
     config.ring_heaps = 1000;
-    spt_recv_stream *stream = spt_recv_stream_create(pool, &config, NULL);
-    REQUIRE(stream != NULL);
+    spt_recv_stream *stream = NEW(spt_recv_stream_create(pool, &config, NULL));
     return stream;
 }
 
 /* A socket that is received from, in runs where they are sent as such, and one that sends to it. */
 static int new_sockets(int *to)
 {
-    int from = socket(AF_INET, SOCK_DGRAM, 0);
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    *to = socket(AF_INET, SOCK_DGRAM, 0);
-    REQUIRE(from >= 0 && *to >= 0);
+    int port;
+    *to = listen_on_loopback(&port, 212992);
     REQUIRE(setsockopt(*to, IPPROTO_UDP, UDP_GRO, &(int){1}, sizeof(int)) == 0);
-    REQUIRE(setsockopt(*to, SOL_SOCKET, SO_RCVBUF, &(int){212992}, sizeof(int)) == 0);
-    REQUIRE(bind(*to, (struct sockaddr *)&address, sizeof(address)) == 0);
-    REQUIRE(getsockname(*to, (struct sockaddr *)&address, &size) == 0);
-    REQUIRE(connect(from, (struct sockaddr *)&address, sizeof(address)) == 0);
-    return from;
+    return connect_to_loopback(port);
 }
 
 static int connect_to(spt_recv_stream *receiver)
@@ -162,14 +158,18 @@ static void send_run(int from, const uint8_t *packets, size_t size, size_t n)
     REQUIRE(send(from, packets, n * size, 0) == (ssize_t)(n * size));
 }
 
-static spt_recv_stats wait_for(spt_recv_stream *receiver, uint64_t packets)
+static spt_recv_stats stats_of(spt_recv_stream *receiver)
 {
     spt_recv_stats stats;
-    do {
-        sched_yield();
-        spt_recv_stream_stats(receiver, &stats);
-    } while (stats.account.packets < packets);
+    spt_recv_stream_stats(receiver, &stats);
     return stats;
+}
+
+static spt_recv_stats wait_for(spt_recv_stream *receiver, uint64_t packets)
+{
+    while (stats_of(receiver).account.packets < packets)
+        sched_yield();
+    return stats_of(receiver);
 }
 
 /* How many packets, from one of them on, have its size, and fit a message; some messages are short.
@@ -177,7 +177,7 @@ static spt_recv_stats wait_for(spt_recv_stream *receiver, uint64_t packets)
 static size_t length_of_run(size_t first)
 {
     size_t n = 1, most = MESSAGE / sizes[first];
-    most = draw(8) == 0 ? 1 + draw(most) : most;
+    most = any(8) == 0 ? 1 + any(most) : most;
     while (n < most && first + n < n_packets && sizes[first + n] == sizes[first])
         n++;
     return n;
@@ -196,8 +196,7 @@ static void send_all(spt_recv_stream *receiver)
         stats = wait_for(receiver, first + n);
     }
     in_place += stats.sockets.in_place;
-    CHECK_EQUAL(stats.sockets.datagrams, n_packets);
-    CHECK_EQUAL(stats.sockets.bytes, n_all);
+    CHECK_EQUAL(stats.sockets.datagrams, n_packets, stats.sockets.bytes, n_all);
     CHECK_EQUAL(stats.sockets.dropped, 0);
     close(fd);
     spt_recv_stream_stop(receiver);
@@ -220,15 +219,7 @@ static void check_same(spt_recv_stream *a, spt_recv_stream *b)
     spt_received_heap *one, *other;
     while (spt_recv_stream_get(a, 0, &one) == SPT_OK) {
         REQUIRE(spt_recv_stream_get(b, SECOND, &other) == SPT_OK);
-        REQUIRE(one->cnt == other->cnt && one->n_ranges == other->n_ranges);
-        CHECK(one->state == other->state && one->packets == other->packets);
-        CHECK_EQUAL(one->received_length, other->received_length);
-        for (size_t i = 0; i < one->n_ranges; i++) {
-            spt_range range = one->ranges[i];
-            CHECK(memcmp(&range, &other->ranges[i], sizeof(range)) == 0);
-            CHECK(memcmp(one->payload + range.begin, other->payload + range.begin,
-                         (size_t)(range.end - range.begin)) == 0);
-        }
+        check_same_heap(one, other);
         count_wrong(one);
         spt_recv_stream_return(a, one);
         spt_recv_stream_return(b, other);
@@ -238,32 +229,28 @@ static void check_same(spt_recv_stream *a, spt_recv_stream *b)
 
 static void check_same_account(spt_recv_stream *sent, spt_recv_stream *apart)
 {
-    spt_recv_stats a, b;
-    spt_recv_stream_stats(sent, &a);
-    spt_recv_stream_stats(apart, &b);
-    a.account.searches = b.account.searches = 0;
-    CHECK(memcmp(&a.account, &b.account, sizeof(a.account)) == 0);
+    spt_account a = stats_of(sent).account, b = stats_of(apart).account;
+    a.searches = b.searches = 0;
+    CHECK_BYTES(&a, &b, sizeof(a));
 }
 
-static void test_what_comes_instead_of_what_was_expected_becomes_what_it_does_otherwise(void)
+TEST(what_comes_instead_of_what_was_expected_becomes_what_it_does_otherwise)
 {
-    in_place = wrong = 0;
+    begin();
     for (int run = 0; run < RUNS; run++) {
-        bool any_order = draw(2);
-        spt_recv_stream *sent = new_receiver(any_order), *apart = new_receiver(any_order);
+        bool any_order = any(2);
+        OWN(spt_recv_stream) sent = new_receiver(any_order);
+        OWN(spt_recv_stream) apart = new_receiver(any_order);
         make_all();
         send_all(sent);
         REQUIRE(spt_recv_stream_add_memory(apart, all, n_all, NULL) == SPT_OK);
         check_same(sent, apart);
         check_same_account(sent, apart);
-        spt_recv_stream_destroy(sent);
-        spt_recv_stream_destroy(apart);
     }
-    CHECK(in_place > 1000);
-    CHECK(wrong > 20);
+    CHECK(in_place > 1000 && wrong > 20);
 }
 
-/* ---- Chunks ---- */
+/* ---- Chunks ---------------------------------------------------------------------------------- */
 
 /* A stream that fills chunks of two heaps each. */
 typedef struct filler {
@@ -273,6 +260,8 @@ typedef struct filler {
     bool shared; /* all chunks are one, and every second heap has the same place in it */
 } filler;
 
+#define FILLER __attribute__((cleanup(end_filling))) filler
+
 static void place(spt_place_data *data, size_t size, void *user)
 {
     const filler *f = user;
@@ -281,35 +270,6 @@ static void place(spt_place_data *data, size_t size, void *user)
     data->chunk_id = f->shared ? 0 : (int64_t)(n / 2);
     data->heap_index = n % 2 * MARKS;
     data->heap_offset = n % 2 * LONGEST;
-}
-
-static void begin_filling(filler *f, size_t packet, bool shared, bool any_order)
-{
-    *f = (filler){.shared = shared};
-    f->full = spt_chunk_ring_create(CHUNKS, NULL);
-    f->empty = spt_chunk_ring_create(CHUNKS, NULL);
-    REQUIRE(f->full != NULL && f->empty != NULL);
-    for (spt_chunk *chunk = f->chunks; chunk < f->chunks + CHUNKS; chunk++) {
-        *chunk = (spt_chunk){.data_size = 2 * LONGEST, .present_size = 2 * MARKS};
-        chunk->data = calloc(1, chunk->data_size);
-        chunk->present = malloc(chunk->present_size);
-        REQUIRE(chunk->data != NULL && chunk->present != NULL);
-        REQUIRE(spt_chunk_ring_put(f->empty, chunk, 0) == SPT_OK);
-    }
-    spt_recv_config config = spt_recv_config_default();
-    config.heaps.allow_out_of_order = any_order;
-    spt_chunk_config how = {
-        .place = place,
-        .place_user = f,
-        .items = &(uint64_t){SPT_ID_HEAP_CNT},
-        .n_items = 1,
-        .max_chunks = 1 + draw(2),
-        .packet_payload_size = packet,
-        .data_ring = f->full,
-        .free_ring = f->empty,
-    };
-    f->stream = spt_recv_stream_create_chunks(pool, &config, &how, NULL);
-    REQUIRE(f->stream != NULL);
 }
 
 static void end_filling(filler *f)
@@ -323,6 +283,32 @@ static void end_filling(filler *f)
     }
 }
 
+static void begin_filling(filler *f, size_t packet, bool shared, bool any_order)
+{
+    *f = (filler){.shared = shared};
+    f->full = NEW(spt_chunk_ring_create(CHUNKS, NULL));
+    f->empty = NEW(spt_chunk_ring_create(CHUNKS, NULL));
+    for (spt_chunk *chunk = f->chunks; chunk < f->chunks + CHUNKS; chunk++) {
+        *chunk = (spt_chunk){.data_size = 2 * LONGEST, .present_size = 2 * MARKS};
+        chunk->data = NEW(calloc(1, chunk->data_size));
+        chunk->present = NEW(malloc(chunk->present_size));
+        REQUIRE(spt_chunk_ring_put(f->empty, chunk, 0) == SPT_OK);
+    }
+    spt_recv_config config = spt_recv_config_default();
+    config.heaps.allow_out_of_order = any_order;
+    spt_chunk_config how = {
+        .place = place,
+        .place_user = f,
+        .items = &(uint64_t){SPT_ID_HEAP_CNT},
+        .n_items = 1,
+        .max_chunks = 1 + any(2),
+        .packet_payload_size = packet,
+        .data_ring = f->full,
+        .free_ring = f->empty,
+    };
+    f->stream = NEW(spt_recv_stream_create_chunks(pool, &config, &how, NULL));
+}
+
 /* Whether bytes of a heap are said to be there: all that a mark stands for. */
 static bool is_present(const uint8_t *marks, size_t packet, uint64_t begin)
 {
@@ -330,7 +316,8 @@ static bool is_present(const uint8_t *marks, size_t packet, uint64_t begin)
 }
 
 /* Where marks say of a heap that it is there, it is the same; elsewhere anything may be. */
-static void check_same_heap(const spt_chunk *one, const spt_chunk *other, int which, size_t packet)
+static void check_same_in_chunk(const spt_chunk *one, const spt_chunk *other, int which,
+                                size_t packet)
 {
     const uint8_t *a = (uint8_t *)one->data + which * LONGEST;
     const uint8_t *b = (uint8_t *)other->data + which * LONGEST;
@@ -351,19 +338,19 @@ static void check_same_chunks(filler *sent, filler *apart, size_t packet)
         CHECK_EQUAL(one->chunk_id, other->chunk_id);
         CHECK(memcmp(one->present, other->present, one->present_size) == 0);
         for (int which = 0; which < 2 && packet <= each; which++)
-            check_same_heap(one, other, which, packet);
+            check_same_in_chunk(one, other, which, packet);
     }
     CHECK(spt_chunk_ring_get(apart->full, SECOND, &other) != SPT_OK);
 }
 
-static void test_chunks_are_filled_as_with_the_same_packets_one_after_the_other(void)
+TEST(chunks_are_filled_as_with_the_same_packets_one_after_the_other)
 {
-    in_place = wrong = 0;
+    begin();
     for (int run = 0; run < RUNS; run++) {
-        filler sent, apart;
-        bool any_order = draw(2);
+        FILLER sent, apart;
+        bool any_order = any(2);
         make_all();
-        size_t packet = (size_t[]){0, each, each, each / 2 + 1, 2 * each}[draw(5)];
+        size_t packet = (size_t[]){0, each, each, each / 2 + 1, 2 * each}[any(5)];
         uint64_t before = state;
         begin_filling(&sent, packet, false, any_order);
         state = before; /* so that both have as many chunks at a time */
@@ -372,54 +359,51 @@ static void test_chunks_are_filled_as_with_the_same_packets_one_after_the_other(
         REQUIRE(spt_recv_stream_add_memory(apart.stream, all, n_all, NULL) == SPT_OK);
         check_same_chunks(&sent, &apart, packet);
         check_same_account(sent.stream, apart.stream);
-        end_filling(&sent);
-        end_filling(&apart);
     }
-    CHECK(in_place > 1000);
-    CHECK(wrong > 20);
+    CHECK(in_place > 1000 && wrong > 20);
 }
 
 /* Send a part of a heap, from one packet up to another, as one message, and have it received. */
 static void send_part(int from, spt_recv_stream *receiver, uint64_t cnt, uint64_t at, uint64_t end)
 {
-    spt_recv_stats stats;
+    uint64_t before = stats_of(receiver).account.packets;
     n_all = n_packets = 0;
     for (; at < end; at++)
         make_packet(cnt, at * each, each, false);
-    spt_recv_stream_stats(receiver, &stats);
     send_run(from, all, sizes[0], n_packets);
-    wait_for(receiver, stats.account.packets + n_packets);
+    wait_for(receiver, before + n_packets);
 }
 
-static void test_what_is_marked_is_not_written_over_by_what_was_not_expected(void)
+TEST(what_is_marked_is_not_written_over_by_what_was_not_expected)
 {
+    begin();
     each = 5000;
     length = 20 * each;
     for (int marked_by_packet = 0; marked_by_packet < 2; marked_by_packet++) {
-        filler f;
+        FILLER f;
         begin_filling(&f, marked_by_packet ? each : 0, true, true);
-        int from = connect_to(f.stream);
+        OWN_FD int from = connect_to(f.stream);
         send_part(from, f.stream, 1, 0, 10);
         send_part(from, f.stream, 1, 10, 20);
         send_part(from, f.stream, 3, 0, 10); /* belongs where heap 1 is */
         send_part(from, f.stream, 2, 0, 10); /* and not what follows */
-        close(from);
         spt_recv_stream_stop(f.stream);
         spt_chunk *chunk;
         REQUIRE(spt_chunk_ring_get(f.full, 0, &chunk) == SPT_OK);
         const uint8_t *data = chunk->data;
         for (uint64_t i = 0; i < length; i++)
-            REQUIRE(data[i] == byte_of(i < length / 2 ? 3 : 1, i));
-        end_filling(&f);
+            REQUIRE(data[i] == written(i < length / 2 ? 3 : 1, i));
     }
 }
 
-/* ---- Several senders ---- */
+/* ---- Several senders ------------------------------------------------------------------------- */
 
-static void test_of_senders_that_take_turns_several_messages_are_read_at_a_time(void)
+TEST(of_senders_that_take_turns_several_messages_are_read_at_a_time)
 {
     enum { MESSAGES = 16, PACKETS = 4 };
-    int to, from = new_sockets(&to);
+    begin();
+    OWN_FD int to = -1;
+    OWN_FD int from = new_sockets(&to);
     each = 4100;
     length = MESSAGES * PACKETS * each;
     for (uint64_t i = 0; i < MESSAGES; i++) {
@@ -428,56 +412,32 @@ static void test_of_senders_that_take_turns_several_messages_are_read_at_a_time(
             make_packet(1 + i % 2, (i / 2 * PACKETS + k) * each, each, false);
         send_run(from, all, sizes[0], PACKETS);
     }
-    spt_recv_stream *receiver = new_receiver(false);
+    OWN(spt_recv_stream) receiver = new_receiver(false);
     REQUIRE(spt_recv_stream_add_udp_socket(receiver, to, NULL, NULL) == SPT_OK);
     spt_receive_stats sockets = wait_for(receiver, MESSAGES * PACKETS).sockets;
     CHECK_EQUAL(sockets.messages, MESSAGES);
     CHECK(sockets.calls <= MESSAGES / 2);
-    close(from);
-    close(to);
-    spt_recv_stream_destroy(receiver);
 }
 
-/* ---- Nothing --------------------------------------------------------------------------------- */
-
-static void test_an_empty_datagram_in_place_of_an_expected_packet_is_counted(void)
+TEST(an_empty_datagram_in_place_of_an_expected_packet_is_counted)
 {
     enum { ROUNDS = 20, PACKETS = 8 };
-    spt_recv_stream *receiver = new_receiver(false);
-    int from = connect_to(receiver);
-    spt_recv_stats stats;
+    begin();
+    OWN(spt_recv_stream) receiver = new_receiver(false);
+    OWN_FD int from = connect_to(receiver);
     each = 5000;
     length = (ROUNDS * PACKETS + 1) * each;
     for (uint64_t i = 0; i < ROUNDS; i++) {
         send_part(from, receiver, 1, i * PACKETS, i * PACKETS + PACKETS / 2);
         send_part(from, receiver, 1, i * PACKETS + PACKETS / 2, (i + 1) * PACKETS);
         REQUIRE(send(from, NULL, 0, 0) == 0);
-        do {
+        while (stats_of(receiver).sockets.messages < 3 * (i + 1))
             sched_yield();
-            spt_recv_stream_stats(receiver, &stats);
-        } while (stats.sockets.messages < 3 * (i + 1));
     }
     spt_recv_stream_stop(receiver);
-    spt_recv_stream_stats(receiver, &stats);
+    spt_recv_stats stats = stats_of(receiver);
     CHECK(stats.sockets.in_place > 0);
     CHECK_EQUAL(stats.sockets.datagrams, ROUNDS * (PACKETS + 1));
     CHECK_EQUAL(stats.account.packets + stats.after_end, ROUNDS * (PACKETS + 1));
     CHECK_EQUAL(stats.account.fates[SPT_PLACED], ROUNDS * PACKETS);
-    close(from);
-    spt_recv_stream_destroy(receiver);
-}
-
-int main(void)
-{
-    pool = spt_thread_pool_create(1, NULL, 0, NULL);
-    all = malloc(MOST_BYTES);
-    REQUIRE(pool != NULL && all != NULL);
-    RUN(test_what_comes_instead_of_what_was_expected_becomes_what_it_does_otherwise);
-    RUN(test_chunks_are_filled_as_with_the_same_packets_one_after_the_other);
-    RUN(test_what_is_marked_is_not_written_over_by_what_was_not_expected);
-    RUN(test_of_senders_that_take_turns_several_messages_are_read_at_a_time);
-    RUN(test_an_empty_datagram_in_place_of_an_expected_packet_is_counted);
-    free(all);
-    spt_thread_pool_destroy(pool);
-    return check_done();
 }

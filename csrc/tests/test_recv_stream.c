@@ -1,495 +1,319 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the tests of recv_stream.c and datagrams.c: heaps that the sender sends, received. */
-#include "check.h"
+#define CHECK_AFTER end
 
-#include "spead_tutorial/spt_recv.h"
+#include "support.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
-enum { SIZE = 20000, HEAPS = 200, LONG_NS = 2000000000 };
+enum { SIZE = 20000, HEAPS = 200, LONG_NS = 2000000000, ROOM = 1 << 20, READERS = 16, ROUNDS = 50 };
+
+/* ---- What tests have ------------------------------------------------------------------------- */
 
 static spt_thread_pool *pool;
-
-static void start_pool(void)
-{
-    pool = spt_thread_pool_create(1, NULL, 0, NULL);
-    REQUIRE(pool != NULL);
-}
-
-static void end_pool(void)
-{
-    spt_thread_pool_destroy(pool);
-}
-
-/* A socket that listens on loopback, on a port of the system's choice. */
-static int listen_somewhere(int *port)
-{
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    REQUIRE(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
-    socklen_t length = sizeof(address);
-    REQUIRE(getsockname(fd, (struct sockaddr *)&address, &length) == 0);
-    int size = 1 << 22;
-    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
-    *port = ntohs(address.sin_port);
-    return fd;
-}
-
-/* What the value of a heap is: each has its own. */
+static spt_recv_stream *receiver;
+static int listening = -1, port;
+static spt_stream *sender; /* to there */
+static spt_heap *heap;     /* that is sent, with the value of its count */
 static uint8_t value[SIZE];
+static uint8_t bytes[ROOM]; /* packets */
+static size_t n_bytes;
+
+static void end(void)
+{
+    END(spt_recv_stream, receiver);
+    END(spt_heap, heap);
+    END(spt_stream, sender);
+    END(spt_thread_pool, pool);
+    if (listening >= 0)
+        close(listening);
+    listening = -1;
+}
+
+static void begin_receiver(spt_recv_config config)
+{
+    END(spt_recv_stream, receiver);
+    receiver = NEW(spt_recv_stream_create(pool, &config, NULL));
+}
+
+static void begin(size_t n_threads)
+{
+    end();
+    pool = new_pool(n_threads);
+    heap = new_heap_of(value, SIZE);
+    begin_receiver(spt_recv_config_default());
+}
+
+/* A receiver that listens, in so many readers, and a sender to it. */
+static void begin_udp(size_t n_threads, spt_recv_config how, size_t packet_size, int readers)
+{
+    begin(n_threads);
+    begin_receiver(how);
+    listening = listen_on_loopback(&port, 1 << 22);
+    for (int i = 0; i < readers; i++)
+        REQUIRE(spt_recv_stream_add_udp_socket(receiver, listening, NULL, NULL) == SPT_OK);
+    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
+    config.max_packet_size = packet_size;
+    spt_endpoint endpoint = {"127.0.0.1", port};
+    sender = NEW(spt_stream_create_udp(pool, &endpoint, 1, &config, NULL, NULL));
+}
 
 static void fill(uint64_t cnt)
 {
     for (size_t i = 0; i < SIZE; i++)
-        value[i] = (uint8_t)(cnt * 131 + i * 7 + i / 256);
+        value[i] = byte_of(cnt, i);
 }
 
-static spt_stream *new_sender(int port, size_t packet_size)
+static void send_heaps(uint64_t first, uint64_t last)
 {
+    for (uint64_t cnt = first; cnt <= last; cnt++) {
+        fill(cnt);
+        send_and_wait(sender, heap, (int64_t)cnt);
+    }
+}
+
+/* Packets of so many heaps in memory, and of the end. */
+static void begin_memory(uint64_t n)
+{
+    begin(1);
     spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
-    config.max_packet_size = packet_size;
-    spt_endpoint endpoint = {"127.0.0.1", port};
-    spt_stream *stream = spt_stream_create_udp(pool, &endpoint, 1, &config, NULL, NULL);
-    REQUIRE(stream != NULL);
-    return stream;
+    sender = NEW(spt_stream_create_memory(pool, &config, NULL));
+    send_heaps(1, n);
+    REQUIRE(spt_stream_send_end(sender, NULL, NULL) == SPT_OK);
+    n_bytes = spt_stream_memory(sender, bytes, ROOM);
+    REQUIRE(n_bytes <= ROOM);
 }
 
-static spt_heap *new_heap(void)
+static void add_memory(size_t n)
 {
-    spt_heap *heap = spt_heap_create(NULL, NULL);
-    spt_item item = {0x3300, value, SIZE, false};
-    REQUIRE(heap != NULL && spt_heap_add_item(heap, &item, NULL) == SPT_OK);
-    return heap;
+    REQUIRE(spt_recv_stream_add_memory(receiver, bytes, n, NULL) == SPT_OK);
 }
 
-static void send_one(spt_stream *sender, spt_heap *heap, uint64_t cnt)
+static void check_heap(const spt_received_heap *got, uint64_t cnt)
 {
+    CHECK_EQUAL(got->cnt, cnt, got->state, SPT_HEAP_COMPLETE);
+    REQUIRE(got->length == SIZE);
     fill(cnt);
-    spt_completion sent = {0};
-    spt_heap_reference reference = {heap, (int64_t)cnt, 0, -1};
-    REQUIRE(spt_stream_send_heaps(sender, &reference, 1, SPT_GROUP_SERIAL, &sent, NULL) == SPT_OK);
-    REQUIRE(spt_stream_wait(sender, &sent, -1, NULL) == SPT_OK);
+    CHECK_BYTES(got->payload, value, SIZE);
 }
 
-static void check_heap(const spt_received_heap *heap, uint64_t cnt)
+static spt_received_heap *get_heap(void)
 {
-    CHECK_EQUAL(heap->cnt, cnt);
-    CHECK_EQUAL(heap->state, SPT_HEAP_COMPLETE);
-    REQUIRE(heap->length == SIZE);
-    fill(cnt);
-    CHECK_BYTES(heap->payload, value, SIZE);
+    spt_received_heap *got;
+    REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &got) == SPT_OK);
+    return got;
 }
 
-static spt_recv_stream *new_receiver(void (*change)(spt_recv_config *))
+/* The next heaps are these. */
+static void check_heaps(uint64_t first, uint64_t last)
+{
+    for (uint64_t cnt = first; cnt <= last; cnt++) {
+        spt_received_heap *got = get_heap();
+        check_heap(got, cnt);
+        spt_recv_stream_return(receiver, got);
+    }
+}
+
+/* Instead of a heap there is this. */
+static spt_status get_none(int64_t timeout_ns)
+{
+    spt_received_heap *none;
+    spt_status status = spt_recv_stream_get(receiver, timeout_ns, &none);
+    REQUIRE(status != SPT_OK);
+    return status;
+}
+
+static spt_recv_stats stats(void)
+{
+    spt_recv_stats now;
+    spt_recv_stream_stats(receiver, &now);
+    return now;
+}
+
+static spt_recv_config dropping(void)
 {
     spt_recv_config config = spt_recv_config_default();
-    if (change != NULL)
-        change(&config);
-    spt_recv_stream *stream = spt_recv_stream_create(pool, &config, NULL);
-    REQUIRE(stream != NULL);
-    return stream;
+    config.drop_when_full = true;
+    return config;
 }
 
-static void check_account(const spt_recv_stats *stats)
-{
-    uint64_t fates = 0;
-    for (int i = 0; i < SPT_N_FATES; i++)
-        fates += stats->account.fates[i];
-    CHECK_EQUAL(fates, stats->account.packets);
-    CHECK_EQUAL(stats->sockets.datagrams, stats->account.packets);
-}
+/* ---- One after the other --------------------------------------------------------------------- */
 
-static void test_what_is_sent_is_received_with_and_without_offload(void)
+TEST(what_is_sent_is_received_with_and_without_offload)
 {
     for (int gro = 0; gro < 2; gro++) {
-        start_pool();
-        int port, fd = listen_somewhere(&port);
-        spt_recv_stream *receiver = new_receiver(NULL);
+        begin_udp(1, spt_recv_config_default(), 1472, 0);
         spt_receive_config config = SPT_RECEIVE_CONFIG_DEFAULT;
         config.gro = gro;
-        REQUIRE(spt_recv_stream_add_udp_socket(receiver, fd, &config, NULL) == SPT_OK);
-        close(fd); /* it has been duplicated */
-        spt_stream *sender = new_sender(port, 1472);
-        spt_heap *heap = new_heap();
+        REQUIRE(spt_recv_stream_add_udp_socket(receiver, listening, &config, NULL) == SPT_OK);
+        close(listening); /* it has been duplicated */
+        listening = -1;
         for (uint64_t cnt = 1; cnt <= HEAPS; cnt++) {
-            send_one(sender, heap, cnt);
-            spt_received_heap *received;
-            REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &received) == SPT_OK);
-            check_heap(received, cnt);
-            spt_recv_stream_return(receiver, received);
+            send_heaps(cnt, cnt);
+            check_heaps(cnt, cnt);
         }
         REQUIRE(spt_stream_send_end(sender, NULL, NULL) == SPT_OK);
-        spt_received_heap *none;
-        CHECK_EQUAL(spt_recv_stream_get(receiver, LONG_NS, &none), SPT_DONE);
-        spt_recv_stats stats;
-        spt_recv_stream_stats(receiver, &stats);
-        check_account(&stats);
-        CHECK_EQUAL(stats.account.heaps_complete, HEAPS);
-        CHECK_EQUAL(stats.account.heaps_dropped, 1); /* that of the end */
-        CHECK_EQUAL(stats.account.heaps_never_begun, 0);
-        CHECK(gro || stats.sockets.messages == stats.sockets.datagrams);
-        CHECK(stats.sockets.messages <= stats.sockets.datagrams);
-        CHECK_EQUAL(stats.sockets.dropped, 0);
-        spt_recv_stream_destroy(receiver);
-        spt_heap_destroy(heap);
-        spt_stream_destroy(sender);
-        end_pool();
+        CHECK_EQUAL(get_none(LONG_NS), SPT_DONE);
+        spt_recv_stats now = stats();
+        check_account(&now.account);
+        CHECK_EQUAL(now.account.heaps_complete, HEAPS, now.account.heaps_never_begun, 0);
+        CHECK_EQUAL(now.account.heaps_dropped, 1); /* that of the end */
+        CHECK_EQUAL(now.sockets.dropped, 0, now.sockets.datagrams, now.account.packets);
+        CHECK(gro || now.sockets.messages == now.sockets.datagrams);
+        CHECK(now.sockets.messages <= now.sockets.datagrams);
     }
 }
 
-static void test_a_full_ring_is_waited_for_and_nothing_is_lost(void)
+TEST(a_full_ring_is_waited_for_and_nothing_is_lost)
 {
-    start_pool();
-    int port, fd = listen_somewhere(&port);
-    spt_recv_stream *receiver = new_receiver(NULL);
-    REQUIRE(spt_recv_stream_add_udp_socket(receiver, fd, NULL, NULL) == SPT_OK);
-    spt_stream *sender = new_sender(port, 9000);
-    spt_heap *heap = new_heap();
-    for (uint64_t cnt = 1; cnt <= 20; cnt++) /* the ring has 4; others wait in the socket */
-        send_one(sender, heap, cnt);
-    spt_recv_stats stats;
-    do
-        spt_recv_stream_stats(receiver, &stats);
-    while (stats.ring_waits == 0);
-    for (uint64_t cnt = 1; cnt <= 20; cnt++) {
-        spt_received_heap *received;
-        REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &received) == SPT_OK);
-        check_heap(received, cnt);
-        spt_recv_stream_return(receiver, received);
-    }
-    spt_recv_stream_stats(receiver, &stats);
-    CHECK(stats.longest_ring_wait_ns > 0);
-    CHECK_EQUAL(stats.ring_dropped, 0);
-    spt_recv_stream_destroy(receiver);
-    spt_heap_destroy(heap);
-    spt_stream_destroy(sender);
-    close(fd);
-    end_pool();
+    begin_udp(1, spt_recv_config_default(), 9000, 1);
+    send_heaps(1, 20); /* the ring has 4; others wait in the socket */
+    while (stats().ring_waits == 0)
+        continue;
+    check_heaps(1, 20);
+    CHECK(stats().longest_ring_wait_ns > 0 && stats().ring_dropped == 0);
 }
 
-static void test_packets_that_were_read_and_not_looked_at_are_counted_when_a_stream_ends(void)
+TEST(packets_that_were_read_and_not_looked_at_are_counted_when_a_stream_ends)
 {
-    start_pool();
-    int port, fd = listen_somewhere(&port);
-    spt_stream *sender = new_sender(port, 9000);
-    spt_heap *heap = new_heap();
-    for (uint64_t cnt = 1; cnt <= 20; cnt++) /* before anybody reads: many come with a call */
-        send_one(sender, heap, cnt);
-    spt_recv_stream *receiver = new_receiver(NULL);
-    REQUIRE(spt_recv_stream_add_udp_socket(receiver, fd, NULL, NULL) == SPT_OK);
-    spt_recv_stats stats;
-    do
-        spt_recv_stream_stats(receiver, &stats);
-    while (stats.ring_waits == 0);
+    begin_udp(1, spt_recv_config_default(), 9000, 0);
+    send_heaps(1, 20); /* before anybody reads: many come with a call */
+    REQUIRE(spt_recv_stream_add_udp_socket(receiver, listening, NULL, NULL) == SPT_OK);
+    while (stats().ring_waits == 0)
+        continue;
     spt_recv_stream_stop(receiver);
-    spt_recv_stream_stats(receiver, &stats);
-    CHECK(stats.after_end > 0);
-    CHECK_EQUAL(stats.account.packets + stats.after_end, stats.sockets.datagrams);
-    spt_recv_stream_destroy(receiver);
-    spt_heap_destroy(heap);
-    spt_stream_destroy(sender);
-    close(fd);
-    end_pool();
+    CHECK(stats().after_end > 0);
+    CHECK_EQUAL(stats().account.packets + stats().after_end, stats().sockets.datagrams);
 }
 
-static void drop(spt_recv_config *config)
+TEST(a_full_ring_can_drop_and_says_how_many)
 {
-    config->drop_when_full = true;
-}
-
-static void test_a_full_ring_can_drop_and_says_how_many(void)
-{
-    start_pool();
-    int port, fd = listen_somewhere(&port);
-    spt_recv_stream *receiver = new_receiver(drop);
-    REQUIRE(spt_recv_stream_add_udp_socket(receiver, fd, NULL, NULL) == SPT_OK);
-    spt_stream *sender = new_sender(port, 9000);
-    spt_heap *heap = new_heap();
-    for (uint64_t cnt = 1; cnt <= 20; cnt++)
-        send_one(sender, heap, cnt);
-    spt_recv_stats stats;
-    do
-        spt_recv_stream_stats(receiver, &stats);
-    while (stats.account.heaps_complete < 20);
-    CHECK_EQUAL(stats.ring_dropped, 16);
-    CHECK_EQUAL(stats.ring_waits, 0);
+    begin_udp(1, dropping(), 9000, 1);
+    send_heaps(1, 20);
+    while (stats().account.heaps_complete < 20)
+        continue;
+    CHECK_EQUAL(stats().ring_dropped, 16, stats().ring_waits, 0);
     spt_recv_stream_stop(receiver);
-    spt_received_heap *received;
-    for (uint64_t cnt = 1; cnt <= 4; cnt++) {
-        REQUIRE(spt_recv_stream_get(receiver, -1, &received) == SPT_OK);
-        check_heap(received, cnt);
-        spt_recv_stream_return(receiver, received);
-    }
-    CHECK_EQUAL(spt_recv_stream_get(receiver, -1, &received), SPT_DONE);
-    spt_recv_stream_destroy(receiver);
-    spt_heap_destroy(heap);
-    spt_stream_destroy(sender);
-    close(fd);
-    end_pool();
+    check_heaps(1, 4);
+    CHECK_EQUAL(get_none(-1), SPT_DONE);
 }
 
-/* Packets of so many heaps, and of the end, one after the other. */
-static uint8_t *in_memory(uint64_t n, size_t *size)
+TEST(packets_in_memory_are_received_and_their_end_is_that_of_the_stream)
 {
-    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
-    spt_stream *sender = spt_stream_create_memory(pool, &config, NULL);
-    REQUIRE(sender != NULL);
-    spt_heap *heap = new_heap();
-    for (uint64_t cnt = 1; cnt <= n; cnt++)
-        send_one(sender, heap, cnt);
-    REQUIRE(spt_stream_send_end(sender, NULL, NULL) == SPT_OK);
-    *size = spt_stream_memory(sender, NULL, 0);
-    uint8_t *bytes = malloc(*size);
-    REQUIRE(bytes != NULL);
-    spt_stream_memory(sender, bytes, *size);
-    spt_stream_destroy(sender);
-    spt_heap_destroy(heap);
-    return bytes;
-}
-
-static void test_packets_in_memory_are_received_and_their_end_is_that_of_the_stream(void)
-{
-    start_pool();
-    size_t size;
-    uint8_t *bytes = in_memory(30, &size);
+    begin_memory(30);
     for (int cut = 0; cut < 2; cut++) { /* as it is, and without the last bytes of the last heap */
-        spt_recv_stream *receiver = new_receiver(NULL);
-        size_t n = cut ? size - 49 - 8 - 1472 : size;
-        REQUIRE(spt_recv_stream_add_memory(receiver, bytes, n, NULL) == SPT_OK);
-        spt_received_heap *received;
-        for (uint64_t cnt = 1; cnt <= 30; cnt++) {
-            REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &received) == SPT_OK);
-            if (cut && cnt == 30)
-                CHECK_EQUAL(received->state, SPT_HEAP_INCOMPLETE);
-            else
-                check_heap(received, cnt);
-            spt_recv_stream_return(receiver, received);
-        }
-        CHECK_EQUAL(spt_recv_stream_get(receiver, LONG_NS, &received), SPT_DONE);
         spt_error err = {0};
-        CHECK_EQUAL(spt_recv_stream_add_memory(receiver, bytes, n, &err), SPT_ERR_STOPPED);
+        begin_receiver(spt_recv_config_default());
+        add_memory(cut ? n_bytes - 49 - 8 - 1472 : n_bytes);
+        check_heaps(1, 30 - (uint64_t)cut);
+        if (cut) {
+            spt_received_heap *got = get_heap();
+            CHECK_EQUAL(got->state, SPT_HEAP_INCOMPLETE);
+            spt_recv_stream_return(receiver, got);
+        }
+        CHECK_EQUAL(get_none(LONG_NS), SPT_DONE);
+        CHECK_EQUAL(spt_recv_stream_add_memory(receiver, bytes, 1, &err), SPT_ERR_STOPPED);
         CHECK(err.message[0] != '\0');
-        spt_recv_stream_destroy(receiver);
     }
-    free(bytes);
-    end_pool();
 }
 
-static void only_contiguous(spt_recv_config *config)
+TEST(incomplete_heaps_can_be_dropped_and_are_counted_then)
 {
-    config->contiguous_only = true;
+    spt_recv_config config = spt_recv_config_default();
+    config.contiguous_only = true;
+    begin_memory(30);
+    begin_receiver(config);
+    add_memory(n_bytes - 49 - 8 - 1472);
+    check_heaps(1, 29);
+    CHECK_EQUAL(get_none(LONG_NS), SPT_DONE);
+    spt_recv_stats now = stats();
+    CHECK_EQUAL(now.incomplete_dropped, 1, now.incomplete_cnt, 30, now.incomplete_length, SIZE);
+    CHECK(now.incomplete_received > 0 && now.incomplete_received < SIZE);
+    CHECK(now.batches > 0 && now.max_batch > 0);
+    CHECK(now.max_batch * now.batches >= now.account.packets);
 }
 
-/* Memory for heaps that begin one after the other, each when the one before has been returned. */
-static struct {
-    int given, in_use, most; /* of the reader's thread alone */
-    int returned;            /* atomic */
-} turns;
-
-static void *get_in_turn(void *user, size_t size, const spt_received_packet *first)
+TEST(a_stream_that_is_to_be_started_reads_nothing_before)
 {
-    (void)user, (void)first;
-    while (__atomic_load_n(&turns.returned, __ATOMIC_SEQ_CST) < turns.given)
-        sched_yield();
-    turns.given++;
-    turns.most = ++turns.in_use > turns.most ? turns.in_use : turns.most;
-    return malloc(size);
-}
-
-static void put_back(void *user, void *memory, size_t size)
-{
-    (void)user, (void)size;
-    turns.in_use--;
-    free(memory);
-}
-
-static void in_turn(spt_recv_config *config)
-{
-    config->heaps.memory = (spt_heap_memory){NULL, get_in_turn, put_back};
-}
-
-static void test_what_is_returned_can_be_used_again_while_a_reader_still_runs(void)
-{
-    enum { N = 4 };
-    start_pool();
-    size_t size;
-    uint8_t *bytes = in_memory(N, &size);
-    memset(&turns, 0, sizeof(turns));
-    spt_recv_stream *receiver = new_receiver(in_turn);
-    REQUIRE(spt_recv_stream_add_memory(receiver, bytes, size, NULL) == SPT_OK);
-    for (int i = 0; i < N; i++) {
-        spt_received_heap *heap;
-        spt_status status;
-        while ((status = spt_recv_stream_get(receiver, 0, &heap)) == SPT_PENDING)
-            sched_yield();
-        REQUIRE(status == SPT_OK);
-        spt_recv_stream_return(receiver, heap);
-        __atomic_add_fetch(&turns.returned, 1, __ATOMIC_SEQ_CST);
-    }
-    spt_received_heap *none;
-    CHECK_EQUAL(spt_recv_stream_get(receiver, LONG_NS, &none), SPT_DONE);
-    spt_recv_stream_destroy(receiver);
-    CHECK_EQUAL(turns.most, 2); /* the one before is put back when the next one is finished */
-    free(bytes);
-    end_pool();
-}
-
-static void test_incomplete_heaps_can_be_dropped_and_are_counted_then(void)
-{
-    start_pool();
-    size_t size;
-    uint8_t *bytes = in_memory(30, &size);
-    spt_recv_stream *receiver = new_receiver(only_contiguous);
-    REQUIRE(spt_recv_stream_add_memory(receiver, bytes, size - 49 - 8 - 1472, NULL) == SPT_OK);
-    spt_received_heap *received;
-    for (uint64_t cnt = 1; cnt < 30; cnt++) {
-        REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &received) == SPT_OK);
-        check_heap(received, cnt);
-        spt_recv_stream_return(receiver, received);
-    }
-    CHECK_EQUAL(spt_recv_stream_get(receiver, LONG_NS, &received), SPT_DONE);
-    spt_recv_stats stats;
-    spt_recv_stream_stats(receiver, &stats);
-    CHECK_EQUAL(stats.incomplete_dropped, 1);
-    CHECK_EQUAL(stats.incomplete_cnt, 30);
-    CHECK_EQUAL(stats.incomplete_length, SIZE);
-    CHECK(stats.incomplete_received > 0 && stats.incomplete_received < SIZE);
-    CHECK(stats.batches > 0 && stats.max_batch > 0);
-    CHECK(stats.max_batch * stats.batches >= stats.account.packets);
-    spt_recv_stream_destroy(receiver);
-    free(bytes);
-    end_pool();
-}
-
-static void explicitly(spt_recv_config *config)
-{
-    config->explicit_start = true;
-}
-
-static void test_a_stream_that_is_to_be_started_reads_nothing_before(void)
-{
-    start_pool();
-    size_t size;
-    uint8_t *bytes = in_memory(3, &size);
-    spt_recv_stream *receiver = new_receiver(explicitly);
-    REQUIRE(spt_recv_stream_add_memory(receiver, bytes, size, NULL) == SPT_OK);
-    spt_received_heap *received;
-    CHECK_EQUAL(spt_recv_stream_get(receiver, 10000000, &received), SPT_PENDING);
-    CHECK_EQUAL(spt_recv_stream_start(receiver, NULL), SPT_OK);
-    for (uint64_t cnt = 1; cnt <= 3; cnt++) {
-        REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &received) == SPT_OK);
-        check_heap(received, cnt);
-        spt_recv_stream_return(receiver, received);
-    }
-    CHECK_EQUAL(spt_recv_stream_get(receiver, LONG_NS, &received), SPT_DONE);
+    spt_recv_config config = spt_recv_config_default();
     spt_error err = {0};
-    CHECK_EQUAL(spt_recv_stream_start(receiver, &err), SPT_ERR_STOPPED);
-    spt_recv_stream_destroy(receiver);
+    config.explicit_start = true;
+    begin_memory(3);
+    begin_receiver(config);
+    add_memory(n_bytes);
+    CHECK_EQUAL(get_none(10000000), SPT_PENDING);
+    CHECK_EQUAL(spt_recv_stream_start(receiver, NULL), SPT_OK);
+    check_heaps(1, 3);
+    CHECK_EQUAL(get_none(LONG_NS), SPT_DONE, spt_recv_stream_start(receiver, &err),
+                SPT_ERR_STOPPED);
 
-    receiver = new_receiver(explicitly); /* one that is never started, and one too late */
+    begin_receiver(config); /* one that is never started, and one too late */
     REQUIRE(spt_recv_stream_start(receiver, NULL) == SPT_OK);
-    CHECK_EQUAL(spt_recv_stream_add_memory(receiver, bytes, size, &err), SPT_ERR_BUSY);
-    spt_recv_stream_destroy(receiver);
-    receiver = new_receiver(explicitly);
-    REQUIRE(spt_recv_stream_add_memory(receiver, bytes, size, NULL) == SPT_OK);
-    spt_recv_stream_destroy(receiver);
-    free(bytes);
-    end_pool();
+    CHECK_EQUAL(spt_recv_stream_add_memory(receiver, bytes, n_bytes, &err), SPT_ERR_BUSY);
+    begin_receiver(config);
+    add_memory(n_bytes);
 }
 
-static void test_the_descriptor_is_readable_while_there_is_something_to_get(void)
+TEST(the_descriptor_is_readable_while_there_is_something_to_get)
 {
-    start_pool();
-    int port, fd = listen_somewhere(&port);
-    spt_recv_stream *receiver = new_receiver(NULL);
-    REQUIRE(spt_recv_stream_add_udp_socket(receiver, fd, NULL, NULL) == SPT_OK);
+    begin_udp(1, spt_recv_config_default(), 9000, 1);
     struct pollfd event = {.fd = spt_recv_stream_fd(receiver), .events = POLLIN};
     CHECK_EQUAL(poll(&event, 1, 0), 0);
-    spt_stream *sender = new_sender(port, 9000);
-    spt_heap *heap = new_heap();
-    spt_received_heap *received;
     for (uint64_t cnt = 1; cnt <= 6; cnt += 2) {
-        send_one(sender, heap, cnt);
-        send_one(sender, heap, cnt + 1);
+        send_heaps(cnt, cnt + 1);
         for (uint64_t i = 0; i < 2; i++) {
             REQUIRE(poll(&event, 1, 2000) == 1);
-            REQUIRE(spt_recv_stream_get(receiver, 0, &received) == SPT_OK);
-            check_heap(received, cnt + i);
-            spt_recv_stream_return(receiver, received);
+            check_heaps(cnt + i, cnt + i);
         }
-        CHECK_EQUAL(poll(&event, 1, 0), 0);
-        CHECK_EQUAL(spt_recv_stream_get(receiver, 0, &received), SPT_PENDING);
+        CHECK_EQUAL(poll(&event, 1, 0), 0, get_none(0), SPT_PENDING);
     }
     spt_recv_stream_stop(receiver);
-    CHECK_EQUAL(poll(&event, 1, 2000), 1);
-    CHECK_EQUAL(spt_recv_stream_get(receiver, 0, &received), SPT_DONE);
-    CHECK_EQUAL(poll(&event, 1, 0), 1);
-    spt_recv_stream_destroy(receiver);
-    spt_heap_destroy(heap);
-    spt_stream_destroy(sender);
-    close(fd);
-    end_pool();
+    CHECK_EQUAL(poll(&event, 1, 2000), 1, get_none(0), SPT_DONE, poll(&event, 1, 0), 1);
 }
 
-static void test_a_datagram_that_is_too_long_or_no_packet_is_counted(void)
+TEST(a_datagram_that_is_too_long_or_no_packet_is_counted)
 {
+    static const uint8_t datagram[3000] = {0x53, 4};
+    static const size_t sizes[] = {0, 1, 100, 101, 3000};
     for (int gro = 0; gro < 2; gro++) {
-        start_pool();
-        int port, fd = listen_somewhere(&port);
+        begin_udp(1, spt_recv_config_default(), 9000, 0);
         spt_receive_config config = SPT_RECEIVE_CONFIG_DEFAULT;
         config.max_size = 100;
         config.gro = gro;
-        spt_recv_stream *receiver = new_receiver(NULL);
-        REQUIRE(spt_recv_stream_add_udp_socket(receiver, fd, &config, NULL) == SPT_OK);
-        int out = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-        struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        static const uint8_t bytes[3000] = {0x53, 4};
-        const size_t sizes[] = {0, 1, 100, 101, 3000};
+        REQUIRE(spt_recv_stream_add_udp_socket(receiver, listening, &config, NULL) == SPT_OK);
+        OWN_FD int out = connect_to_loopback(port);
         for (int i = 0; i < 5; i++)
-            REQUIRE(sendto(out, bytes, sizes[i], 0, (struct sockaddr *)&to, sizeof(to)) >= 0);
-        spt_recv_stats stats;
-        do
-            spt_recv_stream_stats(receiver, &stats);
-        while (stats.account.packets < 5);
-        check_account(&stats);
-        CHECK_EQUAL(stats.account.faults[SPT_FAULT_HEADER], 2);
-        CHECK_EQUAL(stats.account.faults[SPT_FAULT_FLAVOUR], 1);
-        CHECK_EQUAL(stats.account.faults[SPT_FAULT_SURPLUS], 2);
-        close(out);
-        spt_recv_stream_destroy(receiver);
-        close(fd);
-        end_pool();
+            REQUIRE(send(out, datagram, sizes[i], 0) >= 0);
+        while (stats().account.packets < 5)
+            continue;
+        spt_account a = stats().account;
+        check_account(&a);
+        CHECK_EQUAL(a.faults[SPT_FAULT_HEADER], 2, a.faults[SPT_FAULT_FLAVOUR], 1);
+        CHECK_EQUAL(a.faults[SPT_FAULT_SURPLUS], 2, stats().sockets.datagrams, a.packets);
     }
 }
 
-static void test_a_port_is_free_once_the_stream_is_stopped_and_until_then_an_error_says_so(void)
+TEST(a_port_is_free_once_the_stream_is_stopped_and_until_then_an_error_says_so)
 {
-    start_pool();
-    int port, fd = listen_somewhere(&port);
-    close(fd);
+    begin(1);
+    close(listen_on_loopback(&port, 4096));
     spt_endpoint endpoint = {"127.0.0.1", port};
-    spt_recv_stream *one = new_receiver(NULL), *other = new_receiver(NULL);
-    REQUIRE(spt_recv_stream_add_udp(one, &endpoint, NULL, NULL) == SPT_OK);
+    spt_recv_config config = spt_recv_config_default();
+    OWN(spt_recv_stream) other = NEW(spt_recv_stream_create(pool, &config, NULL));
     spt_error err = {0};
+    REQUIRE(spt_recv_stream_add_udp(receiver, &endpoint, NULL, NULL) == SPT_OK);
     CHECK_EQUAL(spt_recv_stream_add_udp(other, &endpoint, NULL, &err), SPT_ERR_SYSTEM);
     CHECK_EQUAL(err.sys_errno, EADDRINUSE);
-    CHECK(strstr(err.message, "is in use") != NULL);
-    spt_recv_stream_stop(one);
-    spt_recv_stream_stop(one);
-    CHECK_EQUAL(spt_recv_stream_port(one), 0);
+    CHECK_WORDS(err.message, "is in use");
+    spt_recv_stream_stop(receiver);
+    spt_recv_stream_stop(receiver);
+    CHECK_EQUAL(spt_recv_stream_port(receiver), 0);
     CHECK_EQUAL(spt_recv_stream_add_udp(other, &endpoint, NULL, &err), SPT_OK);
     CHECK_EQUAL(spt_recv_stream_port(other), port);
     const char *any[] = {"127.0.0.1", "::1"};
@@ -499,53 +323,38 @@ static void test_a_port_is_free_once_the_stream_is_stopped_and_until_then_an_err
         CHECK(spt_recv_stream_port(other) > 0 && spt_recv_stream_port(other) != port);
         port = spt_recv_stream_port(other);
     }
-    spt_recv_stream_destroy(one);
-    spt_recv_stream_destroy(other);
     spt_recv_stream_destroy(NULL);
-    end_pool();
 }
 
-static void test_what_cannot_be_is_refused_in_words(void)
+TEST(what_cannot_be_is_refused_in_words)
 {
-    start_pool();
-    spt_recv_stream *receiver = new_receiver(NULL);
+    static const spt_endpoint nowhere[] = {{"no.such.host.invalid", 8888}, {"", 70000}, {"", -1}};
     spt_receive_config too_large = SPT_RECEIVE_CONFIG_DEFAULT;
     too_large.max_size = 70000;
-    const spt_endpoint nowhere[] = {{"no.such.host.invalid", 8888}, {"", 70000}, {"", -1}};
-    spt_error err;
+    begin(1);
     for (int i = 0; i < 3; i++) {
-        err = (spt_error){0};
+        spt_error err = {0};
         CHECK_EQUAL(spt_recv_stream_add_udp(receiver, &nowhere[i], NULL, &err), SPT_ERR_ARGUMENT);
         CHECK(err.message[0] != '\0');
     }
     CHECK_EQUAL(spt_recv_stream_add_udp(receiver, &(spt_endpoint){"", 0}, &too_large, NULL),
                 SPT_ERR_ARGUMENT);
-    CHECK_EQUAL(spt_recv_stream_add_udp_socket(receiver, -1, NULL, &err), SPT_ERR_ARGUMENT);
-    int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    CHECK_EQUAL(spt_recv_stream_add_udp_socket(receiver, file, NULL, &err), SPT_ERR_SYSTEM);
-    close(file);
-    spt_recv_stream_destroy(receiver);
+    CHECK_EQUAL(spt_recv_stream_add_udp_socket(receiver, -1, NULL, NULL), SPT_ERR_ARGUMENT);
+    OWN_FD int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    CHECK_EQUAL(spt_recv_stream_add_udp_socket(receiver, file, NULL, NULL), SPT_ERR_SYSTEM);
     spt_recv_config none = spt_recv_config_default();
     none.ring_heaps = 0;
-    CHECK(spt_recv_stream_create(pool, &none, &err) == NULL);
+    CHECK(spt_recv_stream_create(pool, &none, NULL) == NULL);
     none = spt_recv_config_default();
     none.heaps.max_heaps = 0;
-    CHECK(spt_recv_stream_create(pool, &none, &err) == NULL);
-    end_pool();
+    CHECK(spt_recv_stream_create(pool, &none, NULL) == NULL);
 }
 
-static void test_a_stream_ends_with_its_pool_and_says_so_to_who_waits(void)
+TEST(a_stream_ends_with_its_pool_and_says_so_to_who_waits)
 {
-    start_pool();
-    int port, fd = listen_somewhere(&port);
-    spt_recv_stream *receiver = new_receiver(NULL);
-    REQUIRE(spt_recv_stream_add_udp_socket(receiver, fd, NULL, NULL) == SPT_OK);
+    begin_udp(1, spt_recv_config_default(), 9000, 1);
     spt_thread_pool_stop(pool);
-    spt_received_heap *received;
-    CHECK_EQUAL(spt_recv_stream_get(receiver, -1, &received), SPT_DONE);
-    spt_recv_stream_destroy(receiver);
-    close(fd);
-    end_pool();
+    CHECK_EQUAL(get_none(-1), SPT_DONE);
 }
 
 static void nothing(int signal)
@@ -560,74 +369,54 @@ static void *interrupt(void *thread)
     return NULL;
 }
 
-static void test_waiting_ends_with_a_signal_and_with_its_time(void)
+TEST(waiting_ends_with_a_signal_and_with_its_time)
 {
-    start_pool();
-    spt_recv_stream *receiver = new_receiver(NULL);
-    spt_received_heap *received;
-    CHECK_EQUAL(spt_recv_stream_get(receiver, 1000000, &received), SPT_PENDING);
+    begin(1);
+    CHECK_EQUAL(get_none(1000000), SPT_PENDING);
     sigaction(SIGUSR1, &(struct sigaction){.sa_handler = nothing}, NULL);
-    pthread_t self = pthread_self(), other;
-    REQUIRE(pthread_create(&other, NULL, interrupt, &self) == 0);
-    CHECK_EQUAL(spt_recv_stream_get(receiver, -1, &received), SPT_PENDING);
+    pthread_t self = pthread_self(), other = start_thread(interrupt, &self);
+    CHECK_EQUAL(get_none(-1), SPT_PENDING);
     pthread_join(other, NULL);
-    spt_recv_stream_destroy(receiver);
-    end_pool();
 }
 
-/* Readers, a consumer, and who stops them, all at once: for the sanitizers to watch. */
-static void *get_all(void *stream)
+/* ---- All at once, for the sanitizers to watch ------------------------------------------------ */
+
+static void *get_all(void *none)
 {
-    spt_received_heap *received;
+    spt_received_heap *got;
     spt_status status;
-    while ((status = spt_recv_stream_get(stream, LONG_NS, &received)) == SPT_OK)
-        spt_recv_stream_return(stream, received);
+    while ((status = spt_recv_stream_get(receiver, LONG_NS, &got)) == SPT_OK)
+        spt_recv_stream_return(receiver, got);
     CHECK_EQUAL(status, SPT_DONE);
-    return NULL;
+    return none;
 }
 
-static void test_streams_are_stopped_at_any_moment(void)
+TEST(streams_are_stopped_at_any_moment)
 {
+    const spt_endpoint any = {"127.0.0.1", 0};
     for (int round = 0; round < 30; round++) {
-        pool = spt_thread_pool_create(2, NULL, 0, NULL);
-        REQUIRE(pool != NULL);
-        int port, fd = listen_somewhere(&port);
-        spt_recv_stream *receiver = new_receiver(round % 2 ? drop : NULL);
-        REQUIRE(spt_recv_stream_add_udp_socket(receiver, fd, NULL, NULL) == SPT_OK);
-        REQUIRE(spt_recv_stream_add_udp(receiver, &(spt_endpoint){"127.0.0.1", 0}, NULL, NULL) ==
-                SPT_OK);
-        pthread_t consumers[2];
-        for (int i = 0; i < 2; i++)
-            REQUIRE(pthread_create(&consumers[i], NULL, get_all, receiver) == 0);
-        spt_stream *sender = new_sender(port, 1472);
-        spt_heap *heap = new_heap();
-        for (uint64_t cnt = 1; cnt <= 10 + (uint64_t)round; cnt++) {
-            spt_completion sent = {0};
-            REQUIRE(spt_stream_send_heap(sender, heap, &sent, NULL) == SPT_OK);
-            REQUIRE(spt_stream_wait(sender, &sent, -1, NULL) == SPT_OK);
-            spt_recv_stats stats;
-            spt_recv_stream_stats(receiver, &stats);
+        begin_udp(2, round % 2 ? dropping() : spt_recv_config_default(), 1472, 1);
+        REQUIRE(spt_recv_stream_add_udp(receiver, &any, NULL, NULL) == SPT_OK);
+        pthread_t consumers[] = {start_thread(get_all, NULL), start_thread(get_all, NULL)};
+        for (int i = 0; i < 10 + round; i++) {
+            send_and_wait(sender, heap, -1);
+            (void)stats();
         }
         spt_recv_stream_stop(receiver);
         for (int i = 0; i < 2; i++)
             pthread_join(consumers[i], NULL);
-        spt_recv_stream_destroy(receiver);
-        spt_heap_destroy(heap);
-        spt_stream_destroy(sender);
-        close(fd);
-        end_pool();
     }
 }
 
 /* Those who stop a stream, all at once; whoever is through finds its readers gone. */
 static pthread_barrier_t at_once;
 
-static void *stop_at_once(void *stream)
+static void *stop_at_once(void *none)
 {
     pthread_barrier_wait(&at_once);
-    spt_recv_stream_stop(stream);
-    CHECK_EQUAL(spt_recv_stream_port(stream), 0);
-    return NULL;
+    spt_recv_stream_stop(receiver);
+    CHECK_EQUAL(spt_recv_stream_port(receiver), 0);
+    return none;
 }
 
 static void *stop_only(void *stream)
@@ -636,72 +425,90 @@ static void *stop_only(void *stream)
     return NULL;
 }
 
-static void *add_until_stopped(void *stream)
+static void *add_until_stopped(void *none)
 {
     spt_endpoint any = {"127.0.0.1", 0};
     pthread_barrier_wait(&at_once);
-    while (spt_recv_stream_add_udp(stream, &any, NULL, NULL) == SPT_OK)
+    while (spt_recv_stream_add_udp(receiver, &any, NULL, NULL) == SPT_OK)
         continue;
-    return NULL;
+    return none;
 }
 
-static void test_threads_that_stop_a_stream_at_once_all_wait_until_it_is(void)
+TEST(threads_that_stop_a_stream_at_once_all_wait_until_it_is)
 {
-    enum { READERS = 8, STOPPERS = 3, ROUNDS = 50 };
     for (int round = 0; round < ROUNDS; round++) {
-        pool = spt_thread_pool_create(2, NULL, 0, NULL);
-        REQUIRE(pool != NULL);
-        int port, fd = listen_somewhere(&port);
-        spt_recv_stream *receiver = new_receiver(drop);
-        spt_stream *sender = new_sender(port, 1472);
-        spt_heap *heap = new_heap();
-        send_one(sender, heap, 1); /* so that readers have something to do */
-        for (int i = 0; i < READERS; i++)
-            REQUIRE(spt_recv_stream_add_udp_socket(receiver, fd, NULL, NULL) == SPT_OK);
-        pthread_t adder, stoppers[STOPPERS];
-        pthread_barrier_init(&at_once, NULL, STOPPERS + 2);
-        REQUIRE(pthread_create(&adder, NULL, add_until_stopped, receiver) == 0);
-        for (int i = 0; i < STOPPERS; i++)
-            REQUIRE(pthread_create(&stoppers[i], NULL, stop_at_once, receiver) == 0);
+        begin_udp(2, dropping(), 1472, 0);
+        send_heaps(1, 1); /* so that readers have something to do */
+        for (int i = 0; i < 8; i++)
+            REQUIRE(spt_recv_stream_add_udp_socket(receiver, listening, NULL, NULL) == SPT_OK);
+        pthread_barrier_init(&at_once, NULL, 5);
+        pthread_t threads[4] = {start_thread(add_until_stopped, NULL)};
+        for (int i = 1; i < 4; i++)
+            threads[i] = start_thread(stop_at_once, NULL);
         pthread_barrier_wait(&at_once);
         if (round % 2)
             spt_thread_pool_stop(pool);
-        pthread_join(adder, NULL);
-        for (int i = 0; i < STOPPERS; i++)
-            pthread_join(stoppers[i], NULL);
+        for (int i = 0; i < 4; i++)
+            pthread_join(threads[i], NULL);
         pthread_barrier_destroy(&at_once);
-        spt_recv_stream_destroy(receiver);
-        spt_heap_destroy(heap);
-        spt_stream_destroy(sender);
-        close(fd);
-        end_pool();
     }
 }
 
-static void test_who_destroys_a_stream_waits_for_who_stops_it(void)
+TEST(who_destroys_a_stream_waits_for_who_stops_it)
 {
-    enum { READERS = 16, ROUNDS = 50 };
+    const spt_endpoint any = {"127.0.0.1", 0};
     for (int round = 0; round < ROUNDS; round++) {
-        start_pool();
-        spt_recv_stream *receiver = new_receiver(NULL);
-        spt_endpoint any = {"127.0.0.1", 0};
+        begin(1);
         for (int i = 0; i < READERS; i++)
             REQUIRE(spt_recv_stream_add_udp(receiver, &any, NULL, NULL) == SPT_OK);
-        pthread_t stopper;
-        REQUIRE(pthread_create(&stopper, NULL, stop_only, receiver) == 0);
-        spt_received_heap *none; /* until it has begun to stop */
-        CHECK_EQUAL(spt_recv_stream_get(receiver, -1, &none), SPT_DONE);
-        spt_recv_stream_destroy(receiver);
+        pthread_t stopper = start_thread(stop_only, receiver);
+        CHECK_EQUAL(get_none(-1), SPT_DONE); /* until it has begun to stop */
+        END(spt_recv_stream, receiver);
         pthread_join(stopper, NULL);
-        end_pool();
     }
 }
 
-/* Memory that is counted, and that the worker may have to wait for. */
+/* Looks at the counts of a socket until somebody says that it is enough: they never fall. */
+static int n_looks, enough; /* atomic */
+
+static void *look_at_counts(void *none)
+{
+    uint64_t before = 0, falls = 0;
+    while (!__atomic_load_n(&enough, __ATOMIC_SEQ_CST)) {
+        uint64_t now = stats().sockets.datagrams;
+        falls += now < before;
+        before = now;
+        __atomic_add_fetch(&n_looks, 1, __ATOMIC_SEQ_CST);
+    }
+    CHECK_EQUAL(falls, 0);
+    return none;
+}
+
+TEST(the_counts_of_sockets_do_not_fall_while_a_stream_is_stopped)
+{
+    for (int round = 0; round < ROUNDS; round++) {
+        begin_udp(1, dropping(), 9000, READERS);
+        send_heaps(1, 1);
+        while (stats().account.heaps_complete == 0)
+            continue;
+        n_looks = enough = 0;
+        pthread_t thread = start_thread(look_at_counts, NULL);
+        while (__atomic_load_n(&n_looks, __ATOMIC_SEQ_CST) == 0)
+            continue;
+        spt_recv_stream_stop(receiver);
+        __atomic_store_n(&enough, 1, __ATOMIC_SEQ_CST);
+        pthread_join(thread, NULL);
+    }
+}
+
+/* ---- Memory that is counted, and that the worker may have to wait for ------------------------ */
+
 static struct {
-    int away;       /* atomic */
+    int away, most; /* atomic */
     int asked_for;  /* atomic */
     int slow_from;  /* the how-manieth is not given before `go_on` */
+    bool in_turn;   /* each is given when the one before has been `returned` */
+    int returned;   /* atomic */
     bool timed_out; /* nobody let it */
     sem_t go_on;
 } counted;
@@ -716,7 +523,10 @@ static void *count_get(void *user, size_t size, const spt_received_packet *first
         until.tv_sec += 2;
         counted.timed_out = counted.timed_out || sem_timedwait(&counted.go_on, &until) != 0;
     }
-    __atomic_add_fetch(&counted.away, 1, __ATOMIC_SEQ_CST);
+    while (counted.in_turn && __atomic_load_n(&counted.returned, __ATOMIC_SEQ_CST) < asked_for - 1)
+        sched_yield();
+    int away = __atomic_add_fetch(&counted.away, 1, __ATOMIC_SEQ_CST);
+    counted.most = away > counted.most ? away : counted.most;
     return malloc(size);
 }
 
@@ -727,140 +537,63 @@ static void count_put(void *user, void *memory, size_t size)
     free(memory);
 }
 
-static void counting(spt_recv_config *config)
+static void begin_counted(uint64_t n, size_t ring_heaps)
 {
-    config->heaps.memory = (spt_heap_memory){&counted, count_get, count_put};
+    spt_recv_config config = spt_recv_config_default();
+    config.heaps.memory = (spt_heap_memory){&counted, count_get, count_put};
+    config.ring_heaps = ring_heaps;
+    begin_memory(n);
+    begin_receiver(config);
+    add_memory(n_bytes);
 }
 
-static void only_one(spt_recv_config *config)
+TEST(what_is_returned_can_be_used_again_while_a_reader_still_runs)
 {
-    counting(config);
-    config->ring_heaps = 1;
+    memset(&counted, 0, sizeof(counted));
+    counted.in_turn = true;
+    begin_counted(4, 4);
+    for (int i = 0; i < 4; i++) {
+        spt_received_heap *got;
+        spt_status status;
+        while ((status = spt_recv_stream_get(receiver, 0, &got)) == SPT_PENDING)
+            sched_yield();
+        REQUIRE(status == SPT_OK);
+        spt_recv_stream_return(receiver, got);
+        __atomic_add_fetch(&counted.returned, 1, __ATOMIC_SEQ_CST);
+    }
+    CHECK_EQUAL(get_none(LONG_NS), SPT_DONE);
+    END(spt_recv_stream, receiver);
+    CHECK_EQUAL(counted.most, 2); /* the one before is put back when the next one is finished */
 }
 
-static void test_the_memory_of_heaps_goes_back_with_them_after_the_end_too(void)
+TEST(the_memory_of_heaps_goes_back_with_them_after_the_end_too)
 {
-    start_pool();
-    size_t size;
-    uint8_t *bytes = in_memory(4, &size);
-    counted.away = counted.asked_for = counted.slow_from = 0;
-    spt_recv_stream *receiver = new_receiver(counting);
-    REQUIRE(spt_recv_stream_add_memory(receiver, bytes, size, NULL) == SPT_OK);
-    spt_received_heap *received[4], *none;
+    memset(&counted, 0, sizeof(counted));
+    begin_counted(4, 4);
+    spt_received_heap *got[4];
     for (int i = 0; i < 4; i++)
-        REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &received[i]) == SPT_OK);
-    spt_recv_stream_return(receiver, received[0]); /* perhaps before the end, */
-    CHECK_EQUAL(spt_recv_stream_get(receiver, LONG_NS, &none), SPT_DONE);
+        got[i] = get_heap();
+    spt_recv_stream_return(receiver, got[0]); /* perhaps before the end, */
+    CHECK_EQUAL(get_none(LONG_NS), SPT_DONE);
     for (int i = 1; i < 4; i++) /* and after it */
-        spt_recv_stream_return(receiver, received[i]);
+        spt_recv_stream_return(receiver, got[i]);
     CHECK_EQUAL(__atomic_load_n(&counted.away, __ATOMIC_SEQ_CST), 0);
-    spt_recv_stream_destroy(receiver);
-    free(bytes);
-    end_pool();
 }
 
-static void test_a_heap_is_got_from_a_full_ring_without_waiting_for_a_worker_that_is_busy(void)
+TEST(a_heap_is_got_from_a_full_ring_without_waiting_for_a_worker_that_is_busy)
 {
-    start_pool();
-    size_t size;
-    uint8_t *bytes = in_memory(2, &size);
-    counted.away = counted.asked_for = 0;
+    memset(&counted, 0, sizeof(counted));
     counted.slow_from = 2;
-    counted.timed_out = false;
     REQUIRE(sem_init(&counted.go_on, 0, 0) == 0);
-    spt_recv_stream *receiver = new_receiver(only_one);
-    REQUIRE(spt_recv_stream_add_memory(receiver, bytes, size, NULL) == SPT_OK);
+    begin_counted(2, 1);
     while (__atomic_load_n(&counted.asked_for, __ATOMIC_SEQ_CST) < 2)
         continue; /* until the ring is full, and the worker is in the middle of the next heap */
-    spt_received_heap *received;
-    REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &received) == SPT_OK);
+    spt_received_heap *got = get_heap();
     sem_post(&counted.go_on);
-    check_heap(received, 1);
-    spt_recv_stream_return(receiver, received);
-    REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &received) == SPT_OK);
-    check_heap(received, 2);
-    spt_recv_stream_return(receiver, received);
-    spt_recv_stream_destroy(receiver);
+    check_heap(got, 1);
+    spt_recv_stream_return(receiver, got);
+    check_heaps(2, 2);
+    END(spt_recv_stream, receiver);
     CHECK(!counted.timed_out);
     sem_destroy(&counted.go_on);
-    free(bytes);
-    end_pool();
-}
-
-/* Looks at the counts of a socket until somebody says that it is enough: they never fall. */
-static struct {
-    spt_recv_stream *stream;
-    int n, enough; /* atomic */
-} looks;
-
-static void *look_at_counts(void *none)
-{
-    spt_recv_stats stats;
-    uint64_t before = 0, falls = 0;
-    while (!__atomic_load_n(&looks.enough, __ATOMIC_SEQ_CST)) {
-        spt_recv_stream_stats(looks.stream, &stats);
-        falls += stats.sockets.datagrams < before;
-        before = stats.sockets.datagrams;
-        __atomic_add_fetch(&looks.n, 1, __ATOMIC_SEQ_CST);
-    }
-    CHECK_EQUAL(falls, 0);
-    return none;
-}
-
-static void test_the_counts_of_sockets_do_not_fall_while_a_stream_is_stopped(void)
-{
-    enum { READERS = 16, ROUNDS = 50 };
-    for (int round = 0; round < ROUNDS; round++) {
-        start_pool();
-        int port, fd = listen_somewhere(&port);
-        spt_recv_stream *receiver = new_receiver(drop);
-        for (int i = 0; i < READERS; i++)
-            REQUIRE(spt_recv_stream_add_udp_socket(receiver, fd, NULL, NULL) == SPT_OK);
-        spt_stream *sender = new_sender(port, 9000);
-        spt_heap *heap = new_heap();
-        send_one(sender, heap, 1);
-        spt_recv_stats stats;
-        do
-            spt_recv_stream_stats(receiver, &stats);
-        while (stats.account.heaps_complete == 0);
-        looks.stream = receiver;
-        looks.n = looks.enough = 0;
-        pthread_t thread;
-        REQUIRE(pthread_create(&thread, NULL, look_at_counts, NULL) == 0);
-        while (__atomic_load_n(&looks.n, __ATOMIC_SEQ_CST) == 0)
-            continue;
-        spt_recv_stream_stop(receiver);
-        __atomic_store_n(&looks.enough, 1, __ATOMIC_SEQ_CST);
-        pthread_join(thread, NULL);
-        spt_recv_stream_destroy(receiver);
-        spt_heap_destroy(heap);
-        spt_stream_destroy(sender);
-        close(fd);
-        end_pool();
-    }
-}
-
-int main(void)
-{
-    RUN(test_what_is_sent_is_received_with_and_without_offload);
-    RUN(test_a_full_ring_is_waited_for_and_nothing_is_lost);
-    RUN(test_packets_that_were_read_and_not_looked_at_are_counted_when_a_stream_ends);
-    RUN(test_a_full_ring_can_drop_and_says_how_many);
-    RUN(test_packets_in_memory_are_received_and_their_end_is_that_of_the_stream);
-    RUN(test_what_is_returned_can_be_used_again_while_a_reader_still_runs);
-    RUN(test_incomplete_heaps_can_be_dropped_and_are_counted_then);
-    RUN(test_a_stream_that_is_to_be_started_reads_nothing_before);
-    RUN(test_the_descriptor_is_readable_while_there_is_something_to_get);
-    RUN(test_a_datagram_that_is_too_long_or_no_packet_is_counted);
-    RUN(test_a_port_is_free_once_the_stream_is_stopped_and_until_then_an_error_says_so);
-    RUN(test_what_cannot_be_is_refused_in_words);
-    RUN(test_a_stream_ends_with_its_pool_and_says_so_to_who_waits);
-    RUN(test_waiting_ends_with_a_signal_and_with_its_time);
-    RUN(test_streams_are_stopped_at_any_moment);
-    RUN(test_threads_that_stop_a_stream_at_once_all_wait_until_it_is);
-    RUN(test_who_destroys_a_stream_waits_for_who_stops_it);
-    RUN(test_the_memory_of_heaps_goes_back_with_them_after_the_end_too);
-    RUN(test_a_heap_is_got_from_a_full_ring_without_waiting_for_a_worker_that_is_busy);
-    RUN(test_the_counts_of_sockets_do_not_fall_while_a_stream_is_stopped);
-    return check_done();
 }

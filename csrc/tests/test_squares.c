@@ -22,7 +22,7 @@ static void check_all(const int8_t *from, size_t n)
     CHECK_EQUAL(sum_squares(from, n), expected);
 }
 
-static void test_sums_are_those_of_one_product_at_a_time_wherever_samples_begin_and_end(void)
+TEST(sums_are_those_of_one_product_at_a_time_wherever_samples_begin_and_end)
 {
     uint32_t random = 1;
     for (size_t i = 0; i < MOST; i++)
@@ -35,16 +35,9 @@ static void test_sums_are_those_of_one_product_at_a_time_wherever_samples_begin_
     check_all(samples, MOST);
 }
 
-static void test_the_largest_squares_of_a_block_fit_into_its_sum(void)
+TEST(the_largest_squares_of_a_block_fit_into_its_sum)
 {
     memset(samples, -128, sizeof(samples));
     check_all(samples, MOST);
     CHECK(mean_square_int8(samples, MOST) == 16384.0);
-}
-
-int main(void)
-{
-    RUN(test_sums_are_those_of_one_product_at_a_time_wherever_samples_begin_and_end);
-    RUN(test_the_largest_squares_of_a_block_fit_into_its_sum);
-    return check_done();
 }

@@ -2,11 +2,11 @@
 /* Owns the tests of status.c: the words of errors. */
 #include "../src/status.h"
 
-#include "check.h"
+#include "support.h"
 
 #include <errno.h>
 
-static void test_every_status_has_words_of_its_own(void)
+TEST(every_status_has_words_of_its_own)
 {
     static const struct {
         spt_status status;
@@ -25,44 +25,42 @@ static void test_every_status_has_words_of_its_own(void)
         {SPT_ERR_CANCELLED, -7, "the heap was cancelled"},
         {SPT_ERR_GROUP, -8, "a group of heaps is empty, or refers to what there is not"},
     };
-    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+    for (size_t i = 0; i < LENGTH(expected); i++) {
         CHECK_EQUAL((int)expected[i].status, expected[i].value);
         CHECK(strcmp(spt_status_text(expected[i].status), expected[i].text) == 0);
     }
 }
 
-static void test_other_values_are_an_unknown_status(void)
+TEST(other_values_are_an_unknown_status)
 {
     CHECK(strcmp(spt_status_text((spt_status)3), "unknown status") == 0);
     CHECK(strcmp(spt_status_text((spt_status)-9), "unknown status") == 0);
 }
 
-static void test_a_failure_fills_in_the_error(void)
+TEST(a_failure_fills_in_the_error)
 {
     spt_error err = {.sys_errno = 77};
     CHECK_EQUAL(spti_fail(&err, SPT_ERR_BUSY, "item %d of %s", 3, "heap"), SPT_ERR_BUSY);
-    CHECK_EQUAL(err.status, SPT_ERR_BUSY);
-    CHECK_EQUAL(err.sys_errno, 0);
+    CHECK_EQUAL(err.status, SPT_ERR_BUSY, err.sys_errno, 0);
     CHECK(strcmp(err.message, "item 3 of heap") == 0);
 }
 
-static void test_a_failure_can_do_without_an_error(void)
+TEST(a_failure_can_do_without_an_error)
 {
     CHECK_EQUAL(spti_fail(NULL, SPT_ERR_MEMORY, "nobody reads %s", "this"), SPT_ERR_MEMORY);
     CHECK_EQUAL(spti_fail_errno(NULL, "nor %s", "this"), SPT_ERR_SYSTEM);
 }
 
-static void test_a_failed_system_call_is_told_with_its_errno(void)
+TEST(a_failed_system_call_is_told_with_its_errno)
 {
     spt_error err;
     errno = ENOENT;
     CHECK_EQUAL(spti_fail_errno(&err, "could not open %s", "it"), SPT_ERR_SYSTEM);
-    CHECK_EQUAL(err.status, SPT_ERR_SYSTEM);
-    CHECK_EQUAL(err.sys_errno, ENOENT);
+    CHECK_EQUAL(err.status, SPT_ERR_SYSTEM, err.sys_errno, ENOENT);
     CHECK(strcmp(err.message, "could not open it: No such file or directory") == 0);
 }
 
-static void test_a_long_message_is_cut_and_still_ends(void)
+TEST(a_long_message_is_cut_and_still_ends)
 {
     spt_error err;
     char text[1000];
@@ -73,15 +71,4 @@ static void test_a_long_message_is_cut_and_still_ends(void)
     errno = EINVAL;
     (void)spti_fail_errno(&err, "%s", text);
     CHECK_EQUAL(strlen(err.message), sizeof(err.message) - 1);
-}
-
-int main(void)
-{
-    RUN(test_every_status_has_words_of_its_own);
-    RUN(test_other_values_are_an_unknown_status);
-    RUN(test_a_failure_fills_in_the_error);
-    RUN(test_a_failure_can_do_without_an_error);
-    RUN(test_a_failed_system_call_is_told_with_its_errno);
-    RUN(test_a_long_message_is_cut_and_still_ends);
-    return check_done();
 }

@@ -6,7 +6,7 @@
  */
 #include "spead_tutorial/spt.h"
 
-#include "check.h"
+#include "support.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -157,11 +157,12 @@ static void *work(void *arg)
     return NULL;
 }
 
-static void test_streams_come_and_go_while_others_send(void)
+TEST(streams_come_and_go_while_others_send)
 {
+    if (check_argument != NULL)
+        end_time = time(NULL) + atoi(check_argument);
     struct sockaddr_in refused = refused_address();
-    spt_thread_pool *pool = spt_thread_pool_create(POOL_THREADS, NULL, 0, NULL);
-    REQUIRE(pool != NULL);
+    spt_thread_pool *pool = NEW(spt_thread_pool_create(POOL_THREADS, NULL, 0, NULL));
     worker first = {.pool = pool, .refused = &refused, .seed = 0};
     /* One of each kind. */
     spt_stream *shared[2] = {any_stream(&first, NULL, false), any_stream(&first, pool, false)};
@@ -176,12 +177,4 @@ static void test_streams_come_and_go_while_others_send(void)
     spt_stream_destroy(shared[0]);
     spt_stream_destroy(shared[1]);
     spt_thread_pool_destroy(pool);
-}
-
-int main(int argc, char **argv)
-{
-    if (argc > 1)
-        end_time = time(NULL) + atoi(argv[1]);
-    RUN(test_streams_come_and_go_while_others_send);
-    return check_done();
 }

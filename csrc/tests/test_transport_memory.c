@@ -6,21 +6,19 @@
 
 static spti_transport *new_transport(void)
 {
-    spti_transport *t = spti_transport_memory(NULL);
-    REQUIRE(t != NULL);
+    spti_transport *t = NEW(spti_transport_memory(NULL));
     return t;
 }
 
-static void test_it_starts_empty_with_one_substream_and_nothing_to_wait_for(void)
+TEST(it_starts_empty_with_one_substream_and_nothing_to_wait_for)
 {
     spti_transport *t = new_transport();
-    CHECK_EQUAL(t->n_substreams, 1);
-    CHECK_EQUAL(t->fd, -1);
+    CHECK_EQUAL(t->n_substreams, 1, t->fd, -1);
     CHECK_EQUAL(spti_transport_memory_copy(t, NULL, 0), 0);
     t->ops->destroy(t);
 }
 
-static void test_the_pieces_of_packets_are_joined(void)
+TEST(the_pieces_of_packets_are_joined)
 {
     char ab[] = "ab", c[] = "c", def[] = "def";
     struct iovec pieces[] = {{ab, 2}, {c, 1}, {def, 3}};
@@ -35,14 +33,11 @@ static void test_the_pieces_of_packets_are_joined(void)
     CHECK_BYTES(got, "abcdxxx", 7); /* no more than there is room for */
     CHECK_EQUAL(spti_transport_memory_copy(t, got, 7), 6);
     CHECK_BYTES(got, "abcdefx", 7);
-    CHECK_EQUAL(t->stats.packets, 2);
-    CHECK_EQUAL(t->stats.bytes, 6);
-    CHECK_EQUAL(t->stats.messages, 2);
-    CHECK_EQUAL(packets[0].error, 0);
+    CHECK_EQUAL(t->stats.packets, 2, t->stats.bytes, 6, t->stats.messages, 2, packets[0].error, 0);
     t->ops->destroy(t);
 }
 
-static void test_it_starts_where_the_batch_is_and_grows(void)
+TEST(it_starts_where_the_batch_is_and_grows)
 {
     enum { N = 200, SIZE = 1000 };
     static char value[SIZE];
@@ -59,17 +54,8 @@ static void test_it_starts_where_the_batch_is_and_grows(void)
     t->ops->destroy(t);
 }
 
-static void test_other_transports_have_no_memory(void)
+TEST(other_transports_have_no_memory)
 {
     spti_transport t = {0};
     CHECK_EQUAL(spti_transport_memory_copy(&t, NULL, 0), 0);
-}
-
-int main(void)
-{
-    RUN(test_it_starts_empty_with_one_substream_and_nothing_to_wait_for);
-    RUN(test_the_pieces_of_packets_are_joined);
-    RUN(test_it_starts_where_the_batch_is_and_grows);
-    RUN(test_other_transports_have_no_memory);
-    return check_done();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the tests of variable.c: they make the packets that items and descriptors make. */
-#include "check.h"
+#include "support.h"
 
 #include "spead_tutorial/spt.h"
 
@@ -9,8 +9,7 @@
 static spt_heap *new_heap(uint8_t address_bits, uint8_t bug_compat)
 {
     spt_flavour flavour = {address_bits, bug_compat};
-    spt_heap *heap = spt_heap_create(&flavour, NULL);
-    REQUIRE(heap != NULL);
+    spt_heap *heap = NEW(spt_heap_create(&flavour, NULL));
     return heap;
 }
 
@@ -52,7 +51,7 @@ static void add_expected(spt_heap *heap, const spt_descriptor *descriptor, const
     REQUIRE(spt_heap_add_item(heap, &item, NULL) == SPT_OK);
 }
 
-static void test_a_number_in_host_order_is_an_immediate_of_the_flavours_bits(void)
+TEST(a_number_in_host_order_is_an_immediate_of_the_flavours_bits)
 {
     const uint8_t widths[] = {24, 40, 48};
     for (size_t i = 0; i < sizeof(widths); i++)
@@ -80,7 +79,7 @@ static void test_a_number_in_host_order_is_an_immediate_of_the_flavours_bits(voi
         }
 }
 
-static void test_a_number_too_large_for_the_flavour_leaves_id_and_mode_alone(void)
+TEST(a_number_too_large_for_the_flavour_leaves_id_and_mode_alone)
 {
     uint64_t number = UINT64_MAX, low = 0xffff;
     spt_variable large = {0x1600, "", "", SPT_UINT_IMMEDIATE, &number, 0, {0}};
@@ -133,20 +132,20 @@ static void check_array(size_t type, size_t n_shape, const char *shape_text, uin
     spt_heap_destroy(expected);
 }
 
-static void test_arrays_of_every_type_go_as_they_lie_in_memory(void)
+TEST(arrays_of_every_type_go_as_they_lie_in_memory)
 {
     if (BYTE_ORDER != LITTLE_ENDIAN) {
         SKIP("the expected headers are those of a little-endian machine");
         return;
     }
     const char *shapes[] = {"()", "(2,)", "(2, 3)", "(2, 3, 4)"};
-    for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); t++)
+    for (size_t t = 0; t < LENGTH(types); t++)
         for (size_t n = 0; n < 4; n++)
             check_array(t, n, shapes[n], 0, types[t].dtype);
     check_array(1, 1, "(2,)", SPT_COMPAT_SWAP_ENDIAN, ">i2");
 }
 
-static void test_parts_are_chosen_and_keep_the_order_of_the_variables(void)
+TEST(parts_are_chosen_and_keep_the_order_of_the_variables)
 {
     uint32_t a = 1;
     float b[2] = {0};
@@ -164,7 +163,7 @@ static void test_parts_are_chosen_and_keep_the_order_of_the_variables(void)
     spt_heap_destroy(expected);
 }
 
-static void test_a_variable_that_is_refused_leaves_the_heap_as_it_was(void)
+TEST(a_variable_that_is_refused_leaves_the_heap_as_it_was)
 {
     static const struct {
         spt_variable variable;
@@ -183,24 +182,14 @@ static void test_a_variable_that_is_refused_leaves_the_heap_as_it_was(void)
     spt_heap *heap = new_heap(40, 0), *expected = new_heap(40, 0);
     REQUIRE(spt_heap_add(heap, &good, 1, SPT_VALUES, NULL) == SPT_OK);
     REQUIRE(spt_heap_add(expected, &good, 1, SPT_VALUES, NULL) == SPT_OK);
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+    for (size_t i = 0; i < LENGTH(wrong); i++) {
         const spt_variable both[] = {good, wrong[i].variable};
         spt_error err = {0};
         CHECK_EQUAL(spt_heap_add(heap, both, 2, SPT_ALL, &err), SPT_ERR_ARGUMENT);
-        CHECK(strstr(err.message, wrong[i].words) != NULL);
+        CHECK_WORDS(err.message, wrong[i].words);
         CHECK_EQUAL(spt_heap_add(heap, both, 2, SPT_VALUES, NULL), SPT_ERR_ARGUMENT);
         check_same(heap, expected);
     }
     spt_heap_destroy(heap);
     spt_heap_destroy(expected);
-}
-
-int main(void)
-{
-    RUN(test_a_number_in_host_order_is_an_immediate_of_the_flavours_bits);
-    RUN(test_a_number_too_large_for_the_flavour_leaves_id_and_mode_alone);
-    RUN(test_arrays_of_every_type_go_as_they_lie_in_memory);
-    RUN(test_parts_are_chosen_and_keep_the_order_of_the_variables);
-    RUN(test_a_variable_that_is_refused_leaves_the_heap_as_it_was);
-    return check_done();
 }

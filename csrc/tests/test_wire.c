@@ -4,7 +4,7 @@
 
 #include "check.h"
 
-static void test_numbers_are_written_big_endian_in_one_to_eight_bytes(void)
+TEST(numbers_are_written_big_endian_in_one_to_eight_bytes)
 {
     static const uint8_t expected[8] = {0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef};
     for (size_t n = 1; n <= 8; n++) {
@@ -16,7 +16,7 @@ static void test_numbers_are_written_big_endian_in_one_to_eight_bytes(void)
     }
 }
 
-static void test_an_immediate_has_its_top_bit_set(void)
+TEST(an_immediate_has_its_top_bit_set)
 {
     static const uint8_t spead_64_40[] = {0x80, 0x12, 0x34, 0x00, 0x00, 0x00, 0x00, 0x07};
     static const uint8_t spead_64_48[] = {0x92, 0x34, 0x00, 0x00, 0x00, 0x00, 0x00, 0x07};
@@ -27,7 +27,7 @@ static void test_an_immediate_has_its_top_bit_set(void)
     CHECK_BYTES(got, spead_64_48, 8);
 }
 
-static void test_an_address_has_its_top_bit_clear(void)
+TEST(an_address_has_its_top_bit_clear)
 {
     static const uint8_t expected[] = {0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe};
     uint8_t got[8];
@@ -35,14 +35,13 @@ static void test_an_address_has_its_top_bit_clear(void)
     CHECK_BYTES(got, expected, 8);
 }
 
-static void test_the_address_mask_covers_the_address_bits(void)
+TEST(the_address_mask_covers_the_address_bits)
 {
-    CHECK_EQUAL(spti_address_mask(8), 0xff);
-    CHECK_EQUAL(spti_address_mask(40), 0xffffffffff);
+    CHECK_EQUAL(spti_address_mask(8), 0xff, spti_address_mask(40), 0xffffffffff);
     CHECK_EQUAL(spti_address_mask(56), 0xffffffffffffff);
 }
 
-static void test_the_prefix_of_the_default_flavour(void)
+TEST(the_prefix_of_the_default_flavour)
 {
     static const uint8_t expected[40] = {
         0x53, 0x04, 0x03, 0x05, 0x00, 0x00, 0x00, 0x06, /* 2 pointers and the 4 */
@@ -56,7 +55,7 @@ static void test_the_prefix_of_the_default_flavour(void)
     CHECK_BYTES(got, expected, 40);
 }
 
-static void test_the_prefix_of_spead_64_48(void)
+TEST(the_prefix_of_spead_64_48)
 {
     static const uint8_t expected[40] = {
         0x53, 0x04, 0x02, 0x06, 0x00, 0x00, 0xff, 0xff, /* as many pointers as 16 bits count */
@@ -68,15 +67,4 @@ static void test_the_prefix_of_spead_64_48(void)
     uint8_t got[40];
     spti_put_prefix(got, 48, 65531, 9, 1, 0, 1);
     CHECK_BYTES(got, expected, 40);
-}
-
-int main(void)
-{
-    RUN(test_numbers_are_written_big_endian_in_one_to_eight_bytes);
-    RUN(test_an_immediate_has_its_top_bit_set);
-    RUN(test_an_address_has_its_top_bit_clear);
-    RUN(test_the_address_mask_covers_the_address_bits);
-    RUN(test_the_prefix_of_the_default_flavour);
-    RUN(test_the_prefix_of_spead_64_48);
-    return check_done();
 }

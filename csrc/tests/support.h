@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Owns what the tests of several files need: what ends with its scope, heaps, sockets on loopback,
+ * accounts that add up, and numbers by chance that are the same each time.
+ */
+#ifndef SUPPORT_H
+#define SUPPORT_H
+
+#include "check.h"
+#include "spead_tutorial/spt_recv.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- Owners ---------------------------------------------------------------------------------- */
+
+/* OWN(spt_heap) heap = ...; is destroyed at the end of its scope, and before those above it; or
+ * earlier, with END(spt_heap, heap). */
+#define OWN(type) __attribute__((cleanup(end_##type))) type *
+#define END(type, it) end_##type(&(it))
+#define OWNED(type)                                                                                \
+    static inline void end_##type(type **it)                                                       \
+    {                                                                                              \
+        type##_destroy(*it);                                                                       \
+        *it = NULL;                                                                                \
+    }
+
+OWNED(spt_heap)
+OWNED(spt_stream)
+OWNED(spt_thread_pool)
+OWNED(spt_recv_stream)
+OWNED(spt_depacketizer)
+OWNED(spt_memory_pool)
+OWNED(spt_chunk_ring)
+OWNED(spt_item_group)
+
+/* OWN_FD int fd = ...; is closed at the end of its scope. */
+#define OWN_FD __attribute__((cleanup(end_fd)))
+static inline void end_fd(const int *fd)
+{
+    close(*fd);
+}
+
+static inline spt_thread_pool *new_pool(size_t n_threads)
+{
+    return NEW(spt_thread_pool_create(n_threads, NULL, 0, NULL));
+}
+
+/* ---- Heaps ----------------------------------------------------------------------------------- */
+
+/* Of one item, which has these bytes. */
+static inline spt_heap *new_heap_of(const void *value, size_t length)
+{
+    spt_heap *heap = NEW(spt_heap_create(NULL, NULL));
+    spt_item item = {0x3300, value, length, false};
+    REQUIRE(spt_heap_add_item(heap, &item, NULL) == SPT_OK);
+    return heap;
+}
+
+/* Send a heap, with a count of its own or the next one (-1), and wait until it has been. */
+static inline void send_and_wait(spt_stream *stream, spt_heap *heap, int64_t cnt)
+{
+    spt_completion sent = {0};
+    spt_heap_reference one = {heap, cnt, 0, -1};
+    REQUIRE(spt_stream_send_heaps(stream, &one, 1, SPT_GROUP_SERIAL, &sent, NULL) == SPT_OK);
+    REQUIRE(spt_stream_wait(stream, &sent, -1, NULL) == SPT_OK);
+}
+
+/* What the payload of a heap is at a place: every heap has its own bytes. */
+static inline uint8_t byte_of(uint64_t cnt, uint64_t place)
+{
+    return (uint8_t)(cnt * 131 + place * 7 + place / 256);
+}
+
+/* Every packet is in the account once. */
+static inline void check_account(const spt_account *account)
+{
+    uint64_t fates = 0, faults = 0;
+    for (int i = 0; i < SPT_N_FATES; i++)
+        fates += account->fates[i];
+    for (int i = 0; i < SPT_N_FAULTS; i++)
+        faults += account->faults[i];
+    CHECK_EQUAL(fates, account->packets, faults, account->fates[SPT_MALFORMED]);
+}
+
+/* Two heaps went the same way, and have the same bytes where some have arrived. */
+static inline void check_same_heap(const spt_received_heap *one, const spt_received_heap *other)
+{
+    REQUIRE(other != NULL && one->cnt == other->cnt && one->n_ranges == other->n_ranges);
+    CHECK_EQUAL(one->state, other->state, one->packets, other->packets);
+    CHECK_EQUAL(one->received_length, other->received_length);
+    for (size_t i = 0; i < one->n_ranges; i++) {
+        uint64_t begin = one->ranges[i].begin, end = one->ranges[i].end;
+        CHECK(begin == other->ranges[i].begin && end == other->ranges[i].end);
+        CHECK_BYTES(one->payload + begin, other->payload + begin, end - begin);
+    }
+}
+
+/* ---- Sockets --------------------------------------------------------------------------------- */
+
+/* One that listens on loopback, on a port of the system's choice, with so large a buffer. */
+static inline int listen_on_loopback(int *port, int buffer)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof(address);
+    struct timeval patience = {10, 0};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    REQUIRE(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+    REQUIRE(getsockname(fd, (struct sockaddr *)&address, &length) == 0);
+    REQUIRE(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer)) == 0);
+    REQUIRE(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) == 0);
+    *port = ntohs(address.sin_port);
+    return fd;
+}
+
+/* One that sends to there. */
+static inline int connect_to_loopback(int port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    REQUIRE(fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+    return fd;
+}
+
+/* One that sends to where nobody listens: the kernel refuses that, and it has an error then. */
+static inline int connect_to_nobody(int *port)
+{
+    int other = listen_on_loopback(port, 4096), fd = connect_to_loopback(*port);
+    close(other);
+    return fd;
+}
+
+/* ---- Others ---------------------------------------------------------------------------------- */
+
+static inline pthread_t start_thread(void *(*run)(void *), void *arg)
+{
+    pthread_t thread;
+    REQUIRE(pthread_create(&thread, NULL, run, arg) == 0);
+    return thread;
+}
+
+/* A number below n, which depends on nothing but what was asked before. */
+static inline uint64_t draw(uint64_t *state, uint64_t n)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (*state >> 33) % n;
+}
+
+#endif
