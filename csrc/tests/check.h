@@ -59,7 +59,7 @@ static int check_failures;
 #define CHECK_1(got, expected)                                                                     \
     check_equal(__FILE__, __LINE__, #got, (int64_t)(got), (int64_t)(expected));
 
-#define CHECK_BYTES(got, expected, n) CHECK(memcmp((got), (expected), (n)) == 0)
+#define CHECK_BYTES(got, expected, n) check_bytes(__FILE__, __LINE__, (got), (expected), (n))
 #define CHECK_WORDS(text, words) CHECK(strstr((text), (words)) != NULL)
 
 #define REQUIRE(condition)                                                                         \
@@ -106,6 +106,19 @@ static inline void check_equal(const char *file, int line, const char *what, int
         return;
     __atomic_add_fetch(&check_failures, 1, __ATOMIC_RELAXED);
     printf("# %s:%d: %s is %" PRId64 " instead of %" PRId64 "\n", file, line, what, got, expected);
+}
+
+/* Where bytes differ first. */
+static inline void check_bytes(const char *file, int line, const void *got, const void *expected,
+                               size_t n)
+{
+    size_t i = 0;
+    while (i < n && ((const char *)got)[i] == ((const char *)expected)[i])
+        i++;
+    if (i < n)
+        printf("# byte %zu:\n", i);
+    if (i < n)
+        check_equal(file, line, "it", ((const char *)got)[i], ((const char *)expected)[i]);
 }
 
 static inline bool check_run(const check_test *test, int number, const char *words)

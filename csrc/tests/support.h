@@ -51,6 +51,12 @@ static inline spt_thread_pool *new_pool(size_t n_threads)
 
 /* ---- Heaps ----------------------------------------------------------------------------------- */
 
+static inline spt_heap *new_heap_as(uint8_t address_bits, uint8_t bug_compat)
+{
+    spt_flavour flavour = {address_bits, bug_compat};
+    return NEW(spt_heap_create(&flavour, NULL));
+}
+
 /* Of one item, which has these bytes. */
 static inline spt_heap *new_heap_of(const void *value, size_t length)
 {

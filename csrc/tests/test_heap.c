@@ -6,13 +6,6 @@
 
 static const spt_flavour default_flavour = SPT_FLAVOUR_DEFAULT;
 
-static spt_heap *new_heap(uint8_t address_bits)
-{
-    spt_flavour flavour = {address_bits, 0};
-    spt_heap *heap = NEW(spt_heap_create(&flavour, NULL));
-    return heap;
-}
-
 static spt_status add(spt_heap *heap, uint64_t id, const void *value, size_t length, bool immediate)
 {
     spt_item item = {id, value, length, immediate};
@@ -21,7 +14,7 @@ static spt_status add(spt_heap *heap, uint64_t id, const void *value, size_t len
 
 TEST(a_new_heap_is_empty_and_idle)
 {
-    OWN(spt_heap) heap = new_heap(48);
+    OWN(spt_heap) heap = new_heap_as(48, 0);
     CHECK_EQUAL(heap->n_items, 0, heap->payload_length, 0, spt_heap_in_flight(heap), 0);
     CHECK(!spt_heap_repeat_pointers(heap));
     CHECK_EQUAL(spt_heap_flavour(heap).heap_address_bits, 48);
@@ -43,7 +36,7 @@ TEST(a_wrong_flavour_makes_no_heap)
 TEST(addresses_accumulate_in_the_order_of_adding)
 {
     static const uint8_t value[100];
-    OWN(spt_heap) heap = new_heap(40);
+    OWN(spt_heap) heap = new_heap_as(40, 0);
     CHECK_EQUAL(add(heap, 0x1000, value, 100, false), SPT_OK);
     CHECK_EQUAL(add(heap, 0x1001, value, 0, false), SPT_OK);
     CHECK_EQUAL(add(heap, 0x1002, value, 4, true), SPT_OK);
@@ -58,7 +51,7 @@ TEST(what_fits_the_address_bits_may_be_an_immediate)
 {
     static const uint8_t value[8];
     for (uint8_t bits = 8; bits <= 56; bits = (uint8_t)(bits + 8)) {
-        OWN(spt_heap) heap = new_heap(bits);
+        OWN(spt_heap) heap = new_heap_as(bits, 0);
         CHECK_EQUAL(add(heap, 0x11, value, bits / 8U, true), SPT_OK);
         CHECK_EQUAL(add(heap, 0x11, value, bits / 8U + 1, true), SPT_OK);
         CHECK_EQUAL(add(heap, 0x11, value, 1, false), SPT_OK);
@@ -83,7 +76,7 @@ TEST(an_immediate_is_right_aligned_and_read_when_asked_for)
 
 TEST(an_id_beyond_the_flavour_is_refused)
 {
-    OWN(spt_heap) heap = new_heap(40);
+    OWN(spt_heap) heap = new_heap_as(40, 0);
     CHECK_EQUAL(add(heap, 0x7fffff, "v", 1, false), SPT_OK);
     CHECK_EQUAL(add(heap, 0x800000, "v", 1, false), SPT_ERR_ARGUMENT);
     CHECK_EQUAL(heap->n_items, 1, heap->payload_length, 1);
@@ -91,7 +84,7 @@ TEST(an_id_beyond_the_flavour_is_refused)
 
 TEST(ids_of_the_protocol_are_refused)
 {
-    OWN(spt_heap) heap = new_heap(40);
+    OWN(spt_heap) heap = new_heap_as(40, 0);
     spt_descriptor descriptor = {.name = "", .description = ""};
     spt_error err = {0};
     for (descriptor.id = 0; descriptor.id < 7; descriptor.id++) {
@@ -107,7 +100,7 @@ TEST(ids_of_the_protocol_are_refused)
 TEST(a_heap_ends_where_its_addresses_do)
 {
     static const uint8_t value[256];
-    OWN(spt_heap) heap = new_heap(8);
+    OWN(spt_heap) heap = new_heap_as(8, 0);
     CHECK_EQUAL(add(heap, 0x11, value, 256, false), SPT_ERR_ARGUMENT);
     CHECK_EQUAL(add(heap, 0x11, value, 250, false), SPT_OK);
     CHECK_EQUAL(add(heap, 0x11, value, 6, false), SPT_ERR_ARGUMENT);
@@ -120,7 +113,7 @@ TEST(a_heap_ends_where_its_addresses_do)
 
 TEST(start_and_end_are_stream_control_immediates)
 {
-    spt_heap *heap = new_heap(40);
+    spt_heap *heap = new_heap_as(40, 0);
     CHECK_EQUAL(spt_heap_add_start(heap, NULL), SPT_OK);
     CHECK_EQUAL(spt_heap_add_end(heap, NULL), SPT_OK);
     CHECK_EQUAL(heap->items[0].id, 6);
@@ -134,7 +127,7 @@ TEST(a_descriptor_is_copied_into_the_payload)
 {
     char name[] = "name";
     spt_descriptor descriptor = {.id = 0x1000, .name = name, .description = "text"};
-    OWN(spt_heap) heap = new_heap(40);
+    OWN(spt_heap) heap = new_heap_as(40, 0);
     CHECK_EQUAL(spt_heap_add_descriptor(heap, &descriptor, NULL), SPT_OK);
     name[0] = 'X';
     CHECK_EQUAL(heap->items[0].id, 5);
@@ -147,7 +140,7 @@ TEST(a_descriptor_that_is_refused_leaves_the_heap_alone)
 {
     static const uint8_t value[250];
     spt_descriptor descriptor = {.id = 0x1000, .name = "", .description = ""};
-    OWN(spt_heap) heap = new_heap(8);
+    OWN(spt_heap) heap = new_heap_as(8, 0);
     CHECK_EQUAL(spt_heap_add_descriptor(heap, &descriptor, NULL), SPT_ERR_ARGUMENT); /* its id */
     descriptor.id = 0x11;
     CHECK_EQUAL(add(heap, 0x11, value, 250, false), SPT_OK);
@@ -160,7 +153,7 @@ TEST(a_heap_in_flight_does_not_change)
     spt_error err = {0};
     spt_descriptor descriptor = {.id = 0x1000, .name = "", .description = ""};
     spt_item item = {0x1000, "v", 1, false};
-    OWN(spt_heap) heap = new_heap(40);
+    OWN(spt_heap) heap = new_heap_as(40, 0);
     spti_heap_borrow(heap);
     spti_heap_borrow(heap);
     CHECK_EQUAL(spt_heap_in_flight(heap), 2);
@@ -181,7 +174,7 @@ TEST(a_heap_in_flight_does_not_change)
 
 TEST(a_heap_grows_to_thousands_of_items)
 {
-    OWN(spt_heap) heap = new_heap(default_flavour.heap_address_bits);
+    OWN(spt_heap) heap = new_heap_as(default_flavour.heap_address_bits, 0);
     for (uint64_t i = 0; i < 5000; i++)
         CHECK_EQUAL(add(heap, 0x1000 + i, "abc", 3, false), SPT_OK);
     CHECK_EQUAL(heap->n_items, 5000, heap->items[4999].id, 0x1000 + 4999);

@@ -2,6 +2,7 @@
 /* Owns the tests of item.c: flavours, ids, and the bytes of descriptors. */
 #include "../src/item.h"
 
+#include "make_packet.h"
 #include "support.h"
 
 TEST(address_bits_are_multiples_of_8_from_8_to_56)
@@ -51,19 +52,17 @@ static const spt_descriptor example = {
     .n_shape = 2,
 };
 
+static made_packet made;
+
+/* Encoded, a descriptor has these bytes. */
 static void check_encoding(spt_flavour flavour, const spt_descriptor *descriptor,
-                           const uint8_t *expected, size_t size)
+                           const void *expected, size_t size)
 {
     uint8_t *got;
     size_t length;
-    spt_error err;
-    REQUIRE(spti_descriptor_encode(&flavour, descriptor, &got, &length, &err) == SPT_OK);
+    REQUIRE(spti_descriptor_encode(&flavour, descriptor, &got, &length, NULL) == SPT_OK);
     CHECK_EQUAL(length, size);
-    for (size_t i = 0; i < size && i < length; i++)
-        if (got[i] != expected[i]) {
-            printf("# byte %zu: %02x instead of %02x\n", i, got[i], expected[i]);
-            CHECK(got[i] == expected[i]);
-        }
+    CHECK_BYTES(got, expected, length < size ? length : size);
     free(got);
 }
 
@@ -88,77 +87,50 @@ TEST(a_descriptor_is_a_packet_of_nine_items)
     check_encoding((spt_flavour){40, 0}, &example, expected, sizeof(expected));
 }
 
+/* Begin the packet of a descriptor with so many bytes; its strings begin at 0 and there. */
+static void begin_expected(unsigned bits, uint64_t length, uint64_t id, uint64_t description,
+                           uint64_t format, uint64_t shape)
+{
+    const uint64_t own[] = {1, length, 0, length};
+    make_begin(&made, bits);
+    for (uint64_t i = 0; i < 4; i++)
+        make_add(&made, true, i + 1, own[i]);
+    make_add(&made, true, 0x14, id);
+    make_add(&made, false, 0x10, 0);
+    make_add(&made, false, 0x11, description);
+    make_add(&made, false, 0x13, format);
+    make_add(&made, false, 0x12, shape);
+}
+
 TEST(the_flavour_gives_the_widths_of_format_and_shape)
 {
-    static const uint8_t expected[] = {
-        0x53, 0x04, 0x02, 0x06, 0x00, 0x00, 0x00, 0x09, /* SPEAD-64-48 */
-        0x80, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01, /* heap count 1 */
-        0x80, 0x02, 0x00, 0x00, 0x00, 0x00, 0x00, 22,   /* heap length */
-        0x80, 0x03, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* payload offset */
-        0x80, 0x04, 0x00, 0x00, 0x00, 0x00, 0x00, 22,   /* payload length */
-        0x80, 0x14, 0x00, 0x00, 0x00, 0x00, 0x12, 0x34, /* id */
-        0x00, 0x10, 0x00, 0x00, 0x00, 0x00, 0x00, 0,    /* name */
-        0x00, 0x11, 0x00, 0x00, 0x00, 0x00, 0x00, 2,    /* description */
-        0x00, 0x13, 0x00, 0x00, 0x00, 0x00, 0x00, 5,    /* format */
-        0x00, 0x12, 0x00, 0x00, 0x00, 0x00, 0x00, 8,    /* shape */
-        'a',  'b',  'c',  'd',  'e',                    /* name, description */
-        'u',  0x00, 0x08,                               /* u of 8 bits */
-        0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x03,       /* 3 */
-        0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,       /* any */
-    };
-    check_encoding((spt_flavour){48, 0}, &example, expected, sizeof(expected));
+    begin_expected(48, 22, 0x1234, 2, 5, 8);
+    make_end(&made, "abcdeu\0\10\0\0\0\0\0\0\3\1\0\0\0\0\0", 22);
+    check_encoding((spt_flavour){48, 0}, &example, made.bytes, made.size);
 }
 
 TEST(compatibility_widens_fields_and_marks_variable_by_2)
 {
-    static const uint8_t expected[] = {
-        0x53, 0x04, 0x02, 0x06, 0x00, 0x00, 0x00, 0x09, /* SPEAD-64-48 */
-        0x80, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01, /* heap count 1 */
-        0x80, 0x02, 0x00, 0x00, 0x00, 0x00, 0x00, 25,   /* heap length */
-        0x80, 0x03, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* payload offset */
-        0x80, 0x04, 0x00, 0x00, 0x00, 0x00, 0x00, 25,   /* payload length */
-        0x80, 0x14, 0x00, 0x00, 0x00, 0x00, 0x12, 0x34, /* id */
-        0x00, 0x10, 0x00, 0x00, 0x00, 0x00, 0x00, 0,    /* name */
-        0x00, 0x11, 0x00, 0x00, 0x00, 0x00, 0x00, 2,    /* description */
-        0x00, 0x13, 0x00, 0x00, 0x00, 0x00, 0x00, 5,    /* format */
-        0x00, 0x12, 0x00, 0x00, 0x00, 0x00, 0x00, 9,    /* shape */
-        'a',  'b',  'c',  'd',  'e',                    /* name, description */
-        'u',  0x00, 0x00, 0x08,                         /* 4 bytes */
-        0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x03, /* 8 bytes */
-        0x02, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* any */
-    };
-    check_encoding((spt_flavour){48, SPT_COMPAT_DESCRIPTOR_WIDTHS | SPT_COMPAT_SHAPE_BIT_1},
-                   &example, expected, sizeof(expected));
+    const spt_flavour old = {48, SPT_COMPAT_DESCRIPTOR_WIDTHS | SPT_COMPAT_SHAPE_BIT_1};
+    begin_expected(48, 25, 0x1234, 2, 5, 9);
+    make_end(&made, "abcdeu\0\0\10\0\0\0\0\0\0\0\3\2\0\0\0\0\0\0", 25);
+    check_encoding(old, &example, made.bytes, made.size);
 }
 
 TEST(a_numpy_header_is_a_tenth_item)
 {
     static const int64_t five[] = {5};
-    static const spt_descriptor descriptor = {.id = 0x11,
-                                              .name = "n",
-                                              .description = "",
-                                              .numpy_header = "{}",
-                                              .shape = five,
-                                              .n_shape = 1};
-    static const uint8_t expected[] = {
-        0x53, 0x04, 0x03, 0x05, 0x00, 0x00, 0x00, 0x0a, /* ten pointers */
-        0x80, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x01, /* heap count 1 */
-        0x80, 0x00, 0x02, 0x00, 0x00, 0x00, 0x00, 9,    /* heap length */
-        0x80, 0x00, 0x03, 0x00, 0x00, 0x00, 0x00, 0x00, /* payload offset */
-        0x80, 0x00, 0x04, 0x00, 0x00, 0x00, 0x00, 9,    /* payload length */
-        0x80, 0x00, 0x14, 0x00, 0x00, 0x00, 0x00, 0x11, /* id */
-        0x00, 0x00, 0x10, 0x00, 0x00, 0x00, 0x00, 0,    /* name */
-        0x00, 0x00, 0x11, 0x00, 0x00, 0x00, 0x00, 1,    /* description: empty */
-        0x00, 0x00, 0x13, 0x00, 0x00, 0x00, 0x00, 1,    /* format: empty */
-        0x00, 0x00, 0x12, 0x00, 0x00, 0x00, 0x00, 1,    /* shape */
-        0x00, 0x00, 0x15, 0x00, 0x00, 0x00, 0x00, 7,    /* dtype */
-        'n',  0x00, 0x00, 0x00, 0x00, 0x00, 0x05, '{',  '}',
-    };
-    check_encoding((spt_flavour){40, 0}, &descriptor, expected, sizeof(expected));
+    static const spt_descriptor descriptor = {0x11,          "n",         "", .numpy_header = "{}",
+                                              .shape = five, .n_shape = 1};
+    begin_expected(40, 9, 0x11, 1, 1, 1); /* description and format are empty */
+    make_add(&made, false, 0x15, 7);
+    make_end(&made, "n\0\0\0\0\0\5{}", 9);
+    check_encoding((spt_flavour){40, 0}, &descriptor, made.bytes, made.size);
 }
 
-static spt_status encode(spt_flavour flavour, spt_descriptor descriptor)
+static spt_status encode(uint8_t bits, uint8_t compat, spt_descriptor descriptor)
 {
+    spt_flavour flavour = {bits, compat};
     uint8_t *got = NULL;
     size_t length;
     spt_status status = spti_descriptor_encode(&flavour, &descriptor, &got, &length, NULL);
@@ -168,49 +140,47 @@ static spt_status encode(spt_flavour flavour, spt_descriptor descriptor)
 
 TEST(numbers_that_do_not_fit_a_descriptor_are_refused)
 {
-    spt_field field = {'u', 0xff};
-    int64_t dimension = 0xff;
-    spt_descriptor d = {.id = 0x7f, .name = "", .description = ""};
-    d.format = &field;
-    d.n_format = 1;
-    CHECK_EQUAL(encode((spt_flavour){56, 0}, d), SPT_OK); /* one byte for the bits */
-    field.bits = 0x100;
-    CHECK_EQUAL(encode((spt_flavour){56, 0}, d), SPT_ERR_ARGUMENT);
-    CHECK_EQUAL(encode((spt_flavour){48, 0}, d), SPT_OK); /* two bytes */
-    field.bits = 0x1000000;
-    CHECK_EQUAL(encode((spt_flavour){40, 0}, d), SPT_ERR_ARGUMENT);
-    CHECK_EQUAL(encode((spt_flavour){32, 0}, d), SPT_OK);
-    d.n_format = 0;
-    d.shape = &dimension;
-    d.n_shape = 1;
-    CHECK_EQUAL(encode((spt_flavour){8, 0}, d), SPT_OK); /* one byte for the dimension */
-    dimension = 0x100;
-    CHECK_EQUAL(encode((spt_flavour){8, 0}, d), SPT_ERR_ARGUMENT);
-    CHECK_EQUAL(encode((spt_flavour){8, SPT_COMPAT_DESCRIPTOR_WIDTHS}, d), SPT_OK);
-    dimension = -2;
-    CHECK_EQUAL(encode((spt_flavour){40, 0}, d), SPT_ERR_ARGUMENT);
-    dimension = INT64_MIN;
-    CHECK_EQUAL(encode((spt_flavour){40, 0}, d), SPT_ERR_ARGUMENT);
+    static const struct {
+        uint8_t bits, compat;
+        uint32_t field;    /* of so many bits, or 0: none */
+        int64_t dimension; /* or 0 */
+        bool fits;
+    } cases[] = {
+        {56, 0, 0xff, 0, true},                                /* one byte for the bits */
+        {56, 0, 0x100, 0, false},     {48, 0, 0x100, 0, true}, /* two bytes */
+        {40, 0, 0x1000000, 0, false}, {32, 0, 0x1000000, 0, true},
+        {8, 0, 0, 0xff, true}, /* one byte for the dimension */
+        {8, 0, 0, 0x100, false},      {8, SPT_COMPAT_DESCRIPTOR_WIDTHS, 0, 0x100, true},
+        {40, 0, 0, -2, false},        {40, 0, 0, INT64_MIN, false},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        spt_field field = {'u', cases[i].field};
+        spt_descriptor d = {.id = 0x7f, .name = "", .description = ""};
+        d.format = &field;
+        d.n_format = cases[i].field > 0;
+        d.shape = &cases[i].dimension;
+        d.n_shape = cases[i].dimension != 0;
+        CHECK_EQUAL(encode(cases[i].bits, cases[i].compat, d),
+                    cases[i].fits ? SPT_OK : SPT_ERR_ARGUMENT);
+    }
 }
 
 TEST(an_id_that_does_not_fit_an_immediate_cannot_be_described)
 {
     spt_descriptor d = {.id = 0xff, .name = "", .description = ""};
-    CHECK_EQUAL(encode((spt_flavour){8, 0}, d), SPT_OK);
+    CHECK_EQUAL(encode(8, 0, d), SPT_OK);
     d.id = 0x100; /* a valid id, but 8 bits of value cannot say it */
-    CHECK_EQUAL(encode((spt_flavour){8, 0}, d), SPT_ERR_ARGUMENT);
-    CHECK_EQUAL(encode((spt_flavour){16, 0}, d), SPT_OK);
+    CHECK_EQUAL(encode(8, 0, d), SPT_ERR_ARGUMENT, encode(16, 0, d), SPT_OK);
     d.id = 0x800000;
-    CHECK_EQUAL(encode((spt_flavour){40, 0}, d), SPT_ERR_ARGUMENT);
+    CHECK_EQUAL(encode(40, 0, d), SPT_ERR_ARGUMENT);
 }
 
 TEST(a_descriptor_longer_than_addresses_reach_is_refused)
 {
-    char name[257];
-    memset(name, 'x', sizeof(name));
-    name[255] = '\0';
+    char name[256] = {0};
+    memset(name, 'x', 255);
     spt_descriptor d = {.id = 0x11, .name = name, .description = ""};
-    CHECK_EQUAL(encode((spt_flavour){8, 0}, d), SPT_OK);
+    CHECK_EQUAL(encode(8, 0, d), SPT_OK);
     d.description = "y";
-    CHECK_EQUAL(encode((spt_flavour){8, 0}, d), SPT_ERR_ARGUMENT);
+    CHECK_EQUAL(encode(8, 0, d), SPT_ERR_ARGUMENT);
 }

@@ -6,13 +6,6 @@
 
 #include <endian.h>
 
-static spt_heap *new_heap(uint8_t address_bits, uint8_t bug_compat)
-{
-    spt_flavour flavour = {address_bits, bug_compat};
-    spt_heap *heap = NEW(spt_heap_create(&flavour, NULL));
-    return heap;
-}
-
 /* The one packet that a small heap makes. */
 typedef struct packet {
     uint8_t bytes[4096];
@@ -67,7 +60,7 @@ TEST(a_number_in_host_order_is_an_immediate_of_the_flavours_bits)
                                 .description = "Index",
                                 .format = &field,
                                 .n_format = 1};
-            spt_heap *got = new_heap(widths[i], 0), *expected = new_heap(widths[i], 0);
+            spt_heap *got = new_heap_as(widths[i], 0), *expected = new_heap_as(widths[i], 0);
             REQUIRE(spt_heap_add(got, &v, 1, SPT_ALL, NULL) == SPT_OK);
             add_expected(expected, &d, (uint8_t *)&big + 8 - widths[i] / 8, widths[i] / 8U);
             check_same(got, expected);
@@ -84,7 +77,7 @@ TEST(a_number_too_large_for_the_flavour_leaves_id_and_mode_alone)
     uint64_t number = UINT64_MAX, low = 0xffff;
     spt_variable large = {0x1600, "", "", SPT_UINT_IMMEDIATE, &number, 0, {0}};
     spt_variable fits = {0x1600, "", "", SPT_UINT_IMMEDIATE, &low, 0, {0}};
-    spt_heap *got = new_heap(16, 0), *expected = new_heap(16, 0);
+    spt_heap *got = new_heap_as(16, 0), *expected = new_heap_as(16, 0);
     REQUIRE(spt_heap_add(got, &large, 1, SPT_VALUES, NULL) == SPT_OK);
     REQUIRE(spt_heap_add(expected, &fits, 1, SPT_VALUES, NULL) == SPT_OK);
     check_same(got, expected);
@@ -124,7 +117,7 @@ static void check_array(size_t type, size_t n_shape, const char *shape_text, uin
         length *= (size_t)shape[i];
     for (size_t i = 0; i < length; i++)
         value[i] = (uint8_t)(i * 7 + 1);
-    spt_heap *got = new_heap(40, bug_compat), *expected = new_heap(40, bug_compat);
+    spt_heap *got = new_heap_as(40, bug_compat), *expected = new_heap_as(40, bug_compat);
     REQUIRE(spt_heap_add(got, &v, 1, SPT_ALL, NULL) == SPT_OK);
     add_expected(expected, &d, value, length);
     check_same(got, expected);
@@ -151,7 +144,7 @@ TEST(parts_are_chosen_and_keep_the_order_of_the_variables)
     float b[2] = {0};
     const spt_variable both[] = {{0x1001, "a", "", SPT_UINT32, &a, 0, {0}},
                                  {0x1002, "b", "", SPT_FLOAT32, b, 1, {2}}};
-    spt_heap *got = new_heap(40, 0), *expected = new_heap(40, 0);
+    spt_heap *got = new_heap_as(40, 0), *expected = new_heap_as(40, 0);
     REQUIRE(spt_heap_add(got, both, 2, SPT_DESCRIPTORS, NULL) == SPT_OK);
     REQUIRE(spt_heap_add(got, both, 2, SPT_VALUES, NULL) == SPT_OK);
     for (size_t i = 0; i < 2; i++)
@@ -179,7 +172,7 @@ TEST(a_variable_that_is_refused_leaves_the_heap_as_it_was)
         {{6, "v", "", SPT_UINT_IMMEDIATE, "", 0, {0}}, "reserved"},
     };
     spt_variable good = {0x1000, "good", "", SPT_INT8, "x", 1, {1}};
-    spt_heap *heap = new_heap(40, 0), *expected = new_heap(40, 0);
+    spt_heap *heap = new_heap_as(40, 0), *expected = new_heap_as(40, 0);
     REQUIRE(spt_heap_add(heap, &good, 1, SPT_VALUES, NULL) == SPT_OK);
     REQUIRE(spt_heap_add(expected, &good, 1, SPT_VALUES, NULL) == SPT_OK);
     for (size_t i = 0; i < LENGTH(wrong); i++) {
