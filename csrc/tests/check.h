@@ -57,7 +57,10 @@ static int check_failures;
 #define CHECK_3(got, expected, ...) CHECK_1(got, expected) CHECK_2(__VA_ARGS__)
 #define CHECK_2(got, expected, ...) CHECK_1(got, expected) CHECK_1(__VA_ARGS__)
 #define CHECK_1(got, expected)                                                                     \
-    check_equal(__FILE__, __LINE__, #got, (int64_t)(got), (int64_t)(expected));
+    {                                                                                              \
+        int64_t got_ = (int64_t)(got), expected_ = (int64_t)(expected);                            \
+        check_equal(__FILE__, __LINE__, #got, got_, expected_);                                    \
+    }
 
 #define CHECK_BYTES(got, expected, n) check_bytes(__FILE__, __LINE__, (got), (expected), (n))
 #define CHECK_WORDS(text, words) CHECK(strstr((text), (words)) != NULL)

@@ -74,9 +74,9 @@ static inline spt_stats stats(void)
 /* These are the heap counts of packets: CHECK_COUNTS(got, n_got, 1, 1, 2). */
 #define CHECK_COUNTS(got, n_got, ...)                                                              \
     do {                                                                                           \
-        static const uint64_t expected_[] = {__VA_ARGS__};                                         \
-        CHECK_EQUAL(n_got, LENGTH(expected_));                                                     \
-        CHECK_BYTES(got, expected_, sizeof(expected_));                                            \
+        static const uint64_t counts_[] = {__VA_ARGS__};                                           \
+        CHECK_EQUAL(n_got, LENGTH(counts_));                                                       \
+        CHECK_BYTES(got, counts_, sizeof(counts_));                                                \
     } while (0)
 
 #endif

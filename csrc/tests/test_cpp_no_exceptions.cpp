@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Built without exceptions: what fails is returned, or ends the program. */
-#include "check.h"
-#include "died.hpp"
-
-#include <spead_tutorial/spt_recv.hpp>
-#include <vector>
+#include "support.hpp"
 
 TEST(what_is_tried_is_returned)
 {
