@@ -21,11 +21,6 @@ static bool wild;          /* the place function has said what cannot be */
 static uint64_t cnt, part; /* that were made last */
 static size_t packet;      /* bytes of payload in each, where they are marked one by one; or 0 */
 
-static uint8_t byte_of(uint64_t heap, uint64_t place)
-{
-    return (uint8_t)(heap * 37 + place * 3 + 1);
-}
-
 /* A number that is small, at an edge, or anything. */
 static uint64_t strange(void)
 {
@@ -62,11 +57,8 @@ static void make(void)
         part = choose(&input, PARTS);
     }
     uint64_t n = HEAP / PARTS, begin = part * n;
-    uint8_t payload[HEAP];
-    for (uint64_t i = 0; i < n; i++)
-        payload[i] = byte_of(cnt, begin + i);
     make_part(&made, cnt, choose(&input, 20) == 0 ? 2 * HEAPS * HEAP : HEAP, begin, n);
-    make_end(&made, payload, n);
+    make_end_of(&made, cnt, begin, n);
 }
 
 /* Bytes of heaps that are present; where the place function has been sane so far. */
@@ -135,7 +127,7 @@ static spti_chunks *new_window(spt_depacketizer_config *config)
 }
 
 /* Before it is known what comes, it is written to where packets are expected. */
-static void write_in_place(const spti_chunks *c, const spt_depacketizer *d)
+static void write_anything(const spti_chunks *c, const spt_depacketizer *d)
 {
     uint8_t *to;
     size_t n_bytes, n = spt_depacketizer_expected(d, &n_bytes, &to);
@@ -194,7 +186,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     while (input.size > 0) {
         make();
         if (choose(&input, 2) == 0)
-            write_in_place(c, d);
+            write_anything(c, d);
         packets += take_next(c, d) || take_made(c, d);
         turn();
     }

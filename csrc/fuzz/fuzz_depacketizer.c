@@ -28,8 +28,7 @@ static size_t short_of;                   /* the how-manieth request finds no me
 
 static void *get(void *user, size_t size, const spt_received_packet *first)
 {
-    (void)user;
-    (void)first;
+    (void)user, (void)first;
     REQUIRE(size > 0 && size <= MAX_HEAP);
     if (short_of > 0 && --short_of == 0)
         return NULL;
@@ -43,20 +42,6 @@ static void put(void *user, void *memory, size_t size)
     (void)user;
     given -= size;
     free(memory);
-}
-
-static uint8_t byte_of(uint64_t cnt, uint64_t place)
-{
-    return (uint8_t)(cnt * 131 + place * 7 + place / 256);
-}
-
-/* Finish what is made with the bytes of a place. */
-static void end(uint64_t cnt, uint64_t begin, size_t n)
-{
-    uint8_t payload[MAX_HEAP];
-    for (size_t i = 0; i < n; i++)
-        payload[i] = byte_of(cnt, begin + i);
-    make_end(&made, payload, n);
 }
 
 static void make(choices *c)
@@ -84,7 +69,7 @@ static void make(choices *c)
     }
     if (strange_made) /* it says of another heap, or of another place, what is not so */
         memset(strange, true, sizeof(strange));
-    end(cnt, begin, n);
+    make_end_of(&made, cnt, begin, n);
 }
 
 /* Make packets of one size, most of them one after the other in a heap. Returns how many. */
@@ -98,7 +83,7 @@ static size_t make_series(choices *c)
         if (choose(c, 8) == 1)
             at = choose(c, 8) * each;
         make_part(&made, its_cnt, (int64_t)length, at, each);
-        end(its_cnt, at, each);
+        make_end_of(&made, its_cnt, at, each);
         memcpy(series + i * made.size, made.bytes, made.size);
     }
     return n;
@@ -172,20 +157,6 @@ static void take_apart(spt_depacketizer *d, const uint8_t *bytes, size_t size)
         memcpy(to, packet.payload, packet.payload_length);
     if (fate == SPT_PLACED && packet.is_stop)
         spt_depacketizer_stop(d);
-}
-
-/* Write what comes to where packets of its size are expected, if any are. */
-static void write_in_place(const spt_depacketizer *d, spt_packet_run *run)
-{
-    uint8_t *to;
-    size_t n_bytes, n = spt_depacketizer_expected(d, &n_bytes, &to);
-    if (n == 0 || n_bytes != run->n_bytes)
-        return;
-    run->n = run->n < n ? run->n : n;
-    run->in_place = true;
-    for (size_t i = 0, payload = n_bytes - SPT_PREFIX_SIZE; i < run->n; i++)
-        memcpy(to + i * payload, (const uint8_t *)run->bytes + i * run->step + SPT_PREFIX_SIZE,
-               payload);
 }
 
 /* Take packets of a size that came together; before they are known, or once they are. */

@@ -6,9 +6,8 @@
 #ifndef MAKE_PACKET_H
 #define MAKE_PACKET_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "spead_tutorial/spt_recv.h"
+
 #include <string.h>
 
 enum { MAKE_MAX_POINTERS = 600, MAKE_ROOM = 8 + 8 * MAKE_MAX_POINTERS + (1 << 16) };
@@ -74,6 +73,36 @@ static inline void make_part(made_packet *p, uint64_t cnt, int64_t heap_length, 
         make_add(p, true, 2, (uint64_t)heap_length);
     make_add(p, true, 3, begin);
     make_add(p, true, 4, n);
+}
+
+/* What the payload of a heap is at a place: every heap has its own bytes, and no zeros, by which
+ * one sees where nothing has been written. */
+static inline uint8_t byte_of(uint64_t cnt, uint64_t place)
+{
+    return (uint8_t)(1 + (cnt * 131 + place * 7 + place / 256) % 255);
+}
+
+/* Write a part with the bytes of its heap. */
+static inline void make_end_of(made_packet *p, uint64_t cnt, uint64_t begin, size_t n)
+{
+    static uint8_t payload[1 << 16];
+    for (size_t i = 0; i < n; i++)
+        payload[i] = byte_of(cnt, begin + i);
+    make_end(p, payload, n);
+}
+
+/* Before it is known what comes: write payloads to where packets of their size are expected. */
+static inline void write_in_place(const spt_depacketizer *d, spt_packet_run *run)
+{
+    uint8_t *to;
+    size_t n_bytes, n = spt_depacketizer_expected(d, &n_bytes, &to);
+    if (n == 0 || n_bytes != run->n_bytes)
+        return;
+    run->n = run->n < n ? run->n : n;
+    run->in_place = true;
+    for (size_t i = 0, payload = n_bytes - SPT_PREFIX_SIZE; i < run->n; i++)
+        memcpy(to + i * payload, (const uint8_t *)run->bytes + i * run->step + SPT_PREFIX_SIZE,
+               payload);
 }
 
 #endif

@@ -75,12 +75,6 @@ static inline void send_and_wait(spt_stream *stream, spt_heap *heap, int64_t cnt
     REQUIRE(spt_stream_wait(stream, &sent, -1, NULL) == SPT_OK);
 }
 
-/* What the payload of a heap is at a place: every heap has its own bytes. */
-static inline uint8_t byte_of(uint64_t cnt, uint64_t place)
-{
-    return (uint8_t)(cnt * 131 + place * 7 + place / 256);
-}
-
 /* Every packet is in the account once. */
 static inline void check_account(const spt_account *account)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns one promise: what runs allocates nothing, per heap or per packet, sending or receiving. */
-#include "spead_tutorial/spt_recv.h"
-
 #include "failing.h"
 #include "make_packet.h"
 #include "support.h"
@@ -37,8 +35,7 @@ TEST(a_running_stream_allocates_nothing)
 
 static void *get(void *user, size_t size, const spt_received_packet *first)
 {
-    (void)size;
-    (void)first;
+    (void)size, (void)first;
     return user;
 }
 
@@ -84,8 +81,7 @@ enum { SMALL = 16, IN_CHUNK = 100 };
 
 static void place_by_count(spt_place_data *data, size_t size, void *user)
 {
-    (void)size;
-    (void)user;
+    (void)size, (void)user;
     data->chunk_id = data->items[0] / IN_CHUNK;
     data->heap_index = (uint64_t)(data->items[0] % IN_CHUNK);
     data->heap_offset = data->heap_index * SMALL;

@@ -29,22 +29,13 @@ static size_t n_bytes, n_packets;
 
 static made_packet made;
 
-/* Never 0, which is what nobody has written to. */
-static uint8_t chunk_byte(uint64_t heap, uint64_t at)
-{
-    return (uint8_t)(1 + (heap * 131 + at * 7) % 251);
-}
-
 /* Make a part of a heap, whose place follows from its timestamp: heap `n` has n * HEAP. */
 static void make_heap_part(uint64_t n, uint64_t begin, uint64_t size, int64_t timestamp)
 {
-    uint8_t payload[HEAP];
-    for (uint64_t i = 0; i < size; i++)
-        payload[i] = chunk_byte(n, begin + i);
     make_part(&made, n + 1, HEAP, begin, size);
     if (timestamp >= 0)
         make_add(&made, true, TIMESTAMP, (uint64_t)timestamp);
-    make_end(&made, payload, size);
+    make_end_of(&made, n, begin, size);
 }
 
 static void append_made(void)
@@ -236,7 +227,7 @@ static bool has_heap(const spt_chunk *chunk, uint64_t n)
 {
     const uint8_t *heap = (uint8_t *)chunk->data + n % HEAPS * HEAP;
     for (uint64_t i = 0; i < HEAP; i++)
-        if (heap[i] != chunk_byte(n, i))
+        if (heap[i] != byte_of(n, i))
             return false;
     return true;
 }
@@ -339,7 +330,7 @@ TEST(an_incomplete_heap_is_written_and_not_present)
     append_heap(1);
     receive();
     const uint8_t *data = check_chunk(0, "0100")->data;
-    CHECK_EQUAL(data[HALF - 1], chunk_byte(0, HALF - 1), data[HALF], 0);
+    CHECK_EQUAL(data[HALF - 1], byte_of(0, HALF - 1), data[HALF], 0);
     CHECK_EQUAL(account().heaps_flushed, 1);
 }
 

@@ -66,20 +66,11 @@ static spt_fate take_made(void)
     return fate;
 }
 
-static void end_part(uint64_t cnt, uint64_t at, uint64_t n)
-{
-    uint8_t payload[4096];
-    REQUIRE(n <= sizeof(payload));
-    for (uint64_t i = 0; i < n; i++)
-        payload[i] = byte_of(cnt, at + i);
-    make_end(&made, payload, n);
-}
-
 /* Take a part of a heap; a length of -1 is not said. */
 static spt_fate take(uint64_t cnt, int64_t length, uint64_t at, uint64_t n)
 {
     make_part(&made, cnt, length, at, n);
-    end_part(cnt, at, n);
+    make_end_of(&made, cnt, at, n);
     return take_made();
 }
 
@@ -89,7 +80,7 @@ static spt_fate take_item(uint64_t cnt, int64_t length, uint64_t at, uint64_t n,
 {
     make_part(&made, cnt, length, at, n);
     make_add(&made, immediate, id, item);
-    end_part(cnt, at, n);
+    make_end_of(&made, cnt, at, n);
     return take_made();
 }
 
@@ -204,7 +195,7 @@ TEST(a_packet_of_another_flavour_contradicts)
     static const uint64_t own[] = {1, 100, 40, 60};
     for (uint64_t id = 1; id <= 4; id++)
         make_add(&made, true, id, own[id - 1]);
-    end_part(1, 40, 60);
+    make_end_of(&made, 1, 40, 60);
     CHECK_EQUAL(take_made(), SPT_INCONSISTENT);
     TAKE({1, 100, 40, 60, SPT_PLACED});
     CHECK_NEXT({1, COMPLETE, 100});
@@ -319,7 +310,7 @@ TEST(heaps_beyond_what_is_allowed_are_refused_and_counted)
     make_part(&made, 3, 1000, 0, 8);
     make_add(&made, true, 0x1000, 0);
     make_add(&made, true, 0x1001, 0);
-    end_part(3, 0, 8);
+    make_end_of(&made, 3, 0, 8);
     CHECK_EQUAL(take_made(), SPT_TOO_LARGE); /* two pointers */
     CHECK_EQUAL(account().fates[SPT_TOO_LARGE], 5, account().heaps_begun, 1);
 }
@@ -351,7 +342,7 @@ TEST(pointers_that_every_packet_repeats_are_kept_once)
         make_part(&made, 1, 100, at, 10);
         make_add(&made, true, 0x1000, 1);
         make_add(&made, false, 0x1001, 0);
-        end_part(1, at, 10);
+        make_end_of(&made, 1, at, 10);
         CHECK_EQUAL(take_made(), SPT_PLACED);
     }
     spt_received_heap *heap = NEW(spt_depacketizer_next(d));
@@ -488,7 +479,7 @@ static void take_with_items(uint64_t cnt, int64_t length)
         make_part(&made, cnt, length, part * EACH, EACH);
         for (uint64_t k = 0; k < 3; k++)
             make_add(&made, true, 0x3300 + part, k);
-        end_part(cnt, part * EACH, EACH);
+        make_end_of(&made, cnt, part * EACH, EACH);
         (void)!take_made();
     }
 }
@@ -719,7 +710,7 @@ static void add_part(uint64_t *state, uint64_t cnt, uint64_t length, uint64_t be
     make_part(&made, cnt, (int64_t)length, begin, n);
     if (draw(state, 30) == 0)
         make_add(&made, true, 0x2000, begin);
-    end_part(cnt, begin, n);
+    make_end_of(&made, cnt, begin, n);
     if (draw(state, 50) == 0)
         made.bytes[8 + draw(state, 32)] ^= 1;
     add_made();
@@ -766,20 +757,6 @@ static spt_packet_run run_from(size_t first, size_t most)
     return run;
 }
 
-/* Write payloads to where they belong if these packets are the ones that are expected. */
-static void write_in_place(spt_packet_run *run)
-{
-    uint8_t *to;
-    size_t n_bytes, n = spt_depacketizer_expected(d, &n_bytes, &to);
-    if (n == 0 || n_bytes != run->n_bytes)
-        return;
-    run->n = run->n < n ? run->n : n;
-    run->in_place = true;
-    for (size_t i = 0, payload = n_bytes - SPT_PREFIX_SIZE; i < run->n; i++)
-        memcpy(to + i * payload, (const uint8_t *)run->bytes + i * run->step + SPT_PREFIX_SIZE,
-               payload);
-}
-
 /* Both hand out the same heaps, with the same bytes where some have arrived. */
 static void check_same_heaps(spt_depacketizer *a, spt_depacketizer *b)
 {
@@ -799,7 +776,7 @@ static size_t take_some(uint64_t *state, size_t first)
     spt_packet_run run = run_from(first, 1 + draw(state, 12));
     uint64_t offset;
     if (draw(state, 2))
-        write_in_place(&run);
+        write_in_place(d, &run);
     size_t n = spt_depacketizer_take_run(d, &run, &offset);
     if (n == 0) {
         take_apart(d, first);
@@ -844,7 +821,7 @@ TEST(the_last_packet_of_a_heap_is_not_part_of_a_run)
     many.n = 0;
     for (uint64_t at = 0; at < 500; at += 100) {
         make_part(&made, 1, 500, at, 100);
-        end_part(1, at, 100);
+        make_end_of(&made, 1, at, 100);
         add_made();
     }
     take_apart(d, 0);

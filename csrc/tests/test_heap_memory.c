@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the tests of heap_memory.c. Whether there are huge pages is the machine's business. */
-#include "spead_tutorial/spt_recv.h"
-
 #include "support.h"
 
 #include <errno.h>

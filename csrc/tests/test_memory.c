@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the tests of memory.c. Whether there are huge pages is the machine's business. */
-#include "spead_tutorial/spt.h"
-
 #include "support.h"
 
 #include <string.h>

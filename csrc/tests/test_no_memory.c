@@ -3,8 +3,6 @@
  * Owns one promise: whichever allocation fails, the call that needs it says so, has changed
  * nothing, and can be repeated; and nothing is lost or leaked.
  */
-#include "spead_tutorial/spt_recv.h"
-
 #include "failing.h"
 #include "support.h"
 

@@ -2,8 +2,6 @@
 /* Owns the tests of rate.c, in virtual time. */
 #include "support.h"
 
-#include "spead_tutorial/spt.h"
-
 enum { PACKET = 1000 };
 
 static const uint64_t start_ns = UINT64_C(5000000000000); /* the clock never starts at 0 */

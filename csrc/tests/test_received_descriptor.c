@@ -4,8 +4,6 @@
 #include "make_packet.h"
 #include "support.h"
 
-#include "spead_tutorial/spt_recv.h"
-
 static const spt_field fields[] = {{'u', 12}, {'f', 32}};
 static const int64_t shape[] = {3, -1, 200};
 

@@ -3,8 +3,6 @@
 #include "make_packet.h"
 #include "support.h"
 
-#include "spead_tutorial/spt_recv.h"
-
 enum { ROOM = 16 };
 
 static spt_received_pointer pointers[ROOM];

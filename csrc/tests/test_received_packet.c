@@ -3,8 +3,6 @@
 #include "make_packet.h"
 #include "support.h"
 
-#include "spead_tutorial/spt_recv.h"
-
 static made_packet made;
 static const uint8_t payload[1024] = {1, 2, 3, 4, 5, 6, 7, 8};
 

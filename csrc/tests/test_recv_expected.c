@@ -59,22 +59,13 @@ static size_t n_all, sizes[MOST_BYTES / PREFIX], n_packets;
 /* What all heaps have, and the payload of their packets. */
 static uint64_t length, each;
 
-/* Heaps have no zeros: by them one sees where nothing has been written. */
-static uint8_t written(uint64_t cnt, uint64_t place)
-{
-    return (uint8_t)(1 + (cnt * 131 + place * 7 + place / 256) % 255);
-}
-
 static void make_packet(uint64_t cnt, uint64_t begin, uint64_t n, bool has_item)
 {
     static made_packet made;
-    static uint8_t payload[1 << 16];
-    for (size_t i = 0; i < n; i++)
-        payload[i] = written(cnt, begin + i);
     make_part(&made, cnt, (int64_t)length, begin, n);
     if (has_item)
         make_add(&made, true, 0x2000, begin);
-    make_end(&made, payload, n);
+    make_end_of(&made, cnt, begin, n);
     if (n_all + made.size > MOST_BYTES)
         return;
     memcpy(all + n_all, made.bytes, made.size);
@@ -392,7 +383,7 @@ TEST(what_is_marked_is_not_written_over_by_what_was_not_expected)
         REQUIRE(spt_chunk_ring_get(f.full, 0, &chunk) == SPT_OK);
         const uint8_t *data = chunk->data;
         for (uint64_t i = 0; i < length; i++)
-            REQUIRE(data[i] == written(i < length / 2 ? 3 : 1, i));
+            REQUIRE(data[i] == byte_of(i < length / 2 ? 3 : 1, i));
     }
 }
 

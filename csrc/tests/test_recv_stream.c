@@ -2,6 +2,7 @@
 /* Owns the tests of recv_stream.c and datagrams.c: heaps that the sender sends, received. */
 #define CHECK_AFTER end
 
+#include "make_packet.h"
 #include "support.h"
 
 #include <errno.h>

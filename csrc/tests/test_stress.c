@@ -4,8 +4,6 @@
  * that are made, used, given up and destroyed while others send. Run with a number of seconds, or
  * for a number of rounds that takes a moment. It is meant for the sanitizers.
  */
-#include "spead_tutorial/spt.h"
-
 #include "support.h"
 
 #include <arpa/inet.h>

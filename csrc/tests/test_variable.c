@@ -2,8 +2,6 @@
 /* Owns the tests of variable.c: they make the packets that items and descriptors make. */
 #include "support.h"
 
-#include "spead_tutorial/spt.h"
-
 #include <endian.h>
 
 /* The one packet that a small heap makes. */
