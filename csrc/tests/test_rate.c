@@ -2,7 +2,7 @@
 /* Owns the tests of rate.c, in virtual time. */
 #include "support.h"
 
-enum { PACKET = 1000 };
+enum { PACKET = 1000, MS = 1000000 };
 
 static const uint64_t start_ns = UINT64_C(5000000000000); /* the clock never starts at 0 */
 
@@ -30,35 +30,20 @@ TEST(no_limit_never_waits)
         CHECK_EQUAL(send_after(&r, start_ns, 65507), start_ns);
 }
 
-TEST(the_first_burst_goes_at_once_and_the_second_when_it_is_paid_for)
+TEST(bursts_end_with_the_packet_that_fills_them_and_go_when_those_before_are_paid_for)
 {
-    /* 1 MB/s, bursts of 4 packets of 1000 bytes: one burst every 4 ms. */
-    spt_rate r = limiter(1e6, 4 * PACKET, 1.05, start_ns);
-    uint64_t now = start_ns;
-    for (unsigned i = 0; i < 40; i++) {
-        now = send_after(&r, now, PACKET);
-        CHECK_EQUAL(now - start_ns, i / 4 * 4000000U);
-    }
-}
-
-TEST(a_burst_ends_with_the_packet_that_fills_it)
-{
-    /* 2500 bytes: two packets leave room, the third fills it, and all three are paid for. */
-    spt_rate r = limiter(1e6, 2500, 1, start_ns);
-    uint64_t now = start_ns;
-    for (unsigned i = 0; i < 30; i++) {
-        now = send_after(&r, now, PACKET);
-        CHECK_EQUAL(now - start_ns, i / 3 * 3000000U);
-    }
-}
-
-TEST(a_burst_size_of_zero_spaces_every_packet)
-{
-    spt_rate r = limiter(1e6, 0, 1, start_ns);
-    uint64_t now = start_ns;
-    for (unsigned i = 0; i < 10; i++) {
-        now = send_after(&r, now, PACKET);
-        CHECK_EQUAL(now - start_ns, i * 1000000U);
+    static const struct {
+        size_t burst_size;
+        double ratio;
+        unsigned packets; /* of 1000 bytes, in each burst: so many ms at 1 MB/s */
+    } cases[] = {{4 * PACKET, 1.05, 4}, {2500, 1, 3}, {0, 1, 1}};
+    for (size_t c = 0; c < LENGTH(cases); c++) {
+        spt_rate r = limiter(1e6, cases[c].burst_size, cases[c].ratio, start_ns);
+        uint64_t now = start_ns;
+        for (unsigned i = 0, n = cases[c].packets; i < 10 * n; i++) {
+            now = send_after(&r, now, PACKET);
+            CHECK_EQUAL(now - start_ns, i / n * n * MS);
+        }
     }
 }
 
@@ -81,7 +66,7 @@ TEST(bursts_that_are_a_little_late_do_not_move_those_after_them)
     for (unsigned i = 0; i < 1000; i++) {
         uint64_t at = spt_rate_next(&r, now);
         if (at > 0) {
-            CHECK_EQUAL(at - start_ns, i * 1000000U);
+            CHECK_EQUAL(at - start_ns, i * MS);
             now = at + 20000;
             CHECK_EQUAL(spt_rate_next(&r, now), 0);
         }
@@ -108,8 +93,8 @@ TEST(a_late_sender_catches_up_at_no_more_than_the_ratio)
         fast++;
     }
     CHECK(fast >= 490 && fast <= 510); /* 100 ms behind, 0.2 ms won back at each */
-    CHECK(before - start_ns <= n * UINT64_C(1000000) + 1);
-    CHECK(before - start_ns + 1000000 >= n * UINT64_C(1000000) - 1000000);
+    CHECK(before - start_ns <= n * (uint64_t)MS + 1);
+    CHECK(before - start_ns + MS >= n * (uint64_t)MS - MS);
 }
 
 TEST(a_ratio_of_one_never_catches_up)
@@ -119,7 +104,7 @@ TEST(a_ratio_of_one_never_catches_up)
     now = send_after(&r, now + 50000000, PACKET);
     for (int i = 0; i < 100; i++) {
         uint64_t at = send_after(&r, now, PACKET);
-        CHECK_EQUAL(at - now, 1000000);
+        CHECK_EQUAL(at - now, MS);
         now = at;
     }
 }
@@ -134,7 +119,7 @@ TEST(idle_time_earns_no_credit)
     CHECK_EQUAL(first, now);
     for (unsigned i = 1; i <= 10; i++) {
         now = send_after(&r, now, PACKET);
-        CHECK_EQUAL(now - first, i * 1000000U);
+        CHECK_EQUAL(now - first, i * MS);
     }
 }
 
@@ -143,7 +128,7 @@ TEST(being_idle_does_not_shorten_a_wait)
     spt_rate r = limiter(1e6, PACKET, 1.05, start_ns);
     uint64_t now = send_after(&r, start_ns, PACKET);
     spt_rate_idle(&r, now + 1000);
-    CHECK_EQUAL(spt_rate_next(&r, now + 1000), start_ns + 1000000);
+    CHECK_EQUAL(spt_rate_next(&r, now + 1000), start_ns + MS);
 }
 
 TEST(a_burst_begun_before_an_idle_time_is_finished_after_it)
@@ -153,16 +138,16 @@ TEST(a_burst_begun_before_an_idle_time_is_finished_after_it)
     uint64_t now = start_ns + 500000000;
     spt_rate_idle(&r, now);
     CHECK_EQUAL(send_after(&r, now, PACKET), now); /* fills it */
-    CHECK_EQUAL(spt_rate_next(&r, now), now + 1000000);
+    CHECK_EQUAL(spt_rate_next(&r, now), now + MS);
 }
 
 TEST(a_heap_may_have_its_own_rate)
 {
     spt_rate r = limiter(1e6, PACKET, 1.05, start_ns);
     spt_rate_sent(&r, PACKET, 5e5); /* half as fast */
-    CHECK_EQUAL(spt_rate_next(&r, start_ns), start_ns + 2000000);
+    CHECK_EQUAL(spt_rate_next(&r, start_ns), start_ns + 2 * MS);
     uint64_t now = send_after(&r, start_ns, PACKET);
-    CHECK_EQUAL(spt_rate_next(&r, now), start_ns + 3000000);
+    CHECK_EQUAL(spt_rate_next(&r, now), start_ns + 3 * MS);
 }
 
 TEST(a_heap_without_limit_costs_nothing)
@@ -173,17 +158,17 @@ TEST(a_heap_without_limit_costs_nothing)
         spt_rate_sent(&r, PACKET, 0);
     }
     CHECK_EQUAL(send_after(&r, start_ns, PACKET), start_ns);
-    CHECK_EQUAL(spt_rate_next(&r, start_ns), start_ns + 1000000);
+    CHECK_EQUAL(spt_rate_next(&r, start_ns), start_ns + MS);
 }
 
 TEST(a_heap_may_be_limited_in_a_stream_that_is_not)
 {
     spt_rate r = limiter(0, PACKET, 1.05, start_ns);
     spt_rate_sent(&r, PACKET, 1e6);
-    CHECK_EQUAL(spt_rate_next(&r, start_ns), start_ns + 1000000);
-    CHECK_EQUAL(spt_rate_next(&r, start_ns + 1000000), 0);
+    CHECK_EQUAL(spt_rate_next(&r, start_ns), start_ns + MS);
+    CHECK_EQUAL(spt_rate_next(&r, start_ns + MS), 0);
     spt_rate_sent(&r, PACKET, -1);
-    CHECK_EQUAL(spt_rate_next(&r, start_ns + 1000000), 0);
+    CHECK_EQUAL(spt_rate_next(&r, start_ns + MS), 0);
 }
 
 TEST(a_rate_near_zero_waits_and_does_not_overflow)
