@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the tests of chunk_ring.c: chunks go in and out in order, and who waits is told. */
+#include "../src/chunk_ring.h"
 #include "support.h"
 
-#include "../src/chunk_ring.h"
-
 #include <poll.h>
-#include <pthread.h>
 
 enum { LONG_NS = 2000000000, MANY = 20000 };
 
 static spt_chunk_ring *new_ring(size_t capacity)
 {
-    spt_chunk_ring *ring = NEW(spt_chunk_ring_create(capacity, NULL));
-    return ring;
+    return NEW(spt_chunk_ring_create(capacity, NULL));
 }
 
 static void put(spt_chunk_ring *ring, spt_chunk *chunk)

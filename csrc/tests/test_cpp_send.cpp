@@ -134,33 +134,27 @@ TEST(a_heap_has_the_bytes_that_it_has_in_c)
 TEST(all_ways_to_send_have_the_same_bytes)
 {
     state s;
-    std::array<std::vector<std::byte>, 5> bytes;
-    const spt::thread_pool threads;
-    for (std::size_t i = 0; i < bytes.size(); i++) {
-        spt::memory_stream stream(threads);
-        switch (i) {
-        case 0:
-            stream.send(s.heap);
-            break;
-        case 1:
-            stream.send({{s.heap, 1}}, SPT_GROUP_SERIAL);
-            break;
-        case 2:
-            CHECK(stream.try_send(s.heap).has_value());
-            break;
-        case 3: {
+    using way = void (*)(spt::memory_stream &, state &);
+    const way ways[] = {
+        [](auto &stream, auto &s) { stream.send(s.heap); },
+        [](auto &stream, auto &s) { stream.send({{s.heap, 1}}, SPT_GROUP_SERIAL); },
+        [](auto &stream, auto &s) { CHECK(stream.try_send(s.heap).has_value()); },
+        [](auto &stream, auto &s) {
             auto sent = stream.async_send(s.heap);
-            CHECK(sent.wait() > s.adc_samples.size());
-            CHECK(sent.done());
-            break;
-        }
-        default:
+            CHECK(sent.wait() > s.adc_samples.size() && sent.done());
+        },
+        [](auto &stream, auto &s) {
             CHECK(stream.try_async_send(s.heap, s.sent).has_value());
             CHECK(s.sent.try_wait().has_value());
-            break;
-        }
-        bytes[i] = sent_to(stream);
-        CHECK(!bytes[i].empty() && bytes[i] == bytes[0]);
+        },
+    };
+    const spt::thread_pool threads;
+    std::vector<std::byte> first;
+    for (const way &send : ways) {
+        spt::memory_stream stream(threads);
+        send(stream, s);
+        first = first.empty() ? sent_to(stream) : first;
+        CHECK(!first.empty() && sent_to(stream) == first);
     }
 }
 

@@ -18,13 +18,7 @@ TEST(what_the_sender_writes_is_read_in_every_flavour_and_compatibility)
         for (int compat = 0; compat < 8; compat++) {
             spt_flavour flavour;
             REQUIRE(spt_flavour_init(&flavour, bits, compat, NULL) == SPT_OK);
-            spt_descriptor written = {.id = 0x70,
-                                      .name = "adc",
-                                      .description = "",
-                                      .format = fields,
-                                      .n_format = 2,
-                                      .shape = shape,
-                                      .n_shape = 3};
+            spt_descriptor written = {0x70, "adc", "", NULL, fields, 2, shape, 3};
             uint8_t *bytes;
             size_t n;
             REQUIRE(spti_descriptor_encode(&flavour, &written, &bytes, &n, NULL) == SPT_OK);
@@ -48,12 +42,7 @@ TEST(a_numpy_header_is_read_as_it_is)
 {
     spt_flavour flavour = SPT_FLAVOUR_DEFAULT;
     const char *header = "{'descr': '<i2', 'fortran_order': False, 'shape': (4,)}";
-    spt_descriptor written = {.id = 0x1000,
-                              .name = "x",
-                              .description = "what it is",
-                              .numpy_header = header,
-                              .shape = shape,
-                              .n_shape = 1};
+    spt_descriptor written = {0x1000, "x", "what it is", header, NULL, 0, shape, 1};
     uint8_t *bytes;
     size_t n;
     REQUIRE(spti_descriptor_encode(&flavour, &written, &bytes, &n, NULL) == SPT_OK);

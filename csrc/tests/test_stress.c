@@ -6,13 +6,8 @@
  */
 #include "support.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <pthread.h>
-#include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { THREADS = 4, POOL_THREADS = 3, HEAPS = 8, ROUNDS = 150, LONG = 20000 };
 
@@ -23,7 +18,7 @@ typedef struct worker {
     pthread_t thread;
     spt_thread_pool *pool;
     spt_stream **shared; /* all send with both of them, all the time */
-    const struct sockaddr_in *refused;
+    int refused;         /* the port of nobody */
     unsigned seed;
 } worker;
 
@@ -37,28 +32,6 @@ static bool goes_on(int round)
     return end_time > 0 ? time(NULL) < end_time : round < ROUNDS;
 }
 
-static spt_heap *new_heap(size_t length)
-{
-    spt_flavour flavour = SPT_FLAVOUR_DEFAULT;
-    spt_heap *heap = spt_heap_create(&flavour, NULL);
-    spt_item item = {0x3300, value, length, false};
-    REQUIRE(heap != NULL && spt_heap_add_item(heap, &item, NULL) == SPT_OK);
-    return heap;
-}
-
-/* The address of a port that nobody listens at: ICMP refuses what is sent there. */
-static struct sockaddr_in refused_address(void)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t length = sizeof(address);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_DGRAM, 0);
-    REQUIRE(bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
-    REQUIRE(getsockname(fd, (struct sockaddr *)&address, &length) == 0);
-    close(fd);
-    return address;
-}
-
 /* A stream into memory, or on a socket that is connected to where nobody listens: there the kernel
  * reports a refusal also while nothing is waited for. It may send without copying. */
 static spt_stream *any_stream(worker *w, spt_thread_pool *pool, bool poll)
@@ -69,14 +42,13 @@ static spt_stream *any_stream(worker *w, spt_thread_pool *pool, bool poll)
     config.timeline = any(w, 2) * HEAPS;
     config.rate = any(w, 4) == 0 ? 1e8 : 0;
     spt_udp_config udp = SPT_UDP_CONFIG_DEFAULT;
-    spt_endpoint endpoint = {"127.0.0.1", ntohs(w->refused->sin_port)};
+    spt_endpoint endpoint = {"127.0.0.1", w->refused};
     if (any(w, 4) == 0)
         return spt_stream_create_memory(pool, &config, NULL);
     udp.zero_copy = any(w, 3) == 0;
     if (udp.zero_copy)
         return spt_stream_create_udp(pool, &endpoint, 1, &config, &udp, NULL);
-    int fd = socket(AF_INET, SOCK_DGRAM, 0);
-    REQUIRE(connect(fd, (const struct sockaddr *)w->refused, sizeof(*w->refused)) == 0);
+    int fd = connect_to_loopback(w->refused);
     spt_stream *stream = spt_stream_create_udp_socket(pool, fd, &endpoint, 1, &config, &udp, NULL);
     close(fd);
     return stream;
@@ -143,7 +115,7 @@ static void *work(void *arg)
     worker *w = arg;
     spt_heap *heaps[HEAPS];
     for (size_t i = 0; i < HEAPS; i++)
-        heaps[i] = new_heap(i % 2 ? LONG : 1);
+        heaps[i] = new_heap_of(value, i % 2 ? LONG : 1);
     for (int round = 0; goes_on(round); round++) {
         use_and_destroy(w, heaps);
         send_with_others(w, heaps[0]);
@@ -159,16 +131,17 @@ TEST(streams_come_and_go_while_others_send)
 {
     if (check_argument != NULL)
         end_time = time(NULL) + atoi(check_argument);
-    struct sockaddr_in refused = refused_address();
+    int refused;
+    close(connect_to_nobody(&refused));
     spt_thread_pool *pool = NEW(spt_thread_pool_create(POOL_THREADS, NULL, 0, NULL));
-    worker first = {.pool = pool, .refused = &refused, .seed = 0};
+    worker first = {.pool = pool, .refused = refused, .seed = 0};
     /* One of each kind. */
     spt_stream *shared[2] = {any_stream(&first, NULL, false), any_stream(&first, pool, false)};
     REQUIRE(shared[0] != NULL && shared[1] != NULL);
     worker workers[THREADS];
     for (unsigned i = 0; i < THREADS; i++) {
-        workers[i] = (worker){.pool = pool, .shared = shared, .refused = &refused, .seed = i};
-        REQUIRE(pthread_create(&workers[i].thread, NULL, work, &workers[i]) == 0);
+        workers[i] = (worker){.pool = pool, .shared = shared, .refused = refused, .seed = i};
+        workers[i].thread = start_thread(work, &workers[i]);
     }
     for (int i = 0; i < THREADS; i++)
         pthread_join(workers[i].thread, NULL);

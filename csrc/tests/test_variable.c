@@ -49,24 +49,18 @@ TEST(a_number_in_host_order_is_an_immediate_of_the_flavours_bits)
         for (int is_signed = 0; is_signed < 2; is_signed++) {
             uint64_t number = is_signed ? (uint64_t)-5 : 0x123456;
             uint64_t big = htobe64(number);
-            spt_variable v = {
-                0x1600,  "timestamp", "Index", is_signed ? SPT_INT_IMMEDIATE : SPT_UINT_IMMEDIATE,
-                &number, 0,           {0}};
+            spt_type type = is_signed ? SPT_INT_IMMEDIATE : SPT_UINT_IMMEDIATE;
+            spt_variable v = {0x1600, "timestamp", "Index", type, &number, 0, {0}};
             spt_field field = {is_signed ? 'i' : 'u', widths[i]};
-            spt_descriptor d = {.id = 0x1600,
-                                .name = "timestamp",
-                                .description = "Index",
-                                .format = &field,
-                                .n_format = 1};
-            spt_heap *got = new_heap_as(widths[i], 0), *expected = new_heap_as(widths[i], 0);
+            spt_descriptor d = {0x1600, "timestamp", "Index", NULL, &field, 1, NULL, 0};
+            OWN(spt_heap) got = new_heap_as(widths[i], 0);
+            OWN(spt_heap) expected = new_heap_as(widths[i], 0);
             REQUIRE(spt_heap_add(got, &v, 1, SPT_ALL, NULL) == SPT_OK);
             add_expected(expected, &d, (uint8_t *)&big + 8 - widths[i] / 8, widths[i] / 8U);
             check_same(got, expected);
             number++; /* read when packets are made */
             big = htobe64(number);
             check_same(got, expected);
-            spt_heap_destroy(got);
-            spt_heap_destroy(expected);
         }
 }
 
@@ -75,12 +69,11 @@ TEST(a_number_too_large_for_the_flavour_leaves_id_and_mode_alone)
     uint64_t number = UINT64_MAX, low = 0xffff;
     spt_variable large = {0x1600, "", "", SPT_UINT_IMMEDIATE, &number, 0, {0}};
     spt_variable fits = {0x1600, "", "", SPT_UINT_IMMEDIATE, &low, 0, {0}};
-    spt_heap *got = new_heap_as(16, 0), *expected = new_heap_as(16, 0);
+    OWN(spt_heap) got = new_heap_as(16, 0);
+    OWN(spt_heap) expected = new_heap_as(16, 0);
     REQUIRE(spt_heap_add(got, &large, 1, SPT_VALUES, NULL) == SPT_OK);
     REQUIRE(spt_heap_add(expected, &fits, 1, SPT_VALUES, NULL) == SPT_OK);
     check_same(got, expected);
-    spt_heap_destroy(got);
-    spt_heap_destroy(expected);
 }
 
 /* As numpy.dtype.str has it on a little-endian machine. */
@@ -104,23 +97,17 @@ static void check_array(size_t type, size_t n_shape, const char *shape_text, uin
     char header[128];
     snprintf(header, sizeof(header), "{'descr': '%s', 'fortran_order': False, 'shape': %s}", dtype,
              shape_text);
-    spt_descriptor d = {.id = 0x3300,
-                        .name = "name",
-                        .description = "text",
-                        .numpy_header = header,
-                        .shape = shape,
-                        .n_shape = n_shape};
+    spt_descriptor d = {0x3300, "name", "text", header, NULL, 0, shape, n_shape};
     size_t length = types[type].size;
     for (size_t i = 0; i < n_shape; i++)
         length *= (size_t)shape[i];
     for (size_t i = 0; i < length; i++)
         value[i] = (uint8_t)(i * 7 + 1);
-    spt_heap *got = new_heap_as(40, bug_compat), *expected = new_heap_as(40, bug_compat);
+    OWN(spt_heap) got = new_heap_as(40, bug_compat);
+    OWN(spt_heap) expected = new_heap_as(40, bug_compat);
     REQUIRE(spt_heap_add(got, &v, 1, SPT_ALL, NULL) == SPT_OK);
     add_expected(expected, &d, value, length);
     check_same(got, expected);
-    spt_heap_destroy(got);
-    spt_heap_destroy(expected);
 }
 
 TEST(arrays_of_every_type_go_as_they_lie_in_memory)
@@ -142,7 +129,8 @@ TEST(parts_are_chosen_and_keep_the_order_of_the_variables)
     float b[2] = {0};
     const spt_variable both[] = {{0x1001, "a", "", SPT_UINT32, &a, 0, {0}},
                                  {0x1002, "b", "", SPT_FLOAT32, b, 1, {2}}};
-    spt_heap *got = new_heap_as(40, 0), *expected = new_heap_as(40, 0);
+    OWN(spt_heap) got = new_heap_as(40, 0);
+    OWN(spt_heap) expected = new_heap_as(40, 0);
     REQUIRE(spt_heap_add(got, both, 2, SPT_DESCRIPTORS, NULL) == SPT_OK);
     REQUIRE(spt_heap_add(got, both, 2, SPT_VALUES, NULL) == SPT_OK);
     for (size_t i = 0; i < 2; i++)
@@ -150,8 +138,6 @@ TEST(parts_are_chosen_and_keep_the_order_of_the_variables)
     for (size_t i = 0; i < 2; i++)
         REQUIRE(spt_heap_add(expected, &both[i], 1, SPT_VALUES, NULL) == SPT_OK);
     check_same(got, expected);
-    spt_heap_destroy(got);
-    spt_heap_destroy(expected);
 }
 
 TEST(a_variable_that_is_refused_leaves_the_heap_as_it_was)
@@ -170,7 +156,8 @@ TEST(a_variable_that_is_refused_leaves_the_heap_as_it_was)
         {{6, "v", "", SPT_UINT_IMMEDIATE, "", 0, {0}}, "reserved"},
     };
     spt_variable good = {0x1000, "good", "", SPT_INT8, "x", 1, {1}};
-    spt_heap *heap = new_heap_as(40, 0), *expected = new_heap_as(40, 0);
+    OWN(spt_heap) heap = new_heap_as(40, 0);
+    OWN(spt_heap) expected = new_heap_as(40, 0);
     REQUIRE(spt_heap_add(heap, &good, 1, SPT_VALUES, NULL) == SPT_OK);
     REQUIRE(spt_heap_add(expected, &good, 1, SPT_VALUES, NULL) == SPT_OK);
     for (size_t i = 0; i < LENGTH(wrong); i++) {
@@ -181,6 +168,4 @@ TEST(a_variable_that_is_refused_leaves_the_heap_as_it_was)
         CHECK_EQUAL(spt_heap_add(heap, both, 2, SPT_VALUES, NULL), SPT_ERR_ARGUMENT);
         check_same(heap, expected);
     }
-    spt_heap_destroy(heap);
-    spt_heap_destroy(expected);
 }
