@@ -332,17 +332,18 @@ TEST(what_cannot_be_is_refused_in_words)
     static const spt_endpoint nowhere[] = {{"no.such.host.invalid", 8888}, {"", 70000}, {"", -1}};
     spt_receive_config too_large = SPT_RECEIVE_CONFIG_DEFAULT;
     too_large.max_size = 70000;
+    spt_error err = {0};
     begin(1);
     for (int i = 0; i < 3; i++) {
-        spt_error err = {0};
+        err = (spt_error){0};
         CHECK_EQUAL(spt_recv_stream_add_udp(receiver, &nowhere[i], NULL, &err), SPT_ERR_ARGUMENT);
         CHECK(err.message[0] != '\0');
     }
     CHECK_EQUAL(spt_recv_stream_add_udp(receiver, &(spt_endpoint){"", 0}, &too_large, NULL),
                 SPT_ERR_ARGUMENT);
-    CHECK_EQUAL(spt_recv_stream_add_udp_socket(receiver, -1, NULL, NULL), SPT_ERR_ARGUMENT);
+    CHECK_EQUAL(spt_recv_stream_add_udp_socket(receiver, -1, NULL, &err), SPT_ERR_ARGUMENT);
     OWN_FD int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    CHECK_EQUAL(spt_recv_stream_add_udp_socket(receiver, file, NULL, NULL), SPT_ERR_SYSTEM);
+    CHECK_EQUAL(spt_recv_stream_add_udp_socket(receiver, file, NULL, &err), SPT_ERR_SYSTEM);
     spt_recv_config none = spt_recv_config_default();
     none.ring_heaps = 0;
     CHECK(spt_recv_stream_create(pool, &none, NULL) == NULL);
