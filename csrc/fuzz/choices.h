@@ -13,6 +13,8 @@
 #define REQUIRE(condition)                                                                         \
     ((condition) ? (void)0 : (fprintf(stderr, "not so: %s\n", #condition), abort()))
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 /* The bytes that are left to decide with; zeros when they have run out. */
 typedef struct choices {
     const uint8_t *data;

@@ -11,8 +11,6 @@
 
 enum { HEAP = 64, HEAPS = 4, CHUNKS = 5, COUNTS = 64, PARTS = 4 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static choices input;
 static made_packet made;
 static spt_chunk chunks[CHUNKS];

@@ -18,8 +18,6 @@ enum {
     MOST_PAYLOADS = MAX_HEAPS * MAX_SUBSTREAMS + TAKEN_EVERY + 1,
 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static made_packet made;
 static uint8_t series[TAKEN_EVERY * 200]; /* packets of the size of the one that was made last */
 static bool strange[COUNTS];              /* heaps that got bytes which nobody made */

@@ -4,6 +4,7 @@
  * read by an independent reader, hold every pointer and every byte of payload once, and nothing
  * else.
  */
+#include "../tests/make_packet.h"
 #include "../tests/reader.h"
 #include "choices.h"
 #include "spead_tutorial/spt.h"
@@ -11,8 +12,6 @@
 #include <string.h>
 
 enum { MAX_ITEMS = 300, MAX_VALUE = 70000, MAX_PACKET = 66000, MAX_FIELDS = 4, MAX_NAME = 40 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What was put into the heap, in order: for addressed items, where the value lies. */
 typedef struct item {
@@ -67,51 +66,43 @@ static void add_random_item(heap *h, choices *c)
     h->items[h->n_items++] = expected;
 }
 
-static uint8_t *put(uint8_t *to, uint64_t value, size_t n)
+/* A descriptor as the specification has it, in the words of this file; returns its bytes. */
+static size_t encode(const heap *h, const spt_descriptor *d, made_packet *made)
 {
-    for (size_t i = n; i-- > 0; value >>= 8)
-        to[i] = (uint8_t)value;
-    return to + n;
-}
-
-/* A descriptor as the specification has it, in the words of this file. */
-static size_t encode(const heap *h, const spt_descriptor *d, uint8_t *to)
-{
+    static const uint64_t ids[] = {0x10, 0x11, 0x13, 0x12, 0x15};
+    static uint8_t payload[3 * MAX_NAME + 8 * 2 * MAX_FIELDS];
     bool wide = (h->bug_compat & SPT_COMPAT_DESCRIPTOR_WIDTHS) != 0;
     size_t format_bytes = wide ? 3 : 8 - h->address_bits / 8;
     size_t shape_bytes = wide ? 7 : h->address_bits / 8;
-    const char *const strings[] = {d->name, d->description, d->numpy_header};
-    bool numpy = strings[2] != NULL && strings[2][0] != '\0';
-    size_t sizes[] = {strlen(strings[0]), strlen(strings[1]), d->n_format * (1 + format_bytes),
-                      d->n_shape * (1 + shape_bytes), numpy ? strlen(strings[2]) : 0};
-    static const uint64_t ids[] = {0x10, 0x11, 0x13, 0x12, 0x15};
-    size_t length = 0, at = 0, n_pointers = numpy ? 10 : 9;
-    for (int i = 0; i < 5; i++)
-        length += sizes[i];
-    const uint64_t top = (uint64_t)1 << 63;
-    const uint64_t immediates[][2] = {{1, 1}, {2, length}, {3, 0}, {4, length}, {0x14, d->id}};
-    uint8_t *p = put(to, 0x5304, 2);
-    p = put(p, (8 - h->address_bits / 8) << 8 | h->address_bits / 8, 2);
-    p = put(p, n_pointers, 4);
-    for (int i = 0; i < 5; i++)
-        p = put(p, top | immediates[i][0] << h->address_bits | immediates[i][1], 8);
-    for (int i = 0; i < (numpy ? 5 : 4); at += sizes[i++])
-        p = put(p, ids[i] << h->address_bits | at, 8);
-    for (int i = 0; i < 2; i++)
-        for (const char *c = strings[i]; *c != '\0'; c++)
-            *p++ = (uint8_t)*c;
+    const char *numpy = d->numpy_header != NULL ? d->numpy_header : "";
+    size_t begins[6] = {0};
+    uint8_t *to = payload + strlen(d->name);
+    memcpy(payload, d->name, strlen(d->name));
+    begins[1] = (size_t)(to - payload);
+    memcpy(to, d->description, strlen(d->description));
+    begins[2] = begins[1] + strlen(d->description);
+    to = payload + begins[2];
     for (size_t i = 0; i < d->n_format; i++) {
-        *p++ = (uint8_t)d->format[i].code;
-        p = put(p, d->format[i].bits, format_bytes);
+        *to++ = (uint8_t)d->format[i].code;
+        to = make_put(to, d->format[i].bits, format_bytes);
     }
+    begins[3] = (size_t)(to - payload);
     for (size_t i = 0; i < d->n_shape; i++) {
         bool varies = d->shape[i] < 0;
-        *p++ = !varies ? 0 : h->bug_compat & SPT_COMPAT_SHAPE_BIT_1 ? 2 : 1;
-        p = put(p, varies ? 0 : (uint64_t)d->shape[i], shape_bytes);
+        *to++ = !varies ? 0 : h->bug_compat & SPT_COMPAT_SHAPE_BIT_1 ? 2 : 1;
+        to = make_put(to, varies ? 0 : (uint64_t)d->shape[i], shape_bytes);
     }
-    for (size_t i = 0; i < sizes[4]; i++)
-        *p++ = (uint8_t)strings[2][i];
-    return (size_t)(p - to);
+    begins[4] = (size_t)(to - payload);
+    memcpy(to, numpy, strlen(numpy));
+    begins[5] = begins[4] + strlen(numpy);
+    const uint64_t own[][2] = {{1, 1}, {2, begins[5]}, {3, 0}, {4, begins[5]}, {0x14, d->id}};
+    make_begin(made, h->address_bits);
+    for (int i = 0; i < 5; i++)
+        make_add(made, true, own[i][0], own[i][1]);
+    for (int i = 0; i < (numpy[0] != '\0' ? 5 : 4); i++)
+        make_add(made, false, ids[i], begins[i]);
+    make_end(made, payload, begins[5]);
+    return made->size;
 }
 
 /* Small numbers and names, which fit; what does not is for the unit tests. */
@@ -142,8 +133,8 @@ static void add_random_descriptor(heap *h, choices *c)
     for (size_t i = 0; i < d.n_shape; i++)
         if (shape[i] > 127)
             shape[i] = -1;
-    uint8_t encoded[3 * MAX_NAME + 8 * (10 + 2 * MAX_FIELDS) + 8];
-    size_t length = encode(h, &d, encoded);
+    static made_packet encoded;
+    size_t length = encode(h, &d, &encoded);
     uint64_t limit = ((uint64_t)1 << h->address_bits) - 1;
     spt_status status = spt_heap_add_descriptor(h->heap, &d, NULL);
     if (status == SPT_ERR_MEMORY && has_failed())
@@ -152,7 +143,7 @@ static void add_random_descriptor(heap *h, choices *c)
     if (status != SPT_OK)
         return;
     h->items[h->n_items++] = (item){false, SPT_ID_DESCRIPTOR, h->length};
-    add_payload(h, encoded, length);
+    add_payload(h, encoded.bytes, length);
 }
 
 static void add_end(heap *h)

@@ -9,8 +9,6 @@
 
 enum { MAX_ITEMS = 8, MOST_NAMES = 4, MOST_TEXT = 80, ROOM = MAX_ITEMS * 400 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static made_packet made;
 static uint8_t payload[ROOM];
 

@@ -108,14 +108,16 @@ TEST(a_running_stream_of_chunks_allocates_nothing)
     static uint8_t data[2][IN_CHUNK * SMALL], present[2][IN_CHUNK];
     size_t n_bytes;
     uint8_t *bytes = small_heaps(&n_bytes);
-    OWN(spt_thread_pool) pool = spt_thread_pool_create(1, NULL, 0, NULL);
+    OWN(spt_thread_pool) pool = new_pool(1);
+    OWN(spt_chunk_ring) full = NEW(spt_chunk_ring_create(1, NULL));
+    OWN(spt_chunk_ring) empty = NEW(spt_chunk_ring_create(2, NULL));
     spt_chunk_config how = {
         .place = place_by_count,
         .items = &(uint64_t){SPT_ID_HEAP_CNT},
         .n_items = 1,
         .max_chunks = 1,
-        .data_ring = spt_chunk_ring_create(1, NULL),
-        .free_ring = spt_chunk_ring_create(2, NULL),
+        .data_ring = full,
+        .free_ring = empty,
     };
     spt_recv_config config = spt_recv_config_default();
     OWN(spt_recv_stream) stream = NEW(spt_recv_stream_create_chunks(pool, &config, &how, NULL));
@@ -140,7 +142,6 @@ TEST(a_running_stream_of_chunks_allocates_nothing)
     }
     CHECK_EQUAL(got, ROUNDS / IN_CHUNK);
     CHECK_EQUAL(__atomic_load_n(&allocations, __ATOMIC_SEQ_CST), before);
-    spt_chunk_ring_destroy(how.data_ring);
-    spt_chunk_ring_destroy(how.free_ring);
+    END(spt_recv_stream, stream);
     free(bytes);
 }
