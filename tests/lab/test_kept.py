@@ -3,6 +3,7 @@
 
 import contextlib
 import ctypes
+import io
 import json
 import os
 import platform
@@ -16,67 +17,116 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 
-from spead_tutorial.lab import WAYS, Lab, LabError, door
+from spead_tutorial.cli import cli, finish
+from spead_tutorial.lab import WAYS, Lab, LabError, commands, door, kept
 from support.labs import needs_lab, probe
 from support.processes import wait_until_it_takes_signals
 
 COMMAND = str(Path(sys.executable).parent / "spead-tutorial")
+IN_MAIN = (COMMAND, "lab", "--in", "main", "--")
 PATIENCE_S = 60
 #: Numbers of system calls: unshare, setns.
 CALLS = {"x86_64": (272, 308), "aarch64": (97, 268)}
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SLEEP = ("sh", "-c", "echo; exec sleep 1000")
 
 pytestmark = needs_lab
+Done = subprocess.CompletedProcess[str]
 
 
-def spt(*arguments: str, **how: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [COMMAND, *arguments],
-        **{"stdin": subprocess.DEVNULL, "capture_output": True, "text": True} | how,
-        timeout=PATIENCE_S,
-    )
+def spt(*arguments: str, **how: object) -> Done:
+    """Run a command as a process."""
+    default = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
+    return subprocess.run([COMMAND, *arguments], **default | how, timeout=PATIENCE_S)
 
 
-def fails(words: str, *arguments: str, status: int = 1, **how: object) -> None:
+def here(*arguments: str) -> Done:
+    """Run a command in this process, which then takes signals as it did before."""
+    out, errors = io.StringIO(), io.StringIO()
+    before = {number: signal.getsignal(number) for number in INTERRUPTS}
+    no_exec = mock.patch("os.execv", side_effect=AssertionError("it became another program"))
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors), no_exec:
+            status = finish(cli, "spead-tutorial", arguments)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return subprocess.CompletedProcess(arguments, status, out.getvalue(), errors.getvalue())
+
+
+def fails(words: str, *arguments: str, status: int = 1, run: Callable[..., Done] = here) -> None:
     """Check that a command fails with one line that has these words."""
-    done = spt(*arguments, **how)
+    done = run(*arguments)
     assert (done.returncode, done.stdout) == (status, "")
     assert re.fullmatch(r"spead-tutorial: [^\n]+\n", done.stderr)
     assert words in done.stderr
 
 
-@pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder of labs of a test, and the end of all of them."""
-    runtime = tmp_path / "runtime"
-    runtime.mkdir(mode=0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
-    monkeypatch.delenv("SPEAD_TUTORIAL_LAB", raising=False)
-    yield runtime / "spead-tutorial"
-    if (runtime / "spead-tutorial").is_dir() and os.listdir(runtime / "spead-tutorial"):
-        spt("lab", "down", "--all")
-
-
 def up(*arguments: str) -> None:
-    done = spt("lab", "up", *arguments)
+    done = here("lab", "up", *arguments)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def states() -> dict[str, dict[str, object]]:
-    return {one["name"]: one for one in json.loads(spt("lab", "status", "--json").stdout)}
+    return {one["name"]: one for one in json.loads(here("lab", "status", "--json").stdout)}
 
 
 def keeper(name: str = "main") -> int:
-    return states()[name]["facts"]["keeper"]
+    return kept.look(name).facts["keeper"]
 
 
-def status_of(pid: int) -> dict[str, str]:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}
+@contextlib.contextmanager
+def folder_of_labs(runtime: Path) -> Iterator[Path]:
+    """Have labs in a folder, and at last none."""
+    runtime.mkdir(mode=0o700, parents=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(runtime))
+        patch.delenv("SPEAD_TUTORIAL_LAB", raising=False)
+        yield runtime / "spead-tutorial"
+        here("lab", "down", "--all")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Path]:
+    """The folder of labs of a test; its path is longer than a socket's own may be."""
+    with folder_of_labs(tmp_path / ("x" * 100) / "runtime") as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A lab `main` for tests that leave it as it was."""
+    with folder_of_labs(tmp_path_factory.mktemp("shared") / "runtime"):
+        up()
+        yield
+
+
+@contextlib.contextmanager
+def inside(argv: Sequence[str] = SLEEP, receiver: bool = False) -> Iterator[subprocess.Popen[str]]:
+    """A program that has begun in the lab `main`, entered without the command."""
+    with door.opened("main") as way:
+        fds = way.descriptors(receiver=receiver)
+        enter = [sys.executable, "-I", "-S", commands._HELPER, "enter", ",".join(map(str, fds))]
+        with outside([*enter, *argv], pass_fds=fds) as process:
+            yield process
+
+
+@contextlib.contextmanager
+def outside(argv: Sequence[str] = SLEEP, **how: object) -> Iterator[subprocess.Popen[str]]:
+    """A program that has begun, and said so; it is killed at last."""
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, **how) as process:
+        process.stdout.readline()
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def ended(pid: int, act: Callable[[], object]) -> None:
@@ -89,95 +139,118 @@ def ended(pid: int, act: Callable[[], object]) -> None:
         os.close(process)
 
 
+def kill_keeper(number: int = signal.SIGKILL) -> None:
+    pid = keeper()
+    ended(pid, lambda: os.kill(pid, number))
+
+
 # ---- From up to down ----
 
 
-@pytest.mark.parametrize("name", ["up", "down", "status"])
-def test_every_command_about_labs_has_help_with_an_example(name):
-    done = spt("lab", name, "--help")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert f"Example: spead-tutorial lab {name}" in done.stdout
+def test_every_command_about_labs_has_help_with_an_example():
+    for name in ("up", "down", "status"):
+        done = here("lab", name, "--help")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert f"Example: spead-tutorial lab {name}" in done.stdout
 
 
 def test_a_lab_stays_from_up_until_down(place):
-    assert (spt("lab", "status").returncode, states()) == (1, {})
-    done = spt("lab", "up")
+    done = here("lab", "status")
+    assert (done.returncode, "that stays: spead-tutorial lab up" in done.stdout) == (1, True)
+    assert here("lab", "down", "--all").stdout == "There is no lab that stays.\n"
+    done = here("lab", "up")
     assert done.returncode == 0
     assert "spead-tutorial lab --in main -- COMMAND" in done.stdout
-    for _ in range(2):
-        inside = spt("lab", "--in", "main", "--", "cat", "/proc/net/dev")
-        assert (inside.returncode, inside.stderr) == (0, "")
-        assert "dummy1:" in inside.stdout
-    assert spt("lab", "status").returncode == 0
-    pid = keeper()
-    ended(pid, lambda: spt("lab", "down"))
-    assert os.listdir(place) == []
+    entered = spt("lab", "--in", "main", "--", "cat", "/proc/net/dev")
+    assert (entered.returncode, entered.stderr) == (0, "")
+    assert "dummy1:" in entered.stdout
+    (place / ".other").touch()  # is no lab's
+    assert here("lab", "status").returncode == 0
+    assert list(states()) == ["main"]
+    ended(keeper(), lambda: here("lab", "down"))
+    assert os.listdir(place) == [".other"]
     fails("there is no lab 'main': spead-tutorial lab up main", "lab", "down")
     fails("there is no lab 'main'", "lab", "--in", "main", "--", "true")
-    assert spt("lab", "status", "main").returncode == 1
+    assert here("lab", "status", "main").returncode == 1
 
 
-def test_labs_that_stay_count_apart_and_say_so():
+def test_labs_that_stay_count_apart_and_say_so(place):
+    kind = probe().kinds[-1]
     up("one")
-    up("two", "--mtu", "1500", "--kind", probe().kinds[-1])
-    send = "import socket; socket.socket(type=2).sendto(bytes(1000), ('192.168.31.2', 8888))"
-    assert spt("lab", "--in", "two", "--", sys.executable, "-c", send).returncode == 0
+    up("two", "--mtu", "1500", "--kind", kind)
+    with Lab.join("two") as lab, lab.socket() as sock:
+        assert (lab.mtu, lab.kind) == (1500, kind)
+        sock.sendto(bytes(1000), (lab.address, lab.port))
+        assert lab.counters().packets == 1
+        assert lab.run(["cat", "/proc/net/dev"], capture_output=True).stdout.count(b"dummy1") == 1
+        sleeper = lab.popen(["sleep", "1000"])
+    assert sleeper.wait(PATIENCE_S) == -signal.SIGKILL  # closing the lab ends this, not the lab
     one, two = (states()[name]["facts"] for name in ("one", "two"))
     assert (one["packets"], two["packets"], two["bytes"]) == (0, 1, 1042)
-    assert (one["mtu"], two["mtu"], two["kind"]) == (9216, 1500, probe().kinds[-1])
-    said = spt("lab", "status").stdout
+    assert (one["mtu"], two["mtu"], two["kind"]) == (9216, 1500, kind)
+    said = here("lab", "status").stdout
     for words in ("MTU 1500", "1 packets, 1042 bytes", "192.168.31.2", "lab down two"):
         assert words in said
-    assert spt("lab", "down", "--all").stdout.splitlines() == [
-        "The lab one has ended.",
-        "The lab two has ended.",
-    ]
+    with Lab.join("two") as lab:
+        said = here("lab", "down", "--all").stdout
+        assert said.startswith("The lab one has ended.\nThe lab two has ended, and with it py")
+        with pytest.raises(LabError, match="the lab's helper has ended"):
+            lab.counters()
     assert states() == {}
+    with pytest.raises(LabError, match="there is no lab 'two'"):
+        Lab.join("two")
+    with pytest.raises(ValueError, match="no name for a lab"):
+        Lab.join("../mine")
 
 
-def test_a_second_lab_of_the_name_is_refused_and_the_first_one_stays():
-    up()
-    pid = keeper()
-    fails("there is a lab 'main' already: spead-tutorial lab down main ends it", "lab", "up")
-    assert keeper() == pid
-
-
-def test_of_labs_made_at_once_under_one_name_there_is_one():
-    argv = [COMMAND, "lab", "up", "same"]
+@pytest.mark.thorough
+def test_of_labs_made_at_once_under_one_name_there_is_one(place):
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    both = [subprocess.Popen(argv, **quiet) for _ in range(2)]
+    both = [subprocess.Popen([COMMAND, "lab", "up", "same"], **quiet) for _ in range(2)]
     assert sorted(one.wait(PATIENCE_S) for one in both) == [0, 1]
     assert list(states()) == ["same"]
 
 
-def test_what_runs_in_a_lab_ends_with_it_even_if_it_does_not_want_to():
+def test_what_runs_in_a_lab_ends_with_it_even_if_it_does_not_want_to(place, monkeypatch):
+    monkeypatch.setattr(kept, "_PATIENCE_S", 0.1)
     up()
     argv = ["sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1000; done"]
-    with subprocess.Popen(
-        [COMMAND, "lab", "--in", "main", "--", *argv], stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout.readline() == "ready\n"
-        running = [one["name"] for one in states()["main"]["programs"]]
+    with inside(argv) as process:
+        running = [one.name for one in kept.look("main").programs]
         assert sorted(running) == ["sh", "sleep"]
-        done = spt("lab", "down")
+        done = here("lab", "down")
         assert process.wait(PATIENCE_S) == -signal.SIGKILL
     assert f"sh ({process.pid})" in done.stdout
     assert done.returncode == 0
 
 
-def test_a_lab_does_not_end_itself():
+def test_when_ending_a_lab_is_interrupted_what_runs_in_it_has_ended(place, monkeypatch):
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
     up()
-    fails("this is the lab 'main' itself", "lab", "--in", "main", "--", COMMAND, "lab", "down")
-    assert spt("lab", "status").returncode == 0
+    with inside(["sh", "-c", "trap '' TERM; echo; while :; do sleep 1000; done"]) as process:
+        clock = SimpleNamespace(monotonic=time.monotonic, sleep=interrupt)
+        monkeypatch.setattr(kept, "time", clock)
+        done = here("lab", "down")
+        assert (done.returncode, done.stderr) == (130, "\nspead-tutorial: interrupted\n")
+        assert process.wait(PATIENCE_S) == -signal.SIGKILL
+    assert os.listdir(place) == []
 
 
 # ---- Its keeper ----
 
 
-def test_the_keeper_has_no_right_no_terminal_and_no_folder():
-    up()
+def test_a_second_lab_of_the_name_is_refused_and_the_first_one_stays(shared):
     pid = keeper()
-    said = status_of(pid)
+    fails("there is a lab 'main' already: spead-tutorial lab down main ends it", "lab", "up")
+    assert keeper() == pid
+
+
+def test_the_keeper_has_no_right_no_terminal_and_no_folder(shared):
+    pid = keeper()
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    said = {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}
     for name in ("CapEff", "CapPrm", "CapInh", "CapAmb"):
         assert int(said[name], 16) == 0
     assert said["NoNewPrivs"] == "1"
@@ -186,7 +259,7 @@ def test_the_keeper_has_no_right_no_terminal_and_no_folder():
     assert {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in range(3)} == {"/dev/null"}
 
 
-def test_a_lab_outlives_the_session_that_made_it():
+def test_a_lab_outlives_the_session_that_made_it(place):
     with subprocess.Popen(
         ["sh", "-c", f"{COMMAND} lab up; echo made; read line"],
         stdin=subprocess.PIPE,
@@ -195,127 +268,81 @@ def test_a_lab_outlives_the_session_that_made_it():
         start_new_session=True,
     ) as shell:
         while shell.stdout.readline() != "made\n":
-            pass
+            assert shell.poll() is None
         os.killpg(shell.pid, signal.SIGHUP)
         os.killpg(shell.pid, signal.SIGKILL)
-    assert spt("lab", "--in", "main", "--", "true").returncode == 0
+    assert kept.look("main").problem is None
 
 
-def test_of_a_lab_whose_keeper_was_killed_it_is_said_how_to_tidy_up(place):
-    up()
-    pid = keeper()
-    ended(pid, lambda: os.kill(pid, signal.SIGKILL))
-    done = spt("lab", "status")
-    assert done.returncode == 1
-    assert "'main' is gone, for its process was killed: spead-tutorial lab down main" in done.stdout
-    fails("is gone", "lab", "--in", "main", "--", "true")
-    fails("is gone", "run", "6", "--in", "main")
-    done = spt("lab", "down")
-    assert (done.returncode, done.stdout) == (0, "The lab main was gone already.\n")
-    assert os.listdir(place) == []
-
-
-@contextlib.contextmanager
-def asleep(*lab: str) -> Iterator[subprocess.Popen[str]]:
-    """A program that does not end by itself, in a lab or here."""
-    command = ["sh", "-c", "echo; exec sleep 1000"]
-    argv = [COMMAND, "lab", *lab, "--", *command] if lab else command
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
-        process.stdout.readline()
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def kill_keeper() -> None:
-    pid = keeper()
-    ended(pid, lambda: os.kill(pid, signal.SIGKILL))
-
-
-@pytest.mark.parametrize("side", [(), ("--receiver",)], ids=["sender", "receiver"])
-def test_what_runs_in_a_lab_whose_keeper_was_killed_is_ended_and_nothing_else(place, side):
-    up(*side)
-    with asleep("--in", "main", *side) as left, asleep() as outside:
+@pytest.mark.parametrize("receiver", [False, pytest.param(True, marks=pytest.mark.thorough)])
+def test_of_a_lab_whose_keeper_was_killed_what_is_left_is_ended_and_nothing_else(place, receiver):
+    up(*["--receiver"] * receiver)
+    with inside(receiver=receiver) as left, outside() as other:
         kill_keeper()
+        done = here("lab", "status")
+        assert done.returncode == 1
+        assert "'main' is gone, for its process was killed: spead-tutorial lab" in done.stdout
+        fails("is gone", "lab", "--in", "main", "--", "true")
+        fails("is gone", "run", "6", "--in", "main")
         fails(f"sleep ({left.pid}): spead-tutorial lab down main ends it", "lab", "up")
         assert left.poll() is None
-        done = spt("lab", "down")
+        done = here("lab", "down")
         assert left.wait(PATIENCE_S) == -signal.SIGTERM
-        assert outside.poll() is None
+        assert other.poll() is None
     said = f"The lab main was gone already; what was left in it has ended: sleep ({left.pid}).\n"
     assert (done.returncode, done.stdout) == (0, said)
     assert os.listdir(place) == []
 
 
-@pytest.mark.parametrize("known", [True, False], ids=["another", "not known"])
-def test_a_network_that_only_has_the_number_of_a_labs_is_left_alone(place, known):
+def test_a_network_that_only_has_the_number_of_a_labs_is_left_alone(place):
     up()
-    with asleep("--in", "main") as other:
+    with inside() as other:
         kill_keeper()
         note = place / ".main"
         (network,) = json.loads(note.read_text())
-        note.write_text(json.dumps([network | {"cookie": 1 if known else None}]))
-        if known:
-            assert spt("lab", "down").stdout == "The lab main was gone already.\n"
-        else:
-            fails(f"if so, kill {other.pid}, then say it again", "lab", "down")
+        note.write_text(json.dumps([network | {"cookie": None}]))
+        fails(f"if so, kill {other.pid}, then say it again", "lab", "down")
+        note.write_text(json.dumps([network | {"cookie": 1}]))
+        assert here("lab", "down").stdout == "The lab main was gone already.\n"
         assert other.poll() is None
 
 
-@pytest.mark.parametrize("left", ["a socket", "a file"])
-def test_what_is_left_of_a_lab_gives_way_to_a_new_one(place, left, monkeypatch):
+def test_what_is_left_of_a_lab_gives_way_to_a_new_one(place, monkeypatch):
     place.mkdir(mode=0o700)
-    monkeypatch.chdir(place)  # the path may be longer than a socket's
-    if left == "a file":
-        Path("main").touch()
-    else:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as dead:
-            dead.bind("main")
+    monkeypatch.chdir(place)  # the path is longer than a socket's
+    Path("main").touch()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as dead:
+        dead.bind("other")
+    for name in ("main", "other"):
+        up(name)
+        assert kept.look(name).problem is None
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda place: kill_keeper(signal.SIGTERM),
+        lambda place: (place / "main").unlink(),
+        *(
+            pytest.param(act, marks=pytest.mark.thorough)
+            for act in (
+                lambda place: kill_keeper(signal.SIGINT),
+                lambda place: kill_keeper(signal.SIGHUP),
+                shutil.rmtree,
+            )
+        ),
+    ],
+    ids=["SIGTERM", "its socket goes", "SIGINT", "SIGHUP", "its folder goes"],
+)
+def test_a_lab_ends_when_it_is_told_to_or_with_what_leads_to_it(place, end):
     up()
-    assert spt("lab", "--in", "main", "--", "true").returncode == 0
+    ended(keeper(), lambda: end(place))
+    left = os.listdir(place) if place.exists() else []
+    assert left in ([], [".main"])
+    assert kept.names() == []
 
 
-def test_what_is_no_labs_in_the_folder_is_left_alone(place):
-    up()
-    (place / ".other").touch()
-    assert list(states()) == ["main"]
-    assert spt("lab", "down", "--all").returncode == 0
-    assert os.listdir(place) == [".other"]
-
-
-def test_when_ending_a_lab_is_interrupted_what_runs_in_it_has_ended(place):
-    up()
-    argv = ["sh", "-c", "trap 'echo told' TERM; echo ready; while :; do sleep 0.1; done"]
-    with subprocess.Popen(
-        [COMMAND, "lab", "--in", "main", "--", *argv], stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout.readline() == "ready\n"
-        with subprocess.Popen([COMMAND, "lab", "down"], stderr=subprocess.PIPE, text=True) as down:
-            assert process.stdout.readline() == "told\n"
-            down.send_signal(signal.SIGINT)
-            assert down.communicate(timeout=PATIENCE_S)[1].strip() == "spead-tutorial: interrupted"
-        assert down.returncode == 130
-        assert process.wait(PATIENCE_S) == -signal.SIGKILL
-    assert os.listdir(place) == []
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_keeper_that_is_told_to_end_takes_its_socket_away(place, number):
-    up()
-    pid = keeper()
-    ended(pid, lambda: os.kill(pid, number))
-    assert os.listdir(place) == []
-
-
-@pytest.mark.parametrize("whole", [True, False], ids=["its folder", "its socket"])
-def test_a_lab_ends_with_what_leads_to_it_as_when_its_user_leaves(place, whole):
-    up()
-    ended(keeper(), lambda: shutil.rmtree(place) if whole else (place / "main").unlink())
-
-
-def test_of_a_keeper_that_gives_no_answer_it_is_said_which_process_that_is(monkeypatch):
-    up()
+def test_of_a_keeper_that_gives_no_answer_it_is_said_which_process_that_is(shared, monkeypatch):
     pid = keeper()
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -324,13 +351,15 @@ def test_of_a_keeper_that_gives_no_answer_it_is_said_which_process_that_is(monke
             Lab.join("main")
     finally:
         os.kill(pid, signal.SIGCONT)
-    assert spt("lab", "--in", "main", "--", "true").returncode == 0
+    monkeypatch.undo()
+    assert kept.look("main").problem is None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(3))
 def test_whenever_up_is_ended_there_is_a_whole_lab_or_none(place, seed):
     source = random.Random(seed)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
+    for number in (*INTERRUPTS, signal.SIGKILL):
         name = f"{number.name}-{seed}"
         with subprocess.Popen(
             [COMMAND, "lab", "up", name],
@@ -351,49 +380,53 @@ def test_whenever_up_is_ended_there_is_a_whole_lab_or_none(place, seed):
         elif number != signal.SIGKILL:
             assert state is None
         if state is not None:
-            assert spt("lab", "down", name).returncode == 0
+            assert here("lab", "down", name).returncode == 0
         assert not any(name in text for text in keepers())
 
 
 def keepers() -> list[str]:
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            text = path.read_text()
-        except OSError:
-            continue
-        if "keeper.py" in text:
-            found.append(text)
-    return found
+        with contextlib.suppress(OSError):
+            found.append(path.read_text())
+    return [text for text in found if "keeper.py" in text]
 
 
 # ---- Who gets in, and how ----
 
 
-def test_a_command_takes_the_place_of_the_one_that_entered():
-    up()
+def test_a_command_takes_the_place_of_the_one_that_entered(shared):
     with subprocess.Popen(
-        [COMMAND, "lab", "--in", "main", "--", "sh", "-c", "echo $$; kill -TERM $$"],
-        stdout=subprocess.PIPE,
-        text=True,
+        [*IN_MAIN, "sh", "-c", "echo $$; kill -TERM $$"], stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout.readline() == f"{process.pid}\n"
         assert process.wait(PATIENCE_S) == -signal.SIGTERM
-    argv = ["lab", "--in", "main", "--"]
-    assert spt(*argv, "sh", "-c", "exit 3").returncode == 3
-    fails("no-such-program: No such file or directory", *argv, "no-such-program", status=127)
-    fails("/: Permission denied", *argv, "/", status=126)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_whenever_entering_is_interrupted_nobody_is_inside_and_nothing_says_more(number):
+@pytest.mark.parametrize(
+    ("argv", "status", "words"),
+    [
+        (["sh", "-c", "exit 3"], 3, ""),
+        (["no-such-program"], 127, "no-such-program: No such file or directory"),
+        (["/"], 126, "/: Permission denied"),
+        ([COMMAND, "lab", "down"], 1, "this is the lab 'main' itself: end it from outside"),
+    ],
+)
+def test_the_status_is_the_commands_or_says_why_there_was_none(shared, capfd, argv, status, words):
+    with inside(argv) as process:
+        assert process.wait(PATIENCE_S) == status
+    assert capfd.readouterr().err.removeprefix("spead-tutorial: ").removesuffix("\n") == words
+    assert kept.look("main").problem is None
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("number", INTERRUPTS)
+def test_whenever_entering_is_interrupted_nobody_is_inside_and_nothing_says_more(place, number):
     up()
     source = random.Random(number)
     for _ in range(8):
         with subprocess.Popen(
-            [COMMAND, "lab", "--in", "main", "--", "sleep", "1000"],
-            stderr=subprocess.PIPE,
-            text=True,
+            [*IN_MAIN, "sleep", "1000"], stderr=subprocess.PIPE, text=True
         ) as process:
             wait_until_it_takes_signals(process)
             time.sleep(source.uniform(0, 0.7))
@@ -405,64 +438,38 @@ def test_whenever_entering_is_interrupted_nobody_is_inside_and_nothing_says_more
     assert states()["main"]["programs"] == []
 
 
-def test_a_command_has_the_signals_streams_and_words_that_it_would_have_outside():
-    up()
+def test_a_command_has_the_signals_streams_words_and_user_that_it_would_have_outside(shared):
     script = "grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status; ls /proc/self/fd; echo $@; umask; cat"
-    argv = ["sh", "-c", script, "sh", "--in", "x", "--", "-h"]
+    argv = ["sh", "-c", f"{script}; id", "sh", "--in", "x", "--", "-h"]
     how = {"input": "in", "capture_output": True, "text": True, "umask": 0o027}
-    outside = subprocess.run(argv, **how)
-    inside = subprocess.run([COMMAND, "lab", "--in", "main", "--", *argv], **how)
-    assert (inside.stdout, inside.stderr) == (outside.stdout, outside.stderr)
+    expected = subprocess.run(argv, **how)
+    found = subprocess.run([*IN_MAIN, *argv], **how)
+    assert (found.stdout, found.stderr) == (expected.stdout, expected.stderr)
 
 
-def test_in_a_lab_one_is_the_user_that_one_was():
-    up()
+@pytest.mark.thorough
+def test_in_a_lab_one_has_the_rights_of_a_fresh_one_and_may_enter_it_again(shared):
     show = ["sh", "-c", "id; grep CapEff /proc/self/status"]
     with Lab() as fresh:
         expected = fresh.run(show, capture_output=True, text=True).stdout
-    assert spt("lab", "--in", "main", "--", *show).stdout == expected
+    assert spt(*IN_MAIN[1:], *show).stdout == expected
+    assert spt(*IN_MAIN[1:], *IN_MAIN, "echo", "inside").stdout == "inside\n"
 
 
-def test_the_lab_that_one_is_in_can_be_entered_again():
-    up()
-    again = ["lab", "--in", "main", "--"]
-    assert spt(*again, COMMAND, *again, "echo", "inside").stdout == "inside\n"
-
-
-def test_programs_of_chapters_run_in_a_lab_that_stays(monkeypatch):
+def test_programs_of_chapters_run_in_a_lab_that_stays(place, monkeypatch):
     up()
     run = ["run", "6", "--lang", "c", "-n", "5", "--json"]
-    done = json.loads(spt(*run, "--in", "main").stdout)
+    done = json.loads(here(*run, "--in", "main").stdout)
     assert states()["main"]["facts"]["packets"] == done["counted_packets"] > 0
     monkeypatch.setenv("SPEAD_TUTORIAL_LAB", "main")
-    assert spt(*run).returncode == 0
+    assert here(*run).returncode == 0
     assert states()["main"]["facts"]["packets"] == 2 * done["counted_packets"]
-    assert "dummy1" in spt("lab", "--", "cat", "/proc/net/dev").stdout
     fails("--kind is a fresh lab's: 'main' is there", *run, "--kind", "ifb", status=2)
+    fails("--kind is a fresh lab's: 'main' is there", "lab", "--kind", "ifb", "true", status=2)
     fails("--host is outside of the lab", *run, "--host", "127.0.0.1", "--port", "9", status=2)
 
 
-def test_a_lab_that_was_joined_is_used_as_any_and_stays_when_it_is_closed():
-    up("mine", "--mtu", "1500")
-    with Lab.join("mine") as lab, lab.socket() as sock:
-        assert (lab.mtu, lab.kind, lab.address6) == (1500, probe().kinds[0], lab.address6)
-        sock.sendto(bytes(100), (lab.address, lab.port))
-        assert lab.counters().packets == 1
-        assert lab.run(["cat", "/proc/net/dev"], capture_output=True).stdout.count(b"dummy1") == 1
-        sleeper = lab.popen(["sleep", "1000"])
-    assert sleeper.wait(PATIENCE_S) == -signal.SIGKILL
-    assert states()["mine"]["facts"]["packets"] == 1
-    with Lab.join("mine") as lab:
-        assert spt("lab", "down", "mine").returncode == 0
-        with pytest.raises(LabError, match="the lab's helper has ended"):
-            lab.counters()
-    with pytest.raises(LabError, match="there is no lab 'mine'"):
-        Lab.join("mine")
-    with pytest.raises(ValueError, match="no name for a lab"):
-        Lab.join("../mine")
-
-
-def test_a_subcommands_name_after_two_dashes_is_a_commands():
+def test_a_subcommands_name_after_two_dashes_is_a_commands(place):
     fails("up: No such file", "lab", "--", "up", status=127)
     fails("--kind, --in and --receiver go with a command", "lab", "--kind", "ifb", "up", status=2)
     fails("'../x' is no name for a lab", "lab", "up", "../x", status=2)
@@ -475,6 +482,7 @@ def test_a_subcommands_name_after_two_dashes_is_a_commands():
 
 @pytest.mark.parametrize("what", ["open to others", "a link", "a file"])
 def test_a_folder_that_others_may_have_made_is_refused(place, tmp_path, what):
+    words = "the folder of labs"
     if what == "open to others":
         place.mkdir()
         place.chmod(0o777)
@@ -482,10 +490,8 @@ def test_a_folder_that_others_may_have_made_is_refused(place, tmp_path, what):
     elif what == "a link":
         (tmp_path / "elsewhere").mkdir(mode=0o700)
         place.symlink_to(tmp_path / "elsewhere")
-        words = "the folder of labs"
     else:
         place.touch()
-        words = "the folder of labs"
     for arguments in (["up"], ["down"], ["down", "--all"], ["--in", "main", "--", "true"]):
         fails(words, "lab", *arguments)
 
@@ -496,10 +502,8 @@ def test_the_folder_of_another_user_is_refused_and_so_is_another_user(place):
     for path in (place.parent, place):
         path.chmod(0o711)
     (place / "main").chmod(0o777)
+    text = "import socket, sys; s = socket.socket(fileno=0); s.connect('main'); print(s.recv(9))"
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sock:
-        text = (
-            "import socket, sys; s = socket.socket(fileno=0); s.connect('main'); print(s.recv(9))"
-        )
         done = subprocess.run(
             [shutil.which("python3", path="/usr/bin") or sys.executable, "-c", text],
             stdin=sock.fileno(),
@@ -515,7 +519,7 @@ def test_the_folder_of_another_user_is_refused_and_so_is_another_user(place):
     assert (done.stdout, done.stderr) == ("b''\n", "")
     place.parent.chmod(0o700)
     place.chmod(0o700)
-    assert spt("lab", "down").returncode == 0
+    assert here("lab", "down").returncode == 0
     os.chown(place, 65534, 65534)
     fails("it is user 65534's, mode 0700", "lab", "up")
 
@@ -529,8 +533,8 @@ def test_a_runtime_folder_that_is_not_the_users_own_is_passed_over(place, monkey
         assert door._place().is_absolute()
 
 
-def forbid(call: int) -> Callable[[], None]:
-    """Have the kernel refuse a system call, as containers do."""
+def forbidden(call: int) -> Callable[..., Done]:
+    """Run commands to which the kernel refuses a system call, as containers do."""
     filters = [(0x20, 0, 0, 0), (0x15, 0, 1, call), (6, 0, 0, 0x00050001), (6, 0, 0, 0x7FFF0000)]
 
     class Filter(ctypes.Structure):
@@ -540,46 +544,34 @@ def forbid(call: int) -> Callable[[], None]:
     class Program(ctypes.Structure):
         _fields_ = [("n", ctypes.c_uint16), ("filters", ctypes.POINTER(Filter))]
 
-    listed = (Filter * len(filters))(*filters)
-    program = Program(len(filters), listed)
+    program = Program(len(filters), (Filter * len(filters))(*filters))
     libc = ctypes.CDLL(None)
 
     def act() -> None:
         if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.byref(program)):
             os._exit(77)
 
-    return act
+    return lambda *arguments: spt(*arguments, preexec_fn=act)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(
     platform.machine() not in CALLS, reason="which calls these are on this processor?"
 )
 def test_where_the_system_forbids_to_enter_or_to_make_one_the_line_says_so(place):
-    unshare, setns = CALLS[platform.machine()]
-    fails("forbids this user a network namespace", "lab", "up", preexec_fn=forbid(unshare))
-    fails("takes no root: --host 127.0.0.1 --port 8888", "run", "10", preexec_fn=forbid(unshare))
+    no_unshare, no_setns = map(forbidden, CALLS[platform.machine()])
+    fails("forbids this user a network namespace", "lab", "up", run=no_unshare)
+    fails("takes no root: --host 127.0.0.1 --port 8888", "run", "10", run=no_unshare)
     assert os.listdir(place) == []
     up()
     words = "the lab cannot be entered from here (Operation not permitted)"
     for arguments in (["lab", "--in", "main", "--", "true"], ["run", "6", "--in", "main"]):
-        fails(words, *arguments, preexec_fn=forbid(setns))
-    assert spt("lab", "status", preexec_fn=forbid(setns)).returncode == 0
+        fails(words, *arguments, run=no_setns)
+    assert no_setns("lab", "status").returncode == 0
 
 
-def test_a_long_path_to_the_folder_is_no_obstacle(tmp_path, monkeypatch):
-    long = tmp_path / ("x" * 100) / ("y" * 100)
-    long.mkdir(parents=True)
-    long.chmod(0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
-    up()
-    try:
-        assert spt("lab", "--in", "main", "--", "true").returncode == 0
-    finally:
-        assert spt("lab", "down").returncode == 0
-
-
-def test_a_command_in_a_lab_has_the_terminal_and_its_ctrl_c_to_itself():
-    up()
+@pytest.mark.thorough
+def test_a_command_in_a_lab_has_the_terminal_and_its_ctrl_c_to_itself(shared):
     text = f"""
         import os, pty, sys
         pid, terminal = pty.fork()
@@ -605,52 +597,53 @@ def test_a_command_in_a_lab_has_the_terminal_and_its_ctrl_c_to_itself():
 
 # ---- With a receiver ----
 
+ways = pytest.mark.parametrize(
+    "kind", [pytest.param(one, marks=[pytest.mark.thorough] * (one != "veth")) for one in WAYS]
+)
 
-@pytest.mark.parametrize("kind", WAYS)
-def test_a_lab_that_stays_lets_commands_receive_what_others_send(kind):
+
+@ways
+def test_a_lab_that_stays_lets_commands_receive_what_others_send(place, kind):
     up("--receiver", "--kind", kind)
     begin = "import socket; s = socket.socket(type=2); to = ('192.168.31.2', 8888)\n"
     receive = f"{begin}s.bind(to); print('bound', flush=True); print(s.recv(100).decode())"
-    argv = [COMMAND, "lab", "--in", "main", "--receiver", "--", sys.executable, "-c", receive]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as receiver:
-        assert receiver.stdout is not None
-        assert receiver.stdout.readline() == "bound\n"
-        inside = states()["main"]["programs"]
-        send = f"{begin}s.sendto(b'arrived', to)"
-        assert spt("lab", "--in", "main", "--", sys.executable, "-c", send).returncode == 0
+    argv = [*IN_MAIN[:-1], "--receiver", "--", sys.executable, "-S", "-c", receive]
+    with outside(argv) as receiver:
+        programs = kept.look("main").programs
+        with inside([sys.executable, "-S", "-c", f"{begin}s.sendto(b'arrived', to)"]) as sender:
+            assert sender.wait(PATIENCE_S) == 0
         assert receiver.stdout.read() == "arrived\n"
-    assert len(inside) == 1
-    assert "spead-tutorial lab --in main --receiver -- COMMAND" in spt("lab", "status").stdout
+    assert [one.pid for one in programs] == [receiver.pid]
+    assert "spead-tutorial lab --in main --receiver -- COMMAND" in here("lab", "status").stdout
 
 
-def test_a_lab_with_a_receiver_can_be_joined_and_ends_on_both_machines():
+@pytest.mark.thorough
+def test_a_lab_with_a_receiver_can_be_joined_and_ends_on_both_machines(place):
     up("--receiver")
     with Lab.join("main") as lab, lab.receiver.socket() as receiver, lab.socket() as sender:
         sender.sendto(b"arrived", (lab.address, lab.port))
         assert receiver.recv(100) == b"arrived"
         with lab.disturbed(loss=1.0):
             sender.sendto(b"lost", (lab.address, lab.port))
-    argv = [COMMAND, "lab", "--in", "main", "--receiver", "--", "sh", "-c", "echo; exec sleep 1000"]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as sleeper:
-        assert sleeper.stdout is not None
-        sleeper.stdout.readline()
-        assert f"sleep ({sleeper.pid})" in spt("lab", "down").stdout
+    with inside(receiver=True) as sleeper:
+        assert f"sleep ({sleeper.pid})" in here("lab", "down").stdout
         assert sleeper.wait(PATIENCE_S) == -signal.SIGTERM
 
 
-def test_to_receive_takes_a_lab_in_which_somebody_does():
+def test_to_receive_takes_a_lab_in_which_somebody_does(shared):
     fails("--receiver goes with --in", "lab", "--receiver", "--", "true", status=2)
     fails("one of veth, loopback", "lab", "up", "--receiver", "--kind", "ifb", status=2)
     fails("one of dummy, ifb, veth", "lab", "up", "--kind", "loopback", status=2)
-    up()
     fails("in the lab 'main' nobody receives", "lab", "--in", "main", "--receiver", "--", "true")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", WAYS)
-def test_what_a_chapter_sends_to_a_receiver_is_proved_whether_somebody_listens_or_not(kind):
+def test_what_a_chapter_sends_to_a_receiver_is_proved_whether_somebody_listens_or_not(place, kind):
     up("--receiver", "--kind", kind)
-    nobody = spt("run", "--in", "main", "10", "-n", "3", "--lang", "c")
+    run = ("run", "--in", "main", "10", "-n", "3", "--lang", "c")
+    nobody = here(*run)
     assert (nobody.returncode, "exactly what" in nobody.stdout) == (0, True), nobody.stderr
     with Lab.join("main") as lab, lab.receiver.socket():
-        somebody = spt("run", "--in", "main", "10", "-n", "3", "--lang", "c")
+        somebody = here(*run)
         assert (somebody.returncode, "exactly what" in somebody.stdout) == (0, True)
