@@ -2,7 +2,11 @@
 """Senders that readers repair: what is said of those with a fault, of repaired ones, of cheats."""
 
 import ast
+import asyncio
+import json
+import pickle
 import signal
+import subprocess
 import textwrap
 from collections.abc import Iterator
 from typing import Any
@@ -10,8 +14,10 @@ from typing import Any
 import pytest
 
 from spead_tutorial import notebook, notebook_run
-from spead_tutorial.notebook import NotebookError, Repair, trials
+from spead_tutorial.notebook import NotebookError, Repair, repairs, sender_process, trials
+from spead_tutorial.notebook.place import NotebookPlace
 from support import ROOT
+from support.labs import open_lab
 
 FOLDER = ROOT / "notebooks"
 HEADING = "### Repair a sender"
@@ -33,18 +39,35 @@ async def send(stream, heap_size, n_heaps):
 """
 
 
-@pytest.fixture
-def place(make_lab, capsys):
+@pytest.fixture(scope="module")
+def place() -> Iterator[NotebookPlace]:
     """A lab that a notebook has opened."""
-    make_lab().close()  # skips where there can be none
+    open_lab().close()  # skips where there can be none
     yield notebook.open_place(loopback=False)
     notebook.close_place()
 
 
+@pytest.fixture(scope="module")
+def loopback() -> Iterator[NotebookPlace]:
+    """What a notebook has where there is no lab."""
+    place = NotebookPlace(None)
+    yield place
+    place.close()
+
+
 @pytest.fixture
-def repair(place) -> Repair:
-    """An exercise."""
-    return Repair(place, "?", "pass")
+def tried_here(loopback, monkeypatch) -> NotebookPlace:
+    """A place where senders that end are tried in this process."""
+
+    def run(argv: list[str], input: bytes, **how: Any) -> subprocess.CompletedProcess[bytes]:
+        told = pickle.loads(input)
+        with sender_process._receiving(told["heap_size"]) as (target, arrived):
+            done = asyncio.run(sender_process._send(told, target))
+        done["arrived"] = arrived
+        return subprocess.CompletedProcess(argv, 0, json.dumps(done).encode(), b"")
+
+    monkeypatch.setattr(loopback, "run", run)
+    return loopback
 
 
 def define(code: str, names: dict[str, Any] | None = None) -> Any:
@@ -99,6 +122,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_notebooks_sender_is_found_faulty_and_its_solution_right(name, place, capsys):
     faults = []
@@ -119,12 +143,12 @@ def test_a_notebooks_sender_is_found_faulty_and_its_solution_right(name, place, 
 # ---- Any others ----
 
 
-def test_no_answer_is_no_failure(repair, capsys):
-    assert said(repair, None, capsys) == "Not answered yet.\n"
+def test_no_answer_is_no_failure(loopback, capsys):
+    assert said(Repair(loopback, "?", "pass"), None, capsys) == "Not answered yet.\n"
 
 
-def test_a_sender_without_fault_is_right_and_is_told_so(repair, capsys):
-    assert said(repair, define(SENDER), capsys) == (
+def test_a_sender_without_fault_is_right_and_is_told_so(place, capsys):
+    assert said(Repair(place, "?", "pass"), define(SENDER), capsys) == (
         "right  samples: all 20 heaps arrived, and are what they should be\n"
         "right  heaps in flight: at least 2, one on its way and one that is ready\n"
         "Repaired.\n"
@@ -147,48 +171,104 @@ def test_a_sender_without_fault_is_right_and_is_told_so(repair, capsys):
             "0 of",
         ),
         (("    await futures[-1]", ""), "futures: 1 not done at the end; await them"),
+        (("futures[i - 1]", "futures[i]"), "heaps in flight: 1; there should be 2"),
         (("if i > 0", "if i > n_heaps"), "sender: BlockingIOError: [Errno 11] the queue is full"),
         (
             ("        if i > 0", "        if i == 3:\n            1 / 0\n        if i > 0"),
             "sender: ZeroDivisionError: division by zero (line 14 of its cell)",
         ),
         (("    futures = []", "    stream.no()"), "AttributeError: 'UdpStream' object has no"),
-        (("    futures = []", "    await asyncio.Event().wait()"), "sender: it did not end within"),
-        (("    futures = []", "    while True: pass"), "sender: it did not end within"),
-        (("    futures = []", "    time.sleep(1000)"), "sender: it did not end within"),
-        (("    futures = []", "    os._exit(3)"), "sender: its process ended with status 3"),
-        (("    futures = []", "    os.abort()"), "sender: its process was ended by SIGABRT"),
     ],
 )
-def test_what_is_wrong_with_a_sender_is_said(change, fault, repair, capsys, monkeypatch):
-    monkeypatch.setattr(trials, "_LIMIT_S", 3)
+def test_what_is_wrong_with_a_sender_is_said(change, fault, tried_here, capsys):
+    finds(tried_here, change, fault, capsys)
+
+
+def finds(place, change, fault, capsys) -> None:
     assert change[0] in SENDER
-    text = said(repair, define(SENDER.replace(*change)), capsys)
+    send = define(SENDER.replace(*change))
+    text = said(Repair(place, "?", "pass", calls_per_heap=1), send, capsys)
     assert any(line.startswith("WRONG") and fault in line for line in text.splitlines()), text
     assert "Repaired." not in text
-    assert text.count("\n") <= 4
+    assert text.count("\n") <= 5
 
 
-def test_too_few_large_heaps_are_no_way_to_save_memory(place, capsys):
-    few = SENDER.replace("range(n_heaps)", "range(min(n_heaps, 20) if heap_size < 1 << 20 else 2)")
-    text = said(Repair(place, "?", "pass", new_memory=3), define(few), capsys)
-    assert "WRONG  large heaps: 2 were sent, not 10\n" in text
+@pytest.mark.parametrize(
+    ("does", "fault"),
+    [
+        ("time.sleep(1000)", "sender: it did not end within"),
+        ("os._exit(3)", "sender: its process ended with status 3"),
+        *(
+            pytest.param(*one, marks=pytest.mark.thorough)
+            for one in (
+                ("await asyncio.Event().wait()", "sender: it did not end within"),
+                ("while True: pass", "sender: it did not end within"),
+                ("os.abort()", "sender: its process was ended by SIGABRT"),
+            )
+        ),
+    ],
+)
+def test_a_sender_that_never_ends_or_ends_its_process_is_found(
+    does, fault, loopback, capsys, monkeypatch
+):
+    monkeypatch.setattr(trials, "_LIMIT_S", 1)
+    finds(loopback, ("    futures = []", f"    {does}"), fault, capsys)
 
 
-def test_a_plain_function_can_send_too_and_what_it_prints_is_shown(repair, capsys):
-    text = said(repair, define("def send(stream, heap_size, n_heaps):\n    print('hm')"), capsys)
+@pytest.mark.parametrize(
+    ("limits", "line"),
+    [
+        ({"calls_per_heap": 1 / 20}, "WRONG  calls: 20 for 20 heaps; 1 are enough\n"),
+        ({"calls_per_heap": 1}, "right  calls: 20 for 20 heaps\n"),
+        (
+            {"new_memory": 3},
+            "right  memory: for 10 heaps of 64 MiB, that of 3 was touched for the first time\n",
+        ),
+        (
+            {"new_memory": 2},
+            "WRONG  memory: for 10 heaps of 64 MiB, that of 3 was touched for the first time;"
+            " that of 2 is enough\n",
+        ),
+        ({"new_memory": 3, "n_heaps": 9}, "WRONG  large heaps: 9 were sent, not 10\n"),
+    ],
+)
+def test_calls_and_memory_may_be_as_much_as_the_exercise_says(
+    tried_here, capsys, monkeypatch, limits, line
+):
+    large = limits.pop("n_heaps", 10)
+    try_sender = trials.try_sender
+
+    def try_with_faults(*what: Any, **how: Any) -> trials.Trial:
+        if how["heap_size"] < 1 << 20:
+            return try_sender(*what, **how)
+        counts = dict.fromkeys(("calls", "in_flight", "unfinished", "elapsed_ns"), 0)
+        counts |= {"page_faults": 3 * (64 << 20) // 4096, "page_size": 4096, "heaps": large}
+        return trials.Trial(None, **counts, packets=0, messages=0, send_calls=0)
+
+    monkeypatch.setattr(repairs, "try_sender", try_with_faults)
+    assert line in said(Repair(tried_here, "?", "pass", **limits), define(SENDER), capsys)
+
+
+def test_a_plain_function_can_send_too_and_what_it_prints_is_shown(loopback, capsys):
+    send = define("def send(stream, heap_size, n_heaps):\n    print('hm')")
+    text = said(Repair(loopback, "?", "pass"), send, capsys)
     assert text.startswith("hm\nWRONG  samples: 0 of 20")
 
 
+NEVER_ENDS = "def send(*_):\n    while True: pass"
+
+
+@pytest.mark.thorough
 def test_after_a_sender_that_was_ended_the_lab_is_as_it_was(place, capsys, monkeypatch):
     monkeypatch.setattr(trials, "_LIMIT_S", 1)
     lab = place.lab
-    said(Repair(place, "?", "pass"), define("def send(*_):\n    while True: pass"), capsys)
+    said(Repair(place, "?", "pass"), define(NEVER_ENDS), capsys)
     assert place.lab is lab
     trial = notebook.try_sender(place, define(SENDER), heap_size=8192, n_heaps=4)
     assert (trial.failure, trial.heaps, trial.calls, trial.arrived) == (None, 4, 4, None)
 
 
+@pytest.mark.thorough
 def test_ctrl_c_ends_a_sender_and_leaves_the_lab(place, monkeypatch, capsys):
     run = place.run
 
@@ -196,14 +276,11 @@ def test_ctrl_c_ends_a_sender_and_leaves_the_lab(place, monkeypatch, capsys):
         signal.setitimer(signal.ITIMER_REAL, 0.2)
         return run(*what, **how)
 
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
     monkeypatch.setattr(place, "run", run_and_interrupt)
-    before = signal.signal(signal.SIGALRM, interrupt)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            said(Repair(place, "?", "pass"), define("def send(*_):\n    while True: pass"), capsys)
+            said(Repair(place, "?", "pass"), define(NEVER_ENDS), capsys)
     finally:
         signal.signal(signal.SIGALRM, before)
     monkeypatch.undo()
@@ -211,10 +288,10 @@ def test_ctrl_c_ends_a_sender_and_leaves_the_lab(place, monkeypatch, capsys):
     assert trial.heaps == 4
 
 
-def test_a_sender_that_cannot_go_into_a_process_is_refused_with_one_line(place):
+def test_a_sender_that_cannot_go_into_a_process_is_refused_with_one_line(loopback):
     code = "import threading\nlock = threading.Lock()\ndef send(*_):\n    return lock"
     with pytest.raises(NotebookError, match="make it inside of the function"):
-        notebook.try_sender(place, define(code), heap_size=8192, n_heaps=4)
+        notebook.try_sender(loopback, define(code), heap_size=8192, n_heaps=4)
 
 
 def test_what_others_sent_meanwhile_is_noticed(place, monkeypatch):
@@ -228,10 +305,3 @@ def test_what_others_sent_meanwhile_is_noticed(place, monkeypatch):
     monkeypatch.setattr(place, "run", run_and_send)
     with pytest.raises(NotebookError, match="the device counted 2 messages, and the stream 1"):
         notebook.try_sender(place, define(SENDER), heap_size=1024, n_heaps=1)
-
-
-def test_a_sender_can_be_tried_without_a_lab(capsys):
-    place = notebook.open_place(loopback=True)
-    repair = Repair(place, "?", "pass")
-    assert said(repair, define(SENDER), capsys).endswith("Repaired.\n")
-    notebook.close_place()
