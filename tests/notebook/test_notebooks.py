@@ -2,7 +2,7 @@
 """The stored notebooks, and what runs them: what is wrong must be noticed, nothing may hang."""
 
 import importlib.util
-import os
+import itertools
 import re
 import shutil
 import subprocess
@@ -66,53 +66,30 @@ def outputs(notebook: Any) -> str:
     )
 
 
-def nbval(folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a folder's notebooks as ``make test-notebooks`` does."""
-    options = ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", "sanitize.cfg"]
-    pytest = [sys.executable, "-P", "-m", "pytest", "--rootdir", ".", "-c", "/dev/null"]
-    return subprocess.run(
-        [*pytest, "-p", "no:nbval", *options, "."],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-
-
 # ---- What is stored ----
 
 
-def test_the_list_of_notebooks_is_what_is_there():
-    assert [path.stem for path in sorted(FOLDER.glob("*.md"))] == list(NAMES)
-    assert [path.stem for path in sorted(FOLDER.glob("*.ipynb"))] == list(NAMES)
+def test_what_is_stored_is_what_the_sources_give_and_tells_nothing_of_whose_machine_it_was(
+    monkeypatch, capsys
+):
+    monkeypatch.setenv("LOGNAME", "median")  # a user whose name is a word of an output
+    assert (SCRIPT.check(), capsys.readouterr().err) == (0, "")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_is_stored_is_what_the_source_gives_and_tells_nothing_of_whose_machine_it_was(name):
-    assert SCRIPT.complaints(FOLDER / f"{name}.md") == []
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_notebook_has_the_headings_that_readers_look_for(name):
-    text = (FOLDER / f"{name}.md").read_text()
-    assert re.search(r"(?m)^# \S", text)
-    for words in ("What you will learn", "What you need", "What to take away"):
-        assert words in text
-    if name != NAMES[-1]:
-        assert f"]({NAMES[NAMES.index(name) + 1]}.ipynb)" in text
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_file_that_a_notebook_links_to_is_there(name):
-    links = re.findall(r"\]\(([^)#]+)\)", (FOLDER / f"{name}.md").read_text())
-    local = [link for link in links if "://" not in link]
-    assert [link for link in local if not (FOLDER / link).exists()] == []
-
-
-def test_the_first_notebook_links_to_all_others():
-    text = (FOLDER / f"{START}.md").read_text()
-    assert [name for name in NAMES[1:] if f"({name}.ipynb)" not in text] == []
+def test_every_notebook_has_the_headings_and_files_that_readers_look_for():
+    for kind in ("md", "ipynb"):
+        assert [path.stem for path in sorted(FOLDER.glob(f"*.{kind}"))] == list(NAMES)
+    texts = {name: (FOLDER / f"{name}.md").read_text() for name in NAMES}
+    for name, text in texts.items():
+        assert re.search(r"(?m)^# \S", text), name
+        for words in ("What you will learn", "What you need", "What to take away"):
+            assert words in text, name
+        links = re.findall(r"\]\(([^)#]+)\)", text)
+        local = [link for link in links if "://" not in link]
+        assert [link for link in local if not (FOLDER / link).exists()] == [], name
+    for name, following in itertools.pairwise(NAMES):
+        assert f"]({following}.ipynb)" in texts[name]
+        assert f"({following}.ipynb)" in texts[START]
 
 
 def test_the_sanitizers_rules_are_all_understood():
@@ -170,17 +147,6 @@ def words(text: str) -> Any:
     return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=[output])])
 
 
-def test_a_user_whose_name_is_a_word_of_an_output_has_no_notebook_that_tells_of_them():
-    done = subprocess.run(
-        [sys.executable, ROOT / ".ci" / "notebooks.py", "check"],
-        env=os.environ | {"LOGNAME": "median"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 @pytest.mark.parametrize(
     ("text", "found"),
     [
@@ -203,52 +169,54 @@ def test_a_user_is_found_in_paths_and_prompts_and_a_machine_by_its_name(monkeypa
     assert list(SCRIPT.private(words(text))) == complaints
 
 
-def test_a_machine_that_is_called_by_a_word_of_the_project_is_not_told_by_it(monkeypatch):
+def test_a_machine_called_by_a_word_of_the_project_is_not_told_by_it_but_by_where_that_is(
+    monkeypatch,
+):
     monkeypatch.setattr(SCRIPT.socket, "gethostname", lambda: "lab")
     assert list(SCRIPT.private(words("The lab is open."))) == []
-
-
-def test_the_project_is_found_wherever_it_is():
     assert list(SCRIPT.private(words(f"in {ROOT}/notebooks"))) != []
+
+
+def test_a_picture_whose_bytes_spell_the_machines_name_is_not_private(monkeypatch):
+    monkeypatch.setattr(SCRIPT.socket, "gethostname", lambda: "vm-7")
+    notebook = words("on vm-7")
+    picture = nbformat.v4.new_output("display_data", {"image/png": "iVBOR/vm-7+/home/somebody"})
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(outputs=[picture]))
+    assert list(SCRIPT.private(notebook)) == ["cell 1 has 'vm-7' in its output"]
 
 
 # ---- nbval ----
 
 
-def test_a_picture_whose_bytes_spell_the_machines_name_is_not_private(monkeypatch):
-    monkeypatch.setattr(SCRIPT.socket, "gethostname", lambda: "vm-7")
-    picture = nbformat.v4.new_output("display_data", {"image/png": "iVBOR/vm-7+/home/somebody"})
-    words = nbformat.v4.new_output("stream", text="on vm-7")
-    cells = [nbformat.v4.new_code_cell(outputs=[one]) for one in (picture, words)]
-    found = list(SCRIPT.private(nbformat.v4.new_notebook(cells=cells)))
-    assert found == ["cell 1 has 'vm-7' in its output"]
-
-
 @needs_lab
 @alone
-def test_a_fact_that_has_changed_makes_nbval_fail(folder):
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("words", "others", "failure"),
+    [
+        ("were counted:   1", "were counted:   2", "Cell outputs differ"),
+        ("size=65536)", "size=65536, packet_size=70000)", "NotebookError: tut_11_send_batch_heaps"),
+    ],
+    ids=["a fact that has changed", "a send that fails"],
+)
+def test_nbval_fails_where_a_notebook_is_wrong(folder, words, others, failure):
     path = folder / f"{START}.ipynb"
     text = path.read_text()
-    assert "packets that were counted:   1" in text
-    path.write_text(
-        text.replace("packets that were counted:   1", "packets that were counted:   2")
+    assert words in text
+    path.write_text(text.replace(words, others))
+    options = ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", "sanitize.cfg"]
+    pytest = [sys.executable, "-P", "-m", "pytest", "--rootdir", ".", "-c", "/dev/null"]
+    done = subprocess.run(
+        [*pytest, "-p", "no:nbval", *options, "."],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
-    done = nbval(folder)
     assert done.returncode == 1
-    assert "Cell outputs differ" in done.stdout
-    assert "1 failed" in done.stdout
-
-
-@needs_lab
-@alone
-def test_a_send_that_fails_makes_nbval_fail(folder):
-    path = folder / f"{START}.ipynb"
-    text = path.read_text()
-    assert "heap_size=65536)" in text
-    path.write_text(text.replace("heap_size=65536)", "heap_size=65536, packet_size=70000)"))
-    done = nbval(folder)
-    assert done.returncode == 1
-    assert "NotebookError: tut_11_send_batch_heaps" in done.stdout
+    assert failure in done.stdout
+    assert re.search(r"\b[1-9]\d* failed", done.stdout)
 
 
 # ---- Running ----
@@ -256,6 +224,7 @@ def test_a_send_that_fails_makes_nbval_fail(folder):
 
 @needs_lab
 @alone
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [START, "04_measure_it"])
 def test_all_cells_can_be_run_twice_in_one_kernel(name):
     notebook, again = (notebook_run.read(FOLDER / f"{name}.md") for _ in range(2))
@@ -267,6 +236,7 @@ def test_all_cells_can_be_run_twice_in_one_kernel(name):
 
 
 @alone
+@pytest.mark.thorough
 def test_where_there_is_no_lab_notebooks_go_over_loopback_and_say_so(tmp_path):
     notebook = notebook_run.read(FOLDER / f"{START}.md")
     forbid = (
@@ -285,6 +255,7 @@ def test_where_there_is_no_lab_notebooks_go_over_loopback_and_say_so(tmp_path):
 
 @needs_lab
 @alone
+@pytest.mark.thorough
 def test_a_failing_send_fails_the_notebook_with_one_line(tmp_path):
     notebook = make("notebook.measure(place, [Run('8', packet_size=70000)])", "print('after')")
     with pytest.raises(notebook_run.FailedError) as raised:
@@ -296,6 +267,7 @@ def test_a_failing_send_fails_the_notebook_with_one_line(tmp_path):
 
 @needs_lab
 @alone
+@pytest.mark.thorough
 def test_an_interrupted_measurement_leaves_a_kernel_in_which_the_next_cell_works(tmp_path):
     begin = make().cells
     send = (

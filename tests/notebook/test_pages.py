@@ -14,7 +14,6 @@ from support import ROOT
 from support.site import extension
 
 FOLDER = ROOT / "notebooks"
-FIGURES = sorted((ROOT / "docs" / "figures").glob("*.svg"))
 
 _FOLDED = "hide-input"
 #: What code speaks of that draws, and how many lines of that a reader may have to pass over.
@@ -22,25 +21,15 @@ _DRAWN_WITH = {"Patch", "Sheet", "axes", "axis", "figure", "plots", "plt", "shee
 _MOST_DRAWING = 3
 _AWAITING = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
-#: Of links to what is beside a notebook, or in another folder of the repository.
-_LINK = re.compile(r"\]\(([^)#:]+)\)")
-
-each_notebook = pytest.mark.parametrize("name", NAMES)
-
 
 def drawing(source: str) -> int:
     """Count the lines of statements that draw: with matplotlib, our plots, or elements of SVG."""
     code = compile(source, "cell", "exec", _AWAITING)
-    simple = [one for one in ast.walk(code) if isinstance(one, ast.stmt) and not _has_body(one)]
-    return sum(_lines(one) for one in simple if any(map(_draws, ast.walk(one))))
-
-
-def _has_body(one: ast.stmt) -> bool:
-    return hasattr(one, "body")
-
-
-def _lines(one: ast.stmt) -> int:
-    return (one.end_lineno or one.lineno) - one.lineno + 1
+    simple = [
+        one for one in ast.walk(code) if isinstance(one, ast.stmt) and not hasattr(one, "body")
+    ]
+    found = [one for one in simple if any(map(_draws, ast.walk(one)))]
+    return sum((one.end_lineno or one.lineno) - one.lineno + 1 for one in found)
 
 
 def _draws(one: ast.AST) -> bool:
@@ -58,31 +47,17 @@ def imported(source: str) -> Iterator[str]:
             yield (one.module or "").partition(".")[0]
 
 
-def code_cells(name: str) -> list[nbformat.NotebookNode]:
-    notebook = nbformat.read(FOLDER / f"{name}.ipynb", 4)
-    return [cell for cell in notebook.cells if cell.cell_type == "code"]
-
-
-def tags(cell: nbformat.NotebookNode) -> list[str]:
-    return cell.metadata.get("tags", [])
-
-
-@each_notebook
-def test_code_that_only_draws_is_folded_away(name):
-    found = [
-        cell.source.splitlines()[0]
-        for cell in code_cells(name)
-        if _FOLDED not in tags(cell)
-        and (drawing(cell.source) > _MOST_DRAWING or "matplotlib" in imported(cell.source))
-    ]
-    assert found == [], f"{name} has cells that draw: they need the tag {_FOLDED}, or the package"
-
-
-@each_notebook
-def test_what_the_site_folds_away_jupyterlab_does_too(name):
-    for cell in code_cells(name):
-        folded = cell.metadata.get("jupyter", {}).get("source_hidden", False)
-        assert folded == (_FOLDED in tags(cell)), f"{name}: {cell.source.splitlines()[0]}"
+def test_code_that_only_draws_is_folded_away_on_the_site_and_in_jupyterlab():
+    for name in NAMES:
+        for cell in nbformat.read(FOLDER / f"{name}.ipynb", 4).cells:
+            if cell.cell_type == "code":
+                where = f"{name}: {cell.source.splitlines()[0]}"
+                folded = _FOLDED in cell.metadata.get("tags", [])
+                draws = drawing(cell.source) > _MOST_DRAWING
+                if draws or "matplotlib" in imported(cell.source):
+                    assert folded, f"{where}: it draws, so it needs the tag {_FOLDED}"
+                hidden = cell.metadata.get("jupyter", {}).get("source_hidden", False)
+                assert hidden == folded, where
 
 
 @pytest.mark.parametrize(
@@ -130,40 +105,31 @@ def test_a_card_says_how_long_the_stored_run_took_where_that_is_known(metadata, 
     assert extension("gallery").lasted(notebook) == said
 
 
-@pytest.mark.parametrize("path", FIGURES, ids=lambda path: path.stem)
-def test_a_thumbnail_shows_a_part_of_its_picture(path):
+def test_a_thumbnail_shows_a_part_of_its_picture():
     size = re.compile(r'viewBox="(\S+) (\S+) (\S+) (\S+)"')
-    small = extension("pictures").first_panel(path)
-    x, y, width, height = map(float, size.search(small).groups())
-    _, _, whole, high = map(float, size.search(path.read_text()).groups())
-    assert 0 < x < x + width <= whole
-    assert 0 < y < y + height <= high
-    assert size.sub("", small, count=1).count("viewBox") == 0
+    first_panel = extension("pictures").first_panel
+    for path in sorted((ROOT / "docs" / "figures").glob("*.svg")):
+        small = first_panel(path)
+        x, y, width, height = map(float, size.search(small).groups())
+        _, _, whole, high = map(float, size.search(path.read_text()).groups())
+        assert 0 < x < x + width <= whole, path.name
+        assert 0 < y < y + height <= high, path.name
+        assert size.sub("", small, count=1).count("viewBox") == 0
 
 
 # ---- Files ----
 
 
-@pytest.fixture
-def bundle(tmp_path):
-    """The zip of all notebooks."""
-    path = tmp_path / "all.zip"
-    extension("notebook_pages").bundle(ROOT, path)
-    return path
-
-
-def test_the_zip_has_all_notebooks_with_what_they_link_to(bundle, tmp_path):
-    zipfile.ZipFile(bundle).extractall(tmp_path)
-    folder = tmp_path / bundle.stem / "notebooks"
+def test_the_zip_has_all_notebooks_with_what_they_link_to_and_is_always_the_same(tmp_path):
+    one, other = tmp_path / "all.zip", tmp_path / "again" / "all.zip"
+    other.parent.mkdir()
+    for path in (one, other):
+        extension("notebook_pages").bundle(ROOT, path)
+    assert one.read_bytes() == other.read_bytes()
+    zipfile.ZipFile(one).extractall(tmp_path)
+    folder = tmp_path / "all" / "notebooks"
     assert sorted(path.stem for path in folder.iterdir()) == list(NAMES)
     for path in folder.iterdir():
         nbformat.validate(nbformat.read(path, 4))
-        links = _LINK.findall(path.read_text())
+        links = re.findall(r"\]\(([^)#:]+)\)", path.read_text())
         assert [link for link in links if not (folder / link).is_file()] == [], path.name
-
-
-def test_the_zip_of_the_same_notebooks_is_the_same(bundle, tmp_path):
-    again = tmp_path / "again" / bundle.name
-    again.parent.mkdir()
-    extension("notebook_pages").bundle(ROOT, again)
-    assert again.read_bytes() == bundle.read_bytes()
