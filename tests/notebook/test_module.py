@@ -19,30 +19,31 @@ from spead_tutorial.measure import case
 from spead_tutorial.measure.case import WARM_UP, Step
 from spead_tutorial.notebook import Exercise, NotebookError, Run, exploring, measuring
 from spead_tutorial.notebook import place as places
+from spead_tutorial.notebook.place import NotebookPlace
 from spead_tutorial.records import Recording, Sample, Timeline
 from spead_tutorial.send import PacketGenerator
 from support.heaps import make_heap
-from support.labs import probe
+from support.labs import needs_lab, probe
 from support.records import HEADER, SAMPLE
 
 OPENED = "The lab is open: packets go to dummy1 and nowhere else.\n"
 
 
-@pytest.fixture
-def place(make_lab, capsys):
-    """A lab that a notebook has opened."""
-    make_lab().close()  # skips where there can be none
-    yield notebook.open_place(loopback=False)
-    notebook.close_place()
-    capsys.readouterr()
+@pytest.fixture(scope="module")
+def place(lab):
+    """What a notebook has where there is a lab."""
+    return NotebookPlace(lab)
 
 
-@pytest.fixture
-def loopback(capsys):
+@pytest.fixture(scope="module")
+def loopback():
     """What a notebook has where there is no lab."""
-    yield notebook.open_place(loopback=True)
-    notebook.close_place()
-    capsys.readouterr()
+    place = NotebookPlace(None)
+    yield place
+    place.close()
+
+
+everywhere = pytest.mark.parametrize("where", ["place", "loopback"])
 
 
 @pytest.fixture
@@ -61,39 +62,36 @@ def shown(monkeypatch):
 # ---- The place ----
 
 
-def test_opening_a_lab_says_one_line_that_is_the_same_everywhere(place, capsys):
+@pytest.fixture
+def closed():
+    """Have the place closed at last that a test opens."""
+    yield
+    notebook.close_place()
+
+
+@needs_lab
+def test_opening_a_lab_says_one_line_and_closes_the_first(closed, capsys):
+    first = notebook.open_place(loopback=False)
     assert capsys.readouterr().out == OPENED
-    assert (place.is_lab, place.address, place.port, place.mtu) == (
-        True,
-        "192.168.31.2",
-        8888,
-        9216,
-    )
+    assert first.is_lab
+    assert (first.address, first.port, first.mtu) == ("192.168.31.2", 8888, 9216)
+    lab = first.lab
+    second = notebook.open_place(loopback=True)
+    assert not second.is_lab
+    assert repr(lab).endswith("closed>")
 
 
-def test_a_second_opening_closes_the_first_lab(place):
-    first = place.lab
-    second = notebook.open_place(loopback=False)
-    assert repr(first).endswith("closed>")
-    assert repr(second.lab).endswith("open>")
-
-
-def test_a_packet_that_is_sent_to_the_place_is_counted_in_a_lab(place):
-    check_watching(place)
-    assert place.counters().packets == 2
-
-
-def test_a_packet_that_is_sent_to_the_place_is_counted_on_loopback(loopback):
-    check_watching(loopback)
-    assert loopback.counters() is None
-
-
-def check_watching(place):
-    with place.socket() as sock:
-        sock.sendto(bytes(70), (place.address, place.port))
-        with place.watching() as seen:
-            sock.sendto(bytes(100), (place.address, place.port))
+@everywhere
+def test_a_packet_that_is_sent_to_the_place_is_counted(where, request):
+    one = request.getfixturevalue(where)
+    before = one.counters()
+    with one.socket() as sock:
+        sock.sendto(bytes(70), (one.address, one.port))
+        with one.watching() as seen:
+            sock.sendto(bytes(100), (one.address, one.port))
         assert (seen.packets, seen.bytes) == (1, 142)
+    assert (before is None) == (where == "loopback")
+    assert before is None or (one.counters() - before).packets == 2
 
 
 def test_what_was_sent_before_a_failure_is_counted(loopback):
@@ -104,16 +102,13 @@ def test_what_was_sent_before_a_failure_is_counted(loopback):
         assert (seen.packets, seen.bytes) == (1, 142)
 
 
-def test_programs_run_in_the_place(place):
-    done = place.run([sys.executable, "-c", "import socket; print(*socket.if_nameindex())"])
-    assert "dummy1" in done.stdout
+@everywhere
+def test_programs_run_in_the_place(where, request):
+    done = request.getfixturevalue(where).run(["cat", "/proc/net/dev"])
+    assert ("dummy1" in done.stdout, "lo:" in done.stdout) == (where == "place", True)
 
 
-def test_programs_run_beside_loopback(loopback):
-    assert loopback.run([sys.executable, "-c", "print(1)"]).stdout == "1\n"
-
-
-def test_where_there_can_be_no_lab_it_says_why_and_takes_loopback(monkeypatch, capsys):
+def test_where_there_can_be_no_lab_it_says_why_and_takes_loopback(monkeypatch, closed, capsys):
     def no_lab() -> None:
         raise LabError("it is forbidden here: allow it")
 
@@ -124,59 +119,44 @@ def test_where_there_can_be_no_lab_it_says_why_and_takes_loopback(monkeypatch, c
     assert "spead-tutorial doctor" in said
     assert "what they show is marked" in said
     assert (place.is_lab, place.lab, place.kind) == (False, None, "loopback, no lab")
-    notebook.close_place()
 
 
-def check_receiving(place):
-    """What is sent to its receiving socket arrives there."""
-    with place.receiving_socket(1 << 16) as receiver, place.socket() as sock:
+@everywhere
+def test_without_a_second_machine_it_receives_by_loopback_and_loses_nothing(where, request):
+    one = request.getfixturevalue(where)
+    assert not one.has_receiver
+    with one.losing(1.0), one.receiving_socket(1 << 16) as receiver, one.socket() as sock:
         assert receiver.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == 2 << 16
         receiver.settimeout(10)
         sock.sendto(b"here", receiver.getsockname())
         assert receiver.recv(10) == b"here"
 
 
-@pytest.mark.parametrize("where", ["place", "loopback"])
-def test_without_a_second_machine_it_receives_by_loopback_and_loses_nothing(where, request):
-    one = request.getfixturevalue(where)
-    assert not one.has_receiver
-    with one.losing(1.0):
-        check_receiving(one)
-
-
-@pytest.fixture
-def two_machines(capsys):
-    """A lab that a notebook has opened to send and to receive."""
-    if "veth" not in probe().kinds:
-        pytest.skip("the kernel has no veth: modprobe veth")
-    yield notebook.open_place(loopback=False, receiver=True)
-    notebook.close_place()
-    capsys.readouterr()
-
-
-def test_a_lab_may_have_a_second_machine_and_packets_may_be_lost_on_the_way(two_machines):
-    assert two_machines.has_receiver
-    check_receiving(two_machines)
-    with two_machines.receiving_socket(1 << 16) as receiver, two_machines.socket() as sock:
-        with two_machines.losing(1.0):
+@pytest.mark.skipif("veth" not in probe().kinds, reason="the kernel has no veth: modprobe veth")
+def test_a_lab_may_have_a_second_machine_and_packets_may_be_lost_on_the_way(closed):
+    place = notebook.open_place(loopback=False, receiver=True)
+    assert place.has_receiver
+    with place.receiving_socket(1 << 16) as receiver, place.socket() as sock:
+        with place.losing(1.0):
             sock.sendto(b"lost", receiver.getsockname())
         sock.sendto(b"here", receiver.getsockname())
         receiver.settimeout(10)
         assert receiver.recv(10) == b"here"
+    place.lab.close()
+    assert place.has_receiver
+    assert place.lab.receiver.device == "far0"  # another, as the first one has died
 
 
-def test_a_lab_with_a_second_machine_that_has_died_is_replaced_by_another(two_machines):
-    two_machines.lab.close()
-    check_receiving(two_machines)
-
-
-def test_a_lab_that_has_died_is_replaced(place):
-    dead = place.lab
+@needs_lab
+def test_a_lab_that_has_died_is_replaced(make_lab):
+    dead = make_lab()
+    place = NotebookPlace(dead)
     dead.close()
     with place.socket() as sock, place.watching() as seen:
         sock.sendto(bytes(10), (place.address, place.port))
     assert seen.packets == 1
     assert place.lab is not dead
+    place.close()
 
 
 # ---- Runs ----
@@ -208,28 +188,21 @@ def test_quick_mode_sends_an_eighth_but_at_least_two_heaps(monkeypatch):
     assert Run("8").case.heaps == 10000
 
 
-def test_quick_mode_is_asked_for_in_the_environment():
-    code = "from spead_tutorial import notebook as n; print(n.QUICK, n.ROUNDS, n.LOOPBACK)"
-    for value, said in (("1", "True 2 False\n"), ("0", "False 3 False\n")):
-        done = subprocess.run(
-            [sys.executable, "-P", "-c", code],
-            env={"SPEAD_TUTORIAL_QUICK": value},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert done.stdout == said
-
-
-def test_importing_it_takes_nothing_of_the_extras():
+@pytest.mark.parametrize(("value", "said"), [("1", "True 2 False"), ("0", "False 3 False")])
+def test_quick_mode_is_asked_for_in_the_environment_and_nothing_of_the_extras_is_taken(value, said):
     code = (
-        "import sys, spead_tutorial.notebook, spead_tutorial.notebook_run;"
+        "import sys, spead_tutorial.notebook_run; from spead_tutorial import notebook as n;"
+        "print(n.QUICK, n.ROUNDS, n.LOOPBACK);"
         "print([n for n in ('IPython', 'pandas', 'matplotlib', 'jupytext') if n in sys.modules])"
     )
     done = subprocess.run(
-        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
+        [sys.executable, "-P", "-c", code],
+        env={"SPEAD_TUTORIAL_QUICK": value},
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    assert done.stdout == "[]\n"
+    assert done.stdout == f"{said}\n[]\n"
 
 
 # ---- Measuring ----
@@ -238,7 +211,7 @@ BEFORE = Run("8", heaps=40, heap_size=8192)
 AFTER = Run("8", "c", heaps=40, heap_size=8192)
 
 
-@pytest.mark.parametrize("where", ["place", "loopback"])
+@pytest.mark.parametrize("where", ["loopback", pytest.param("place", marks=pytest.mark.thorough)])
 def test_measuring_takes_every_run_once_in_each_round_after_a_warm_up(where, request):
     recording = notebook.measure(request.getfixturevalue(where), [BEFORE, AFTER], 2)
     warm_ups = [one for one in recording.samples if one.warm_up]
@@ -261,16 +234,12 @@ def test_measuring_takes_every_run_once_in_each_round_after_a_warm_up(where, req
     assert (table.columns.name == "measured over loopback") is marked
 
 
-def test_listeners_are_there_with_and_without_a_lab(place, loopback):
-    # The second opening has closed the first place: a new lab takes its turn.
-    runs = [Run("6", heaps=2, listener=one) for one in ("none", "fast", "slow")]
-    for where in (place, loopback):
-        recording = notebook.measure(where, runs, 1)
-        seen = {one.variant: one.received_packets for one in recording.samples}
-        assert seen["no listener"] is None
-        assert seen["listener"] is not None
-        assert seen["slow listener"] is not None
-    place.close()
+@pytest.mark.parametrize("where", ["place", pytest.param("loopback", marks=pytest.mark.thorough)])
+def test_listeners_are_there_with_and_without_a_lab(where, request):
+    runs = [Run("6", "c", heaps=2, listener=one) for one in ("none", "fast", "slow")]
+    recording = notebook.measure(request.getfixturevalue(where), runs, 1)
+    seen = {one.variant: one.received_packets is not None for one in recording.samples}
+    assert seen == {"no listener": False, "listener": True, "slow listener": True}
 
 
 def test_the_order_of_the_rounds_is_random_but_the_same_every_time(loopback, monkeypatch):
@@ -327,7 +296,7 @@ def test_an_environment_reaches_the_program(place, monkeypatch):
         return run_program(*what, **how)
 
     monkeypatch.setattr(case, "run", spy)
-    notebook.measure(place, [Run("8", heaps=2, environment={"A": "1"}, variant="A")], 1)
+    notebook.measure(place, [Run("8", "c", heaps=2, environment={"A": "1"}, variant="A")], 1)
     assert seen == [{"A": "1"}] * 2
 
 
@@ -347,7 +316,7 @@ def test_a_timeline_is_watched_and_recorded(place):
     one = notebook.watch(place, pipelined=True, random=False, heaps=4, heap_size=4096)
     assert len(one.prepare_ns) == 4
     assert notebook.record(place, timelines=[one]).timelines == (one,)
-    recording = notebook.measure(place, [Run("8", heaps=2)], 1, timelines=[one])
+    recording = notebook.measure(place, [Run("8", "c", heaps=2)], 1, timelines=[one])
     assert recording.timelines == (one,)
     assert recording.samples
 
@@ -374,13 +343,12 @@ def test_a_picture_is_shown_in_two_kinds_with_words(shown):
 
 
 def test_a_picture_of_loopback_is_marked_in_both_kinds(shown):
-    recording = Recording(ELSEWHERE, (SAMPLE,))
-    notebook.picture(plots.ladder, recording)
-    ((kinds, _),) = shown
-    plain = plots.render_both(plots.ladder, recording, plots.LIGHT)
-    assert "measured over loopback" in kinds["image/svg+xml"]
-    assert "measured over loopback" not in plain.svg.decode()
-    assert base64.b64decode(kinds["image/png"]) != plain.png
+    notebook.picture(plots.ladder, Recording(ELSEWHERE, (SAMPLE,)))
+    notebook.picture(plots.ladder, Recording(HEADER, (SAMPLE,)))
+    (marked, _), (plain, _) = shown
+    assert "measured over loopback" in marked["image/svg+xml"]
+    assert "measured over loopback" not in plain["image/svg+xml"]
+    assert marked["image/png"] != plain["image/png"]
 
 
 def test_a_picture_says_what_has_drawn_it(loopback, shown, monkeypatch):
@@ -510,7 +478,7 @@ def test_without_ipywidgets_the_same_is_shown_as_where_nobody_can_choose(monkeyp
     assert "there are controls here" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("depth", [1, 3])
+@pytest.mark.parametrize("depth", [pytest.param(1, marks=pytest.mark.thorough), 3])
 def test_as_many_heaps_are_in_flight_as_were_asked_for(depth, place, monkeypatch):
     recordings = []
     monkeypatch.setattr(exploring, "picture", lambda draw, one: recordings.append(one))
@@ -527,23 +495,25 @@ def test_as_many_heaps_are_in_flight_as_were_asked_for(depth, place, monkeypatch
 
 
 def test_a_batch_is_one_call(place, quick):
-    one, eight = (notebook.try_batches(place, batch, 1024) for batch in (1, 8))
-    assert (one["calls per heap"], eight["calls per heap"]) == (1, 0.125)
-    assert eight["MB/s"] > 0
+    eight = notebook.try_batches(place, 8, 1024)
+    assert (eight["calls per heap"], eight["MB/s"] > 0) == (0.125, True)
 
 
+@pytest.mark.thorough
 def test_tens_of_thousands_of_calls_are_looked_through_in_time(place, monkeypatch):
     monkeypatch.setattr(exploring, "_BYTES", 16 << 20)
-    row = notebook.try_batches(place, 1, 256)
-    assert row["calls per heap"] == 1
+    assert notebook.try_batches(place, 1, 256)["calls per heap"] == 1
 
 
+@pytest.mark.thorough
 def test_memory_that_is_used_again_meets_fewer_page_faults(place, quick):
-    size = 64 << 20
-    new, again = (notebook.try_memory(place, size, how) for how in ("new", "used again"))
+    new, again = (notebook.try_memory(place, 64 << 20, how) for how in ("new", "used again"))
     assert again["page faults per heap"] < new["page faults per heap"]
+
+
+def test_memory_is_new_or_used_again(place):
     with pytest.raises(ValueError, match="there is new and used again"):
-        notebook.try_memory(place, size, "old")
+        notebook.try_memory(place, 64 << 20, "old")
 
 
 # ---- Overlap ----
