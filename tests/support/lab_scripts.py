@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Scripts that load the lab's one file by itself, as root and as an ordinary user."""
 
+import contextlib
 import errno
 import importlib.metadata
-import importlib.resources
 import os
 import select
+import signal
 import socket
 import struct
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -23,14 +25,11 @@ LAB_PY = Path(lab_module.__file__)
 
 UDP_SEGMENT = 103
 
-
 #: Far more than anything here takes: to fail instead of hanging.
 PATIENCE_S = 60
 
-
 #: What a shell is told to start a program without its standard streams.
 CLOSE = ("0<&-", "1>&-", "2>&-")
-
 
 #: Scripts load lab.py by its path: they must not depend on the compiled core.
 LOAD = f"""
@@ -44,6 +43,36 @@ Lab = lab_module.Lab
 
 def script(text: str) -> list[str]:
     return [sys.executable, "-c", LOAD + textwrap.dedent(text)]
+
+
+def run_script(
+    text: str,
+    *,
+    before: Sequence[str] = (),
+    python: str = sys.executable,
+    cwd: Path | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run a script to its end, by another Python or program if it is to be."""
+    argv = [*before, python, *script(text)[1:]]
+    return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=PATIENCE_S)
+
+
+@contextlib.contextmanager
+def begun(text: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    """Start a script in a session of its own; yield it, and the words it prints first."""
+    with subprocess.Popen(
+        script(text),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield process, process.stdout.readline().split()
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def wait_for_the_end_of(pids: list[int], act: object) -> None:
