@@ -16,7 +16,6 @@ import sys
 import textwrap
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -92,12 +91,12 @@ def check(seen: Counters, packets: int, spead_bytes: int, messages: int = 0, **m
 # -- what it is --
 
 
-def test_a_lab_is_made_of_the_first_kind_that_is_offered(lab: Lab) -> None:
+def test_a_lab_is_made_of_the_first_kind_that_is_offered(lab):
     assert lab.kind == PROBE.kinds[0]
     assert (lab.address, lab.port, lab.device, lab.mtu) == ("192.168.31.2", 8888, "dummy1", 9216)
 
 
-def test_a_lab_has_no_device_but_its_own_and_no_way_out(each_lab: Lab) -> None:
+def test_a_lab_has_no_device_but_its_own_and_no_way_out(each_lab):
     done = each_lab.run(["cat", "/proc/self/net/dev"], capture_output=True, text=True, check=True)
     names = {line.partition(":")[0].strip() for line in done.stdout.splitlines()[2:]}
     own = {"lo", "dummy1"} | ({"far0"} if each_lab.kind == "veth" else set())
@@ -107,27 +106,27 @@ def test_a_lab_has_no_device_but_its_own_and_no_way_out(each_lab: Lab) -> None:
         send(each_lab, 1, host="198.51.100.1")
 
 
-def test_an_unknown_kind_is_refused_with_the_known_ones() -> None:
+def test_an_unknown_kind_is_refused_with_the_known_ones():
     for make in (Lab, root_commands):
         with pytest.raises(ValueError, match="dummy, ifb, veth"):
             make("tap")
 
 
 @pytest.mark.parametrize("mtu", [1279, 65536])
-def test_an_mtu_that_no_device_can_have_is_refused(mtu: int) -> None:
+def test_an_mtu_that_no_device_can_have_is_refused(mtu):
     with pytest.raises(ValueError, match=f"mtu is {mtu}: it must be in 1280"):
         Lab(mtu=mtu)
 
 
 @pytest.mark.skipif(len(PROBE.kinds) == 3, reason="this kernel offers every kind")
-def test_a_kind_that_the_kernel_lacks_is_an_error_in_one_line() -> None:
+def test_a_kind_that_the_kernel_lacks_is_an_error_in_one_line():
     missing = next(kind for kind in lab_module.KINDS if kind not in PROBE.kinds)
     with pytest.raises(LabError, match=f"no device of kind '{missing}'") as caught:
         Lab(missing)
     assert "\n" not in str(caught.value)
 
 
-def test_several_labs_at_once_count_apart_and_a_closed_one_says_so() -> None:
+def test_several_labs_at_once_count_apart_and_a_closed_one_says_so():
     first, second = Lab(), Lab(mtu=1500)
     with second, first:
         assert (send(first, 100).packets, first.counters().packets) == (1, 1)
@@ -142,7 +141,7 @@ def test_several_labs_at_once_count_apart_and_a_closed_one_says_so() -> None:
         first.counters()
 
 
-def test_a_lab_serves_threads_and_event_loops_and_outlives_the_thread_that_opened_it() -> None:
+def test_a_lab_serves_threads_and_event_loops_and_outlives_the_thread_that_opened_it():
     labs: list[Lab] = []
     opener = threading.Thread(target=lambda: labs.append(Lab()))
     opener.start()
@@ -165,7 +164,7 @@ def test_a_lab_serves_threads_and_event_loops_and_outlives_the_thread_that_opene
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="not root: every other test shows this")
-def test_an_ordinary_user_has_a_lab_and_sends_in_it() -> None:
+def test_an_ordinary_user_has_a_lab_and_sends_in_it():
     text = """
         with Lab() as lab, lab.socket() as sock:
             for _ in range(5):
@@ -176,7 +175,7 @@ def test_an_ordinary_user_has_a_lab_and_sends_in_it() -> None:
     assert said_to_an_ordinary_user(text) == ["True", "65534", "5", str(5 * 1042)]
 
 
-def test_where_namespaces_are_forbidden_the_error_names_the_setting() -> None:
+def test_where_namespaces_are_forbidden_the_error_names_the_setting():
     need("unshare")
     text = """
         try:
@@ -201,7 +200,7 @@ def test_where_namespaces_are_forbidden_the_error_names_the_setting() -> None:
     assert second.startswith("LabProbe(kinds=(), namespaces=False")
 
 
-def test_in_a_chroot_the_error_says_so_and_how_to_enter_it_instead(tmp_path: Path) -> None:
+def test_in_a_chroot_the_error_says_so_and_how_to_enter_it_instead(tmp_path):
     python = python_for_anyone() if os.getuid() == 0 else sys.executable
     if python is None:
         pytest.skip("there is no Python that an ordinary user may execute")
@@ -259,9 +258,7 @@ def test_in_a_chroot_the_error_says_so_and_how_to_enter_it_instead(tmp_path: Pat
     ],
     ids=["plain", "no mount", "plain, as others", "a mount elsewhere", "another namespace"],
 )
-def test_a_chroot_is_told_by_where_mounts_are(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own: str, other: str | None, chroot: bool
-) -> None:
+def test_a_chroot_is_told_by_where_mounts_are(monkeypatch, tmp_path, own, other, chroot):
     for name, text in (("self", own), ("7", other)):
         (tmp_path / "proc" / name).mkdir(parents=True)
         if text is not None:
@@ -278,7 +275,7 @@ def kind_made_by(commands: tuple[str, ...]) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_to_a_device_made_by_the_commands_for_root_three_senders_lose_nothing(kind: str) -> None:
+def test_to_a_device_made_by_the_commands_for_root_three_senders_lose_nothing(kind):
     assert kind_made_by(root_commands()) in PROBE.kinds
     commands = root_commands(kind)
     need(*sorted({"unshare", *(command.split()[0] for command in commands)}))
@@ -324,8 +321,8 @@ MODULES = f"lib/modules/{RELEASE}"
     ],
 )
 def test_what_the_kernel_offers_is_told_from_what_anybody_may_read(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, files: dict[str, str], kind: str
-) -> None:
+    monkeypatch, tmp_path, files, kind
+):
     for name, text in files.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True)
@@ -334,7 +331,7 @@ def test_what_the_kernel_offers_is_told_from_what_anybody_may_read(
     assert kind_made_by(root_commands()) == kind
 
 
-def test_the_guide_to_containers_has_the_commands_for_root() -> None:
+def test_the_guide_to_containers_has_the_commands_for_root():
     guide = (ROOT / "docs/how-to/containers.md").read_text()
     for kind in lab_module.KINDS:
         assert "\n".join(("```sh", *root_commands(kind), "```")) in guide
@@ -343,13 +340,13 @@ def test_the_guide_to_containers_has_the_commands_for_root() -> None:
 # -- sockets and counters --
 
 
-def test_a_socket_of_the_lab_sends_and_the_device_counts_exactly(each_lab: Lab) -> None:
+def test_a_socket_of_the_lab_sends_and_the_device_counts_exactly(each_lab):
     with each_lab.socket() as sock:
         assert (sock.family, sock.type) == (socket.AF_INET, socket.SOCK_DGRAM)
     check(send(each_lab, *[1472] * 1000), 1000, 1472000)
 
 
-def test_a_gso_message_counts_once_on_the_device(each_lab: Lab) -> None:
+def test_a_gso_message_counts_once_on_the_device(each_lab):
     before = each_lab.counters()
     with each_lab.socket() as sock:
         send_gso(sock, 9000, bytes(7 * 9000), (each_lab.address, each_lab.port))
@@ -359,13 +356,13 @@ def test_a_gso_message_counts_once_on_the_device(each_lab: Lab) -> None:
     assert grown.packets == 2
 
 
-def test_a_fragmented_datagram_is_accounted_for(each_lab: Lab) -> None:
+def test_a_fragmented_datagram_is_accounted_for(each_lab):
     grown = send(each_lab, 20000)
     assert grown.packets == 3
     check(grown, 1, 20000)
 
 
-def test_ipv6_and_multicast_are_swallowed_and_counted_too(each_lab: Lab) -> None:
+def test_ipv6_and_multicast_are_swallowed_and_counted_too(each_lab):
     check_every_destination(each_lab)
     if each_lab.address6 is None:
         pytest.skip("the kernel has no IPv6")
@@ -378,7 +375,7 @@ def check_every_destination(lab: Lab) -> None:
         check(send(lab, 1000, host=host, family=socket.AF_INET6), 1, 1000, ip_header=40)
 
 
-def test_a_device_that_comes_up_again_takes_all_that_it_took_before(each_lab: Lab) -> None:
+def test_a_device_that_comes_up_again_takes_all_that_it_took_before(each_lab):
     for _ in range(2):
         each_lab.set_link(False)
         with pytest.raises(OSError, match="unreachable"):
@@ -408,7 +405,7 @@ def send_until_full(sock: socket.socket, to: tuple[str, int]) -> int:
     raise AssertionError("the link took everything: it has no limit")
 
 
-def test_a_limited_link_passes_all_that_is_sent_and_holds_its_senders_up(each_lab: Lab) -> None:
+def test_a_limited_link_passes_all_that_is_sent_and_holds_its_senders_up(each_lab):
     try_limit(each_lab)
     facts = each_lab.facts()
     before = each_lab.counters()
@@ -424,7 +421,7 @@ def test_a_limited_link_passes_all_that_is_sent_and_holds_its_senders_up(each_la
     assert each_lab.facts() == facts
 
 
-def test_a_limited_link_passes_the_largest_message_in_one_piece(each_lab: Lab) -> None:
+def test_a_limited_link_passes_the_largest_message_in_one_piece(each_lab):
     try_limit(each_lab)
     if not each_lab.facts()["offloads"]["tx-udp-segmentation"]:
         pytest.skip("the kernel cuts messages before this device sends them")
@@ -435,21 +432,21 @@ def test_a_limited_link_passes_the_largest_message_in_one_piece(each_lab: Lab) -
     assert (each_lab.counters() - before).packets == 1
 
 
-def test_a_link_is_limited_no_longer_after_an_error_in_its_block(each_lab: Lab) -> None:
+def test_a_link_is_limited_no_longer_after_an_error_in_its_block(each_lab):
     try_limit(each_lab)
     with pytest.raises(KeyError), each_lab.limited(10**9):
         raise KeyError
     assert each_lab.facts()["qdisc"] == "noqueue"
 
 
-def test_a_rate_that_no_link_can_have_is_refused(lab: Lab) -> None:
+def test_a_rate_that_no_link_can_have_is_refused(lab):
     for rate in (0, -1, 10**5, 10**11):
         words = f"bits_per_s is {rate}: it must be in"
         with pytest.raises(ValueError, match=words), lab.limited(rate):
             pass
 
 
-def test_a_kernel_without_token_buckets_says_what_to_do() -> None:
+def test_a_kernel_without_token_buckets_says_what_to_do():
     refused = refusal.RefusedError("limit", errno.ENOENT)
     assert refusal.explain(refused) == (
         "this kernel limits no link's rate (No such file or directory): load tbf (as root: modprobe"
@@ -457,7 +454,7 @@ def test_a_kernel_without_token_buckets_says_what_to_do() -> None:
     )
 
 
-def test_three_senders_at_once_lose_nothing(each_lab: Lab) -> None:
+def test_three_senders_at_once_lose_nothing(each_lab):
     text = f"""
         import socket
         sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -472,7 +469,7 @@ def test_three_senders_at_once_lose_nothing(each_lab: Lab) -> None:
     check(each_lab.counters() - before, 3 * MANY, 3 * MANY * 1000)
 
 
-def test_loopback_counts_what_is_sent_to_a_listener(lab: Lab) -> None:
+def test_loopback_counts_what_is_sent_to_a_listener(lab):
     with lab.socket() as receiver, lab.socket() as sender:
         receiver.bind(("127.0.0.1", 0))
         before = lab.counters("lo")
@@ -483,12 +480,12 @@ def test_loopback_counts_what_is_sent_to_a_listener(lab: Lab) -> None:
     check(grown, 17, 10 * 1472 + 7 * 9000, messages=11, link_header=grown.link_header)
 
 
-def test_counters_of_an_unknown_device_are_an_error(lab: Lab) -> None:
+def test_counters_of_an_unknown_device_are_an_error(lab):
     with pytest.raises(LabError, match="no device 'eth0'"):
         lab.counters("eth0")
 
 
-def test_facts_are_what_the_kernel_says_of_the_device_in_plain_values(each_lab: Lab) -> None:
+def test_facts_are_what_the_kernel_says_of_the_device_in_plain_values(each_lab):
     facts = each_lab.facts()
     assert json.loads(json.dumps(facts)) == facts
     assert None not in facts.values()
@@ -503,7 +500,7 @@ def test_facts_are_what_the_kernel_says_of_the_device_in_plain_values(each_lab: 
     assert facts["tx_queue_length"] == link["txqlen"]
 
 
-def test_facts_follow_a_feature_that_is_switched_off() -> None:
+def test_facts_follow_a_feature_that_is_switched_off():
     text = """
         from pyroute2.ethtool.ioctl import IoctlEthtool
         device = IoctlEthtool("dummy1")
@@ -536,7 +533,7 @@ def counted(packets: int, spead_bytes: int, messages: int, seen: int, n_bytes: i
     return accounted(seen, n_bytes, **claim).ok
 
 
-def test_accounting_accepts_exact_counters_only() -> None:
+def test_accounting_accepts_exact_counters_only():
     assert counted(10, 14720, 10, 10, 15140)
     assert not counted(10, 14720, 10, 10, 15141)
     assert not counted(10, 14720, 10, 9, 13626)
@@ -544,18 +541,18 @@ def test_accounting_accepts_exact_counters_only() -> None:
     assert accounted(1, 1062, packets=1, messages=1, spead_bytes=1000, ip_header=40).ok
 
 
-def test_accounting_accepts_gso_messages_whole_or_as_packets_but_not_between() -> None:
+def test_accounting_accepts_gso_messages_whole_or_as_packets_but_not_between():
     for seen, ok in ((2, True), (12, True), (7, False), (13, False)):
         assert counted(12, 12000, 2, seen, 12000 + seen * 42) is ok
 
 
-def test_accounting_of_fragments_misses_no_lost_datagram() -> None:
+def test_accounting_of_fragments_misses_no_lost_datagram():
     # Three datagrams of three fragments; then one of them was lost.
     assert counted(3, 60000, 3, 9, 60000 + 3 * 8 + 9 * 34)
     assert not counted(3, 60000, 3, 6, 40000 + 2 * 8 + 6 * 34)
 
 
-def test_accounting_of_messages_that_came_back_takes_all_of_them_or_none() -> None:
+def test_accounting_of_messages_that_came_back_takes_all_of_them_or_none():
     claim = {"packets": 12, "messages": 3, "spead_bytes": 12000, "link_header": 0}
     sent = 12000 + 3 * 28
     assert accounted(6, sent + 3 * 576, **claim, icmp_errors=3, icmp_bytes=3 * 576).ok
@@ -570,7 +567,7 @@ def test_accounting_of_messages_that_came_back_takes_all_of_them_or_none() -> No
     assert two.text.startswith("2 of 3 messages came back by ICMP, not all or none")
 
 
-def test_an_icmp_error_is_as_long_as_loopback_counts_it(lab: Lab) -> None:
+def test_an_icmp_error_is_as_long_as_loopback_counts_it(lab):
     with lab.socket() as sock:
         for size in (0, 57, 519, 520, 521, 9000, 65507):
             before = lab.counters("lo")
@@ -579,7 +576,7 @@ def test_an_icmp_error_is_as_long_as_loopback_counts_it(lab: Lab) -> None:
             assert (grown.packets, grown.bytes) == (2, size + 28 + icmp_error_bytes(size))
 
 
-def test_of_a_gso_message_only_one_icmp_error_comes_back(lab: Lab) -> None:
+def test_of_a_gso_message_only_one_icmp_error_comes_back(lab):
     before, errors = lab.counters("lo"), lab.snmp()["Icmp"]["OutDestUnreachs"]
     with lab.socket() as sock:
         send_gso(sock, 100, bytes(1050), ("127.0.0.1", lab.port))
@@ -588,7 +585,7 @@ def test_of_a_gso_message_only_one_icmp_error_comes_back(lab: Lab) -> None:
     assert lab.snmp()["Icmp"]["OutDestUnreachs"] == errors + 1
 
 
-def test_accounting_says_what_was_expected_and_what_was_seen() -> None:
+def test_accounting_says_what_was_expected_and_what_was_seen():
     text = accounted(9, 13626, packets=10, messages=10, spead_bytes=14720).text
     assert text == (
         "the device counted 9 packets and 13626 bytes, but 10 SPEAD packets of 14720 bytes"
@@ -596,7 +593,7 @@ def test_accounting_says_what_was_expected_and_what_was_seen() -> None:
     )
 
 
-def test_counters_of_different_kinds_do_not_subtract() -> None:
+def test_counters_of_different_kinds_do_not_subtract():
     with pytest.raises(ValueError, match="ifb less those of veth"):
         _ = Counters("ifb", 0, 0, 0, 0, 0, 0) - Counters("veth", 0, 0, 0, 0, 0, 0)
 
@@ -604,7 +601,7 @@ def test_counters_of_different_kinds_do_not_subtract() -> None:
 # -- programs --
 
 
-def test_run_returns_status_and_output(lab: Lab) -> None:
+def test_run_returns_status_and_output(lab):
     done = lab.run(["sh", "-c", "cat; echo err >&2; exit 3"], input="in", capture_output=True,
                    text=True)  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (3, "in", "err\n")
@@ -613,7 +610,7 @@ def test_run_returns_status_and_output(lab: Lab) -> None:
         lab.run(["false"], check=True)
 
 
-def test_run_gives_the_program_its_environment_and_folder(lab: Lab, tmp_path: Path) -> None:
+def test_run_gives_the_program_its_environment_and_folder(lab, tmp_path):
     done = lab.run(
         ["sh", "-c", "echo $COLOUR; pwd"],
         env={"COLOUR": "blue", "PATH": os.environ["PATH"]},
@@ -624,7 +621,7 @@ def test_run_gives_the_program_its_environment_and_folder(lab: Lab, tmp_path: Pa
     assert done.stdout == f"blue\n{tmp_path}\n"
 
 
-def test_run_of_a_program_that_is_not_there_raises_as_subprocess_does(lab: Lab) -> None:
+def test_run_of_a_program_that_is_not_there_raises_as_subprocess_does(lab):
     with pytest.raises(FileNotFoundError, match="no-such-program"):
         lab.run(["no-such-program"])
     with pytest.raises(ValueError, match="argv is empty"):
@@ -632,13 +629,13 @@ def test_run_of_a_program_that_is_not_there_raises_as_subprocess_does(lab: Lab) 
     assert lab.run(["true"]).returncode == 0
 
 
-def test_too_large_an_environment_is_an_error_that_leaves_the_lab_usable(lab: Lab) -> None:
+def test_too_large_an_environment_is_an_error_that_leaves_the_lab_usable(lab):
     with pytest.raises(LabError, match="too large"):
         lab.run(["true"], env={"X": "x" * (1 << 23)})
     assert lab.run(["true"]).returncode == 0
 
 
-def test_run_kills_a_program_at_its_timeout_and_keeps_its_output(lab: Lab) -> None:
+def test_run_kills_a_program_at_its_timeout_and_keeps_its_output(lab):
     with pytest.raises(subprocess.TimeoutExpired) as caught:
         lab.run(["sh", "-c", "echo begun; exec sleep 1000"], timeout=0.5, capture_output=True,
                 text=True)  # fmt: skip
@@ -646,11 +643,9 @@ def test_run_kills_a_program_at_its_timeout_and_keeps_its_output(lab: Lab) -> No
     assert lab.run(["true"]).returncode == 0
 
 
-def test_popen_has_pipes_and_signals(lab: Lab) -> None:
+def test_popen_has_pipes_and_signals(lab):
     with lab.popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as cat:
         assert cat.poll() is None
-        assert cat.stdin is not None
-        assert cat.stdout is not None
         cat.stdin.write("hello\n")
         cat.stdin.flush()
         assert cat.stdout.readline() == "hello\n"
@@ -662,10 +657,9 @@ def test_popen_has_pipes_and_signals(lab: Lab) -> None:
     cat.kill()  # has ended: nothing happens
 
 
-def test_popen_joins_stderr_to_stdout(lab: Lab) -> None:
+def test_popen_joins_stderr_to_stdout(lab):
     argv = ["sh", "-c", "echo out; echo err >&2"]
     with lab.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-        assert process.stdout is not None
         assert process.stdout.read() == b"out\nerr\n"
 
 
@@ -677,9 +671,7 @@ def test_popen_joins_stderr_to_stdout(lab: Lab) -> None:
         for some in itertools.combinations(CLOSE, n)
     ],
 )
-def test_a_lab_of_a_process_without_standard_streams_takes_none_of_their_numbers(
-    tmp_path: Path, closed: str
-) -> None:
+def test_a_lab_of_a_process_without_standard_streams_takes_none_of_their_numbers(tmp_path, closed):
     text = """
         def used():
             return [n for n in range(3) if os.path.exists(f"/proc/self/fd/{n}")]
@@ -720,7 +712,7 @@ def test_a_lab_of_a_process_without_standard_streams_takes_none_of_their_numbers
     assert data.read_text() == "dataprinted\n"
 
 
-def test_an_exception_in_the_block_of_popen_ends_the_program(lab: Lab) -> None:
+def test_an_exception_in_the_block_of_popen_ends_the_program(lab):
     with pytest.raises(ZeroDivisionError), lab.popen(["sleep", "1000"]) as process:
         _ = 1 // 0
     assert process.returncode == -signal.SIGKILL
@@ -729,11 +721,10 @@ def test_an_exception_in_the_block_of_popen_ends_the_program(lab: Lab) -> None:
 # -- the end --
 
 
-def test_close_ends_programs_and_their_orphans() -> None:
+def test_close_ends_programs_and_their_orphans():
     with Lab() as lab:
         argv = ["sh", "-c", "sleep 1000 >/dev/null & echo $!; echo $$; echo $PPID; exec sleep 1000"]
         process = lab.popen(argv, stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
         pids = [int(process.stdout.readline()) for _ in range(3)]
         assert pids[1] == process.pid
         wait_for_the_end_of(pids, lab.close)
@@ -741,7 +732,7 @@ def test_close_ends_programs_and_their_orphans() -> None:
         process.stdout.close()
 
 
-def test_kill_9_of_the_parent_leaves_no_helper_and_no_program() -> None:
+def test_kill_9_of_the_parent_leaves_no_helper_and_no_program():
     text = """
         lab = Lab()
         if os.fork() == 0:
@@ -754,7 +745,7 @@ def test_kill_9_of_the_parent_leaves_no_helper_and_no_program() -> None:
 
 
 @pytest.mark.parametrize("whom", ["the process group", "the parent alone"])
-def test_ctrl_c_ends_the_program_and_leaves_the_lab_usable(whom: str) -> None:
+def test_ctrl_c_ends_the_program_and_leaves_the_lab_usable(whom):
     text = """
         lab = Lab()
         try:
@@ -771,7 +762,7 @@ def test_ctrl_c_ends_the_program_and_leaves_the_lab_usable(whom: str) -> None:
     assert (out, parent.returncode) == ("interrupted\n0 0\n", 0)
 
 
-def test_a_program_in_the_lab_receives_ctrl_c_itself() -> None:
+def test_a_program_in_the_lab_receives_ctrl_c_itself():
     text = """
         signal.signal(signal.SIGINT, lambda *_: None)  # what ends the program is not us
         with Lab() as lab:
@@ -783,7 +774,7 @@ def test_a_program_in_the_lab_receives_ctrl_c_itself() -> None:
     assert out == f"ended by {-signal.SIGINT}\n"
 
 
-def test_a_lab_outlives_a_fork_that_ends_and_ends_with_its_process_where_nobody_closed_it() -> None:
+def test_a_lab_outlives_a_fork_that_ends_and_ends_with_its_process_where_nobody_closed_it():
     text = """
         lab = Lab()
         pid = os.fork()
@@ -804,12 +795,12 @@ def test_a_lab_outlives_a_fork_that_ends_and_ends_with_its_process_where_nobody_
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.3.2.1", "localhost", "0.0.0.0"])
-def test_loopback_is_a_fine_destination(host: str) -> None:
+def test_loopback_is_a_fine_destination(host):
     assert route_device(host) == "lo"
     check_destination(host)
 
 
-def test_a_real_interface_is_refused_by_name_unless_asked_for() -> None:
+def test_a_real_interface_is_refused_by_name_unless_asked_for():
     host = "198.51.100.1"
     device = route_device(host)
     if device is None:
@@ -822,7 +813,7 @@ def test_a_real_interface_is_refused_by_name_unless_asked_for() -> None:
     check_destination(host, allow_real_network=True)
 
 
-def test_in_a_lab_its_device_is_a_fine_destination(each_lab: Lab) -> None:
+def test_in_a_lab_its_device_is_a_fine_destination(each_lab):
     text = """
         for host in ("192.168.31.2", "239.1.2.3", "127.0.0.1", "192.168.31.1", "198.51.100.1"):
             lab_module.check_destination(host)
@@ -833,7 +824,7 @@ def test_in_a_lab_its_device_is_a_fine_destination(each_lab: Lab) -> None:
     assert done.stdout.split() == ["dummy1", "dummy1", "lo", "lo", "None"]
 
 
-def test_a_veth_that_leads_elsewhere_is_a_real_interface() -> None:
+def test_a_veth_that_leads_elsewhere_is_a_real_interface():
     link = route._Link("eth0", False, "veth", 7, True)
     assert not route._stays_inside(link)
     assert not route._stays_inside(route._Link("dummy1", False, "veth", 7, True))
@@ -841,14 +832,12 @@ def test_a_veth_that_leads_elsewhere_is_a_real_interface() -> None:
     assert route._stays_inside(route._Link("any", False, "dummy", None, False))
 
 
-def test_an_unknown_host_is_an_error_in_one_line() -> None:
+def test_an_unknown_host_is_an_error_in_one_line():
     with pytest.raises(LabError, match="no address is known"):
         check_destination("not a host")
 
 
-def test_the_sink_is_found_or_the_error_says_how_to_get_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_sink_is_found_or_the_error_says_how_to_get_it(monkeypatch, tmp_path):
     monkeypatch.setattr(importlib.resources, "files", lambda package: tmp_path)
     with pytest.raises(LabError, match="pip install"):
         lab_module.sink_path()

@@ -15,11 +15,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from spead_tutorial import ThreadPool, recv
+from spead_tutorial import recv
 from spead_tutorial.catalogue import CHAPTERS
 from spead_tutorial.lab import WAYS, Arrivals, Counters, Journey, Lab, LabError, refusal, relay
 from spead_tutorial.measure.programs import ProgramOptions, command
@@ -100,14 +99,14 @@ def memory(sock: socket.socket) -> tuple[int, ...]:
 
 def namespace(lab_or_receiver: object) -> str:
     argv = ["readlink", "/proc/self/ns/net"]
-    done = lab_or_receiver.run(argv, capture_output=True, text=True, check=True)  # type: ignore[attr-defined]
+    done = lab_or_receiver.run(argv, capture_output=True, text=True, check=True)
     return done.stdout
 
 
 # -- two machines --
 
 
-def test_what_is_sent_to_the_labs_address_arrives_at_the_receiver(each_lab: Lab) -> None:
+def test_what_is_sent_to_the_labs_address_arrives_at_the_receiver(each_lab):
     with each_lab.receiver.socket() as receiver, each_lab.socket() as sender:
         assert receiver.getsockname() == (each_lab.address, each_lab.port)
         for n in range(3):
@@ -116,7 +115,7 @@ def test_what_is_sent_to_the_labs_address_arrives_at_the_receiver(each_lab: Lab)
         assert [receiver.recv(100) for _ in range(3)] == [b"packet 0", b"packet 1", b"packet 2"]
 
 
-def test_a_program_of_the_receiver_gets_what_a_program_of_the_sender_sends(each_lab: Lab) -> None:
+def test_a_program_of_the_receiver_gets_what_a_program_of_the_sender_sends(each_lab):
     begin = "import socket; s = socket.socket(type=2)\n"
     to = f"({each_lab.address!r}, {each_lab.port})"
     send = f"{begin}for n in range(100): s.sendto(b'%d' % n, {to})"
@@ -125,15 +124,14 @@ def test_a_program_of_the_receiver_gets_what_a_program_of_the_sender_sends(each_
     argv = [sys.executable, "-S", "-c"]
     pipe = subprocess.PIPE
     with each_lab.receiver.popen([*argv, receive], stdout=pipe, text=True) as receiver:
-        assert receiver.stdout is not None
         assert receiver.stdout.readline() == "bound\n"
         each_lab.run([*argv, send], check=True)
         assert receiver.stdout.readline().split() == [str(n) for n in range(100)]
 
 
 def test_by_a_veth_each_machine_has_its_own_network_and_by_loopback_they_share_it(
-    two_machines: Lab, by_loopback: Lab
-) -> None:
+    two_machines, by_loopback
+):
     lab = two_machines
     assert namespace(lab) != namespace(lab.receiver)
     assert (lab.kind, lab.device, lab.receiver.device) == ("veth", "dummy1", "far0")
@@ -143,7 +141,7 @@ def test_by_a_veth_each_machine_has_its_own_network_and_by_loopback_they_share_i
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_both_ends_have_the_mtu_that_was_asked_for(kind: str) -> None:
+def test_both_ends_have_the_mtu_that_was_asked_for(kind):
     with Lab(kind, mtu=1500, receiver=True) as lab, lab.socket() as sock:
         sock.setsockopt(socket.IPPROTO_IP, 10, 2)  # IP_MTU_DISCOVER, IP_PMTUDISC_DO
         assert sock.sendto(bytes(1472), (lab.address, lab.port)) == 1472
@@ -151,7 +149,7 @@ def test_both_ends_have_the_mtu_that_was_asked_for(kind: str) -> None:
             sock.sendto(bytes(1473), (lab.address, lab.port))
 
 
-def test_a_group_that_the_receiver_has_joined_is_reached(each_lab: Lab) -> None:
+def test_a_group_that_the_receiver_has_joined_is_reached(each_lab):
     lab = each_lab
     with (
         lab.socket() as sender,
@@ -166,7 +164,7 @@ def test_a_group_that_the_receiver_has_joined_is_reached(each_lab: Lab) -> None:
             assert sock.recv(100) == host.encode()
 
 
-def test_the_way_to_the_receiver_is_a_fine_destination(each_lab: Lab) -> None:
+def test_the_way_to_the_receiver_is_a_fine_destination(each_lab):
     text = """
         for host in ("192.168.31.2", "239.1.2.3", "127.0.0.1"):
             lab_module.check_destination(host)
@@ -177,30 +175,28 @@ def test_the_way_to_the_receiver_is_a_fine_destination(each_lab: Lab) -> None:
     assert done.stdout.split() == [each_lab.device, each_lab.device, "lo"]
 
 
-def test_a_lab_says_whether_somebody_receives_and_how_to_have_somebody(
-    each_lab: Lab, lab: Lab
-) -> None:
+def test_a_lab_says_whether_somebody_receives_and_how_to_have_somebody(each_lab, lab):
     assert each_lab.facts()["receiver"] is True
     assert "receiver" not in lab.facts()
     with pytest.raises(LabError, match=r"Lab\(receiver=True\)"):
         _ = lab.receiver
 
 
-def test_a_way_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+def test_a_way_that_there_is_not_is_refused_with_those_that_there_are():
     with pytest.raises(ValueError, match="veth, loopback"):
         Lab("dummy", receiver=True)
     with pytest.raises(ValueError, match="dummy, ifb, veth"):
         Lab("loopback")
 
 
-def test_a_kernel_without_veth_says_what_to_do() -> None:
+def test_a_kernel_without_veth_says_what_to_do():
     text = refusal.explain(refusal.RefusedError("way", errno.EOPNOTSUPP))
     assert "modprobe veth" in text
     assert "loopback" in text
     assert "\n" not in text
 
 
-def test_a_limited_link_brings_the_receiver_all_that_was_sent(each_lab: Lab) -> None:
+def test_a_limited_link_brings_the_receiver_all_that_was_sent(each_lab):
     before = each_lab.receiver.arrivals()
     receiver = each_lab.receiver.socket(buffer_size=1 << 20)
     with receiver, each_lab.socket() as sender:
@@ -214,7 +210,7 @@ def test_a_limited_link_brings_the_receiver_all_that_was_sent(each_lab: Lab) -> 
         assert read_all(receiver) == (100, 100)
 
 
-def test_a_link_that_comes_up_again_leads_to_the_receiver_as_before(two_machines: Lab) -> None:
+def test_a_link_that_comes_up_again_leads_to_the_receiver_as_before(two_machines):
     lab = two_machines
     with lab.receiver.socket() as receiver, lab.socket() as sender:
         receiver.settimeout(PATIENCE_S)
@@ -233,9 +229,7 @@ def test_a_link_that_comes_up_again_leads_to_the_receiver_as_before(two_machines
 @pytest.mark.parametrize("room", [1 << 21, 60_000], ids=["room for all", "room for few"])
 @pytest.mark.parametrize("gro", [False, True], ids=["read one by one", "read in runs"])
 @pytest.mark.parametrize("gso", [False, True], ids=["sent one by one", "sent in runs"])
-def test_what_arrives_is_counted_by_the_packet_whoever_merges_them(
-    each_lab: Lab, gso: bool, gro: bool, room: int
-) -> None:
+def test_what_arrives_is_counted_by_the_packet_whoever_merges_them(each_lab, gso, gro, room):
     to, before, counted = (each_lab.address, each_lab.port), each_lab.receiver.arrivals(), 800
     with each_lab.receiver.socket(buffer_size=room) as receiver, each_lab.socket() as sender:
         if gro:
@@ -258,7 +252,7 @@ def test_what_arrives_is_counted_by_the_packet_whoever_merges_them(
     assert dropped == (counted - received) // (20 if gso and gro else 1)
 
 
-def test_a_fragmented_datagram_arrives_as_one_packet(each_lab: Lab) -> None:
+def test_a_fragmented_datagram_arrives_as_one_packet(each_lab):
     before = each_lab.receiver.arrivals()
     with each_lab.receiver.socket() as receiver, each_lab.socket() as sender:
         sender.sendto(bytes(20000), (each_lab.address, each_lab.port))
@@ -267,7 +261,7 @@ def test_a_fragmented_datagram_arrives_as_one_packet(each_lab: Lab) -> None:
     assert (each_lab.receiver.arrivals() - before).packets == 1
 
 
-def test_packets_that_nobody_receives_are_unclaimed(each_lab: Lab) -> None:
+def test_packets_that_nobody_receives_are_unclaimed(each_lab):
     before = each_lab.receiver.arrivals()
     with each_lab.socket() as sender:
         for _ in range(3):
@@ -286,7 +280,7 @@ as_another_user = pytest.mark.skipif(
 
 
 @as_another_user
-def test_an_ordinary_user_has_two_machines_and_can_lose_packets_on_the_way() -> None:
+def test_an_ordinary_user_has_two_machines_and_can_lose_packets_on_the_way():
     text = """
         with Lab(receiver=True) as lab, lab.socket() as sender, lab.receiver.socket() as receiver:
             receiver.settimeout(60)
@@ -307,7 +301,7 @@ def test_an_ordinary_user_has_two_machines_and_can_lose_packets_on_the_way() -> 
 
 @pytest.mark.thorough
 @as_another_user
-def test_an_ordinary_user_receives_by_loopback() -> None:
+def test_an_ordinary_user_receives_by_loopback():
     text = """
         with Lab("loopback", receiver=True) as lab, lab.socket() as sender:
             with lab.receiver.socket() as receiver:
@@ -320,7 +314,7 @@ def test_an_ordinary_user_receives_by_loopback() -> None:
 @pytest.mark.skipif(
     os.getuid() != 0 or shutil.which("setpriv") is None, reason="this takes root, and setpriv"
 )
-def test_root_without_raw_sockets_is_told_what_the_way_takes_and_keeps_its_lab() -> None:
+def test_root_without_raw_sockets_is_told_what_the_way_takes_and_keeps_its_lab():
     text = """
         with Lab(receiver=True) as lab, lab.socket() as sender, lab.receiver.socket() as receiver:
             for _ in range(2):
@@ -340,7 +334,7 @@ def test_root_without_raw_sockets_is_told_what_the_way_takes_and_keeps_its_lab()
     assert third == "arrived"
 
 
-def test_kill_9_of_the_parent_leaves_nothing_on_either_machine() -> None:
+def test_kill_9_of_the_parent_leaves_nothing_on_either_machine():
     text = """
         lab = Lab(receiver=True)
         argv = ["sh", "-c", "setsid sleep 1000 & echo $! $$ $PPID; exec sleep 1000"]
@@ -348,13 +342,12 @@ def test_kill_9_of_the_parent_leaves_nothing_on_either_machine() -> None:
         lab.run(argv)
     """
     with begun(text) as (parent, words):
-        assert parent.stdout is not None
         pids = {int(pid) for pid in (*words, *parent.stdout.readline().split())}
         assert len(pids) == 6
         wait_for_the_end_of([*pids], parent.kill)
 
 
-def test_close_ends_programs_on_both_machines() -> None:
+def test_close_ends_programs_on_both_machines():
     with Lab(receiver=True) as lab:
         pids = [machine.popen(["sleep", "1000"]).pid for machine in (lab, lab.receiver)]
         wait_for_the_end_of(pids, lab.close)
@@ -363,7 +356,7 @@ def test_close_ends_programs_on_both_machines() -> None:
         lab.receiver.counters()
 
 
-def test_a_receiver_that_cannot_be_made_leaves_no_helper() -> None:
+def test_a_receiver_that_cannot_be_made_leaves_no_helper():
     text = """
         import subprocess
         real, started = subprocess.Popen, []
@@ -404,9 +397,7 @@ def numbers_read(receiver: socket.socket) -> list[int]:
 
 
 @pytest.mark.parametrize(("seed", "in_runs_of"), [(0, 20), (7, 1)])
-def test_a_seed_loses_and_doubles_exactly_the_packets_that_it_says(
-    two_machines: Lab, seed: int, in_runs_of: int
-) -> None:
+def test_a_seed_loses_and_doubles_exactly_the_packets_that_it_says(two_machines, seed, in_runs_of):
     lab, before = two_machines, two_machines.receiver.arrivals()
     came: collections.Counter[int] = collections.Counter()
     with lab.receiver.socket() as receiver, lab.socket() as sender:
@@ -431,18 +422,18 @@ def test_a_seed_loses_and_doubles_exactly_the_packets_that_it_says(
     assert not dataclasses.replace(it, lost=it.lost - 1).check().ok
 
 
-def test_a_packet_that_is_held_back_follows_the_next_ones() -> None:
+def test_a_packet_that_is_held_back_follows_the_next_ones():
     sent: list[int] = []
     fate = iter(["held back", "passed", "lost", "held back", "passed", "passed", "held back"])
-    disturber = relay.Disturber(fate, 2, sent.append)  # type: ignore[arg-type]
+    disturber = relay.Disturber(fate, 2, sent.append)
     for n in range(7):
-        disturber.take(n)  # type: ignore[arg-type]
+        disturber.take(n)
     assert sent == [1, 0, 4, 5, 3]
     disturber.release()
     assert sent == [1, 0, 4, 5, 3, 6]
 
 
-def test_the_last_packet_arrives_although_nothing_follows_it(two_machines: Lab) -> None:
+def test_the_last_packet_arrives_although_nothing_follows_it(two_machines):
     lab = two_machines
     receiver = lab.receiver.socket()
     with receiver, lab.socket() as sender, lab.disturbed(reorder=1.0) as way:
@@ -452,7 +443,7 @@ def test_the_last_packet_arrives_although_nothing_follows_it(two_machines: Lab) 
         assert way.counts().held_back == 1
 
 
-def test_what_comes_too_fast_for_the_relay_is_counted(two_machines: Lab) -> None:
+def test_what_comes_too_fast_for_the_relay_is_counted(two_machines):
     lab, before = two_machines, two_machines.receiver.arrivals()
     with lab.disturbed() as way, lab.socket() as sender:
         way._process.send_signal(signal.SIGSTOP)
@@ -465,7 +456,7 @@ def test_what_comes_too_fast_for_the_relay_is_counted(two_machines: Lab) -> None
     assert arrived(lab, before, counts.packets).packets == counts.packets
 
 
-def test_after_its_block_a_way_is_what_it_was(two_machines: Lab) -> None:
+def test_after_its_block_a_way_is_what_it_was(two_machines):
     lab = two_machines
     devices = lab.receiver.run(["cat", "/proc/net/dev"], capture_output=True).stdout.count(b":")
     facts = lab.facts()
@@ -479,7 +470,7 @@ def test_after_its_block_a_way_is_what_it_was(two_machines: Lab) -> None:
     assert (now, lab.facts()) == (devices, facts)
 
 
-def test_ctrl_c_in_the_block_ends_the_disturbance_and_leaves_the_lab_usable() -> None:
+def test_ctrl_c_in_the_block_ends_the_disturbance_and_leaves_the_lab_usable():
     text = """
         lab = Lab(receiver=True)
         try:
@@ -499,7 +490,7 @@ def test_ctrl_c_in_the_block_ends_the_disturbance_and_leaves_the_lab_usable() ->
     assert (out, parent.returncode) == ("0\narrived\n", 0)
 
 
-def test_a_relay_that_dies_is_an_error_in_one_line(two_machines: Lab) -> None:
+def test_a_relay_that_dies_is_an_error_in_one_line(two_machines):
     with contextlib.ExitStack() as block:
         way = block.enter_context(two_machines.disturbed())
         way._process.kill()
@@ -521,16 +512,12 @@ def test_a_relay_that_dies_is_an_error_in_one_line(two_machines: Lab) -> None:
         ({"distance": 0}, "distance is 0"),
     ],
 )
-def test_shares_that_no_packets_can_have_are_refused(
-    two_machines: Lab, how: dict[str, Any], words: str
-) -> None:
+def test_shares_that_no_packets_can_have_are_refused(two_machines, how, words):
     with pytest.raises(ValueError, match=words), two_machines.disturbed(**how):
         pass
 
 
-def test_loopback_and_a_lab_without_a_receiver_cannot_be_disturbed(
-    lab: Lab, by_loopback: Lab
-) -> None:
+def test_loopback_and_a_lab_without_a_receiver_cannot_be_disturbed(lab, by_loopback):
     for one, words in ((lab, "nobody receives"), (by_loopback, "loopback cannot be disturbed")):
         with pytest.raises(LabError, match=words), one.disturbed(loss=0.5):
             pass
@@ -549,8 +536,8 @@ def test_loopback_and_a_lab_without_a_receiver_cannot_be_disturbed(
     ],
 )
 def test_of_what_a_chapter_sends_a_stream_accounts_for_every_packet(
-    two_machines: Lab, own_threads: ThreadPool, gro: bool, loss: float
-) -> None:
+    two_machines, own_threads, gro, loss
+):
     lab, device = two_machines, two_machines.counters()
     before = lab.receiver.arrivals()
     config = recv.StreamConfig(stop_on_stop_item=False, allow_out_of_order=True)

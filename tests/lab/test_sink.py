@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The sink: that it counts what arrives, and notices what is wrong."""
 
+import itertools
 import json
 import os
 import re
@@ -16,15 +17,16 @@ from typing import Any
 import click
 import pytest
 
+from spead_tutorial.cli import cli, finish
 from spead_tutorial.lab import LabError, sink_path
 from spead_tutorial.lab.sink import sink as command
 from support import ROOT
+from support.lab_scripts import PATIENCE_S, send_gso
 from support.needs import need
 
 SOURCE = ROOT / "csrc" / "lab" / "sink.c"
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wstrict-prototypes", "-Werror"]
 SAMPLES, CONTROL, TIMESTAMP = 0x3300, 6, 0x1600
-PATIENCE_S = 60
 COMMAND = [str(Path(sys.executable).parent / "spead-tutorial"), "sink"]
 
 
@@ -49,7 +51,6 @@ class Sink:
         self.process = subprocess.Popen(
             [*program, "--json", host, "0"], stdout=subprocess.PIPE, text=True
         )
-        assert self.process.stdout is not None
         word, address, port = self.process.stdout.readline().split()
         assert (word, address) == ("listening", host)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -60,8 +61,9 @@ class Sink:
         for packet in packets:
             self.socket.send(packet)
 
-    def summary(self) -> dict[str, Any]:
-        """Wait for its end and return what it printed last."""
+    def summary(self, *packets: bytes) -> dict[str, Any]:
+        """Send these too, wait for its end, and return what it printed last."""
+        self.send(*packets)
         out, _ = self.process.communicate(timeout=PATIENCE_S)
         assert self.process.returncode == 0
         result: dict[str, Any] = json.loads(out.splitlines()[-1])
@@ -126,14 +128,11 @@ def samples(cnt: int, size: int, packet_size: int, value: int | None = None) -> 
     ]
 
 
-def test_heaps_are_counted_and_the_stop_heap_ends_it(sink: Any) -> None:
-    running = sink()
+def test_heaps_are_counted_and_the_stop_heap_ends_it(sink):
     packets = [p for cnt in range(1, 6) for p in samples(cnt, 5000, 2000)] + [stop(6)]
-    running.send(*packets)
-    found = running.summary()
+    found = sink().summary(*packets)
     assert found["stopped"] == "stop item"
-    assert found["packets"] == 16
-    assert found["bytes"] == sum(map(len, packets))
+    assert (found["packets"], found["bytes"]) == (16, sum(map(len, packets)))
     assert found["payload_bytes"] == 5 * 5000 + 1
     assert (found["heaps"], found["complete_heaps"]) == (6, 6)
     for wrong in ("gaps", "out_of_order", "duplicates", "malformed", "dropped", "bad_fill"):
@@ -141,60 +140,75 @@ def test_heaps_are_counted_and_the_stop_heap_ends_it(sink: Any) -> None:
 
 
 @pytest.mark.parametrize("address_bits", range(8, 57, 8))
-def test_every_flavour_is_read(sink: Any, address_bits: int) -> None:
-    running = sink("-c", "2")
-    for cnt in (1, 2):
-        running.send(packet(cnt, bytes(100), address_bits=address_bits))
-    found = running.summary()
+def test_every_flavour_is_read(sink, address_bits):
+    packets = [packet(cnt, bytes(100), address_bits=address_bits) for cnt in (1, 2)]
+    found = sink("-c", "2").summary(*packets)
     assert (found["complete_heaps"], found["malformed"]) == (2, 0)
 
 
-def test_it_listens_on_ipv6(sink: Any) -> None:
+def test_it_listens_on_ipv6(sink):
     try:
         with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
             probe.bind(("::1", 0))
     except OSError:
         pytest.skip("the kernel has no IPv6")
-    running = sink(host="::1")
-    running.send(stop(1))
-    assert running.summary()["stopped"] == "stop item"
+    assert sink(host="::1").summary(stop(1))["stopped"] == "stop item"
 
 
-def test_missing_heaps_and_incomplete_ones_are_noticed(sink: Any) -> None:
-    running = sink()
-    whole, torn = samples(1, 3000, 1000), samples(2, 3000, 1000)
-    running.send(*whole, *torn[:1], *torn[2:], *samples(5, 10, 10), stop(6))
-    found = running.summary()
-    assert (found["heaps"], found["complete_heaps"], found["gaps"]) == (4, 3, 2)
+def one(*counts: int) -> list[bytes]:
+    """Build heaps of one packet each."""
+    return [packet for cnt in counts for packet in samples(cnt, 10, 10)]
 
 
-def test_a_step_between_heap_counts_is_no_gap(sink: Any) -> None:
-    running = sink("-s", "3")
-    running.send(*samples(1, 10, 10), *samples(4, 10, 10), stop(10))
-    assert running.summary()["gaps"] == 1
+TORN = samples(2, 3000, 1000)
 
 
-def test_heaps_out_of_order_are_told_from_missing_ones(sink: Any) -> None:
-    running = sink()
-    running.send(*samples(1, 9, 9), *samples(3, 9, 9), *samples(2, 9, 9), stop(4))
-    found = running.summary()
-    assert (found["gaps"], found["out_of_order"], found["complete_heaps"]) == (0, 1, 4)
-
-
-def test_packets_that_arrive_twice_are_counted(sink: Any) -> None:
-    running = sink()
-    running.send(*samples(1, 10, 10), *samples(1, 10, 10), stop(2))
-    found = running.summary()
-    assert (found["heaps"], found["complete_heaps"], found["duplicates"]) == (2, 2, 1)
-
-
-def test_heaps_that_arrive_packet_by_packet_in_turn_are_kept_apart(sink: Any) -> None:
-    running = sink("--check-fill")
-    heaps = [samples(cnt, 4000, 1000) for cnt in range(1, 9)]
-    running.send(*(p for row in zip(*heaps, strict=True) for p in row), stop(9))
-    found = running.summary()
-    assert (found["complete_heaps"], found["bad_fill"]) == (9, 0)
-    assert found["fill_bytes"] == 8 * 4000
+@pytest.mark.parametrize(
+    ("options", "packets", "expected"),
+    [
+        (
+            [],
+            [*samples(1, 3000, 1000), TORN[0], TORN[2], *one(5), stop(6)],
+            {"heaps": 4, "complete_heaps": 3, "gaps": 2},
+        ),
+        (["-s", "3"], [*one(1, 4), stop(10)], {"gaps": 1}),
+        ([], [*one(1, 3, 2), stop(4)], {"gaps": 0, "out_of_order": 1, "complete_heaps": 4}),
+        ([], [*one(1, 1), stop(2)], {"heaps": 2, "complete_heaps": 2, "duplicates": 1}),
+        (
+            ["--check-fill"],
+            [
+                *itertools.chain(*zip(*(samples(n, 4000, 1000) for n in range(1, 9)), strict=True)),
+                stop(9),
+            ],
+            {"complete_heaps": 9, "bad_fill": 0, "fill_bytes": 8 * 4000},
+        ),
+        (["-c", "3"], one(1, 2, 3), {"stopped": "heaps", "complete_heaps": 3}),
+        (["-t", "0.1"], [], {"stopped": "silence", "packets": 0, "elapsed_ns": 0}),
+        (
+            ["--check-fill"],
+            [
+                # The byte is as good signed as not, and starts again at 256.
+                *(p for n in (*range(120, 140), *range(250, 270)) for p in samples(n, 100, 60)),
+                *samples(270, 100, 60, value=7),
+                stop(271),
+            ],
+            {"fill_bytes": 41 * 100, "bad_fill": 2},
+        ),
+    ],
+    ids=[
+        "missing and incomplete heaps",
+        "a step between counts is no gap",
+        "out of order is not missing",
+        "twice",
+        "heaps packet by packet in turn",
+        "the end after so many heaps",
+        "the end after silence",
+        "right and wrong fill",
+    ],
+)
+def test_what_comes_is_counted(sink, options, packets, expected):
+    found = sink(*options).summary(*packets)
+    assert {name: found[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize(
@@ -215,84 +229,46 @@ def test_heaps_that_arrive_packet_by_packet_in_turn_are_kept_apart(sink: Any) ->
         struct.pack(">BBBBHHQ", 0x53, 4, 3, 5, 0, 1, 1 << 63 | 1 << 40 | 7),
     ],
 )
-def test_what_is_not_a_packet_is_counted_apart(sink: Any, data: bytes) -> None:
-    running = sink()
-    running.send(data, stop(1))
-    found = running.summary()
+def test_what_is_not_a_packet_is_counted_apart(sink, data):
+    found = sink().summary(data, stop(1))
     assert (found["packets"], found["malformed"], found["heaps"]) == (2, 1, 1)
 
 
-def test_a_right_fill_passes_and_a_wrong_one_is_noticed(sink: Any) -> None:
-    running = sink("--check-fill")
-    for cnt in range(120, 140):  # the byte is as good signed as not
-        running.send(*samples(cnt, 100, 60))
-    for cnt in range(250, 270):  # and starts again at 256
-        running.send(*samples(cnt, 100, 60))
-    running.send(*samples(270, 100, 60, value=7), stop(271))
-    found = running.summary()
-    assert found["fill_bytes"] == 41 * 100
-    assert found["bad_fill"] == 2
-
-
-def test_fill_is_checked_within_its_item_only(sink: Any) -> None:
-    running = sink("--check-fill")
+def test_fill_is_checked_within_its_item_only(sink):
     # 4 bytes of another item before, 3 of a third after: neither has the fill's value.
     payload = b"\xff" * 4 + b"\0" * 9 + b"\xee" * 3
-    running.send(packet(1, payload, (False, 5, 0), (False, SAMPLES, 4), (False, 7, 13)))
     spoilt = payload[:12] + b"\1" + payload[13:]
-    running.send(packet(257, spoilt, (False, 5, 0), (False, SAMPLES, 4), (False, 7, 13)))
-    running.send(stop(258))
-    found = running.summary()
+    items = ((False, 5, 0), (False, SAMPLES, 4), (False, 7, 13))
+    packets = [packet(1, payload, *items), packet(257, spoilt, *items), stop(258)]
+    found = sink("--check-fill").summary(*packets)
     assert (found["fill_bytes"], found["bad_fill"]) == (18, 1)
 
 
-def test_merged_packets_are_taken_apart(sink: Any) -> None:
+def test_merged_packets_are_taken_apart(sink):
     running = sink("--gro", "--check-fill")
     message = b"".join(p for cnt in range(1, 9) for p in samples(cnt, 1000, 1000))
-    try:
-        running.socket.sendmsg(
-            [message], [(socket.SOL_UDP, 103, struct.pack("H", len(message) // 8))]
-        )
-    except OSError as error:
-        pytest.skip(f"this kernel has no UDP_SEGMENT: {error}")
-    running.send(stop(9))
-    found = running.summary()
+    send_gso(running.socket, len(message) // 8, message, running.socket.getpeername())
+    found = running.summary(stop(9))
     assert (found["packets"], found["complete_heaps"], found["bad_fill"]) == (9, 9, 0)
 
 
-def test_it_ends_after_so_many_heaps(sink: Any) -> None:
-    running = sink("-c", "3")
-    for cnt in range(1, 4):
-        running.send(*samples(cnt, 100, 100))
-    found = running.summary()
-    assert (found["stopped"], found["complete_heaps"]) == ("heaps", 3)
-
-
-def test_it_ends_after_silence(sink: Any) -> None:
-    found = sink("-t", "0.1").summary()
-    assert (found["stopped"], found["packets"], found["elapsed_ns"]) == ("silence", 0, 0)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_ends_at_a_signal_with_a_summary(sink: Any, number: int) -> None:
+def test_it_ends_at_a_signal_with_a_summary(sink, number):
     running = sink()
     running.process.send_signal(number)
     assert running.summary()["stopped"] == "signal"
 
 
-def test_a_slow_reader_takes_its_time(sink: Any) -> None:
-    running = sink("-r", "100000")
+def test_a_slow_reader_takes_its_time(sink):
     # After each packet it waits until 100 kB/s is true again: the last one is read when the
     # first four have been paid for.
     packets = [*(samples(cnt, 2000, 2000)[0] for cnt in range(1, 5)), stop(5)]
-    running.send(*packets)
-    found = running.summary()
-    owed_ns = sum(map(len, packets[:-1])) * 10_000
+    found = sink("-r", "100000").summary(*packets)
     assert found["packets"] == 5
-    assert found["elapsed_ns"] >= owed_ns
+    assert found["elapsed_ns"] >= sum(map(len, packets[:-1])) * 10_000
 
 
-def test_what_the_kernel_dropped_for_lack_of_room_is_reported(sink: Any) -> None:
+def test_what_the_kernel_dropped_for_lack_of_room_is_reported(sink):
     running = sink("-b", "4096")
     running.process.send_signal(signal.SIGSTOP)
     os.waitpid(running.process.pid, os.WUNTRACED)  # until it has really stopped
@@ -322,34 +298,24 @@ def test_what_the_kernel_dropped_for_lack_of_room_is_reported(sink: Any) -> None
         (["127.0.0.1", "0", "-t"], "-t needs a value"),
     ],
 )
-def test_bad_arguments_are_one_line_and_status_2(
-    sink_program: Path, argv: list[str], text: str
-) -> None:
-    done = subprocess.run([sink_program, *argv], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
+def test_bad_arguments_are_one_line_and_status_2(sink_program, argv, text):
+    assert text in refused(sink_program, argv, 2)
+
+
+def refused(sink_program: Path, argv: list[str], status: int) -> str:
+    done = subprocess.run([sink_program, *argv], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert (done.returncode, done.stdout) == (status, "")
     assert done.stderr.startswith("sink: ")
     assert done.stderr.count("\n") == 1
-    assert text in done.stderr
+    return done.stderr
 
 
-def test_an_address_that_is_not_ours_is_one_line_and_status_1(sink_program: Path) -> None:
-    done = subprocess.run(
-        [sink_program, "198.51.100.1", "0"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
-    assert done.returncode == 1
-    assert done.stderr.startswith("sink: cannot listen at 198.51.100.1")
+def test_an_address_that_is_not_ours_is_one_line_and_status_1(sink_program):
+    said = refused(sink_program, ["198.51.100.1", "0"], 1)
+    assert "cannot listen at 198.51.100.1" in said
 
 
-def test_help_has_an_example(sink_program: Path) -> None:
-    done = subprocess.run([sink_program, "--help"], capture_output=True, text=True, check=True)
-    assert "example: sink " in done.stdout
-
-
-def test_without_json_the_summary_is_one_line(sink_program: Path) -> None:
+def test_without_json_the_summary_is_one_line(sink_program):
     done = subprocess.run(
         [sink_program, "-t", "0.1", "127.0.0.1", "0"], capture_output=True, text=True, check=True
     )
@@ -362,8 +328,9 @@ def test_without_json_the_summary_is_one_line(sink_program: Path) -> None:
 # ---- Its command ----
 
 
-def test_the_command_has_the_options_of_the_program(sink_program: Path) -> None:
+def test_the_command_has_the_options_of_the_program(sink_program):
     listed = subprocess.run([sink_program, "--help"], capture_output=True, text=True, check=True)
+    assert "example: sink " in listed.stdout
     found = re.findall(r"^ +(--?[a-z-]+)(?: ([A-Z]+))?", listed.stdout, re.M)
     options = [one for one in command.params if isinstance(one, click.Option)]
     assert [(one.opts[0], one.metavar or "") for one in options] == [
@@ -371,33 +338,22 @@ def test_the_command_has_the_options_of_the_program(sink_program: Path) -> None:
     ]
 
 
-def test_the_command_passes_its_options_on(sink: Any) -> None:
+def test_the_command_becomes_the_program_with_its_options(sink):
     running = sink("-s", "3", "-t", "30", "--check-fill", by_command=True)
-    running.send(*(samples(cnt, 100, 100, value=1)[0] for cnt in (1, 4, 7)), stop(10))
-    found = running.summary()
+    found = running.summary(*(samples(cnt, 100, 100, value=1)[0] for cnt in (1, 4, 7)), stop(10))
     assert (found["heaps"], found["gaps"], found["bad_fill"]) == (4, 0, 3)
 
 
-def test_ctrl_c_ends_the_command_with_a_summary(sink: Any) -> None:
-    running = sink(by_command=True)
-    running.process.send_signal(signal.SIGINT)
-    assert running.summary()["stopped"] == "signal"
+def test_the_command_takes_no_name_for_an_option_of_the_program(monkeypatch):
+    became = []
+    monkeypatch.setattr("os.execv", lambda *what: became.append(what))
+    path = str(sink_path())
+    status = finish(cli, "spead-tutorial", ["sink", "-t", "-1", "--json", "--", "-host", "0"])
+    assert status == 0
+    assert became == [(path, [path, "-t", "-1", "--json", "--", "-host", "0"])]
 
 
-@pytest.mark.parametrize(
-    ("argv", "status", "line"),
-    [
-        (["127.0.0.1"], 2, "spead-tutorial: Missing argument 'PORT' (see spead-tutorial sink"),
-        (["-t", "-1", "127.0.0.1", "0"], 2, "sink: -t -1: it must be a number of seconds above 0"),
-        (["198.51.100.1", "0"], 1, "sink: cannot listen at 198.51.100.1"),
-    ],
-)
-def test_what_is_wrong_with_the_command_is_one_line(
-    argv: list[str], status: int, line: str
-) -> None:
-    done = subprocess.run(
-        [*COMMAND, *argv], capture_output=True, text=True, check=False, timeout=PATIENCE_S
-    )
-    assert (done.returncode, done.stdout) == (status, "")
-    assert done.stderr.startswith(line)
-    assert done.stderr.count("\n") == 1
+def test_without_a_port_the_command_says_so_in_one_line(capsys):
+    assert finish(cli, "spead-tutorial", ["sink", "127.0.0.1"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("spead-tutorial: Missing argument 'PORT' (see spead-tutorial sink")
