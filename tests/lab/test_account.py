@@ -67,16 +67,11 @@ def test_where_all_arrives_it_says_so():
 
 
 def test_packets_that_never_came_are_looked_for_on_the_way():
-    sent = packets(3)
+    sent, one = packets(5), len(packets(1)) - 1
     account = received(sent[:2] + sent[3:])
     assert not account.is_whole
     assert account.conclusion.startswith("1 heap lacks packets that never reached this socket")
     assert " 1  incomplete, of which 3" in str(account)
-
-
-def test_a_heap_of_which_nothing_came_is_missing_too():
-    one = len(packets(1)) - 1
-    sent = packets(5)
     account = received(sent[:one] + sent[2 * one :])
     assert " 1  never begun" in str(account)
     assert account.conclusion.startswith("1 heap lacks packets")

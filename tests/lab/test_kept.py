@@ -139,9 +139,9 @@ def ended(pid: int, act: Callable[[], object]) -> None:
         os.close(process)
 
 
-def kill_keeper(number: int = signal.SIGKILL) -> None:
+def kill_keeper() -> None:
     pid = keeper()
-    ended(pid, lambda: os.kill(pid, number))
+    ended(pid, lambda: os.kill(pid, signal.SIGKILL))
 
 
 # ---- From up to down ----
@@ -241,22 +241,17 @@ def test_when_ending_a_lab_is_interrupted_what_runs_in_it_has_ended(place, monke
 # ---- Its keeper ----
 
 
-def test_a_second_lab_of_the_name_is_refused_and_the_first_one_stays(shared):
+def test_the_keeper_has_no_right_no_terminal_and_no_folder_and_no_second_one_is_made(shared):
     pid = keeper()
-    fails("there is a lab 'main' already: spead-tutorial lab down main ends it", "lab", "up")
-    assert keeper() == pid
-
-
-def test_the_keeper_has_no_right_no_terminal_and_no_folder(shared):
-    pid = keeper()
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    said = {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    said = Path(f"/proc/{pid}/status").read_text()
     for name in ("CapEff", "CapPrm", "CapInh", "CapAmb"):
-        assert int(said[name], 16) == 0
-    assert said["NoNewPrivs"] == "1"
+        assert re.search(rf"^{name}:\s+0+$", said, re.M)
+    assert re.search(r"^NoNewPrivs:\s+1$", said, re.M)
     assert os.getsid(pid) == pid
     assert os.readlink(f"/proc/{pid}/cwd") == "/"
     assert {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in range(3)} == {"/dev/null"}
+    fails("there is a lab 'main' already: spead-tutorial lab down main ends it", "lab", "up")
+    assert keeper() == pid
 
 
 def test_a_lab_outlives_the_session_that_made_it(place):
@@ -318,27 +313,23 @@ def test_what_is_left_of_a_lab_gives_way_to_a_new_one(place, monkeypatch):
         assert kept.look(name).problem is None
 
 
+ENDS = {
+    "SIGTERM": lambda place: os.kill(keeper(), signal.SIGTERM),
+    "its socket goes": lambda place: (place / "main").unlink(),
+    "SIGINT": lambda place: os.kill(keeper(), signal.SIGINT),
+    "SIGHUP": lambda place: os.kill(keeper(), signal.SIGHUP),
+    "its folder goes": shutil.rmtree,
+}
+
+
 @pytest.mark.parametrize(
-    "end",
-    [
-        lambda place: kill_keeper(signal.SIGTERM),
-        lambda place: (place / "main").unlink(),
-        *(
-            pytest.param(act, marks=pytest.mark.thorough)
-            for act in (
-                lambda place: kill_keeper(signal.SIGINT),
-                lambda place: kill_keeper(signal.SIGHUP),
-                shutil.rmtree,
-            )
-        ),
-    ],
-    ids=["SIGTERM", "its socket goes", "SIGINT", "SIGHUP", "its folder goes"],
+    "how", [pytest.param(one, marks=[pytest.mark.thorough] * (i > 1)) for i, one in enumerate(ENDS)]
 )
-def test_a_lab_ends_when_it_is_told_to_or_with_what_leads_to_it(place, end):
+def test_a_lab_ends_when_it_is_told_to_or_with_what_leads_to_it(place, how):
     up()
-    ended(keeper(), lambda: end(place))
-    left = os.listdir(place) if place.exists() else []
-    assert left in ([], [".main"])
+    ended(keeper(), lambda: ENDS[how](place))
+    if how.startswith("SIG"):
+        assert os.listdir(place) == []
     assert kept.names() == []
 
 
@@ -355,24 +346,26 @@ def test_of_a_keeper_that_gives_no_answer_it_is_said_which_process_that_is(share
     assert kept.look("main").problem is None
 
 
+def signalled(number: int, source: random.Random, *argv: str) -> tuple[subprocess.Popen, str]:
+    """Send a signal to the group of a command, at any time; return what became of it."""
+    pipes = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, **pipes, text=True, start_new_session=True
+    ) as process:
+        wait_until_it_takes_signals(process)
+        time.sleep(source.uniform(0, 0.7))
+        os.killpg(process.pid, number)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    return process, errors
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(3))
 def test_whenever_up_is_ended_there_is_a_whole_lab_or_none(place, seed):
     source = random.Random(seed)
     for number in (*INTERRUPTS, signal.SIGKILL):
         name = f"{number.name}-{seed}"
-        with subprocess.Popen(
-            [COMMAND, "lab", "up", name],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        ) as process:
-            wait_until_it_takes_signals(process)
-            time.sleep(source.uniform(0, 0.7))
-            os.killpg(process.pid, number)
-            _, errors = process.communicate(timeout=PATIENCE_S)
+        process, errors = signalled(number, source, COMMAND, "lab", "up", name)
         assert "Traceback" not in errors
         state = states().get(name)
         if process.returncode == 0:
@@ -425,13 +418,7 @@ def test_whenever_entering_is_interrupted_nobody_is_inside_and_nothing_says_more
     up()
     source = random.Random(number)
     for _ in range(8):
-        with subprocess.Popen(
-            [*IN_MAIN, "sleep", "1000"], stderr=subprocess.PIPE, text=True
-        ) as process:
-            wait_until_it_takes_signals(process)
-            time.sleep(source.uniform(0, 0.7))
-            process.send_signal(number)
-            _, errors = process.communicate(timeout=PATIENCE_S)
+        process, errors = signalled(number, source, *IN_MAIN, "sleep", "1000")
         assert process.returncode in (128 + number, -number)
         said = "" if process.returncode < 0 else r"spead-tutorial: (interrupted|ended by \w+)"
         assert re.fullmatch(said, errors.strip())

@@ -2,6 +2,7 @@
 """The lab: that it is made without root, counts exactly, and leaves nothing behind."""
 
 import asyncio
+import contextlib
 import errno
 import gzip
 import importlib.metadata
@@ -37,7 +38,6 @@ from support import ROOT
 from support.lab_scripts import (
     CLOSE,
     PATIENCE_S,
-    UDP_SEGMENT,
     begun,
     run_script,
     said_to_an_ordinary_user,
@@ -387,14 +387,6 @@ def test_a_device_that_comes_up_again_takes_all_that_it_took_before(each_lab):
         check_every_destination(each_lab)
 
 
-def try_limit(lab: Lab) -> None:
-    try:
-        with lab.limited(10**9):
-            pass
-    except LabError as error:
-        pytest.skip(str(error))
-
-
 def send_until_full(sock: socket.socket, to: tuple[str, int]) -> int:
     """Send messages of 1000 bytes until the socket has no room for more; return how many."""
     for sent in range(10_000):
@@ -406,37 +398,27 @@ def send_until_full(sock: socket.socket, to: tuple[str, int]) -> int:
 
 
 def test_a_limited_link_passes_all_that_is_sent_and_holds_its_senders_up(each_lab):
-    try_limit(each_lab)
-    facts = each_lab.facts()
-    before = each_lab.counters()
+    facts, before, to = each_lab.facts(), each_lab.counters(), (each_lab.address, each_lab.port)
+    try:
+        with pytest.raises(KeyError), each_lab.limited(10**9):
+            raise KeyError
+    except LabError as error:
+        pytest.skip(str(error))
+    assert each_lab.facts() == facts  # also after an error
     with each_lab.socket() as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
         sock.setblocking(False)
         with each_lab.limited(10**6):
             assert each_lab.facts()["qdisc"] == "tbf"
-            sent = send_until_full(sock, (each_lab.address, each_lab.port))
+            sent = send_until_full(sock, to)
             assert (each_lab.counters() - before).packets < sent  # some wait for the link
-    seen = each_lab.counters() - before
-    check(seen, sent, 1000 * sent)
+    check(each_lab.counters() - before, sent, 1000 * sent)
     assert each_lab.facts() == facts
-
-
-def test_a_limited_link_passes_the_largest_message_in_one_piece(each_lab):
-    try_limit(each_lab)
-    if not each_lab.facts()["offloads"]["tx-udp-segmentation"]:
-        pytest.skip("the kernel cuts messages before this device sends them")
-    before = each_lab.counters()
-    with each_lab.limited(10**9), each_lab.socket() as sock:
-        sock.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 1000)
-        assert sock.sendto(bytes(64000), (each_lab.address, each_lab.port)) == 64000
-    assert (each_lab.counters() - before).packets == 1
-
-
-def test_a_link_is_limited_no_longer_after_an_error_in_its_block(each_lab):
-    try_limit(each_lab)
-    with pytest.raises(KeyError), each_lab.limited(10**9):
-        raise KeyError
-    assert each_lab.facts()["qdisc"] == "noqueue"
+    if facts["offloads"]["tx-udp-segmentation"]:  # otherwise the kernel cuts messages before
+        before = each_lab.counters()
+        with each_lab.limited(10**9), each_lab.socket() as sock:
+            send_gso(sock, 1000, bytes(64000), to)
+        assert (each_lab.counters() - before).packets == 1
 
 
 def test_a_rate_that_no_link_can_have_is_refused(lab):
@@ -601,37 +583,27 @@ def test_counters_of_different_kinds_do_not_subtract():
 # -- programs --
 
 
-def test_run_returns_status_and_output(lab):
-    done = lab.run(["sh", "-c", "cat; echo err >&2; exit 3"], input="in", capture_output=True,
-                   text=True)  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == (3, "in", "err\n")
+def test_run_returns_status_and_output_of_a_program_with_its_environment_and_folder(lab, tmp_path):
+    shell = "cat; echo err >&2; echo $COLOUR; pwd; exit 3"
+    how = {"env": {"COLOUR": "blue", "PATH": os.environ["PATH"]}, "cwd": tmp_path}
+    done = lab.run(["sh", "-c", shell], input="in ", capture_output=True, text=True, **how)
+    assert (done.returncode, done.stderr) == (3, "err\n")
+    assert done.stdout == f"in blue\n{tmp_path}\n"
     assert lab.run(["sh", "-c", "kill -TERM $$"]).returncode == -signal.SIGTERM
-    with pytest.raises(subprocess.CalledProcessError):
-        lab.run(["false"], check=True)
 
 
-def test_run_gives_the_program_its_environment_and_folder(lab, tmp_path):
-    done = lab.run(
-        ["sh", "-c", "echo $COLOUR; pwd"],
-        env={"COLOUR": "blue", "PATH": os.environ["PATH"]},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    assert done.stdout == f"blue\n{tmp_path}\n"
-
-
-def test_run_of_a_program_that_is_not_there_raises_as_subprocess_does(lab):
-    with pytest.raises(FileNotFoundError, match="no-such-program"):
-        lab.run(["no-such-program"])
-    with pytest.raises(ValueError, match="argv is empty"):
-        lab.run([])
-    assert lab.run(["true"]).returncode == 0
-
-
-def test_too_large_an_environment_is_an_error_that_leaves_the_lab_usable(lab):
-    with pytest.raises(LabError, match="too large"):
-        lab.run(["true"], env={"X": "x" * (1 << 23)})
+@pytest.mark.parametrize(
+    ("argv", "how", "error", "words"),
+    [
+        (["false"], {"check": True}, subprocess.CalledProcessError, "status 1"),
+        (["no-such-program"], {}, FileNotFoundError, "no-such-program"),
+        ([], {}, ValueError, "argv is empty"),
+        (["true"], {"env": {"X": "x" * (1 << 23)}}, LabError, "too large"),
+    ],
+)
+def test_a_run_that_cannot_be_is_an_error_that_leaves_the_lab_usable(lab, argv, how, error, words):
+    with pytest.raises(error, match=words):
+        lab.run(argv, **how)
     assert lab.run(["true"]).returncode == 0
 
 
@@ -657,10 +629,13 @@ def test_popen_has_pipes_and_signals(lab):
     cat.kill()  # has ended: nothing happens
 
 
-def test_popen_joins_stderr_to_stdout(lab):
-    argv = ["sh", "-c", "echo out; echo err >&2"]
-    with lab.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-        assert process.stdout.read() == b"out\nerr\n"
+def test_popen_joins_stderr_to_stdout_and_an_exception_in_its_block_ends_the_program(lab):
+    argv = ["sh", "-c", "echo out; echo err >&2; exec sleep 1000"]
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with contextlib.suppress(ZeroDivisionError), lab.popen(argv, **how) as process:
+        assert [process.stdout.readline() for _ in range(2)] == [b"out\n", b"err\n"]
+        _ = 1 // 0
+    assert process.returncode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize(
@@ -710,12 +685,6 @@ def test_a_lab_of_a_process_without_standard_streams_takes_none_of_their_numbers
     )
     assert done.returncode == 0, done.stderr
     assert data.read_text() == "dataprinted\n"
-
-
-def test_an_exception_in_the_block_of_popen_ends_the_program(lab):
-    with pytest.raises(ZeroDivisionError), lab.popen(["sleep", "1000"]) as process:
-        _ = 1 // 0
-    assert process.returncode == -signal.SIGKILL
 
 
 # -- the end --
@@ -794,10 +763,12 @@ def test_a_lab_outlives_a_fork_that_ends_and_ends_with_its_process_where_nobody_
 # -- destinations --
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.3.2.1", "localhost", "0.0.0.0"])
-def test_loopback_is_a_fine_destination(host):
-    assert route_device(host) == "lo"
-    check_destination(host)
+def test_loopback_is_a_fine_destination_and_an_unknown_host_an_error_in_one_line():
+    for host in ("127.0.0.1", "127.3.2.1", "localhost", "0.0.0.0"):
+        assert route_device(host) == "lo"
+        check_destination(host)
+    with pytest.raises(LabError, match="no address is known"):
+        check_destination("not a host")
 
 
 def test_a_real_interface_is_refused_by_name_unless_asked_for():
@@ -830,11 +801,6 @@ def test_a_veth_that_leads_elsewhere_is_a_real_interface():
     assert not route._stays_inside(route._Link("dummy1", False, "veth", 7, True))
     assert not route._stays_inside(route._Link("eth0", False, None, None, False))
     assert route._stays_inside(route._Link("any", False, "dummy", None, False))
-
-
-def test_an_unknown_host_is_an_error_in_one_line():
-    with pytest.raises(LabError, match="no address is known"):
-        check_destination("not a host")
 
 
 def test_the_sink_is_found_or_the_error_says_how_to_get_it(monkeypatch, tmp_path):
