@@ -482,6 +482,7 @@ def test_facts_are_what_the_kernel_says_of_the_device_in_plain_values(each_lab):
     assert facts["tx_queue_length"] == link["txqlen"]
 
 
+@pytest.mark.thorough
 def test_facts_follow_a_feature_that_is_switched_off():
     text = """
         from pyroute2.ethtool.ioctl import IoctlEthtool
@@ -713,7 +714,9 @@ def test_kill_9_of_the_parent_leaves_no_helper_and_no_program():
         wait_for_the_end_of([int(pid) for pid in words], parent.kill)
 
 
-@pytest.mark.parametrize("whom", ["the process group", "the parent alone"])
+@pytest.mark.parametrize(
+    "whom", ["the process group", pytest.param("the parent alone", marks=pytest.mark.thorough)]
+)
 def test_ctrl_c_ends_the_program_and_leaves_the_lab_usable(whom):
     text = """
         lab = Lab()

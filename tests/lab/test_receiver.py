@@ -266,6 +266,7 @@ as_another_user = pytest.mark.skipif(
 )
 
 
+@pytest.mark.thorough
 @as_another_user
 def test_an_ordinary_user_has_two_machines_and_can_lose_packets_on_the_way():
     text = """
@@ -298,6 +299,7 @@ def test_an_ordinary_user_receives_by_loopback():
     assert said_to_an_ordinary_user(text) == ["True", "arrived"]
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(
     os.getuid() != 0 or shutil.which("setpriv") is None, reason="this takes root, and setpriv"
 )
