@@ -5,7 +5,6 @@ import asyncio
 import contextlib
 import dataclasses
 import gc
-import itertools
 import json
 import os
 import re
@@ -15,6 +14,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,13 +27,13 @@ from spead_tutorial.timeline import record, shares, waiting
 from support.processes import run_script
 
 PATIENCE_S = 60
-COMMAND = [sys.executable, "-m", "spead_tutorial.cli", "timeline"]
-STEPS = ("prepare", "queued", "first_packet", "last_packet", "completed", "resumed")
+STEPS = [field.name for field in dataclasses.fields(Timeline) if field.name.endswith("_ns")]
 SMALL = {"heaps": 5, "heap_size": 10000}
 #: So slow that a heap is on its way for half a second, once the first burst is gone.
 SLOW = {"heaps": 3, "heap_size": 150000, "rate": 250000.0}
 
 both_loops = pytest.mark.parametrize("pipelined", [False, True], ids=["chapter 4", "chapter 5"])
+anywhere = pytest.mark.parametrize("inside", [False, True], ids=["alone", "in a loop"])
 
 #: Runs a program as it is, but for an option that it has not: heaps that a receiver has room for.
 WITH_A_SIZE = """
@@ -74,8 +74,17 @@ def recorded(to: socket.socket, **more) -> Timeline:
         return record(sock, to.getsockname(), **more)
 
 
+def called(send: Callable[[], Timeline], inside: bool) -> Timeline:
+    """Call it, inside a running event loop, as in a notebook's cell, or outside."""
+
+    async def cell() -> Timeline:
+        return send()
+
+    return asyncio.run(cell()) if inside else send()
+
+
 def check_order(timeline: Timeline, heaps: int) -> None:
-    times = [getattr(timeline, f"{step}_ns") for step in STEPS]
+    times = [getattr(timeline, step) for step in STEPS]
     assert [len(one) for one in times] == [heaps] * len(STEPS)
     for heap in zip(*times, strict=True):
         assert list(heap) == sorted(heap)
@@ -112,9 +121,9 @@ def received(sock: socket.socket) -> list[bytes]:
     ("program", "random"),
     [
         ("tut_4_send_perf", True),
-        ("tut_4_send_constant", False),
         ("tut_5_send_pipeline", True),
-        ("tut_5_send_pipeline", False),
+        pytest.param("tut_4_send_constant", False, marks=pytest.mark.thorough),
+        pytest.param("tut_5_send_pipeline", False, marks=pytest.mark.thorough),
     ],
 )
 def test_it_sends_what_the_programs_send(receiver, tmp_path, program, random):
@@ -130,60 +139,41 @@ def test_it_sends_what_the_programs_send(receiver, tmp_path, program, random):
     assert len(expected) > 5 * 6
 
 
-def test_chapter_5_begins_a_heap_before_the_last_one_is_completed(receiver):
-    timeline = recorded(receiver, pipelined=True, random=False, **SLOW)
+@both_loops
+def test_chapter_5_begins_a_heap_before_the_last_one_is_completed_and_chapter_4_after(
+    receiver, pipelined
+):
+    timeline = recorded(receiver, pipelined=pipelined, random=False, **SLOW)
     check_order(timeline, 3)
-    for begun, completed in zip(timeline.prepare_ns[1:], timeline.completed_ns, strict=False):
-        assert begun < completed
-
-
-def test_chapter_4_begins_a_heap_when_the_last_one_is_completed(receiver):
-    timeline = recorded(receiver, pipelined=False, random=False, **SLOW)
-    check_order(timeline, 3)
-    for begun, resumed in zip(timeline.prepare_ns[1:], timeline.resumed_ns, strict=False):
-        assert begun >= resumed
+    ended = timeline.completed_ns if pipelined else timeline.resumed_ns
+    for begun, end in zip(timeline.prepare_ns[1:], ended, strict=False):
+        assert begun < end if pipelined else begun >= end
 
 
 @both_loops
 def test_it_records_through_a_socket_of_a_lab(make_lab, pipelined):
-    with make_lab() as lab:
-        with lab.socket() as sock:
-            to = (lab.address, lab.port)
-            timeline = record(sock, to, pipelined=pipelined, random=False, **SMALL)
+    with make_lab() as lab, lab.socket() as sock:
+        to = (lab.address, lab.port)
+        timeline = record(sock, to, pipelined=pipelined, random=False, **SMALL)
         assert lab.counters().packets > 0
-    check_order(timeline, 5)
+        check_order(timeline, 5)
+        with pytest.raises(OSError, match="unreachable"):
+            record(sock, ("198.51.100.1", 9), pipelined=pipelined, random=False, **SMALL)
 
 
 @both_loops
-def test_it_works_inside_a_running_event_loop(receiver, pipelined):
-    async def cell() -> Timeline:
-        return recorded(receiver, pipelined=pipelined, random=False, **SMALL)
-
-    check_order(asyncio.run(cell()), 5)
-
-
-@both_loops
-@pytest.mark.parametrize("inside", [False, True], ids=["alone", "in a loop"])
+@anywhere
 def test_a_send_that_fails_is_raised_and_nothing_is_logged(receiver, caplog, pipelined, inside):
     def send() -> Timeline:
         return recorded(receiver, pipelined=pipelined, random=False, packet_size=70000)
 
-    async def cell() -> Timeline:
-        return send()
-
     with pytest.raises(OSError, match="70000"):
-        asyncio.run(cell()) if inside else send()
+        called(send, inside)
     assert caplog.text == ""
 
 
 @both_loops
-def test_a_send_that_the_network_refuses_is_raised(make_lab, pipelined):
-    with make_lab() as lab, lab.socket() as sock, pytest.raises(OSError, match="unreachable"):
-        record(sock, ("198.51.100.1", 9), pipelined=pipelined, random=False, **SMALL)
-
-
-@both_loops
-@pytest.mark.parametrize("inside", [False, True], ids=["alone", "in a loop"])
+@anywhere
 def test_the_thread_that_was_pinned_for_it_may_go_anywhere_again(receiver, pipelined, inside):
     usable = sorted(os.sched_getaffinity(0))
 
@@ -191,10 +181,7 @@ def test_the_thread_that_was_pinned_for_it_may_go_anywhere_again(receiver, pipel
         cores = (usable[-1], usable[0])
         return recorded(receiver, pipelined=pipelined, random=False, cores=cores, **SMALL)
 
-    async def cell() -> Timeline:
-        return send()
-
-    check_order(asyncio.run(cell()) if inside else send(), 5)
+    check_order(called(send, inside), 5)
     assert sorted(os.sched_getaffinity(0)) == usable
 
 
@@ -210,8 +197,15 @@ def test_no_heaps_are_an_error(receiver):
         recorded(receiver, pipelined=False, random=False, heaps=0)
 
 
-@both_loops
-@pytest.mark.parametrize("inside", [False, True], ids=["alone", "in a loop"])
+@pytest.mark.parametrize(
+    ("pipelined", "inside"),
+    [
+        (False, False),
+        (True, True),
+        pytest.param(False, True, marks=pytest.mark.thorough),
+        pytest.param(True, False, marks=pytest.mark.thorough),
+    ],
+)
 def test_ctrl_c_ends_it(receiver, tmp_path, pipelined, inside):
     script = tmp_path / "script.py"
     script.write_text(f"""
@@ -262,12 +256,9 @@ def test_ctrl_c_while_the_thread_of_a_running_loop_is_started_ends_it(
             receiver.recv(65536)  # a heap is on its way, and stays there for hours
         raise KeyboardInterrupt
 
-    async def cell() -> Timeline:
-        return recorded(receiver, pipelined=True, random=False, rate=0.1)
-
     monkeypatch.setattr(threading.Thread, "start", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        asyncio.run(cell())
+        called(lambda: recorded(receiver, pipelined=True, random=False, rate=0.1), inside=True)
     gc.collect()
     assert caplog.text == ""
 
@@ -291,14 +282,10 @@ def test_shares_are_the_time_that_intervals_cover():
     assert waiting(MADE) == [(60, 80), (80, 100)]
 
 
-def test_what_overlaps_counts_once():
-    found = shares(dataclasses.replace(MADE, first_packet_ns=(35, 60), completed_ns=(96, 96)))
-    assert found.sending == pytest.approx(0.6)
-
-
 def test_of_two_heaps_in_one_call_the_second_is_sent_after_the_first():
     shared = dataclasses.replace(MADE, first_packet_ns=(35, 60), completed_ns=(96, 96))
     assert timeline_module.sending(shared) == [(35, 70), (70, 95)]
+    assert shares(shared).sending == pytest.approx(0.6)
 
 
 @both_loops
@@ -308,40 +295,29 @@ def test_what_the_program_did_makes_the_whole_time(receiver, pipelined):
     assert all(0 <= one <= 1 for one in dataclasses.astuple(found))
 
 
-# ---- As a process ----
+# ---- As a command ----
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *arguments], capture_output=True, text=True, timeout=PATIENCE_S
-    )
+def run(*arguments: object) -> int:
+    return cli.finish(cli.cli, "spead-tutorial", ["timeline", *map(str, arguments)])
 
 
 @pytest.mark.parametrize(
-    "flags",
-    [(), ("--pipelined",), ("--random",), ("--pipelined", "--random"), ("-c", "0,0")],
-    ids=str,
+    "flags", [(), ("--pipelined",), ("--random",), ("--pipelined", "--random", "-c", "0,0")]
 )
-def test_the_process_prints_one_json_object_in_a_lab(make_lab, flags):
-    with make_lab() as lab:
-        argv = [*COMMAND, *flags, "-n", "3", "-H", "8192", "-p", "9000", "--json"]
-        done = lab.run([*argv, lab.address, str(lab.port)], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    found = json.loads(done.stdout)
-    times = {name: tuple(value) for name, value in found.items() if name.endswith("_ns")}
-    timeline = Timeline(**found | times)
+def test_it_says_what_the_time_was_used_for_or_prints_one_json_object(receiver, capfd, flags):
+    options = (*flags, "-n", "3", "-H", "8192", "-p", "9000", *receiver.getsockname())
+    assert (run(*options), run("--json", *options)) == (0, 0)
+    said, errors = capfd.readouterr()
+    words, found = said.splitlines()
+    assert errors == ""
+    assert re.match(r"3 heaps in [\d.]+ ms; from heap 1 on, counted from 0, the", words)
+    assert words.count("%") == 4
+    timeline = Timeline(**{k: tuple(v) if k in STEPS else v for k, v in json.loads(found).items()})
     check_order(timeline, 3)
     assert timeline.random == ("--random" in flags)
     assert ("pipeline" in timeline.program) == ("--pipelined" in flags)
     assert (timeline.heap_size, timeline.packet_size) == (8192, 9000)
-
-
-def test_without_json_it_says_what_the_time_was_used_for(receiver):
-    host, port = receiver.getsockname()
-    done = run("-n", "3", "-H", "8192", host, str(port))
-    assert (done.returncode, done.stderr) == (0, "")
-    assert re.match(r"3 heaps in [\d.]+ ms; from heap 1 on, counted from 0, the", done.stdout)
-    assert done.stdout.count("%") == 4
 
 
 @pytest.mark.parametrize(
@@ -356,12 +332,12 @@ def test_without_json_it_says_what_the_time_was_used_for(receiver):
         (["127.0.0.1"], 2, "Missing argument 'PORT'"),
     ],
 )
-def test_an_error_is_one_line(arguments, status, words):
-    done = run(*arguments)
-    assert (done.returncode, done.stdout) == (status, "")
-    assert done.stderr.startswith("spead-tutorial: ")
-    assert done.stderr.count("\n") == 1
-    assert words in done.stderr
+def test_an_error_is_one_line(capfd, arguments, status, words):
+    assert run(*arguments) == status
+    said = capfd.readouterr()
+    assert said.out == ""
+    assert re.fullmatch(r"spead-tutorial: [^\n]+\n", said.err)
+    assert words in said.err
 
 
 def test_a_real_interface_is_refused(monkeypatch, capsys):
@@ -369,11 +345,5 @@ def test_a_real_interface_is_refused(monkeypatch, capsys):
         raise LabError(f"{host} {allow_real_network}")
 
     monkeypatch.setattr(timeline_module, "check_destination", refuse)
-    assert cli.finish(cli.cli, "spead-tutorial", ["timeline", "192.0.2.1", "9"]) == 1
+    assert run("192.0.2.1", "9") == 1
     assert capsys.readouterr().err == "spead-tutorial: 192.0.2.1 False\n"
-
-
-def test_the_steps_are_all_times_that_a_record_has():
-    fields = [field.name for field in dataclasses.fields(Timeline) if field.name.endswith("_ns")]
-    assert fields == [f"{step}_ns" for step in STEPS]
-    assert all(first != second for first, second in itertools.pairwise(fields))
