@@ -2,15 +2,13 @@
 """How evenly messages leave: what one says of their times, and the times themselves."""
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
 
 from bench.bursts import bursts
-from spead_tutorial.records import RecordError, Writer, read
 from spead_tutorial.spacing import burst, silence
-from support.records import HEADER, make_spacing
+from support.records import make_spacing
 
 US, KIB = 1000, 1 << 10
 
@@ -30,11 +28,8 @@ def test_a_heap_that_was_held_up_does_not_count():
     assert burst(held_up) == burst(even)
 
 
-def test_of_messages_as_far_apart_as_can_be_one_comes_at_once():
+def test_of_messages_far_apart_one_comes_at_once_and_of_those_together_all_must_be_queued():
     assert burst(make_spacing("some", False, 10, 10)) == pytest.approx(64 * KIB)
-
-
-def test_of_a_heap_that_comes_at_once_nearly_all_must_be_queued():
     # In a hundredth of the time of a heap, a hundredth of it has left the bucket.
     assert burst(make_spacing("some", True, 2997, 1)) == pytest.approx(256 * KIB * (1 - 3 / 3000))
 
@@ -52,24 +47,3 @@ def test_a_burst_is_what_it_is_of_a_stream_with_a_rate():
 def test_one_heap_alone_has_no_time():
     with pytest.raises(ValueError, match="no two heaps"):
         silence(make_spacing("some", True, 10, heaps=1))
-
-
-def test_spacings_are_read_as_they_were_written(tmp_path):
-    runs = (make_spacing("some", True, 10), make_spacing("other", False, 20, number=1))
-    path = tmp_path / "spacing.jsonl"
-    with Writer(path, HEADER) as writer:
-        for run in runs:
-            writer.add(run)
-    recording = read(path)
-    assert recording.spacings == runs
-    assert recording.samples == ()
-
-
-def test_a_spacing_of_another_make_is_refused_with_its_line(tmp_path):
-    path = tmp_path / "spacing.jsonl"
-    with Writer(path, HEADER):
-        pass
-    with path.open("a") as file:
-        file.write(json.dumps({"record": "spacing", "colour": "red"}) + "\n")
-    with pytest.raises(RecordError, match="line 2 is no spacing"):
-        read(path)
