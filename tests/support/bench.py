@@ -1,21 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The harness as a process, and its modules, which are beside the package."""
+"""The harness: its commands, and made-up records for them; its modules are beside the package."""
 
+import contextlib
 import dataclasses
+import io
 import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from bench import stacks
+from bench.cli import cli
+from spead_tutorial.cli import finish
 from spead_tutorial.records import (
     Header,
     Recording,
     Sample,
+    Writer,
 )
 from support import ROOT
 from support.records import HEADER, SAMPLE
@@ -23,18 +30,20 @@ from support.records import HEADER, SAMPLE
 PATIENCE_S = 120
 
 
-def bench(
-    *arguments: object, module: str = "bench", **more: Any
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", module, *map(str, arguments)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        stdin=subprocess.DEVNULL,
-        **more,
-    )
+def bench(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run a command in this process, whose standard streams it does not use."""
+    out, err = io.StringIO(), io.StringIO()
+    argv = [str(argument) for argument in arguments]
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = finish(cli, "python -m bench", argv)
+    return subprocess.CompletedProcess(argv, status, out.getvalue(), err.getvalue())
+
+
+def succeeds(*arguments: object) -> str:
+    """Check that a command has nothing to complain of, and return what it says."""
+    done = bench(*arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
 
 
 def fails(*arguments: object, status: int = 1) -> str:
@@ -45,14 +54,16 @@ def fails(*arguments: object, status: int = 1) -> str:
     return done.stderr
 
 
-def start(*arguments: object) -> "subprocess.Popen[str]":
+def start(*arguments: object, **more: Any) -> "subprocess.Popen[str]":
+    """Start a command as a process, with pipes for what it says."""
+    settings: dict[str, Any] = {"stdin": subprocess.DEVNULL} | more
     return subprocess.Popen(
         [sys.executable, "-m", "bench", *map(str, arguments)],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        stdin=subprocess.DEVNULL,
+        **settings,
     )
 
 
@@ -72,8 +83,22 @@ def made(rates: Sequence[float], **more: Any) -> list[Sample]:
     ]
 
 
-def recording(*groups: Sequence[Sample], header: Header = HEADER) -> Recording:
+def recording(*groups: Iterable[Sample], header: Header = HEADER) -> Recording:
     return Recording(header, tuple(one for group in groups for one in group))
+
+
+def write(path: Path, what: Recording) -> Path:
+    """Write all of a recording to a file, without a wait for the disk."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = (*what.superseded, *what.samples, *what.timelines, *what.splits, *what.spacings)
+    with mock.patch("os.fsync"), Writer(path, what.header) as writer:
+        for source, header in enumerate(what.headers):
+            if source:
+                writer.begin(header)
+            for one in lines:
+                if one.source == source:
+                    writer.add(one)
+    return path
 
 
 def why_no_perf() -> str | None:
