@@ -12,11 +12,13 @@ import pytest
 from bench import history, peers
 from bench.compare import Thresholds
 from bench.controls import CONTROLS
-from spead_tutorial.records import Recording, Sample, Writer, read
+from spead_tutorial.records import Recording, Sample, read
 from support import ROOT
-from support.bench import bench, fails
+from support.bench import bench, fails, succeeds, write
 
+PROGRAM = "ours c tut_10_send_reuse_heaps"
 SIZES = (8 << 10, 1 << 20, 16 << 20)
+thorough = pytest.mark.thorough
 Scale = Callable[[Sample, int], float]
 
 
@@ -59,15 +61,11 @@ def of_revisions(
 def slower_since(revision: int, ratio: float = 0.8) -> Scale:
     """Make one program, in one language, slower from a revision on."""
 
-    def scale(one: Sample, number: int) -> float:
-        changed = number >= revision and of_changed(one)
-        return ratio if changed else 1.0
-
-    return scale
+    return lambda one, number: ratio if number >= revision and of_changed(one) else 1.0
 
 
 def of_changed(one: Sample) -> bool:
-    return str(one.series) == "ours c tut_10_send_reuse_heaps"
+    return str(one.series) == PROGRAM
 
 
 def changes_of(recordings: list[Recording]) -> dict[tuple[str, int, int], str]:
@@ -81,55 +79,39 @@ def changes_of(recordings: list[Recording]) -> dict[tuple[str, int, int], str]:
     return found
 
 
-@pytest.fixture
-def write(tmp_path: Path) -> Callable[..., Path]:
-    """Write recordings to a folder, in folders of their own."""
-
-    def writes(recordings: list[Recording], name: str = "records") -> Path:
-        for number, one in enumerate(recordings):
-            path = tmp_path / name / str(number) / "tut-10.jsonl"
-            path.parent.mkdir(parents=True)
-            with Writer(path, one.header) as writer:
-                for sample in one.samples:
-                    writer.add(sample)
-        return tmp_path / name
-
-    return writes
-
-
-@pytest.fixture(autouse=True)
-def disk_that_needs_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.fsync", lambda fd: None)
+def write_all(folder: Path, recordings: list[Recording]) -> Path:
+    """Write recordings to folders of their own in a folder."""
+    for number, one in enumerate(recordings):
+        write(folder / str(number) / "tut-10.jsonl", one)
+    return folder
 
 
 # ---- What is told ----
 
 
-@pytest.mark.parametrize(("n", "revision"), [(2, 1), (4, 2), (20, 12), (20, 18), (50, 30)])
+@pytest.mark.parametrize(
+    ("n", "revision"), [(2, 1), (4, 2), (20, 12), (20, 18), pytest.param(50, 30, marks=thorough)]
+)
 def test_a_step_is_told_at_its_revision_and_nowhere_else(n, revision):
     found = changes_of(of_revisions(n, slower_since(revision, 0.7)))
-    wanted = {("ours c tut_10_send_reuse_heaps", size, revision): "slower" for size in SIZES}
-    assert found == wanted
+    assert found == {(PROGRAM, size, revision): "slower" for size in SIZES}
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=thorough) for n in (2, 3))])
 def test_of_twenty_revisions_of_the_same_none_is_told(seed):
     assert changes_of(of_revisions(20, seed=seed)) == {}
 
 
-def test_two_steps_are_told_and_the_revision_that_mended_it_too():
-    there = of_revisions(20, lambda one, n: 0.7 if 8 <= n < 14 and of_changed(one) else 1.0)
-    program = "ours c tut_10_send_reuse_heaps"
-    found = changes_of(there)
-    assert {key[1:]: word for key, word in found.items()} == {
-        (size, at): word for size in SIZES for at, word in ((8, "slower"), (14, "faster"))
-    }
-    assert {key[0] for key in found} == {program}
-
-
-def test_one_run_that_was_disturbed_is_no_change():
-    there = of_revisions(20, lambda one, n: 0.6 if n == 8 and of_changed(one) else 1.0)
-    assert changes_of(there) == {}
+@pytest.mark.parametrize(
+    ("slow", "ratio", "told"),
+    [(range(8, 14), 0.7, {8: "slower", 14: "faster"}), (range(8, 9), 0.6, {})],
+)
+def test_the_revision_that_mended_a_step_is_told_too_but_no_run_that_was_disturbed(
+    slow, ratio, told
+):
+    there = of_revisions(20, lambda one, n: ratio if n in slow and of_changed(one) else 1.0)
+    wanted = {(PROGRAM, size, at): word for size in SIZES for at, word in told.items()}
+    assert changes_of(there) == wanted
 
 
 def test_what_moved_as_the_controls_did_is_said_to_be_the_machine():
@@ -168,21 +150,20 @@ def test_quick_runs_and_full_ones_are_not_held_against_each_other():
 # ---- As a command ----
 
 
-def test_history_says_and_draws_what_changed(write, tmp_path):
-    folder = write(of_revisions(8, slower_since(5, 0.7)))
+def test_history_says_and_draws_what_changed(tmp_path):
+    folder = write_all(tmp_path / "records", of_revisions(8, slower_since(5, 0.7)))
     picture = tmp_path / "pictures" / "some.svg"
-    done = bench("history", folder, "--chapter", "10", "--heap-size", "1MiB", "-o", picture)
-    assert (done.returncode, done.stderr) == (0, "")
-    (row,) = re.findall(".*slower since.*", done.stdout)
-    assert "ours c tut_10_send_reuse_heaps " in row
+    said = succeeds("history", folder, "--chapter", "10", "--heap-size", "1MiB", "-o", picture)
+    (row,) = re.findall(".*slower since.*", said)
+    assert f"{PROGRAM} " in row
     assert re.search(r"since 005[0-9a-f]{4} \(2026-01-06\): 0\.[67]\d times as fast", row)
-    assert "1 of 6 lines changed" in done.stdout
+    assert "1 of 6 lines changed" in said
     assert "heaps of 1 MiB, packets of 9000 bytes" in picture.read_text()
     assert picture.with_name("some-dark.svg").exists()
 
 
-def test_a_file_that_is_no_record_is_left_out_and_said(write):
-    folder = write(of_revisions(2))
+def test_a_file_that_is_no_record_is_left_out_and_said(tmp_path):
+    folder = write_all(tmp_path, of_revisions(2))
     (folder / "broken.jsonl").write_text("no record\n")
     (folder / "cut.jsonl").write_bytes((folder / "0" / "tut-10.jsonl").read_bytes()[:-5])
     latency = (ROOT / "bench" / "results" / "latency.jsonl").read_bytes()
@@ -197,23 +178,25 @@ def test_a_file_that_is_no_record_is_left_out_and_said(write):
     assert "2 revisions" in done.stdout
 
 
-def test_what_makes_no_history_is_one_line(write, tmp_path):
-    (tmp_path / "empty").mkdir()
-    assert "there is no folder" in fails("history", tmp_path / "nowhere")
-    assert "there are no records with samples" in fails("history", tmp_path / "empty")
-    (tmp_path / "empty" / "some.jsonl").write_text("no record\n")
-    assert "some.jsonl line 1 is not a JSON object" in fails("history", tmp_path / "empty")
-    assert "a history takes two" in fails("history", write(of_revisions(1), "one"))
-    two = write(of_revisions(2), "two")
-    assert "no case that is asked for" in fails("history", two, "--chapter", "4")
+def test_what_makes_no_history_is_one_line(tmp_path):
+    empty, one, two = (tmp_path / name for name in ("empty", "one", "two"))
+    empty.mkdir()
+    assert "there are no records with samples" in fails("history", empty)
+    (empty / "some.jsonl").write_text("no record\n")
+    write_all(one, of_revisions(1))
+    write_all(two, of_revisions(2))
+    much = "which holds 8: choose by --chapter, --heap-size or --case"
+    png = ("--case", "ours c tut_10_send_reuse", "-o", tmp_path / "a.png")
+    for arguments, words in (
+        ((tmp_path / "nowhere",), "there is no folder"),
+        ((empty,), "some.jsonl line 1 is not a JSON object"),
+        ((one,), "a history takes two"),
+        ((two, "--chapter", "4"), "no case that is asked for"),
+    ):
+        assert words in fails("history", *arguments)
+    for options, words in ((("-o", tmp_path / "some.svg"), much), (png, "does not end with .svg")):
+        done = bench("history", two, *options)
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+        assert words in done.stderr
     line = fails("history", two, "--heap-size", "much", status=2)
     assert "'much' is no size: it must be like 8192, 64KiB or 1MiB" in line
-
-
-def test_a_picture_of_too_many_lines_is_refused_with_what_to_choose_by(write, tmp_path):
-    folder = write(of_revisions(2))
-    done = bench("history", folder, "-o", tmp_path / "some.svg")
-    assert done.returncode == 1
-    assert "which holds 8: choose by --chapter, --heap-size or --case" in done.stderr
-    done = bench("history", folder, "--case", "ours c tut_10_send_reuse", "-o", tmp_path / "a.png")
-    assert "a.png does not end with .svg" in done.stderr
