@@ -4,6 +4,7 @@
 import concurrent.futures
 import contextlib
 import dataclasses
+import itertools
 import json
 import os
 import signal
@@ -21,8 +22,10 @@ import pytest
 from bench import hosts, turns
 from bench.plan import plan_of
 from bench.sweeps import SIZES, find_sweep
+from spead_tutorial.hosts.engines import LostError
 from spead_tutorial.hosts.file import Host, Hosts, read_hosts
-from spead_tutorial.records import Header, RecordError, Writer, read
+from spead_tutorial.measure.rounds import left
+from spead_tutorial.records import Header, RecordError, Recording, Writer, object_of, parse, read
 from support import ROOT
 from support.bench import PATIENCE_S, bench, fails, keys, start, succeeds
 from support.labs import needs_lab
@@ -102,7 +105,8 @@ def wanted() -> Counter[tuple[str, int, bool]]:
 
 
 @needs_lab
-@pytest.mark.parametrize("by_ssh", [False, pytest.param(True, marks=thorough)], ids=["here", "ssh"])
+@thorough
+@pytest.mark.parametrize("by_ssh", [False, True], ids=["here", "ssh"])
 def test_a_record_is_complete_though_an_engine_is_killed_and_nothing_stays(place, by_ssh):
     tables = [f'name = "{name}"\n{HERE}' for name in "ab"]
     before = set(Path("/tmp").glob("spead-tutorial-hosts-*"))
@@ -153,21 +157,6 @@ def test_ctrl_c_ends_all_engines_and_the_same_command_goes_on(place):
         assert path.read_text().splitlines()[: len(lines)] == lines
 
 
-@needs_lab
-@thorough
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core")
-def test_hosts_of_different_kinds_are_refused_by_what_differs(place):
-    prefix = f'prefix = ["taskset", "-c", "{min(os.sched_getaffinity(0))}"]\n'
-    with place.start(f'name = "a"\n{HERE}', f'name = "b"\n{HERE}{prefix}') as process:
-        _, err = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 1
-    cores = len(os.sched_getaffinity(0))
-    assert err == (
-        f"python -m bench: a and b are not of one kind: usable_cores is {cores}, and 1\n"
-    )
-    wait_for(lambda: not place.processes())
-
-
 def test_hosts_that_cannot_be_reached_are_named_one_by_one(place):
     nowhere = f'folder = "{place.folder}"\npython = "python"\n'
     done = bench(*place.argv(f'name = "a"\n{nowhere}'))
@@ -206,6 +195,117 @@ def test_what_measures_on_a_host_ends_with_whoever_asked():
         process.stdin = None
         process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 128 + signal.SIGTERM
+
+
+# ---------------------------------------------------------------------------------------
+# How they share it
+
+
+class Job:
+    """What a host does: some lines whenever somebody listens."""
+
+    def __init__(self, lines: Iterator[list[dict[str, Any]]]) -> None:
+        self._lines = lines
+        self.over = False
+
+    def lines(self) -> list[dict[str, Any]]:
+        found = next(self._lines, None)
+        self.over = found is None
+        return found or []
+
+
+class InProcess:
+    """Engines that take made-up samples, and some of which die after so many."""
+
+    def __init__(self, headers: dict[str, Header], patience: dict[str, int]) -> None:
+        self.headers, self.patience = headers, patience
+        self.taken: Counter[str] = Counter()
+
+    def start(self, host: Host) -> None:
+        if host.name not in self.headers:
+            raise LostError("it is not there")
+
+    def run(self, host: Host, argv: list[str], first: str) -> Job:
+        return Job(self._work(host.name, argv, first))
+
+    def _work(self, name: str, argv: list[str], first: str) -> Iterator[list[dict[str, Any]]]:
+        if "--header" in argv:
+            yield [object_of(self.headers[name])]
+            return
+        part, parts = (int(argv[argv.index(word) + 1]) for word in ("--part", "--parts"))
+        plan = plan_of(MANY, TINY, 1, (part, parts))
+        for step in left(plan.steps(), parse(json.loads(first), "it")):
+            if self.taken[name] == self.patience.get(name):
+                raise LostError("its engine died")
+            self.taken[name] += 1
+            case, number, warm_up = step.key
+            one = dataclasses.replace(SAMPLE, case=case, round=number, warm_up=warm_up)
+            yield [{"record": "step", "case": case}, {"record": "said", "text": "well"}]
+            yield [object_of(one)]
+
+
+MANY, TINY = find_sweep("tut-6"), SIZES["tiny"]
+SAME = dataclasses.replace(HEADER, experiment=MANY.name)
+
+
+def shared(
+    folder: Path, headers: dict[str, Header], **patience: int
+) -> tuple[Recording, InProcess, list[str]]:
+    """Measure on hosts a, b and c, those that have a header."""
+    said: list[str] = []
+    engines = InProcess(headers, patience)
+    team = hosts.Team(engines, [Host(name, str(ROOT), "python") for name in "abc"], said.append)
+    steps: list[int] = []
+    found = team.measure(
+        MANY, TINY, 1, folder, retry=False, progress=lambda *line: steps.append(line[1])
+    )
+    assert all(here <= before + 1 for before, here in itertools.pairwise(steps))
+    return found, engines, said
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(hosts, "_LOOK_S", 0)
+    monkeypatch.setattr(hosts, "revision", lambda: None)
+    monkeypatch.setattr("os.fsync", lambda fd: None)
+
+
+def test_others_take_over_what_a_lost_host_had_to_do_and_nothing_is_taken_twice(
+    tmp_path, impatient
+):
+    found, engines, said = shared(tmp_path, {"a": SAME, "c": SAME}, a=3)
+    wanted = Counter(step.key for step in plan_of(MANY, TINY, 1).steps())
+    assert keys(found) == wanted
+    assert engines.taken["a"] == 3
+    assert engines.taken.total() == wanted.total()
+    assert said[0] == "b is lost: it is not there"
+    assert Counter(said)["a is lost: its engine died"] == 1
+    assert Counter(said)["c: well"] == engines.taken["c"]
+    again, engines, _ = shared(tmp_path, {"a": SAME, "c": SAME})
+    assert (again.samples, engines.taken.total()) == (found.samples, 0)
+
+
+def test_where_no_host_is_left_another_time_goes_on(tmp_path, impatient):
+    with pytest.raises(RecordError, match=r"no host is left: .* goes on from there"):
+        shared(tmp_path, {"a": SAME, "b": SAME}, a=3, b=2)
+    found, engines, _ = shared(tmp_path, {"c": SAME})
+    assert set(keys(found).values()) == {1}
+    assert engines.taken["c"] == len(found.samples) - 5
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ({"machine": {"usable_cores": 1}}, "a and b are not of one kind: usable_cores is 2, and 1"),
+        ({"revision": "strange"}, "b has revision strange of the repository, and here it is here"),
+    ],
+)
+def test_hosts_of_different_kinds_are_refused_by_what_differs(
+    tmp_path, impatient, monkeypatch, other, words
+):
+    monkeypatch.setattr(hosts, "revision", lambda: "here")
+    with pytest.raises(RecordError, match=words):
+        shared(tmp_path, {"a": SAME, "b": changed(SAME, other)})
 
 
 # ---------------------------------------------------------------------------------------
