@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which records of other machines are taken, and why others are not."""
 
+import copy
 import json
 import socket
 from collections.abc import Callable
@@ -23,7 +24,7 @@ def refused(tmp_path: Path) -> Callable[..., list[str]]:
     """Change lines of the reference machine's record, and say why the result is refused."""
 
     def problems(change: Callable[[list[Line]], object], name: str = "some-machine") -> list[str]:
-        lines = json.loads(json.dumps(LINES))
+        lines = [copy.deepcopy(LINES[0]), *map(dict, LINES[1:])]
         change(lines)
         path = tmp_path / f"{name}.jsonl"
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -90,7 +90,12 @@ def write_all(folder: Path, recordings: list[Recording]) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("n", "revision"), [(2, 1), (4, 2), (20, 12), (20, 18), pytest.param(50, 30, marks=thorough)]
+    ("n", "revision"),
+    [
+        (2, 1),
+        (20, 12),
+        *(pytest.param(*one, marks=thorough) for one in ((4, 2), (20, 18), (50, 30))),
+    ],
 )
 def test_a_step_is_told_at_its_revision_and_nowhere_else(n, revision):
     found = changes_of(of_revisions(n, slower_since(revision, 0.7)))

@@ -33,36 +33,34 @@ def places(one: Sample) -> dict[str, int]:
     return {name: n for name, n in there.items() if n}
 
 
-def test_where_nothing_is_in_the_way_all_arrives():
-    one = sample("0.1 GB/s")
-    assert places(one) == {}
-    assert (one.received_heaps, one.incomplete_packets) == (HEAPS, 0)
-
-
-def test_what_is_lost_on_the_way_costs_whole_heaps():
-    one = sample("0.1 GB/s, 2 % lost")
-    assert set(places(one)) == {"lost_packets"}
-    assert one.incomplete_packets > one.lost_packets
-
-
-def test_a_small_buffer_loses_packets_though_the_ring_is_never_full():
-    one = sample("0.1 GB/s, bursts of 1024 KiB, buffer of 8 KiB, ring of 64")
-    assert set(places(one)) == {"received_dropped"}
-    assert one.ring_waits == 0
-    assert one.socket_buffer_bytes == 2 * 8 << 10
-
-
-def test_a_slow_program_has_the_ring_full_first_and_then_the_socket():
-    one = sample("0.1 GB/s, ring of 1, 100 ms a heap, buffer of 128 KiB")
-    assert set(places(one)) == {"received_dropped"}
-    assert one.ring_waits > 0
-    assert one.longest_ring_wait_ns > 0
-
-
-def test_a_full_ring_that_drops_loses_whole_heaps_and_nothing_in_the_socket():
-    one = sample("0.1 GB/s, ring of 1, 100 ms a heap, full ring drops")
-    assert set(places(one)) == {"ring_dropped_packets"}
-    assert (one.ring_waits, one.incomplete_packets) == (0, 0)
+@pytest.mark.parametrize(
+    ("words", "lost_at"),
+    [
+        ("0.1 GB/s, 2 % lost", "lost_packets"),
+        ("0.1 GB/s, ring of 1, 100 ms a heap, buffer of 128 KiB", "received_dropped"),
+        ("0.1 GB/s, ring of 1, 100 ms a heap, full ring drops", "ring_dropped_packets"),
+        pytest.param("0.1 GB/s", None, marks=pytest.mark.thorough),
+        pytest.param(
+            "0.1 GB/s, bursts of 1024 KiB, buffer of 8 KiB, ring of 64",
+            "received_dropped",
+            marks=pytest.mark.thorough,
+        ),
+    ],
+)
+def test_packets_are_lost_where_there_is_no_room_and_only_there(words, lost_at):
+    """A slow program has the ring full first and then the socket, unless a full ring drops."""
+    one = sample(words)
+    assert set(places(one)) == ({lost_at} if lost_at else set())
+    is_full = "ring of 1," in words and "drops" not in words
+    assert (one.ring_waits > 0) == (one.longest_ring_wait_ns > 0) == is_full
+    if lost_at is None:
+        assert one.received_heaps == HEAPS
+    if lost_at == "lost_packets":  # each costs a heap
+        assert one.incomplete_packets > one.lost_packets
+    else:
+        assert one.incomplete_packets == 0 or lost_at == "received_dropped"
+    if "8 KiB, ring" in words:
+        assert one.socket_buffer_bytes == 2 * 8 << 10
 
 
 def test_a_program_that_fails_is_said_to(monkeypatch, tmp_path):

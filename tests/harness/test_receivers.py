@@ -27,23 +27,27 @@ KIB = 1024
 AT_ONCE = 2 * 65507
 SENT = {"heaps": 10, "packets": 100, "dropped": 0}
 RECEIVED = {"heaps": 10, "packets": 100}
+OURS = ("ours", "c", "receive")
 WHO = [
-    ("ours", "c", "receive", ""),
-    ("ours", "python", "receive", ""),
-    ("ours", "c", "receive_chunks", ""),
-    ("ours", "python", "receive_chunks", ""),
-    ("ceiling", "c", "receive", ""),
-    ("spead2", "python", "receive", ""),
-    ("spead2", "python", "receive_chunks", ""),
-    ("spead2-source", "c", "receive", ""),
-    ("spead2-source", "python", "receive_chunks", ""),
+    OURS,
+    ("ours", "python", "receive_chunks"),
+    ("ceiling", "c", "receive"),
+    ("spead2", "python", "receive"),
+    *(
+        pytest.param(one, marks=pytest.mark.thorough)
+        for one in (
+            ("ours", "python", "receive"),
+            ("ours", "c", "receive_chunks"),
+            ("spead2", "python", "receive_chunks"),
+            ("spead2-source", "c", "receive"),
+            ("spead2-source", "python", "receive_chunks"),
+        )
+    ),
 ]
 
 
-def case_of(who: tuple[str, str, str, str], heap_size: int, packet_size: int, *more: str) -> Case:
-    implementation, language, program, variant = who
-    words = ", ".join(filter(None, (variant, *more)))
-    return Case(implementation, language, program, heap_size, packet_size, variant=words)
+def case_of(who: tuple[str, str, str], heap_size: int, packet_size: int, *more: str) -> Case:
+    return Case(*who, heap_size, packet_size, variant=", ".join(more))
 
 
 def take(lab: Any, case: Case, heaps: int) -> Sample:
@@ -54,7 +58,7 @@ def take(lab: Any, case: Case, heaps: int) -> Sample:
 
 
 @needs_lab
-@pytest.mark.parametrize("who", WHO, ids=" ".join)
+@pytest.mark.parametrize("who", WHO, ids=str)
 def test_every_receiver_gets_all_samples_as_they_were_sent(lab, who):
     for heap_size, packet_size in ((64 * KIB, 9000), (100_000, 1472)):
         sample = take(lab, case_of(who, heap_size, packet_size, "checked"), 20)
@@ -69,7 +73,7 @@ def test_every_receiver_gets_all_samples_as_they_were_sent(lab, who):
 
 @needs_lab
 def test_a_receiver_may_be_in_another_network_than_its_sender():
-    case = case_of(WHO[0], 64 * KIB, 9000, "veth", "checked")
+    case = case_of(OURS, 64 * KIB, 9000, "veth", "checked")
     reason = receivers.missing(case)
     if reason is not None:
         pytest.skip(reason)
@@ -81,14 +85,14 @@ def test_a_receiver_may_be_in_another_network_than_its_sender():
 
 @needs_lab
 def test_a_receiver_and_its_sender_take_turns(lab):
-    case = case_of(WHO[0], 1024 * KIB, 9000, "in turns", "checked")
+    case = case_of(OURS, 1024 * KIB, 9000, "in turns", "checked")
     sample = take(lab, case, 30)
     assert sample.failure is None
     assert sample.received_heaps == 30
 
 
 @needs_lab
-@pytest.mark.parametrize("language", ["c", "python"])
+@pytest.mark.parametrize("language", ["c", pytest.param("python", marks=pytest.mark.thorough)])
 def test_heaps_of_which_packets_were_lost_are_not_counted_and_others_come_whole(lab, language):
     case = Case("ours", language, "receive", 20_000, 1472, variant="spoilt, checked")
     sample = take(lab, case, 2000)  # of 15 packets, of which every 1009th is lost
@@ -100,7 +104,7 @@ def test_heaps_of_which_packets_were_lost_are_not_counted_and_others_come_whole(
 @needs_lab
 def test_what_a_socket_has_no_room_for_is_in_the_account(lab, monkeypatch):
     monkeypatch.setattr(receivers, "_BUFFER", 1)  # the kernel gives a little more
-    sample = take(lab, case_of(WHO[0], 64 * KIB, 9000, "1000 GB/s"), 2000)
+    sample = take(lab, case_of(OURS, 64 * KIB, 9000, "1000 GB/s"), 2000)
     assert sample.failure is None
     assert sample.packets == sample.received_packets + sample.received_dropped
     assert sample.received_heaps <= 2000
@@ -112,7 +116,7 @@ def test_samples_that_were_not_those_that_were_sent_are_a_failure(lab, monkeypat
     monkeypatch.setattr(
         receivers, "_sender", lambda *said: [w for w in unchecked(*said) if w != "--fill"]
     )
-    sample = take(lab, case_of(WHO[0], 64 * KIB, 9000, "checked"), 5)
+    sample = take(lab, case_of(OURS, 64 * KIB, 9000, "checked"), 5)
     assert sample.rate is None
     assert "have other samples than were sent" in sample.failure
 
@@ -120,7 +124,7 @@ def test_samples_that_were_not_those_that_were_sent_are_a_failure(lab, monkeypat
 @needs_lab
 def test_what_a_receiver_says_before_it_ends_is_the_failure(lab, monkeypatch):
     monkeypatch.setattr(receivers, "_program", lambda case: Path("/bin/false"))
-    sample = receivers.take(lab, Step(0, False, case_of(WHO[0], KIB, 9000)), 5)
+    sample = receivers.take(lab, Step(0, False, case_of(OURS, KIB, 9000)), 5)
     assert sample.failure == "receive: it ended with status 1 and said nothing"
 
 
@@ -177,26 +181,33 @@ def test_large_heaps_and_small_ones_are_sent_as_many_bytes_at_the_same_rates():
 
 
 @needs_lab
-@pytest.mark.parametrize("language", MEASURED)
-@pytest.mark.parametrize("receiver", RECEIVERS, ids=lambda receiver: receiver.name)
+@pytest.mark.parametrize(
+    ("receiver", "language"),
+    [
+        # Of each program in one language, and of all in all.
+        pytest.param(one, language, marks=[pytest.mark.thorough] * (at % len(MEASURED) != n))
+        for at, one in enumerate(RECEIVERS)
+        for n, language in enumerate(MEASURED)
+    ],
+    ids=lambda one: getattr(one, "name", one),
+)
 def test_a_chapters_program_receives_what_is_sent_at_a_rate_and_understands_it(
     lab, receiver, language
 ):
     case = Case("ours", language, receiver.name, 64 * KIB, 9000, search=True)
-    sample = receivers.take(lab, Step(0, False, case), 30, 1e7)
+    sample = receivers.take(lab, Step(0, False, case), 30, 1e8)
     assert sample.failure is None
     assert sample.chapter == receiver.number
     assert (sample.received_heaps, sample.received_dropped) == (30, 0)
     assert sample.received_packets == sample.packets == 30 * 8 + 1  # and the end
     assert sample.payload_bytes == 30 * 64 * KIB
-    assert sample.asked_bytes_per_s == 1e7
-    assert search.offered(sample) * (1 - AT_ONCE / sample.spead_bytes) <= 1e7
+    assert sample.asked_bytes_per_s == 1e8
+    assert search.offered(sample) * (1 - AT_ONCE / sample.spead_bytes) <= 1e8
 
 
 @needs_lab
 def test_a_search_takes_runs_until_it_has_found_something(lab):
-    case = case_of(WHO[0], 64 * KIB, 9000)
-    case = Case(case.implementation, case.language, case.program, 64 * KIB, search=True)
+    case = Case(*OURS, 64 * KIB, search=True)
     runs = list(receivers.look(lab, Step(0, True, case), None, sweeps.SIZES["tiny"]))
     assert [one.failure for one in runs] == [None] * len(runs)
     assert [one.run for one in runs] == list(range(len(runs)))
@@ -241,31 +252,6 @@ def test_the_heap_with_the_descriptors_is_no_heap_wherever_a_program_has_put_it(
 def test_heaps_that_a_program_did_not_understand_are_a_failure():
     found = receivers.contradiction(SENT, RECEIVED | {"not_understood": 3}, lossless=False)
     assert found == "3 heaps came whole, but were not understood"
-
-
-def test_heaps_and_chunks_are_compared_by_receivers_that_do_nothing_else():
-    sweep = sweeps.find_sweep("tut-12")
-    assert {case.program for case in (*sweep.cases, *sweep.quick)} == {"receive", "receive_chunks"}
-
-
-def test_the_chapters_receivers_are_searched_in_both_languages_beside_the_peer_and_the_bare_loop():
-    sweep = sweeps.find_sweep("receive-lossless")
-    assert all(case.search for case in sweep.cases)
-    for case_list in (sweep.cases, sweep.quick):
-        at = {case.series for case in case_list if case.point == (1024 * KIB, 9000)}
-        who = {(one.implementation, one.language, one.program) for one in at}
-        assert {("ours", language, one.name) for language in MEASURED for one in RECEIVERS} < who
-        assert {("spead2-source", "c", "receive"), ("ceiling", "c", "receive")} < who
-    points = {case.point for case in sweep.cases}
-    sizes = (64, 1024, 16384)
-    assert points == {(1024 * KIB, 1472), *((size * KIB, 9000) for size in sizes)}
-    for point in points - {(1024 * KIB, 9000)}:
-        beside = {one.series for one in sweep.cases if one.point == point}
-        beside -= {one for one in beside if one.program != "receive"}
-        assert {(one.implementation, one.language) for one in beside} == {
-            ("spead2-source", "c"),
-            ("ceiling", "c"),
-        }
 
 
 # ---------------------------------------------------------------------------------------
