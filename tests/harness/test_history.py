@@ -2,6 +2,7 @@
 """Records of many revisions: which changes are told, at which revision, and which are not."""
 
 import dataclasses
+import functools
 import random
 import re
 from collections.abc import Callable
@@ -22,6 +23,7 @@ thorough = pytest.mark.thorough
 Scale = Callable[[Sample, int], float]
 
 
+@functools.cache
 def committed() -> Recording:
     """Some sizes of a committed record."""
     whole = read(ROOT / "bench" / "results" / "tut-10.jsonl")
