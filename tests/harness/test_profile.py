@@ -12,8 +12,9 @@ import pytest
 from bench import flame, profile, stacks
 from spead_tutorial import plots
 from spead_tutorial.records import Recording
-from support.bench import bench, fails, frames, needs_perf
+from support.bench import bench, fails
 from support.labs import needs_lab
+from support.perf import frames, needs_perf
 from support.pictures import SVG, seen
 from support.records import HEADER
 

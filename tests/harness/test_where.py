@@ -13,8 +13,9 @@ from bench import parts, stacks, where
 from spead_tutorial import records
 from spead_tutorial.records import Recording, Split
 from spead_tutorial.split import PARTS, Kind, split_times
-from support.bench import bench, fails, frames, needs_perf, succeeds
+from support.bench import bench, fails, succeeds
 from support.labs import needs_lab
+from support.perf import frames, needs_perf
 from support.records import HEADER, SAMPLE
 
 #: What ``perf script`` writes of two looks: one in the kernel, and one in a program.

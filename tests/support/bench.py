@@ -13,9 +13,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import pytest
-
-from bench import stacks
 from bench.cli import cli
 from spead_tutorial.cli import finish
 from spead_tutorial.records import (
@@ -99,25 +96,3 @@ def write(path: Path, what: Recording) -> Path:
                 if one.source == source:
                     writer.add(one)
     return path
-
-
-def why_no_perf() -> str | None:
-    """Say why this machine lets nobody look at a program; None where it does."""
-    try:
-        stacks.require_perf()
-    except stacks.StackError as error:
-        return str(error)
-    return None
-
-
-REASON = why_no_perf()
-
-
-needs_perf = pytest.mark.skipif(REASON is not None, reason=f"nothing to look with: {REASON}")
-
-
-def frames(*names: str, file: str = "/site-packages/spead_tutorial/_core.so") -> list[stacks.Frame]:
-    """Make a stack from names: ``k:`` stands before one of the kernel, ``c:`` of the C library."""
-    files = {"k": "[kernel.kallsyms]", "c": "/lib/libc.so.6", "p": "/lib/libpython3.11.so"}
-    split = [name.rpartition(":") for name in names]
-    return [stacks.Frame(name, files.get(prefix, file)) for prefix, _, name in split]
