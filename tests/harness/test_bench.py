@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-import numpy as np
 import pytest
 
 from bench import exports, files, flat_memory, peers, status, sweeps
@@ -38,7 +37,6 @@ from spead_tutorial.records import (
     locked,
     read,
 )
-from spead_tutorial.send import Heap, ItemGroup, PacketGenerator
 from support import ROOT
 from support.bench import (
     PATIENCE_S,
@@ -84,28 +82,6 @@ def test_every_program_is_in_some_sweep():
     measured = {case.program for sweep in sweeps.SWEEPS for case in sweep.cases}
     others = {"ceiling", *sweeps.RECEIVERS}
     assert measured == {chapter.name for chapter in (*CHAPTERS, *STEPS)} | others
-
-
-def test_batches_are_swept_with_packets_that_are_equal_and_nothing_else_different():
-    sweep = sweeps.find_sweep("tut-11")
-    cases = [case for case in sweep.cases if case.variant == "equal packets"]
-    cut = {16: ([9000, 7480], [8240, 8240]), 64: ([9000] * 7 + [2872], [8240] * 7 + [8192])}
-    for case in cases:
-        plain = dataclasses.replace(case, variant="", packet_size=9000)
-        assert plain in sweep.cases
-        sizes = tuple(
-            [len(packet) for packet in PacketGenerator(heap_of(case.heap_size), 1, packet_size)]
-            for packet_size in (plain.packet_size, case.packet_size)
-        )
-        assert sizes == cut[case.heap_size >> 10]
-
-
-def heap_of(size: int) -> Heap:
-    """Make a heap with the two items of the chapters."""
-    group = ItemGroup()
-    group.add_item(0x1600, "timestamp", "", shape=(), format=[("u", 40)], value=0)
-    group.add_item(0x3300, "adc", "", shape=(size,), dtype="i1", value=np.zeros(size, "i1"))
-    return group.get_heap(descriptors="none", data="all")
 
 
 def test_a_sweep_is_found_by_name_and_by_number_of_chapter():
@@ -181,21 +157,7 @@ def test_a_peers_program_has_as_many_heaps_in_flight_as_ours(peer):
     assert depth.findall(peer.read_text()) == depth.findall(ours.read_text()) != []
 
 
-# ---- The order ----
-
-
-def order(plan: planning.Plan, number: int) -> list[str]:
-    return [s.case.name for s in plan.steps() if s.number == number and not s.warm_up]
-
-
-def test_every_round_has_all_cases_in_an_order_of_its_own_that_repeats():
-    plan = planning.plan_of(sweeps.find_sweep("tut-6"), QUICK)
-    assert order(plan, 0) == order(plan, 0)
-    assert order(plan, 0) != order(plan, 1)
-    assert sorted(order(plan, 0)) == sorted(order(plan, 1)) == sorted(c.name for c in plan.cases)
-    steps = list(plan.steps())
-    assert [step.warm_up for step in steps[: len(plan.cases)]] == [True] * len(plan.cases)
-    assert len(steps) == len(plan.cases) * (QUICK.rounds + 1)
+# ---- The plan ----
 
 
 def test_shards_share_a_sweep_and_keep_points_together():
@@ -227,9 +189,6 @@ def test_a_sample_lasts_as_long_as_its_warm_up_lets_one_expect():
     assert planning._heaps(case, FULL, failed) == planning._heaps(case, FULL, None) > 2
     large = dataclasses.replace(case, heap_size=1 << 26)
     assert planning._heaps(large, TINY, slow) == 2
-
-
-# ---- What cannot run here ----
 
 
 def test_cases_of_a_peer_that_is_not_installed_are_skipped_and_named(monkeypatch, tmp_path):
@@ -307,18 +266,14 @@ def test_killed_five_times_and_started_again_it_ends_with_every_sample_once(tmp_
 
 
 @needs_lab
-@pytest.mark.parametrize(
-    "number",
-    [signal.SIGINT, *(pytest.param(n, marks=thorough) for n in (signal.SIGTERM, signal.SIGHUP))],
-)
-def test_ctrl_c_says_what_is_kept(tmp_path, number):
+def test_ctrl_c_says_what_is_kept(tmp_path):
     path = tmp_path / "tut-6-loopback.jsonl"
     with start("run", "tut-6-loopback", "--tiny", "-o", tmp_path) as process:
         while process.poll() is None and not (path.exists() and read_or_none(path)):
             time.sleep(0.01)
-        process.send_signal(number)
+        process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 128 + number, errors
+    assert process.returncode == 130, errors
     kept = len(read(path).samples)
     assert f"{kept} of 24 samples have been taken" in errors
     assert "goes on from there" in errors
@@ -364,13 +319,6 @@ def check_samples(found: Recording) -> None:
         assert one.rate is not None
         assert one.counted_packets == one.messages
         assert None not in (one.steal_ns, one.load, one.page_faults, one.context_switches)
-
-
-@needs_lab
-@thorough
-def test_a_sweep_without_pictures_is_measured_although_they_are_asked_for(tmp_path):
-    succeeds("run", "tut-14", "--tiny", "--rounds", 1, "-o", tmp_path / "bench", "--plot")
-    assert not (tmp_path / "figures").exists()
 
 
 def taken_for(plan: planning.Plan, rates: dict[str, Sequence[float]]) -> Recording:
@@ -840,16 +788,25 @@ def test_status_of_a_record_that_does_not_say_which_part_it_is_shows_its_samples
     assert "9 samples of full size, complete" in succeeds("status", path)
 
 
-def test_an_export_to_pyperf_holds_the_seconds_of_a_heap(tmp_path):
+def test_an_export_to_pyperf_has_the_seconds_of_a_heap_and_two_machines_apart(tmp_path):
     import pyperf
 
-    found = recording(made([1e9, 2e9]), made([3e9], case="two"))
+    header = dataclasses.replace(HEADER, machine={"cpu": "another"})
+    rates = made([1e9, 2e9]), made([3e9], case="two"), made([2e9] * 2, case="two", source=1)[1:]
+    found = dataclasses.replace(recording(*rates), others=(header,))
     exports.export(found, tmp_path / "some.json")
     suite = pyperf.BenchmarkSuite.load(str(tmp_path / "some.json"))
-    values = {each.get_name(): each.get_values() for each in suite.get_benchmarks()}
     seconds = [(one.elapsed_ns or 0) / 1e9 / one.heaps for one in found.samples]
-    assert values["one"] == pytest.approx(seconds[:2])
-    assert values["two"] == pytest.approx(seconds[2:])
+    assert {each.get_name(): each.get_values() for each in suite} == {
+        "one": pytest.approx(seconds[:2]),
+        "two, part 1": pytest.approx(seconds[2:3]),
+        "two, part 2": pytest.approx(seconds[3:]),
+    }
+    assert {each.get_name(): each.get_metadata()["cpu_model_name"] for each in suite} == {
+        "one": "a processor",
+        "two, part 1": "a processor",
+        "two, part 2": "another",
+    }
 
 
 def test_an_export_says_where_and_with_what_it_was_measured(tmp_path):
@@ -865,11 +822,14 @@ def test_an_export_says_where_and_with_what_it_was_measured(tmp_path):
         assert json.loads(metadata[exports.HEADERS.encode()]) == [facts]
     exports.export(found, tmp_path / "some.json")
     said = pyperf.BenchmarkSuite.load(str(tmp_path / "some.json")).get_metadata()
-    assert said["cpu_model_name"] == facts["machine"]["cpu"]
-    assert said["python_version"] == facts["versions"]["python"]
-    assert said["revision"] == facts["revision"]
-    assert said["lab.mtu"] == facts["lab"]["mtu"]
-    assert said["settings.rounds"] == facts["settings"]["rounds"]
+    wanted = {
+        "cpu_model_name": facts["machine"]["cpu"],
+        "python_version": facts["versions"]["python"],
+        "revision": facts["revision"],
+        "lab.mtu": facts["lab"]["mtu"],
+        "settings.rounds": facts["settings"]["rounds"],
+    }
+    assert wanted.items() <= said.items()
     assert json.loads(said["machine.caches_bytes"]) == facts["machine"]["caches_bytes"]
 
 
@@ -917,17 +877,3 @@ def test_an_export_to_csv_takes_nothing_that_may_be_missing(tmp_path, monkeypatc
     for end, word in (("parquet", "pyarrow"), ("json", "pyperf")):
         with pytest.raises(RecordError, match=rf"needs {word}: pip install"):
             exports.export(found, tmp_path / f"some.{end}")
-
-
-def test_a_case_of_two_machines_is_two_benchmarks_of_pyperf(tmp_path):
-    import pyperf
-
-    header = dataclasses.replace(HEADER, machine={"cpu": "another"})
-    other = made([2e9] * 2, source=1)
-    found = dataclasses.replace(recording(made([1e9]), other[1:]), others=(header,))
-    exports.export(found, tmp_path / "some.json")
-    suite = pyperf.BenchmarkSuite.load(str(tmp_path / "some.json"))
-    assert {each.get_name(): each.get_metadata()["cpu_model_name"] for each in suite} == {
-        "one, part 1": "a processor",
-        "one, part 2": "another",
-    }

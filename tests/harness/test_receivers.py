@@ -165,17 +165,6 @@ def test_receivers_are_swept_beside_the_peer_and_the_bare_loop_at_both_sizes_of_
         )
 
 
-def test_large_heaps_and_small_ones_are_sent_as_many_bytes_at_the_same_rates():
-    cases = sweeps.find_sweep("receive-paced").cases
-    assert {case.heaps * case.heap_size for case in cases} == {20 << 26}
-    paces: dict[int, set[float | None]] = {}
-    for case in cases:
-        paces.setdefault(case.heap_size, set()).add(receivers._rate(case))
-    small, large = paces.values()
-    assert small == large
-    assert None not in small
-
-
 # ---------------------------------------------------------------------------------------
 # The highest rate without loss
 
