@@ -13,6 +13,7 @@ import pytest
 
 from bench import listening, receivers, sweeps
 from spead_tutorial.catalogue import MEASURED, RECEIVERS
+from spead_tutorial.lab import Lab
 from spead_tutorial.measure import search
 from spead_tutorial.measure.case import Case, Step
 from spead_tutorial.measure.programs import Done
@@ -28,13 +29,16 @@ AT_ONCE = 2 * 65507
 SENT = {"heaps": 10, "packets": 100, "dropped": 0}
 RECEIVED = {"heaps": 10, "packets": 100}
 OURS = ("ours", "c", "receive")
-WHO = [
-    OURS,
-    ("ours", "python", "receive_chunks"),
-    ("ceiling", "c", "receive"),
-    ("spead2", "python", "receive"),
+#: Who receives, and where, or in turns with its sender.
+WAYS = [
+    (OURS, ""),
+    (OURS, "veth"),
+    (OURS, "in turns"),
+    (("ours", "python", "receive_chunks"), ""),
+    (("ceiling", "c", "receive"), ""),
+    (("spead2", "python", "receive"), ""),
     *(
-        pytest.param(one, marks=pytest.mark.thorough)
+        pytest.param(one, "", marks=pytest.mark.thorough)
         for one in (
             ("ours", "python", "receive"),
             ("ours", "c", "receive_chunks"),
@@ -46,11 +50,18 @@ WHO = [
 ]
 
 
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    """A lab that has a second machine, where there can be one."""
+    with receivers.open_lab() as lab:
+        yield lab
+
+
 def case_of(who: tuple[str, str, str], heap_size: int, packet_size: int, *more: str) -> Case:
-    return Case(*who, heap_size, packet_size, variant=", ".join(more))
+    return Case(*who, heap_size, packet_size, variant=", ".join(filter(None, more)))
 
 
-def take(lab: Any, case: Case, heaps: int) -> Sample:
+def take(lab: Lab, case: Case, heaps: int) -> Sample:
     reason = receivers.missing(case)
     if reason is not None:
         pytest.skip(reason)
@@ -58,10 +69,10 @@ def take(lab: Any, case: Case, heaps: int) -> Sample:
 
 
 @needs_lab
-@pytest.mark.parametrize("who", WHO, ids=str)
-def test_every_receiver_gets_all_samples_as_they_were_sent(lab, who):
+@pytest.mark.parametrize(("who", "way"), WAYS, ids=str)
+def test_every_receiver_gets_all_samples_as_they_were_sent(lab, who, way):
     for heap_size, packet_size in ((64 * KIB, 9000), (100_000, 1472)):
-        sample = take(lab, case_of(who, heap_size, packet_size, "checked"), 20)
+        sample = take(lab, case_of(who, heap_size, packet_size, way, "checked"), 20)
         assert sample.failure is None
         assert sample.received_heaps == 20
         assert sample.payload_bytes == 20 * heap_size
@@ -69,26 +80,7 @@ def test_every_receiver_gets_all_samples_as_they_were_sent(lab, who):
         assert sample.received_packets == sample.packets
         assert sample.peak_memory_bytes > heap_size
         assert sample.rate > 0
-
-
-@needs_lab
-def test_a_receiver_may_be_in_another_network_than_its_sender():
-    case = case_of(OURS, 64 * KIB, 9000, "veth", "checked")
-    reason = receivers.missing(case)
-    if reason is not None:
-        pytest.skip(reason)
-    with receivers.open_lab() as lab:
-        sample = take(lab, case, 20)
-    assert sample.failure is None
-    assert (sample.received_heaps, sample.kind) == (20, "veth")
-
-
-@needs_lab
-def test_a_receiver_and_its_sender_take_turns(lab):
-    case = case_of(OURS, 1024 * KIB, 9000, "in turns", "checked")
-    sample = take(lab, case, 30)
-    assert sample.failure is None
-    assert sample.received_heaps == 30
+        assert sample.kind == ("veth" if way == "veth" else "loopback")
 
 
 @needs_lab
