@@ -240,6 +240,7 @@ def test_an_installation_that_is_none_is_an_error(tmp_path):
 
 @needs_lab
 @thorough
+@pytest.mark.timeout(400)
 def test_killed_five_times_and_started_again_it_ends_with_every_sample_once(tmp_path):
     arguments = ("run", "tut-6", "--tiny", "--rounds", 3, "-o", tmp_path)
     path = tmp_path / "tut-6.jsonl"
@@ -292,6 +293,7 @@ def read_or_none(path: Path) -> bool:
 
 @needs_lab
 @thorough
+@pytest.mark.timeout(400)
 def test_a_sweep_is_measured_drawn_compared_and_exported(tmp_path):
     done = bench("run", "tut-5", "--tiny", "-o", tmp_path / "bench", "--plot")
     assert done.returncode == 0, done.stderr
@@ -331,14 +333,6 @@ def taken_for(plan: planning.Plan, rates: dict[str, Sequence[float]]) -> Recordi
     return recording(*groups)
 
 
-def failing(found: Recording, *places: int) -> Recording:
-    """The same, where these samples failed."""
-    samples = list(found.samples)
-    for place in places:
-        samples[place] = dataclasses.replace(samples[place], failure="it failed", attempt=0)
-    return dataclasses.replace(found, samples=tuple(samples))
-
-
 def test_only_noisy_adds_rounds_to_noisy_cases_and_to_those_they_are_compared_with():
     plan = planning.plan_of(sweeps.find_sweep("tut-6"), QUICK)
     assert planning.again(plan, taken_for(plan, {}), 2).cases == ()
@@ -356,22 +350,26 @@ def test_only_noisy_adds_rounds_to_noisy_cases_and_to_those_they_are_compared_wi
     assert {step.attempt for step in steps} == {0}
 
 
-def test_only_noisy_repeats_a_sample_that_failed_by_itself():
+def test_only_noisy_repeats_what_failed_and_was_not_given_up_by_itself():
     plan = planning.plan_of(sweeps.find_sweep("tut-6"), QUICK)
-    found = failing(taken_for(plan, {}), 0, 3)
-    steps = list(planning.again(plan, found, 2).steps())
-    failed = [found.samples[0], found.samples[3]]
+    whole = taken_for(plan, {}).samples
+
+    def again(failed: range, **more: bool) -> planning.Plan:
+        samples = list(whole)
+        for place in failed:
+            samples[place] = dataclasses.replace(samples[place], failure="it failed")
+        found = recording(samples)
+        repeated = planning.again(dataclasses.replace(plan, **more), found, 2)
+        assert planning.estimate(repeated, found, None) < 5
+        return repeated
+
+    steps = list(again(range(0, 4, 3)).steps())
     assert [step.attempt for step in steps] == [1, 1]
-    assert {step.key for step in steps} == {(one.case, one.round, one.warm_up) for one in failed}
-    assert 0 < planning.estimate(planning.again(plan, found, 2), found, None) < 5
-
-
-def test_what_was_given_up_is_repeated_only_where_that_is_asked_for():
-    plan = planning.plan_of(sweeps.find_sweep("tut-6"), QUICK)
-    found = failing(taken_for(plan, {}), *range(plan.rounds + 1))
-    assert planning.again(plan, found, 2).cases == ()
-    asked = planning.again(dataclasses.replace(plan, retry=True), found, 2)
-    assert len(list(asked.steps())) == plan.rounds + 1
+    failed = {(one.case, one.round, one.warm_up) for one in (whole[0], whole[3])}
+    assert {step.key for step in steps} == failed
+    every = range(plan.rounds + 1)
+    assert again(every).cases == ()
+    assert len(list(again(every, retry=True).steps())) == len(every)
 
 
 @needs_lab

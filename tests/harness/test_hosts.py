@@ -30,7 +30,6 @@ from support import ROOT
 from support.bench import PATIENCE_S, bench, fails, keys, start, succeeds
 from support.labs import needs_lab
 from support.records import HEADER, SAMPLE
-from support.sshd import ssh_to_this_machine
 
 SWEEP = "tut-6-loopback"
 #: What a host is, less what it is called.
@@ -43,7 +42,6 @@ class Place:
 
     folder: Path
     mark: str
-    path: str = os.environ["PATH"]
 
     def argv(self, *tables: str) -> list[object]:
         """Write a file of hosts, and return the command that measures on them."""
@@ -60,7 +58,7 @@ class Place:
         return sorted(self.output.glob("hosts/*.jsonl"))
 
     def start(self, *tables: str) -> "subprocess.Popen[str]":
-        environment = os.environ | {"SPEAD_TUTORIAL_TEST": self.mark, "PATH": self.path}
+        environment = os.environ | {"SPEAD_TUTORIAL_TEST": self.mark}
         return start(*self.argv(*tables), env=environment)
 
     def processes(self, word: str = "") -> list[int]:
@@ -99,13 +97,8 @@ def wait_for(what: Callable[[], object]) -> None:
 
 @needs_lab
 @pytest.mark.thorough
-@pytest.mark.parametrize("by_ssh", [False, True], ids=["here", "ssh"])
-def test_a_record_is_complete_though_an_engine_is_killed_and_nothing_stays(place, by_ssh):
+def test_a_record_is_complete_though_an_engine_is_killed_and_nothing_stays(place):
     tables = [f'name = "{name}"\n{HERE}' for name in "ab"]
-    before = set(Path("/tmp").glob("spead-tutorial-hosts-*"))
-    if by_ssh:
-        place.path = ssh_to_this_machine(place.folder)
-        tables = [f'{table}address = "somebody@far"\n' for table in tables]
     with place.start(*tables) as process:
         wait_for(lambda: place.taken() >= 2 or process.poll() is not None)
         engines = {parent_of(pid) for pid in place.processes("take")}
@@ -118,11 +111,7 @@ def test_a_record_is_complete_though_an_engine_is_killed_and_nothing_stays(place
     assert not found.superseded
     assert len(found.headers) == len(place.parts) <= 2
     assert " MB/s " in out
-    if by_ssh:
-        assert {"ssh", "scp"} <= set((place.folder / "said").read_text().split())
     wait_for(lambda: not place.processes())
-    # Other tests may have made some, but they remove them, too.
-    wait_for(lambda: not set(Path("/tmp").glob("spead-tutorial-hosts-*")) - before)
     # `status` knows that it is complete.
     assert "complete" in succeeds("status", place.output / f"{SWEEP}.jsonl")
 

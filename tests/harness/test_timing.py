@@ -4,8 +4,6 @@
 import itertools
 import json
 import re
-import signal
-import time
 
 import pytest
 
@@ -13,7 +11,7 @@ from bench import spacing, timing
 from spead_tutorial import lab, records
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.spacing import burst, silence
-from support.bench import PATIENCE_S, bench, fails, start, succeeds
+from support.bench import bench, fails, succeeds
 from support.labs import needs_lab
 
 thorough = pytest.mark.thorough
@@ -109,23 +107,7 @@ def test_a_message_is_noted_with_its_length_and_its_head():
     assert noted[0].time_ns <= noted[1].time_ns <= noted[2].time_ns
 
 
-@needs_lab
-@thorough
-def test_ctrl_c_leaves_whole_lines_and_says_one(tmp_path):
-    path = tmp_path / "latency.jsonl"
-    with start("timing", "latency", "-o", tmp_path) as process:
-        while process.poll() is None and not (path.exists() and path.stat().st_size):
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 130
-    assert errors.splitlines()[-1] == "python -m bench: interrupted"
-    assert "Traceback" not in errors
-    lines = path.read_text().splitlines(keepends=True)
-    assert all(line.endswith("\n") and json.loads(line) for line in lines)
-
-
-def test_what_failed_has_no_figures_but_a_reason(tmp_path):
+def test_what_failed_has_no_figures_but_a_reason():
     good = timing.Latency("spead2", "", 0, 1024, [1000] * (timing.WARM_UP + 9))
     bad = timing.Latency("ours", "no thread", 0, failure="it failed")
     lines = timing.table([good, bad]).splitlines()
@@ -133,20 +115,26 @@ def test_what_failed_has_no_figures_but_a_reason(tmp_path):
     assert re.match(r"spead2 +1 +9 +1\.0 ", lines[2])
 
 
-@pytest.mark.parametrize("content", ["", "{}\n", '{"record": "header"}\n{"record": "sample"}\n'])
-def test_a_file_that_is_no_such_record_is_one_line(tmp_path, content):
+OF_TEXT = {"record": "latency", "implementation": "ours", "variant": "", "round": "0"}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        *(
+            (content, "some.jsonl is no record of python -m bench timing")
+            for content in ("", "{}\n", '{"record": "header"}\n{"record": "sample"}\n')
+        ),
+        (
+            f'{{"record": "header"}}\n{json.dumps(OF_TEXT)}\n',
+            "some.jsonl line 2: round is '0', where it has to be a whole number",
+        ),
+    ],
+)
+def test_a_file_that_is_no_such_record_is_one_line(tmp_path, content, words):
     path = tmp_path / "some.jsonl"
     path.write_text(content)
-    line = fails("timing", "rate", "--read", path)
-    assert "some.jsonl is no record of python -m bench timing" in line
-
-
-def test_a_record_of_times_with_a_text_for_a_number_is_one_line_that_names_it(tmp_path):
-    path = tmp_path / "some.jsonl"
-    record = {"record": "latency", "implementation": "ours", "variant": "", "round": "0"}
-    path.write_text(f'{{"record": "header"}}\n{json.dumps(record)}\n')
-    line = fails("timing", "latency", "--read", path)
-    assert "some.jsonl line 2: round is '0', where it has to be a whole number" in line
+    assert words in fails("timing", "rate", "--read", path)
 
 
 @pytest.mark.parametrize(("rounds", "words"), [(3, "range"), (9, "95 % interval")])

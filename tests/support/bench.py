@@ -87,7 +87,13 @@ def recording(*groups: Iterable[Sample], header: Header = HEADER) -> Recording:
 def write(path: Path, what: Recording) -> Path:
     """Write all of a recording to a file, without a wait for the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = (*what.superseded, *what.samples, *what.timelines, *what.splits, *what.spacings)
+    lines: tuple[Any, ...] = (
+        *what.superseded,
+        *what.samples,
+        *what.timelines,
+        *what.splits,
+        *what.spacings,
+    )
     with mock.patch("os.fsync"), Writer(path, what.header) as writer:
         for source, header in enumerate(what.headers):
             if source:
