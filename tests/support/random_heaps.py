@@ -53,16 +53,9 @@ class ItemSpec:
 
     def arguments(self) -> dict[str, Any]:
         """Arguments of the constructor of an Item, in either package."""
-        return {
-            "id": self.id,
-            "name": self.name,
-            "description": self.description,
-            "shape": self.shape,
-            "dtype": self.dtype,
-            "order": self.order,
-            "format": None if self.format is None else list(self.format),
-            "value": self.value,
-        }
+        names = ("id", "name", "description", "shape", "dtype", "order", "value")
+        format = None if self.format is None else list(self.format)
+        return {name: getattr(self, name) for name in names} | {"format": format}
 
     @property
     def allow_immediate(self) -> bool:
@@ -132,11 +125,9 @@ class HeapSpec:
                 getattr(heap, part.kind)(item_class(**part.item.arguments()))
         return heap
 
-    def reference_items(
-        self,
-    ) -> list[ref_encode.Inline | ref_encode.Value | ref_encode.Descriptor]:
+    def reference_items(self) -> list[ref_encode.Part]:
         """Return it as `ref_encode` takes it."""
-        items: list[ref_encode.Inline | ref_encode.Value | ref_encode.Descriptor] = []
+        items: list[ref_encode.Part] = []
         for part in self.parts:
             if part.item is None:
                 items.append(ref_encode.Inline(6, {"add_start": 0, "add_end": 2}[part.kind]))
@@ -158,30 +149,26 @@ class HeapSpec:
             repeat_pointers=self.repeat_pointers,
         )
 
-    def _lengths(self, max_packet_size: int) -> tuple[int, int]:
-        """Return the lengths of the payload without and with padding."""
+    def _lengths(self, max_packet_size: int) -> tuple[int, int, int]:
+        """Return how many pointers there are, and the payload's length before and after padding."""
         pointers, payload = ref_encode.lay_out(
             self.reference_items(), self.heap_address_bits, self.bug_compat
         )
-        padded = ref_encode.padded_length(
-            len(pointers), len(payload), max_packet_size, self.repeat_pointers
-        )
-        return len(payload), padded
+        n, length = len(pointers), len(payload)
+        return n, length, ref_encode.padded_length(n, length, max_packet_size, self.repeat_pointers)
 
     def fits(self, max_packet_size: int) -> bool:
         """Whether lengths and offsets fit into the flavour's bits at this packet size."""
-        return self._lengths(max_packet_size)[1] < 1 << self.heap_address_bits
+        return self._lengths(max_packet_size)[2] < 1 << self.heap_address_bits
 
     def spead2_refuses_pointers_that_fit(self, max_packet_size: int) -> bool:
         """Whether spead2 4.5.1 needlessly keeps room for one more pointer in every packet."""
-        pointers, _ = ref_encode.lay_out(
-            self.reference_items(), self.heap_address_bits, self.bug_compat
-        )
-        return self.repeat_pointers and len(pointers) == (max_packet_size - 48) // 8
+        n_pointers = self._lengths(max_packet_size)[0]
+        return self.repeat_pointers and n_pointers == (max_packet_size - 48) // 8
 
     def spead2_misplaces_padding(self, max_packet_size: int) -> bool:
         """Whether spead2 4.5.1 puts padding before the last real bytes of this heap."""
-        length, padded = self._lengths(max_packet_size)
+        _, length, padded = self._lengths(max_packet_size)
         return padded > length and padded > 8 and length % 8 != 0
 
 

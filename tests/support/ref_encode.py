@@ -39,6 +39,9 @@ class Descriptor:
     shape: tuple[int | None, ...]
 
 
+Part = Inline | Value | Descriptor
+
+
 def pointer(immediate: bool, id: int, value: int, address_bits: int) -> bytes:
     assert 0 <= id < 1 << (63 - address_bits)
     assert 0 <= value < 1 << address_bits
@@ -48,6 +51,21 @@ def pointer(immediate: bool, id: int, value: int, address_bits: int) -> bytes:
 def header(n_pointers: int, address_bits: int) -> bytes:
     widths = bytes([8 - address_bits // 8, address_bits // 8])
     return b"\x53\x04" + widths + b"\0\0" + n_pointers.to_bytes(2, "big")
+
+
+def packet(
+    cnt: int,
+    length: int | None,
+    offset: int,
+    payload: bytes,
+    items: Sequence[tuple[bool, int, int]] = (),
+    address_bits: int = 40,
+) -> bytes:
+    """Encode a packet, whatever it says; it may leave out how long its heap is."""
+    own = ((1, cnt), (2, length), (3, offset), (4, len(payload)))
+    pointers = [(True, id, value) for id, value in own if value is not None]
+    words = [pointer(*one, address_bits) for one in (*pointers, *items)]
+    return header(len(words), address_bits) + b"".join(words) + payload
 
 
 def encode_descriptor(descriptor: Descriptor, address_bits: int, bug_compat: int) -> bytes:
@@ -75,39 +93,31 @@ def encode_descriptor(descriptor: Descriptor, address_bits: int, bug_compat: int
     if descriptor.numpy_header:
         fields.append((0x15, descriptor.numpy_header))
 
-    length = sum(len(data) for _, data in fields)
-    pointers = [
-        pointer(True, 1, 1, address_bits),
-        pointer(True, 2, length, address_bits),
-        pointer(True, 3, 0, address_bits),
-        pointer(True, 4, length, address_bits),
-        pointer(True, 0x14, descriptor.id, address_bits),
-    ]
+    payload = b"".join(data for _, data in fields)
+    items = [(True, 0x14, descriptor.id)]
     offset = 0
     for id, data in fields:
-        pointers.append(pointer(False, id, offset, address_bits))
+        items.append((False, id, offset))
         offset += len(data)
-    payload = b"".join(data for _, data in fields)
-    return header(len(pointers), address_bits) + b"".join(pointers) + payload
+    return packet(1, len(payload), 0, payload, items, address_bits)
 
 
 def lay_out(
-    items: Sequence[Inline | Value | Descriptor], address_bits: int, bug_compat: int
-) -> tuple[list[bytes], bytes]:
+    items: Sequence[Part], address_bits: int, bug_compat: int
+) -> tuple[list[tuple[bool, int, int]], bytes]:
     """Return the item pointers and the payload, both without padding."""
     pointers = []
     payload = b""
     for item in items:
         if isinstance(item, Inline):
-            pointers.append(pointer(True, item.id, item.value, address_bits))
+            pointers.append((True, item.id, item.value))
         elif isinstance(item, Descriptor):
-            pointers.append(pointer(False, 5, len(payload), address_bits))
+            pointers.append((False, 5, len(payload)))
             payload += encode_descriptor(item, address_bits, bug_compat)
         elif item.allow_immediate and len(item.data) <= address_bits // 8:
-            value = int.from_bytes(item.data, "big")
-            pointers.append(pointer(True, item.id, value, address_bits))
+            pointers.append((True, item.id, int.from_bytes(item.data, "big")))
         else:
-            pointers.append(pointer(False, item.id, len(payload), address_bits))
+            pointers.append((False, item.id, len(payload)))
             payload += item.data
     return pointers, payload
 
@@ -120,7 +130,7 @@ def padded_length(n_pointers: int, n_payload: int, max_packet_size: int, repeat:
 
 
 def encode_heap(
-    items: Sequence[Inline | Value | Descriptor],
+    items: Sequence[Part],
     cnt: int,
     max_packet_size: int,
     *,
@@ -128,25 +138,9 @@ def encode_heap(
     bug_compat: int = 0,
     repeat_pointers: bool = False,
 ) -> list[bytes]:
-    """Encode a heap.
+    """Encode a heap, as packets of 56 bytes or more, in the order in which they are sent.
 
-    Parameters
-    ----------
-    items : sequence of Inline, Value and Descriptor
-    cnt : int
-        The heap's count.
-    max_packet_size : int
-        Bytes, 56 or more.
-
-    Returns
-    -------
-    list of bytes
-        The packets in the order in which they are sent.
-
-    Raises
-    ------
-    ValueError
-        If `repeat_pointers` is true and the pointers do not fit in one packet.
+    If `repeat_pointers` is true and the pointers do not fit in one packet, it is a ValueError.
     """
     size = max_packet_size // 8 * 8
     pointers_per_packet = (size - 48) // 8
@@ -154,29 +148,35 @@ def encode_heap(
 
     length = padded_length(len(pointers), len(payload), size, repeat_pointers)
     if length > len(payload):
-        pointers.append(pointer(False, 0, len(payload), address_bits))
+        pointers.append((False, 0, len(payload)))
         payload += bytes(length - len(payload))
     if repeat_pointers and len(pointers) > pointers_per_packet:
         raise ValueError("the item pointers do not fit in one packet")
 
     packets: list[bytes] = []
-    unsent = pointers
-    offset = 0
+    unsent, offset = pointers, 0
     while not packets or unsent or offset < len(payload):
-        if repeat_pointers:
-            here = pointers
-        else:
-            here, unsent = unsent[:pointers_per_packet], unsent[pointers_per_packet:]
+        here, unsent = unsent[:pointers_per_packet], unsent[pointers_per_packet:]
         chunk = payload[offset : offset + size - 40 - 8 * len(here)]
         assert chunk
-        fixed = [
-            pointer(True, 1, cnt, address_bits),
-            pointer(True, 2, len(payload), address_bits),
-            pointer(True, 3, offset, address_bits),
-            pointer(True, 4, len(chunk), address_bits),
-        ]
-        packets.append(header(4 + len(here), address_bits) + b"".join(fixed + here) + chunk)
+        packets.append(packet(cnt, len(payload), offset, chunk, here, address_bits))
         offset += len(chunk)
         if repeat_pointers:
-            unsent = []
+            unsent = pointers if offset < len(payload) else []
     return packets
+
+
+def value(data: bytes, id: int = 0x1000) -> Value:
+    """A value that is never sent in its pointer."""
+    return Value(id, data, allow_immediate=False)
+
+
+def one_packet(cnt: int, data: bytes = b"abc", *more: Part) -> bytes:
+    """Encode a heap of one packet, whose item 0x1000 is these bytes."""
+    (encoded,) = encode_heap([value(data), *more], cnt, 9000)
+    return encoded
+
+
+def described(id: int = 0x1000, name: bytes = b"x", letter: str = "u") -> Descriptor:
+    """Describe a row of bytes, or of characters, of any length."""
+    return Descriptor(id, name, b"an x", b"", ((letter, 8),), (None,))

@@ -56,7 +56,7 @@ def saying(packet: Packet, id: int, value: int) -> Packet:
 def plain_heap(rng: random.Random, cnt: int, bits: int, bug_compat: int) -> list[bytes]:
     """Encode a heap of values, immediates, descriptors and padding; some of them are empty."""
     most = 1 << min(bits, 63 - bits, 12)
-    items: list[ref_encode.Inline | ref_encode.Value | ref_encode.Descriptor] = []
+    items: list[ref_encode.Part] = []
     longest = 8 if bits == 8 else rng.choice((8, 40, 300, 2000))
     for _ in range(rng.choice((0, 1, 1, 2, 3, 6, 12 if bits > 8 else 3))):
         id = rng.randrange(7, most)
@@ -64,28 +64,22 @@ def plain_heap(rng: random.Random, cnt: int, bits: int, bug_compat: int) -> list
             case "inline":
                 items.append(ref_encode.Inline(id, rng.randrange(1 << bits)))
             case "value":
-                data = rng.randbytes(rng.randrange(longest))
-                items.append(ref_encode.Value(id, data, allow_immediate=False))
+                items.append(ref_encode.value(rng.randbytes(rng.randrange(longest)), id))
             case "empty":
                 items.append(ref_encode.Value(id, b"", allow_immediate=rng.random() < 0.5))
             case "null":
-                items.append(ref_encode.Value(0, rng.randbytes(rng.randrange(9)), False))
+                items.append(ref_encode.value(rng.randbytes(rng.randrange(9)), 0))
             case "descriptor" if bits > 8:
                 items.append(random_descriptor(rng, id))
             case "start":
                 items.append(ref_encode.Inline(6, rng.choice((0, 0, 1, 3))))
-    return ref_encode.encode_heap(
-        items,
-        cnt,
-        max(72, rng.choice(PACKET_SIZES)) if bits == 8 else rng.choice(PACKET_SIZES),
-        address_bits=bits,
-        bug_compat=bug_compat,
-    )
+    size = max(72 if bits == 8 else 0, rng.choice(PACKET_SIZES))
+    return ref_encode.encode_heap(items, cnt, size, address_bits=bits, bug_compat=bug_compat)
 
 
 def small_heap(cnt: int, bits: int) -> list[bytes]:
     """Encode a heap of two packets, or with few bits one."""
-    value = ref_encode.Value(20, bytes([cnt % 256]) * 20, allow_immediate=False)
+    value = ref_encode.value(bytes([cnt % 256]) * 20, 20)
     return ref_encode.encode_heap([value], cnt, 64, address_bits=bits)
 
 
@@ -95,9 +89,7 @@ def random_descriptor(rng: random.Random, id: int) -> ref_encode.Descriptor:
         id=id,
         name=rng.choice((b"", b"x", b"adc_samples")),
         description=rng.choice((b"", b"some words")),
-        numpy_header=b""
-        if described
-        else b"{'descr': '<u4', 'fortran_order': True, 'shape': (2,)}",
+        numpy_header=b"" if described else HEADER,
         format=(("u", 12), ("i", 20), ("c", 8))[: rng.randrange(1, 4)] if described else (),
         shape=tuple(rng.choice((None, 0, 1, 5)) for _ in range(rng.randrange(4))),
     )
@@ -145,11 +137,9 @@ def heap_counts(rng: random.Random, n: int, bits: int) -> list[int]:
 
 def interleave(rng: random.Random, heaps: list[list[bytes]], at_once: int) -> list[bytes]:
     """Have several heaps on the way at a time, each with its packets in order."""
-    waiting = [list(heap) for heap in heaps]
-    sent = []
+    waiting, sent = [list(heap) for heap in heaps], []
     while waiting:
-        heap = rng.choice(waiting[:at_once])
-        sent.append(heap.pop(0))
+        sent.append(rng.choice(waiting[:at_once]).pop(0))
         waiting = [heap for heap in waiting if heap]
     return sent
 
