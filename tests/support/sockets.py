@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""UDP sockets on loopback."""
+
+import contextlib
+import socket
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def udp_socket(host: str = "127.0.0.1") -> Iterator[socket.socket]:
+    """Lend a socket that is bound to a port of the system's choice."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as sock:
+        sock.bind((host, 0))
+        yield sock
+
+
+def free_port(host: str = "127.0.0.1") -> int:
+    with udp_socket(host) as sock:
+        return int(sock.getsockname()[1])
