@@ -12,23 +12,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-PLACED = "placed"
-MALFORMED = "malformed"
-DUPLICATE = "duplicate"
-LATE = "late"
-AFTER_LOSS = "after_loss"
-INCONSISTENT = "inconsistent"
-TOO_LARGE = "too_large"
-UNSIZED = "unsized"
-FATES = (
-    PLACED,
-    MALFORMED,
-    DUPLICATE,
-    LATE,
-    AFTER_LOSS,
-    INCONSISTENT,
-    TOO_LARGE,
-    UNSIZED,
+FATES = PLACED, MALFORMED, DUPLICATE, LATE, AFTER_LOSS, INCONSISTENT, TOO_LARGE, UNSIZED = (
+    *("placed", "malformed", "duplicate", "late", "after_loss"),
+    *("inconsistent", "too_large", "unsized"),
 )
 FAULTS = ("header", "flavour", "pointers", "missing", "payload", "beyond", "surplus")
 
@@ -184,13 +170,10 @@ class Heap:
             whole[packet.offset : packet.end] = packet.payload
         return bytes(whole)
 
-    def sent(self) -> list[Packet]:
-        """The packets in the order in which they were sent."""
-        return sorted(self.packets, key=lambda packet: packet.offset)
-
     def sent_pointers(self) -> list[Pointer]:
         """The pointers in the order in which they were sent, of identical ones the last."""
-        all_of_them = [p for packet in self.sent() for p in packet.items]
+        sent = sorted(self.packets, key=lambda packet: packet.offset)
+        all_of_them = [p for packet in sent for p in packet.items]
         return list(dict.fromkeys(reversed(all_of_them)))[::-1]
 
     def items(self) -> list[Item]:
@@ -199,12 +182,8 @@ class Heap:
         addressed = sorted((p for p in pointers if not p.immediate), key=lambda p: p.value)
         payload = self.payload
         ends = [p.value for p in addressed[1:]] + [len(payload)]
-        listed = [
-            Item(p.id, payload[p.value : end])
-            for p, end in zip(addressed, ends, strict=False)
-            if p.id
-        ]
-        return listed + self.immediates()
+        pairs = zip(addressed, ends, strict=False)
+        return [Item(p.id, payload[p.value : end]) for p, end in pairs if p.id] + self.immediates()
 
     def immediates(self) -> list[Item]:
         return [Item(p.id, p.value) for p in self.sent_pointers() if p.immediate and p.id]
@@ -260,17 +239,7 @@ def split(data: bytes, size: int) -> list[bytes]:
 
 @dataclass
 class Receiver:
-    """Heaps from packets.
-
-    Parameters
-    ----------
-    max_heaps, substreams, allow_out_of_order, allow_unsized_heaps, stop_on_stop_item
-        As of a stream's configuration.
-    max_heap_size : int
-        Bytes of payload that a heap may have at most.
-    remembered : int
-        Heaps that are finished, and that late packets are still known by.
-    """
+    """Heaps from packets: `remembered` are finished, and late packets are known by them."""
 
     max_heaps: int = 4
     substreams: int = 1
@@ -327,12 +296,13 @@ class Receiver:
             self._finish(heap)
 
     def account(self) -> dict[str, int]:
-        """Where all heaps went."""
+        """Where all heaps went, as a stream's statistics call it."""
         return {
+            "heaps": self.complete + self.evicted + self.flushed,
             "heaps_begun": len(self.begun),
             "heaps_complete": self.complete,
-            "heaps_evicted": self.evicted,
-            "heaps_flushed": self.flushed,
+            "incomplete_heaps_evicted": self.evicted,
+            "incomplete_heaps_flushed": self.flushed,
             "heaps_dropped": self.dropped,
             "heaps_live": len(self.live),
             "heaps_never_begun": self.never_begun(),
