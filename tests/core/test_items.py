@@ -16,119 +16,124 @@ def raw(item):
     return memoryview(item.to_buffer()).tobytes()
 
 
+def kind_of(kind):
+    """How an item is made of a format (a tuple), of a dtype, or of both arguments."""
+    if isinstance(kind, dict):
+        return kind
+    return {"format": list(kind)} if isinstance(kind, tuple) else {"dtype": kind}
+
+
 def make(shape=(), *, dtype=None, format=None, order="C", value=None, cls=Item):
     return cls(0x1234, "thing", "of some kind", shape, dtype, order, format, value=value)
 
 
-def make_like(item, cls):
-    """Build a random item's twin of either package."""
-    return cls(**item.arguments())
+def raw_fields(descriptor):
+    names = ("id", "name", "description", "numpy_header", "format", "shape")
+    return [getattr(descriptor, name) for name in names]
+
+
+@pytest.mark.parametrize(
+    "block", [0, *(pytest.param(n, marks=pytest.mark.thorough) for n in (1, 2, 3))]
+)
+def test_random_items_have_the_bytes_that_they_should_have_and_are_as_in_spead2(block):
+    dtypes, formats = set(), set()
+    for seed in range(500 * block, 500 * block + 500):
+        item = random_item(random.Random(seed), 0x1000)
+        ours, theirs = (cls(**item.arguments()) for cls in (Item, spead2.Item))
+        assert raw(ours) == raw(theirs) == item.data, seed
+        dtypes.add(item.dtype)
+        formats.add(item.format)
+        described = ours.to_raw(Flavour(4, 64, 48, seed % 8))
+        assert raw_fields(described) == raw_fields(
+            theirs.to_raw(spead2.Flavour(4, 64, 48, seed % 8))
+        )
+        for name in ("itemsize_bits", "is_variable_size", "allow_immediate"):
+            one, other = (getattr(item, name) for item in (ours, theirs))
+            assert one == other if name == "itemsize_bits" else one() == other()
+        for n in (0, 1, 7, 100):
+            assert tuple(ours.dynamic_shape(n)) == tuple(theirs.dynamic_shape(n))
+        for shape in ((), (2,), (3,), (0, 2), (2, 3), [2, 3]):
+            assert ours.compatible_shape(shape) == theirs.compatible_shape(shape)
+    assert (dtypes, formats) == ({*DTYPES, None}, {*FORMATS, None})
 
 
 # Bytes of values
 
 
-def test_random_values_have_the_bytes_that_they_should_have():
-    for seed in range(2000):
-        item = random_item(random.Random(seed), 0x1000)
-        assert raw(make_like(item, Item)) == item.data, item
-
-
-def test_random_values_have_the_bytes_that_spead2_gives_them():
-    for seed in range(2000):
-        item = random_item(random.Random(seed), 0x1000)
-        assert raw(make_like(item, Item)) == raw(make_like(item, spead2.Item)), item
-
-
-def test_random_items_cover_all_types():
-    items = [random_item(random.Random(seed), 0x1000) for seed in range(2000)]
-    assert {item.dtype for item in items if item.dtype} == set(DTYPES)
-    assert {item.format for item in items if item.format} == set(FORMATS)
-
-
 STRUCTURE = np.dtype([("a", "<u2"), ("b", ">f4"), ("c", "i1", (2,)), ("d", [("e", "S2")])])
 
 SAME_AS_SPEAD2 = [
-    ((), {"dtype": "u1"}, np.uint8(5)),
-    ((), {"dtype": "u1"}, np.array(5)),
-    ((), {"dtype": "u1"}, True),
-    ((), {"dtype": "<i4"}, -5),
-    ((), {"dtype": ">i4"}, -5),
-    ((), {"dtype": "f4"}, 5),
-    ((), {"dtype": "f8"}, "2.5"),
-    ((), {"dtype": "u1"}, "12"),
-    ((), {"dtype": "f4"}, float("inf")),
-    ((), {"dtype": "f4"}, float("nan")),
-    ((), {"dtype": "?"}, 5),
-    ((), {"dtype": "c8"}, 1 + 2j),
-    ((), {"dtype": "S5"}, "hey"),
-    ((), {"dtype": "U3"}, "abc"),
-    ((3,), {"dtype": "S1"}, "abc"),
-    ((2,), {"dtype": "u1"}, (1, 2)),
-    ((2,), {"dtype": "u1"}, [1.0, 2]),
-    ((2,), {"dtype": "<u8"}, [2**64 - 1, 1]),
-    ((2,), {"dtype": ">u8"}, [fractions.Fraction(6, 2), np.int8(1)]),
-    ((3,), {"dtype": "u1"}, bytearray(b"abc")),
-    ((3,), {"dtype": "u1"}, np.arange(6, dtype="u1")[::2]),
-    ((2, 3), {"dtype": ">u4"}, np.asfortranarray(np.arange(6, dtype="<u4").reshape(2, 3))),
+    ((), "u1", np.uint8(5), np.array(5), True, "12"),
+    ((), "<i4", -5),
+    ((), ">i4", -5),
+    ((), "f4", 5, float("inf"), float("nan")),
+    ((), "f8", "2.5"),
+    ((), "?", 5),
+    ((), "c8", 1 + 2j),
+    ((), "S5", "hey"),
+    ((), "U3", "abc"),
+    ((3,), "S1", "abc"),
+    ((2,), "u1", (1, 2), [1.0, 2]),
+    ((2,), "<u8", [2**64 - 1, 1]),
+    ((2,), ">u8", [fractions.Fraction(6, 2), np.int8(1)]),
+    ((3,), "u1", bytearray(b"abc"), np.arange(6, dtype="u1")[::2]),
+    ((2, 3), ">u4", np.asfortranarray(np.arange(6, dtype="<u4").reshape(2, 3))),
     ((2, 3), {"dtype": ">u4", "order": "F"}, np.arange(6).reshape(2, 3)),
     ((2, 3, 4), {"dtype": "u1", "order": "F"}, np.arange(24, dtype="u1").reshape(2, 3, 4)),
-    ((0,), {"dtype": "u1"}, []),
-    ((2,), {"dtype": [("a", "<u2"), ("b", ">f4")]}, [(1, 2), (3, 4)]),
-    ((), {"dtype": STRUCTURE}, (1, 2.5, [3, 4], ("xy",))),
-    ((2,), {"dtype": STRUCTURE}, np.zeros(2, STRUCTURE)),
-    ((), {"format": [("u", 40)]}, 2**40 - 1),
-    ((), {"format": [("u", 40)]}, 5.0),
-    ((), {"format": [("u", 40)]}, "5"),
-    ((), {"format": [("u", 40)]}, np.uint64(5)),
-    ((), {"format": [("u", 24)]}, np.array(5)),
-    ((), {"format": [("i", 40)]}, np.int64(-5)),
-    ((), {"format": [("i", 40)]}, np.array(-5, ">i8")),
-    ((), {"format": [("i", 40)]}, np.array(-5).astype(">u8")),
-    ((), {"format": [("u", 12)]}, 5),
-    ((), {"format": [("i", 100)]}, -(2**99)),
-    ((2,), {"format": [("u", 72)]}, [2**72 - 1, 1]),
-    ((3,), {"format": [("b", 1)]}, [1, 0, "x"]),
-    ((2, 2), {"format": [("u", 24)]}, np.asfortranarray([[1, 2], [3, 4]])),
-    ((None, 2), {"format": [("u", 4), ("i", 13)]}, [[(1, -2), (3, 4)]]),
-    ((2, None), {"format": [("u", 12)]}, [[1, 2, 3], [4, 5, 6]]),
-    ((2,), {"format": [("f", 32), ("u", 4)]}, np.array([(1, 2), (3, 4)], "f4,u1")),
-    ((), {"format": [("f", 32), ("u", 4)]}, np.array((1, 2), "f8,i8")[()]),
-    ((), {"format": [("u", 4), ("c", 8)]}, (1, b"a")),
-    ((), {"format": [("c", 8)]}, "a"),
-    ((None,), {"format": [("c", 8)]}, ""),
-    ((None,), {"format": [("c", 8)]}, "hello"),
-    ((None,), {"format": [("c", 8)]}, b"hello\0"),
-    ((None,), {"format": [("c", 8)]}, np.str_("hello")),
-    ((None,), {"format": [("c", 8)]}, np.array([b"a", b"b"])),
-    ((5,), {"format": [("c", 8)]}, list("hello")),
-    ((2, 3), {"format": [("c", 8)]}, [list("abc"), list("def")]),
-    ((None,), {"format": [("u", 8)]}, memoryview(b"abc")),
+    ((0,), "u1", []),
+    ((2,), [("a", "<u2"), ("b", ">f4")], [(1, 2), (3, 4)]),
+    ((), STRUCTURE, (1, 2.5, [3, 4], ("xy",))),
+    ((2,), STRUCTURE, np.zeros(2, STRUCTURE)),
+    ((), (("u", 40),), 2**40 - 1, 5.0, "5", np.uint64(5)),
+    ((), (("u", 24),), np.array(5)),
+    ((), (("i", 40),), np.int64(-5), np.array(-5, ">i8"), np.array(-5).astype(">u8")),
+    ((), (("u", 12),), 5),
+    ((), (("i", 100),), -(2**99)),
+    ((2,), (("u", 72),), [2**72 - 1, 1]),
+    ((3,), (("b", 1),), [1, 0, "x"]),
+    ((2, 2), (("u", 24),), np.asfortranarray([[1, 2], [3, 4]])),
+    ((None, 2), (("u", 4), ("i", 13)), [[(1, -2), (3, 4)]]),
+    ((2, None), (("u", 12),), [[1, 2, 3], [4, 5, 6]]),
+    ((2,), (("f", 32), ("u", 4)), np.array([(1, 2), (3, 4)], "f4,u1")),
+    ((), (("f", 32), ("u", 4)), np.array((1, 2), "f8,i8")[()]),
+    ((), (("u", 4), ("c", 8)), (1, b"a")),
+    ((), (("c", 8),), "a"),
+    ((None,), (("c", 8),), "", "hello", b"hello\0", np.str_("hello"), np.array([b"a", b"b"])),
+    ((5,), (("c", 8),), list("hello")),
+    ((2, 3), (("c", 8),), [list("abc"), list("def")]),
+    ((None,), (("u", 8),), memoryview(b"abc")),
 ]
 
 
-@pytest.mark.parametrize(("shape", "kind", "value"), SAME_AS_SPEAD2)
-def test_a_value_has_the_bytes_that_spead2_gives_it(shape, kind, value):
-    assert raw(make(shape, **kind, value=value)) == raw(
-        make(shape, **kind, value=value, cls=spead2.Item)
-    )
+@pytest.mark.parametrize("row", SAME_AS_SPEAD2)
+def test_a_value_has_the_bytes_that_spead2_gives_it(row):
+    shape, kind, *values = row
+    made = {**kind_of(kind), "shape": shape}
+    for value in values:
+        ours, theirs = (make(**made, value=value, cls=cls) for cls in (Item, spead2.Item))
+        assert raw(ours) == raw(theirs), value
 
 
-@pytest.mark.parametrize("bits", [24, 40, 48, 56])
-@pytest.mark.parametrize("value", [-1, -5, 0, 5])
-def test_negative_python_integers_of_unusual_widths_are_valid(bits, value):
-    item = make(format=[("i", bits)], value=value)
-    assert raw(item) == value.to_bytes(bits // 8, "big", signed=True)
+DATES = np.array(["2024-01-01", "2024-01-02"], "M8[s]")
 
 
-@pytest.mark.parametrize("view", [bytes, bytearray, memoryview])
-def test_characters_may_come_as_any_kind_of_bytes(view):
-    assert raw(make((None,), format=[("c", 8)], value=view(b"abc"))) == b"abc"
-
-
-def test_dates_are_sent_as_their_bytes():
-    value = np.array(["2024-01-01", "2024-01-02"], "M8[s]")
-    assert raw(make((2,), dtype="M8[s]", value=value)) == value.tobytes()
+@pytest.mark.parametrize(
+    ("shape", "kind", "value", "expected"),
+    [
+        ((2,), {"dtype": "M8[s]"}, DATES, DATES.tobytes()),
+        *(
+            ((None,), {"format": [("c", 8)]}, view(b"abc"), b"abc")
+            for view in (bytes, bytearray, memoryview)
+        ),
+        *(  # negative integers of unusual widths
+            ((), {"format": [("i", bits)]}, n, n.to_bytes(bits // 8, "big", signed=True))
+            for bits in (24, 40, 48, 56)
+            for n in (-1, -5, 0, 5)
+        ),
+    ],
+)
+def test_a_value_that_spead2_does_not_take_has_these_bytes(shape, kind, value, expected):
+    assert raw(make(shape, **kind, value=value)) == expected
 
 
 # Whose memory
@@ -141,30 +146,21 @@ def test_a_matching_array_is_not_copied(dtype, shape):
     assert make(shape, dtype=dtype, value=value).to_buffer() is value
 
 
-def test_a_matching_array_of_variable_size_is_not_copied():
-    value = np.zeros(5, "u1")
-    buffer = make((None,), format=[("u", 8)], value=value).to_buffer()
-    value[2] = 7
-    assert bytes(buffer) == b"\0\0\7\0\0"
-
-
-def test_a_matching_array_in_fortran_order_is_not_copied():
-    value = np.zeros((2, 3), "u1", order="F")
-    buffer = make((2, 3), dtype="u1", order="F", value=value).to_buffer()
-    value[1, 0] = 7
+@pytest.mark.parametrize(
+    ("shape", "kind", "value"),
+    [
+        ((None,), {"format": [("u", 8)]}, np.zeros(5, "u1")),
+        ((2, 3), {"dtype": "u1", "order": "F"}, np.zeros((2, 3), "u1", order="F")),
+        ((2,), {"dtype": "M8[s]"}, np.zeros(2, "M8[s]")),
+        ((3,), {"format": [("c", 8)]}, bytearray(b"abc")),
+    ],
+)
+def test_memory_that_matches_in_another_way_is_not_copied(shape, kind, value):
+    buffer = make(shape, **kind, value=value).to_buffer()
+    memory = np.frombuffer(value, "u1") if isinstance(value, bytearray) else value
+    assert np.shares_memory(buffer, memory)
     assert buffer.flags.c_contiguous
-    assert buffer.tobytes() == b"\0\7\0\0\0\0"
-
-
-def test_dates_and_strings_are_not_copied():
-    date = np.zeros(2, "M8[s]")
-    buffer = make((2,), dtype="M8[s]", value=date).to_buffer()
-    date[0] = np.datetime64(1, "s")
-    assert buffer[0] == 1
-    text = bytearray(b"abc")
-    buffer = make((3,), format=[("c", 8)], value=text).to_buffer()
-    text[0] = ord("x")
-    assert buffer.tobytes() == b"xbc"
+    assert buffer.nbytes == memory.nbytes
 
 
 @pytest.mark.parametrize("letter", ["u", "i"])
@@ -177,15 +173,12 @@ def test_the_low_bytes_of_an_8_byte_integer_are_not_copied(letter, bits):
     assert memoryview(buffer).tobytes() == (0x12345).to_bytes(bits // 8, "big")
 
 
-@pytest.mark.parametrize("dtype", ["<u8", ">i8", "<u4"])
-def test_an_integer_of_another_dtype_is_copied(dtype):
-    value = np.array(5, dtype)
-    buffer = make(format=[("u", 40)], value=value).to_buffer()
-    value[()] = 6
-    assert bytes(buffer) == bytes([0, 0, 0, 0, 5])
-
-
-def test_an_array_that_does_not_match_is_converted_to_contiguous_memory():
+def test_what_does_not_match_is_converted_to_memory_of_its_own():
+    for dtype in ("<u8", ">i8", "<u4"):
+        value = np.array(5, dtype)
+        buffer = make(format=[("u", 40)], value=value).to_buffer()
+        value[()] = 6
+        assert bytes(buffer) == bytes([0, 0, 0, 0, 5])
     for value in (np.arange(6, dtype="u1")[::2], np.arange(3), [0, 1, 2]):
         buffer = make((3,), dtype="u1", value=value).to_buffer()
         assert buffer.flags.c_contiguous
@@ -195,151 +188,93 @@ def test_an_array_that_does_not_match_is_converted_to_contiguous_memory():
 # Values that do not fit
 
 REFUSED = [
-    ((), {"dtype": "u1"}, 300, "300 is out of range for u8: 0 to 255"),
-    ((), {"dtype": "u1"}, -1, "-1 is out of range for u8: 0 to 255"),
-    ((), {"dtype": "i1"}, np.int64(128), "128 is out of range for i8: -128 to 127"),
-    ((2,), {"dtype": "u1"}, [1, 300], "300 is out of range for u8: 0 to 255"),
-    ((2,), {"dtype": "u1"}, np.array([1, 300]), "300 is out of range for u8: 0 to 255"),
-    ((2,), {"dtype": "i8"}, [0, 2**63], "9223372036854775808 is out of range for i64"),
-    ((2,), {"dtype": "u8"}, [2**70, 0.5], "0.5 is not a whole number"),
-    ((2,), {"dtype": "u8"}, np.array([0, 2.0**64]), "18446744073709551616 is out of range"),
-    ((), {"dtype": "u1"}, 1.5, "1.5 is not a whole number"),
-    ((2,), {"dtype": "u1"}, [1.5, 2], "1.5 is not a whole number"),
-    ((2,), {"dtype": "u1"}, np.array([2, 1.5]), "1.5 is not a whole number"),
-    ((), {"dtype": "u1"}, float("nan"), "nan is not a whole number"),
-    ((1,), {"dtype": "u1"}, np.array([np.inf]), "inf is not a whole number"),
-    ((), {"dtype": "u1"}, 1j, "1j is not a whole number"),
-    ((), {"dtype": "u1"}, "x", "'x' is not a whole number"),
-    ((3,), {"dtype": "u1"}, b"abc", "b'abc' is not a whole number"),
-    ((), {"dtype": "u1"}, object(), "is not a whole number"),
-    ((), {"dtype": "f4"}, 1e300, "1e+300 is out of range for float32"),
-    ((2,), {"dtype": "f2"}, [1, 70000], "70000 is out of range for float16"),
-    ((), {"dtype": "f8"}, 10**400, "int too large to convert to float"),
-    ((), {"dtype": "f4"}, 1 + 2j, "a complex number does not fit float32"),
-    ((), {"dtype": "f4"}, "x", "could not convert string to float"),
-    ((), {"dtype": "S3"}, "four", "'four' is longer than 3 characters"),
-    ((), {"dtype": "S3"}, "é", "'é' is not ASCII"),
-    ((), {"dtype": "U3"}, "four", "'four' is longer than 3 characters"),
-    ((), {"dtype": "V3"}, b"four", "4 bytes do not fit the 3"),
-    ((), {"dtype": "u1,i2"}, (1, 2**15), "32768 is out of range for i16"),
-    ((), {"dtype": "u1,i2"}, (1, 2, 3), "3"),
-    ((2,), {"dtype": "u1,i2"}, [1, 2], "each element has to be a tuple of 2 fields"),
-    ((2,), {"dtype": "u1,i2"}, np.array([1, 2]), "each element has to be a tuple of 2 fields"),
-    ((), {"dtype": STRUCTURE}, (1, 2.5, [3], ("xy",)), "field 'c' has shape (1,), expected (2,)"),
-    (
-        (),
-        {"format": [("u", 40)]},
-        2**40,
-        "1099511627776 is out of range for u40: 0 to 109951162777",
-    ),
-    ((), {"format": [("u", 40)]}, 2**64, "18446744073709551616 is out of range for u40"),
-    ((), {"format": [("u", 40)]}, -1, "-1 is out of range for u40"),
-    ((), {"format": [("u", 40)]}, 1.5, "1.5 is not a whole number"),
-    ((), {"format": [("u", 40)]}, np.array(2**40, "<u8"), "1099511627776 is out of range for u40"),
-    ((), {"format": [("i", 40)]}, 2**39, "549755813888 is out of range for i40: -549755813888 to"),
-    ((), {"format": [("i", 40)]}, -(2**39) - 1, "-549755813889 is out of range for i40"),
-    ((), {"format": [("i", 40)]}, np.array(2**39, "<u8"), "549755813888 is out of range for i40"),
-    ((), {"format": [("u", 12)]}, 4096, "4096 is out of range for u12: 0 to 4095"),
-    ((), {"format": [("u", 12)]}, 1.5, "1.5 is not a whole number"),
-    ((), {"format": [("i", 12)]}, -2049, "-2049 is out of range for i12: -2048 to 2047"),
-    ((2,), {"format": [("u", 12)]}, np.array([1, 5000]), "5000 is out of range for u12"),
-    (
-        (),
-        {"format": [("i", 100)]},
-        2**99,
-        "633825300114114700748351602688 is out of range for i100",
-    ),
-    ((), {"format": [("u", 4), ("u", 4)]}, (1, 16), "16 is out of range for u4: 0 to 15"),
-    ((), {"format": [("f", 32), ("u", 4)]}, (1e300, 1), "1e+300 is out of range for >f4"),
-    ((), {"format": [("f", 32), ("u", 4)]}, [1, 2], "each element has to be a tuple of 2 fields"),
-    ((), {"format": [("f", 32), ("u", 4)]}, (1,), "1"),
-    ((), {"format": [("u", 4), ("c", 8)]}, (1, "ab"), "'ab' is longer than 1 character"),
-    ((), {"format": [("c", 8)]}, "ab", "'ab' is longer than 1 character"),
-    ((None,), {"format": [("c", 8)]}, "é", "'é' is not ASCII"),
-    ((3,), {"format": [("c", 8)]}, np.array([97, 98, 99], "u1"), "b'97' is longer than 1 char"),
-    ((3,), {"format": [("c", 8)]}, "ab", "value has shape (2,), expected (3,)"),
-    ((2,), {"dtype": "u1"}, 1, "value has shape (), expected (2,)"),
-    ((), {"dtype": "u1"}, [1], "value has shape (1,), expected ()"),
-    ((2, 2), {"dtype": "u1"}, np.zeros((2, 3), "u1"), "value has shape (2, 3), expected (2, 2)"),
-    ((2, 2), {"format": [("u", 12)]}, [[1, 2], [3]], "inhomogeneous"),
-    ((None, 2), {"format": [("u", 12)]}, [1, 2], "value has shape (2,), expected (None, 2)"),
-    ((None, 2), {"format": [("u", 8)]}, [[1, 2, 3]], "value has shape (1, 3), expected (None, 2)"),
-    ((2,), {"format": [("u", 4), ("u", 4)]}, [(1, 2)], "value has shape (1,), expected (2,)"),
-    ((), {"dtype": "u1"}, None, "it has no value to send"),
+    ((), "u1", (300, "300 is out of range for u8: 0 to 255")),
+    ((), "u1", (-1, "-1 is out of range for u8: 0 to 255"), (1.5, "1.5 is not a whole number")),
+    ((), "u1", (float("nan"), "nan is not a whole number"), (1j, "1j is not a whole number")),
+    ((), "u1", ("x", "'x' is not a whole number"), (object(), "is not a whole number")),
+    ((), "u1", ([1], "value has shape (1,), expected ()"), (None, "it has no value to send")),
+    ((), "i1", (np.int64(128), "128 is out of range for i8: -128 to 127")),
+    ((2,), "u1", ([1, 300], "300 is out of range for u8: 0 to 255")),
+    ((2,), "u1", (np.array([1, 300]), "300 is out of range for u8: 0 to 255")),
+    ((2,), "u1", ([1.5, 2], "1.5 is not a whole number")),
+    ((2,), "u1", (np.array([2, 1.5]), "1.5 is not a whole number")),
+    ((2,), "u1", (1, "value has shape (), expected (2,)")),
+    ((2,), "i8", ([0, 2**63], "9223372036854775808 is out of range for i64")),
+    ((2,), "u8", ([2**70, 0.5], "0.5 is not a whole number")),
+    ((2,), "u8", (np.array([0, 2.0**64]), "18446744073709551616 is out of range")),
+    ((1,), "u1", (np.array([np.inf]), "inf is not a whole number")),
+    ((3,), "u1", (b"abc", "b'abc' is not a whole number")),
+    ((), "f4", (1e300, "1e+300 is out of range for float32")),
+    ((), "f4", (1 + 2j, "a complex number does not fit float32")),
+    ((), "f4", ("x", "could not convert string to float")),
+    ((2,), "f2", ([1, 70000], "70000 is out of range for float16")),
+    ((), "f8", (10**400, "int too large to convert to float")),
+    ((), "S3", ("four", "'four' is longer than 3 characters"), ("é", "'é' is not ASCII")),
+    ((), "U3", ("four", "'four' is longer than 3 characters")),
+    ((), "V3", (b"four", "4 bytes do not fit the 3")),
+    ((), "u1,i2", ((1, 2**15), "32768 is out of range for i16"), ((1, 2, 3), "3")),
+    ((2,), "u1,i2", ([1, 2], "each element has to be a tuple of 2 fields")),
+    ((2,), "u1,i2", (np.array([1, 2]), "each element has to be a tuple of 2 fields")),
+    ((), STRUCTURE, ((1, 2.5, [3], ("xy",)), "field 'c' has shape (1,), expected (2,)")),
+    ((), (("u", 40),), (2**40, "1099511627776 is out of range for u40: 0 to 10995")),
+    ((), (("u", 40),), (2**64, "18446744073709551616 is out of range for u40")),
+    ((), (("u", 40),), (-1, "-1 is out of range for u40"), (1.5, "1.5 is not a whole number")),
+    ((), (("u", 40),), (np.array(2**40, "<u8"), "1099511627776 is out of range for u40")),
+    ((), (("i", 40),), (2**39, "549755813888 is out of range for i40: -549755813888 to")),
+    ((), (("i", 40),), (-(2**39) - 1, "-549755813889 is out of range for i40")),
+    ((), (("i", 40),), (np.array(2**39, "<u8"), "549755813888 is out of range for i40")),
+    ((), (("u", 12),), (4096, "4096 is out of range for u12: 0 to 4095")),
+    ((), (("u", 12),), (1.5, "1.5 is not a whole number")),
+    ((), (("i", 12),), (-2049, "-2049 is out of range for i12: -2048 to 2047")),
+    ((2,), (("u", 12),), (np.array([1, 5000]), "5000 is out of range for u12")),
+    ((), (("i", 100),), (2**99, "633825300114114700748351602688 is out of range")),
+    ((), (("u", 4), ("u", 4)), ((1, 16), "16 is out of range for u4: 0 to 15")),
+    ((), (("f", 32), ("u", 4)), ((1e300, 1), "1e+300 is out of range for >f4")),
+    ((), (("f", 32), ("u", 4)), ([1, 2], "each element has to be a tuple of 2 fields")),
+    ((), (("f", 32), ("u", 4)), ((1,), "1")),
+    ((), (("u", 4), ("c", 8)), ((1, "ab"), "'ab' is longer than 1 character")),
+    ((), (("c", 8),), ("ab", "'ab' is longer than 1 character")),
+    ((None,), (("c", 8),), ("é", "'é' is not ASCII")),
+    ((3,), (("c", 8),), (np.array([97, 98, 99], "u1"), "b'97' is longer than 1 char")),
+    ((3,), (("c", 8),), ("ab", "value has shape (2,), expected (3,)")),
+    ((2, 2), "u1", (np.zeros((2, 3), "u1"), "value has shape (2, 3), expected (2, 2)")),
+    ((2, 2), (("u", 12),), ([[1, 2], [3]], "inhomogeneous")),
+    ((None, 2), (("u", 12),), ([1, 2], "value has shape (2,), expected (None, 2)")),
+    ((None, 2), (("u", 8),), ([[1, 2, 3]], "value has shape (1, 3), expected (None, 2)")),
+    ((2,), (("u", 4), ("u", 4)), ([(1, 2)], "value has shape (1,), expected (2,)")),
 ]
 
 
-@pytest.mark.parametrize(("shape", "kind", "value", "message"), REFUSED)
-def test_a_value_that_does_not_fit_is_refused_in_one_line_with_the_items_name(
-    shape, kind, value, message
-):
-    item = make(shape, **kind, value=value)
-    with pytest.raises(ValueError) as error:  # noqa: PT011
-        item.to_buffer()
-    assert str(error.value).startswith("item 'thing' (0x1234): ")
-    assert message in str(error.value)
-    assert "\n" not in str(error.value)
-
-
-def test_as_in_spead2_a_value_is_looked_at_only_when_it_is_sent():
-    for cls in (Item, spead2.Item):
-        item = make((2,), dtype="u1", cls=cls)
-        item.value = values = [1]
-        with pytest.raises(ValueError, match="shape"):
+@pytest.mark.parametrize("row", REFUSED)
+def test_a_value_that_does_not_fit_is_refused_in_one_line_with_the_items_name(row):
+    shape, kind, *values = row
+    for value, message in values:
+        item = make(shape, **kind_of(kind), value=value)
+        with pytest.raises(ValueError) as error:  # noqa: PT011
             item.to_buffer()
-        values.append(2)
-        assert raw(item) == b"\1\2"
-
-
-# Value and version
-
-
-def test_a_value_is_kept_as_it_was_given():
-    value = [1, 2]
-    assert make((2,), dtype="u1", value=value).value is value
+        assert str(error.value).startswith("item 'thing' (0x1234): ")
+        assert message in str(error.value)
+        assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("cls", [Item, spead2.Item])
-def test_each_assignment_counts_as_a_version(cls):
-    value = np.zeros(2, "u1")
-    item = make((2,), dtype="u1", value=value, cls=cls)
+def test_a_value_is_looked_at_when_it_is_sent_and_counted_when_it_is_assigned(cls):
+    item = make((2,), dtype="u1", value=np.zeros(2, "u1"), cls=cls)
     assert item.version == 1
-    item.value = value
-    assert item.version == 2
-    value[0] = 1
-    assert item.version == 2
-
-
-@pytest.mark.parametrize("cls", [Item, spead2.Item])
-def test_none_cannot_be_assigned(cls):
-    item = make(dtype="u1", cls=cls)
+    item.value = values = [1]
+    assert item.value is values
+    with pytest.raises(ValueError, match="shape"):
+        item.to_buffer()
+    values.append(2)
+    assert raw(item) == b"\1\2"
     with pytest.raises(ValueError, match="None"):
         item.value = None
-    assert item.version == 1
+    assert item.version == 2
+    item.value = values
+    assert item.version == 3
 
 
 # Descriptors
-
-
-def raw_fields(descriptor):
-    return (
-        descriptor.id,
-        descriptor.name,
-        descriptor.description,
-        descriptor.numpy_header,
-        descriptor.format,
-        descriptor.shape,
-    )
-
-
-@pytest.mark.parametrize("bug_compat", range(8))
-def test_random_descriptors_are_those_of_spead2(bug_compat):
-    for seed in range(300):
-        item = random_item(random.Random(seed), 0x1000)
-        ours, theirs = make_like(item, Item), make_like(item, spead2.Item)
-        assert raw_fields(ours.to_raw(Flavour(4, 64, 48, bug_compat))) == raw_fields(
-            theirs.to_raw(spead2.Flavour(4, 64, 48, bug_compat))
-        )
 
 
 @pytest.mark.parametrize(
@@ -368,19 +303,6 @@ def test_a_flavour_need_only_look_like_one():
     assert make(dtype="<u4").to_raw(spead2.Flavour(4, 64, 40, 4)).numpy_header == (
         b"{'descr': '>u4', 'fortran_order': False, 'shape': ()}"
     )
-
-
-def test_sizes_are_those_of_spead2():
-    for seed in range(500):
-        item = random_item(random.Random(seed), 0x1000)
-        ours, theirs = make_like(item, Item), make_like(item, spead2.Item)
-        assert ours.itemsize_bits == theirs.itemsize_bits
-        assert ours.is_variable_size() == theirs.is_variable_size()
-        assert ours.allow_immediate() == theirs.allow_immediate()
-        for n in (0, 1, 7, 100):
-            assert tuple(ours.dynamic_shape(n)) == tuple(theirs.dynamic_shape(n))
-        for shape in ((), (2,), (3,), (0, 2), (2, 3), [2, 3]):
-            assert ours.compatible_shape(shape) == theirs.compatible_shape(shape)
 
 
 @pytest.mark.parametrize(
@@ -439,15 +361,15 @@ def test_numpy_numbers_in_a_shape_become_plain_ones():
 
 
 def test_an_item_is_what_was_assigned_to_it_in_whatever_order():
-    for seed in range(500):
-        items = [random_item(random.Random(seed + place), 0x1000) for place in (0, 1000)]
-        item, expected = (make_like(like, Item) for like in items)
+    for seed in range(100):
+        specs = [random_item(random.Random(seed + place), 0x1000) for place in (0, 1000)]
+        item, expected = (Item(**spec.arguments()) for spec in specs)
         names = ["shape", "dtype", "order", "format", "name", "description"]
         random.Random(seed).shuffle(names)
         for name in names:
             setattr(item, name, getattr(expected, name))
         item.value = expected.value
-        assert raw(item) == items[1].data
+        assert raw(item) == specs[1].data
         described = expected.to_raw(Flavour())
         assert item.to_raw(Flavour()) == described
         again = Descriptor.from_raw(raw_descriptor=described, flavour=Flavour())
@@ -521,22 +443,6 @@ def test_random_groups_are_those_of_spead2():
         for item in theirs.values():
             assert ours[item.id].name == item.name
             assert ours[item.id].description == item.description
-
-
-def test_an_item_without_an_id_gets_the_first_free_one():
-    group = ItemGroup()
-    assert add(group, None, "a").id == 0x1000
-    add(group, 0x1001, "b")
-    assert add(group, None, "c").id == 0x1002
-
-
-def test_items_that_clash_are_replaced():
-    group = ItemGroup()
-    add(group, 0x1001, "a")
-    add(group, 0x1002, "b")
-    item = add(group, 0x1001, "b")
-    assert list(group.values()) == [item]
-    assert list(group.keys()) == ["b"]
 
 
 def test_a_value_that_replaces_another_is_a_later_version():
