@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Items and descriptors made with spead2, sent by our heaps."""
+"""Items and descriptors made with spead2, sent by our heaps; and ours as spead2 sends its own."""
 
 import numpy as np
 import pytest
@@ -13,17 +13,10 @@ import spead_tutorial.send
 def fill(group) -> None:
     """Items of many kinds, in a group of either package."""
     group.add_item(0x1600, "timestamp", "a", shape=(), format=[("u", 40)], value=123456789)
-    group.add_item(
-        0x3300,
-        "adc",
-        "b",
-        shape=(3, 4),
-        dtype=">i2",
-        value=np.arange(12, dtype=">i2").reshape(3, 4),
-    )
-    group.add_item(
-        0x3301, "fortran", "", (2, 3), np.float32, order="F", value=np.ones((2, 3), "f4", order="F")
-    )
+    samples = np.arange(12, dtype=">i2").reshape(3, 4)
+    group.add_item(0x3300, "adc", "b", shape=(3, 4), dtype=">i2", value=samples)
+    columns = np.ones((2, 3), "f4", order="F")
+    group.add_item(0x3301, "fortran", "", (2, 3), np.float32, order="F", value=columns)
     group.add_item(0x3302, "name", "", shape=(None,), format=[("c", 8)], value="telescope")
     group.add_item(0x3303, "bits", "", shape=(5,), format=[("u", 12)], value=[1, 2, 3, 4, 4095])
     group.add_item(None, "free", "", shape=(), dtype=np.uint16, value=7)
@@ -74,3 +67,17 @@ def test_a_program_written_for_spead2_runs_with_only_its_imports_changed(thread_
 
     ours = program(spead_tutorial, spead_tutorial.send, thread_pool)
     assert ours == program(spead2, spead2.send, spead2.ThreadPool())
+
+
+def test_a_change_in_place_is_seen_by_the_next_transmission():
+    samples, timestamp = np.zeros(100, np.int8), np.array(5, ">u8")
+    group = spead_tutorial.send.ItemGroup()
+    group.add_item(0x1000, "adc", "", (100,), np.int8, value=samples)
+    group.add_item(0x1600, "time", "", (), format=[("u", 40)], value=timestamp)
+    heap = group.get_heap(descriptors="none", data="all")
+    for number in (5, 0x0102030405):
+        samples[3] = number % 256
+        timestamp[()] = number
+        (packet,) = spead_tutorial.send.PacketGenerator(heap, 1, 1472)
+        assert packet[48 + 3 : 48 + 8] == number.to_bytes(5, "big")
+        assert packet[56:] == samples.tobytes()
