@@ -2,7 +2,6 @@
 """Streams of chunks, ours or spead2's, with place functions in Python."""
 
 import ctypes
-import struct
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -13,20 +12,16 @@ import spead2.recv
 import spead_tutorial as st
 import spead_tutorial.recv as recv
 import spead_tutorial.recv.asyncio
+from support import ref_encode
 
 HEAP = 8  # bytes
-
-
 HEAPS = 4  # in a chunk
-
-
 TIMESTAMP = 0x1600
-
-
 SIGNATURE = b"void (void *, size_t, void *)"
 
-
-_new = ctypes.pythonapi.PyCapsule_New
+capsule = ctypes.pythonapi.PyCapsule_New
+capsule.restype = ctypes.py_object
+capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
 class Said(ctypes.Structure):
@@ -66,33 +61,26 @@ class Place(tuple[object, ...]):
 
         kind = ctypes.CFUNCTYPE(None, ctypes.POINTER(Said), ctypes.c_size_t, ctypes.c_void_p)
         called = kind(call)
-        made = cls((_new(ctypes.cast(called, ctypes.c_void_p), SIGNATURE, None),))
+        made = cls((capsule(ctypes.cast(called, ctypes.c_void_p), SIGNATURE, None),))
         made.function = called
         return made
 
 
 def packet(
-    cnt: int,
-    length: int | None,
-    offset: int,
-    payload: bytes,
-    items: Iterable[tuple[int, int]] = (),
+    cnt: int, length: int | None, offset: int, payload: bytes, *items: tuple[int, int]
 ) -> bytes:
-    """A packet, written from the specification: SPEAD-64-40, with immediates."""
-    pointers = [(1, cnt), (3, offset), (4, len(payload)), *items]
-    if length is not None:
-        pointers.append((2, length))
-    words = [struct.pack(">Q", 1 << 63 | number << 40 | value) for number, value in pointers]
-    return struct.pack(">BBBBI", 0x53, 4, 3, 5, len(words)) + b"".join(words) + payload
+    """A packet with immediates."""
+    immediates = [(True, id, value) for id, value in items]
+    return ref_encode.packet(cnt, length, offset, payload, immediates)
 
 
 def heap(n: int, n_bytes: int = HEAP, of: int | None = HEAP) -> bytes:
     """The first bytes of the heap for the n-th place, which is its count less 1."""
     payload = bytes([n % 255 + 1]) * n_bytes
-    return packet(n + 1, of, 0, payload, [(TIMESTAMP, n * HEAP)])
+    return packet(n + 1, of, 0, payload, (TIMESTAMP, n * HEAP))
 
 
-STOP = packet(1 << 30, 0, 0, b"", [(6, 2)])
+STOP = packet(1 << 30, 0, 0, b"", (6, 2))
 
 
 class Setup:
@@ -136,6 +124,9 @@ class Setup:
             extra=np.zeros(HEAPS, np.uint8),
         )
 
-    def got(self) -> list[tuple[int, list[int], bytes]]:
-        """All chunks that come: id, what is present, data."""
-        return [(c.chunk_id, list(map(int, c.present)), bytes(c.data)) for c in self.data]
+    def got(self) -> list[tuple[int, list[int], bytes, list[int]]]:
+        """All chunks that come: id, what is present, data, and extra."""
+        return [
+            (c.chunk_id, list(map(int, c.present)), bytes(c.data), list(map(int, c.extra)))
+            for c in self.data
+        ]
