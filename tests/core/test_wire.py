@@ -5,12 +5,13 @@ import random
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 
 from spead_tutorial import wire
 from support import ref_encode
 from support.random_heaps import PACKET_SIZES, random_heap
 
+UNTIMED = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 EMPTY_HEAP = ref_encode.encode_heap([], 7, 1472)[0]
 
 
@@ -226,14 +227,14 @@ def take_apart(data):
             function(data)
 
 
-@settings(max_examples=50)
+@UNTIMED
 @given(st.binary(max_size=100), st.integers(0, 10), st.integers(1, 7))
 def test_arbitrary_bytes_raise_nothing_but_wire_error(data, n, width):
     take_apart(data)
     take_apart(ref_encode.header(n, 8 * width) + data)
 
 
-@settings(max_examples=50)
+@UNTIMED
 @given(st.integers(0, 199), st.data())
 def test_packets_with_changed_bytes_raise_nothing_but_wire_error(seed, data):
     rng = random.Random(seed)
