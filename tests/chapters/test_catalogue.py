@@ -1,30 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A program that is registered is everywhere: what says that a new chapter was forgotten somewhere.
+"""A program that is registered is everywhere, and has the form that all programs have.
 
-Some places have tests of their own: docs/how-to/add-a-chapter.md lists all.
+It says that something of a new chapter was forgotten. Some places have tests of their own:
+docs/how-to/add-a-chapter.md lists all.
 """
+
+import re
 
 import pytest
 
-from spead_tutorial.catalogue import PROGRAMS, RECEIVERS
+from spead_tutorial.catalogue import CHAPTERS, PROGRAMS, RECEIVERS, STEPS, find_chapter
+from spead_tutorial.chapters.report import Options
 from spead_tutorial.notebook_run import NAMES
 from support import ROOT
+from support.programs import FOLDERS, name_of, source
 
-PROGRAMS_IN = {
-    "spead_tutorial/chapters": ".py",
-    "csrc/chapters": ".c",
-    "csrc/chapters/cpp": ".cpp",
-}
-
-each_program = pytest.mark.parametrize(
-    "program",
-    [*PROGRAMS, *RECEIVERS],
-    ids=lambda program: program.name,
-)
+each_sender = pytest.mark.parametrize("program", PROGRAMS, ids=name_of)
+each_program = pytest.mark.parametrize("program", [*PROGRAMS, *RECEIVERS], ids=name_of)
+each_language = pytest.mark.parametrize("language", FOLDERS)
 
 
-@pytest.mark.parametrize(("folder", "suffix"), PROGRAMS_IN.items())
-def test_a_programs_file_in_each_language_is_there_and_registered(folder, suffix):
+@each_language
+def test_a_programs_file_in_each_language_is_there_and_registered(language):
+    folder, suffix = FOLDERS[language]
     there = {path.stem for path in (ROOT / folder).glob(f"tut_*{suffix}")}
     assert there == {program.name for program in (*PROGRAMS, *RECEIVERS)}, (
         f"{folder} and the catalogue differ"
@@ -36,6 +34,91 @@ def test_a_program_is_in_the_notebook_of_its_chapter(program):
     name = next((one for one in NAMES if one.startswith(f"{program.number:02}_")), None)
     assert name, f"no notebook of chapter {program.number} is in NAMES of notebook_run.py"
     text = (ROOT / "notebooks" / f"{name}.md").read_text()
-    for folder, suffix in PROGRAMS_IN.items():
+    for folder, suffix in FOLDERS.values():
         link = f"(../{folder}/{program.name}{suffix})"
         assert link in text, f"{name} does not link to the program: {link}"
+
+
+@each_program
+def test_a_program_in_c_or_cpp_is_not_much_longer_than_its_twin(program):
+    lengths = {language: source(program.name, language).count("\n") for language in FOLDERS}
+    assert lengths["c"] <= 1.4 * lengths["python"]
+    assert lengths["cpp"] <= 1.3 * lengths["python"]
+    if program in PROGRAMS:  # which fit on a page
+        assert max(lengths["c"], lengths["cpp"]) <= 95
+
+
+# ---- All leave to what they share what that does ----
+
+
+def call(name: str, language: str, function: str) -> str:
+    """The arguments of a program's last call of a function."""
+    _, _, rest = source(name, language).rpartition(f"{function}(")
+    return rest.partition("\n" if language == "python" else ";\n")[0]
+
+
+@each_language
+@each_sender
+def test_a_sender_tells_what_is_shared_which_options_it_takes_with_the_catalogues_defaults(
+    program, language
+):
+    options = call(program.name, language, "parse_options")
+    assert re.findall(r'"(\w*)"', options) == [program.accepted]
+    sizes = re.findall(r"\b(n_heaps|heap_size|packet_size) ?= ?(\w+)", options)
+    usual, route = Options(), {"packet_size": "ROUTE_SIZE"}
+    of_catalogue = {
+        "n_heaps": program.heaps,
+        "heap_size": program.heap_size,
+        "packet_size": program.packet_size,
+    }
+    told = {name: str(n or route[name]) for name, n in of_catalogue.items()}
+    assert {name: str(getattr(usual, name)) for name in told} | dict(sizes) == told
+    assert ("n_streams" in options) == ("s" in program.accepted)
+
+
+@each_program
+def test_a_program_leaves_its_report_and_how_it_fails_and_ends_to_what_is_shared(program):
+    python, c, cpp = (source(program.name, language) for language in ("python", "c", "cpp"))
+    receives = program in RECEIVERS
+    first = next(line for line in python.splitlines() if re.match("from|import", line))
+    assert re.fullmatch("from spead_tutorial_run import (fail, )?run", first)
+    assert python.endswith('\n\nif __name__ == "__main__":\n    run(main)\n')
+    assert f'#include "{"receiving" if receives else "report"}.h"\n' in c
+    assert f'#include "{"receiving" if receives else "chapter"}.hpp"\n' in cpp
+    if receives:
+        calls = "parse_receiver_options(", "report_heaps("
+        assert [re.sub(r"\w+\.report\(", calls[1], python).count(one) for one in calls] == [1, 1]
+    else:
+        calls = "parse_options(", " report("
+        assert [python.count(one) for one in calls] == [1, 1]
+    for text in (c, cpp):
+        assert [text.count(one) for one in calls] == [1, 1]
+
+
+# ---- Finding one ----
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("10", 10),
+        ("tut_10_send_reuse_heaps", 10),
+        ("tut_10_send_reuse_heaps.py", 10),
+        ("tut_send_2", 5),
+        ("tut_send_3", 6),
+    ],
+)
+def test_a_chapter_is_found_by_number_name_and_older_name(text, number):
+    assert find_chapter(text).number == number
+
+
+@pytest.mark.parametrize("step", STEPS, ids=name_of)
+def test_a_step_is_found_by_its_name_and_its_number_finds_the_chapter(step):
+    assert find_chapter(step.name) is find_chapter(f"{step.name}.py") is step
+    assert find_chapter(str(step.number)) in CHAPTERS
+
+
+@pytest.mark.parametrize("text", ["", "1", "3", "tut_3", "99", "-2", "tut_send_1", "None"])
+def test_an_unknown_chapter_is_an_error_that_lists_those_there_are(text):
+    with pytest.raises(ValueError, match="there are 2, 4, 5, 6, 8, 10, 11, 13, 14, 15, 16"):
+        find_chapter(text)
