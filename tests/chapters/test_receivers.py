@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""All programs that receive, when what arrives is not what they were made for."""
+"""All programs that receive: what they share, and what arrives that they were not made for.
+
+What they share is asked of chapter 3's in every language, and of all in C; the thorough run asks
+the others.
+"""
 
 import json
 import os
@@ -8,42 +12,119 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from spead_tutorial.catalogue import RECEIVERS, find_chapter
+from spead_tutorial.chapters import receiving
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.delivery import deliver
 from spead_tutorial.measure.programs import Done, ProgramOptions, built, program
-from spead_tutorial.recv import Stream
+from spead_tutorial.recv import Stream, StreamStats
+from spead_tutorial.recv._stats import ACCOUNT, COMMON
 from support.labs import probe
-from support.receivers import PATIENCE_S, PORT, Receiver, flat, stream
+from support.programs import PATIENCE_S, cases, each_language
+from support.receivers import (
+    CHAPTER_3,
+    CHAPTER_9,
+    PORT,
+    SIZE,
+    Receiver,
+    flat,
+    receiver_argv,
+    said,
+    send,
+    stream,
+)
 
-SIZE = 8192
 INTERRUPTED = "It was interrupted before the stream had ended.\n"
+SILENT = "Nothing has come for 0.25 s: the stop heap may be lost.\n"
+ENDED = "The stream has ended.\n"
 COMMAND = str(Path(sys.executable).parent / "spead-tutorial")
 each_program = pytest.mark.parametrize(
     ("name", "language"),
-    [(receiver.name, language) for receiver in RECEIVERS for language in built()],
+    cases(
+        product((receiver.name for receiver in RECEIVERS), built()),
+        lambda name, language: language == "c" or name == CHAPTER_3,
+    ),
 )
 
 
-def options_of(name: str, language: str) -> list[str]:
-    """Tell those of its heaps' size that have to know."""
-    argv = [*program(name, language), "--help"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
-    return ["-H", str(SIZE)] if re.search(r"^ +-H", done.stdout, re.M) else []
+def ended(argv: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
-def listening(lab: Lab, name: str, language: str, *arguments: str) -> Receiver:
-    return Receiver(lab, language, *options_of(name, language), *arguments, name=name)
+# ---- Options ----
 
 
-def send(lab: Lab, packets: list[bytes]) -> None:
-    with lab.socket() as sock:
-        for packet in packets:
-            sock.sendto(packet, ("127.0.0.1", PORT))
+@pytest.mark.parametrize("name", cases(((one.name,) for one in RECEIVERS), CHAPTER_9.__eq__))
+def test_all_twins_have_the_same_options_with_the_same_defaults_whatever_was_said_before(name):
+    option = r"(?:-\w(?: [A-Z]+)?, )?(--?[a-z-]+|\[HOST:\]PORT)(?: [A-Z]+)?"
+    pattern = rf"^ +(?:-h, .*|{option}\s+(\S.*(?:\n {{15,}}\S.*)*))"
+    found = []
+    for language in built():
+        before = ["-t", "60"] if language == "c" else []
+        done = ended([*program(name, language), *before, "--help"])
+        assert (done.returncode, done.stderr) == (0, "")
+        assert f"example: {name}" in done.stdout
+        options = re.findall(pattern, done.stdout, re.M)
+        found.append({option: " ".join(words.split()) for option, words in options if option})
+    assert found == [found[0]] * len(found)
+    (receiver,) = (one for one in RECEIVERS if one.name == name)
+    own = {{"H": "--heap-size", "b": "--buffers"}[letter] for letter in receiver.accepted}
+    assert found[0].keys() == {"-t", "--json", "[HOST:]PORT"} | own
+    if name == CHAPTER_9:
+        assert found[0]["--heap-size"] == "bytes of samples in a heap (1048576)"
+        assert found[0]["--buffers"] == (
+            "heaps that the pool has memory for (6); 0 for none, so that each gets new memory"
+        )
+
+
+REFUSED = {
+    "a number from 1 to 65535": [("0", "0"), ("65536", "65536"), ("127.0.0.1:", ""), ("a", "a")],
+    "a number of seconds up to 1e6": [(f"-t{text}", text) for text in ("0", "nan", "1000001", "a")],
+    "a whole number from 1 to 1073733632": [
+        (f"--heap-size={text}", text)
+        for text in ("0", "-1", "x", "1 MiB", "1073733633", "9223372036854775808", "")
+    ],
+    "a whole number from 0 to 1000": [(f"-b{text}", text) for text in ("-1", "1001", "x")],
+}
+
+
+@each_language
+def test_what_is_asked_for_wrongly_is_refused(language, monkeypatch, capsys):
+    for words, texts in REFUSED.items():
+        for argument, text in texts:
+            argv = [*program(CHAPTER_9, language), argument]
+            if language == "python":  # by what all of its programs call
+                monkeypatch.setattr(sys, "argv", argv[1:])
+                usual = receiving.ReceiverOptions(heap_size=1 << 20, buffers=6)
+                with pytest.raises(SystemExit, match="2"):
+                    receiving.parse_receiver_options("", usual)
+                out, errors = capsys.readouterr()
+            else:
+                done = ended(argv)
+                assert done.returncode == 2
+                out, errors = done.stdout, done.stderr
+            assert out == ""
+            assert errors.splitlines()[-1].endswith(f"must be {words}, not '{text}'")
+
+
+@pytest.mark.parametrize(
+    ("name", "language"),
+    cases(
+        product((one.name for one in RECEIVERS if not one.accepted), built()),
+        lambda name, language: language != "python" or name == CHAPTER_3,
+    ),
+)
+def test_receivers_without_a_pool_are_not_told_of_one(name, language):
+    for option in ("-H", "-b") if language != "python" else ("-b",):
+        assert ended([*program(name, language), option, "5"]).returncode == 2
+
+
+# ---- What they say ----
 
 
 def check_account(done: Done, packets: int, complete: int) -> None:
@@ -57,8 +138,16 @@ def check_account(done: Done, packets: int, complete: int) -> None:
 
 @each_program
 def test_started_twice_the_second_one_says_in_one_line_that_the_port_is_in_use(lab, name, language):
-    first = listening(lab, name, language)
-    argv = [*program(name, language), *options_of(name, language)]
+    wanted = Stream.DEFAULT_UDP_BUFFER_SIZE
+    allowed = int(Path("/proc/sys/net/core/rmem_max").read_text())
+    words = (
+        f"{name}: the receive buffer has {allowed} bytes, not {wanted}: allow more with"
+        f" 'sysctl -w net.core.rmem_max={wanted}'\n"
+    )
+    first = Receiver(lab, language, name=name)
+    listens = f"{name}: listening on port {PORT}\n"
+    assert first.said == (words if allowed < wanted else "") + listens
+    argv = receiver_argv(name, language)
     second = lab.run(argv, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (second.returncode, second.stdout) == (1, "")
     assert re.fullmatch(rf"{name}: port {PORT} is in use: [^\n]+\n", second.stderr)
@@ -68,9 +157,59 @@ def test_started_twice_the_second_one_says_in_one_line_that_the_port_is_in_use(l
     check_account(done, packets=61, complete=10)
 
 
+def test_json_is_one_object_with_the_same_names_in_every_language(lab):
+    found = [
+        json.loads(said(lab, flat(stream()), "--json", language=language).output)
+        for language in built()
+    ]
+    assert tuple(one["language"] for one in found) == built()
+    for one in found:
+        assert list(one) == list(found[0])
+        assert (one["chapter"], one["program"], one["ended"]) == (3, CHAPTER_3, "stop")
+        assert one["heaps"] == one["heaps_complete"] == 10
+        assert one["packets_placed"] == one["socket_datagrams"] == 61
+        assert one["heaps_not_understood"] == 0
+        assert one["elapsed_ns"] > 0
+
+
+@pytest.mark.parametrize(
+    ("packets", "complete", "words", "missing"),
+    [
+        (flat(stream()[3:]), 7, ENDED, ""),
+        (flat(stream()[:-1]), 10, SILENT, ""),
+        (flat(stream()[:-1])[:-1], 9, SILENT, "1 incomplete"),
+    ],
+    ids=["started late", "without a stop heap", "without the end of a heap"],
+)
+@each_program
+def test_it_accounts_for_what_came_of_a_stream_that_is_not_whole(
+    lab, name, language, packets, complete, words, missing
+):
+    done = said(lab, packets, "-t", "0.25", language=language, name=name)
+    assert words in done.output
+    check_account(done, len(packets), complete)
+    assert missing in done.output
+    assert done.status == (1 if missing else 0)
+    expected = rf"{name}: packets are missing: [^\n]+\n" if missing else ""
+    assert re.fullmatch(expected, done.errors)
+
+
+def test_an_account_that_does_not_add_up_is_a_trouble():
+    names = [*COMMON, *ACCOUNT]
+    places = {stat.name: i for i, stat in enumerate(names)}
+    values = [0] * len(names)
+    values[places["socket_datagrams"]] = values[places["packets_placed"]] = 5
+    assert receiving._trouble(StreamStats(names, values)) is None
+    values[places["packets_placed"]] = 4
+    assert "does not add up" in str(receiving._trouble(StreamStats(names, values)))
+
+
+# ---- Interrupted ----
+
+
 @each_program
 def test_where_nobody_sends_it_waits_until_it_is_interrupted(lab, name, language):
-    receiver = listening(lab, name, language, "-t", "0.1")
+    receiver = Receiver(lab, language, "-t", "0.1", name=name)
     with pytest.raises(subprocess.TimeoutExpired):
         receiver.process.wait(0.5)
     receiver.process.send_signal(signal.SIGINT)
@@ -81,7 +220,7 @@ def test_where_nobody_sends_it_waits_until_it_is_interrupted(lab, name, language
 
 def interrupted_in_the_eighth_heap(lab: Lab, name: str, language: str, *arguments: str) -> Done:
     """Interrupt a receiver that has seven heaps, and a packet of one more."""
-    receiver = listening(lab, name, language, *arguments)
+    receiver = Receiver(lab, language, *arguments, name=name)
     before = lab.snmp()["Udp"]["InDatagrams"]
     packets = [*flat(stream()[:7]), stream()[7][0]]
     send(lab, packets)
@@ -99,22 +238,21 @@ def test_interrupted_it_accounts_for_what_has_come_and_misses_nothing(lab, name,
     assert INTERRUPTED in done.output
     check_account(done, packets=len(flat(stream()[:7])) + 1, complete=7)
     assert "\nheaps: 7 complete, 0 incomplete, 0 never begun, 1 still arriving\n" in done.output
-    assert name == "tut_3_recv" or done.output.endswith("\nReceived 7 heaps\n")
+    assert name == CHAPTER_3 or done.output.endswith("\nReceived 7 heaps\n")
 
 
 @each_program
 def test_the_json_object_says_that_it_was_interrupted(lab, name, language):
     done = interrupted_in_the_eighth_heap(lab, name, language, "--json")
-    said = json.loads(done.output)
-    assert (done.status, said["ended"], said["heaps"]) == (130, "interrupt", 7)
-    assert said["incomplete_heaps_flushed"] == 1
+    found = json.loads(done.output)
+    assert (done.status, found["ended"], found["heaps"]) == (130, "interrupt", 7)
+    assert found["incomplete_heaps_flushed"] == 1
 
 
 @each_program
 def test_where_interrupts_are_ignored_as_under_nohup_it_goes_on(lab, name, language):
     ignoring = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]
-    options = options_of(name, language)
-    receiver = Receiver(lab, language, *options, name=name, under=ignoring)
+    receiver = Receiver(lab, language, name=name, under=ignoring)
     receiver.process.send_signal(signal.SIGINT)
     send(lab, flat(stream()))
     done = receiver.end()
@@ -122,12 +260,17 @@ def test_where_interrupts_are_ignored_as_under_nohup_it_goes_on(lab, name, langu
     check_account(done, packets=61, complete=10)
 
 
-@pytest.mark.parametrize("whole_group", [True, False], ids=["at a terminal", "by kill"])
-@each_program
-def test_run_that_is_interrupted_shows_the_receivers_account(name, language, whole_group):
+@pytest.mark.parametrize(
+    ("receiver", "language", "send_signal"),
+    cases(
+        product(RECEIVERS, built(), (os.killpg, os.kill)),
+        lambda receiver, language, _: receiver.name == CHAPTER_3 and language == "c",
+    ),
+    ids=lambda value: getattr(value, "name", None) or getattr(value, "__name__", None),
+)
+def test_run_that_is_interrupted_shows_the_receivers_account(receiver, language, send_signal):
     if "veth" not in probe().kinds:
         pytest.skip("the kernel has no veth: modprobe veth")
-    (receiver,) = (one for one in RECEIVERS if one.name == name)
     argv = [COMMAND, "run", str(receiver.number), "--lang", language, "--from", "6"]
     argv += ["--from-lang", "c", "-n", "1000000", "--rate", "20"]
     pipe = subprocess.PIPE
@@ -137,63 +280,16 @@ def test_run_that_is_interrupted_shows_the_receivers_account(name, language, who
         for line in process.stdout:
             if "Timestamp: " in line:
                 break
-        (os.killpg if whole_group else os.kill)(process.pid, signal.SIGINT)
+        send_signal(process.pid, signal.SIGINT)
         output, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert errors.splitlines()[-1] == "spead-tutorial: interrupted"
-    assert f"{name}: {INTERRUPTED}" in output
-    (row,) = re.findall(rf"^{name}: packets: (.*)$", output, re.M)
+    assert f"{receiver.name}: {INTERRUPTED}" in output
+    (row,) = re.findall(rf"^{receiver.name}: packets: (.*)$", output, re.M)
     received, *fates = map(int, re.findall(r"\d+", row))
     assert received == sum(fates) > 0
     with pytest.raises(ProcessLookupError):  # nothing of it is left
         os.killpg(process.pid, 0)
-
-
-@each_program
-def test_started_late_it_accounts_for_what_came_and_says_that_it_is_not_all(lab, name, language):
-    receiver = listening(lab, name, language)
-    send(lab, flat(stream()[3:]))
-    check_account(receiver.end(), packets=43, complete=7)
-
-
-@each_program
-def test_a_sender_that_stops_within_a_heap_is_a_loss_that_is_told(lab, name, language):
-    receiver = listening(lab, name, language, "-t", "0.25")
-    send(lab, flat(stream()[:-1])[:-1])
-    done = receiver.end()
-    assert "Nothing has come for 0.25 s: the stop heap may be lost.\n" in done.output
-    check_account(done, packets=59, complete=9)
-    assert "1 incomplete" in done.output
-    assert done.status == 1
-    assert re.fullmatch(rf"{name}: packets are missing: [^\n]+\n", done.errors)
-
-
-@each_program
-def test_a_sender_that_only_forgets_the_stop_heap_is_no_loss(lab, name, language):
-    receiver = listening(lab, name, language, "-t", "0.25")
-    send(lab, flat(stream()[:-1]))
-    done = receiver.end()
-    assert "Nothing has come for 0.25 s: the stop heap may be lost.\n" in done.output
-    check_account(done, packets=60, complete=10)
-    assert (done.status, done.errors) == (0, "")
-
-
-@each_program
-def test_a_receive_buffer_that_is_smaller_than_asked_for_is_said_with_what_helps(
-    lab, name, language
-):
-    wanted = Stream.DEFAULT_UDP_BUFFER_SIZE
-    allowed = int(Path("/proc/sys/net/core/rmem_max").read_text())
-    receiver = listening(lab, name, language)
-    send(lab, flat(stream()))
-    receiver.end()
-    words = (
-        f"{name}: the receive buffer has {allowed} bytes, not {wanted}: allow more with"
-        f" 'sysctl -w net.core.rmem_max={wanted}'\n"
-    )
-    assert (
-        receiver.said == (words if allowed < wanted else "") + f"{name}: listening on port 8888\n"
-    )
 
 
 # ---- With a sender, as `run` does it ----

@@ -1,39 +1,34 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The chapters' receivers in a lab, and what they say."""
+"""The chapters' receivers in a lab, what is sent to them, and what they say."""
 
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
+from spead_tutorial.catalogue import RECEIVERS
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.programs import Done, ProgramOptions, built, program
 from spead_tutorial.send import Heap, ItemGroup, PacketGenerator
-from support import ROOT
+from support.programs import PATIENCE_S
 
-
-def options_of(text: str) -> Iterator[tuple[str, str]]:
-    """Options in a help text, each with what it says of it."""
-    pattern = r"^ +(-[a-z-]+|\[HOST:\]PORT)(?: SECONDS)? +(\S.*(?:\n {15,}\S.*)*)"
-    for name, words in re.findall(pattern, text, re.M):
-        yield name, " ".join(words.split())
-
-
-PEERS = sorted(ROOT.glob("spead_tutorial/peer/tut_*.py"))
-
-
-PATIENCE_S, ATTEMPTS, PORT = 60, 5, 8888
-
-
-SMALL = ProgramOptions(100, 8192)
-
-
-RATE = r"\d+\.\d\d MB/s from the first heap to the last\n"
-
-
+CHAPTER_3, CHAPTER_7, CHAPTER_9, CHAPTER_12 = (receiver.name for receiver in RECEIVERS)
+ATTEMPTS, PORT, SIZE = 5, 8888, 8192
+SMALL = ProgramOptions(100, SIZE)
 ENDED = "The stream has ended.\n"
+#: What depends on how fast a receiver was.
+VARYING = (
+    r"\d+\.\d\d MB/s from the first (heap|chunk) to the last\n"
+    r"|page faults: \d+\n|at most \d in use"
+)
+
+
+def receiver_argv(name: str, language: str) -> list[str]:
+    """Start a receiver with the size of heaps, where it has to know."""
+    (found,) = (receiver for receiver in RECEIVERS if receiver.name == name)
+    return [*program(name, language), *(["-H", str(SIZE)] if "H" in found.accepted else [])]
 
 
 class Receiver:
@@ -44,11 +39,12 @@ class Receiver:
         lab: Lab,
         language: str,
         *arguments: str,
-        name: str = "tut_3_recv",
+        name: str = CHAPTER_3,
         under: Sequence[str] = (),
     ) -> None:
         pipe = subprocess.PIPE
-        argv = [*under, *program(name, language), *arguments]
+        argv = [*under, *receiver_argv(name, language), *arguments]
+        self.name = name
         self.process = lab.popen(argv, stdout=pipe, stderr=pipe, text=True)
         assert self.process.stderr is not None
         said = [self.process.stderr.readline()]
@@ -62,11 +58,17 @@ class Receiver:
         assert self.process.stderr is not None
         output, errors = self.process.stdout.read(), self.process.stderr.read()
         with self.process as process:
-            return Done("tut_3_recv", process.wait(PATIENCE_S), output, errors)
+            return Done(self.name, process.wait(PATIENCE_S), output, errors)
+
+
+def send(lab: Lab, packets: Sequence[bytes]) -> None:
+    with lab.socket() as sock:
+        for packet in packets:
+            sock.sendto(packet, ("127.0.0.1", PORT))
 
 
 def of_all(
-    lab: Lab, language: str, argv: Sequence[str], *arguments: str, name: str = "tut_3_recv"
+    lab: Lab, language: str, argv: Sequence[str], *arguments: str, name: str = CHAPTER_3
 ) -> Done:
     """What a receiver says of a sender that it has lost nothing of."""
     for _ in range(ATTEMPTS):
@@ -81,27 +83,37 @@ def of_all(
     pytest.fail(f"the receiver's socket had no room in {ATTEMPTS} runs")
 
 
-def of_packets(lab: Lab, packets: Sequence[bytes], *arguments: str) -> Done:
+def said(
+    lab: Lab, packets: Sequence[bytes], *arguments: str, language: str, name: str = CHAPTER_3
+) -> Done:
+    """What a receiver says of some packets."""
+    receiver = Receiver(lab, language, *arguments, name=name)
+    send(lab, packets)
+    return receiver.end()
+
+
+def of_packets(
+    lab: Lab,
+    packets: Sequence[bytes],
+    *arguments: str,
+    name: str = CHAPTER_3,
+    languages: Sequence[str] = built(),
+) -> Done:
     """What the receivers say of some packets, which has to be the same."""
-    done = []
-    for language in built():
-        receiver = Receiver(lab, language, *arguments)
-        with lab.socket() as sock:
-            for packet in packets:
-                sock.sendto(packet, ("127.0.0.1", PORT))
-        done.append(receiver.end())
-    python = done[0]
-    for one in done[1:]:
-        assert (python.status, timeless(python)) == (one.status, timeless(one))
-        assert python.errors == one.errors
-    return python
+    first, *others = (
+        said(lab, packets, *arguments, language=language, name=name) for language in languages
+    )
+    for one in others:
+        assert (first.status, timeless(first)) == (one.status, timeless(one))
+        assert first.errors == one.errors
+    return first
 
 
 def timeless(done: Done) -> str:
-    return re.sub(RATE, "", done.output)
+    return re.sub(VARYING, "", done.output)
 
 
-def lines(n_heaps: int, heap_size: int) -> str:
+def lines(n_heaps: int, heap_size: int = SIZE) -> str:
     """What is printed of heaps that are filled with their index."""
     text = "0x1600 timestamp, u40: Index of the first sample\n"
     text += f"0x3300 adc_samples, i8[{heap_size}]: Samples of the converter\n"
@@ -118,7 +130,7 @@ def account(heaps: int, packets: str, *, incomplete: int = 0, never: int = 0) ->
     )
 
 
-def stream(n_heaps: int = 10, size: int = 8192) -> list[list[bytes]]:
+def stream(n_heaps: int = 10, size: int = SIZE) -> list[list[bytes]]:
     """The packets of some heaps that are filled with their index, and of the end."""
     group = ItemGroup()
     group.add_item(0x1600, "timestamp", "Index of the first sample", (), format=[("u", 40)])
@@ -131,6 +143,24 @@ def stream(n_heaps: int = 10, size: int = 8192) -> list[list[bytes]]:
     return [*heaps, packets_of(group.get_end(), n_heaps + 1)]
 
 
+def group_of(timestamp: int, samples: np.ndarray, bits: int = 40) -> ItemGroup:
+    """Make the items of a heap, with the samples' own type and shape."""
+    group = ItemGroup()
+    group.add_item(0x1600, "timestamp", "", (), format=[("u", bits)], value=timestamp)
+    group.add_item(0x3300, "adc_samples", "", samples.shape, samples.dtype, value=samples)
+    return group
+
+
+def whole(group: ItemGroup, cnt: int, descriptors: str = "all") -> list[bytes]:
+    """The packets of a heap with all values of a group."""
+    return packets_of(group.get_heap(descriptors, "all"), cnt)
+
+
+def end(cnt: int) -> list[bytes]:
+    """The packets of a stop heap."""
+    return packets_of(ItemGroup().get_end(), cnt)
+
+
 def packets_of(heap: Heap, cnt: int) -> list[bytes]:
     return list(PacketGenerator(heap, cnt, 1472))
 
@@ -139,35 +169,19 @@ def flat(heaps: Sequence[Sequence[bytes]]) -> list[bytes]:
     return [packet for heap in heaps for packet in heap]
 
 
-CHAPTER_3, CHAPTER_7 = "tut_3_recv", "tut_7_recv_power"
-
-
 #: Sizes of heaps: a few samples, and around where the program in C begins a new sum.
 SIZES = (8, 65535, 65536, 65537, 200_000)
 
 
-def said(lab: Lab, name: str, language: str, packets: list[bytes]) -> Done:
-    receiver = Receiver(lab, language, name=name)
-    with lab.socket() as sock:
-        for packet in packets:
-            sock.sendto(packet, ("127.0.0.1", PORT))
-    return receiver.end()
-
-
-def signals() -> Iterator[tuple[int, np.ndarray]]:
+def signals() -> list[np.ndarray]:
     """Heaps of the largest squares, and of all there are."""
     rng = np.random.default_rng(7)
+    made = []
     for size in SIZES:
-        yield size, np.full(size, -128, np.int8)
-        yield size, rng.integers(-128, 128, size=size, dtype=np.int8)
+        made += [np.full(size, -128, np.int8), rng.integers(-128, 128, size=size, dtype=np.int8)]
+    return made
 
 
 def packets() -> list[bytes]:
-    group = ItemGroup()
-    group.add_item(0x1600, "timestamp", "", (), format=[("u", 40)])
-    made = []
-    for cnt, (size, samples) in enumerate(signals(), 1):
-        group.add_item(0x3300, "adc_samples", "", (size,), np.int8, value=samples)
-        group["timestamp"].value = cnt
-        made += packets_of(group.get_heap(descriptors="all", data="all"), cnt)
-    return [*made, *packets_of(group.get_end(), cnt + 1)]
+    heaps = [whole(group_of(cnt, samples), cnt) for cnt, samples in enumerate(signals(), 1)]
+    return flat([*heaps, end(len(heaps) + 1)])
