@@ -14,28 +14,26 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
 
-from spead_tutorial.catalogue import CHAPTERS, RECEIVERS, STEPS, Chapter, find_chapter
+from spead_tutorial.catalogue import PROGRAMS, RECEIVERS, Chapter, find_chapter
 from spead_tutorial.measure.programs import command, program
 from support import ROOT
 from support.labs import needs_lab
 from support.processes import wait_until_it_takes_signals
+from support.programs import PATIENCE_S, PEERS, cases, name_of
 
-PATIENCE_S = 60
 COMMAND = str(Path(sys.executable).parent / "spead-tutorial")
-PROGRAMS = (*CHAPTERS, *STEPS)
-PEERS = sorted(ROOT.glob("spead_tutorial/peer/tut_*.py"))
+USUAL = find_chapter("10")
 #: What a command says of each signal that ends it as Ctrl-C does.
 WORDS = {
     signal.SIGINT: "interrupted",
     signal.SIGTERM: "ended by SIGTERM",
     signal.SIGHUP: "ended by SIGHUP",
 }
-
-by_each_signal = pytest.mark.parametrize("number", WORDS, ids=lambda number: number.name)
 
 
 def interrupted_while_importing(
@@ -55,40 +53,40 @@ def interrupted_while_importing(
     return done.returncode, done.stdout, done.stderr
 
 
-@by_each_signal
-@pytest.mark.parametrize("module", ["numpy", "spead_tutorial", "click"])
-def test_the_command_can_be_interrupted_while_it_imports(tmp_path, module, number):
-    said = interrupted_while_importing(module, [COMMAND, "chapters"], tmp_path, number)
-    assert said == (128 + number, "", f"spead-tutorial: {WORDS[number]}\n")
+HARNESS = [sys.executable, "-m", "bench", "list"]
 
 
-@by_each_signal
-@pytest.mark.parametrize("module", ["numpy", "click"])
-def test_the_harness_can_be_interrupted_while_it_imports(tmp_path, module, number):
-    argv = [sys.executable, "-m", "bench", "list"]
+@pytest.mark.parametrize(
+    ("argv", "name", "module", "number"),
+    cases(
+        [
+            ([COMMAND, "chapters"], "spead-tutorial", *how)
+            for how in product(["numpy", "spead_tutorial", "click"], WORDS)
+        ]
+        + [(HARNESS, "python -m bench", *how) for how in product(["numpy", "click"], WORDS)],
+        lambda argv, name, module, number: (module, number) == ("click", signal.SIGTERM),
+    ),
+)
+def test_a_command_can_be_interrupted_while_it_imports(tmp_path, argv, name, module, number):
     said = interrupted_while_importing(module, argv, tmp_path, number, cwd=ROOT)
-    assert said == (128 + number, "", f"python -m bench: {WORDS[number]}\n")
+    assert said == (128 + number, "", f"{name}: {WORDS[number]}\n")
 
 
-@pytest.mark.parametrize("chapter", PROGRAMS, ids=lambda chapter: chapter.name)
-@pytest.mark.parametrize("module", ["numpy", "spead_tutorial", "argparse"])
-def test_a_program_can_be_interrupted_while_it_imports(tmp_path, chapter, module):
-    said = interrupted_while_importing(module, command(chapter, "python"), tmp_path)
-    assert said == (130, "", f"{chapter.name}: interrupted\n")
-
-
-@pytest.mark.parametrize("receiver", RECEIVERS, ids=lambda receiver: receiver.name)
-@pytest.mark.parametrize("module", ["numpy", "spead_tutorial", "argparse"])
-def test_a_receiver_can_be_interrupted_while_it_imports(tmp_path, receiver, module):
-    argv = program(receiver.name, "python")
+@pytest.mark.parametrize(
+    ("argv", "name", "module"),
+    cases(
+        [
+            (program(one.name, "python"), one.name, module)
+            for one in (*PROGRAMS, *RECEIVERS)
+            for module in ("numpy", "spead_tutorial", "argparse")
+        ]
+        + [([sys.executable, str(peer)], peer.stem, "spead2") for peer in PEERS],
+        lambda argv, name, module: name == USUAL.name,
+    ),
+)
+def test_a_program_can_be_interrupted_while_it_imports(tmp_path, argv, name, module):
     said = interrupted_while_importing(module, argv, tmp_path)
-    assert said == (130, "", f"{receiver.name}: interrupted\n")
-
-
-@pytest.mark.parametrize("peer", PEERS, ids=lambda path: path.stem)
-def test_a_peers_program_can_be_interrupted_while_it_imports(tmp_path, peer):
-    said = interrupted_while_importing("spead2", [sys.executable, str(peer)], tmp_path)
-    assert said == (130, "", f"{peer.stem}: interrupted\n")
+    assert said == (130, "", f"{name}: interrupted\n")
 
 
 def interrupted_while_sending(argv: list[str], receiver: socket.socket) -> tuple[int, str, str]:
@@ -110,29 +108,27 @@ def endless(chapter: Chapter, language: str, receiver: socket.socket) -> list[st
     return [*argv, "-n", str(1 << 62), host, str(port)]
 
 
-each_that_goes_on = pytest.mark.parametrize(
-    "chapter", [c for c in PROGRAMS if "n" in c.accepted], ids=lambda chapter: chapter.name
+@pytest.mark.parametrize(
+    ("chapter", "language"),
+    cases(
+        product((one for one in PROGRAMS if "n" in one.accepted), ("python", "c")),
+        lambda chapter, language: chapter is USUAL,
+    ),
+    ids=name_of,
 )
-
-
-@each_that_goes_on
-def test_a_python_program_can_be_interrupted_while_it_sends(receiver, chapter):
-    said = interrupted_while_sending(endless(chapter, "python", receiver), receiver)
-    assert said == (130, "", f"{chapter.name}: interrupted\n")
-
-
-@each_that_goes_on
-def test_a_c_program_is_ended_by_the_signal_which_a_shell_calls_130(receiver, chapter):
-    said = interrupted_while_sending(endless(chapter, "c", receiver), receiver)
-    assert said == (-signal.SIGINT, "", "")
+def test_a_program_can_be_interrupted_while_it_sends(receiver, chapter, language):
+    said = interrupted_while_sending(endless(chapter, language, receiver), receiver)
+    in_python = 130, "", f"{chapter.name}: interrupted\n"
+    # One in C is ended by the signal, which a shell calls 130.
+    assert said == (in_python if language == "python" else (-signal.SIGINT, "", ""))
 
 
 @pytest.mark.parametrize("renamed", [True, False])
 def test_a_renamed_program_or_a_module_can_be_interrupted_while_it_sends(
     receiver, tmp_path, renamed
 ):
-    _, program, *arguments = endless(find_chapter("10"), "python", receiver)
-    start, name = ["-P", "-m", f"spead_tutorial.chapters.{Path(program).stem}"], Path(program).stem
+    _, program, *arguments = endless(USUAL, "python", receiver)
+    start, name = ["-P", "-m", f"spead_tutorial.chapters.{USUAL.name}"], USUAL.name
     if renamed:
         shutil.copy(program, tmp_path / "x.py")
         start, name = [str(tmp_path / "x.py")], "x"
@@ -221,22 +217,34 @@ def start(*argv: str, **how: object) -> subprocess.Popen[str]:
 
 
 WAITER = (COMMAND, "lab", "--", "sh", "-c", "echo ready; read line; echo went on")
+ENDLESS = ("--lang", "c", "-n", str(1 << 40), "-H", "8192")
 SLEEPER = (COMMAND, "lab", "--", "sh", "-c", "sleep 1000 & echo ready; sleep 1000")
 
 
+def check_end(process: subprocess.Popen[str], number: int, output: str | None = "") -> None:
+    """A signal has ended a command: one line says so, and nothing of it is left."""
+    out, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 128 + number
+    if output is None:  # of a receiver, which has said more
+        assert errors.splitlines()[-1] == f"spead-tutorial: {WORDS[number]}"
+    else:
+        assert (out, errors.strip()) == (output, f"spead-tutorial: {WORDS[number]}")
+    wait_until(lambda: not processes_of(process.pid), "a process still runs")
+
+
+def sent_to(*plain: tuple[Callable[[int, int], None], int]) -> pytest.MarkDecorator:
+    """Parametrize with each signal to a process or to its group, some in `make test`."""
+    each = cases(product((os.kill, os.killpg), WORDS), lambda *one: one in plain)
+    return pytest.mark.parametrize(("send", "number"), each)
+
+
 @needs_lab
-@by_each_signal
-@pytest.mark.parametrize("send", [os.kill, os.killpg], ids=["the process", "its group"])
-def test_a_command_in_a_lab_ends_with_its_caller_and_the_callers_signal(number, send):
+@sent_to((os.killpg, signal.SIGINT), (os.kill, signal.SIGHUP))
+def test_a_command_in_a_lab_ends_with_its_caller_and_the_callers_signal(send, number):
     with start(*SLEEPER) as process:
         assert process.stdout.readline() == "ready\n"
         send(process.pid, number)
-        _, errors = process.communicate(timeout=PATIENCE_S)
-    assert (process.returncode, errors.strip()) == (
-        128 + number,
-        f"spead-tutorial: {WORDS[number]}",
-    )
-    wait_until(lambda: not processes_of(process.pid), "a process still runs")
+        check_end(process, number)
 
 
 @needs_lab
@@ -245,55 +253,40 @@ def test_a_command_that_ignores_the_signal_is_ended_all_the_same():
     with start(COMMAND, "lab", "--", "sh", "-c", ignore) as process:
         assert process.stdout.readline() == "ready\n"
         process.terminate()
-        _, errors = process.communicate(timeout=PATIENCE_S)
-    assert (process.returncode, errors.strip()) == (143, "spead-tutorial: ended by SIGTERM")
-    wait_until(lambda: not processes_of(process.pid), "a process still runs")
+        check_end(process, signal.SIGTERM)
 
 
 @needs_lab
-@by_each_signal
-def test_a_run_that_is_ended_says_so(number):
-    with start(COMMAND, "run", "10", "--lang", "c", "-n", str(1 << 40), "-H", "8192") as process:
+@sent_to((os.kill, signal.SIGTERM))
+def test_a_run_that_is_ended_says_so(send, number):
+    with start(COMMAND, "run", "10", *ENDLESS) as process:
         wait_until(lambda: len(processes_of(process.pid)) == 3, "it does not begin")
-        process.send_signal(number)
-        out, errors = process.communicate(timeout=PATIENCE_S)
-    said = (process.returncode, out, errors.strip())
-    assert said == (128 + number, "", f"spead-tutorial: {WORDS[number]}")
-    wait_until(lambda: not processes_of(process.pid), "a process still runs")
+        send(process.pid, number)
+        check_end(process, number)
 
 
 @needs_lab
-@by_each_signal
-@pytest.mark.parametrize("send", [os.kill, os.killpg], ids=["the process", "its group"])
-def test_a_receiver_and_its_sender_end_together(number, send):
-    endless = ("--lang", "c", "--from", "10", "-n", str(1 << 40), "-H", "8192")
-    with start(COMMAND, "run", "3", *endless) as process:
+@sent_to((os.killpg, signal.SIGTERM))
+def test_a_receiver_and_its_sender_end_together(send, number):
+    with start(COMMAND, "run", "3", "--from", "10", *ENDLESS) as process:
         while "Timestamp" not in process.stdout.readline():
             pass
         send(process.pid, number)
-        _, errors = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 128 + number
-    assert errors.splitlines()[-1] == f"spead-tutorial: {WORDS[number]}"
-    wait_until(lambda: not processes_of(process.pid), "a process still runs")
+        check_end(process, number, output=None)
 
 
 @needs_lab
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("send", [os.kill, os.killpg], ids=["the process", "its group"])
-def test_whenever_the_signal_comes_it_is_one_line_and_nothing_stays(send, seed, tmp_path):
-    source = random.Random(seed)
-    for number in WORDS:
-        output = tmp_path / number.name
-        with start(COMMAND, "tour", "--output", str(output)) as process:
-            wait_until_it_takes_signals(process)
-            time.sleep(source.uniform(0, 1.4))
-            for _ in range(source.randint(1, 2) if number != signal.SIGINT else 1):
-                send(process.pid, number)
-            _, errors = process.communicate(timeout=PATIENCE_S)
-        expected = 128 + number, f"spead-tutorial: {WORDS[number]}"
-        assert (process.returncode, errors.strip()) == expected
-        wait_until(lambda of=process.pid: not processes_of(of), "a process still runs")
-        assert list(output.glob("*")) == []
+@pytest.mark.parametrize("seed", cases(((seed,) for seed in range(3)), lambda seed: seed == 0))
+@sent_to((os.kill, signal.SIGTERM))
+def test_whenever_the_signal_comes_it_is_one_line_and_nothing_stays(send, number, seed, tmp_path):
+    source = random.Random(f"{seed} {number}")
+    with start(COMMAND, "tour", "--output", str(tmp_path)) as process:
+        wait_until_it_takes_signals(process)
+        time.sleep(source.uniform(0, 1.4))
+        for _ in range(source.randint(1, 2) if number != signal.SIGINT else 1):
+            send(process.pid, number)
+        check_end(process, number)
+    assert list(tmp_path.glob("*")) == []
 
 
 @needs_lab

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Receive with spead2 until the stop heap, and say in JSON what came. Run as a process."""
+"""For each line read, receive with spead2 until the stop heap, and say in JSON what came."""
 
 import json
 import sys
@@ -9,8 +9,7 @@ import spead2
 import spead2.recv
 
 
-def main() -> None:
-    port = int(sys.argv[1])
+def receive(port: int) -> None:
     stream = spead2.recv.Stream(
         spead2.ThreadPool(),
         spead2.recv.StreamConfig(max_heaps=16, allow_out_of_order=True),
@@ -34,8 +33,15 @@ def main() -> None:
                 "crc": zlib.crc32(samples.tobytes()) if samples is not None else None,
             }
         )
+    stream.stop()
     names = {item.name: item.description for item in items.values()}
-    print(json.dumps({"heaps": heaps, "items": names}))
+    print(json.dumps({"heaps": heaps, "items": names}), flush=True)
+
+
+def main() -> None:
+    """Receive on the port that is named, once for each line of standard input."""
+    for _ in sys.stdin:
+        receive(int(sys.argv[1]))
 
 
 if __name__ == "__main__":
