@@ -15,12 +15,11 @@ import pytest
 from spead_tutorial import wire
 from spead_tutorial.lab import Lab, LabError
 from support import ROOT
-from support.c_library import build, install
+from support.c_library import PATIENCE_S, build, install
 from support.needs import need
 from support.once import MadeOnce
 
 EXAMPLES = ROOT / "docs" / "examples"
-PATIENCE_S = 100
 HEAP = 3000  # bytes; a few dozen packets in all, which any socket has room for
 PYTHON = [sys.executable, str(EXAMPLES / "my_sender.py")]
 PORTS = (8888, 8889)
@@ -66,11 +65,6 @@ def in_cpp(installed: Path, folder: Path, source: str) -> Path:
     (libdir,) = pkg_config(installed, "--variable=libdir")
     libraries = [*pkg_config(installed, "--libs"), f"-Wl,-rpath,{libdir}"]
     return compiled(installed, folder / Path(source).stem, *libraries, source=source)
-
-
-@pytest.fixture(scope="module")
-def cpp_sender(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return in_cpp(installed, tmp_path_factory.mktemp("cpp"), "my_sender.cpp")
 
 
 def with_the_peer(*words: str | Path, cwd: Path) -> None:
@@ -153,12 +147,23 @@ def cut(data: bytes) -> list[bytes]:
     return [data[at : at + HEAP] for at in range(0, len(data), HEAP)]
 
 
-def test_the_python_sender_sends_all_samples_in_memory_that_goes_round(lab):
+def check_all_samples(lab: Lab, argv: list[str]) -> None:
+    """A sender sends every sample once, in heaps with their timestamps, and then the stop heap."""
     data = samples(11)  # many more heaps than it has blocks
-    (found,) = sent(lab, [*PYTHON, "127.0.0.1:8888", f"--heap-size={HEAP}"], data, PORTS[:1])
+    (found,) = sent(lab, argv, data, PORTS[:1])
     got = heaps(found)
     assert got.pop(12) == (None, b"")
     assert got == {i + 1: (i * HEAP, part) for i, part in enumerate(cut(data))}
+
+
+def test_the_python_sender_sends_all_samples_in_memory_that_goes_round(lab):
+    check_all_samples(lab, [*PYTHON, "127.0.0.1:8888", f"--heap-size={HEAP}"])
+
+
+@pytest.mark.thorough
+def test_the_cpp_sender_sends_all_samples(lab, installed, tmp_path):
+    program = in_cpp(installed, tmp_path, "my_sender.cpp")
+    check_all_samples(lab, [str(program), "127.0.0.1", "8888", str(HEAP)])
 
 
 def test_the_c_sender_sends_the_same_packets_as_the_python_sender(lab, c_sender):
@@ -167,15 +172,6 @@ def test_the_c_sender_sends_the_same_packets_as_the_python_sender(lab, c_sender)
     c = sent(lab, [str(c_sender), "127.0.0.1", "8888", str(HEAP)], data, PORTS[:1])
     assert c == python
     assert len(c[0]) > 30
-
-
-def test_the_cpp_sender_sends_all_samples(lab, cpp_sender):
-    data = samples(11)
-    argv = [str(cpp_sender), "127.0.0.1", "8888", str(HEAP)]
-    (found,) = sent(lab, argv, data, PORTS[:1])
-    got = heaps(found)
-    assert got.pop(12) == (None, b"")
-    assert got == {i + 1: (i * HEAP, part) for i, part in enumerate(cut(data))}
 
 
 def test_substreams_take_turns_and_each_is_described_and_ended(lab):
@@ -246,11 +242,13 @@ def ten_heaps(lab: Lab, program: Path) -> list[bytes]:
     return found
 
 
+@pytest.mark.thorough
 def test_what_takes_the_place_of_a_program_with_spead2_sends_its_items(lab, installed, tmp_path):
     found = ten_heaps(lab, in_cpp(installed, tmp_path, "without_spead2.cpp"))
     assert described(found) == 2
 
 
+@pytest.mark.thorough
 def test_the_program_with_spead2_sends_the_same_items(lab, tmp_path):
     program = tmp_path / "with_spead2"
     with_the_peer(EXAMPLES / "with_spead2.cpp", "-o", program, cwd=tmp_path)
@@ -274,12 +272,14 @@ def printed(receiver: Path, sender: Path) -> list[str]:
 SUMS = ["ready", *(f"{8000 * i} {8000 * i}" for i in range(10))]
 
 
+@pytest.mark.thorough
 def test_what_takes_the_place_of_a_receiver_with_spead2_prints_what_was_sent(installed, tmp_path):
     names = ("receive_without_spead2.cpp", "without_spead2.cpp")
     receiver, sender = (in_cpp(installed, tmp_path, name) for name in names)
     assert printed(receiver, sender) == SUMS
 
 
+@pytest.mark.thorough
 def test_the_receiver_with_spead2_prints_the_same(installed, tmp_path):
     receiver = tmp_path / "receive_with_spead2"
     with_the_peer(EXAMPLES / "receive_with_spead2.cpp", "-o", receiver, cwd=tmp_path)
@@ -299,6 +299,7 @@ def using(names: list[str]) -> str:
     return "".join(f"namespace use{n} {{ using {name}; }}\n" for n, name in enumerate(names))
 
 
+@pytest.mark.thorough
 def test_all_names_that_take_the_place_of_spead2s_are_there(installed, tmp_path):
     source = tmp_path / "names.cpp"
     headers = "#include <spead_tutorial/spt_recv.hpp>\n"
@@ -306,6 +307,7 @@ def test_all_names_that_take_the_place_of_spead2s_are_there(installed, tmp_path)
     in_cpp(installed, tmp_path, str(source))
 
 
+@pytest.mark.thorough
 def test_all_names_of_spead2_are_its_own(tmp_path):
     source = tmp_path / "names.cpp"
     headers = ("common_thread_pool", "common_memory_pool", "recv_chunk_stream", "recv_ring_stream")
@@ -318,37 +320,35 @@ def test_all_names_of_spead2_are_its_own(tmp_path):
 # ---- How the library gets into a program ----
 
 
+def check_it_sends(lab: Lab, program: Path) -> None:
+    argv = [str(program), "192.168.31.2", "8888", str(HEAP)]
+    assert run(lab, argv, samples(2)).returncode == 0
+
+
 def test_a_program_can_be_linked_with_the_static_library_alone(lab, installed, tmp_path):
     (libdir,) = pkg_config(installed, "--variable=libdir")
     program = compiled(installed, tmp_path / "my_sender", f"{libdir}/libspt.a", "-lpthread", "-lm")
     assert "libspt" not in build("ldd", program, cwd=installed)
-    assert run(lab, [str(program), "192.168.31.2", "8888", str(HEAP)], samples(2)).returncode == 0
+    check_it_sends(lab, program)
 
 
-def test_the_core_is_built_along_as_a_subproject_of_meson(lab, tmp_path):
-    for name in ("meson.build", "my_sender.c"):
-        shutil.copy(EXAMPLES / name, tmp_path)
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("folder", "source"), [(EXAMPLES, "my_sender.c"), (EXAMPLES / "cpp", "my_sender.cpp")]
+)
+def test_the_core_is_built_along_as_a_subproject_of_meson(lab, tmp_path, folder, source):
+    need("c++")
+    shutil.copy(folder / "meson.build", tmp_path)
+    shutil.copy(EXAMPLES / source, tmp_path)
     (tmp_path / "subprojects").mkdir()
     (tmp_path / "subprojects" / "spead_tutorial").symlink_to(ROOT)
     build("meson", "setup", "build", cwd=tmp_path, PKG_CONFIG_PATH="", PKG_CONFIG_LIBDIR="")
     build("meson", "compile", "-C", "build", cwd=tmp_path)
     assert not [*tmp_path.glob("build/**/tut_*")]  # the core alone
-    program = tmp_path / "build" / "my_sender"
-    assert run(lab, [str(program), "192.168.31.2", "8888", str(HEAP)], samples(2)).returncode == 0
+    check_it_sends(lab, tmp_path / "build" / "my_sender")
 
 
-def test_a_program_in_cpp_is_built_with_the_core_as_a_subproject_of_meson(lab, tmp_path):
-    need("c++")
-    shutil.copy(EXAMPLES / "cpp" / "meson.build", tmp_path)
-    shutil.copy(EXAMPLES / "my_sender.cpp", tmp_path)
-    (tmp_path / "subprojects").mkdir()
-    (tmp_path / "subprojects" / "spead_tutorial").symlink_to(ROOT)
-    build("meson", "setup", "build", cwd=tmp_path, PKG_CONFIG_PATH="", PKG_CONFIG_LIBDIR="")
-    build("meson", "compile", "-C", "build", cwd=tmp_path)
-    program = tmp_path / "build" / "my_sender"
-    assert run(lab, [str(program), "192.168.31.2", "8888", str(HEAP)], samples(2)).returncode == 0
-
-
+@pytest.mark.thorough
 def test_a_program_in_cpp_is_built_with_cmake(lab, installed, tmp_path):
     need("cmake", "c++")
     shutil.copy(EXAMPLES / "cpp" / "CMakeLists.txt", tmp_path)
@@ -356,8 +356,7 @@ def test_a_program_in_cpp_is_built_with_cmake(lab, installed, tmp_path):
     (pc,) = installed.glob("prefix/**/spead_tutorial.pc")
     build("cmake", "-B", "build", cwd=tmp_path, PKG_CONFIG_PATH=str(pc.parent))
     build("cmake", "--build", "build", cwd=tmp_path)
-    program = tmp_path / "build" / "my_sender"  # it has the library's folder as a run path
-    assert run(lab, [str(program), "192.168.31.2", "8888", str(HEAP)], samples(2)).returncode == 0
+    check_it_sends(lab, tmp_path / "build" / "my_sender")  # the library's folder is a run path
 
 
 # ---- Records ----
@@ -365,35 +364,23 @@ def test_a_program_in_cpp_is_built_with_cmake(lab, installed, tmp_path):
 
 def test_what_the_guide_to_records_shows_is_what_its_program_prints():
     """After new measurements: ``read_record.py bench/results/tut-8.jsonl > read_record.txt``."""
-    done = subprocess.run(
-        [sys.executable, EXAMPLES / "read_record.py", ROOT / "bench" / "results" / "tut-8.jsonl"],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == (EXAMPLES / "read_record.txt").read_text()
+    record = ROOT / "bench" / "results" / "tut-8.jsonl"
+    said = build(sys.executable, EXAMPLES / "read_record.py", record, cwd=ROOT)
+    assert said == (EXAMPLES / "read_record.txt").read_text()
 
 
 # ---- A way that is disturbed ----
 
 
+@pytest.mark.thorough
 def test_the_program_on_a_disturbed_way_accounts_for_every_packet(lab: Lab) -> None:
     try:
         with Lab(receiver=True):
             pass
     except LabError as error:
         pytest.skip(str(error))
-    done = subprocess.run(
-        [sys.executable, EXAMPLES / "disturbed_way.py"],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    heaps, packets = done.stdout.splitlines()
+    said = build(sys.executable, EXAMPLES / "disturbed_way.py", cwd=ROOT)
+    heaps, packets = said.splitlines()
     whole, of = map(int, re.findall(r"\d+", heaps))
     assert 0 < whole < of
     sent, doubled, received, lost, dropped = map(int, re.findall(r"\d+", packets))
