@@ -36,6 +36,7 @@ def for_each_heap(language: str) -> float:
     return (instructions(language, many) - instructions(language, few)) / (many - few)
 
 
+@pytest.mark.thorough
 def test_a_heap_takes_as_many_instructions_in_cpp_as_in_c():
     in_c = for_each_heap("c")
     assert in_c > 1000  # the run was that of a program

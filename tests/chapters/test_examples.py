@@ -5,6 +5,7 @@ import functools
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from spead_tutorial.lab import Lab
 from spead_tutorial.measure import programs, receiving
 from spead_tutorial.measure.place import Device
 from support import ROOT
+from support.programs import PATIENCE_S, in_c
 
 DOCS = ROOT / "docs"
 EXAMPLES = DOCS / "examples"
@@ -24,41 +26,34 @@ ATTEMPTS = 5
 SHOWN = sorted({name for names in PAGES.values() for name in names})
 
 
-@functools.cache
-def printed(name: str) -> str:
-    """What a program prints, as it printed it the first time."""
-    return run(name)
-
-
 def run(name: str) -> str:
     done = subprocess.run(
-        [sys.executable, EXAMPLES / name],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+        [sys.executable, EXAMPLES / name], capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
 
-def test_pages_show_the_output_of_programs():
-    assert SHOWN
+#: What a program prints, as it printed it the first time.
+printed = functools.cache(run)
 
 
+def quoted(page: Path) -> list[str]:
+    """Bytes in a page, as they are dumped."""
+    return re.findall(r"`((?:[0-9a-f]{2} ){3,}[0-9a-f]{2})`", page.read_text())
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SHOWN)
 def test_a_program_whose_output_a_page_shows_prints_something_that_is_always_the_same(name):
     assert printed(name).strip()
     assert run(name) == printed(name)
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if PAGES[page]], ids=lambda page: page.stem
-)
+@pytest.mark.parametrize("page", [*filter(quoted, PAGES)], ids=lambda page: page.stem)
 def test_bytes_that_a_page_quotes_are_in_an_output_that_it_shows(page):
     outputs = "".join(printed(name) for name in PAGES[page])
-    for quoted in re.findall(r"`((?:[0-9a-f]{2} ){3,}[0-9a-f]{2})`", page.read_text()):
-        assert quoted in outputs, quoted
+    assert [one for one in quoted(page) if one not in outputs] == []
 
 
 def test_values_change_in_place_where_chapter_10_says_so():
@@ -77,7 +72,7 @@ def test_values_change_in_place_where_chapter_10_says_so():
     }
 
 
-@pytest.mark.parametrize("language", programs.built())
+@in_c
 def test_chapter_3_prints_what_its_page_has(lab, language):
     page = (DOCS / "tutorial" / "3-first-receiver.md").read_text()
     (shown,) = re.findall(r"^(0x1600 timestamp.*?)```", page, re.DOTALL | re.MULTILINE)
@@ -116,10 +111,11 @@ def test_chapter_2_is_proved_in_the_words_that_its_page_has(lab):
     page = (DOCS / "tutorial" / "2-first-sender.md").read_text()
     (shown,) = re.findall(r"^proof: (.*?)^```", page, re.DOTALL | re.MULTILINE)
     pattern = re.escape(" ".join(shown.split())).replace("…", r"\d+")
-    result = programs.run(Device(lab), catalogue.find_chapter("2"), "python")
+    result = programs.run(Device(lab), catalogue.find_chapter("2"), "c")
     assert re.fullmatch(pattern, result.proof)
 
 
+@pytest.mark.thorough
 def test_the_mean_of_squares_is_right_where_chapter_7_says_so():
     rows = [re.split(" {2,}", line)[:2] for line in printed("mean_squares.py").splitlines()[1:]]
     right = dict(rows)["in 64 bits"]

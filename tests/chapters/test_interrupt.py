@@ -257,7 +257,7 @@ def test_a_command_that_ignores_the_signal_is_ended_all_the_same():
 
 
 @needs_lab
-@sent_to((os.kill, signal.SIGTERM))
+@sent_to()
 def test_a_run_that_is_ended_says_so(send, number):
     with start(COMMAND, "run", "10", *ENDLESS) as process:
         wait_until(lambda: len(processes_of(process.pid)) == 3, "it does not begin")
