@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable
-from itertools import product
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ from spead_tutorial.measure import receiving
 from spead_tutorial.measure.programs import Done, ProgramOptions, built, command, program
 from spead_tutorial.send import ItemGroup
 from support import receivers
-from support.programs import PATIENCE_S, PEERS, cases, in_c
+from support.programs import PATIENCE_S, cases, in_c
 from support.receivers import (
     CHAPTER_12,
     ENDED,
@@ -91,19 +90,6 @@ def test_all_heaps_of_a_chapter_are_in_chunks_the_first_one_too(
         assert f"\nheaps: {n} complete, 0 incomplete, 0 never begun\nsocket: 0 dropped\n" in rest
         assert "in no chunk" not in rest
         assert rest.endswith(f"\nReceived {n} heaps\n")
-
-
-@pytest.mark.parametrize(
-    ("peer", "language"),
-    cases(product(PEERS, built()), lambda peer, language: False),
-    ids=lambda one: getattr(one, "stem", one),
-)
-def test_all_heaps_of_a_program_with_spead2_are_in_chunks(lab, peer, language):
-    argv = [sys.executable, str(peer), "-n", "300", "-H", str(SIZE), "127.0.0.1", str(PORT)]
-    done = of_all(lab, language, argv, name=CHAPTER_12)
-    assert (done.status, done.errors) == (0, "")
-    assert timeless(done).partition(ENDED)[0] == lines(range(300))
-    assert done.output.endswith("\nReceived 300 heaps\n")
 
 
 def test_a_receiver_is_told_the_size_of_the_senders_heaps():

@@ -4,7 +4,6 @@
 import re
 import signal
 import socket
-import sys
 from itertools import product
 
 import numpy as np
@@ -14,11 +13,10 @@ from spead_tutorial import Item
 from spead_tutorial.catalogue import CHAPTERS, Chapter, find_chapter
 from spead_tutorial.measure.programs import ProgramOptions, built, command
 from spead_tutorial.send import Heap, ItemGroup
-from support.programs import PEERS, cases, each_language, name_of
+from support.programs import cases, each_language, name_of
 from support.receivers import (
     ENDED,
     PORT,
-    SIZE,
     SMALL,
     Receiver,
     account,
@@ -81,20 +79,6 @@ def test_all_receivers_receive_whole_what_a_chapter_sends(lab, chapter, language
         assert order(values.splitlines()) == order(lines(n_heaps, heap_size).splitlines())
     (received,) = re.findall(r"^packets: (\d+) received", rest, re.M)
     assert rest == account(n_heaps, f"{received} received = {received} placed")
-
-
-@pytest.mark.parametrize(
-    ("peer", "language"),
-    cases(product(PEERS, built()), lambda peer, language: peer is PEERS[0] and language == "c"),
-    ids=lambda one: getattr(one, "stem", one),
-)
-def test_what_a_program_with_spead2_sends_is_received_whole(lab, peer, language):
-    argv = [sys.executable, str(peer), "-n", "100", "-H", str(SIZE), "127.0.0.1", str(PORT)]
-    done = of_all(lab, language, argv)
-    assert (done.status, done.errors) == (0, "")
-    values, _, rest = timeless(done).partition(ENDED)
-    assert values == lines(100)
-    assert rest == account(100, "101 received = 101 placed")
 
 
 # ---- What is printed of values ----

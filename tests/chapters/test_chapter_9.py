@@ -3,7 +3,6 @@
 
 import json
 import re
-import sys
 from itertools import product
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.measure.programs import built, command, program
-from support.programs import PATIENCE_S, PEERS, cases, each_language, in_c
+from support.programs import PATIENCE_S, cases, each_language, in_c
 from support.receivers import (
     CHAPTER_7,
     CHAPTER_9,
@@ -60,21 +59,6 @@ def test_all_receive_whole_what_our_senders_send_and_print_the_same(lab, number,
     (received,) = re.findall(r"^packets: (\d+) received", rest, re.M)
     every = account(100, f"{received} received = {received} placed")
     assert rest == f"{every}{pool(101)}Received 100 heaps\n"  # with the stop heap
-
-
-@pytest.mark.parametrize(
-    ("peer", "language"),
-    cases(product(PEERS, built()), lambda peer, language: False),
-    ids=lambda one: getattr(one, "stem", one),
-)
-def test_what_a_program_with_spead2_sends_is_received_whole(lab, peer, language):
-    argv = [sys.executable, str(peer), "-n", "100", "-H", str(SIZE), "127.0.0.1", str(PORT)]
-    done = of_all(lab, language, argv, name=CHAPTER_9)
-    assert (done.status, done.errors) == (0, "")
-    values, _, rest = timeless(done).partition(ENDED)
-    assert values == lines(100)
-    every = account(100, "101 received = 101 placed")
-    assert rest == f"{every}{pool(101)}Received 100 heaps\n"
 
 
 @in_c

@@ -25,23 +25,28 @@ from spead_tutorial.measure.programs import Done, ProgramOptions, built, program
 from spead_tutorial.recv import Stream, StreamStats
 from spead_tutorial.recv._stats import ACCOUNT, COMMON
 from support.labs import probe
-from support.programs import PATIENCE_S, cases, each_language
+from support.programs import PATIENCE_S, PEERS, cases, each_language
 from support.receivers import (
     CHAPTER_3,
     CHAPTER_9,
+    CHAPTER_12,
+    ENDED,
     PORT,
     SIZE,
     Receiver,
+    account,
     flat,
+    lines,
+    of_all,
     receiver_argv,
     said,
     send,
     stream,
+    timeless,
 )
 
 INTERRUPTED = "It was interrupted before the stream had ended.\n"
 SILENT = "Nothing has come for 0.25 s: the stop heap may be lost.\n"
-ENDED = "The stream has ended.\n"
 COMMAND = str(Path(sys.executable).parent / "spead-tutorial")
 each_program = pytest.mark.parametrize(
     ("name", "language"),
@@ -202,6 +207,26 @@ def test_an_account_that_does_not_add_up_is_a_trouble():
     assert receiving._trouble(StreamStats(names, values)) is None
     values[places["packets_placed"]] = 4
     assert "does not add up" in str(receiving._trouble(StreamStats(names, values)))
+
+
+@pytest.mark.parametrize(
+    ("peer", "name", "language"),
+    cases(
+        product(PEERS, (CHAPTER_3, CHAPTER_9, CHAPTER_12), built()),
+        lambda *one: one == (PEERS[0], CHAPTER_3, "c"),
+    ),
+    ids=lambda one: getattr(one, "stem", one),
+)
+def test_what_a_program_with_spead2_sends_is_received_whole(lab, peer, name, language):
+    argv = [sys.executable, str(peer), "-n", "100", "-H", str(SIZE), "127.0.0.1", str(PORT)]
+    done = of_all(lab, language, argv, name=name)
+    assert (done.status, done.errors) == (0, "")
+    values, _, rest = timeless(done).partition(ENDED)
+    power_of_all = sum(i**2 for i in range(100)) / 100  # which are in one chunk
+    in_chunks = f"Timestamp: {0:<10} Power: {power_of_all:.2f}\n"
+    assert values == (in_chunks if name == CHAPTER_12 else lines(100))
+    assert rest.startswith(account(100, "101 received = 101 placed"))
+    assert name == CHAPTER_3 or rest.endswith("\nReceived 100 heaps\n")
 
 
 # ---- Interrupted ----
