@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +19,8 @@ from spead_tutorial.lab import Lab
 from support.labs import open_lab
 from support.needs import pytest_runtest_makereport  # noqa: F401
 from support.once import MadeOnce, locked
-from support.senders import compile_senders
+from support.senders import Planted, made
+from support.typed import Run
 
 # Notebooks' packages check addresses of the web with it where it is there, and it takes seconds to
 # import, in each worker.
@@ -80,10 +82,29 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> MadeOnce:
     return get
 
 
-@pytest.fixture(scope="session")
-def planted(made_once: MadeOnce) -> Path:
-    """Return the folder with the programs of `senders` that are in C."""
-    return made_once("planted", compile_senders)
+@pytest.fixture
+def planted(made_once: MadeOnce) -> Callable[[Planted], Path]:
+    """Return the folder with the program of a planted sender that is in C."""
+    return lambda sender: made(sender, made_once)
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def here(capfd: pytest.CaptureFixture[str]) -> Run:
+    """Run a command of spead-tutorial in this process."""
+    from spead_tutorial import cli  # most tests do without
+
+    def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
+        status = cli.finish(cli.cli, "spead-tutorial", [*map(str, words)])
+        return subprocess.CompletedProcess(words, status, *capfd.readouterr())
+
+    return run
 
 
 @pytest.fixture

@@ -9,83 +9,79 @@ import importlib.util
 import json
 import os
 import re
-import select
 import signal
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from spead_tutorial.lab import Lab, LabError
 from spead_tutorial.measure.programs import program_path
+from spead_tutorial.why import watching
 from spead_tutorial.why.capture import Capture
-from spead_tutorial.why.command import why as why_command
 from spead_tutorial.why.report import CHAPTERS
 from support import ROOT
+from support.lab_scripts import wait_for_the_end_of
 from support.labs import needs_lab, open_lab
 from support.needs import needs
 from support.senders import SENDERS, Planted
+from support.typed import COMMAND, PIPES, Run, below, check_refused, processes, typed, with_path
 
-COMMAND = [str(Path(sys.executable).with_name("spead-tutorial")), "why"]
-PATIENCE_S = 300
 ATTEMPTS = 3
+#: Of which `make test` tries its findings.
+REPRESENTATIVE = ("c message per packet", "c call per packet")
+SENDS = "while True: sock.sendto(data, to)"
+SLEEPS = "while True: sock.sendto(data, to); time.sleep(0.001)"
 needs_strace = needs("strace")
 
 
-def why(*arguments: str, **how: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, "--seconds", "0.5", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-        **how,
-    )
+@pytest.fixture
+def why(here: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run the command in this process, with a bare loop that is over at once."""
+    monkeypatch.setattr(watching, "_BARE_BYTES", 1 << 22)
+    monkeypatch.setattr(watching, "_TOUCHED", 1 << 20)
+    return lambda *words: here("why", "--seconds", "0.1", *words)
 
 
-def diagnosis(*arguments: str) -> dict[str, Any]:
-    """What it says of a sender, as an object."""
-    done = why("--json", *arguments)
-    assert (done.returncode, done.stderr) == (0, "")
-    made: dict[str, Any] = json.loads(done.stdout)
-    return made
+@pytest.fixture
+def diagnosis(why: Run) -> Callable[..., dict[str, Any]]:
+    """Return what the command says of a sender, as an object."""
+
+    def ask(*words: str | Path) -> dict[str, Any]:
+        done = why("--json", *words)
+        assert (done.returncode, done.stderr) == (0, "")
+        made: dict[str, Any] = json.loads(done.stdout)
+        return made
+
+    return ask
 
 
-def kinds(*arguments: str) -> list[str]:
-    return [finding["kind"] for finding in diagnosis(*arguments)["findings"]]
-
-
-def command_lines() -> list[bytes]:
-    """Those of all processes there are."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):  # it has just ended
-            found.append(path.read_bytes())
-    return found
+def kinds(made: dict[str, Any]) -> list[str]:
+    return [finding["kind"] for finding in made["findings"]]
 
 
 def script(folder: Path, text: str) -> list[str]:
     """A sender in Python, which is told where to send to."""
     path = folder / "sender.py"
-    lines = ["import socket, sys, time, os", "to = sys.argv[1], int(sys.argv[2])"]
+    lines = ["import mmap, os, signal, socket, sys, time", "to = sys.argv[1], int(sys.argv[2])"]
     lines += ["sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)", "data = bytes(9000)"]
     path.write_text("\n".join([*lines, text, ""]))
     return ["--", sys.executable, str(path), "{host}", "{port}"]
 
 
-SENDS = "while True: sock.sendto(data, to)"
-
-
-def below(pid: int) -> set[int]:
-    """All processes below a process."""
-    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    found = {int(child) for child in text.split()}
-    return found | {other for child in found for other in below(child)}
+@contextlib.contextmanager
+def running(process: "subprocess.Popen[Any]") -> Iterator["subprocess.Popen[Any]"]:
+    """Kill a process after the block."""
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 # ---- Senders with known faults ----
@@ -93,56 +89,87 @@ def below(pid: int) -> set[int]:
 
 @needs_lab
 @needs_strace
-@pytest.mark.parametrize("sender", SENDERS, ids=lambda sender: sender.name)
-def test_of_a_planted_sender_its_faults_are_found_and_no_others(sender: Planted, planted: Path):
+@pytest.mark.parametrize(
+    "sender",
+    [
+        pytest.param(
+            one, id=one.name, marks=[] if one.name in REPRESENTATIVE else pytest.mark.thorough
+        )
+        for one in SENDERS
+    ],
+)
+def test_of_a_planted_sender_its_faults_are_found_and_no_others(sender: Planted, planted, here):
     if sender.needs_two_cores and len(os.sched_getaffinity(0)) < 2:
         pytest.skip("the machine has no other core")
     wanted = sender.findings if sender.in_order else tuple(sorted(sender.findings))
     for attempt in range(ATTEMPTS):  # a machine can be so busy that nothing sleeps, or all does
-        words = ["--", *sender.argv(planted, "{host}", "{port}", 10**6)]
-        found = kinds("--seconds", str(0.5 * (1 << attempt)), *words)
-        if tuple(found if sender.in_order else sorted(found)) == wanted:
+        words = ["--", *sender.argv(planted(sender), "{host}", "{port}", 10**6)]
+        done = here("why", "--json", "--seconds", str(0.5 * (1 << attempt)), *words)
+        found = tuple(kinds(json.loads(done.stdout)))
+        if (found if sender.in_order else tuple(sorted(found))) == wanted:
             return
-    assert tuple(found) == wanted
+    assert found == wanted
+
+
+@needs_lab
+@needs_strace
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (SLEEPS, "sleeps"),
+        (
+            "while True:\n"
+            "    new = mmap.mmap(-1, 1 << 18)\n"
+            "    new.write(bytes(1 << 18))\n"
+            "    for i in range(0, 1 << 18, 32768): sock.sendto(new[i:i + 9000], to)",
+            "fresh-memory",
+        ),
+    ],
+)
+def test_sleeps_and_fresh_memory_are_found_in_a_sender_of_anyones(tmp_path, diagnosis, text, kind):
+    assert kind in kinds(diagnosis(*script(tmp_path, text)))
+
+
+@pytest.mark.thorough
+@needs_lab
+@needs_strace
+def test_the_bare_loop_itself_has_no_fault(here):
+    bare = program_path("ceiling", "c")
+    made = json.loads(here("why", "--json", "--", bare, "-n", "1000000", "{host}", "{port}").stdout)
+    assert made["findings"] == []
+    assert made["packets_per_message"] > 5
 
 
 # ---- What there is to see ----
 
 
 @needs_lab
-def test_a_packet_socket_sees_how_many_packets_a_message_is_and_where_it_goes():
-    with open_lab() as lab:
-        raw = lab.socket(socket.AF_PACKET, socket.SOCK_RAW)
-        with Capture(raw, lab.device) as capture, lab.socket() as sender:
-            assert capture.packets() is None
-            sender.sendto(bytes(500), (lab.address, lab.port))
-            sender.setsockopt(socket.SOL_UDP, 103, 1000)  # UDP_SEGMENT
-            sender.sendto(bytes(9500), (lab.address, lab.port))
-            seen = capture.packets()
-    assert seen is not None
-    assert (seen.messages, seen.packets, seen.payload_bytes) == (2, 11, 10_000)
-    assert (seen.packet_bytes, seen.heap_bytes, seen.fragments) == (1000, None, 0)
-
-
-@needs_lab
-def test_a_packet_socket_sees_fragments_and_how_long_heaps_are():
-    header = bytes.fromhex("53040305 0000 0002".replace(" ", ""))
+def test_a_packet_socket_sees_messages_packets_fragments_and_heaps():
+    header = bytes.fromhex("5304030500000002")
     items = (1 << 63 | 2 << 40 | 123456).to_bytes(8, "big") + (0x3300 << 40).to_bytes(8, "big")
-    with open_lab() as lab:
-        raw = lab.socket(socket.AF_PACKET, socket.SOCK_RAW)
-        with Capture(raw, lab.device) as capture, lab.socket() as sender:
-            sender.sendto(header + items + bytes(20_000 - 24), (lab.address, lab.port))
-            seen = capture.packets()
-    assert seen is not None
-    assert (seen.messages, seen.packets, seen.fragments) == (3, 1, 2)
-    assert (seen.packet_bytes, seen.payload_bytes) == (20_000, 20_000)
-    assert seen.heap_bytes == 123456
+    found = []
+    with open_lab() as lab, lab.socket() as sender:
+        for segment, datagrams in (
+            (1000, [bytes(500), bytes(9500)]),
+            (0, [header + items + bytes(20_000 - 24)]),
+        ):
+            raw = lab.socket(socket.AF_PACKET, socket.SOCK_RAW)
+            with Capture(raw, lab.device) as capture:
+                assert capture.packets() is None
+                sender.setsockopt(socket.SOL_UDP, 103, segment)  # UDP_SEGMENT
+                for datagram in datagrams:
+                    sender.sendto(datagram, (lab.address, lab.port))
+                seen = capture.packets()
+            assert seen is not None
+            found.append((seen.messages, seen.packets, seen.fragments))
+            found.append((seen.packet_bytes, seen.payload_bytes, seen.heap_bytes))
+    assert found == [(2, 11, 0), (1000, 10_000, None), (3, 1, 2), (20_000, 20_000, 123456)]
 
 
 @needs_lab
 @needs_strace
 def test_a_call_for_each_packet_is_said_with_its_chapter_and_what_it_gains(tmp_path):
-    done = why(*script(tmp_path, SENDS))
+    done = typed("why", "--seconds", "0.1", *script(tmp_path, SENDS))
     assert done.returncode == 0
     assert " 1.  sendto is called for every packet" in done.stdout
     assert f"Chapter {CHAPTERS['call-per-packet']}, Batches of heaps." in done.stdout
@@ -151,11 +178,11 @@ def test_a_call_for_each_packet_is_said_with_its_chapter_and_what_it_gains(tmp_p
 
 
 @needs_lab
-def test_without_strace_what_was_not_seen_is_said_and_how_to_get_it(tmp_path):
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    sleeps = "while True: sock.sendto(data, to); time.sleep(0.001)"
-    done = why(*script(tmp_path, sleeps), env=os.environ | {"PATH": str(folder)})
+def test_without_strace_and_perf_what_was_not_seen_is_said_and_how_to_get_it(
+    tmp_path, why, monkeypatch
+):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = why(*script(tmp_path, SLEEPS))
     assert done.returncode == 0
     first = "Its calls were not seen, as there is no strace: apt install strace."
     assert done.stdout.startswith(first)
@@ -163,137 +190,108 @@ def test_without_strace_what_was_not_seen_is_said_and_how_to_get_it(tmp_path):
     assert "  -  1.0 packets in a message: no segmentation offload" in done.stdout
     assert " 1.  " not in done.stdout
     assert "of the distance" not in done.stdout
+    assert "memory traffic         unknown: there is no perf: apt install linux-perf" in done.stdout
 
 
 @needs_lab
-def test_a_sender_can_be_told_by_its_environment(tmp_path):
-    path = tmp_path / "sender.py"
-    path.write_text(
-        "import os, socket\n"
-        "to = os.environ['SPEAD_TUTORIAL_HOST'], int(os.environ['SPEAD_TUTORIAL_PORT'])\n"
-        "sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
-        "while True: sock.sendto(bytes(9000), to)\n"
-    )
-    assert "no-segmentation-offload" in kinds("--no-strace", "--", sys.executable, str(path))
+def test_a_sender_can_be_told_by_its_environment(tmp_path, diagnosis):
+    text = "to = os.environ['SPEAD_TUTORIAL_HOST'], int(os.environ['SPEAD_TUTORIAL_PORT'])\n"
+    words = script(tmp_path, text + SENDS)
+    assert "no-segmentation-offload" in kinds(diagnosis("--no-strace", *words[:-2], "9", "9"))
 
 
 @needs_lab
-def test_a_sender_below_a_shell_is_seen_with_its_threads_and_ended(tmp_path):
+def test_a_sender_below_a_shell_is_seen_with_its_threads_and_ended(tmp_path, diagnosis):
     words = " ".join(script(tmp_path, SENDS)[1:])
     made = diagnosis("--no-strace", "--", "sh", "-c", f"{words}; exit 0")
     assert made["run"]["threads"]
     assert made["run"]["messages"] > 16
+    assert list(processes(str(tmp_path / "sender.py"))) == []
 
 
 @needs_lab
-def test_a_sender_that_does_not_care_for_ctrl_c_is_ended_all_the_same(tmp_path):
-    ignores = "import signal\nfor one in (2, 15): signal.signal(one, signal.SIG_IGN)\n"
-    assert kinds("--no-strace", *script(tmp_path, ignores + SENDS)) == ["no-segmentation-offload"]
+def test_a_sender_that_does_not_care_for_ctrl_c_is_ended_all_the_same(tmp_path, diagnosis):
+    ignores = "for one in (2, 15): signal.signal(one, signal.SIG_IGN)\n"
+    made = diagnosis("--no-strace", *script(tmp_path, ignores + SENDS))
+    assert kinds(made) == ["no-segmentation-offload"]
 
 
 @needs_lab
-def test_an_mtu_of_a_real_network_makes_its_packets_large_enough(tmp_path):
-    text = "while True: sock.sendto(data[:1472], to)"
-    large = "small-packets"
-    assert large in kinds("--no-strace", *script(tmp_path, text))
-    assert large not in kinds("--no-strace", "--mtu", "1500", *script(tmp_path, text))
+def test_an_mtu_of_a_real_network_makes_its_packets_large_enough(tmp_path, diagnosis):
+    words = script(tmp_path, "while True: sock.sendto(data[:1472], to)")
+    assert "small-packets" in kinds(diagnosis("--no-strace", *words))
+    assert "small-packets" not in kinds(diagnosis("--no-strace", "--mtu", "1500", *words))
 
 
 @needs_lab
-def test_a_sender_that_is_over_at_once_has_no_times(tmp_path):
+def test_a_sender_that_is_over_at_once_has_no_times(tmp_path, diagnosis):
     made = diagnosis("--no-strace", *script(tmp_path, "sock.sendto(data, to)"))
     assert made["findings"] == []
     assert any("over too soon" in sentence for sentence in made["unseen"])
 
 
-def test_a_process_that_runs_already_is_looked_at_and_goes_on(tmp_path):
+def test_a_process_that_runs_already_is_looked_at_and_goes_on(tmp_path, diagnosis):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as there:
         there.bind(("127.0.0.1", 0))
         host, port = there.getsockname()
-        words = script(tmp_path, "while True: sock.sendto(data, to); time.sleep(0.001)")[1:3]
-        with subprocess.Popen([*words, host, str(port)]) as process:
-            try:
-                while not there.recv(10_000):
-                    pass
-                made = diagnosis("--no-strace", "--pid", str(process.pid))
-                assert process.poll() is None
-            finally:
-                process.kill()
+        words = script(tmp_path, SLEEPS)[1:3]
+        with running(subprocess.Popen([*words, host, str(port)])) as process:
+            assert there.recv(10_000)
+            made = diagnosis("--no-strace", "--pid", str(process.pid))
+            assert process.poll() is None
     assert made["program"] == f"process {process.pid}"
     assert made["run"]["messages"] > 0
     assert made["bare"] is None
 
 
-def test_a_process_without_a_socket_sends_nothing():
-    with subprocess.Popen(["sleep", "1000"]) as process:
-        try:
-            done = why("--pid", str(process.pid))
-        finally:
-            process.kill()
-    assert (done.returncode, done.stdout) == (1, "")
-    assert f"process {process.pid} sends nothing: it has no socket" in done.stderr
+def test_a_process_without_a_socket_sends_nothing(why):
+    with running(subprocess.Popen(["sleep", "1000"])) as process:
+        done = why("--pid", process.pid)
+    check_refused(done, 1, f"process {process.pid} sends nothing: it has no socket")
 
 
 @needs_lab
-def test_a_process_that_sends_nothing_is_watched_no_longer_than_asked(tmp_path):
+def test_a_process_that_sends_nothing_is_watched_no_longer_than_asked(tmp_path, why):
+    words = script(tmp_path, "print(flush=True); time.sleep(1000)")[1:3]
     with open_lab() as lab:
-        words = script(tmp_path, "print(flush=True); time.sleep(1000)")[1:3]
-        process = lab.popen([*words, lab.address, "9"], stdout=subprocess.PIPE, text=True)
-        try:
+        idle = lab.popen([*words, lab.address, "9"], stdout=subprocess.PIPE)
+        with running(idle) as process:
             process.stdout.readline()
-            done = why("--pid", str(process.pid))
-        finally:
-            process.kill()
-            process.wait()
+            done = why("--pid", process.pid)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "ran for 0.5 s, and nothing was sent" in done.stderr
+    assert "ran for 0.1 s, and nothing was sent" in done.stderr
 
 
 @needs_lab
 @pytest.mark.parametrize("kind", ["ifb", "veth"])
-def test_a_process_in_a_lab_is_seen_whatever_counts_its_packets(tmp_path, kind):
+def test_a_process_in_a_lab_is_seen_whatever_counts_its_packets(tmp_path, diagnosis, kind):
     try:
         private = Lab(kind)
     except LabError as error:
         pytest.skip(str(error))
     with private:
-        words = script(tmp_path, "while True: sock.sendto(data, to); time.sleep(0.001)")[1:3]
-        process = private.popen([*words, private.address, str(private.port)])
-        try:
+        words = script(tmp_path, f"sock.sendto(data, to); print(flush=True)\n{SLEEPS}")[1:3]
+        argv = [*words, private.address, str(private.port)]
+        with running(private.popen(argv, stdout=subprocess.PIPE)) as process:
+            process.stdout.readline()
             made = diagnosis("--no-strace", "--pid", str(process.pid))
-        finally:
-            process.kill()
-            process.wait()
     assert made["run"]["messages"] > 0
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("words", "said"),
     [
-        (["--interface", "nosuch0"], "there is no interface 'nosuch0' here: there are "),
-        (["--picture", "nosuch/time.svg"], "there is no folder nosuch for the picture"),
-        (["--picture", "time.png"], "--picture draws an SVG"),
+        (
+            ["--picture", "nosuch/time.svg", "--", "true"],
+            "there is no folder nosuch for the picture",
+        ),
+        (["--interface", "eth9", "--", "true"], "eth9 may lead out of this machine: say --allow"),
+        (["--interface", "lo", "--", "true", "{host}"], "say where the sender sends to"),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_runs(tmp_path, arguments, words):
-    ran = tmp_path / "ran"
-    done = why(*arguments, "--", "touch", str(ran))
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert words in done.stderr
-    assert not ran.exists()
-
-
-def test_an_interface_that_may_lead_out_of_the_machine_is_refused(monkeypatch):
+def test_what_cannot_be_is_refused(why, monkeypatch, words, said):
     monkeypatch.setattr(socket, "if_nameindex", lambda: [(1, "lo"), (2, "eth9")])
-    done = CliRunner().invoke(why_command, ["--interface", "eth9", "--", "true"])
-    assert done.exit_code == 2
-    assert "eth9 may lead out of this machine: say --allow-real-network" in done.output
-
-
-def test_what_stands_for_a_labs_address_is_refused_where_there_is_no_lab():
-    done = why("--interface", "lo", "--", "true", "{host}", "{port}")
-    assert done.returncode == 2
-    assert "with --interface, say where the sender sends to" in done.stderr
+    check_refused(why(*words), 2, said)
 
 
 PERF = """#!{python}
@@ -305,30 +303,22 @@ open(sys.argv[sys.argv.index("-o") + 1], "w").write("{count},,cache-misses:u,123
 
 
 @needs_lab
-def test_what_perf_counts_is_said_as_bytes_from_memory_for_each_that_is_sent(tmp_path):
+def test_what_perf_counts_is_said_as_bytes_from_memory_for_each_that_is_sent(
+    tmp_path, why, monkeypatch
+):
     perf = tmp_path / "perf"
     perf.write_text(PERF.format(python=sys.executable, count=10**9))
     perf.chmod(0o755)
-    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    done = why("--no-strace", *script(tmp_path, SENDS), env=os.environ | {"PATH": path})
+    monkeypatch.setenv("PATH", with_path(tmp_path, os.environ["PATH"])["PATH"])
+    done = why("--no-strace", *script(tmp_path, SENDS))
     (line,) = (one for one in done.stdout.splitlines() if "memory traffic" in one)
     assert re.search(r"memory traffic +[\d.e+]+ bytes for each .*, the kernel's not counted$", line)
 
 
 @needs_lab
-def test_without_perf_the_memory_traffic_is_unknown_and_why_is_said(tmp_path):
-    here = os.environ | {"PATH": str(tmp_path)}
-    done = why("--no-strace", *script(tmp_path, SENDS), env=here)
-    assert "memory traffic         unknown: there is no perf: apt install linux-perf" in done.stdout
-
-
-# ---- Pictures ----
-
-
-@needs_lab
-def test_the_picture_is_light_and_dark_and_says_the_same_in_words(tmp_path):
+def test_the_picture_is_light_and_dark_and_says_the_same_in_words(tmp_path, diagnosis):
     path = tmp_path / "time.svg"
-    assert kinds("--no-strace", "--picture", str(path), *script(tmp_path, SENDS))
+    assert kinds(diagnosis("--no-strace", "--picture", path, *script(tmp_path, SENDS)))
     for name in ("time.svg", "time-dark.svg"):
         drawn = (tmp_path / name).read_text()
         assert "waiting for a core" in drawn
@@ -347,73 +337,46 @@ def test_the_picture_is_light_and_dark_and_says_the_same_in_words(tmp_path):
         ("os.kill(os.getpid(), 9)", "sender.py was ended by signal 9"),
         ("pass", "sender.py ended, and sent nothing to 192.168.31.2, port 8888: say where"),
         ("sock.sendto(data, ('127.0.0.1', 9))", "packets went to its own loopback"),
+        (
+            "stream = socket.socket()\nstream.settimeout(3)\n"
+            "try: stream.connect(to)\nexcept TimeoutError: pass",
+            "sent something, but no UDP",
+        ),
     ],
 )
-def test_a_sender_that_fails_or_sends_nothing_there_is_one_line(tmp_path, text, words):
-    done = why("--json", *script(tmp_path, text))
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("spead-tutorial: ")
-    assert done.stderr.count("\n") == 1
-    assert words in done.stderr
+def test_a_sender_that_fails_or_sends_nothing_there_is_one_line(tmp_path, why, text, words):
+    check_refused(why("--json", *script(tmp_path, text)), 1, words)
 
 
 @needs_lab
-def test_a_sender_that_does_not_send_udp_is_told_so(tmp_path):
-    text = "stream = socket.socket()\nstream.settimeout(3)\n"
-    text += "try: stream.connect(to)\nexcept TimeoutError: pass"
-    done = why("--json", *script(tmp_path, text))
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "sent something, but no UDP" in done.stderr
-
-
-@needs_lab
-def test_a_sender_that_goes_on_in_the_background_is_refused_and_ended(tmp_path):
+def test_a_sender_that_goes_on_in_the_background_is_refused_and_ended(tmp_path, why):
     text = f"if os.fork(): time.sleep(0.5); os._exit(0)\nos.setsid()\n{SENDS}"
     done = why("--seconds", "30", "--json", *script(tmp_path, text))  # it ends before that
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "sender.py ended, but left something behind that still sends" in done.stderr
-    path = str(tmp_path / "sender.py").encode()
-    assert not any(path in line for line in command_lines())
+    check_refused(done, 1, "sender.py ended, but left something behind that still sends")
+    assert list(processes(str(tmp_path / "sender.py"))) == []
 
 
 @needs_lab
-def test_a_program_that_is_not_there_is_one_line():
-    done = why("--json", "--", "./no-such-sender")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == (
-        "spead-tutorial: it cannot be started: ./no-such-sender: No such file or directory\n"
-    )
+def test_a_program_that_is_not_there_is_one_line(why):
+    words = "it cannot be started: ./no-such-sender: No such file or directory\n"
+    check_refused(why("--json", "--", "./no-such-sender"), 1, words)
 
 
 @needs_lab
 def test_an_interrupt_ends_the_sender_too(tmp_path):
-    words = script(tmp_path, f"print('ready', flush=True)\n{SENDS}")
-    with subprocess.Popen(
-        [*COMMAND, "--seconds", "600", *words],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
+    words = script(tmp_path, SENDS)
+    with subprocess.Popen([COMMAND, "why", "--seconds", "600", *words], **PIPES) as process:
         assert process.stderr is not None
         assert "how fast it is" in process.stderr.readline()
-        while not any("sender.py" in command(pid) for pid in below(process.pid)):
+        path = str(tmp_path / "sender.py")
+        while not {*processes(path)} & {*below(process.pid)}:
             time.sleep(0.01)
-        fds = [os.pidfd_open(pid) for pid in below(process.pid)]
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=PATIENCE_S)
-        assert process.returncode == 130
-        assert errors.strip() == "spead-tutorial: interrupted"
-        for fd in fds:
-            assert select.select([fd], [], [], PATIENCE_S)[0], "a process still runs"
-            os.close(fd)
+        wait_for_the_end_of(below(process.pid), lambda: process.send_signal(signal.SIGINT))
+        assert process.stderr.read().strip() == "spead-tutorial: interrupted"
+    assert process.returncode == 130
 
 
-def command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
-    except OSError:
-        return ""
-
-
-# ---- What pages and the package say ----
+# ---- What the package says ----
 
 
 def test_the_gains_that_the_package_says_are_those_of_the_records():
@@ -424,11 +387,3 @@ def test_the_gains_that_the_package_says_are_those_of_the_records():
     spec.loader.exec_module(gains)
     assert json.loads(gains.FILE.read_text()) == gains.collected()
     assert set(gains.STEPS) < set(CHAPTERS)
-
-
-@needs_lab
-def test_the_bare_loop_itself_has_no_fault():
-    bare = str(program_path("ceiling", "c"))
-    made = diagnosis("--", bare, "-n", "1000000", "{host}", "{port}")
-    assert made["findings"] == []
-    assert made["packets_per_message"] > 5

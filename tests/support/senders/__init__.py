@@ -2,7 +2,7 @@
 """Senders with one known fault each, and some without: what a diagnosis is tried on.
 
 Each is started as PROGRAM HOST PORT [HEAPS], sends heaps of 1 MiB, and ends by itself. Those in C
-are compiled by the fixture `planted`, against the sources of the core.
+are compiled by the fixture `planted`; those that need it, against the sources of the core.
 
 What is expected of each is what there is to be found, in this order: what costs most comes first.
 spead2's wheel merges no packets, so that ``no-segmentation-offload`` is found in each of its
@@ -12,6 +12,7 @@ comes last where the other fault takes several times as long as the messages do.
 """
 
 import dataclasses
+import functools
 import os
 import shlex
 import subprocess
@@ -22,8 +23,9 @@ from pathlib import Path
 
 from spead_tutorial.measure.programs import program
 from support import ROOT
+from support.once import MadeOnce
 
-__all__ = ["FINDINGS", "SENDERS", "Planted", "compile_senders"]
+__all__ = ["FINDINGS", "SENDERS", "Planted", "made"]
 
 HERE = Path(__file__).parent
 CORE = ROOT / "csrc"
@@ -62,6 +64,8 @@ class Planted:
         Bytes of most of its packets, headers of UDP and IP not included.
     in_order : bool
         Whether that order is certain: false where the faults cost about the same.
+    source : path or None
+        What is to be compiled before it is started.
     """
 
     name: str
@@ -70,39 +74,54 @@ class Planted:
     argv: Argv
     packet_size: int = 9000
     in_order: bool = True
+    source: Path | None = None
 
     @property
     def needs_two_cores(self) -> bool:
         """Whether there is a fault only where the machine has another core to use."""
         return "shared-core" in self.findings
 
+    @property
+    def needs_core(self) -> bool:
+        """Whether it sends with the core."""
+        return self.source is not None and '#include "core.h"' in self.source.read_text()
 
-def compile_senders(folder: Path) -> None:
-    """Make the programs in C, and the core that some of them send with.
 
-    Parameters
-    ----------
-    folder : path
-        Where they go.
-    """
+def made(sender: Planted, made_once: MadeOnce) -> Path:
+    """Compile a sender, once for all tests, and return the folder that its program is in."""
+    if sender.source is None:
+        return HERE
+    core = made_once("planted-core", _compile_core) if sender.needs_core else None
+    name = f"planted-{sender.source.stem}"
+    return made_once(name, functools.partial(_compile_sender, sender.source, core))
+
+
+def _compile(*words: str | Path) -> None:
     compiler = shlex.split(os.environ.get("CC", "")) or ["cc"]
     options = ["-std=gnu11", "-O2", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
-    options.append(f"-I{CORE / 'include'}")
+    subprocess.run([*compiler, *options, f"-I{CORE / 'include'}", *words], check=True)
 
-    def compiled(source: Path) -> Path:
-        made = folder / f"{source.stem}.o"
-        subprocess.run([*compiler, *options, "-c", source, "-o", made], check=True)
-        return made
 
+def _compile_core(folder: Path) -> None:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        core = list(pool.map(compiled, sorted((CORE / "src").glob("*.c"))))
-        for made in pool.map(compiled, sorted(HERE.glob("*.c"))):
-            linked: list[str | Path] = ["-o", made.with_suffix(""), "-lpthread", "-lm"]
-            subprocess.run([*compiler, made, *core, *linked], check=True)
+        for _ in pool.map(
+            lambda source: _compile("-c", source, "-o", folder / f"{source.stem}.o"),
+            sorted((CORE / "src").glob("*.c")),
+        ):
+            pass  # but raise what one has raised
 
 
-def _in_c(name: str) -> Argv:
-    return lambda folder, host, port, heaps: [str(folder / name), host, port, str(heaps)]
+def _compile_sender(source: Path, core: Path | None, folder: Path) -> None:
+    objects = sorted(core.glob("*.o")) if core is not None else []
+    _compile(source, *objects, "-o", folder / source.stem, "-lpthread", "-lm")
+
+
+def _c(name: str, findings: tuple[str, ...], packet_size: int = 9000) -> Planted:
+    def argv(folder: Path, host: str, port: str, heaps: int) -> list[str]:
+        return [str(folder / name), host, port, str(heaps)]
+
+    words, source = name.replace("_", " "), HERE / f"{name}.c"
+    return Planted(f"c {words}", "c", findings, argv, packet_size, source=source)
 
 
 def _in_python(name: str, library: str | None) -> Argv:
@@ -129,13 +148,13 @@ def _planted(name: str, findings: tuple[str, ...], packet_size: int = 9000) -> l
     words = name.replace("_", " ")
     ours, theirs = _in_python(name, "spead_tutorial"), _in_python(name, "spead2")
     in_order = name != "shared_core"
-    made = [
+    planted = [
         Planted(f"python {words}", "python", findings, ours, packet_size),
         Planted(f"spead2 {words}", "spead2", wheel, theirs, packet_size, in_order),
     ]
     if (HERE / f"{name}.c").exists():
-        made.insert(0, Planted(f"c {words}", "c", findings, _in_c(name), packet_size))
-    return made
+        planted.insert(0, _c(name, findings, packet_size))
+    return planted
 
 
 _OFFLOAD = ("no-segmentation-offload",)
@@ -143,10 +162,10 @@ _CALLS = ("call-per-packet", "no-segmentation-offload")
 
 #: Every one.
 SENDERS = (
-    Planted("c no offload", "c", _OFFLOAD, _in_c("message_per_packet")),
+    _c("message_per_packet", _OFFLOAD),
     Planted("spead2 nothing else", "spead2", _OFFLOAD, _in_python("filled_in_turn", "spead2")),
     Planted("python nothing wrong", "python", (), _in_python("filled_in_turn", "spead_tutorial")),
-    Planted("c call per packet", "c", _CALLS, _in_c("call_per_packet")),
+    _c("call_per_packet", _CALLS),
     Planted("python call per packet", "python", _CALLS, _in_python("call_per_packet", None)),
     *_planted("fresh_memory", ("fresh-memory",)),
     *_planted("sleeping", ("sleeps",)),
@@ -155,7 +174,7 @@ SENDERS = (
     *_planted("fragments", ("fragments",), 32000),
     *_planted("shared_core", ("shared-core",)),
     *_planted("slow_data", ("slow-data",)),
-    Planted("c bare loop", "c", (), _in_c("bare")),
+    _c("bare", ()),
     Planted("python bare loop", "python", (), _in_python("bare", None)),
     *(
         Planted(f"{language} chapter {name.split('_')[1]}", language, (), _chapter(name, language))

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``spead-tutorial`` as one types it: a process, how it ends, and what is below it."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+#: Far more than anything takes: to fail instead of hanging.
+PATIENCE_S = 120
+
+COMMAND = str(Path(sys.executable).with_name("spead-tutorial"))
+
+Typed = subprocess.CompletedProcess[str]
+Run = Callable[..., Typed]
+
+#: What a process is started with whose streams are read.
+PIPES: dict[str, Any] = {
+    "stdin": subprocess.DEVNULL,
+    "stdout": subprocess.PIPE,
+    "stderr": subprocess.PIPE,
+    "text": True,
+}
+
+
+def typed(*words: str | Path, **how: Any) -> Typed:
+    """Run the command as a process."""
+    return run(COMMAND, *words, **how)
+
+
+def run(*command: str | Path, **how: Any) -> Typed:
+    """Run any command, and keep what it says."""
+    done: Typed = subprocess.run(
+        [*map(str, command)], **PIPES | how, timeout=PATIENCE_S, check=False
+    )
+    return done
+
+
+def check_refused(done: Typed, status: int, words: str) -> None:
+    """Check that all a command said is one line, which has these words."""
+    assert (done.returncode, done.stdout) == (status, ""), done.stderr
+    assert re.fullmatch(r"spead-tutorial: [^\n]+\n", done.stderr)
+    assert "Traceback" not in done.stderr
+    assert words in done.stderr
+
+
+def below(pid: int) -> list[int]:
+    """Return all processes below a process."""
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [one for child in map(int, text.split()) for one in (child, *below(child))]
+
+
+def processes(word: str, environment: str = "") -> Iterator[int]:
+    """Find processes with a word in their command, and another in their environment."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            has = word.encode() in (folder / "cmdline").read_bytes()
+            if has and environment.encode() in (folder / "environ").read_bytes():
+                yield int(folder.name)
+        except OSError:  # it has just ended, or is another's
+            continue
+
+
+def with_path(*folders: str | Path) -> dict[str, str]:
+    """Return this process's environment, in which programs are looked for in these folders."""
+    return os.environ | {"PATH": os.pathsep.join(map(str, folders))}
