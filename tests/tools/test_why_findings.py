@@ -49,18 +49,120 @@ def one_per_message(n: int = 111_111) -> dict[str, Any]:
     return {"packets__messages": n, "packets__packets": n, "calls__messages": n}
 
 
-def test_of_a_faultless_sender_nothing_is_found():
-    assert kinds() == []
-    assert "Nothing found." in text(seen(run__seconds=0.11), ())
+def fragmented(size: int) -> dict[str, Any]:
+    """Packets that the kernel cuts, and a call for each."""
+    n, pieces = GB // size, -(-size // 9192)
+    facts = {"messages": n * pieces, "packets": n, "fragments": n * (pieces - 1)}
+    facts |= {"packet_bytes": size}
+    calls = {"calls__messages": n, "calls__send_calls": n}
+    return {f"packets__{name}": value for name, value in facts.items()} | calls
 
 
-def test_a_message_for_each_packet_is_no_segmentation_offload():
-    assert kinds(**one_per_message()) == ["no-segmentation-offload"]
-    assert kinds(**one_per_message(), packets__fragments=0, calls=None) == [
-        "no-segmentation-offload"
-    ]
-    assert kinds(packets__packets=int(MESSAGES * findings.ONE) + 1) == []
-    assert kinds(packets__packets=int(MESSAGES * findings.ONE)) == ["no-segmentation-offload"]
+def working(user_s: float, system_s: float, runnable_s: float = 0.0) -> dict[str, Any]:
+    return {"run__threads": (thread(user_s=user_s, system_s=system_s, runnable_s=runnable_s),)}
+
+
+def sleeping(asked_s: float, idle: float, runnable_s: float = 0.0) -> dict[str, Any]:
+    """A sender that asks to sleep for so long, and is idle for so long."""
+    busy = working(0.0, 1.0 - idle - runnable_s, runnable_s)
+    return busy | {"calls__sleeps": 100, "calls__asked_s": asked_s}
+
+
+def faulting(pages: int) -> dict[str, Any]:
+    return {"run__threads": (thread(faults=pages),)}
+
+
+def kept(core: int, tid: int, cpu_s: float = 0.5) -> Thread:
+    return thread(f"t{tid}", tid=tid, user_s=0.0, system_s=cpu_s, cpus=(core,))
+
+
+def small(size: int, calls: int, user_s: float = 0.1) -> dict[str, Any]:
+    return {
+        "packets__heap_bytes": size,
+        "calls__send_calls": calls,
+        "run__threads": (thread(user_s=user_s),),
+    }
+
+
+OFFLOAD, CALLS, FRESH = "no-segmentation-offload", "call-per-packet", "fresh-memory"
+ALMOST = int(111_111 / findings.ONE)  # calls, of as many packets as there are messages
+NEW = GB * findings.FRESH  # bytes of memory
+FIFTH = round(GB // 16384 * 0.2)  # calls, of heaps of 16 KiB
+WHOLE = one_per_message(1_000_000) | {"calls__send_calls": 1_000_000}
+CUT = {"packets__messages": 10_000, "packets__packets": 9_900, "packets__packet_bytes": 9500}
+SHARED = {"run__threads": (kept(0, 1), kept(0, 2))}
+MUCH = findings.ENOUGH_PACKETS
+
+
+@pytest.mark.parametrize(
+    ("facts", "found"),
+    [
+        ({}, []),
+        (one_per_message(), [OFFLOAD]),
+        (one_per_message() | {"calls": None}, [OFFLOAD]),
+        ({"packets__packets": int(MESSAGES * findings.ONE) + 1}, []),
+        ({"packets__packets": int(MESSAGES * findings.ONE)}, [OFFLOAD]),
+        # Of a few packets nothing is said.
+        (one_per_message(MUCH - 1) | {"calls": None}, []),
+        (one_per_message(MUCH) | {"calls": None}, [OFFLOAD]),
+        # A call for each packet comes first; one for each message of several packets is no fault.
+        (one_per_message() | {"calls__send_calls": 111_111}, [CALLS, OFFLOAD]),
+        (one_per_message() | {"calls__send_calls": ALMOST + 1}, [CALLS, OFFLOAD]),
+        (one_per_message() | {"calls__send_calls": ALMOST - 1}, [OFFLOAD]),
+        ({"calls__send_calls": MESSAGES}, []),
+        # Packets as large as messages get may have a call each.
+        (fragmented(60_000), ["fragments"]),
+        (fragmented(20_000), ["fragments", CALLS]),
+        # A hundredth of fragments hides that nothing is merged.
+        (CUT | {"packets__fragments": 100}, ["fragments"]),
+        (CUT | {"packets__fragments": 99}, [OFFLOAD]),
+        (faulting(round(NEW / 4096) + 1), [FRESH]),
+        (faulting(round(NEW / 4096) - 1), []),
+        # New memory in huge pages has few faults.
+        ({"calls__mapped_bytes": round(NEW) + 1}, [FRESH]),
+        ({"calls__mapped_bytes": round(NEW) - 1}, []),
+        (sleeping(0.5, 0.5), ["sleeps"]),
+        (sleeping(0.26, 0.21), ["sleeps"]),
+        (sleeping(0.15, 0.21), []),  # it rests for another reason
+        (sleeping(0.5, 0.19), []),  # another thread works meanwhile
+        (sleeping(0.0, 0.5), []),
+        (sleeping(0.5, 0.101, 0.699), ["sleeps"]),  # on a busy machine a moment may be chance
+        (sleeping(0.5, 0.099, 0.701), []),
+        (sleeping(0.5, 0.03, 0.96), ["sleeps"]),  # it is most of its own time
+        (sleeping(0.3, 0.11, 0.84), ["sleeps"]),
+        ({"run__threads": (thread(system_s=0.1),), "calls": None}, []),
+        # Slow data takes most of the CPU time, and longer than memory does.
+        (working(1.7, 0.3) | {"run__seconds": 0.5}, ["slow-data"]),
+        (working(1.7, 1.8) | {"run__seconds": 0.5}, []),
+        (working(0.4, 0.1) | {"run__seconds": 0.5}, []),
+        (working(0.6, 0.1) | {"run__seconds": 0.5}, ["slow-data"]),
+        # Of too little CPU time nobody knows whose it was.
+        (working(0.05, 0.0) | {"run__payload_bytes": GB // 100, "run__seconds": 0.05},
+         ["slow-data"]),
+        (working(0.04, 0.0) | {"run__payload_bytes": GB // 100, "run__seconds": 0.05}, []),
+        # What Python takes for each call is no slow data.
+        (one_per_message() | {"calls__send_calls": 111_111} | working(0.6, 0.4), [CALLS, OFFLOAD]),
+        (SHARED, ["shared-core"]),
+        (SHARED | {"cores": 1}, []),
+        ({"run__threads": (kept(0, 1), kept(1, 2))}, []),
+        ({"run__threads": (kept(0, 1), kept(0, 2, 0.009))}, []),  # it does next to nothing
+        ({"run__threads": (kept(0, 1), kept(0, 2, 0.011))}, ["shared-core"]),
+        ({"run__threads": (kept(0, 1), thread("free", tid=2))}, []),
+        ({"run__threads": (kept(0, 1),)}, []),
+        # Packets of less than half of what fits are small, and if they are whole heaps, these are.
+        ({"packets__packet_bytes": 4593, "packets__packets": 217_700}, ["small-packets"]),
+        ({"packets__packet_bytes": 4594, "packets__packets": 217_700}, []),
+        (WHOLE | {"packets__packet_bytes": 1000, "packets__heap_bytes": 960}, ["small-heaps"]),
+        # Small heaps: fewer than five share a call, or each takes the program some microseconds.
+        (small(16384, FIFTH + 1), ["small-heaps"]),
+        (small(16384, FIFTH - 1), []),
+        (small(findings.SMALL_HEAP, FIFTH + 1), []),
+        (small(16384, 1000, GB / 16384 * 3.1e-6), ["small-heaps"]),
+        (small(16384, 1000, GB / 16384 * 2.9e-6), []),
+    ],
+)  # fmt: skip
+def test_what_is_found_follows_from_the_facts_on_both_sides_of_each_threshold(facts, found):
+    assert kinds(**facts) == found
 
 
 def test_without_calls_nothing_is_weighed_and_the_report_says_so_first():
@@ -72,36 +174,6 @@ def test_without_calls_nothing_is_weighed_and_the_report_says_so_first():
     assert lines[-1] == "And cold."
 
 
-def test_of_a_few_packets_nothing_is_said():
-    n = findings.ENOUGH_PACKETS
-    assert kinds(**one_per_message(n - 1), calls=None) == []
-    assert kinds(**one_per_message(n), calls=None) == ["no-segmentation-offload"]
-
-
-def test_a_call_for_each_packet_is_found_before_what_it_has_in_common_with_others():
-    facts = one_per_message()
-    both = ["call-per-packet", "no-segmentation-offload"]
-    assert kinds(**facts, calls__send_calls=111_111) == both
-    assert kinds(**facts, calls__send_calls=int(111_111 / findings.ONE) + 1) == both
-    assert kinds(**facts, calls__send_calls=int(111_111 / findings.ONE) - 1) == both[1:]
-    # A call for each message is no fault if the message holds several packets.
-    assert kinds(calls__send_calls=MESSAGES) == []
-
-
-def fragmented(size: int) -> dict[str, Any]:
-    """Packets that the kernel cuts, and a call for each."""
-    n, pieces = GB // size, -(-size // 9192)
-    facts = {"messages": n * pieces, "packets": n, "fragments": n * (pieces - 1)}
-    facts |= {"packet_bytes": size}
-    calls = {"calls__messages": n, "calls__send_calls": n}
-    return {f"packets__{name}": value for name, value in facts.items()} | calls
-
-
-def test_packets_as_large_as_messages_get_may_have_a_call_each():
-    assert kinds(**fragmented(60_000)) == ["fragments"]
-    assert set(kinds(**fragmented(20_000))) == {"fragments", "call-per-packet"}
-
-
 def test_of_a_packet_in_fragments_a_call_costs_no_more_than_of_a_whole_one():
     def cost(facts: dict[str, Any]) -> float:
         found = {finding.kind: finding.cost_s for finding in diagnose(seen(**facts))}
@@ -110,142 +182,14 @@ def test_of_a_packet_in_fragments_a_call_costs_no_more_than_of_a_whole_one():
     whole = one_per_message(GB // 20_000) | {"calls__send_calls": GB // 20_000}
     whole["packets__packet_bytes"] = 20_000
     assert cost(fragmented(20_000)) == cost(whole)
-    assert kinds(**fragmented(20_000))[0] == "fragments"
-
-
-def test_new_pages_for_a_fifth_of_the_payload_are_fresh_memory():
-    pages = GB / 4096 * findings.FRESH
-    assert kinds(run__threads=(thread(faults=round(pages) + 1),)) == ["fresh-memory"]
-    assert kinds(run__threads=(thread(faults=round(pages) - 1),)) == []
-
-
-def test_new_memory_in_huge_pages_is_fresh_though_there_are_few_faults():
-    assert kinds(calls__mapped_bytes=round(GB * findings.FRESH) + 1) == ["fresh-memory"]
-    assert kinds(calls__mapped_bytes=round(GB * findings.FRESH) - 1) == []
-
-
-def sleeping(asked_s: float, idle: float) -> dict[str, Any]:
-    busy = thread(user_s=0.0, system_s=1.0 - idle)
-    return {"run__threads": (busy,), "calls__sleeps": 100, "calls__asked_s": asked_s}
-
-
-def test_a_sender_that_sleeps_for_a_fifth_of_its_time_and_rests_meanwhile_sleeps():
-    assert kinds(**sleeping(0.5, 0.5)) == ["sleeps"]
-    assert kinds(**sleeping(0.26, 0.21)) == ["sleeps"]
-    assert kinds(**sleeping(0.15, 0.21)) == []  # it rests for another reason
-    assert kinds(**sleeping(0.5, 0.19)) == []  # another thread works meanwhile
-    assert kinds(**sleeping(0.0, 0.5)) == []
-
-
-@pytest.mark.parametrize(("idle", "found"), [(0.101, ["sleeps"]), (0.099, [])])
-def test_an_idle_moment_on_a_busy_machine_may_be_chance(idle, found):
-    busy = thread(user_s=0.0, system_s=0.2, runnable_s=0.8 - idle)
-    assert kinds(run__threads=(busy,), calls__sleeps=100, calls__asked_s=0.5) == found
-
-
-def test_a_sender_that_gets_a_core_only_now_and_then_sleeps_if_most_of_its_own_time_is_idle():
-    facts = {"calls__sleeps": 100, "calls__asked_s": 0.5}
-    rarely = thread(user_s=0.0, system_s=0.01, runnable_s=0.96)
-    assert kinds(run__threads=(rarely,), **facts) == ["sleeps"]
-
-
-def test_of_too_little_cpu_time_nobody_knows_whose_it_was():
-    facts = {"run__payload_bytes": GB // 100, "run__seconds": 0.05}
-    assert kinds(run__threads=(thread(user_s=0.05, system_s=0.0),), **facts) == ["slow-data"]
-    assert kinds(run__threads=(thread(user_s=0.04, system_s=0.0),), **facts) == []
-
-
-def test_sleeping_is_found_where_others_have_the_cores_for_most_of_the_time():
-    waits = thread(user_s=0.0, system_s=0.05, runnable_s=0.84)
-    facts = {"calls__sleeps": 100, "calls__asked_s": 0.3}
-    assert kinds(run__threads=(waits,), **facts) == ["sleeps"]
-
-
-def test_where_no_calls_are_seen_resting_alone_is_no_finding():
-    assert kinds(run__threads=(thread(system_s=0.1),), calls=None) == []
-
-
-@pytest.mark.parametrize(
-    ("user_s", "system_s", "found"),
-    [(1.7, 0.3, ["slow-data"]), (1.7, 1.8, []), (0.4, 0.1, []), (0.6, 0.1, ["slow-data"])],
-)
-def test_slow_data_takes_most_of_the_cpu_time_and_longer_than_memory_does(user_s, system_s, found):
-    busy = thread(user_s=user_s, system_s=system_s)
-    assert kinds(run__threads=(busy,), run__seconds=0.5) == found
-
-
-def test_what_python_takes_for_each_call_is_no_slow_data():
-    facts = one_per_message() | {"calls__send_calls": 111_111}
-    busy = thread(user_s=0.6, system_s=0.4)
-    assert "slow-data" not in kinds(run__threads=(busy,), **facts)
-
-
-def kept(core: int, tid: int, cpu_s: float = 0.5) -> Thread:
-    return thread(f"t{tid}", tid=tid, user_s=0.0, system_s=cpu_s, cpus=(core,))
-
-
-@pytest.mark.parametrize(
-    ("threads", "found"),
-    [
-        ((kept(0, 1), kept(0, 2)), ["shared-core"]),
-        ((kept(0, 1), kept(1, 2)), []),
-        ((kept(0, 1), kept(0, 2, 0.009)), []),  # it does next to nothing
-        ((kept(0, 1), kept(0, 2, 0.011)), ["shared-core"]),
-        ((kept(0, 1), thread("free", tid=2)), []),
-        ((kept(0, 1),), []),
-    ],
-)
-def test_two_busy_threads_that_may_use_one_core_share_it(threads, found):
-    assert kinds(run__threads=threads) == found
-
-
-def test_a_machine_with_one_core_has_none_to_share():
-    assert kinds(run__threads=(kept(0, 1), kept(0, 2)), cores=1) == []
-
-
-def test_packets_of_less_than_half_of_what_fits_are_small():
-    assert kinds(packets__packet_bytes=4593, packets__packets=217_700) == ["small-packets"]
-    assert kinds(packets__packet_bytes=4594, packets__packets=217_700) == []
-
-
-def test_small_packets_that_are_whole_heaps_are_small_heaps():
-    facts = one_per_message(1_000_000) | {"calls__send_calls": 1_000_000}
-    assert kinds(**facts, packets__packet_bytes=1000, packets__heap_bytes=960) == ["small-heaps"]
-
-
-def test_a_hundredth_of_fragments_is_found_and_hides_that_nothing_is_merged():
-    facts = {"packets__messages": 10_000, "packets__packets": 9_900, "packets__packet_bytes": 9500}
-    assert kinds(**facts, packets__fragments=100) == ["fragments"]
-    assert kinds(**facts, packets__fragments=99) == ["no-segmentation-offload"]
-
-
-def small(size: int, calls: int, user_s: float = 0.1) -> dict[str, Any]:
-    return {
-        "packets__heap_bytes": size,
-        "calls__send_calls": calls,
-        "run__threads": (thread(user_s=user_s),),
-    }
-
-
-def test_small_heaps_of_which_fewer_than_five_share_a_call_are_found():
-    heaps = GB // 16384
-    assert kinds(**small(16384, round(heaps * 0.2) + 1)) == ["small-heaps"]
-    assert kinds(**small(16384, round(heaps * 0.2) - 1)) == []
-    assert kinds(**small(findings.SMALL_HEAP, round(heaps * 0.2) + 1)) == []
-
-
-def test_small_heaps_that_take_the_program_some_microseconds_each_are_found():
-    heaps = GB / 16384
-    assert kinds(**small(16384, 1000, heaps * 3.1e-6)) == ["small-heaps"]
-    assert kinds(**small(16384, 1000, heaps * 2.9e-6)) == []
 
 
 def test_what_costs_most_comes_first_and_says_which_part_of_the_distance_it_explains():
     facts = one_per_message() | {"calls__send_calls": 1000}
     few, many = thread(faults=60_000), thread(faults=2_400_000)
-    assert kinds(**facts, run__threads=(few,)) == ["no-segmentation-offload", "fresh-memory"]
+    assert kinds(**facts, run__threads=(few,)) == [OFFLOAD, FRESH]
     found = diagnose(seen(**facts, run__threads=(many,)))
-    assert [one.kind for one in found] == ["fresh-memory", "no-segmentation-offload"]
+    assert [one.kind for one in found] == [FRESH, OFFLOAD]
     # 2.4 million faults of 0.2 µs, where the sender takes 1 s and the bare loop 0.1 s.
     assert found[0].cost_s == pytest.approx(0.48)
     assert found[0].explains == pytest.approx(0.48 / 0.9)
@@ -253,19 +197,17 @@ def test_what_costs_most_comes_first_and_says_which_part_of_the_distance_it_expl
 
 def test_without_a_bare_loop_findings_are_the_same_but_weigh_nothing():
     found = diagnose(seen(**one_per_message(), bare=None))
-    assert [(one.kind, one.cost_s, one.explains) for one in found] == [
-        ("no-segmentation-offload", None, None)
-    ]
+    assert [(one.kind, one.cost_s, one.explains) for one in found] == [(OFFLOAD, None, None)]
 
 
 def test_every_kind_has_a_chapter_a_check_and_words_for_its_gain():
     faults = {
         "no-segmentation-offload": one_per_message(),
         "call-per-packet": one_per_message() | {"calls__send_calls": 111_111},
-        "fresh-memory": {"run__threads": (thread(faults=10**6),)},
+        "fresh-memory": faulting(10**6),
         "sleeps": sleeping(0.5, 0.5),
-        "slow-data": {"run__threads": (thread(user_s=5.0),)},
-        "shared-core": {"run__threads": (kept(0, 1), kept(0, 2))},
+        "slow-data": working(5.0, 0.9),
+        "shared-core": SHARED,
         "small-packets": {"packets__packet_bytes": 500},
         "fragments": {"packets__fragments": 10_000},
         "small-heaps": small(8192, 10**6),
@@ -283,7 +225,8 @@ def test_every_kind_has_a_chapter_a_check_and_words_for_its_gain():
         assert max(map(len, words.splitlines())) <= 100
 
 
-def test_what_was_not_seen_is_unknown_and_said():
+def test_where_nothing_is_found_or_seen_the_report_says_so():
+    assert "Nothing found." in text(seen(run__seconds=0.11), ())
     sender = seen(packets=None, calls=None, bare=None, unseen=("It was dark.",))
     words = text(sender, diagnose(sender))
     assert "packets in a message   unknown" in words
