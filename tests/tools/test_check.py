@@ -7,92 +7,66 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from spead_tutorial import cli as cli_module
 from spead_tutorial.check import trying, worth
-from spead_tutorial.check.trying import fault
-from spead_tutorial.check.worth import SKELETON, YOURS
+from spead_tutorial.check.worth import SKELETON, YOURS, Worth, verdict
 from spead_tutorial.exercises import find_exercise
 from spead_tutorial.records import Sample
+from support import ROOT
+from support.c_library import compile_core
 from support.labs import needs_lab
-from support.records import row
+from support.needs import need
+from support.once import MadeOnce
+from support.records import row, worth_of
+from support.typed import COMMAND, PIPES, Run, Typed, check_refused
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
-
-#: What is changed in chapter 10's program, into what, and what is said of it.
-WRONG = [
-    (
-        "state.timestamp[...] = i * heap_size",
-        "state.timestamp[...] = i",
-        "heap 2, packet 1, timestamp: expected 8000, found 1",
-    ),
-    (
-        "        state.timestamp[...]",
-        "        state.adc_samples[7000] += i > 0\n        state.timestamp[...]",
-        "heap 2, packet 5, sample 7000: expected 1, found 2",
-    ),
-    (
-        "state.heap if i > 0 else state.first_heap",
-        "state.heap",
-        "heap 1: expected a descriptor of item 0x1600 (timestamp), found none",
-    ),
-    (
-        "        state = states[i % n_states]",
-        "        state = states[i % n_states]\n        if i == 7:\n            continue",
-        "heap 8, packet 1, timestamp: expected 56000, found 64000",
-    ),
-    (
-        "for i in range(options.n_heaps):",
-        "for i in range(options.n_heaps - 1):",
-        "heap 300 ends the stream: expected 300 heaps before it, found 299",
-    ),
-    (
-        "    await stream.async_send_heap(states[0].end)\n",
-        "",
-        "expected one heap that ends the stream (get_end), found none",
-    ),
-    (
-        "    start = Usage.now()",
-        "    start = Usage.now() / 2",
-        "my_sender: TypeError: unsupported operand type(s) for /: 'Usage' and 'int' (line 58)",
-    ),
-    (
-        "    start = Usage.now()",
-        "    raise ValueError('no samples today')",
-        "my_sender: no samples today",
-    ),
-]
+TEN, EIGHT_IN_C = find_exercise(10), ROOT / "csrc" / "chapters" / "tut_8_send_reuse_memory.c"
+START = "    start = Usage.now()"
+NEVER_ENDS = "    while True:\n        pass"
 
 
 @pytest.fixture
-def here(capfd: pytest.CaptureFixture[str]) -> Run:
-    """Run the command in this process."""
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        status = cli_module.finish(cli_module.cli, "spead-tutorial", ["check", *arguments])
-        return subprocess.CompletedProcess(arguments, status, *capfd.readouterr())
-
-    return run
+def check(here: Run) -> Callable[..., Typed]:
+    return lambda *words: here("check", *words)
 
 
-def sender(tmp_path: Path, old: str, new: str) -> Path:
-    """Change chapter 10's program in one place."""
-    text = find_exercise(10).solution.read_text()
+def sender(folder: Path, old: str, new: str, program: Path = TEN.solution) -> Path:
+    """Change chapter 10's program, or another, in one place."""
+    text = program.read_text()
     assert text.count(old) == 1
-    path = tmp_path / "my_sender.py"
+    path = folder / f"my_sender{program.suffix}"
     path.write_text(text.replace(old, new))
     return path
 
 
+# ---- What it says of a wrong one ----
+
+WRONG = (
+    "state.timestamp[...] = i * heap_size",
+    "state.timestamp[...] = i",
+    "heap 2, packet 1, timestamp: expected 8000, found 1",
+)
+
+
 @needs_lab
-@pytest.mark.parametrize(("old", "new", "words"), WRONG)
-def test_of_a_wrong_sender_one_line_says_what_is_wrong_first(tmp_path, here, old, new, words):
-    done = here("10", str(sender(tmp_path, old, new)), "--no-measure")
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        WRONG,
+        (
+            START,
+            "    start = Usage.now() / 2",
+            "my_sender: TypeError: unsupported operand type(s) for /: 'Usage' and 'int' (line 58)",
+        ),
+        (START, "    raise ValueError('no samples today')", "my_sender: no samples today"),
+    ],
+)
+def test_of_a_wrong_sender_one_line_says_what_is_wrong_first(tmp_path, check, old, new, words):
+    done = check("10", sender(tmp_path, old, new), "--no-measure")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"spead-tutorial: {words}\n"
 
@@ -101,27 +75,22 @@ def test_of_a_wrong_sender_one_line_says_what_is_wrong_first(tmp_path, here, old
 def test_memory_that_is_written_to_too_early_is_noticed(tmp_path):
     program = sender(tmp_path, "max_heaps=n_states", "max_heaps=2 * options.n_heaps")
     waits = "        if state.future is not None:\n            await state.future\n        state."
-    text = program.read_text()
-    assert waits in text
-    program.write_text(text.replace(waits, "        state."))
-    found = fault(find_exercise(10), program)
-    assert found is not None
-    assert re.match(r"heap \d+, packet \d+, (timestamp|sample \d+): expected ", found)
+    sender(tmp_path, waits, "        state.", program)
+    found = trying.fault(TEN, program)
+    assert re.match(r"heap \d+, packet \d+, (timestamp|sample \d+): expected ", found or "")
 
 
 @needs_lab
-def test_a_sender_that_never_ends_is_ended(tmp_path, here, monkeypatch):
+def test_a_sender_that_never_ends_is_ended(tmp_path, check, monkeypatch):
     monkeypatch.setattr(trying, "_LIMIT_S", 1.0)
-    program = sender(tmp_path, "    start = Usage.now()", "    while True:\n        pass")
-    done = here("10", str(program))
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "spead-tutorial: my_sender: it did not end within 1 s\n"
+    done = check("10", sender(tmp_path, START, NEVER_ENDS))
+    check_refused(done, 1, "my_sender: it did not end within 1 s\n")
 
 
 @needs_lab
-def test_what_is_wrong_is_said_in_json_too(tmp_path, here):
-    old, new, words = WRONG[0]
-    done = here("10", str(sender(tmp_path, old, new)), "--json")
+def test_what_is_wrong_is_said_in_json_too(tmp_path, check):
+    old, new, words = WRONG
+    done = check("10", sender(tmp_path, old, new), "--json")
     assert done.returncode == 1
     facts = json.loads(done.stdout)
     assert (facts["chapter"], facts["right"], facts["fault"]) == (10, False, words)
@@ -132,45 +101,114 @@ def test_ctrl_c_ends_the_sender_too(tmp_path):
     fifo = tmp_path / "alive"
     os.mkfifo(fifo)
     alive = f"    alive = open({str(fifo)!r}, 'w')\n    print('begun', file=alive, flush=True)\n"
-    waits = alive + "    while True:\n        pass"
-    program = sender(tmp_path, "    start = Usage.now()", waits)
-    argv = [sys.executable, "-m", "spead_tutorial.cli", "check", "10", str(program)]
-    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+    program = sender(tmp_path, START, alive + NEVER_ENDS)
+    with subprocess.Popen([COMMAND, "check", "10", str(program)], **PIPES) as process:
         with fifo.open() as end:
             assert end.readline() == "begun\n"
             process.send_signal(signal.SIGINT)
             assert end.read() == ""  # nobody has it open any more
-        assert process.stderr is not None
-        assert process.stderr.read().strip() == "spead-tutorial: interrupted"
-    assert process.returncode == 130
+        _, errors = process.communicate()
+    assert (process.returncode, errors.strip()) == (130, "spead-tutorial: interrupted")
+
+
+# ---- In C ----
+
+
+@pytest.fixture
+def library(made_once: MadeOnce, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have pkg-config know the core."""
+    need("pkg-config", "cc")
+    monkeypatch.setenv("PKG_CONFIG_PATH", str(made_once("library", compile_core)))
+
+
+@needs_lab
+@pytest.mark.usefixtures("library")
+@pytest.mark.parametrize(
+    ("new", "status", "said"),
+    [
+        ("(int)(i % 256)", 0, r"my_sender\.c sends what it should\.\n"),
+        ("(int)(i % 2)", 1, "spead-tutorial: heap 3, packet 1, sample 0: expected 2, found 0\n"),
+        ("(int)(i % 256", 1, r"spead-tutorial: [^\n]*my_sender\.c:\d+:\d+: error: [^\n]+\n"),
+    ],
+)
+def test_a_sender_in_c_is_compiled_and_checked(tmp_path, check, new, status, said):
+    program = sender(tmp_path, "(int)(i % 256)", new, EIGHT_IN_C)
+    done = check("8", program, "--no-measure")
+    assert done.returncode == status
+    assert re.fullmatch(said, done.stdout + done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        ({"CC": "no-such-compiler"}, "there is no C compiler 'no-such-compiler': install one"),
+        (
+            {"PKG_CONFIG_PATH": "", "PKG_CONFIG_LIBDIR": "nowhere"},
+            "pkg-config knows no library spead_tutorial: install it",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("library")
+def test_without_a_compiler_or_the_library_one_line_says_so(check, monkeypatch, environment, words):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    check_refused(check("8", EIGHT_IN_C), 1, words)
 
 
 # ---- What it is worth ----
 
 
-def make_samples_up(monkeypatch: pytest.MonkeyPatch, failing: str | None = None) -> None:
-    """Have nothing measured, bytes taken for right, and one implementation fail."""
+@pytest.mark.parametrize(
+    ("worth_it", "words"),
+    [
+        (worth_of(1e9), "x.py gains nothing of the step: it is as fast as the skeleton"),
+        (worth_of(2e9), "x.py gains 50 % of the step"),
+        (worth_of(2.9e9), "x.py is as fast as the chapter's own program"),
+        (worth_of(4e9), "x.py is faster than the chapter's own program"),
+        (worth_of(4e9, last=0.7), "x.py cannot be told from the chapter's own program"),
+        (worth_of(2e9, last=1.6), "x.py cannot be told from the chapter's own program"),
+        (
+            worth_of(1.5e9, last=0.6),
+            "x.py gains nothing of the step: it cannot be told from the skeleton",
+        ),
+        (worth_of(0.5e9), "x.py gains nothing of the step: it is slower than the skeleton"),
+        (
+            worth_of(1e9, chapter=1e9),
+            "x.py is as fast as the chapter's own program, which gains nothing here itself",
+        ),
+    ],
+)
+def test_a_sentence_says_what_it_is_worth(worth_it, words):
+    assert verdict(worth_it, "x.py") == words
+
+
+@pytest.mark.parametrize(("rate", "words"), [(2e9, "is slower than"), (3e9, "is as fast as")])
+def test_without_a_skeleton_it_is_compared_with_the_chapter_alone(rate, words):
+    found = {who: its for who, its in worth_of(rate).found.items() if who != SKELETON}
+    assert verdict(Worth(found, None), "x.c") == f"x.c {words} the chapter's own program"
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Have nothing measured, bytes taken for right, and those fail that a test says."""
     rates = {SKELETON: 1e9, YOURS: 2e9, "ours": 3e9, "ceiling": 4e9}
+    fails: list[str] = []
 
     def take(place: object, step: worth.Step, **how: object) -> Sample:
         who = step.case.implementation
-        (sample,) = row(who, [rates[who]], "it was ended" if who == failing else None).samples
+        (sample,) = row(who, [rates[who]], "it was ended" if who in fails else None).samples
         where = {"case": step.case.name, "round": step.number, "warm_up": step.warm_up}
         return dataclasses.replace(sample, program=step.case.program, **where)
 
     monkeypatch.setattr(worth, "take", take)
     monkeypatch.setattr("spead_tutorial.check.command.fault", lambda *_: None)
-
-
-@pytest.fixture
-def without_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
-    make_samples_up(monkeypatch)
+    return fails
 
 
 @needs_lab
-@pytest.mark.usefixtures("without_measuring")
-def test_a_table_compares_it_with_the_skeleton_the_chapter_and_a_bare_loop(here):
-    done = here("10", str(find_exercise(10).skeleton), "--rounds", "3")
+@pytest.mark.usefixtures("failing")
+def test_a_table_compares_it_with_the_skeleton_the_chapter_and_a_bare_loop(check):
+    done = check("10", TEN.skeleton, "--rounds", "3")
     assert (done.returncode, done.stderr) == (0, "")
     plain = done.stdout.replace("\N{EN DASH}", "-").replace("\N{MULTIPLICATION SIGN}", "x")
     lines = [re.sub(" +", " ", line).strip() for line in plain.splitlines()]
@@ -185,25 +223,25 @@ def test_a_table_compares_it_with_the_skeleton_the_chapter_and_a_bare_loop(here)
 
 
 @needs_lab
-@pytest.mark.usefixtures("without_measuring")
-def test_what_was_measured_is_one_json_object(here):
-    facts = json.loads(here("15", str(find_exercise(15).skeleton), "--json").stdout)
+@pytest.mark.usefixtures("failing")
+def test_what_was_measured_is_one_json_object(check):
+    facts = json.loads(check("15", find_exercise(15).skeleton, "--json").stdout)
     assert facts["measured"]["yours"]["times_skeleton"]["median"] == pytest.approx(2)
     assert facts["measured"]["yours"]["share_of_bare_loop"] is None  # it fills, and copies
     assert facts["verdict"] == "chapter_15.py gains 50 % of the step"
 
 
 @needs_lab
-def test_where_one_fails_while_it_is_measured_there_is_no_verdict(here, monkeypatch):
-    make_samples_up(monkeypatch, failing=YOURS)
-    done = here("10", str(find_exercise(10).skeleton))
+def test_where_one_fails_while_it_is_measured_there_is_no_verdict(check, failing):
+    failing.append(YOURS)
+    done = check("10", TEN.skeleton)
     assert done.returncode == 1
     assert done.stderr == "spead-tutorial: chapter_10.py: it was ended\n"
 
 
-@pytest.mark.usefixtures("without_measuring")
-def test_a_rate_that_is_limited_is_not_measured(here):
-    done = here("2", str(find_exercise(2).solution))
+@pytest.mark.usefixtures("failing")
+def test_a_rate_that_is_limited_is_not_measured(check):
+    done = check("2", find_exercise(2).solution)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-1] == "Its rate is limited, so there is nothing to measure."
 
@@ -211,15 +249,10 @@ def test_a_rate_that_is_limited_is_not_measured(here):
 # ---- The command ----
 
 
-def test_a_skeleton_is_printed_as_it_is(here):
-    done = here("8", "--skeleton")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == find_exercise(8).skeleton.read_text()
-
-
-def test_a_hint_comes_with_the_task(here):
-    exercise = find_exercise(8)
-    assert here("8", "--hint").stdout == f"{exercise.task}\n{exercise.hint}\n"
+def test_a_skeleton_is_printed_as_it_is_and_a_hint_comes_with_the_task(check):
+    eight = find_exercise(8)
+    assert check("8", "--skeleton").stdout == eight.skeleton.read_text()
+    assert check("8", "--hint").stdout == f"{eight.task}\n{eight.hint}\n"
 
 
 @pytest.mark.parametrize(
@@ -230,10 +263,8 @@ def test_a_hint_comes_with_the_task(here):
         (["8"], "say which program: my_sender.py; or --skeleton, to begin one"),
         (["8", "no_such_file.py"], "'no_such_file.py' does not exist"),
         (["8", "--skeleton", __file__], "--skeleton and --hint go without a program"),
+        (["7", EIGHT_IN_C], "a program that receives has to be in Python"),
     ],
 )
-def test_what_is_asked_for_wrongly_is_one_line(here, arguments, words):
-    done = here(*arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert re.fullmatch(r"spead-tutorial: [^\n]+\n", done.stderr)
-    assert words in done.stderr
+def test_what_is_asked_for_wrongly_is_one_line(check, arguments, words):
+    check_refused(check(*arguments), 2, words)

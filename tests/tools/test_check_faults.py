@@ -16,19 +16,27 @@ DESCRIPTORS = [
 ]
 
 
-def heap(i: int, *, shape: int = 200, header: bytes = HEADER) -> list[bytes]:
+def heap(i: int, *, ticks: int = 200, shape: int = 200, header: bytes = HEADER) -> list[bytes]:
     samples = dataclasses.replace(DESCRIPTORS[1], shape=(shape,), numpy_header=header)
     items = [DESCRIPTORS[0], samples] if i == 0 else []
-    values = [Inline(0x1600, 200 * i), Value(0x3300, bytes([i] * 200), False)]
+    values = [Inline(0x1600, ticks * i), Value(0x3300, bytes([i] * 200), False)]
     return encode_heap([*items, *values], i + 1, 152)
 
 
-END = encode_heap([Inline(6, 2)], 3, 152)
+def changed(packets: list[bytes]) -> list[bytes]:
+    """Change the last sample."""
+    return [*packets[:-1], packets[-1][:-1] + b"\7"]
+
+
+def end(cnt: int) -> list[bytes]:
+    return encode_heap([Inline(6, 2)], cnt, 152)
+
+
+HEAPS, END = [*heap(0), *heap(1)], end(3)
 
 
 def test_heaps_and_packets_may_come_in_any_order():
-    datagrams = [*END, *heap(1)[::-1], *heap(0)]
-    assert first_fault(datagrams, WANTED) is None
+    assert first_fault([*END, *heap(1)[::-1], *heap(0)], WANTED) is None
 
 
 @pytest.mark.parametrize(
@@ -36,10 +44,15 @@ def test_heaps_and_packets_may_come_in_any_order():
     [
         ([*heap(0), *heap(1)[1:], *END], "heap 2, packet 1: expected byte 0 of its payload"),
         ([*heap(0), *heap(1)[:-1], *END], "heap 2: expected 200 bytes of payload, found"),
-        ([*heap(0), *heap(1), heap(1)[0], *END], "heap 2, packet 2: expected byte"),
+        ([*HEAPS, heap(1)[0], *END], "heap 2, packet 2: expected byte"),
         ([*heap(0), *END], "heap 2 is missing: expected 2 heaps, found 1"),
-        ([*heap(0), *heap(1), *END, *heap(3)], "heap 4: expected the end of the stream, found one"),
-        ([*heap(0), *heap(1), b"SPEAD?"], "packet 8 of all is no SPEAD packet: "),
+        ([*heap(0), *end(2)], "heap 2 ends the stream: expected 2 heaps before it, found 1"),
+        (HEAPS, "expected one heap that ends the stream (get_end), found none"),
+        ([*HEAPS, *END, *end(4)], "expected one heap that ends the stream (get_end), found 2"),
+        ([*HEAPS, *END, *heap(3)], "heap 4: expected the end of the stream, found one"),
+        ([*heap(0), *heap(1, ticks=1)], "heap 2, packet 1, timestamp: expected 200, found 1"),
+        ([*heap(0), *changed(heap(1))], "heap 2, packet 2, sample 199: expected 1, found 7"),
+        ([*HEAPS, b"SPEAD?"], f"packet {len(HEAPS) + 1} of all is no SPEAD packet: "),
         ([*heap(0, shape=100)], "heap 1, adc_samples: expected the shape (200,), found (100,)"),
         (
             [*heap(0, header=HEADER.replace(b"i1", b"u1"))],
@@ -49,21 +62,16 @@ def test_heaps_and_packets_may_come_in_any_order():
     ],
 )
 def test_a_fault_of_packets_is_named_with_its_place(datagrams, words):
-    found = first_fault(datagrams, WANTED)
-    assert found is not None
-    assert found.startswith(words)
+    assert (first_fault(datagrams, WANTED) or "").startswith(words)
 
 
 def test_packets_that_are_too_large_are_a_fault():
-    found = first_fault(heap(0), dataclasses.replace(WANTED, packet_size=120))
-    assert found == (
+    assert first_fault(heap(0), dataclasses.replace(WANTED, packet_size=120)) == (
         "heap 1, byte 0 of its payload: expected packets of 120 bytes at most, found one of 152"
     )
 
 
 def test_random_samples_have_to_be_in_their_range_and_not_all_the_same():
     random = dataclasses.replace(WANTED, random=True)
-    found = first_fault(heap(0), random)
-    assert found is not None
-    assert found.endswith("expected a random number from -100 to 99, and not always the same,"
-                          " found 0")  # fmt: skip
+    words = "expected a random number from -100 to 99, and not always the same, found 0"
+    assert (first_fault(heap(0), random) or "").endswith(words)
