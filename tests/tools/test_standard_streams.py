@@ -1,22 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Commands that were started without some of the three standard streams, or with poor ones."""
 
-import functools
 import itertools
 import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from support import ROOT
 from support.labs import needs_lab, probe
+from support.typed import COMMAND, PIPES, Typed, run
 
 REASON = probe().reason
-PATIENCE_S = 60
-COMMAND = [sys.executable, "-m", "spead_tutorial.cli"]
 CLOSE = {0: "0<&-", 1: "1>&-", 2: "2>&-"}
 CLOSED = [some for n in (1, 2, 3) for some in itertools.combinations(CLOSE, n)]
 #: Writes to both streams, and to a file what descriptors there are; ends with 5.
@@ -36,46 +33,41 @@ sys.exit(5)
 """
 
 pytestmark = pytest.mark.usefixtures("elsewhere")
-without = pytest.mark.parametrize("closed", CLOSED, ids=str)
 
 
-@pytest.fixture
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in an empty folder."""
-    monkeypatch.chdir(tmp_path)
+def without(*plain: tuple[int, ...]) -> pytest.MarkDecorator:
+    """Try a test without any streams there are: `make test` without these alone."""
+    cases = [
+        pytest.param(one, id=str(one), marks=[] if one in plain else pytest.mark.thorough)
+        for one in CLOSED
+    ]
+    return pytest.mark.parametrize("closed", cases)
 
 
-def start_without(closed: tuple[int, ...], *command: str) -> subprocess.CompletedProcess[str]:
+def start_without(closed: tuple[int, ...], *command: str) -> Typed:
     """Run a command that has no descriptors of these numbers."""
     how = " ".join(CLOSE[fd] for fd in closed)
-    return subprocess.run(
-        ["sh", "-c", f'exec "$@" {how}', "sh", *command],
-        stdin=subprocess.PIPE,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
+    return run("sh", "-c", f'exec "$@" {how}', "sh", *command, stdin=subprocess.PIPE)
 
 
 @needs_lab
-@without
-def test_a_command_in_a_lab_has_nothing_in_place_of_a_stream_that_is_missing(tmp_path, closed):
-    found = tmp_path / "found"
-    look = [sys.executable, "-c", LOOK, str(found)]
-    done = start_without(closed, *COMMAND, "lab", "--", *look)
+@without((0, 1), (2,))
+def test_a_command_in_a_lab_has_nothing_in_place_of_a_stream_that_is_missing(elsewhere, closed):
+    look = [sys.executable, "-c", LOOK, "found"]
+    done = start_without(closed, COMMAND, "lab", "--", *look)
     assert done.returncode == 5
     assert done.stdout == "text\n" * (1 not in closed)
     assert done.stderr == "text\n" * (2 not in closed)
-    links = json.loads(found.read_text())
+    links = json.loads((elsewhere / "found").read_text())
     assert sorted(links) == ["0", "1", "2"]
     for fd in range(3):
         assert (links[str(fd)] == "/dev/null") == (fd in closed)
 
 
 @needs_lab
-@without
+@without((0, 1, 2), (0, 2))
 def test_run_works_without_a_stream(closed):
-    done = start_without(closed, *COMMAND, "run", "6", "-n", "3", "--json")
+    done = start_without(closed, COMMAND, "run", "6", "--lang", "c", "-n", "3", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     if 1 not in closed:
         assert json.loads(done.stdout)["accounted"] is True
@@ -83,9 +75,7 @@ def test_run_works_without_a_stream(closed):
 
 @needs_lab
 def test_nobody_has_to_look_at_all_that_a_receiver_prints():
-    with subprocess.Popen(
-        [*COMMAND, "run", "3"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with subprocess.Popen([COMMAND, "run", "3"], **PIPES) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert process.stdout.readline().startswith("tut_3_recv: ")
@@ -95,74 +85,72 @@ def test_nobody_has_to_look_at_all_that_a_receiver_prints():
     assert "did not say what it counted" not in said
 
 
-@without
+@without((1,))
 def test_doctor_works_without_a_stream(closed):
-    done = start_without(closed, *COMMAND, "doctor")
+    done = start_without(closed, COMMAND, "doctor")
     assert (done.returncode, done.stderr) == (0 if REASON is None else 1, "")
     if 1 not in closed:
         assert " lab " in done.stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("closed", [(1,), (0, 1, 2)], ids=str)
-def test_a_program_that_takes_the_commands_place_has_all_streams(tmp_path, closed):
-    (tmp_path / "00_start_here.ipynb").touch()
-    done = start_without(closed, *COMMAND, "notebook", "--folder", ".", "--", "--version")
+def test_a_program_that_takes_the_commands_place_has_all_streams(elsewhere, closed):
+    (elsewhere / "00_start_here.ipynb").touch()
+    done = start_without(closed, COMMAND, "notebook", "--folder", ".", "--", "--version")
     assert (done.returncode, done.stderr) == (0, "")
     assert bool(done.stdout) == (1 not in closed)
 
 
 # ---- Streams that do not take every character ----
 
-POOR = [
-    ("latin-1", {"PYTHONIOENCODING": "latin-1"}),
-    ("ascii", {"PYTHONIOENCODING": "ascii"}),
-    ("ascii", {"LC_ALL": "C", "PYTHONUTF8": "0"}),
-]
-COMPARE = ["bench/results/tut-10.jsonl", "--before", "spead2", "--after", "ours"]
-poor = pytest.mark.parametrize(("encoding", "settings"), POOR, ids=["latin-1", "ascii", "C"])
+LATIN_1 = ("latin-1", {"PYTHONIOENCODING": "latin-1"})
+ASCII = ("ascii", {"PYTHONIOENCODING": "ascii"})
+C = ("ascii", {"LC_ALL": "C", "PYTHONUTF8": "0"})
+
+
+def poor(*plain: tuple[str, dict[str, str]]) -> pytest.MarkDecorator:
+    """Try a test with each of such streams: `make test` with these alone."""
+    cases = [
+        pytest.param(*one, id=name, marks=[] if one in plain else pytest.mark.thorough)
+        for name, one in {"latin-1": LATIN_1, "ascii": ASCII, "C": C}.items()
+    ]
+    return pytest.mark.parametrize(("encoding", "settings"), cases)
 
 
 def bytes_of(command: list[str], settings: dict[str, str]) -> tuple[int, bytes, bytes]:
     keep = {name: value for name, value in os.environ.items() if not name.startswith("LC_")}
     env = keep | {"PYTHONIOENCODING": ""} | settings
-    done = subprocess.run(command, env=env, capture_output=True, timeout=PATIENCE_S)
+    done = subprocess.run(command, env=env, capture_output=True, timeout=60, check=False)
     return done.returncode, done.stdout, done.stderr
 
 
-@functools.cache
-def rich(*command: str) -> tuple[int, str]:
-    """What a command ends with, and writes to a stream that takes every character."""
-    status, out, _ = bytes_of([*command], {"PYTHONIOENCODING": "utf-8"})
-    return status, out.decode()
-
-
-@poor
-@pytest.mark.parametrize("name", ["doctor", "chapters", "run 6 -n 3"])
-def test_what_a_stream_cannot_write_is_written_in_other_words(name, encoding, settings):
+@poor(LATIN_1)
+@pytest.mark.parametrize("name", ["doctor", pytest.param("run 6 -n 3", marks=pytest.mark.thorough)])
+def test_what_a_stream_cannot_write_is_written_in_other_words(here, name, encoding, settings):
     if name.startswith("run") and REASON is not None:
         pytest.skip(f"no lab here: {REASON}")
-    command = [*COMMAND, *name.split()]
-    expected, said = rich(*command)
-    status, out, err = bytes_of(command, settings)
-    assert (status, err) == (expected, b"")
-    assert ("→" in said) == ("->" in out.decode(encoding))
+    expected = here(*name.split())
+    status, out, err = bytes_of([COMMAND, *name.split()], settings)
+    assert (status, err) == (expected.returncode, b"")
+    assert ("→" in expected.stdout) == ("->" in out.decode(encoding))
 
 
-@poor
+@poor()
 def test_the_harness_compares_in_other_words(monkeypatch, encoding, settings):
     monkeypatch.chdir(ROOT)
-    command = [sys.executable, "-m", "bench", "compare", *COMPARE]
-    expected, said = rich(*command)
-    assert "—" in said
+    words = ["bench/results/tut-10.jsonl", "--before", "spead2", "--after", "ours"]
+    command = [sys.executable, "-m", "bench", "compare", *words]
+    expected, said, _ = bytes_of(command, {"PYTHONIOENCODING": "utf-8"})
+    assert "—" in said.decode()
     status, out, err = bytes_of(command, settings)
     assert (status, err) == (expected, b"")
-    assert out.decode(encoding) == said.replace("—", "-")
+    assert out.decode(encoding) == said.decode().replace("—", "-")
 
 
-@poor
+@poor(C)
 def test_a_file_that_is_not_there_is_named_in_other_words(encoding, settings):
-    command = [*COMMAND, "notebook", "--folder", "пусто-é"]
-    status, out, err = bytes_of(command, settings)
+    status, out, err = bytes_of([COMMAND, "notebook", "--folder", "пусто-é"], settings)
     assert (status, out) == (1, b"")
     text = err.decode(encoding)
     assert text.startswith("spead-tutorial: there are no notebooks in ")
@@ -181,6 +169,7 @@ cli.main()
 
 
 @needs_lab
+@pytest.mark.thorough
 def test_the_tour_has_its_table_in_other_words():
     command = [sys.executable, "-c", MEASURED, "tour", "--tiny"]
     tests = str(ROOT / "tests")
