@@ -28,12 +28,13 @@ from spead_tutorial.records import RecordError
 from support import ROOT, sshd
 from support.labs import needs_lab
 from support.sshd import ssh_to_this_machine
+from support.typed import COMMAND, PIPES, check_refused, processes, typed
 
 TIMEOUT_S = 120
-PROGRAM = str(Path(sys.executable).with_name("spead-tutorial"))
 NOTHING = dict.fromkeys(COUNTS, 0)
 
 takes_long = pytest.mark.timeout(TIMEOUT_S + 60)
+thorough = pytest.mark.thorough
 
 
 # ---- Between two machines, each a namespace of its own ----
@@ -43,9 +44,9 @@ takes_long = pytest.mark.timeout(TIMEOUT_S + 60)
 def lab_name() -> Iterator[str]:
     """A lab of two machines, one for each host."""
     name = f"way-{uuid.uuid4().hex[:8]}"
-    subprocess.run([PROGRAM, "lab", "up", name, "--receiver"], check=True, capture_output=True)
+    assert typed("lab", "up", name, "--receiver").returncode == 0
     yield name
-    subprocess.run([PROGRAM, "lab", "down", name], check=True, capture_output=True)
+    assert typed("lab", "down", name).returncode == 0
 
 
 class Way:
@@ -53,7 +54,7 @@ class Way:
 
     def __init__(self, folder: Path, lab_name: str) -> None:
         self.folder, self.mark, self.path = folder, uuid.uuid4().hex, os.environ["PATH"]
-        self.lab = [PROGRAM, "lab", "--in", lab_name]
+        self.lab = [COMMAND, "lab", "--in", lab_name]
         self.write()
 
     def write(self, more: str = "", receives_at: str = "192.168.31.2") -> None:
@@ -65,17 +66,15 @@ class Way:
         text = "".join(tables) + f'receives_at = "{receives_at}"\n'
         (self.folder / "hosts.toml").write_text(text)
 
+    def reach_by_ssh(self) -> None:
+        """Have both be reached by an ssh whose every host is this machine."""
+        self.path = ssh_to_this_machine(self.folder)
+        self.write(f'address = "there"\nfolder = "{self.folder}"\npython = "{sys.executable}"\n')
+
     def start(self, *more: str) -> "subprocess.Popen[str]":
-        argv = [PROGRAM, "run", "7", "--hosts", "hosts.toml", "--from-host", "a", "--to-host", "b"]
-        return subprocess.Popen(
-            [*argv, *more],
-            cwd=self.folder,
-            env=os.environ | {"SPEAD_TUTORIAL_TEST": self.mark, "PATH": self.path},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        argv = [COMMAND, "run", "7", "--hosts", "hosts.toml", "--from-host", "a", "--to-host", "b"]
+        environment = os.environ | {"SPEAD_TUTORIAL_TEST": self.mark, "PATH": self.path}
+        return subprocess.Popen([*argv, *more], cwd=self.folder, env=environment, **PIPES)
 
     def run(self, *more: str) -> tuple[int, str, str]:
         with self.start(*more) as process:
@@ -84,13 +83,7 @@ class Way:
 
     def processes(self, word: str = "") -> list[int]:
         """Return all that is left of runs, or what of it has a word in its command."""
-        found = []
-        for folder in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                marked = self.mark.encode() in (folder / "environ").read_bytes()
-                if marked and word.encode() in (folder / "cmdline").read_bytes():
-                    found.append(int(folder.name))
-        return found
+        return list(processes(word, self.mark))
 
     def wait_for(self, word: str) -> list[int]:
         until = time.monotonic() + TIMEOUT_S
@@ -100,7 +93,7 @@ class Way:
         return found
 
     def wait_until_nothing_is_left(self) -> None:
-        until = time.monotonic() + 30
+        until = time.monotonic() + TIMEOUT_S
         while self.processes():
             assert time.monotonic() < until, self.processes()
             time.sleep(0.1)
@@ -141,6 +134,7 @@ def test_what_one_host_sends_arrives_at_the_other_and_is_counted_on_both(way):
 
 
 @needs_lab
+@thorough
 @takes_long
 def test_other_chapters_and_languages_are_run_and_said_in_one_object(way):
     status, out, err = way.run(
@@ -156,11 +150,10 @@ def test_other_chapters_and_languages_are_run_and_said_in_one_object(way):
 
 
 @needs_lab
+@thorough
 @takes_long
 def test_hosts_are_reached_by_ssh_and_nothing_stays_there(way):
-    way.path = ssh_to_this_machine(way.folder)
-    more = f'address = "there"\nfolder = "{way.folder}"\npython = "{sys.executable}"\n'
-    way.write(more)
+    way.reach_by_ssh()
     status, out, err = way.run("-n", "2")
     assert status == 0, err
     assert "Received 2 heaps" in out
@@ -168,11 +161,11 @@ def test_hosts_are_reached_by_ssh_and_nothing_stays_there(way):
     way.wait_until_nothing_is_left()
 
 
+@thorough
 @takes_long
 def test_a_host_to_which_scp_cannot_copy_is_said_first(way):
-    way.path = ssh_to_this_machine(way.folder)
+    way.reach_by_ssh()
     (way.folder / "bin" / "scp").write_text("#!/bin/sh\necho 'no subsystem' >&2; exit 1\n")
-    way.write(f'address = "there"\nfolder = "{way.folder}"\npython = "{sys.executable}"\n')
     status, _, err = way.run("-n", "2")
     assert status == 1
     assert "scp cannot copy to it (no subsystem): it needs an SFTP server there" in err
@@ -186,6 +179,7 @@ def test_without_ssh_and_scp_it_is_said_how_to_get_them(tmp_path, monkeypatch):
 
 
 @needs_lab
+@thorough
 @takes_long
 def test_hosts_are_reached_by_a_real_sshd(way):
     with sshd.running(way.folder) as path:
@@ -198,6 +192,7 @@ def test_hosts_are_reached_by_a_real_sshd(way):
 
 
 @needs_lab
+@thorough
 @takes_long
 def test_a_receiver_is_ended_and_says_what_came_when_its_sender_has_failed(way):
     way.write(receives_at="10.9.8.7")  # to which a lab has no route
@@ -209,6 +204,7 @@ def test_a_receiver_is_ended_and_says_what_came_when_its_sender_has_failed(way):
 
 
 @needs_lab
+@thorough
 @takes_long
 def test_an_engine_that_dies_is_said_with_its_host_and_leaves_nothing(way):
     with way.start("-n", "1000000") as process:
@@ -217,20 +213,24 @@ def test_an_engine_that_dies_is_said_with_its_host_and_leaves_nothing(way):
         os.kill(engine, signal.SIGKILL)
         _, err = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 1
-    assert err.splitlines()[-1] in [
-        f"spead-tutorial: {host} is lost: its engine died" for host in "ab"
-    ]
+    assert re.fullmatch("spead-tutorial: [ab] is lost: its engine died", err.splitlines()[-1])
     way.wait_until_nothing_is_left()
 
 
 @needs_lab
 @takes_long
-@pytest.mark.parametrize("by_ssh", [False, True], ids=["here", "ssh"])
-@pytest.mark.parametrize("program", ["ipyparallel.engine", "bin/blast"])
+@pytest.mark.parametrize(
+    ("program", "by_ssh"),
+    [
+        ("ipyparallel.engine", False),
+        pytest.param("ipyparallel.engine", True, marks=thorough),
+        pytest.param("bin/blast", False, marks=thorough),
+        pytest.param("bin/blast", True, marks=thorough),
+    ],
+)
 def test_when_ctrl_c_returns_nothing_runs_on_either_host(way, program, by_ssh):
     if by_ssh:
-        way.path = ssh_to_this_machine(way.folder)
-        way.write(f'address = "there"\nfolder = "{way.folder}"\npython = "{sys.executable}"\n')
+        way.reach_by_ssh()
     with way.start("-n", "1000000") as process:
         way.wait_for(program)
         process.send_signal(signal.SIGINT)
@@ -241,6 +241,7 @@ def test_when_ctrl_c_returns_nothing_runs_on_either_host(way, program, by_ssh):
     way.wait_until_nothing_is_left()
 
 
+@thorough
 @takes_long
 def test_a_command_that_a_host_does_not_have_is_said_with_the_host(way):
     way.lab = ["nosuch"]
@@ -269,45 +270,24 @@ def test_packets_leave_a_machine_only_if_that_is_allowed(monkeypatch, capsys, is
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["7", "--from-host", "a"], "--hosts, --from-host and --to-host go together"),
-        (["10", "--hosts", "F", "--from-host", "a", "--to-host", "b"], "chapters that receive"),
+        ("7 --from-host a", "--hosts, --from-host and --to-host go together"),
+        ("10 --hosts F --from-host a --to-host b", "chapters that receive"),
         (
-            [
-                "7",
-                "--hosts",
-                "F",
-                "--from-host",
-                "a",
-                "--to-host",
-                "b",
-                "--rate",
-                "5",
-                "--from",
-                "6",
-            ],
+            "7 --hosts F --from-host a --to-host b --rate 5 --from 6",
             "--rate goes without --from",
         ),
-        (
-            ["7", "--hosts", "F", "--from-host", "a", "--to-host", "b", "--from-lang", "c"],
-            "--from-lang goes with --from",
-        ),
-        (["7", "--hosts", "F", "--from-host", "a", "--to-host", "c"], "has no host c: it has a, b"),
-        (["7", "--hosts", "F", "--from-host", "a", "--to-host", "a"], "a is both"),
-        (["7", "--hosts", "F", "--from-host", "b", "--to-host", "a"], "give it receives_at"),
-        (["7", "--hosts", "F", "--from-host", "a", "--to-host", "b", "--from", "2"], "loopback"),
-        (["7", "--hosts", "F", "--from-host", "a", "--to-host", "b", "-s", "2"], "no option -s"),
+        ("7 --hosts F --from-host a --to-host b --from-lang c", "--from-lang goes with --from"),
+        ("7 --hosts F --from-host a --to-host c", "has no host c: it has a, b"),
+        ("7 --hosts F --from-host a --to-host a", "a is both"),
+        ("7 --hosts F --from-host b --to-host a", "give it receives_at"),
+        ("7 --hosts F --from-host a --to-host b --from 2", "loopback"),
+        ("7 --hosts F --from-host a --to-host b -s 2", "no option -s"),
     ],
 )
-def test_what_cannot_be_between_hosts_is_refused_in_one_line(tmp_path, arguments, words):
-    path = tmp_path / "hosts.toml"
-    path.write_text('[[host]]\nname = "a"\n[[host]]\nname = "b"\nreceives_at = "10.0.0.2"\n')
-    argv = [str(path) if word == "F" else word for word in arguments]
-    done = subprocess.run(
-        [PROGRAM, "run", *argv], capture_output=True, text=True, check=False, cwd=tmp_path
-    )
-    assert done.returncode == 2
-    assert words in done.stderr
-    assert done.stderr.count("\n") == 1
+def test_what_cannot_be_between_hosts_is_refused_in_one_line(elsewhere, here, arguments, words):
+    text = '[[host]]\nname = "a"\n[[host]]\nname = "b"\nreceives_at = "10.0.0.2"\n'
+    (elsewhere / "F").write_text(text)
+    check_refused(here("run", *arguments.split()), 2, words)
 
 
 def test_the_files_of_hosts_that_the_guide_shows_can_be_read(tmp_path):
@@ -349,12 +329,6 @@ def crossing(sent: int, received: int, no_room: int = 0, **counted: int) -> Cros
     return Crossing(("a", "b"), *dones, (here, NOTHING | counts_there))
 
 
-def test_an_account_without_a_gap_is_a_success():
-    whole = crossing(5, 5)
-    assert whole.failure is None
-    assert whole.account == "5 packets sent by a, 5 received by b"
-
-
 @pytest.mark.parametrize(
     ("made", "words"),
     [
@@ -374,8 +348,10 @@ def test_where_packets_are_missing_the_account_says_what_counted_them(made, word
     assert made.failure == made.account
 
 
-def test_a_receiver_that_dies_without_a_word_is_what_failed():
+def test_an_account_without_a_gap_is_a_success_if_no_receiver_has_died():
     made = crossing(5, 5)
+    assert made.failure is None
+    assert made.account == "5 packets sent by a, 5 received by b"
     died = dataclasses.replace(made, received=Done("receiver", -9, "", ""))
     assert died.failure == "receiver: it was ended by SIGKILL"
 
@@ -404,8 +380,5 @@ def test_a_machine_counts_all_devices_but_loopback(tmp_path):
         (None, None, None),
     ],
 )
-def test_packets_for_a_host_go_where_the_file_says_or_where_ssh_goes(
-    address, receives_at, destination
-):
-    host = Host("a", "/", address=address, receives_at=receives_at)
-    assert host.destination == destination
+def test_packets_go_where_the_file_says_or_where_ssh_goes(address, receives_at, destination):
+    assert Host("a", "/", address=address, receives_at=receives_at).destination == destination
