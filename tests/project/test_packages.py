@@ -31,7 +31,8 @@ HOST, PORT = "127.83.80.84", 8888  # an address of loopback that nothing else li
 INSTALLED = "SPEAD_TUTORIAL_INSTALLED" in os.environ
 COMPILERS = ("c++", "cc", "clang", "clang++", "g++", "gcc")
 
-pytestmark = pytest.mark.timeout(1200)  # the core and all programs are compiled
+#: The core and all programs are compiled.
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(1200)]
 
 
 def run(*command: str | Path, **environment: str) -> str:
