@@ -22,6 +22,7 @@ from support.labs import probe
 from support.needs import need
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_a_build_writes_down_its_compiler_and_flags_without_the_builders_folders(
     tmp_path, compiler
