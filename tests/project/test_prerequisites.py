@@ -102,49 +102,39 @@ def test_where_nothing_is_missing_nothing_is_said(machine):
     assert machine.check("--packages") == (0, "\n")
 
 
-def test_without_a_compiler_only_that_is_asked_for(machine):
-    machine.without_compiler()
-    status, said = machine.check()
-    assert status == 1
-    assert f"the machine lacks a C compiler. Type: {SUDO}apt install gcc" in said
-    assert said.count("\n") == 1
-
-
 def test_a_compiler_that_is_named_and_is_not_there_is_missing(machine):
     machine.environment["CC"] = "no-such-compiler -m64"
     assert "lacks a C compiler. " in machine.check()[1]
 
 
-def test_a_compiler_that_cannot_build_a_program_lacks_the_c_librarys_headers(machine):
-    machine.without_headers_of_the_c_library()
+@pytest.mark.parametrize(
+    ("takes_away", "words"),
+    [
+        (Machine.without_compiler, f"the machine lacks a C compiler. Type: {SUDO}apt install gcc"),
+        (
+            Machine.without_headers_of_the_c_library,
+            f"lacks the C library's headers. Type: {SUDO}apt install libc6-dev",
+        ),
+        (
+            Machine.without_headers,
+            f"lacks Python.h (Python's headers for C). Type: {SUDO}apt install python3-dev",
+        ),
+        (Machine.without_ensurepip, f"lacks ensurepip. Type: {SUDO}apt install python3-venv"),
+    ],
+)
+def test_what_alone_is_missing_is_said_with_its_package(machine, takes_away, words):
+    takes_away(machine)
     status, said = machine.check()
-    assert status == 1
-    assert "lacks the C library's headers" in said
-    assert f"Type: {SUDO}apt install libc6-dev" in said
-    assert said.count("\n") == 1
-
-
-def test_an_interpreter_without_headers_lacks_their_package(machine):
-    machine.without_headers()
-    status, said = machine.check()
-    assert status == 1
-    assert f"lacks Python.h (Python's headers for C). Type: {SUDO}apt install python3-dev" in said
-    assert said.count("\n") == 1
+    assert (status, said.count("\n")) == (1, 1)
+    lacks, _, package = words.partition(". Type: ")
+    assert lacks in said
+    assert f"Type: {package}" in said
 
 
 def test_headers_that_a_flag_leads_to_are_found(machine):
     machine.without_headers()
     machine.environment["CFLAGS"] = f"-I{sysconfig.get_path('include')}"
     assert machine.check() == (0, "")
-
-
-def test_an_interpreter_without_ensurepip_lacks_its_package(machine):
-    machine.without_ensurepip()
-    status, said = machine.check()
-    assert status == 1
-    assert "lacks ensurepip" in said
-    assert f"Type: {SUDO}apt install python3-venv" in said
-    assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize(
