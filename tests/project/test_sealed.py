@@ -52,7 +52,14 @@ def send(host: str) -> list[str]:
     return [sys.executable, "-c", f"{text}; sock.sendto(b'x', ({host!r}, 9))"]
 
 
-@pytest.mark.parametrize("host", ["198.51.100.1", "239.1.2.3", "2001:db8:1::1", "ff15::1"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "198.51.100.1",
+        "ff15::1",
+        *(pytest.param(one, marks=pytest.mark.thorough) for one in ("239.1.2.3", "2001:db8:1::1")),
+    ],
+)
 def test_a_packet_to_another_machine_fails_it_and_is_described(host):
     if ":" in host and not Path("/proc/sys/net/ipv6").exists():
         pytest.skip("the kernel has no IPv6")
@@ -73,15 +80,22 @@ def test_a_question_to_a_name_server_fails_it_and_is_described():
 
 def test_a_command_that_stays_on_loopback_passes():
     assert sealed(*send("127.0.0.1")) == (0, "", SILENT)
-    assert sealed("sh", "-c", "echo out; echo err >&2") == (0, "out\n", "err\n" + SILENT)
 
 
-def test_the_status_of_the_command_is_kept():
-    assert sealed("sh", "-c", "exit 7") == (7, "", SILENT)
-    assert sealed("sh", "-c", "kill -9 $$") == (128 + 9, "", SILENT)
-    status, _, err = sealed("sh", "-c", '"$@"; exit 7', "sh", *send("198.51.100.1"))
+@pytest.mark.parametrize(
+    ("text", "status", "out"), [("echo out; exit 7", 7, "out\n"), ("kill -9 $$", 128 + 9, "")]
+)
+def test_the_status_of_the_command_is_kept(text, status, out):
+    assert sealed("sh", "-c", text) == (status, out, SILENT)
+
+
+def test_the_status_of_a_command_that_fails_is_kept_though_packets_would_have_left():
+    status, _, err = sealed("sh", "-c", 'echo err >&2; "$@"; exit 7', "sh", *send("198.51.100.1"))
     assert status == 7
-    assert "1 packet would have left" in err
+    assert err.startswith("err\nsealed: 1 packet would have left")
+
+
+def test_a_command_that_is_not_there_is_said():
     status, _, err = sealed("no-such-command")
     assert status == 127
     assert err.startswith("sealed: no-such-command: No such file")
@@ -96,6 +110,7 @@ def test_a_lab_works_inside_and_so_does_another_seal():
     assert err.splitlines()[1] == SILENT.strip()
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(os.getuid() != 0, reason="not root: every other test shows this")
 def test_an_ordinary_user_has_it_too_and_a_lab_inside():
     python = python_for_anyone()

@@ -12,7 +12,6 @@ import sys
 import threading
 import types
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -23,9 +22,7 @@ from spead_tutorial.measure.place import Device
 from spead_tutorial.measure.programs import ProgramOptions, run
 from spead_tutorial.measure.progress import share_sent
 from support.labs import needs_lab
-
-PATIENCE_S = 60
-COMMAND = str(Path(sys.executable).parent / "spead-tutorial")
+from support.typed import COMMAND, PATIENCE_S, PIPES
 
 
 class Terminal(io.StringIO):
@@ -33,6 +30,12 @@ class Terminal(io.StringIO):
 
     def isatty(self) -> bool:
         return True
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(progress, "INTERVAL_S", 0.0)
 
 
 def shown(monkeypatch: pytest.MonkeyPatch, screen: io.StringIO, shares: list[object]) -> str:
@@ -51,8 +54,6 @@ def shown(monkeypatch: pytest.MonkeyPatch, screen: io.StringIO, shares: list[obj
         assert isinstance(given, float)
         return given
 
-    monkeypatch.setattr(progress, "PATIENCE_S", 0.0)
-    monkeypatch.setattr(progress, "INTERVAL_S", 0.0)
     monkeypatch.setattr(sys, "stderr", screen)
     with progress.shown(share):
         assert not screen.isatty() or last.wait(PATIENCE_S)
@@ -95,8 +96,6 @@ def test_where_nothing_counts_the_time_is_shown(monkeypatch):
 
     seen = threading.Event()
     screen = Screen()
-    monkeypatch.setattr(progress, "PATIENCE_S", 0.0)
-    monkeypatch.setattr(progress, "INTERVAL_S", 0.0)
     monkeypatch.setattr(sys, "stderr", screen)
     with progress.shown(None):
         assert seen.wait(PATIENCE_S)
@@ -115,13 +114,18 @@ def test_a_lab_that_ends_meanwhile_ends_what_is_shown_and_nothing_else(monkeypat
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("2", ProgramOptions()),
-        ("6", ProgramOptions(heaps=3)),
-        ("8", ProgramOptions(heaps=30, heap_size=8192)),
         ("10", ProgramOptions(heaps=30, heap_size=1)),
-        ("10", ProgramOptions(heaps=2, heap_size=3 << 20)),
         ("11", ProgramOptions(heaps=30, heap_size=8192, packet_size=1472)),
-        ("16", ProgramOptions(heaps=30, heap_size=1 << 14)),
+        *(
+            pytest.param(*one, marks=pytest.mark.thorough)
+            for one in (
+                ("2", ProgramOptions()),
+                ("6", ProgramOptions(heaps=3)),
+                ("8", ProgramOptions(heaps=30, heap_size=8192)),
+                ("10", ProgramOptions(heaps=2, heap_size=3 << 20)),
+                ("16", ProgramOptions(heaps=30, heap_size=1 << 14)),
+            )
+        ),
     ],
 )
 def test_all_of_a_run_is_a_share_of_one(make_lab, name, options):
@@ -154,24 +158,15 @@ def test_of_packets_that_cannot_be_nothing_is_ever_sent(make_lab, packet_size):
 def at_a_terminal(*arguments: str) -> Iterator[tuple["subprocess.Popen[str]", int]]:
     """Run a command whose standard error is a terminal; give the process, and that terminal."""
     ours, theirs = os.openpty()
-    try:
-        with subprocess.Popen(
-            [COMMAND, *arguments],
-            stdout=subprocess.PIPE,
-            stderr=theirs,
-            stdin=subprocess.DEVNULL,
-            text=True,
-        ) as process:
-            os.close(theirs)
-            theirs = -1
-            try:
-                yield process, ours
-            finally:
-                process.kill()
-    finally:
-        os.close(ours)
-        if theirs >= 0:
-            os.close(theirs)
+    with (
+        os.fdopen(ours),
+        subprocess.Popen([COMMAND, *arguments], **PIPES | {"stderr": theirs}) as process,
+    ):
+        os.close(theirs)
+        try:
+            yield process, ours
+        finally:
+            process.kill()
 
 
 def rest(terminal: int) -> str:
