@@ -33,9 +33,8 @@ def typed(*words: str | Path, **how: Any) -> Typed:
 
 def run(*command: str | Path, **how: Any) -> Typed:
     """Run any command, and keep what it says."""
-    done: Typed = subprocess.run(
-        [*map(str, command)], **PIPES | how, timeout=PATIENCE_S, check=False
-    )
+    how = PIPES | {"timeout": PATIENCE_S} | how
+    done: Typed = subprocess.run([*map(str, command)], check=False, **how)
     return done
 
 

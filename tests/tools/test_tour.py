@@ -64,7 +64,7 @@ def toured(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequ
     (names / "sitecustomize.py").write_text(NAMES)
     command = [COMMAND] if request.param == "whole" else [sys.executable, "-c", SHORT]
     environment = os.environ | {"PYTHONPATH": str(names)}
-    done = run(*command, *TINY, cwd=folder, env=environment)
+    done = run(*command, *TINY, cwd=folder, env=environment, timeout=280)
     return Toured(folder, done, command, request.param == "whole")
 
 
