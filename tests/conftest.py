@@ -16,8 +16,9 @@ import pytest
 import spead_tutorial
 import spead_tutorial.send
 from spead_tutorial.lab import Lab
+from support.c_library import install
 from support.labs import open_lab
-from support.needs import pytest_runtest_makereport  # noqa: F401
+from support.needs import need, pytest_runtest_makereport  # noqa: F401
 from support.once import MadeOnce, locked
 from support.senders import Planted, made
 from support.typed import Run
@@ -112,6 +113,13 @@ def only_kernels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Let one worker at a time have kernels: two could be told the same free ports."""
     with locked(tmp_path_factory, "kernels"):
         yield
+
+
+@pytest.fixture(scope="session")
+def installed(made_once: MadeOnce) -> Path:
+    """A folder into which the C library has been installed."""
+    need("pkg-config", "cc")
+    return made_once("installed", install)
 
 
 @pytest.fixture

@@ -15,9 +15,8 @@ import pytest
 from spead_tutorial import wire
 from spead_tutorial.lab import Lab, LabError
 from support import ROOT
-from support.c_library import PATIENCE_S, build, install
+from support.c_library import PATIENCE_S, build
 from support.needs import need
-from support.once import MadeOnce
 
 EXAMPLES = ROOT / "docs" / "examples"
 HEAP = 3000  # bytes; a few dozen packets in all, which any socket has room for
@@ -27,13 +26,6 @@ PEER = ROOT / "build" / "peer" / "cpp"
 NAMES = ROOT / "docs" / "how-to" / "cpp-from-spead2.md"
 
 # ---- Programs, built as the guide says ----
-
-
-@pytest.fixture(scope="module")
-def installed(made_once: MadeOnce) -> Path:
-    """A folder into which the C library has been installed."""
-    need("pkg-config", "cc")
-    return made_once("installed", install)
 
 
 def pkg_config(installed: Path, *what: str) -> list[str]:

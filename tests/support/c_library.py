@@ -33,15 +33,3 @@ def install(folder: Path) -> None:
     build(*setup, "--buildtype=plain", cwd=folder)
     build("meson", "compile", "-C", "build", "spt:static_library", "spt:shared_library", cwd=folder)
     build("meson", "install", "-C", "build", "--no-rebuild", cwd=folder)
-
-
-def compile_core(folder: Path) -> None:
-    """Make the core a library that pkg-config finds there, in a second: it is not a fast one."""
-    core = ROOT / "csrc"
-    words = ["-std=gnu11", "-O0", "-D_GNU_SOURCE", "-fPIC", "-shared", f"-I{core}/include"]
-    sources = sorted((core / "src").glob("*.c"))
-    build("cc", *words, *sources, "-o", "libspt.so", "-lpthread", "-lm", cwd=folder)
-    (folder / "spead_tutorial.pc").write_text(
-        f"libdir={folder}\nName: spead_tutorial\nDescription: the core\nVersion: 0\n"
-        f"Cflags: -I{core}/include\nLibs: -L{folder} -lspt\n"
-    )

@@ -17,10 +17,7 @@ from spead_tutorial.check.worth import SKELETON, YOURS, Worth, verdict
 from spead_tutorial.exercises import find_exercise
 from spead_tutorial.records import Sample
 from support import ROOT
-from support.c_library import compile_core
 from support.labs import needs_lab
-from support.needs import need
-from support.once import MadeOnce
 from support.records import row, worth_of
 from support.typed import COMMAND, PIPES, Run, Typed, check_refused
 
@@ -115,10 +112,10 @@ def test_ctrl_c_ends_the_sender_too(tmp_path):
 
 
 @pytest.fixture
-def library(made_once: MadeOnce, monkeypatch: pytest.MonkeyPatch) -> None:
+def library(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have pkg-config know the core."""
-    need("pkg-config", "cc")
-    monkeypatch.setenv("PKG_CONFIG_PATH", str(made_once("library", compile_core)))
+    (folder,) = installed.glob("prefix/**/pkgconfig")
+    monkeypatch.setenv("PKG_CONFIG_PATH", str(folder))
 
 
 @needs_lab
