@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The committed pictures show what the committed records hold."""
 
+import dataclasses
+import functools
 import html
+import json
 import re
 import statistics
 import subprocess
@@ -18,11 +21,21 @@ from spead_tutorial.measure import search
 from spead_tutorial.records import Series
 from support import ROOT
 from support.once import MadeOnce
-from support.pictures import check_that_words_can_be_read, draw, drawn_words
+from support.pictures import check_that_words_can_be_read, draw
 
 FIGURES = ROOT / "docs" / "figures"
 RESULTS = ROOT / "bench" / "results"
 DRAWN = sorted(path.name for path in FIGURES.glob("*.svg"))
+FORMS = ("", "-dark", "-narrow", "-narrow-dark")
+#: Pictures of single runs have no points, nor has that of the means of what became of packets.
+WITHOUT_POINTS = {"tut-5-send-pipeline-timeline", "tut-5-packet-spacing", "tut-7-recv-power-lost"}
+#: Those that `make test` draws; the thorough run draws all, in all forms.
+FEW = ("tut-ladder.svg", "tut-11-send-batch-heaps-after.svg")
+
+
+@functools.cache
+def read(sweep: str) -> records.Recording:
+    return records.read(RESULTS / f"{sweep}.jsonl")
 
 
 def texts(svg: str) -> list[str]:
@@ -31,54 +44,69 @@ def texts(svg: str) -> list[str]:
     return [re.sub(r"\s", "", html.unescape(text)) for text in found]
 
 
-def drawn_by(svg: str) -> str:
-    """The version of matplotlib that drew a picture."""
-    found = re.search(r"Matplotlib v([\d.]+)", svg)
-    assert found is not None
-    return found[1]
+def check_that_it_is_the_same(name: str, now: str) -> None:
+    """To the byte, where the same matplotlib drew it; else in every word and number."""
+    committed = (FIGURES / name).read_text()
+    assert texts(now) == texts(committed)
+    (drawn_by,) = re.findall(r"Matplotlib v([\d.]+)", committed)
+    if drawn_by == matplotlib.__version__:
+        assert now == committed
 
 
-@pytest.fixture(scope="module")
-def again(made_once: MadeOnce) -> Path:
-    """A folder with all pictures, drawn now."""
-
-    def draw(folder: Path) -> None:
-        command = [sys.executable, "-m", "bench", "plot", "-i", "bench/results", "-o", folder]
-        assert subprocess.run(command, cwd=ROOT, check=False).returncode == 0
-
-    return made_once("figures", draw)
+# ---------------------------------------------------------------------------------------
+# Which there are, and what they say
 
 
-CURVES = [one.name for one in PICTURES if isinstance(one.draw, plots.Sweep | plots.Ways)]
-
-
-@pytest.mark.parametrize("name", [name for name in CURVES if name in DRAWN])
-def test_no_words_of_a_committed_picture_are_cut_off_or_on_top_of_each_other(name):
-    picture = next(one for one in PICTURES if one.name == name)
-    figure, _, _ = draw(picture.draw, records.read(RESULTS / f"{picture.sweep}.jsonl"))
-    check_that_words_can_be_read(figure)
+def test_there_is_each_form_of_each_picture_and_its_points_and_nothing_else():
+    names = [picture.name.removesuffix(".svg") for picture in PICTURES]
+    assert sorted(f"{name}{form}.svg" for name in names for form in FORMS) == DRAWN
+    points = {path.stem for path in FIGURES.glob("*.json")}
+    assert points == {*names} - WITHOUT_POINTS
 
 
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda one: one.name)
-def test_no_words_of_a_picture_for_phones_are_cut_off_or_too_small(picture):
-    recording = records.read(RESULTS / f"{picture.sweep}.jsonl")
-    figure, _, _ = draw(picture.draw, recording, plots.LIGHT.narrow())
-    check_that_words_can_be_read(figure)
-    pixels_per_point = 320 / (72 * figure.get_figwidth())  # on a page that is 360 wide
-    small = min(text.get_fontsize() for text, _ in drawn_words(figure))
-    assert small * pixels_per_point > 11
+def test_a_committed_picture_has_the_words_of_its_record_in_all_forms(picture):
+    name, header = picture.name.removesuffix(".svg"), read(picture.sweep).header
+    svgs = [(FIGURES / f"{name}{form}.svg").read_text() for form in FORMS]
+    light, dark, narrow, narrow_dark = map(texts, svgs)
+    assert (light, narrow) == (dark, narrow_dark)
+    for svg in svgs:
+        said = html.unescape(svg[svg.index("<desc") : svg.index("</desc")])
+        assert str(header.machine["cpu"]) in " ".join(said.split())
+        assert header.time[:10] in said
 
 
-def test_the_peer_is_in_every_picture_of_a_chapter_or_in_none(again):
+def test_every_point_of_a_committed_picture_has_the_median_of_its_record():
+    """Of those that are rates; the others are computed of several samples."""
+    for picture in PICTURES:
+        name = picture.name.removesuffix(".svg")
+        if name in WITHOUT_POINTS:
+            continue
+        rates: dict[tuple[Series, int, int], list[float]] = {}
+        for one in search.settled(read(picture.sweep)).samples:
+            if not one.warm_up and one.rate is not None:
+                key = one.series, one.heap_size, one.packet_size
+                rates.setdefault(key, []).append(one.rate / 1e6)
+        medians: dict[tuple[str, ...], list[float]] = {}
+        for (series, *_), some in rates.items():
+            medians.setdefault(dataclasses.astuple(series), []).append(statistics.median(some))
+        data = json.loads((FIGURES / f"{name}.json").read_text())
+        for number, _, median, *_ in data["points"]:
+            line = data["lines"][number]
+            if line["unit"] == "MB/s" and line["key"]:
+                known = medians[tuple(line["key"][:4])]
+                assert min(abs(median - one) for one in known) < 2e-3, (name, line)
+
+
+def test_the_peer_is_in_every_picture_of_a_chapter_or_in_none():
     """Of those whose record has the peer's samples."""
     with_peer: dict[str, set[bool]] = {}
     for picture in PICTURES:
         chapter = re.match(r"tut-(\d+)-", picture.name)
-        record = RESULTS / f"{picture.sweep}.jsonl"
-        if chapter is None or not record.exists():
-            continue
-        if any(one.implementation.startswith("spead2") for one in records.read(record).samples):
-            words = texts((again / picture.name).read_text())
+        if chapter is not None and any(
+            one.implementation.startswith("spead2") for one in read(picture.sweep).samples
+        ):
+            words = texts((FIGURES / picture.name).read_text())
             drawn = any(word.startswith("spead2from") for word in words)
             with_peer.setdefault(chapter[1], set()).add(drawn)
     assert with_peer
@@ -88,7 +116,7 @@ def test_the_peer_is_in_every_picture_of_a_chapter_or_in_none(again):
 @pytest.mark.parametrize("name", ["tut-ladder.svg", "tut-ladder-dark.svg"])
 def test_the_ladder_says_the_median_of_every_case_and_of_the_peers_best(name):
     cases: dict[tuple[Series, int], list[float]] = {}
-    for sample in records.read(RESULTS / "ladder.jsonl").samples:
+    for sample in read("ladder").samples:
         if not sample.warm_up:
             assert sample.rate is not None, sample.failure
             cases.setdefault((sample.series, sample.heap_size), []).append(sample.rate)
@@ -108,21 +136,56 @@ def test_the_ladder_says_the_median_of_every_case_and_of_the_peers_best(name):
     assert all(f"{max(medians):.0f}" in shown for medians in peers.values())
 
 
-def test_the_committed_pictures_are_those_that_the_committed_records_give(again):
+# ---------------------------------------------------------------------------------------
+# Drawn again
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [one if one.name in FEW else pytest.param(one, marks=pytest.mark.thorough) for one in PICTURES],
+    ids=lambda one: one.name,
+)
+def test_a_picture_for_phones_is_what_its_record_gives_and_can_be_read(picture):
+    drawn = draw(picture.draw, read(picture.sweep), plots.LIGHT.narrow())
+    pixels_per_point = 320 / (72 * drawn.figure.get_figwidth())  # on a page that is 360 wide
+    check_that_words_can_be_read(drawn.figure, smallest=11 / pixels_per_point)
+    check_that_it_is_the_same(picture.name.replace(".svg", "-narrow.svg"), drawn.svg.decode())
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "picture",
+    [one for one in PICTURES if isinstance(one.draw, plots.Sweep | plots.Ways)],
+    ids=lambda one: one.name,
+)
+def test_no_words_of_a_committed_picture_are_cut_off_or_on_top_of_each_other(picture):
+    check_that_words_can_be_read(draw(picture.draw, read(picture.sweep)).figure)
+
+
+@pytest.fixture(scope="module")
+def again(made_once: MadeOnce) -> Path:
+    """A folder with all pictures, drawn now."""
+
+    def draw(folder: Path) -> None:
+        command = [sys.executable, "-m", "bench", "plot", "-i", "bench/results", "-o", folder]
+        assert subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+
+    return made_once("figures", draw)
+
+
+@pytest.mark.thorough
+def test_the_committed_pictures_and_points_are_those_that_the_committed_records_give(again):
     assert sorted(path.name for path in again.glob("*.svg")) == DRAWN
+    for name in DRAWN:
+        check_that_it_is_the_same(name, (again / name).read_text())
     points = sorted(FIGURES.glob("*.json"))
     assert [path.name for path in points] == sorted(path.name for path in again.glob("*.json"))
     for path in points:
         assert path.read_text() == (again / path.name).read_text(), path.name
 
 
-@pytest.mark.parametrize("name", DRAWN)
-def test_a_committed_picture_is_what_its_record_gives(again, name):
-    """To the byte, where the same matplotlib drew it; else in every word and number."""
-    committed, now = ((folder / name).read_text() for folder in (FIGURES, again))
-    assert texts(now) == texts(committed)
-    if drawn_by(committed) == matplotlib.__version__:
-        assert now == committed
+# ---------------------------------------------------------------------------------------
+# The records
 
 
 #: Records of something else than rates.
@@ -133,7 +196,7 @@ def test_every_reference_record_has_nine_rounds_of_samples_without_a_failure():
     for path in sorted(RESULTS.glob("*.jsonl")):
         if path.stem in OTHERS:
             continue
-        recording = records.read(path)
+        recording = read(path.stem)
         searches = any(map(search.is_search, recording.samples))  # of a dozen runs each
         assert recording.rounds >= (5 if searches else 9), path.name
         failures = [one.failure for one in recording.samples if one.failure is not None]
@@ -141,7 +204,7 @@ def test_every_reference_record_has_nine_rounds_of_samples_without_a_failure():
 
 
 def test_every_search_of_a_reference_record_is_over_and_has_found_a_rate():
-    recording = records.read(RESULTS / "receive-lossless.jsonl")
+    recording = read("receive-lossless")
     began = {(one.case, one.round, one.warm_up) for one in recording.samples}
     ended = search.settled(recording).samples
     assert {(one.case, one.round, one.warm_up) for one in ended} == began
@@ -150,7 +213,7 @@ def test_every_search_of_a_reference_record_is_over_and_has_found_a_rate():
 
 def test_the_record_of_receivers_says_that_their_memory_does_not_grow_with_the_heaps():
     peaks: dict[tuple[str, str], dict[int, int]] = {}
-    for one in records.read(RESULTS / "receive-memory.jsonl").samples:
+    for one in read("receive-memory").samples:
         if not one.warm_up:
             assert one.failure is None
             peaks.setdefault((one.language, one.variant), {})[one.heaps] = one.peak_memory_bytes
@@ -162,7 +225,7 @@ def test_the_record_of_receivers_says_that_their_memory_does_not_grow_with_the_h
 
 def test_the_record_of_spacings_has_nine_rounds_of_every_program_without_a_failure():
     rounds: dict[tuple[str, bool, str], int] = {}
-    for one in records.read(RESULTS / "spacing.jsonl").spacings:
+    for one in read("spacing").spacings:
         assert one.failure is None
         point = one.program, one.random, one.variant
         rounds[point] = rounds.get(point, 0) + 1

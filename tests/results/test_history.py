@@ -4,7 +4,7 @@
 import math
 
 from spead_tutorial.units import times
-from support.pictures import described, drawing, rendered, seen
+from support.pictures import drawing
 
 
 def medians(axis):
@@ -17,7 +17,7 @@ def medians(axis):
 
 
 def test_each_machine_has_a_panel_of_its_own_with_its_revisions_alone():
-    figure, _, _ = drawing("history")
+    figure = drawing("history").figure
     one, other = figure.axes[:2]
     assert [len(line) for line in medians(one)] == [7, 7]
     assert [len(line) for line in medians(other)] == [2]
@@ -25,12 +25,12 @@ def test_each_machine_has_a_panel_of_its_own_with_its_revisions_alone():
 
 
 def test_where_a_revision_has_no_rate_the_line_has_none():
-    figure, _, _ = drawing("history")
+    figure = drawing("history").figure
     assert math.isnan(medians(figure.axes[1])[0][0])
 
 
 def test_a_change_is_ringed_at_its_revision_and_says_how_large_it_is():
-    figure, _, _ = drawing("history")
+    figure = drawing("history").figure
     rings = [
         (line.get_xdata()[0], line.get_ydata()[0])
         for axis in figure.axes
@@ -38,10 +38,10 @@ def test_a_change_is_ringed_at_its_revision_and_says_how_large_it_is():
         if line.get_markersize() == 13
     ]
     assert rings == [(4, 3500.0)]
-    assert times(0.7) in seen(rendered("history"))
+    assert times(0.7) in drawing("history").seen
 
 
 def test_its_words_say_what_changed_and_what_did_not():
-    words = described(rendered("history"))
+    words = drawing("history").words
     assert f"c tut_10_send_reuse_heaps: 5000 to 3500, changed: {times(0.7)} at 4a5e1e9." in words
     assert "ours python tut_10_send_reuse_heaps: 3000 to 3000, no change." in words

@@ -4,16 +4,16 @@
 import dataclasses
 
 from spead_tutorial import plots
-from support.pictures import described, draw, drawing, rendered
+from support.pictures import draw, drawing
 from support.recordings import make_lost
 
 
 def test_the_title_says_how_many_heaps_it_costs_that_packets_are_lost_on_the_way():
-    assert drawing("lost")[1].startswith("1 % of the packets lost: 20 % of the heaps. ")
+    assert drawing("lost").title.startswith("1 % of the packets lost: 20 % of the heaps. ")
 
 
 def test_what_became_of_packets_is_said_along_their_way_and_is_all_of_them():
-    words = described(rendered("lost"))
+    words = drawing("lost").words
     sentences = (
         "Nothing in the way: 100 % in heaps that the program got. "
         "1 % lost: 80 % in heaps that the program got, 19 % received, of heaps not whole,"
@@ -32,6 +32,6 @@ def test_a_bottleneck_of_which_a_sample_failed_has_no_bar():
     recording = make_lost()
     first = dataclasses.replace(recording.samples[0], failure="it does not add up")
     both = dataclasses.replace(recording, samples=(first, *recording.samples[1:]))
-    words = draw(plots.lost, both)[2]
+    words = draw(plots.lost, both).words
     assert "1 % lost: failed: not all is accounted for." in words
     assert "Nothing in the way: 100 %" in words

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The picture of the size of packets: two panels, and sizes that are kept apart."""
 
-import dataclasses
 from typing import Any
 
 import pytest
 
 from spead_tutorial import plots
 from spead_tutorial.units import times
-from support.pictures import described, draw, drawing, rendered, seen
+from support.pictures import draw, drawing
 from support.recordings import make_packets
 
 
@@ -28,30 +27,30 @@ def _place(tick: Any) -> float:
 
 
 def test_packets_that_are_cut_into_fragments_have_a_panel_of_their_own():
-    whole, cut, *_ = drawing("packets")[0].axes
+    whole, cut, *_ = drawing("packets").figure.axes
     assert list(marks(whole).values()) == ["512", "1472", "9000", "9184"]
     assert list(marks(cut).values()) == ["16384"]
     assert whole.get_ylim() == cut.get_ylim()
-    assert {"Sent whole (MTU 9216)", "In fragments"} <= set(seen(rendered("packets")))
+    assert {"Sent whole (MTU 9216)", "In fragments"} <= set(drawing("packets").seen)
 
 
 def test_a_size_is_the_one_that_is_sent_not_the_one_that_was_asked_for():
-    whole = drawing("packets")[0].axes[0]
+    whole = drawing("packets").figure.axes[0]
     assert all(one == list(marks(whole)) for one in lines(whole) if len(one) > 1)
-    assert "9184 bytes 12100" in described(rendered("packets"))
+    assert "9184 bytes 12100" in drawing("packets").words
 
 
 def test_sizes_are_logarithmic_but_never_too_close_to_be_told_apart():
-    whole = drawing("packets")[0].axes[0]
+    whole = drawing("packets").figure.axes[0]
     small, default, large, largest = marks(whole)
     assert default - small == pytest.approx(1524, abs=1)  # thousandths of an octave
     assert large - default == pytest.approx(2612, abs=1)
     assert largest - large > 10 * 29
-    assert "(logarithmic; 9000 to 9184 drawn apart)" in seen(rendered("packets"))
+    assert "(logarithmic; 9000 to 9184 drawn apart)" in drawing("packets").seen
 
 
 def test_the_title_says_what_larger_packets_gain_and_fragments_lose():
-    _, title, _ = drawing("packets")
+    title = drawing("packets").title
     gain, loss = times(1.5), times(0.25)
     assert title.startswith(
         f"Packets of 9000, not 1472 bytes: {gain} (Python, C); in fragments {loss} (Python, C)."
@@ -60,15 +59,15 @@ def test_the_title_says_what_larger_packets_gain_and_fragments_lose():
 
 @pytest.mark.parametrize("mtu", [65536, None])
 def test_without_fragments_or_without_a_known_mtu_there_is_one_panel(mtu):
-    figure, title, _ = draw(plots.packet_sizes, make_packets(mtu))
-    assert len(figure.axes) == 1
-    assert "fragments" not in title
-    assert len(marks(figure.axes[0])) == 5
+    drawn = draw(plots.packet_sizes, make_packets(mtu))
+    assert len(drawn.figure.axes) == 1
+    assert "fragments" not in drawn.title
+    assert len(marks(drawn.figure.axes[0])) == 5
 
 
 def test_one_size_is_drawn():
     recording = make_packets()
     samples = tuple(one for one in recording.samples if one.packet_size == 9000)
-    figure, title, _ = draw(plots.packet_sizes, dataclasses.replace(recording, samples=samples))
-    assert title.startswith("Packets of 9000 bytes.")
-    assert len(marks(figure.axes[0])) == 1
+    drawn = draw(plots.packet_sizes, recording, samples=samples)
+    assert drawn.title.startswith("Packets of 9000 bytes.")
+    assert len(marks(drawn.figure.axes[0])) == 1

@@ -8,7 +8,7 @@ import pytest
 from spead_tutorial import plots
 from spead_tutorial.records import Recording
 from spead_tutorial.units import times
-from support.pictures import described, draw, drawing, rendered, seen
+from support.pictures import draw, drawing
 from support.recordings import make_spacings
 from support.records import HEADER, make_spacing
 
@@ -21,20 +21,20 @@ def lines_of(axis):
 
 def test_there_is_a_line_at_the_time_of_each_message_of_three_heaps_and_the_next():
     one = make_spacing("tut_4_send_perf", True, 6000)
-    figure, _, _ = draw(plots.spacing, Recording(HEADER, (), spacings=(one,)))
+    figure = draw(plots.spacing, Recording(HEADER, (), spacings=(one,))).figure
     begins = [6.03 * heap for heap in range(4)]
     expected = [begin + 0.01 * message for begin in begins for message in range(4)]
     assert lines_of(figure.axes[1]) == pytest.approx(expected)
 
 
 def test_heaps_one_after_the_other_have_different_colours():
-    figure, _, _ = drawing("spacing")
+    figure = drawing("spacing").figure
     of_one, of_next = figure.axes[1].collections[:2]
     assert of_one.get_color()[0].tolist() != of_next.get_color()[0].tolist()
 
 
 def test_blocks_are_of_samples_and_their_rows_in_the_order_of_chapters():
-    words = seen(rendered("spacing"))
+    words = drawing("spacing").seen
     wanted = [
         *("Random samples, no limit", "in turns", "overlapped"),
         *("Constant samples, no limit", "overlapped"),
@@ -44,7 +44,7 @@ def test_blocks_are_of_samples_and_their_rows_in_the_order_of_chapters():
 
 
 def test_blocks_say_how_their_scales_differ_and_have_a_mark_of_the_same_time():
-    words = seen(rendered("spacing"))
+    words = drawing("spacing").seen
     # Three heaps of four messages, 10 us apart, and a gap of 6021 us, or of 41 us.
     assert "18.2 ms from left to right" in words
     assert f"0.21 ms from left to right, magnified {times(85)}" in words
@@ -53,15 +53,15 @@ def test_blocks_say_how_their_scales_differ_and_have_a_mark_of_the_same_time():
 
 def test_numbers_are_medians_of_the_rounds():
     # Gaps are 7 us longer from round to round: the fourth of seven has the median.
-    assert "in turns silent for 6.02 ms, 255 KiB at once" in described(rendered("spacing"))
-    assert "silent for 41 µs, 148 KiB at once" in seen(rendered("spacing"))
+    assert "in turns silent for 6.02 ms, 255 KiB at once" in drawing("spacing").words
+    assert "silent for 41 µs, 148 KiB at once" in drawing("spacing").seen
 
 
 def test_a_heap_that_was_held_up_is_not_shown():
     even = make_spacing("tut_4_send_perf", True, 100)
     late = [time + 10**8 * (heap > 14) for heap, time in zip(even.heaps, even.time_ns, strict=True)]
     one = dataclasses.replace(even, time_ns=tuple(late))
-    figure, _, _ = draw(plots.spacing, Recording(HEADER, (), spacings=(one,)))
+    figure = draw(plots.spacing, Recording(HEADER, (), spacings=(one,))).figure
     assert figure.axes[1].get_xlim()[1] < 1
 
 
@@ -70,11 +70,11 @@ def test_a_run_that_failed_is_left_out():
     failed = dataclasses.replace(failed, heaps=(), time_ns=(), message_bytes=(), failure="no")
     recording = make_spacings()
     more = dataclasses.replace(recording, spacings=(failed, *recording.spacings))
-    assert plots.render(plots.spacing, more, plots.LIGHT) == rendered("spacing")
+    assert draw(plots.spacing, more).svg == drawing("spacing").svg
 
 
 def test_the_title_is_how_much_leaves_at_once_where_that_differs_most():
-    _, title, _ = drawing("spacing")
+    title = drawing("spacing").title
     assert title.startswith(
         "Random samples, no limit: 255 KiB leave at once in turns, 252 KiB overlapped."
     )
@@ -86,11 +86,11 @@ def test_where_as_much_leaves_at_once_the_title_says_that_no_difference_is_told(
         for program in ("tut_4_send_perf", "tut_5_send_pipeline")
         for number in range(7)
     )
-    _, title, _ = draw(plots.spacing, Recording(HEADER, (), spacings=runs))
+    title = draw(plots.spacing, Recording(HEADER, (), spacings=runs)).title
     assert title.startswith("Constant samples, no limit: no difference found in how much")
 
 
 def test_a_program_alone_is_compared_with_nothing():
     one = make_spacing("tut_4_send_perf", True, 6000)
-    _, title, _ = draw(plots.spacing, Recording(HEADER, (), spacings=(one,)))
+    title = draw(plots.spacing, Recording(HEADER, (), spacings=(one,))).title
     assert title.startswith("Random samples, no limit: 255 KiB leave at once in turns.")

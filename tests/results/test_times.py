@@ -4,14 +4,13 @@
 import dataclasses
 import re
 import statistics
-from typing import Any
 
 import pytest
 
 from spead_tutorial import plots, units
 from spead_tutorial import timeline as times
 from spead_tutorial.records import Recording, Timeline
-from support.pictures import described, draw, drawing, rendered, seen
+from support.pictures import bars_of, draw, drawing
 from support.recordings import MIB, make_pipeline, make_rounds, make_timeline
 from support.records import HEADER
 
@@ -77,17 +76,8 @@ def test_preparing_the_next_heap_is_not_waiting_for_the_last():
     assert (found.preparing, found.waiting, found.rest) == pytest.approx((12 / 15, 3 / 15, 0))
 
 
-def bars_of(axis: Any) -> list[tuple[float, float, float]]:
-    """Left and right ends in ms of a block's bars, and which of its rows they are in."""
-    return sorted(
-        (round(bar.get_x(), 3), round(bar.get_x() + bar.get_width(), 3), bar.get_y())
-        for bar in axis.patches
-        if bar.get_width()
-    )
-
-
 def test_bars_are_at_the_times_that_were_recorded():
-    figure, _, _ = draw(plots.timeline, Recording(HEADER, (), (ALTERNATING,)))
+    figure = draw(plots.timeline, Recording(HEADER, (), (ALTERNATING,))).figure
     found = bars_of(figure.axes[1])
     rows = sorted({y for *_, y in found})
     program = [(left, right) for left, right, y in found if y == rows[0]]
@@ -97,33 +87,33 @@ def test_bars_are_at_the_times_that_were_recorded():
 
 
 def test_blocks_are_in_turns_and_then_overlapped_with_their_shares():
-    svg = rendered("timeline")
+    drawn = drawing("timeline")
     wanted = [
         *("Random samples", "In turns", "Overlapped"),
         *("Constant samples", "In turns", "Overlapped"),
         *("Constant samples, link of 10 Gb/s", "Overlapped"),
     ]
-    assert [words for words in seen(svg) if words in wanted] == wanted
-    assert "Who works when: program and network thread (Python, heaps of 1 MiB)" in seen(svg)
-    assert "shares: heaps 4 to 11" in " ".join(seen(svg))
+    assert [words for words in drawn.seen if words in wanted] == wanted
+    assert "Who works when: program and network thread (Python, heaps of 1 MiB)" in drawn.seen
+    assert "shares: heaps 4 to 11" in " ".join(drawn.seen)
     busy = "network thread busy 20 % of the time, program preparing 80 %"
-    assert busy in seen(svg)
-    assert busy in described(svg)
+    assert busy in drawn.seen
+    assert busy in drawn.words
 
 
 def test_the_title_of_a_timeline_is_where_overlapping_changed_most():
-    _, title, _ = drawing("timeline")
+    title = drawing("timeline").title
     assert title.startswith(
         "Constant samples: network thread busy 57 % in turns, 100 % overlapped."
     )
     one = Recording(HEADER, (), (ALTERNATING,))
-    assert draw(plots.timeline, one)[1].startswith(
+    assert draw(plots.timeline, one).title.startswith(
         "Random samples: network thread busy 20 % in turns."
     )
 
 
 def test_blocks_of_the_same_samples_have_one_scale():
-    figure, _, _ = drawing("timeline")
+    figure = drawing("timeline").figure
     blocks = [axis for axis in figure.axes if axis.get_yticks().size]
     ends = [axis.get_xlim()[1] for axis in blocks]
     assert ends[0] == ends[1] == pytest.approx(70)  # seven heaps of 8 and 2 ms in turns
@@ -132,11 +122,11 @@ def test_blocks_of_the_same_samples_have_one_scale():
 
 
 def test_another_scale_is_said_and_shown():
-    words = seen(rendered("timeline"))
+    words = drawing("timeline").seen
     assert "70 ms from left to right" in words
     assert f"4.4 ms from left to right, magnified {units.times(16)}" in words
     assert words.count("1 ms") == 5  # a mark beside each block
-    figure, _, _ = drawing("timeline")
+    figure = drawing("timeline").figure
     marks = [
         line.get_xdata() for axis in figure.axes for line in axis.lines if line.get_linewidth() == 3
     ]
@@ -145,9 +135,9 @@ def test_another_scale_is_said_and_shown():
 
 def test_heaps_are_from_the_middle_of_a_run_and_numbered():
     one = make_timeline("tut_4_send_perf", True, 8000, 2000)
-    svg = plots.render(plots.timeline, Recording(HEADER, (), (one,)), plots.LIGHT)
-    assert "heaps 2 to 8 of 12" in described(svg)
-    numbers = [words for words in seen(svg) if words.isdecimal()]
+    drawn = draw(plots.timeline, Recording(HEADER, (), (one,)))
+    assert "heaps 2 to 8 of 12" in drawn.words
+    numbers = [words for words in drawn.seen if words.isdecimal()]
     assert all(numbers.count(f"{heap}") >= 2 for heap in range(2, 9))  # in both rows
     assert "11" not in numbers
 
@@ -156,8 +146,8 @@ def test_the_network_thread_sleeps_where_it_has_nothing_to_do():
     idle = make_timeline("tut_4_send_perf", True, 8000, 2000)
     busy = make_timeline("tut_5_send_pipeline", False, 100, 2000)
     for one, asleep in ((idle, True), (busy, False)):
-        svg = plots.render(plots.timeline, Recording(HEADER, (), (one,)), plots.LIGHT)
-        assert ("asleep" in seen(svg)) is asleep
+        drawn = draw(plots.timeline, Recording(HEADER, (), (one,)))
+        assert ("asleep" in drawn.seen) is asleep
 
 
 def test_a_run_of_one_heap_is_drawn():
@@ -165,9 +155,7 @@ def test_a_run_of_one_heap_is_drawn():
     short = dataclasses.replace(
         ALTERNATING, **{name: getattr(ALTERNATING, name)[:1] for name in fields}
     )
-    assert "heaps 0 to 0 of 1" in described(
-        plots.render(plots.timeline, Recording(HEADER, (), (short,)), plots.LIGHT)
-    )
+    assert "heaps 0 to 0 of 1" in draw(plots.timeline, Recording(HEADER, (), (short,))).words
 
 
 def test_a_recording_without_timelines_says_what_to_run():
@@ -190,7 +178,7 @@ def rates(recording: Recording, program: str, random: bool) -> list[float]:
 )
 def test_the_pipeline_says_rates_in_turns_and_overlapped_and_the_gain(kind, program, random):
     recording = make_pipeline()
-    words = described(rendered("pipeline"))
+    words = drawing("pipeline").words
     found = re.search(
         rf"{kind} samples, without a limit, heaps of 1 MiB: .*?C in turns (\d+), overlapped (\d+),"
         r" gain .([\d.]+)",
@@ -205,17 +193,17 @@ def test_the_pipeline_says_rates_in_turns_and_overlapped_and_the_gain(kind, prog
     assert [float(one) for one in found.groups()[:2]] == pytest.approx(middle, rel=0.01)
     gain = statistics.median(new / old for old, new in zip(before, after, strict=True))
     assert float(found[3]) == pytest.approx(gain, rel=0.01)
-    assert {"100", "150", "3\N{THIN SPACE}000"} <= set(seen(rendered("pipeline")))
+    assert {"100", "150", "3\N{THIN SPACE}000"} <= set(drawing("pipeline").seen)
 
 
 def test_the_pipeline_has_a_group_for_each_situation_with_the_limited_link_last():
-    drawn = seen(rendered("pipeline"))
+    drawn = drawing("pipeline").seen
     wanted = ["without a limit", "without a limit, pinned", "behind a link of 10 Gb/s"]
     assert [words for words in drawn if words in wanted] == wanted * 2
 
 
 def test_the_pipeline_says_what_the_time_went_to():
-    words = described(rendered("pipeline"))
+    words = drawing("pipeline").words
     assert (
         "Time of heaps 4 to 11, Random samples, in turns, in Python: preparing 80 %, waiting 20 %."
     ) in words
@@ -223,14 +211,14 @@ def test_the_pipeline_says_what_the_time_went_to():
 
 def test_without_timelines_there_is_a_pipeline_of_rates_only():
     recording = dataclasses.replace(make_pipeline(), timelines=())
-    svg = plots.render(plots.pipeline, recording, plots.LIGHT)
-    assert not any("share of the time" in words for words in seen(svg))
-    assert "Time of" not in described(svg)
+    drawn = draw(plots.pipeline, recording)
+    assert not any("share of the time" in words for words in drawn.seen)
+    assert "Time of" not in drawn.words
 
 
 def test_what_was_not_measured_is_left_out():
     samples = tuple(make_rounds("tut_4_send_perf", "c", [100.0] * 3))
-    words = described(plots.render(plots.pipeline, Recording(HEADER, samples), plots.LIGHT))
+    words = draw(plots.pipeline, Recording(HEADER, samples)).words
     assert "Random samples, without a limit, heaps of 1 MiB: C in turns 100." in words
     for other in ("Constant", "overlapped 1", "pinned", "link of"):
         assert other not in words
@@ -244,7 +232,7 @@ def test_the_title_of_the_pipeline_is_where_overlapping_changes_most():
         else one
         for one in recording.samples
     )
-    _, title, _ = draw(plots.pipeline, dataclasses.replace(recording, samples=slower))
+    title = draw(plots.pipeline, recording, samples=slower).title
     where = "Random samples, without a limit, pinned"
     assert title.startswith(f"{where}: overlapped {units.times(0.5)} (Python, C).")
 
@@ -260,5 +248,5 @@ def test_a_pipeline_that_gains_nothing_says_so():
         dataclasses.replace(one, elapsed_ns=in_turns[one.language, one.variant, one.round])
         for one in recording.samples
     )
-    _, title, _ = draw(plots.pipeline, dataclasses.replace(recording, samples=as_fast))
+    title = draw(plots.pipeline, recording, samples=as_fast).title
     assert "overlapped no difference found." in title

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spead_tutorial import plots
-from support.pictures import described, draw, drawing, rendered, seen
+from support.pictures import draw, drawing
 from support.recordings import PICTURES, make_where
 
 
@@ -20,7 +20,7 @@ def bars_of(axis: Any) -> dict[float, list[tuple[float, float]]]:
 
 
 def test_a_bar_has_the_parts_of_a_thread_and_ends_when_the_next_heap_begins():
-    small, large = drawing("where")[0].axes
+    small, large = drawing("where").figure.axes
     for axis, ns in ((small, 1000), (large, 50_000)):
         rows = list(bars_of(axis).values())
         assert len(rows) == 6  # chapter 10 has two threads, chapter 13 one, in two languages
@@ -39,14 +39,14 @@ def test_a_bar_has_the_parts_of_a_thread_and_ends_when_the_next_heap_begins():
 
 
 def test_parts_that_have_room_are_named_in_the_bar_and_all_in_the_legend():
-    words = seen(rendered("where"))
+    words = drawing("where").seen
     assert words.count("copy") > words.count("looking") == 1
     assert {"not running", "fill", "wake-up"} <= set(words)
     assert "lock" not in words  # nothing was seen there
 
 
 def test_the_words_say_every_part_of_every_thread():
-    words = described(rendered("where"))
+    words = drawing("where").words
     said = (
         "chapter 10 in Python, 2000 ns a heap. Program: fill 500 ns, program 100 ns, queue 150 ns"
     )
@@ -64,18 +64,18 @@ def test_what_failed_or_warmed_up_is_not_drawn():
         samples=(*warm, *recording.samples),
         splits=(*failed, *recording.splits),
     )
-    assert plots.render(plots.where, more, plots.LIGHT) == rendered("where")
+    assert draw(plots.where, more).svg == drawing("where").svg
 
 
 def test_one_language_is_enough():
     picture, recording = PICTURES["where"]
     ours = tuple(one for one in recording.splits if one.language == "c")
-    figure, _, words = draw(picture, dataclasses.replace(recording, splits=ours))
-    assert len(figure.axes) == 2
-    assert "in Python" not in words
+    drawn = draw(picture, recording, splits=ours)
+    assert len(drawn.figure.axes) == 2
+    assert "in Python" not in drawn.words
 
 
 def test_the_title_is_what_part_of_the_time_the_kernel_takes_in_the_thread_that_sends():
-    _, title, _ = drawing("where")
+    title = drawing("where").title
     # Chapter 13: 45 of 70 looks, of half the time; chapter 10's stream: 45 of 50, of 3 quarters.
     assert title.startswith("The kernel's work: 32 % to 68 % of a heap's time. Where")

@@ -1,56 +1,89 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a picture says: its figure, its words, its bytes."""
 
+import contextlib
 import dataclasses
 import functools
 import itertools
 import struct
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from spead_tutorial import plots
-from spead_tutorial.records import Recording
+from spead_tutorial.records import Recording, Sample
 from support.recordings import PICTURES
 
 SVG = "{http://www.w3.org/2000/svg}"
+_TYPED = str.maketrans("\N{MULTIPLICATION SIGN}\N{NO-BREAK SPACE}\N{THIN SPACE}", "x  ")
 
 
-THEMES = {theme.name: theme for theme in (plots.LIGHT, plots.DARK)}
+class _DrawnError(Exception):
+    """The figure is there, and is not written."""
+
+
+@dataclasses.dataclass
+class Drawing:
+    """A picture that was drawn once, and what it says."""
+
+    figure: Any
+    title: str
+    description: str
+    recording: Recording
+    theme: plots.Theme
+
+    @property
+    def typed_title(self) -> str:
+        """The title in letters that can be typed."""
+        return self.title.translate(_TYPED)
+
+    @property
+    def words(self) -> str:
+        """The description, as the SVG has it."""
+        return self.description.replace("\N{THIN SPACE}", "")
+
+    @functools.cached_property
+    def svg(self) -> bytes:
+        """The bytes of `plots.render`."""
+        drawn = self.figure, self.title, self.description
+        return plots.render(lambda *_: drawn, self.recording, self.theme)
+
+    @functools.cached_property
+    def seen(self) -> list[str]:
+        """The words that are drawn."""
+        return seen(self.svg)
+
+
+def seen(svg: bytes) -> list[str]:
+    """The words that are drawn in an SVG."""
+    return ["".join(one.itertext()) for one in ET.fromstring(svg).iter(f"{SVG}text")]
 
 
 def draw(
-    picture: plots.Draw, recording: Recording, theme: plots.Theme = plots.LIGHT
-) -> tuple[Any, str, str]:
-    """Draw a picture as `render` does; return the figure too."""
+    picture: plots.Draw, recording: Recording, theme: plots.Theme = plots.LIGHT, **changes: Any
+) -> Drawing:
+    """Draw a picture of a recording, or of one with such changes, as `plots.render` does."""
+    recording = dataclasses.replace(recording, **changes)
     found: list[Any] = []
 
     def keep(recording: Recording, theme: plots.Theme) -> Any:
         found.extend(picture(recording, theme))
-        return tuple(found)
+        raise _DrawnError
 
-    plots.render(keep, recording, theme)
-    return tuple(found)
+    with contextlib.suppress(_DrawnError):
+        plots.render(keep, recording, theme)
+    return Drawing(*found, recording, theme)
 
 
 @functools.cache
-def drawing(name: str) -> tuple[Any, str, str]:
-    """What `draw` makes of a picture; it is for looking at, as are the other two."""
+def drawing(name: str) -> Drawing:
+    """One of `PICTURES`, which is for looking at."""
     return draw(*PICTURES[name])
 
 
-@functools.cache
-def rendered(name: str, theme: str = "light") -> bytes:
-    return plots.render(*PICTURES[name], THEMES[theme])
-
-
-@functools.cache
-def rendered_both(name: str) -> plots.Rendered:
-    return plots.render_both(*PICTURES[name], plots.LIGHT)
-
-
-def drawn_words(figure: Any) -> list[tuple[Any, Any]]:
+def _drawn_words(figure: Any) -> list[tuple[Any, Any]]:
     """Each text that is really drawn, and its box in pixels."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.text import Text
@@ -69,18 +102,19 @@ def drawn_words(figure: Any) -> list[tuple[Any, Any]]:
     return found
 
 
-def texts(svg: bytes) -> str:
-    """All words in a picture, its description among them."""
-    return "\n".join(ET.fromstring(svg).itertext())
-
-
-def seen(svg: bytes) -> list[str]:
-    """The words that are drawn."""
-    return ["".join(one.itertext()) for one in ET.fromstring(svg).iter(f"{SVG}text")]
-
-
-def described(svg: bytes) -> str:
-    return ET.fromstring(svg).findtext(f"{SVG}desc") or ""
+def check_that_words_can_be_read(figure: Any, smallest: float = 0) -> None:
+    """None is smaller than so many points, all are inside, and none is on top of another."""
+    drawn = _drawn_words(figure)
+    assert len(drawn) > 10
+    assert [text for text, _ in drawn if text.get_fontsize() < smallest] == []
+    whole = figure.bbox
+    for text, box in drawn:
+        assert whole.x0 <= box.x0 <= box.x1 <= whole.x1, text
+        assert whole.y0 <= box.y0 <= box.y1 <= whole.y1, text
+    for (one, box), (other, its) in itertools.combinations(drawn, 2):
+        width = min(box.x1, its.x1) - max(box.x0, its.x0)
+        height = min(box.y1, its.y1) - max(box.y0, its.y0)
+        assert width <= 1 or height <= 2, (one.get_text(), other.get_text())
 
 
 def chunks(png: bytes) -> dict[str, bytes]:
@@ -93,26 +127,20 @@ def chunks(png: bytes) -> dict[str, bytes]:
     return found
 
 
-def fail(recording: Recording, wanted: Any = lambda one: True) -> Recording:
-    """The same recording, in which some samples failed."""
-    samples = tuple(
+def fail(
+    recording: Recording, wanted: Callable[[Sample], bool] = lambda one: True
+) -> tuple[Sample, ...]:
+    """The samples of a recording, some of which failed."""
+    return tuple(
         dataclasses.replace(one, failure="it failed", elapsed_ns=None) if wanted(one) else one
         for one in recording.samples
     )
-    return dataclasses.replace(recording, samples=samples)
 
 
-def check_that_words_can_be_read(figure: Any) -> None:
-    """All of them are inside the picture, and none is on top of another."""
-    inside = [(text.get_text(), box) for text, box in drawn_words(figure)]
-    assert len(inside) > 10
-    whole = figure.bbox
-    for words, box in inside:
-        assert whole.x0 <= box.x0, words
-        assert box.x1 <= whole.x1, words
-        assert whole.y0 <= box.y0, words
-        assert box.y1 <= whole.y1, words
-    for (one, box), (other, its) in itertools.combinations(inside, 2):
-        width = min(box.x1, its.x1) - max(box.x0, its.x0)
-        height = min(box.y1, its.y1) - max(box.y0, its.y0)
-        assert width <= 1 or height <= 2, (one, other)
+def bars_of(axis: Any) -> list[tuple[float, float, float]]:
+    """Left and right ends of a panel's bars, and in which row they are."""
+    return sorted(
+        (round(bar.get_x(), 3), round(bar.get_x() + bar.get_width(), 3), round(bar.get_y(), 3))
+        for bar in axis.patches
+        if bar.get_width()
+    )

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The ladder of chapters, and the ways beside each other of a chapter."""
+
+import dataclasses
+
+from spead_tutorial import plots
+from spead_tutorial.catalogue import LANGUAGES, find_chapter
+from spead_tutorial.records import Recording
+from spead_tutorial.units import times
+from support.pictures import draw, drawing, fail
+from support.recordings import IN_CPP, around, make_ladder, make_rounds, make_sample
+from support.records import HEADER
+
+
+def test_the_ladder_says_the_median_of_every_step_and_what_each_gained_beside_its_dots():
+    drawn = drawing("ladder")
+    assert "chapter 6 Bigger packets: Python 6010, C 6010" in drawn.words
+    assert "Heaps of 8 KiB: chapter 10 Reuse heaps: Python 10010, C 10010" in drawn.words
+    assert [drawn.seen.count(times(gain)) for gain in (1.5, 1.67)] == [2, 2]  # in both languages
+    assert not any("GB/s" in one and one[0].isdigit() for one in drawn.seen)
+    assert "C++" not in drawn.seen
+
+
+def test_the_ladder_has_a_dot_for_each_language_that_was_measured():
+    drawn = drawing(IN_CPP)
+    assert "Dots: the rate of each chapter's program, in Python, C and C++" in drawn.words
+    assert "chapter 6 Bigger packets: Python 6010, C 6010, C++ 6010" in drawn.words
+    assert drawn.seen.count(times(1.5)) == len(LANGUAGES)
+    assert "C++" in drawn.seen
+
+
+def quoted(name: str) -> str:
+    return f"\N{LEFT DOUBLE QUOTATION MARK}{name}\N{RIGHT DOUBLE QUOTATION MARK}"
+
+
+def test_the_title_of_the_ladder_is_what_its_chapters_gained_that_send_to_the_same_place():
+    recording = make_ladder()
+    elsewhere = make_rounds("tut_2_send", "c", [50.0] * 3, kind="loopback")
+    later = make_rounds("tut_4_send_constant", "c", [2000.0] * 3, chapter=4)
+    aside = make_rounds("tut_16_send_equal_packets", "c", [9000.0] * 3)
+    measured = f"from chapter 4, {quoted('Measure it')}, to 10: x2.50 (Python, C)"
+    for more, words in (
+        ([], measured),
+        (elsewhere, measured),
+        (aside, measured),
+        # It is the last program of chapter 4 that is gone on from.
+        (later, f"from chapter 4, {quoted('Constant samples')}, to 10: x5.01 (C)"),
+    ):
+        drawn = draw(plots.ladder, recording, samples=(*recording.samples, *more))
+        assert drawn.typed_title.startswith(f"1 MiB heaps, {words}.")
+    alone = draw(plots.ladder, recording, samples=tuple(elsewhere))
+    assert "MiB heaps: nothing to compare." in alone.title
+
+
+def test_the_ladder_names_the_steps_that_gain_nothing():
+    rates = {4: 1000.0, 6: 2000.0, 8: 2000.0, 10: 2000.0, 11: 3000.0}
+    samples = [
+        one
+        for chapter, rate in rates.items()
+        for language in ("python", "c")
+        for one in make_rounds(find_chapter(str(chapter)).name, language, around(rate))
+    ]
+    drawn = draw(plots.ladder, Recording(HEADER, tuple(samples)))
+    assert "No difference found in steps 8 to 10 at" in drawn.title
+    assert sum(one.startswith("no difference found") for one in drawn.seen) == 4
+    # With one panel there is room for the rates, too.
+    assert f"{times(1.5)}, 3 GB/s" in drawn.seen
+
+
+def test_a_picture_says_which_chapter_did_not_send_to_the_labs_device():
+    other = make_sample("tut_2_send", "c", 50.0, device="lo", kind="loopback")
+    drawn = draw(plots.ladder, Recording(HEADER, (other, *make_ladder().samples)))
+    assert "dummy, MTU 9216 (chapter 2: loopback)" in drawn.words
+
+
+def test_a_program_that_failed_has_no_bar_but_a_word():
+    recording = make_ladder()
+    drawn = draw(plots.ladder, recording, samples=fail(recording, lambda one: one.chapter == 6))
+    assert drawn.seen.count("failed: no rate") == 2
+    assert "Python failed, C failed" in drawn.words
+    assert "6010" not in drawn.svg.decode()
+
+
+def test_a_program_of_which_the_warm_up_failed_has_failed_in_the_ladder():
+    warm = make_sample("tut_6_send_pktsize", "c", 1.0, warm_up=True, failure="it failed")
+    drawn = draw(plots.ladder, Recording(HEADER, (warm, *make_ladder().samples)))
+    assert "Python 6010, C failed" in drawn.words
+
+
+def test_the_ladder_leaves_out_what_is_not_ours():
+    ours = make_ladder().samples
+    others = [dataclasses.replace(one, implementation="spead2", elapsed_ns=1) for one in ours]
+    drawn = draw(plots.ladder, Recording(HEADER, (*others, *ours)))
+    assert drawn.words == drawing("ladder").words
+
+
+def test_below_the_chapters_are_the_peers_best_and_the_bare_loops_of_each_size():
+    beside = [
+        dataclasses.replace(one, implementation="spead2-source", elapsed_ns=one.elapsed_ns * 2)
+        for one in make_ladder().samples
+        if one.language == "python" and one.chapter in (6, 10)
+    ]
+    for variant, rate in (("one thread", 12000), ("one thread, 2 streams", 23000)):
+        beside += make_rounds(
+            "ceiling", "c", around(rate), implementation="ceiling", variant=variant
+        )
+    drawn = draw(plots.ladder, Recording(HEADER, (*beside, *make_ladder().samples)))
+    large, small = drawn.words.split("Heaps of 8 KiB")
+    assert "its best chapter, 10, in Python: spead2 from source: 5005" in large
+    assert "one thread: bare system calls: 12000" in large
+    assert "one thread, 2 streams: bare system calls: 23000" in large
+    assert "its best chapter, 10" in small
+    assert "bare system calls" not in small
+
+
+def test_ways_are_in_their_order_with_bare_loops_below_and_the_title_says_what_one_gained():
+    drawn = drawing("ways")
+    assert (
+        "Heaps of 64 KiB: copied, by the kernel: Python 2000, C 2000;"
+        " read in place: Python 3000, C 3000; bare system calls, copied: 4000;"
+    ) in drawn.words
+    assert "filled" not in drawn.words
+    assert drawn.typed_title == (
+        "A recording: x1.50 to x1.50 (Python), x1.50 to x1.50 (C). Chapter 15"
+    )
