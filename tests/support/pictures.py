@@ -74,7 +74,8 @@ def draw(
 
     with contextlib.suppress(_DrawnError):
         plots.render(keep, recording, theme)
-    return Drawing(*found, recording, theme)
+    figure, title, description = found
+    return Drawing(figure, title, description, recording, theme)
 
 
 @functools.cache

@@ -258,33 +258,33 @@ def test_of_a_case_that_failed_once_no_median_is_shown(page, ladder):
 HEADER = '{"tool": "spead_tutorial", "record": "header", "schema": 3}\n'
 
 
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        ("", "it is empty"),
-        (" \n\n", "it is empty"),
-        ("words", "its line 1 is not a JSON object"),
-        ("{\n  'a': 1\n}", "its line 1 is not a JSON object"),
-        ("null", "its line 1 is not a JSON object"),
-        (HEADER + '\n{"record": "sam', "its line 3 is not a JSON object"),
-        ("[]", "it has no header of a record"),
-        ('{"tool": "another", "schema": 3}\n', "it has no header of a record"),
-        ('{"record": "sample"}\n', "it has no header of a record"),
-        (HEADER.replace("3", "99"), "it is newer than this page"),
-        (b"\x89PNG\r\n\x1a\n\0\0", "it is not text"),
-        (b"\xff\xd8\xff\xe0", "it is not text"),
-        (65 << 20, "it is larger than 64 MiB"),
-    ],
-)
-def test_of_what_is_no_record_one_line_says_why_and_what_is_needed(page, ladder, content, why):
+NO_RECORDS = [
+    ("", "it is empty"),
+    (" \n\n", "it is empty"),
+    ("words", "its line 1 is not a JSON object"),
+    ("{\n  'a': 1\n}", "its line 1 is not a JSON object"),
+    ("null", "its line 1 is not a JSON object"),
+    (HEADER + '\n{"record": "sam', "its line 3 is not a JSON object"),
+    ("[]", "it has no header of a record"),
+    ('{"tool": "another", "schema": 3}\n', "it has no header of a record"),
+    ('{"record": "sample"}\n', "it has no header of a record"),
+    (HEADER.replace("3", "99"), "it is newer than this page"),
+    (b"\x89PNG\r\n\x1a\n\0\0", "it is not text"),
+    (b"\xff\xd8\xff\xe0", "it is not text"),
+    (65 << 20, "it is larger than 64 MiB"),
+]
+
+
+def test_of_what_is_no_record_one_line_says_why_and_what_is_needed(page, ladder):
     ladder.locator("summary").click()
-    drop(page, ladder, "photo.jpg", content)
-    said = ladder.get_by_role("status").filter(has_text="photo.jpg")
-    said.wait_for()
-    needed = "A record is needed, results/….jsonl, as make bench writes it."
-    assert said.inner_text() == f"photo.jpg cannot be shown: {why}. {needed}"
-    assert ladder.locator("g.own").count() == 0
-    assert ladder.locator("svg .point").count() > 10
+    for number, (content, why) in enumerate(NO_RECORDS):
+        drop(page, ladder, f"photo{number}.jpg", content)
+        said = ladder.get_by_role("status").filter(has_text=f"photo{number}.jpg")
+        said.wait_for()
+        needed = "A record is needed, results/….jsonl, as make bench writes it."
+        assert said.inner_text() == f"photo{number}.jpg cannot be shown: {why}. {needed}"
+        assert ladder.locator("g.own").count() == 0
+        assert ladder.locator("svg .point").count() > 10
 
 
 def test_of_a_record_with_nothing_for_the_picture_it_is_said_that_it_has_not(page, ladder):
@@ -333,15 +333,13 @@ def test_paper_gets_the_picture_alone(page, curves):
     assert curves.locator(".spot:visible").count() == 0
 
 
-def test_without_scripts_the_picture_is_there_and_nothing_that_does_nothing(browser, site):
-    with browser.new_context(java_script_enabled=False, offline=True) as context:
-        page = context.new_page()
-        page.goto(f"file://{site}/index.html")
-        figure = page.locator("figure.picture").first
-        (form,) = shown(figure)
-        assert set(form.split()) == {"only-light", "wide"}
-        assert not figure.locator("details").is_visible()
-        assert figure.locator(".spot").first.get_attribute("aria-label")
+def test_without_scripts_the_picture_is_there_and_nothing_that_does_nothing(plain_page, site):
+    plain_page.goto(f"file://{site}/index.html")
+    figure = plain_page.locator("figure.picture").first
+    (form,) = shown(figure)
+    assert set(form.split()) == {"only-light", "wide"}
+    assert not figure.locator("details").is_visible()
+    assert figure.locator(".spot").first.get_attribute("aria-label")
 
 
 # ---------------------------------------------------------------------------------------

@@ -136,7 +136,9 @@ def from_the_core(heap):
         return None
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 8))]
+)
 def test_the_page_cuts_any_heap_into_the_cores_packets_and_refuses_what_it_refuses(dissector, seed):
     rng = random.Random(seed)
     heaps = [some_heap(rng) for _ in range(500)]

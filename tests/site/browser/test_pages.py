@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every page is whole: title, language, headings, words for pictures, links that lead somewhere."""
+"""Every page is whole, is quiet, fits, and can be read by all; its links lead somewhere."""
 
+import collections
 import dataclasses
 import functools
+import itertools
 import re
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -12,6 +15,7 @@ import pytest
 
 from spead_tutorial import notebook_run
 from support import ROOT
+from support.browser import PAGES
 
 _LEVELS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _LINKS = {"a": "href", "link": "href", "img": "src", "script": "src", "source": "src"}
@@ -78,50 +82,53 @@ def has(path: Path, fragment: str) -> bool:
     return unquote(fragment) in read(path.resolve()).ids
 
 
-@pytest.fixture
-def page(site, path):
-    return read(site / path)
-
-
-def test_a_page_says_its_title_and_its_language(page, path):
-    assert page.title.strip(), f"{path} has no title"
-    assert page.lang == "en", f"{path} does not say that it is English"
-
-
-def test_a_page_has_one_heading_of_the_first_level(page, path):
+def check(site: Path, path: str) -> Iterator[str]:
+    """Say what is wrong with what is written on a page."""
+    page = read(site / path)
+    if not page.title.strip() or page.lang != "en":
+        yield f"its title is {page.title!r}, and its language {page.lang!r}"
     firsts = [text for level, text in page.headings if level == 1]
-    assert len(firsts) == 1, f"{path} has {len(firsts)}: {firsts}"
-
-
-def test_headings_go_down_one_level_at_a_time(page, path):
-    before = 0
-    for level, text in page.headings:
-        assert level <= before + 1, f"{path}: {text!r} is of level {level}, below {before}"
-        before = level
-
-
-def test_every_image_has_words_for_it(page, path):
-    without = [src for src, alt in page.images if not alt.strip() or _FILES.search(alt)]
-    assert without == [], f"{path} has images without alternative text"
-
-
-def test_no_two_places_of_a_page_have_one_name(page, path):
-    twice = sorted({one for one in page.ids if page.ids.count(one) > 1})
-    assert twice == [], f"{path} has several places of one name"
-
-
-def test_every_link_within_the_site_leads_somewhere(page, path, site):
-    broken = []
+    if len(firsts) != 1:
+        yield f"it has {len(firsts)} headings of the first level: {firsts}"
+    for (above, _), (level, text) in itertools.pairwise([(0, ""), *page.headings]):
+        if level > above + 1:
+            yield f"{text!r} is of level {level}, below {above}"
+    for src, alt in page.images:
+        if not alt.strip() or _FILES.search(alt):
+            yield f"no words for {src}"
+    for name, n in collections.Counter(page.ids).items():
+        if n > 1:
+            yield f"{n} places are called {name}"
     for tag, link in page.links:
         parts = urlsplit(link)
         if parts.scheme or parts.netloc:
             continue
         target = (site / path).parent / unquote(parts.path) if parts.path else site / path
         if not target.resolve().is_relative_to(site) or not target.is_file():
-            broken.append(f"{tag} {link}: there is no such file")
+            yield f"{tag} {link}: there is no such file"
         elif parts.fragment and target.suffix == ".html" and not has(target, parts.fragment):
-            broken.append(f"{tag} {link}: the page has no such place")
-    assert broken == [], f"broken links on {path}"
+            yield f"{tag} {link}: the page has no such place"
+
+
+def test_what_is_written_on_pages_is_whole_and_every_link_leads_somewhere(site):
+    assert [f"{path}: {wrong}" for path in PAGES for wrong in check(site, path)] == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page(looker, site, path):
+    """It is quiet, asks for what is there, fits, and can be read by all, light and dark.
+
+    What is drawn as on a page before it was looked at there.
+    """
+    found = looker.look(f"file://{site}/{path}")
+    assert not found, "\n".join([path, *found])
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_by_itself(looker, site, path):
+    found = looker.look(f"file://{site}/{path}", again=True)
+    assert not found, "\n".join([path, *found])
 
 
 @pytest.mark.parametrize("name", notebook_run.NAMES)

@@ -8,14 +8,12 @@ SORTED = "machines.html"  # its table has buttons, made by the same script
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_without_scripts_a_page_says_so_and_keeps_its_picture(browser, site, name):
-    with browser.new_context(java_script_enabled=False, offline=True) as context:
-        page = context.new_page()
-        page.goto(f"file://{site}/{name}")
-        for place in page.locator(".play").all():
-            assert "in a browser that runs scripts" in place.inner_text()
-        assert page.locator(".play").count() > 0
-        assert page.locator("article figure").locator("img, svg").count() > 0
+def test_without_scripts_a_page_says_so_and_keeps_its_picture(plain_page, site, name):
+    plain_page.goto(f"file://{site}/{name}")
+    for place in plain_page.locator(".play").all():
+        assert "in a browser that runs scripts" in place.inner_text()
+    assert plain_page.locator(".play").count() > 0
+    assert plain_page.locator("article figure").locator("img, svg").count() > 0
 
 
 def test_pages_that_have_nothing_to_play_with_have_no_scripts_for_it(site):

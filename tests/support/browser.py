@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The built site, a browser, and what a look at a page finds wrong with it.
+
+``SPEAD_TUTORIAL_SITE`` names the folder of another site, ``SPEAD_TUTORIAL_CHROMIUM`` a browser.
+Where either is missing tests are skipped; ``SPEAD_TUTORIAL_BROWSER=required`` fails them.
+"""
+
+import contextlib
+import functools
+import http.server
+import importlib
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from support import ROOT
+
+SITE = Path(os.environ.get("SPEAD_TUTORIAL_SITE") or ROOT / "build" / "site").resolve()
+#: All pages, from the site's folder. What is below `_static` are parts of the theme.
+PAGES = sorted(
+    path.relative_to(SITE).as_posix()
+    for path in SITE.rglob("*.html")
+    if not any(part.startswith("_") for part in path.relative_to(SITE).parts)
+)
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+#: Browsers ask name servers about their makers as they start; here there is nobody to answer.
+_ASK_NOBODY = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+_OWN = ("file:", "data:", "blob:", "about:")
+#: Widths of a phone, a tablet and a laptop, in CSS pixels.
+_WIDTHS = (360, 768, 1280)
+
+_ONLY_VIOLATIONS = {"resultTypes": ["violations"], "preload": False}  # files cannot fetch styles
+#: What depends on colours, for which axe looks at what is below each word.
+_COLOUR_RULES = ["color-contrast", "link-in-text-block"]
+_COLOURS = _ONLY_VIOLATIONS | {"runOnly": {"type": "rule", "values": _COLOUR_RULES}}
+_WCAG = _ONLY_VIOLATIONS | {
+    "runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]},
+    # For boxes that scroll, see _STUCK.
+    "rules": {one: {"enabled": False} for one in (*_COLOUR_RULES, "scrollable-region-focusable")},
+}
+# What is behind tabs and in closed boxes is part of a page too. Colours are to be seen as they
+# are in the end, rather than on their way there.
+_ALL_SHOWN = """document.addEventListener('DOMContentLoaded', () => {
+    const style = document.createElement('style');
+    style.textContent = `.sd-tab-set > .sd-tab-content { display: block !important; }
+        *, *::before, *::after { transition: none !important; animation: none !important; }`;
+    document.head.append(style);
+    document.querySelectorAll('details').forEach((one) => { one.open = true; });
+});"""
+# Contrast takes long to find out, and pages have thousands of words in a few dozen of styles: one
+# of each kind is looked at for all, drawn the same within the same on what is painted below it.
+_MARK_WHAT_IS_NEW = """(known) => {
+    const letters = ['color', 'fontSize', 'fontWeight', 'textShadow', 'textDecorationLine'];
+    const paint = ['backgroundColor', 'backgroundImage', 'opacity', 'position'];
+    const nothing = 'rgba(0, 0, 0, 0),none,1,static';
+    const of = (style, names) => names.map((name) => style[name]).join();
+    const hasWords = (one) => [...one.childNodes].some(
+        (node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
+    const seen = new Set(known), below = new Map(), drawn = new Map(), found = new Map();
+    const all = [...document.querySelectorAll('body, body *')];
+    for (const one of all) {
+        const style = getComputedStyle(one), own = of(style, paint), within = one.parentElement;
+        below.set(one, (below.get(within) ?? '') + (own === nothing ? '' : `${own};`));
+        drawn.set(one, of(style, letters));
+        const around = one.tagName === 'A' ? drawn.get(within) : '';
+        const kind = [drawn.get(one), below.get(one), around].join(' ');
+        if (!seen.has(kind) && !found.has(kind) && hasWords(one)) found.set(kind, one);
+    }
+    for (const one of all) one.removeAttribute('data-new');
+    for (const one of found.values()) one.setAttribute('data-new', '');
+    axe.configure({rules: [{id: 'color-contrast', selector: '[data-new]'},
+        {id: 'link-in-text-block', selector: 'a[href][data-new]'}]});
+    return [...found.keys()];
+}"""
+# The theme would let the whole article scroll sideways, so that is held to its width as well.
+_TOO_WIDE = """() => {
+    const frames = [...document.querySelectorAll('html, .bd-article-container')];
+    const wide = frames.filter((one) => one.scrollWidth > one.clientWidth);
+    if (!wide.length) return [];
+    const scrolls = (one) => {
+        for (let box = one.parentElement; box && !frames.includes(box); box = box.parentElement)
+            if (getComputedStyle(box).overflowX !== 'visible') return true;
+        return false;
+    };
+    const name = (one) => [one.tagName.toLowerCase(), ...one.classList].join('.');
+    const end = Math.min(...wide.map((one) => one.getBoundingClientRect().left + one.clientWidth));
+    const found = [...document.querySelectorAll('article *')].filter(
+        (one) => one.getBoundingClientRect().right > end && !scrolls(one));
+    const over = (one) => `${name(one)} is ${one.scrollWidth - one.clientWidth} px too wide`;
+    return [...wide.map(over),
+        ...found.slice(-5).map((one) => `${name(one)}: ${one.textContent.trim().slice(0, 60)}`)];
+}"""
+#: Boxes that scroll, and that the keyboard does not reach; on a phone there are most.
+_STUCK = """[...document.querySelectorAll('body *')]
+    .filter((one) => one.tabIndex < 0 && ['Width', 'Height'].some((size) =>
+        one[`client${size}`] && one[`scroll${size}`] > one[`client${size}`] + 13
+        && /auto|scroll/.test(getComputedStyle(one)[size === 'Width' ? 'overflowX' : 'overflowY'])))
+    .filter((one) => !one.querySelector('a[href], button, input, select, summary, [tabindex="0"]'))
+    .map((one) => `${one.tagName.toLowerCase()}.${one.className}: ${one.textContent.slice(0, 60)}`)
+"""
+
+
+def missing(reason: str) -> NoReturn:
+    """Skip a test for want of something, or fail it where that is required."""
+    if os.environ.get("SPEAD_TUTORIAL_BROWSER") == "required":
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+def _imported(module: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        missing(f"no {module}: pip install '.[browser]'")
+
+
+@contextlib.contextmanager
+def open_browser() -> Iterator[Any]:
+    """Start a browser without a window."""
+    playwright_api = _imported("playwright.sync_api")
+    named = os.environ.get("SPEAD_TUTORIAL_CHROMIUM")
+    program = named or next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if program is None:
+        missing("there is no browser: apt install chromium")
+    with playwright_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, args=[_ASK_NOBODY])
+        yield chromium
+        chromium.close()
+
+
+def load_axe() -> Any:
+    """Return what finds out whether a page can be read by all."""
+    return _imported("axe_playwright_python.sync_playwright").Axe()
+
+
+def new_context(browser: Any, *, offline: bool = True) -> Any:
+    """Make a context for a reader who comes for the first time."""
+    return browser.new_context(
+        viewport={"width": _WIDTHS[-1], "height": 900},
+        color_scheme="light",
+        reduced_motion="reduce",
+        offline=offline,
+    )
+
+
+# ---------------------------------------------------------------------------------------
+# Servers
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    """Answers with the site's own page where there is nothing, as GitHub's Pages do."""
+
+    def __init__(self, *told: Any, nothing: Path | None, **named: Any) -> None:
+        self._nothing = nothing
+        super().__init__(*told, **named)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def send_error(self, code: int, *told: Any) -> None:
+        if self._nothing is None:
+            return super().send_error(code, *told)
+        self.send_response(code)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(self._nothing.read_bytes())
+
+
+@contextlib.contextmanager
+def serving(folder: Path, nothing: Path | None = None) -> Iterator[str]:
+    """Serve a folder, and say where; a page can be given for what is not there."""
+    handler = functools.partial(_Quiet, nothing=nothing, directory=folder)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+# ---------------------------------------------------------------------------------------
+# Looking at a page
+
+
+@contextlib.contextmanager
+def listening(page: Any, *own: str) -> Iterator[list[str]]:
+    """Note what the page complains about, and what it asks for in vain, or of others."""
+    found: list[str] = []
+
+    def complain(message: Any) -> None:
+        if message.type in ("error", "warning"):
+            found.append(f"{message.type}: {message.text} ({message.location.get('url')})")
+
+    def fail(request: Any) -> None:
+        given_up = "ERR_ABORTED" in (request.failure or "")  # as the page was left
+        if request.url.startswith((*_OWN, *own)) and not given_up:
+            found.append(f"failed: {request.url} ({request.failure})")
+
+    def ask(request: Any) -> None:
+        if not request.url.startswith((*_OWN, *own)):
+            found.append(f"not of the site: {request.url}")
+
+    listeners = {
+        "console": complain,
+        "pageerror": lambda error: found.append(f"exception: {error}"),
+        "request": ask,
+        "requestfailed": fail,
+    }
+    for event, listener in listeners.items():
+        page.on(event, listener)
+    try:
+        yield found
+    finally:
+        for event, listener in listeners.items():
+            page.remove_listener(event, listener)
+
+
+class Looker:
+    """Looks at one page after the other in a page of its own: a new one costs as much as a look."""
+
+    def __init__(self, context: Any, axe: Any) -> None:
+        context.add_init_script(axe.axe_script)
+        context.add_init_script(_ALL_SHOWN)
+        self._page = context.new_page()
+        self._known: dict[str, set[str]] = {"light": set(), "dark": set()}
+
+    def look(self, url: str, *own: str, again: bool = False) -> list[str]:
+        """Return all that is wrong with a page; again at all that was seen on others, too."""
+        page = self._page
+        page.emulate_media(color_scheme="light")
+        page.set_viewport_size({"width": _WIDTHS[0], "height": 900})
+        with listening(page, *own) as found:
+            page.goto(url, wait_until="load")
+            found += wait_for_tab_stops(page)
+            for width in _WIDTHS:
+                page.set_viewport_size({"width": width, "height": 900})
+                found += [f"{width} px: {one}" for one in page.evaluate(_TOO_WIDE)]
+            for mode in ("light", "dark"):
+                page.emulate_media(color_scheme=mode)
+                page.wait_for_function(f"document.documentElement.dataset.theme === '{mode}'")
+                known = set() if again else self._known[mode]
+                new = page.evaluate(_MARK_WHAT_IS_NEW, list(known))
+                known.update(new)
+                if mode == "light":
+                    found += violations(page, _WCAG)
+                if new:
+                    found += violations(page, _COLOURS, f"{mode}: ")
+        return found
+
+
+def wait_for_tab_stops(page: Any) -> list[str]:
+    """Wait until the keyboard reaches all boxes that scroll, or return which it does not."""
+    try:
+        page.wait_for_function(f"!({_STUCK}).length", timeout=3000)
+    except _imported("playwright.sync_api").TimeoutError:
+        stuck = page.evaluate(_STUCK)
+        return [f"not reached by the Tab key: {one}" for one in stuck]
+    return []
+
+
+def violations(page: Any, options: dict[str, Any] = _WCAG, words: str = "") -> list[str]:
+    """Run axe, which the page has, and say what it finds."""
+    response = page.evaluate("options => axe.run(options)", options)
+    return [
+        f"{words}{rule['id']} ({rule['help']}): {' '.join(map(str, node['target']))}:"
+        f" {' '.join(node['html'].split())[:160]}"
+        + "".join(f"; {check['message']}" for check in [*node["any"], *node["all"]][:1])
+        for rule in response["violations"]
+        for node in rule["nodes"]
+    ]
