@@ -7,6 +7,8 @@ import statistics
 import pytest
 
 from spead_tutorial import plots
+from spead_tutorial.plots.spots import spots
+from support.pictures import drawing
 from support.recordings import AFTER, PICTURES, TEN, make_sweep
 
 
@@ -63,12 +65,13 @@ def test_a_point_is_within_the_picture_wide_and_narrow(points_of, name):
     assert all(0 < part < 1 for values in points for part in values[6:])
 
 
-def test_what_a_larger_rate_is_farther_to_the_right_in_a_ladder(points_of):
-    lines, points = points_of("ladder")
-    large = [values for line, *values in points if values[0] == 1 << 20]
-    by_rate = [values[5] for values in sorted(large, key=lambda values: values[1])]
-    assert by_rate == sorted(by_rate)
-    assert {line["row"] for line in lines} == {"4 Measure it", "6 Bigger packets", "10 Reuse heaps"}
+def test_what_a_larger_rate_is_farther_to_the_right_in_a_ladder():
+    found = spots(drawing("ladder").figure)
+    by_rate = sorted((one for _, one in found if one[0] == 1 << 20), key=lambda one: one[1])
+    places = [one[5] for one in by_rate]
+    assert places == sorted(places)
+    rows = {line["row"] for line, _ in found}
+    assert rows == {"4 Measure it", "6 Bigger packets", "10 Reuse heaps"}
 
 
 def test_a_picture_for_phones_is_saved_narrow_too(tmp_path):
@@ -84,11 +87,12 @@ def test_a_picture_without_points_has_no_file_of_them(tmp_path):
     assert [path.suffix for path in written] == [".svg"] * 4
 
 
-def test_what_a_search_has_found_is_another_point_than_a_run(points_of):
-    lines, _ = points_of("receivers")
-    assert all(line["key"][-1] == "searched" for line in lines)
-    lines, _ = points_of("receiving")
-    keys = [line["key"] for line in lines if line["key"]]
-    assert keys
-    assert not any("searched" in key for key in keys)
-    assert len({key[4] for key in keys}) == 2  # sizes of packets
+def test_what_a_search_has_found_is_another_point_than_a_run():
+    searched, ran = (
+        {tuple(line["key"]) for line, _ in spots(drawing(name).figure) if line["key"]}
+        for name in ("receivers", "receiving")
+    )
+    assert {key[-1] for key in searched} == {"searched"}
+    assert ran
+    assert not any("searched" in key for key in ran)
+    assert len({key[4] for key in ran}) == 2  # sizes of packets

@@ -5,6 +5,7 @@ The site itself is tested, in a browser, by tests/site/browser.
 """
 
 import dataclasses
+import functools
 import itertools
 import json
 import re
@@ -69,6 +70,7 @@ def directives(text: str) -> Iterator[Block]:
             yield Block(number, f"{{{found[2]}}} {found[3]}", inside)
 
 
+@functools.cache
 def blocks(path: Path) -> list[Block]:
     text = path.read_text()
     return [*(fences(text) if path.suffix == ".md" else ()), *directives(text)]
@@ -92,10 +94,9 @@ def whole_listings(path: Path) -> set[Path]:
     }
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
-def test_code_of_a_page_is_included_from_a_file(page):
-    found = typed_code(blocks(page))
-    assert found == [], f"{name(page)} has code that no test runs: include it from a file"
+def test_code_of_pages_is_included_from_files():
+    found = [f"{name(page)}, {one}" for page in PAGES for one in typed_code(blocks(page))]
+    assert found == [], "no test runs that: include it from a file"
 
 
 def named_by(page: Path, directive: str) -> set[str]:
@@ -104,17 +105,14 @@ def named_by(page: Path, directive: str) -> set[str]:
     return {word for first, *words in found if first == f"{{{directive}}}" for word in words}
 
 
-@pytest.mark.parametrize("program", [one for one in PROGRAMS if one.stem not in _STEPS], ids=name)
-def test_every_program_of_a_chapter_is_shown_whole_on_a_page(program):
-    pages = [name(page) for page in PAGES if program in whole_listings(page)]
-    assert pages, f"no page has a literalinclude of the whole of {name(program)}"
+def test_every_program_of_a_chapter_is_shown_whole_on_a_page():
+    shown = {path for page in PAGES for path in whole_listings(page)}
+    assert [name(one) for one in PROGRAMS if one.stem not in _STEPS and one not in shown] == []
 
 
-@pytest.mark.parametrize("step", sorted(_STEPS))
-def test_every_step_is_shown_by_what_it_changed_and_can_be_saved(step):
+def test_every_step_is_shown_by_what_it_changed_and_can_be_saved():
     for directive in ("stage-diff", "programs"):
-        pages = [name(page) for page in PAGES if step in named_by(page, directive)]
-        assert pages, f"no page has {step} in a {directive}"
+        assert {step for page in PAGES for step in named_by(page, directive)} >= _STEPS, directive
 
 
 @pytest.mark.parametrize(
@@ -152,14 +150,14 @@ def test_typed_code_is_found_in_restructuredtext(text, found):
 # Numbers in prose
 
 
-@pytest.mark.parametrize(
-    "page",
-    [one for one in PAGES if one.suffix == ".md" and one.parent.name != "design"],
-    ids=name,
-)
-def test_no_measured_rate_is_typed_into_a_page(page):
-    found = typed_rates(page.read_text())
-    assert found == [], f"{name(page)}: use a role; what is chosen goes into CHOSEN, with a reason"
+def test_no_measured_rate_is_typed_into_a_page():
+    found = [
+        f"{name(page)}: {rate}"
+        for page in PAGES
+        if page.suffix == ".md" and page.parent.name != "design"
+        for rate in typed_rates(page.read_text())
+    ]
+    assert found == [], "use a role; what is chosen goes into CHOSEN, with a reason"
 
 
 def test_typed_rates_are_told_from_measured_and_chosen_ones():
@@ -199,10 +197,10 @@ def test_a_stage_diff_has_what_changed_and_two_lines_around_it(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=name)
-def test_the_programs_of_a_listing_are_found_by_name_and_language(program):
-    language = {".py": "python", ".c": "c", ".cpp": "cpp"}[program.suffix]
-    assert extension("listings").program_file(program.stem, language) == program
+def test_the_programs_of_a_listing_are_found_by_name_and_language():
+    languages = {".py": "python", ".c": "c", ".cpp": "cpp"}
+    find = extension("listings").program_file
+    assert [find(one.stem, languages[one.suffix]) for one in PROGRAMS] == PROGRAMS
 
 
 # ---------------------------------------------------------------------------------------
