@@ -29,7 +29,7 @@ from support.recordings import IN_CPP, OF_SAMPLES, PICTURES, make_ladder, make_s
 from support.records import HEADER, SAMPLE
 
 THEMES = {theme.name: theme for theme in (plots.LIGHT, plots.DARK)}
-FEW = ("ladder", "sweep")
+FEW = ("ladder",)
 #: Pictures of single runs have no points, nor has that of the means of what became of packets.
 WITHOUT_POINTS = {"timeline", "spacing", "lost", "history"}
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The points of a picture as data; that they lie within it, test_plots.py asks of each."""
 
+import functools
 import json
 import statistics
 
@@ -9,20 +10,25 @@ import pytest
 from spead_tutorial import plots
 from spead_tutorial.plots.spots import spots
 from support.pictures import drawing
-from support.recordings import AFTER, PICTURES, TEN, make_sweep
+from support.recordings import PICTURES, TEN, make_sweep
 
 
 @pytest.fixture(scope="module")
-def points_of(tmp_path_factory):
-    """Draw a picture for the site, and read its lines and its points."""
-    found = {}
+def saved(tmp_path_factory):
+    """Draw a picture for the site, once, and return its files."""
+    folder = tmp_path_factory.mktemp("points")
+    return functools.cache(
+        lambda name: plots.save(folder / f"{name}.svg", *PICTURES[name], for_site=True)
+    )
+
+
+@pytest.fixture
+def points_of(saved):
+    """Read the lines and the points of a picture."""
 
     def get(name: str) -> tuple[list[dict[str, object]], list[list[float]]]:
-        if name not in found:
-            path = tmp_path_factory.mktemp("points") / f"{name}.svg"
-            *_, points = plots.save(path, *PICTURES[name], for_site=True)
-            found[name] = json.loads(points.read_text())
-        return found[name]["lines"], found[name]["points"]
+        data = json.loads(saved(name)[-1].read_text())
+        return data["lines"], data["points"]
 
     return get
 
@@ -74,10 +80,10 @@ def test_what_a_larger_rate_is_farther_to_the_right_in_a_ladder():
     assert rows == {"4 Measure it", "6 Bigger packets", "10 Reuse heaps"}
 
 
-def test_a_picture_for_phones_is_saved_narrow_too(tmp_path):
-    written = plots.save(tmp_path / "some.svg", AFTER, make_sweep(), for_site=True)
-    names = ["some.svg", "some-dark.svg", "some-narrow.svg", "some-narrow-dark.svg", "some.json"]
-    assert [path.name for path in written] == names
+def test_a_picture_for_phones_is_saved_narrow_too(saved):
+    written = saved("sweep")
+    ends = [".svg", "-dark.svg", "-narrow.svg", "-narrow-dark.svg", ".json"]
+    assert [path.name for path in written] == [f"sweep{end}" for end in ends]
     widths = [path.read_text().partition('width="')[2].partition("pt")[0] for path in written[:4]]
     assert float(widths[2]) < 0.6 * float(widths[0])
 

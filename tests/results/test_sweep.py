@@ -146,9 +146,8 @@ def thin(figure: Any, panel: int) -> list[tuple[float, float]]:
     return lines(figure, panel).get(plots.LIGHT.faint, [])
 
 
-@pytest.mark.parametrize("variant", ["one thread", "one thread, 2 streams", "one thread, no fill"])
-def test_the_best_of_all_bare_loops_is_drawn_beside_the_one_that_is_named(variant):
-    recording = make_sweep()
+def test_the_best_of_all_bare_loops_is_drawn_beside_the_one_that_is_named():
+    recording, variant = make_sweep(), "one thread, 2 streams"
     drawn = draw(AFTER, with_faster(recording, variant))
     shown = lines(drawn.figure, C)[COLOURS["limit"]], thin(drawn.figure, C)
     for named, best in zip(*shown, strict=True):
