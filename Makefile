@@ -19,7 +19,7 @@ WORKERS = -n $(JOBS) --maxprocesses 8
 SOURCES := pyproject.toml meson.build meson.options spead_tutorial_run.py $(shell find csrc spead_tutorial -type f \
 	-not -name '*.pyc')
 
-.PHONY: help setup tour test thorough test-c test-python test-notebooks notebooks notebooks-refresh docs pyodide test-docs published test-published packages test-packages screenshots figures peer bench bench-quick profile check lint sanitize fuzz clean
+.PHONY: help setup tour tour-notebooks tour-site test thorough test-c test-python test-notebooks notebooks notebooks-refresh docs pyodide test-docs published test-published packages test-packages screenshots figures peer bench bench-quick profile check lint sanitize fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -37,14 +37,23 @@ $(BIN)/.installed: $(SOURCES)
 
 tour: setup ## every chapter in Python and in C, in a lab; a table and a page, the notebooks, the site
 	$(BIN)/spead-tutorial tour
-	$(BIN)/python .ci/notebooks.py html results/tour/notebooks --quick
-	@echo "Building the site, with the reference machine's records."
-	$(BIN)/sphinx-build -q -b html -d $(BUILD)/tour-doctrees docs results/tour/site
-	@rm -rf results/tour/jupyter_execute # what myst-nb leaves beside a site
+	@$(MAKE) --jobs=2 tour-notebooks tour-site
 	@$(BIN)/spead-tutorial tour --from-record # the page has links to both now
 
-test: setup ## all tests: every part is run, also after one has failed
-	@$(MAKE) --keep-going test-c test-python test-notebooks test-docs
+tour-notebooks: setup
+	$(BIN)/python .ci/notebooks.py html results/tour/notebooks --quick
+
+tour-site: setup
+	@echo "Building the site, with the reference machine's records."
+	@$(BIN)/sphinx-build -q -j auto -b html -d $(BUILD)/tour-doctrees docs results/tour/site
+	@rm -rf results/tour/jupyter_execute # what myst-nb leaves beside a site
+
+test: $(BIN)/.browser ## all tests but those that take long: every part is run, also after one has failed
+	@failed=0; \
+	$(MAKE) --keep-going --jobs=2 test-c docs || failed=1; \
+	$(SEALED) $(BIN)/pytest $(WORKERS) --dist worksteal || failed=1; \
+	$(MAKE) test-notebooks || failed=1; \
+	exit $$failed
 
 notebooks: setup ## open the notebooks in JupyterLab
 	$(BIN)/spead-tutorial notebook
@@ -53,8 +62,9 @@ notebooks-refresh: setup ## run the notebooks as their sources are, store that, 
 	$(BIN)/python .ci/notebooks.py refresh
 
 docs: setup ## build the site, into build/site
+	@echo "Building the site: a minute or two."
 	rm -rf $(BUILD)/site
-	$(BIN)/sphinx-build -E -a -n -W --keep-going -b html -d $(BUILD)/doctrees docs $(BUILD)/site
+	$(BIN)/sphinx-build -E -a -n -W --keep-going -q -j auto -b html -d $(BUILD)/doctrees docs $(BUILD)/site
 
 pyodide: setup ## fetch Python for browsers with npm; make docs then offers it
 	$(BIN)/python .ci/pyodide.py $(BUILD)/python
@@ -86,8 +96,8 @@ test-c: setup
 test-python: setup
 	$(SEALED) $(BIN)/pytest $(WORKERS) --dist worksteal --ignore tests/site/browser
 
-thorough: setup ## the tests that make test leaves out: every program in every language, and what takes long
-	$(SEALED) $(BIN)/pytest $(WORKERS) --dist worksteal --ignore tests/site/browser -m thorough
+thorough: $(BIN)/.browser ## the tests that make test leaves out: every program in every language, and what takes long
+	$(SEALED) $(BIN)/pytest $(WORKERS) --dist worksteal -m thorough
 
 test-notebooks: setup ## the notebooks alone, in quick mode
 	$(SEALED) $(BIN)/pytest $(WORKERS) --dist loadfile --nbval --nbval-current-env \

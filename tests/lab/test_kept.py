@@ -216,8 +216,7 @@ def test_what_runs_in_a_lab_ends_with_it_even_if_it_does_not_want_to(place, monk
     up()
     argv = ["sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1000; done"]
     with inside(argv) as process:
-        running = [one.name for one in kept.look("main").programs]
-        assert sorted(running) == ["sh", "sleep"]
+        assert "sh" in [one.name for one in kept.look("main").programs]
         done = here("lab", "down")
         assert process.wait(PATIENCE_S) == -signal.SIGKILL
     assert f"sh ({process.pid})" in done.stdout
