@@ -45,7 +45,7 @@ def why(here: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run the command in this process, with a bare loop that is over at once."""
     monkeypatch.setattr(watching, "_BARE_BYTES", 1 << 22)
     monkeypatch.setattr(watching, "_TOUCHED", 1 << 20)
-    return lambda *words: here("why", "--seconds", "0.1", *words)
+    return lambda *words: here("why", "--seconds", "0.5", *words)
 
 
 @pytest.fixture
