@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -32,7 +33,16 @@ from spead_tutorial.measure.programs import (
     command,
     run,
 )
-from support.programs import PATIENCE_S, cases, each_language, in_c, languages, name_of
+from support.programs import (
+    PATIENCE_S,
+    cases,
+    each_language,
+    ended,
+    in_c,
+    languages,
+    name_of,
+    refusal,
+)
 
 USUAL = find_chapter("10")
 SMALL = {
@@ -46,10 +56,6 @@ SMALL_HEAPS = ProgramOptions(heaps=300, heap_size=8192)
 TOGETHER_ALL = {find_chapter(number) for number in ("5", "14", "15")}
 PINNED = [program for program in PROGRAMS if "c" in program.accepted]
 SIZED = [program for program in PROGRAMS if "p" in program.accepted]
-
-
-def ended(argv: list[str], **how: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S, **how)
 
 
 # ---- Options ----
@@ -97,20 +103,12 @@ REFUSED = {
 @each_language
 def test_what_options_cannot_be_is_refused(language, monkeypatch, capsys):
     for program in (USUAL, PINNED[0], find_chapter("14")):
+        parse = partial(report.parse_options, "", program.accepted, report.Options())
         for letters, (words, texts) in REFUSED.items():
             for letter, text in product(set(letters) & set(program.accepted), texts):
                 argv = [*command(program, language), f"-{letter}", text, "127.0.0.1", "9"]
-                if language == "python":  # by what all of its programs call
-                    monkeypatch.setattr(sys, "argv", argv[1:])
-                    with pytest.raises(SystemExit, match="2"):
-                        report.parse_options("", program.accepted, report.Options())
-                    out, errors = capsys.readouterr()
-                else:
-                    done = ended(argv)
-                    assert done.returncode == 2
-                    out, errors = done.stdout, done.stderr
-                assert out == ""
-                assert errors.splitlines()[-1].endswith(f"{words}, not '{text}'")
+                said = refusal(argv, parse if language == "python" else None, monkeypatch, capsys)
+                assert said.endswith(f"{words}, not '{text}'")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from spead_tutorial.measure.programs import Done, ProgramOptions, built, program
 from spead_tutorial.recv import Stream, StreamStats
 from spead_tutorial.recv._stats import ACCOUNT, COMMON
 from support.labs import probe
-from support.programs import PATIENCE_S, PEERS, cases, each_language
+from support.programs import PATIENCE_S, PEERS, cases, each_language, ended, refusal
 from support.receivers import (
     CHAPTER_3,
     CHAPTER_9,
@@ -55,10 +56,6 @@ each_program = pytest.mark.parametrize(
         lambda name, language: language == "c" or name == CHAPTER_3,
     ),
 )
-
-
-def ended(argv: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 # ---- Options ----
@@ -100,21 +97,13 @@ REFUSED = {
 
 @each_language
 def test_what_is_asked_for_wrongly_is_refused(language, monkeypatch, capsys):
+    usual = receiving.ReceiverOptions(heap_size=1 << 20, buffers=6)
+    parse = partial(receiving.parse_receiver_options, "", usual)
     for words, texts in REFUSED.items():
         for argument, text in texts:
             argv = [*program(CHAPTER_9, language), argument]
-            if language == "python":  # by what all of its programs call
-                monkeypatch.setattr(sys, "argv", argv[1:])
-                usual = receiving.ReceiverOptions(heap_size=1 << 20, buffers=6)
-                with pytest.raises(SystemExit, match="2"):
-                    receiving.parse_receiver_options("", usual)
-                out, errors = capsys.readouterr()
-            else:
-                done = ended(argv)
-                assert done.returncode == 2
-                out, errors = done.stdout, done.stderr
-            assert out == ""
-            assert errors.splitlines()[-1].endswith(f"must be {words}, not '{text}'")
+            said = refusal(argv, parse if language == "python" else None, monkeypatch, capsys)
+            assert said.endswith(f"must be {words}, not '{text}'")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Cases of many programs and languages, of which most are for the thorough run."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -45,3 +48,31 @@ def languages(*plain: str) -> pytest.MarkDecorator:
 each_language = pytest.mark.parametrize("language", built())
 #: For what costs a program in C next to nothing, and one in Python its start.
 in_c = languages("c")
+
+
+def ended(argv: list[str], **how: Any) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end."""
+    done: subprocess.CompletedProcess[str] = subprocess.run(
+        argv, capture_output=True, text=True, timeout=PATIENCE_S, check=False, **how
+    )
+    return done
+
+
+def refusal(
+    argv: list[str],
+    parse: Callable[[], object] | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> str:
+    """Return the last line of a program that refuses its options: of what parses them, if told."""
+    if parse is not None:  # what all programs in Python call
+        monkeypatch.setattr(sys, "argv", argv[1:])
+        with pytest.raises(SystemExit, match="2"):
+            parse()
+        out, errors = capsys.readouterr()
+    else:
+        done = ended(argv)
+        assert done.returncode == 2
+        out, errors = done.stdout, done.stderr
+    assert out == ""
+    return errors.splitlines()[-1]
