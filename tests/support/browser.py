@@ -33,6 +33,7 @@ _ASK_NOBODY = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 _OWN = ("file:", "data:", "blob:", "about:")
 #: Widths of a phone, a tablet and a laptop, in CSS pixels.
 _WIDTHS = (360, 768, 1280)
+_LAPTOP = {"width": _WIDTHS[-1], "height": 900}
 
 _ONLY_VIOLATIONS = {"resultTypes": ["violations"], "preload": False}  # files cannot fetch styles
 #: What depends on colours, for which axe looks at what is below each word.
@@ -141,11 +142,20 @@ def load_axe() -> Any:
 def new_context(browser: Any, *, offline: bool = True) -> Any:
     """Make a context for a reader who comes for the first time."""
     return browser.new_context(
-        viewport={"width": _WIDTHS[-1], "height": 900},
+        viewport=_LAPTOP,
         color_scheme="light",
         reduced_motion="reduce",
         offline=offline,
     )
+
+
+def make_new(page: Any) -> None:
+    """Make a page that was used as one of a reader who comes for the first time."""
+    page.goto(ROOT.as_uri())  # all files have one store, and the page that is left may use it
+    page.evaluate("localStorage.clear(); sessionStorage.clear()")
+    page.set_viewport_size(_LAPTOP)
+    page.emulate_media(media="null", color_scheme="light", reduced_motion="reduce")
+    page.mouse.move(0, 0)
 
 
 # ---------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from support.browser import (
     Looker,
     listening,
     load_axe,
+    make_new,
     missing,
     new_context,
     open_browser,
@@ -74,18 +75,24 @@ def served(site: Path, tmp_path: Path, serve: Callable[..., str]) -> str:
     return f"{serve(tmp_path)}/below"
 
 
-@pytest.fixture
-def page(browser: Any) -> Iterator[Any]:
-    """A page of one's own, of a reader who comes for the first time; it may complain of nothing."""
+@pytest.fixture(scope="session")
+def tab(browser: Any) -> Iterator[Any]:
+    """The page that tests have in turns, for a new one costs twice as much as to load one."""
     with new_context(browser) as context:
         context.grant_permissions(["clipboard-read", "clipboard-write"])
-        page = context.new_page()
-        with listening(page) as found:
-            yield page
+        yield context.new_page()
+
+
+@pytest.fixture
+def page(tab: Any) -> Iterator[Any]:
+    """The page of a reader who comes for the first time; it may complain of nothing."""
+    make_new(tab)
+    with listening(tab) as found:
+        yield tab
     assert found == []
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def plain_page(browser: Any) -> Iterator[Any]:
     """A page in a browser that runs no scripts."""
     with browser.new_context(java_script_enabled=False, offline=True) as context:

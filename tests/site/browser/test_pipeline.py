@@ -11,6 +11,7 @@ import pytest
 from spead_tutorial.plots import times
 from spead_tutorial.records import read
 from support import ROOT
+from support.browser import listening, new_context
 
 PAGE = "tutorial/5-send-while-preparing.html"
 
@@ -171,22 +172,27 @@ def test_a_cursor_moves_by_keyboard_along_the_model_and_the_recorded_run(two_thr
     assert "Recorded: " in said
 
 
-def test_a_replay_begins_pauses_and_ends(page, site):
-    page.emulate_media(reduced_motion="no-preference")
-    page.clock.install()
-    page.goto(f"file://{site}/{PAGE}")
-    play, pause = (page.get_by_role("button", name=name, exact=True) for name in ("Play", "Pause"))
-    play.click()
-    page.clock.run_for(2000)
-    pause.click()
-    (there, *_) = cursors(page)
-    assert 0 < there < 1
-    page.clock.run_for(2000)
-    assert cursors(page)[0] == there
-    play.click()
-    page.clock.run_for(20_000)
-    assert cursors(page)[0] == pytest.approx(1.0, abs=0.01)
-    assert play.is_visible()
+def test_a_replay_begins_pauses_and_ends(browser, site):
+    """In a context of its own, for its clock is not to be had back."""
+    with new_context(browser) as context, listening(page := context.new_page()) as found:
+        page.emulate_media(reduced_motion="no-preference")
+        page.clock.install()
+        page.goto(f"file://{site}/{PAGE}")
+        play, pause = (
+            page.get_by_role("button", name=name, exact=True) for name in ("Play", "Pause")
+        )
+        play.click()
+        page.clock.run_for(2000)
+        pause.click()
+        (there, *_) = cursors(page)
+        assert 0 < there < 1
+        page.clock.run_for(2000)
+        assert cursors(page)[0] == there
+        play.click()
+        page.clock.run_for(20_000)
+        assert cursors(page)[0] == pytest.approx(1.0, abs=0.01)
+        assert play.is_visible()
+    assert found == []
 
 
 def test_who_wants_nothing_to_move_by_itself_has_the_cursor_alone(two_threads):
