@@ -37,12 +37,10 @@ _LAPTOP = {"width": _WIDTHS[-1], "height": 900}
 
 _ONLY_VIOLATIONS = {"resultTypes": ["violations"], "preload": False}  # files cannot fetch styles
 #: What depends on colours, for which axe looks at what is below each word.
-_COLOUR_RULES = ["color-contrast", "link-in-text-block"]
-_COLOURS = _ONLY_VIOLATIONS | {"runOnly": {"type": "rule", "values": _COLOUR_RULES}}
+_COLOURS = _ONLY_VIOLATIONS | {"runOnly": ["color-contrast", "link-in-text-block"]}
 _WCAG = _ONLY_VIOLATIONS | {
-    "runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]},
-    # For boxes that scroll, see _STUCK.
-    "rules": {one: {"enabled": False} for one in (*_COLOUR_RULES, "scrollable-region-focusable")},
+    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"],  # with those of colours
+    "rules": {"scrollable-region-focusable": {"enabled": False}},  # see _STUCK
 }
 # What is behind tabs and in closed boxes is part of a page too. Colours are to be seen as they
 # are in the end, rather than on their way there.
@@ -261,8 +259,8 @@ class Looker:
                 known.update(new)
                 if mode == "light":
                     found += violations(page, _WCAG)
-                if new:
-                    found += violations(page, _COLOURS, f"{mode}: ")
+                elif new:
+                    found += violations(page, _COLOURS, "dark: ")
         return found
 
 
