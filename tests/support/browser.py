@@ -10,6 +10,7 @@ import functools
 import http.server
 import importlib
 import os
+import re
 import shutil
 import threading
 from collections.abc import Iterator
@@ -77,7 +78,7 @@ _MARK_WHAT_IS_NEW = """(known) => {
     return [...found.keys()];
 }"""
 # The theme would let the whole article scroll sideways, so that is held to its width as well.
-_TOO_WIDE = """() => {
+TOO_WIDE = """() => {
     const frames = [...document.querySelectorAll('html, .bd-article-container')];
     const wide = frames.filter((one) => one.scrollWidth > one.clientWidth);
     if (!wide.length) return [];
@@ -102,6 +103,25 @@ _STUCK = """[...document.querySelectorAll('body *')]
     .filter((one) => !one.querySelector('a[href], button, input, select, summary, [tabindex="0"]'))
     .map((one) => `${one.tagName.toLowerCase()}.${one.className}: ${one.textContent.slice(0, 60)}`)
 """
+
+
+def few_of_all_kinds() -> list[str]:
+    """Choose pages, small ones first, until all elements are there, with all classes of styles."""
+    styles = "".join(path.read_text() for path in (SITE / "_static").rglob("*.css"))
+    styled = {"", *re.findall(r"\.([A-Za-z_][\w-]*)", styles)}
+    kinds, sizes = {}, {}
+    for path in PAGES:
+        html = (SITE / path).read_text()
+        tags = set(re.findall(r'<(\w+)(?=[\s>])(?:[^>]*?\sclass="([^"]*)")?', html))
+        kinds[path] = {(tag, one) for tag, words in tags for one in ("", *words.split())}
+        kinds[path] = {(tag, one) for tag, one in kinds[path] if one in styled}
+        sizes[path] = len(html)
+    few: list[str] = []
+    left = set().union(*kinds.values())
+    while left:
+        few.append(max(PAGES, key=lambda path: len(kinds[path] & left) / sizes[path]))
+        left -= kinds[few[-1]]
+    return few
 
 
 def missing(reason: str) -> NoReturn:
@@ -250,7 +270,7 @@ class Looker:
             found += wait_for_tab_stops(page)
             for width in _WIDTHS:
                 page.set_viewport_size({"width": width, "height": 900})
-                found += [f"{width} px: {one}" for one in page.evaluate(_TOO_WIDE)]
+                found += [f"{width} px: {one}" for one in page.evaluate(TOO_WIDE)]
             for mode in ("light", "dark"):
                 page.emulate_media(color_scheme=mode)
                 page.wait_for_function(f"document.documentElement.dataset.theme === '{mode}'")

@@ -15,11 +15,16 @@ import pytest
 
 from spead_tutorial import notebook_run
 from support import ROOT
-from support.browser import PAGES
+from support.browser import PAGES, TOO_WIDE, few_of_all_kinds
 
 _LEVELS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _LINKS = {"a": "href", "link": "href", "img": "src", "script": "src", "source": "src"}
 _FILES = re.compile(r"\.(svg|png|jpe?g|gif|webp)$", re.I)
+#: Puts what is on a page in the place of what was on the one before.
+_PUT = """([url, html]) => {
+    document.querySelector('base').href = url;
+    document.body.replaceWith(new DOMParser().parseFromString(html, 'text/html').body);
+}"""
 
 
 @dataclasses.dataclass
@@ -114,14 +119,26 @@ def test_what_is_written_on_pages_is_whole_and_every_link_leads_somewhere(site):
     assert [f"{path}: {wrong}" for path in PAGES for wrong in check(site, path)] == []
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("path", few_of_all_kinds())
 def test_a_page(looker, site, path):
     """It is quiet, asks for what is there, fits, and can be read by all, light and dark.
 
-    What is drawn as on a page before it was looked at there.
+    What is drawn as on a page before it was looked at there; all pages are below.
     """
     found = looker.look(f"file://{site}/{path}")
     assert not found, "\n".join([path, *found])
+
+
+def test_no_page_is_too_wide_for_a_phone(page, site):
+    """As it is before scripts run, within one that was loaded, which is quick."""
+    page.set_viewport_size({"width": 360, "height": 900})
+    page.goto(f"file://{site}/{PAGES[0]}")
+    page.evaluate("document.head.append(document.createElement('base'))")
+    found = {}
+    for path in PAGES:
+        page.evaluate(_PUT, [f"file://{site}/{path}", (site / path).read_text()])
+        found[path] = page.evaluate(TOO_WIDE)
+    assert {path: wide for path, wide in found.items() if wide} == {}
 
 
 @pytest.mark.thorough
