@@ -31,13 +31,14 @@ def site() -> Path:
 
 
 @pytest.fixture(scope="session")
-def pages_with(site: Path) -> Callable[[str], list[str]]:
-    """Find the pages whose HTML has a piece of text most often, those first."""
-    texts = {path: (site / path).read_text() for path in PAGES}
+def pages_with(site: Path) -> Callable[..., list[str]]:
+    """Find the pages whose HTML has a piece of text, and has it often enough, small ones first."""
+    texts = sorted(
+        ((path, (site / path).read_text()) for path in PAGES), key=lambda one: len(one[1])
+    )
 
-    def find(text: str) -> list[str]:
-        counts = {path: html.count(text) for path, html in texts.items()}
-        found = sorted((path for path in PAGES if counts[path]), key=lambda path: -counts[path])
+    def find(text: str, often: int = 1) -> list[str]:
+        found = [path for path, html in texts if html.count(text) >= often]
         return found or missing(f"no page of {site} has {text}: make docs")
 
     return find

@@ -18,6 +18,9 @@ PROGRAMS = [
 ]
 TABS = '<label aria-controls="sd-tab-item-'
 PICTURES = '<figure class="picture'
+FEW_AND_ALL = pytest.mark.parametrize(
+    "few", [True, pytest.param(False, marks=pytest.mark.thorough)], ids=["few", "all"]
+)
 
 
 # ---------------------------------------------------------------------------------------
@@ -41,7 +44,7 @@ def label(page, language):
 @pytest.fixture
 def tabs(page, site, pages_with):
     """A page with tabs."""
-    first, *_ = pages_with(TABS)
+    first, *_ = pages_with(TABS, 3 * 3)
     page.goto(f"file://{site}/{first}")
     assert shown(page) == {"Python"}, first
     assert page.locator(".sd-tab-set").count() > 1, f"{first} has but one set of tabs"
@@ -57,7 +60,7 @@ def test_tabs_switch_together_on_a_page(tabs):
 
 def test_the_chosen_tab_stays_over_a_reload_and_on_other_pages(page_of, served, pages_with):
     """From a server: Chromium at times forgets what a page that is a file has stored."""
-    first, second, *_ = pages_with(TABS)
+    first, second, *_ = pages_with(TABS, 3 * 3)
     page = page_of(served)
     page.goto(f"{served}/{first}")
     label(page, "C").first.click()
@@ -118,7 +121,7 @@ def test_the_keyboard_can_scroll_what_a_tab_showed(tabs):
 
 
 def test_what_goes_on_beyond_its_box_fades_out_until_it_is_scrolled_there(page, site, pages_with):
-    path, *_ = pages_with("cell_output")
+    path, *_ = pages_with("cell_output", 10)
     page.set_viewport_size({"width": 360, "height": 800})
     page.goto(f"file://{site}/{path}")
     wide = """() => [...document.querySelectorAll('article :is(pre, .cell_output > .output)')]
@@ -129,9 +132,10 @@ def test_what_goes_on_beyond_its_box_fades_out_until_it_is_scrolled_there(page, 
     page.wait_for_function(f"!{masks}.some(Boolean)")
 
 
-def test_a_word_of_code_that_fits_a_line_of_a_phone_does_not_break(page, site, pages_with):
+@FEW_AND_ALL
+def test_a_word_of_code_that_fits_a_line_of_a_phone_does_not_break(page, site, pages_with, few):
     page.set_viewport_size({"width": 360, "height": 800})
-    for path in pages_with('<span class="pre">-')[:12]:
+    for path in pages_with('<span class="pre">-', 10 if few else 1):
         page.goto(f"file://{site}/{path}")
         broken = page.evaluate(
             """() => [...document.querySelectorAll('article code > .pre')]
@@ -151,11 +155,11 @@ def test_a_word_of_code_that_fits_a_line_of_a_phone_does_not_break(page, site, p
 # Copying, colours, searching
 
 
-@pytest.mark.parametrize("few", [True, pytest.param(False, marks=pytest.mark.thorough)])
+@FEW_AND_ALL
 def test_the_copy_button_of_a_whole_listing_gives_the_program_as_it_is(page, site, pages_with, few):
     programs = {path.read_text(): path.name for path in PROGRAMS}
     copied = []
-    for path in pages_with(TABS)[: 1 if few else None]:
+    for path in pages_with(TABS, 3 * 3)[: 1 if few else None]:
         page.goto(f"file://{site}/{path}")
         page.add_style_tag(content=".sd-tab-content { display: block !important; }")
         for listing in page.locator(".highlight-python, .highlight-c, .highlight-cpp").all():
@@ -188,7 +192,7 @@ def themes(page):
 
 def test_the_theme_button_swaps_the_pictures_and_is_remembered(page_of, served, pages_with):
     """From a server, as for tabs."""
-    first, *others = pages_with(PICTURES)
+    first, *_, last = pages_with(PICTURES)
     page = page_of(served)
     page.goto(f"{served}/{first}")
     assert themes(page) == {"only-light"}, f"{first}, as the system says"
@@ -196,7 +200,7 @@ def test_the_theme_button_swaps_the_pictures_and_is_remembered(page_of, served, 
     assert themes(page) == {"only-dark"}, first
     page.reload()
     assert themes(page) == {"only-dark"}, f"{first}, loaded again"
-    page.goto(f"{served}/{(others or [first])[0]}")
+    page.goto(f"{served}/{last}")
     assert themes(page) == {"only-dark"}, page.url
     choose(page, "light")
     page.emulate_media(color_scheme="dark")
@@ -206,7 +210,9 @@ def test_the_theme_button_swaps_the_pictures_and_is_remembered(page_of, served, 
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_without_scripts_a_page_has_the_colours_that_the_system_asks_for(browser, site, scheme):
+def test_without_scripts_a_page_has_the_colours_that_the_system_asks_for(
+    page, plain_page, site, scheme
+):
     names = [
         *("html", "body", "header.bd-header", ".navbar-brand p", ".bd-sidebar-primary", "h1"),
         *("article p", "article a", "article code", ".admonition", "div.highlight pre"),
@@ -217,13 +223,10 @@ def test_without_scripts_a_page_has_the_colours_that_the_system_asks_for(browser
         return [name, style.color, style.backgroundColor, style.borderLeftColor, style.colorScheme];
     })"""
     found = []
-    for scripts in (True, False):
-        with browser.new_context(
-            java_script_enabled=scripts, color_scheme=scheme, reduced_motion="reduce"
-        ) as context:
-            page = context.new_page()
-            page.goto(f"file://{site}/tutorial/5-send-while-preparing.html")
-            found.append((page.evaluate(script, names), themes(page)))
+    for one in (page, plain_page):
+        one.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        one.goto(f"file://{site}/tutorial/5-send-while-preparing.html")
+        found.append((one.evaluate(script, names), themes(one)))
     assert found[0] == found[1]
 
 
@@ -287,7 +290,7 @@ def test_what_a_number_says_leads_to_the_machine_by_the_tab_key(page, site):
     page.locator("article button.measured").first.press("Enter")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    page.wait_for_url("**/results.html#the-reference-machine")
+    page.wait_for_url("**/results.html#the-reference-machine", wait_until="commit")
 
 
 CHAPTERS = [path for path in PAGES if re.match(r"tutorial/\d", path)]
