@@ -26,8 +26,15 @@ def tour_page(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("mode", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize(
+    ("width", "mode"),
+    [
+        (360, "light"),
+        (1280, "dark"),
+        pytest.param(360, "dark", marks=pytest.mark.thorough),
+        pytest.param(1280, "light", marks=pytest.mark.thorough),
+    ],
+)
 def test_a_tours_page_can_be_read_by_all(page, axe, tour_page, width, mode):
     page.emulate_media(color_scheme=mode)
     page.set_viewport_size({"width": width, "height": 900})
