@@ -113,6 +113,18 @@ def recording(name: str) -> Recording:
     return search.settled(read(path))
 
 
+@functools.cache
+def _points(name: str) -> dict[object, list[Sample]]:
+    """Return a record's samples by what a choice can tell apart; those to warm up are left out."""
+    found: dict[object, list[Sample]] = {}
+    for one in recording(name).samples:
+        if not one.warm_up:
+            what = (one.case, one.implementation, one.language, one.program)
+            size = (one.heap_size, one.packet_size, one.random, one.variant)
+            found.setdefault(what + size, []).append(one)
+    return found
+
+
 def _path(name: str) -> Path:
     return RESULTS / f"{name}.jsonl"
 
@@ -143,7 +155,8 @@ class Choice:
 
     def samples(self) -> list[Sample]:
         """Return the samples of the one point it means."""
-        samples = [sample for sample in recording(self.record).samples if self._means(sample)]
+        points_there = _points(self.record).values()
+        samples = [sample for point in points_there if self._means(point[0]) for sample in point]
         points = sorted({sample.case for sample in samples})
         if len(points) != 1:
             what = "several points" if points else "no sample"
@@ -163,11 +176,7 @@ class Choice:
         )
         # A plain program is meant, unless a variant is named; the bare loops are all variants.
         plain = self.variant or self.bare or not sample.variant
-        return (
-            bool(plain)
-            and not sample.warm_up
-            and all(want is None or want == have for want, have in wanted)
-        )
+        return bool(plain) and all(want is None or want == have for want, have in wanted)
 
 
 def _chosen(word: str) -> tuple[str, Any]:

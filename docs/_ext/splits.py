@@ -15,6 +15,7 @@ is all parts at a size of heaps, with a column for each thread. Parts whose name
 in quotes.
 """
 
+import functools
 import shlex
 from collections.abc import Iterator
 
@@ -35,6 +36,11 @@ _NS, _US = "\N{NO-BREAK SPACE}ns", "\N{NO-BREAK SPACE}µs"
 _IDLE, _WHOLE = "not running", "heap to heap"
 
 
+@functools.cache
+def _kinds() -> dict[Kind, list[Thread]]:
+    return split_times(recording(_RECORD))
+
+
 def split(text: str) -> Said:
     """Say what a role asks for."""
     first, *words = shlex.split(text)
@@ -53,7 +59,7 @@ def split(text: str) -> Said:
 
 
 def _part(part: str, choice: Choice, as_share: bool) -> Said:
-    kinds = split_times(recording(_RECORD))
+    kinds = _kinds()
     kind = Kind(choice.heap_size or 0, choice.program or "", choice.language or "")
     if kind not in kinds or part not in PARTS:
         there = "; ".join(map(str, kinds))
@@ -113,7 +119,7 @@ def _ns(value: float) -> str:
 
 def rows(heap_size: int) -> list[list[str]]:
     """Return the table of a size: heads, a row for each part, and what is left."""
-    kinds = split_times(recording(_RECORD))
+    kinds = _kinds()
     columns = [
         (_head(kind, thread, len(threads) > 1), thread)
         for kind, threads in sorted(kinds.items(), key=lambda item: _place(item[0]))

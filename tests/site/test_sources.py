@@ -256,8 +256,10 @@ def measured(tmp_path, monkeypatch):
                 writer.add(make_spacing("tut_4_send_perf", True, 3000 + number, number=number))
     monkeypatch.setattr(module, "RESULTS", tmp_path)
     module.recording.cache_clear()
+    module._points.cache_clear()
     yield module
     module.recording.cache_clear()
+    module._points.cache_clear()
 
 
 def chosen(language: str, program: str, size: str) -> list[Sample]:
