@@ -2,7 +2,6 @@
 /* Owns the tests of memory_pool.c: which buffer is given, what is counted, and who frees what. */
 #define CHECK_AFTER end
 
-#include "make_packet.h"
 #include "support.h"
 
 #include <sched.h>
@@ -140,51 +139,29 @@ TEST(the_buffer_that_came_last_goes_first)
     put_buffers(3);
 }
 
-TEST(buffers_that_come_back_to_max_free_are_freed)
+TEST(buffers_that_come_back_are_kept_up_to_max_free_and_all_are_counted)
 {
-    begin(2, 0);
-    get_buffers(4);
-    put_buffers(4);
-    CHECK_EQUAL(count(&away), 2, stats().free, 2);
-}
-
-TEST(a_pool_without_limits_keeps_all_that_comes_back)
-{
-    begin(SIZE_MAX, 0);
-    get_buffers(MANY);
-    put_buffers(MANY);
-    CHECK_EQUAL(stats().free, MANY);
-    CHECK(get(UPPER) == buffers[MANY - 1]);
-    put(buffers[MANY - 1], UPPER);
-}
-
-TEST(more_may_be_made_at_first_than_are_kept)
-{
-    begin(1, 3);
-    CHECK_EQUAL(stats().free, 3);
-    get_buffers(3);
-    CHECK_EQUAL(stats().empty, 0);
-    put_buffers(3);
-    CHECK_EQUAL(stats().free, 1);
-}
-
-TEST(an_empty_pool_gives_new_buffers_and_counts)
-{
-    begin(4, 2);
-    get_buffers(4);
-    CHECK_EQUAL(stats().empty, 2, stats().free, 0, stats().in_use, 4);
-    put_buffers(4);
-    CHECK_EQUAL(stats().free, 4, stats().fewest_free, 0);
-    CHECK_EQUAL(stats().in_use, 0, stats().most_in_use, 4);
-}
-
-TEST(the_fewest_that_were_free_are_known)
-{
-    begin(4, 4);
-    CHECK_EQUAL(stats().fewest_free, 4);
-    get_buffers(2);
-    put_buffers(2);
-    CHECK_EQUAL(stats().fewest_free, 2);
+    static const struct {
+        size_t max_free, initial;
+        int taken;
+        size_t empty, fewest_free, kept;
+    } cases[] = {
+        {2, 0, 4, 4, 0, 2}, {SIZE_MAX, 0, MANY, MANY, 0, MANY},
+        {1, 3, 3, 0, 0, 1}, /* more are made at first than are kept */
+        {4, 2, 4, 2, 0, 4}, {4, 4, 2, 0, 2, 4},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        size_t taken = (size_t)cases[i].taken;
+        begin(cases[i].max_free, cases[i].initial);
+        CHECK_EQUAL(stats().free, cases[i].initial, stats().fewest_free, cases[i].initial);
+        get_buffers(cases[i].taken);
+        CHECK_EQUAL(stats().empty, cases[i].empty, stats().in_use, taken);
+        CHECK_EQUAL(stats().free, cases[i].initial + cases[i].empty - taken);
+        put_buffers(cases[i].taken);
+        CHECK_EQUAL(stats().free, cases[i].kept, stats().fewest_free, cases[i].fewest_free);
+        CHECK_EQUAL(stats().in_use, 0, stats().most_in_use, taken, count(&away), cases[i].kept);
+        end();
+    }
 }
 
 TEST(buffers_that_are_made_at_first_have_their_pages)
@@ -277,44 +254,35 @@ TEST(without_its_threads_a_pool_goes_on_unfilled)
 
 /* ---- Failures -------------------------------------------------------------------------------- */
 
-TEST(configurations_that_cannot_be_are_refused)
-{
-    spt_memory_pool_config good = configured(2, 1);
-    spt_memory_pool_config bad[] = {good, good, good, good, good};
-    const char *said[] = {"upper is 0", "lower is 2000", "low_water is 3", "thread", "get and put"};
-    bad[0].lower = bad[0].upper = 0;
-    bad[1].lower = 2000;
-    bad[2].low_water = 3;
-    bad[3].low_water = 1;
-    bad[4].base.put = NULL;
-    for (int i = 0; i < 5; i++) {
-        spt_error err;
-        CHECK(spt_memory_pool_create(NULL, &bad[i], &err) == NULL);
-        CHECK_EQUAL(err.status, SPT_ERR_ARGUMENT);
-        CHECK_WORDS(err.message, said[i]);
-    }
-}
-
-TEST(a_pool_that_cannot_be_filled_is_not_made)
+/* A pool is not made for these threads, which is said. */
+static void check_refused(const spt_memory_pool_config *config, spt_status status,
+                          const char *words)
 {
     spt_error err;
-    spt_memory_pool_config config = configured(4, 4);
-    fail_from(3);
-    CHECK(spt_memory_pool_create(NULL, &config, &err) == NULL);
-    CHECK_EQUAL(err.status, SPT_ERR_MEMORY);
-    CHECK_WORDS(err.message, "4 buffers of 1000 bytes: there was enough for 2");
-    fail_from(0);
+    CHECK(spt_memory_pool_create(threads, config, &err) == NULL);
+    CHECK_EQUAL(err.status, status);
+    CHECK_WORDS(err.message, words);
 }
 
-TEST(a_pool_is_not_made_for_threads_that_have_stopped)
+TEST(a_pool_that_cannot_be_is_not_made)
 {
+    spt_memory_pool_config good = configured(4, 4), bad[] = {good, good, good, good, good};
+    bad[0].lower = bad[0].upper = 0;
+    check_refused(&bad[0], SPT_ERR_ARGUMENT, "upper is 0");
+    bad[1].lower = 2000;
+    check_refused(&bad[1], SPT_ERR_ARGUMENT, "lower is 2000");
+    bad[2].low_water = 5;
+    check_refused(&bad[2], SPT_ERR_ARGUMENT, "low_water is 5");
+    bad[3].base.put = NULL;
+    check_refused(&bad[3], SPT_ERR_ARGUMENT, "get and put");
+    bad[4].low_water = 1;
+    check_refused(&bad[4], SPT_ERR_ARGUMENT, "thread");
     threads = new_pool(1);
     spt_thread_pool_stop(threads);
-    spt_memory_pool_config config = configured(4, 4);
-    config.low_water = 1;
-    spt_error err;
-    CHECK(spt_memory_pool_create(threads, &config, &err) == NULL);
-    CHECK_EQUAL(err.status, SPT_ERR_STOPPED);
+    check_refused(&bad[4], SPT_ERR_STOPPED, "");
+    fail_from(count(&calls) + 3);
+    check_refused(&good, SPT_ERR_MEMORY, "4 buffers of 1000 bytes: there was enough for 2");
+    fail_from(0);
 }
 
 TEST(a_request_that_finds_no_memory_changes_nothing)
@@ -362,61 +330,4 @@ TEST(many_threads_get_and_put_while_another_refills)
         pthread_join(workers[i], NULL);
     CHECK_EQUAL(stats().gets, THREADS * ROUNDS, stats().in_use, 0);
     CHECK(stats().most_in_use <= (size_t)THREADS * HELD && stats().free <= 6);
-}
-
-/* ---- Heaps ----------------------------------------------------------------------------------- */
-
-enum { HEAPS = 50, SIZE = 900, KEPT = 3 };
-
-static uint8_t packets[HEAPS * 2000];
-
-/* One heap a packet, each full of its count. */
-static size_t make_packets(void)
-{
-    static made_packet made;
-    static uint8_t payload[SIZE];
-    size_t n = 0;
-    for (uint64_t cnt = 0; cnt < HEAPS; cnt++) {
-        memset(payload, (int)cnt, SIZE);
-        make_part(&made, cnt, SIZE, 0, SIZE);
-        make_add(&made, false, 0x3300, 0);
-        make_end(&made, payload, SIZE);
-        REQUIRE(n + made.size <= sizeof(packets));
-        memcpy(packets + n, made.bytes, made.size);
-        n += made.size;
-    }
-    return n;
-}
-
-TEST(payloads_that_are_kept_stay_as_they_are_while_others_come_and_go)
-{
-    spt_recv_config config = spt_recv_config_default();
-    size_t most = config.heaps.max_heaps + config.ring_heaps + 1 + KEPT + 1;
-    begin(most, most);
-    threads = new_pool(1);
-    config.heaps.memory = spt_memory_pool_memory(pool);
-    OWN(spt_recv_stream) stream = NEW(spt_recv_stream_create(threads, &config, NULL));
-    REQUIRE(spt_recv_stream_add_memory(stream, packets, make_packets(), NULL) == SPT_OK);
-    uint8_t *kept[HEAPS] = {0};
-    for (size_t i = 0; i < HEAPS; i++) {
-        spt_received_heap *heap;
-        REQUIRE(spt_recv_stream_get(stream, -1, &heap) == SPT_OK);
-        kept[i] = heap->payload;
-        heap->payload = NULL;
-        spt_recv_stream_return(stream, heap);
-        if (i >= KEPT) {
-            CHECK(kept[i - KEPT][0] == i - KEPT && kept[i - KEPT][SIZE - 1] == i - KEPT);
-            put(kept[i - KEPT], SIZE);
-        }
-    }
-    CHECK_EQUAL(stats().empty, 0, stats().in_use, KEPT);
-    CHECK_EQUAL(count(&calls), most); /* whatever came, nothing new was needed */
-    spt_heap_memory memory = spt_memory_pool_memory(pool);
-    END(spt_recv_stream, stream);
-    END(spt_memory_pool, pool);
-    END(spt_thread_pool, threads);
-    for (size_t i = HEAPS - KEPT; i < HEAPS; i++) {
-        CHECK_EQUAL(kept[i][SIZE - 1], i);
-        memory.put(memory.user, kept[i], SIZE);
-    }
 }
