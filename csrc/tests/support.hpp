@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Owns how tests in C++ see what fails: by what is thrown, or by a program that ends, in a process
- * of its own, with a line that says why. Builds with NDEBUG do not promise that, and test nothing.
+ * Owns what tests in C++ send, and how they see what fails: by what is thrown, or by a program that
+ * ends, in a process of its own, with a line that says why. Builds with NDEBUG do not promise that,
+ * and test nothing.
  */
 #ifndef SUPPORT_HPP
 #define SUPPORT_HPP
 
 #include "check.h"
 
+#include <array>
 #include <csignal>
+#include <cstdint>
 #include <spead_tutorial/spt_recv.hpp>
 #include <string>
 #include <sys/wait.h>
@@ -61,6 +64,26 @@ template <class Function> spt::failure thrown(const Function &function)
         CHECK_WORDS(thrown_.message, words);                                                       \
     } while (0)
 #endif
+
+inline constexpr std::size_t n_samples = 5000;
+
+/* A heap of two items, and what it references. */
+struct state {
+    std::uint64_t timestamp = 0x123456789a;
+    std::vector<std::int8_t> adc_samples = std::vector<std::int8_t>(n_samples);
+    const std::array<spt::variable, 2> items = {
+        spt::immediate(0x1600, "timestamp", "Index of the first sample", timestamp),
+        spt::array(0x3300, "adc_samples", "Samples of the converter", adc_samples),
+    };
+    spt::heap heap{items};
+    spt::completion sent;
+
+    state()
+    {
+        for (std::size_t i = 0; i < n_samples; i++)
+            adc_samples[i] = static_cast<std::int8_t>(i * i);
+    }
+};
 
 /* The bytes of what has been sent into memory. */
 inline std::vector<std::byte> sent_to(const spt::memory_stream &stream)

@@ -9,40 +9,23 @@ using namespace std::chrono_literals;
 namespace
 {
 
-constexpr std::size_t heap_size = 5000;
-
-/* A heap of two items, and what it references. */
-struct state {
-    std::uint64_t timestamp = 0;
-    std::vector<std::int8_t> adc_samples = std::vector<std::int8_t>(heap_size);
-    spt::heap first_heap, heap;
-
-    state()
-    {
-        const spt::variable items[] = {
-            spt::immediate(0x1600, "timestamp", "Index of the first sample", timestamp),
-            spt::array(0x3300, "adc_samples", "Samples of the converter", adc_samples),
-        };
-        first_heap.add(items, SPT_ALL);
-        heap.add(items, SPT_VALUES);
+/* Send heaps, numbered, of which the first one is described or none; and then the end. */
+void send_all(spt::stream &stream, std::size_t n, bool described)
+{
+    state s;
+    const spt::heap values(s.items, SPT_VALUES);
+    for (std::size_t i = 0; i < n; i++) {
+        s.timestamp = i * n_samples;
+        s.adc_samples.assign(n_samples, static_cast<std::int8_t>(i));
+        stream.send(i == 0 && described ? s.heap : values);
     }
-
-    /* Send some of them, numbered, and then the end. */
-    void send(spt::stream &stream, std::size_t n, bool described = true)
-    {
-        for (std::size_t i = 0; i < n; i++) {
-            timestamp = i * heap_size;
-            adc_samples.assign(heap_size, static_cast<std::int8_t>(i));
-            stream.send(i == 0 && described ? first_heap : heap);
-        }
-        stream.send_end();
-    }
-};
+    stream.send_end();
+}
 
 std::vector<std::byte> packets(std::size_t n, bool described = true)
 {
     spt::memory_stream stream(spt::no_thread);
-    state().send(stream, n, described);
+    send_all(stream, n, described);
     return sent_to(stream);
 }
 
@@ -56,9 +39,9 @@ std::size_t check_heaps(spt::recv_stream &stream)
         const spt::group_item *timestamp = group.find("timestamp");
         const spt::group_item *adc_samples = group.find("adc_samples");
         REQUIRE(timestamp != nullptr && adc_samples != nullptr);
-        CHECK_EQUAL(heap->cnt, n + 1, timestamp->immediate, n * heap_size);
+        CHECK_EQUAL(heap->cnt, n + 1, timestamp->immediate, n * n_samples);
         const std::span<const std::int8_t> samples = spt::values<std::int8_t>(*adc_samples);
-        CHECK_EQUAL(samples.size(), heap_size, samples.back(), n);
+        CHECK_EQUAL(samples.size(), n_samples, samples.back(), n);
         n++;
     }
     CHECK_EQUAL(group.size(), 2, group[0].id, 0x1600);
@@ -68,7 +51,7 @@ std::size_t check_heaps(spt::recv_stream &stream)
 
 /* A chunk that has its memory with it. */
 struct own_chunk : spt::chunk {
-    std::vector<std::int8_t> memory = std::vector<std::int8_t>(4 * heap_size);
+    std::vector<std::int8_t> memory = std::vector<std::int8_t>(4 * n_samples);
     std::array<std::uint8_t, 4> there = {};
     own_chunk()
     {
@@ -79,59 +62,35 @@ struct own_chunk : spt::chunk {
     }
 };
 
-std::size_t n_placed;
-
 void place(spt::place_data &data)
 {
-    n_placed++;
-    const std::int64_t index = data.items[0] / std::int64_t(heap_size);
+    const std::int64_t index = data.items[0] / std::int64_t(n_samples);
     data.chunk_id = index / 4;
     data.heap_index = std::uint64_t(index % 4);
-    data.heap_offset = data.heap_index * heap_size;
+    data.heap_offset = data.heap_index * n_samples;
 }
 
 constexpr std::array<std::uint64_t, 1> timestamps = {0x1600};
 
 } // namespace
 
-TEST(heaps_come_back_through_memory)
-{
-    const spt::thread_pool threads;
-    const std::vector<std::byte> bytes = packets(10);
-    spt::recv_stream stream(threads);
-    stream.add_memory(bytes);
-    CHECK_EQUAL(check_heaps(stream), 10);
-    CHECK(!stream.get_heap());
-    CHECK_EQUAL(stream.stats().account.heaps_complete, 10, stream.port(), 0);
-}
-
-TEST(heaps_come_back_through_a_socket)
+TEST(heaps_come_back_through_a_socket_which_no_other_may_have)
 {
     const spt::thread_pool threads;
     spt::recv_config config;
     config.ring_heaps = 16;
-    spt::recv_stream receiver(threads, config);
+    spt::recv_stream receiver(threads, config), other(threads);
+    CHECK_EQUAL(receiver.port(), 0);
     receiver.add_udp({"127.0.0.1", 0});
-    spt::udp_stream sender(threads, {{"127.0.0.1", receiver.port()}});
-    state s;
-    for (std::size_t i = 0; i < 5; i++) { /* one at a time: none is lost */
-        s.timestamp = i * heap_size;
-        sender.send(i == 0 ? s.first_heap : s.heap);
-        const spt::received_heap heap = receiver.get_heap();
-        REQUIRE(heap);
-        CHECK_EQUAL(heap->cnt, i + 1);
-    }
-    sender.send_end();
+    const spt::endpoint same = {"127.0.0.1", receiver.port()};
+    spt::udp_stream sender(threads, {same});
+    send_all(sender, 3, true);
+    CHECK_EQUAL(check_heaps(receiver), 3);
     CHECK(!receiver.get_heap());
-    CHECK_EQUAL(receiver.stats().sockets.dropped, 0);
-}
+    CHECK_EQUAL(receiver.stats().sockets.dropped, 0, receiver.stats().account.heaps_complete, 3);
 
-TEST(a_port_in_use_is_an_error_with_errno)
-{
-    const spt::thread_pool threads;
-    spt::recv_stream one(threads), other(threads);
-    one.add_udp({"127.0.0.1", 0});
-    const spt::endpoint same = {"127.0.0.1", one.port()};
+    receiver = spt::recv_stream(threads);
+    receiver.add_udp(same);
     const spt::failure failure = thrown([&] { other.add_udp(same); });
     CHECK_EQUAL(failure.status, SPT_ERR_SYSTEM, failure.sys_errno, EADDRINUSE);
     CHECK_WORDS(failure.message, "in use");
@@ -221,7 +180,7 @@ TEST(heaps_are_kept_in_a_pool_and_in_mapped_memory)
     const spt::thread_pool threads;
     const std::vector<std::byte> bytes = packets(10);
     spt::memory_pool_config sizes;
-    sizes.upper = 2 * heap_size;
+    sizes.upper = 2 * n_samples;
     sizes.max_free = sizes.initial = 16;
     const spt::memory_pool pool(sizes);
     spt::recv_config config;
@@ -261,16 +220,16 @@ template <class Place> static void check_chunks(Place &where)
         const auto &own = static_cast<own_chunk &>(*chunk);
         CHECK_EQUAL(own.chunk_id, n);
         for (std::size_t i = 0; i < 4; i++) {
-            CHECK_EQUAL(own.there[i], 1, own.memory[i * heap_size], n * 4 + std::int64_t(i));
+            CHECK_EQUAL(own.there[i], 1, own.memory[i * n_samples], n * 4 + std::int64_t(i));
         }
-        CHECK_EQUAL(chunk->as<std::int16_t>().size(), 2 * heap_size, chunk->presence().size(), 4);
+        CHECK_EQUAL(chunk->as<std::int16_t>().size(), 2 * n_samples, chunk->presence().size(), 4);
         n++;
         free_ones.put(*chunk);
     }
     CHECK_EQUAL(n, 2, stream.chunk_stats().chunks, 2);
 }
 
-TEST(function_objects_say_where_heaps_belong)
+TEST(functions_and_function_objects_say_where_heaps_belong)
 {
     std::size_t n = 0;
     auto counting = [&](spt::place_data &data) {
@@ -279,13 +238,7 @@ TEST(function_objects_say_where_heaps_belong)
     };
     check_chunks(counting);
     CHECK_EQUAL(n, 8);
-}
-
-TEST(functions_say_where_heaps_belong)
-{
-    n_placed = 0;
     check_chunks(place);
-    CHECK_EQUAL(n_placed, 8);
 }
 
 /* Whether it compiles. */
