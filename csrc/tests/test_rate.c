@@ -23,13 +23,6 @@ static uint64_t send_after(spt_rate *r, uint64_t now_ns, size_t bytes)
     return now_ns;
 }
 
-TEST(no_limit_never_waits)
-{
-    spt_rate r = limiter(0, 1, 1, start_ns);
-    for (int i = 0; i < 1000; i++)
-        CHECK_EQUAL(send_after(&r, start_ns, 65507), start_ns);
-}
-
 TEST(bursts_end_with_the_packet_that_fills_them_and_go_when_those_before_are_paid_for)
 {
     static const struct {

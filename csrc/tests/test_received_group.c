@@ -277,17 +277,6 @@ TEST(a_value_has_as_many_bytes_as_its_shape_takes)
     }
 }
 
-TEST(descriptors_stay_that_come_with_a_value_that_is_too_short)
-{
-    static const int64_t sixteen[] = {16};
-    OWN(spt_heap) heap = of_lengths(3, 15);
-    OWN(spt_heap) later = of_lengths(3, 16);
-    start();
-    describe_both(heap, &u8, 1, sixteen, 1);
-    expected = 16;
-    CHECK_EQUAL(receive(heap, look_at_no_values), 1, receive(later, look_at_lengths), 0);
-}
-
 TEST(where_headers_give_the_other_byte_order_it_is_the_other_one)
 {
     static const char *const headers[] = {

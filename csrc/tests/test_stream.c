@@ -248,32 +248,6 @@ TEST(a_full_queue_takes_all_of_a_group_or_none)
     CHECK_EQUAL(sent[0].status, SPT_ERR_STOPPED, sent[1].status, SPT_ERR_STOPPED);
 }
 
-TEST(a_heap_in_flight_cannot_be_changed)
-{
-    begin(slow(3), 8);
-    send_and_wait(stream, heap, -1);
-    CHECK_EQUAL(send_heap(0), SPT_OK, spt_heap_add_end(heap, NULL), SPT_ERR_BUSY);
-    spt_stream_cancel(stream, &sent[0]);
-    CHECK_EQUAL(spt_heap_add_end(heap, NULL), SPT_OK);
-}
-
-TEST(cancelling_takes_one_send_out_and_leaves_the_others)
-{
-    static const int order[] = {3, 0, 5, 1, 4};
-    begin(slow(20), LONG);
-    for (int i = 0; i < 6; i++)
-        REQUIRE(send_group(i, 2, i % 2 ? SPT_GROUP_ROUND_ROBIN : SPT_GROUP_SERIAL) == SPT_OK);
-    for (int i = 0; i < 5; i++) {
-        spt_completion *c = &sent[order[i]];
-        spt_stream_cancel(stream, c);
-        spt_stream_cancel(stream, c); /* twice is as good */
-        CHECK_EQUAL(c->status, SPT_ERR_CANCELLED);
-    }
-    CHECK(!spt_completion_done(&sent[2]) && spt_heap_in_flight(heap) == 2);
-    spt_stream_stop(stream);
-    CHECK_EQUAL(wait_for(2, -1), SPT_ERR_STOPPED, send_heap(2), SPT_ERR_STOPPED);
-}
-
 TEST_ONCE(a_pool_that_stops_ends_what_is_queued)
 {
     spt_stream *streams[3];
@@ -548,21 +522,5 @@ TEST(stopping_stream_and_pool_while_threads_send_hangs_nobody)
             spt_stream_stop(stream);
         for (int i = 0; i < 3; i++)
             end(&s[i]);
-    }
-}
-
-TEST(streams_come_and_go_with_heaps_in_flight)
-{
-    begin_sending(2, LONG);
-    for (int i = 0; i < 500; i++) {
-        begin_stream(i % 3 ? with_heaps(8) : slow(8));
-        for (int j = 0; j < SENT; j++)
-            REQUIRE(send_heap(j) == SPT_OK);
-        if (i % 2)
-            spt_stream_stop(stream);
-        END(spt_stream, stream);
-        for (int j = 0; j < SENT; j++)
-            CHECK(spt_completion_done(&sent[j]));
-        CHECK_EQUAL(spt_heap_in_flight(heap), 0);
     }
 }
