@@ -80,19 +80,10 @@ static void turn(void)
     }
 }
 
-/* Memory of exactly its size, so that a byte too far is seen. */
 static void make_chunks(void)
 {
-    size_t marks = packet > 0 ? HEAPS * PARTS : HEAPS;
     for (int i = 0; i < CHUNKS; i++) {
-        chunks[i] = (spt_chunk){
-            .data = malloc(HEAPS * HEAP),
-            .data_size = HEAPS * HEAP,
-            .present = malloc(marks),
-            .present_size = marks,
-            .extra = malloc(HEAPS),
-            .extra_size = HEAPS,
-        };
+        chunks[i] = make_chunk(HEAPS * HEAP, packet > 0 ? HEAPS * PARTS : HEAPS, HEAPS);
         REQUIRE(spt_chunk_ring_put(empty, &chunks[i], 0) == SPT_OK);
     }
 }
@@ -102,11 +93,8 @@ static void free_chunks(void)
     REQUIRE(spt_chunk_ring_size(full) + spt_chunk_ring_size(empty) == CHUNKS);
     for (spt_chunk *chunk; spt_chunk_ring_get(full, 0, &chunk) == SPT_OK;)
         check_chunk(chunk);
-    for (int i = 0; i < CHUNKS; i++) {
-        free(chunks[i].data);
-        free(chunks[i].present);
-        free(chunks[i].extra);
-    }
+    for (int i = 0; i < CHUNKS; i++)
+        free_chunk(&chunks[i]);
 }
 
 static spti_chunks *new_window(spt_depacketizer_config *config)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Owns packets as a test wants them, well-formed or not: written from the specification, byte by
- * byte.
+ * byte; and the chunks that they may end in.
  */
 #ifndef MAKE_PACKET_H
 #define MAKE_PACKET_H
 
 #include "spead_tutorial/spt_recv.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAKE_MAX_POINTERS = 600, MAKE_ROOM = 8 + 8 * MAKE_MAX_POINTERS + (1 << 16) };
@@ -103,6 +104,31 @@ static inline void write_in_place(const spt_depacketizer *d, spt_packet_run *run
     for (size_t i = 0, payload = n_bytes - SPT_PREFIX_SIZE; i < run->n; i++)
         memcpy(to + i * payload, (const uint8_t *)run->bytes + i * run->step + SPT_PREFIX_SIZE,
                payload);
+}
+
+/* A chunk in memory of exactly its size, so that a byte too far is seen by a sanitizer. What was
+ * present before is nonsense: whoever fills the chunk cleans it. */
+static inline spt_chunk make_chunk(size_t size, size_t marks, size_t extra)
+{
+    spt_chunk chunk = {
+        .data = calloc(1, size),
+        .data_size = size,
+        .present = malloc(marks),
+        .present_size = marks,
+        .extra = calloc(1, extra),
+        .extra_size = extra,
+        .chunk_id = -1,
+    };
+    memset(chunk.present, 9, marks);
+    return chunk;
+}
+
+static inline void free_chunk(spt_chunk *chunk)
+{
+    free(chunk->data);
+    free(chunk->present);
+    free(chunk->extra);
+    *chunk = (spt_chunk){0};
 }
 
 #endif

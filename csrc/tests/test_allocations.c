@@ -105,7 +105,6 @@ static uint8_t *small_heaps(size_t *n_bytes)
 
 TEST(a_running_stream_of_chunks_allocates_nothing)
 {
-    static uint8_t data[2][IN_CHUNK * SMALL], present[2][IN_CHUNK];
     size_t n_bytes;
     uint8_t *bytes = small_heaps(&n_bytes);
     OWN(spt_thread_pool) pool = new_pool(1);
@@ -123,12 +122,7 @@ TEST(a_running_stream_of_chunks_allocates_nothing)
     OWN(spt_recv_stream) stream = NEW(spt_recv_stream_create_chunks(pool, &config, &how, NULL));
     spt_chunk chunks[2], *chunk;
     for (int i = 0; i < 2; i++) {
-        chunks[i] = (spt_chunk){
-            .data = data[i],
-            .data_size = sizeof(data[i]),
-            .present = present[i],
-            .present_size = sizeof(present[i]),
-        };
+        chunks[i] = make_chunk(IN_CHUNK * SMALL, IN_CHUNK, 1);
         REQUIRE(spt_chunk_ring_put(how.free_ring, &chunks[i], 0) == SPT_OK);
     }
     REQUIRE(spt_recv_stream_add_memory(stream, bytes, n_bytes, NULL) == SPT_OK);
@@ -143,5 +137,7 @@ TEST(a_running_stream_of_chunks_allocates_nothing)
     CHECK_EQUAL(got, ROUNDS / IN_CHUNK);
     CHECK_EQUAL(__atomic_load_n(&allocations, __ATOMIC_SEQ_CST), before);
     END(spt_recv_stream, stream);
+    for (int i = 0; i < 2; i++)
+        free_chunk(&chunks[i]);
     free(bytes);
 }

@@ -80,13 +80,13 @@ static void append_stop(void)
 typedef struct said_place {
     int64_t chunk_id;
     uint64_t heap_index, heap_offset, extra_offset, extra_size;
+    uint64_t about; /* this heap */
 } said_place;
 
 /* By the timestamp; and whatever a test wants said besides. */
 static struct {
-    const said_place *nonsense; /* about this heap, if there is any: */
-    uint64_t about;
-    int asked; /* atomic */
+    const said_place *nonsense; /* or NULL */
+    int asked;                  /* atomic */
 } said;
 
 static void place(spt_place_data *data, size_t size, void *user)
@@ -106,7 +106,7 @@ static void place(spt_place_data *data, size_t size, void *user)
     data->extra[0] = (uint8_t)(n + 1);
     data->extra_offset = n % HEAPS;
     data->extra_size = 1;
-    if (said.nonsense != NULL && n == said.about) {
+    if (said.nonsense != NULL && n == said.nonsense->about) {
         data->chunk_id = said.nonsense->chunk_id;
         data->heap_index = said.nonsense->heap_index;
         data->heap_offset = said.nonsense->heap_offset;
@@ -120,39 +120,20 @@ typedef struct setup {
     bool any_order;
 } setup;
 
+static const setup plenty = {CHUNKS, CHUNKS, 2, 0, false};
+
 static void finish(void)
 {
     END(spt_recv_stream, stream);
     END(spt_thread_pool, pool);
     END(spt_chunk_ring, data_ring);
     END(spt_chunk_ring, free_ring);
-    for (int i = 0; i < CHUNKS; i++) {
-        free(chunks[i].data);
-        free(chunks[i].present);
-        free(chunks[i].extra);
-        chunks[i] = (spt_chunk){0};
-    }
+    for (int i = 0; i < CHUNKS; i++)
+        free_chunk(&chunks[i]);
     for (int i = 0; i < 2; i++) {
         close(listening[i]);
         close(out[i]);
         listening[i] = out[i] = -1;
-    }
-}
-
-/* Memory of exactly the size of a chunk, so that a byte too far is seen by a sanitizer. */
-static void make_chunks(size_t marks)
-{
-    for (int i = 0; i < CHUNKS; i++) {
-        chunks[i] = (spt_chunk){
-            .data = calloc(HEAPS, HEAP),
-            .data_size = HEAPS * HEAP,
-            .present = malloc(marks),
-            .present_size = marks,
-            .extra = calloc(HEAPS, 1),
-            .extra_size = HEAPS,
-            .chunk_id = -1,
-        };
-        memset(chunks[i].present, 9, marks); /* the worker cleans it */
     }
 }
 
@@ -185,17 +166,14 @@ static void begin(setup with)
     pool = new_pool(1);
     data_ring = NEW(spt_chunk_ring_create(with.room, NULL));
     free_ring = NEW(spt_chunk_ring_create(CHUNKS, NULL));
-    make_chunks(with.packet > 0 ? HEAPS * HEAP / with.packet : HEAPS);
+    for (int i = 0; i < CHUNKS; i++)
+        chunks[i] =
+            make_chunk(HEAPS * HEAP, HEAPS * (with.packet > 0 ? HEAP / with.packet : 1), HEAPS);
     for (size_t i = 0; i < with.free_chunks; i++)
         REQUIRE(spt_chunk_ring_put(free_ring, &chunks[i], 0) == SPT_OK);
     stream = new_stream(with, data_ring);
     memset(&said, 0, sizeof(said));
     n_bytes = n_packets = 0;
-}
-
-static setup plenty(void)
-{
-    return (setup){CHUNKS, CHUNKS, 2, 0, false};
 }
 
 static void receive(void)
@@ -270,7 +248,7 @@ static void check_end(void)
 
 TEST(heaps_go_to_their_places_and_chunks_leave_in_order)
 {
-    begin(plenty());
+    begin(plenty);
     append_heaps(0, 3 * HEAPS);
     append_stop();
     receive();
@@ -294,7 +272,7 @@ TEST(heaps_go_to_their_places_and_chunks_leave_in_order)
 TEST(heaps_of_two_chunks_may_come_mixed_and_parts_in_any_order)
 {
     static const uint64_t order[] = {4, 0, 5, 1, 6, 2, 7, 3};
-    setup any = plenty();
+    setup any = plenty;
     any.any_order = true;
     begin(any);
     for (int i = 0; i < 8; i += 2)
@@ -309,7 +287,7 @@ TEST(heaps_of_two_chunks_may_come_mixed_and_parts_in_any_order)
 
 TEST(skipped_chunks_come_out_empty_if_they_are_in_the_window)
 {
-    begin(plenty());
+    begin(plenty);
     append_heap(5 * HEAPS);
     append_heap(10 * HEAPS + 1);
     append_heap(8 * HEAPS); /* too old */
@@ -325,7 +303,7 @@ TEST(skipped_chunks_come_out_empty_if_they_are_in_the_window)
 
 TEST(an_incomplete_heap_is_written_and_not_present)
 {
-    begin(plenty());
+    begin(plenty);
     append_half(0, 0);
     append_heap(1);
     receive();
@@ -350,40 +328,32 @@ TEST(nothing_is_written_to_a_chunk_that_has_left)
 
 TEST(packets_are_marked_where_each_has_a_byte)
 {
-    static const uint8_t only_first[2 * HEAPS] = {1};
-    setup each = plenty();
+    static const said_place places[] = {
+        {0},
+        {.heap_index = 2 * HEAPS - 2}, /* the last that there is room for */
+        {.heap_index = 2 * HEAPS - 1},
+    };
+    static const uint8_t marks[][2 * HEAPS] = {{1}, {0, 0, 0, 0, 0, 0, 1, 1}, {0}};
+    setup each = plenty;
     each.packet = HALF;
-    said_place where = {0};
-    begin(each);
-    said.nonsense = &where; /* heap 0 and 1, at the indices 0 and 2 */
-    append_half(0, 0);
-    receive();
-    const spt_chunk *chunk = get_chunk();
-    CHECK_EQUAL(chunk->present_size, 2 * HEAPS);
-    CHECK_BYTES(chunk->present, only_first, sizeof(only_first));
-
-    begin(each);
-    said.nonsense = &where;
-    where.heap_index = 2 * HEAPS - 2; /* the last that there is room for */
-    where.heap_offset = (HEAPS - 1) * HEAP;
-    append_heap(0);
-    receive();
-    chunk = get_chunk();
-    CHECK(chunk->present[2 * HEAPS - 2] == 1 && chunk->present[2 * HEAPS - 1] == 1);
-
-    begin(each);
-    said.nonsense = &where;
-    where.heap_index = 2 * HEAPS - 1;
-    append_heap(0);
-    receive();
-    check_chunk(0, "0000");
-    check_end();
-    CHECK_EQUAL(chunk_stats().misplaced_heaps, 1);
+    for (size_t i = 0; i < LENGTH(places); i++) {
+        begin(each);
+        said.nonsense = &places[i];
+        append_half(0, 0);
+        if (i > 0)
+            append_half(0, 1);
+        receive();
+        const spt_chunk *chunk = get_chunk();
+        CHECK_EQUAL(chunk->present_size, 2 * HEAPS);
+        CHECK_BYTES(chunk->present, marks[i], sizeof(marks[i]));
+        check_end();
+        CHECK_EQUAL(chunk_stats().misplaced_heaps, i == 2);
+    }
 }
 
 TEST(a_heap_that_the_place_function_does_not_want_is_refused)
 {
-    begin(plenty());
+    begin(plenty);
     append_heap(0);
     make_heap_part(1, 0, HALF, -1);
     append_made();
@@ -403,43 +373,33 @@ TEST(a_place_that_there_is_not_is_refused_and_said_and_others_are_not_touched)
         said_place place;
         const char *what;
     } wrong[] = {
-        {{0, 0, HEAPS * HEAP - HEAP + 1, 0, 0}, "heap_offset"},
-        {{0, 0, 1000000000, 0, 0}, "heap_offset"},
-        {{0, 0, UINT64_MAX, 0, 0}, "heap_offset"},
-        {{0, HEAPS, 0, 0, 0}, "heap_index"},
-        {{0, UINT64_MAX, 0, 0, 0}, "heap_index"},
-        {{INT64_C(1) << 62, 0, 0, 0, 0}, "chunk_id"},
-        {{INT64_MAX, 0, 0, 0, 0}, "chunk_id"},
-        {{SPT_MAX_CHUNK_STEP + 2, 0, 0, 0, 0}, "chunk_id"},
-        {{0, 0, 0, HEAPS, 1}, "extra_offset"},
-        {{0, 0, 0, UINT64_MAX, 1}, "extra_offset"},
-        {{0, 0, 0, 0, EXTRA + 1}, "extra_size"},
-        {{0, 0, 0, 0, UINT64_MAX}, "extra_size"},
+        {{0, 0, HEAPS * HEAP - HEAP + 1, 0, 0, 1}, "heap_offset"},
+        {{0, 0, 1000000000, 0, 0, 1}, "heap_offset"},
+        {{0, 0, UINT64_MAX, 0, 0, 1}, "heap_offset"},
+        {{0, HEAPS, 0, 0, 0, 1}, "heap_index"},
+        {{0, UINT64_MAX, 0, 0, 0, 1}, "heap_index"},
+        {{INT64_C(1) << 62, 0, 0, 0, 0, 1}, "chunk_id"},
+        {{INT64_MAX, 0, 0, 0, 0, 1}, "chunk_id"},
+        {{SPT_MAX_CHUNK_STEP + 2, 0, 0, 0, 0, 1}, "chunk_id"},
+        {{SPT_MAX_CHUNK_ID + 1, 0, 0, 0, 0, 0}, "chunk_id"}, /* for the first */
+        {{0, 0, 0, HEAPS, 1, 1}, "extra_offset"},
+        {{0, 0, 0, UINT64_MAX, 1, 1}, "extra_offset"},
+        {{0, 0, 0, 0, EXTRA + 1, 1}, "extra_size"},
+        {{0, 0, 0, 0, UINT64_MAX, 1}, "extra_size"},
     };
     for (size_t i = 0; i < LENGTH(wrong); i++) {
-        begin(plenty());
+        uint64_t about = wrong[i].place.about;
+        begin(plenty);
         said.nonsense = &wrong[i].place;
-        said.about = 1;
         append_heaps(0, 3);
         receive();
-        CHECK_BYTES((uint8_t *)check_chunk(0, "1010")->data + HEAP, nothing, HEAP);
+        const spt_chunk *chunk = check_chunk(0, about == 0 ? "0110" : "1010");
+        CHECK_BYTES((uint8_t *)chunk->data + about * HEAP, nothing, HEAP);
         check_end();
-        spt_chunk_stats now = chunk_stats();
-        CHECK_EQUAL(now.rejected_heaps, 1, now.misplaced_heaps, 1);
-        CHECK_WORDS(now.misplaced, wrong[i].what);
+        CHECK_EQUAL(chunk_stats().rejected_heaps, 1, chunk_stats().misplaced_heaps, 1);
+        CHECK_WORDS(chunk_stats().misplaced, wrong[i].what);
         (void)account();
     }
-}
-
-TEST(a_first_chunk_that_no_item_could_name_is_refused)
-{
-    static const said_place beyond = {.chunk_id = SPT_MAX_CHUNK_ID + 1};
-    begin(plenty());
-    said.nonsense = &beyond;
-    append_heaps(0, 2);
-    receive();
-    check_chunk(0, "0100");
-    check_end();
 }
 
 /* Whichever allocation fails: to say that a heap is longer is no way out of its place. */
@@ -649,22 +609,9 @@ TEST(a_stream_that_gives_its_chunks_back_wakes_another_that_waits_for_them)
     }
 }
 
-TEST(what_is_held_when_a_stream_ends_is_counted)
-{
-    begin((setup){0, CHUNKS, 2, 0, false});
-    add_socket(0, 1);
-    for (uint64_t n = 0; n < 4; n++)
-        send_heap(0, n);
-    while (chunk_stats().chunk_waits == 0)
-        continue;
-    spt_recv_stream_stop(stream);
-    CHECK(stats().after_end > 0);
-    CHECK_EQUAL(stats().account.packets, 0, stats().after_end, stats().sockets.datagrams);
-}
-
 TEST(what_cannot_be_is_refused_in_words)
 {
-    begin(plenty());
+    begin(plenty);
     spt_recv_config config = spt_recv_config_default();
     for (int i = 0; i < 5; i++) {
         spt_chunk_config how = {0};
