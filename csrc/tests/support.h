@@ -86,19 +86,6 @@ static inline void check_account(const spt_account *account)
     CHECK_EQUAL(fates, account->packets, faults, account->fates[SPT_MALFORMED]);
 }
 
-/* Two heaps went the same way, and have the same bytes where some have arrived. */
-static inline void check_same_heap(const spt_received_heap *one, const spt_received_heap *other)
-{
-    REQUIRE(other != NULL && one->cnt == other->cnt && one->n_ranges == other->n_ranges);
-    CHECK_EQUAL(one->state, other->state, one->packets, other->packets);
-    CHECK_EQUAL(one->received_length, other->received_length);
-    for (size_t i = 0; i < one->n_ranges; i++) {
-        uint64_t begin = one->ranges[i].begin, end = one->ranges[i].end;
-        CHECK(begin == other->ranges[i].begin && end == other->ranges[i].end);
-        CHECK_BYTES(one->payload + begin, other->payload + begin, end - begin);
-    }
-}
-
 /* ---- Sockets --------------------------------------------------------------------------------- */
 
 /* One that listens on loopback, on a port of the system's choice, with so large a buffer. */
