@@ -9,9 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
-#include <semaphore.h>
 #include <signal.h>
-#include <time.h>
 
 enum { SIZE = 20000, HEAPS = 200, LONG_NS = 2000000000, ROOM = 1 << 20, READERS = 16, ROUNDS = 50 };
 
@@ -171,26 +169,22 @@ TEST(what_is_sent_is_received_with_and_without_offload)
     }
 }
 
-TEST(a_full_ring_is_waited_for_and_nothing_is_lost)
+TEST(a_full_ring_is_waited_for_and_what_was_read_is_received_or_counted)
 {
-    begin_udp(1, spt_recv_config_default(), 9000, 1);
-    send_heaps(1, 20); /* the ring has 4; others wait in the socket */
-    while (stats().ring_waits == 0)
-        continue;
-    check_heaps(1, 20);
-    CHECK(stats().longest_ring_wait_ns > 0 && stats().ring_dropped == 0);
-}
-
-TEST(packets_that_were_read_and_not_looked_at_are_counted_when_a_stream_ends)
-{
-    begin_udp(1, spt_recv_config_default(), 9000, 0);
-    send_heaps(1, 20); /* before anybody reads: many come with a call */
-    REQUIRE(spt_recv_stream_add_udp_socket(receiver, listening, NULL, NULL) == SPT_OK);
-    while (stats().ring_waits == 0)
-        continue;
-    spt_recv_stream_stop(receiver);
-    CHECK(stats().after_end > 0);
-    CHECK_EQUAL(stats().account.packets + stats().after_end, stats().sockets.datagrams);
+    for (int stopped = 0; stopped < 2; stopped++) {
+        begin_udp(1, spt_recv_config_default(), 9000, 0);
+        send_heaps(1, 20); /* before anybody reads: many come with a call, and the ring has 4 */
+        REQUIRE(spt_recv_stream_add_udp_socket(receiver, listening, NULL, NULL) == SPT_OK);
+        while (stats().ring_waits == 0)
+            continue;
+        if (stopped)
+            spt_recv_stream_stop(receiver);
+        else
+            check_heaps(1, 20);
+        CHECK(stats().longest_ring_wait_ns > 0 && stats().ring_dropped == 0);
+        CHECK_EQUAL(stats().after_end > 0, stopped);
+        CHECK(!stopped || stats().account.packets + stats().after_end == stats().sockets.datagrams);
+    }
 }
 
 TEST(a_full_ring_can_drop_and_says_how_many)
@@ -207,32 +201,31 @@ TEST(a_full_ring_can_drop_and_says_how_many)
 
 TEST(packets_in_memory_are_received_and_their_end_is_that_of_the_stream)
 {
+    spt_error err = {0};
     begin_memory(30);
-    for (int cut = 0; cut < 2; cut++) { /* as it is, and without the last bytes of the last heap */
-        spt_error err = {0};
-        begin_receiver(spt_recv_config_default());
-        add_memory(cut ? n_bytes - 49 - 8 - 1472 : n_bytes);
-        check_heaps(1, 30 - (uint64_t)cut);
-        if (cut) {
+    add_memory(n_bytes);
+    check_heaps(1, 30);
+    CHECK_EQUAL(get_none(LONG_NS), SPT_DONE);
+    CHECK_EQUAL(spt_recv_stream_add_memory(receiver, bytes, 1, &err), SPT_ERR_STOPPED);
+    CHECK(err.message[0] != '\0');
+}
+
+TEST(a_heap_that_is_cut_off_is_incomplete_or_dropped_and_counted)
+{
+    begin_memory(30);
+    for (int dropped = 0; dropped < 2; dropped++) {
+        spt_recv_config config = spt_recv_config_default();
+        config.contiguous_only = dropped;
+        begin_receiver(config);
+        add_memory(n_bytes - 49 - 8 - 1472);
+        check_heaps(1, 29);
+        if (!dropped) {
             spt_received_heap *got = get_heap();
             CHECK_EQUAL(got->state, SPT_HEAP_INCOMPLETE);
             spt_recv_stream_return(receiver, got);
         }
         CHECK_EQUAL(get_none(LONG_NS), SPT_DONE);
-        CHECK_EQUAL(spt_recv_stream_add_memory(receiver, bytes, 1, &err), SPT_ERR_STOPPED);
-        CHECK(err.message[0] != '\0');
     }
-}
-
-TEST(incomplete_heaps_can_be_dropped_and_are_counted_then)
-{
-    spt_recv_config config = spt_recv_config_default();
-    config.contiguous_only = true;
-    begin_memory(30);
-    begin_receiver(config);
-    add_memory(n_bytes - 49 - 8 - 1472);
-    check_heaps(1, 29);
-    CHECK_EQUAL(get_none(LONG_NS), SPT_DONE);
     spt_recv_stats now = stats();
     CHECK_EQUAL(now.incomplete_dropped, 1, now.incomplete_cnt, 30, now.incomplete_length, SIZE);
     CHECK(now.incomplete_received > 0 && now.incomplete_received < SIZE);
@@ -508,23 +501,14 @@ TEST(the_counts_of_sockets_do_not_fall_while_a_stream_is_stopped)
 static struct {
     int away, most; /* atomic */
     int asked_for;  /* atomic */
-    int slow_from;  /* the how-manieth is not given before `go_on` */
     bool in_turn;   /* each is given when the one before has been `returned` */
     int returned;   /* atomic */
-    bool timed_out; /* nobody let it */
-    sem_t go_on;
 } counted;
 
 static void *count_get(void *user, size_t size, const spt_received_packet *first)
 {
     (void)user, (void)first;
     int asked_for = __atomic_add_fetch(&counted.asked_for, 1, __ATOMIC_SEQ_CST);
-    if (asked_for == counted.slow_from) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += 2;
-        counted.timed_out = counted.timed_out || sem_timedwait(&counted.go_on, &until) != 0;
-    }
     while (counted.in_turn && __atomic_load_n(&counted.returned, __ATOMIC_SEQ_CST) < asked_for - 1)
         sched_yield();
     int away = __atomic_add_fetch(&counted.away, 1, __ATOMIC_SEQ_CST);
@@ -539,39 +523,38 @@ static void count_put(void *user, void *memory, size_t size)
     free(memory);
 }
 
-static void begin_counted(uint64_t n, size_t ring_heaps)
+/* Receive four heaps, through a ring with so much room. */
+static void begin_counted(size_t ring_heaps, bool in_turn)
 {
+    memset(&counted, 0, sizeof(counted));
+    counted.in_turn = in_turn;
     spt_recv_config config = spt_recv_config_default();
     config.heaps.memory = (spt_heap_memory){&counted, count_get, count_put};
     config.ring_heaps = ring_heaps;
-    begin_memory(n);
+    begin_memory(4);
     begin_receiver(config);
     add_memory(n_bytes);
 }
 
-TEST(what_is_returned_can_be_used_again_while_a_reader_still_runs)
+TEST(heaps_are_got_and_used_again_while_a_worker_is_in_the_middle_of_the_next)
 {
-    memset(&counted, 0, sizeof(counted));
-    counted.in_turn = true;
-    begin_counted(4, 4);
-    for (int i = 0; i < 4; i++) {
-        spt_received_heap *got;
-        spt_status status;
-        while ((status = spt_recv_stream_get(receiver, 0, &got)) == SPT_PENDING)
-            sched_yield();
-        REQUIRE(status == SPT_OK);
-        spt_recv_stream_return(receiver, got);
-        __atomic_add_fetch(&counted.returned, 1, __ATOMIC_SEQ_CST);
+    for (size_t room = 1; room <= 4; room += 3) {
+        begin_counted(room, true);
+        for (int i = 1; i <= 4; i++) {
+            while (i < 4 && __atomic_load_n(&counted.asked_for, __ATOMIC_SEQ_CST) <= i)
+                sched_yield();
+            check_heaps((uint64_t)i, (uint64_t)i);
+            __atomic_add_fetch(&counted.returned, 1, __ATOMIC_SEQ_CST);
+        }
+        CHECK_EQUAL(get_none(LONG_NS), SPT_DONE);
+        END(spt_recv_stream, receiver);
+        CHECK_EQUAL(counted.most, 2); /* the one before is put back when the next is finished */
     }
-    CHECK_EQUAL(get_none(LONG_NS), SPT_DONE);
-    END(spt_recv_stream, receiver);
-    CHECK_EQUAL(counted.most, 2); /* the one before is put back when the next one is finished */
 }
 
 TEST(the_memory_of_heaps_goes_back_with_them_after_the_end_too)
 {
-    memset(&counted, 0, sizeof(counted));
-    begin_counted(4, 4);
+    begin_counted(4, false);
     spt_received_heap *got[4];
     for (int i = 0; i < 4; i++)
         got[i] = get_heap();
@@ -580,22 +563,4 @@ TEST(the_memory_of_heaps_goes_back_with_them_after_the_end_too)
     for (int i = 1; i < 4; i++) /* and after it */
         spt_recv_stream_return(receiver, got[i]);
     CHECK_EQUAL(__atomic_load_n(&counted.away, __ATOMIC_SEQ_CST), 0);
-}
-
-TEST(a_heap_is_got_from_a_full_ring_without_waiting_for_a_worker_that_is_busy)
-{
-    memset(&counted, 0, sizeof(counted));
-    counted.slow_from = 2;
-    REQUIRE(sem_init(&counted.go_on, 0, 0) == 0);
-    begin_counted(2, 1);
-    while (__atomic_load_n(&counted.asked_for, __ATOMIC_SEQ_CST) < 2)
-        continue; /* until the ring is full, and the worker is in the middle of the next heap */
-    spt_received_heap *got = get_heap();
-    sem_post(&counted.go_on);
-    check_heap(got, 1);
-    spt_recv_stream_return(receiver, got);
-    check_heaps(2, 2);
-    END(spt_recv_stream, receiver);
-    CHECK(!counted.timed_out);
-    sem_destroy(&counted.go_on);
 }
