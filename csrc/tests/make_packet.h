@@ -106,6 +106,38 @@ static inline void write_in_place(const spt_depacketizer *d, spt_packet_run *run
                payload);
 }
 
+/* Packets one after the other, as they come. */
+enum { SERIES_BYTES = 1 << 22, SERIES_PACKETS = 4096 };
+
+typedef struct made_series {
+    size_t n, at[SERIES_PACKETS + 1]; /* where each begins, and the end */
+    uint8_t bytes[SERIES_BYTES];
+} made_series;
+
+static inline size_t series_size(const made_series *s, size_t i)
+{
+    return s->at[i + 1] - s->at[i];
+}
+
+/* What there is no room for is left out. */
+static inline void series_add(made_series *s, const made_packet *p)
+{
+    size_t at = s->at[s->n];
+    if (s->n == SERIES_PACKETS || at + p->size > SERIES_BYTES)
+        return;
+    memcpy(s->bytes + at, p->bytes, p->size);
+    s->at[++s->n] = at + p->size;
+}
+
+/* So many packets from one on, at most, as far as they are equally long. */
+static inline size_t series_run(const made_series *s, size_t first, size_t most)
+{
+    size_t n = 1;
+    while (n < most && first + n < s->n && series_size(s, first + n) == series_size(s, first))
+        n++;
+    return n;
+}
+
 /* A chunk in memory of exactly its size, so that a byte too far is seen by a sanitizer. What was
  * present before is nonsense: whoever fills the chunk cleans it. */
 static inline spt_chunk make_chunk(size_t size, size_t marks, size_t extra)

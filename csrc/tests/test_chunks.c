@@ -14,7 +14,6 @@ enum {
     EXTRA = 8,
     TIMESTAMP = 0x1600,
     LONG_NS = 2000000000,
-    MAX_BYTES = 1 << 20,
 };
 
 static spt_thread_pool *pool;
@@ -22,8 +21,7 @@ static spt_recv_stream *stream;
 static spt_chunk_ring *data_ring, *free_ring;
 static spt_chunk chunks[CHUNKS];
 static int listening[2] = {-1, -1}, out[2] = {-1, -1}; /* sockets */
-static uint8_t packets[MAX_BYTES];                     /* one after the other */
-static size_t n_bytes, n_packets;
+static made_series packets;
 
 /* ---- Packets --------------------------------------------------------------------------------- */
 
@@ -38,19 +36,11 @@ static void make_heap_part(uint64_t n, uint64_t begin, uint64_t size, int64_t ti
     make_end_of(&made, n, begin, size);
 }
 
-static void append_made(void)
-{
-    REQUIRE(n_bytes + made.size <= MAX_BYTES);
-    memcpy(packets + n_bytes, made.bytes, made.size);
-    n_bytes += made.size;
-    n_packets++;
-}
-
 /* Half of a heap: the first one, or the second. */
 static void append_half(uint64_t n, int which)
 {
     make_heap_part(n, which ? HALF : 0, HALF, (int64_t)n * HEAP);
-    append_made();
+    series_add(&packets, &made);
 }
 
 /* Heaps from one up to another. */
@@ -72,7 +62,7 @@ static void append_stop(void)
     make_part(&made, 1 << 20, 0, 0, 0);
     make_add(&made, true, SPT_ID_STREAM_CTRL, 2);
     make_end(&made, NULL, 0);
-    append_made();
+    series_add(&packets, &made);
 }
 
 /* ---- Streams --------------------------------------------------------------------------------- */
@@ -173,12 +163,13 @@ static void begin(setup with)
         REQUIRE(spt_chunk_ring_put(free_ring, &chunks[i], 0) == SPT_OK);
     stream = new_stream(with, data_ring);
     memset(&said, 0, sizeof(said));
-    n_bytes = n_packets = 0;
+    packets.n = 0;
 }
 
 static void receive(void)
 {
-    REQUIRE(spt_recv_stream_add_memory(stream, packets, n_bytes, NULL) == SPT_OK);
+    REQUIRE(spt_recv_stream_add_memory(stream, packets.bytes, packets.at[packets.n], NULL) ==
+            SPT_OK);
 }
 
 static spt_chunk_stats chunk_stats(void)
@@ -356,7 +347,7 @@ TEST(a_heap_that_the_place_function_does_not_want_is_refused)
     begin(plenty);
     append_heap(0);
     make_heap_part(1, 0, HALF, -1);
-    append_made();
+    series_add(&packets, &made);
     append_half(1, 1); /* it was asked before */
     append_heap(2);
     receive();
@@ -414,9 +405,10 @@ TEST(a_heap_keeps_the_length_that_its_place_was_checked_for)
         append_half(3, 0);
         make_part(&made, 3 + 1, 100 * HEAP, 90 * HEAP, HEAP);
         make_end(&made, payload, HEAP); /* without a timestamp it gets no place of its own */
-        append_made();
+        series_add(&packets, &made);
         fail_once(n);
-        while (spt_recv_stream_add_memory(stream, packets, n_bytes, NULL) == SPT_ERR_MEMORY)
+        while (spt_recv_stream_add_memory(stream, packets.bytes, packets.at[packets.n], NULL) ==
+               SPT_ERR_MEMORY)
             continue;
         while (spt_chunk_ring_get(data_ring, LONG_NS, &chunk) == SPT_OK)
             REQUIRE(got++ == 0);
@@ -444,7 +436,7 @@ TEST(the_worker_waits_for_a_free_chunk_and_loses_nothing)
     spt_chunk_stats now = chunk_stats();
     CHECK_EQUAL(now.chunk_waits, 5, now.longest_chunk_wait_ns > 0, true, now.room_waits, 0);
     CHECK_EQUAL(said.asked, 6 * HEAPS); /* what waited was not asked for twice */
-    CHECK_EQUAL(account().packets, n_packets, account().heaps_complete, 6 * HEAPS);
+    CHECK_EQUAL(account().packets, packets.n, account().heaps_complete, 6 * HEAPS);
 }
 
 TEST(the_worker_waits_for_room_for_a_filled_chunk_and_loses_nothing)
@@ -468,7 +460,7 @@ TEST(the_end_does_not_wait_for_room)
     append_heaps(0, 3 * HEAPS);
     append_stop();
     receive();
-    while (account().heaps_dropped == 0 && account().packets < n_packets)
+    while (account().heaps_dropped == 0 && account().packets < packets.n)
         continue; /* nobody gets a chunk meanwhile */
     check_full_chunks(3);
     check_end();
@@ -594,7 +586,8 @@ TEST(a_stream_that_gives_its_chunks_back_wakes_another_that_waits_for_them)
 
     OWN(spt_chunk_ring) other_ring = NEW(spt_chunk_ring_create(CHUNKS, NULL));
     OWN(spt_recv_stream) other = new_stream(two, other_ring);
-    REQUIRE(spt_recv_stream_add_memory(other, packets, n_bytes, NULL) == SPT_OK);
+    REQUIRE(spt_recv_stream_add_memory(other, packets.bytes, packets.at[packets.n], NULL) ==
+            SPT_OK);
     spt_chunk_stats now = {0};
     while (now.chunk_waits == 0)
         spt_recv_stream_chunk_stats(other, &now, NULL);

@@ -109,6 +109,16 @@ typedef struct outcome {
     uint64_t received;
 } outcome;
 
+/* What is said to have arrived of a heap are its bytes. */
+static void check_payload(const spt_received_heap *heap)
+{
+    uint64_t in_ranges = 0;
+    for (size_t i = 0; i < heap->n_ranges; i++)
+        for (uint64_t at = heap->ranges[i].begin; at < heap->ranges[i].end; at++, in_ranges++)
+            CHECK_EQUAL(heap->payload[at], byte_of(heap->cnt, at));
+    CHECK_EQUAL(in_ranges, heap->received_length);
+}
+
 /* CHECK_NEXT({cnt, state, received}, ...): the next heaps are these, they went so, and what has
  * arrived of them are their bytes. */
 #define CHECK_NEXT(...)                                                                            \
@@ -121,11 +131,7 @@ static void check_next(int line, const outcome *expected, size_t n)
         check_equal(__FILE__, line, "the state", heap->state, e->state);
         check_equal(__FILE__, line, "the length", (int64_t)heap->received_length,
                     (int64_t)e->received);
-        uint64_t in_ranges = 0;
-        for (size_t i = 0; i < heap->n_ranges; i++)
-            for (uint64_t at = heap->ranges[i].begin; at < heap->ranges[i].end; at++, in_ranges++)
-                CHECK_EQUAL(heap->payload[at], byte_of(e->cnt, at));
-        CHECK_EQUAL(in_ranges, e->received);
+        check_payload(heap);
         spt_depacketizer_recycle(d, heap);
     }
 }
@@ -597,26 +603,19 @@ TEST(a_place_can_be_given_up_for_another_heap)
 TEST(shuffled_repeated_and_lost_parts_all_end_in_the_account)
 {
     enum { HEAPS = 300, PARTS = 12, PART = 40, IN_FLIGHT = 4 };
-    uint64_t state = 15, lost_parts = 0, sent = 0, incomplete = 0;
+    uint64_t state = 15, lost_parts = 0, sent = 0;
     begin_counted();
     for (uint64_t group = 0; group < HEAPS / IN_FLIGHT; group++) {
-        uint64_t order[2 * IN_FLIGHT * PARTS];
+        uint64_t order[2 * IN_FLIGHT * PARTS] = {0};
         size_t n = 0;
-        bool lacking[IN_FLIGHT] = {false};
         for (uint64_t i = 0; i < IN_FLIGHT * PARTS; i++) {
             bool lost = draw(&state, 50) == 0;
             lost_parts += lost;
-            lacking[i / PARTS] = lacking[i / PARTS] || lost;
-            for (int copies = lost ? 0 : 1 + (draw(&state, 20) == 0); copies > 0; copies--)
-                order[n++] = i;
-        }
-        for (int i = 0; i < IN_FLIGHT; i++)
-            incomplete += lacking[i];
-        for (size_t i = n; i-- > 1;) {
-            size_t j = draw(&state, i + 1);
-            uint64_t other = order[i];
-            order[i] = order[j];
-            order[j] = other;
+            for (int copies = lost ? 0 : 1 + (draw(&state, 20) == 0); copies > 0; copies--) {
+                size_t j = draw(&state, n + 1);
+                order[n++] = order[j];
+                order[j] = i;
+            }
         }
         sent += n;
         for (size_t i = 0; i < n; i++) {
@@ -626,12 +625,13 @@ TEST(shuffled_repeated_and_lost_parts_all_end_in_the_account)
         }
     }
     spt_depacketizer_flush(d);
-    uint64_t heaps = 0, bytes = 0;
+    uint64_t heaps = 0, bytes = 0, incomplete = 0;
     for (spt_received_heap *heap; (heap = spt_depacketizer_next(d)) != NULL; heaps++) {
+        bool lacking = heap->received_length < PARTS * PART;
+        CHECK_EQUAL(heap->state, lacking ? INCOMPLETE : COMPLETE);
+        incomplete += lacking;
         bytes += heap->received_length;
-        for (size_t i = 0; i < heap->n_ranges; i++)
-            for (uint64_t at = heap->ranges[i].begin; at < heap->ranges[i].end; at++)
-                CHECK_EQUAL(heap->payload[at], byte_of(heap->cnt, at));
+        check_payload(heap);
         spt_depacketizer_recycle(d, heap);
     }
     spt_account a = account();
@@ -682,26 +682,7 @@ TEST(every_fate_has_words)
 
 /* ---- Runs ------------------------------------------------------------------------------------ */
 
-enum { MANY = 400, LONGEST = 200 };
-
-/* Packets one after the other, as they came. */
-static struct {
-    uint8_t bytes[MANY * LONGEST];
-    size_t at[MANY + 1], n;
-} many;
-
-static size_t size_of(size_t i)
-{
-    return many.at[i + 1] - many.at[i];
-}
-
-static void add_made(void)
-{
-    REQUIRE(many.n < MANY && made.size <= LONGEST);
-    size_t at = many.at[many.n++];
-    memcpy(many.bytes + at, made.bytes, made.size);
-    many.at[many.n] = at + made.size;
-}
+static made_series many;
 
 /* A part of a heap, which may have an item of its own, or say something else, or nothing. */
 static void add_part(uint64_t *state, uint64_t cnt, uint64_t length, uint64_t begin)
@@ -713,7 +694,7 @@ static void add_part(uint64_t *state, uint64_t cnt, uint64_t length, uint64_t be
     make_end_of(&made, cnt, begin, n);
     if (draw(state, 50) == 0)
         made.bytes[8 + draw(state, 32)] ^= 1;
-    add_made();
+    series_add(&many, &made);
 }
 
 /* Heaps of a size, of whose packets some are lost, or come again, or elsewhere. */
@@ -721,7 +702,7 @@ static void make_many(uint64_t *state)
 {
     uint64_t length = 100 * (1 + draw(state, 20)) + draw(state, 2) * 40;
     many.n = 0;
-    for (uint64_t at = 0, cnt = 0; cnt < 6 && many.n < MANY; at += 100) {
+    for (uint64_t at = 0, cnt = 0; cnt < 6 && many.n < 400; at += 100) {
         if (at >= length || draw(state, 40) == 0) { /* the next one, in time or not */
             cnt++;
             at = 0;
@@ -738,7 +719,8 @@ static void take_apart(spt_depacketizer *by, size_t i)
 {
     spt_received_packet packet;
     uint8_t *to;
-    spt_fault fault = spt_received_packet_parse(&packet, many.bytes + many.at[i], size_of(i));
+    spt_fault fault =
+        spt_received_packet_parse(&packet, many.bytes + many.at[i], series_size(&many, i));
     if (fault != SPT_FAULT_NONE) {
         spt_depacketizer_malformed(by, fault);
         return;
@@ -751,10 +733,9 @@ static void take_apart(spt_depacketizer *by, size_t i)
 /* Up to so many packets from one on, as far as they are equally long. */
 static spt_packet_run run_from(size_t first, size_t most)
 {
-    spt_packet_run run = {many.bytes + many.at[first], size_of(first), size_of(first), 1, false};
-    while (run.n < most && first + run.n < many.n && size_of(first + run.n) == run.n_bytes)
-        run.n++;
-    return run;
+    size_t size = series_size(&many, first);
+    return (spt_packet_run){many.bytes + many.at[first], size, size, series_run(&many, first, most),
+                            false};
 }
 
 /* Both hand out the same heaps, which went the same way, with the same bytes where some have
@@ -830,13 +811,13 @@ TEST(the_last_packet_of_a_heap_is_not_part_of_a_run)
     for (uint64_t at = 0; at < 500; at += 100) {
         make_part(&made, 1, 500, at, 100);
         make_end_of(&made, 1, at, 100);
-        add_made();
+        series_add(&many, &made);
     }
     take_apart(d, 0);
-    spt_packet_run run = run_from(1, MANY);
+    spt_packet_run run = run_from(1, SIZE_MAX);
     CHECK_EQUAL(run.n, 4, spt_depacketizer_take_run(d, &run, &offset), 3, offset, 100);
     check_no_next();
-    run = run_from(4, MANY);
+    run = run_from(4, SIZE_MAX);
     CHECK_EQUAL(spt_depacketizer_take_run(d, &run, &offset), 0);
     take_apart(d, 4);
     CHECK_EQUAL(spt_depacketizer_take_run(d, &run, &offset), 0);

@@ -20,9 +20,7 @@
 
 enum {
     RUNS = 60,
-    MOST_BYTES = 1 << 22,
     MESSAGE = 65507,
-    PREFIX = 40,
     SECOND = 1000000000,
     CHUNKS = 4,
     LONGEST = 640 << 10, /* heap; there are two in a chunk, */
@@ -52,9 +50,7 @@ static uint64_t any(uint64_t n)
 
 /* ---- Packets --------------------------------------------------------------------------------- */
 
-/* All of a run, one after the other, and how many bytes each has. */
-static uint8_t all[MOST_BYTES];
-static size_t n_all, sizes[MOST_BYTES / PREFIX], n_packets;
+static made_series all;
 
 /* What all heaps have, and the payload of their packets. */
 static uint64_t length, each;
@@ -66,11 +62,7 @@ static void make(uint64_t cnt, uint64_t begin, uint64_t n, bool has_item)
     if (has_item)
         make_add(&made, true, 0x2000, begin);
     make_end_of(&made, cnt, begin, n);
-    if (n_all + made.size > MOST_BYTES)
-        return;
-    memcpy(all + n_all, made.bytes, made.size);
-    n_all += made.size;
-    sizes[n_packets++] = made.size;
+    series_add(&all, &made);
 }
 
 /* Heaps of a size, in packets of a size: some of these are lost, or come again, or elsewhere. */
@@ -78,7 +70,7 @@ static void make_all(void)
 {
     each = 4096 + any(5000);
     length = each * (20 + any(50)) + any(each);
-    n_all = n_packets = 0;
+    all.n = 0;
     for (uint64_t cnt = 1; cnt <= 6; cnt++)
         for (uint64_t at = 0; at < length; at += each) {
             uint64_t what = any(60), n = length - at < each ? length - at : each;
@@ -113,12 +105,13 @@ static int connect_to(spt_recv_stream *receiver)
     return from;
 }
 
-/* Send equal packets as one message. */
-static void send_run(int from, const uint8_t *packets, size_t size, size_t n)
+/* Send packets, from one on, as one message. */
+static void send_run(int from, size_t first, size_t n)
 {
-    int segment = (int)size;
+    size_t size = n * series_size(&all, first);
+    int segment = (int)series_size(&all, first);
     REQUIRE(setsockopt(from, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof(segment)) == 0);
-    REQUIRE(send(from, packets, n * size, 0) == (ssize_t)(n * size));
+    REQUIRE(send(from, all.bytes + all.at[first], size, 0) == (ssize_t)size);
 }
 
 static spt_recv_stats stats_of(spt_recv_stream *receiver)
@@ -135,31 +128,19 @@ static spt_recv_stats wait_for(spt_recv_stream *receiver, uint64_t packets)
     return stats_of(receiver);
 }
 
-/* How many packets, from one of them on, have its size, and fit a message; some messages are short.
- */
-static size_t length_of_run(size_t first)
-{
-    size_t n = 1, most = MESSAGE / sizes[first];
-    most = any(8) == 0 ? 1 + any(most) : most;
-    while (n < most && first + n < n_packets && sizes[first + n] == sizes[first])
-        n++;
-    return n;
-}
-
-/* Send all, a message after the other has been received: none is lost. */
+/* Send all, a message after the other has been received: none is lost. Some messages are short. */
 static void send_all(spt_recv_stream *receiver)
 {
     int fd = connect_to(receiver);
-    const uint8_t *at = all;
     spt_recv_stats stats = {0};
-    for (size_t first = 0, n; first < n_packets; first += n) {
-        n = length_of_run(first);
-        send_run(fd, at, sizes[first], n);
-        at += n * sizes[first];
+    for (size_t first = 0, n; first < all.n; first += n) {
+        size_t most = MESSAGE / series_size(&all, first);
+        n = series_run(&all, first, any(8) == 0 ? 1 + any(most) : most);
+        send_run(fd, first, n);
         stats = wait_for(receiver, first + n);
     }
     in_place += stats.sockets.in_place;
-    CHECK_EQUAL(stats.sockets.datagrams, n_packets, stats.sockets.bytes, n_all);
+    CHECK_EQUAL(stats.sockets.datagrams, all.n, stats.sockets.bytes, all.at[all.n]);
     CHECK_EQUAL(stats.sockets.dropped, 0);
     close(fd);
     spt_recv_stream_stop(receiver);
@@ -274,7 +255,7 @@ TEST(chunks_are_filled_as_with_the_same_packets_one_after_the_other)
         state = before; /* so that both have as many chunks at a time */
         begin_filling(&apart, packet, false, any_order);
         send_all(sent.stream);
-        REQUIRE(spt_recv_stream_add_memory(apart.stream, all, n_all, NULL) == SPT_OK);
+        REQUIRE(spt_recv_stream_add_memory(apart.stream, all.bytes, all.at[all.n], NULL) == SPT_OK);
         check_same_chunks(&sent, &apart, packet);
         check_same_account(sent.stream, apart.stream);
     }
@@ -285,11 +266,11 @@ TEST(chunks_are_filled_as_with_the_same_packets_one_after_the_other)
 static void send_part(int from, spt_recv_stream *receiver, uint64_t cnt, uint64_t at, uint64_t end)
 {
     uint64_t before = stats_of(receiver).account.packets;
-    n_all = n_packets = 0;
+    all.n = 0;
     for (; at < end; at++)
         make(cnt, at * each, each, false);
-    send_run(from, all, sizes[0], n_packets);
-    wait_for(receiver, before + n_packets);
+    send_run(from, 0, all.n);
+    wait_for(receiver, before + all.n);
 }
 
 TEST(what_is_marked_is_not_written_over_by_what_was_not_expected)
@@ -331,10 +312,10 @@ TEST(of_senders_that_take_turns_several_messages_are_read_at_a_time)
     each = 4100;
     length = MESSAGES * PACKETS * each;
     for (uint64_t i = 0; i < MESSAGES; i++) {
-        n_all = n_packets = 0;
+        all.n = 0;
         for (uint64_t k = 0; k < PACKETS; k++)
             make(1 + i % 2, (i / 2 * PACKETS + k) * each, each, false);
-        send_run(from, all, sizes[0], PACKETS);
+        send_run(from, 0, PACKETS);
     }
     OWN(spt_recv_stream) receiver = new_receiver();
     REQUIRE(spt_recv_stream_add_udp_socket(receiver, to, NULL, NULL) == SPT_OK);
