@@ -49,6 +49,19 @@ static inline spt_thread_pool *new_pool(size_t n_threads)
     return NEW(spt_thread_pool_create(n_threads, NULL, 0, NULL));
 }
 
+/* ---- Failures -------------------------------------------------------------------------------- */
+
+/* It is refused, which the error says in such words: CHECK_REFUSED(status, words, call(&err)). */
+#define CHECK_REFUSED(expected, words, ...)                                                        \
+    do {                                                                                           \
+        spt_error err = {0};                                                                       \
+        intptr_t returned_ = (intptr_t)(__VA_ARGS__); /* a status, or NULL */                      \
+        CHECK_EQUAL(returned_, _Generic((__VA_ARGS__), spt_status: (expected), default: 0));       \
+        CHECK_EQUAL(err.status, expected);                                                         \
+        CHECK(err.message[0] != '\0');                                                             \
+        CHECK_WORDS(err.message, words);                                                           \
+    } while (0)
+
 /* ---- Heaps ----------------------------------------------------------------------------------- */
 
 static inline spt_heap *new_heap_as(uint8_t address_bits, uint8_t bug_compat)

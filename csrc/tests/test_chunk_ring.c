@@ -158,7 +158,5 @@ TEST(chunks_go_round_between_threads_and_none_is_lost)
 
 TEST(a_ring_without_room_is_refused)
 {
-    spt_error err = {0};
-    CHECK(spt_chunk_ring_create(0, &err) == NULL);
-    CHECK_EQUAL(err.status, SPT_ERR_ARGUMENT);
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "", spt_chunk_ring_create(0, &err));
 }

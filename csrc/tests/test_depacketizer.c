@@ -664,10 +664,7 @@ TEST(a_configuration_that_cannot_be_is_refused)
         config.max_heaps = i == 0 ? 0 : i == 1 ? SIZE_MAX / 2 : config.max_heaps;
         config.substreams = i == 2 ? 0 : i == 1 ? 16 : config.substreams;
         config.memory.get = i == 3 ? get : NULL;
-        spt_error err = {0};
-        CHECK(spt_depacketizer_create(&config, &err) == NULL);
-        CHECK_EQUAL(err.status, SPT_ERR_ARGUMENT);
-        CHECK(err.message[0] != '\0');
+        CHECK_REFUSED(SPT_ERR_ARGUMENT, "", spt_depacketizer_create(&config, &err));
     }
     spt_depacketizer_destroy(NULL);
 }

@@ -12,10 +12,8 @@ static spt_status add(spt_heap *heap, uint64_t id, const void *value, size_t len
 
 TEST(a_wrong_flavour_makes_no_heap)
 {
-    spt_error err = {0};
     spt_flavour flavour = {41, 0};
-    CHECK(spt_heap_create(&flavour, &err) == NULL);
-    CHECK_EQUAL(err.status, SPT_ERR_ARGUMENT);
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "", spt_heap_create(&flavour, &err));
     spt_heap_destroy(NULL);
 }
 
@@ -60,11 +58,10 @@ TEST(ids_of_the_protocol_are_refused)
 {
     OWN(spt_heap) heap = new_heap_as(40, 0);
     spt_descriptor descriptor = {.name = "", .description = ""};
-    spt_error err = {0};
     for (descriptor.id = 0; descriptor.id < 7; descriptor.id++) {
         CHECK_EQUAL(add(heap, descriptor.id, "v", 1, true), SPT_ERR_ARGUMENT);
-        CHECK_EQUAL(spt_heap_add_descriptor(heap, &descriptor, &err), SPT_ERR_ARGUMENT);
-        CHECK_WORDS(err.message, "0x0 to 0x6 are the protocol's own");
+        CHECK_REFUSED(SPT_ERR_ARGUMENT, "0x0 to 0x6 are the protocol's own",
+                      spt_heap_add_descriptor(heap, &descriptor, &err));
     }
     CHECK_EQUAL(heap->n_items, 0);
     CHECK_EQUAL(add(heap, 7, "v", 1, true), SPT_OK);
@@ -112,7 +109,6 @@ TEST(a_descriptor_that_is_refused_leaves_the_heap_alone)
 
 TEST(a_heap_in_flight_does_not_change)
 {
-    spt_error err = {0};
     spt_descriptor descriptor = {.id = 0x1000, .name = "", .description = ""};
     spt_item item = {0x1000, "v", 1, false};
     OWN(spt_heap) heap = new_heap_as(40, 0);
@@ -120,8 +116,7 @@ TEST(a_heap_in_flight_does_not_change)
     spti_heap_borrow(heap);
     CHECK_EQUAL(spt_heap_in_flight(heap), 2);
     spti_heap_return(heap);
-    CHECK_EQUAL(spt_heap_add_item(heap, &item, &err), SPT_ERR_BUSY);
-    CHECK_EQUAL(err.status, SPT_ERR_BUSY);
+    CHECK_REFUSED(SPT_ERR_BUSY, "", spt_heap_add_item(heap, &item, &err));
     CHECK_EQUAL(spt_heap_add_descriptor(heap, &descriptor, NULL), SPT_ERR_BUSY);
     CHECK_EQUAL(spt_heap_add_start(heap, NULL), SPT_ERR_BUSY);
     CHECK_EQUAL(spt_heap_add_end(heap, NULL), SPT_ERR_BUSY);

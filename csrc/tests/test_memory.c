@@ -31,10 +31,9 @@ TEST(pages_are_huge_or_it_says_why_not)
 TEST(sizes_that_cannot_be_are_refused)
 {
     spt_memory memory;
-    spt_error err;
-    CHECK_EQUAL(spt_alloc(0, &memory, &err), SPT_ERR_ARGUMENT);
-    CHECK_EQUAL(spt_alloc(SIZE_MAX, &memory, &err), SPT_ERR_ARGUMENT);
-    CHECK_EQUAL(spt_alloc((size_t)1 << 50, &memory, &err), SPT_ERR_MEMORY);
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "", spt_alloc(0, &memory, &err));
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "", spt_alloc(SIZE_MAX, &memory, &err));
+    CHECK_REFUSED(SPT_ERR_MEMORY, "", spt_alloc((size_t)1 << 50, &memory, &err));
     CHECK(memory.data == NULL);
     spt_free(&memory);
 }

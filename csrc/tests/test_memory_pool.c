@@ -254,34 +254,27 @@ TEST(without_its_threads_a_pool_goes_on_unfilled)
 
 /* ---- Failures -------------------------------------------------------------------------------- */
 
-/* A pool is not made for these threads, which is said. */
-static void check_refused(const spt_memory_pool_config *config, spt_status status,
-                          const char *words)
-{
-    spt_error err;
-    CHECK(spt_memory_pool_create(threads, config, &err) == NULL);
-    CHECK_EQUAL(err.status, status);
-    CHECK_WORDS(err.message, words);
-}
-
 TEST(a_pool_that_cannot_be_is_not_made)
 {
     spt_memory_pool_config good = configured(4, 4), bad[] = {good, good, good, good, good};
     bad[0].lower = bad[0].upper = 0;
-    check_refused(&bad[0], SPT_ERR_ARGUMENT, "upper is 0");
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "upper is 0", spt_memory_pool_create(threads, &bad[0], &err));
     bad[1].lower = 2000;
-    check_refused(&bad[1], SPT_ERR_ARGUMENT, "lower is 2000");
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "lower is 2000",
+                  spt_memory_pool_create(threads, &bad[1], &err));
     bad[2].low_water = 5;
-    check_refused(&bad[2], SPT_ERR_ARGUMENT, "low_water is 5");
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "low_water is 5",
+                  spt_memory_pool_create(threads, &bad[2], &err));
     bad[3].base.put = NULL;
-    check_refused(&bad[3], SPT_ERR_ARGUMENT, "get and put");
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "get and put", spt_memory_pool_create(threads, &bad[3], &err));
     bad[4].low_water = 1;
-    check_refused(&bad[4], SPT_ERR_ARGUMENT, "thread");
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "thread", spt_memory_pool_create(threads, &bad[4], &err));
     threads = new_pool(1);
     spt_thread_pool_stop(threads);
-    check_refused(&bad[4], SPT_ERR_STOPPED, "");
+    CHECK_REFUSED(SPT_ERR_STOPPED, "", spt_memory_pool_create(threads, &bad[4], &err));
     fail_from(count(&calls) + 3);
-    check_refused(&good, SPT_ERR_MEMORY, "4 buffers of 1000 bytes: there was enough for 2");
+    CHECK_REFUSED(SPT_ERR_MEMORY, "4 buffers of 1000 bytes: there was enough for 2",
+                  spt_memory_pool_create(threads, &good, &err));
     fail_from(0);
 }
 

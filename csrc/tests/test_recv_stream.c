@@ -201,13 +201,11 @@ TEST(a_full_ring_can_drop_and_says_how_many)
 
 TEST(packets_in_memory_are_received_and_their_end_is_that_of_the_stream)
 {
-    spt_error err = {0};
     begin_memory(30);
     add_memory(n_bytes);
     check_heaps(1, 30);
     CHECK_EQUAL(get_none(LONG_NS), SPT_DONE);
-    CHECK_EQUAL(spt_recv_stream_add_memory(receiver, bytes, 1, &err), SPT_ERR_STOPPED);
-    CHECK(err.message[0] != '\0');
+    CHECK_REFUSED(SPT_ERR_STOPPED, "", spt_recv_stream_add_memory(receiver, bytes, 1, &err));
 }
 
 TEST(a_heap_that_is_cut_off_is_incomplete_or_dropped_and_counted)
@@ -323,26 +321,22 @@ TEST(a_port_is_free_once_the_stream_is_stopped_and_until_then_an_error_says_so)
 TEST(what_cannot_be_is_refused_in_words)
 {
     static const spt_endpoint nowhere[] = {{"no.such.host.invalid", 8888}, {"", 70000}, {"", -1}};
+    static const spt_endpoint any = {"", 0};
     spt_receive_config too_large = SPT_RECEIVE_CONFIG_DEFAULT;
     too_large.max_size = 70000;
-    spt_error err = {0};
     begin(1);
-    for (int i = 0; i < 3; i++) {
-        err = (spt_error){0};
-        CHECK_EQUAL(spt_recv_stream_add_udp(receiver, &nowhere[i], NULL, &err), SPT_ERR_ARGUMENT);
-        CHECK(err.message[0] != '\0');
-    }
-    CHECK_EQUAL(spt_recv_stream_add_udp(receiver, &(spt_endpoint){"", 0}, &too_large, NULL),
-                SPT_ERR_ARGUMENT);
-    CHECK_EQUAL(spt_recv_stream_add_udp_socket(receiver, -1, NULL, &err), SPT_ERR_ARGUMENT);
+    for (int i = 0; i < 3; i++)
+        CHECK_REFUSED(SPT_ERR_ARGUMENT, "",
+                      spt_recv_stream_add_udp(receiver, &nowhere[i], NULL, &err));
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "", spt_recv_stream_add_udp(receiver, &any, &too_large, &err));
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "", spt_recv_stream_add_udp_socket(receiver, -1, NULL, &err));
     OWN_FD int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    CHECK_EQUAL(spt_recv_stream_add_udp_socket(receiver, file, NULL, &err), SPT_ERR_SYSTEM);
-    spt_recv_config none = spt_recv_config_default();
-    none.ring_heaps = 0;
-    CHECK(spt_recv_stream_create(pool, &none, NULL) == NULL);
-    none = spt_recv_config_default();
-    none.heaps.max_heaps = 0;
-    CHECK(spt_recv_stream_create(pool, &none, NULL) == NULL);
+    CHECK_REFUSED(SPT_ERR_SYSTEM, "", spt_recv_stream_add_udp_socket(receiver, file, NULL, &err));
+    spt_recv_config no_ring = spt_recv_config_default(), no_heaps = no_ring;
+    no_ring.ring_heaps = 0;
+    no_heaps.heaps.max_heaps = 0;
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "", spt_recv_stream_create(pool, &no_ring, &err));
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "", spt_recv_stream_create(pool, &no_heaps, &err));
 }
 
 TEST(a_stream_ends_with_its_pool_and_says_so_to_who_waits)

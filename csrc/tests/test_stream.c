@@ -189,10 +189,8 @@ TEST(the_end_is_sent_after_all_else_to_every_endpoint)
 
 TEST(the_end_of_a_polled_stream_is_its_owners_to_send)
 {
-    spt_error err = {0};
     begin(polled(1), 8);
-    CHECK_EQUAL(spt_stream_send_end(stream, NULL, &err), SPT_ERR_ARGUMENT);
-    CHECK_WORDS(err.message, "spt_heap_add_end");
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "spt_heap_add_end", spt_stream_send_end(stream, NULL, &err));
     CHECK_EQUAL(spt_stream_memory(stream, NULL, 0), 0);
     spt_stream_stop(stream);
     begin_stream(with_heaps(1));
@@ -252,7 +250,6 @@ TEST_ONCE(a_pool_that_stops_ends_what_is_queued)
 {
     spt_stream *streams[3];
     spt_stream_config config = slow(2);
-    spt_error err = {0};
     begin_sending(2, LONG);
     for (int i = 0; i < 3; i++) {
         streams[i] = NEW(spt_stream_create_memory(pool, &config, NULL));
@@ -260,13 +257,12 @@ TEST_ONCE(a_pool_that_stops_ends_what_is_queued)
     }
     spt_thread_pool_stop(pool);
     for (int i = 0; i < 3; i++) {
-        CHECK_EQUAL(spt_stream_wait(streams[i], &sent[i], -1, &err), SPT_ERR_STOPPED);
-        CHECK_WORDS(err.message, "heap 1 was not sent");
-        CHECK_EQUAL(spt_stream_send_heap(streams[i], heap, &sent[i], &err), SPT_ERR_STOPPED);
+        CHECK_REFUSED(SPT_ERR_STOPPED, "heap 1 was not sent",
+                      spt_stream_wait(streams[i], &sent[i], -1, &err));
+        CHECK_REFUSED(SPT_ERR_STOPPED, "", spt_stream_send_heap(streams[i], heap, &sent[i], &err));
         spt_stream_destroy(streams[i]);
     }
-    CHECK(spt_stream_create_memory(pool, &config, &err) == NULL);
-    CHECK_EQUAL(err.status, SPT_ERR_STOPPED);
+    CHECK_REFUSED(SPT_ERR_STOPPED, "", spt_stream_create_memory(pool, &config, &err));
 }
 
 TEST(polling_gives_completions_in_order_and_announces_them)

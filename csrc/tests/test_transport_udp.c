@@ -266,12 +266,10 @@ TEST(bad_endpoints_ttls_and_interfaces_are_refused_with_a_reason)
     };
     spt_udp_config config = SPT_UDP_CONFIG_DEFAULT;
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        spt_error err = {0};
         config.ttl = cases[i].ttl;
         config.interface_address = cases[i].interface;
-        CHECK(spti_transport_udp(cases[i].endpoints, cases[i].n, &config, &err) == NULL);
-        CHECK_EQUAL(err.status, SPT_ERR_ARGUMENT);
-        CHECK_WORDS(err.message, cases[i].words);
+        CHECK_REFUSED(SPT_ERR_ARGUMENT, cases[i].words,
+                      spti_transport_udp(cases[i].endpoints, cases[i].n, &config, &err));
     }
     config.interface_address = "127.0.0.1";
     t = NEW(spti_transport_udp(&many, 1, &config, NULL));
@@ -282,21 +280,18 @@ TEST(bad_endpoints_ttls_and_interfaces_are_refused_with_a_reason)
 
 TEST(a_socket_of_the_callers_is_one_of_udp_and_open_and_not_for_sending_without_copies)
 {
-    spt_endpoint endpoint = {"127.0.0.1", 8888};
+    spt_endpoint to = {"127.0.0.1", 8888};
     spt_udp_config config = SPT_UDP_CONFIG_DEFAULT, without = zero_copy();
     OWN_FD int datagrams = socket(AF_INET, SOCK_DGRAM, 0);
-    int bytes_only = socket(AF_INET, SOCK_STREAM, 0);
-    spt_error err = {0};
-    CHECK(spti_transport_udp_socket(datagrams, &endpoint, 1, &without, &err) == NULL);
-    CHECK_EQUAL(err.status, SPT_ERR_ARGUMENT);
-    CHECK(spti_transport_udp_socket(bytes_only, &endpoint, 1, &config, &err) == NULL);
-    CHECK_EQUAL(err.status, SPT_ERR_ARGUMENT);
-    close(bytes_only);
-    CHECK(spti_transport_udp_socket(bytes_only, &endpoint, 1, &config, &err) == NULL);
-    CHECK_EQUAL(err.sys_errno, EBADF);
-    CHECK(spti_transport_udp_socket(-1, &endpoint, 1, &config, &err) == NULL);
-    CHECK_EQUAL(err.status, SPT_ERR_ARGUMENT);
-    CHECK_WORDS(err.message, "closed"); /* it is not replaced by a new one */
+    OWN_FD int bytes_only = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "zero_copy",
+                  spti_transport_udp_socket(datagrams, &to, 1, &without, &err));
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "UDP",
+                  spti_transport_udp_socket(bytes_only, &to, 1, &config, &err));
+    CHECK_REFUSED(SPT_ERR_SYSTEM, "Bad file descriptor",
+                  spti_transport_udp_socket(1 << 20, &to, 1, &config, &err));
+    /* It is not replaced by a new one. */
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "closed", spti_transport_udp_socket(-1, &to, 1, &config, &err));
 }
 
 /* ---- Without copying: loopback copies, and says so at once ----------------------------------- */
