@@ -49,6 +49,18 @@ static inline spt_thread_pool *new_pool(size_t n_threads)
     return NEW(spt_thread_pool_create(n_threads, NULL, 0, NULL));
 }
 
+static inline spt_stream *new_memory_stream(spt_thread_pool *pool)
+{
+    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
+    return NEW(spt_stream_create_memory(pool, &config, NULL));
+}
+
+static inline spt_recv_stream *new_receiver(spt_thread_pool *pool)
+{
+    spt_recv_config config = spt_recv_config_default();
+    return NEW(spt_recv_stream_create(pool, &config, NULL));
+}
+
 /* ---- Failures -------------------------------------------------------------------------------- */
 
 /* It is refused, which the error says in such words: CHECK_REFUSED(status, words, call(&err)). */
@@ -97,6 +109,14 @@ static inline void check_account(const spt_account *account)
     for (int i = 0; i < SPT_N_FAULTS; i++)
         faults += account->faults[i];
     CHECK_EQUAL(fates, account->packets, faults, account->fates[SPT_MALFORMED]);
+}
+
+static inline spt_recv_stats stats_of(spt_recv_stream *stream)
+{
+    spt_recv_stats now;
+    spt_recv_stream_stats(stream, &now);
+    check_account(&now.account);
+    return now;
 }
 
 /* ---- Sockets --------------------------------------------------------------------------------- */

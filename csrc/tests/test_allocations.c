@@ -9,16 +9,13 @@ enum { STATES = 16, ROUNDS = 20000 };
 TEST(a_running_stream_allocates_nothing)
 {
     static uint8_t value[5000];
-    spt_flavour flavour = SPT_FLAVOUR_DEFAULT;
-    spt_item item = {0x3300, value, sizeof(value), false};
-    OWN(spt_heap) heap = spt_heap_create(&flavour, NULL);
-    REQUIRE(heap != NULL && spt_heap_add_item(heap, &item, NULL) == SPT_OK);
+    OWN(spt_heap) heap = new_heap_of(value, sizeof(value));
     spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
     config.max_heaps = STATES;
     config.timeline = 10;
     spt_udp_config udp = SPT_UDP_CONFIG_DEFAULT;
     spt_endpoint nobody = {"127.0.0.1", 9};
-    OWN(spt_thread_pool) pool = NEW(spt_thread_pool_create(1, NULL, 0, NULL));
+    OWN(spt_thread_pool) pool = new_pool(1);
     OWN(spt_stream) stream = NEW(spt_stream_create_udp(pool, &nobody, 1, &config, &udp, NULL));
 
     spt_completion sent[STATES] = {0};

@@ -179,17 +179,9 @@ static spt_chunk_stats chunk_stats(void)
     return now;
 }
 
-static spt_recv_stats stats(void)
-{
-    spt_recv_stats now;
-    spt_recv_stream_stats(stream, &now);
-    check_account(&now.account);
-    return now;
-}
-
 static spt_account account(void)
 {
-    return stats().account;
+    return stats_of(stream).account;
 }
 
 static bool has_heap(const spt_chunk *chunk, uint64_t n)
@@ -450,7 +442,7 @@ TEST(the_worker_waits_for_room_for_a_filled_chunk_and_loses_nothing)
     check_full_chunks(6);
     check_end();
     CHECK(chunk_stats().longest_room_wait_ns > 0);
-    CHECK(stats().ring_waits > 0 && stats().longest_ring_wait_ns > 0);
+    CHECK(stats_of(stream).ring_waits > 0 && stats_of(stream).longest_ring_wait_ns > 0);
     CHECK_EQUAL(account().heaps_complete, 6 * HEAPS);
 }
 

@@ -50,10 +50,8 @@ static size_t update(const spt_received_heap *heap)
 /* Take in what is received of one heap. Its memory goes back before this returns. */
 static size_t receive(spt_heap *heap, void (*look)(void))
 {
-    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
-    OWN(spt_stream) sender = NEW(spt_stream_create_memory(pool, &config, NULL));
-    spt_recv_config how = spt_recv_config_default();
-    OWN(spt_recv_stream) receiver = NEW(spt_recv_stream_create(pool, &how, NULL));
+    OWN(spt_stream) sender = new_memory_stream(pool);
+    OWN(spt_recv_stream) receiver = new_receiver(pool);
     send_and_wait(sender, heap, -1);
     size_t size = spt_stream_memory(sender, packets, sizeof(packets));
     REQUIRE(size <= sizeof(packets));

@@ -114,13 +114,6 @@ static void send_run(int from, size_t first, size_t n)
     REQUIRE(send(from, all.bytes + all.at[first], size, 0) == (ssize_t)size);
 }
 
-static spt_recv_stats stats_of(spt_recv_stream *receiver)
-{
-    spt_recv_stats stats;
-    spt_recv_stream_stats(receiver, &stats);
-    return stats;
-}
-
 static spt_recv_stats wait_for(spt_recv_stream *receiver, uint64_t packets)
 {
     while (stats_of(receiver).account.packets < packets)
@@ -297,12 +290,6 @@ TEST(what_is_marked_is_not_written_over_by_what_was_not_expected)
 
 /* ---- Heaps ----------------------------------------------------------------------------------- */
 
-static spt_recv_stream *new_receiver(void)
-{
-    spt_recv_config config = spt_recv_config_default();
-    return NEW(spt_recv_stream_create(pool, &config, NULL));
-}
-
 TEST(of_senders_that_take_turns_several_messages_are_read_at_a_time)
 {
     enum { MESSAGES = 16, PACKETS = 4 };
@@ -317,7 +304,7 @@ TEST(of_senders_that_take_turns_several_messages_are_read_at_a_time)
             make(1 + i % 2, (i / 2 * PACKETS + k) * each, each, false);
         send_run(from, 0, PACKETS);
     }
-    OWN(spt_recv_stream) receiver = new_receiver();
+    OWN(spt_recv_stream) receiver = new_receiver(pool);
     REQUIRE(spt_recv_stream_add_udp_socket(receiver, to, NULL, NULL) == SPT_OK);
     spt_receive_stats sockets = wait_for(receiver, MESSAGES * PACKETS).sockets;
     CHECK_EQUAL(sockets.messages, MESSAGES);
@@ -328,7 +315,7 @@ TEST(an_empty_datagram_in_place_of_an_expected_packet_is_counted)
 {
     enum { ROUNDS = 20, PACKETS = 8 };
     begin();
-    OWN(spt_recv_stream) receiver = new_receiver();
+    OWN(spt_recv_stream) receiver = new_receiver(pool);
     OWN_FD int from = connect_to(receiver);
     each = 5000;
     length = (ROUNDS * PACKETS + 1) * each;

@@ -111,15 +111,6 @@ static int n_done(const job *it)
 
 /* ---- Waking and pausing ---------------------------------------------------------------------- */
 
-TEST(work_is_done_once_for_each_wake)
-{
-    begin(1, SPTI_WAIT_TURN, -1);
-    for (int i = 0; i < MANY; i++)
-        add_work(j, 1);
-    await_runs(j, MANY);
-    CHECK_EQUAL(n_done(j), MANY);
-}
-
 static void *wake_often(void *arg)
 {
     for (int i = 0; i < MANY; i++)
