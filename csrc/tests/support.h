@@ -100,6 +100,16 @@ static inline void send_and_wait(spt_stream *stream, spt_heap *heap, int64_t cnt
     REQUIRE(spt_stream_wait(stream, &sent, -1, NULL) == SPT_OK);
 }
 
+/* The packets of a heap, one after the other: their bytes. */
+static inline size_t packets_of(spt_heap *heap, uint8_t *to, size_t room)
+{
+    OWN(spt_stream) stream = new_memory_stream(NULL);
+    send_and_wait(stream, heap, 1);
+    size_t size = spt_stream_memory(stream, to, room);
+    REQUIRE(size <= room);
+    return size;
+}
+
 /* Every packet is in the account once. */
 static inline void check_account(const spt_account *account)
 {

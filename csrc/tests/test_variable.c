@@ -4,34 +4,12 @@
 
 #include <endian.h>
 
-/* The one packet that a small heap makes. */
-typedef struct packet {
-    uint8_t bytes[4096];
-    size_t size;
-} packet;
-
-static packet cut(const spt_heap *heap)
+static void check_same(spt_heap *got, spt_heap *expected)
 {
-    packet whole = {.size = 0};
-    uint8_t scratch[4096];
-    struct iovec pieces[SPT_MAX_PIECES(4096)];
-    spt_packetizer p;
-    spt_packet made;
-    REQUIRE(spt_packetizer_init(&p, heap, 1, 4096, NULL) == SPT_OK);
-    REQUIRE(spt_packetizer_next(&p, scratch, pieces, &made) == SPT_OK);
-    for (size_t i = 0; i < made.n_pieces; i++) {
-        memcpy(whole.bytes + whole.size, pieces[i].iov_base, pieces[i].iov_len);
-        whole.size += pieces[i].iov_len;
-    }
-    REQUIRE(spt_packetizer_next(&p, scratch, pieces, &made) == SPT_DONE);
-    return whole;
-}
-
-static void check_same(const spt_heap *got, const spt_heap *expected)
-{
-    packet mine = cut(got), theirs = cut(expected);
-    CHECK_EQUAL(mine.size, theirs.size);
-    CHECK_BYTES(mine.bytes, theirs.bytes, theirs.size);
+    static uint8_t mine[4096], theirs[4096];
+    size_t n = packets_of(expected, theirs, sizeof(theirs));
+    CHECK_EQUAL(packets_of(got, mine, sizeof(mine)), n);
+    CHECK_BYTES(mine, theirs, n);
 }
 
 static void add_expected(spt_heap *heap, const spt_descriptor *descriptor, const void *value,
