@@ -2,9 +2,9 @@
 /* Owns the tests of depacketizer.c: packets in, heaps out, and an account that adds up. */
 #define CHECK_AFTER end
 
+#include "counted.h"
 #include "failing.h"
 #include "make_packet.h"
-#include "support.h"
 
 static made_packet made;
 static spt_depacketizer *d; /* of the test */
@@ -415,32 +415,10 @@ TEST(heaps_that_were_never_begun_are_gaps_in_the_counts_by_their_step)
 
 /* ---- Memory that is counted, and may be short ------------------------------------------------ */
 
-static size_t given, given_bytes, most_bytes;
-static bool none_left;
-
-static void *get(void *user, size_t size, const spt_received_packet *first)
-{
-    CHECK(user == &given && (first == NULL || first->cnt > 0));
-    if (none_left)
-        return NULL;
-    given++;
-    given_bytes += size;
-    most_bytes = given_bytes > most_bytes ? given_bytes : most_bytes;
-    return malloc(size);
-}
-
-static void put(void *user, void *memory, size_t size)
-{
-    CHECK(user == &given && memory != NULL);
-    given--;
-    given_bytes -= size;
-    free(memory);
-}
-
 static void begin_counted(void)
 {
     spt_depacketizer_config config = any_order();
-    config.memory = (spt_heap_memory){&given, get, put};
+    config.memory = counted_memory;
     begin_with(config);
 }
 
@@ -449,31 +427,31 @@ TEST(memory_that_was_got_is_put_back_or_kept_by_whom_it_was_handed_to)
     begin_counted();
     TAKE({1, 40, 0, 40, SPT_PLACED}, {2, 40, 0, 40, SPT_PLACED}, {3, 40, 0, 40, SPT_PLACED},
          {4, -1, 0, 40, SPT_PLACED}, {4, -1, 5000, 4000, SPT_PLACED});
-    CHECK_EQUAL(given, 4);
+    CHECK_EQUAL(counted.away, 4);
     spt_received_heap *heap = NEW(spt_depacketizer_next(d));
     uint8_t *mine = heap->payload;
     heap->payload = NULL;
     spt_depacketizer_recycle(d, heap);
-    CHECK_EQUAL(given, 4);
+    CHECK_EQUAL(counted.away, 4);
     CHECK_NEXT({2, COMPLETE, 40});
-    CHECK_EQUAL(given, 3);
+    CHECK_EQUAL(counted.away, 3);
     end();
-    CHECK_EQUAL(given, 1);
-    put(&given, mine, 40);
-    CHECK_EQUAL(given_bytes, 0);
+    CHECK_EQUAL(counted.away, 1);
+    put_counted(&counted, mine, 40);
+    CHECK_EQUAL(counted.bytes_away, 0);
 }
 
 TEST(a_heap_that_there_was_no_memory_for_stays_refused)
 {
     begin_counted();
-    none_left = true;
+    fail_from(1);
     TAKE({1, 40, 0, 20, SPT_NO_MEMORY});
-    none_left = false;
+    fail_from(0);
     TAKE({1, 40, 20, 20, SPT_NO_MEMORY}, {2, 40, 0, 40, SPT_PLACED});
     CHECK_NEXT({2, COMPLETE, 40});
     CHECK_EQUAL(account().fates[SPT_NO_MEMORY], 2);
     end();
-    CHECK_EQUAL(given, 0);
+    CHECK_EQUAL(counted.away, 0);
 }
 
 /* Take a heap of which every second part comes first, each with items of its own. */
@@ -640,20 +618,20 @@ TEST(shuffled_repeated_and_lost_parts_all_end_in_the_account)
     CHECK_EQUAL(a.heaps_evicted + a.heaps_flushed, incomplete);
     CHECK(incomplete > 10 && a.fates[SPT_DUPLICATE] > 0 && a.fates[SPT_LATE] > 0);
     end();
-    CHECK_EQUAL(given, 0);
+    CHECK_EQUAL(counted.away, 0);
 }
 
 TEST(memory_is_flat_over_heaps_that_lose_their_packets)
 {
     begin_counted();
-    most_bytes = 0;
+    counted.most_away = 0;
     for (uint64_t cnt = 1; cnt < 20000; cnt++) {
         TAKE({cnt, 1000, 500, 100, SPT_PLACED});
         spt_received_heap *heap = spt_depacketizer_next(d);
         if (heap != NULL)
             spt_depacketizer_recycle(d, heap);
     }
-    CHECK(most_bytes <= 5 * 1000);
+    CHECK(counted.most_away <= 5); /* of 1000 bytes each */
 }
 
 TEST(a_configuration_that_cannot_be_is_refused)
@@ -663,7 +641,7 @@ TEST(a_configuration_that_cannot_be_is_refused)
         config.placing.place = i == 4 ? find_place : NULL;
         config.max_heaps = i == 0 ? 0 : i == 1 ? SIZE_MAX / 2 : config.max_heaps;
         config.substreams = i == 2 ? 0 : i == 1 ? 16 : config.substreams;
-        config.memory.get = i == 3 ? get : NULL;
+        config.memory.get = i == 3 ? get_counted : NULL;
         CHECK_REFUSED(SPT_ERR_ARGUMENT, "", spt_depacketizer_create(&config, &err));
     }
     spt_depacketizer_destroy(NULL);

@@ -2,7 +2,7 @@
 /* Owns the tests of memory_pool.c: which buffer is given, what is counted, and who frees what. */
 #define CHECK_AFTER end
 
-#include "support.h"
+#include "counted.h"
 
 #include <sched.h>
 #include <sys/mman.h>
@@ -13,56 +13,23 @@ static spt_thread_pool *threads; /* that fill the pool, or NULL */
 static spt_memory_pool *pool;
 static void *buffers[MANY];
 
-/* Where the buffers of these tests come from: malloc, with an account. All of it is atomic. */
-static size_t calls, away, bytes_away, fails_from;
-
-static void *get_counted(void *user, size_t size, const spt_received_packet *first)
-{
-    (void)user, (void)first;
-    size_t call = __atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST);
-    size_t fails = __atomic_load_n(&fails_from, __ATOMIC_SEQ_CST);
-    if (fails > 0 && call >= fails)
-        return NULL;
-    __atomic_add_fetch(&away, 1, __ATOMIC_SEQ_CST);
-    __atomic_add_fetch(&bytes_away, size, __ATOMIC_SEQ_CST);
-    return malloc(size);
-}
-
-static void put_counted(void *user, void *memory, size_t size)
-{
-    (void)user;
-    __atomic_sub_fetch(&away, 1, __ATOMIC_SEQ_CST);
-    __atomic_sub_fetch(&bytes_away, size, __ATOMIC_SEQ_CST);
-    free(memory);
-}
-
-static size_t count(const size_t *counter)
-{
-    return __atomic_load_n(counter, __ATOMIC_SEQ_CST);
-}
-
-static void fail_from(size_t call)
-{
-    __atomic_store_n(&fails_from, call, __ATOMIC_SEQ_CST);
-}
-
 /* At the end of a test all buffers are back. */
 static void end(void)
 {
     END(spt_memory_pool, pool);
     END(spt_thread_pool, threads);
-    CHECK_EQUAL(count(&away), 0, count(&bytes_away), 0);
+    CHECK_EQUAL(count(&counted.away), 0, count(&counted.bytes_away), 0);
 }
 
 static spt_memory_pool_config configured(size_t max_free, size_t initial)
 {
-    calls = 0;
+    counted.calls = 0;
     return (spt_memory_pool_config){
         .lower = LOWER,
         .upper = UPPER,
         .max_free = max_free,
         .initial = initial,
-        .base = {NULL, get_counted, put_counted},
+        .base = counted_memory,
     };
 }
 
@@ -120,9 +87,9 @@ TEST(sizes_from_lower_to_upper_get_buffers_of_upper_and_others_pass_by)
     for (size_t i = 0; i < 5; i++) {
         uint8_t *buffer = NEW(get(sizes[i]));
         memset(buffer, 1, taken[i]);
-        CHECK_EQUAL(count(&bytes_away), taken[i] + (sizes[i] > UPPER ? UPPER : 0));
+        CHECK_EQUAL(count(&counted.bytes_away), taken[i] + (sizes[i] > UPPER ? UPPER : 0));
         put(buffer, sizes[i]);
-        CHECK_EQUAL(count(&away), taken[i] == UPPER || sizes[i] > UPPER);
+        CHECK_EQUAL(count(&counted.away), taken[i] == UPPER || sizes[i] > UPPER);
     }
     CHECK_EQUAL(stats().gets, 5, stats().passed_by, 3, stats().largest, UPPER + 1);
     CHECK_EQUAL(stats().empty, 1); /* the second had the buffer of the first */
@@ -135,7 +102,7 @@ TEST(the_buffer_that_came_last_goes_first)
     put_buffers(3);
     for (int i = 3; i-- > 0;)
         CHECK(get(LOWER) == buffers[i]);
-    CHECK_EQUAL(calls, 3);
+    CHECK_EQUAL(counted.calls, 3);
     put_buffers(3);
 }
 
@@ -159,7 +126,8 @@ TEST(buffers_that_come_back_are_kept_up_to_max_free_and_all_are_counted)
         CHECK_EQUAL(stats().free, cases[i].initial + cases[i].empty - taken);
         put_buffers(cases[i].taken);
         CHECK_EQUAL(stats().free, cases[i].kept, stats().fewest_free, cases[i].fewest_free);
-        CHECK_EQUAL(stats().in_use, 0, stats().most_in_use, taken, count(&away), cases[i].kept);
+        CHECK_EQUAL(stats().in_use, 0, stats().most_in_use, taken, count(&counted.away),
+                    cases[i].kept);
         end();
     }
 }
@@ -203,7 +171,7 @@ TEST(buffers_may_come_back_after_the_pool_and_its_threads_have_gone)
     END(spt_thread_pool, threads);
     memset(buffer, 1, UPPER);
     *passed_by = 1;
-    CHECK_EQUAL(count(&away), 2);
+    CHECK_EQUAL(count(&counted.away), 2);
     memory.put(memory.user, buffer, UPPER);
     memory.put(memory.user, passed_by, 1);
 }
@@ -227,7 +195,7 @@ TEST(a_pool_that_runs_low_is_refilled_by_a_thread)
     CHECK_EQUAL(stats().empty, 0, stats().fewest_free, 1); /* at the very first */
     put_buffers(5);
     end();
-    CHECK_EQUAL(calls, 8);
+    CHECK_EQUAL(counted.calls, 8);
 }
 
 TEST(a_thread_that_finds_no_memory_waits_for_the_next_request)
@@ -235,10 +203,10 @@ TEST(a_thread_that_finds_no_memory_waits_for_the_next_request)
     fail_from(5);
     begin_filled(4, 4, 4);
     void *buffer = get(UPPER);
-    while (count(&calls) < 5)
+    while (count(&counted.calls) < 5)
         sched_yield();
     spt_thread_pool_stop(threads);
-    CHECK_EQUAL(count(&calls), 5); /* it has tried, and not again */
+    CHECK_EQUAL(count(&counted.calls), 5); /* it has tried, and not again */
     fail_from(0);
     put(buffer, UPPER);
 }
@@ -272,7 +240,7 @@ TEST(a_pool_that_cannot_be_is_not_made)
     threads = new_pool(1);
     spt_thread_pool_stop(threads);
     CHECK_REFUSED(SPT_ERR_STOPPED, "", spt_memory_pool_create(threads, &bad[4], &err));
-    fail_from(count(&calls) + 3);
+    fail_from(count(&counted.calls) + 3);
     CHECK_REFUSED(SPT_ERR_MEMORY, "4 buffers of 1000 bytes: there was enough for 2",
                   spt_memory_pool_create(threads, &good, &err));
     fail_from(0);

@@ -2,8 +2,8 @@
 /* Owns the tests of recv_stream.c and datagrams.c: heaps that the sender sends, received. */
 #define CHECK_AFTER end
 
+#include "counted.h"
 #include "make_packet.h"
-#include "support.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -486,38 +486,25 @@ TEST(the_counts_of_sockets_do_not_fall_while_a_stream_is_stopped)
 
 /* ---- Memory that is counted, and that the worker may have to wait for ------------------------ */
 
-static struct {
-    int away, most; /* atomic */
-    int asked_for;  /* atomic */
-    bool in_turn;   /* each is given when the one before has been `returned` */
-    int returned;   /* atomic */
-} counted;
+static bool in_turn;    /* each is given when the one before has been `returned` */
+static size_t returned; /* atomic */
 
-static void *count_get(void *user, size_t size, const spt_received_packet *first)
+static void *get_in_turn(void *user, size_t size, const spt_received_packet *first)
 {
-    (void)user, (void)first;
-    int asked_for = __atomic_add_fetch(&counted.asked_for, 1, __ATOMIC_SEQ_CST);
-    while (counted.in_turn && __atomic_load_n(&counted.returned, __ATOMIC_SEQ_CST) < asked_for - 1)
+    void *memory = get_counted(user, size, first);
+    while (in_turn && count(&returned) + 1 < count(&counted.calls))
         sched_yield();
-    int away = __atomic_add_fetch(&counted.away, 1, __ATOMIC_SEQ_CST);
-    counted.most = away > counted.most ? away : counted.most;
-    return malloc(size);
-}
-
-static void count_put(void *user, void *memory, size_t size)
-{
-    (void)user, (void)size;
-    __atomic_sub_fetch(&counted.away, 1, __ATOMIC_SEQ_CST);
-    free(memory);
+    return memory;
 }
 
 /* Receive four heaps, through a ring with so much room. */
-static void begin_counted(size_t ring_heaps, bool in_turn)
+static void begin_counted(size_t ring_heaps, bool each_in_turn)
 {
     memset(&counted, 0, sizeof(counted));
-    counted.in_turn = in_turn;
+    in_turn = each_in_turn;
+    returned = 0;
     spt_recv_config config = spt_recv_config_default();
-    config.heaps.memory = (spt_heap_memory){&counted, count_get, count_put};
+    config.heaps.memory = (spt_heap_memory){&counted, get_in_turn, put_counted};
     config.ring_heaps = ring_heaps;
     begin_memory(4);
     begin_receiver(config);
@@ -529,14 +516,15 @@ TEST(heaps_are_got_and_used_again_while_a_worker_is_in_the_middle_of_the_next)
     for (size_t room = 1; room <= 4; room += 3) {
         begin_counted(room, true);
         for (int i = 1; i <= 4; i++) {
-            while (i < 4 && __atomic_load_n(&counted.asked_for, __ATOMIC_SEQ_CST) <= i)
+            while (i < 4 && count(&counted.calls) <= (size_t)i)
                 sched_yield();
             check_heaps((uint64_t)i, (uint64_t)i);
-            __atomic_add_fetch(&counted.returned, 1, __ATOMIC_SEQ_CST);
+            __atomic_add_fetch(&returned, 1, __ATOMIC_SEQ_CST);
         }
         CHECK_EQUAL(get_none(LONG_NS), SPT_DONE);
         END(spt_recv_stream, receiver);
-        CHECK_EQUAL(counted.most, 2); /* the one before is put back when the next is finished */
+        CHECK_EQUAL(counted.most_away,
+                    2); /* the one before is put back when the next is finished */
     }
 }
 
@@ -550,5 +538,5 @@ TEST(the_memory_of_heaps_goes_back_with_them_after_the_end_too)
     CHECK_EQUAL(get_none(LONG_NS), SPT_DONE);
     for (int i = 1; i < 4; i++) /* and after it */
         spt_recv_stream_return(receiver, got[i]);
-    CHECK_EQUAL(__atomic_load_n(&counted.away, __ATOMIC_SEQ_CST), 0);
+    CHECK_EQUAL(count(&counted.away), 0);
 }
