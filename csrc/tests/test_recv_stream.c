@@ -199,6 +199,7 @@ TEST(packets_in_memory_are_received_and_their_end_is_that_of_the_stream)
 {
     begin_memory(30);
     add_memory(n_bytes);
+    CHECK_EQUAL(spt_recv_stream_port(receiver), 0);
     check_heaps(1, 30);
     CHECK_EQUAL(get_none(LONG_NS), SPT_DONE);
     CHECK_REFUSED(SPT_ERR_STOPPED, "", spt_recv_stream_add_memory(receiver, bytes, 1, &err));
