@@ -407,41 +407,6 @@ static void end(sender *s)
     spt_heap_destroy(s->heap);
 }
 
-static void *send_many(void *arg)
-{
-    sender *s = arg;
-    for (int i = 0; i < MANY / 10; i++) {
-        spt_completion one = {0};
-        while (spt_stream_send_heap(s->stream, s->heap, &one, NULL) == SPT_ERR_QUEUE_FULL)
-            if (spt_stream_flush(s->stream, 1000000) < 0)
-                return NULL;
-        if (i % 5 == 0)
-            spt_stream_cancel(s->stream, &one);
-        spt_status status = spt_stream_wait(s->stream, &one, -1, NULL);
-        CHECK(status == SPT_OK || status == SPT_ERR_CANCELLED);
-        s->n_sent += status == SPT_OK;
-    }
-    return NULL;
-}
-
-TEST(many_threads_send_and_cancel_on_streams_that_share_threads)
-{
-    sender senders[6];
-    size_t n_sent[2] = {0};
-    begin_sending(2, 1);
-    spt_stream_config two = with_heaps(2), seven = with_heaps(7);
-    OWN(spt_stream) other = NEW(spt_stream_create_memory(pool, &two, NULL));
-    begin_stream(seven);
-    for (int i = 0; i < 6; i++)
-        start(&senders[i], i % 2 ? stream : other, send_many);
-    for (int i = 0; i < 6; i++) {
-        end(&senders[i]);
-        n_sent[i % 2] += (size_t)senders[i].n_sent;
-    }
-    CHECK_EQUAL(spt_stream_memory(other, NULL, 0), n_sent[0] * 49);
-    CHECK_EQUAL(spt_stream_memory(stream, NULL, 0), n_sent[1] * 49);
-}
-
 /* Sends with completions that are polled for, by one thread, while others cancel and flush. */
 static void *poll_and_send(void *arg)
 {

@@ -9,7 +9,7 @@
 #include <poll.h>
 #include <time.h>
 
-enum { THREADS = 4, POOL_THREADS = 3, HEAPS = 8, ROUNDS = 150, LONG = 20000 };
+enum { THREADS = 4, POOL_THREADS = 3, HEAPS = 8, ROUNDS = 150, LONG = 20000, SHARED = 4 };
 
 static uint8_t value[LONG];
 static time_t end_time; /* 0: ROUNDS */
@@ -17,7 +17,8 @@ static time_t end_time; /* 0: ROUNDS */
 typedef struct worker {
     pthread_t thread;
     spt_thread_pool *pool;
-    spt_stream **shared; /* all send with both of them, all the time */
+    spt_stream **shared; /* all send with all of them, all the time */
+    size_t sent[SHARED]; /* heaps, with each of those */
     int refused;         /* the port of nobody */
     unsigned seed;
 } worker;
@@ -105,9 +106,15 @@ static void use_and_destroy(worker *w, spt_heap *const *heaps)
 static void send_with_others(worker *w, spt_heap *heap)
 {
     spt_completion sent = {0};
-    spt_stream *stream = w->shared[any(w, 2)];
-    if (spt_stream_send_heap(stream, heap, &sent, NULL) == SPT_OK)
-        (void)!spt_stream_wait(stream, &sent, -1, NULL);
+    unsigned which = any(w, SHARED);
+    spt_stream *stream = w->shared[which];
+    while (spt_stream_send_heap(stream, heap, &sent, NULL) == SPT_ERR_QUEUE_FULL)
+        (void)!spt_stream_flush(stream, 1000000);
+    if (any(w, 5) == 0)
+        spt_stream_cancel(stream, &sent);
+    spt_status status = spt_stream_wait(stream, &sent, -1, NULL);
+    CHECK(status == SPT_OK || status == SPT_ERR_CANCELLED || status == SPT_ERR_SYSTEM);
+    w->sent[which] += status == SPT_OK;
 }
 
 static void *work(void *arg)
@@ -118,7 +125,8 @@ static void *work(void *arg)
         heaps[i] = new_heap_of(value, i % 2 ? LONG : 1);
     for (int round = 0; goes_on(round); round++) {
         use_and_destroy(w, heaps);
-        send_with_others(w, heaps[0]);
+        for (int i = 0; i < 20; i++)
+            send_with_others(w, heaps[0]);
     }
     for (size_t i = 0; i < HEAPS; i++) {
         CHECK_EQUAL(spt_heap_in_flight(heaps[i]), 0);
@@ -135,17 +143,25 @@ TEST(streams_come_and_go_while_others_send)
     close(connect_to_nobody(&refused));
     spt_thread_pool *pool = NEW(spt_thread_pool_create(POOL_THREADS, NULL, 0, NULL));
     worker first = {.pool = pool, .refused = refused, .seed = 0};
-    /* One of each kind. */
-    spt_stream *shared[2] = {any_stream(&first, NULL, false), any_stream(&first, pool, false)};
-    REQUIRE(shared[0] != NULL && shared[1] != NULL);
+    /* With and without a thread; into memory, and elsewhere. */
+    spt_stream *shared[SHARED] = {new_memory_stream(NULL), new_memory_stream(pool),
+                                  NEW(any_stream(&first, NULL, false)),
+                                  NEW(any_stream(&first, pool, false))};
+    size_t sent[SHARED] = {0};
     worker workers[THREADS];
     for (unsigned i = 0; i < THREADS; i++) {
         workers[i] = (worker){.pool = pool, .shared = shared, .refused = refused, .seed = i};
         workers[i].thread = start_thread(work, &workers[i]);
     }
-    for (int i = 0; i < THREADS; i++)
+    for (int i = 0; i < THREADS; i++) {
         pthread_join(workers[i].thread, NULL);
-    spt_stream_destroy(shared[0]);
-    spt_stream_destroy(shared[1]);
+        for (int which = 0; which < SHARED; which++)
+            sent[which] += workers[i].sent[which];
+    }
+    for (int which = 0; which < SHARED; which++) {
+        size_t in_memory = spt_stream_memory(shared[which], NULL, 0);
+        CHECK(in_memory == 49 * sent[which] || (in_memory == 0 && which >= 2));
+        spt_stream_destroy(shared[which]);
+    }
     spt_thread_pool_destroy(pool);
 }
