@@ -19,7 +19,7 @@
 
 /* OWN(spt_heap) heap = ...; is destroyed at the end of its scope, and before those above it; or
  * earlier, with END(spt_heap, heap). */
-#define OWN(type) __attribute__((cleanup(end_##type))) type *
+#define OWN(type) __attribute__((unused, cleanup(end_##type))) type *
 #define END(type, it) end_##type(&(it))
 #define OWNED(type)                                                                                \
     static inline void end_##type(type **it)                                                       \

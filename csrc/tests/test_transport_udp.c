@@ -249,7 +249,7 @@ TEST(where_none_may_send_to_each_packet_fails)
 TEST(bad_endpoints_ttls_and_interfaces_are_refused_with_a_reason)
 {
     static const spt_endpoint one = {"127.0.0.1", 8888}, many = {"239.255.88.88", 8888};
-    static const struct {
+    const struct {
         spt_endpoint endpoints[2];
         size_t n;
         const char *words;
