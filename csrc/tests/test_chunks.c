@@ -594,6 +594,20 @@ TEST(a_stream_that_gives_its_chunks_back_wakes_another_that_waits_for_them)
     }
 }
 
+TEST(what_is_held_when_a_stream_ends_is_counted)
+{
+    begin((setup){0, CHUNKS, 2, 0, false});
+    add_socket(0, 1);
+    for (uint64_t n = 0; n < 4; n++)
+        send_heap(0, n);
+    while (chunk_stats().chunk_waits == 0)
+        continue;
+    spt_recv_stream_stop(stream);
+    spt_recv_stats now = stats_of(stream);
+    CHECK(now.after_end > 0);
+    CHECK_EQUAL(now.account.packets, 0, now.after_end, now.sockets.datagrams);
+}
+
 TEST(what_cannot_be_is_refused_in_words)
 {
     begin(plenty);

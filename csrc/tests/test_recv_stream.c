@@ -198,11 +198,18 @@ TEST(a_full_ring_can_drop_and_says_how_many)
 TEST(packets_in_memory_are_received_and_their_end_is_that_of_the_stream)
 {
     begin_memory(30);
-    add_memory(n_bytes);
-    CHECK_EQUAL(spt_recv_stream_port(receiver), 0);
-    check_heaps(1, 30);
-    CHECK_EQUAL(get_none(LONG_NS), SPT_DONE);
-    CHECK_REFUSED(SPT_ERR_STOPPED, "", spt_recv_stream_add_memory(receiver, bytes, 1, &err));
+    for (int waits = 0; waits < 2; waits++) {
+        spt_recv_config config = spt_recv_config_default();
+        config.ring_heaps = waits ? 4 : 100;
+        begin_receiver(config);
+        add_memory(n_bytes);
+        CHECK_EQUAL(spt_recv_stream_port(receiver), 0);
+        while (waits ? stats().ring_waits == 0 : stats().account.heaps_complete < 30)
+            continue;
+        check_heaps(1, 30);
+        CHECK_EQUAL(get_none(LONG_NS), SPT_DONE);
+        CHECK_REFUSED(SPT_ERR_STOPPED, "", spt_recv_stream_add_memory(receiver, bytes, 1, &err));
+    }
 }
 
 TEST(a_heap_that_is_cut_off_is_incomplete_or_dropped_and_counted)
@@ -373,6 +380,21 @@ static void *get_all(void *none)
         spt_recv_stream_return(receiver, got);
     CHECK_EQUAL(status, SPT_DONE);
     return none;
+}
+
+TEST(no_room_in_the_ring_is_missed)
+{
+    enum { MANY = 10000 }; /* heaps of a byte: the ring is full, and empty, all the time */
+    begin(1);
+    OWN(spt_heap) small = new_heap_of(value, 1);
+    sender = new_memory_stream(pool);
+    for (int i = 0; i < MANY; i++)
+        send_and_wait(sender, small, -1);
+    REQUIRE(spt_stream_send_end(sender, NULL, NULL) == SPT_OK);
+    n_bytes = spt_stream_memory(sender, bytes, ROOM);
+    add_memory(n_bytes);
+    get_all(NULL);
+    CHECK_EQUAL(stats().account.heaps_complete, MANY);
 }
 
 /* Those who stop a stream, all at once; whoever is through finds its readers gone. */
