@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Whether every packet is accounted for, from what devices, machines and sockets counted."""
 
-import dataclasses
-
 import pytest
 
 from spead_tutorial.lab import Arrivals, Journey
@@ -44,6 +42,7 @@ def test_of_merged_messages_each_packet_arrives_and_of_fragments_what_they_make(
         ),
         (journey(100, None, 40, dropped=60), "0 lost on the way, 60 without room in the socket"),
         (journey(100, 100, 97, dropped=3, merging=False), "3 without room in the socket"),
+        (journey(9, 9, 9, sent_bytes=1000, received_bytes=1000), "9 received"),
     ],
 )
 def test_what_adds_up_is_said_with_what_was_lost_and_where(it, losses):
@@ -61,13 +60,18 @@ def test_what_adds_up_is_said_with_what_was_lost_and_where(it, losses):
         (journey(100, 100, 99), "1 are missing in the receiver's machine, perhaps in the socket"),
         (journey(100, None, 99), "1 are missing between the sender and the receiver's socket"),
         (journey(100, 101, 101), "1 more than were sent"),
-        (journey(100, 100, 101), "1 more than were sent"),
         (journey(100, 99, 99, lost=2), "1 more than were sent"),
         # Three messages are three packets at least, and at most what three can hold.
         (journey(100, 100, 98, dropped=3), "2 are missing"),
         (journey(1000, 1000, 1000 - 3 * 128 - 1, dropped=3), "385 are missing"),
         (journey(100, 100, 96, dropped=3, merging=False), "4 are missing"),
         (journey(100, 98, 98, lost_messages=3), "2 are missing"),
+        (Journey(100, 60, arrivals=Arrivals(100, unclaimed=2)), "2 messages came: start the"),
+        (Journey(100, 99, arrivals=Arrivals(99, torn=1)), "1 torn into fragments"),
+        (
+            journey(9, 9, 9, sent_bytes=1000, received_bytes=999),
+            "1000 bytes were sent and 999 received",
+        ),
     ],
 )
 def test_what_does_not_add_up_is_said_with_where_it_could_be(it, where):
@@ -75,19 +79,3 @@ def test_what_does_not_add_up_is_said_with_where_it_could_be(it, where):
     assert not accounting.ok
     assert where in accounting.text
     assert "\n" not in accounting.text
-
-
-def test_packets_for_a_port_without_a_socket_are_named():
-    it = Journey(100, 60, arrivals=Arrivals(100, unclaimed=2))
-    assert "2 messages came: start the receiver before" in it.check().text
-
-
-def test_torn_datagrams_are_named():
-    assert "1 torn into fragments" in Journey(100, 99, arrivals=Arrivals(99, torn=1)).check().text
-
-
-def test_bytes_that_differ_where_no_packet_is_missing_are_a_disagreement():
-    it = Journey(10, 10, arrivals=Arrivals(10), sent_bytes=1000, received_bytes=1000)
-    assert it.check().ok
-    other = dataclasses.replace(it, received_bytes=999)
-    assert "1000 bytes were sent and 999 received" in other.check().text
