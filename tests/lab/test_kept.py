@@ -147,13 +147,6 @@ def kill_keeper() -> None:
 # ---- From up to down ----
 
 
-def test_every_command_about_labs_has_help_with_an_example():
-    for name in ("up", "down", "status"):
-        done = here("lab", name, "--help")
-        assert (done.returncode, done.stderr) == (0, "")
-        assert f"Example: spead-tutorial lab {name}" in done.stdout
-
-
 def test_a_lab_stays_from_up_until_down(place):
     done = here("lab", "status")
     assert (done.returncode, "that stays: spead-tutorial lab up" in done.stdout) == (1, True)
@@ -251,21 +244,6 @@ def test_the_keeper_has_no_right_no_terminal_and_no_folder_and_no_second_one_is_
     assert {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in range(3)} == {"/dev/null"}
     fails("there is a lab 'main' already: spead-tutorial lab down main ends it", "lab", "up")
     assert keeper() == pid
-
-
-def test_a_lab_outlives_the_session_that_made_it(place):
-    with subprocess.Popen(
-        ["sh", "-c", f"{COMMAND} lab up; echo made; read line"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as shell:
-        while shell.stdout.readline() != "made\n":
-            assert shell.poll() is None
-        os.killpg(shell.pid, signal.SIGHUP)
-        os.killpg(shell.pid, signal.SIGKILL)
-    assert kept.look("main").problem is None
 
 
 @pytest.mark.parametrize("receiver", [False, pytest.param(True, marks=pytest.mark.thorough)])

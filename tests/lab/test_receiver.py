@@ -4,7 +4,6 @@
 import collections
 import contextlib
 import dataclasses
-import errno
 import os
 import re
 import shutil
@@ -12,7 +11,6 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 
@@ -20,14 +18,13 @@ import pytest
 
 from spead_tutorial import recv
 from spead_tutorial.catalogue import CHAPTERS
-from spead_tutorial.lab import WAYS, Arrivals, Counters, Journey, Lab, LabError, refusal, relay
+from spead_tutorial.lab import WAYS, Arrivals, Counters, Journey, Lab, LabError, relay
 from spead_tutorial.measure.programs import ProgramOptions, command
 from spead_tutorial.measure.report import Report
 from support.lab_scripts import (
     begun,
     run_script,
     said_to_an_ordinary_user,
-    script,
     send_gso,
     wait_for_the_end_of,
 )
@@ -120,22 +117,10 @@ def passes(lab: Lab, data: bytes = b"arrives", host: str = "") -> None:
 
 
 def test_what_is_sent_to_the_labs_address_or_its_group_arrives_at_the_receiver(each_lab):
-    passes(each_lab)
     passes(each_lab, host="239.1.2.3")
-
-
-def test_a_program_of_the_receiver_gets_what_a_program_of_the_sender_sends(each_lab):
-    begin = "import socket; s = socket.socket(type=2)\n"
-    to = f"({each_lab.address!r}, {each_lab.port})"
-    send = f"{begin}for n in range(100): s.sendto(b'%d' % n, {to})"
-    receive = f"{begin}s.bind({to}); print('bound', flush=True)\n"
-    receive += "print(*(s.recv(100).decode() for n in range(100)))"
-    argv = [sys.executable, "-S", "-c"]
-    pipe = subprocess.PIPE
-    with each_lab.receiver.popen([*argv, receive], stdout=pipe, text=True) as receiver:
-        assert receiver.stdout.readline() == "bound\n"
-        each_lab.run([*argv, send], check=True)
-        assert receiver.stdout.readline().split() == [str(n) for n in range(100)]
+    before = each_lab.receiver.arrivals()
+    passes(each_lab, bytes(20000))  # in fragments
+    assert (each_lab.receiver.arrivals() - before).packets == 1
 
 
 def test_by_a_veth_each_machine_has_its_own_network_and_by_loopback_they_share_it(
@@ -158,17 +143,6 @@ def test_both_ends_have_the_mtu_that_was_asked_for(kind):
             sock.sendto(bytes(1473), (lab.address, lab.port))
 
 
-def test_the_way_to_the_receiver_is_a_fine_destination(each_lab):
-    text = """
-        for host in ("192.168.31.2", "239.1.2.3", "127.0.0.1"):
-            lab_module.check_destination(host)
-            print(lab_module.route_device(host))
-    """
-    done = each_lab.run(script(text), capture_output=True, text=True)
-    assert done.stderr == ""
-    assert done.stdout.split() == [each_lab.device, each_lab.device, "lo"]
-
-
 def test_a_lab_says_whether_somebody_receives_and_how_to_have_somebody(each_lab, lab):
     assert each_lab.facts()["receiver"] is True
     assert "receiver" not in lab.facts()
@@ -181,27 +155,6 @@ def test_a_way_that_there_is_not_is_refused_with_those_that_there_are():
         Lab("dummy", receiver=True)
     with pytest.raises(ValueError, match="dummy, ifb, veth"):
         Lab("loopback")
-
-
-def test_a_kernel_without_veth_says_what_to_do():
-    text = refusal.explain(refusal.RefusedError("way", errno.EOPNOTSUPP))
-    assert "modprobe veth" in text
-    assert "loopback" in text
-    assert "\n" not in text
-
-
-def test_a_limited_link_brings_the_receiver_all_that_was_sent(each_lab):
-    before = each_lab.receiver.arrivals()
-    receiver = each_lab.receiver.socket(buffer_size=1 << 20)
-    with receiver, each_lab.socket() as sender:
-        try:
-            with each_lab.limited(10**8):
-                for _ in range(100):
-                    sender.sendto(bytes(1000), (each_lab.address, each_lab.port))
-        except LabError as error:
-            pytest.skip(str(error))
-        assert arrived(each_lab, before, 100).packets == 100
-        assert read_all(receiver) == (100, 100)
 
 
 def test_a_link_that_comes_up_again_leads_to_the_receiver_as_before(two_machines):
@@ -240,12 +193,6 @@ def test_what_arrives_is_counted_by_the_packet_whoever_merges_them(each_lab, gso
     assert Journey(counted + 1, received, dropped, arrivals=arrivals).check().ok is False
     # What the socket drops, it counts by what it keeps: runs, where it takes them.
     assert dropped == (counted - received) // (20 if gso and gro else 1)
-
-
-def test_a_fragmented_datagram_arrives_as_one_packet(each_lab):
-    before = each_lab.receiver.arrivals()
-    passes(each_lab, bytes(20000))
-    assert (each_lab.receiver.arrivals() - before).packets == 1
 
 
 def test_packets_that_nobody_receives_are_unclaimed(each_lab):
@@ -288,18 +235,6 @@ def test_an_ordinary_user_has_two_machines_and_can_lose_packets_on_the_way():
 
 
 @pytest.mark.thorough
-@as_another_user
-def test_an_ordinary_user_receives_by_loopback():
-    text = """
-        with Lab("loopback", receiver=True) as lab, lab.socket() as sender:
-            with lab.receiver.socket() as receiver:
-                sender.sendto(b"arrived", (lab.address, lab.port))
-                print(lab.rootless, receiver.recv(100).decode())
-    """
-    assert said_to_an_ordinary_user(text) == ["True", "arrived"]
-
-
-@pytest.mark.thorough
 @pytest.mark.skipif(
     os.getuid() != 0 or shutil.which("setpriv") is None, reason="this takes root, and setpriv"
 )
@@ -326,6 +261,8 @@ def test_root_without_raw_sockets_is_told_what_the_way_takes_and_keeps_its_lab()
 def test_kill_9_of_the_parent_leaves_nothing_on_either_machine():
     text = """
         lab = Lab(receiver=True)
+        if os.fork() == 0:
+            signal.pause()  # a fork has a copy of everything: the lab must end all the same
         argv = ["sh", "-c", "setsid sleep 1000 & echo $! $$ $PPID; exec sleep 1000"]
         lab.receiver.popen(argv)
         lab.run(argv)
@@ -336,10 +273,16 @@ def test_kill_9_of_the_parent_leaves_nothing_on_either_machine():
         wait_for_the_end_of([*pids], parent.kill)
 
 
-def test_close_ends_programs_on_both_machines():
+def test_close_ends_programs_and_their_orphans_on_both_machines():
+    argv = ["sh", "-c", "sleep 1000 >/dev/null & echo $! $$ $PPID; exec sleep 1000"]
     with Lab(receiver=True) as lab:
-        pids = [machine.popen(["sleep", "1000"]).pid for machine in (lab, lab.receiver)]
+        running = [one.popen(argv, stdout=subprocess.PIPE) for one in (lab, lab.receiver)]
+        pids = [int(pid) for one in running for pid in one.stdout.readline().split()]
+        assert {one.pid for one in running} < set(pids)
         wait_for_the_end_of(pids, lab.close)
+        for one in running:
+            assert one.wait(PATIENCE_S) == -signal.SIGKILL
+            one.stdout.close()
     lab.close()
     with pytest.raises(LabError, match="closed"):
         lab.receiver.counters()

@@ -9,48 +9,27 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 
 from spead_tutorial.cli import cli, finish
-from spead_tutorial.lab import LabError, sink_path
+from spead_tutorial.lab import sink_path
 from spead_tutorial.lab.sink import sink as command
-from support import ROOT
 from support.lab_scripts import PATIENCE_S, send_gso
-from support.needs import need
 
-SOURCE = ROOT / "csrc" / "lab" / "sink.c"
-WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wstrict-prototypes", "-Werror"]
+PROGRAM = str(sink_path())
 SAMPLES, CONTROL, TIMESTAMP = 0x3300, 6, 0x1600
-COMMAND = [str(Path(sys.executable).parent / "spead-tutorial"), "sink"]
-
-
-@pytest.fixture(scope="session")
-def sink_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The installed sink, or one made from its source."""
-    try:
-        return sink_path()
-    except LabError:
-        need("cc")
-        program = tmp_path_factory.mktemp("sink") / "sink"
-        subprocess.run(
-            ["cc", "-std=c11", "-O2", *WARNINGS, str(SOURCE), "-o", str(program)], check=True
-        )
-        return program
 
 
 class Sink:
     """A running sink and a socket that sends to it."""
 
-    def __init__(self, *program: str, host: str = "127.0.0.1") -> None:
-        self.process = subprocess.Popen(
-            [*program, "--json", host, "0"], stdout=subprocess.PIPE, text=True
-        )
+    def __init__(self, *options: str, host: str = "127.0.0.1") -> None:
+        argv = [PROGRAM, *options, "--json", host, "0"]
+        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
         word, address, port = self.process.stdout.readline().split()
         assert (word, address) == ("listening", host)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -76,13 +55,12 @@ class Sink:
 
 
 @pytest.fixture
-def sink(sink_program: Path) -> Iterator[Any]:
-    """A function that starts a sink with options, by itself or by the command."""
+def sink() -> Iterator[Any]:
+    """A function that starts a sink with options."""
     started: list[Sink] = []
 
-    def start(*options: str, host: str = "127.0.0.1", by_command: bool = False) -> Sink:
-        program = COMMAND if by_command else [str(sink_program)]
-        started.append(Sink(*program, *options, host=host))
+    def start(*options: str, host: str = "127.0.0.1") -> Sink:
+        started.append(Sink(*options, host=host))
         return started[-1]
 
     yield start
@@ -298,26 +276,26 @@ def test_what_the_kernel_dropped_for_lack_of_room_is_reported(sink):
         (["127.0.0.1", "0", "-t"], "-t needs a value"),
     ],
 )
-def test_bad_arguments_are_one_line_and_status_2(sink_program, argv, text):
-    assert text in refused(sink_program, argv, 2)
+def test_bad_arguments_are_one_line_and_status_2(argv, text):
+    assert text in refused(argv, 2)
 
 
-def refused(sink_program: Path, argv: list[str], status: int) -> str:
-    done = subprocess.run([sink_program, *argv], capture_output=True, text=True, timeout=PATIENCE_S)
+def refused(argv: list[str], status: int) -> str:
+    done = subprocess.run([PROGRAM, *argv], capture_output=True, text=True, timeout=PATIENCE_S)
     assert (done.returncode, done.stdout) == (status, "")
     assert done.stderr.startswith("sink: ")
     assert done.stderr.count("\n") == 1
     return done.stderr
 
 
-def test_an_address_that_is_not_ours_is_one_line_and_status_1(sink_program):
-    said = refused(sink_program, ["198.51.100.1", "0"], 1)
+def test_an_address_that_is_not_ours_is_one_line_and_status_1():
+    said = refused(["198.51.100.1", "0"], 1)
     assert "cannot listen at 198.51.100.1" in said
 
 
-def test_without_json_the_summary_is_one_line(sink_program):
+def test_without_json_the_summary_is_one_line():
     done = subprocess.run(
-        [sink_program, "-t", "0.1", "127.0.0.1", "0"], capture_output=True, text=True, check=True
+        [PROGRAM, "-t", "0.1", "127.0.0.1", "0"], capture_output=True, text=True, check=True
     )
     first, last = done.stdout.splitlines()
     assert first.startswith("listening 127.0.0.1 ")
@@ -328,8 +306,8 @@ def test_without_json_the_summary_is_one_line(sink_program):
 # ---- Its command ----
 
 
-def test_the_command_has_the_options_of_the_program(sink_program):
-    listed = subprocess.run([sink_program, "--help"], capture_output=True, text=True, check=True)
+def test_the_command_has_the_options_of_the_program():
+    listed = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True)
     assert "example: sink " in listed.stdout
     found = re.findall(r"^ +(--?[a-z-]+)(?: ([A-Z]+))?", listed.stdout, re.M)
     options = [one for one in command.params if isinstance(one, click.Option)]
@@ -338,22 +316,9 @@ def test_the_command_has_the_options_of_the_program(sink_program):
     ]
 
 
-def test_the_command_becomes_the_program_with_its_options(sink):
-    running = sink("-s", "3", "-t", "30", "--check-fill", by_command=True)
-    found = running.summary(*(samples(cnt, 100, 100, value=1)[0] for cnt in (1, 4, 7)), stop(10))
-    assert (found["heaps"], found["gaps"], found["bad_fill"]) == (4, 0, 3)
-
-
 def test_the_command_takes_no_name_for_an_option_of_the_program(monkeypatch):
     became = []
     monkeypatch.setattr("os.execv", lambda *what: became.append(what))
-    path = str(sink_path())
     status = finish(cli, "spead-tutorial", ["sink", "-t", "-1", "--json", "--", "-host", "0"])
     assert status == 0
-    assert became == [(path, [path, "-t", "-1", "--json", "--", "-host", "0"])]
-
-
-def test_without_a_port_the_command_says_so_in_one_line(capsys):
-    assert finish(cli, "spead-tutorial", ["sink", "127.0.0.1"]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("spead-tutorial: Missing argument 'PORT' (see spead-tutorial sink")
+    assert became == [(PROGRAM, [PROGRAM, "-t", "-1", "--json", "--", "-host", "0"])]

@@ -45,16 +45,10 @@ def script(text: str) -> list[str]:
     return [sys.executable, "-c", LOAD + textwrap.dedent(text)]
 
 
-def run_script(
-    text: str,
-    *,
-    before: Sequence[str] = (),
-    python: str = sys.executable,
-    cwd: Path | None = None,
-) -> subprocess.CompletedProcess[str]:
-    """Run a script to its end, by another Python or program if it is to be."""
-    argv = [*before, python, *script(text)[1:]]
-    return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=PATIENCE_S)
+def run_script(text: str, before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+    """Run a script to its end, by another program if it is to be."""
+    argv = [*before, *script(text)]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 @contextlib.contextmanager

@@ -29,9 +29,9 @@ pytestmark = pytest.mark.usefixtures("elsewhere")
 # ---- Asked for rightly ----
 
 
-@pytest.mark.parametrize("name", cli_module.cli.commands)
+@pytest.mark.parametrize("name", [*cli_module.cli.commands, "lab up", "lab down", "lab status"])
 def test_every_command_has_help_with_an_example(here, name):
-    done = here(name, "--help")
+    done = here(*name.split(), "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert f"Example: spead-tutorial {name}" in done.stdout
 
@@ -97,6 +97,7 @@ def test_doctor_fails_and_names_the_commands_for_root_where_there_can_be_no_lab(
     done = run(*start, f'{forbid} && exec "$@"', "sh", COMMAND, "doctor")
     assert done.returncode == 1
     assert "FAIL  lab" in done.stdout
+    assert "sysctl -w user.max_user_namespaces" in done.stdout
     assert " && ".join(root_commands()) in done.stdout
     assert "Traceback" not in done.stderr
 
@@ -296,6 +297,7 @@ def test_lab_runs_a_command_with_its_own_options_and_status():
         ("run 10 --host 127.0.0.1 --port 70000", "--port"),
         ("run 10 --allow-real-network", "a lab has no real network"),
         ("run 10 --kind ifb --host 127.0.0.1 --port 9", "--kind"),
+        ("sink 127.0.0.1", "Missing argument 'PORT' (see spead-tutorial sink"),
         ("lab", "Missing command"),
         ("lab --nothing", "No such option"),
         ("lab --kind eth true", "'eth'"),
