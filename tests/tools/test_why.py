@@ -29,7 +29,7 @@ from support import ROOT
 from support.lab_scripts import wait_for_the_end_of
 from support.labs import needs_lab, open_lab
 from support.needs import needs
-from support.senders import SENDERS, Planted
+from support.senders import FINDINGS, SENDERS, Planted
 from support.typed import COMMAND, PIPES, Run, below, check_refused, processes, typed, with_path
 
 ATTEMPTS = 3
@@ -85,6 +85,14 @@ def running(process: "subprocess.Popen[Any]") -> Iterator["subprocess.Popen[Any]
 
 
 # ---- Senders with known faults ----
+
+
+def test_every_fault_is_planted_in_every_language_that_can_have_it():
+    there = {(sender.language, finding) for sender in SENDERS for finding in sender.findings}
+    languages = ("c", "python", "spead2")
+    wanted = {(language, finding) for language in languages for finding in FINDINGS}
+    # The wheel makes its calls for many messages, and nobody can stop it.
+    assert there == wanted - {("spead2", "call-per-packet")}
 
 
 @needs_lab

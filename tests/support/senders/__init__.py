@@ -60,8 +60,6 @@ class Planted:
         What is to be found: of `FINDINGS`, what costs most first.
     argv : function
         Returns how it is started.
-    packet_size : int
-        Bytes of most of its packets, headers of UDP and IP not included.
     in_order : bool
         Whether that order is certain: false where the faults cost about the same.
     source : path or None
@@ -72,7 +70,6 @@ class Planted:
     language: str
     findings: tuple[str, ...]
     argv: Argv
-    packet_size: int = 9000
     in_order: bool = True
     source: Path | None = None
 
@@ -116,12 +113,12 @@ def _compile_sender(source: Path, core: Path | None, folder: Path) -> None:
     _compile(source, *objects, "-o", folder / source.stem, "-lpthread", "-lm")
 
 
-def _c(name: str, findings: tuple[str, ...], packet_size: int = 9000) -> Planted:
+def _c(name: str, findings: tuple[str, ...]) -> Planted:
     def argv(folder: Path, host: str, port: str, heaps: int) -> list[str]:
         return [str(folder / name), host, port, str(heaps)]
 
     words, source = name.replace("_", " "), HERE / f"{name}.c"
-    return Planted(f"c {words}", "c", findings, argv, packet_size, source=source)
+    return Planted(f"c {words}", "c", findings, argv, source=source)
 
 
 def _in_python(name: str, library: str | None) -> Argv:
@@ -138,7 +135,7 @@ def _chapter(name: str, language: str) -> Argv:
     return argv
 
 
-def _planted(name: str, findings: tuple[str, ...], packet_size: int = 9000) -> list[Planted]:
+def _planted(name: str, findings: tuple[str, ...]) -> list[Planted]:
     """Return the same fault in C, and in Python with both libraries."""
     wheel = findings
     if findings[:1] == ("small-packets",):
@@ -149,11 +146,11 @@ def _planted(name: str, findings: tuple[str, ...], packet_size: int = 9000) -> l
     ours, theirs = _in_python(name, "spead_tutorial"), _in_python(name, "spead2")
     in_order = name != "shared_core"
     planted = [
-        Planted(f"python {words}", "python", findings, ours, packet_size),
-        Planted(f"spead2 {words}", "spead2", wheel, theirs, packet_size, in_order),
+        Planted(f"python {words}", "python", findings, ours),
+        Planted(f"spead2 {words}", "spead2", wheel, theirs, in_order),
     ]
     if (HERE / f"{name}.c").exists():
-        planted.insert(0, _c(name, findings, packet_size))
+        planted.insert(0, _c(name, findings))
     return planted
 
 
@@ -170,8 +167,8 @@ SENDERS = (
     *_planted("fresh_memory", ("fresh-memory",)),
     *_planted("sleeping", ("sleeps",)),
     *_planted("rate_limited", ("sleeps",)),
-    *_planted("small_packets", ("small-packets",), 1000),
-    *_planted("fragments", ("fragments",), 32000),
+    *_planted("small_packets", ("small-packets",)),
+    *_planted("fragments", ("fragments",)),
     *_planted("shared_core", ("shared-core",)),
     *_planted("slow_data", ("slow-data",)),
     _c("bare", ()),
