@@ -435,6 +435,7 @@ def test_programs_of_chapters_run_in_a_lab_that_stays(place, monkeypatch):
 
 def test_a_subcommands_name_after_two_dashes_is_a_commands(place):
     fails("up: No such file", "lab", "--", "up", status=127)
+    fails("/: Permission denied", "lab", "--kind", probe().kinds[0], "--", "/", status=126)
     fails("--kind, --in and --receiver go with a command", "lab", "--kind", "ifb", "up", status=2)
     fails("'../x' is no name for a lab", "lab", "up", "../x", status=2)
     fails("'.x' is no name for a lab", "lab", "--in", ".x", "true", status=2)

@@ -149,18 +149,6 @@ def test_other_chapters_and_languages_are_run_and_said_in_one_object(way):
     assert said["hosts"] == {"sender": "a", "receiver": "b"}
 
 
-@needs_lab
-@thorough
-@takes_long
-def test_hosts_are_reached_by_ssh_and_nothing_stays_there(way):
-    way.reach_by_ssh()
-    status, out, err = way.run("-n", "2")
-    assert status == 0, err
-    assert "Received 2 heaps" in out
-    assert {"ssh", "scp"} <= set((way.folder / "said").read_text().split())
-    way.wait_until_nothing_is_left()
-
-
 @thorough
 @takes_long
 def test_a_host_to_which_scp_cannot_copy_is_said_first(way):
@@ -369,16 +357,3 @@ def test_a_machine_counts_all_devices_but_loopback(tmp_path):
         "tx_packets": 44, "tx_dropped": 55, "rx_packets": 11, "rx_dropped": 22,
         "no_port": 6, "no_room": 7,
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("address", "receives_at", "destination"),
-    [
-        ("astro@10.0.0.2", None, "10.0.0.2"),
-        ("astro@10.0.0.2", "10.10.0.2", "10.10.0.2"),
-        (None, "10.10.0.2", "10.10.0.2"),
-        (None, None, None),
-    ],
-)
-def test_packets_go_where_the_file_says_or_where_ssh_goes(address, receives_at, destination):
-    assert Host("a", "/", address=address, receives_at=receives_at).destination == destination

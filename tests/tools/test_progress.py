@@ -192,12 +192,3 @@ def test_a_run_that_lasts_shows_progress_on_the_terminal_and_ends_with_ctrl_c():
         assert process.stdout.read() == ""
     assert said.strip().splitlines()[-1] == "spead-tutorial: interrupted"
     assert "Traceback" not in said
-
-
-@needs_lab
-def test_a_short_run_shows_no_progress_on_the_terminal():
-    with at_a_terminal("run", "6", "--lang", "c", "-n", "20") as (process, terminal):
-        assert rest(terminal) == ""
-        assert process.stdout is not None
-        assert "MB/s" in process.stdout.read()
-        assert process.wait(PATIENCE_S) == 0

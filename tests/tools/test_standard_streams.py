@@ -85,14 +85,6 @@ def test_nobody_has_to_look_at_all_that_a_receiver_prints():
     assert "did not say what it counted" not in said
 
 
-@without((1,))
-def test_doctor_works_without_a_stream(closed):
-    done = start_without(closed, COMMAND, "doctor")
-    assert (done.returncode, done.stderr) == (0 if REASON is None else 1, "")
-    if 1 not in closed:
-        assert " lab " in done.stdout
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("closed", [(1,), (0, 1, 2)], ids=str)
 def test_a_program_that_takes_the_commands_place_has_all_streams(elsewhere, closed):
@@ -155,26 +147,3 @@ def test_a_file_that_is_not_there_is_named_in_other_words(encoding, settings):
     text = err.decode(encoding)
     assert text.startswith("spead-tutorial: there are no notebooks in ")
     assert text.count("\n") == 1
-
-
-#: The command, but a tour finds what it would measure.
-MEASURED = """
-import sys
-from support.records import HEADER, SAMPLE
-from spead_tutorial import cli, tour
-from spead_tutorial.records import Recording
-tour._measure = lambda *_: Recording(HEADER, (SAMPLE,))
-cli.main()
-"""
-
-
-@needs_lab
-@pytest.mark.thorough
-def test_the_tour_has_its_table_in_other_words():
-    command = [sys.executable, "-c", MEASURED, "tour", "--tiny"]
-    tests = str(ROOT / "tests")
-    status, out, err = bytes_of(command, {"PYTHONIOENCODING": "ascii", "PYTHONPATH": tests})
-    assert (status, err) == (0, b"")
-    text = out.decode("ascii")
-    assert "10^6 bytes of samples a second" in text
-    assert "y: none failed" in text

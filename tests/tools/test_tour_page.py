@@ -57,7 +57,7 @@ def drawn(recording: Recording, folder: Path) -> str:
     return page(recording, sections(recording), read_arrivals(recording), pictures, folder)
 
 
-def test_a_page_is_one_whole_file_without_scripts_that_asks_for_nothing(tmp_path):
+def test_a_page_is_one_whole_file_with_both_pictures_that_asks_for_nothing(tmp_path):
     text = drawn(recorded(), tmp_path)
     elements = Elements(text)
     assert len(text.encode()) < 1_000_000
@@ -68,10 +68,7 @@ def test_a_page_is_one_whole_file_without_scripts_that_asks_for_nothing(tmp_path
         "http://www.w3.org/2000/svg",
         "http://www.w3.org/1999/xlink",
     }
-
-
-def test_both_pictures_are_in_a_page_and_each_uses_what_is_its_own(tmp_path):
-    elements = Elements(drawn(recorded(), tmp_path))
+    # Each picture uses what is its own.
     assert len(set(elements.ids)) == len(elements.ids) > 0
     assert elements.used
     assert set(elements.used) <= set(elements.ids)
@@ -103,21 +100,19 @@ def test_what_failed_is_in_the_page_with_its_reason(tmp_path):
 
 
 def test_a_page_has_what_arrived_and_every_packet_that_did_not(tmp_path):
+    values = ("Timestamp: 0          Power: <1>", "Timestamp: 4096       Power: 2.00")
     lossy = {"received": 11790, "lost": 4, "dropped": 7}
-    text = drawn(arrived(recorded(), {}, lossy, {"failure": "one is <missing>"}), tmp_path)
+    text = drawn(
+        arrived(recorded(), {"values": values}, lossy, {"failure": "one is <missing>"}), tmp_path
+    )
     Elements(text)
     assert "Here chapter 7 receives 100 heaps of 1 MiB from chapter 6, over a link (veth)" in text
     cells = ("100", "11\u2009801", "11\u2009790", "4", "7 ✓")
     assert "".join(f"<td>{cell}</td>" for cell in cells) in text
+    assert "<code>Timestamp: 0          Power: &lt;1&gt;\n…\nTimestamp: 4096" in text
     assert "✗ failed: one is &lt;missing&gt;" in text
     assert "<li>What arrives, C: one is &lt;missing&gt;</li>" in text
     assert "What arrives" not in drawn(recorded(), tmp_path)
-
-
-def test_a_page_shows_the_values_that_arrived(tmp_path):
-    values = ("Timestamp: 0          Power: <1>", "Timestamp: 4096       Power: 2.00")
-    text = drawn(arrived(recorded(), {"values": values}), tmp_path)
-    assert "<code>Timestamp: 0          Power: &lt;1&gt;\n…\nTimestamp: 4096" in text
 
 
 def test_a_page_links_to_what_is_beside_it(tmp_path):
