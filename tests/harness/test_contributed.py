@@ -186,13 +186,6 @@ def test_a_sample_that_cannot_be_believed_is_told(field, value, why):
     assert found is None if why is None else why in found
 
 
-def test_what_is_no_record_is_told_in_one_line(tmp_path):
-    path = tmp_path / "some.jsonl"
-    path.write_text("no record\n")
-    (problem,) = contributed.problems(path)
-    assert problem == "some.jsonl line 1 is not a JSON object: 'no record'"
-
-
 def test_the_command_says_of_each_record_whether_it_can_be_contributed(tmp_path):
     wrong = tmp_path / "wrong.jsonl"
     wrong.write_text("no record\n")

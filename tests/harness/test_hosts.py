@@ -30,6 +30,7 @@ from support import ROOT
 from support.bench import PATIENCE_S, bench, fails, keys, start, succeeds
 from support.labs import needs_lab
 from support.records import HEADER, SAMPLE
+from support.typed import processes
 
 SWEEP = "tut-6-loopback"
 #: What a host is, less what it is called.
@@ -63,13 +64,7 @@ class Place:
 
     def processes(self, word: str = "") -> list[int]:
         """Return all that is left of a run, or what of it has a word in its command."""
-        found = []
-        for folder in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                marked = self.mark.encode() in (folder / "environ").read_bytes()
-                if marked and word.encode() in (folder / "cmdline").read_bytes():
-                    found.append(int(folder.name))
-        return found
+        return list(processes(word, self.mark))
 
     def taken(self) -> int:
         return sum(path.read_text().count('"record": "sample"') for path in self.parts)
