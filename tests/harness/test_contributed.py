@@ -58,66 +58,52 @@ def test_a_record_without_the_peer_is_taken(refused):
     assert refused(leave_out) == []
 
 
+WHOLE = "it is no whole record of full size"
+
+
 @pytest.mark.parametrize(
-    ("name", "changed", "why"),
+    ("name", "facts", "more"),
     [
         (
             "My Machine",
-            {
-                "machine.cpu": None,
-                "machine.host": "a name",
-                "machine.kernel": "6.1-somebody",
-                "machine.turbo": ...,
-                "settings.size": "quick",
-                "versions.compiler": "",
-                "revision": "1262a2e4a07f+",
-            },
             [
-                "a record cannot be called My Machine.jsonl: ",
-                "line 1 has the name of a user, somebody: '6.1-som",
-                "machine.cpu is not known",
-                "machine.host is nothing that a record has",
-                "machine.turbo is missing",
-                "versions.compiler is not known",
-                "revision 1262a2e4a07f+ had changes: commit or stash them",
-                "it is no whole record of full size",
+                ("machine.cpu", None, "machine.cpu is not known"),
+                ("machine.host", "a name", "machine.host is nothing that a record has"),
+                ("machine.kernel", "6.1-somebody", "line 1 has the name of a user, somebody: '6."),
+                ("machine.turbo", ..., "machine.turbo is missing"),
+                ("settings.size", "quick", WHOLE),
+                ("versions.compiler", "", "versions.compiler is not known"),
+                ("revision", "1262a2e4a07f+", "revision 1262a2e4a07f+ had changes: commit or"),
             ],
+            [],
         ),
         (
             "reference",
-            {
-                "machine.cpu": "/home/x/cpu",
-                "settings.shard": "1/2",
-                "revision": None,
-                "experiment": "tut-10",
-            },
             [
-                "a record cannot be called reference.jsonl: ",
-                "line 1 names this machine or a folder of it: '/home/x",
-                "it is of the sweep tut-10: python -m bench run ladder",
-                "it does not say which revision was measured",
-                "it is no whole record of full size",
+                ("machine.cpu", "/home/x/cpu", "line 1 names this machine or a folder of it: '/h"),
+                ("settings.shard", "1/2", WHOLE),
+                ("revision", None, "it does not say which revision was measured"),
+                ("experiment", "tut-10", "it is of the sweep tut-10: python -m bench run ladder"),
             ],
+            [],
         ),
         (
             "a_b",
-            {"machine.governor": "of my-machine", "lab.kind": "loopback", "revision": "main"},
             [
-                "a record cannot be called a_b.jsonl: ",
-                "line 1 names this machine or a folder of it: 'of my-machine'",
-                "it was not measured in a lab of kind dummy, ifb, veth",
-                "'main' is no revision",
-                "cannot be believed: ",
+                ("machine.governor", "of my-machine", "line 1 names this machine or a folder of"),
+                ("lab.kind", "loopback", "it was not measured in a lab of kind dummy, ifb, veth"),
+                ("revision", "main", "'main' is no revision"),
             ],
+            ["cannot be believed: "],
         ),
-        ("-a", {}, ["a record cannot be called -a.jsonl: "]),
+        ("-a", [], []),
     ],
 )
-def test_each_fact_that_is_wrong_is_named(refused, monkeypatch, name, changed, why):
+def test_each_fact_that_is_wrong_is_named(refused, monkeypatch, name, facts, more):
     monkeypatch.setattr(socket, "gethostname", lambda: "my-machine")
 
     def change(lines: list[Line]) -> None:
-        for path, value in changed.items():
+        for path, value, _ in facts:
             part, _, key = path.rpartition(".")
             within = lines[0][part] if part else lines[0]
             within[key] = value
@@ -125,6 +111,7 @@ def test_each_fact_that_is_wrong_is_named(refused, monkeypatch, name, changed, w
                 del within[key]
 
     found = refused(change, name)
+    why = [f"a record cannot be called {name}.jsonl: ", *(words for *_, words in facts), *more]
     assert len(found) == len(why), found
     for words in why:
         assert [one.startswith(words) for one in found].count(True) == 1, (words, found)

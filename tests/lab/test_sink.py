@@ -149,6 +149,7 @@ TORN = samples(2, 3000, 1000)
             [*samples(1, 3000, 1000), TORN[0], TORN[2], *one(5), stop(6)],
             {"heaps": 4, "complete_heaps": 3, "gaps": 2},
         ),
+        # A step between counts is no gap, and what comes out of order is not missing.
         (["-s", "3"], [*one(1, 4), stop(10)], {"gaps": 1}),
         ([], [*one(1, 3, 2), stop(4)], {"gaps": 0, "out_of_order": 1, "complete_heaps": 4}),
         ([], [*one(1, 1), stop(2)], {"heaps": 2, "complete_heaps": 2, "duplicates": 1}),
@@ -172,16 +173,6 @@ TORN = samples(2, 3000, 1000)
             ],
             {"fill_bytes": 41 * 100, "bad_fill": 2},
         ),
-    ],
-    ids=[
-        "missing and incomplete heaps",
-        "a step between counts is no gap",
-        "out of order is not missing",
-        "twice",
-        "heaps packet by packet in turn",
-        "the end after so many heaps",
-        "the end after silence",
-        "right and wrong fill",
     ],
 )
 def test_what_comes_is_counted(sink, options, packets, expected):
@@ -263,11 +254,8 @@ def test_what_the_kernel_dropped_for_lack_of_room_is_reported(sink):
     ("argv", "text"),
     [
         ([], "it takes HOST and PORT"),
-        (["127.0.0.1"], "it takes HOST and PORT"),
         (["127.0.0.1", "1", "2"], "it takes HOST and PORT"),
         (["127.0.0.1", "65536"], "port 65536: it must be a number from 0 to 65535"),
-        (["127.0.0.1", "http"], "port http"),
-        (["-t", "-1", "127.0.0.1", "0"], "-t -1"),
         (["-t", "nan", "127.0.0.1", "0"], "-t nan"),
         (["-r", "0", "127.0.0.1", "0"], "-r 0"),
         (["-c", "1x", "127.0.0.1", "0"], "-c 1x"),
