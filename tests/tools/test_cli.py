@@ -161,24 +161,6 @@ def test_run_of_a_receiver_shows_what_it_and_its_sender_print_told_apart(here):
 
 
 @needs_lab
-@pytest.mark.parametrize(
-    "number",
-    [
-        pytest.param(one.number, id=one.name, marks=[pytest.mark.thorough] if i else [])
-        for i, one in enumerate(RECEIVERS)
-    ],
-)
-def test_behind_a_slow_link_every_receiver_gets_all_that_is_sent(here, number):
-    slowly = ["--lang", "c", "--from", "8", "--rate", "50", "--json"]
-    done = here("run", number, *slowly, *SMALL)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert (found["accounted"], found["statuses"]) == (True, [0, 0])
-    assert found["receiver"]["socket_datagrams"] == found["sender"]["packets"] == 4
-    assert found["receiver"]["heaps_complete"] == 3
-
-
-@needs_lab
 def test_run_of_a_receiver_that_loses_packets_says_of_each_where_it_was_lost(here):
     done = here("run", "3", "--from", "10", "--from-lang", "c", "-n", "300", "--json")
     assert done.returncode == 1
@@ -263,38 +245,27 @@ def test_run_to_a_host_says_that_nothing_counted():
         ("run 3 --host 127.0.0.1 --port 9", "chapter 3 receives"),
         ("run 3 --kind ifb", "chapter 3 receives: --kind"),
         ("run 10 --from 2", "chapter 10 sends: --from, --from-lang"),
-        ("run 10 --from-lang c", "chapter 10 sends: --from, --from-lang"),
-        ("run 10 --rate 100", "chapter 10 sends: --from, --from-lang, --rate"),
         ("run 10 -b 2", "chapter 10 sends: --from, --from-lang, --rate and -b"),
         ("run 3 -b 2", "chapter 3 has no option -b"),
         ("run 9 -b 1001", "-b"),
         ("run 3 --rate 100", "chapter 2 sends over loopback, without --rate"),
-        ("run 3 --from 10 --rate 0", "--rate"),
         ("run 10 11", "extra argument"),
         ("run 10 --lang rust", "'rust'"),
         ("run 10 --kind eth", "'eth'"),
         ("run 10 -n 0", "-n"),
-        ("run 10 -n many", "-n"),
         (f"run 10 -n {1 << 63}", "-n"),
-        ("run 10 -H 0", "-H"),
-        (f"run 10 -p {1 << 63}", "-p"),
         ("run 10 -r", "chapter 10 has no option -r: it takes -n, -H, -p"),
         ("run 4 -p 9000", "chapter 4 has no option -p"),
         ("run 6 -H 8192", "chapter 6 has no option -H"),
         ("run 2 -n 3", "chapter 2 has no option -n: it takes none"),
         ("run 2 --host 127.0.0.1 --port 9", "takes no destination"),
         ("run 10 --host 127.0.0.1", "--host and --port go together"),
-        ("run 10 --port 8888", "--host and --port go together"),
         ("run 10 --host 127.0.0.1 --port 0", "--port"),
-        ("run 10 --host 127.0.0.1 --port 70000", "--port"),
         ("run 10 --allow-real-network", "a lab has no real network"),
         ("run 10 --kind ifb --host 127.0.0.1 --port 9", "--kind"),
         ("sink 127.0.0.1", "Missing argument 'PORT' (see spead-tutorial sink"),
         ("lab", "Missing command"),
-        ("lab --nothing", "No such option"),
-        ("lab --kind eth true", "'eth'"),
         ("tour --output /proc/self/status", "--output"),
-        ("doctor all", "extra argument"),
         ("why", "say what to look at: -- COMMAND, or --pid PID"),
         ("why --pid 1 -- true", "say what to look at"),
         ("why --pid 1 --kind ifb", "--kind and --mtu are a lab's"),

@@ -20,12 +20,9 @@ import pytest
 
 import spead_tutorial as st
 from spead_tutorial import recv, send
-from spead_tutorial.catalogue import find_chapter
-from spead_tutorial.measure import programs
-from spead_tutorial.measure.programs import ProgramOptions, built
 from spead_tutorial.receive import command
 from support.labs import needs_lab
-from support.typed import COMMAND, PATIENCE_S, PIPES, Run, check_refused, run, typed, with_path
+from support.typed import COMMAND, PATIENCE_S, PIPES, Run, check_refused, typed, with_path
 
 PORT = 8888
 N_SAMPLES = 3000
@@ -161,26 +158,6 @@ def test_what_our_sender_sends_is_described_shown_and_accounted_for(receiver):
     assert "    timestamp  2\n" in out
     assert rows(out)["complete"] == 3
     assert WHOLE.fullmatch(out.splitlines()[-1])[1] == str(sent)
-
-
-@pytest.mark.parametrize(
-    ("name", "language"),
-    [
-        pytest.param(name, language, marks=pytest.mark.thorough if i else [])
-        for i, (name, language) in enumerate(
-            itertools.product(["tut_11_send_batch_heaps", "tut_8_send_reuse_memory"], built()[::-1])
-        )
-    ],
-)
-def test_what_a_chapters_program_claims_arrives(receiver, name, language):
-    options = ProgramOptions(heaps=3, heap_size=20000)  # which any buffer has room for
-    running = receiver("--json")
-    argv = programs.command(find_chapter(name), language, options, (running.host, PORT))
-    claimed = json.loads(run(*argv).stdout.splitlines()[-1])
-    found = json.loads(running.end())
-    assert found["stats"]["packets_received"] == claimed["packets"]
-    assert found["stats"]["heaps_complete"] == options.heaps
-    assert [item["name"] for item in found["items"]] == ["timestamp", "adc_samples"]
 
 
 def test_descriptors_that_change_and_values_that_come_before_them_are_told(said):

@@ -85,15 +85,6 @@ def test_nobody_has_to_look_at_all_that_a_receiver_prints():
     assert "did not say what it counted" not in said
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("closed", [(1,), (0, 1, 2)], ids=str)
-def test_a_program_that_takes_the_commands_place_has_all_streams(elsewhere, closed):
-    (elsewhere / "00_start_here.ipynb").touch()
-    done = start_without(closed, COMMAND, "notebook", "--folder", ".", "--", "--version")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert bool(done.stdout) == (1 not in closed)
-
-
 # ---- Streams that do not take every character ----
 
 LATIN_1 = ("latin-1", {"PYTHONIOENCODING": "latin-1"})
