@@ -21,7 +21,6 @@ from typing import Any
 import pytest
 
 from spead_tutorial.lab import Lab, LabError
-from spead_tutorial.measure.programs import program_path
 from spead_tutorial.why import watching
 from spead_tutorial.why.capture import Capture
 from spead_tutorial.why.report import CHAPTERS
@@ -136,16 +135,6 @@ def test_of_a_planted_sender_its_faults_are_found_and_no_others(sender: Planted,
 )
 def test_sleeps_and_fresh_memory_are_found_in_a_sender_of_anyones(tmp_path, diagnosis, text, kind):
     assert kind in kinds(diagnosis(*script(tmp_path, text)))
-
-
-@pytest.mark.thorough
-@needs_lab
-@needs_strace
-def test_the_bare_loop_itself_has_no_fault(here):
-    bare = program_path("ceiling", "c")
-    made = json.loads(here("why", "--json", "--", bare, "-n", "1000000", "{host}", "{port}").stdout)
-    assert made["findings"] == []
-    assert made["packets_per_message"] > 5
 
 
 # ---- What there is to see ----
