@@ -113,29 +113,6 @@ def test_the_peer_is_in_every_picture_of_a_chapter_or_in_none():
     assert [chapter for chapter, kinds in with_peer.items() if len(kinds) > 1] == []
 
 
-@pytest.mark.parametrize("name", ["tut-ladder.svg", "tut-ladder-dark.svg"])
-def test_the_ladder_says_the_median_of_every_case_and_of_the_peers_best(name):
-    cases: dict[tuple[Series, int], list[float]] = {}
-    for sample in read("ladder").samples:
-        if not sample.warm_up:
-            assert sample.rate is not None, sample.failure
-            cases.setdefault((sample.series, sample.heap_size), []).append(sample.rate)
-    ours = [series for series, _ in cases if series.implementation == "ours"]
-    assert len(ours) == len(LADDER) * len(MEASURED)
-    svg = (FIGURES / name).read_text()
-    shown = set(re.findall(r"\d+", svg[svg.index("<desc") : svg.index("</desc")]))
-    peers: dict[int, list[float]] = {}
-    for (series, heap_size), rates in cases.items():
-        assert len(rates) >= 9
-        median = statistics.median(rates) / 1e6
-        if series.implementation == "spead2-source":
-            peers.setdefault(heap_size, []).append(median)
-        else:
-            assert f"{median:.0f}" in shown
-    assert len(peers) == 2
-    assert all(f"{max(medians):.0f}" in shown for medians in peers.values())
-
-
 # ---------------------------------------------------------------------------------------
 # Drawn again
 
