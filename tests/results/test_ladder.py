@@ -7,26 +7,9 @@ from spead_tutorial import plots
 from spead_tutorial.catalogue import LANGUAGES, find_chapter
 from spead_tutorial.records import Recording
 from spead_tutorial.units import times
-from support.pictures import draw, drawing, fail
+from support.pictures import draw, drawing, fail, typed
 from support.recordings import IN_CPP, around, make_ladder, make_rounds, make_sample
 from support.records import HEADER
-
-
-def test_the_ladder_says_the_median_of_every_step_and_what_each_gained_beside_its_dots():
-    drawn = drawing("ladder")
-    assert "chapter 6 Bigger packets: Python 6010, C 6010" in drawn.words
-    assert "Heaps of 8 KiB: chapter 10 Reuse heaps: Python 10010, C 10010" in drawn.words
-    assert [drawn.seen.count(times(gain)) for gain in (1.5, 1.67)] == [2, 2]  # in both languages
-    assert not any("GB/s" in one and one[0].isdigit() for one in drawn.seen)
-    assert "C++" not in drawn.seen
-
-
-def test_the_ladder_has_a_dot_for_each_language_that_was_measured():
-    drawn = drawing(IN_CPP)
-    assert "Dots: the rate of each chapter's program, in Python, C and C++" in drawn.words
-    assert "chapter 6 Bigger packets: Python 6010, C 6010, C++ 6010" in drawn.words
-    assert drawn.seen.count(times(1.5)) == len(LANGUAGES)
-    assert "C++" in drawn.seen
 
 
 def quoted(name: str) -> str:
@@ -47,7 +30,7 @@ def test_the_title_of_the_ladder_is_what_its_chapters_gained_that_send_to_the_sa
         (later, f"from chapter 4, {quoted('Constant samples')}, to 10: x5.01 (C)"),
     ):
         drawn = draw(plots.ladder, recording, samples=(*recording.samples, *more))
-        assert drawn.typed_title.startswith(f"1 MiB heaps, {words}.")
+        assert typed(drawn.title).startswith(f"1 MiB heaps, {words}.")
     alone = draw(plots.ladder, recording, samples=tuple(elsewhere))
     assert "MiB heaps: nothing to compare." in alone.title
 
@@ -87,13 +70,6 @@ def test_a_program_of_which_the_warm_up_failed_has_failed_in_the_ladder():
     assert "Python 6010, C failed" in drawn.words
 
 
-def test_the_ladder_leaves_out_what_is_not_ours():
-    ours = make_ladder().samples
-    others = [dataclasses.replace(one, implementation="spead2", elapsed_ns=1) for one in ours]
-    drawn = draw(plots.ladder, Recording(HEADER, (*others, *ours)))
-    assert drawn.words == drawing("ladder").words
-
-
 def test_below_the_chapters_are_the_peers_best_and_the_bare_loops_of_each_size():
     beside = [
         dataclasses.replace(one, implementation="spead2-source", elapsed_ns=one.elapsed_ns * 2)
@@ -111,15 +87,3 @@ def test_below_the_chapters_are_the_peers_best_and_the_bare_loops_of_each_size()
     assert "one thread, 2 streams: bare system calls: 23000" in large
     assert "its best chapter, 10" in small
     assert "bare system calls" not in small
-
-
-def test_ways_are_in_their_order_with_bare_loops_below_and_the_title_says_what_one_gained():
-    drawn = drawing("ways")
-    assert (
-        "Heaps of 64 KiB: copied, by the kernel: Python 2000, C 2000;"
-        " read in place: Python 3000, C 3000; bare system calls, copied: 4000;"
-    ) in drawn.words
-    assert "filled" not in drawn.words
-    assert drawn.typed_title == (
-        "A recording: x1.50 to x1.50 (Python), x1.50 to x1.50 (C). Chapter 15"
-    )

@@ -20,6 +20,11 @@ SVG = "{http://www.w3.org/2000/svg}"
 _TYPED = str.maketrans("\N{MULTIPLICATION SIGN}\N{NO-BREAK SPACE}\N{THIN SPACE}", "x  ")
 
 
+def typed(words: str) -> str:
+    """The words in letters that can be typed."""
+    return words.translate(_TYPED)
+
+
 class _DrawnError(Exception):
     """The figure is there, and is not written."""
 
@@ -33,11 +38,6 @@ class Drawing:
     description: str
     recording: Recording
     theme: plots.Theme
-
-    @property
-    def typed_title(self) -> str:
-        """The title in letters that can be typed."""
-        return self.title.translate(_TYPED)
 
     @property
     def words(self) -> str:
