@@ -39,9 +39,3 @@ def test_a_change_is_ringed_at_its_revision_and_says_how_large_it_is():
     ]
     assert rings == [(4, 3500.0)]
     assert times(0.7) in drawing("history").seen
-
-
-def test_its_words_say_what_changed_and_what_did_not():
-    words = drawing("history").words
-    assert f"c tut_10_send_reuse_heaps: 5000 to 3500, changed: {times(0.7)} at 4a5e1e9." in words
-    assert "ours python tut_10_send_reuse_heaps: 3000 to 3000, no change." in words

@@ -49,25 +49,9 @@ def test_sizes_are_logarithmic_but_never_too_close_to_be_told_apart():
     assert "(logarithmic; 9000 to 9184 drawn apart)" in drawing("packets").seen
 
 
-def test_the_title_says_what_larger_packets_gain_and_fragments_lose():
-    title = drawing("packets").title
-    gain, loss = times(1.5), times(0.25)
-    assert title.startswith(
-        f"Packets of 9000, not 1472 bytes: {gain} (Python, C); in fragments {loss} (Python, C)."
-    )
-
-
 @pytest.mark.parametrize("mtu", [65536, None])
 def test_without_fragments_or_without_a_known_mtu_there_is_one_panel(mtu):
     drawn = draw(plots.packet_sizes, make_packets(mtu))
     assert len(drawn.figure.axes) == 1
     assert "fragments" not in drawn.title
     assert len(marks(drawn.figure.axes[0])) == 5
-
-
-def test_one_size_is_drawn():
-    recording = make_packets()
-    samples = tuple(one for one in recording.samples if one.packet_size == 9000)
-    drawn = draw(plots.packet_sizes, recording, samples=samples)
-    assert drawn.title.startswith("Packets of 9000 bytes.")
-    assert len(marks(drawn.figure.axes[0])) == 1

@@ -33,51 +33,12 @@ def test_heaps_one_after_the_other_have_different_colours():
     assert of_one.get_color()[0].tolist() != of_next.get_color()[0].tolist()
 
 
-def test_blocks_are_of_samples_and_their_rows_in_the_order_of_chapters():
-    words = drawing("spacing").seen
-    wanted = [
-        *("Random samples, no limit", "in turns", "overlapped"),
-        *("Constant samples, no limit", "overlapped"),
-    ]
-    assert [one for one in words if one in wanted] == wanted
-    assert "When packets leave: in turns and overlapped (Python)" in words
-
-
-def test_blocks_say_how_their_scales_differ_and_have_a_mark_of_the_same_time():
-    words = drawing("spacing").seen
-    # Three heaps of four messages, 10 us apart, and a gap of 6021 us, or of 41 us.
-    assert "18.2 ms from left to right" in words
-    assert f"0.21 ms from left to right, magnified {times(85)}" in words
-    assert words.count("0.05 ms") == 2
-
-
-def test_numbers_are_medians_of_the_rounds():
-    # Gaps are 7 us longer from round to round: the fourth of seven has the median.
-    assert "in turns silent for 6.02 ms, 255 KiB at once" in drawing("spacing").words
-    assert "silent for 41 µs, 148 KiB at once" in drawing("spacing").seen
-
-
 def test_a_heap_that_was_held_up_is_not_shown():
     even = make_spacing("tut_4_send_perf", True, 100)
     late = [time + 10**8 * (heap > 14) for heap, time in zip(even.heaps, even.time_ns, strict=True)]
     one = dataclasses.replace(even, time_ns=tuple(late))
     figure = draw(plots.spacing, Recording(HEADER, (), spacings=(one,))).figure
     assert figure.axes[1].get_xlim()[1] < 1
-
-
-def test_a_run_that_failed_is_left_out():
-    failed = make_spacing("tut_4_send_perf", False, 10)
-    failed = dataclasses.replace(failed, heaps=(), time_ns=(), message_bytes=(), failure="no")
-    recording = make_spacings()
-    more = dataclasses.replace(recording, spacings=(failed, *recording.spacings))
-    assert draw(plots.spacing, more).svg == drawing("spacing").svg
-
-
-def test_the_title_is_how_much_leaves_at_once_where_that_differs_most():
-    title = drawing("spacing").title
-    assert title.startswith(
-        "Random samples, no limit: 255 KiB leave at once in turns, 252 KiB overlapped."
-    )
 
 
 def test_where_as_much_leaves_at_once_the_title_says_that_no_difference_is_told():
