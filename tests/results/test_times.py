@@ -77,77 +77,14 @@ def test_preparing_the_next_heap_is_not_waiting_for_the_last():
 
 
 def test_bars_are_at_the_times_that_were_recorded():
-    figure = draw(plots.timeline, Recording(HEADER, (), (ALTERNATING,))).figure
-    found = bars_of(figure.axes[1])
+    drawn = draw(plots.timeline, Recording(HEADER, (), (ALTERNATING,)))
+    assert drawn.title.startswith("Random samples: network thread busy 20 % in turns.")
+    found = bars_of(drawn.figure.axes[1])
     rows = sorted({y for *_, y in found})
     program = [(left, right) for left, right, y in found if y == rows[0]]
     network = [(left, right) for left, right, y in found if y == rows[1]]
     assert program == [(0, 6), (6, 9), (10, 16), (16, 20)]  # preparing, waiting
     assert network == [(6, 8), (16, 18)]
-
-
-def test_blocks_are_in_turns_and_then_overlapped_with_their_shares():
-    drawn = drawing("timeline")
-    wanted = [
-        *("Random samples", "In turns", "Overlapped"),
-        *("Constant samples", "In turns", "Overlapped"),
-        *("Constant samples, link of 10 Gb/s", "Overlapped"),
-    ]
-    assert [words for words in drawn.seen if words in wanted] == wanted
-    assert "Who works when: program and network thread (Python, heaps of 1 MiB)" in drawn.seen
-    assert "shares: heaps 4 to 11" in " ".join(drawn.seen)
-    busy = "network thread busy 20 % of the time, program preparing 80 %"
-    assert busy in drawn.seen
-    assert busy in drawn.words
-
-
-def test_the_title_of_a_timeline_is_where_overlapping_changed_most():
-    title = drawing("timeline").title
-    assert title.startswith(
-        "Constant samples: network thread busy 57 % in turns, 100 % overlapped."
-    )
-    one = Recording(HEADER, (), (ALTERNATING,))
-    assert draw(plots.timeline, one).title.startswith(
-        "Random samples: network thread busy 20 % in turns."
-    )
-
-
-def test_blocks_of_the_same_samples_have_one_scale():
-    figure = drawing("timeline").figure
-    blocks = [axis for axis in figure.axes if axis.get_yticks().size]
-    ends = [axis.get_xlim()[1] for axis in blocks]
-    assert ends[0] == ends[1] == pytest.approx(70)  # seven heaps of 8 and 2 ms in turns
-    # In turns, seven heaps take 4.9 ms, but the other run is over 4.4 ms after its third heap.
-    assert ends[2] == ends[3] == pytest.approx(0.3 + 12 * 0.4 - 0.7)
-
-
-def test_another_scale_is_said_and_shown():
-    words = drawing("timeline").seen
-    assert "70 ms from left to right" in words
-    assert f"4.4 ms from left to right, magnified {units.times(16)}" in words
-    assert words.count("1 ms") == 5  # a mark beside each block
-    figure = drawing("timeline").figure
-    marks = [
-        line.get_xdata() for axis in figure.axes for line in axis.lines if line.get_linewidth() == 3
-    ]
-    assert [right - left for left, right in marks] == pytest.approx([1] * 5)
-
-
-def test_heaps_are_from_the_middle_of_a_run_and_numbered():
-    one = make_timeline("tut_4_send_perf", True, 8000, 2000)
-    drawn = draw(plots.timeline, Recording(HEADER, (), (one,)))
-    assert "heaps 2 to 8 of 12" in drawn.words
-    numbers = [words for words in drawn.seen if words.isdecimal()]
-    assert all(numbers.count(f"{heap}") >= 2 for heap in range(2, 9))  # in both rows
-    assert "11" not in numbers
-
-
-def test_the_network_thread_sleeps_where_it_has_nothing_to_do():
-    idle = make_timeline("tut_4_send_perf", True, 8000, 2000)
-    busy = make_timeline("tut_5_send_pipeline", False, 100, 2000)
-    for one, asleep in ((idle, True), (busy, False)):
-        drawn = draw(plots.timeline, Recording(HEADER, (), (one,)))
-        assert ("asleep" in drawn.seen) is asleep
 
 
 def test_a_run_of_one_heap_is_drawn():
@@ -158,69 +95,11 @@ def test_a_run_of_one_heap_is_drawn():
     assert "heaps 0 to 0 of 1" in draw(plots.timeline, Recording(HEADER, (), (short,))).words
 
 
-def test_a_recording_without_timelines_says_what_to_run():
-    with pytest.raises(ValueError, match=r"no timeline: python -m bench run tut-5"):
-        draw(plots.timeline, dataclasses.replace(make_pipeline(), timelines=()))
-
-
-def rates(recording: Recording, program: str, random: bool) -> list[float]:
-    """Those of the program in C, without a variant, in the order of the rounds."""
-    return [
-        one.payload_bytes / one.elapsed_ns
-        for one in recording.samples
-        if (one.language, one.program, one.random, one.variant) == ("c", program, random, "")
-    ]
-
-
-@pytest.mark.parametrize(
-    ("kind", "program", "random"),
-    [("Random", "tut_4_send_perf", True), ("Constant", "tut_4_send_constant", False)],
-)
-def test_the_pipeline_says_rates_in_turns_and_overlapped_and_the_gain(kind, program, random):
-    recording = make_pipeline()
-    words = drawing("pipeline").words
-    found = re.search(
-        rf"{kind} samples, without a limit, heaps of 1 MiB: .*?C in turns (\d+), overlapped (\d+),"
-        r" gain .([\d.]+)",
-        words,
-    )
-    assert found is not None
-    before, after = (
-        rates(recording, program, False),
-        rates(recording, "tut_5_send_pipeline", random),
-    )
-    middle = [statistics.median(some) * 1000 for some in (before, after)]
-    assert [float(one) for one in found.groups()[:2]] == pytest.approx(middle, rel=0.01)
-    gain = statistics.median(new / old for old, new in zip(before, after, strict=True))
-    assert float(found[3]) == pytest.approx(gain, rel=0.01)
-    assert {"100", "150", "3\N{THIN SPACE}000"} <= set(drawing("pipeline").seen)
-
-
-def test_the_pipeline_has_a_group_for_each_situation_with_the_limited_link_last():
-    drawn = drawing("pipeline").seen
-    wanted = ["without a limit", "without a limit, pinned", "behind a link of 10 Gb/s"]
-    assert [words for words in drawn if words in wanted] == wanted * 2
-
-
-def test_the_pipeline_says_what_the_time_went_to():
-    words = drawing("pipeline").words
-    assert (
-        "Time of heaps 4 to 11, Random samples, in turns, in Python: preparing 80 %, waiting 20 %."
-    ) in words
-
-
-def test_without_timelines_there_is_a_pipeline_of_rates_only():
-    recording = dataclasses.replace(make_pipeline(), timelines=())
-    drawn = draw(plots.pipeline, recording)
-    assert not any("share of the time" in words for words in drawn.seen)
-    assert "Time of" not in drawn.words
-
-
 def test_what_was_not_measured_is_left_out():
     samples = tuple(make_rounds("tut_4_send_perf", "c", [100.0] * 3))
     words = draw(plots.pipeline, Recording(HEADER, samples)).words
     assert "Random samples, without a limit, heaps of 1 MiB: C in turns 100." in words
-    for other in ("Constant", "overlapped 1", "pinned", "link of"):
+    for other in ("Constant", "overlapped 1", "pinned", "link of", "Time of"):
         assert other not in words
 
 
