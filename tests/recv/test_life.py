@@ -166,15 +166,6 @@ def test_threads_that_get_at_once_share_the_heaps(pool):
     assert all(share == sorted(share) for share in found)
 
 
-def test_a_stop_wakes_all_threads_that_wait(pool, sender):
-    stream = recv.Stream(pool)
-    udp(stream, sender)
-    with ThreadPoolExecutor(8) as threads:
-        shares = [threads.submit(list, stream) for _ in range(8)]
-        stream.stop()
-        assert [share.result() for share in shares] == [[]] * 8
-
-
 def test_only_who_lets_go_of_the_gil_may_wait_for_a_lock_of_the_core(tmp_path):
     blocks = {"held": "if True", "free": "with nogil"}
     for name, block in blocks.items():

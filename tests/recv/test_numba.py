@@ -7,8 +7,6 @@ import sys
 import numpy as np
 import pytest
 
-import spead_tutorial as st
-from spead_tutorial import recv, send
 from support.chunks import HEAP, HEAPS, TIMESTAMP, Setup, heap
 
 PROGRAM = """
@@ -95,20 +93,6 @@ def test_a_program_for_spead2_says_the_same_when_its_imports_are_renamed(of):
     assert said_by(program).splitlines() == [*lines, "Received 40 heaps"]
 
 
-def test_the_record_of_a_place_function_has_80_bytes():
-    from spead_tutorial.recv.numba import chunk_place_data
-
-    assert chunk_place_data.size == 80
-    assert np.dtype(chunk_place_data.dtype).names[3:6] == ("chunk_id", "heap_index", "heap_offset")
-
-
-def test_without_numba_one_line_says_what_to_install():
-    program = "import sys; sys.modules['numba'] = None; import spead_tutorial.recv.numba"
-    ended = subprocess.run([sys.executable, "-P", "-c", program], stderr=subprocess.PIPE, text=True)
-    assert ended.returncode == 1
-    assert "pip install 'spead-tutorial[numba]'" in ended.stderr.splitlines()[-1]
-
-
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_compiled_place_function_that_raises_refuses_its_heap():
     import numba
@@ -133,22 +117,3 @@ def test_a_compiled_place_function_that_raises_refuses_its_heap():
     setup = Setup(place=compiled, packets=[heap(n) for n in range(3)])
     assert [present for _, present, *_ in setup.got()] == [[1, 0, 1, 0]]
     assert setup.stream.stats.rejected_heaps == 1
-
-
-def test_a_compiled_function_takes_arrays_of_a_pool_as_it_declares_them():
-    numba = pytest.importorskip("numba")
-
-    @numba.njit(numba.int64(numba.uint8[::1]))
-    def total(samples):
-        return samples.sum()
-
-    threads, sent, items = st.ThreadPool(), send.ItemGroup(), st.ItemGroup()
-    sent.add_item(0x3300, "samples", "", (HEAP,), np.uint8, value=np.ones(HEAP, np.uint8))
-    with send.BytesStream(threads) as sender:
-        sender.send_heap(sent.get_heap())
-        packets = sender.getvalue()
-    config = recv.StreamConfig(memory_allocator=st.MemoryPool(1, 2 * len(packets), 4, 4))
-    with recv.Stream(threads, config) as stream:
-        stream.add_buffer_reader(packets)
-        items.update(stream.get())
-    assert total(items["samples"].value) == HEAP
