@@ -180,17 +180,6 @@ def test_a_chunk_without_any_heap_is_not_told_of(lab, languages):
     assert done.output.endswith("\nReceived 0 heaps\n")
 
 
-@pytest.mark.parametrize(
-    ("first", "last", "words"),
-    [(3, None, ENDED), (0, -1, "Nothing has come for 0.25 s: the stop heap may be lost.\n")],
-    ids=["started late", "without a stop heap"],
-)
-def test_what_came_of_a_stream_that_is_not_whole_is_in_chunks(lab, first, last, words, languages):
-    done = of_packets(lab, flat(stream()[first:last]), "-t", "0.25", languages=languages)
-    assert (done.status, done.errors) == (0, "")
-    assert done.output.startswith(lines(range(first, 10)) + words)
-
-
 JUMPS = {
     "forward": ([0, 1, 900, 901], ""),
     "back": ([0, 300, 1, 301], "1 too old for their chunk"),

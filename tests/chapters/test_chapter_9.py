@@ -118,16 +118,6 @@ def test_heaps_that_are_larger_than_said_are_received_and_it_is_told(lab, langua
 
 
 @in_c
-def test_a_heap_of_which_a_packet_is_lost_is_accounted_for_and_its_memory_comes_back(lab, language):
-    heaps = stream()
-    del heaps[4][2]
-    done = said(lab, flat(heaps), language=language, name=CHAPTER_9)
-    assert (done.status, done.errors[:43]) == (1, f"{CHAPTER_9}: packets are missing")
-    assert account(9, "60 received = 57 placed + 3 after a loss", incomplete=1) in done.output
-    assert timeless(done).endswith(f"{pool(11)}Received 9 heaps\n")
-
-
-@in_c
 def test_a_pool_that_there_is_no_memory_for_is_one_line_and_status_1(lab, language):
     # Addresses that a process may have: so much is refused wherever it is asked for.
     most = 1 << (30 if language == "python" else 28)

@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import random
+import re
 import shutil
 import signal
 import socket
@@ -25,6 +26,7 @@ from support import ROOT
 from support.labs import needs_lab
 from support.processes import wait_until_it_takes_signals
 from support.programs import PATIENCE_S, PEERS, cases, name_of
+from support.receivers import CHAPTER_3
 
 COMMAND = str(Path(sys.executable).parent / "spead-tutorial")
 USUAL = find_chapter("10")
@@ -221,7 +223,7 @@ ENDLESS = ("--lang", "c", "-n", str(1 << 40), "-H", "8192")
 SLEEPER = (COMMAND, "lab", "--", "sh", "-c", "sleep 1000 & echo ready; sleep 1000")
 
 
-def check_end(process: subprocess.Popen[str], number: int, output: str | None = "") -> None:
+def check_end(process: subprocess.Popen[str], number: int, output: str | None = "") -> str:
     """A signal has ended a command: one line says so, and nothing of it is left."""
     out, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 128 + number
@@ -230,6 +232,7 @@ def check_end(process: subprocess.Popen[str], number: int, output: str | None = 
     else:
         assert (out, errors.strip()) == (output, f"spead-tutorial: {WORDS[number]}")
     wait_until(lambda: not processes_of(process.pid), "a process still runs")
+    return out
 
 
 def sent_to(*plain: tuple[Callable[[int, int], None], int]) -> pytest.MarkDecorator:
@@ -257,22 +260,20 @@ def test_a_command_that_ignores_the_signal_is_ended_all_the_same():
 
 
 @needs_lab
-@sent_to()
-def test_a_run_that_is_ended_says_so(send, number):
-    with start(COMMAND, "run", "10", *ENDLESS) as process:
-        wait_until(lambda: len(processes_of(process.pid)) == 3, "it does not begin")
-        send(process.pid, number)
-        check_end(process, number)
-
-
-@needs_lab
-@sent_to((os.killpg, signal.SIGTERM))
-def test_a_receiver_and_its_sender_end_together(send, number):
+@sent_to((os.killpg, signal.SIGTERM), (os.killpg, signal.SIGINT))
+def test_a_receiver_and_its_sender_end_together_and_what_came_until_ctrl_c_is_accounted_for(
+    send, number
+):
     with start(COMMAND, "run", "3", "--from", "10", *ENDLESS) as process:
         while "Timestamp" not in process.stdout.readline():
             pass
         send(process.pid, number)
-        check_end(process, number, output=None)
+        out = check_end(process, number, output=None)
+    if number == signal.SIGINT:
+        assert f"{CHAPTER_3}: It was interrupted before the stream had ended.\n" in out
+        (row,) = re.findall(rf"^{CHAPTER_3}: packets: (.*)$", out, re.M)
+        received, *fates = map(int, re.findall(r"\d+", row))
+        assert received == sum(fates) > 0
 
 
 @needs_lab

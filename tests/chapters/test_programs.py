@@ -349,15 +349,6 @@ def test_messages_that_the_kernel_cuts_are_accounted_for(lend_lab, language):
         believed(Device(lab), find_chapter("5"), language, ProgramOptions(heaps=100))
 
 
-@in_c
-def test_chapter_2_is_also_received_whole_by_a_sink(lend_lab, language):
-    with lend_lab() as lab:
-        result = believed(Device(lab), find_chapter("2"), language)
-    seen = result.evidence.received
-    assert seen["packets"] + seen["dropped"] == result.report.packets
-    assert "the sink received" in result.proof
-
-
 # ---- Zero-copy ----
 
 ZERO_COPY = find_chapter("15")
@@ -515,20 +506,6 @@ def test_a_packet_that_the_route_does_not_take_whole_fails_and_says_what_fits(le
     assert result.said.count("\n") == 1  # no word of fragments, which there are none of
     assert f"a packet of {fits + 8} bytes" in result.failure
     assert result.failure.endswith(f"lower max_packet_size to {fits}")
-
-
-@in_c
-@pytest.mark.parametrize("packet_size", [None, 9000])
-def test_heaps_of_16_kib_share_messages(lend_lab, language, packet_size):
-    options = ProgramOptions(32, 1 << 14, packet_size)
-    with lend_lab() as lab:
-        unequal, equal = (
-            believed(Device(lab), chapter, language, options).report
-            for chapter in (find_chapter("13"), EQUAL)
-        )
-    assert equal.packets == unequal.packets
-    assert equal.spead_bytes == unequal.spead_bytes
-    assert equal.messages < unequal.messages / 2
 
 
 @languages("python", "c")

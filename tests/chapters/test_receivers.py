@@ -6,7 +6,6 @@ the others.
 """
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -25,7 +24,6 @@ from spead_tutorial.measure.delivery import deliver
 from spead_tutorial.measure.programs import Done, ProgramOptions, built, program
 from spead_tutorial.recv import Stream, StreamStats
 from spead_tutorial.recv._stats import ACCOUNT, COMMON
-from support.labs import probe
 from support.programs import PATIENCE_S, PEERS, cases, each_language, ended, refusal
 from support.receivers import (
     CHAPTER_3,
@@ -48,7 +46,6 @@ from support.receivers import (
 
 INTERRUPTED = "It was interrupted before the stream had ended.\n"
 SILENT = "Nothing has come for 0.25 s: the stop heap may be lost.\n"
-COMMAND = str(Path(sys.executable).parent / "spead-tutorial")
 each_program = pytest.mark.parametrize(
     ("name", "language"),
     cases(
@@ -272,38 +269,6 @@ def test_where_interrupts_are_ignored_as_under_nohup_it_goes_on(lab, name, langu
     done = receiver.end()
     assert done.status == 0
     check_account(done, packets=61, complete=10)
-
-
-@pytest.mark.parametrize(
-    ("receiver", "language", "send_signal"),
-    cases(
-        product(RECEIVERS, built(), (os.killpg, os.kill)),
-        lambda receiver, *how: receiver.name == CHAPTER_3 and how == ("c", os.killpg),
-    ),
-    ids=lambda value: getattr(value, "name", None) or getattr(value, "__name__", None),
-)
-def test_run_that_is_interrupted_shows_the_receivers_account(receiver, language, send_signal):
-    if "veth" not in probe().kinds:
-        pytest.skip("the kernel has no veth: modprobe veth")
-    argv = [COMMAND, "run", str(receiver.number), "--lang", language, "--from", "6"]
-    argv += ["--from-lang", "c", "-n", "1000000", "--rate", "20"]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        argv, stdout=pipe, stderr=pipe, text=True, start_new_session=True
-    ) as process:
-        for line in process.stdout:
-            if "Timestamp: " in line:
-                break
-        send_signal(process.pid, signal.SIGINT)
-        output, errors = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 130
-    assert errors.splitlines()[-1] == "spead-tutorial: interrupted"
-    assert f"{receiver.name}: {INTERRUPTED}" in output
-    (row,) = re.findall(rf"^{receiver.name}: packets: (.*)$", output, re.M)
-    received, *fates = map(int, re.findall(r"\d+", row))
-    assert received == sum(fates) > 0
-    with pytest.raises(ProcessLookupError):  # nothing of it is left
-        os.killpg(process.pid, 0)
 
 
 # ---- With a sender, as `run` does it ----
