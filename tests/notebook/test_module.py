@@ -295,7 +295,9 @@ def test_progress_is_shown_where_somebody_looks_and_leaves_nothing(loopback, mon
 def test_a_timeline_is_watched_and_recorded(place):
     one = notebook.watch(place, pipelined=True, random=False, heaps=4, heap_size=4096)
     assert len(one.prepare_ns) == 4
-    assert notebook.record(place, timelines=[one]).timelines == (one,)
+    kept = notebook.record(place, timelines=[one])
+    assert kept.timelines == (one,)
+    json.dumps(dataclasses.asdict(kept.header))
     recording = notebook.measure(place, [Run("8", "c", heaps=2)], 1, timelines=[one])
     assert recording.timelines == (one,)
     assert recording.samples
@@ -387,10 +389,6 @@ def test_the_answer_is_hidden_until_it_is_asked_for(capsys):
     assert capsys.readouterr().out == "The answer is 42. One for each.\n"
     Exercise("?", 1).check(2)
     assert capsys.readouterr().out == "Not yet: think again\n"
-
-
-def test_records_of_notebooks_can_be_kept(loopback):
-    json.dumps(dataclasses.asdict(notebook.record(loopback).header))
 
 
 # ---- Exploring ----

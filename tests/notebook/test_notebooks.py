@@ -143,8 +143,12 @@ def test_a_measurement_that_nothing_makes_sure_of_is_found():
 
 def words(text: str) -> Any:
     """Make a notebook that has printed this."""
-    output = nbformat.v4.new_output("stream", text=text)
-    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=[output])])
+    return make_cells([nbformat.v4.new_output("stream", text=text)])
+
+
+def make_cells(outputs: list[Any]) -> Any:
+    """Make a notebook of a cell with these outputs."""
+    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=outputs)])
 
 
 @pytest.mark.parametrize(
@@ -169,20 +173,15 @@ def test_a_user_is_found_in_paths_and_prompts_and_a_machine_by_its_name(monkeypa
     assert list(SCRIPT.private(words(text))) == complaints
 
 
-def test_a_machine_called_by_a_word_of_the_project_is_not_told_by_it_but_by_where_that_is(
+def test_a_machine_called_by_a_word_of_the_project_is_not_told_by_it_nor_by_bytes_of_a_picture(
     monkeypatch,
 ):
     monkeypatch.setattr(SCRIPT.socket, "gethostname", lambda: "lab")
     assert list(SCRIPT.private(words("The lab is open."))) == []
     assert list(SCRIPT.private(words(f"in {ROOT}/notebooks"))) != []
-
-
-def test_a_picture_whose_bytes_spell_the_machines_name_is_not_private(monkeypatch):
     monkeypatch.setattr(SCRIPT.socket, "gethostname", lambda: "vm-7")
-    notebook = words("on vm-7")
     picture = nbformat.v4.new_output("display_data", {"image/png": "iVBOR/vm-7+/home/somebody"})
-    notebook.cells.insert(0, nbformat.v4.new_code_cell(outputs=[picture]))
-    assert list(SCRIPT.private(notebook)) == ["cell 1 has 'vm-7' in its output"]
+    assert list(SCRIPT.private(make_cells([picture]))) == []
 
 
 # ---- nbval ----
@@ -251,18 +250,6 @@ def test_where_there_is_no_lab_notebooks_go_over_loopback_and_say_so(tmp_path):
     assert "There is no lab here: it is forbidden here." in said
     assert "packets that were counted:   1" in said
     assert "measured over loopback" in str(notebook.cells)
-
-
-@needs_lab
-@alone
-@pytest.mark.thorough
-def test_a_failing_send_fails_the_notebook_with_one_line(tmp_path):
-    notebook = make("notebook.measure(place, [Run('8', packet_size=70000)])", "print('after')")
-    with pytest.raises(notebook_run.FailedError) as raised:
-        notebook_run.execute(notebook, tmp_path, quick=True)
-    assert str(raised.value).startswith("NotebookError: tut_8_send_reuse_memory (python)")
-    assert "\n" not in str(raised.value)
-    assert "after" not in outputs(notebook)
 
 
 @needs_lab
