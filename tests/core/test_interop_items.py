@@ -36,20 +36,6 @@ def test_an_item_group_made_with_spead2_is_sent_as_spead2_would(flavour):
         assert packets == [bytes(p) for p in spead2.send.PacketGenerator(expected, 5, size)]
 
 
-def test_our_item_group_gives_the_heaps_that_spead2_gives():
-    ours = spead_tutorial.send.ItemGroup()
-    theirs = spead2.send.ItemGroup()
-    for group in (ours, theirs):
-        fill(group)
-    for _ in range(2):  # with descriptors, then without
-        pairs = zip(
-            spead_tutorial.send.PacketGenerator(ours.get_heap(), 1, 1472),
-            spead2.send.PacketGenerator(theirs.get_heap(), 1, 1472),
-            strict=True,
-        )
-        assert all(a == bytes(b) for a, b in pairs)
-
-
 def test_a_program_written_for_spead2_runs_with_only_its_imports_changed(thread_pool):
     """The usual first program, with keywords as spead2 documents them."""
 

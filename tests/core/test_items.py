@@ -293,16 +293,10 @@ def test_a_value_is_looked_at_when_it_is_sent_and_counted_when_it_is_assigned(cl
 )
 @pytest.mark.parametrize("bug_compat", [0, 4])
 def test_the_description_of_a_dtype_is_that_of_spead2(dtype, bug_compat):
-    ours = make((2, 3), dtype=dtype, order="F", cls=Item).to_raw(Flavour(4, 64, 40, bug_compat))
-    theirs = make((2, 3), dtype=dtype, order="F", cls=spead2.Item)
-    expected = theirs.to_raw(spead2.Flavour(4, 64, 40, bug_compat))
-    assert raw_fields(ours) == raw_fields(expected)
-
-
-def test_a_flavour_need_only_look_like_one():
-    assert make(dtype="<u4").to_raw(spead2.Flavour(4, 64, 40, 4)).numpy_header == (
-        b"{'descr': '>u4', 'fortran_order': False, 'shape': ()}"
-    )
+    flavour = spead2.Flavour(4, 64, 40, bug_compat)  # one of ours need only look like it
+    ours = make((np.int64(2), 3), dtype=dtype, order="F").to_raw(flavour)
+    theirs = make((2, 3), dtype=dtype, order="F", cls=spead2.Item).to_raw(flavour)
+    assert raw_fields(ours) == raw_fields(theirs)
 
 
 @pytest.mark.parametrize(
@@ -342,22 +336,10 @@ def test_texts_that_are_not_ascii_cannot_be_described(texts):
         Descriptor(0x1001, *texts, (), "u1").to_raw(Flavour())
 
 
-@pytest.mark.parametrize("kind", [{"format": [("c", 8)]}, {"dtype": "S1"}])
-def test_a_text_that_is_not_ascii_cannot_be_a_value(kind):
-    item = Item(0x1001, "thing", "", (1,), value="é", **kind)
-    with pytest.raises(UnicodeEncodeError, match=r"^item 'thing' \(0x1001\): 'é' is not ASCII"):
-        item.to_buffer()
-
-
 def test_a_dtype_with_overlapping_fields_cannot_be_described():
     dtype = np.dtype({"names": ["a", "b"], "formats": ["<u4", "<u2"], "offsets": [0, 2]})
     with pytest.raises(ValueError, match=r"'thing'.*overlapping"):
         make(dtype=dtype).to_raw(Flavour())
-
-
-def test_numpy_numbers_in_a_shape_become_plain_ones():
-    header = make((np.int64(5),), dtype="u1").to_raw(Flavour()).numpy_header
-    assert header == b"{'descr': '|u1', 'fortran_order': False, 'shape': (5,)}"
 
 
 def test_an_item_is_what_was_assigned_to_it_in_whatever_order():
@@ -443,13 +425,6 @@ def test_random_groups_are_those_of_spead2():
         for item in theirs.values():
             assert ours[item.id].name == item.name
             assert ours[item.id].description == item.description
-
-
-def test_a_value_that_replaces_another_is_a_later_version():
-    group = ItemGroup()
-    old = add(group, 0x1001, "a", value=1)
-    old.value = 2
-    assert add(group, 0x1001, "a", "changed", value=3).version > old.version
 
 
 def test_adding_the_same_item_again_gives_its_value_to_the_one_that_is_there():

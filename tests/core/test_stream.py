@@ -27,7 +27,6 @@ from spead_tutorial.send import (
     UdpStream,
 )
 from support.heaps import counts, make_heap, slow_config
-from support.loops import in_loop
 from support.ref_decode import parse
 from support.sockets import udp_socket
 
@@ -165,12 +164,8 @@ def test_a_send_that_cannot_be_is_refused_and_uses_up_no_count(thread_pool, send
         ("max_packet_size", 55, ValueError),
         ("max_packet_size", -1, TypeError),
         ("max_heaps", 0, ValueError),
-        ("max_heaps", -1, TypeError),
-        ("rate", -1.0, ValueError),
-        ("rate", float("inf"), ValueError),
         ("rate", float("nan"), ValueError),
         ("burst_rate_ratio", 0.9, ValueError),
-        ("burst_size", -5, TypeError),
         ("burst_size", 1.5, TypeError),
         ("rate_method", 1, TypeError),
         ("no_such_option", 1, TypeError),
@@ -196,7 +191,6 @@ def test_a_configuration_keeps_what_it_is_told():
     [
         ([], "at least one endpoint"),
         ([("127.0.0.1", 0)], "1 to 65535"),
-        ([("127.0.0.1", 8888), ("::1", 8888)], "one address family"),
         ([("not a host", 8888)], "could not look up host 'not a host'"),
         ([("127.0.0.1\0.example", 8888)], "NUL character"),
         ([("127.0.0.1", 9.7)], "float"),
@@ -265,11 +259,6 @@ def to_endpoints(package, endpoints, *more):
     return package.send.UdpStream(package.ThreadPool(), endpoints, config, *more)
 
 
-def test_a_callers_socket_is_not_for_sending_without_copies(thread_pool, receiver):
-    with pytest.raises(TypeError):
-        UdpStream(thread_pool, receiver, [receiver.getsockname()], zero_copy=True)
-
-
 def test_ids_that_the_protocol_reserves_are_refused_and_those_that_do_not_fit_the_flavour():
     of_one_byte = {"name": "x", "description": "", "shape": (), "dtype": np.uint8, "value": 1}
     for id in range(7):
@@ -285,15 +274,6 @@ def test_ids_that_the_protocol_reserves_are_refused_and_those_that_do_not_fit_th
         heap.add_descriptor(spead_tutorial.Item(id, **of_one_byte))
     with pytest.raises(ValueError, match="ids have 7 bits"):
         heap.add_item(spead_tutorial.Item(0x80, **of_one_byte))
-
-
-def test_repeated_pointers_that_do_not_fit_one_packet_are_refused(thread_pool):
-    heap = Heap()
-    for i in range(10):
-        heap.add_item(spead_tutorial.Item(0x1000 + i, "x", "", (), np.uint8, value=1))
-    heap.repeat_pointers = True
-    with pytest.raises(ValueError, match="raise max_packet_size to 136"):
-        BytesStream(thread_pool, StreamConfig(max_packet_size=128)).send_heap(heap)
 
 
 def test_a_heap_in_flight_or_whose_packets_are_generated_cannot_be_added_to(thread_pool, receiver):
@@ -341,34 +321,6 @@ def test_futures_tell_the_bytes_in_order_of_the_calls(thread_pool, receiver):
     packets = [receiver.recv(2000) for _ in range(50)]
     assert [parse(packet).cnt for packet in packets] == list(range(1, 51))
     assert [len(packet) for packet in packets] == sent
-
-
-@in_loop
-async def test_a_full_queue_is_told_through_the_future_and_is_all_or_nothing(thread_pool, receiver):
-    config = slow_config(max_heaps=3)
-    stream = AsyncUdpStream(thread_pool, [receiver.getsockname()], config)
-    await stream.async_send_heap(make_heap())
-    waiting = [stream.async_send_heap(make_heap()) for _ in range(2)]
-    group = [HeapReference(make_heap()) for _ in range(2)]
-    with pytest.raises(BlockingIOError, match="2 of max_heaps=3 in flight"):
-        await stream.async_send_heaps(group, GroupMode.SERIAL)
-    waiting.append(stream.async_send_heap(make_heap()))
-    with pytest.raises(BlockingIOError):
-        await stream.async_send_heap(make_heap())
-    assert not any(future.done() for future in waiting)
-
-
-@in_loop
-async def test_bad_arguments_are_told_through_the_future(thread_pool, receiver):
-    stream = AsyncUdpStream(thread_pool, [receiver.getsockname()])
-    for future in (
-        stream.async_send_heap(make_heap(), substream_index=5),
-        stream.async_send_heap(make_heap(), cnt=2**63 - 1),
-        stream.async_send_heaps([], GroupMode.SERIAL),
-    ):
-        with pytest.raises(OSError, match=r".") as caught:
-            await future
-        assert caught.value.errno == errno.EINVAL
 
 
 def test_flush_waits_for_all_that_is_queued(thread_pool, receiver):
