@@ -93,6 +93,13 @@ def test_a_program_for_spead2_says_the_same_when_its_imports_are_renamed(of):
     assert said_by(program).splitlines() == [*lines, "Received 40 heaps"]
 
 
+def test_without_numba_one_line_says_what_to_install():
+    program = "import sys; sys.modules['numba'] = None; import spead_tutorial.recv.numba"
+    ended = subprocess.run([sys.executable, "-P", "-c", program], stderr=subprocess.PIPE, text=True)
+    assert ended.returncode == 1
+    assert "pip install 'spead-tutorial[numba]'" in ended.stderr.splitlines()[-1]
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_compiled_place_function_that_raises_refuses_its_heap():
     import numba
