@@ -194,7 +194,7 @@ SAID: dict[str, tuple[str, list[str], list[str]]] = {
             "Ring of 1, full ring drops: 60 % in heaps that the program got,"
             " 40 % in heaps that the full ring dropped. ",
         ],
-        [],
+        ["nothing in the way", "1 % lost", "buffer of 8 KiB", "ring of 1", "ring of 1, full ring drops"],
     ),
     "history": (
         "Rates over revisions, heaps of 1 MiB",
