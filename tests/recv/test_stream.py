@@ -167,10 +167,8 @@ def test_a_reader_takes_no_packet_that_is_longer_than_it_allows_whatever_others_
         receiver.add_udp_reader(listening)
         receiver.add_udp_reader(strict, max_size=100)
         receiver.add_udp_reader(port := free_port(), max_size=100, bind_hostname="127.0.0.1")
-        strict_ones = strict.getsockname(), ("127.0.0.1", port)
-        for packet, to in zip(
-            packets, (*[listening.getsockname()] * 3, *strict_ones), strict=False
-        ):
+        places = [listening.getsockname()] * 3 + [strict.getsockname(), ("127.0.0.1", port)]
+        for packet, to in zip(packets, places, strict=False):
             before = receiver.stats.packets_received
             strict.sendto(packet, to)
             while receiver.stats.packets_received == before:
