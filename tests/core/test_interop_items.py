@@ -53,17 +53,3 @@ def test_a_program_written_for_spead2_runs_with_only_its_imports_changed(thread_
 
     ours = program(spead_tutorial, spead_tutorial.send, thread_pool)
     assert ours == program(spead2, spead2.send, spead2.ThreadPool())
-
-
-def test_a_change_in_place_is_seen_by_the_next_transmission():
-    samples, timestamp = np.zeros(100, np.int8), np.array(5, ">u8")
-    group = spead_tutorial.send.ItemGroup()
-    group.add_item(0x1000, "adc", "", (100,), np.int8, value=samples)
-    group.add_item(0x1600, "time", "", (), format=[("u", 40)], value=timestamp)
-    heap = group.get_heap(descriptors="none", data="all")
-    for number in (5, 0x0102030405):
-        samples[3] = number % 256
-        timestamp[()] = number
-        (packet,) = spead_tutorial.send.PacketGenerator(heap, 1, 1472)
-        assert packet[48 + 3 : 48 + 8] == number.to_bytes(5, "big")
-        assert packet[56:] == samples.tobytes()
