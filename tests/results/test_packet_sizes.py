@@ -11,11 +11,6 @@ from support.pictures import draw, drawing
 from support.recordings import make_packets
 
 
-def lines(axis: Any) -> list[list[float]]:
-    """Where the points of each line of a panel are along x."""
-    return [list(line.get_xdata()) for line in axis.lines if line.get_linestyle() != "None"]
-
-
 def marks(axis: Any) -> dict[float, str]:
     """Where the sizes of a panel are along x, and how they are called."""
     ticks = [*axis.xaxis.get_major_ticks(), *axis.xaxis.get_minor_ticks()]
@@ -24,20 +19,6 @@ def marks(axis: Any) -> dict[float, str]:
 
 def _place(tick: Any) -> float:
     return float(tick.get_loc())
-
-
-def test_packets_that_are_cut_into_fragments_have_a_panel_of_their_own():
-    whole, cut, *_ = drawing("packets").figure.axes
-    assert list(marks(whole).values()) == ["512", "1472", "9000", "9184"]
-    assert list(marks(cut).values()) == ["16384"]
-    assert whole.get_ylim() == cut.get_ylim()
-    assert {"Sent whole (MTU 9216)", "In fragments"} <= set(drawing("packets").seen)
-
-
-def test_a_size_is_the_one_that_is_sent_not_the_one_that_was_asked_for():
-    whole = drawing("packets").figure.axes[0]
-    assert all(one == list(marks(whole)) for one in lines(whole) if len(one) > 1)
-    assert "9184 bytes 12100" in drawing("packets").words
 
 
 def test_sizes_are_logarithmic_but_never_too_close_to_be_told_apart():

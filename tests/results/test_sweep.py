@@ -148,20 +148,6 @@ def test_the_best_of_all_bare_loops_is_not_drawn_where_it_is_the_one_that_is_nam
     assert "the best of all" not in drawn.words
 
 
-@pytest.mark.parametrize(
-    ("variant", "name"),
-    [
-        ("two threads", "two threads, fill and copy"),
-        ("one thread, 2 streams", "2 streams, fill and copy"),
-        ("one thread, 1 stream", "one thread, fill and copy"),
-        ("one thread, no fill, zero-copy, huge pages", "one thread, read in place, huge pages"),
-        ("two threads, zero-copy", "two threads, fill and read in place"),
-    ],
-)
-def test_a_bare_loop_is_named_for_what_it_does(variant, name):
-    assert bare_name(variant) == name
-
-
 def test_every_sample_is_a_dot():
     recording = make_sweep()
     figure = drawing("sweep").figure

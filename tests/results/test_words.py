@@ -80,7 +80,10 @@ SAID: dict[str, tuple[str, list[str], list[str]]] = {
     "packets": (
         "Packets of 9000, not 1472 bytes: x1.50 (Python, C); in fragments x0.25 (Python, C).",
         ["C: 512 bytes 4000, 1472 bytes 8000, 9000 bytes 12000, 9184 bytes 12100."],
-        ["(logarithmic; 9000 to 9184 drawn apart)", "Sent whole (MTU 9216)", "In fragments"],
+        [
+            *("512", "9000", "1472", "9184", "(logarithmic; 9000 to 9184 drawn apart)"),
+            *("Sent whole (MTU 9216)", "16384", "In fragments"),
+        ],
     ),
     "loopback": (
         "Loopback, a slow listener, beside the lab: x0.17 (Python, C).",
