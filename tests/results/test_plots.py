@@ -70,7 +70,7 @@ def test_a_picture_can_be_read_and_says_in_words_what_it_shows_and_of_what(name)
 
 
 @pytest.mark.parametrize("name", few_of([*PICTURES]))
-def test_a_picture_is_saved_light_and_dark_with_the_same_bytes_every_time(name, tmp_path):
+def test_a_picture_is_saved_light_and_dark_and_both_kinds_are_of_one_figure(name, tmp_path):
     written = plots.save(tmp_path / "some.svg", *PICTURES[name])
     assert [path.name for path in written] == ["some.svg", "some-dark.svg"]
     light, dark = (path.read_bytes() for path in written)
@@ -80,9 +80,6 @@ def test_a_picture_is_saved_light_and_dark_with_the_same_bytes_every_time(name, 
     assert plots.DARK.background.encode() in dark
     assert plots.LIGHT.text.encode() not in dark
 
-
-@pytest.mark.parametrize("name", few_of([*PICTURES]))
-def test_both_kinds_of_a_picture_are_of_one_figure_and_a_png_is_as_large_as_it(name):
     picture, recording = PICTURES[name]
     figures = []
 
