@@ -34,13 +34,14 @@ static void start(void)
 /* Take in a heap; after a failure nothing is taken of it, and it is taken in again. */
 static size_t update(const spt_received_heap *heap)
 {
-    size_t undescribed;
+    size_t undescribed = 99;
     fail_once(failing_at);
     spt_status status = spt_item_group_update(group, heap, &undescribed, NULL);
     n_failed = stop_failing();
     CHECK_EQUAL(status, n_failed > 0 ? SPT_ERR_MEMORY : SPT_OK);
     if (status == SPT_OK)
         return undescribed;
+    CHECK_EQUAL(undescribed, 0);
     for (size_t i = 0; i < spt_item_group_size(group); i++)
         CHECK(!spt_item_group_at(group, i)->has_value);
     REQUIRE(spt_item_group_update(group, heap, &undescribed, NULL) == SPT_OK);

@@ -276,6 +276,10 @@ TEST(bad_endpoints_ttls_and_interfaces_are_refused_with_a_reason)
     int ttl = 0;
     socklen_t length = sizeof(ttl);
     CHECK_EQUAL(getsockopt(t->fd, IPPROTO_IP, IP_MULTICAST_TTL, &ttl, &length), 0, ttl, 1);
+    for (int edge = 1; edge <= 65535; edge += 65534) {
+        end();
+        begin_to("127.0.0.1", edge, (spt_udp_config)SPT_UDP_CONFIG_DEFAULT);
+    }
 }
 
 TEST(a_socket_of_the_callers_is_one_of_udp_and_open_and_not_for_sending_without_copies)
