@@ -157,19 +157,16 @@ def load_axe() -> Any:
     return _imported("axe_playwright_python.sync_playwright").Axe()
 
 
-def new_context(browser: Any, *, offline: bool = True) -> Any:
+def new_context(browser: Any, home: str | None = None) -> Any:
     """Make a context for a reader who comes for the first time."""
     return browser.new_context(
-        viewport=_LAPTOP,
-        color_scheme="light",
-        reduced_motion="reduce",
-        offline=offline,
+        base_url=home, viewport=_LAPTOP, color_scheme="light", reduced_motion="reduce"
     )
 
 
 def make_new(page: Any) -> None:
     """Make a page that was used as one of a reader who comes for the first time."""
-    page.goto(ROOT.as_uri())  # all files have one store, and the page that is left may use it
+    page.goto("_static/")  # a list of files: the page that is left may use what is cleared
     page.evaluate("localStorage.clear(); sessionStorage.clear()")
     page.set_viewport_size(_LAPTOP)
     page.emulate_media(media="null", color_scheme="light", reduced_motion="reduce")
@@ -189,6 +186,10 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         pass
+
+    def end_headers(self) -> None:
+        self.send_header("Cache-Control", "max-age=3600")  # nothing changes while tests run
+        super().end_headers()
 
     def send_error(self, code: int, *told: Any) -> None:
         if self._nothing is None:
@@ -254,19 +255,20 @@ def listening(page: Any, *own: str) -> Iterator[list[str]]:
 class Looker:
     """Looks at one page after the other in a page of its own: a new one costs as much as a look."""
 
-    def __init__(self, context: Any, axe: Any) -> None:
+    def __init__(self, context: Any, axe: Any, home: str) -> None:
+        self._home = home
         context.add_init_script(axe.axe_script)
         context.add_init_script(_ALL_SHOWN)
         self._page = context.new_page()
         self._known: dict[str, set[str]] = {"light": set(), "dark": set()}
 
-    def look(self, url: str, *own: str, again: bool = False) -> list[str]:
+    def look(self, url: str, again: bool = False) -> list[str]:
         """Return all that is wrong with a page; again at all that was seen on others, too."""
         page = self._page
         page.emulate_media(color_scheme="light")
         page.set_viewport_size({"width": _WIDTHS[0], "height": 900})
-        with listening(page, *own) as found:
-            page.goto(url, wait_until="load")
+        with listening(page, self._home) as found:
+            page.goto(url)
             found += wait_for_tab_stops(page)
             for width in _WIDTHS:
                 page.set_viewport_size({"width": width, "height": 900})

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A browser that is kept off the network, and pages in it. The site is opened as files."""
+"""A browser that is kept off the network, and pages in it.
 
-import contextlib
+The site is opened from a server on this machine, where scripts and styles are kept from page to
+page; and some pages as files.
+"""
+
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -56,62 +59,44 @@ def axe() -> Any:
 
 
 @pytest.fixture(scope="session")
-def looker(browser: Any, axe: Any) -> Iterator[Looker]:
+def home(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where the site is served, below another folder."""
+    top = tmp_path_factory.mktemp("served")
+    (top / "below").symlink_to(site)
+    (top / "favicon.ico").symlink_to(site / "_static" / "icon.svg")  # a list of files has none
+    with serving(top) as url:
+        yield f"{url}/below/"
+
+
+@pytest.fixture(scope="session")
+def looker(browser: Any, axe: Any, home: str) -> Iterator[Looker]:
     """What looks at the pages of the site."""
-    with new_context(browser) as context:
-        yield Looker(context, axe)
+    with new_context(browser, home) as context:
+        yield Looker(context, axe, home)
 
 
 @pytest.fixture(scope="session")
-def serve() -> Iterator[Callable[..., str]]:
-    """Serve folders, and say where each is."""
-    with contextlib.ExitStack() as stack:
-        yield lambda *told: stack.enter_context(serving(*told))
-
-
-@pytest.fixture
-def served(site: Path, tmp_path: Path, serve: Callable[..., str]) -> str:
-    """Where the site is on a server of its own, below another folder."""
-    (tmp_path / "below").symlink_to(site)
-    return f"{serve(tmp_path)}/below"
-
-
-@pytest.fixture(scope="session")
-def tab(browser: Any) -> Iterator[Any]:
-    """The page that tests have in turns, for a new one costs twice as much as to load one."""
-    with new_context(browser) as context:
+def tab(browser: Any, home: str) -> Iterator[Any]:
+    """The page that tests have in turns, for a new one costs many times as much as to load one."""
+    with new_context(browser, home) as context:
         context.grant_permissions(["clipboard-read", "clipboard-write"])
         yield context.new_page()
 
 
 @pytest.fixture
-def page(tab: Any) -> Iterator[Any]:
-    """The page of a reader who comes for the first time; it may complain of nothing."""
+def page(tab: Any, home: str) -> Iterator[Any]:
+    """The page of a reader who comes for the first time; it may complain of nothing.
+
+    Its addresses are those below `home`, unless whole.
+    """
     make_new(tab)
-    with listening(tab) as found:
+    with listening(tab, home) as found:
         yield tab
     assert found == []
 
 
 @pytest.fixture(scope="session")
-def plain_page(browser: Any) -> Iterator[Any]:
+def plain_page(browser: Any, home: str) -> Iterator[Any]:
     """A page in a browser that runs no scripts."""
-    with browser.new_context(java_script_enabled=False, offline=True) as context:
+    with browser.new_context(java_script_enabled=False, base_url=home) as context:
         yield context.new_page()
-
-
-@pytest.fixture
-def page_of(browser: Any) -> Iterator[Callable[[str], Any]]:
-    """Make pages that may ask one server, and nobody else."""
-    with contextlib.ExitStack() as stack:
-        context = stack.enter_context(browser.new_context(reduced_motion="reduce"))
-        found: list[list[str]] = []
-
-        def page_of(url: str) -> Any:
-            page = context.new_page()
-            found.append(stack.enter_context(listening(page, url)))
-            return page
-
-        yield page_of
-    # What is not there is told on its console, too.
-    assert [one for some in found for one in some if one.startswith(("not of", "failed"))] == []

@@ -43,16 +43,16 @@ def values(marks):
 
 
 @pytest.fixture
-def ladder(page, site):
+def ladder(page):
     """The picture of the first page."""
-    page.goto(f"file://{site}/index.html")
+    page.goto("index.html")
     return page.locator("figure.picture").first
 
 
 @pytest.fixture
-def curves(page, site):
+def curves(page):
     """A picture of lines over the size of heaps."""
-    page.goto(f"file://{site}/{TEN}")
+    page.goto(TEN)
     return page.locator("figure.picture").last
 
 
@@ -189,8 +189,8 @@ def test_of_few_values_the_range_is_shown(page, curves):
     assert found == [2, 1, 3, 3]
 
 
-def test_what_searches_have_found_lies_over_the_ladder_of_receivers(page, site):
-    page.goto(f"file://{site}/tutorial/7-keep-up.html")
+def test_what_searches_have_found_lies_over_the_ladder_of_receivers(page):
+    page.goto("tutorial/7-keep-up.html")
     figure = page.locator("figure.picture").first
     spots = values(figure.locator(".spot"))
     known = medians("receive-lossless")
@@ -229,8 +229,8 @@ def test_a_point_says_what_it_is_of(site):
         assert any(re.search(pattern, words) for words in said), pattern
 
 
-def test_every_picture_needs_no_scrolling_on_a_phone(page, site):
-    page.goto(f"file://{site}/results.html")
+def test_every_picture_needs_no_scrolling_on_a_phone(page):
+    page.goto("results.html")
     page.set_viewport_size({"width": 360, "height": 800})
     frames = page.locator("figure.picture .frame")
     assert frames.count() > 20
@@ -335,8 +335,8 @@ def test_paper_gets_the_picture_alone(page, curves):
     assert curves.locator(".spot:visible").count() == 0
 
 
-def test_without_scripts_the_picture_is_there_and_nothing_that_does_nothing(plain_page, site):
-    plain_page.goto(f"file://{site}/index.html")
+def test_without_scripts_the_picture_is_there_and_nothing_that_does_nothing(plain_page):
+    plain_page.goto("index.html")
     figure = plain_page.locator("figure.picture").first
     (form,) = shown(figure)
     assert set(form.split()) == {"only-light", "wide"}

@@ -42,10 +42,10 @@ def label(page, language):
 
 
 @pytest.fixture
-def tabs(page, site, pages_with):
+def tabs(page, pages_with):
     """A page with tabs."""
     first, *_ = pages_with(TABS, 3 * 3)
-    page.goto(f"file://{site}/{first}")
+    page.goto(first)
     assert shown(page) == {"Python"}, first
     assert page.locator(".sd-tab-set").count() > 1, f"{first} has but one set of tabs"
     return page
@@ -58,15 +58,13 @@ def test_tabs_switch_together_on_a_page(tabs):
         assert shown(page) == {language}, page.url
 
 
-def test_the_chosen_tab_stays_over_a_reload_and_on_other_pages(page_of, served, pages_with):
-    """From a server: Chromium at times forgets what a page that is a file has stored."""
+def test_the_chosen_tab_stays_over_a_reload_and_on_other_pages(page, pages_with):
     first, second, *_ = pages_with(TABS, 3 * 3)
-    page = page_of(served)
-    page.goto(f"{served}/{first}")
+    page.goto(first)
     label(page, "C").first.click()
     page.reload()
     assert shown(page) == {"C"}, page.url
-    page.goto(f"{served}/{second}")
+    page.goto(second)
     assert shown(page) == {"C"}, page.url
 
 
@@ -120,10 +118,10 @@ def test_the_keyboard_can_scroll_what_a_tab_showed(tabs):
     assert wait_for_tab_stops(page) == [], page.url
 
 
-def test_what_goes_on_beyond_its_box_fades_out_until_it_is_scrolled_there(page, site, pages_with):
+def test_what_goes_on_beyond_its_box_fades_out_until_it_is_scrolled_there(page, pages_with):
     path, *_ = pages_with("cell_output", 10)
     page.set_viewport_size({"width": 360, "height": 800})
-    page.goto(f"file://{site}/{path}")
+    page.goto(path)
     wide = """() => [...document.querySelectorAll('article :is(pre, .cell_output > .output)')]
         .filter((one) => one.clientWidth && one.scrollWidth > one.clientWidth + 1)"""
     masks = f"({wide})().map((one) => getComputedStyle(one).maskImage !== 'none')"
@@ -133,10 +131,10 @@ def test_what_goes_on_beyond_its_box_fades_out_until_it_is_scrolled_there(page, 
 
 
 @FEW_AND_ALL
-def test_a_word_of_code_that_fits_a_line_of_a_phone_does_not_break(page, site, pages_with, few):
+def test_a_word_of_code_that_fits_a_line_of_a_phone_does_not_break(page, pages_with, few):
     page.set_viewport_size({"width": 360, "height": 800})
     for path in pages_with('<span class="pre">-', 10 if few else 1):
-        page.goto(f"file://{site}/{path}")
+        page.goto(path)
         broken = page.evaluate(
             """() => [...document.querySelectorAll('article code > .pre')]
                 .filter((one) => one.checkVisibility())
@@ -156,11 +154,11 @@ def test_a_word_of_code_that_fits_a_line_of_a_phone_does_not_break(page, site, p
 
 
 @FEW_AND_ALL
-def test_the_copy_button_of_a_whole_listing_gives_the_program_as_it_is(page, site, pages_with, few):
+def test_the_copy_button_of_a_whole_listing_gives_the_program_as_it_is(page, pages_with, few):
     programs = {path.read_text(): path.name for path in PROGRAMS}
     copied = []
     for path in pages_with(TABS, 3 * 3)[: 1 if few else None]:
-        page.goto(f"file://{site}/{path}")
+        page.goto(path)
         page.add_style_tag(content=".sd-tab-content { display: block !important; }")
         for listing in page.locator(".highlight-python, .highlight-c, .highlight-cpp").all():
             name = programs.get(listing.locator("pre").text_content())
@@ -190,17 +188,15 @@ def themes(page):
     return {name for name in names if name.startswith("only-")}
 
 
-def test_the_theme_button_swaps_the_pictures_and_is_remembered(page_of, served, pages_with):
-    """From a server, as for tabs."""
+def test_the_theme_button_swaps_the_pictures_and_is_remembered(page, pages_with):
     first, *_, last = pages_with(PICTURES)
-    page = page_of(served)
-    page.goto(f"{served}/{first}")
+    page.goto(first)
     assert themes(page) == {"only-light"}, f"{first}, as the system says"
     choose(page, "dark")
     assert themes(page) == {"only-dark"}, first
     page.reload()
     assert themes(page) == {"only-dark"}, f"{first}, loaded again"
-    page.goto(f"{served}/{last}")
+    page.goto(last)
     assert themes(page) == {"only-dark"}, page.url
     choose(page, "light")
     page.emulate_media(color_scheme="dark")
@@ -210,9 +206,7 @@ def test_the_theme_button_swaps_the_pictures_and_is_remembered(page_of, served, 
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_without_scripts_a_page_has_the_colours_that_the_system_asks_for(
-    page, plain_page, site, scheme
-):
+def test_without_scripts_a_page_has_the_colours_that_the_system_asks_for(page, plain_page, scheme):
     names = [
         *("html", "body", "header.bd-header", ".navbar-brand p", ".bd-sidebar-primary", "h1"),
         *("article p", "article a", "article code", ".admonition", "div.highlight pre"),
@@ -225,7 +219,7 @@ def test_without_scripts_a_page_has_the_colours_that_the_system_asks_for(
     found = []
     for one in (page, plain_page):
         one.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-        one.goto(f"file://{site}/tutorial/5-send-while-preparing.html")
+        one.goto("tutorial/5-send-while-preparing.html")
         found.append((one.evaluate(script, names), themes(one)))
     assert found[0] == found[1]
 
@@ -235,9 +229,9 @@ def test_without_scripts_a_page_has_the_colours_that_the_system_asks_for(
 
 
 @pytest.fixture(params=["tutorial/5-send-while-preparing.html", "machines.html"])
-def number(request, page, site):
+def number(request, page):
     """A measured number, in text or in the table of machines."""
-    page.goto(f"file://{site}/{request.param}")
+    page.goto(request.param)
     return page.locator("article button.measured:visible").first
 
 
@@ -285,8 +279,8 @@ def test_a_screen_reader_is_told_the_interval_of_a_number_and_of_more(number):
     assert about(page).inner_text().startswith(said)
 
 
-def test_what_a_number_says_leads_to_the_machine_by_the_tab_key(page, site):
-    page.goto(f"file://{site}/tutorial/5-send-while-preparing.html")
+def test_what_a_number_says_leads_to_the_machine_by_the_tab_key(page):
+    page.goto("tutorial/5-send-while-preparing.html")
     page.locator("article button.measured").first.press("Enter")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
@@ -315,8 +309,8 @@ def test_search_finds_a_page_of_the_tutorial_by_its_title(page, site, chapter):
     assert missing == [], f"{title!r} finds pages that are not there"
 
 
-def test_what_search_finds_is_opened_by_a_click(page, site):
-    page.goto(f"file://{site}/search.html?q=heap")
+def test_what_search_finds_is_opened_by_a_click(page):
+    page.goto("search.html?q=heap")
     result = page.locator("#search-results li a").first
     result.click()
     page.wait_for_url(re.compile(r"^(?!.*search\.html)"))
@@ -367,19 +361,17 @@ def test_a_chapter_leads_to_its_notebook_and_that_leads_back_and_on(site, number
 # Notebooks
 
 
-def test_a_notebook_is_downloaded_from_a_server_as_it_is_stored(browser, served):
+def test_a_notebook_is_downloaded_from_a_server_as_it_is_stored(page):
     stored = ROOT / notebook_run.FOLDER / f"{notebook_run.START}.ipynb"
-    with browser.new_context() as context:
-        page = context.new_page()
-        page.goto(f"{served}/notebooks/{stored.stem}.html")
-        with page.expect_download() as download:
-            page.get_by_role("link", name=f"Download {stored.name}").click()
-        assert download.value.suggested_filename == stored.name
-        assert Path(download.value.path()).read_bytes() == stored.read_bytes()
+    page.goto(f"notebooks/{stored.stem}.html")
+    with page.expect_download() as download:
+        page.get_by_role("link", name=f"Download {stored.name}").click()
+    assert download.value.suggested_filename == stored.name
+    assert Path(download.value.path()).read_bytes() == stored.read_bytes()
 
 
-def test_every_notebook_has_a_card_with_a_picture_in_the_colours_of_the_page(page, site):
-    page.goto(f"file://{site}/notebooks.html")
+def test_every_notebook_has_a_card_with_a_picture_in_the_colours_of_the_page(page):
+    page.goto("notebooks.html")
     pictures = page.locator(".sd-card .thumbnail").locator("img:visible, svg:visible")
     assert pictures.count() == len(notebook_run.NAMES)
     choose(page, "dark")
@@ -387,16 +379,16 @@ def test_every_notebook_has_a_card_with_a_picture_in_the_colours_of_the_page(pag
     assert page.locator(".thumbnail img.only-light:visible").count() == 0
 
 
-def test_a_card_leads_to_its_page_but_for_the_link_to_its_file(page, site):
-    page.goto(f"file://{site}/notebooks.html")
+def test_a_card_leads_to_its_page_but_for_the_link_to_its_file(page):
+    page.goto("notebooks.html")
     card, name = page.locator(".sd-card.notebook").last, notebook_run.NAMES[-1]
     card.get_by_role("link", name=f"{name}.ipynb").click(trial=True)  # nothing covers it
     card.click(position={"x": 40, "y": 40})
     page.wait_for_url(f"**/{name}.html")
 
 
-def test_the_keyboard_goes_from_card_to_card(page, site):
-    page.goto(f"file://{site}/notebooks.html")
+def test_the_keyboard_goes_from_card_to_card(page):
+    page.goto("notebooks.html")
     links = page.locator(".sd-card.notebook a")
     links.first.focus()
     for link in links.all():
@@ -405,9 +397,9 @@ def test_the_keyboard_goes_from_card_to_card(page, site):
     assert links.count() == 2 * len(notebook_run.NAMES)
 
 
-def test_code_that_is_folded_away_is_opened_by_the_keyboard(page, site, pages_with):
+def test_code_that_is_folded_away_is_opened_by_the_keyboard(page, pages_with):
     path, *_ = pages_with("tag_hide-input")
-    page.goto(f"file://{site}/{path}")
+    page.goto(path)
     cell = page.locator(".tag_hide-input").first
     code = cell.locator(".cell_input")
     assert not code.is_visible(), path

@@ -23,8 +23,8 @@ _CUT = """all => all.map((one) => {
 
 
 @pytest.fixture
-def dissector(page, site):
-    page.goto(f"file://{site}/{PAGE}")
+def dissector(page):
+    page.goto(PAGE)
     return page
 
 

@@ -17,8 +17,8 @@ PAGE = "tutorial/5-send-while-preparing.html"
 
 
 @pytest.fixture
-def two_threads(page, site):
-    page.goto(f"file://{site}/{PAGE}")
+def two_threads(page):
+    page.goto(PAGE)
     return page
 
 
@@ -172,12 +172,15 @@ def test_a_cursor_moves_by_keyboard_along_the_model_and_the_recorded_run(two_thr
     assert "Recorded: " in said
 
 
-def test_a_replay_begins_pauses_and_ends(browser, site):
+def test_a_replay_begins_pauses_and_ends(browser, home):
     """In a context of its own, for its clock is not to be had back."""
-    with new_context(browser) as context, listening(page := context.new_page()) as found:
+    with (
+        new_context(browser, home) as context,
+        listening(page := context.new_page(), home) as found,
+    ):
         page.emulate_media(reduced_motion="no-preference")
         page.clock.install()
-        page.goto(f"file://{site}/{PAGE}")
+        page.goto(PAGE)
         play, pause = (
             page.get_by_role("button", name=name, exact=True) for name in ("Play", "Pause")
         )

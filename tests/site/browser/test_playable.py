@@ -8,8 +8,8 @@ SORTED = "machines.html"  # its table has buttons, made by the same script
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_without_scripts_a_page_says_so_and_keeps_its_picture(plain_page, site, name):
-    plain_page.goto(f"file://{site}/{name}")
+def test_without_scripts_a_page_says_so_and_keeps_its_picture(plain_page, name):
+    plain_page.goto(name)
     for place in plain_page.locator(".play").all():
         assert "in a browser that runs scripts" in place.inner_text()
     assert plain_page.locator(".play").count() > 0

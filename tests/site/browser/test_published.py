@@ -21,7 +21,7 @@ from xml.etree import ElementTree
 import pytest
 
 from support import ROOT
-from support.browser import Looker, new_context
+from support.browser import Looker, listening, new_context, serving
 
 SPEC = importlib.util.spec_from_file_location("publish", ROOT / ".ci" / "publish.py")
 publish = importlib.util.module_from_spec(SPEC)
@@ -44,7 +44,7 @@ class Published:
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory, serve):
+def published(tmp_path_factory):
     named = os.environ.get("SPEAD_TUTORIAL_PUBLISHED")
     if not named:
         pytest.skip("no published site: make test-published")
@@ -58,7 +58,8 @@ def published(tmp_path_factory, serve):
     subprocess.run(TAR.format(archive, made).split(), check=True)
     subprocess.run(["tar", "-xf", archive, "-C", folder], check=True)
     with_another_version(folder, path)
-    return Published(folder, serve(top, folder / "404.html") + path, path)
+    with serving(top, folder / "404.html") as url:
+        yield Published(folder, url + path, path)
 
 
 def with_another_version(folder, path):
@@ -72,8 +73,13 @@ def with_another_version(folder, path):
 
 
 @pytest.fixture
-def online(page_of, published):
-    return page_of(published.url)
+def online(browser, published):
+    with new_context(browser) as context:
+        page = context.new_page()
+        with listening(page, published.url) as found:
+            yield page
+    # What is not there is told on its console, too.
+    assert [one for one in found if one.startswith(("not of", "failed"))] == []
 
 
 def latest(published, page):
@@ -152,13 +158,13 @@ def test_the_address_of_the_site_leads_to_the_latest_version(online, published):
 
 @pytest.mark.parametrize("page", ["index.html", CHAPTER])
 def test_a_page_that_is_served_is_as_good_as_one_that_is_opened(browser, axe, published, page):
-    with new_context(browser, offline=False) as context:
-        assert Looker(context, axe).look(latest(published, page), published.url) == []
+    with new_context(browser) as context:
+        assert Looker(context, axe, published.url).look(latest(published, page)) == []
 
 
 @pytest.mark.parametrize("page", ["index.html", "results.html"])
 def test_every_figure_is_shown(online, published, page):
-    online.goto(latest(published, page), wait_until="load")
+    online.goto(latest(published, page))
     pictures = online.locator("figure.picture img:visible")
     assert pictures.count() > 0
     widths = pictures.evaluate_all("all => all.map((one) => one.naturalWidth)")

@@ -12,16 +12,16 @@ _LONG = 60_000  # ms: it is much to load, and to compile
 
 
 @pytest.fixture
-def python(browser, site, served):
+def python(browser, site, home):
     """The page, from a server: it may ask that for its files, and nobody else for anything."""
     if not (site / "pyodide").is_dir():
         pytest.skip("the site has no Python: make pyodide docs")
     with browser.new_context() as context:
         page, asked = context.new_page(), []
         page.on("request", lambda request: asked.append(request.url))
-        page.goto(f"{served}/{PAGE}")
+        page.goto(home + PAGE)
         yield page
-    assert [url for url in asked if not url.startswith((served, "data:", "blob:"))] == []
+    assert [url for url in asked if not url.startswith((home, "data:", "blob:"))] == []
 
 
 def run(page, code=None):
