@@ -131,8 +131,8 @@ def test_only_the_lines_that_are_chosen_are_drawn(ladder):
     assert ladder.locator("svg .point").count() > large
 
 
-def drop(page, figure, name, content):
-    """Drop a file on what can be opened below a figure: text, bytes, or as many zeros."""
+def drop(page, figure, name, content, points=True):
+    """Drop a file on what is opened below a figure: text, bytes, or as many zeros."""
     script = """([name, content]) => {
         const data = new DataTransfer();
         data.items.add(new File([content.trim ? content : new Uint8Array(content)], name));
@@ -141,16 +141,19 @@ def drop(page, figure, name, content):
     content = list(content) if isinstance(content, bytes) else content
     data = page.evaluate_handle(script, [name, content])
     figure.locator("details.explore").dispatch_event("drop", {"dataTransfer": data})
+    if points:
+        figure.get_by_text(re.compile(rf"{re.escape(name)}: \d+ points")).wait_for()
 
 
 def test_a_record_that_is_dropped_lies_over_the_picture_with_the_medians_of_python(page, curves):
     curves.locator("summary").click()
     drop(page, curves, "mine.jsonl", (RESULTS / "targets.jsonl").read_text())
-    curves.get_by_text(re.compile(r"mine\.jsonl: \d+ points")).wait_for()
     found, known = values(curves.locator("g.own .point")), medians("targets")
     assert len(found) > 20
     assert found == pytest.approx({key: known[key] for key in found}, rel=1e-12)
-    assert "Yours: " in curves.locator("g.own .point").first.get_attribute("aria-label")
+    words = curves.locator("g.own .point").first.get_attribute("aria-label")
+    assert "Yours: " in words
+    assert re.search(r"MB/s \([^r]+ to [^r]+\), \d+ rounds", words), words
 
 
 def test_a_record_that_is_chosen_lies_over_the_ladder(ladder):
@@ -161,32 +164,21 @@ def test_a_record_that_is_chosen_lies_over_the_ladder(ladder):
     assert values(ladder.locator("g.own .point")) == pytest.approx(reference, abs=1e-3)
 
 
-def test_a_record_that_is_dropped_shows_the_interval_that_python_has(page, curves):
-    curves.locator("summary").click()
-    drop(page, curves, "mine.jsonl", (RESULTS / "targets.jsonl").read_text())
-    curves.get_by_text(re.compile(r"mine\.jsonl: \d+ points")).wait_for()
-    for key, values_of_it in list(rates("targets").items())[::9]:
-        middle, *ends, n = page.evaluate("some => Records.estimate(some)", values_of_it)
+def test_a_value_has_the_interval_that_python_has_and_of_few_values_the_range(page):
+    page.add_script_tag(path=STATIC / "records.js")
+    some = dict(list(rates("targets").items())[::9])
+    found = page.evaluate("all => all.map((some) => Records.estimate(some))", [*some.values()])
+    for (key, its), (middle, *ends, n) in zip(some.items(), found, strict=True):
         # Python's own ends, which depend a little on the random numbers.
-        others = [stats.median(values_of_it, seed=seed) for seed in range(20)]
+        others = [stats.median(its, seed=seed) for seed in range(20)]
         assert (middle, n) == (pytest.approx(others[0].median), others[0].n), key
         for end, name in zip(ends, ("low", "high"), strict=True):
             known = sorted(getattr(one, name) for one in others)
             room = 0.01 * middle
             assert known[0] - room <= end <= known[-1] + room, (key, name)
-    words = curves.locator("g.own .point").first.get_attribute("aria-label")
-    assert re.search(r"MB/s \([^r]+ to [^r]+\), \d+ rounds", words), words
-
-
-def test_of_few_values_the_range_is_shown(page, curves):
-    curves.locator("summary").click()
-    drop(page, curves, "mine.jsonl", (RESULTS / "targets.jsonl").read_text())
-    curves.get_by_text(re.compile(r"mine\.jsonl: \d+ points")).wait_for()
+    assert page.evaluate("Records.estimate([3, 1, 2])") == [2, 1, 3, 3]
     few, enough = stats.FEWEST - 1, stats.FEWEST
-    assert page.evaluate("n => Records.spread(n)", few) == "range "
-    assert page.evaluate("n => Records.spread(n)", enough) == ""
-    found = page.evaluate("some => Records.estimate(some)", [3, 1, 2])
-    assert found == [2, 1, 3, 3]
+    assert page.evaluate("all => all.map(Records.spread)", [few, enough]) == ["range ", ""]
 
 
 def test_what_searches_have_found_lies_over_the_ladder_of_receivers(page):
@@ -200,7 +192,6 @@ def test_what_searches_have_found_lies_over_the_ladder_of_receivers(page):
     for box in figure.locator(".explore [type=checkbox]").all():
         box.check()
     drop(page, figure, "mine.jsonl", (RESULTS / "receive-lossless.jsonl").read_text())
-    figure.get_by_text(re.compile(r"mine\.jsonl: \d+ points")).wait_for()
     assert values(figure.locator("g.own .point")) == pytest.approx(spots, abs=1e-3)
 
 
@@ -230,8 +221,8 @@ def test_a_point_says_what_it_is_of(site):
 
 
 def test_every_picture_needs_no_scrolling_on_a_phone(page):
-    page.goto("results.html")
     page.set_viewport_size({"width": 360, "height": 800})
+    page.goto("results.html")
     frames = page.locator("figure.picture .frame")
     assert frames.count() > 20
     wide = frames.evaluate_all(
@@ -252,7 +243,6 @@ def test_of_a_case_that_failed_once_no_median_is_shown(page, ladder):
     counts = []
     for some in ("\n".join([first, *lines]), text):
         drop(page, ladder, f"{len(counts)}.jsonl", some)
-        ladder.get_by_text(re.compile(rf"{len(counts)}\.jsonl: \d+ points")).wait_for()
         counts.append(ladder.locator("g.own .point").count())
     assert counts[1] == counts[0] - 1
 
@@ -280,18 +270,14 @@ NO_RECORDS = [
 def test_of_what_is_no_record_one_line_says_why_and_what_is_needed(page, ladder):
     ladder.locator("summary").click()
     for number, (content, why) in enumerate(NO_RECORDS):
-        drop(page, ladder, f"photo{number}.jpg", content)
+        drop(page, ladder, f"photo{number}.jpg", content, points=False)
         said = ladder.get_by_role("status").filter(has_text=f"photo{number}.jpg")
         said.wait_for()
         needed = "A record is needed, results/….jsonl, as make bench writes it."
         assert said.inner_text() == f"photo{number}.jpg cannot be shown: {why}. {needed}"
         assert ladder.locator("g.own").count() == 0
         assert ladder.locator("svg .point").count() > 10
-
-
-def test_of_a_record_with_nothing_for_the_picture_it_is_said_that_it_has_not(page, ladder):
-    ladder.locator("summary").click()
-    drop(page, ladder, "mine.jsonl", HEADER)
+    drop(page, ladder, "mine.jsonl", HEADER, points=False)
     ladder.get_by_text("mine.jsonl: a record, but none of its points is in this picture").wait_for()
 
 
@@ -314,15 +300,15 @@ def shown(figure):
     return [one.get_attribute("class") for one in figure.locator("img:visible").all()]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_phone_gets_a_narrow_picture_that_needs_no_scrolling(page, curves, scheme):
-    page.emulate_media(color_scheme=scheme)
+def test_a_phone_gets_a_narrow_picture_that_needs_no_scrolling(page, curves):
     page.set_viewport_size({"width": 360, "height": 800})
-    page.wait_for_function(f"document.documentElement.dataset.theme === '{scheme}'")
-    (form,) = shown(curves)
-    assert set(form.split()) == {f"only-{scheme}", "narrow"}
-    width = "one => one.scrollWidth - one.clientWidth"
-    assert curves.locator(".frame").evaluate(width) <= 0
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_function(f"document.documentElement.dataset.theme === '{scheme}'")
+        (form,) = shown(curves)
+        assert set(form.split()) == {f"only-{scheme}", "narrow"}
+        width = "one => one.scrollWidth - one.clientWidth"
+        assert curves.locator(".frame").evaluate(width) <= 0
 
 
 def test_paper_gets_the_picture_alone(page, curves):
