@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """In a browser, what can be used works: tabs, buttons, numbers, search, cards."""
 
+import itertools
 import re
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -91,11 +92,11 @@ def test_the_keyboard_alone_switches_tabs(tabs):
     assert there != current.evaluate(mark), f"one cannot see where the keyboard is on {page.url}"
 
 
-@pytest.mark.parametrize("by_keyboard", [False, True], ids=["pressed", "by keyboard"])
-def test_a_tab_that_is_chosen_stays_where_it_is(tabs, by_keyboard):
+def test_a_tab_that_is_chosen_stays_where_it_is(tabs):
     page, moved = tabs, []
     settled = "new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))"
-    for n in range(label(page, "C").count()):
+    ways = itertools.product((False, True), range(label(page, "C").count()))
+    for by_keyboard, n in ways:
         tab = label(page, ("C", "Python")[n % 2]).nth(n)
         around = tab.locator("xpath=..")  # for a tab that is open lies 2 px lower
         tab.evaluate("one => window.scrollBy(0, one.getBoundingClientRect().top - 300)")
@@ -229,10 +230,9 @@ def test_without_scripts_a_page_has_the_colours_that_the_system_asks_for(page, p
 
 
 @pytest.fixture(params=["tutorial/5-send-while-preparing.html", "machines.html"])
-def number(request, page):
-    """A measured number, in text or in the table of machines."""
-    page.goto(request.param)
-    return page.locator("article button.measured:visible").first
+def measured(request):
+    """A page with measured numbers, in text or in the table of machines."""
+    return request.param
 
 
 def about(page):
@@ -240,11 +240,11 @@ def about(page):
     return page.locator(".measured:popover-open")
 
 
-def test_a_number_that_is_tapped_shows_its_interval_and_stays_on_the_page(browser, number):
+def test_a_number_that_is_tapped_shows_its_interval_and_stays_on_the_page(browser, home, measured):
     phone = {"width": 360, "height": 700}
     with browser.new_context(has_touch=True, viewport=phone, java_script_enabled=False) as context:
         page = context.new_page()
-        page.goto(number.page.url)
+        page.goto(home + measured)
         numbers = page.locator("article button.measured:visible")
         for tapped in (numbers.nth(n) for n in range(8)):
             tapped.tap()
@@ -256,27 +256,22 @@ def test_a_number_that_is_tapped_shows_its_interval_and_stays_on_the_page(browse
             assert upper["y"] + upper["height"] <= lower["y"], "the number is covered"
             page.touchscreen.tap(2, 2)
             assert about(page).count() == 0
-        assert page.url == number.page.url
+        assert page.url == home + measured
 
 
-def test_the_keyboard_shows_and_closes_what_a_number_says(number):
-    page = number.page
-    number.focus()
-    page.keyboard.press("Enter")
-    assert "interval" in about(page).inner_text() or "range" in about(page).inner_text()
-    page.keyboard.press("Escape")
-    assert about(page).count() == 0
-    assert number.evaluate("one => one === document.activeElement")
-
-
-def test_a_screen_reader_is_told_the_interval_of_a_number_and_of_more(number):
-    page = number.page
-    said = number.get_attribute("title")
+def test_a_number_says_its_interval_to_the_keyboard_and_a_screen_reader_too(page, measured):
+    page.goto(measured)
+    number = page.locator("article button.measured:visible").first
+    said, name = number.get_attribute("title"), " ".join(number.inner_text().split())
     assert re.search(r"interval|range|heaps", said)
-    name = " ".join(number.inner_text().split())
     assert number.aria_snapshot().startswith(f'- button "{name}"')
-    number.press("Space")
-    assert about(page).inner_text().startswith(said)
+    for key in ("Space", "Enter"):
+        number.press(key)
+        assert about(page).inner_text().startswith(said)
+        assert re.search("interval|range", about(page).inner_text())
+        page.keyboard.press("Escape")
+        assert about(page).count() == 0
+        assert number.evaluate("one => one === document.activeElement")
 
 
 def test_what_a_number_says_leads_to_the_machine_by_the_tab_key(page):
@@ -370,15 +365,6 @@ def test_a_notebook_is_downloaded_from_a_server_as_it_is_stored(page):
     assert Path(download.value.path()).read_bytes() == stored.read_bytes()
 
 
-def test_every_notebook_has_a_card_with_a_picture_in_the_colours_of_the_page(page):
-    page.goto("notebooks.html")
-    pictures = page.locator(".sd-card .thumbnail").locator("img:visible, svg:visible")
-    assert pictures.count() == len(notebook_run.NAMES)
-    choose(page, "dark")
-    assert pictures.count() == len(notebook_run.NAMES)
-    assert page.locator(".thumbnail img.only-light:visible").count() == 0
-
-
 def test_a_card_leads_to_its_page_but_for_the_link_to_its_file(page):
     page.goto("notebooks.html")
     card, name = page.locator(".sd-card.notebook").last, notebook_run.NAMES[-1]
@@ -387,14 +373,19 @@ def test_a_card_leads_to_its_page_but_for_the_link_to_its_file(page):
     page.wait_for_url(f"**/{name}.html")
 
 
-def test_the_keyboard_goes_from_card_to_card(page):
+def test_every_notebook_has_a_card_with_a_picture_to_which_the_keyboard_comes(page):
     page.goto("notebooks.html")
+    pictures = page.locator(".sd-card .thumbnail").locator("img:visible, svg:visible")
     links = page.locator(".sd-card.notebook a")
     links.first.focus()
     for link in links.all():
         assert link.evaluate("one => one === document.activeElement"), link.inner_text()
         page.keyboard.press("Tab")
     assert links.count() == 2 * len(notebook_run.NAMES)
+    assert pictures.count() == len(notebook_run.NAMES)
+    choose(page, "dark")
+    assert pictures.count() == len(notebook_run.NAMES)
+    assert page.locator(".thumbnail img.only-light:visible").count() == 0
 
 
 def test_code_that_is_folded_away_is_opened_by_the_keyboard(page, pages_with):
