@@ -190,20 +190,22 @@ def themes(page):
 
 
 def test_the_theme_button_swaps_the_pictures_and_is_remembered(page, pages_with):
-    first, *_, last = pages_with(PICTURES)
+    first, second, *_, last = pages_with(PICTURES)
     page.goto(first)
     assert themes(page) == {"only-light"}, f"{first}, as the system says"
     choose(page, "dark")
     assert themes(page) == {"only-dark"}, first
     page.reload()
     assert themes(page) == {"only-dark"}, f"{first}, loaded again"
-    page.goto(last)
+    page.goto(second)
     assert themes(page) == {"only-dark"}, page.url
     choose(page, "light")
     page.emulate_media(color_scheme="dark")
     assert themes(page) == {"only-light"}, f"{page.url}, light though the system is dark"
     choose(page, "auto")
     assert themes(page) == {"only-dark"}, f"{page.url}, dark as the system"
+    page.goto(last)  # with most pictures
+    assert themes(page) == {"only-dark"}, page.url
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -287,7 +289,7 @@ CHAPTERS = [path for path in PAGES if re.match(r"tutorial/\d", path)]
 
 @pytest.mark.parametrize(
     "chapter",
-    [*CHAPTERS[:2], *(pytest.param(one, marks=pytest.mark.thorough) for one in CHAPTERS[2:])],
+    [*CHAPTERS[:1], *(pytest.param(one, marks=pytest.mark.thorough) for one in CHAPTERS[1:])],
 )
 def test_search_finds_a_page_of_the_tutorial_by_its_title(page, site, chapter):
     page.goto(f"file://{site}/{chapter}")
