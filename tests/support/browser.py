@@ -29,8 +29,12 @@ PAGES = sorted(
     if not any(part.startswith("_") for part in path.relative_to(SITE).parts)
 )
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-#: Browsers ask name servers about their makers as they start; here there is nobody to answer.
-_ASK_NOBODY = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+#: Browsers ask name servers about their makers as they start; here there is nobody to answer, and
+#: nobody to see what a graphics card that there is not would draw.
+_ARGUMENTS = [
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+    *("--disable-gpu", "--disable-software-rasterizer"),
+]
 _OWN = ("file:", "data:", "blob:", "about:")
 #: Widths of a phone, a tablet and a laptop, in CSS pixels.
 _WIDTHS = (360, 768, 1280)
@@ -147,7 +151,7 @@ def open_browser() -> Iterator[Any]:
     if program is None:
         missing("there is no browser: apt install chromium")
     with playwright_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=program, args=[_ASK_NOBODY])
+        chromium = playwright.chromium.launch(executable_path=program, args=_ARGUMENTS)
         yield chromium
         chromium.close()
 
