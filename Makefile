@@ -32,8 +32,9 @@ $(BIN)/.installed: $(SOURCES)
 	@$(PYTHON) .ci/prerequisites.py $(MAKECMDGOALS)
 	$(PYTHON) -m venv $(VENV)
 	@echo "Building and installing: a minute or two the first time."
-	@# What is imported is compiled then, which is little of what is installed.
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check '.[test]'
+	@# By all cores, which pip does not do, and without what packages have to test themselves.
+	@$(BIN)/python -m compileall -qq -j 0 -x /tests/ $(VENV)/lib
 	@touch $@
 
 tour: setup ## every chapter in Python and in C, in a lab; a table and a page, the notebooks, the site
@@ -112,7 +113,7 @@ packages: setup ## the source package and this machine's wheel, into build/packa
 	$(BIN)/python -P -m build --outdir $(BUILD)/packages
 
 $(BIN)/.browser: $(BIN)/.installed
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check 'spead-tutorial[browser]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'spead-tutorial[browser]'
 	@touch $@
 
 test-docs: $(BIN)/.browser docs ## the site alone, in a browser
@@ -130,7 +131,7 @@ screenshots: $(BIN)/.browser ## the README's, of what make tour has left in resu
 check: lint sanitize fuzz thorough ## linters, types, sanitizers, fuzzing, the tests that take long
 
 $(BIN)/.checkers: $(BIN)/.installed
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check 'spead-tutorial[check]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'spead-tutorial[check]'
 	@touch $@
 
 lint: $(BIN)/.checkers
