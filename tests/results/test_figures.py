@@ -16,7 +16,6 @@ import pytest
 
 from bench.figures import PICTURES
 from spead_tutorial import plots, records
-from spead_tutorial.catalogue import LADDER, MEASURED
 from spead_tutorial.measure import search
 from spead_tutorial.records import Series
 from support import ROOT

@@ -4,11 +4,11 @@
 import dataclasses
 
 from spead_tutorial import plots
-from spead_tutorial.catalogue import LANGUAGES, find_chapter
+from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.records import Recording
 from spead_tutorial.units import times
-from support.pictures import draw, drawing, fail, typed
-from support.recordings import IN_CPP, around, make_ladder, make_rounds, make_sample
+from support.pictures import draw, fail, typed
+from support.recordings import around, make_ladder, make_rounds, make_sample
 from support.records import HEADER
 
 

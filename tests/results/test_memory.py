@@ -2,7 +2,6 @@
 """The pictures of chapter 8: rates, page faults, caches, and the causes one at a time."""
 
 import dataclasses
-import statistics
 
 from spead_tutorial import plots
 from spead_tutorial.records import Recording

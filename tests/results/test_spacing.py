@@ -7,9 +7,7 @@ import pytest
 
 from spead_tutorial import plots
 from spead_tutorial.records import Recording
-from spead_tutorial.units import times
 from support.pictures import draw, drawing
-from support.recordings import make_spacings
 from support.records import HEADER, make_spacing
 
 

@@ -2,15 +2,13 @@
 """The pictures of chapter 5: who works when, shares of the time, and what was gained."""
 
 import dataclasses
-import re
-import statistics
 
 import pytest
 
 from spead_tutorial import plots, units
 from spead_tutorial import timeline as times
 from spead_tutorial.records import Recording, Timeline
-from support.pictures import bars_of, draw, drawing
+from support.pictures import bars_of, draw
 from support.recordings import MIB, make_pipeline, make_rounds, make_timeline
 from support.records import HEADER
 

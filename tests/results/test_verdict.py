@@ -10,7 +10,9 @@ from support.pictures import typed
 
 def gains(*medians: float | None) -> dict[int, Estimate | None]:
     """Gains at the sizes 1, 2, 4 and so on."""
-    return {1 << n: one and Estimate(one, one * 0.99, one * 1.01, 9) for n, one in enumerate(medians)}
+    return {
+        1 << n: one and Estimate(one, one * 0.99, one * 1.01, 9) for n, one in enumerate(medians)
+    }
 
 
 @pytest.mark.parametrize(
