@@ -176,7 +176,7 @@ def _running(sender: Sender, spot: Spot, argv: Sequence[str], log: Any) -> Any:
 
 def _undisturbed(sender: Sender, spot: Spot, seconds: float) -> tuple[Run, Traffic]:
     with tempfile.TemporaryFile() as log:
-        before = _looped(spot)
+        before, first = _looped(spot), _Look(time.monotonic(), spot.counters(), {})
         with (
             _running(sender, spot, sender.argv, log) as process,
             traffic.counted(_pid(sender, process)) as found,
@@ -184,6 +184,8 @@ def _undisturbed(sender: Sender, spot: Spot, seconds: float) -> tuple[Run, Traff
             looks, whole = _followed(sender, spot, process, seconds)
         looped = _looped(spot) - before
         status = None if process is None else process.wait()
+        if not _grown(looks[0], looks[-1]):  # unless all was sent before it could be looked at
+            looks.insert(0, first)
         sent = [i for i in range(1, len(looks)) if _grown(looks[i - 1], looks[i])]
         if whole and status:
             raise click.ClickException(f"{sender.name} {_how_it_ended(status, log)}")

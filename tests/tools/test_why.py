@@ -222,7 +222,17 @@ def test_an_mtu_of_a_real_network_makes_its_packets_large_enough(tmp_path, diagn
 
 
 @needs_lab
-def test_a_sender_that_is_over_at_once_has_no_times(tmp_path, diagnosis):
+@pytest.mark.parametrize("late", [False, True])
+def test_a_sender_that_is_over_at_once_has_no_times(tmp_path, diagnosis, monkeypatch, late):
+    """It has sent, even if all was sent before its first packet was looked for."""
+    followed = watching._followed
+
+    def follow(sender, spot, process, seconds):
+        if late:
+            process.wait()
+        return followed(sender, spot, process, seconds)
+
+    monkeypatch.setattr(watching, "_followed", follow)
     made = diagnosis("--no-strace", *script(tmp_path, "sock.sendto(data, to)"))
     assert made["findings"] == []
     assert any("over too soon" in sentence for sentence in made["unseen"])
