@@ -110,10 +110,16 @@ def passes(lab: Lab, data: bytes = b"arrives", host: str = "") -> None:
         assert receiver.recv(1 << 16) == data
 
 
-def test_what_is_sent_to_the_labs_address_or_its_group_arrives_at_the_receiver(each_lab):
-    passes(each_lab, host="239.1.2.3")
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_sent_to_a_group_arrives_at_the_receiver(kind):
+    """In a lab of its own: who joins a group reports it later, too, in packets that count."""
+    with Lab(kind, receiver=True) as lab:
+        passes(lab, host="239.1.2.3")
+
+
+def test_fragments_arrive_at_the_receiver_as_one_packet(each_lab):
     before = each_lab.receiver.arrivals()
-    passes(each_lab, bytes(20000))  # in fragments
+    passes(each_lab, bytes(20000))
     assert (each_lab.receiver.arrivals() - before).packets == 1
 
 
