@@ -95,14 +95,14 @@ class Header:
     time : str
         When it began: ISO 8601, UTC.
     machine : dict
-        Facts of the machine, as `spead_tutorial.measure.machine.machine_facts` finds them.
+        Facts of the machine, by name.
     lab : dict
         The device that was sent to: its ``kind`` and ``mtu``, and what else
         `spead_tutorial.lab.Lab.facts` says.
     settings : dict
         What the experiment was told, such as its ``rounds`` and the ``seed`` of their order.
     versions : dict
-        Of the software, as `spead_tutorial.measure.machine.versions` finds them.
+        Of the software, by name.
     revision : str or None
         Revision of the source, with a ``+`` where it was changed; None where not known.
     """

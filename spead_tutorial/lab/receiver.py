@@ -40,7 +40,7 @@ class LabReceiver(LabSide):
         host : str
             The address that it is bound to; that of a group it has yet to join.
         buffer_size : int, optional
-            Bytes of its receive buffer. The system has a limit, see `doctor`.
+            Bytes of its receive buffer. The system has a limit, see ``spead-tutorial doctor``.
 
         Returns
         -------

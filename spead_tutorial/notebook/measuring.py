@@ -249,7 +249,7 @@ def watch(place: NotebookPlace, *, pipelined: bool, random: bool, **how: Any) ->
     place : NotebookPlace
         Where to send to.
     pipelined, random, **how
-        As for `spead_tutorial.timeline.record`.
+        As for ``spead_tutorial.timeline.record``.
     """
     with place.socket() as sock:
         return record_timeline(

@@ -21,7 +21,7 @@ def median_ms(intervals: Sequence[Interval]) -> float:
     Parameters
     ----------
     intervals : sequence of tuple of int
-        Begin and end of each, in ns, such as `spead_tutorial.timeline.preparing` returns.
+        Begin and end of each, in ns, such as ``spead_tutorial.timeline.preparing`` returns.
     """
     return stats.median([(end - begin) / 1e6 for begin, end in intervals]).median
 

@@ -121,7 +121,7 @@ def picture(draw: plots.Draw, recording: Recording) -> None:
     Parameters
     ----------
     draw : function
-        Such as `spead_tutorial.plots.ladder`.
+        Such as ``spead_tutorial.plots.ladder``.
     recording : Recording
         What `measure` returned.
     """

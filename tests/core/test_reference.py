@@ -27,9 +27,7 @@ from support.once import MadeOnce
 HEADERS = sorted((ROOT / "csrc" / "include" / "spead_tutorial").glob("*.h"))
 HEADER = "".join(path.read_text() for path in HEADERS)
 NAMES = """
-catalogue doctor lab notebook plots records send send.asyncio stats timeline wire
-measure.place measure.report measure.believe measure.programs measure.progress measure.receiving
-measure.delivery measure.case measure.machine measure.rounds measure.summary
+catalogue lab notebook records send send.asyncio stats wire measure.place measure.programs
 """
 MODULES = ["spead_tutorial", *(f"spead_tutorial.{name}" for name in NAMES.split())]
 #: What members of C++ classes are there for the language, or for a template beside them.
