@@ -20,20 +20,7 @@ MOST_QUOTED = icmp_error_bytes(1 << 16)
 
 
 def hold(report: Report, evidence: Evidence) -> tuple[Accounting, ...]:
-    """Hold a program's claims against all that was counted of its packets.
-
-    Parameters
-    ----------
-    report : Report
-        What it claims.
-    evidence : Evidence
-        What others saw.
-
-    Returns
-    -------
-    tuple of Accounting
-        The device's, then the receiver's: those that there are.
-    """
+    """Hold a program's claims against all that was counted of its packets."""
     held = []
     if evidence.counted is not None:
         held.append(_accounted(report, evidence.counted, evidence.icmp_errors or 0))
@@ -45,19 +32,7 @@ def hold(report: Report, evidence: Evidence) -> tuple[Accounting, ...]:
 def contradiction(
     report: Report, evidence: Evidence, held: tuple[Accounting, ...], heaps: int | None = None
 ) -> str | None:
-    """Say why a program that ended well has no rate; None where it has one.
-
-    Parameters
-    ----------
-    report : Report
-        What it claims.
-    evidence : Evidence
-        What others saw.
-    held : tuple of Accounting
-        What `hold` found.
-    heaps : int, optional
-        How many it was told to send.
-    """
+    """Say why a program that ended well has no rate; None where it has one."""
     if heaps not in (None, report.heaps):
         return f"{report.program}: it sent {report.heaps} heaps, not {heaps}"
     if report.errors:
@@ -119,19 +94,7 @@ def _icmp_bytes(report: Report, counted: Counters, icmp_errors: int) -> int:
 
 
 def check_sizes(heap_size: int, packet_size: int) -> None:
-    """Refuse sizes at which full packets would be quoted whole in the errors that return them.
-
-    Parameters
-    ----------
-    heap_size, packet_size : int
-        Bytes of samples in a heap; bytes in a packet at most, or 0 for what the route takes, which
-        is enough.
-
-    Raises
-    ------
-    ValueError
-        Where one of them is too small.
-    """
+    """Refuse sizes at which full packets would be quoted whole in the errors that return them."""
     for what, size in (("heaps", heap_size), ("packets", packet_size)):
         if 0 < size < MOST_QUOTED:
             raise ValueError(
@@ -147,13 +110,7 @@ def _last_packets(heap_size: int, packet_size: int) -> tuple[int, int, int]:
 
 
 def packet_sizes(heap_size: int, packet_size: int) -> list[list[int]]:
-    """Return the sizes of the packets of a program's first heap, of others, and of its end.
-
-    Parameters
-    ----------
-    heap_size, packet_size : int
-        Bytes of samples in a heap; bytes in a packet at most.
-    """
+    """Return the sizes of the packets of a program's first heap, of others, and of its end."""
     group = spead_tutorial.send.ItemGroup()
     scalar = [("u", spead_tutorial.Flavour().heap_address_bits)]
     group.add_item(0x1600, "timestamp", "Index of the first sample", shape=(), format=scalar)

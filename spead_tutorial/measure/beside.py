@@ -29,13 +29,7 @@ _FLAGS = {
 
 
 def missing(case: Case) -> str | None:
-    """Say why a case cannot run here; None where it can.
-
-    Parameters
-    ----------
-    case : Case
-        Of the bare loops, or of the peer.
-    """
+    """Say why a case cannot run here; None where it can."""
     if case.implementation != CEILING and (reason := missing_peer()):
         return reason
     return None if _path(case).is_file() else "it has not been built: pip install ."
@@ -49,29 +43,13 @@ def missing_peer() -> str | None:
 
 
 def launch(case: Case, heaps: int | None, interpreter: Sequence[str] = (sys.executable,)) -> Launch:
-    """Return how a case's program is started.
-
-    Parameters
-    ----------
-    case : Case
-        Of the bare loops, or of the peer.
-    heaps : int or None
-        How many to send, where the program lets itself be told.
-    interpreter : sequence of str
-        How Python is started, for the peer's.
-    """
+    """Return how a case's program is started."""
     words = [] if case.implementation == CEILING else interpreter
     return started([*words, str(_path(case))], _arguments(case, heaps))
 
 
 def started(command: Sequence[str], arguments: Sequence[str]) -> Launch:
-    """Return how a program is started that takes a host and a port after its arguments.
-
-    Parameters
-    ----------
-    command, arguments : sequence of str
-        As one types them.
-    """
+    """Return how a program is started that takes a host and a port after its arguments."""
 
     def start(destination: tuple[str, int] | None) -> list[str]:
         words = [*command, *arguments, "--json"]

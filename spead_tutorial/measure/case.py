@@ -27,58 +27,35 @@ Key = tuple[str, int, bool]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Case:
-    """One program at one setting.
+    """One program at one setting."""
 
-    Parameters
-    ----------
-    implementation : str
-        ``"ours"``, ``"spead2"``, ``"ceiling"``, or the name of another installation of ours.
-    language : str
-        One of `spead_tutorial.catalogue.LANGUAGES`.
-    program : str
-        Its name.
-    heap_size, packet_size : int
-        Bytes of samples in a heap; bytes in a packet at most, or 0 where the route has the say.
-    random : bool
-        Whether samples are random in a program that has the choice.
-    variant : str
-        What else is different, in words with commas between them. Those that are options of its
-        program are given to it.
-    environment : tuple of (str, str)
-        Variables that make it so.
-    listener : str or None
-        One of `spead_tutorial.measure.place.LISTENERS`, for one that sends over the place's
-        loopback; None where it sends to the place itself.
-    timeline : bool
-        Whether it is the times of a few heaps that are taken, once, and not a rate.
-    heaps : int or None
-        How many to send; None where whoever measures decides.
-    streams : int or None
-        How many streams send at once, in a program that has the choice; None leaves it the choice.
-    pinned : str
-        ``"pinned"`` where its thread and its stream's have a core each, ``"one core"`` where they
-        have to share one; empty where the kernel has the choice.
-    link : int or None
-        Bits/s of the link that it sends through; None where the device has no limit.
-    search : bool
-        Whether what is looked for is the highest rate at which it receives all: then each of its
-        steps is a search of several runs.
-    """
-
+    # `"ours"`, `"spead2"`, `"ceiling"`, or the name of another installation of ours
     implementation: str
-    language: str
-    program: str
+    language: str  # one of `spead_tutorial.catalogue.LANGUAGES`
+    program: str  # its name
+    # bytes of samples in a heap; bytes in a packet at most, or 0 where the route has the say
     heap_size: int = _MIB
     packet_size: int = 9000
-    random: bool = False
+    random: bool = False  # whether samples are random in a program that has the choice
+    # what else is different, in words with commas between them. Those that are options of its
+    # program are given to it
     variant: str = ""
-    environment: tuple[tuple[str, str], ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()  # variables that make it so
+    # one of `spead_tutorial.measure.place.LISTENERS`, for one that sends over the place's
+    # loopback; None where it sends to the place itself
     listener: str | None = None
+    # whether it is the times of a few heaps that are taken, once, and not a rate
     timeline: bool = False
-    heaps: int | None = None
+    heaps: int | None = None  # how many to send; None where whoever measures decides
+    # how many streams send at once, in a program that has the choice; None leaves it the choice
     streams: int | None = None
+    # `"pinned"` where its thread and its stream's have a core each, `"one core"` where they have
+    # to share one; empty where the kernel has the choice
     pinned: str = ""
+    # bits/s of the link that it sends through; None where the device has no limit
     link: int | None = None
+    # whether what is looked for is the highest rate at which it receives all: then each of its
+    # steps is a search of several runs
     search: bool = False
 
     @property
@@ -108,13 +85,7 @@ class Case:
         return self.heap_size, self.packet_size
 
     def options(self, heaps: int | None = None) -> ProgramOptions:
-        """Return what its program is told: as much as it lets itself be told.
-
-        Parameters
-        ----------
-        heaps : int, optional
-            How many to send, instead of the case's own number.
-        """
+        """Return what its program is told: as much as it lets itself be told."""
         accepted = _chapter(self).accepted
         return ProgramOptions(
             heaps=(heaps or self.heaps) if "n" in accepted else None,
@@ -129,27 +100,13 @@ class Case:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Step:
-    """A case's turn.
+    """A case's turn."""
 
-    Parameters
-    ----------
-    number : int
-        The round, from 0.
-    warm_up : bool
-        Whether it is not to be counted.
-    case : Case
-        Whose turn it is.
-    attempt : int
-        How often it has been tried before, and failed.
-    runs : tuple of Sample
-        Of a search, those runs that there are already.
-    """
-
-    number: int
-    warm_up: bool
-    case: Case
-    attempt: int = 0
-    runs: tuple[Sample, ...] = ()
+    number: int  # the round, from 0
+    warm_up: bool  # whether it is not to be counted
+    case: Case  # whose turn it is
+    attempt: int = 0  # how often it has been tried before, and failed
+    runs: tuple[Sample, ...] = ()  # of a search, those runs that there are already
 
     @property
     def key(self) -> Key:
@@ -180,19 +137,7 @@ def take(
     launch: Launch | None = None,
     timeout: float | None = None,
 ) -> Sample:
-    """Run a case once.
-
-    Parameters
-    ----------
-    place : Place
-        Where. Nothing else may send there meanwhile.
-    step : Step
-        Not of a timeline.
-    heaps : int, optional
-        How many to send, instead of the step's own number.
-    launch, timeout
-        As for `spead_tutorial.measure.programs.run`.
-    """
+    """Run a case once."""
     case = step.case
     load, stolen = os.getloadavg()[0], stolen_ns()
     if case.listener is not None:
@@ -222,20 +167,7 @@ def stolen_ns() -> int:
 
 
 def sample(result: Result, step: Step) -> Sample:
-    """Make the record of a result.
-
-    Parameters
-    ----------
-    result : Result
-        What was run.
-    step : Step
-        What it is a sample of.
-
-    Returns
-    -------
-    Sample
-        One line of a record; the result's failure is in it.
-    """
+    """Make the record of a result."""
     options, chapter, evidence = result.options, result.chapter, result.evidence
     measured: dict[str, Any] = {
         "heaps": options.heaps or chapter.heaps,

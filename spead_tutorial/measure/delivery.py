@@ -19,25 +19,15 @@ __all__ = ["Delivery", "deliver", "seen_by"]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Delivery:
-    """What a receiver and its sender did, and what was counted on the way.
+    """What a receiver and its sender did, and what was counted on the way."""
 
-    Parameters
-    ----------
-    received, sent : Done
-        How the receiver ended, and the sender.
-    report : Report or None
-        What the sender says it sent; None where it says nothing.
-    journey : Journey or None
-        What was counted of its packets; None where one of the two did not say.
-    accounting : Accounting or None
-        Whether every packet is accounted for: by the sender's device, the receiver's machine, and
-        the receiver.
-    """
-
-    received: Done
+    received: Done  # how the receiver ended, and the sender
     sent: Done
-    report: Report | None
+    report: Report | None  # what the sender says it sent; None where it says nothing
+    # what was counted of its packets; None where one of the two did not say
     journey: Journey | None
+    # whether every packet is accounted for: by the sender's device, the receiver's machine, and
+    # the receiver
     accounting: Accounting | None
 
     @property
@@ -59,18 +49,7 @@ def deliver(
     options: ProgramOptions,
     **how: Any,
 ) -> Delivery:
-    """Have a program receive what another sends, and hold what both say against what was counted.
-
-    Parameters
-    ----------
-    lab, receiver, sender, languages, options, **how
-        As for `receive`, which raises what is wrong with them. Nothing else may send there.
-
-    Returns
-    -------
-    Delivery
-        How it went.
-    """
+    """Have a program receive what another sends, and hold what both say against the counters."""
     far, device = (lab.receiver, lab.device) if sender.takes_destination else (lab, "lo")
     counted, arrived = lab.counters(device), Arrivals.of(far.snmp())
     received, sent = receive(lab, receiver, sender, languages, options, **how)
@@ -84,18 +63,7 @@ def deliver(
 
 
 def seen_by(output: str) -> tuple[int, int] | None:
-    """Find the packets that a receiver got, and the messages that its socket had no room for.
-
-    Parameters
-    ----------
-    output : str
-        What a chapter's program that receives has printed.
-
-    Returns
-    -------
-    tuple of int or None
-        None where it did not say.
-    """
+    """Find the packets that a receiver got, and the messages that its socket had no room for."""
     if output.startswith("{"):
         said: dict[str, Any] = json.loads(output)
         return said["socket_datagrams"], said["socket_dropped"]

@@ -49,19 +49,7 @@ def header(
     settings: dict[str, Any],
     more: Mapping[str, str | None] | None = None,
 ) -> Header:
-    """Return what a record says of where, when and with what its samples are taken: here and now.
-
-    Parameters
-    ----------
-    experiment : str
-        What is measured.
-    lab : dict
-        Facts of the place.
-    settings : dict
-        What the experiment was told.
-    more : mapping, optional
-        Versions of further software.
-    """
+    """Return what a record says of where, when and with what its samples are taken."""
     return Header(
         experiment=experiment,
         time=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -74,18 +62,7 @@ def header(
 
 
 def machine_facts() -> dict[str, Any]:
-    """Return what a record says of the machine.
-
-    Returns
-    -------
-    dict
-        ``cpu``, its model; ``architecture``; ``cores``, and ``usable_cores``, those that this
-        process may use; ``caches_bytes``, the size of each of the first core's caches by its
-        name, such as ``L2``; ``memory_bytes``; ``kernel``, its release; ``virtualisation``;
-        ``governor``, which sets the clock of the CPU, and ``turbo``; ``transparent_huge_pages``,
-        ``huge_pages_reserved`` and ``huge_page_bytes``; ``numa_nodes``; ``load``, the average of
-        the last minute. None stands for what cannot be read.
-    """
+    """Return what a record says of the machine."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "cpu": _cpu_model(),
@@ -113,14 +90,7 @@ def one_core() -> str:
 
 
 def two_cores() -> str | None:
-    """Return two cores to pin threads to, as a program is told: of which none hinders the other.
-
-    Returns
-    -------
-    str or None
-        Such as ``"0,1"``; threads of one core are taken where there are no others. None where this
-        process may use one only.
-    """
+    """Return two cores to pin threads to, as a program is told: of which none hinders the other."""
     usable = sorted(os.sched_getaffinity(0))
     if len(usable) < 2:
         return None
@@ -132,14 +102,7 @@ def two_cores() -> str | None:
 
 
 def versions() -> dict[str, str | None]:
-    """Return the versions of the software that measurements depend on.
-
-    Returns
-    -------
-    dict
-        ``spead_tutorial``, ``python``, ``numpy``, and `compiler` and `compiler_flags`; None
-        stands for what is not known.
-    """
+    """Return the versions of the software that measurements depend on."""
     return {
         "spead_tutorial": spead_tutorial.__version__,
         "python": platform.python_version(),
@@ -150,13 +113,7 @@ def versions() -> dict[str, str | None]:
 
 
 def compiler() -> str | None:
-    """Name the compiler that made the programs.
-
-    Returns
-    -------
-    str or None
-        Its name and version; None where they are not known.
-    """
+    """Name the compiler that made the programs."""
     return _build_fact("compiler")
 
 
@@ -227,13 +184,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 
 def read_text(path: Path) -> str | None:
-    """Return what a file of the kernel's says; None where it cannot be read, or says nothing.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    """
+    """Return what a file of the kernel's says; None where it cannot be read, or says nothing."""
     try:
         return path.read_text().strip() or None
     except OSError:
@@ -301,12 +252,6 @@ def _transparent_huge_pages() -> str | None:
 
 
 def memory_fact(name: str) -> int | None:
-    """Return a line of the kernel's table of memory, in bytes where it is a size.
-
-    Parameters
-    ----------
-    name : str
-        How the line begins, such as ``"HugePages_Free"``.
-    """
+    """Return a line of the kernel's table of memory, in bytes where it is a size."""
     line = re.search(rf"^{name}: +(\d+)( kB)?$", read_text(_MEMORY) or "", re.MULTILINE)
     return None if line is None else int(line[1]) << (10 if line[2] else 0)

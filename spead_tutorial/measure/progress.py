@@ -32,12 +32,6 @@ def shown(share: Callable[[], float] | None) -> Iterator[None]:
     """Show on the standard error how far it has come what the ``with`` block does, if it lasts.
 
     Nothing is shown, and nothing asked, where the standard error is no terminal.
-
-    Parameters
-    ----------
-    share : function or None
-        Tells how much has been done, of 1; it is called in another thread. None where nobody
-        knows: then the time is shown.
     """
     if not sys.stderr.isatty():
         yield
@@ -88,21 +82,7 @@ def _show_time(over: threading.Event, _: None) -> None:
 
 
 def share_sent(lab: Lab, chapter: Chapter, options: ProgramOptions) -> Callable[[], float]:
-    """Begin to watch how far a program comes that is run next in a lab.
-
-    Parameters
-    ----------
-    lab : Lab
-        Where. Nothing else may send there meanwhile.
-    chapter, options
-        As for `spead_tutorial.measure.programs.command`.
-
-    Returns
-    -------
-    function
-        What share of the run's SPEAD bytes the device has counted by now: from 0 to 1, or about
-        1 where heaps have more than 64 MiB.
-    """
+    """Begin to watch how far a program comes that is run next in a lab."""
     device = lab.device if chapter.takes_destination else "lo"
     before = lab.counters(device)
     expected = _spead_bytes(chapter, options, lab.mtu - IP_UDP_HEADERS)
@@ -132,20 +112,7 @@ def _spead_bytes(chapter: Chapter, options: ProgramOptions, fits: int) -> float:
 
 
 def rounds_shown(steps: Sequence[Step], rounds: int) -> Iterator[Step]:
-    """Yield the steps of all rounds, and show on the standard output how far they have come.
-
-    Parameters
-    ----------
-    steps : sequence of Step
-        In their order.
-    rounds : int
-        How many count.
-
-    Yields
-    ------
-    Step
-        Each in its turn.
-    """
+    """Yield the steps of all rounds, and show on the standard output how far they have come."""
     if os.isatty(1):
         with click.progressbar(
             steps, label="Running", item_show_func=lambda step: step.case.name if step else None

@@ -40,44 +40,7 @@ def receive(
     show: Callable[[str, str, bool], None] | None = None,
     bits_per_s: int | None = None,
 ) -> tuple[Done, Done]:
-    """Run a receiver, then a sender to it, to the end of both.
-
-    Parameters
-    ----------
-    lab : Lab
-        Where: one with a machine that receives, for a sender that can be told where to send to.
-        For another the receiver is on the sender's machine, whose loopback is the way.
-    receiver, sender : Receiver, Chapter
-        Which programs.
-    languages : tuple of str
-        Theirs, in this order.
-    options : ProgramOptions
-        What to tell the sender. A receiver that takes a size of heaps is told that of the sender's.
-    told : sequence of str
-        What to tell the receiver besides, as one types it.
-    as_json : bool
-        Whether the receiver prints a JSON object, as the sender always does.
-    show : function, optional
-        Called for each line that one of them prints, as it comes: with the program's name, the
-        line, and whether it is about a trouble. In another thread.
-    bits_per_s : int, optional
-        Rate of the link between them, as for `Lab.limited`; by default without a limit.
-
-    Returns
-    -------
-    tuple of Done
-        How the receiver ended, and the sender. A receiver to which nothing came from a sender that
-        has failed is ended.
-
-    Raises
-    ------
-    ValueError
-        Where the sender does not take an option.
-    ProgramError
-        Where a program has not been built, or the receiver does not begin.
-    LabError
-        Where the lab has no machine that receives.
-    """
+    """Run a receiver, then a sender to it, to the end of both."""
     machine = lab.receiver if sender.takes_destination else lab
     destination = (lab.address, lab.port) if sender.takes_destination else None
     sending = command(sender, languages[1], options, destination)
@@ -107,43 +70,13 @@ def receiver_arguments(
     as_json: bool,
     port: int,
 ) -> list[str]:
-    """Return a receiver's arguments, with what it is told of the heaps that it is going to get.
-
-    Parameters
-    ----------
-    receiver, sender, options, told, as_json
-        As for `receive`.
-    port : int
-        The UDP port at which it listens.
-    """
+    """Return a receiver's arguments, with what it is told of the heaps that it is going to get."""
     sizes = ["-H", str(options.heap_size or sender.heap_size)] if "H" in receiver.accepted else []
     return [*sizes, *told, *["--json"] * as_json, str(port)]
 
 
 class Running:
-    """A program on a machine, whose lines are kept; a context manager that leaves none behind.
-
-    Parameters
-    ----------
-    machine : LabSide
-        Where it runs.
-    name : str
-        What complaints call it.
-    argv : sequence of str
-        How it is started.
-    show : function, optional
-        As for `receive`.
-
-    Attributes
-    ----------
-    process : LabProcess
-        The program.
-
-    Raises
-    ------
-    ProgramError
-        Where it cannot be started.
-    """
+    """A program on a machine, whose lines are kept; a context manager that leaves none behind."""
 
     def __init__(
         self,
@@ -181,26 +114,14 @@ class Running:
         self._ready.set()  # or else it has ended
 
     def wait_until_ready(self) -> None:
-        """Wait until it listens, or has said why it cannot.
-
-        Raises
-        ------
-        ProgramError
-            Where it does not listen; with what it said.
-        """
+        """Wait until it listens, or has said why it cannot."""
         self._ready.wait(_START_S)
         if not any(READY in line for line in self._lines[1]):
             self.wait(1)
             raise ProgramError(self.done.complaint if self._show is None else self.done.failure)
 
     def wait(self, timeout: float | None) -> None:
-        """Wait for its end, and read all that it has said; it is ended where it takes too long.
-
-        Parameters
-        ----------
-        timeout : float or None
-            How long it may take, in seconds; any time where this is None.
-        """
+        """Wait for its end, and read all that it has said; it is ended where it takes too long."""
         try:
             self.process.wait(timeout)
         except subprocess.TimeoutExpired:

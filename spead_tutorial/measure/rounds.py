@@ -34,17 +34,7 @@ _SAME_SETTINGS = ("size", "seed", "longest_s", "most_bytes", "shard")
 
 
 def schedule(cases: Iterable[Case], rounds: int, seed: int) -> Iterator[Step]:
-    """Yield all steps in their order: a warm-up of all cases, the rounds, the timelines.
-
-    Parameters
-    ----------
-    cases : iterable of Case
-        No two of one name.
-    rounds : int
-        How many count.
-    seed : int
-        With the number of a round, it decides on the order in it.
-    """
+    """Yield all steps in their order: a warm-up of all cases, the rounds, the timelines."""
     cases = list(cases)
     rates = [case for case in cases if not case.timeline]
     for number in range(-1, rounds):
@@ -58,18 +48,7 @@ def schedule(cases: Iterable[Case], rounds: int, seed: int) -> Iterator[Step]:
 
 
 def taken_so_far(recording: Recording) -> dict[Key, Sample | None]:
-    """Return what a record holds already, by what no two samples of it share that count.
-
-    Parameters
-    ----------
-    recording : Recording
-        As it was read.
-
-    Returns
-    -------
-    dict
-        Of a timeline, there is None.
-    """
+    """Return what a record holds already, by what no two samples of it share that count."""
     samples: dict[Key, Sample | None] = {
         (sample.case, sample.round, sample.warm_up): sample for sample in recording.samples
     }
@@ -77,19 +56,7 @@ def taken_so_far(recording: Recording) -> dict[Key, Sample | None]:
 
 
 def given_up(samples: Iterable[Sample], superseded: Iterable[Sample] = ()) -> dict[str, str]:
-    """Return the cases that are not tried again, as they fail in the same way every time.
-
-    Parameters
-    ----------
-    samples, superseded : iterable of Sample
-        As a recording has them.
-
-    Returns
-    -------
-    dict
-        The words of the failure, for the name of each case whose last samples, together with
-        those that they repeat, are `PATIENCE` failures or more with the same words.
-    """
+    """Return the cases that are not tried again, as they fail in the same way every time."""
     repeated = Counter((one.case, one.round, one.warm_up, one.failure) for one in superseded)
     last: dict[str, tuple[str | None, int]] = {}
     for one in samples:
@@ -101,17 +68,7 @@ def given_up(samples: Iterable[Sample], superseded: Iterable[Sample] = ()) -> di
 
 
 def left(steps: Iterable[Step], begun: Recording | None, *, retry: bool = False) -> list[Step]:
-    """Return the steps that are still to be done.
-
-    Parameters
-    ----------
-    steps : iterable of Step
-        What is wanted.
-    begun : Recording or None
-        What there is: what it holds, in as late an attempt, is done.
-    retry : bool
-        Whether cases that were given up are tried again.
-    """
+    """Return the steps that are still to be done."""
     if begun is None:
         return list(steps)
     done = taken_so_far(begun)
@@ -159,33 +116,6 @@ def measure(
 
     A case that fails in the same way `PATIENCE` times in a row is given up, for this time and,
     where there is a record, until it is told to `retry`.
-
-    Parameters
-    ----------
-    steps : iterable of Step
-        What is wanted.
-    take : function
-        Takes one: of a step, and the sample that warmed its case up, if there is one. Of a search
-        it takes, and yields, the runs that are missing.
-    header : Header
-        Where, when and with what.
-    path : path, optional
-        The record; what it holds is kept. Without it there is none on the disk.
-    begun : Recording, optional
-        Without a path: what was taken before, which is not taken again.
-    tell : function, optional
-        Is told of all that is taken, at once.
-    retry : bool
-        Whether cases are tried again that were given up before.
-    show : function
-        Takes all steps that are to be done, and yields them while it shows how far it has come.
-    say : function
-        Is told of a step without a rate, and why, and of a case that is given up; it may raise.
-
-    Raises
-    ------
-    RecordError
-        Where the record that is there is of something else.
     """
     begun = begun or Recording(header, ())
     writer = None
@@ -266,13 +196,7 @@ def _open(path: Path, header: Header) -> tuple[Writer, Recording]:
 
 
 def differences(one: Header, other: Header) -> list[str]:
-    """Name what makes samples of one header no continuation of those of another.
-
-    Parameters
-    ----------
-    one, other : Header
-        Of two records, or of one and of what is to go on with it.
-    """
+    """Name what makes samples of one header no continuation of those of another."""
     names = [
         name
         for name in ("experiment", "lab", "versions", "revision")

@@ -55,21 +55,12 @@ class _Verdict(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Criterion:
-    """What it takes to call a rate one without loss.
+    """What it takes to call a rate one without loss."""
 
-    Parameters
-    ----------
-    runs : int
-        So many in a row have to lose nothing at the rate that is found.
-    forgiven : int
-        So many may lose something before.
-    narrow : float
-        How many times as high the lowest rate with a loss may be as the highest without one, for
-        the search to end.
-    """
-
-    runs: int
-    forgiven: int
+    runs: int  # so many in a row have to lose nothing at the rate that is found
+    forgiven: int  # so many may lose something before
+    # how many times as high the lowest rate with a loss may be as the highest without one, for
+    # the search to end
     narrow: float
 
 
@@ -78,13 +69,7 @@ THOROUGH, ROUGH = Criterion(3, 1, 2 ** (1 / 8)), Criterion(1, 0, 2.0)
 
 
 def is_search(sample: Sample) -> bool:
-    """Return whether a sample is a run of a search.
-
-    Parameters
-    ----------
-    sample : Sample
-        Of any record.
-    """
+    """Return whether a sample is a run of a search."""
     return sample.asked_bytes_per_s is not None
 
 
@@ -94,35 +79,17 @@ def criterion_of(sample: Sample) -> Criterion:
 
 
 def lost(run: Sample) -> bool:
-    """Return whether anything was lost in a run: a packet, or a heap.
-
-    Parameters
-    ----------
-    run : Sample
-        One of a search.
-    """
+    """Return whether anything was lost in a run: a packet, or a heap."""
     return bool(run.received_dropped) or run.received_heaps != run.heaps
 
 
 def offered(run: Sample) -> float:
-    """Return the payload bytes/s that the sender really sent.
-
-    Parameters
-    ----------
-    run : Sample
-        One of a search.
-    """
+    """Return the payload bytes/s that the sender really sent."""
     return run.heaps * run.heap_size / ((run.elapsed_ns or 1) / 1e9)
 
 
 def fell_short(run: Sample) -> bool:
-    """Return whether the sender did not keep the rate that it was asked for.
-
-    Parameters
-    ----------
-    run : Sample
-        One of a search.
-    """
+    """Return whether the sender did not keep the rate that it was asked for."""
     return offered(run) < _KEPT * (run.asked_bytes_per_s or 0)
 
 
@@ -131,13 +98,6 @@ def begin(warm_up: Sample | None, number: int) -> float:
 
     Rounds begin within one step of each other: if all began at the same rate, all would try the
     same ones, and seem to agree better than they do.
-
-    Parameters
-    ----------
-    warm_up : Sample or None
-        What the warm-up's search found; None for the warm-up itself.
-    number : int
-        The round's.
     """
     if warm_up is None:
         return START
@@ -146,22 +106,7 @@ def begin(warm_up: Sample | None, number: int) -> float:
 
 
 def next_rate(runs: Sequence[Sample], start: float, criterion: Criterion) -> float | None:
-    """Return at which rate the next run is to be sent to.
-
-    Parameters
-    ----------
-    runs : sequence of Sample
-        Those of this search so far, in their order.
-    start : float
-        Payload bytes/s of the first.
-    criterion : Criterion
-        When a rate is held, and when the search is over.
-
-    Returns
-    -------
-    float or None
-        Payload bytes/s; None where the search is over.
-    """
+    """Return at which rate the next run is to be sent to."""
     if any(run.failure is not None for run in runs):
         return None
     if not runs:
@@ -217,20 +162,7 @@ def _middle(runs: Sequence[Sample]) -> Sample:
 
 
 def found(runs: Sequence[Sample]) -> Sample | None:
-    """Return the run that stands for a search: at the highest rate that was held, the median one.
-
-    Parameters
-    ----------
-    runs : sequence of Sample
-        All of a search, in their order.
-
-    Returns
-    -------
-    Sample or None
-        Its rate is what the search has found; a lower bound, where the sender did not keep what was
-        asked for. It has a failure where a run failed, or no rate was held. None where the search
-        is not over.
-    """
+    """Return the run that stands for a search: the median one at the highest rate held."""
     failed = next((run for run in runs if run.failure is not None), None)
     if failed is not None or not runs:
         return failed
@@ -246,25 +178,13 @@ def found(runs: Sequence[Sample]) -> Sample | None:
 
 
 def is_bound(searches: Iterable[Sample]) -> bool:
-    """Return whether what was found is a lower bound: in most rounds the sender was the slower one.
-
-    Parameters
-    ----------
-    searches : iterable of Sample
-        Those that stand for a case's searches.
-    """
+    """Return whether the sender was the slower one in most rounds: a lower bound was found."""
     rounds = [fell_short(one) for one in searches if is_search(one) and one.failure is None]
     return 2 * sum(rounds) > len(rounds)
 
 
 def settled(recording: Recording) -> Recording:
-    """Return a recording in which one run stands for each search: that at which it arrived.
-
-    Parameters
-    ----------
-    recording : Recording
-        One that may have searches. Those that are not over are left out; other samples stay.
-    """
+    """Return a recording in which one run stands for each search: that at which it arrived."""
     searches: dict[tuple[object, ...], list[Sample]] = {}
     for sample in filter(is_search, recording.samples):
         key = sample.source, sample.case, sample.round, sample.warm_up

@@ -16,27 +16,13 @@ ROUNDS_FOR_A_CLAIM = 9
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Row:
-    """A case, and what its samples came to.
+    """A case, and what its samples came to."""
 
-    Parameters
-    ----------
-    samples : tuple of Sample
-        Those that count.
-    last : Sample
-        The last of all.
-    rate : Estimate or None
-        Payload bytes/s; None with a failure.
-    failure : str or None
-        Why it has no rate.
-    repeated : int
-        How many samples failed and were repeated; they are none of these.
-    """
-
-    samples: tuple[Sample, ...]
-    last: Sample
-    rate: Estimate | None
-    failure: str | None
-    repeated: int = 0
+    samples: tuple[Sample, ...]  # those that count
+    last: Sample  # the last of all
+    rate: Estimate | None  # payload bytes/s; None with a failure
+    failure: str | None  # why it has no rate
+    repeated: int = 0  # how many samples failed and were repeated; they are none of these
 
     @property
     def series(self) -> Series:
@@ -44,13 +30,7 @@ class Row:
         return self.last.series
 
     def middle(self, of: Callable[[Sample], float | None]) -> float | None:
-        """Return the median of something over the samples; None with a failure, or where unknown.
-
-        Parameters
-        ----------
-        of : function
-            Takes a sample; None where it does not know.
-        """
+        """Return the median of something over the samples; None with a failure or where unknown."""
         if self.failure is not None:
             return None
         known = [value for value in map(of, self.samples) if value is not None]
@@ -91,23 +71,12 @@ def program_busy(sample: Sample) -> float | None:
     """Return the share of the time in which the program's own thread worked; None if not known.
 
     Time in which it looked whether there was more to do is no work.
-
-    Parameters
-    ----------
-    sample : Sample
-        One run.
     """
     return _busy(sample, sample.program_cpu_ns, sample.waiting_looking_ns)
 
 
 def others_busy(sample: Sample) -> float | None:
-    """Return the same of all its other threads together, of which the stream's is one.
-
-    Parameters
-    ----------
-    sample : Sample
-        One run.
-    """
+    """Return the same of all its other threads together, of which the stream's is one."""
     everybody_ns, program_ns = _cpu_ns(sample), sample.program_cpu_ns
     if everybody_ns is None or program_ns is None:
         return None
@@ -137,11 +106,6 @@ def rows(recording: Recording) -> list[Row]:
 
     A case with a failure in any of its samples has failed, the warm-up too, unless the sample was
     repeated since.
-
-    Parameters
-    ----------
-    recording : Recording
-        Whatever it is of.
     """
     cases: dict[str, list[Sample]] = {}
     for sample in recording.samples:
