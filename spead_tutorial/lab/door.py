@@ -102,25 +102,7 @@ def locked(folder: int) -> Iterator[None]:
 
 
 class Door:
-    """The way into a lab that stays; open while the lab is there.
-
-    Parameters
-    ----------
-    folder : int
-        The opened folder of labs.
-    name : str
-        The lab's.
-
-    Attributes
-    ----------
-    facts : dict
-        What the lab is.
-    spaces : list of int
-        Its namespaces, opened: its network, its users where it has some of its own, and its
-        receiver's network where that has one of its own.
-    connection : socket.socket
-        At its end when the lab is.
-    """
+    """The way into a lab that stays; open while the lab is there."""
 
     def __init__(self, folder: int, name: str) -> None:
         self.name = name

@@ -69,16 +69,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class RefusedError(Exception):
-    """The kernel said no.
-
-    Parameters
-    ----------
-    what : str
-        ``"namespace"``, ``"device"``, ``"kind"``, ``"way"`` or ``"limit"``: what it was asked for.
-        The caller makes the sentence for the user.
-    number : int
-        errno.
-    """
+    """The kernel said no."""
 
     def __init__(self, what: str, number: int) -> None:
         super().__init__(what, number)
@@ -450,15 +441,7 @@ def children() -> list[int]:
 
 
 class Helper:
-    """Serves one caller.
-
-    Parameters
-    ----------
-    channel : socket.socket
-        Our end of the pair.
-    caller : int
-        Process id of the caller, whose death ends the lab.
-    """
+    """Serves one caller."""
 
     def __init__(self, channel: socket.socket, caller: int) -> None:
         self.channel = channel

@@ -35,19 +35,7 @@ def shed_rights() -> None:
 
 
 class Keeper:
-    """Keeps the lab that it is in.
-
-    Parameters
-    ----------
-    listener : socket.socket
-        Where those connect who want to enter.
-    folder, name : int, str
-        The folder that the socket is in, opened, and its name there.
-    facts : dict
-        What the lab is.
-    others : list of int
-        Further namespaces of it, opened.
-    """
+    """Keeps the lab that it is in."""
 
     def __init__(
         self,

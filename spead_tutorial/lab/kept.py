@@ -28,18 +28,10 @@ _LOOK_S = 0.01
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Program:
-    """A program that runs in a lab.
+    """A program that runs in a lab."""
 
-    Parameters
-    ----------
-    pid : int
-        Its process id.
-    name : str
-        The kernel's name for it.
-    """
-
-    pid: int
-    name: str
+    pid: int  # its process id
+    name: str  # the kernel's name for it
 
     def __str__(self) -> str:
         return f"{self.name} ({self.pid})"
@@ -47,24 +39,12 @@ class Program:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class State:
-    """What is known of a lab that stays.
+    """What is known of a lab that stays."""
 
-    Parameters
-    ----------
-    name : str
-        The lab's.
-    problem : str or None
-        Why nothing else is known; None where the lab is there.
-    facts : dict
-        What it is.
-    programs : tuple of Program
-        What runs in it.
-    """
-
-    name: str
-    problem: str | None = None
-    facts: dict[str, Any] = dataclasses.field(default_factory=dict)
-    programs: tuple[Program, ...] = ()
+    name: str  # the lab's
+    problem: str | None = None  # why nothing else is known; None where the lab is there
+    facts: dict[str, Any] = dataclasses.field(default_factory=dict)  # what it is
+    programs: tuple[Program, ...] = ()  # what runs in it
 
 
 @contextlib.contextmanager
@@ -141,18 +121,10 @@ def look(name: str) -> State:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ended:
-    """What became of a lab.
+    """What became of a lab."""
 
-    Parameters
-    ----------
-    was_gone : bool
-        Whether its process had been killed before.
-    programs : tuple of Program
-        What ran in it, and was ended.
-    """
-
-    was_gone: bool
-    programs: tuple[Program, ...]
+    was_gone: bool  # whether its process had been killed before
+    programs: tuple[Program, ...]  # what ran in it, and was ended
 
 
 def end(name: str) -> Ended:

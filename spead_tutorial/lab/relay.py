@@ -46,17 +46,7 @@ def fates(*, loss: float, duplicate: float, reorder: float, seed: int) -> Iterat
 
 
 class Disturber:
-    """Takes packets, and sends on what becomes of them.
-
-    Parameters
-    ----------
-    fate : iterator of str
-        What becomes of one after the other.
-    distance : int
-        How many packets pass one that is held back.
-    send : function
-        Sends a packet on.
-    """
+    """Takes packets, and sends on what becomes of them."""
 
     def __init__(
         self, fate: Iterator[str], distance: int, send: Callable[[bytearray], None]
@@ -87,19 +77,7 @@ class Disturber:
 
 
 class Relay:
-    """Reads from one device and sends into another.
-
-    Parameters
-    ----------
-    source, target : str
-        Their names.
-    link : bytes
-        The link address to which what is disturbed is sent.
-    how : dict
-        What `fates` takes, and the ``distance``.
-    sockets : sequence of int
-        Packet sockets for the two, which are bound here.
-    """
+    """Reads from one device and sends into another."""
 
     def __init__(
         self,

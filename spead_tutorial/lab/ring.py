@@ -27,44 +27,20 @@ _FRAME, _BLOCK = 256, 1 << 20
 
 
 class Message(NamedTuple):
-    """What the device got at once: a packet, or a run of them.
+    """What the device got at once: a packet, or a run of them."""
 
-    Parameters
-    ----------
-    time_ns : int
-        When, by the kernel's clock.
-    n_bytes : int
-        How many, from the link's header on, or from that of IP where the socket is without it.
-    head : bytes
-        The first of them.
-    merged : int
-        Bytes of payload in each packet of a run; 0 for a single packet, and where that is not
-        asked for.
-    is_sent : bool
-        Whether it went out there, rather than came in.
-    """
-
-    time_ns: int
+    time_ns: int  # when, by the kernel's clock
+    # how many, from the link's header on, or from that of IP where the socket is without it
     n_bytes: int
-    head: bytes
+    head: bytes  # the first of them
+    # bytes of payload in each packet of a run; 0 for a single packet, and where that is not asked
+    # for
     merged: int
-    is_sent: bool
+    is_sent: bool  # whether it went out there, rather than came in
 
 
 class PacketRing:
-    """Notes what a device gets, from its making on, for as long as there is room.
-
-    Parameters
-    ----------
-    packet_socket : socket.socket
-        Of ``AF_PACKET``, not bound; it is closed with this.
-    device : str
-        Which.
-    n_mib : int
-        How large the ring is: each MiB has room for 4096 messages.
-    merged : bool
-        Whether messages say what runs of packets they are, which needs ``SOCK_RAW``.
-    """
+    """Notes what a device gets, from its making on, for as long as there is room."""
 
     def __init__(
         self, packet_socket: socket.socket, device: str, n_mib: int, *, merged: bool = False
