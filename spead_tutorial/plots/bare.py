@@ -18,13 +18,7 @@ def is_bare(series: Series) -> bool:
 
 
 def bare_name(variant: str) -> str:
-    """Say who sends in a loop and what is done with the bytes, as a record names what it is not.
-
-    Parameters
-    ----------
-    variant : str
-        Such as ``"one thread, no fill, 2 streams"``, which becomes ``"2 streams, copy"``.
-    """
+    """Say who sends in a loop and what is done with the bytes, as a record names what it is not."""
     words = variant.split(", ")
     streams = [word for word in words if word.endswith("streams")]
     threads = [word for word in words if word.endswith(("thread", "threads"))]

@@ -20,22 +20,7 @@ _REST = "\n\n"
 
 
 def caption(recording: Recording, shown: str = _BARS) -> str:
-    """Say where the numbers of a recording come from.
-
-    Parameters
-    ----------
-    recording : Recording
-        Whose.
-    shown : str
-        What is drawn of what it holds; ``{rounds}`` stands for the number of them, and
-        ``{spread}`` for what the interval around a median is.
-
-    Returns
-    -------
-    str
-        Two parts with an empty line between them, in lines that are as long as a picture is wide.
-        A picture shows the first; the other is in its description.
-    """
+    """Say where the numbers of a recording come from."""
     first = [*_machines(recording), *_rounds(recording, shown)]
     rest = [
         *_distinct(f"Linux {header.machine.get('kernel')}" for header in recording.headers),

@@ -57,18 +57,6 @@ def causes(recording: Recording, theme: Theme) -> Drawn:
     """Draw rates, page faults and gains of each way to get memory, where most was gained.
 
     Of the other sizes of heaps, there are the gains alone.
-
-    Parameters
-    ----------
-    recording : Recording
-        Of the sweep ``tut-8``.
-    theme : Theme
-        Colours.
-
-    Returns
-    -------
-    tuple
-        The figure, its title, and its description in words and numbers.
     """
     found = _found(recording)
     sizes = _sizes(found)

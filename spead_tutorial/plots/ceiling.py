@@ -26,20 +26,7 @@ _WORKS = ("fill and copy", "fill and read in place", "copy", "read in place")
 
 
 def ceiling(recording: Recording, theme: Theme) -> Drawn:
-    """Draw the rate of each bare loop: rows for what is done with the bytes, lanes for who does it.
-
-    Parameters
-    ----------
-    recording : Recording
-        One of the sweep ``ceiling``.
-    theme : Theme
-        Colours.
-
-    Returns
-    -------
-    tuple
-        The figure, its title, and its description in words and numbers.
-    """
+    """Draw the rate of each bare loop: a row for what is done with the bytes, a lane for who."""
     found = {series: known for series, known in points(recording).items() if is_bare(series)}
     require(found, [_NAMED], "ceiling")
     grid = Grid(tuple(_rows(found)), _BESIDE, Lane("", "limit", found[_NAMED]))

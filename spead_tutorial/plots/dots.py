@@ -37,21 +37,12 @@ _WORDS, _MORE_WORDS = 1.3, 2.2
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Step:
-    """A chapter's program in its languages, or something beside them.
+    """A chapter's program in its languages, or something beside them."""
 
-    Parameters
-    ----------
-    title, note : str
-        What is written before it.
-    points : mapping
-        By what gives a dot its colour.
-    gains : mapping
-        How many times as fast each is as in the step before; empty where it follows none.
-    """
-
-    title: str
+    title: str  # what is written before it
     note: str
-    points: Mapping[str, Point]
+    points: Mapping[str, Point]  # by what gives a dot its colour
+    # how many times as fast each is as in the step before; empty where it follows none
     gains: Mapping[str, Estimate | None] = dataclasses.field(default_factory=dict)
 
 
@@ -70,21 +61,7 @@ def draw_panels(
     label: str,
     is_bound: Callable[[Point], bool] = lambda point: False,
 ) -> None:
-    """Draw a panel of dots for each of several settings, all on one scale.
-
-    Parameters
-    ----------
-    sheet : Sheet
-        With the rows of `panel_rows`.
-    panels : sequence of sequence of Step
-        Beside each other, a step that several have is in one line.
-    names : sequence of str
-        What each is called.
-    label : str
-        What the scale is called.
-    is_bound : function
-        Whether a point's rate is the least that it may be.
-    """
+    """Draw a panel of dots for each of several settings, all on one scale."""
     theme, stacked = sheet.theme, _are_stacked(panels, sheet.theme)
     left = _NARROW_LABELS if theme.is_narrow else _LABELS
     count = 1 if stacked else len(panels)

@@ -17,13 +17,7 @@ _NOT_KNOWN = "not known"
 
 
 def gained(gains: Mapping[str, Estimate | None]) -> str:
-    """Say how many times as fast something became, and whose gain that is.
-
-    Parameters
-    ----------
-    gains : mapping of str to (Estimate or None)
-        By whose it is, such as ``"Python"``; None where it is not known.
-    """
+    """Say how many times as fast something became, and whose gain that is."""
     owners: dict[str, list[str]] = {}
     for owner, gain in gains.items():
         if gain is not None:
@@ -36,13 +30,7 @@ def gained(gains: Mapping[str, Estimate | None]) -> str:
 
 
 def strongest(gains: Mapping[_Place, Mapping[str, Estimate | None]]) -> _Place:
-    """Return where the largest difference is that can be told; where none can, the last place.
-
-    Parameters
-    ----------
-    gains : mapping of mapping of str to (Estimate or None)
-        As `gained` takes them, by the place: one at least.
-    """
+    """Return where the largest difference is that can be told; where none can, the last place."""
 
     def difference(place: _Place) -> float:
         told = (gain for gain in gains[place].values() if gain is not None and is_told(gain))

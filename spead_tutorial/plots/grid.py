@@ -29,38 +29,20 @@ _FEW_MARKS = 3
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Lane:
-    """Bars of one kind, one in each column.
+    """Bars of one kind, one in each column."""
 
-    Parameters
-    ----------
-    name : str
-        What they are, in the description, and beside them where there is room.
-    role : str
-        What gives them their colour.
-    points : mapping
-        By size of heaps.
-    """
-
-    name: str
-    role: str
-    points: Mapping[int, Point]
+    name: str  # what they are, in the description, and beside them where there is room
+    role: str  # what gives them their colour
+    points: Mapping[int, Point]  # by size of heaps
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Row:
-    """Bars that stand together, with a title, and a remark behind it.
+    """Bars that stand together, with a title, and a remark behind it."""
 
-    Parameters
-    ----------
-    title, note : str
-        Written above them.
-    lanes : tuple of Lane
-        From top to bottom.
-    """
-
-    title: str
+    title: str  # written above them
     note: str
-    lanes: tuple[Lane, ...]
+    lanes: tuple[Lane, ...]  # from top to bottom
 
     @property
     def name(self) -> str:
@@ -78,21 +60,11 @@ class Row:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Grid:
-    """What such a picture shows.
+    """What such a picture shows."""
 
-    Parameters
-    ----------
-    rows : tuple of Row
-        From top to bottom.
-    beside : float
-        Inches of room on the left for the names of lanes.
-    line : Lane, optional
-        Each column has an upright line where this one's bar ends.
-    """
-
-    rows: tuple[Row, ...]
-    beside: float = 0.0
-    line: Lane | None = None
+    rows: tuple[Row, ...]  # from top to bottom
+    beside: float = 0.0  # inches of room on the left for the names of lanes
+    line: Lane | None = None  # each column has an upright line where this one's bar ends
 
     def height(self, theme: Theme) -> float:
         """Inches of all rows."""

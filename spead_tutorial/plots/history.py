@@ -26,59 +26,33 @@ _MOST_LABELS = 8
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HistoryLine:
-    """A series over the revisions of a panel.
+    """A series over the revisions of a panel."""
 
-    Parameters
-    ----------
-    series : Series
-        Which: it decides on the colour.
-    name : str
-        What it is called; no two of a picture share it, but on different machines.
-    rates : tuple of tuple of float
-        The samples of each revision, in payload bytes/s; empty where it has none.
-    changes : tuple of (int, float)
-        At which of the revisions its rate changed, counted from 0, and how many times as fast it
-        became.
-    """
-
-    series: Series
-    name: str
+    series: Series  # which: it decides on the colour
+    name: str  # what it is called; no two of a picture share it, but on different machines
+    # the samples of each revision, in payload bytes/s; empty where it has none
     rates: tuple[tuple[float, ...], ...]
+    # at which of the revisions its rate changed, counted from 0, and how many times as fast it
+    # became
     changes: tuple[tuple[int, float], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HistoryPanel:
-    """What one machine measured.
+    """What one machine measured."""
 
-    Parameters
-    ----------
-    name : str
-        The experiment and the machine.
-    revisions : tuple of str
-        What its revisions are called, in the order in which they are drawn.
-    lines : tuple of HistoryLine
-        With rates for each of the revisions.
-    """
-
-    name: str
+    name: str  # the experiment and the machine
+    # what its revisions are called, in the order in which they are drawn
     revisions: tuple[str, ...]
-    lines: tuple[HistoryLine, ...]
+    lines: tuple[HistoryLine, ...]  # with rates for each of the revisions
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class History:
-    """A picture of rates over revisions; call it with the newest recording to draw it.
+    """A picture of rates over revisions; call it with the newest recording to draw it."""
 
-    Parameters
-    ----------
-    title : str
-        Of the picture.
-    panels : tuple of HistoryPanel
-        One for each machine: what different machines measured is never joined.
-    """
-
-    title: str
+    title: str  # of the picture
+    # one for each machine: what different machines measured is never joined
     panels: tuple[HistoryPanel, ...]
 
     def __call__(self, recording: Recording, theme: Theme) -> Drawn:

@@ -52,18 +52,6 @@ def ladder(recording: Recording, theme: Theme) -> Drawn:
     """Draw what every chapter gained in each language, a panel for each size of heaps.
 
     Below them, where the recording has them: spead2's best chapter, and bare system calls.
-
-    Parameters
-    ----------
-    recording : Recording
-        A tour's, or one of the sweep ``ladder``.
-    theme : Theme
-        Colours.
-
-    Returns
-    -------
-    tuple
-        The figure, its title, and its description in words and numbers.
     """
     panels = _panels(recording)
     steps = [_steps(rungs) for _, rungs in panels]

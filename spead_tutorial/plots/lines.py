@@ -22,23 +22,14 @@ Pair = tuple[Series, Series]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Lines:
-    """What is drawn of a recording.
+    """What is drawn of a recording."""
 
-    Parameters
-    ----------
-    points : mapping
-        The points of each series, those that are not drawn too.
-    labels : mapping
-        The series that are drawn, and what the legend calls them.
-    gains : mapping
-        The gain at each size, by what was before and what it became; empty where none is known.
-    best : mapping
-        The best bare loop at each size, where it is another than the one that is drawn.
-    """
-
+    # the points of each series, those that are not drawn too
     points: Mapping[Series, Mapping[int, Point]]
-    labels: Mapping[Series, str]
+    labels: Mapping[Series, str]  # the series that are drawn, and what the legend calls them
+    # the gain at each size, by what was before and what it became; empty where none is known
     gains: Mapping[Pair, Mapping[int, Estimate | None]]
+    # the best bare loop at each size, where it is another than the one that is drawn
     best: Mapping[int, tuple[Series, Point]]
 
     @classmethod
@@ -49,17 +40,7 @@ class Lines:
         pairs: Iterable[Pair],
         bare: Series | None,
     ) -> "Lines":
-        """Work out what follows from what a recording has.
-
-        Parameters
-        ----------
-        found, labels
-            As for the class; what is not in `found` is not drawn.
-        pairs : iterable of (Series, Series)
-            What is to be compared.
-        bare : Series or None
-            The bare loop that is drawn by its name.
-        """
+        """Work out what follows from what a recording has."""
         shown = {series: label for series, label in labels.items() if series in found}
         gains = {
             (before, after): gains_of(found[before], found[after])

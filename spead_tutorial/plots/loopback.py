@@ -67,20 +67,7 @@ _SENT = _per_heap(lambda sample: sample.packets)
 
 
 def loopback(recording: Recording, theme: Theme) -> Drawn:
-    """Draw chapter 6's rate in each situation, and beside it what became of the packets.
-
-    Parameters
-    ----------
-    recording : Recording
-        Of the sweep ``tut-6-loopback``.
-    theme : Theme
-        Colours.
-
-    Returns
-    -------
-    tuple
-        The figure, its title, and its description in words and numbers.
-    """
+    """Draw chapter 6's rate in each situation, and beside it what became of the packets."""
     points_by_situation = _found(recording)
     group = bars.group_height(theme, "remarks")
     height = group * len(points_by_situation)

@@ -46,20 +46,7 @@ _PARTS = 4
 
 
 def loss(recording: Recording, theme: Theme) -> Drawn:
-    """Draw the share of packets that is lost over the rate that is sent.
-
-    Parameters
-    ----------
-    recording : Recording
-        Of the sweep ``receive-lossless``.
-    theme : Theme
-        Colours.
-
-    Returns
-    -------
-    tuple
-        The figure, its title, and its description in words and numbers.
-    """
+    """Draw the share of packets that is lost over the rate that is sent."""
     runs = _runs(recording)
     require(runs, [one for one in _LINES if one.implementation == OURS], "receive-lossless")
     settled = search.settled(recording)

@@ -44,20 +44,7 @@ _BAR, _PITCH, _LETTER = 0.22, 0.3, 0.09
 
 
 def lost(recording: Recording, theme: Theme) -> Drawn:
-    """Draw what became of the packets that were sent into each bottleneck.
-
-    Parameters
-    ----------
-    recording : Recording
-        Of the sweep ``receive-lost``.
-    theme : Theme
-        Colours.
-
-    Returns
-    -------
-    tuple
-        The figure, its title, and its description in words and numbers.
-    """
+    """Draw what became of the packets that were sent into each bottleneck."""
     cases = _cases(recording)
     labels = [label_height(theme, _counters(point)) for point in cases.values()]
     height = sum(label + _PITCH for label in labels)

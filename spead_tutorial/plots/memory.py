@@ -44,20 +44,7 @@ _SERIES = tuple(
 
 
 def memory(recording: Recording, theme: Theme) -> Drawn:
-    """Draw rates, page faults and gains against the size of heaps, with the machine's caches.
-
-    Parameters
-    ----------
-    recording : Recording
-        Of the sweep ``tut-8``.
-    theme : Theme
-        Colours.
-
-    Returns
-    -------
-    tuple
-        The figure, its title, and its description in words and numbers.
-    """
+    """Draw rates, page faults and gains against the size of heaps, with the machine's caches."""
     points_by_series = points(recording)
     require(points_by_series, _SERIES, SWEEP)
     points_by_series = {

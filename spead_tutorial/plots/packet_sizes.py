@@ -53,20 +53,7 @@ _OCTAVE, _LEAST, _NARROW_LEAST, _MARGIN = 1000, 310, 450, 350
 
 
 def packet_sizes(recording: Recording, theme: Theme) -> Drawn:
-    """Draw chapter 6's rate over the size of packets, a panel on each side of the MTU.
-
-    Parameters
-    ----------
-    recording : Recording
-        Of the sweep ``tut-6``.
-    theme : Theme
-        Colours.
-
-    Returns
-    -------
-    tuple
-        The figure, its title, and its description in words and numbers.
-    """
+    """Draw chapter 6's rate over the size of packets, a panel on each side of the MTU."""
     found = _found(recording)
     look = dict(zip(found, looks(list(found), theme), strict=True))
     panels = _panels(recording, found)

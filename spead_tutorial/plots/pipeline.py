@@ -87,20 +87,7 @@ Found = dict[str, list[_Group]]
 
 
 def pipeline(recording: Recording, theme: Theme) -> Drawn:
-    """Draw rates in turns and overlapped with their gains, and what the programs' time went to.
-
-    Parameters
-    ----------
-    recording : Recording
-        Of the sweep ``tut-5``. Without timelines, there is no panel of times.
-    theme : Theme
-        Colours.
-
-    Returns
-    -------
-    tuple
-        The figure, its title, and its description in words and numbers.
-    """
+    """Draw rates in turns and overlapped with their gains, and what the programs' time went to."""
     found = _found(recording)
     timelines = times.timelines(recording) if recording.timelines else []
     rows = [

@@ -38,15 +38,9 @@ def faults(one: Sample) -> float | None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Point:
-    """The samples of one case.
+    """The samples of one case."""
 
-    Parameters
-    ----------
-    samples : tuple of Sample
-        Those that count.
-    """
-
-    samples: tuple[Sample, ...]
+    samples: tuple[Sample, ...]  # those that count
 
     @property
     def failed(self) -> int:
@@ -64,13 +58,7 @@ class Point:
         return (*dataclasses.astuple(one.series), str(one.packet_size), *searched)
 
     def values(self, value: Value = rate) -> dict[tuple[int, int], float]:
-        """Return what they have, by machine and round; those that failed have nothing.
-
-        Raises
-        ------
-        ValueError
-            Where there are two of a round: they are not of one case.
-        """
+        """Return what they have, by machine and round; those that failed have nothing."""
         values_by_round: dict[tuple[int, int], float] = {}
         for sample in self.samples:
             x, key = value(sample), (sample.source, sample.round)

@@ -55,20 +55,7 @@ _BESIDE = (
 
 
 def receivers_ladder(recording: Recording, theme: Theme) -> Drawn:
-    """Draw the highest rate without loss, chapter by chapter, a panel for each pair of sizes.
-
-    Parameters
-    ----------
-    recording : Recording
-        Of the sweep ``receive-lossless``.
-    theme : Theme
-        Colours.
-
-    Returns
-    -------
-    tuple
-        The figure, its title, and its description in words and numbers.
-    """
+    """Draw the highest rate without loss, chapter by chapter, a panel for each pair of sizes."""
     settled = search.settled(recording)
     found = by_place(settled)
     ours = [Series(OURS, language, one.name) for one in RECEIVERS for language in MEASURED]

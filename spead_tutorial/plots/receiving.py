@@ -51,20 +51,7 @@ def cpu_s_per_gb(one: Sample) -> float | None:
 
 
 def receiving(recording: Recording, theme: Theme) -> Drawn:
-    """Draw receivers' rates and CPU times over the size of heaps, for each size of packets.
-
-    Parameters
-    ----------
-    recording : Recording
-        Of the sweep ``receive``.
-    theme : Theme
-        Colours.
-
-    Returns
-    -------
-    tuple
-        The figure, its title, and its description in words and numbers.
-    """
+    """Draw receivers' rates and CPU times over the size of heaps, for each size of packets."""
     found = _found(recording)
     shown = [one for one in _LINES if any(one in lines for lines in found.values())]
     require(dict.fromkeys(shown), [_OURS], "receive")

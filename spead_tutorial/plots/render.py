@@ -45,59 +45,20 @@ class MissingError(RuntimeError):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rendered:
-    """One picture in both kinds.
+    """One picture in both kinds."""
 
-    Parameters
-    ----------
-    title : str
-        What it is called.
-    svg : bytes
-        As `render` returns it.
-    png : bytes
-        The same figure, 100 pixels to an inch.
-    """
-
-    title: str
-    svg: bytes
-    png: bytes
+    title: str  # what it is called
+    svg: bytes  # as `render` returns it
+    png: bytes  # the same figure, 100 pixels to an inch
 
 
 def require() -> None:
-    """Find out whether pictures can be drawn, before there is anything to draw.
-
-    Raises
-    ------
-    MissingError
-        Where there is no Matplotlib.
-    """
+    """Find out whether pictures can be drawn, before there is anything to draw."""
     _matplotlib()
 
 
 def save(path: Path, draw: Draw, recording: Recording, *, for_site: bool = False) -> list[Path]:
-    """Draw a picture twice: light to `path`, and dark beside it.
-
-    Parameters
-    ----------
-    path : path
-        The light picture, an SVG; the dark one has ``-dark`` before its suffix.
-    draw : function
-        Such as `ladder`.
-    recording : Recording
-        What to draw.
-    for_site : bool
-        Whether to draw it for narrow screens too, with ``-narrow`` in the names, and, where it has
-        points, to write beside it which and where, as JSON, for pages that say their values.
-
-    Returns
-    -------
-    list of pathlib.Path
-        All files.
-
-    Raises
-    ------
-    MissingError
-        Where there is no Matplotlib.
-    """
+    """Draw a picture twice: light to `path`, and dark beside it."""
     written, marked = [], []
     forms = [(LIGHT, ""), (DARK, "-dark")]
     if for_site:
@@ -115,53 +76,13 @@ def save(path: Path, draw: Draw, recording: Recording, *, for_site: bool = False
 
 
 def render(draw: Draw, recording: Recording, theme: Theme) -> bytes:
-    """Draw a picture and return its SVG; the same recording gives the same bytes.
-
-    Parameters
-    ----------
-    draw : function
-        Such as `ladder`.
-    recording : Recording
-        What to draw.
-    theme : Theme
-        `LIGHT` or `DARK`.
-
-    Returns
-    -------
-    bytes
-        The SVG, with its title and description in it.
-
-    Raises
-    ------
-    MissingError
-        Where there is no Matplotlib.
-    """
+    """Draw a picture and return its SVG; the same recording gives the same bytes."""
     with _drawn(draw, recording, theme) as drawn:
         return _svg(*drawn)
 
 
 def render_both(draw: Draw, recording: Recording, theme: Theme) -> Rendered:
-    """Draw a picture once and return it in both kinds; the same recording gives the same bytes.
-
-    Parameters
-    ----------
-    draw : function
-        Such as `ladder`.
-    recording : Recording
-        What to draw.
-    theme : Theme
-        `LIGHT` or `DARK`.
-
-    Returns
-    -------
-    Rendered
-        Both, and the title.
-
-    Raises
-    ------
-    MissingError
-        Where there is no Matplotlib.
-    """
+    """Draw a picture once and return it in both kinds; the same recording gives the same bytes."""
     with _drawn(draw, recording, theme) as drawn:
         figure, title, _ = drawn
         return Rendered(title, _svg(*drawn), _png(figure))

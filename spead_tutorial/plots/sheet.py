@@ -31,33 +31,7 @@ Row = tuple[float, float]
 
 
 class Sheet:
-    """A figure with a title, a subtitle, a legend, rows of panels and a caption.
-
-    Parameters
-    ----------
-    theme : Theme
-        Colours.
-    title : str
-        What one learns from the recording that is drawn; folded where it is too long, into two
-        lines at most where it has no more than 70 letters.
-    rows : sequence of (float, float)
-        Inches of room above each row of panels, and of its height.
-    foot : str
-        A caption, of which the picture shows the first part.
-    subtitle : str
-        What the picture is of; folded where it is too long.
-    legend : sequence of artist
-        With labels.
-    columns : int
-        How many in a line; half as many where it is narrow.
-    below : float
-        Inches of room below the last row, for its labels.
-
-    Attributes
-    ----------
-    title : str
-        Title and subtitle, as who does not see the picture is told them.
-    """
+    """A figure with a title, a subtitle, a legend, rows of panels and a caption."""
 
     def __init__(
         self,
@@ -155,24 +129,7 @@ def _by_lines(handles: Sequence["Artist"], columns: int) -> list["Artist"]:
 def beside(
     theme: Theme, count: int, sides: tuple[float, float], gap: float
 ) -> list[tuple[int, float, float]]:
-    """Return where panels are that share a row, or have one each where the picture is narrow.
-
-    Parameters
-    ----------
-    theme : Theme
-        It says how wide the picture is.
-    count : int
-        How many there are.
-    sides : (float, float)
-        Inches of room on the left and on the right of all.
-    gap : float
-        Inches between two.
-
-    Returns
-    -------
-    list of (int, float, float)
-        Of each the row, and what `Sheet.axes` is to be told.
-    """
+    """Return where panels are that share a row, or have one each where the picture is narrow."""
     left, right = sides
     if theme.is_narrow:
         return [(n, left, right) for n in range(count)]
@@ -190,19 +147,7 @@ def name_panel(axis: "Axes", name: str, raised: float = 0.0) -> None:
 
 
 def rate_axis(axis: "Axes", theme: Theme, second: str | None, raised: float = 0.0) -> None:
-    """Write an axis of rates in MB/s, and the same in Gb/s on another side.
-
-    Parameters
-    ----------
-    axis : Axes
-        With rates along x, or, where the second axis is on the right, along y.
-    theme : Theme
-        Colours.
-    second : str or None
-        ``"top"``, ``"right"``, or None for no second axis.
-    raised : float
-        Points by which its unit is raised.
-    """
+    """Write an axis of rates in MB/s, and the same in Gb/s on another side."""
     along = axis.yaxis if second == "right" else axis.xaxis
     along.set_major_formatter(lambda x, _: thousands(x))
     if second is None:

@@ -35,20 +35,7 @@ _Rounds: TypeAlias = list[Spacing]
 
 
 def spacing(recording: Recording, theme: Theme) -> Drawn:
-    """Draw a block for each kind of samples and link, and a row in it for each program.
-
-    Parameters
-    ----------
-    recording : Recording
-        Of ``python -m bench timing spacing``.
-    theme : Theme
-        Colours.
-
-    Returns
-    -------
-    tuple
-        The figure, its title, and its description in words and numbers.
-    """
+    """Draw a block for each kind of samples and link, and a row in it for each program."""
     blocks = _blocks(recording)
     spans = [_span(block) for block in blocks]
     rows = []

@@ -22,33 +22,16 @@ PACKET, RATE = "packet", "rate"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Line:
-    """What the points of a line have in common.
+    """What the points of a line have in common."""
 
-    Parameters
-    ----------
-    name : str
-        What a page calls it.
-    role : str
-        What gives it its colour.
-    group : str
-        With what else it is chosen; its name by default.
-    row : str
-        In which row of a ladder it is.
-    key : tuple of str
-        The implementation, language, program and variant of its samples; empty for a gain.
-    unit : str
-        Of its values.
-    over : str
-        What it is over: `PACKET`, `RATE`, or by default the size of heaps.
-    """
-
-    name: str
-    role: str
-    group: str = ""
-    row: str = ""
+    name: str  # what a page calls it
+    role: str  # what gives it its colour
+    group: str = ""  # with what else it is chosen; its name by default
+    row: str = ""  # in which row of a ladder it is
+    # the implementation, language, program and variant of its samples; empty for a gain
     key: tuple[str, ...] = ()
-    unit: str = "MB/s"
-    over: str = ""
+    unit: str = "MB/s"  # of its values
+    over: str = ""  # what it is over: `PACKET`, `RATE`, or by default the size of heaps
 
 
 def mark(axis: "Axes", x: float, y: float, line: Line, size: float, estimate: Estimate) -> None:

@@ -83,47 +83,26 @@ class Sweep:
 
     What the recording does not have is left out, the legend's line too. With something to
     compare, there is a panel for each language, and the gain below it.
-
-    Parameters
-    ----------
-    title : str
-        What was done; the title says behind it what that gained, or what share of the rate of
-        bare system calls it reaches.
-    series : tuple of (Series, str)
-        Its lines, and what the legend calls them.
-    sweep : str
-        Which sweep is to be run where a recording has none of them.
-    x : str
-        ``"heap_size"`` or ``"packet_size"``.
-    bare : Series, optional
-        Bare system calls of the same recording. Where it has others that are faster, a thin line
-        shows the best of all at each size: what is drawn is no limit by itself.
-    before : tuple of (Series, Series)
-        What was before, and what it became: for the panels of gains, in the second one's
-        colours. Of a language, the last pair is the one that the title speaks of.
-    gained : str
-        What those panels say the gain is over.
-    peers : tuple of (Series, str)
-        Lines as in `series`, of which the first that the recording has is drawn.
-    subtitle : str
-        What the picture is of.
-    largest : int, optional
-        Sizes above it are left out.
-    rate : str
-        What a panel of rates is called.
     """
 
+    # what was done; the title says behind it what that gained, or what share of the rate of bare
+    # system calls it reaches
     title: str
-    series: tuple[tuple[Series, str], ...]
-    sweep: str
-    x: str = "heap_size"
+    series: tuple[tuple[Series, str], ...]  # its lines, and what the legend calls them
+    sweep: str  # which sweep is to be run where a recording has none of them
+    x: str = "heap_size"  # `"heap_size"` or `"packet_size"`
+    # bare system calls of the same recording. Where it has others that are faster, a thin line
+    # shows the best of all at each size: what is drawn is no limit by itself
     bare: Series | None = None
+    # what was before, and what it became: for the panels of gains, in the second one's colours.
+    # Of a language, the last pair is the one that the title speaks of
     before: tuple[tuple[Series, Series], ...] = ()
-    gained: str = "before"
+    gained: str = "before"  # what those panels say the gain is over
+    # lines as in `series`, of which the first that the recording has is drawn
     peers: tuple[tuple[Series, str], ...] = ()
-    subtitle: str = ""
-    largest: int | None = None
-    rate: str = curves.RATE
+    subtitle: str = ""  # what the picture is of
+    largest: int | None = None  # sizes above it are left out
+    rate: str = curves.RATE  # what a panel of rates is called
 
     def __call__(self, recording: Recording, theme: Theme) -> Drawn:
         """Draw it: the figure, its title, and its description in words and numbers."""

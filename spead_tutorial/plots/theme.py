@@ -46,28 +46,17 @@ _MORE_DASHES = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Theme:
-    """Colours of a picture; those of data differ in lightness too.
+    """Colours of a picture; those of data differ in lightness too."""
 
-    Parameters
-    ----------
-    name : str
-        ``"light"`` or ``"dark"``.
-    background, text, faint, grid : str
-        Colours of what is not data.
-    colours : dict
-        Colours of data: ``"python"``, ``"c"``, ``"cpp"``, ``"spead2"``, ``"limit"``, and of the
-        times of a heap: ``"preparing"``, ``"sending"``.
-    width : float
-        Inches: how wide the picture is.
-    """
-
-    name: str
-    background: str
+    name: str  # `"light"` or `"dark"`
+    background: str  # colours of what is not data
     text: str
     faint: str
     grid: str
+    # colours of data: `"python"`, `"c"`, `"cpp"`, `"spead2"`, `"limit"`, and of the times of a
+    # heap: `"preparing"`, `"sending"`
     colours: dict[str, str]
-    width: float = WIDTH
+    width: float = WIDTH  # inches: how wide the picture is
 
     @property
     def is_narrow(self) -> bool:
@@ -79,13 +68,7 @@ class Theme:
         return dataclasses.replace(self, width=_NARROW)
 
     def pale(self, role: str) -> tuple[float, ...]:
-        """Return one of the colours such that it is pale, but lets nothing through.
-
-        Parameters
-        ----------
-        role : str
-            Whose colour.
-        """
+        """Return one of the colours such that it is pale, but lets nothing through."""
         from matplotlib.colors import to_rgb
 
         pairs = zip(to_rgb(self.colours[role]), to_rgb(self.background), strict=True)
@@ -132,24 +115,12 @@ DARK = Theme(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Look:
-    """How a line is drawn.
+    """How a line is drawn."""
 
-    Parameters
-    ----------
-    colour : str
-        Of all of it.
-    marker : str
-        At its medians, as matplotlib names it.
-    dashes : tuple
-        Matplotlib's line style.
-    filled : bool
-        Whether markers are.
-    """
-
-    colour: str
-    marker: str
-    dashes: tuple[float, tuple[float, ...]]
-    filled: bool
+    colour: str  # of all of it
+    marker: str  # at its medians, as matplotlib names it
+    dashes: tuple[float, tuple[float, ...]]  # matplotlib's line style
+    filled: bool  # whether markers are
 
     def line(self, theme: Theme) -> dict[str, Any]:
         """Return what matplotlib is to be told of the line and its markers."""

@@ -46,18 +46,6 @@ def timeline(recording: Recording, theme: Theme) -> Drawn:
     """Draw a block for each timeline: a few heaps from the middle of its run.
 
     Those of the same samples have one scale, with a band above them that says which.
-
-    Parameters
-    ----------
-    recording : Recording
-        Of the sweep ``tut-5``.
-    theme : Theme
-        Colours.
-
-    Returns
-    -------
-    tuple
-        The figure, its title, and its description in words and numbers.
     """
     groups = _groups(recording)
     spans = [_span(group) for group in groups]
@@ -189,17 +177,7 @@ def _bar(
 
 
 def fill(theme: Theme, role: str, pale: bool = False) -> dict[str, Any]:
-    """Return how a bar of time is filled: those of work have a colour.
-
-    Parameters
-    ----------
-    theme : Theme
-        Colours.
-    role : str
-        ``"preparing"``, ``"sending"``, ``"waiting"`` or ``"rest"``.
-    pale : bool
-        Whether it is every other heap's.
-    """
+    """Return how a bar of time is filled: those of work have a colour."""
     if role not in theme.colours:
         hatch = "/////" if role == "waiting" else ""
         return {"facecolor": "none", "edgecolor": theme.faint, "hatch": hatch, "linewidth": 0.8}

@@ -15,11 +15,6 @@ def timelines(recording: Recording) -> list[Timeline]:
     """Return a recording's timelines: random samples before constant, in turns before overlapped.
 
     Those with a limit to the rate come last.
-
-    Raises
-    ------
-    ValueError
-        Where it has none.
     """
     runs = [run for run in recording.timelines if run.prepare_ns]
     if not runs:

@@ -19,21 +19,7 @@ Known = dict[str, dict[int, Estimate]]
 
 
 def gains_over_sizes(gains: Gains, write: Callable[[int], str]) -> str:
-    """Say what is the largest gain or loss, at which size, and where there is none.
-
-    Parameters
-    ----------
-    gains : mapping
-        By whose they are, and by size.
-    write : function
-        What writes a size.
-
-    Returns
-    -------
-    str
-        The gain there, by whose it is, and from which size on no difference is told; empty where no
-        gain is known.
-    """
+    """Say what is the largest gain or loss, at which size, and where there is none."""
     known = _known(gains)
     sizes = _sizes(known)
     told = {
@@ -67,22 +53,7 @@ def _rest(told: Known, sizes: list[int], most: int, write: Callable[[int], str])
 
 
 def shares_over_sizes(shares: Gains, what: str, write: Callable[[int], str]) -> str:
-    """Say what share of something is reached at the size where it is the least.
-
-    Parameters
-    ----------
-    shares : mapping
-        By whose they are, and by size.
-    what : str
-        Of what.
-    write : function
-        What writes a size.
-
-    Returns
-    -------
-    str
-        Such as ``"6 % (Python), 15 % (C) of the rate at 8 KiB"``; empty where none is known.
-    """
+    """Say what share of something is reached at the size where it is the least."""
     known = _known(shares)
     if not _sizes(known):
         return ""

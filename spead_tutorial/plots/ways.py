@@ -21,33 +21,17 @@ __all__ = ["Ways"]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ways:
-    """A picture of a program's variants: what it shows of a recording; call it to draw it.
+    """A picture of a program's variants: what it shows of a recording; call it to draw it."""
 
-    Parameters
-    ----------
-    title : str
-        What was done, for the title; what it gained is written behind it.
-    program : str
-        Which.
-    ways : tuple of (str, str, str)
-        Its variants from top to bottom; what each is called, and a remark.
-    bare : tuple of (str, str)
-        Variants of the bare loops that stand below, and remarks.
-    sweep : str
-        Which sweep is to be run where a recording has none of them.
-    compared : tuple of (str, str)
-        Two of the variants: what was before, and what the title says the gain of.
-    subtitle : str
-        What the picture is of.
-    """
-
-    title: str
-    program: str
+    title: str  # what was done, for the title; what it gained is written behind it
+    program: str  # which
+    # its variants from top to bottom; what each is called, and a remark
     ways: tuple[tuple[str, str, str], ...]
-    bare: tuple[tuple[str, str], ...]
-    sweep: str
+    bare: tuple[tuple[str, str], ...]  # variants of the bare loops that stand below, and remarks
+    sweep: str  # which sweep is to be run where a recording has none of them
+    # two of the variants: what was before, and what the title says the gain of
     compared: tuple[str, str]
-    subtitle: str = ""
+    subtitle: str = ""  # what the picture is of
 
     def __call__(self, recording: Recording, theme: Theme) -> Drawn:
         """Draw it: the figure, its title, and its description in words and numbers."""

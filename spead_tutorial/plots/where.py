@@ -50,20 +50,7 @@ Panel = Mapping[Kind, Sequence[Thread]]
 
 
 def where(recording: Recording, theme: Theme) -> Drawn:
-    """Draw the time from heap to heap of each thread, split into parts.
-
-    Parameters
-    ----------
-    recording : Recording
-        One of ``python -m bench where``.
-    theme : Theme
-        Colours.
-
-    Returns
-    -------
-    tuple
-        The figure, its title, and its description in words and numbers.
-    """
+    """Draw the time from heap to heap of each thread, split into parts."""
     kinds = split_times(recording)
     sizes = sorted({kind.heap_size for kind in kinds})
     panels = [{k: kinds[k] for k in _in_order(kinds) if k.heap_size == n} for n in sizes]
