@@ -39,13 +39,7 @@ _ACCOUNT = re.compile(
 
 
 def receiving_lab() -> Lab:
-    """Make a lab with a second machine, or where there can be none, one that receives itself.
-
-    Raises
-    ------
-    LabError
-        Where there can be no lab.
-    """
+    """Make a lab with a second machine, or where there can be none, one that receives itself."""
     found = probe()
     if found.reason is not None:
         raise LabError(found.reason)
@@ -55,21 +49,7 @@ def receiving_lab() -> Lab:
 def started(
     machine: LabSide, exercise: ReceiverExercise, program: Path, heap_size: int, *more: str
 ) -> Running:
-    """Start a receiver in Python, with what the chapter's is told.
-
-    Parameters
-    ----------
-    machine : LabSide
-        Where it runs.
-    exercise : ReceiverExercise
-        What it is an answer to.
-    program : path
-        The receiver.
-    heap_size : int
-        Bytes of samples in the heaps that it is sent.
-    *more : str
-        What to tell it besides.
-    """
+    """Start a receiver in Python, with what the chapter's is told."""
     told = ["-H", str(heap_size)] if "H" in exercise.chapter.accepted else []
     words = [*told, "-t", str(_SILENCE_S), *more, str(PORT)]
     return Running(machine, program.stem, [sys.executable, str(program), *words])
@@ -82,32 +62,13 @@ def samples(i: int) -> npt.NDArray[np.int8]:
 
 
 def power(first: int, n: int = 1) -> float:
-    """Return the mean of the squares of what was sent in some heaps.
-
-    Parameters
-    ----------
-    first, n : int
-        The first heap, from 0, and how many.
-    """
+    """Return the mean of the squares of what was sent in some heaps."""
     squares = (np.square(samples(i), dtype=np.int64).mean() for i in range(first, first + n))
     return float(sum(squares) / n)
 
 
 def fault(exercise: ReceiverExercise, program: Path) -> str | None:
-    """Send to a receiver in a lab of its own, and say what is wrong with what it prints, if any.
-
-    Parameters
-    ----------
-    exercise : ReceiverExercise
-        What it is to do.
-    program : path
-        The receiver.
-
-    Raises
-    ------
-    LabError
-        Where there can be no lab.
-    """
+    """Send to a receiver in a lab of its own, and say what is wrong with what it prints, if any."""
     with receiving_lab() as lab:
         for _ in range(_ATTEMPTS):
             before = lab.receiver.snmp()
@@ -175,15 +136,6 @@ def first_fault(exercise: ReceiverExercise, done: Done, program: Path) -> str | 
 
     Heaps may have come in any order. Where the chapter gathers them in chunks, a line is about all
     heaps up to the next one's timestamp, as many as these are.
-
-    Parameters
-    ----------
-    exercise : ReceiverExercise
-        What it was to do.
-    done : Done
-        What it has printed, and how it ended.
-    program : path
-        The receiver.
     """
     account = _ACCOUNT.search(done.output)
     if done.status < 0 or (done.status != 0 and account is None):

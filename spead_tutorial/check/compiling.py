@@ -18,25 +18,7 @@ _HOW = "see 'Use the core from C' in the documentation"
 
 
 def compiled(source: Path, folder: Path) -> Path:
-    """Compile a sender in C, against the library that is installed, and the chapters' report.
-
-    Parameters
-    ----------
-    source : path
-        The sender; it may include ``report.h``.
-    folder : path
-        Where the program goes.
-
-    Returns
-    -------
-    path
-        The program.
-
-    Raises
-    ------
-    ProgramError
-        Where there is no compiler, or no library, or the sender is not right C; in one line.
-    """
+    """Compile a sender in C, against the library that is installed, and the chapters' report."""
     compiler = shlex.split(os.environ.get("CC", "")) or ["cc"]
     if shutil.which(compiler[0]) is None:
         raise ProgramError(

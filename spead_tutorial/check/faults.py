@@ -21,19 +21,12 @@ _LOWEST, _HIGHEST = -100, 99  # of random samples
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a sender was told.
+    """What a sender was told."""
 
-    Parameters
-    ----------
-    heaps, heap_size, packet_size : int
-        How many heaps, bytes of samples in each, and bytes in a packet at most.
-    random : bool
-        Whether samples are random; otherwise they are the number of their heap, which wraps.
-    """
-
-    heaps: int
+    heaps: int  # how many heaps, bytes of samples in each, and bytes in a packet at most
     heap_size: int
     packet_size: int
+    # whether samples are random; otherwise they are the number of their heap, which wraps
     random: bool
 
 
@@ -46,13 +39,6 @@ def first_fault(datagrams: Iterable[bytes], wanted: Wanted) -> str | None:
 
     Heaps may come in any order, and be cut into packets in any way: streams of several threads
     overtake each other, and chapters cut differently.
-
-    Parameters
-    ----------
-    datagrams : iterable of bytes
-        All that arrived, in this order; none was lost on the way.
-    wanted : Wanted
-        What should have.
     """
     try:
         heaps = _sorted(datagrams, wanted.packet_size)

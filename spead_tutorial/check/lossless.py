@@ -44,26 +44,7 @@ def measured(
     rounds: int,
     show: Callable[[Sequence[Step]], Iterable[Step]],
 ) -> Worth:
-    """Look for the highest rates without loss of a receiver, the skeleton, and the chapter's own.
-
-    Parameters
-    ----------
-    exercise : ReceiverExercise
-        What the receiver is an answer to.
-    program : path
-        The receiver, which has been found right.
-    rounds : int
-        In each of them all have their turn: a search of several runs.
-    show : function
-        As for `spead_tutorial.measure.rounds.measure`.
-
-    Raises
-    ------
-    LabError
-        Where there can be no lab.
-    ProgramError
-        Where one of them fails, or loses something at any rate: then there is nothing to compare.
-    """
+    """Find the highest rates without loss of a receiver, the skeleton, and the chapter's own."""
     heap_size = exercise.heap_size
     assert heap_size is not None
     programs = {SKELETON: exercise.skeleton, YOURS: program, OURS: exercise.solution}

@@ -33,34 +33,13 @@ _FEW_HEAPS = 3
 
 
 def started_as(program: Path, chapter: Chapter, options: ProgramOptions) -> Launch:
-    """Return how a program of anyone's is started, with what the chapter's are told.
-
-    Parameters
-    ----------
-    program : path
-        Where it is: a script in Python, or one that has been compiled.
-    chapter, options
-        As for `spead_tutorial.measure.programs.command`.
-    """
+    """Return how a program of anyone's is started, with what the chapter's are told."""
     interpreter = [sys.executable] if program.suffix == ".py" else []
     return started([*interpreter, str(program)], options.arguments(chapter))
 
 
 def fault(exercise: Exercise, program: Path) -> str | None:
-    """Run a sender in a lab of its own, and say what is wrong with what it sends, if anything is.
-
-    Parameters
-    ----------
-    exercise : Exercise
-        What it is to do.
-    program : path
-        The sender.
-
-    Raises
-    ------
-    LabError
-        Where there can be no lab, or no link in it that is slow.
-    """
+    """Run a sender in a lab of its own, and say what is wrong with what it sends, if anything."""
     chapter = exercise.chapter
     options = _options(chapter)
     wanted = Wanted(
@@ -131,15 +110,7 @@ def _receiving(lab: Lab) -> Iterator[list[bytes]]:
 
 
 def with_line(done: Done, program: Path) -> str:
-    """Say how a program ended, and at which of its lines, where it was a Python error.
-
-    Parameters
-    ----------
-    done : Done
-        Its end.
-    program : path
-        The program.
-    """
+    """Say how a program ended, and at which of its lines, where it was a Python error."""
     lines: Sequence[str] = re.findall(
         rf'^  File "{re.escape(str(program))}", line (\d+)', done.errors, re.M
     )

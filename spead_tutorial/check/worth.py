@@ -33,31 +33,16 @@ _FASTER, _SLOWER = "is faster than", "is slower than"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Worth:
-    """What was measured.
+    """What was measured."""
 
-    Parameters
-    ----------
-    found : dict of str to Row
-        A row for each implementation: `SKELETON` where there is one in the sender's language,
-        `YOURS`, ``"ours"``, and ``"ceiling"`` where there is one.
-    without_ceiling : str or None
-        Why there is none.
-    close : float
-        Rates that differ by less than this are called the same.
-    """
-
+    # a row for each implementation: `SKELETON` where there is one in the sender's language,
+    # `YOURS`, `"ours"`, and `"ceiling"` where there is one
     found: dict[str, Row]
-    without_ceiling: str | None
-    close: float = 0.05
+    without_ceiling: str | None  # why there is none
+    close: float = 0.05  # rates that differ by less than this are called the same
 
     def times(self, one: str, other: str) -> Estimate:
-        """Return how many times as fast one is as the other, by ratios within rounds.
-
-        Parameters
-        ----------
-        one, other : str
-            Implementations that have been measured.
-        """
+        """Return how many times as fast one is as the other, by ratios within rounds."""
         after, before = (_rates(self.found[who].samples) for who in (one, other))
         return gain(before, after)
 
@@ -73,27 +58,7 @@ def measured(
     rounds: int,
     show: Callable[[Sequence[Step]], Iterable[Step]],
 ) -> Worth:
-    """Measure a sender, the skeleton, the chapter's own, and bare loops.
-
-    Parameters
-    ----------
-    place : Place
-        Where they send to.
-    exercise : Exercise
-        What the sender is an answer to.
-    program : path
-        The sender, which has been found right. One in C is measured beside the chapter's in C, as
-        a skeleton in Python would be slower for another reason than that it lacks the change.
-    rounds : int
-        In each of them all have their turn.
-    show : function
-        As for `spead_tutorial.measure.rounds.measure`.
-
-    Raises
-    ------
-    ProgramError
-        Where one of them fails: then there is nothing to compare.
-    """
+    """Measure a sender, the skeleton, the chapter's own, and bare loops."""
     bare = _case(exercise, CEILING, "c")
     missing = beside.missing(bare) if exercise.has_ceiling else "no bare loop does the same"
     programs = {SKELETON: exercise.skeleton, YOURS: program, OURS: exercise.solution}
@@ -151,15 +116,7 @@ def _launch(exercise: Exercise, step: Step, programs: dict[str, Path]) -> Launch
 
 
 def verdict(worth: Worth, name: str) -> str:
-    """Say in a sentence what a sender is worth.
-
-    Parameters
-    ----------
-    worth : Worth
-        What was measured.
-    name : str
-        What to call the sender.
-    """
+    """Say in a sentence what a sender is worth."""
     to_chapter = worth.times(YOURS, OURS)
     beside_chapter = f"{name} {_compared(to_chapter, worth.close)} the chapter's own program"
     if SKELETON not in worth.found:

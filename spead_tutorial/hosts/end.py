@@ -42,13 +42,7 @@ _COLUMNS = {"rx_packets": 1, "rx_dropped": 3, "tx_packets": 9, "tx_dropped": 11}
 
 
 def counts(folder: Path = _NET) -> dict[str, int]:
-    """Read what this machine has counted, by the names of `COUNTS`.
-
-    Parameters
-    ----------
-    folder : path
-        Where the kernel has its tables (``/proc/net``).
-    """
+    """Read what this machine has counted, by the names of `COUNTS`."""
     found = dict.fromkeys(COUNTS, 0)
     for line in (folder / "dev").read_text().splitlines()[2:]:
         name, _, numbers = line.partition(":")
@@ -62,15 +56,7 @@ def counts(folder: Path = _NET) -> dict[str, int]:
 
 
 def rate_to(host: str, folder: Path = _DEVICES) -> float:
-    """Return a rate that is below that of the link to a host, in bytes/s.
-
-    Parameters
-    ----------
-    host : str
-        To which packets go.
-    folder : path
-        Where the kernel says how fast devices are.
-    """
+    """Return a rate that is below that of the link to a host, in bytes/s."""
     device = route_device(host)
     said = None if device is None else read_text(folder / device / "speed")
     megabits = int(said or -1)  # which it is where the kernel does not know

@@ -42,13 +42,7 @@ class LostError(Exception):
 
 
 class Job:
-    """A command that runs on a host.
-
-    Parameters
-    ----------
-    result : AsyncResult
-        ipyparallel's.
-    """
+    """A command that runs on a host."""
 
     def __init__(self, result: Any) -> None:
         self._result = result
@@ -57,13 +51,7 @@ class Job:
         self.over = False
 
     def lines(self) -> list[dict[str, Any]]:
-        """Return what the command has printed since the last call, a record for each line.
-
-        Raises
-        ------
-        LostError
-            Where there is no more to come, but the command has not ended as it should.
-        """
+        """Return what the command has printed since the last call, a record for each line."""
         ended = self._result.ready()
         if ended and self._result.successful():
             with contextlib.suppress(TimeoutError):
@@ -109,31 +97,14 @@ def _record(line: str) -> dict[str, Any] | None:
 
 
 class Conversation:
-    """A command that runs on a host, and may be asked to end.
-
-    Parameters
-    ----------
-    execute : function
-        Has the engine execute a text, and returns ipyparallel's result.
-
-    Attributes
-    ----------
-    status : int or None
-        How the command has ended, once it has.
-    """
+    """A command that runs on a host, and may be asked to end."""
 
     def __init__(self, execute: Callable[[str], Any]) -> None:
         self._execute = execute
         self.status: int | None = None
 
     def lines(self) -> list[dict[str, Any]]:
-        """Return what the command has printed since the last call, a record for each line.
-
-        Raises
-        ------
-        LostError
-            Where the host is not there any more.
-        """
+        """Return what the command has printed since the last call, a record for each line."""
         found = []
         for line in self._ask("heard()").splitlines():
             record = _record(line) or {"record": "said", "text": line}
@@ -160,13 +131,7 @@ class Conversation:
 
 
 class Engines:
-    """An engine on each host, for the time of a ``with`` block.
-
-    Parameters
-    ----------
-    hosts : Hosts
-        As the file has them.
-    """
+    """An engine on each host, for the time of a ``with`` block."""
 
     def __init__(self, hosts: Hosts) -> None:
         try:
@@ -228,13 +193,7 @@ class Engines:
         self._client = self._cluster.connect_client_sync()
 
     def start(self, host: Host) -> None:
-        """Start the engine of a host.
-
-        Raises
-        ------
-        LostError
-            Where it does not come.
-        """
+        """Start the engine of a host."""
         assert self._cluster is not None
         assert self._client is not None
         python = host.python_path
@@ -275,27 +234,11 @@ class Engines:
         return ["sh", "-c", f'exec {program} -o BatchMode=yes "$@" 2>>"$0"', str(self._log)]
 
     def run(self, host: Host, argv: Sequence[str], first: str) -> Job:
-        """Have a host run a command of its repository's.
-
-        Parameters
-        ----------
-        host : Host
-            Which.
-        argv : sequence of str
-            Arguments of its Python.
-        first : str
-            The line that the command is told.
-        """
+        """Have a host run a command of its repository's."""
         return Job(self._execute(host, self._code("run", host, argv, first)))
 
     def begin(self, host: Host, argv: Sequence[str], first: str) -> Conversation:
-        """Have a host begin a command, which goes on while others are asked for something.
-
-        Parameters
-        ----------
-        host, argv, first
-            As for `run`.
-        """
+        """Have a host begin a command, which goes on while others are asked for something."""
         conversation = Conversation(functools.partial(self._execute, host))
         conversation._ask(self._code("begin", host, argv, first))
         return conversation
@@ -340,13 +283,7 @@ class Engines:
             _ask(host, "rm", "-rf", self._there)
 
     def _try_copying(self, host: Host) -> None:
-        """Copy a file to a host as scp does, which takes more of it than ssh alone.
-
-        Raises
-        ------
-        LostError
-            Where it cannot.
-        """
+        """Copy a file to a host as scp does, which takes more of it than ssh alone."""
         assert host.address
         _ask(host, "mkdir", "-p", self._there)
         source = Path(self._folder, "tried")
@@ -361,13 +298,7 @@ class Engines:
 
 
 def _ask(host: Host, *argv: str) -> None:
-    """Run a short command on a host, by ssh itself.
-
-    Raises
-    ------
-    LostError
-        Where it fails.
-    """
+    """Run a short command on a host, by ssh itself."""
     assert host.address
     _run("ssh", host.address, shlex.join(argv))
 

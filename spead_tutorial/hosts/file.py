@@ -17,29 +17,15 @@ _PYTHON = ".venv/bin/python"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Host:
-    """A machine that measures.
+    """A machine that measures."""
 
-    Parameters
-    ----------
-    name : str
-        What it is called in lines and in names of files.
-    folder : str
-        Of the repository, there.
-    python : str
-        Its Python; from the folder, if it is no whole path.
-    address : str or None
-        What ssh is told; None for this machine.
-    prefix : tuple of str
-        What goes before the command that measures, such as ``("ip", "netns", "exec", "a")``.
-    receives_at : str or None
-        The address to which packets for it are sent; None for that of ``address``.
-    """
-
-    name: str
-    folder: str
-    python: str = _PYTHON
-    address: str | None = None
+    name: str  # what it is called in lines and in names of files
+    folder: str  # of the repository, there
+    python: str = _PYTHON  # its Python; from the folder, if it is no whole path
+    address: str | None = None  # what ssh is told; None for this machine
+    # what goes before the command that measures, such as `("ip", "netns", "exec", "a")`
     prefix: tuple[str, ...] = ()
+    # the address to which packets for it are sent; None for that of `address`
     receives_at: str | None = None
 
     @property
@@ -57,30 +43,14 @@ class Host:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Hosts:
-    """All that the file says.
+    """All that the file says."""
 
-    Parameters
-    ----------
-    all : tuple of Host
-        In their order.
-    here : str or None
-        By which address they reach this machine; None where it is found out.
-    """
-
-    all: tuple[Host, ...]
-    here: str | None = None
+    all: tuple[Host, ...]  # in their order
+    here: str | None = None  # by which address they reach this machine; None where it is found out
 
 
 def read_hosts(path: Path) -> Hosts:
-    """Read the file.
-
-    Raises
-    ------
-    RecordError
-        Where it says something that cannot be.
-    OSError
-        Where it cannot be read.
-    """
+    """Read the file."""
     try:
         said = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

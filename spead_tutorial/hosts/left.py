@@ -36,15 +36,7 @@ def _end(pids: list[int], number: int) -> None:
 
 
 def wait(folder: str, seconds: float) -> None:
-    """End engines, wait for so long for what they had begun, and then end that, too.
-
-    Parameters
-    ----------
-    folder : str
-        The engine's: no other has one of that name.
-    seconds : float
-        How long commands have to end by themselves, as they do when their engine has.
-    """
+    """End engines, wait for so long for what they had begun, and then end that, too."""
     until = time.monotonic() + seconds
     _end(_left(folder, b"ipyparallel"), signal.SIGTERM)
     while found := _left(folder):

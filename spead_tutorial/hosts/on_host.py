@@ -18,15 +18,6 @@ def run(argv: list[str], folder: str, first: str) -> None:
 
     Its standard input stays open for as long as this runs: where the engine dies, the command
     finds its end, and ends, too.
-
-    Parameters
-    ----------
-    argv : list of str
-        The command.
-    folder : str
-        Where it runs.
-    first : str
-        The line that it is told.
     """
     with _started(argv, folder, first) as process:
         assert process.stdout is not None
@@ -58,13 +49,7 @@ _begun: "list[tuple[subprocess.Popen[str], queue.SimpleQueue[str]]]" = []
 
 
 def begin(argv: list[str], folder: str, first: str) -> None:
-    """Start a command that is listened to by `heard`, and may be asked to end.
-
-    Parameters
-    ----------
-    argv, folder, first
-        As for `run`.
-    """
+    """Start a command that is listened to by `heard`, and may be asked to end."""
     process = _started(argv, folder, first)
     lines: queue.SimpleQueue[str] = queue.SimpleQueue()
 

@@ -38,21 +38,12 @@ _END = ["-P", "-m", "spead_tutorial.hosts.end"]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Crossing:
-    """What a sender and a receiver on two hosts did, and what their machines counted.
+    """What a sender and a receiver on two hosts did, and what their machines counted."""
 
-    Parameters
-    ----------
-    hosts : tuple of str
-        Names of the sender's host, and of the receiver's.
-    sent, received : Done
-        How the two ended.
-    counted : tuple of dict
-        By how much the counts of `COUNTS` grew on each.
-    """
-
-    hosts: tuple[str, str]
-    sent: Done
+    hosts: tuple[str, str]  # names of the sender's host, and of the receiver's
+    sent: Done  # how the two ended
     received: Done
+    # by how much the counts of `COUNTS` grew on each
     counted: tuple[dict[str, int], dict[str, int]]
 
     @property
@@ -221,38 +212,7 @@ def cross(
     as_json: bool = False,
     show: Callable[[str, str, bool], None] | None = None,
 ) -> Crossing:
-    """Have a program on one host send to a program on another.
-
-    Parameters
-    ----------
-    engines : Engines
-        They have begun.
-    hosts : tuple of Host
-        The sender's, and the receiver's, which has a destination.
-    programs : tuple
-        Which sends, and which receives; the first is one that takes a destination.
-    languages : tuple of str
-        Theirs, in this order.
-    options : ProgramOptions
-        What to tell the sender.
-    port : int
-        At which the receiver listens.
-    told : sequence of str
-        What to tell the receiver besides.
-    rate : float, optional
-        At which `BLAST` sends, in bytes/s; by default below the rate of its link.
-    allow_real_network : bool
-        Whether packets may leave the sender's machine.
-    as_json : bool
-        Whether the receiver prints a JSON object, as the sender always does.
-    show : function, optional
-        Called for each line that one of them prints.
-
-    Raises
-    ------
-    ProgramError
-        Where one of them cannot be run, or a host is lost.
-    """
+    """Have a program on one host send to a program on another."""
     (here, there), (sender, receiver) = hosts, programs
     destination = there.destination
     for host in hosts:

@@ -37,18 +37,10 @@ _OPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to listen.
+    """Where to listen."""
 
-    Parameters
-    ----------
-    host : str
-        An address or name of this machine, or a multicast group; empty for any address.
-    port : int
-        The UDP port.
-    """
-
-    host: str
-    port: int
+    host: str  # an address or name of this machine, or a multicast group; empty for any address
+    port: int  # the UDP port
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host

@@ -34,26 +34,14 @@ class _OneDescriptor:
 
 @dataclass(slots=True)
 class Items:
-    """The items of a stream, as its descriptors have them so far.
+    """The items of a stream, as its descriptors have them so far."""
 
-    Attributes
-    ----------
-    heaps_without_descriptors : int
-        Heaps with a value that nothing has described.
-    """
-
-    heaps_without_descriptors: int = 0
+    heaps_without_descriptors: int = 0  # heaps with a value that nothing has described
     _group: ItemGroup = field(default_factory=ItemGroup)
     _is_full: bool = False
 
     def take(self, heap: HeapBase) -> list[str]:
-        """Take the descriptors of a heap, and return a line for each that is new.
-
-        Parameters
-        ----------
-        heap : HeapBase
-            What has arrived.
-        """
+        """Take the descriptors of a heap, and return a line for each that is new."""
         if isinstance(heap, IncompleteHeap):
             return []
         lines = [line for raw in heap.get_descriptors() for line in self._describe(heap, raw)]
@@ -79,13 +67,7 @@ class Items:
             yield text.described(what, self._group[raw.id])
 
     def lines(self, heap: HeapBase) -> list[str]:
-        """Return what a heap brings, in lines; its descriptors have been taken.
-
-        Parameters
-        ----------
-        heap : HeapBase
-            What has arrived.
-        """
+        """Return what a heap brings, in lines; its descriptors have been taken."""
         if isinstance(heap, IncompleteHeap):
             return [text.incomplete_line(heap)]
         if heap.is_end_of_stream():

@@ -34,29 +34,13 @@ _KINDS_WITH_ORDER = "iufb"
 
 
 def plain(text: str, longest: int = _LONGEST) -> str:
-    """Write text in one line, of characters that can be seen, cut where it is long.
-
-    Parameters
-    ----------
-    text : str
-        Anything.
-    longest : int
-        How many characters it may have.
-    """
+    """Write text in one line, of characters that can be seen, cut where it is long."""
     seen = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[: longest + 1])
     return seen if len(seen) <= longest else f"{seen[: longest - 1]}…"
 
 
 def described(what: str, item: Descriptor) -> str:
-    """Write what a descriptor says.
-
-    Parameters
-    ----------
-    what : str
-        What happened to the item.
-    item : Descriptor
-        The item.
-    """
+    """Write what a descriptor says."""
     if item.format is not None:
         fields = ", ".join(f"{letter}{bits}" for letter, bits in item.format)
         kind = fields if len(item.format) == 1 else f"({fields})"
@@ -68,38 +52,18 @@ def described(what: str, item: Descriptor) -> str:
 
 
 def heap_line(cnt: int, n_items: int) -> str:
-    """Write what came of a heap of which all has arrived.
-
-    Parameters
-    ----------
-    cnt : int
-        Its heap count.
-    n_items : int
-        How many items are in it.
-    """
+    """Write what came of a heap of which all has arrived."""
     return f"heap {cnt}: {n_items} item{'' if n_items == 1 else 's'}"
 
 
 def incomplete_line(heap: IncompleteHeap) -> str:
-    """Write what came of a heap that something is missing of.
-
-    Parameters
-    ----------
-    heap : IncompleteHeap
-        The heap.
-    """
+    """Write what came of a heap that something is missing of."""
     length = f"{heap.heap_length} bytes" if heap.heap_length >= 0 else "an unknown number of bytes"
     return f"heap {heap.cnt}: incomplete, {heap.received_length} of {length} arrived"
 
 
 def value(of: Any) -> str:
-    """Write the value of an item: a number, a text, or an array's first elements and its range.
-
-    Parameters
-    ----------
-    of : object
-        What `spead_tutorial.Item.value` has.
-    """
+    """Write the value of an item: a number, a text, or an array's first elements and its range."""
     if isinstance(of, str):
         return plain(repr(of[: _LONGEST + 1]))
     if not isinstance(of, np.ndarray):
@@ -121,25 +85,13 @@ def _element(of: Any) -> str:
 
 
 def raw_value(raw: RawItem) -> str:
-    """Write the value of an item that has not been described.
-
-    Parameters
-    ----------
-    raw : RawItem
-        The item.
-    """
+    """Write the value of an item that has not been described."""
     what = raw.immediate_value if raw.is_immediate else f"{memoryview(raw).nbytes} bytes"
     return f"{what}, not described"
 
 
 def missing(stats: Mapping[str, int]) -> str:
-    """Write what is missing so far, or that nothing is.
-
-    Parameters
-    ----------
-    stats : mapping
-        The counts of a stream.
-    """
+    """Write what is missing so far, or that nothing is."""
     incomplete = stats["incomplete_heaps_evicted"] + stats["incomplete_heaps_flushed"]
     found = [
         f"{count} {what}"
@@ -155,15 +107,7 @@ def missing(stats: Mapping[str, int]) -> str:
 
 
 def pace_line(before: Mapping[str, int], now: Mapping[str, int], seconds: float) -> str:
-    """Write how fast it came, and what is missing.
-
-    Parameters
-    ----------
-    before, now : mapping
-        The counts of a stream at two moments.
-    seconds : float
-        Between these.
-    """
+    """Write how fast it came, and what is missing."""
     rate = (now["payload_bytes"] - before["payload_bytes"]) / seconds / 1e6
     heaps = (now["heaps"] - before["heaps"]) / seconds
     return f"{rate:.1f} MB/s, {heaps:.0f} heaps/s, {now['heaps']} heaps in all; {missing(now)}"

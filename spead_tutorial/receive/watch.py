@@ -24,28 +24,14 @@ _LOOK_S = 0.1  # the longest wait before the time is looked at
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """When to end, besides the end of the stream.
+    """When to end, besides the end of the stream."""
 
-    Parameters
-    ----------
-    heaps : int or None
-        After so many, complete or not.
-    silence_s : float or None
-        After so many seconds without a packet.
-    """
-
-    heaps: int | None = None
-    silence_s: float | None = None
+    heaps: int | None = None  # after so many, complete or not
+    silence_s: float | None = None  # after so many seconds without a packet
 
 
 class Screen:
-    """Lines on the standard output, below which a terminal has one that is renewed.
-
-    Parameters
-    ----------
-    is_quiet : bool
-        Nothing is shown.
-    """
+    """Lines on the standard output, below which a terminal has one that is renewed."""
 
     def __init__(self, is_quiet: bool) -> None:
         self._is_quiet = is_quiet
@@ -108,24 +94,7 @@ class Pace:
 
 
 class Watch:
-    """Takes the heaps of a stream, and says what they are.
-
-    Parameters
-    ----------
-    stream : Stream
-        Whose heaps.
-    screen : Screen
-        Where it is said.
-    values : bool
-        Whether heaps are looked into: otherwise they are counted only.
-
-    Attributes
-    ----------
-    items : Items
-        What was described.
-    seconds : float
-        From the first heap to the last.
-    """
+    """Takes the heaps of a stream, and says what they are."""
 
     def __init__(self, stream: Stream, screen: Screen, *, values: bool) -> None:
         self.items = Items()
@@ -146,18 +115,7 @@ class Watch:
         return self._stream.stats.payload_bytes - self._first_bytes
 
     def run(self, until: Until) -> str:
-        """Take heaps until the end, and return what that was.
-
-        Parameters
-        ----------
-        until : Until
-            When to end.
-
-        Returns
-        -------
-        str
-            ``"stream"``, ``"heaps"`` or ``"silence"``.
-        """
+        """Take heaps until the end, and return what that was."""
         look_s = _LOOK_S if until.silence_s is None else min(_LOOK_S, until.silence_s)
         ready = select.poll()
         ready.register(self._stream.fd, select.POLLIN)

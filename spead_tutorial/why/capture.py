@@ -22,13 +22,6 @@ class Capture(PacketRing):
 
     The ring is as long as a short run needs. Nobody reads it meanwhile, so that watching takes no
     core from the sender.
-
-    Parameters
-    ----------
-    packet_socket : socket.socket
-        Of ``AF_PACKET`` and ``SOCK_RAW``, not bound; it is closed with this.
-    device : str
-        Which.
     """
 
     def __init__(self, packet_socket: socket.socket, device: str) -> None:

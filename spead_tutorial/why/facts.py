@@ -15,36 +15,19 @@ _UDP_OVER_IPV4 = 28
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Thread:
-    """What one thread did while the sender sent.
+    """What one thread did while the sender sent."""
 
-    Parameters
-    ----------
-    tid : int
-        Its number.
-    name : str
-        What the kernel calls it.
-    user_s, system_s : float
-        Seconds of CPU time, in the program and in the kernel.
-    runnable_s : float or None
-        Seconds in which it could have run, but another thread had the core; None where the kernel
-        does not tell.
-    voluntary, involuntary : int
-        How often it gave its core up, and how often the core was taken from it.
-    faults : int
-        Pages that it touched for the first time.
-    cpus : tuple of int
-        The cores that it may use.
-    """
-
-    tid: int
-    name: str
-    user_s: float
+    tid: int  # its number
+    name: str  # what the kernel calls it
+    user_s: float  # seconds of CPU time, in the program and in the kernel
     system_s: float
+    # seconds in which it could have run, but another thread had the core; None where the kernel
+    # does not tell
     runnable_s: float | None
-    voluntary: int
+    voluntary: int  # how often it gave its core up, and how often the core was taken from it
     involuntary: int
-    faults: int
-    cpus: tuple[int, ...]
+    faults: int  # pages that it touched for the first time
+    cpus: tuple[int, ...]  # the cores that it may use
 
     @property
     def cpu_s(self) -> float:
@@ -54,27 +37,13 @@ class Thread:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Run:
-    """The run that nothing slowed.
+    """The run that nothing slowed."""
 
-    Parameters
-    ----------
-    seconds : float
-        From the first message to the last.
-    messages : int
-        What the device counted.
-    payload_bytes : int
-        What they carried: bytes within UDP, about.
-    threads : tuple of Thread
-        Those of all the sender's processes.
-    whole : bool
-        Whether it was seen to its end, and not stopped.
-    """
-
-    seconds: float
-    messages: int
-    payload_bytes: int
-    threads: tuple[Thread, ...]
-    whole: bool
+    seconds: float  # from the first message to the last
+    messages: int  # what the device counted
+    payload_bytes: int  # what they carried: bytes within UDP, about
+    threads: tuple[Thread, ...]  # those of all the sender's processes
+    whole: bool  # whether it was seen to its end, and not stopped
 
     @property
     def rate(self) -> float:
@@ -111,48 +80,23 @@ class Run:
         return self.idle / (self.idle + awake) if self.idle else 0.0
 
     def per_gb(self, amount: float) -> float:
-        """Return what an amount is for a gigabyte of payload.
-
-        Parameters
-        ----------
-        amount : float
-            Of the whole run.
-        """
+        """Return what an amount is for a gigabyte of payload."""
         return amount * GB / self.payload_bytes
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Packets:
-    """What a packet socket saw at the device, in a run of its own.
+    """What a packet socket saw at the device, in a run of its own."""
 
-    Parameters
-    ----------
-    messages : int
-        What the kernel gave to the device: one of them can hold several packets.
-    packets : int
-        Datagrams in them.
-    payload_bytes : int
-        Bytes within UDP.
-    fragments : int
-        Messages that are pieces of a datagram larger than the MTU.
-    packet_bytes : int
-        The size within UDP of most packets, by their bytes.
-    heap_bytes : int or None
-        The length of most SPEAD heaps, by their bytes; None where the packets are not SPEAD.
-    destinations : int
-        Addresses with ports that they went to.
-    missed : int
-        Messages for which there was no room.
-    """
-
-    messages: int
-    packets: int
-    payload_bytes: int
-    fragments: int
-    packet_bytes: int
+    messages: int  # what the kernel gave to the device: one of them can hold several packets
+    packets: int  # datagrams in them
+    payload_bytes: int  # bytes within UDP
+    fragments: int  # messages that are pieces of a datagram larger than the MTU
+    packet_bytes: int  # the size within UDP of most packets, by their bytes
+    # the length of most SPEAD heaps, by their bytes; None where the packets are not SPEAD
     heap_bytes: int | None
-    destinations: int
-    missed: int
+    destinations: int  # addresses with ports that they went to
+    missed: int  # messages for which there was no room
 
     @property
     def per_message(self) -> float:
@@ -167,33 +111,15 @@ class Packets:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Calls:
-    """What strace saw, in a run of its own.
+    """What strace saw, in a run of its own."""
 
-    Parameters
-    ----------
-    send_calls : int
-        System calls that send.
-    messages : int
-        What they sent, as they returned it.
-    names : tuple of str
-        The calls, most frequent first.
-    sleeps : int
-        Calls that waited for time to pass, and nothing else.
-    asked_s : float
-        Seconds that they asked for.
-    seconds : float
-        From the first call that sends to the last.
-    mapped_bytes : int
-        Bytes of new memory that the program asked the kernel for in that time.
-    """
-
-    send_calls: int
-    messages: int
-    names: tuple[str, ...]
-    sleeps: int
-    asked_s: float
-    seconds: float
-    mapped_bytes: int
+    send_calls: int  # system calls that send
+    messages: int  # what they sent, as they returned it
+    names: tuple[str, ...]  # the calls, most frequent first
+    sleeps: int  # calls that waited for time to pass, and nothing else
+    asked_s: float  # seconds that they asked for
+    seconds: float  # from the first call that sends to the last
+    mapped_bytes: int  # bytes of new memory that the program asked the kernel for in that time
 
     @property
     def per_call(self) -> float:
@@ -203,84 +129,38 @@ class Calls:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Traffic:
-    """What the processor counted of memory, in the run that counts.
+    """What the processor counted of memory, in the run that counts."""
 
-    Parameters
-    ----------
-    n_bytes : int or None
-        Bytes that no cache had; None where they were not counted.
-    program_only : bool
-        Whether that is without the kernel's, which copies.
-    why : str
-        Why they were not counted.
-    """
-
-    n_bytes: int | None
-    program_only: bool
-    why: str
+    n_bytes: int | None  # bytes that no cache had; None where they were not counted
+    program_only: bool  # whether that is without the kernel's, which copies
+    why: str  # why they were not counted
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Bare:
-    """What bare system calls do here, with heaps and packets as the sender has them.
+    """What bare system calls do here, with heaps and packets as the sender has them."""
 
-    Parameters
-    ----------
-    rate, unmerged_rate : float
-        Bytes within UDP in a second, with segmentation offload and without.
-    message_s : float
-        Seconds of CPU time that one more message costs.
-    fault_s : float
-        Seconds of CPU time that the first touch of a page costs.
-    packet_s : float
-        Seconds of CPU time that one more packet in a message costs.
-    """
-
-    rate: float
+    rate: float  # bytes within UDP in a second, with segmentation offload and without
     unmerged_rate: float
-    message_s: float
-    fault_s: float
-    packet_s: float
+    message_s: float  # seconds of CPU time that one more message costs
+    fault_s: float  # seconds of CPU time that the first touch of a page costs
+    packet_s: float  # seconds of CPU time that one more packet in a message costs
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Seen:
-    """All that was seen of a sender.
+    """All that was seen of a sender."""
 
-    Parameters
-    ----------
-    program : str
-        What it is called.
-    place : str
-        Where it sent to, in words.
-    mtu : int
-        Of the device, in bytes.
-    cores : int
-        How many there are to use.
-    run : Run
-        Rate, times and faults.
-    packets : Packets or None
-        None where they could not be seen.
-    calls : Calls or None
-        None where they could not be seen.
-    bare : Bare or None
-        None where there is nothing to compare with.
-    unseen : tuple of str
-        What could not be seen, and how to get it: a sentence each.
-    traffic : Traffic or None
-        None where nobody asked.
-    """
-
-    program: str
-    place: str
-    mtu: int
-    cores: int
-    run: Run
-    packets: Packets | None
-    calls: Calls | None
-    bare: Bare | None
-    unseen: tuple[str, ...] = ()
-    traffic: Traffic | None = None
+    program: str  # what it is called
+    place: str  # where it sent to, in words
+    mtu: int  # of the device, in bytes
+    cores: int  # how many there are to use
+    run: Run  # rate, times and faults
+    packets: Packets | None  # None where they could not be seen
+    calls: Calls | None  # None where they could not be seen
+    bare: Bare | None  # None where there is nothing to compare with
+    unseen: tuple[str, ...] = ()  # what could not be seen, and how to get it: a sentence each
+    traffic: Traffic | None = None  # None where nobody asked
 
     @property
     def largest_packet(self) -> int:

@@ -49,27 +49,15 @@ _MESSAGE = 65000
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that makes a sender slow.
+    """Something that makes a sender slow."""
 
-    Parameters
-    ----------
-    kind : str
-        What it is called in JSON.
-    symptom : str
-        What was seen, in a sentence with its numbers.
-    check : str
-        What to look at, and to change.
-    cost_s : float or None
-        Seconds that it costs for a gigabyte of payload, about; None where it is not known.
-    explains : float or None
-        Which part that is of what the sender takes longer than the bare loop; None where one of
-        the two is not known.
-    """
-
-    kind: str
-    symptom: str
-    check: str
+    kind: str  # what it is called in JSON
+    symptom: str  # what was seen, in a sentence with its numbers
+    check: str  # what to look at, and to change
+    # seconds that it costs for a gigabyte of payload, about; None where it is not known
     cost_s: float | None = None
+    # which part that is of what the sender takes longer than the bare loop; None where one of the
+    # two is not known
     explains: float | None = None
 
 
@@ -78,11 +66,6 @@ def diagnose(seen: Seen) -> tuple[Finding, ...]:
 
     Where no calls were seen, what explains most may be missing: then nothing is weighed, and the
     order is that of `CHECKS`.
-
-    Parameters
-    ----------
-    seen : Seen
-        What was seen of it.
     """
     found = [finding for one in CHECKS if (finding := one(seen)) is not None]
     if seen.calls is None:
@@ -105,13 +88,7 @@ def _weighed(finding: Finding, longer: float | None) -> Finding:
 
 
 def sleeps(seen: Seen) -> Finding | None:
-    """Find a sender that waits for time to pass.
-
-    Parameters
-    ----------
-    seen : Seen
-        Where no calls were seen, waiting alone is no finding: it may be for anything.
-    """
+    """Find a sender that waits for time to pass."""
     run, calls, packets = seen.run, seen.calls, seen.packets
     if calls is None or packets is None or not calls.sleeps:
         return None
@@ -132,13 +109,7 @@ def sleeps(seen: Seen) -> Finding | None:
 
 
 def slow_data(seen: Seen) -> Finding | None:
-    """Find a sender that takes longer to make its data than to send it.
-
-    Parameters
-    ----------
-    seen : Seen
-        All that was seen.
-    """
+    """Find a sender that takes longer to make its data than to send it."""
     run = seen.run
     if run.cpu_s < ENOUGH_CPU_S or run.user_s / run.cpu_s < OWN or run.resting > AT_REST:
         return None
@@ -168,13 +139,7 @@ def _handling_s(seen: Seen) -> float:
 
 
 def fresh_memory(seen: Seen) -> Finding | None:
-    """Find a sender that gets new memory for its data again and again.
-
-    Parameters
-    ----------
-    seen : Seen
-        All that was seen.
-    """
+    """Find a sender that gets new memory for its data again and again."""
     run, bare = seen.run, seen.bare
     faults = run.per_gb(run.faults)
     share = faults * PAGE / 1e9
@@ -203,13 +168,7 @@ def fresh_memory(seen: Seen) -> Finding | None:
 
 
 def call_per_packet(seen: Seen) -> Finding | None:
-    """Find a sender that makes a system call for each packet.
-
-    Parameters
-    ----------
-    seen : Seen
-        All that was seen.
-    """
+    """Find a sender that makes a system call for each packet."""
     packets, calls = seen.packets, seen.calls
     if packets is None or calls is None or packets.packets < ENOUGH_PACKETS:
         return None
@@ -229,13 +188,7 @@ def call_per_packet(seen: Seen) -> Finding | None:
 
 
 def no_segmentation_offload(seen: Seen) -> Finding | None:
-    """Find a sender whose every packet is a message of its own.
-
-    Parameters
-    ----------
-    seen : Seen
-        All that was seen.
-    """
+    """Find a sender whose every packet is a message of its own."""
     packets = seen.packets
     if packets is None or packets.packets < ENOUGH_PACKETS or packets.per_message > ONE:
         return None
@@ -253,13 +206,7 @@ def no_segmentation_offload(seen: Seen) -> Finding | None:
 
 
 def fragments(seen: Seen) -> Finding | None:
-    """Find packets that are larger than the MTU.
-
-    Parameters
-    ----------
-    seen : Seen
-        All that was seen.
-    """
+    """Find packets that are larger than the MTU."""
     packets, bare = seen.packets, seen.bare
     if packets is None or packets.fragments / packets.messages < FRAGMENTED:
         return None
@@ -276,13 +223,7 @@ def fragments(seen: Seen) -> Finding | None:
 
 
 def small_packets(seen: Seen) -> Finding | None:
-    """Find packets far smaller than the MTU allows.
-
-    Parameters
-    ----------
-    seen : Seen
-        All that was seen.
-    """
+    """Find packets far smaller than the MTU allows."""
     packets, bare = seen.packets, seen.bare
     if packets is None or packets.packets < ENOUGH_PACKETS:
         return None
@@ -303,13 +244,7 @@ def small_packets(seen: Seen) -> Finding | None:
 
 
 def shared_core(seen: Seen) -> Finding | None:
-    """Find busy threads that are kept to a single core, though there are others.
-
-    Parameters
-    ----------
-    seen : Seen
-        All that was seen.
-    """
+    """Find busy threads that are kept to a single core, though there are others."""
     run = seen.run
     busy = [thread for thread in run.threads if run.cpu_s and thread.cpu_s >= BUSY * run.cpu_s]
     kept = [thread for thread in busy if len(thread.cpus) == 1]
@@ -331,13 +266,7 @@ def shared_core(seen: Seen) -> Finding | None:
 
 
 def small_heaps(seen: Seen) -> Finding | None:
-    """Find small heaps, each of which costs a message or a call.
-
-    Parameters
-    ----------
-    seen : Seen
-        All that was seen.
-    """
+    """Find small heaps, each of which costs a message or a call."""
     run, packets, calls = seen.run, seen.packets, seen.calls
     if packets is None or packets.heap_bytes is None or packets.heap_bytes >= SMALL_HEAP:
         return None

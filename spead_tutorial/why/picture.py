@@ -31,22 +31,7 @@ _ASLEEP = "asleep"
 
 
 def picture(recording: Recording, theme: Theme, *, seen: Seen) -> Drawn:
-    """Draw what the threads of a sender did, as shares of the time.
-
-    Parameters
-    ----------
-    recording : Recording
-        Whose header says where and when it was seen.
-    theme : Theme
-        Colours.
-    seen : Seen
-        What was seen of it.
-
-    Returns
-    -------
-    tuple
-        The figure, its title, and its description in words and numbers.
-    """
+    """Draw what the threads of a sender did, as shares of the time."""
     threads = [thread for thread in seen.run.threads if thread.cpu_s > 0][:_MOST]
     foot = caption(recording, f"one run of {number(seen.run.seconds)} s")
     rows = [(0.1, _PITCH * max(1, len(threads)))]

@@ -26,33 +26,16 @@ _PACKETS_UNSEEN = (
 
 
 class Spot(abc.ABC):
-    """Where a sender sends to, and how it is seen there.
+    """Where a sender sends to, and how it is seen there."""
 
-    Attributes
-    ----------
-    text : str
-        What it is called.
-    device : str
-        The name of the device.
-    destination : tuple of str and int, or None
-        What to tell senders; None where that is their own business.
-    """
-
-    text: str
-    device: str
+    text: str  # what it is called
+    device: str  # the name of the device
+    # what to tell senders; None where that is their own business
     destination: tuple[str, int] | None = None
 
     @abc.abstractmethod
     def start(self, argv: Sequence[str], **how: Any) -> Any:
-        """Start a program; as ``subprocess.Popen``.
-
-        Parameters
-        ----------
-        argv : sequence of str
-            How it is started.
-        **how
-            Streams and environment.
-        """
+        """Start a program; as ``subprocess.Popen``."""
 
     @abc.abstractmethod
     def counters(self) -> Counters:
@@ -68,13 +51,7 @@ class Spot(abc.ABC):
 
 
 class InLab(Spot):
-    """A lab of the command's own.
-
-    Parameters
-    ----------
-    lab : Lab
-        Which.
-    """
+    """A lab of the command's own."""
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
@@ -100,13 +77,7 @@ class InLab(Spot):
 
 
 class AtInterface(Spot):
-    """An interface of this machine.
-
-    Parameters
-    ----------
-    device : str
-        Its name.
-    """
+    """An interface of this machine."""
 
     def __init__(self, device: str) -> None:
         self.device = device
@@ -134,13 +105,7 @@ _SWALLOWS = "ifb"
 
 
 class AtProcess(Spot):
-    """A process that runs already: its device is the one that sends most, where it is.
-
-    Parameters
-    ----------
-    pid : int
-        Which.
-    """
+    """A process that runs already: its device is the one that sends most, where it is."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -222,15 +187,7 @@ def _counted(table: Path, device: str) -> Counters:
 
 
 def end(process: Any, patience_s: float = 1.0) -> None:
-    """End a program and all that it started: as Ctrl-C does, then as ``kill``, then for good.
-
-    Parameters
-    ----------
-    process : LabProcess or subprocess.Popen
-        Which.
-    patience_s : float
-        Seconds that it is given each time.
-    """
+    """End a program and all that it started: as Ctrl-C does, then as ``kill``, then for good."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         if process.poll() is not None:
             return
@@ -242,13 +199,7 @@ def end(process: Any, patience_s: float = 1.0) -> None:
 
 
 def environment(destination: tuple[str, int] | None) -> Mapping[str, str]:
-    """Return a sender's environment, which says where to send to.
-
-    Parameters
-    ----------
-    destination : tuple of str and int, or None
-        Host and port.
-    """
+    """Return a sender's environment, which says where to send to."""
     if destination is None:
         return dict(os.environ)
     host, port = destination

@@ -39,15 +39,7 @@ def _gains() -> dict[str, Any]:
 
 
 def text(seen: Seen, findings: tuple[Finding, ...]) -> str:
-    """Write a diagnosis.
-
-    Parameters
-    ----------
-    seen : Seen
-        What was seen.
-    findings : tuple of Finding
-        What it means.
-    """
+    """Write a diagnosis."""
     lines, unseen = [], seen.unseen
     if seen.calls is None:
         lines, unseen = [*_wrapped(" ".join([*unseen[:1], _unranked(seen)])), ""], unseen[1:]
@@ -225,15 +217,7 @@ def _gained(seen: Seen, finding: Finding) -> str:
 
 
 def as_object(seen: Seen, findings: tuple[Finding, ...]) -> dict[str, Any]:
-    """Return a diagnosis for JSON.
-
-    Parameters
-    ----------
-    seen : Seen
-        What was seen.
-    findings : tuple of Finding
-        What it means.
-    """
+    """Return a diagnosis for JSON."""
     packets, calls = seen.packets, seen.calls
     made = dataclasses.asdict(seen)
     made["run"] |= {"rate_bytes_per_s": seen.run.rate, "idle": seen.run.idle}
@@ -253,13 +237,7 @@ def as_object(seen: Seen, findings: tuple[Finding, ...]) -> dict[str, Any]:
 
 
 def seen_of(made: dict[str, Any]) -> Seen:
-    """Return what was seen of a sender, from the object that `as_object` made of it.
-
-    Parameters
-    ----------
-    made : dict
-        As ``spead-tutorial why --json`` prints it.
-    """
+    """Return what was seen of a sender, from the object that `as_object` made of it."""
     threads = [_read(Thread, one | {"cpus": tuple(one["cpus"])}) for one in made["run"]["threads"]]
     parts: dict[str, Any] = {"run": _read(Run, made["run"] | {"threads": tuple(threads)})}
     for name, kind in (("packets", Packets), ("calls", Calls), ("bare", Bare)):

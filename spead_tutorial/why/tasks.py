@@ -15,38 +15,20 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Task:
-    """A thread's counters since it began.
+    """A thread's counters since it began."""
 
-    Parameters
-    ----------
-    name : str
-        What the kernel calls it.
-    user_s, system_s, runnable_s : float
-        As in `Thread`; the last is None where the kernel does not tell.
-    voluntary, involuntary, faults : int
-        As in `Thread`.
-    cpus : tuple of int
-        As in `Thread`.
-    """
-
-    name: str
-    user_s: float
+    name: str  # what the kernel calls it
+    user_s: float  # as in `Thread`; the last is None where the kernel does not tell
     system_s: float
     runnable_s: float | None
-    voluntary: int
+    voluntary: int  # as in `Thread`
     involuntary: int
     faults: int
-    cpus: tuple[int, ...]
+    cpus: tuple[int, ...]  # as in `Thread`
 
 
 def family(pid: int) -> list[int]:
-    """Return a process and all that it started, directly or not, as far as they still run.
-
-    Parameters
-    ----------
-    pid : int
-        The process.
-    """
+    """Return a process and all that it started, directly or not, as far as they still run."""
     found, unseen = [], [pid]
     while unseen:
         one = unseen.pop()
@@ -59,13 +41,7 @@ def family(pid: int) -> list[int]:
 
 
 def tasks(pids: list[int]) -> dict[int, Task]:
-    """Read the counters of all threads of some processes; those that have ended are left out.
-
-    Parameters
-    ----------
-    pids : list of int
-        The processes.
-    """
+    """Read the counters of all threads of some processes; those that have ended are left out."""
     found = {}
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -119,13 +95,7 @@ def _cores(text: str) -> tuple[int, ...]:
 
 
 def threads(before: dict[int, Task], after: dict[int, Task]) -> tuple[Thread, ...]:
-    """Return what threads did between two looks; one that was not there before began at nothing.
-
-    Parameters
-    ----------
-    before, after : dict of int to Task
-        By the threads' numbers.
-    """
+    """Return what threads did between two looks; one that was not there before began at nothing."""
     nothing = Task("", 0.0, 0.0, 0.0, 0, 0, 0, ())
     found = []
     for tid, now in after.items():

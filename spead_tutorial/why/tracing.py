@@ -51,46 +51,19 @@ def found() -> str | None:
 
 
 def started(output: str, argv: Sequence[str]) -> list[str]:
-    """Return how a program is started so that its calls are written down.
-
-    Parameters
-    ----------
-    output : str
-        File for the lines.
-    argv : sequence of str
-        How it is started otherwise.
-    """
+    """Return how a program is started so that its calls are written down."""
     return [found() or "strace", *_OPTIONS, "-o", output, "--", *argv]
 
 
 def attached(output: str, pids: Sequence[int]) -> list[str]:
-    """Return the command that writes down the calls of processes that run already.
-
-    Parameters
-    ----------
-    output : str
-        File for the lines.
-    pids : sequence of int
-        The processes.
-    """
+    """Return the command that writes down the calls of processes that run already."""
     options = [option for option in _OPTIONS if option != "--seccomp-bpf"]
     ids = [word for pid in pids for word in ("-p", str(pid))]
     return [found() or "strace", *options, "-o", output, *ids]
 
 
 def calls(lines: Iterable[str]) -> Calls | None:
-    """Count what strace wrote down.
-
-    Parameters
-    ----------
-    lines : iterable of str
-        As it wrote them.
-
-    Returns
-    -------
-    Calls or None
-        None where nothing was sent.
-    """
+    """Count what strace wrote down."""
     begun: dict[tuple[str | None, str], str] = {}
     seen: list[tuple[float, str, str, int, float]] = []
     timers: dict[str | None, float] = {}

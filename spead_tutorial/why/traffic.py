@@ -23,18 +23,7 @@ _NOTHING = "perf counted nothing, for want of time or of permission (kernel.perf
 
 
 def parse(text: str) -> Traffic:
-    """Read what ``perf stat -x,`` wrote.
-
-    Parameters
-    ----------
-    text : str
-        Its lines.
-
-    Returns
-    -------
-    Traffic
-        Without a number where it had none.
-    """
+    """Read what ``perf stat -x,`` wrote."""
     found = re.search(rf"^([^,\n]*),[^,\n]*,{_EVENT}(:u)?,", text, re.M)
     if found is None:
         return Traffic(None, False, _NOTHING)
@@ -45,18 +34,7 @@ def parse(text: str) -> Traffic:
 
 @contextlib.contextmanager
 def counted(pid: int) -> Iterator[list[Traffic]]:
-    """Count what a process and what it starts get from memory, for the time of a block.
-
-    Parameters
-    ----------
-    pid : int
-        Which.
-
-    Yields
-    ------
-    list of Traffic
-        Has it, once the block has ended.
-    """
+    """Count what a process and what it starts get from memory, for the time of a block."""
     made: list[Traffic] = []
     perf = shutil.which("perf")
     if perf is None:

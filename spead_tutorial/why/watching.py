@@ -45,18 +45,10 @@ _TOUCHED = 64 * _MIB
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sender:
-    """What to watch.
+    """What to watch."""
 
-    Parameters
-    ----------
-    argv : tuple of str
-        How it is started; empty for one that runs already.
-    pid : int or None
-        The one that runs already.
-    """
-
-    argv: tuple[str, ...] = ()
-    pid: int | None = None
+    argv: tuple[str, ...] = ()  # how it is started; empty for one that runs already
+    pid: int | None = None  # the one that runs already
 
     @property
     def name(self) -> str:
@@ -79,26 +71,7 @@ class _Look:
 def watch(
     sender: Sender, spot: Spot, seconds: float, say: Callable[[str], None], *, trace: bool = True
 ) -> Seen:
-    """Run a sender several times, or look at one that runs, and return what was seen.
-
-    Parameters
-    ----------
-    sender : Sender
-        Which.
-    spot : Spot
-        Where it sends to.
-    seconds : float
-        How long it may send in the run that counts.
-    say : function
-        Told what is being done.
-    trace : bool
-        Whether its calls are to be seen, too.
-
-    Raises
-    ------
-    click.ClickException
-        Where it cannot be started, fails, or sends nothing there.
-    """
+    """Run a sender several times, or look at one that runs, and return what was seen."""
     if sender.pid is not None:
         assert isinstance(spot, AtProcess)
         if not spot.has_socket():
