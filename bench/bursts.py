@@ -12,22 +12,7 @@ _FIRST_BURST_NS = 10**6
 
 
 def bursts(seen: np.ndarray[Any, Any], rate: float, share: float) -> dict[str, int]:
-    """Say how evenly a counter grew.
-
-    Parameters
-    ----------
-    seen : array_like, shape (n_steps + 1, 3), dtype int64
-        As `bench.watch` prints it.
-    rate : float
-        bytes/s at which the bucket is emptied.
-    share : float
-        How many of the counted bytes are the packets' own.
-
-    Returns
-    -------
-    dict of str to int
-        The members of `bench.timing.Rate` from ``average_bytes`` to ``longest_grain_ns``.
-    """
+    """Say how evenly a counter grew."""
     early, late = seen[1:, 0], seen[1:, 1]
     n_bytes = (seen[:, 2] - seen[0, 2]) * share
     # Between the step that ends one look and that which ends another, both included.

@@ -41,17 +41,10 @@ SIGNIFICANCE = 0.05
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Thresholds:
-    """How much a difference has to be for it to count.
+    """How much a difference has to be for it to count."""
 
-    Parameters
-    ----------
-    general : float
-        As a share.
-    chapters : mapping
-        The same, for a chapter of which it is another: by its number.
-    """
-
-    general: float = 0.05
+    general: float = 0.05  # as a share
+    # the same, for a chapter of which it is another: by its number
     chapters: Mapping[int, float] = dataclasses.field(default_factory=dict)
 
     def of(self, chapter: int) -> float:
@@ -65,47 +58,23 @@ class Thresholds:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Verdict:
-    """One point of a comparison.
+    """One point of a comparison."""
 
-    Parameters
-    ----------
-    place : tuple
-        Series (of the second), heap size and packet size.
-    machine : int
-        Which of the comparison's.
-    before, after : Estimate or None
-        Payload bytes/s; None for one that failed, or is not there.
-    ratio : Estimate or None
-        Of the second to the first; None where one of them has no rate.
-    word : str
-        ``"faster"``, ``"slower"``, ``"cannot tell"``, or why there is no ratio.
-    """
-
-    place: Place
-    machine: int
-    before: Estimate | None
+    place: Place  # series (of the second), heap size and packet size
+    machine: int  # which of the comparison's
+    before: Estimate | None  # payload bytes/s; None for one that failed, or is not there
     after: Estimate | None
-    ratio: Estimate | None
-    word: str
+    ratio: Estimate | None  # of the second to the first; None where one of them has no rate
+    word: str  # `"faster"`, `"slower"`, `"cannot tell"`, or why there is no ratio
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Comparison:
-    """All points of a comparison.
+    """All points of a comparison."""
 
-    Parameters
-    ----------
-    verdicts : tuple of Verdict
-        In the order of sizes.
-    thresholds : Thresholds
-        A ratio has to be away from one, and from the drift, by more than this.
-    machines : tuple of (str, Drift)
-        What each is called, and what it did.
-    """
-
-    verdicts: tuple[Verdict, ...]
-    thresholds: Thresholds
-    machines: tuple[tuple[str, Drift], ...]
+    verdicts: tuple[Verdict, ...]  # in the order of sizes
+    thresholds: Thresholds  # a ratio has to be away from one, and from the drift, by more than this
+    machines: tuple[tuple[str, Drift], ...]  # what each is called, and what it did
 
 
 # ---------------------------------------------------------------------------------------
@@ -144,26 +113,7 @@ def compare(
     after: str | None = None,
     different_machines: bool = False,
 ) -> Comparison:
-    """Hold one recording against another, or one implementation against another in one.
-
-    Parameters
-    ----------
-    one, other : Recording
-        The first and the second; the same one twice for implementations in it.
-    thresholds : Thresholds, optional
-        Ratios that are nearer to one than this are not told apart.
-    chapters : collection of int
-        Those whose points are judged; by default all.
-    before, after : str, optional
-        Implementation of the first and of the second; by default each is held against itself.
-    different_machines : bool
-        Whether all samples are taken for those of one machine.
-
-    Raises
-    ------
-    RecordError
-        Where the recordings are of different machines, or have nothing to compare.
-    """
+    """Hold one recording against another, or one implementation against another in one."""
     thresholds = thresholds or Thresholds()
     _require(one, before)
     _require(other, after)
@@ -299,13 +249,7 @@ def _judge_within_rounds(before: _Rates, after: _Rates, _: Drift) -> tuple[Estim
 
 
 def judge_apart(before: _Rates, after: _Rates, drift: Drift) -> tuple[Estimate, float]:
-    """Judge by a test of the values, as they would be without the drift.
-
-    Returns
-    -------
-    tuple of Estimate and float
-        The ratio, and how likely chance alone makes values of one kind differ as much.
-    """
+    """Judge by a test of the values, as they would be without the drift."""
     earlier, later = list(before.values()), list(after.values())
     expected = [rate * drift.ratio for rate in earlier]
     chance = float(_scipy_stats().mannwhitneyu(expected, later).pvalue)

@@ -55,26 +55,12 @@ _KNOWN = {
 
 
 def records(folder: Path = MACHINES) -> dict[str, Path]:
-    """Return each machine's record by a name for it, the reference machine's first.
-
-    Parameters
-    ----------
-    folder : path
-        Where those of all others are.
-    """
+    """Return each machine's record by a name for it, the reference machine's first."""
     return {"reference": LADDER} | {path.stem: path for path in sorted(folder.glob("*.jsonl"))}
 
 
 def problems(path: Path, user: str = "") -> list[str]:
-    """Say why a record cannot be contributed: a line for each thing that is wrong with it.
-
-    Parameters
-    ----------
-    path : path
-        The record.
-    user : str
-        Who measured it, which is nobody else's business; empty where that is not known.
-    """
+    """Say why a record cannot be contributed: a line for each thing that is wrong with it."""
     found = []
     if not _NAME.fullmatch(path.name) or path.stem == "reference":
         found.append(

@@ -26,22 +26,12 @@ _RUN_BY = ("python", "numpy")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Drift:
-    """What changed between two recordings though nothing had been changed.
+    """What changed between two recordings though nothing had been changed."""
 
-    Parameters
-    ----------
-    ratio : float
-        Of what was measured again to what had been measured; 1 where one does not know.
-    low, high : float
-        Between these a ratio may be the machine's doing.
-    why : tuple of str
-        Lines that say how one knows, and which controls were not believed.
-    """
-
-    ratio: float
-    low: float
+    ratio: float  # of what was measured again to what had been measured; 1 where one does not know
+    low: float  # between these a ratio may be the machine's doing
     high: float
-    why: tuple[str, ...]
+    why: tuple[str, ...]  # lines that say how one knows, and which controls were not believed
 
 
 #: The drift of what was measured in the same rounds.
@@ -74,15 +64,7 @@ def _apart(one: float, other: float) -> float:
 
 
 def drift(earlier: Recording, later: Recording, threshold: float) -> Drift:
-    """Find out what changed between two recordings though nothing had been changed.
-
-    Parameters
-    ----------
-    earlier, later : Recording
-        Of one machine.
-    threshold : float
-        Families that differ by no more than this agree.
-    """
+    """Find out what changed between two recordings though nothing had been changed."""
     families, why = _families(earlier, later)
     if not families:
         return _without_controls(earlier, later, why)

@@ -37,25 +37,7 @@ _Row = dict[str, Any]
 
 
 def export(recording: Recording, output: Path) -> list[Path]:
-    """Write a recording in another format, which the end of the file's name says.
-
-    Parameters
-    ----------
-    recording : Recording
-        What is written.
-    output : path
-        The file. What has no place in it goes to files beside it, whose names begin alike.
-
-    Returns
-    -------
-    list of path
-        All files that were written.
-
-    Raises
-    ------
-    RecordError
-        For a format that is not one of `FORMATS`, or that needs what is not installed.
-    """
+    """Write a recording in another format, which the end of the file's name says."""
     write = FORMATS.get(output.suffix)
     if write is None:
         raise RecordError(f"{output.name} does not end with one of {', '.join(FORMATS)}")

@@ -20,21 +20,11 @@ FIGURES = ROOT / "docs" / "figures"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Picture:
-    """One picture.
+    """One picture."""
 
-    Parameters
-    ----------
-    name : str
-        File name of the light one.
-    sweep : str
-        From which sweep's record.
-    draw : function
-        What draws it.
-    """
-
-    name: str
-    sweep: str
-    draw: Draw
+    name: str  # file name of the light one
+    sweep: str  # from which sweep's record
+    draw: Draw  # what draws it
 
 
 # ---------------------------------------------------------------------------------------
@@ -309,22 +299,7 @@ PICTURES = (
 
 
 def draw(source: Path, output: Path, sweeps: Iterable[str] = ()) -> tuple[list[Path], list[str]]:
-    """Draw the pictures of a folder's records.
-
-    Parameters
-    ----------
-    source : path
-        Folder with the records; sweeps without one have no pictures.
-    output : path
-        Folder for the pictures.
-    sweeps : iterable of str
-        Which; all by default.
-
-    Returns
-    -------
-    tuple
-        The files that were drawn, and a line for each picture that could not be.
-    """
+    """Draw the pictures of a folder's records."""
     wanted = tuple(sweeps)
     drawn: list[Path] = []
     problems: list[str] = []

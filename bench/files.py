@@ -21,21 +21,7 @@ _MAY_DIFFER = ("shard", "rounds", "skipped")
 
 
 def merge(paths: Sequence[Path], output: Path) -> Recording:
-    """Put the parts of a sweep together, which may be of several machines.
-
-    Parameters
-    ----------
-    paths : sequence of path
-        The parts.
-    output : path
-        The record of them all.
-
-    Raises
-    ------
-    RecordError
-        Where they are not parts of one sweep, or hold the same sample twice; or where another
-        run writes to the folder of the output.
-    """
+    """Put the parts of a sweep together, which may be of several machines."""
     with locked(output.parent):
         return put_together(paths, output)
 

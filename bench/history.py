@@ -42,56 +42,29 @@ Wanted = Callable[[Sample], bool]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Revision:
-    """What was measured of a revision on one machine.
+    """What was measured of a revision on one machine."""
 
-    Parameters
-    ----------
-    name : str
-        Short.
-    time : str
-        When its measuring began: ISO 8601, UTC.
-    recording : Recording
-        All of it.
-    """
-
-    name: str
-    time: str
-    recording: Recording
+    name: str  # short
+    time: str  # when its measuring began: ISO 8601, UTC
+    recording: Recording  # all of it
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Track:
-    """What can be held against each other: one experiment on one machine.
+    """What can be held against each other: one experiment on one machine."""
 
-    Parameters
-    ----------
-    name : str
-        What both are called.
-    revisions : tuple of Revision
-        In the order in which they were measured.
-    """
-
-    name: str
-    revisions: tuple[Revision, ...]
+    name: str  # what both are called
+    revisions: tuple[Revision, ...]  # in the order in which they were measured
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Change:
-    """A step of a line.
+    """A step of a line."""
 
-    Parameters
-    ----------
-    at : int
-        The first of the track's revisions that has it.
-    ratio : float
-        Of the rates from there to the next change, to those from the last change to there.
-    word : str
-        ``"faster"`` or ``"slower"``; or that the controls moved as well.
-    """
-
-    at: int
+    at: int  # the first of the track's revisions that has it
+    # of the rates from there to the next change, to those from the last change to there
     ratio: float
-    word: str
+    word: str  # `"faster"` or `"slower"`; or that the controls moved as well
 
     @property
     def of_program(self) -> bool:
@@ -101,21 +74,12 @@ class Change:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Line:
-    """A series at a size, over a track's revisions.
+    """A series at a size, over a track's revisions."""
 
-    Parameters
-    ----------
-    place : tuple
-        Series, heap size and packet size.
-    rates : tuple of tuple of float
-        The samples of each revision, in payload bytes/s; none where there are none, or one failed.
-    changes : tuple of Change
-        Its steps.
-    """
-
-    place: Place
+    place: Place  # series, heap size and packet size
+    # the samples of each revision, in payload bytes/s; none where there are none, or one failed
     rates: tuple[tuple[float, ...], ...]
-    changes: tuple[Change, ...]
+    changes: tuple[Change, ...]  # its steps
 
 
 # ---------------------------------------------------------------------------------------
@@ -123,18 +87,7 @@ class Line:
 
 
 def read_all(folder: Path) -> tuple[list[Recording], list[str]]:
-    """Read the records in a folder, and in those in it.
-
-    Returns
-    -------
-    tuple of list
-        The recordings that have samples; and why the other files could not be read.
-
-    Raises
-    ------
-    RecordError
-        Where there are none.
-    """
+    """Read the records in a folder, and in those in it."""
     found, problems = [], []
     for path in sorted(folder.rglob("*.jsonl")):
         if _has_no_samples(path):
@@ -211,17 +164,7 @@ def _revision(recordings: Sequence[Recording]) -> Revision:
 
 
 def lines_of(track: Track, wanted: Wanted, thresholds: Thresholds) -> list[Line]:
-    """Return the lines of a track that have two rates at least, with their changes.
-
-    Parameters
-    ----------
-    track : Track
-        Of one machine.
-    wanted : function
-        Whether a sample belongs to a line that is asked for.
-    thresholds : Thresholds
-        Differences that are smaller do not count.
-    """
+    """Return the lines of a track that have two rates at least, with their changes."""
     samples = [by_place(revision.recording) for revision in track.revisions]
     rates = {
         place: tuple(_rates(found.get(place, [])) for found in samples)

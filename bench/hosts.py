@@ -101,17 +101,7 @@ class _Work:
 
 
 class Team:
-    """Hosts that measure together.
-
-    Parameters
-    ----------
-    engines : Engines
-        They have begun.
-    hosts : sequence of Host
-        Those that are to measure.
-    say : function
-        Is told of what somebody should know, a line each.
-    """
+    """Hosts that measure together."""
 
     def __init__(self, engines: Engines, hosts: Sequence[Host], say: Callable[[str], None]) -> None:
         self._engines = engines
@@ -134,33 +124,7 @@ class Team:
         retry: bool,
         progress: Progress,
     ) -> Recording:
-        """Take all samples of a sweep that the hosts' records do not hold yet.
-
-        Parameters
-        ----------
-        sweep : Sweep
-            What.
-        size : Size
-            How thorough.
-        rounds : int
-            How many count.
-        output : path
-            Folder of the record; the hosts' are in its folder ``hosts``.
-        retry : bool
-            Whether cases are tried again that were given up.
-        progress : function
-            Is told at each step.
-
-        Returns
-        -------
-        Recording
-            All of it, as it was put together.
-
-        Raises
-        ------
-        RecordError
-            Where the hosts are not of one kind, or none is left.
-        """
+        """Take all samples of a sweep that the hosts' records do not hold yet."""
         members = self._introduced(sweep, size, rounds)
         header = members[0].header
         assert header is not None
@@ -276,13 +240,7 @@ class Team:
 
 
 def differs(one: Header, other: Header) -> str | None:
-    """Say what makes two hosts no hosts of one kind, if anything does.
-
-    Parameters
-    ----------
-    one, other : Header
-        What they say of themselves.
-    """
+    """Say what makes two hosts no hosts of one kind, if anything does."""
     mine, theirs = _facts(one), _facts(other)
     if one.revision is not None and not one.revision.endswith("+"):
         # The same source, built in another folder, is another file.

@@ -38,13 +38,7 @@ def is_chapter(case: Case) -> bool:
 
 @contextlib.contextmanager
 def listening(lab: Lab, case: Case, core: int) -> Iterator[tuple[LabProcess, socket.socket]]:
-    """Have a chapter's program listen, on a core; it does not outlive the block.
-
-    Raises
-    ------
-    ProgramError
-        Where it cannot be started, or ends before it listens; or its socket cannot be seen.
-    """
+    """Have a chapter's program listen, on a core; it does not outlive the block."""
     pipe = subprocess.PIPE
     environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ}
     try:

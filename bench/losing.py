@@ -46,37 +46,17 @@ _FATES = tuple(one.name for one in ACCOUNT if one.name.startswith("packets_"))[1
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Setting:
-    """What is in the way of a case's packets: as the words of its variant say it.
+    """What is in the way of a case's packets: as the words of its variant say it."""
 
-    Parameters
-    ----------
-    rate : float
-        Bytes of packets in a second; 0 for as many as can be sent.
-    burst : int
-        Bytes that are sent at once, as fast as they can be.
-    buffer : int
-        Bytes that are asked for, for the receiver's socket.
-    loss : float
-        Share of the packets that is lost on the way.
-    options : tuple of str
-        Of the program that receives.
-    """
-
-    rate: float = 0.0
-    burst: int = 1 << 16
-    buffer: int = 1 << 22
-    loss: float = 0.0
-    options: tuple[str, ...] = ()
+    rate: float = 0.0  # bytes of packets in a second; 0 for as many as can be sent
+    burst: int = 1 << 16  # bytes that are sent at once, as fast as they can be
+    buffer: int = 1 << 22  # bytes that are asked for, for the receiver's socket
+    loss: float = 0.0  # share of the packets that is lost on the way
+    options: tuple[str, ...] = ()  # of the program that receives
 
     @classmethod
     def of(cls, variant: str) -> "Setting":
-        """Read a variant's words.
-
-        Raises
-        ------
-        ValueError
-            For a word that means nothing here.
-        """
+        """Read a variant's words."""
         setting = cls()
         for word in variant.split(", "):
             for pattern, change in _WORDS.items():
@@ -105,17 +85,7 @@ _WORDS: Mapping[str, Any] = {
 
 
 def take(lab: Lab, step: Step, heaps: int) -> Sample:
-    """Send heaps into a bottleneck, and count what becomes of them.
-
-    Parameters
-    ----------
-    lab : Lab
-        With a second machine, to which a pair of devices leads.
-    step : Step
-        Of a case of the sweep ``receive-lost``.
-    heaps : int
-        How many are sent.
-    """
+    """Send heaps into a bottleneck, and count what becomes of them."""
     case, setting = step.case, Setting.of(step.case.variant)
     begun = Begun(step, heaps)
     measured: dict[str, Any] = {}
@@ -241,15 +211,7 @@ def _accounted(case: Case, heaps: int, **counted: Any) -> tuple[dict[str, Any], 
 def contradiction(
     received: Mapping[str, int], heaps: int, heap_size: int, packets_of_heap: int
 ) -> str | None:
-    """Say why a receiver's counts do not add up; None where they do.
-
-    Parameters
-    ----------
-    received : mapping
-        What its stream counted, and how many heaps the program got.
-    heaps, heap_size, packets_of_heap : int
-        How many were sent, of how many bytes, in how many packets.
-    """
+    """Say why a receiver's counts do not add up; None where they do."""
     handed = received["got"] + received["ring_dropped"]
     partly = received["incomplete_heaps_evicted"] + received["incomplete_heaps_flushed"]
     whole_packets = handed * packets_of_heap + _STOP_PACKETS

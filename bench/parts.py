@@ -69,15 +69,7 @@ _CYTHON = re.compile(r"__pyx_(?:f|pf|pw)_14spead_tutorial_5_core_(?:\d+[A-Z]\w*?
 
 
 def part_of(frames: Sequence[Frame], own: bool) -> str:
-    """Return the part that a stack is of.
-
-    Parameters
-    ----------
-    frames : sequence of Frame
-        From the innermost outwards.
-    own : bool
-        Whether it is the program's own thread, which also runs what is not ours.
-    """
+    """Return the part that a stack is of."""
     kernel = [frame.name for frame in frames if frame.of_kernel]
     return _of_kernel(kernel) or _of_program([f for f in frames if not f.of_kernel], own)
 
@@ -122,18 +114,7 @@ def _is_ours(frame: Frame) -> bool:
 
 
 def sorted_out(looks: Iterable[Look]) -> tuple[Counter[str], Counter[str], Counter[str]]:
-    """Count the parts of a run from its first send to its last.
-
-    Parameters
-    ----------
-    looks : iterable of Look
-        All of a process.
-
-    Returns
-    -------
-    tuple of three counters
-        Parts of its first thread, parts of all others, and functions of what is in no part.
-    """
+    """Count the parts of a run from its first send to its last."""
     looks = list(looks)
     sends = [one.at_s for one in looks if any(_SEND.search(frame.name) for frame in one.frames)]
     own, others, unsorted = Counter[str](), Counter[str](), Counter[str]()

@@ -52,23 +52,7 @@ _SO_ZEROCOPY = 60
 
 
 def find_installation(python: str) -> tuple[Path, Path]:
-    """Find the package of another environment.
-
-    Parameters
-    ----------
-    python : str
-        Its interpreter.
-
-    Returns
-    -------
-    tuple of path
-        The package's folder, and the interpreter.
-
-    Raises
-    ------
-    ProgramError
-        Where there is no such interpreter, or no such package in it.
-    """
+    """Find the package of another environment."""
     source = (
         "import spead_tutorial._core, pathlib; print(pathlib.Path(spead_tutorial.__file__).parent)"
     )
@@ -131,17 +115,7 @@ def _zero_copy() -> bool:
 
 
 def launch(case: Case, heaps: int | None, installations: Installations) -> Launch | None:
-    """Return how a case's program is started; None where that is as for all of this installation.
-
-    Parameters
-    ----------
-    case : Case
-        Not a timeline.
-    heaps : int or None
-        How many to send, where the program lets itself be told.
-    installations : mapping
-        Those that cases name, other than the running one.
-    """
+    """Return how a case's program is started, if not as all others are."""
     if case.implementation == OURS:
         return None
     if case.implementation in (*PEERS, CEILING):
@@ -201,13 +175,7 @@ def build_of(*paths: Path) -> str:
 
 
 def take_timeline(lab: Lab, case: Case) -> Timeline:
-    """Have the loop of a case's program say when it did what.
-
-    Raises
-    ------
-    ProgramError
-        Where it failed.
-    """
+    """Have the loop of a case's program say when it did what."""
     # -P: not the package's source in the working folder.
     argv = [sys.executable, "-P", "-m", "spead_tutorial.cli", "timeline", "--json"]
     argv += ["-n", str(_TIMELINE_HEAPS)]

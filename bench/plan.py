@@ -57,35 +57,16 @@ _RUNS, _RUN_S = 12, 0.3
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be measured for one record.
+    """What is to be measured for one record."""
 
-    Parameters
-    ----------
-    sweep : str
-        Its name.
-    size : Size
-        How thorough.
-    cases : tuple of Case
-        Those of this record that can run here.
-    rounds : int
-        How many count.
-    skipped : dict
-        Why the other cases cannot run: a reason for the name of each.
-    shard : str
-        ``"1/1"``, or which part of a sweep that several machines share.
-    retry : bool
-        Whether cases are tried again that were given up.
-    further : tuple of Step or None
-        What is to be done instead of all rounds, where there is a record already.
-    """
-
-    sweep: str
-    size: Size
-    cases: tuple[Case, ...]
-    rounds: int
-    skipped: dict[str, str]
-    shard: str = "1/1"
-    retry: bool = False
+    sweep: str  # its name
+    size: Size  # how thorough
+    cases: tuple[Case, ...]  # those of this record that can run here
+    rounds: int  # how many count
+    skipped: dict[str, str]  # why the other cases cannot run: a reason for the name of each
+    shard: str = "1/1"  # `"1/1"`, or which part of a sweep that several machines share
+    retry: bool = False  # whether cases are tried again that were given up
+    # what is to be done instead of all rounds, where there is a record already
     further: tuple[Step, ...] | None = None
 
     def steps(self) -> Iterator[Step]:
@@ -109,17 +90,7 @@ class Plan:
 
 
 def cases_of(sweep: Sweep, size: Size, shard: tuple[int, int] = (1, 1)) -> list[Case]:
-    """Return the cases of a sweep, whether they can run here or not.
-
-    Parameters
-    ----------
-    sweep : Sweep
-        Which.
-    size : Size
-        How thorough.
-    shard : tuple of int
-        Which part of how many, from 1: a point's cases always stay together.
-    """
+    """Return the cases of a sweep, whether they can run here or not."""
     part, parts = shard
     points = sorted({case.point for case in sweep.of(size)})
     mine = set(points[part - 1 :: parts])
@@ -133,21 +104,7 @@ def plan_of(
     shard: tuple[int, int] = (1, 1),
     beside: Sequence[str] = (),
 ) -> Plan:
-    """Plan the measuring of a sweep.
-
-    Parameters
-    ----------
-    sweep : Sweep
-        Which.
-    size : Size
-        How thorough.
-    rounds : int, optional
-        Instead of the size's.
-    shard : tuple of int
-        Which part of how many, from 1: a point's cases always stay together.
-    beside : sequence of str
-        Names of other installations of ours, measured in the same rounds.
-    """
+    """Plan the measuring of a sweep."""
     cases = cases_of(sweep, size, shard)
     for name in beside:
         cases += [
@@ -200,18 +157,7 @@ def _heaps(case: Case, size: Size, warm_up: Sample | None) -> int:
 
 
 def estimate(plan: Plan, begun: Recording | None, known: Recording | None) -> float:
-    """Estimate how many seconds a plan takes.
-
-    Parameters
-    ----------
-    plan : Plan
-        What is to be done.
-    begun : Recording or None
-        Where its samples go: what is there is done.
-    known : Recording or None
-        What the sweep gave before, here or elsewhere: how fast its programs are, where `begun`
-        does not say.
-    """
+    """Estimate how many seconds a plan takes."""
     speeds = {**_speeds(known), **_speeds(begun)}
     return sum(
         _START_S + (0 if step.case.timeline else _lasts(step, plan.size, speeds))
@@ -267,26 +213,7 @@ def measure(
     begun: Recording | None = None,
     tell: Callable[[Sample | Timeline], None] | None = None,
 ) -> Recording:
-    """Take all samples of a plan that a record does not hold yet.
-
-    Parameters
-    ----------
-    plan : Plan
-        What is wanted.
-    path : path or None
-        The record; what it holds is kept. None where `tell` is told of all that is taken.
-    installations : mapping
-        Those that cases name, other than the running one.
-    show, say
-        As for `spead_tutorial.measure.rounds.measure`, but `say` takes a line.
-    begun, tell
-        As for `spead_tutorial.measure.rounds.measure`.
-
-    Raises
-    ------
-    RecordError
-        Where the record that is there is of something else.
-    """
+    """Take all samples of a plan that a record does not hold yet."""
     with _lab(plan) as lab:
         place = Device(lab)
 
@@ -386,15 +313,6 @@ def again(plan: Plan, recording: Recording, more: int) -> Plan:
     A sample that failed is repeated by itself, in its place. A case that is noisy gets further
     rounds, after those that are recorded, together with those that it is compared with: ratios
     are taken within rounds, and would be as uncertain as before without them.
-
-    Parameters
-    ----------
-    plan : Plan
-        Of the whole sweep.
-    recording : Recording
-        What there is of it.
-    more : int
-        How many further rounds.
     """
     hopeless = {} if plan.retry else given_up(recording.samples, recording.superseded)
     cases = [case for case in plan.cases if not case.timeline and case.name not in hopeless]

@@ -29,17 +29,7 @@ _POOL = re.compile(r"pool of (\d+)")
 
 
 def take(lab: Lab, step: Step, heaps: int) -> Sample:
-    """Have chapter 9's program receive heaps.
-
-    Parameters
-    ----------
-    lab : Lab
-        With a machine that receives.
-    step : Step
-        Of a case of chapter 9. Its variant may say how many heaps the pool has memory for.
-    heaps : int
-        How many are sent.
-    """
+    """Have chapter 9's program receive heaps."""
     case = step.case
     receiver = find_receiver(case.program)
     assert receiver is not None

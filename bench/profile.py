@@ -39,13 +39,7 @@ def _py_spy() -> str | None:
 
 
 def tool_for(language: str, wanted: str | None) -> str:
-    """Choose what looks: py-spy sees lines of Python, perf the kernel and the stream's thread.
-
-    Raises
-    ------
-    ProgramError
-        Where there is nothing that can; the text says what to install.
-    """
+    """Choose what looks: py-spy sees lines of Python, perf the kernel and the stream's thread."""
     if wanted == "py-spy" and language != "python":
         raise ProgramError("py-spy sees programs in Python alone: take perf")
     if wanted != "perf" and language == "python" and _py_spy() is not None:
@@ -61,13 +55,7 @@ def tool_for(language: str, wanted: str | None) -> str:
 
 
 def _profile(case: Case, seconds: float, tool: str, path: Path) -> None:
-    """Run a program for about so long, and write the picture.
-
-    Raises
-    ------
-    ProgramError
-        Where it failed, or where nothing was seen of it.
-    """
+    """Run a program for about so long, and write the picture."""
     draw = _with_py_spy if tool == "py-spy" else _with_perf
     with Lab() as lab:
         place = Device(lab)

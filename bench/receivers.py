@@ -90,19 +90,11 @@ _RATE = re.compile(r"([0-9.]+) GB/s")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ends:
-    """Two sockets that are connected, and what a record calls the way between them.
+    """Two sockets that are connected, and what a record calls the way between them."""
 
-    Parameters
-    ----------
-    sender, receiver : socket
-        One to send through, one that is bound.
-    device, kind : str
-        As in `spead_tutorial.records.Sample`.
-    """
-
-    sender: socket.socket
+    sender: socket.socket  # one to send through, one that is bound
     receiver: socket.socket
-    device: str
+    device: str  # as in `spead_tutorial.records.Sample`
     kind: str
 
 
@@ -140,13 +132,7 @@ def open_lab() -> Lab:
 
 
 def facts(lab: Lab) -> dict[str, Any]:
-    """Return what a record says of the place.
-
-    Parameters
-    ----------
-    lab : Lab
-        Whose loopback it is.
-    """
+    """Return what a record says of the place."""
     return {"kind": "loopback", "rootless": lab.rootless, "mtu": _LOOPBACK_MTU}
 
 
@@ -163,13 +149,7 @@ def versions() -> dict[str, str | None]:
 
 
 def missing(case: Case) -> str | None:
-    """Say why a case of a receiver cannot run here; None where it can.
-
-    Parameters
-    ----------
-    case : Case
-        Its program is one of `bench.sweeps.RECEIVERS`.
-    """
+    """Say why a case of a receiver cannot run here; None where it can."""
     if two_cores() is None:
         return "there are no two cores, one for each side"
     if case.program == POOL and not case.search:
@@ -262,17 +242,7 @@ def _sender(case: Case, heaps: int, ends: Ends, receiver: int, rate: float | Non
 
 @contextlib.contextmanager
 def started(argv: Sequence[str], core: int, ends: Ends) -> Iterator[subprocess.Popen[str]]:
-    """Start a program on a core; it does not outlive the block.
-
-    Parameters
-    ----------
-    argv : sequence of str
-        The program and its arguments.
-    core : int
-        Where all its threads run.
-    ends : Ends
-        Sockets that it gets.
-    """
+    """Start a program on a core; it does not outlive the block."""
     usable = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
     try:
@@ -301,19 +271,7 @@ def started(argv: Sequence[str], core: int, ends: Ends) -> Iterator[subprocess.P
 
 
 def take(lab: Lab, step: Step, heaps: int, asked: float | None = None) -> Sample:
-    """Have a case's program receive heaps.
-
-    Parameters
-    ----------
-    lab : Lab
-        Where.
-    step : Step
-        Of a case of one of `bench.sweeps.RECEIVERS`.
-    heaps : int
-        How many are sent, besides those that warm it up.
-    asked : float, optional
-        Bytes of payload in a second that are to be sent, where it is a run of a search.
-    """
+    """Have a case's program receive heaps."""
     case = step.case
     rate = _rate(case) if asked is None else asked * _overhead(case.heap_size, case.packet_size)
     begun = Begun(step, heaps)
@@ -371,17 +329,7 @@ def _receiving(
 
 
 def ended(name: str, process: subprocess.Popen[str] | LabProcess, timeout: float) -> Done:
-    """Wait for a program's end, and return what it said.
-
-    Parameters
-    ----------
-    name : str
-        What complaints call it.
-    process : Popen or LabProcess
-        As `started` yields it, or a lab.
-    timeout : float
-        Seconds.
-    """
+    """Wait for a program's end, and return what it said."""
     if isinstance(process, LabProcess):
         return listening.ended(name, process, timeout)
     try:
@@ -406,13 +354,6 @@ def contradiction(
 
     What a socket drops it counts in the pieces that the kernel keeps in it: packets, or with
     GRO runs of them.
-
-    Parameters
-    ----------
-    sent, received : mapping
-        What the sender and the receiver claim.
-    lossless : bool
-        Whether there was room for all that was sent.
     """
     if not sent or not received:
         return "one of the programs printed no report"
@@ -469,41 +410,14 @@ def _measured(
 
 
 def heaps_of_a_run(case: Case, rate: float, size: Size) -> int:
-    """Return how many heaps a run of a search sends.
-
-    Parameters
-    ----------
-    case : Case
-        Whose.
-    rate : float
-        Payload bytes/s.
-    size : Size
-        How thorough.
-    """
+    """Return how many heaps a run of a search sends."""
     taken_in = _BUFFER_FOR_SEARCH + _waiting(case) * case.heap_size
     n_bytes = min(max(_TIMES_TAKEN_IN * taken_in, _RUN_S * rate), size.most_bytes)
     return max(2, int(n_bytes) // case.heap_size)
 
 
 def look(lab: Lab, step: Step, warm_up: Sample | None, size: Size) -> Iterator[Sample]:
-    """Look for the highest rate at which a case's program loses nothing.
-
-    Parameters
-    ----------
-    lab : Lab
-        Where.
-    step : Step
-        The search, and the runs that there are of it.
-    warm_up : Sample or None
-        What the search found that warmed the case up.
-    size : Size
-        How thorough.
-
-    Yields
-    ------
-    Sample
-        Each run that is missing, as it was taken.
-    """
+    """Look for the highest rate at which a case's program loses nothing."""
     runs, attempt = list(step.runs), step.attempt
     start = search.begin(warm_up, step.number)
     criterion = search.ROUGH if step.warm_up else search.THOROUGH

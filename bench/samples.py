@@ -14,37 +14,17 @@ __all__ = ["Begun"]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Begun:
-    """A sample that is being taken, and what the machine had to do before.
+    """A sample that is being taken, and what the machine had to do before."""
 
-    Parameters
-    ----------
-    step : Step
-        What it is a sample of.
-    heaps : int
-        How many are sent.
-    """
-
-    step: Step
-    heaps: int
+    step: Step  # what it is a sample of
+    heaps: int  # how many are sent
     load: float = dataclasses.field(default_factory=lambda: os.getloadavg()[0])
     stolen: int = dataclasses.field(default_factory=stolen_ns)
 
     def done(
         self, chapter: int, way: tuple[str, str], failure: str | None, measured: Mapping[str, Any]
     ) -> Sample:
-        """Return the sample.
-
-        Parameters
-        ----------
-        chapter : int
-            Its number; 0 for a program of none.
-        way : tuple
-            Device and kind, as in `spead_tutorial.records.Sample`.
-        failure : str or None
-            Why it has no rate, if so.
-        measured : mapping
-            Its other fields.
-        """
+        """Return the sample."""
         case = self.step.case
         return Sample(
             case=case.name,

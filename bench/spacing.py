@@ -45,25 +45,13 @@ RUNS = (
 
 
 class Capture(PacketRing):
-    """Notes what a lab's device gets, from its making on, from the header of IP on.
-
-    Parameters
-    ----------
-    lab : Lab
-        Whose device.
-    """
+    """Notes what a lab's device gets, from its making on, from the header of IP on."""
 
     def __init__(self, lab: Lab) -> None:
         super().__init__(lab.socket(socket.AF_PACKET), lab.device, _MIB)
 
     def messages(self) -> Iterator[Message]:
-        """Yield what the device got, in that order.
-
-        Raises
-        ------
-        ProgramError
-            Where there was more than there is room for.
-        """
+        """Yield what the device got, in that order."""
         lost = self.missed()
         if lost:
             raise ProgramError(f"spacing: there was no room to note {lost} messages")

@@ -34,18 +34,10 @@ class StackError(ProgramError):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Frame:
-    """A function, and the file that it is of.
+    """A function, and the file that it is of."""
 
-    Parameters
-    ----------
-    name : str
-        ``"[unknown]"`` where it is not known.
-    file : str
-        Path of a program or library; in brackets, the kernel or a module of it.
-    """
-
-    name: str
-    file: str
+    name: str  # `"[unknown]"` where it is not known
+    file: str  # path of a program or library; in brackets, the kernel or a module of it
 
     @property
     def of_kernel(self) -> bool:
@@ -55,32 +47,16 @@ class Frame:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Look:
-    """One look at one thread.
+    """One look at one thread."""
 
-    Parameters
-    ----------
-    process, thread : int
-        Which; a process's first thread has its number.
-    at_s : float
-        When.
-    frames : tuple of Frame
-        From the innermost function outwards.
-    """
-
-    process: int
+    process: int  # which; a process's first thread has its number
     thread: int
-    at_s: float
-    frames: tuple[Frame, ...]
+    at_s: float  # when
+    frames: tuple[Frame, ...]  # from the innermost function outwards
 
 
 def require_perf() -> None:
-    """Check that perf is there, and may look at the kernel.
-
-    Raises
-    ------
-    StackError
-        Otherwise.
-    """
+    """Check that perf is there, and may look at the kernel."""
     if shutil.which("perf") is None:
         raise StackError(f"perf is missing: {_INSTALL}")
     with tempfile.TemporaryDirectory() as folder:
@@ -100,31 +76,12 @@ def _has_kernel_names() -> bool:
 
 
 def recording(path: Path, command: Sequence[str]) -> list[str]:
-    """Return the command that runs another one and looks at it.
-
-    Parameters
-    ----------
-    path : path
-        The file for what is seen.
-    command : sequence of str
-        The program and its arguments. Its output and its exit status stay as they are.
-    """
+    """Return the command that runs another one and looks at it."""
     return ["perf", "record", "-q", *_EVENT, "-o", str(path), "--", *command]
 
 
 def stacks(path: Path) -> list[Look]:
-    """Read what was seen.
-
-    Parameters
-    ----------
-    path : path
-        A file of `recording`.
-
-    Raises
-    ------
-    StackError
-        Where perf cannot read it.
-    """
+    """Read what was seen."""
     done = _perf("script", "--no-inline", "-i", str(path), "-F", "pid,tid,time,ip,sym,dso")
     if done.returncode != 0:
         raise StackError(f"perf script: {(done.stderr.strip().splitlines() or ['it failed'])[-1]}")

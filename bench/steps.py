@@ -26,11 +26,6 @@ def noise(rates: Sequence[float]) -> float:
     """Return the standard deviation of rates' logarithms, of what is no change of the level.
 
     A change is one large difference, and hardly moves the median of all differences.
-
-    Parameters
-    ----------
-    rates : sequence of float
-        One after the other; of fewer than two, the noise is 0.
     """
     apart = [abs(math.log(b / a)) for a, b in itertools.pairwise(rates)]
     return statistics.median(apart) / _OF_NORMAL / math.sqrt(2) if apart else 0.0
@@ -41,18 +36,6 @@ def steps(rates: Sequence[float], noise: float) -> list[int]:
 
     A level of one rate, with others after it, is an accident of its run, and no level. The last
     rate may be a level by itself.
-
-    Parameters
-    ----------
-    rates : sequence of float
-        One after the other.
-    noise : float
-        Standard deviation of their logarithms, within a level.
-
-    Raises
-    ------
-    RecordError
-        Where ruptures is not installed.
     """
     if len(rates) < FEWEST_REVISIONS:
         return list(range(1, len(rates)))

@@ -57,24 +57,12 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Size:
-    """How thorough a run is.
+    """How thorough a run is."""
 
-    Parameters
-    ----------
-    name : str
-        ``"quick"``, ``"full"`` or ``"tiny"`` (for tests).
-    rounds : int
-        Rounds that count, where nobody says otherwise.
-    longest_s : float
-        Seconds that a sample lasts at most.
-    most_bytes : int
-        Bytes of payload that it sends at most.
-    """
-
-    name: str
-    rounds: int
-    longest_s: float
-    most_bytes: int
+    name: str  # `"quick"`, `"full"` or `"tiny"` (for tests)
+    rounds: int  # rounds that count, where nobody says otherwise
+    longest_s: float  # seconds that a sample lasts at most
+    most_bytes: int  # bytes of payload that it sends at most
 
 
 SIZES = {
@@ -86,26 +74,13 @@ SIZES = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sweep:
-    """Cases that are measured together.
+    """Cases that are measured together."""
 
-    Parameters
-    ----------
-    name : str
-        What one types; its record is called after it.
-    about : str
-        What it shows.
-    cases : tuple of Case
-        All of them.
-    quick : tuple of Case
-        Those of a quick run.
-    chapters : tuple of str
-        Numbers of chapters that have no sweep of their own, as this one has all of it.
-    """
-
-    name: str
-    about: str
-    cases: tuple[Case, ...]
-    quick: tuple[Case, ...]
+    name: str  # what one types; its record is called after it
+    about: str  # what it shows
+    cases: tuple[Case, ...]  # all of them
+    quick: tuple[Case, ...]  # those of a quick run
+    # numbers of chapters that have no sweep of their own, as this one has all of it
     chapters: tuple[str, ...] = ()
 
     def of(self, size: Size) -> tuple[Case, ...]:
@@ -633,13 +608,7 @@ SWEEPS = (
 
 
 def find_sweep(name: str) -> Sweep:
-    """Look a sweep up by its name, or by a chapter's number.
-
-    Raises
-    ------
-    ValueError
-        Where there is none; the text lists those there are.
-    """
+    """Look a sweep up by its name, or by a chapter's number."""
     for sweep in SWEEPS:
         if name in (sweep.name, sweep.name.removeprefix("tut-"), *sweep.chapters):
             return sweep

@@ -382,13 +382,7 @@ def table(taken: Sequence[Taken]) -> str:
 
 
 def read(path: Path) -> list[Taken]:
-    """Read a record that `measure` wrote.
-
-    Raises
-    ------
-    RecordError
-        For a file that is none, or has a field that is not what it has to be.
-    """
+    """Read a record that `measure` wrote."""
     kinds: dict[object, type[Taken]] = {"latency": Latency, "rate": Rate, "spacing": Spacing}
     taken: list[Taken] = []
     number = 1

@@ -18,13 +18,7 @@ LOCK = Path("/tmp/spead-tutorial-measures")
 
 @contextlib.contextmanager
 def turn(path: Path = LOCK) -> Iterator[None]:
-    """Have the machine for one sample; wait until nobody else has it.
-
-    Parameters
-    ----------
-    path : path
-        The lock: made where it is missing, and left there.
-    """
+    """Have the machine for one sample; wait until nobody else has it."""
     fd = _opened(path)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)

@@ -121,13 +121,7 @@ def _timeline(lab: Lab, case: Case) -> Timeline:
 
 
 def measure(size: Size, path: Path) -> Recording:
-    """Take a record: in each round every case twice, once with nobody looking, and once with.
-
-    Raises
-    ------
-    StackError
-        Where there is no perf that may look.
-    """
+    """Take a record: in each round every case twice, once with nobody looking, and once with."""
     stacks.require_perf()
     settings = {"rounds": size.rounds, "seed": SEED, "looks_per_s": stacks.LOOKS_PER_S}
     warm_ups: dict[str, Sample] = {}
