@@ -18,13 +18,7 @@ _PLACES = ("x", "y", "narrow-x", "narrow-y")
 
 
 def spots(path: Path) -> tuple[str, str]:
-    """Return the points of a picture, and what can be chosen of it: nothing where it has neither.
-
-    Parameters
-    ----------
-    path : path
-        What `spead_tutorial.plots.save` wrote beside it, if that is there.
-    """
+    """Return the points of a picture, and what can be chosen of it, if anything."""
     if not path.exists():
         return "", ""
     data = json.loads(path.read_text())

@@ -33,13 +33,7 @@ class ExampleError(RuntimeError):
 
 @functools.cache
 def printed(name: str, *arguments: str) -> str:
-    """Run an example, and return what it prints.
-
-    Raises
-    ------
-    ExampleError
-        Where there is none, it fails, complains, or has nothing to say.
-    """
+    """Run an example, and return what it prints."""
     path = EXAMPLES / name
     if not path.is_file():
         raise ExampleError(f"there is no example {name} in {EXAMPLES.name}")

@@ -69,13 +69,7 @@ def lasted(notebook: Any) -> str:
 
 
 def subjects(start: Any) -> dict[str, str]:
-    """Return what each notebook is about, as a sentence of the first: it has a table of the others.
-
-    Raises
-    ------
-    ValueError
-        Where a notebook is not in it.
-    """
+    """Return what each notebook is about: the first one has a table of them."""
     text = "\n".join(cell.source for cell in start.cells if cell.cell_type == "markdown")
     first = re.search(r"(?ms)^# .*?\n\n(.+?\.)\s", text)
     said = {notebook_run.START: " ".join(first[1].split()) if first else ""}

@@ -48,21 +48,11 @@ _NOTHING = "-"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cell:
-    """What a table has in a place.
+    """What a table has in a place."""
 
-    Parameters
-    ----------
-    text : str
-        What is read.
-    value : float or None
-        What it is sorted by, where it is a number.
-    detail : str
-        How sure it is.
-    """
-
-    text: str
-    value: float | None = None
-    detail: str = ""
+    text: str  # what is read
+    value: float | None = None  # what it is sorted by, where it is a number
+    detail: str = ""  # how sure it is
 
 
 @functools.cache

@@ -506,17 +506,7 @@ class Pressable(nodes.inline):
 
 
 def pressable(env: BuildEnvironment, detail: str, more: str = "") -> tuple[str, str]:
-    """Return the HTML around a number for it to be pressed, which needs no script.
-
-    Parameters
-    ----------
-    env : BuildEnvironment
-        Of the page.
-    detail : str
-        How sure the number is, which is also there for those who point at it.
-    more : str
-        HTML that is shown after that.
-    """
+    """Return the HTML around a number for it to be pressed, which needs no script."""
     name, said = f"about-{env.new_serialno('measured')}", html.escape(detail)
     button = f'<button type="button" class="measured" popovertarget="{name}" title="{said}">'
     return button, f'</button><span popover class="measured" id="{name}">{said}{more}</span>'

@@ -62,19 +62,7 @@ class Picture(SphinxDirective):
 
 
 def shown(directive: SphinxDirective, light: Path, folder: str, caption: str) -> list[nodes.Node]:
-    """Return what a page has of a picture that `spead_tutorial.plots.save` wrote for it.
-
-    Parameters
-    ----------
-    directive : SphinxDirective
-        What is to show it.
-    light : path
-        The light one; the others, and its points, are beside it.
-    folder : str
-        Where that is, as seen from the pages' folder.
-    caption : str
-        In the markup of the page.
-    """
+    """Return what a page has of a picture that `spead_tutorial.plots.save` wrote for it."""
     name, env = light.stem, directive.env
     env.note_dependency(str(light))
     title, words = described(light)
@@ -148,13 +136,7 @@ class Thumbnail(SphinxDirective):
 
 
 def first_panel(path: Path) -> str:
-    """Return a plot of which only the first panel is to be seen; of a high one the upper part.
-
-    Raises
-    ------
-    ValueError
-        Where no panel is found.
-    """
+    """Return a plot of which only the first panel is to be seen; of a high one the upper part."""
     svg = path.read_text()
     found = _PANEL.search(svg)
     if not found:
@@ -167,13 +149,7 @@ def first_panel(path: Path) -> str:
 
 
 def described(path: Path) -> tuple[str, str]:
-    """Return a picture's title and its description, which it has in itself for screen readers.
-
-    Raises
-    ------
-    ValueError
-        Where it has none.
-    """
+    """Return a picture's title and its description, which it has in itself for screen readers."""
     text = path.read_text()
     matches = [re.search(rf"<{tag}[^>]*>([^<]+)</{tag}>", text) for tag in ("title", "desc")]
     title, words = (html.unescape(match[1]).strip() if match else "" for match in matches)
