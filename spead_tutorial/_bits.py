@@ -27,28 +27,7 @@ FIELD_DTYPES = {
 
 
 def pack(columns: Sequence[NDArray[np.uint8]], widths: Sequence[int]) -> NDArray[np.uint8]:
-    """Put records together bit by bit.
-
-    Parameters
-    ----------
-    columns : sequence of array, each of shape (n_records, n_bytes), dtype uint8
-        One for every field: the field's values in big-endian bytes, at least as many as its width
-        needs. Only the low bits of a value are used.
-    widths : sequence of int
-        The width of every field, in bits.
-
-    Returns
-    -------
-    array, 1-D, dtype uint8
-        All fields of the first record, all fields of the second and so on, without gaps; zero bits
-        at the end make up whole bytes.
-
-    Examples
-    --------
-    >>> column = np.array([[1], [2], [3]], np.uint8)
-    >>> pack([column], [4])
-    array([18, 48], dtype=uint8)
-    """
+    """Put records together bit by bit."""
     if all(width % 8 == 0 for width in widths):
         # Eight times less memory than going through single bits.
         return np.hstack(
@@ -65,29 +44,7 @@ def pack(columns: Sequence[NDArray[np.uint8]], widths: Sequence[int]) -> NDArray
 
 
 def unpack(packed: NDArray[np.uint8], widths: Sequence[int], n_records: int) -> list[NDArray[Any]]:
-    """Take records apart bit by bit.
-
-    Parameters
-    ----------
-    packed : array, 1-D, dtype uint8
-        As `pack` returns it; what follows the last record is not looked at.
-    widths : sequence of int
-        The width of every field, in bits.
-    n_records : int
-        How many records to take.
-
-    Returns
-    -------
-    list of array, each of n_records
-        One for every field. A field of up to 64 bits is an unsigned integer; of a wider one there
-        are the bytes, shape (n_records, n_bytes), big-endian and as few as its width needs, with
-        zeros above it.
-
-    Examples
-    --------
-    >>> unpack(np.array([18, 48], np.uint8), [4], 3)
-    [array([1, 2, 3], dtype=uint8)]
-    """
+    """Take records apart bit by bit."""
     ends = list(itertools.accumulate(widths))
     n_bits = n_records * ends[-1]
     if all(width % 8 == 0 for width in widths):

@@ -25,27 +25,7 @@ def integer_range(letter: str, bits: int) -> tuple[int, int]:
 
 
 def as_integers(value: Any, letter: str, bits: int) -> NDArray[Any]:
-    """Convert to integers of a given width.
-
-    Parameters
-    ----------
-    value : array_like
-        Whole numbers of any type.
-    letter : {"u", "i"}
-        Unsigned or signed.
-    bits : int
-        Width, which need not be one that NumPy has.
-
-    Returns
-    -------
-    array of the shape of `value`
-        Python integers (dtype object) where `bits` is above 64, else of some integer dtype.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range or not whole.
-    """
+    """Convert to integers of a given width."""
     raw = np.asarray(value)
     if raw.dtype.kind not in "iufb" or (
         raw.dtype.kind == "f" and not isinstance(value, np.ndarray)
@@ -89,24 +69,7 @@ def _whole(element: Any) -> int:
 
 
 def as_records(value: Any, names: tuple[str, ...]) -> NDArray[np.void]:
-    """Arrange records as a structured array of Python objects, none of them converted.
-
-    Parameters
-    ----------
-    value : structured array, or nested lists whose leaves are tuples
-    names : tuple of str
-        One for every field. The fields of a structured array are taken in their order, not by
-        name.
-
-    Returns
-    -------
-    structured array, each field of dtype object
-
-    Raises
-    ------
-    ValueError
-        If a leaf is not a record with one element for each name.
-    """
+    """Arrange records as a structured array of Python objects, none of them converted."""
     if not _is_records(value):
         # NumPy would repeat a plain number in all fields.
         raise ValueError(f"each element has to be a tuple of {len(names)} fields")
@@ -124,24 +87,7 @@ def _is_records(value: Any) -> bool:
 
 
 def as_dtype(value: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Convert to an array of exactly one dtype, which is `value` itself if it has it already.
-
-    Parameters
-    ----------
-    value : array_like
-    dtype : numpy.dtype
-        Any without Python objects, structured ones included.
-
-    Returns
-    -------
-    array of `dtype`
-        Of the shape of `value` and in any order of memory.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range or not whole, text too long, or the conversion has no meaning.
-    """
+    """Convert to an array of exactly one dtype, which is `value` itself if it has it already."""
     if isinstance(value, np.ndarray) and value.dtype == dtype:
         return np.asarray(value)
     if dtype.names is not None:

@@ -53,25 +53,7 @@ _DATE_SIZE, _CHARACTER_SIZE = 8, 4
 
 
 def read_numpy_header(header: bytes, swap: bool) -> tuple[np.dtype[Any], str, tuple[int, ...]]:
-    """Read the header that describes a NumPy array.
-
-    Parameters
-    ----------
-    header : bytes
-        As in NumPy's files: the text of a dictionary.
-    swap : bool
-        Whether it gives the other byte order.
-
-    Returns
-    -------
-    tuple
-        The dtype, the order (``"C"`` or ``"F"``) and the shape.
-
-    Raises
-    ------
-    ValueError
-        Where it is none, or beyond a limit.
-    """
+    """Read the header that describes a NumPy array."""
     try:
         found = _Reader(header).header()
         dtype = np.dtype(found["descr"])

@@ -22,13 +22,7 @@ Format = Sequence[tuple[str, int]]
 
 
 def check_order(new_order: str) -> str:
-    """Return a byte order as NumPy abbreviates it; ValueError where there is no such.
-
-    Parameters
-    ----------
-    new_order : str
-        As for ``numpy.dtype.newbyteorder``.
-    """
+    """Return a byte order as NumPy abbreviates it; ValueError where there is no such."""
     if new_order == "=":
         return new_order
     try:
@@ -51,36 +45,7 @@ def read_value(
     is_immediate: bool,
     new_order: str,
 ) -> tuple[Any, int]:
-    """Make a value of bytes.
-
-    Parameters
-    ----------
-    buffer : array, 1-D, dtype uint8
-        The item's value as it was received. The value that is made keeps it alive, and is the same
-        memory where nothing has to be converted.
-    shape : sequence of (int or None)
-        Size of every dimension; None for the one that varies.
-    dtype : dtype or None
-        Of the elements as they lie in the buffer; None where they are packed bit by bit.
-    order : {"C", "F"}
-        In which order they lie there.
-    format : sequence of (str, int) or None
-        The fields of an element; None for one that is described by a dtype.
-    is_immediate : bool
-        Whether the value is at the end of the buffer, however long that is.
-    new_order : str
-        Byte order of the value: see `check_order`.
-
-    Returns
-    -------
-    tuple
-        The value, and how many bytes of the buffer were too many for it.
-
-    Raises
-    ------
-    ValueError
-        Where the buffer is too short; UnicodeDecodeError for text that is not ASCII.
-    """
+    """Make a value of bytes."""
     bits = 8 * dtype.itemsize if dtype is not None else sum(n for _, n in format or ())
     sizes = _sizes(shape, bits, buffer.size)
     count = math.prod(sizes)

@@ -561,17 +561,7 @@ def _say(name: str, message: str) -> None:
 
 
 def finish(command: click.Command, name: str, arguments: Sequence[str] | None) -> int:
-    """Run a command line and return the exit status; what goes wrong is one line on stderr.
-
-    Parameters
-    ----------
-    command : click.Command
-        What it does, or the group of what it does.
-    name : str
-        What one types to run it.
-    arguments : sequence of str or None
-        None for the process's own.
-    """
+    """Run a command line and return the exit status; what goes wrong is one line on stderr."""
     _standard_streams.prepare()
     try:
         status = command.main(arguments, prog_name=name, standalone_mode=False)
@@ -596,13 +586,7 @@ def finish(command: click.Command, name: str, arguments: Sequence[str] | None) -
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and end the process.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Instead of the process's own.
-    """
+    """Run the command line and end the process."""
     sys.exit(finish(cli, "spead-tutorial", arguments))
 
 

@@ -52,24 +52,12 @@ _TOOLS = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
+    """One thing that was looked at."""
 
-    Parameters
-    ----------
-    name : str
-        What.
-    state : str
-        ``"ok"``, ``"warn"`` (it works, but less well, or it cannot be told) or ``"fail"``.
-    value : str
-        What was found.
-    mend : str or None
-        What to do about it.
-    """
-
-    name: str
-    state: str
-    value: str
-    mend: str | None = None
+    name: str  # what
+    state: str  # `"ok"`, `"warn"` (it works, but less well, or it cannot be told) or `"fail"`
+    value: str  # what was found
+    mend: str | None = None  # what to do about it
 
 
 # ---------------------------------------------------------------------------------------

@@ -75,26 +75,7 @@ def _kind(hint: Any, least: int = 0) -> _Kind:
 
 
 def misfit(name: str, value: object, hint: Any, least: int = 0) -> str | None:
-    """Say why a value is not what it has to be.
-
-    Parameters
-    ----------
-    name : str
-        Of the value.
-    value : object
-        As JSON gave it.
-    hint : type
-        A type as it is annotated: str, bool, int, float, None, Any, lists, tuples and dicts of
-        these, and what is one of several.
-    least : int
-        What an integer has to be at least.
-
-    Returns
-    -------
-    str or None
-        What it is and what was expected; None where all is well. No number may be negative,
-        infinite or none.
-    """
+    """Say why a value is not what it has to be."""
     return _misfit(name, value, _kind(hint, least))
 
 
@@ -131,20 +112,7 @@ def _fields(cls: "type[DataclassInstance]") -> Mapping[str, _Field]:
 
 
 def made(cls: type[_Made], record: Mapping[str, Any]) -> _Made:
-    """Make a dataclass out of a JSON object.
-
-    Parameters
-    ----------
-    cls : type
-        The dataclass. A field whose metadata has a ``least`` is an integer of at least that.
-    record : mapping
-        The object; a list is made the tuple that a field asks for.
-
-    Raises
-    ------
-    FieldError
-        Where a field is missing, is none of the dataclass's, or is not what its annotation says.
-    """
+    """Make a dataclass out of a JSON object."""
     fields = _fields(cls)
     word = cls.__name__.lower()
     for name in record:

@@ -93,24 +93,12 @@ class FailedError(RuntimeError):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Page:
-    """What became of a notebook.
+    """What became of a notebook."""
 
-    Parameters
-    ----------
-    path : path
-        It, as HTML.
-    title : str
-        Its heading.
-    seconds : float
-        How long it took.
-    failure : str or None
-        Why it did not come to its end.
-    """
-
-    path: Path
-    title: str
-    seconds: float
-    failure: str | None
+    path: Path  # it, as HTML
+    title: str  # its heading
+    seconds: float  # how long it took
+    failure: str | None  # why it did not come to its end
 
 
 def missing() -> str | None:
@@ -122,13 +110,7 @@ def missing() -> str | None:
 
 
 def sources(folder: Path) -> list[Path]:
-    """Return the notebooks' sources in a folder, in the order in which they are read.
-
-    Raises
-    ------
-    MissingError
-        Where there are none.
-    """
+    """Return the notebooks' sources in a folder, in the order in which they are read."""
     paths = [path for name in NAMES if (path := folder / f"{name}.md").is_file()]
     if not paths:
         raise MissingError(f"there is no folder {folder} with them here: they are the repository's")
@@ -160,15 +142,7 @@ def title(notebook: Any) -> str:
 
 @contextlib.contextmanager
 def environment(*, quick: bool, loopback: bool = False) -> Iterator[dict[str, str]]:
-    """Yield the environment of a kernel that is the same whatever its user has set up.
-
-    Parameters
-    ----------
-    quick : bool
-        Whether to measure less.
-    loopback : bool
-        Whether to do without a lab.
-    """
+    """Yield the environment of a kernel that is the same whatever its user has set up."""
     with tempfile.TemporaryDirectory() as folder:
         yield os.environ | {
             "IPYTHONDIR": folder,  # neither the history nor the start-up files of the user
@@ -179,22 +153,7 @@ def environment(*, quick: bool, loopback: bool = False) -> Iterator[dict[str, st
 
 
 def execute(notebook: Any, folder: Path, *, quick: bool, loopback: bool = False) -> None:
-    """Run all cells of a notebook in a kernel of its own, which is ended; the outputs are kept.
-
-    Parameters
-    ----------
-    notebook : NotebookNode
-        As `read` makes it.
-    folder : path
-        Where the kernel works.
-    quick, loopback
-        As for `environment`.
-
-    Raises
-    ------
-    FailedError
-        Where a cell fails: those after it have not been run.
-    """
+    """Run all cells of a notebook in a kernel of its own, which is ended; the outputs are kept."""
     import nbclient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
@@ -225,17 +184,7 @@ def execute(notebook: Any, folder: Path, *, quick: bool, loopback: bool = False)
 
 
 def page(notebook: Any, name: str, root: str = "..") -> str:
-    """Return a notebook as one HTML page, which takes nothing from elsewhere.
-
-    Parameters
-    ----------
-    notebook : NotebookNode
-        With its outputs; links to other notebooks become links to their pages.
-    name : str
-        Name of the notebook.
-    root : str
-        Where the repository's folder is, as seen from the page: links to programs lead there.
-    """
+    """Return a notebook as one HTML page, which takes nothing from elsewhere."""
     import nbconvert
     from nbconvert.preprocessors import TagRemovePreprocessor
 
@@ -280,24 +229,7 @@ def write_pages(
     quick: bool,
     loopback: bool = False,
 ) -> list[Page]:
-    """Run all notebooks, and write each of them as a page, and an index of them.
-
-    Parameters
-    ----------
-    folder : path
-        Where their sources are.
-    output : path
-        Where the pages go; it is made where it is missing.
-    say : function
-        Shows a line: how far it has come.
-    quick, loopback
-        As for `environment`.
-
-    Raises
-    ------
-    MissingError
-        Where there are no notebooks, or nothing to run them with.
-    """
+    """Run all notebooks, and write each of them as a page, and an index of them."""
     reason = missing()
     if reason is not None:
         raise MissingError(reason)

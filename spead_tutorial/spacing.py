@@ -19,13 +19,7 @@ _Numbers = np.ndarray[Any, Any]
 
 
 def silence(run: Spacing) -> float:
-    """Return the longest time between two messages: the median of the heaps, in ns.
-
-    Parameters
-    ----------
-    run : Spacing
-        Of two heaps at least.
-    """
+    """Return the longest time between two messages: the median of the heaps, in ns."""
     return float(np.median([np.diff(times).max() for times, _ in _of_heaps(run)]))
 
 
@@ -34,11 +28,6 @@ def burst(run: Spacing) -> float:
 
     It is what a bucket must hold, that is emptied at the heap's own average rate, for all of the
     heap to pass. Of a message that came as soon as the bucket had room for it, that is one message.
-
-    Parameters
-    ----------
-    run : Spacing
-        Of two heaps at least.
     """
     return float(np.median([_burst(*heap) for heap in _of_heaps(run)]))
 

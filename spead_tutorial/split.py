@@ -30,37 +30,20 @@ PARTS = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Kind:
-    """A case, as a picture or a table names it.
+    """A case, as a picture or a table names it."""
 
-    Parameters
-    ----------
-    heap_size : int
-        Bytes of samples in a heap.
-    program, language : str
-        What was run.
-    """
-
-    heap_size: int
-    program: str
+    heap_size: int  # bytes of samples in a heap
+    program: str  # what was run
     language: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Thread:
-    """What a thread did for a heap.
+    """What a thread did for a heap."""
 
-    Parameters
-    ----------
-    own : bool
-        Whether it is the program's own; otherwise the stream's.
-    elapsed : Estimate
-        Time from heap to heap, ns.
-    parts : dict
-        CPU time of each part of it, ns; parts that it was never found at are left out.
-    """
-
-    own: bool
-    elapsed: Estimate
+    own: bool  # whether it is the program's own; otherwise the stream's
+    elapsed: Estimate  # time from heap to heap, ns
+    # CPU time of each part of it, ns; parts that it was never found at are left out
     parts: dict[str, Estimate]
 
     @property
@@ -75,18 +58,7 @@ class Thread:
 
 
 def split_times(recording: Recording) -> dict[Kind, list[Thread]]:
-    """Return what each thread of each case did for a heap.
-
-    Parameters
-    ----------
-    recording : Recording
-        One of ``python -m bench where``.
-
-    Raises
-    ------
-    ValueError
-        Where it has no splits.
-    """
+    """Return what each thread of each case did for a heap."""
     plain = {
         (one.case, one.round): one
         for one in recording.samples

@@ -86,39 +86,6 @@ def record(
 
     It can be called anywhere, also where an event loop runs, as in a notebook's cell, and can be
     interrupted.
-
-    Parameters
-    ----------
-    sock : socket.socket
-        The UDP socket to send through, such as `spead_tutorial.lab.Lab.socket` makes. It is
-        given the send buffer that a stream's own socket has.
-    endpoint : tuple of str and int
-        Host and port.
-    pipelined : bool
-        Whether a heap is prepared while the one before it is sent, as in chapter 5, or after,
-        as in chapter 4.
-    random : bool
-        Whether the samples are random, or constant.
-    heaps : int
-        How many.
-    heap_size : int
-        Bytes of samples in a heap.
-    packet_size : int
-        Bytes in a packet at most, UDP and IP not counted.
-    rate : float
-        Bytes/s; 0, as in those programs, for no limit.
-    cores : tuple of int
-        Two, to pin the program's thread and the stream's to; empty leaves it to the kernel.
-
-    Returns
-    -------
-    Timeline
-        Times in ns since the first heap was begun.
-
-    Raises
-    ------
-    OSError
-        Where a heap cannot be sent.
     """
     if heaps < 1:
         raise ValueError(f"heaps is {heaps}: there must be at least 1")
@@ -326,23 +293,12 @@ def _check(timeline: Timeline) -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Shares:
-    """Fractions of the time of `steady`.
+    """Fractions of the time of `steady`."""
 
-    Parameters
-    ----------
-    preparing : float
-        In which the program prepared heaps.
-    waiting : float
-        In which it waited for them.
-    rest : float
-        In which it did anything else; these three make 1.
-    sending : float
-        In which the network thread was between the first and the last packet of a heap.
-    """
-
-    preparing: float
-    waiting: float
-    rest: float
+    preparing: float  # in which the program prepared heaps
+    waiting: float  # in which it waited for them
+    rest: float  # in which it did anything else; these three make 1
+    # in which the network thread was between the first and the last packet of a heap
     sending: float
 
 
@@ -352,16 +308,6 @@ def shares(timeline: Timeline) -> Shares:
     It is plain arithmetic with intervals: the time that at least one of them covers, divided by
     the time that the heaps took which count. `preparing`, `waiting`, `sending` and `steady` say
     which intervals.
-
-    Parameters
-    ----------
-    timeline : Timeline
-        The run.
-
-    Returns
-    -------
-    Shares
-        Fractions from 0 to 1.
     """
     begin, end = steady(timeline)
     whole = max(1, end - begin)
@@ -376,65 +322,22 @@ def first_steady(timeline: Timeline) -> int:
     """Return the first heap that counts: the third part of a run before it is a cold start.
 
     Memory is new there, its pages have yet to be found, and threads are asleep.
-
-    Parameters
-    ----------
-    timeline : Timeline
-        The run.
-
-    Returns
-    -------
-    int
-        Its place in the run, from 0.
     """
     return len(timeline.prepare_ns) // 3
 
 
 def steady(timeline: Timeline) -> Interval:
-    """Return when the heaps that count began, and when a run had waited for its last heap.
-
-    Parameters
-    ----------
-    timeline : Timeline
-        The run.
-
-    Returns
-    -------
-    tuple of int
-        Begin and end, in ns.
-    """
+    """Return when the heaps that count began, and when a run had waited for its last heap."""
     return timeline.prepare_ns[first_steady(timeline)], span(timeline)[1]
 
 
 def span(timeline: Timeline) -> Interval:
-    """Return when a run began, and when it had waited for its last heap.
-
-    Parameters
-    ----------
-    timeline : Timeline
-        The run.
-
-    Returns
-    -------
-    tuple of int
-        Begin and end, in ns.
-    """
+    """Return when a run began, and when it had waited for its last heap."""
     return timeline.prepare_ns[0], max(*timeline.resumed_ns, *timeline.last_packet_ns)
 
 
 def preparing(timeline: Timeline) -> list[Interval]:
-    """Return when the program prepared each heap, until it was queued.
-
-    Parameters
-    ----------
-    timeline : Timeline
-        The run.
-
-    Returns
-    -------
-    list of tuple of int
-        Begin and end of each, in ns.
-    """
+    """Return when the program prepared each heap, until it was queued."""
     return list(zip(timeline.prepare_ns, timeline.queued_ns, strict=True))
 
 
@@ -443,16 +346,6 @@ def sending(timeline: Timeline) -> list[Interval]:
 
     One call may have the end of a heap and the beginning of the next: the next one's time begins
     when the first has been sent, so that no time counts for two heaps.
-
-    Parameters
-    ----------
-    timeline : Timeline
-        The run.
-
-    Returns
-    -------
-    list of tuple of int
-        Begin and end of each, in ns.
     """
     before = (0, *timeline.last_packet_ns)
     first = map(max, timeline.first_packet_ns, before)
@@ -463,16 +356,6 @@ def waiting(timeline: Timeline) -> list[Interval]:
     """Return when the program waited for heaps.
 
     What ends when it goes on with a heap began when it had last queued one, or gone on with one.
-
-    Parameters
-    ----------
-    timeline : Timeline
-        The run.
-
-    Returns
-    -------
-    list of tuple of int
-        Begin and end of each time, in ns.
     """
     queued = set(timeline.queued_ns)
     marks = sorted({*queued, *timeline.resumed_ns})

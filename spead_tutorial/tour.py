@@ -104,17 +104,7 @@ def _heaps(size: str, mebibytes: int, heap_size: int) -> int:
 
 
 def tour(size: str, output: Path, *, loopback: bool = False) -> int:
-    """Do the tour, show what it came to, and return the exit status.
-
-    Parameters
-    ----------
-    size : str
-        One of `SIZES`.
-    output : path
-        Folder for the records, the pictures and the page; it is made where it is missing.
-    loopback : bool
-        Whether to do without a lab. That is also what happens where there can be none.
-    """
+    """Do the tour, show what it came to, and return the exit status."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(locked(output))
         recording = _measure(Loopback() if loopback else _place(stack), size, output / RECORDS)
@@ -122,18 +112,7 @@ def tour(size: str, output: Path, *, loopback: bool = False) -> int:
 
 
 def show(output: Path) -> int:
-    """Show what the last tour came to, and return the exit status: nothing is measured.
-
-    Parameters
-    ----------
-    output : path
-        Folder of a tour.
-
-    Raises
-    ------
-    RecordError
-        Where there was none.
-    """
+    """Show what the last tour came to, and return the exit status: nothing is measured."""
     if not (output / RECORDS).is_file():
         raise RecordError(f"{output} has no record of a tour: spead-tutorial tour makes one")
     with locked(output):

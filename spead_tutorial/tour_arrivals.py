@@ -44,43 +44,23 @@ PROVED = "the sender's device, the receiver's machine and its socket agree on ev
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Arrival:
-    """What arrived in one language, and what did not.
+    """What arrived in one language, and what did not."""
 
-    Parameters
-    ----------
-    sender, receiver : int
-        Chapters.
-    language : str
-        That of both programs.
-    way : str
-        Kind of the link: ``"veth"`` or ``"loopback"``.
-    bits_per_s : int
-        Its rate, headers included.
-    heaps : int
-        Heaps that were sent.
-    complete : int
-        Heaps that arrived whole.
-    sent, received, lost, dropped : int
-        Packets that were sent; received; lost on the way; without room in the receiver's socket.
-    values : tuple of str
-        The receiver's lines about the first heaps, and the last one.
-    failure : str or None
-        Why this is not to be believed, or a program's complaint; None where all packets are
-        accounted for.
-    """
-
-    sender: int
+    sender: int  # chapters
     receiver: int
-    language: str
-    way: str
-    bits_per_s: int
-    heaps: int
-    complete: int = 0
+    language: str  # that of both programs
+    way: str  # kind of the link: `"veth"` or `"loopback"`
+    bits_per_s: int  # its rate, headers included
+    heaps: int  # heaps that were sent
+    complete: int = 0  # heaps that arrived whole
+    # packets that were sent; received; lost on the way; without room in the receiver's socket
     sent: int = 0
     received: int = 0
     lost: int = 0
     dropped: int = 0
-    values: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()  # the receiver's lines about the first heaps, and the last one
+    # why this is not to be believed, or a program's complaint; None where all packets are
+    # accounted for
     failure: str | None = None
 
     @property
@@ -90,20 +70,7 @@ class Arrival:
 
 
 def receive_some(size: str) -> tuple[list[Arrival], list[str]]:
-    """Have a chapter receive what another sends, in all languages; or say why that is not possible.
-
-    Parameters
-    ----------
-    size : str
-        That of the tour.
-
-    Returns
-    -------
-    list of Arrival
-        One for each language.
-    list of str
-        Why there are none.
-    """
+    """Have a chapter receive what another sends, in all languages, or say why not."""
     try:
         with _lab() as lab:
             return [
@@ -155,18 +122,7 @@ def _complaint(done: Delivery, journey: Journey) -> str | None:
 
 
 def read_arrivals(recording: Recording) -> list[Arrival]:
-    """Return what arrived on a tour; nothing where nothing could.
-
-    Parameters
-    ----------
-    recording : Recording
-        The tour's.
-
-    Raises
-    ------
-    RecordError
-        Where the record does not say it as it should.
-    """
+    """Return what arrived on a tour; nothing where nothing could."""
     try:
         return [made(Arrival, one) for one in recording.header.settings.get(SETTING, ())]
     except (FieldError, TypeError) as error:
@@ -178,13 +134,7 @@ def read_arrivals(recording: Recording) -> list[Arrival]:
 
 
 def summary(one: Arrival) -> str:
-    """Say who received from whom, and over what.
-
-    Parameters
-    ----------
-    one : Arrival
-        Any of a tour's.
-    """
+    """Say who received from whom, and over what."""
     return (
         f"chapter {one.receiver} receives {one.heaps} heaps of 1 MiB from chapter {one.sender},"
         f" over a link ({one.way}) of {number(one.bits_per_s / 8e6)} MB/s"
@@ -192,24 +142,12 @@ def summary(one: Arrival) -> str:
 
 
 def cells(one: Arrival) -> tuple[int, ...]:
-    """Return what a table says under `COLUMNS`.
-
-    Parameters
-    ----------
-    one : Arrival
-        That of a row.
-    """
+    """Return what a table says under `COLUMNS`."""
     return one.complete, one.sent, one.received, one.lost, one.dropped
 
 
 def text(found: Sequence[Arrival]) -> str:
-    """Write what arrived for a terminal; nothing where nothing could.
-
-    Parameters
-    ----------
-    found : sequence of Arrival
-        A tour's.
-    """
+    """Write what arrived for a terminal; nothing where nothing could."""
     if not found:
         return ""
     lines = [f"What arrives: {summary(found[0])}", _row("", COLUMNS)]

@@ -65,26 +65,7 @@ def page(
     pictures: Sequence[Path],
     folder: Path,
 ) -> str:
-    """Write the page of a tour.
-
-    Parameters
-    ----------
-    recording : Recording
-        What was measured.
-    found : sequence of Section
-        Its rows.
-    arrived : sequence of Arrival
-        What arrived.
-    pictures : sequence of path
-        The light picture and the dark one; or none.
-    folder : path
-        Where the page is going to be: it links to what else is there.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Write the page of a tour."""
     template = importlib.resources.files("spead_tutorial").joinpath("tour_page.html").read_text()
     first = headlines(found)
     command = _command(recording)

@@ -42,24 +42,12 @@ _BESIDE = [rung.program for rung in BESIDE_LADDER]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Line:
-    """A row, with what it is compared with.
+    """A row, with what it is compared with."""
 
-    Parameters
-    ----------
-    row : Row
-        What was measured.
-    by : str
-        Whose program it is: a language of ours, the peer, or the bare loops.
-    gain : Estimate or None
-        How many times as fast it is as the line before it by the same.
-    share : Estimate or None
-        Its part of the rate of the bare loops of as many streams.
-    """
-
-    row: Row
-    by: str
-    gain: Estimate | None = None
-    share: Estimate | None = None
+    row: Row  # what was measured
+    by: str  # whose program it is: a language of ours, the peer, or the bare loops
+    gain: Estimate | None = None  # how many times as fast it is as the line before it by the same
+    share: Estimate | None = None  # its part of the rate of the bare loops of as many streams
 
     @property
     def chapter(self) -> Chapter | None:
@@ -78,39 +66,21 @@ class Line:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Section:
-    """Lines that can be compared with each other.
+    """Lines that can be compared with each other."""
 
-    Parameters
-    ----------
-    title : str
-        What they have in common.
-    lines : tuple of Line
-        In the order of the chapters.
-    """
-
-    title: str
-    lines: tuple[Line, ...]
+    title: str  # what they have in common
+    lines: tuple[Line, ...]  # in the order of the chapters
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Headline:
-    """From the first chapter to the fastest, in one language.
+    """From the first chapter to the fastest, in one language."""
 
-    Parameters
-    ----------
-    by : str
-        The language.
-    first, best, largest : Line
-        Both ends, and the line on the way that gained most.
-    times : Estimate
-        How many times as fast the best is as the first.
-    """
-
-    by: str
-    first: Line
+    by: str  # the language
+    first: Line  # both ends, and the line on the way that gained most
     best: Line
     largest: Line
-    times: Estimate
+    times: Estimate  # how many times as fast the best is as the first
 
     def __str__(self) -> str:
         ends = (_median(line) / 1e6 for line in (self.first, self.best))
@@ -149,11 +119,6 @@ def headlines(found: Iterable[Section]) -> list[Headline]:
 
     The start is the first chapter with a clock around its loop alone, the end the fastest of those
     that send the same data in heaps of the same size.
-
-    Parameters
-    ----------
-    found : iterable of Section
-        Those of a tour.
     """
     lines = next((section.lines for section in found), ())
     headings = (_headline([one for one in lines if one.by == by]) for by in _LANGUAGES.values())
@@ -177,19 +142,7 @@ def _headline(lines: list[Line]) -> Headline | None:
 
 
 def sections(recording: Recording) -> list[Section]:
-    """Sort a tour's rows, and compare them: by ratios within rounds.
-
-    Parameters
-    ----------
-    recording : Recording
-        A tour's.
-
-    Returns
-    -------
-    list of Section
-        Largest heaps first; then what sends other data or other packets; and last what has
-        another clock.
-    """
+    """Sort a tour's rows, and compare them: by ratios within rounds."""
     by_title: dict[str, list[Row]] = {}
     found = sorted(rows(recording), key=_place)
     bare = {_size_and_streams(row): row for row in found if row.last.program == CEILING}
@@ -250,50 +203,24 @@ def _times(before: Row | None, after: Row) -> Estimate | None:
 
 
 def written(value: float | None) -> str:
-    """Write a number as the site does.
-
-    Parameters
-    ----------
-    value : float or None
-        None where it is not known.
-    """
+    """Write a number as the site does."""
     return NOTHING if value is None else number(value)
 
 
 def middle(estimate: Estimate | None, unit: float = 1.0) -> str:
-    """Write a median.
-
-    Parameters
-    ----------
-    estimate : Estimate or None
-        None where it is not known.
-    unit : float
-        What is to be written as 1.
-    """
+    """Write a median."""
     return written(None if estimate is None else estimate.median / unit)
 
 
 def ends(estimate: Estimate | None, unit: float = 1.0) -> str:
-    """Write the ends of an interval, or of a range.
-
-    Parameters
-    ----------
-    estimate, unit
-        As for `middle`.
-    """
+    """Write the ends of an interval, or of a range."""
     if estimate is None:
         return NOTHING
     return "\N{EN DASH}".join(number(end / unit) for end in (estimate.low, estimate.high))
 
 
 def spread(recording: Recording) -> str:
-    """Name what is given beside a median: an interval takes more rounds than a range.
-
-    Parameters
-    ----------
-    recording : Recording
-        A tour's.
-    """
+    """Name what is given beside a median: an interval takes more rounds than a range."""
     return _spread(recording.header.settings["rounds"])
 
 
@@ -302,25 +229,13 @@ def _spread(rounds: int) -> str:
 
 
 def where(recording: Recording) -> str:
-    """Say what a tour sent to.
-
-    Parameters
-    ----------
-    recording : Recording
-        A tour's.
-    """
+    """Say what a tour sent to."""
     lab = recording.header.lab
     return f"{lab['kind']}, MTU {lab['mtu']}"
 
 
 def notes(recording: Recording) -> list[str]:
-    """Say what is in the columns of a tour's table, and what is not.
-
-    Parameters
-    ----------
-    recording : Recording
-        A tour's.
-    """
+    """Say what is in the columns of a tour's table, and what is not."""
     rounds = recording.header.settings["rounds"]
     told = [
         f"MB/s: 10⁶ bytes of samples a second, median of {rounds} rounds, and their"

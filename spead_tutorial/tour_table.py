@@ -25,13 +25,7 @@ _MARKS = {True: "✓", False: "✗"}
 
 
 def headline_text(found: Sequence[Section]) -> str:
-    """Write what a tour has to say first, in each language; nothing where no gain is known.
-
-    Parameters
-    ----------
-    found : sequence of Section
-        A tour's rows.
-    """
+    """Write what a tour has to say first, in each language; nothing where no gain is known."""
     lines = []
     for one in headlines(found):
         lines += ["", f"{one.by:6}  {one}"]
@@ -40,15 +34,7 @@ def headline_text(found: Sequence[Section]) -> str:
 
 
 def table(found: Sequence[Section], recording: Recording) -> str:
-    """Write a tour's rows as a table for people, and what its columns are.
-
-    Parameters
-    ----------
-    found : sequence of Section
-        A tour's rows.
-    recording : Recording
-        The tour.
-    """
+    """Write a tour's rows as a table for people, and what its columns are."""
     names = ("MB/s", spread(recording), "gain", "share", "packets", "calls", "CPU")
     lines = [line for section in found for line in section.lines]
     cells = [("", *names), *((line.by, *_cells(line)) for line in lines)]
