@@ -11,7 +11,7 @@ JOBS ?= $(shell echo $$(($$(nproc) + 1)))
 # Where the site is published, and how many tags beside this tree: CI says the real ones.
 URL ?= http://localhost/spead_tutorial
 TAGS ?= 0
-# Whose flame graph `make profile` draws.
+# Which program `make profile` looks at.
 CHAPTER ?= 10
 LANGUAGE ?= python
 WORKERS = -n $(JOBS) --maxprocesses 8
@@ -90,7 +90,7 @@ bench: setup ## measure all sweeps on this machine, and draw them: more than an 
 bench-quick: setup ## measure chapter 10 beside spead2 and bare system calls, and draw it: minutes
 	$(BIN)/python -m bench run tut-10 --quick --plot
 
-profile: setup ## a flame graph of a program: make profile CHAPTER=10 LANGUAGE=c (or python)
+profile: setup ## a program's stacks, for a flame graph: make profile CHAPTER=10 LANGUAGE=c (or python)
 	$(BIN)/python -m bench profile $(CHAPTER) --lang $(LANGUAGE)
 
 test-c: setup

@@ -17,11 +17,10 @@ from typing import Any
 
 import click
 
-from bench import exports, figures, files
+from bench import figures, files
 from bench import status as status_module
 from bench.compare_command import compare
 from bench.contributed import check
-from bench.history_command import history
 from bench.hosts import Progress, Team, parts_of
 from bench.peers import find_installation
 from bench.plan import Plan, again, estimate, measure, plan_of
@@ -496,27 +495,6 @@ def _draw(source: Path, output: Path, *names: str) -> int:
 
 cli.add_command(check)
 cli.add_command(compare)
-cli.add_command(history)
-
-
-@cli.command()
-@click.argument("record", type=_FILE)
-@click.option("-o", "--output", type=_FILE, required=True,
-              help="File: its end (.csv, .parquet, .json for pyperf) says the format.")  # fmt: skip
-def export(record: Path, output: Path) -> int:
-    """Write a RECORD in another format: CSV, parquet, or pyperf's JSON.
-
-    CSV and parquet have a row for each sample that counts. What else the record holds goes to files
-    beside it: samples that were repeated, timelines, splits and spacings to tables (as in
-    tut-5.timelines.csv), and the headers, which say on which machine and how all was measured, to
-    tut-5.headers.json; parquet has the headers in each file's metadata. pyperf's JSON has
-    the samples with a rate, and the headers as metadata.
-
-    Example: python -m bench export bench/results/tut-10.jsonl -o tut-10.csv
-    """
-    for path in exports.export(read(record), output):
-        click.echo(path)
-    return 0
 
 
 @cli.command()

@@ -26,9 +26,7 @@ __all__ = [
     "Verdict",
     "compare",
     "corrected",
-    "judge_apart",
     "refuse_different_machines",
-    "side_of",
     "table",
     "word_for",
 ]
@@ -121,7 +119,7 @@ def compare(
     judged: list[tuple[Verdict, float]] = []
     for first, second in _sides(one, other, different_machines):
         what = STILL if one is other else drift(first, second, thresholds.general)
-        judge = _judge_within_rounds if one is other else judge_apart
+        judge = _judge_within_rounds if one is other else _judge_apart
         machines.append((name_of(second.header), what))
         for place, mine, theirs in _pairs(first, second, chapters, before, after):
             threshold = thresholds.of(theirs[0].chapter)
@@ -225,10 +223,10 @@ def _judge(
 
 def word_for(ratio: Estimate, threshold: float, drift: Drift) -> str:
     """Say what a ratio is, if it is no accident: never one of which the interval has one in it."""
-    return side_of(ratio.median, threshold, drift) if is_told(ratio) else CANNOT_TELL
+    return _side_of(ratio.median, threshold, drift) if is_told(ratio) else CANNOT_TELL
 
 
-def side_of(ratio: float, threshold: float, drift: Drift) -> str:
+def _side_of(ratio: float, threshold: float, drift: Drift) -> str:
     """Say on which side of what does not count a number is.
 
     A point is not faster for having stayed where it was while the machine became slower. And what
@@ -248,7 +246,7 @@ def _judge_within_rounds(before: _Rates, after: _Rates, _: Drift) -> tuple[Estim
     return gain(before, after), 0.0
 
 
-def judge_apart(before: _Rates, after: _Rates, drift: Drift) -> tuple[Estimate, float]:
+def _judge_apart(before: _Rates, after: _Rates, drift: Drift) -> tuple[Estimate, float]:
     """Judge by a test of the values, as they would be without the drift."""
     earlier, later = list(before.values()), list(after.values())
     expected = [rate * drift.ratio for rate in earlier]

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which samples are of which machine, and several recordings as one."""
+"""Which samples are of which machine."""
 
 import dataclasses
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from spead_tutorial.records import Header, Recording, Sample
 
-__all__ = ["by_machine", "facts_of", "name_of", "part_of", "pooled"]
+__all__ = ["by_machine", "facts_of", "name_of"]
 
 
 def facts_of(header: Header) -> dict[str, object]:
@@ -29,25 +29,15 @@ def by_machine(recording: Recording) -> dict[str, Recording]:
     for source, header in enumerate(recording.headers):
         key = json.dumps(facts_of(header), sort_keys=True)
         sources.setdefault(key, []).append(source)
-    return {key: part_of(recording, those) for key, those in sources.items()}
+    return {key: _part_of(recording, those) for key, those in sources.items()}
 
 
-def part_of(recording: Recording, sources: Sequence[int]) -> Recording:
+def _part_of(recording: Recording, sources: Sequence[int]) -> Recording:
     """Return the samples that belong to some of a recording's headers."""
     first, *others = (recording.headers[source] for source in sources)
     place = {source: index for index, source in enumerate(sources)}
     samples = [_moved(one, place[one.source]) for one in recording.samples if one.source in place]
     return Recording(first, tuple(samples), others=tuple(others))
-
-
-def pooled(recordings: Iterable[Recording]) -> Recording:
-    """Put samples of several recordings together; each keeps its header, and so its rounds."""
-    headers: list[Header] = []
-    samples: list[Sample] = []
-    for recording in recordings:
-        samples += [_moved(one, len(headers) + one.source) for one in recording.samples]
-        headers += recording.headers
-    return Recording(headers[0], tuple(samples), others=tuple(headers[1:]))
 
 
 def _moved(sample: Sample, source: int) -> Sample:

@@ -1,27 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A flame graph of a chapter's program, as it sends in a lab."""
+"""The stacks of a chapter's program, as it sends in a lab, in a file that speedscope shows."""
 
-import functools
 import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 import click
 
-from bench import flame, stacks
+from bench import stacks
 from bench.options import ChapterType
 from bench.peers import TIMEOUT_S
-from bench.plan import versions
-from spead_tutorial import plots
 from spead_tutorial.catalogue import LANGUAGES, Chapter, find_chapter
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.case import Case, Step, take
-from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Device, Place
 from spead_tutorial.measure.programs import ProgramError, command, finish
-from spead_tutorial.records import OURS, Recording
-from spead_tutorial.units import size as size_text
+from spead_tutorial.records import OURS
 
 __all__ = ["profile"]
 
@@ -55,20 +49,20 @@ def tool_for(language: str, wanted: str | None) -> str:
 
 
 def _profile(case: Case, seconds: float, tool: str, path: Path) -> None:
-    """Run a program for about so long, and write the picture."""
-    draw = _with_py_spy if tool == "py-spy" else _with_perf
+    """Run a program for about so long, and write what was seen."""
+    look = _with_py_spy if tool == "py-spy" else _with_perf
     with Lab() as lab:
         place = Device(lab)
         first = take(place, Step(0, True, case), 1 + (64 << 20) // case.heap_size)
         if first.rate is None:
             raise ProgramError(first.failure or "it told no rate")
-        draw(place, case, 2 + round(first.rate * seconds / case.heap_size), path)
+        look(place, case, 2 + round(first.rate * seconds / case.heap_size), path)
 
 
 def _with_py_spy(place: Place, case: Case, heaps: int, path: Path) -> None:
-    """Have py-spy draw; it says something itself where the program has its report."""
     chapter = find_chapter(case.program)
-    options = ["--native", "--threads", "-r", str(_PY_SPY_LOOKS_PER_S), "-o", str(path)]
+    looks = ["--native", "--threads", "-r", str(_PY_SPY_LOOKS_PER_S)]
+    options = ["-f", "speedscope", *looks, "-o", str(path)]
     place = place.fitting(chapter.takes_destination)
     with place.watching() as watched:
         to = watched.destination if chapter.takes_destination else None
@@ -81,8 +75,8 @@ def _with_py_spy(place: Place, case: Case, heaps: int, path: Path) -> None:
 
 def _with_perf(place: Place, case: Case, heaps: int, path: Path) -> None:
     chapter = find_chapter(case.program)
-    with tempfile.TemporaryDirectory() as folder:
-        seen = Path(folder, "perf.data")
+    seen = path.with_suffix(".data")
+    try:
         sample = take(
             place,
             Step(0, False, case),
@@ -94,13 +88,9 @@ def _with_perf(place: Place, case: Case, heaps: int, path: Path) -> None:
         )
         if sample.failure is not None:
             raise ProgramError(sample.failure)
-        root = flame.grown(stacks.stacks(seen))
-    if not root.looks:
-        raise ProgramError("perf saw nothing of it: it was over too soon")
-    first = header("profile", place.facts(), {"drawn_by": "make profile"}, versions())
-    title = f"{case.program}, {case.language}, heaps of {size_text(sample.heap_size)}"
-    draw = functools.partial(flame.draw_flame, root, title)
-    path.write_bytes(plots.render(draw, Recording(first, ()), plots.LIGHT))
+        stacks.write(seen, path)
+    finally:
+        seen.unlink(missing_ok=True)
 
 
 @click.command()
@@ -114,7 +104,7 @@ def _with_perf(place: Place, case: Case, heaps: int, path: Path) -> None:
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), default=_SECONDS,
               show_default=True, help="How long to look.")  # fmt: skip
 @click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=RESULTS,
-              show_default=True, help="Folder for the picture.")  # fmt: skip
+              show_default=True, help="Folder for the file.")  # fmt: skip
 def profile(
     chapter: Chapter,
     language: str,
@@ -123,15 +113,17 @@ def profile(
     seconds: float,
     output: Path,
 ) -> int:
-    """Draw a flame graph of a CHAPTER's program: which functions take its time.
+    """Write down the stacks of a CHAPTER's program: which functions take its time.
 
-    py-spy shows lines of Python; perf shows the kernel, and the stream's thread.
+    py-spy shows lines of Python; perf shows the kernel, and the stream's thread. Open the file in
+    https://www.speedscope.app, which draws a flame graph of it in the browser.
 
     Example: python -m bench profile 10 --lang c
     """
     chosen = tool_for(language, tool)
     output.mkdir(parents=True, exist_ok=True)
-    path = output / f"{chapter.name}-{language}-{chosen}.svg"
+    end = "speedscope.json" if chosen == "py-spy" else "perf.txt"
+    path = output / f"{chapter.name}-{language}.{end}"
     _profile(Case(OURS, language, chapter.name, heap_size), seconds, chosen, path)
     click.echo(path)
     return 0

@@ -14,7 +14,16 @@ from pathlib import Path
 
 from spead_tutorial.measure.programs import ProgramError
 
-__all__ = ["LOOKS_PER_S", "Frame", "Look", "StackError", "recording", "require_perf", "stacks"]
+__all__ = [
+    "LOOKS_PER_S",
+    "Frame",
+    "Look",
+    "StackError",
+    "recording",
+    "require_perf",
+    "stacks",
+    "write",
+]
 
 #: Of each running thread. More of them slow programs down further, and shares hardly change.
 LOOKS_PER_S = 2500
@@ -82,10 +91,19 @@ def recording(path: Path, command: Sequence[str]) -> list[str]:
 
 def stacks(path: Path) -> list[Look]:
     """Read what was seen."""
-    done = _perf("script", "--no-inline", "-i", str(path), "-F", "pid,tid,time,ip,sym,dso")
+    return list(_looks(_script(path, "-F", "pid,tid,time,ip,sym,dso").splitlines()))
+
+
+def write(path: Path, output: Path) -> None:
+    """Write what was seen as text, as speedscope and others read it."""
+    output.write_text(_script(path))
+
+
+def _script(path: Path, *options: str) -> str:
+    done = _perf("script", "--no-inline", "-i", str(path), *options)
     if done.returncode != 0:
         raise StackError(f"perf script: {(done.stderr.strip().splitlines() or ['it failed'])[-1]}")
-    return list(_looks(done.stdout.splitlines()))
+    return done.stdout
 
 
 def _looks(lines: Iterable[str]) -> Iterator[Look]:

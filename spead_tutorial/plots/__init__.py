@@ -8,7 +8,6 @@ it, drawing raises `MissingError`.
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.causes import causes
 from spead_tutorial.plots.ceiling import ceiling
-from spead_tutorial.plots.history import History, HistoryLine, HistoryPanel
 from spead_tutorial.plots.ladder import ladder
 from spead_tutorial.plots.loopback import loopback
 from spead_tutorial.plots.loss import loss
@@ -38,9 +37,6 @@ __all__ = [
     "DARK",
     "LIGHT",
     "Draw",
-    "History",
-    "HistoryLine",
-    "HistoryPanel",
     "MissingError",
     "Rendered",
     "Sweep",

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The harness: what it measures, how it goes on after a kill, and what it makes of records."""
 
-import csv
 import dataclasses
 import json
 import os
@@ -17,7 +16,7 @@ from types import MappingProxyType
 
 import pytest
 
-from bench import exports, files, flat_memory, peers, status, sweeps
+from bench import files, flat_memory, peers, status, sweeps
 from bench import plan as planning
 from bench.cli import cli
 from spead_tutorial.catalogue import CHAPTERS, STEPS, find_chapter
@@ -265,7 +264,7 @@ def read_or_none(path: Path) -> bool:
 @needs_lab
 @thorough
 @pytest.mark.timeout(400)
-def test_a_sweep_is_measured_drawn_compared_and_exported(tmp_path):
+def test_a_sweep_is_measured_drawn_and_compared(tmp_path):
     done = bench("run", "tut-5", "--tiny", "-o", tmp_path / "bench", "--plot")
     assert done.returncode == 0, done.stderr
     path = tmp_path / "bench" / "tut-5.jsonl"
@@ -281,8 +280,6 @@ def test_a_sweep_is_measured_drawn_compared_and_exported(tmp_path):
     for end in ("", "-dark"):
         assert (tmp_path / "figures" / f"tut-5-send-pipeline-timeline{end}.svg").exists()
     assert bench("compare", path, path).returncode == 0
-    for end in ("csv", "parquet", "json"):
-        succeeds("export", path, "-o", tmp_path / f"some.{end}")
 
 
 def check_samples(found: Recording) -> None:
@@ -560,7 +557,6 @@ def test_a_file_that_is_no_record_is_one_line_and_status_1(tmp_path):
     for arguments in (
         ["status", path],
         ["compare", path, path],
-        ["export", path, "-o", tmp_path / "some.csv"],
         ["merge", path, "-o", tmp_path / "all.jsonl"],
     ):
         assert "not a JSON object" in fails(*arguments)
@@ -575,11 +571,9 @@ def test_a_part_without_cases_says_so(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_record_without_samples_cannot_be_compared_or_exported_to_pyperf(tmp_path):
+def test_a_record_without_samples_cannot_be_compared(tmp_path):
     path = write(tmp_path / "some.jsonl", recording())
     assert "no point in common" in fails("compare", path, path)
-    assert "nothing to export" in fails("export", path, "-o", tmp_path / "some.json")
-    assert "does not end with one of" in fails("export", path, "-o", tmp_path / "some.xls")
 
 
 # ---- How certain numbers are ----
@@ -702,94 +696,3 @@ def test_status_of_a_record_that_does_not_say_which_part_it_is_shows_its_samples
     header = dataclasses.replace(HEADER, experiment="tut-6", settings=settings)
     path = write(tmp_path / "some.jsonl", recording(made([1e9] * 9), header=header))
     assert "9 samples of full size, complete" in succeeds("status", path)
-
-
-def test_an_export_to_pyperf_has_the_seconds_of_a_heap_and_two_machines_apart(tmp_path):
-    import pyperf
-
-    header = dataclasses.replace(HEADER, machine={"cpu": "another"})
-    rates = made([1e9, 2e9]), made([3e9], case="two"), made([2e9] * 2, case="two", source=1)[1:]
-    found = dataclasses.replace(recording(*rates), others=(header,))
-    exports.export(found, tmp_path / "some.json")
-    suite = pyperf.BenchmarkSuite.load(str(tmp_path / "some.json"))
-    seconds = [(one.elapsed_ns or 0) / 1e9 / one.heaps for one in found.samples]
-    assert {each.get_name(): each.get_values() for each in suite} == {
-        "one": pytest.approx(seconds[:2]),
-        "two, part 1": pytest.approx(seconds[2:3]),
-        "two, part 2": pytest.approx(seconds[3:]),
-    }
-    assert {each.get_name(): each.get_metadata()["cpu_model_name"] for each in suite} == {
-        "one": "a processor",
-        "two, part 1": "a processor",
-        "two, part 2": "another",
-    }
-
-
-def test_an_export_says_where_and_with_what_it_was_measured(tmp_path):
-    import pyperf
-    from pyarrow import parquet
-
-    found = read(RECORDS / "tut-5.jsonl")
-    facts = dataclasses.asdict(found.header)
-    assert exports.export(found, tmp_path / "some.csv")[-1] == tmp_path / "some.headers.json"
-    assert json.loads((tmp_path / "some.headers.json").read_text()) == [facts]
-    for path in exports.export(found, tmp_path / "some.parquet"):
-        metadata = parquet.read_schema(path).metadata
-        assert json.loads(metadata[exports.HEADERS.encode()]) == [facts]
-    exports.export(found, tmp_path / "some.json")
-    said = pyperf.BenchmarkSuite.load(str(tmp_path / "some.json")).get_metadata()
-    wanted = {
-        "cpu_model_name": facts["machine"]["cpu"],
-        "python_version": facts["versions"]["python"],
-        "revision": facts["revision"],
-        "lab.mtu": facts["lab"]["mtu"],
-        "settings.rounds": facts["settings"]["rounds"],
-    }
-    assert wanted.items() <= said.items()
-    assert json.loads(said["machine.caches_bytes"]) == facts["machine"]["caches_bytes"]
-
-
-def test_an_export_has_every_number_of_a_record(tmp_path):
-    """Of committed records, each kind of line; in CSV as text, in parquet with its type."""
-    from pyarrow import parquet
-
-    kinds = set()
-    for name in ("tut-5", "where", "spacing"):
-        found = read(RECORDS / f"{name}.jsonl")
-        paths = exports.export(found, tmp_path / f"{name}.parquet")
-        wanted = {kind: rows for kind, rows in exports.tables(found).items() if rows or not kind}
-        for path, (kind, rows) in zip(paths, wanted.items(), strict=True):
-            assert path.name == (f"{name}.{kind}.parquet" if kind else f"{name}.parquet")
-            assert parquet.read_table(path).to_pylist() == rows
-            kinds |= {kind} if rows else set()
-        *paths, _ = exports.export(found, tmp_path / f"{name}.csv")
-        for path, rows in zip(paths, wanted.values(), strict=True):
-            with path.open(newline="") as file:
-                lines = list(csv.DictReader(file))
-            texts = [{k: "" if v is None else str(v) for k, v in row.items()} for row in rows]
-            assert lines == texts
-    assert kinds == {"", "timelines", "splits", "spacings"}
-    messages = [n for one in found.spacings for n in one.message_bytes]
-    assert [row["message_bytes"] for row in rows] == messages
-
-
-def test_what_failed_is_exported_beside_what_counts_and_removed_where_it_is_no_more(tmp_path):
-    failed = dataclasses.replace(made([1e9])[0], failure="it failed")
-    (good,) = made([2e9], attempt=1)
-    healed = dataclasses.replace(recording([good]), superseded=(failed,))
-    written = [path.name for path in exports.export(healed, tmp_path / "some.csv")]
-    assert written == ["some.csv", "some.superseded.csv", "some.headers.json"]
-    with (tmp_path / "some.superseded.csv").open() as file:
-        assert [row["failure"] for row in csv.DictReader(file)] == ["it failed"]
-    exports.export(recording([good]), tmp_path / "some.csv")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["some.csv", "some.headers.json"]
-
-
-def test_an_export_to_csv_takes_nothing_that_may_be_missing(tmp_path, monkeypatch):
-    for name in ("pandas", "pyarrow", "pyperf"):
-        monkeypatch.setitem(sys.modules, name, None)
-    found = recording(made([1e9]))
-    assert exports.export(found, tmp_path / "some.csv")
-    for end, word in (("parquet", "pyarrow"), ("json", "pyperf")):
-        with pytest.raises(RecordError, match=rf"needs {word}: pip install"):
-            exports.export(found, tmp_path / f"some.{end}")

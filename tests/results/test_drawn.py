@@ -2,7 +2,6 @@
 """Where things are drawn, in pictures of which there is one each; their words: test_words.py."""
 
 import dataclasses
-import math
 from typing import Any
 
 import pytest
@@ -98,27 +97,3 @@ def test_a_rate_above_which_the_sender_could_not_go_is_called_a_lower_bound():
     assert typed(loss.title).startswith(
         "Chapter 7 loses nothing up to at least 1 500 MB/s (Python), at least 3 000 MB/s (C). "
     )
-
-
-# ---- Rates over revisions ----
-
-
-def test_each_machine_has_a_panel_of_its_revisions_and_a_change_is_ringed_at_its_own():
-    one, other = drawing("history").figure.axes[:2]
-    lines, (line,) = (
-        [
-            list(line.get_ydata())
-            for line in axis.lines
-            if line.get_linewidth() == 2.0 and line.get_linestyle() != "None"
-        ]
-        for axis in (one, other)
-    )
-    assert ([len(line) for line in lines], len(line)) == ([7, 7], 2)
-    assert math.isnan(line[0]), "a revision without a rate"
-    rings = [
-        (line.get_xdata()[0], line.get_ydata()[0])
-        for axis in (one, other)
-        for line in axis.lines
-        if line.get_markersize() == 13
-    ]
-    assert rings == [(4, 3500.0)]

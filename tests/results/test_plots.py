@@ -31,7 +31,7 @@ from support.records import HEADER, SAMPLE
 THEMES = {theme.name: theme for theme in (plots.LIGHT, plots.DARK)}
 FEW = ("ladder",)
 #: Pictures of single runs have no points, nor has that of the means of what became of packets.
-WITHOUT_POINTS = {"timeline", "spacing", "lost", "history"}
+WITHOUT_POINTS = {"timeline", "spacing", "lost"}
 
 
 def few_of(names: Sequence[str]) -> list[object]:
@@ -146,7 +146,7 @@ def test_a_recording_in_which_all_failed_is_drawn_and_says_so(name):
     assert name not in FEW or any("failed" in words for words in drawn.seen)
 
 
-@pytest.mark.parametrize("name", sorted(set(PICTURES) - {"history"}))  # it has its rates itself
+@pytest.mark.parametrize("name", sorted(PICTURES))
 def test_a_recording_of_something_else_is_refused_in_a_line_that_says_what_to_run(name):
     other = make_sample("tut_2_send", "c", 50.0, implementation="old")
     with pytest.raises(ValueError, match=r"^the recording has no .*: (python -m bench|spead)"):

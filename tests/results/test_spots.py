@@ -58,7 +58,7 @@ def test_a_gain_is_a_point_too_and_is_of_no_series(points_of):
     assert small[0][1] == pytest.approx(4.0, rel=0.05)  # 2000 after 500
 
 
-THOROUGH = sorted({*PICTURES} - {"timeline", "spacing", "lost", "history", "sweep"})
+THOROUGH = sorted({*PICTURES} - {"timeline", "spacing", "lost", "sweep"})
 
 
 @pytest.mark.parametrize(

@@ -216,14 +216,6 @@ SAID: dict[str, tuple[str, list[str], list[str]]] = {
             "ring of 1, full ring drops",
         ],
     ),
-    "history": (
-        "Rates over revisions, heaps of 1 MiB",
-        [
-            "ours python tut_10_send_reuse_heaps: 3000 to 3000, no change. ours c",
-            "c tut_10_send_reuse_heaps: 5000 to 3500, changed: x0.70 at 4a5e1e9.",
-        ],
-        [*(f"{n}a5e1e9" for n in range(7)), "x0.70", "0a5e1e9", "1a5e1e9"],
-    ),
 }  # fmt: skip
 
 

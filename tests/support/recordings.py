@@ -370,27 +370,6 @@ def make_lost() -> Recording:
     return Recording(HEADER, tuple(samples))
 
 
-def make_history() -> plots.History:
-    """Two machines, of which one has a revision at which the program in C became slower."""
-    lines = []
-    for language, rate, changed in (("python", 3e9, 1.0), ("c", 5e9, 0.7)):
-        rates = tuple(
-            tuple(1e6 * one for one in around(rate / 1e6 * (changed if number >= 4 else 1)))
-            for number in range(7)
-        )
-        changes = ((4, changed),) if changed != 1 else ()
-        series = Series("ours", language, TEN)
-        lines.append(plots.HistoryLine(series, str(series), rates, changes))
-    names = tuple(f"{number}a5e1e9" for number in range(7))
-    panels = (
-        plots.HistoryPanel("tut-10 full, a processor, 2 cores", names, tuple(lines)),
-        plots.HistoryPanel("tut-10 full, another, 2 cores", names[:2], (
-            plots.HistoryLine(lines[0].series, lines[0].name, ((), lines[0].rates[0])),
-        )),
-    )  # fmt: skip
-    return plots.History("Rates over revisions, heaps of 1 MiB", panels)
-
-
 def with_warm_ups(recording: Recording) -> Recording:
     """The same recording, after warm-ups that would be seen if they were drawn."""
     warm = (
@@ -425,7 +404,6 @@ PICTURES: dict[str, tuple[plots.Draw, Recording]] = {
         ("receivers", plots.receivers_ladder, make_lossless()),
         ("loss", plots.loss, make_lossless()),
         ("lost", plots.lost, make_lost()),
-        ("history", make_history(), make_ways()),
     )
 }
-OF_SAMPLES = sorted(set(PICTURES) - {"timeline", "where", "spacing", "history"})
+OF_SAMPLES = sorted(set(PICTURES) - {"timeline", "where", "spacing"})
