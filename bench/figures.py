@@ -22,7 +22,7 @@ FIGURES = ROOT / "docs" / "figures"
 class Picture:
     """One picture."""
 
-    name: str  # file name of the light one
+    name: str  # file name
     sweep: str  # from which sweep's record
     draw: Draw  # what draws it
 
@@ -298,8 +298,10 @@ PICTURES = (
 )
 
 
-def draw(source: Path, output: Path, sweeps: Iterable[str] = ()) -> tuple[list[Path], list[str]]:
-    """Draw the pictures of a folder's records."""
+def draw(
+    source: Path, output: Path, sweeps: Iterable[str] = (), *, dark: bool = False
+) -> tuple[list[Path], list[str]]:
+    """Draw the pictures of a folder's records; if asked, in the colours of a dark page, too."""
     wanted = tuple(sweeps)
     drawn: list[Path] = []
     problems: list[str] = []
@@ -310,7 +312,11 @@ def draw(source: Path, output: Path, sweeps: Iterable[str] = ()) -> tuple[list[P
             continue
         try:
             name, recording = output / picture.name, read(record)
-            drawn += plots.save(name, picture.draw, recording, for_site=True)
+            if dark:
+                drawn += plots.save(name, picture.draw, recording)
+            else:
+                name.write_bytes(plots.render(picture.draw, recording, plots.LIGHT))
+                drawn.append(name)
         except (RecordError, ValueError, plots.MissingError) as error:
             problems.append(f"{picture.name}: {error}")
     return drawn, problems

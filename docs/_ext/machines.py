@@ -24,13 +24,12 @@ from pathlib import Path
 
 from docutils import nodes
 from measured import pressable
-from pictures import shown
+from pictures import drawn, shown
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
 from bench import contributed
-from bench.figures import FIGURES
 from spead_tutorial import plots, stats, units
 from spead_tutorial.catalogue import LADDER, LANGUAGES, Chapter, find_chapter
 from spead_tutorial.plots.theme import NAMES
@@ -220,13 +219,12 @@ class MachineLadders(_OfAll):
         caption = f"Drawn from {{download}}`{path.name} <{here}>`"
         if path == contributed.LADDER:
             caption += ", measured on [the reference machine](#the-reference-machine)."
-            section += shown(self, FIGURES / "tut-ladder.svg", FIGURES.name, caption)
+            section += shown(self, drawn(self.env) / "tut-ladder.svg", caption)
             return section
-        folder = f"{_DRAWN}/{name}"
-        light = Path(self.env.srcdir, folder, "ladder.svg")
+        light = Path(self.env.srcdir, _DRAWN, name, "ladder.svg")
         light.parent.mkdir(parents=True, exist_ok=True)
-        plots.save(light, plots.ladder, recording, for_site=True)
-        section += shown(self, light, folder, f"{caption}.")
+        plots.save_for_site(light, plots.ladder, recording)
+        section += shown(self, light, f"{caption}.")
         return section
 
 

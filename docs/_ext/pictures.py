@@ -5,7 +5,7 @@
     What to see in it.
     ```
 
-is what `bench.figures` draws of a committed record, and
+is what `bench.figures` draws of a committed record: as the site is built, in all its forms. And
 
     ```{diagram} stream
     What to see in it.
@@ -19,6 +19,7 @@ is ``diagrams/stream.svg``, which stands in the page itself so that it can use t
 is a part of either, without words, to be told from others beside it.
 """
 
+import concurrent.futures
 import html
 import re
 from pathlib import Path
@@ -26,19 +27,25 @@ from pathlib import Path
 from answers import spots
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
-from bench.figures import FIGURES, PICTURES
+from bench import figures
+from bench.figures import FIGURES, PICTURES, RESULTS
+from spead_tutorial import plots
+from spead_tutorial.records import read
 
 DIAGRAMS = FIGURES.parent / "diagrams"
-_SMALL = "notebooks/thumbnails"  # in the folder of what is made for the site, and not kept
+#: In the folder of what is made for the site, and not kept.
+_DRAWN, _SMALL = "notebooks/pictures", "notebooks/thumbnails"
 #: Of a plot of matplotlib: its size, and a corner and the opposite one of its first panel.
 _SIZE = re.compile(r'width="[^"]*" height="[^"]*" viewBox="[^"]*"')
 _PANEL = re.compile(
     r'<g id="axes_1">\s*<g id="patch_\d+">\s*<path d="M (\S+) (\S+)\s+L (\S+) \S+\s+L \S+ (\S+)'
 )
 _HIGHEST = 5 / 8  # a thumbnail's height, in parts of its width
-_RECORDS = {Path(picture.name).stem: picture.sweep for picture in PICTURES}
+_PICTURES = {Path(picture.name).stem: picture for picture in PICTURES}
+_RECORDS = {name: picture.sweep for name, picture in _PICTURES.items()}
 
 
 class Picture(SphinxDirective):
@@ -58,23 +65,49 @@ class Picture(SphinxDirective):
             " [measured](/explanation/measurements.md) on [this machine](#the-reference-machine)."
         )
         words = f"{' '.join(self.content)} {source}".strip()
-        return shown(self, FIGURES / f"{name}.svg", FIGURES.name, words)
+        return shown(self, drawn(self.env) / f"{name}.svg", words)
 
 
-def shown(directive: SphinxDirective, light: Path, folder: str, caption: str) -> list[nodes.Node]:
-    """Return what a page has of a picture that `spead_tutorial.plots.save` wrote for it."""
+def drawn(env: BuildEnvironment) -> Path:
+    """Return the folder with what was drawn for the site."""
+    return Path(env.srcdir, _DRAWN)
+
+
+def _draw_all(app: Sphinx) -> None:
+    """Draw what has changed since it was drawn: the record, or what draws it."""
+    folder = drawn(app.env)
+    folder.mkdir(parents=True, exist_ok=True)
+    drawing = [Path(figures.__file__), *Path(plots.__file__).parent.glob("*.py")]
+    newest = max(path.stat().st_mtime for path in drawing)
+    stale = []
+    for name, sweep in _RECORDS.items():
+        last = folder / f"{name}-narrow-dark.svg"
+        since = max(newest, (RESULTS / f"{sweep}.jsonl").stat().st_mtime)
+        if not last.exists() or last.stat().st_mtime < since:
+            stale.append(name)
+    with concurrent.futures.ProcessPoolExecutor(app.parallel or 1) as pool:
+        list(pool.map(_draw, stale, [folder] * len(stale)))
+
+
+def _draw(name: str, folder: Path) -> None:
+    picture = _PICTURES[name]
+    recording = read(RESULTS / f"{picture.sweep}.jsonl")
+    plots.save_for_site(folder / f"{name}.svg", picture.draw, recording)
+
+
+def shown(directive: SphinxDirective, light: Path, caption: str) -> list[nodes.Node]:
+    """Return what a page has of a picture that `plots.save_for_site` wrote for it."""
     name, env = light.stem, directive.env
+    folder = light.parent.relative_to(env.srcdir)
     env.note_dependency(str(light))
     title, words = described(light)
     figure = nodes.figure(classes=["picture"])
     # On a narrow screen it scrolls within this, also for those who have keys alone.
-    narrow, points = light.with_stem(f"{name}-narrow"), light.with_suffix(".json")
+    points = light.with_suffix(".json")
     on_it, below_it = spots(points)
-    for_phones = " for-phones" * narrow.exists()
     frame = f'<div class="frame" tabindex="0" role="group" aria-label="{html.escape(title)}">'
-    figure += nodes.raw("", f'{frame}<div class="plot{for_phones}">', format="html")
-    forms = [("", "wide")] + [("-narrow", "narrow")] * bool(for_phones)
-    for form, width in forms:
+    figure += nodes.raw("", f'{frame}<div class="plot">', format="html")
+    for form, width in (("", "wide"), ("-narrow", "narrow")):
         for end, theme in (("", "only-light"), ("-dark", "only-dark")):
             uri = f"/{folder}/{name}{form}{end}.svg"
             figure += nodes.image(uri=uri, alt=title, classes=[theme, width])
@@ -115,7 +148,7 @@ class Thumbnail(SphinxDirective):
         box = nodes.container(classes=["thumbnail"])
         if name in _RECORDS:
             for end, theme in (("", "only-light"), ("-dark", "only-dark")):
-                box += self._part(FIGURES / f"{name}{end}.svg", theme)
+                box += self._part(drawn(self.env) / f"{name}{end}.svg", theme)
             return [box]
         path = DIAGRAMS / f"{name}.svg"
         if not path.is_file():
@@ -165,6 +198,7 @@ def _in_words(title: str, words: str) -> nodes.Node:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("builder-inited", _draw_all)
     app.add_directive("diagram", Diagram)
     app.add_directive("picture", Picture)
     app.add_directive("thumbnail", Thumbnail)

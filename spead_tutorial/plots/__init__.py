@@ -25,6 +25,7 @@ from spead_tutorial.plots.render import (
     render_both,
     require,
     save,
+    save_for_site,
 )
 from spead_tutorial.plots.spacing import spacing
 from spead_tutorial.plots.sweep import Sweep
@@ -58,6 +59,7 @@ __all__ = [
     "render_both",
     "require",
     "save",
+    "save_for_site",
     "spacing",
     "timeline",
     "where",

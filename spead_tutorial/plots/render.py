@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spead_tutorial.plots.spots import spots, together
-from spead_tutorial.plots.theme import DARK, LIGHT, Theme
+from spead_tutorial.plots.theme import LIGHT, Theme, darkened
 from spead_tutorial.records import Recording
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ __all__ = [
     "render_both",
     "require",
     "save",
+    "save_for_site",
 ]
 
 #: A figure, its title, and its description in words and numbers.
@@ -57,22 +58,30 @@ def require() -> None:
     _matplotlib()
 
 
-def save(path: Path, draw: Draw, recording: Recording, *, for_site: bool = False) -> list[Path]:
-    """Draw a picture twice: light to `path`, and dark beside it."""
+def save(path: Path, draw: Draw, recording: Recording) -> list[Path]:
+    """Draw a picture to `path`, and the same in the colours of a dark page beside it."""
+    svg = render(draw, recording, LIGHT)
+    return _both(path, svg)
+
+
+def save_for_site(path: Path, draw: Draw, recording: Recording) -> list[Path]:
+    """Draw a picture, wide and narrow, light and dark, and note where its points are."""
     written, marked = [], []
-    forms = [(LIGHT, ""), (DARK, "-dark")]
-    if for_site:
-        forms += [(theme.narrow(), f"-narrow{end}") for theme, end in forms]
-    for theme, end in forms:
-        target = path.with_name(f"{path.stem}{end}{path.suffix}")
+    for theme, end in ((LIGHT, ""), (LIGHT.narrow(), "-narrow")):
         with _drawn(draw, recording, theme) as drawn:
-            target.write_bytes(_svg(*drawn))
+            written += _both(path.with_stem(path.stem + end), _svg(*drawn))
             marked.append(spots(drawn[0]))
-        written.append(target)
-    if for_site and marked[0]:
+    if marked[0]:
         written.append(path.with_suffix(".json"))
-        written[-1].write_text(together(*marked[::2]))  # dark ones are where light ones are
+        written[-1].write_text(together(*marked))
     return written
+
+
+def _both(path: Path, light: bytes) -> list[Path]:
+    dark = path.with_stem(f"{path.stem}-dark")
+    path.write_bytes(light)
+    dark.write_bytes(darkened(light))
+    return [path, dark]
 
 
 def render(draw: Draw, recording: Recording, theme: Theme) -> bytes:

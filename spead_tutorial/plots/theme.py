@@ -2,6 +2,7 @@
 """Colours, light and dark, and how lines are told apart without them."""
 
 import dataclasses
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ __all__ = [
     "WIDTH",
     "Look",
     "Theme",
+    "darkened",
     "looks",
     "role_of",
 ]
@@ -67,12 +69,13 @@ class Theme:
         """Return the same for a picture that fits on a phone."""
         return dataclasses.replace(self, width=_NARROW)
 
-    def pale(self, role: str) -> tuple[float, ...]:
+    def pale(self, role: str) -> tuple[float, float, float]:
         """Return one of the colours such that it is pale, but lets nothing through."""
         from matplotlib.colors import to_rgb
 
         pairs = zip(to_rgb(self.colours[role]), to_rgb(self.background), strict=True)
-        return tuple(0.35 * front + 0.65 * back for front, back in pairs)
+        red, green, blue = (0.35 * front + 0.65 * back for front, back in pairs)
+        return red, green, blue
 
 
 # Chosen so that any two lines differ for people with each kind of colour blindness, and that
@@ -111,6 +114,18 @@ DARK = Theme(
         "sending": "#e58ac8",
     },
 )
+
+
+def darkened(svg: bytes) -> bytes:
+    """Return a light picture in the colours of a dark page."""
+    from matplotlib.colors import to_hex
+
+    def colours(theme: Theme) -> list[str]:
+        plain = [theme.background, theme.text, theme.faint, theme.grid, *theme.colours.values()]
+        return plain + [to_hex(theme.pale(role)) for role in theme.colours]
+
+    other = dict(zip(colours(LIGHT), colours(DARK), strict=True))
+    return re.sub(r"#[0-9a-f]{6}\b", lambda found: other[found[0]], svg.decode()).encode()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -4,32 +4,32 @@
 import dataclasses
 import functools
 import html
-import json
 import re
 import statistics
 import subprocess
 import sys
-from pathlib import Path
 
 import matplotlib
 import pytest
 
 from bench.figures import PICTURES
+from bench.status import by_place
 from spead_tutorial import plots, records
 from spead_tutorial.measure import search
-from spead_tutorial.records import Series
+from spead_tutorial.plots.spots import spots
 from support import ROOT
-from support.once import MadeOnce
 from support.pictures import check_that_words_can_be_read, draw
 
 FIGURES = ROOT / "docs" / "figures"
 RESULTS = ROOT / "bench" / "results"
 DRAWN = sorted(path.name for path in FIGURES.glob("*.svg"))
-FORMS = ("", "-dark", "-narrow", "-narrow-dark")
 #: Pictures of single runs have no points, nor has that of the means of what became of packets.
 WITHOUT_POINTS = {"tut-5-send-pipeline-timeline", "tut-5-packet-spacing", "tut-7-recv-power-lost"}
-#: Those that `make test` draws; the thorough run draws all, in all forms.
+#: Those that `make test` draws; the thorough run draws all.
 FEW = ("tut-ladder.svg", "tut-11-send-batch-heaps-after.svg")
+PICTURES_FEW = [
+    one if one.name in FEW else pytest.param(one, marks=pytest.mark.thorough) for one in PICTURES
+]
 
 
 @functools.cache
@@ -56,45 +56,34 @@ def check_that_it_is_the_same(name: str, now: str) -> None:
 # Which there are, and what they say
 
 
-def test_there_is_each_form_of_each_picture_and_its_points_and_nothing_else():
-    names = [picture.name.removesuffix(".svg") for picture in PICTURES]
-    assert sorted(f"{name}{form}.svg" for name in names for form in FORMS) == DRAWN
-    points = {path.stem for path in FIGURES.glob("*.json")}
-    assert points == {*names} - WITHOUT_POINTS
+def test_there_is_each_picture_and_nothing_else():
+    assert sorted(path.name for path in FIGURES.iterdir()) == DRAWN
+    assert sorted(picture.name for picture in PICTURES) == DRAWN
 
 
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda one: one.name)
-def test_a_committed_picture_has_the_words_of_its_record_in_all_forms(picture):
-    name, header = picture.name.removesuffix(".svg"), read(picture.sweep).header
-    svgs = [(FIGURES / f"{name}{form}.svg").read_text() for form in FORMS]
-    light, dark, narrow, narrow_dark = map(texts, svgs)
-    assert (light, narrow) == (dark, narrow_dark)
-    for svg in svgs:
-        said = html.unescape(svg[svg.index("<desc") : svg.index("</desc")])
-        assert str(header.machine["cpu"]) in " ".join(said.split())
-        assert header.time[:10] in said
+def test_a_committed_picture_has_the_words_of_its_record(picture):
+    header, svg = read(picture.sweep).header, (FIGURES / picture.name).read_text()
+    said = html.unescape(svg[svg.index("<desc") : svg.index("</desc")])
+    assert str(header.machine["cpu"]) in " ".join(said.split())
+    assert header.time[:10] in said
 
 
-def test_every_point_of_a_committed_picture_has_the_median_of_its_record():
+@pytest.mark.parametrize("picture", PICTURES_FEW, ids=lambda one: one.name)
+def test_every_point_of_a_picture_has_the_median_of_its_record(picture):
     """Of those that are rates; the others are computed of several samples."""
-    for picture in PICTURES:
-        name = picture.name.removesuffix(".svg")
-        if name in WITHOUT_POINTS:
-            continue
-        rates: dict[tuple[Series, int, int], list[float]] = {}
-        for one in search.settled(read(picture.sweep)).samples:
-            if not one.warm_up and one.rate is not None:
-                key = one.series, one.heap_size, one.packet_size
-                rates.setdefault(key, []).append(one.rate / 1e6)
-        medians: dict[tuple[str, ...], list[float]] = {}
-        for (series, *_), some in rates.items():
-            medians.setdefault(dataclasses.astuple(series), []).append(statistics.median(some))
-        data = json.loads((FIGURES / f"{name}.json").read_text())
-        for number, _, median, *_ in data["points"]:
-            line = data["lines"][number]
-            if line["unit"] == "MB/s" and line["key"]:
-                known = medians[tuple(line["key"][:4])]
-                assert min(abs(median - one) for one in known) < 2e-3, (name, line)
+    recording = read(picture.sweep)
+    rates: dict[tuple[str, ...], list[float]] = {}
+    for (series, *_), samples in by_place(search.settled(recording)).items():
+        some = [one.rate / 1e6 for one in samples if one.rate is not None]
+        if some:
+            rates.setdefault(dataclasses.astuple(series), []).append(statistics.median(some))
+    points = spots(draw(picture.draw, recording).figure)
+    assert bool(points) == (picture.name.removesuffix(".svg") not in WITHOUT_POINTS)
+    for line, (_, median, *_) in points:
+        if line["unit"] == "MB/s" and line["key"]:
+            known = rates[tuple(line["key"][:4])]
+            assert min(abs(median - one) for one in known) < 2e-3, line
 
 
 def test_the_peer_is_in_every_picture_of_a_chapter_or_in_none():
@@ -116,16 +105,11 @@ def test_the_peer_is_in_every_picture_of_a_chapter_or_in_none():
 # Drawn again
 
 
-@pytest.mark.parametrize(
-    "picture",
-    [one if one.name in FEW else pytest.param(one, marks=pytest.mark.thorough) for one in PICTURES],
-    ids=lambda one: one.name,
-)
-def test_a_picture_for_phones_is_what_its_record_gives_and_can_be_read(picture):
+@pytest.mark.parametrize("picture", PICTURES_FEW, ids=lambda one: one.name)
+def test_the_words_of_a_picture_for_phones_can_be_read(picture):
     drawn = draw(picture.draw, read(picture.sweep), plots.LIGHT.narrow())
     pixels_per_point = 320 / (72 * drawn.figure.get_figwidth())  # on a page that is 360 wide
     check_that_words_can_be_read(drawn.figure, smallest=11 / pixels_per_point)
-    check_that_it_is_the_same(picture.name.replace(".svg", "-narrow.svg"), drawn.svg.decode())
 
 
 @pytest.mark.thorough
@@ -138,26 +122,13 @@ def test_no_words_of_a_committed_picture_are_cut_off_or_on_top_of_each_other(pic
     check_that_words_can_be_read(draw(picture.draw, read(picture.sweep)).figure)
 
 
-@pytest.fixture(scope="module")
-def again(made_once: MadeOnce) -> Path:
-    """A folder with all pictures, drawn now."""
-
-    def draw(folder: Path) -> None:
-        command = [sys.executable, "-m", "bench", "plot", "-i", "bench/results", "-o", folder]
-        assert subprocess.run(command, cwd=ROOT, check=False).returncode == 0
-
-    return made_once("figures", draw)
-
-
 @pytest.mark.thorough
-def test_the_committed_pictures_and_points_are_those_that_the_committed_records_give(again):
-    assert sorted(path.name for path in again.glob("*.svg")) == DRAWN
+def test_the_committed_pictures_are_those_that_the_committed_records_give(tmp_path):
+    command = [sys.executable, "-m", "bench", "plot", "-i", "bench/results", "-o", tmp_path]
+    assert subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == DRAWN
     for name in DRAWN:
-        check_that_it_is_the_same(name, (again / name).read_text())
-    points = sorted(FIGURES.glob("*.json"))
-    assert [path.name for path in points] == sorted(path.name for path in again.glob("*.json"))
-    for path in points:
-        assert path.read_text() == (again / path.name).read_text(), path.name
+        check_that_it_is_the_same(name, (tmp_path / name).read_text())
 
 
 # ---------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ def saved(tmp_path_factory):
     """Draw a picture for the site, once, and return its files."""
     folder = tmp_path_factory.mktemp("points")
     return functools.cache(
-        lambda name: plots.save(folder / f"{name}.svg", *PICTURES[name], for_site=True)
+        lambda name: plots.save_for_site(folder / f"{name}.svg", *PICTURES[name])
     )
 
 
@@ -89,7 +89,7 @@ def test_a_picture_for_phones_is_saved_narrow_too(saved):
 
 
 def test_a_picture_without_points_has_no_file_of_them(tmp_path):
-    written = plots.save(tmp_path / "some.svg", *PICTURES["lost"], for_site=True)
+    written = plots.save_for_site(tmp_path / "some.svg", *PICTURES["lost"])
     assert [path.suffix for path in written] == [".svg"] * 4
 
 
