@@ -9,7 +9,6 @@ heaps that something is missing of. Where this does not add up, there is no samp
 
 import contextlib
 import dataclasses
-import json
 import re
 import socket
 import struct
@@ -22,15 +21,15 @@ from typing import Any
 import numpy as np
 
 import spead_tutorial
-from bench.receivers import Ends, ended, started
-from bench.samples import Begun
+from bench.receivers import Ends
 from spead_tutorial import send
 from spead_tutorial.lab import Journey, Lab
-from spead_tutorial.measure.case import Case, Step
-from spead_tutorial.measure.machine import two_cores
+from spead_tutorial.measure.case import Begun, Case, Step
+from spead_tutorial.measure.machine import a_core_each
+from spead_tutorial.measure.pair import Listening
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.records import Sample
-from spead_tutorial.recv._stats import ACCOUNT
+from spead_tutorial.recv._account import sums
 
 __all__ = ["PROGRAM", "Setting", "contradiction", "take"]
 
@@ -40,8 +39,6 @@ _SO_MEMINFO, _MEMINFO = 55, struct.Struct("9I")
 _SEED = 1
 #: The stop heap is a packet with a byte in it.
 _STOP_PACKETS = _STOP_BYTES = 1
-#: What can become of a packet that was received.
-_FATES = tuple(one.name for one in ACCOUNT if one.name.startswith("packets_"))[1:]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -91,7 +88,7 @@ def take(lab: Lab, step: Step, heaps: int) -> Sample:
     measured: dict[str, Any] = {}
     with lab.receiver.socket(buffer_size=setting.buffer) as receiver, lab.socket() as sender:
         try:
-            counted = _run(lab, case, setting, heaps, Ends(sender, receiver, lab.device, lab.kind))
+            counted = _run(lab, case, setting, heaps, Ends(sender, receiver))
             measured, failure = _accounted(case, heaps, **counted)
         except ProgramError as error:
             failure = str(error)
@@ -104,23 +101,18 @@ def take(lab: Lab, step: Step, heaps: int) -> Sample:
 
 def _run(lab: Lab, case: Case, setting: Setting, heaps: int, ends: Ends) -> dict[str, Any]:
     """Return what both sides counted, and the journey of the packets between them."""
-    cores = two_cores()
-    assert cores is not None
-    first, second = map(int, cores.split(","))
+    first, second = a_core_each()
+    assert first is not None
     argv = [sys.executable, "-P", str(PROGRAM), "-p", str(case.packet_size), *setting.options,
             "--socket", str(ends.receiver.fileno())]  # fmt: skip
-    with started(argv, second, ends) as process:
-        assert process.stdout is not None
-        if process.stdout.readline() != "ready\n":
-            raise ProgramError(ended(PROGRAM.stem, process, _DRAIN_S).complaint)
+    with Listening(ends.start, PROGRAM.stem, argv, core=second) as process:
         before = lab.receiver.arrivals()
         with spead_tutorial.ThreadPool(1, [first]) as pool:
             sent = _send(lab, case, setting, heaps, ends, pool)
-        done = ended(PROGRAM.stem, process, _DRAIN_S)
+        done = process.wait(_DRAIN_S)
     if done.status:
         raise ProgramError(done.complaint)
-    arrivals = lab.receiver.arrivals() - before
-    return sent | {"received": json.loads(done.output), "arrivals": arrivals}
+    return sent | {"received": done.said, "arrivals": lab.receiver.arrivals() - before}
 
 
 def _send(
@@ -215,8 +207,9 @@ def contradiction(
     handed = received["got"] + received["ring_dropped"]
     partly = received["incomplete_heaps_evicted"] + received["incomplete_heaps_flushed"]
     whole_packets = handed * packets_of_heap + _STOP_PACKETS
+    for trouble in sums(received):
+        return trouble
     for what, there, those in (
-        ("packets received", received["packets_received"], sum(received[name] for name in _FATES)),
         ("complete heaps", received["heaps_complete"], handed),
         (
             "bytes of heaps",

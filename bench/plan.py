@@ -141,7 +141,7 @@ def _plain(case: Case) -> bool:
 def _heaps(case: Case, size: Size, warm_up: Sample | None) -> int:
     """How many heaps a sample sends: what lasts long enough, as its warm-up has shown."""
     if case.search:
-        return receivers.heaps_of_a_run(case, search.START, size)
+        return search.heaps_of_a_run(case.heap_size, search.START, size.most_bytes)
     if case.heaps is not None:
         return case.heaps if warm_up is not None else max(1, case.heaps // WARM_UP)
     n_bytes = size.most_bytes / WARM_UP
@@ -196,7 +196,8 @@ def _search_lasts(step: Step, size: Size, speeds: _Speeds) -> float:
     """Estimate how many seconds a run of a search lasts, at the rates that it had before."""
     like = speeds.get((step.case.name, False)) or []
     rate = statistics.median(map(search.offered, like)) if like else _GUESS
-    return receivers.heaps_of_a_run(step.case, rate, size) * step.case.heap_size / rate
+    heap_size = step.case.heap_size
+    return search.heaps_of_a_run(heap_size, rate, size.most_bytes) * heap_size / rate
 
 
 # ---------------------------------------------------------------------------------------

@@ -5,19 +5,16 @@ What is asked is not how fast they are, but what of it arrives: they are sent to
 link, or as fast as the sender can, and may lose heaps. So a sample holds what was lost as well.
 """
 
-import contextlib
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from bench.receivers import contradiction
-from bench.samples import Begun
 from spead_tutorial.catalogue import find_chapter, find_receiver
 from spead_tutorial.lab import Lab
-from spead_tutorial.measure.case import Step
-from spead_tutorial.measure.programs import Done, ProgramOptions
-from spead_tutorial.measure.receiving import receive
+from spead_tutorial.measure.blast import failure
+from spead_tutorial.measure.case import Begun, Step
+from spead_tutorial.measure.delivery import deliver
+from spead_tutorial.measure.programs import ProgramOptions
 from spead_tutorial.records import Sample
 
 __all__ = ["take"]
@@ -37,41 +34,15 @@ def take(lab: Lab, step: Step, heaps: int) -> Sample:
     options = ProgramOptions(heaps, case.heap_size, case.packet_size)
     buffers = _POOL.fullmatch(case.variant)
     told = ["-t", _SILENCE_S, *(["-b", buffers[1]] if buffers else [])]
-    with lab.limited(case.link) if case.link is not None else contextlib.nullcontext():
-        both = receive(
-            lab, receiver, _SENDER, (case.language, "c"), options, told=told, as_json=True
-        )
-    received, sent = map(_said, both)
-    measured = _measured(received, sent, case.heap_size)
-    failure = _failure(both, received, sent)
-    return begun.done(receiver.number, (lab.device, lab.kind), failure, measured)
-
-
-def _said(done: Done) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads(done.output)
-    except ValueError:
-        return {}
-    return found
-
-
-def _failure(
-    both: tuple[Done, Done], received: Mapping[str, Any], sent: Mapping[str, Any]
-) -> str | None:
-    """Say why a sample does not count; that heaps were lost is none."""
-    for done, said in zip(both, (received, sent), strict=True):
-        if not said or done.status not in (0, 1):
-            return done.complaint
-    if both[1].status:
-        return both[1].complaint
-    fates = sum(n for name, n in received.items() if name.startswith("packets_"))
-    if fates != received["socket_datagrams"]:
-        return f"{received['socket_datagrams']} packets were received, and {fates} accounted for"
-    return contradiction(
-        {**sent, "dropped": received["socket_dropped"]},
-        {"packets": received["socket_datagrams"], "heaps": received["heaps_complete"]},
-        lossless=False,
-    )
+    done = deliver(
+        lab, receiver, _SENDER, (case.language, "c"), options,
+        told=told, as_json=True, bits_per_s=case.link,
+    )  # fmt: skip
+    measured = _measured(done.received.said, done.sent.said, case.heap_size)
+    wrong = failure(done.sent, done.received)
+    if wrong is None and done.accounting is not None and not done.accounting.ok:
+        wrong = done.accounting.text
+    return begun.done(receiver.number, (lab.device, lab.kind), wrong, measured)
 
 
 def _measured(

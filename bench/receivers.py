@@ -12,8 +12,6 @@ import contextlib
 import dataclasses
 import functools
 import importlib.resources
-import json
-import os
 import re
 import socket
 import subprocess
@@ -22,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import spead_tutorial.recv
-from bench import listening
 from bench.peers import (
     PEER_PROGRAMS,
     TIMEOUT_S,
@@ -31,28 +28,25 @@ from bench.peers import (
     interpreter,
     missing_peer,
 )
-from bench.samples import Begun
+from bench.sockets import socket_of
 from bench.sweeps import BARE, CEILING, LOST, PEERS, POOL, SPOILT, TURNS, Size
 from spead_tutorial.catalogue import find_receiver
-from spead_tutorial.lab import Lab, LabProcess, probe
+from spead_tutorial.lab import Lab, probe
 from spead_tutorial.measure import search
-from spead_tutorial.measure.believe import packet_sizes
-from spead_tutorial.measure.case import Case, Step
-from spead_tutorial.measure.machine import two_cores
+from spead_tutorial.measure.blast import blast, claims, contradiction, counts, failure
+from spead_tutorial.measure.case import Begun, Case, Step
+from spead_tutorial.measure.machine import a_core_each
+from spead_tutorial.measure.pair import Listening, Running
 from spead_tutorial.measure.programs import Done, ProgramError, program
 from spead_tutorial.records import OURS, Sample
 
 __all__ = [
     "PLACES",
     "Ends",
-    "contradiction",
-    "ended",
     "facts",
-    "heaps_of_a_run",
     "look",
     "missing",
     "open_lab",
-    "started",
     "take",
     "versions",
 ]
@@ -62,19 +56,13 @@ _BIN = Path(str(importlib.resources.files("spead_tutorial").joinpath("bin")))
 #: Bytes of the receiver's socket; the kernel gives twice that, where it allows it. What is in it
 #: at a time is half of that, or nearly all where the two take turns, so that these are long.
 _BUFFER, _BUFFER_FOR_TURNS = 1 << 21, 1 << 22
-#: What the chapters' programs ask for themselves. In a search, all receivers have as much.
-_BUFFER_FOR_SEARCH = 1 << 23
-#: A run of a search sends so many times what the socket and heaps that wait can take in: who is
-#: slower than the sender by one part in as many has lost something then. And it lasts a while.
-_TIMES_TAKEN_IN, _RUN_S = 10, 0.1
-#: What may wait to be got: so many heaps as make up this, and no fewer than some.
-_WAITING_BYTES, _FEWEST_WAITING = 1 << 20, 4
 #: Heaps that warm a receiver up make up this, and are as many as some.
 _WARM_UP_BYTES, _FEWEST_WARM_UP = 1 << 24, 4
-_MOST_SEGMENTS = 64  # that blast puts into a message
 _DRAIN_S = 5.0
 _LONG_S = 3600.0  # for a case that says how many heaps, which may be millions
-_LOOPBACK_MTU = 65536
+_LOOPBACK, _LOOPBACK_MTU = "127.0.0.1", 65536
+#: After so much silence chapters' programs end, should the end of the stream be lost.
+_SILENCE_S = 2
 #: What the words of a case's variant are to a receiver. One like "2 GB/s" is for the sender.
 _FLAGS = {
     "no GRO": "--no-gro",
@@ -90,28 +78,31 @@ _RATE = re.compile(r"([0-9.]+) GB/s")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ends:
-    """Two sockets that are connected, and what a record calls the way between them."""
+    """Two sockets that are connected."""
 
     sender: socket.socket  # one to send through, one that is bound
     receiver: socket.socket
-    device: str  # as in `spead_tutorial.records.Sample`
-    kind: str
+
+    def start(self, argv: Sequence[str], **how: Any) -> subprocess.Popen[str]:
+        """Start a program that is given both."""
+        fds = self.sender.fileno(), self.receiver.fileno()
+        return subprocess.Popen(argv, stdin=subprocess.DEVNULL, pass_fds=fds, **how)
 
 
 @contextlib.contextmanager
 def _over_loopback(lab: Lab, buffer: int) -> Iterator[Ends]:
     with lab.socket() as receiver, lab.socket() as sender:
         receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
-        receiver.bind(("127.0.0.1", 0))
+        receiver.bind((_LOOPBACK, 0))
         sender.connect(receiver.getsockname())
-        yield Ends(sender, receiver, "lo", "loopback")
+        yield Ends(sender, receiver)
 
 
 @contextlib.contextmanager
 def _over_veth(lab: Lab, buffer: int) -> Iterator[Ends]:
     with lab.receiver.socket(0, buffer_size=buffer) as receiver, lab.socket() as sender:
         sender.connect(receiver.getsockname())
-        yield Ends(sender, receiver, lab.device, lab.kind)
+        yield Ends(sender, receiver)
 
 
 #: Ways between two sockets, by the word of a case's variant that asks for it.
@@ -150,11 +141,11 @@ def versions() -> dict[str, str | None]:
 
 def missing(case: Case) -> str | None:
     """Say why a case of a receiver cannot run here; None where it can."""
-    if two_cores() is None:
+    if a_core_each() == (None, None):
         return "there are no two cores, one for each side"
     if case.program == POOL and not case.search:
         return None if _has_veth() else "there can be no veth pair"
-    if listening.is_chapter(case):
+    if _is_chapter(case):
         return _missing_chapter(case)
     if ("veth" in _variant(case) or case.program == LOST) and not _has_veth():
         return "there can be no veth pair"
@@ -166,6 +157,10 @@ def missing(case: Case) -> str | None:
         made_by = "make peer" if case.implementation in PEERS else "pip install ."
         return f"{_program(case).name} has not been built: {made_by}"
     return None
+
+
+def _is_chapter(case: Case) -> bool:
+    return find_receiver(case.program) is not None
 
 
 def _missing_chapter(case: Case) -> str | None:
@@ -216,54 +211,23 @@ def _warm_up(case: Case) -> int:
     return max(_FEWEST_WARM_UP, _WARM_UP_BYTES // case.heap_size)
 
 
-def _waiting(case: Case) -> int:
-    return max(_FEWEST_WAITING, _WAITING_BYTES // case.heap_size)
-
-
 def _receiver(case: Case, ends: Ends) -> list[str]:
     flags = [_FLAGS[word] for word in _variant(case) if word in _FLAGS]
     sizes = ["-w", _warm_up(case), "-H", case.heap_size, "-p", case.packet_size]
-    sizes += ["-r", _waiting(case)]
+    sizes += ["-r", search.waiting(case.heap_size)]
     return [*_words(case), *map(str, sizes), *flags, "--json", "--socket",
             str(ends.receiver.fileno())]  # fmt: skip
 
 
-def _sender(case: Case, heaps: int, ends: Ends, receiver: int, rate: float | None) -> list[str]:
+def _sender(case: Case, heaps: int, ends: Ends, receiver: int, payload: float | None) -> list[str]:
     """Return how the sender is started, beside a receiver's process."""
-    numbers = ["-n", heaps, "-w", _warm_up(case), "-H", case.heap_size, "-p", case.packet_size]
-    numbers += ["-r", rate] if rate is not None else []
-    numbers += ["--turns", receiver] if TURNS in _variant(case) else []
-    numbers += _SPOIL if SPOILT in _variant(case) else []
-    numbers += ["--fill"] * ("checked" in _variant(case))
-    numbers += ["--describe"] * listening.is_chapter(case)
-    numbers += ["--socket", ends.sender.fileno(), "--queue", ends.receiver.fileno()]
-    return [str(_BIN / "blast"), *map(str, numbers), "--json"]
-
-
-@contextlib.contextmanager
-def started(argv: Sequence[str], core: int, ends: Ends) -> Iterator[subprocess.Popen[str]]:
-    """Start a program on a core; it does not outlive the block."""
-    usable = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {core})
-    try:
-        process = subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={"OPENBLAS_NUM_THREADS": "1", **os.environ},
-            pass_fds=(ends.sender.fileno(), ends.receiver.fileno()),
-        )
-    except OSError as error:
-        raise ProgramError(f"{argv[0]} cannot be started: {error.strerror}") from None
-    finally:
-        os.sched_setaffinity(0, usable)
-    with process:
-        try:
-            yield process
-        finally:
-            process.kill()
+    more = ["-w", _warm_up(case)]
+    more += ["--turns", receiver] if TURNS in _variant(case) else []
+    more += _SPOIL if SPOILT in _variant(case) else []
+    more += ["--fill"] * ("checked" in _variant(case))
+    more += ["--describe"] * _is_chapter(case)
+    more += ["--socket", ends.sender.fileno(), "--queue", ends.receiver.fileno()]
+    return blast(case, heaps, *more, rate=_rate(case), payload=payload)
 
 
 # ---------------------------------------------------------------------------------------
@@ -273,156 +237,74 @@ def started(argv: Sequence[str], core: int, ends: Ends) -> Iterator[subprocess.P
 def take(lab: Lab, step: Step, heaps: int, asked: float | None = None) -> Sample:
     """Have a case's program receive heaps."""
     case = step.case
-    rate = _rate(case) if asked is None else asked * _overhead(case.heap_size, case.packet_size)
     begun = Begun(step, heaps)
-    sent, received, ends = _run(lab, case, heaps, rate)
-    claims = [_claims(sent), _claims(received)]
-    if listening.is_chapter(case):
-        claims[1] = listening.claims(received, case, _warm_up(case))
-    failure = next((one.complaint for one in (received, sent) if one.status), None)
-    if failure is None:
-        lossless = rate is None and SPOILT not in _variant(case)
-        failure = contradiction(claims[0], claims[1], lossless=lossless)
+    found: dict[str, Any] = {"asked_bytes_per_s": asked}
+    try:
+        sent, received = _run(lab, case, heaps, asked)
+    except ProgramError as error:
+        wrong: str | None = str(error)
+    else:
+        wrong = failure(sent, received)
+        said = received.said
+        if _is_chapter(case):
+            said = claims(said, case, _warm_up(case))
+        found |= counts(sent.said, said, searched=asked is not None)
+        if wrong is None:
+            lossless = asked is None and _rate(case) is None and SPOILT not in _variant(case)
+            wrong = contradiction(sent.said, said, lossless=lossless)
     receiver = find_receiver(case.program)
-    measured = _measured(*claims, searched=asked is not None) | {"asked_bytes_per_s": asked}
-    number = receiver.number if receiver is not None else 0
-    return begun.done(number, (ends.device, ends.kind), failure, measured)
+    way = (lab.device, lab.kind) if "veth" in _variant(case) else ("lo", "loopback")
+    return begun.done(receiver.number if receiver else 0, way, wrong, found)
 
 
-@functools.cache
-def _overhead(heap_size: int, packet_size: int) -> float:
-    """Return how many bytes packets have for each byte of payload."""
-    return sum(packet_sizes(heap_size, packet_size)[1]) / heap_size
-
-
-def _run(lab: Lab, case: Case, heaps: int, rate: float | None) -> tuple[Done, Done, Ends]:
-    """Return what the sender and the receiver said, and by which way packets went."""
-    cores = two_cores()
-    assert cores is not None
-    first, second = map(int, cores.split(","))
+def _run(lab: Lab, case: Case, heaps: int, asked: float | None) -> tuple[Done, Done]:
+    """Return what the sender and the receiver said."""
+    first, second = a_core_each()
     with _receiving(lab, case, second) as (receiver, ends):
-        if receiver.poll() is not None:
-            return Done("blast", 0, "", ""), ended(case.program, receiver, _DRAIN_S), ends
-        with started(_sender(case, heaps, ends, receiver.pid, rate), first, ends) as sender:
-            sent = ended("blast", sender, TIMEOUT_S if case.heaps is None else _LONG_S)
-        return sent, ended(case.program, receiver, _DRAIN_S), ends
+        argv = _sender(case, heaps, ends, receiver.process.pid, asked)
+        with Running(ends.start, "blast", argv, core=first) as sender:
+            sent = sender.wait(TIMEOUT_S if case.heaps is None else _LONG_S)
+        return sent, receiver.wait(_DRAIN_S)
 
 
 @contextlib.contextmanager
-def _receiving(
-    lab: Lab, case: Case, core: int
-) -> Iterator[tuple[subprocess.Popen[str] | LabProcess, Ends]]:
+def _receiving(lab: Lab, case: Case, core: int | None) -> Iterator[tuple[Listening, Ends]]:
     """Have a case's program wait for packets; it does not outlive the block."""
-    if listening.is_chapter(case):
-        with listening.listening(lab, case, core) as (chapter, sock), lab.socket() as sender:
+    if _is_chapter(case):
+        with (
+            Listening(lab.popen, case.program, _chapter(lab, case), core=core) as chapter,
+            socket_of(chapter.process.pid, case.program) as sock,
+            lab.socket() as sender,
+        ):
             sender.connect(sock.getsockname())
-            yield chapter, Ends(sender, sock, "lo", "loopback")
+            yield chapter, Ends(sender, sock)
         return
     place = next((word for word in _variant(case) if word in PLACES), "")
     buffer = _BUFFER_FOR_TURNS if TURNS in _variant(case) else _BUFFER
-    buffer = _BUFFER_FOR_SEARCH if case.search else buffer
-    with PLACES[place](lab, buffer) as ends, started(_receiver(case, ends), core, ends) as process:
-        assert process.stdout is not None
-        if process.stdout.readline() != "ready\n":
-            process.wait()
+    with (
+        PLACES[place](lab, search.BUFFER if case.search else buffer) as ends,
+        Listening(ends.start, case.program, _receiver(case, ends), core=core) as process,
+    ):
         yield process, ends
 
 
-def ended(name: str, process: subprocess.Popen[str] | LabProcess, timeout: float) -> Done:
-    """Wait for a program's end, and return what it said."""
-    if isinstance(process, LabProcess):
-        return listening.ended(name, process, timeout)
-    try:
-        output, errors = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        return Done(name, 1, "", f"{name}: it did not end within {timeout:g} s")
-    return Done(name, process.returncode, output, errors)
-
-
-def _claims(done: Done) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads(done.output)
-    except ValueError:
-        return {}
-    return found
-
-
-def contradiction(
-    sent: Mapping[str, Any], received: Mapping[str, Any], *, lossless: bool
-) -> str | None:
-    """Say why what was sent and received does not add up; None where it does.
-
-    What a socket drops it counts in the pieces that the kernel keeps in it: packets, or with
-    GRO runs of them.
-    """
-    if not sent or not received:
-        return "one of the programs printed no report"
-    lost, dropped = sent["packets"] - received["packets"], sent["dropped"]
-    if received.get("not_understood"):
-        return f"{received['not_understood']} heaps came whole, but were not understood"
-    account = (
-        f"{sent['packets']} packets were sent, {received['packets']} received, and the socket"
-        f" had no room for {dropped} of them, or runs of them"
-    )
-    if not dropped <= lost <= dropped * _MOST_SEGMENTS:
-        return f"{account}: that does not add up"
-    if lossless and lost:
-        return f"{account}, though the sender left room"
-    if received["heaps"] > sent["heaps"] or (lossless and received["heaps"] < sent["heaps"]):
-        return f"{sent['heaps']} heaps were sent, and {received['heaps']} received"
-    return None
-
-
-def _measured(
-    sent: Mapping[str, Any], received: Mapping[str, Any], *, searched: bool
-) -> dict[str, Any]:
-    """Return what a sample has of what both sides claim: the time is the sender's.
-
-    Of a run of a search it is that of sending, and packets are those that were sent in it.
-    """
-    measured: dict[str, Any] = {
-        name: sent.get(name) for name in ("elapsed_ns", "spead_bytes", "packets", "messages")
-    }
-    for name in (
-        "cpu_user_ns",
-        "cpu_system_ns",
-        "program_cpu_ns",
-        "page_faults",
-        "context_switches",
-        "payload_bytes",
-        "peak_memory_bytes",
-    ):
-        measured[name] = received.get(name)
-    if sent and received:
-        measured["received_packets"] = received["packets"]
-        measured["received_dropped"] = sent["packets"] - received["packets"]
-        measured["received_heaps"] = received["heaps"]
-    if searched and sent and received:
-        measured["elapsed_ns"] = sent["sending_ns"]
-        measured["spead_bytes"] -= sent["warm_up_bytes"]
-        for name in ("packets", "received_packets"):
-            measured[name] -= sent["warm_up_packets"]
-    return measured
-
-
-# ---------------------------------------------------------------------------------------
-# The highest rate without loss
-
-
-def heaps_of_a_run(case: Case, rate: float, size: Size) -> int:
-    """Return how many heaps a run of a search sends."""
-    taken_in = _BUFFER_FOR_SEARCH + _waiting(case) * case.heap_size
-    n_bytes = min(max(_TIMES_TAKEN_IN * taken_in, _RUN_S * rate), size.most_bytes)
-    return max(2, int(n_bytes) // case.heap_size)
+def _chapter(lab: Lab, case: Case) -> list[str]:
+    """Return how a chapter's program is started; it listens at a port of its own."""
+    receiver = find_receiver(case.program)
+    assert receiver is not None
+    with lab.socket() as free:
+        free.bind((_LOOPBACK, 0))
+        port = free.getsockname()[1]
+    told = ["-H", str(case.heap_size)] if "H" in receiver.accepted else []
+    silence = ["-t", str(_SILENCE_S)]
+    return [*program(case.program, case.language), *told, *silence, "--json", f"{_LOOPBACK}:{port}"]
 
 
 def look(lab: Lab, step: Step, warm_up: Sample | None, size: Size) -> Iterator[Sample]:
     """Look for the highest rate at which a case's program loses nothing."""
-    runs, attempt = list(step.runs), step.attempt
-    start = search.begin(warm_up, step.number)
-    criterion = search.ROUGH if step.warm_up else search.THOROUGH
-    while (rate := search.next_rate(runs, start, criterion)) is not None:
-        run = take(lab, step, heaps_of_a_run(step.case, rate, size), rate)
-        runs.append(dataclasses.replace(run, run=len(runs), attempt=attempt))
-        attempt = 0
-        yield runs[-1]
+
+    def run(rate: float) -> Sample:
+        heaps = search.heaps_of_a_run(step.case.heap_size, rate, size.most_bytes)
+        return take(lab, step, heaps, rate)
+
+    return search.look(run, step, warm_up)

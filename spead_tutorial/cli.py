@@ -43,7 +43,7 @@ from spead_tutorial.lab.commands import IN, check_fresh, lab
 from spead_tutorial.lab.sink import sink
 from spead_tutorial.measure import delivery, machine, programs, progress
 from spead_tutorial.measure.place import Device, Host, Place
-from spead_tutorial.measure.programs import Done, ProgramError, ProgramOptions, Result
+from spead_tutorial.measure.programs import ProgramError, ProgramOptions, Result
 from spead_tutorial.measure.report import Report
 from spead_tutorial.receive import recv
 from spead_tutorial.records import RecordError
@@ -449,16 +449,12 @@ def _show_line(name: str, line: str, is_trouble: bool) -> None:
 def _delivered(done: delivery.Delivery) -> dict[str, object]:
     accounting = done.accounting
     return {
-        "receiver": _object(done.received),
-        "sender": _object(done.sent),
+        "receiver": done.received.said or None,
+        "sender": done.sent.said or None,
         "statuses": [done.received.status, done.sent.status],
         "accounted": accounting.ok if accounting else None,
         "account": accounting.text if accounting else None,
     }
-
-
-def _object(done: Done) -> object:
-    return json.loads(done.output) if done.output else None
 
 
 cli.add_command(lab)

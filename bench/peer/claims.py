@@ -70,7 +70,7 @@ class Claims:
         self.heaps = 0
         self._wrong = 0
         self._right = np.arange(options.H) if options.check else None
-        print("ready", flush=True)
+        print(f"{PROGRAM}: listening on its socket", file=sys.stderr, flush=True)
         self._start = Usage.now()
 
     def count(self, n: int) -> None:

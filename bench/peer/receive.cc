@@ -137,8 +137,7 @@ int main(int argc, char **argv)
                                         o.socket);
     std::size_t max_size = o.packet_size > 9200 ? o.packet_size : 9200;
     stream.emplace_reader<spead2::recv::udp_reader>(std::move(socket), max_size);
-    std::puts("ready");
-    std::fflush(stdout);
+    std::fputs("receive: listening on its socket\n", stderr);
     usage start = usage_now();
     std::size_t heaps = 0, wrong = 0;
     for (spead2::recv::heap &&heap : stream) {

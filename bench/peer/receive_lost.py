@@ -8,6 +8,7 @@ import argparse
 import json
 import logging
 import socket
+import sys
 import time
 
 import spead_tutorial
@@ -35,7 +36,7 @@ def main() -> None:
     stream = recv.Stream(spead_tutorial.ThreadPool(), ring_config=ring)
     with socket.socket(fileno=options.socket) as sock:
         stream.add_udp_reader(sock, max_size=max(9200, options.p), gro=not options.no_gro)
-    print("ready", flush=True)
+    print("receive_lost: listening on its socket", file=sys.stderr, flush=True)
     got = 0
     for _ in stream:
         got += 1

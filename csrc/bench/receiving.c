@@ -116,8 +116,7 @@ struct receiving receiving_begin(int argc, char **argv, const char *doc, const c
 
 void receiving_ready(struct receiving *r)
 {
-    puts("ready");
-    fflush(stdout);
+    fprintf(stderr, "%s: listening on its socket\n", program_invocation_short_name);
     r->start = usage_now();
 }
 

@@ -3,7 +3,6 @@
 
 import contextlib
 import re
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,8 +15,8 @@ import spead_tutorial.send
 from spead_tutorial.check.trying import with_line
 from spead_tutorial.exercises import ReceiverExercise
 from spead_tutorial.lab import PORT, Arrivals, Journey, Lab, LabError, LabSide, probe
+from spead_tutorial.measure.pair import Listening
 from spead_tutorial.measure.programs import Done, ProgramError
-from spead_tutorial.measure.receiving import Running
 
 __all__ = ["fault", "first_fault", "power", "receiving_lab", "started"]
 
@@ -47,12 +46,18 @@ def receiving_lab() -> Lab:
 
 
 def started(
-    machine: LabSide, exercise: ReceiverExercise, program: Path, heap_size: int, *more: str
-) -> Running:
+    machine: LabSide,
+    exercise: ReceiverExercise,
+    program: Path,
+    heap_size: int,
+    *more: str,
+    core: int | None = None,
+) -> Listening:
     """Start a receiver in Python, with what the chapter's is told."""
     told = ["-H", str(heap_size)] if "H" in exercise.chapter.accepted else []
     words = [*told, "-t", str(_SILENCE_S), *more, str(PORT)]
-    return Running(machine, program.stem, [sys.executable, str(program), *words])
+    argv = [sys.executable, str(program), *words]
+    return Listening(machine.popen, program.stem, argv, core=core)
 
 
 def samples(i: int) -> npt.NDArray[np.int8]:
@@ -94,16 +99,9 @@ def _run(lab: Lab, exercise: ReceiverExercise, program: Path) -> tuple[Done, int
     """Return how the receiver ended, the packets sent to it, and messages that devices dropped."""
     counted = lab.counters()
     with started(lab.receiver, exercise, program, HEAP_SIZE) as receiver:
-        receiver.wait_until_ready()
         sent = _send(lab)
-        try:
-            receiver.process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            raise ProgramError(
-                f"{program.stem}: it did not end within {_END_S:g} s of the end of the stream"
-            ) from None
-        receiver.wait(None)
-    return receiver.done, sent, (lab.counters() - counted).tx_dropped
+        done = receiver.wait(_END_S)
+    return done, sent, (lab.counters() - counted).tx_dropped
 
 
 def _send(lab: Lab) -> int:

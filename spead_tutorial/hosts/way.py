@@ -13,8 +13,8 @@ from spead_tutorial.hosts.end import COUNTS
 from spead_tutorial.hosts.engines import Conversation, Engines, LostError
 from spead_tutorial.hosts.file import Host
 from spead_tutorial.measure.delivery import seen_by
+from spead_tutorial.measure.pair import READY, receiver_arguments
 from spead_tutorial.measure.programs import Done, ProgramError, ProgramOptions
-from spead_tutorial.measure.receiving import READY, receiver_arguments
 from spead_tutorial.measure.report import Report
 
 __all__ = ["BLAST", "Crossing", "cross"]
@@ -49,7 +49,7 @@ class Crossing:
     @property
     def rows(self) -> list[tuple[str, int]]:
         """What was counted along the way of the packets: where, and how many."""
-        report, seen = Report.parse(self.sent.output), seen_by(self.received.output)
+        report, seen = Report.parse(self.sent.output), seen_by(self.received)
         here, there = self.counted
         counts = [
             *((COUNTS[name].format(self.hosts[0]), here[name])
@@ -64,13 +64,13 @@ class Crossing:
     @property
     def is_whole(self) -> bool | None:
         """Whether all that was sent has been received; None where one of them does not say."""
-        report, seen = Report.parse(self.sent.output), seen_by(self.received.output)
+        report, seen = Report.parse(self.sent.output), seen_by(self.received)
         return None if report is None or seen is None else report.packets == seen[0]
 
     @property
     def account(self) -> str:
         """What became of all packets, in one line."""
-        report, seen = Report.parse(self.sent.output), seen_by(self.received.output)
+        report, seen = Report.parse(self.sent.output), seen_by(self.received)
         if report is None or seen is None:
             return f"{self.sent.program} or {self.received.program} did not say what it counted"
         sender, receiver = self.hosts
@@ -107,11 +107,9 @@ class Crossing:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, for JSON."""
-        objects = [json.loads(done.output) if done.output else None
-                   for done in (self.received, self.sent)]  # fmt: skip
         return {
-            "receiver": objects[0],
-            "sender": objects[1],
+            "receiver": self.received.said or None,
+            "sender": self.sent.said or None,
             "hosts": {"sender": self.hosts[0], "receiver": self.hosts[1]},
             "counted": {"sender": self.counted[0], "receiver": self.counted[1]},
             "statuses": [self.received.status, self.sent.status],

@@ -128,7 +128,7 @@ class LabProcess:
         return self.returncode
 
 
-def end_interrupted(process: LabProcess) -> None:
+def end_interrupted(process: "LabProcess | subprocess.Popen[str]") -> None:
     """After Ctrl-C, give a program the time to end by itself, then end it."""
     try:
         process.wait(1.0)

@@ -3,6 +3,7 @@
 
 import dataclasses
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from spead_tutorial.measure.place import Place
 from spead_tutorial.measure.programs import Launch, ProgramOptions, Result, run
 from spead_tutorial.records import Sample, Series
 
-__all__ = ["WARM_UP", "Case", "Key", "Step", "sample", "stolen_ns", "take"]
+__all__ = ["WARM_UP", "Begun", "Case", "Key", "Step", "sample", "take"]
 
 #: A warm-up sends one part in so many of what a sample sends.
 WARM_UP = 16
@@ -129,6 +130,53 @@ def _chapter(case: Case) -> Chapter:
     return _BARE if case.program == _BARE.name else find_chapter(case.program)
 
 
+def stolen_ns() -> int:
+    """Return the time in ns that the hypervisor has given to others, all cores together."""
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()
+    return round(int(fields[8]) * 1e9 / os.sysconf("SC_CLK_TCK"))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Begun:
+    """A sample of a receiver that is being taken, and what the machine had to do before."""
+
+    step: Step  # what it is a sample of
+    heaps: int  # how many are sent
+    load: float = dataclasses.field(default_factory=lambda: os.getloadavg()[0])
+    stolen: int = dataclasses.field(default_factory=stolen_ns)
+
+    def meanwhile(self) -> dict[str, Any]:
+        """Return what a sample has of the machine."""
+        stolen = max(0, stolen_ns() - self.stolen)  # some hypervisors set it back
+        return {"load": round(self.load, 2), "steal_ns": stolen}
+
+    def done(
+        self, chapter: int, way: tuple[str, str], failure: str | None, measured: Mapping[str, Any]
+    ) -> Sample:
+        """Return the sample."""
+        case = self.step.case
+        return Sample(
+            case=case.name,
+            round=self.step.number,
+            warm_up=self.step.warm_up,
+            chapter=chapter,
+            program=case.program,
+            language=case.language,
+            random=False,
+            heaps=self.heaps,
+            heap_size=case.heap_size,
+            packet_size=case.packet_size,
+            device=way[0],
+            kind=way[1],
+            failure=failure,
+            implementation=case.implementation,
+            variant=case.different,
+            attempt=self.step.attempt,
+            **self.meanwhile(),
+            **measured,
+        )
+
+
 def take(
     place: Place,
     step: Step,
@@ -139,7 +187,7 @@ def take(
 ) -> Sample:
     """Run a case once."""
     case = step.case
-    load, stolen = os.getloadavg()[0], stolen_ns()
+    begun = Begun(step, heaps or 0)
     if case.listener is not None:
         place = place.listening(case.listener)
     if case.link is not None:
@@ -153,17 +201,7 @@ def take(
         timeout=timeout,
         environment=dict(case.environment),
     )
-    return dataclasses.replace(
-        sample(result, step),
-        load=round(load, 2),
-        steal_ns=max(0, stolen_ns() - stolen),  # some hypervisors set it back
-    )
-
-
-def stolen_ns() -> int:
-    """Return the time in ns that the hypervisor has given to others, all cores together."""
-    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()
-    return round(int(fields[8]) * 1e9 / os.sysconf("SC_CLK_TCK"))
+    return dataclasses.replace(sample(result, step), **begun.meanwhile())
 
 
 def sample(result: Result, step: Step) -> Sample:

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A program that receives what another sends, and where every packet between them went."""
 
+import contextlib
 import dataclasses
-import json
 import re
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from spead_tutorial.catalogue import Chapter, Receiver
 from spead_tutorial.lab import Accounting, Arrivals, Journey, Lab
 from spead_tutorial.measure.believe import hold
+from spead_tutorial.measure.pair import Listening, Running, receiver_arguments
 from spead_tutorial.measure.place import Evidence
-from spead_tutorial.measure.programs import Done, ProgramOptions
-from spead_tutorial.measure.receiving import receive
+from spead_tutorial.measure.programs import Done, ProgramOptions, command, program
 from spead_tutorial.measure.report import Report
 
 __all__ = ["Delivery", "deliver", "seen_by"]
+
+_END_S = 60  # until a receiver that heard the last of its sender has ended
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -47,14 +49,30 @@ def deliver(
     sender: Chapter,
     languages: tuple[str, str],
     options: ProgramOptions,
-    **how: Any,
+    *,
+    told: Sequence[str] = (),
+    as_json: bool = False,
+    show: Callable[[str, str, bool], None] | None = None,
+    bits_per_s: int | None = None,
 ) -> Delivery:
     """Have a program receive what another sends, and hold what both say against the counters."""
     far, device = (lab.receiver, lab.device) if sender.takes_destination else (lab, "lo")
+    destination = (lab.address, lab.port) if sender.takes_destination else None
+    sending = command(sender, languages[1], options, destination)
+    receiving = [
+        *program(receiver.name, languages[0]),
+        *receiver_arguments(receiver, sender, options, told, as_json=as_json, port=lab.port),
+    ]
     counted, arrived = lab.counters(device), Arrivals.of(far.snmp())
-    received, sent = receive(lab, receiver, sender, languages, options, **how)
+    with Listening(far.popen, receiver.name, receiving, show) as there:
+        link = lab.limited(bits_per_s) if bits_per_s else contextlib.nullcontext()
+        with link, Running(lab.popen, sender.name, sending, show) as here:
+            sent = here.wait()
+        if sent.status != 0 and Arrivals.of(far.snmp()).packets == arrived.packets:
+            there.process.terminate()  # it would wait for the first packet, for ever
+        received = there.wait(_END_S)
     grown, arrivals = lab.counters(device) - counted, Arrivals.of(far.snmp()) - arrived
-    report, seen = Report.parse(sent.output), seen_by(received.output)
+    report, seen = Report.parse(sent.output), seen_by(received)
     if report is None or seen is None:
         return Delivery(received, sent, report, None, None)
     journey = Journey(report.packets, *seen, lost_messages=grown.tx_dropped, arrivals=arrivals)
@@ -62,10 +80,10 @@ def deliver(
     return Delivery(received, sent, report, journey, journey.check() if claim.ok else claim)
 
 
-def seen_by(output: str) -> tuple[int, int] | None:
+def seen_by(done: Done) -> tuple[int, int] | None:
     """Find the packets that a receiver got, and the messages that its socket had no room for."""
-    if output.startswith("{"):
-        said: dict[str, Any] = json.loads(output)
-        return said["socket_datagrams"], said["socket_dropped"]
-    found = re.search(r"^packets: (\d+) received .*^socket: (\d+) dropped$", output, re.M | re.S)
+    if done.said:
+        return done.said["socket_datagrams"], done.said["socket_dropped"]
+    account = r"^packets: (\d+) received .*^socket: (\d+) dropped$"
+    found = re.search(account, done.output, re.M | re.S)
     return (int(found[1]), int(found[2])) if found else None

@@ -101,6 +101,15 @@ def two_cores() -> str | None:
     return f"{first},{next(apart, others[0])}"
 
 
+def a_core_each() -> tuple[int, int] | tuple[None, None]:
+    """Return a core for a sender and one for its receiver; None where there are no two."""
+    cores = two_cores()
+    if cores is None:
+        return None, None
+    first, second = map(int, cores.split(","))
+    return first, second
+
+
 def versions() -> dict[str, str | None]:
     """Return the versions of the software that measurements depend on."""
     return {

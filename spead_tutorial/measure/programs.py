@@ -8,6 +8,7 @@ that says what was expected and what was seen.
 
 import dataclasses
 import importlib.resources
+import json
 import os
 import signal
 import subprocess
@@ -396,6 +397,15 @@ class Done:
     errors: str
 
     @property
+    def said(self) -> dict[str, Any]:
+        """The JSON object that it printed; empty where it printed none."""
+        try:
+            found = json.loads(self.output)
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    @property
     def failure(self) -> str:
         """How it ended, for those who have seen what it had to say."""
         if self.status < 0:
@@ -418,7 +428,7 @@ class Done:
 
 #: NumPy's linear algebra starts threads, which look for work for about a tenth of a second after it
 #: has been imported: on a core, and in the CPU time, that are to be the program's.
-_QUIET = {"OPENBLAS_NUM_THREADS": "1"}
+QUIET = {"OPENBLAS_NUM_THREADS": "1"}
 
 
 def finish(
@@ -443,7 +453,7 @@ def finish(
     environment : mapping, optional
         What its environment has besides this process's.
     """
-    env = {**_QUIET, **os.environ, **(environment or {})}
+    env = {**QUIET, **os.environ, **(environment or {})}
     try:
         done = run(argv, capture_output=True, text=True, timeout=timeout, env=env)
     except subprocess.TimeoutExpired:

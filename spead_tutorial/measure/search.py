@@ -15,12 +15,16 @@ that was interrupted goes on, and what it found is computed from its record.
 
 import dataclasses
 import enum
+import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from spead_tutorial.measure.believe import packet_sizes
+from spead_tutorial.measure.case import Step
 from spead_tutorial.records import Recording, Sample
 
 __all__ = [
+    "BUFFER",
     "LOWEST",
     "ROUGH",
     "START",
@@ -29,12 +33,16 @@ __all__ = [
     "begin",
     "fell_short",
     "found",
+    "heaps_of_a_run",
     "is_bound",
     "is_search",
+    "look",
     "lost",
     "next_rate",
     "offered",
+    "overhead",
     "settled",
+    "waiting",
 ]
 
 #: Payload bytes/s that a search begins at where nothing is known, and that it does not go below. It
@@ -43,6 +51,13 @@ START, LOWEST = 1e9, 3e7
 #: What a sender has kept that sent at least this share of what it was asked for.
 _KEPT = 0.95
 _GOLDEN = 0.618034
+#: Bytes that the chapters' programs ask for their socket; so all have as much that are searched.
+BUFFER = 1 << 23
+#: A run sends so many times what the socket and heaps that wait can take in: who is slower than the
+#: sender by one part in as many has lost something then. And it lasts a while.
+_TIMES_TAKEN_IN, _RUN_S = 10, 0.1
+#: What may wait to be got: so many heaps as make up this, and no fewer than some.
+_WAITING_BYTES, _FEWEST_WAITING = 1 << 20, 4
 
 
 class _Verdict(enum.Enum):
@@ -103,6 +118,35 @@ def begin(warm_up: Sample | None, number: int) -> float:
         return START
     rate = START if warm_up.failure is not None else offered(warm_up)
     return float(rate / THOROUGH.narrow ** (number * _GOLDEN % 1))
+
+
+def look(run: Callable[[float], Sample], step: Step, warm_up: Sample | None) -> Iterator[Sample]:
+    """Yield the runs that a search still needs, each as it was taken."""
+    runs, attempt = list(step.runs), step.attempt
+    start = begin(warm_up, step.number)
+    criterion = ROUGH if step.warm_up else THOROUGH
+    while (rate := next_rate(runs, start, criterion)) is not None:
+        runs.append(dataclasses.replace(run(rate), run=len(runs), attempt=attempt))
+        attempt = 0
+        yield runs[-1]
+
+
+def waiting(heap_size: int) -> int:
+    """Return how many heaps may wait to be got."""
+    return max(_FEWEST_WAITING, _WAITING_BYTES // heap_size)
+
+
+def heaps_of_a_run(heap_size: int, rate: float, most_bytes: float = math.inf) -> int:
+    """Return how many heaps a run sends."""
+    taken_in = BUFFER + waiting(heap_size) * heap_size
+    n_bytes = min(max(_TIMES_TAKEN_IN * taken_in, _RUN_S * rate), most_bytes)
+    return max(2, int(n_bytes) // heap_size)
+
+
+@functools.cache
+def overhead(heap_size: int, packet_size: int) -> float:
+    """Return how many bytes packets have for each byte of payload."""
+    return sum(packet_sizes(heap_size, packet_size)[1]) / heap_size
 
 
 def next_rate(runs: Sequence[Sample], start: float, criterion: Criterion) -> float | None:

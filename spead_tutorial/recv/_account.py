@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-__all__ = ["Account"]
+__all__ = ["Account", "sums"]
 
 _LEAST_RMEM_MAX = 1 << 26
 
@@ -80,7 +80,7 @@ class Account:
         """What was lost where, and what can be done: a line each; none where all is well."""
         if self.stats["packets_received"] == 0 and self.stats["socket_dropped"] == 0:
             return [_NOTHING]
-        found = [*_sums(self.stats), *_lost_here(self.stats), *_refused(self.stats)]
+        found = [*sums(self.stats), *_lost_here(self.stats), *_refused(self.stats)]
         missing = _incomplete(self.stats) + self.stats["heaps_never_begun"]
         if missing and not found:
             verb = "lacks" if missing == 1 else "lack"
@@ -182,7 +182,7 @@ def _runs(stats: _Counts) -> str:
 # ---- Troubles ----
 
 
-def _sums(stats: _Counts) -> Iterator[str]:
+def sums(stats: _Counts) -> Iterator[str]:
     """Whether every packet and every heap is somewhere, and only there."""
     received, datagrams = stats["packets_received"], stats["socket_datagrams"]
     ended = stats["heaps_complete"] + _incomplete(stats) + stats["heaps_dropped"]

@@ -11,7 +11,8 @@ import pytest
 
 from spead_tutorial import catalogue
 from spead_tutorial.lab import Lab
-from spead_tutorial.measure import programs, receiving
+from spead_tutorial.measure import programs
+from spead_tutorial.measure.delivery import deliver
 from spead_tutorial.measure.place import Device
 from support import ROOT
 from support.programs import PATIENCE_S, in_c
@@ -78,9 +79,8 @@ def test_chapter_3_prints_what_its_page_has(lab, language):
     (shown,) = re.findall(r"^(0x1600 timestamp.*?)```", page, re.DOTALL | re.MULTILINE)
     (said,) = re.findall(r"^(tut_3_recv: the receive buffer.*?)```", page, re.DOTALL | re.MULTILINE)
     sender, languages = catalogue.find_chapter("2"), (language, "python")
-    done, _ = receiving.receive(
-        lab, catalogue.RECEIVERS[0], sender, languages, programs.ProgramOptions()
-    )
+    options = programs.ProgramOptions()
+    done = deliver(lab, catalogue.RECEIVERS[0], sender, languages, options).received
     assert re.fullmatch(re.escape(shown).replace("…", r"\d+\.\d\d"), done.output)
     buffer, listening = (
         re.escape(line).replace("…", r"\d+") for line in said.splitlines(keepends=True)

@@ -6,6 +6,7 @@ import pytest
 from bench import losing, receivers, sweeps
 from spead_tutorial.measure.case import Case, Step
 from spead_tutorial.records import Sample
+from spead_tutorial.recv._stats import ACCOUNT
 
 #: So few bytes that the socket has room for all of them, unless it is to have less.
 HEAPS, HEAP_SIZE, PACKETS_OF_HEAP = 30, 1 << 16, 8
@@ -79,9 +80,10 @@ def test_words_that_mean_nothing_are_refused():
 
 
 #: Of three heaps of 1000 bytes in two packets, the program got one, and the ring dropped one.
-COUNTS = dict.fromkeys(losing._FATES, 0) | {
+COUNTS = dict.fromkeys([one.name for one in ACCOUNT], 0) | {
     "got": 1,
     "ring_dropped": 1,
+    "heaps_begun": 3,
     "heaps_complete": 2,
     "incomplete_heaps_evicted": 0,
     "incomplete_heaps_flushed": 1,
@@ -96,10 +98,13 @@ COUNTS = dict.fromkeys(losing._FATES, 0) | {
     ("changed", "complaint"),
     [
         ({}, None),
-        ({"packets_placed": 5}, "of 6 packets received, 5 are in it"),
+        ({"packets_placed": 5}, "of 6 packets that came, 5 are in it"),
         ({"got": 2}, "of 2 complete heaps, 3 are in it"),
         ({"incomplete_bytes": 0}, "of 2501 bytes of heaps, 2001 are in it"),
-        ({"incomplete_heaps_flushed": 2}, "3 heaps were sent; 2 are complete and 2 are not"),
+        (
+            {"incomplete_heaps_flushed": 2, "heaps_begun": 4},
+            "3 heaps were sent; 2 are complete and 2 are not",
+        ),
         ({"packets_received": 4, "packets_placed": 4}, "2 are complete and 1 are not, of 4"),
     ],
 )

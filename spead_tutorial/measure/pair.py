@@ -1,64 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How to run a program that receives, and one that sends to it, beside each other in a lab."""
+"""Programs that run beside each other: one that receives, and what sends to it."""
 
 import contextlib
+import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import IO, Self
 
 from spead_tutorial.catalogue import Chapter, Receiver
-from spead_tutorial.lab import Arrivals, Lab, LabProcess, LabSide
+from spead_tutorial.lab import LabProcess
 from spead_tutorial.lab.process import end_interrupted
-from spead_tutorial.measure.programs import (
-    Done,
-    ProgramError,
-    ProgramOptions,
-    command,
-    program,
-)
+from spead_tutorial.measure.programs import QUIET, Done, ProgramError, ProgramOptions
 
-__all__ = ["READY", "Running", "receive", "receiver_arguments"]
+__all__ = ["READY", "Listening", "Running", "receiver_arguments"]
 
 #: What a receiver says as soon as it listens.
-READY = "listening on port"
+READY = "listening on"
 _START_S = 60  # until a receiver listens, on a machine that has other things to do
-_END_S = 60  # until one that heard the last of its sender has ended
-
-
-def receive(
-    lab: Lab,
-    receiver: Receiver,
-    sender: Chapter,
-    languages: tuple[str, str],
-    options: ProgramOptions,
-    *,
-    told: Sequence[str] = (),
-    as_json: bool = False,
-    show: Callable[[str, str, bool], None] | None = None,
-    bits_per_s: int | None = None,
-) -> tuple[Done, Done]:
-    """Run a receiver, then a sender to it, to the end of both."""
-    machine = lab.receiver if sender.takes_destination else lab
-    destination = (lab.address, lab.port) if sender.takes_destination else None
-    sending = command(sender, languages[1], options, destination)
-    receiving = [
-        *program(receiver.name, languages[0]),
-        *receiver_arguments(receiver, sender, options, told, as_json=as_json, port=lab.port),
-    ]
-    with Running(machine, receiver.name, receiving, show) as far:
-        far.wait_until_ready()
-        before = Arrivals.of(machine.snmp())
-        link = lab.limited(bits_per_s) if bits_per_s else contextlib.nullcontext()
-        with link, Running(lab, sender.name, sending, show) as near:
-            near.wait(None)
-        came = Arrivals.of(machine.snmp()) - before
-        if near.process.returncode != 0 and not came.packets:
-            far.process.terminate()  # it would wait for the first packet, for ever
-        far.wait(_END_S)
-    return far.done, near.done
+#: How a program is started: as `LabSide.popen` does it, or ``subprocess.Popen``.
+_Start = Callable[..., LabProcess | subprocess.Popen[str]]
 
 
 def receiver_arguments(
@@ -76,23 +40,28 @@ def receiver_arguments(
 
 
 class Running:
-    """A program on a machine, whose lines are kept; a context manager that leaves none behind."""
+    """A program whose lines are kept; a context manager that leaves none behind."""
 
     def __init__(
         self,
-        machine: LabSide,
+        start: _Start,
         name: str,
         argv: Sequence[str],
         show: Callable[[str, str, bool], None] | None = None,
+        *,
+        core: int | None = None,
     ) -> None:
         self._name, self._show = name, show
         self._ready = threading.Event()
         self._lines: tuple[list[str], list[str]] = [], []
-        pipe = subprocess.PIPE
+        pipe, env = subprocess.PIPE, {**QUIET, **os.environ}
         try:
-            self.process: LabProcess = machine.popen(argv, stdout=pipe, stderr=pipe, text=True)
+            self.process = start(argv, stdout=pipe, stderr=pipe, env=env, text=True)
         except OSError as error:
             raise ProgramError(f"{name} cannot be started: {error.strerror or error}") from None
+        if core is not None:
+            with contextlib.suppress(ProcessLookupError):  # it has ended already
+                os.sched_setaffinity(self.process.pid, {core})  # and so its threads to come
         streams = self.process.stdout, self.process.stderr
         self._readers = [
             threading.Thread(target=self._read, args=(stream, lines), daemon=True)
@@ -113,28 +82,19 @@ class Running:
                 self._show = None
         self._ready.set()  # or else it has ended
 
-    def wait_until_ready(self) -> None:
-        """Wait until it listens, or has said why it cannot."""
-        self._ready.wait(_START_S)
-        if not any(READY in line for line in self._lines[1]):
-            self.wait(1)
-            raise ProgramError(self.done.complaint if self._show is None else self.done.failure)
-
-    def wait(self, timeout: float | None) -> None:
-        """Wait for its end, and read all that it has said; it is ended where it takes too long."""
+    def wait(self, timeout: float | None = None) -> Done:
+        """Wait for its end, and return what it has said; it is ended where it takes too long."""
+        late = ""
         try:
             self.process.wait(timeout)
         except subprocess.TimeoutExpired:
+            late = f"{self._name}: it did not end within {timeout:g} s\n"
             self.process.kill()
-            self.process.wait()
+        status = self.process.wait()
         for reader in self._readers:
             reader.join()
-
-    @property
-    def done(self) -> Done:
-        """How it ended."""
-        status = self.process.wait()
-        return Done(self._name, status, *("".join(lines) for lines in self._lines))
+        output, errors = ("".join(lines) for lines in self._lines)
+        return Done(self._name, 1 if late else status, output, errors + late)
 
     def __enter__(self) -> Self:
         return self
@@ -157,3 +117,18 @@ class Running:
         for stream in (self.process.stdout, self.process.stderr):
             if stream is not None:
                 stream.close()
+
+
+class Listening(Running):
+    """One that receives: the block begins when it listens."""
+
+    def __enter__(self) -> Self:
+        try:
+            self._ready.wait(_START_S)
+            if not any(READY in line for line in self._lines[1]):
+                done = self.wait(1)
+                raise ProgramError(done.complaint if self._show is None else done.failure)
+        except BaseException:
+            self.__exit__(*sys.exc_info())
+            raise
+        return self
