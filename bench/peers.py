@@ -6,12 +6,11 @@ import functools
 import hashlib
 import importlib.resources
 import importlib.util
-import json
 import os
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench.sweeps import CEILING, PEER, PEER_FROM_SOURCE, PEERS
@@ -174,18 +173,21 @@ def build_of(*paths: Path) -> str:
 # Times
 
 
-def take_timeline(lab: Lab, case: Case) -> Timeline:
+def take_timeline(lab: Lab, case: Case, options: Sequence[str] | None = None) -> Timeline:
     """Have the loop of a case's program say when it did what."""
     # -P: not the package's source in the working folder.
     argv = [sys.executable, "-P", "-m", "spead_tutorial.cli", "timeline", "--json"]
-    argv += ["-n", str(_TIMELINE_HEAPS)]
-    argv += ["--pipelined"] if case.program == "tut_5_send_pipeline" else []
-    argv += ["--random"] if case.random or case.program == "tut_4_send_perf" else []
-    argv += ["-c", two_cores() or ""] if case.pinned else []
+    argv += _timeline_options(case) if options is None else options
     with lab.limited(case.link) if case.link is not None else contextlib.nullcontext():
         done = finish(lab.run, "timeline", [*argv, lab.address, str(lab.port)], TIMEOUT_S)
     if done.status != 0:
         raise ProgramError(done.complaint)
-    fields = json.loads(done.output)
-    times = {name: tuple(value) for name, value in fields.items() if name.endswith("_ns")}
-    return Timeline(**fields | times | {"case": case.name, "variant": case.different})
+    times = {name: tuple(value) for name, value in done.said.items() if name.endswith("_ns")}
+    return Timeline(**done.said | times | {"case": case.name, "variant": case.different})
+
+
+def _timeline_options(case: Case) -> list[str]:
+    options = ["-n", str(_TIMELINE_HEAPS)]
+    options += ["--pipelined"] if case.program == "tut_5_send_pipeline" else []
+    options += ["--random"] if case.random or case.program == "tut_4_send_perf" else []
+    return options + (["-c", two_cores() or ""] if case.pinned else [])

@@ -7,8 +7,6 @@ time: that is from timelines.
 """
 
 import dataclasses
-import json
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,16 +14,16 @@ from pathlib import Path
 import click
 
 from bench import parts, stacks
-from bench.peers import TIMEOUT_S
+from bench.peers import TIMEOUT_S, take_timeline
 from bench.plan import SEED, versions
 from spead_tutorial.catalogue import MEASURED, find_chapter
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Device
-from spead_tutorial.measure.programs import ProgramError, command, finish
+from spead_tutorial.measure.programs import command
 from spead_tutorial.measure.rounds import schedule
-from spead_tutorial.records import OURS, Recording, Sample, Split, Timeline, Writer, locked, read
+from spead_tutorial.records import OURS, Recording, Sample, Split, Writer, locked, read
 from spead_tutorial.split import split_times
 from spead_tutorial.units import number, percent, size
 
@@ -109,17 +107,6 @@ def _look(lab: Lab, step: Step, heaps: int) -> Split:
     )
 
 
-def _timeline(lab: Lab, case: Case) -> Timeline:
-    argv = [sys.executable, "-P", "-m", "spead_tutorial.cli", "timeline", "--json"]
-    argv += ["-n", str(_TIMELINE_HEAPS), "-H", str(case.heap_size), "-p", str(case.packet_size)]
-    done = finish(lab.run, "timeline", [*argv, lab.address, str(lab.port)], TIMEOUT_S)
-    if done.status != 0:
-        raise ProgramError(done.complaint)
-    fields = json.loads(done.output)
-    times = {name: tuple(value) for name, value in fields.items() if name.endswith("_ns")}
-    return Timeline(**fields | times | {"case": case.name})
-
-
 def measure(size: Size, path: Path) -> Recording:
     """Take a record: in each round every case twice, once with nobody looking, and once with."""
     stacks.require_perf()
@@ -128,7 +115,9 @@ def measure(size: Size, path: Path) -> Recording:
     with Lab() as lab, Writer(path, header("where", lab.facts(), settings, versions())) as writer:
         for step in _shown(list(schedule((*CASES, *TIMELINES), size.rounds, SEED))):
             if step.case.timeline:
-                writer.add(_timeline(lab, step.case))
+                sizes = ["-H", str(step.case.heap_size), "-p", str(step.case.packet_size)]
+                options = ["-n", str(_TIMELINE_HEAPS), *sizes]
+                writer.add(take_timeline(lab, step.case, options))
                 continue
             heaps = _heaps(step, warm_ups.get(step.case.name), size)
             sample = take(Device(lab), step, heaps, timeout=TIMEOUT_S)
