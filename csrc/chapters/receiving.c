@@ -2,6 +2,7 @@
 /* Owns what the chapters' programs that receive share. */
 #include "receiving.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -324,28 +325,25 @@ bool is_int8(const spt_group_item *item)
 
 /* ---- The account ---- */
 
-static const struct {
-    const char *name, *words;
-    spt_fate fate;
-} fates[] = {
-    {"packets_placed", "placed", SPT_PLACED},
-    {"packets_malformed", "malformed", SPT_MALFORMED},
-    {"packets_duplicate", "duplicate", SPT_DUPLICATE},
-    {"packets_late", "late", SPT_LATE},
-    {"packets_after_loss", "after a loss", SPT_AFTER_LOSS},
-    {"packets_inconsistent", "inconsistent", SPT_INCONSISTENT},
-    {"packets_too_large", "too large", SPT_TOO_LARGE},
-    {"packets_unsized", "unsized", SPT_UNSIZED},
-    {"packets_no_memory", "without memory", SPT_NO_MEMORY},
-    {"packets_no_place", "without a place", SPT_NO_PLACE},
-    {"packets_after_end", "after the end", SPT_N_FATES},
-};
+/* The core's names of what becomes of packets, and of those that came after the end. */
+static const char *const fates[] = {
+#define FATE_NAME(name, value, text) #name,
+    SPT_FATE_LIST(FATE_NAME)
+#undef FATE_NAME
+        "SPT_AFTER_END"};
 
-enum { N_FATES = sizeof(fates) / sizeof(fates[0]) };
+enum { N_FATES = SPT_N_FATES + 1 };
 
 static uint64_t became(const spt_recv_stats *stats, size_t i)
 {
-    return fates[i].fate < SPT_N_FATES ? stats->account.fates[fates[i].fate] : stats->after_end;
+    return i < SPT_N_FATES ? stats->account.fates[i] : stats->after_end;
+}
+
+/* Print the name of a fate in small letters, with something between its words. */
+static void print_fate(size_t i, char between)
+{
+    for (const char *c = fates[i] + strlen("SPT_"); *c != '\0'; c++)
+        putchar(*c == '_' ? between : tolower((unsigned char)*c));
 }
 
 /* Of a pool, by the names that they have in a JSON object. */
@@ -393,7 +391,8 @@ static void print_account(const struct heaps *heaps, const spt_recv_stats *stats
     const char *plus = " ";
     for (size_t i = 0; i < N_FATES; i++)
         if (became(stats, i) > 0) {
-            printf("%s%" PRIu64 " %s", plus, became(stats, i), fates[i].words);
+            printf("%s%" PRIu64 " ", plus, became(stats, i));
+            print_fate(i, ' ');
             plus = " + ";
         }
     printf("%s\nheaps: %" PRIu64 " complete, %" PRIu64 " incomplete, %" PRIu64 " never begun",
@@ -521,8 +520,11 @@ static void print_record(const struct heaps *heaps, const spt_recv_stats *stats,
     printf("\"heaps\": %zu, \"heaps_not_understood\": %zu, ", heaps->n, heaps->not_understood);
     printf("\"elapsed_ns\": %" PRId64 ", \"timed_bytes\": %" PRIu64,
            heaps->last_ns - heaps->first_ns, account->placed_bytes - heaps->bytes_before);
-    for (size_t i = 0; i < N_FATES; i++)
-        printf(", \"%s\": %" PRIu64, fates[i].name, became(stats, i));
+    for (size_t i = 0; i < N_FATES; i++) {
+        printf(", \"packets_");
+        print_fate(i, '_');
+        printf("\": %" PRIu64, became(stats, i));
+    }
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
         printf(", \"%s\": %" PRIu64, counts[i].name, counts[i].count);
     if (heaps->pool != NULL) {

@@ -27,6 +27,7 @@ import numpy.typing as npt
 from spead_tutorial import Descriptor, Empty, Item, MemoryPool, Stopped
 from spead_tutorial.chapters.report import PROGRAM, Usage, tell, udp_port
 from spead_tutorial.recv import Chunk, ChunkRingStream, HeapBase, Stream
+from spead_tutorial.recv._stats import FATES
 
 _Came = TypeVar("_Came")
 _LOOK_S = 0.1
@@ -37,20 +38,6 @@ _ENDS = {
     "stop": "The stream has ended.",
     "silence": "Nothing has come for {:g} s: the stop heap may be lost.",
     "interrupt": "It was interrupted before the stream had ended.",
-}
-#: What a packet that came has become, in the account's words.
-_FATES = {
-    "packets_placed": "placed",
-    "packets_malformed": "malformed",
-    "packets_duplicate": "duplicate",
-    "packets_late": "late",
-    "packets_after_loss": "after a loss",
-    "packets_inconsistent": "inconsistent",
-    "packets_too_large": "too large",
-    "packets_unsized": "unsized",
-    "packets_no_memory": "without memory",
-    "packets_no_place": "without a place",
-    "packets_after_end": "after the end",
 }
 #: What says that something is missing, or may be.
 _MISSING = (
@@ -310,7 +297,7 @@ class _Arrivals:
             interrupted()
 
     def _account(self, stats: Mapping[str, int]) -> Iterator[str]:
-        fates = [f"{stats[name]} {words}" for name, words in _FATES.items() if stats[name]]
+        fates = [f"{count} {name.replace('_', ' ')}" for name, count in _fates(stats) if count]
         arriving = stats["incomplete_heaps_flushed"] if self._ended == "interrupt" else 0
         incomplete = stats["incomplete_heaps_evicted"] + stats["incomplete_heaps_flushed"]
         yield _ENDS[self._ended].format(self._options.silence_s)
@@ -354,7 +341,8 @@ class _Arrivals:
             "heaps_not_understood": self.not_understood,
             "elapsed_ns": self._last_ns - self._first_ns,
             "timed_bytes": stats["payload_bytes"] - self._bytes_before,
-            **{name: stats[name] for name in (*_FATES, *_OTHERS)},
+            **{f"packets_{name}": count for name, count in _fates(stats)},
+            **{name: stats[name] for name in _OTHERS},
             **(self._pool_counts(self._pool) if self._pool is not None else {}),
         }
 
@@ -420,9 +408,14 @@ class Chunks(_Arrivals):
         return None
 
 
+def _fates(stats: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return what packets that came have become, and how many."""
+    return [(name, stats[f"packets_{name}"]) for name in FATES]
+
+
 def _trouble(stats: Mapping[str, int], was_interrupted: bool = False) -> str | None:
     """Return what is to be said where not all is well."""
-    if stats["socket_datagrams"] != sum(stats[name] for name in _FATES):
+    if stats["socket_datagrams"] != sum(count for _, count in _fates(stats)):
         return "the account does not add up: that is a fault of this receiver"
     if stats["socket_dropped"]:
         return (f"{_slow(stats)}the socket had no room for all packets: send more slowly, or allow"

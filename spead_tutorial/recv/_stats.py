@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from spead_tutorial._types import whole
 
-__all__ = ["ACCOUNT", "COMMON", "StreamStatConfig", "StreamStats", "account_values"]
+__all__ = ["ACCOUNT", "COMMON", "FATES", "StreamStatConfig", "StreamStats", "account_values"]
 
 
 class StreamStatConfig:
@@ -94,21 +94,26 @@ COMMON = (
     StreamStatConfig("worker_blocked"),
 )
 
+#: What becomes of a packet: the core's list, and what was read behind the end of the stream.
+FATES = (
+    "placed",
+    "malformed",
+    "duplicate",
+    "late",
+    "after_loss",
+    "inconsistent",
+    "too_large",
+    "unsized",
+    "no_memory",
+    "no_place",
+    "after_end",
+)
+
 #: What ours have besides, behind all others.
 ACCOUNT = (
-    # Packets that came, and what became of them: the first is the sum of those up to "after_end".
+    # Packets that came, which is the sum of what became of them.
     StreamStatConfig("packets_received"),
-    StreamStatConfig("packets_placed"),
-    StreamStatConfig("packets_malformed"),
-    StreamStatConfig("packets_duplicate"),
-    StreamStatConfig("packets_late"),
-    StreamStatConfig("packets_after_loss"),
-    StreamStatConfig("packets_inconsistent"),
-    StreamStatConfig("packets_too_large"),
-    StreamStatConfig("packets_unsized"),
-    StreamStatConfig("packets_no_memory"),
-    StreamStatConfig("packets_no_place"),
-    StreamStatConfig("packets_after_end"),
+    *(StreamStatConfig(f"packets_{name}") for name in FATES),
     # Malformed packets: why.
     StreamStatConfig("malformed_header"),
     StreamStatConfig("malformed_flavour"),

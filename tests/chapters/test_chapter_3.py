@@ -158,8 +158,8 @@ def test_descriptors_that_come_later_are_understood_from_then_on(lab):
 @pytest.mark.parametrize(
     ("missing", "fates", "lost"),
     [
-        (2, "60 received = 57 placed + 3 after a loss", {"incomplete": 1}),
-        (0, "60 received = 55 placed + 5 after a loss", {"never": 1}),
+        (2, "60 received = 57 placed + 3 after loss", {"incomplete": 1}),
+        (0, "60 received = 55 placed + 5 after loss", {"never": 1}),
     ],
     ids=["a later one", "the first"],
 )
