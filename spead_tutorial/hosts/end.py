@@ -6,16 +6,18 @@ JSON: each line of the program's as it comes, and then how it ended. When its st
 so does the program: nobody listens any more, or there is nothing more to come.
 """
 
+import functools
 import json
 import signal
 import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from spead_tutorial.lab import LabError, check_destination, route_device
+from spead_tutorial.lab import LabError, LabProcess, check_destination, route_device
 from spead_tutorial.measure.machine import read_text
+from spead_tutorial.measure.pair import Running
 from spead_tutorial.measure.programs import ProgramError, program
 from spead_tutorial.send import route_packet_size
 
@@ -84,13 +86,11 @@ def _write(**record: object) -> None:
     print(json.dumps(record), flush=True)
 
 
-def _pass_on(stream: IO[str], is_trouble: bool, kept: list[str]) -> None:
-    for line in stream:
-        kept.append(line)
-        _write(record="line", text=line.rstrip("\n"), is_trouble=is_trouble)
+def _pass_on(name: str, line: str, is_trouble: bool) -> None:
+    _write(record="line", text=line, is_trouble=is_trouble)
 
 
-def _end_with_input(process: "subprocess.Popen[str]") -> None:
+def _end_with_input(process: LabProcess | subprocess.Popen[str]) -> None:
     sys.stdin.read()
     process.send_signal(signal.SIGINT)  # it says what has come
     try:
@@ -107,22 +107,12 @@ def _run(what: dict[str, Any]) -> None:
     if "rate" in what:
         arguments = [*_paced(destination, what["rate"], arguments), *arguments]
     argv = [*program(what["program"], what["language"]), *arguments]
-    before, pipe, nothing = counts(), subprocess.PIPE, subprocess.DEVNULL
-    outputs: tuple[list[str], list[str]] = [], []
-    with subprocess.Popen(argv, stdin=nothing, stdout=pipe, stderr=pipe, text=True) as process:
-        threading.Thread(target=_end_with_input, args=(process,), daemon=True).start()
-        readers = [
-            threading.Thread(target=_pass_on, args=(stream, bool(n), outputs[n]))
-            for n, stream in enumerate((process.stdout, process.stderr))
-        ]
-        for reader in readers:
-            reader.start()
-        for reader in readers:
-            reader.join()
-        status = process.wait()
+    before, start = counts(), functools.partial(subprocess.Popen, stdin=subprocess.DEVNULL)
+    with Running(start, what["program"], argv, _pass_on) as running:
+        threading.Thread(target=_end_with_input, args=(running.process,), daemon=True).start()
+        done = running.wait()
     grown = {name: count - before[name] for name, count in counts().items()}
-    output, errors = ("".join(lines) for lines in outputs)
-    _write(record="done", status=status, output=output, errors=errors, counted=grown)
+    _write(record="done", status=done.status, output=done.output, errors=done.errors, counted=grown)
 
 
 def main() -> int:
