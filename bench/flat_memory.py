@@ -3,9 +3,7 @@
 
 import dataclasses
 import re
-import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -13,9 +11,10 @@ import click
 
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.cli import finish
-from spead_tutorial.lab import Lab, LabProcess
+from spead_tutorial.lab import Lab
 from spead_tutorial.measure.believe import contradiction, hold
 from spead_tutorial.measure.machine import header
+from spead_tutorial.measure.pair import Running
 from spead_tutorial.measure.place import Evidence
 from spead_tutorial.measure.programs import ProgramOptions, command
 from spead_tutorial.measure.report import Report
@@ -85,10 +84,10 @@ class Memory:
         )
 
 
-def resident(process: LabProcess) -> int | None:
+def resident(pid: int) -> int | None:
     """Return a process's resident memory in bytes; None where it has ended."""
     try:
-        status = Path(f"/proc/{process.pid}/status").read_text()
+        status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return None
     match = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
@@ -102,29 +101,19 @@ def watch(lab: Lab, number: int, language: str, heaps: int) -> Memory:
     at_ns: list[int] = []
     resident_bytes: list[int] = []
     before = lab.counters()
-    with tempfile.TemporaryFile("w+") as output:
-        start = time.monotonic_ns()
-        process = lab.popen(
-            command(chapter, language, options, (lab.address, lab.port)),
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-        with process:
-            while process.poll() is None:
-                now = resident(process)
-                if now is not None:
-                    at_ns.append(time.monotonic_ns() - start)
-                    resident_bytes.append(now)
-                time.sleep(INTERVAL_S)
-        output.seek(0)
-        said = output.read()
-    counted = lab.counters() - before
-    report = Report.parse(said)
-    evidence = Evidence(counted)
-    failure: str | None
-    if process.returncode != 0 or report is None:
-        failure = (said.strip().splitlines() or [f"status {process.returncode}"])[-1]
-    else:
+    argv = command(chapter, language, options, (lab.address, lab.port))
+    start = time.monotonic_ns()
+    with Running(lab.popen, chapter.name, argv) as running:
+        while running.process.poll() is None:
+            now = resident(running.process.pid)
+            if now is not None:
+                at_ns.append(time.monotonic_ns() - start)
+                resident_bytes.append(now)
+            time.sleep(INTERVAL_S)
+        done = running.wait()
+    report, evidence = Report.parse(done.output), Evidence(lab.counters() - before)
+    failure: str | None = done.complaint
+    if done.status == 0 and report is not None:
         failure = contradiction(report, evidence, hold(report, evidence), heaps)
     elapsed_ns = report.elapsed_ns if report is not None else None
     case = f"{number}/{language}"
