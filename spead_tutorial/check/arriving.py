@@ -14,7 +14,8 @@ import spead_tutorial
 import spead_tutorial.send
 from spead_tutorial.check.trying import with_line
 from spead_tutorial.exercises import ReceiverExercise
-from spead_tutorial.lab import PORT, Arrivals, Journey, Lab, LabError, LabSide, probe
+from spead_tutorial.lab import PORT, Arrivals, Counters, Journey, Lab, LabError, LabSide, probe
+from spead_tutorial.measure.delivery import seen_by
 from spead_tutorial.measure.pair import Listening
 from spead_tutorial.measure.programs import Done, ProgramError
 
@@ -30,11 +31,6 @@ _SILENCE_S = 2  # after which it is to end without that
 _CLOSE = 0.011  # what is printed has two digits
 _LINE = re.compile(r"^Timestamp: +(\d+) +Power: +(\S+) *$", re.M)
 _LAST = re.compile(r"^Received (\d+) heaps$", re.M)
-_ACCOUNT = re.compile(
-    r"^packets: (\d+) received .*?^heaps: (\d+) complete, (\d+) incomplete, (\d+) never begun"
-    r".*?^socket: (\d+) dropped$",
-    re.M | re.S,
-)
 
 
 def receiving_lab() -> Lab:
@@ -78,16 +74,15 @@ def fault(exercise: ReceiverExercise, program: Path) -> str | None:
         for _ in range(_ATTEMPTS):
             before = lab.receiver.snmp()
             try:
-                done, sent, sender_dropped = _run(lab, exercise, program)
+                done, sent, device = _run(lab, exercise, program)
             except ProgramError as error:
                 return str(error)
             after = lab.receiver.snmp()
             dropped = after["Udp"]["RcvbufErrors"] - before["Udp"]["RcvbufErrors"]
             if dropped == 0:
                 arrivals = Arrivals.of(after) - Arrivals.of(before)
-                return first_fault(exercise, done, program) or _unaccounted(
-                    done, sent, sender_dropped, arrivals
-                )
+                wrong = first_fault(exercise, done, program)
+                return wrong or _unaccounted(done, sent, device, arrivals)
     return (
         f"{program.stem}: its socket had no room for {dropped} packets, at"
         f" {_BYTES_PER_S / 1e6:g} MB/s, {_ATTEMPTS} times: it takes packets too slowly, or this"
@@ -95,13 +90,13 @@ def fault(exercise: ReceiverExercise, program: Path) -> str | None:
     )
 
 
-def _run(lab: Lab, exercise: ReceiverExercise, program: Path) -> tuple[Done, int, int]:
-    """Return how the receiver ended, the packets sent to it, and messages that devices dropped."""
+def _run(lab: Lab, exercise: ReceiverExercise, program: Path) -> tuple[Done, int, Counters]:
+    """Return how the receiver ended, the packets sent to it, and what the device counted."""
     counted = lab.counters()
     with started(lab.receiver, exercise, program, HEAP_SIZE) as receiver:
         sent = _send(lab)
         done = receiver.wait(_END_S)
-    return done, sent, (lab.counters() - counted).tx_dropped
+    return done, sent, lab.counters() - counted
 
 
 def _send(lab: Lab) -> int:
@@ -135,7 +130,7 @@ def first_fault(exercise: ReceiverExercise, done: Done, program: Path) -> str | 
     Heaps may have come in any order. Where the chapter gathers them in chunks, a line is about all
     heaps up to the next one's timestamp, as many as these are.
     """
-    account = _ACCOUNT.search(done.output)
+    account = seen_by(done)
     if done.status < 0 or (done.status != 0 and account is None):
         return with_line(done, program)
     found = [(int(at), text) for at, text in _LINE.findall(done.output)]
@@ -182,18 +177,18 @@ def _expected(heap: int, n: int) -> str:
     return f"'Timestamp: {heap * HEAP_SIZE:<10} Power: {power(heap, n):.2f}'"
 
 
-def _unaccounted(done: Done, sent: int, lost: int, arrivals: Arrivals) -> str | None:
+def _unaccounted(done: Done, sent: int, device: Counters, arrivals: Arrivals) -> str | None:
     """Say where what it counted does not add up with what was sent and arrived."""
-    account = _ACCOUNT.search(done.output)
+    account = seen_by(done)
     assert account is not None
-    received, complete, incomplete, never, dropped = map(int, account.groups())
-    journey = Journey(sent, received, dropped, lost_messages=lost, arrivals=arrivals)
-    checked = journey.check()
+    received, complete = account["socket_datagrams"], account["heaps_complete"]
+    missing = account["incomplete_heaps"] + account["heaps_never_begun"]
+    checked = Journey.of(sent, account, arrivals=arrivals, device=device).check()
     if not checked.ok:
         return checked.text
-    if received < sent or (complete, incomplete, never) != (HEAPS, 0, 0):
+    if received < sent or (complete, missing) != (HEAPS, 0):
         return (
             f"expected {HEAPS} heaps in {sent} packets, found {complete} complete and"
-            f" {incomplete + never} missing, in {received} packets"
+            f" {missing} missing, in {received} packets"
         )
     return done.complaint if done.status != 0 else None

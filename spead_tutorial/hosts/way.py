@@ -33,6 +33,9 @@ BLAST = Chapter(
 _LOOK_S = 0.1
 _START_S = 60  # until a receiver listens
 _END_S = 10  # from the end of the sender until a receiver that has heard of it has ended
+_COUNTED_BY_SENDER = "tx_packets", "tx_dropped"
+_COUNTED_BY_RECEIVER = "rx_packets", "rx_dropped", "no_port", "no_room"
+_NOWHERE = "no counter of the two machines has them, so look at the network between them"
 _END = ["-P", "-m", "spead_tutorial.hosts.end"]
 
 
@@ -47,52 +50,54 @@ class Crossing:
     counted: tuple[dict[str, int], dict[str, int]]
 
     @property
+    def packets(self) -> tuple[int | None, int | None]:
+        """Packets that were sent, and received; None of whoever does not say."""
+        report, seen = Report.parse(self.sent.output), seen_by(self.received)
+        return (
+            None if report is None else report.packets,
+            None if seen is None else seen["socket_datagrams"],
+        )
+
+    @property
     def rows(self) -> list[tuple[str, int]]:
         """What was counted along the way of the packets: where, and how many."""
-        report, seen = Report.parse(self.sent.output), seen_by(self.received)
-        here, there = self.counted
-        counts = [
-            *((COUNTS[name].format(self.hosts[0]), here[name])
-              for name in ("tx_packets", "tx_dropped")),
-            *((COUNTS[name].format(self.hosts[1]), there[name])
-              for name in ("rx_packets", "rx_dropped", "no_port", "no_room")),
-        ]  # fmt: skip
-        first = [] if report is None else [(f"packets sent by {self.sent.program}", report.packets)]
-        last = [] if seen is None else [(f"packets received by {self.received.program}", seen[0])]
-        return [*first, *counts, *last]
+        sent, received = self.packets
+        points = [(f"packets sent by {self.sent.program}", sent)]
+        for end, names in enumerate((_COUNTED_BY_SENDER, _COUNTED_BY_RECEIVER)):
+            counted = self.counted[end]
+            points += [(COUNTS[name].format(self.hosts[end]), counted[name]) for name in names]
+        points.append((f"packets received by {self.received.program}", received))
+        return [(where, count) for where, count in points if count is not None]
 
     @property
     def is_whole(self) -> bool | None:
         """Whether all that was sent has been received; None where one of them does not say."""
-        report, seen = Report.parse(self.sent.output), seen_by(self.received)
-        return None if report is None or seen is None else report.packets == seen[0]
+        sent, received = self.packets
+        return None if sent is None or received is None else sent == received
 
     @property
     def account(self) -> str:
         """What became of all packets, in one line."""
-        report, seen = Report.parse(self.sent.output), seen_by(self.received)
-        if report is None or seen is None:
+        sent, received = self.packets
+        if sent is None or received is None:
             return f"{self.sent.program} or {self.received.program} did not say what it counted"
-        sender, receiver = self.hosts
-        said = f"{report.packets} packets sent by {sender}, {seen[0]} received by {receiver}"
-        missing = report.packets - seen[0]
-        if missing == 0:
+        said = f"{sent} packets sent by {self.hosts[0]}, {received} received by {self.hosts[1]}"
+        if sent == received:
             return said
-        if missing < 0:
-            return f"{said}: {-missing} more than were sent, so something else sends there"
-        lost = [where for count, where in self._drops(seen[1]) if count]
-        return f"{said}, {missing} missing: {'; '.join(lost) or self._nowhere()}"
+        if sent < received:
+            more = received - sent
+            return f"{said}: {more} more than were sent, so something else sends there"
+        lost = [where for count, where in self._drops() if count]
+        return f"{said}, {sent - received} missing: {'; '.join(lost) or _NOWHERE}"
 
-    def _drops(self, no_room: int) -> Iterator[tuple[int, str]]:
+    def _drops(self) -> Iterator[tuple[int, str]]:
         here, there = self.counted
         sender, receiver = self.hosts
+        no_room = (seen_by(self.received) or {})["socket_dropped"]
         yield here["tx_dropped"], f"the devices of {sender} dropped {here['tx_dropped']}"
         yield there["rx_dropped"], f"those of {receiver} dropped {there['rx_dropped']}"
         yield no_room, f"the receiver's socket had no room for {no_room} messages (rmem_max, cores)"
         yield there["no_port"], f"{there['no_port']} messages came to a port without a socket"
-
-    def _nowhere(self) -> str:
-        return "no counter of the two machines has them, so look at the network between them"
 
     @property
     def failure(self) -> str | None:

@@ -7,7 +7,7 @@ offload). The receiver's IP layer counts packets, so that those decide.
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import Protocol, Self
+from typing import Self
 
 from .counters import Accounting, Counters
 from .disturbance import Disturbed
@@ -16,14 +16,6 @@ __all__ = ["Arrivals", "Journey"]
 
 #: Packets that the kernel puts into one message at most.
 _MOST_MERGED = 128
-
-
-class _Counts(Protocol):
-    """Counts by name: a mapping, or the statistics of a stream."""
-
-    def __contains__(self, name: object, /) -> bool: ...
-
-    def __getitem__(self, name: str, /) -> int: ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -108,7 +100,7 @@ class Journey:
     def of(
         cls,
         sent: int,
-        seen: _Counts,
+        seen: Mapping[str, int],
         *,
         arrivals: Arrivals | None = None,
         way: Disturbed | None = None,
@@ -122,7 +114,8 @@ class Journey:
         sent : int
             Packets that the sender sent.
         seen : mapping
-            What the receiver counted: the ``stats`` of a stream, or a sink's summary.
+            What the receiver counted: the ``stats`` of a stream, a sink's summary, or the JSON
+            object of a chapter's program.
         arrivals : Arrivals, optional
             Growth of what the receiver's machine counted.
         way : Disturbed, optional
@@ -145,7 +138,7 @@ class Journey:
             arrivals=arrivals,
             merging=is_stream,
             sent_bytes=sent_bytes,
-            received_bytes=seen[n_bytes],
+            received_bytes=seen.get(n_bytes),
         )
 
     @property

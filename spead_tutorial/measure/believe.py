@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Whether to believe what a program says it sent: its claims beside what others counted."""
 
-from typing import Any
-
 import numpy as np
 
 import spead_tutorial
 import spead_tutorial.send
-from spead_tutorial.lab import Accounting, Counters, accounted, icmp_error_bytes
+from spead_tutorial.lab import Accounting, Counters, Journey, accounted, icmp_error_bytes
 from spead_tutorial.measure.place import Evidence
 from spead_tutorial.measure.report import Report
 
@@ -25,7 +23,8 @@ def hold(report: Report, evidence: Evidence) -> tuple[Accounting, ...]:
     if evidence.counted is not None:
         held.append(_accounted(report, evidence.counted, evidence.icmp_errors or 0))
     if evidence.received is not None:
-        held.append(_received(report, evidence.received))
+        journey = Journey.of(report.packets, evidence.received, sent_bytes=report.spead_bytes)
+        held.append(journey.check())
     return tuple(held)
 
 
@@ -124,15 +123,3 @@ def packet_sizes(heap_size: int, packet_size: int) -> list[list[int]]:
         generator = spead_tutorial.send.PacketGenerator(make(), 1, packet_size)
         sizes.append([len(packet) for packet in generator])
     return sizes
-
-
-def _received(report: Report, seen: dict[str, Any]) -> Accounting:
-    """Hold a program's claims against what a receiver saw."""
-    packets = seen["packets"] + seen["dropped"]
-    ok = packets == report.packets and (seen["dropped"] > 0 or seen["bytes"] == report.spead_bytes)
-    text = (
-        f"the sink received {seen['packets']} packets and had no room for {seen['dropped']},"
-        f" {'which is all' if ok else 'but the program claims'}"
-        f" {'of the' if ok else ''} {report.packets} SPEAD packets of {report.spead_bytes} bytes"
-    ).replace("  ", " ")
-    return Accounting(ok, text, report.packets, report.spead_bytes, packets, seen["bytes"])

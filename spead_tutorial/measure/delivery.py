@@ -16,6 +16,13 @@ from spead_tutorial.measure.report import Report
 
 __all__ = ["Delivery", "deliver", "seen_by"]
 
+#: What a program prints that was not asked for an object, as its user wants to see the heaps.
+_ACCOUNT = re.compile(
+    r"^packets: (?P<socket_datagrams>\d+) received .*?"
+    r"^heaps: (?P<heaps_complete>\d+) complete, (?P<incomplete_heaps>\d+) incomplete,"
+    r" (?P<heaps_never_begun>\d+) never begun.*?^socket: (?P<socket_dropped>\d+) dropped$",
+    re.M | re.S,
+)
 _END_S = 60  # until a receiver that heard the last of its sender has ended
 
 
@@ -75,15 +82,14 @@ def deliver(
     report, seen = Report.parse(sent.output), seen_by(received)
     if report is None or seen is None:
         return Delivery(received, sent, report, None, None)
-    journey = Journey(report.packets, *seen, lost_messages=grown.tx_dropped, arrivals=arrivals)
+    journey = Journey.of(report.packets, seen, arrivals=arrivals, device=grown)
     (claim,) = hold(report, Evidence(grown))
     return Delivery(received, sent, report, journey, journey.check() if claim.ok else claim)
 
 
-def seen_by(done: Done) -> tuple[int, int] | None:
-    """Find the packets that a receiver got, and the messages that its socket had no room for."""
+def seen_by(done: Done) -> dict[str, int] | None:
+    """Return what a receiver counted, by the names of its JSON object: it may have said it so."""
     if done.said:
-        return done.said["socket_datagrams"], done.said["socket_dropped"]
-    account = r"^packets: (\d+) received .*^socket: (\d+) dropped$"
-    found = re.search(account, done.output, re.M | re.S)
-    return (int(found[1]), int(found[2])) if found else None
+        return done.said
+    found = _ACCOUNT.search(done.output)
+    return {name: int(n) for name, n in found.groupdict().items()} if found else None

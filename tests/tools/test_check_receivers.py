@@ -11,7 +11,7 @@ from spead_tutorial.check import arriving, lossless
 from spead_tutorial.check.arriving import HEAP_SIZE, HEAPS, fault, first_fault, power
 from spead_tutorial.check.worth import SKELETON, YOURS, verdict
 from spead_tutorial.exercises import RECEIVING, ReceiverExercise
-from spead_tutorial.lab import Arrivals
+from spead_tutorial.lab import Arrivals, Counters
 from spead_tutorial.measure.case import Case, Step
 from spead_tutorial.measure.programs import Done, ProgramError
 from spead_tutorial.records import OURS
@@ -19,6 +19,7 @@ from support.labs import needs_lab
 
 SEVEN, TWELVE = RECEIVING[1], RECEIVING[3]
 COUNTS = "            received += 1\n"
+NOTHING = Counters("veth", 0, 0, 0, 0, 0, 0)
 
 
 def receiver(tmp_path: Path, old: str, new: str) -> Path:
@@ -126,10 +127,10 @@ def test_a_last_line_that_is_wrong_and_an_account_that_is_missing_are_faults(acc
 
 def test_packets_and_heaps_that_it_does_not_account_for_are_a_fault():
     done = Done("x", 0, ACCOUNT, "")
-    assert arriving._unaccounted(done, 9, 0, Arrivals(9)) is None
-    assert "10 packets" in (arriving._unaccounted(done, 10, 0, Arrivals(10)) or "")
+    assert arriving._unaccounted(done, 9, NOTHING, Arrivals(9)) is None
+    assert "10 packets" in (arriving._unaccounted(done, 10, NOTHING, Arrivals(10)) or "")
     lost = ACCOUNT.replace(f"{HEAPS} complete, 0 incomplete", f"{HEAPS - 1} complete, 1 incomplete")
-    assert arriving._unaccounted(Done("x", 1, lost, ""), 9, 0, Arrivals(9)) == (
+    assert arriving._unaccounted(Done("x", 1, lost, ""), 9, NOTHING, Arrivals(9)) == (
         f"expected {HEAPS} heaps in 9 packets, found {HEAPS - 1} complete and 1 missing, in 9"
         " packets"
     )
