@@ -4,9 +4,7 @@
 import pytest
 
 from bench import pools, receivers, sweeps
-from spead_tutorial.measure.blast import failure
 from spead_tutorial.measure.case import Case, Step
-from spead_tutorial.measure.programs import Done
 from support.labs import needs_lab
 
 MIB = 1 << 20
@@ -33,14 +31,3 @@ def test_a_sample_says_what_arrived_and_how_often_the_pool_was_empty(language):
     assert sample.packets == sample.received_packets
     assert sample.payload_bytes == 5 * MIB
     assert sample.page_faults > 0
-
-
-def test_a_program_that_fails_or_says_nothing_is_a_failure_and_that_heaps_are_missing_is_none():
-    def wrong(received: int, sent: int = 0, said: str = '{"packets": 1}') -> str | None:
-        return failure(Done("sender", sent, "{\"packets\": 1}", "why"),
-                       Done("receiver", received, said, "why"))  # fmt: skip
-
-    assert wrong(1) is None
-    assert wrong(1, said="") == "receiver: why"
-    assert wrong(1, 1) == "sender: why"
-    assert wrong(-9) == "receiver: it was ended by SIGKILL"

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Receivers that are measured: what they receive, and whether it adds up."""
 
-import dataclasses
 import json
 import socket
 import subprocess
@@ -14,20 +13,16 @@ import pytest
 from bench import receivers, sweeps
 from spead_tutorial.catalogue import MEASURED, RECEIVERS
 from spead_tutorial.lab import Lab
-from spead_tutorial.measure import blast as blasting
 from spead_tutorial.measure import search
 from spead_tutorial.measure.case import Case, Step
 from spead_tutorial.records import Sample
 from support import ref_decode
 from support.labs import needs_lab
-from support.records import run_of
 
 BIN = receivers._BIN
 KIB = 1024
 #: Bytes that a sender with a rate may be ahead of it: what it sends at once, two messages at most.
 AT_ONCE = 2 * 65507
-SENT = {"heaps": 10, "packets": 100, "dropped": 0}
-RECEIVED = {"heaps": 10, "packets": 100}
 OURS = ("ours", "c", "receive")
 #: Who receives, and where, or in turns with its sender.
 WAYS = [
@@ -120,23 +115,6 @@ def test_what_a_receiver_says_before_it_ends_is_the_failure(lab, monkeypatch):
     assert sample.failure == "receive: it ended with status 1 and said nothing"
 
 
-@pytest.mark.parametrize(
-    ("sent", "received", "lossless", "words"),
-    [
-        ({}, {}, True, None),
-        ({}, {"packets": 99}, False, "1 are missing between"),
-        ({"dropped": 1}, {"packets": 93, "heaps": 9}, True, "though the sender left room"),
-        ({"dropped": 1}, {"packets": 93, "heaps": 9}, False, None),
-        ({}, {"heaps": 9}, True, "10 heaps were sent, and 9 received"),
-        ({}, {"heaps": 11}, False, "10 heaps were sent, and 11 received"),
-        ({}, {"not_understood": 3}, False, "3 heaps came whole, but were not understood"),
-    ],
-)
-def test_what_was_sent_has_been_received_or_dropped(sent, received, lossless, words):
-    found = blasting.contradiction(SENT | sent, RECEIVED | received, lossless=lossless)
-    assert found is None if words is None else words in found
-
-
 # ---------------------------------------------------------------------------------------
 # The highest rate without loss
 
@@ -175,39 +153,6 @@ def test_a_search_takes_runs_until_it_has_found_something(lab):
     asked = [search.next_rate(runs[:n], search.START, search.ROUGH) for n in range(len(runs) + 1)]
     assert asked == [*(one.asked_bytes_per_s for one in runs), None]
     assert search.found(runs) is not None
-
-
-def test_a_search_that_was_interrupted_takes_the_runs_that_are_missing(monkeypatch):
-    def run(lab: None, step: Step, heaps: int, asked: float) -> Sample:
-        return run_of(asked, 3e9, warm_up=step.warm_up, attempt=step.attempt)
-
-    monkeypatch.setattr(receivers, "take", run)
-    case, size = Case("ours", "c", "receive", search=True), sweeps.SIZES["tiny"]
-    warm_up = search.found(list(receivers.look(None, Step(0, True, case), None, size)))
-    whole = list(receivers.look(None, Step(1, False, case), warm_up, size))
-    assert len(whole) > 5
-    for n in range(len(whole) + 1):
-        step = Step(1, False, case, runs=tuple(whole[:n]), attempt=1)
-        missing = list(receivers.look(None, step, warm_up, size))
-        assert [one.attempt for one in missing] == [1, *[0] * len(missing)][: len(missing)]
-        assert [dataclasses.replace(one, attempt=0) for one in missing] == whole[n:]
-
-
-def test_a_run_sends_so_much_that_a_receiver_a_tenth_too_slow_loses_something():
-    most = sweeps.SIZES["full"].most_bytes
-    for heap_size in (64 * KIB, 1024 * KIB, 16384 * KIB):
-        heaps = search.heaps_of_a_run(heap_size, 1e8, most)
-        taken_in = (8 << 20) + max(4, (1 << 20) // heap_size) * heap_size
-        assert heaps * heap_size / 10 >= taken_in - heap_size
-    assert search.heaps_of_a_run(heap_size, 1e10, most) * heap_size > 0.95e9
-
-
-@pytest.mark.parametrize(("complete", "no_place"), [(111, 0), (110, 1)])
-def test_the_heap_with_the_descriptors_is_no_heap_wherever_a_program_has_put_it(complete, no_place):
-    said = {"heaps_complete": complete, "packets_no_place": no_place, "heaps_not_understood": 0}
-    said |= {"socket_datagrams": 222, "socket_dropped": 0}
-    found = blasting.claims(said, Case("ours", "c", "tut_12_recv_chunks", KIB), 10)
-    assert found["heaps"] == 100
 
 
 # ---------------------------------------------------------------------------------------

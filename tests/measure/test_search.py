@@ -182,3 +182,26 @@ def test_a_run_that_failed_is_repeated_in_its_place_and_the_search_goes_on(tmp_p
     recording = read(path)
     assert [one.failure for one in recording.superseded] == ["no memory"]
     assert search.offered(found(recording.samples)) == pytest.approx(2000 * MB)
+
+
+def test_a_search_that_was_interrupted_takes_the_runs_that_are_missing():
+    def run(asked: float) -> Sample:
+        return run_of(asked, 3e9)
+
+    rough = search.look(lambda rate: run_of(rate, 3e9, warm_up=True), Step(0, True, CASE), None)
+    warm_up = found(list(rough))
+    whole = list(search.look(run, Step(1, False, CASE), warm_up))
+    assert len(whole) > 5
+    for n in range(len(whole) + 1):
+        step = Step(1, False, CASE, runs=tuple(whole[:n]), attempt=1)
+        missing = list(search.look(run, step, warm_up))
+        assert [one.attempt for one in missing] == [1, *[0] * len(missing)][: len(missing)]
+        assert [dataclasses.replace(one, attempt=0) for one in missing] == whole[n:]
+
+
+def test_a_run_sends_so_much_that_a_receiver_a_tenth_too_slow_loses_something():
+    for heap_size in (64 * 1024, 1024 * 1024, 16384 * 1024):
+        heaps = search.heaps_of_a_run(heap_size, 1e8)
+        taken_in = (8 << 20) + max(4, (1 << 20) // heap_size) * heap_size
+        assert heaps * heap_size / 10 >= taken_in - heap_size
+    assert search.heaps_of_a_run(heap_size, 1e10, 1e9) * heap_size > 0.95e9

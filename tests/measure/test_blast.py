@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is sent to receivers that are measured, and whether what both sides say adds up."""
+
+import pytest
+
+from spead_tutorial.measure.blast import claims, contradiction, failure
+from spead_tutorial.measure.case import Case
+from spead_tutorial.measure.programs import Done
+
+SENT = {"heaps": 10, "packets": 100, "dropped": 0}
+RECEIVED = {"heaps": 10, "packets": 100}
+
+
+@pytest.mark.parametrize(
+    ("sent", "received", "lossless", "words"),
+    [
+        ({}, {}, True, None),
+        ({}, {"packets": 99}, False, "1 are missing between"),
+        ({"dropped": 1}, {"packets": 93, "heaps": 9}, True, "though the sender left room"),
+        ({"dropped": 1}, {"packets": 93, "heaps": 9}, False, None),
+        ({}, {"heaps": 9}, True, "10 heaps were sent, and 9 received"),
+        ({}, {"heaps": 11}, False, "10 heaps were sent, and 11 received"),
+        ({}, {"not_understood": 3}, False, "3 heaps came whole, but were not understood"),
+    ],
+)
+def test_what_was_sent_has_been_received_or_dropped(sent, received, lossless, words):
+    found = contradiction(SENT | sent, RECEIVED | received, lossless=lossless)
+    assert found is None if words is None else words in found
+
+
+@pytest.mark.parametrize(("complete", "no_place"), [(111, 0), (110, 1)])
+def test_the_heap_with_the_descriptors_is_no_heap_wherever_a_program_has_put_it(complete, no_place):
+    said = {"heaps_complete": complete, "packets_no_place": no_place, "heaps_not_understood": 0}
+    said |= {"socket_datagrams": 222, "socket_dropped": 0}
+    found = claims(said, Case("ours", "c", "tut_12_recv_chunks", 1024), 10)
+    assert found["heaps"] == 100
+
+
+def test_a_program_that_fails_or_says_nothing_is_a_failure_and_that_heaps_are_missing_is_none():
+    def wrong(received: int, sent: int = 0, said: str = '{"packets": 1}') -> str | None:
+        return failure(Done("sender", sent, "{\"packets\": 1}", "why"),
+                       Done("receiver", received, said, "why"))  # fmt: skip
+
+    assert wrong(1) is None
+    assert wrong(1, said="") == "receiver: why"
+    assert wrong(1, 1) == "sender: why"
+    assert wrong(-9) == "receiver: it was ended by SIGKILL"
