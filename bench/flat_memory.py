@@ -14,10 +14,10 @@ from spead_tutorial.cli import finish
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.believe import contradiction, hold
 from spead_tutorial.measure.machine import header
-from spead_tutorial.measure.pair import Running
 from spead_tutorial.measure.place import Evidence
 from spead_tutorial.measure.programs import ProgramOptions, command
 from spead_tutorial.measure.report import Report
+from spead_tutorial.measure.running import Running
 from spead_tutorial.records import Writer, locked
 
 RESULTS = Path(__file__).resolve().parent / "results"

@@ -26,8 +26,8 @@ from spead_tutorial import send
 from spead_tutorial.lab import Journey, Lab
 from spead_tutorial.measure.case import Begun, Case, Step
 from spead_tutorial.measure.machine import a_core_each
-from spead_tutorial.measure.pair import Listening
 from spead_tutorial.measure.programs import ProgramError
+from spead_tutorial.measure.running import Listening
 from spead_tutorial.records import Sample
 from spead_tutorial.recv._account import sums
 

@@ -36,8 +36,8 @@ from spead_tutorial.measure import search
 from spead_tutorial.measure.blast import blast, claims, contradiction, counts, failure
 from spead_tutorial.measure.case import Begun, Case, Step
 from spead_tutorial.measure.machine import a_core_each
-from spead_tutorial.measure.pair import Listening, Running
 from spead_tutorial.measure.programs import Done, ProgramError, program
+from spead_tutorial.measure.running import Listening, Running
 from spead_tutorial.records import OURS, Sample
 
 __all__ = [

@@ -16,8 +16,8 @@ from spead_tutorial.check.trying import with_line
 from spead_tutorial.exercises import ReceiverExercise
 from spead_tutorial.lab import PORT, Arrivals, Counters, Journey, Lab, LabError, LabSide, probe
 from spead_tutorial.measure.delivery import seen_by
-from spead_tutorial.measure.pair import Listening
 from spead_tutorial.measure.programs import Done, ProgramError
+from spead_tutorial.measure.running import Listening
 
 __all__ = ["fault", "first_fault", "power", "receiving_lab", "started"]
 

@@ -14,9 +14,9 @@ from spead_tutorial.measure import search
 from spead_tutorial.measure.blast import blast, claims, counts, failure
 from spead_tutorial.measure.case import Begun, Case, Step
 from spead_tutorial.measure.machine import a_core_each, header
-from spead_tutorial.measure.pair import Running
 from spead_tutorial.measure.programs import Done, ProgramError
 from spead_tutorial.measure.rounds import measure, schedule
+from spead_tutorial.measure.running import Running
 from spead_tutorial.measure.summary import rows
 from spead_tutorial.records import OURS, Sample
 

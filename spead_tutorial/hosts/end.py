@@ -17,8 +17,8 @@ from typing import Any
 
 from spead_tutorial.lab import LabError, LabProcess, check_destination, route_device
 from spead_tutorial.measure.machine import read_text
-from spead_tutorial.measure.pair import Running
 from spead_tutorial.measure.programs import ProgramError, program
+from spead_tutorial.measure.running import Running
 from spead_tutorial.send import route_packet_size
 
 __all__ = ["COUNTS", "counts", "main", "rate_to"]

@@ -12,10 +12,10 @@ from spead_tutorial.catalogue import Chapter, Receiver
 from spead_tutorial.hosts.end import COUNTS
 from spead_tutorial.hosts.engines import Conversation, Engines, LostError
 from spead_tutorial.hosts.file import Host
-from spead_tutorial.measure.delivery import seen_by
-from spead_tutorial.measure.pair import READY, receiver_arguments
+from spead_tutorial.measure.delivery import receiver_arguments, seen_by
 from spead_tutorial.measure.programs import Done, ProgramError, ProgramOptions
 from spead_tutorial.measure.report import Report
+from spead_tutorial.measure.running import READY
 
 __all__ = ["BLAST", "Crossing", "cross"]
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from spead_tutorial.catalogue import Chapter, Receiver
 from spead_tutorial.lab import Accounting, Arrivals, Journey, Lab
 from spead_tutorial.measure.believe import hold
-from spead_tutorial.measure.pair import Listening, Running, receiver_arguments
 from spead_tutorial.measure.place import Evidence
 from spead_tutorial.measure.programs import Done, ProgramOptions, command, program
 from spead_tutorial.measure.report import Report
+from spead_tutorial.measure.running import Listening, Running
 
-__all__ = ["Delivery", "deliver", "seen_by"]
+__all__ = ["Delivery", "deliver", "receiver_arguments", "seen_by"]
 
 #: What a program prints that was not asked for an object, as its user wants to see the heaps.
 _ACCOUNT = re.compile(
@@ -85,6 +85,20 @@ def deliver(
     journey = Journey.of(report.packets, seen, arrivals=arrivals, device=grown)
     (claim,) = hold(report, Evidence(grown))
     return Delivery(received, sent, report, journey, journey.check() if claim.ok else claim)
+
+
+def receiver_arguments(
+    receiver: Receiver,
+    sender: Chapter,
+    options: ProgramOptions,
+    told: Sequence[str],
+    *,
+    as_json: bool,
+    port: int,
+) -> list[str]:
+    """Return a receiver's arguments, with what it is told of the heaps that it is going to get."""
+    sizes = ["-H", str(options.heap_size or sender.heap_size)] if "H" in receiver.accepted else []
+    return [*sizes, *told, *["--json"] * as_json, str(port)]
 
 
 def seen_by(done: Done) -> dict[str, int] | None:

@@ -4,22 +4,15 @@
 import abc
 import contextlib
 import dataclasses
-import json
 import os
 import socket
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Self
+from typing import Any
 
-from spead_tutorial.lab import (
-    Counters,
-    Lab,
-    LabError,
-    LabProcess,
-    check_destination,
-    sink_path,
-)
+from spead_tutorial.lab import Counters, Lab, check_destination, sink_path
+from spead_tutorial.measure.running import Listening, ProgramError, Start
 
 __all__ = [
     "LISTENERS",
@@ -336,50 +329,26 @@ def _free_port() -> int:
         return int(sock.getsockname()[1])
 
 
-class _Sink:
-    """A receiver on loopback; a context manager that leaves none behind."""
+class _Sink(Listening):
+    """A receiver on loopback."""
 
-    def __init__(
-        self, start: Callable[..., LabProcess | subprocess.Popen[str]], port: int, *more: str
-    ) -> None:
+    _says_ready = "listening "
+
+    def __init__(self, start: Start, port: int, *more: str) -> None:
         options = ["--json", "-b", str(_SINK_BUFFER), "-t", str(_SINK_SILENCE_S), *more]
-        self._process = start(
-            [str(sink_path()), *options, _LOOPBACK, str(port)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        assert self._process.stdout is not None
-        try:
-            words = self._process.stdout.readline().split()
-            if words[:1] != ["listening"]:
-                raise LabError(" ".join(words) or "sink: it ended without a word")
-        except BaseException:
-            self._end()
-            raise
-        self.port = int(words[2])
+        super().__init__(start, "sink", [str(sink_path()), *options, _LOOPBACK, str(port)])
+
+    @property
+    def port(self) -> int:
+        """Where it listens, as its first line says."""
+        return int(self.lines[0].split()[2])
 
     def summary(self, expect_the_end: bool) -> dict[str, Any]:
         """Return what it saw, once it saw the stream's end or had the time to."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_SINK_DRAIN_S if expect_the_end else 0.2)
-        self._process.terminate()
-        self._process.wait()
-        assert self._process.stdout is not None
-        try:
-            summary: dict[str, Any] = json.loads(self._process.stdout.read())
-        except ValueError:
-            raise LabError("the sink ended without its summary") from None
+            self.process.wait(_SINK_DRAIN_S if expect_the_end else 0.2)
+        self.process.terminate()
+        summary = self.wait().said
+        if not summary:
+            raise ProgramError("the sink ended without its summary")
         return summary
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end()
-
-    def _end(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()

@@ -8,10 +8,6 @@ that says what was expected and what was seen.
 
 import dataclasses
 import importlib.resources
-import json
-import os
-import signal
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +18,7 @@ from spead_tutorial.lab import Accounting
 from spead_tutorial.measure.believe import check_sizes, contradiction, hold
 from spead_tutorial.measure.place import Evidence, Loopback, Place
 from spead_tutorial.measure.report import Report
+from spead_tutorial.measure.running import Done, ProgramError, finish
 
 __all__ = [
     "TOOLS",
@@ -52,10 +49,6 @@ _FLAGS = {
 
 #: Returns how a program is started that sends to a host and a port, or where it always does.
 Launch = Callable[[tuple[str, int] | None], Sequence[str]]
-
-
-class ProgramError(RuntimeError):
-    """A program cannot be run; the text says why and what to do about it."""
 
 
 # ---------------------------------------------------------------------------------------
@@ -375,89 +368,3 @@ def run(
         failure,
         done.errors,
     )
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Done:
-    """A program that has ended.
-
-    Parameters
-    ----------
-    program : str
-        What complaints call it.
-    status : int
-        Exit status, or minus the signal that ended it.
-    output, errors : str
-        What it wrote.
-    """
-
-    program: str
-    status: int
-    output: str
-    errors: str
-
-    @property
-    def said(self) -> dict[str, Any]:
-        """The JSON object that it printed; empty where it printed none."""
-        try:
-            found = json.loads(self.output)
-        except ValueError:
-            return {}
-        return found if isinstance(found, dict) else {}
-
-    @property
-    def failure(self) -> str:
-        """How it ended, for those who have seen what it had to say."""
-        if self.status < 0:
-            return f"{self.program}: it was ended by {signal.Signals(-self.status).name}"
-        return f"{self.program} has failed, with status {self.status}"
-
-    @property
-    def complaint(self) -> str:
-        """What it has to say of its failure, in one line."""
-        if self.status < 0:
-            return self.failure
-        lines = [line.strip() for line in self.errors.splitlines() if line.strip()]
-        if self.status == 0:
-            return f"{self.program}: it printed no report, but {self.output.strip()[:200]!r}"
-        if not lines:
-            return f"{self.program}: it ended with status {self.status} and said nothing"
-        last = lines[-1]
-        return last if last.startswith(self.program) else f"{self.program}: {last}"
-
-
-#: NumPy's linear algebra starts threads, which look for work for about a tenth of a second after it
-#: has been imported: on a core, and in the CPU time, that are to be the program's.
-QUIET = {"OPENBLAS_NUM_THREADS": "1"}
-
-
-def finish(
-    run: Callable[..., subprocess.CompletedProcess[Any]],
-    name: str,
-    argv: Sequence[str],
-    timeout: float | None = None,
-    environment: Mapping[str, str] | None = None,
-) -> Done:
-    """Run a program to its end, and keep what it said.
-
-    Parameters
-    ----------
-    run : function
-        Such as a place's.
-    name : str
-        What complaints call it.
-    argv : sequence of str
-        How it is started.
-    timeout : float, optional
-        Seconds after which it is ended, and has failed.
-    environment : mapping, optional
-        What its environment has besides this process's.
-    """
-    env = {**QUIET, **os.environ, **(environment or {})}
-    try:
-        done = run(argv, capture_output=True, text=True, timeout=timeout, env=env)
-    except subprocess.TimeoutExpired:
-        return Done(name, 1, "", f"it did not end within {timeout:g} s")
-    except OSError as error:
-        raise ProgramError(f"{name} cannot be started: {error.strerror or error}") from None
-    return Done(name, done.returncode, done.stdout, done.stderr)

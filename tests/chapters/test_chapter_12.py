@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from spead_tutorial.catalogue import find_chapter, find_receiver
-from spead_tutorial.measure import pair
+from spead_tutorial.measure import delivery
 from spead_tutorial.measure.programs import Done, ProgramOptions, built, command, program
 from spead_tutorial.send import ItemGroup
 from support import receivers
@@ -94,7 +94,7 @@ def test_all_heaps_of_a_chapter_are_in_chunks_the_first_one_too(
 
 def test_a_receiver_is_told_the_size_of_the_senders_heaps():
     sender, chunks, first = find_chapter("11"), find_receiver("12"), find_receiver("3")
-    told = functools.partial(pair.receiver_arguments, told=(), as_json=False, port=PORT)
+    told = functools.partial(delivery.receiver_arguments, told=(), as_json=False, port=PORT)
     sized = ProgramOptions(heap_size=SIZE)
     assert told(chunks, sender, sized) == ["-H", str(SIZE), str(PORT)]
     assert told(chunks, sender, ProgramOptions()) == ["-H", str(sender.heap_size), str(PORT)]

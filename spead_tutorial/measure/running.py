@@ -1,50 +1,128 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that run beside each other: one that receives, and what sends to it."""
+"""Programs that run, to their end or beside each other, and what they said."""
 
 import contextlib
+import dataclasses
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Any, Self
 
-from spead_tutorial.catalogue import Chapter, Receiver
 from spead_tutorial.lab import LabProcess
 from spead_tutorial.lab.process import end_interrupted
-from spead_tutorial.measure.programs import QUIET, Done, ProgramError, ProgramOptions
 
-__all__ = ["READY", "Listening", "Running", "receiver_arguments"]
+__all__ = ["READY", "Done", "Listening", "ProgramError", "Running", "Start", "finish"]
 
 #: What a receiver says as soon as it listens.
 READY = "listening on"
 _START_S = 60  # until a receiver listens, on a machine that has other things to do
 #: How a program is started: as `LabSide.popen` does it, or ``subprocess.Popen``.
-_Start = Callable[..., LabProcess | subprocess.Popen[str]]
+Start = Callable[..., LabProcess | subprocess.Popen[str]]
 
 
-def receiver_arguments(
-    receiver: Receiver,
-    sender: Chapter,
-    options: ProgramOptions,
-    told: Sequence[str],
-    *,
-    as_json: bool,
-    port: int,
-) -> list[str]:
-    """Return a receiver's arguments, with what it is told of the heaps that it is going to get."""
-    sizes = ["-H", str(options.heap_size or sender.heap_size)] if "H" in receiver.accepted else []
-    return [*sizes, *told, *["--json"] * as_json, str(port)]
+class ProgramError(RuntimeError):
+    """A program cannot be run; the text says why and what to do about it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Done:
+    """A program that has ended.
+
+    Parameters
+    ----------
+    program : str
+        What complaints call it.
+    status : int
+        Exit status, or minus the signal that ended it.
+    output, errors : str
+        What it wrote.
+    """
+
+    program: str
+    status: int
+    output: str
+    errors: str
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """The JSON object that it printed last; empty where it printed none."""
+        try:
+            found = json.loads(self.output.rstrip().rpartition("\n")[2])
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def failure(self) -> str:
+        """How it ended, for those who have seen what it had to say."""
+        if self.status < 0:
+            return f"{self.program}: it was ended by {signal.Signals(-self.status).name}"
+        return f"{self.program} has failed, with status {self.status}"
+
+    @property
+    def complaint(self) -> str:
+        """What it has to say of its failure, in one line."""
+        if self.status < 0:
+            return self.failure
+        lines = [line.strip() for line in self.errors.splitlines() if line.strip()]
+        if self.status == 0:
+            return f"{self.program}: it printed no report, but {self.output.strip()[:200]!r}"
+        if not lines:
+            return f"{self.program}: it ended with status {self.status} and said nothing"
+        last = lines[-1]
+        return last if last.startswith(self.program) else f"{self.program}: {last}"
+
+
+#: NumPy's linear algebra starts threads, which look for work for about a tenth of a second after it
+#: has been imported: on a core, and in the CPU time, that are to be the program's.
+_QUIET = {"OPENBLAS_NUM_THREADS": "1"}
+
+
+def finish(
+    run: Callable[..., subprocess.CompletedProcess[Any]],
+    name: str,
+    argv: Sequence[str],
+    timeout: float | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Done:
+    """Run a program to its end, and keep what it said.
+
+    Parameters
+    ----------
+    run : function
+        Such as a place's.
+    name : str
+        What complaints call it.
+    argv : sequence of str
+        How it is started.
+    timeout : float, optional
+        Seconds after which it is ended, and has failed.
+    environment : mapping, optional
+        What its environment has besides this process's.
+    """
+    env = {**_QUIET, **os.environ, **(environment or {})}
+    try:
+        done = run(argv, capture_output=True, text=True, timeout=timeout, env=env)
+    except subprocess.TimeoutExpired:
+        return Done(name, 1, "", f"it did not end within {timeout:g} s")
+    except OSError as error:
+        raise ProgramError(f"{name} cannot be started: {error.strerror or error}") from None
+    return Done(name, done.returncode, done.stdout, done.stderr)
 
 
 class Running:
     """A program whose lines are kept; a context manager that leaves none behind."""
 
+    _says_ready = READY
+
     def __init__(
         self,
-        start: _Start,
+        start: Start,
         name: str,
         argv: Sequence[str],
         show: Callable[[str, str, bool], None] | None = None,
@@ -54,7 +132,7 @@ class Running:
         self._name, self._show = name, show
         self._ready = threading.Event()
         self._lines: tuple[list[str], list[str]] = [], []
-        pipe, env = subprocess.PIPE, {**QUIET, **os.environ}
+        pipe, env = subprocess.PIPE, {**_QUIET, **os.environ}
         try:
             self.process = start(argv, stdout=pipe, stderr=pipe, env=env, text=True)
         except OSError as error:
@@ -70,10 +148,15 @@ class Running:
         for reader in self._readers:
             reader.start()
 
+    @property
+    def lines(self) -> list[str]:
+        """What it has written to its standard output so far."""
+        return self._lines[0]
+
     def _read(self, stream: IO[str], lines: list[str]) -> None:
         for line in stream:
             lines.append(line)
-            if READY in line:
+            if self._says_ready in line:
                 self._ready.set()
             try:
                 if self._show is not None:
@@ -105,7 +188,7 @@ class Running:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is not None:
+        if kind is not None or self.process.poll() is None:
             with contextlib.suppress(Exception):
                 if isinstance(error, KeyboardInterrupt):  # a receiver says what has come
                     self.process.send_signal(signal.SIGINT)  # if no terminal has done so
@@ -125,7 +208,7 @@ class Listening(Running):
     def __enter__(self) -> Self:
         try:
             self._ready.wait(_START_S)
-            if not any(READY in line for line in self._lines[1]):
+            if not any(self._says_ready in line for lines in self._lines for line in lines):
                 done = self.wait(1)
                 raise ProgramError(done.complaint if self._show is None else done.failure)
         except BaseException:
