@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import spead_tutorial.recv
 from bench.peers import (
     PEER_PROGRAMS,
     TIMEOUT_S,
@@ -149,8 +148,6 @@ def missing(case: Case) -> str | None:
         return _missing_chapter(case)
     if ("veth" in _variant(case) or case.program == LOST) and not _has_veth():
         return "there can be no veth pair"
-    if case.language == "python" and case.implementation == OURS and (reason := _lacks(case)):
-        return reason
     if case.implementation in PEERS and (reason := missing_peer(case.implementation)):
         return reason
     if not _program(case).is_file():
@@ -169,16 +166,6 @@ def _missing_chapter(case: Case) -> str | None:
     except ProgramError as error:
         return str(error)
     return None
-
-
-def _lacks(case: Case) -> str | None:
-    """Say what our package lacks for a receiver in Python."""
-    needs_pool = "no pool" not in _variant(case)
-    needed = ("recv", "ChunkRingStream") if case.program == "receive_chunks" else ("", "MemoryPool")
-    module: Any = spead_tutorial.recv if needed[0] else spead_tutorial
-    if hasattr(module, needed[1]) or not needs_pool:
-        return None
-    return f"there is no {module.__name__}.{needed[1]}"
 
 
 def _program(case: Case) -> Path:

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from spead_tutorial.lab import Journey
+from spead_tutorial.measure.believe import packet_sizes
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.programs import Done, program_path
-from spead_tutorial.measure.search import overhead
 
 __all__ = ["blast", "claims", "contradiction", "counts", "failure"]
 
@@ -29,10 +29,15 @@ def blast(
 ) -> list[str]:
     """Return how it is started, with a rate of bytes of packets in a second, or of payload."""
     if payload is not None:
-        rate = payload * overhead(case.heap_size, case.packet_size)
+        rate = payload * _overhead(case.heap_size, case.packet_size)
     numbers = ["-n", heaps, "-H", case.heap_size, "-p", case.packet_size]
     numbers += ["-r", rate] if rate is not None else []
     return [str(program_path("blast", "c")), "--json", *map(str, [*numbers, *more])]
+
+
+def _overhead(heap_size: int, packet_size: int) -> float:
+    """Return how many bytes packets have for each byte of payload."""
+    return sum(packet_sizes(heap_size, packet_size)[1]) / heap_size
 
 
 def claims(said: Mapping[str, Any], case: Case, warm_up: int = 0) -> dict[str, Any]:

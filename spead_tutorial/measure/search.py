@@ -15,11 +15,9 @@ that was interrupted goes on, and what it found is computed from its record.
 
 import dataclasses
 import enum
-import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from spead_tutorial.measure.believe import packet_sizes
 from spead_tutorial.measure.case import Step
 from spead_tutorial.records import Recording, Sample
 
@@ -40,7 +38,6 @@ __all__ = [
     "lost",
     "next_rate",
     "offered",
-    "overhead",
     "settled",
     "waiting",
 ]
@@ -141,12 +138,6 @@ def heaps_of_a_run(heap_size: int, rate: float, most_bytes: float = math.inf) ->
     taken_in = BUFFER + waiting(heap_size) * heap_size
     n_bytes = min(max(_TIMES_TAKEN_IN * taken_in, _RUN_S * rate), most_bytes)
     return max(2, int(n_bytes) // heap_size)
-
-
-@functools.cache
-def overhead(heap_size: int, packet_size: int) -> float:
-    """Return how many bytes packets have for each byte of payload."""
-    return sum(packet_sizes(heap_size, packet_size)[1]) / heap_size
 
 
 def next_rate(runs: Sequence[Sample], start: float, criterion: Criterion) -> float | None:
