@@ -72,19 +72,17 @@ def fault(exercise: ReceiverExercise, program: Path) -> str | None:
     """Send to a receiver in a lab of its own, and say what is wrong with what it prints, if any."""
     with receiving_lab() as lab:
         for _ in range(_ATTEMPTS):
-            before = lab.receiver.snmp()
+            before = lab.receiver.arrivals()
             try:
                 done, sent, device = _run(lab, exercise, program)
             except ProgramError as error:
                 return str(error)
-            after = lab.receiver.snmp()
-            dropped = after["Udp"]["RcvbufErrors"] - before["Udp"]["RcvbufErrors"]
-            if dropped == 0:
-                arrivals = Arrivals.of(after) - Arrivals.of(before)
+            arrivals = lab.receiver.arrivals() - before
+            if arrivals.no_room == 0:
                 wrong = first_fault(exercise, done, program)
                 return wrong or _unaccounted(done, sent, device, arrivals)
     return (
-        f"{program.stem}: its socket had no room for {dropped} packets, at"
+        f"{program.stem}: its socket had no room for {arrivals.no_room} packets, at"
         f" {_BYTES_PER_S / 1e6:g} MB/s, {_ATTEMPTS} times: it takes packets too slowly, or this"
         " machine is busy"
     )

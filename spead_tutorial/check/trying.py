@@ -52,14 +52,16 @@ def fault(exercise: Exercise, program: Path) -> str | None:
         for _ in range(_ATTEMPTS):
             destination = (lab.address, lab.port) if chapter.takes_destination else None
             argv = started_as(program, chapter, options)(destination)
-            with _dropped(lab) as dropped, _receiving(lab) as datagrams:
+            before = lab.receiver.arrivals()
+            with _receiving(lab) as datagrams:
                 done = finish(lab.run, program.stem, argv, _LIMIT_S)
+            dropped = (lab.receiver.arrivals() - before).no_room
             if done.status != 0:
                 return with_line(done, program)
-            if not dropped[-1]:
+            if not dropped:
                 return first_fault(datagrams, wanted)
     return (
-        f"the receiver had no room for {dropped[-1]} packets, {_ATTEMPTS} times: this machine is"
+        f"the receiver had no room for {dropped} packets, {_ATTEMPTS} times: this machine is"
         " busy, try again"
     )
 
@@ -74,15 +76,6 @@ def _options(chapter: Chapter) -> ProgramOptions:
         packet_size=_SHAPE.packet_size if sizes and "p" in takes else None,
         streams=_SHAPE.streams if "s" in takes else None,
     )
-
-
-@contextlib.contextmanager
-def _dropped(lab: Lab) -> Iterator[list[int]]:
-    """Yield a list whose last is, in the end, how many packets no socket had room for."""
-    before = lab.snmp()["Udp"]["RcvbufErrors"]
-    found: list[int] = []
-    yield found
-    found.append(lab.snmp()["Udp"]["RcvbufErrors"] - before)
 
 
 @contextlib.contextmanager

@@ -30,11 +30,14 @@ class Arrivals:
         Messages for a port at which nobody received.
     torn : int
         Datagrams of which fragments were missing.
+    no_room : int
+        Messages that a socket had no room for.
     """
 
     packets: int
     unclaimed: int = 0
     torn: int = 0
+    no_room: int = 0
 
     @classmethod
     def of(cls, counted: Mapping[str, Mapping[str, int]]) -> "Arrivals":
@@ -45,19 +48,20 @@ class Arrivals:
         counted : mapping
             As `LabSide.snmp` returns it.
         """
-        ip, octets = counted["Ip"], counted["IpExt"]
+        ip, octets, udp = counted["Ip"], counted["IpExt"], counted["Udp"]
         # By the bits for congestion, of which each packet has some: what else counts packets
         # here counts merged ones as one.
         kinds = ("InNoECTPkts", "InECT1Pkts", "InECT0Pkts", "InCEPkts")
         whole = sum(octets[kind] for kind in kinds) - ip["ReasmReqds"] + ip["ReasmOKs"]
         packets = whole - counted["Icmp"]["InMsgs"]
-        return cls(packets, counted["Udp"]["NoPorts"], ip["ReasmFails"])
+        return cls(packets, udp["NoPorts"], ip["ReasmFails"], udp["RcvbufErrors"])
 
     def __sub__(self, before: "Arrivals") -> "Arrivals":
         return Arrivals(
             self.packets - before.packets,
             self.unclaimed - before.unclaimed,
             self.torn - before.torn,
+            self.no_room - before.no_room,
         )
 
 

@@ -11,7 +11,7 @@ COUNTED = {
     "Ip": {"ReasmReqds": 4, "ReasmOKs": 1, "ReasmFails": 1},
     "IpExt": {"InNoECTPkts": 8, "InECT1Pkts": 0, "InECT0Pkts": 2, "InCEPkts": 0},
     "Icmp": {"InMsgs": 1},
-    "Udp": {"NoPorts": 7},
+    "Udp": {"NoPorts": 7, "RcvbufErrors": 2},
 }
 
 
@@ -21,8 +21,8 @@ def journey(sent: int, arrived: int | None, received: int, **more: int | bool) -
 
 
 def test_of_merged_messages_each_packet_arrives_and_of_fragments_what_they_make():
-    assert Arrivals.of(COUNTED) == Arrivals(packets=6, unclaimed=7, torn=1)
-    assert Arrivals.of(COUNTED) - Arrivals(2, 3, 1) == Arrivals(4, 4, 0)
+    assert Arrivals.of(COUNTED) == Arrivals(packets=6, unclaimed=7, torn=1, no_room=2)
+    assert Arrivals.of(COUNTED) - Arrivals(2, 3, 1, 2) == Arrivals(4, 4, 0, 0)
 
 
 @pytest.mark.parametrize(
