@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The chapters' receivers in a lab, what is sent to them, and what they say."""
 
+import dataclasses
 import re
-import subprocess
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +11,7 @@ import pytest
 from spead_tutorial.catalogue import RECEIVERS
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.programs import Done, ProgramOptions, built, program
+from spead_tutorial.measure.running import Listening
 from spead_tutorial.send import Heap, ItemGroup, PacketGenerator
 from support.programs import PATIENCE_S
 
@@ -31,7 +32,7 @@ def receiver_argv(name: str, language: str) -> list[str]:
     return [*program(name, language), *(["-H", str(SIZE)] if "H" in found.accepted else [])]
 
 
-class Receiver:
+class Receiver(Listening):
     """A receiver in a lab, which listens."""
 
     def __init__(
@@ -42,23 +43,15 @@ class Receiver:
         name: str = CHAPTER_3,
         under: Sequence[str] = (),
     ) -> None:
-        pipe = subprocess.PIPE
-        argv = [*under, *receiver_argv(name, language), *arguments]
-        self.name = name
-        self.process = lab.popen(argv, stdout=pipe, stderr=pipe, text=True)
-        assert self.process.stderr is not None
-        said = [self.process.stderr.readline()]
-        while said[-1] and "listening on port" not in said[-1]:
-            said.append(self.process.stderr.readline())
-        self.said = "".join(said)
+        super().__init__(lab.popen, name, [*under, *receiver_argv(name, language), *arguments])
+        self.__enter__()
+        self.said = "".join(self._lines[1])
 
     def end(self) -> Done:
         """Wait for its end; keep what it said besides that it listens, and with what buffer."""
-        assert self.process.stdout is not None
-        assert self.process.stderr is not None
-        output, errors = self.process.stdout.read(), self.process.stderr.read()
-        with self.process as process:
-            return Done(self.name, process.wait(PATIENCE_S), output, errors)
+        with self as ended:
+            done = ended.wait(PATIENCE_S)
+        return dataclasses.replace(done, errors=done.errors.removeprefix(self.said))
 
 
 def send(lab: Lab, packets: Sequence[bytes]) -> None:
