@@ -13,6 +13,7 @@ from typing import Any
 from bench.controls import STILL, Drift, drift
 from bench.machines import by_machine, facts_of, name_of
 from bench.status import Place, by_place, rates_by_round
+from spead_tutorial import tables
 from spead_tutorial.records import RecordError, Recording, Sample
 from spead_tutorial.stats import FEWEST, Estimate, gain, is_told, median, ratio
 
@@ -293,20 +294,18 @@ def table(found: Comparison) -> str:
     kinds = {_kind(verdict.ratio) for verdict in found.verdicts if verdict.ratio is not None}
     interval = kinds.pop() if len(kinds) == 1 else ""
     several = len(found.machines) > 1
-    lines = [
-        f"{'heap':>10} {'packet':>6}  {'program':52} {'before':>8} {'after':>8}"
-        f" {'ratio':>6}  {interval:^13}".rstrip()
-    ]
+    rows = [["heap", "packet", "program", "before", "after", "ratio", interval, ""]]
     counts = dict.fromkeys(_TOLD, 0)
     for verdict in found.verdicts:
         counts[verdict.word] = counts.get(verdict.word, 0) + 1
-        lines.append(_line(verdict, named=not interval) + f"  [{verdict.machine}]" * several)
+        rows.append(_row(verdict, named=not interval))
+        rows[-1][-1] += f"  [{verdict.machine}]" * several
     summary = ", ".join(f"{n} {word}" for word, n in counts.items() if n or word in _TOLD)
     notes = [f"{summary}. MB/s; a difference below {found.thresholds} does not count."]
     for number, (name, what) in enumerate(found.machines, 1):
         notes += [f"[{number}] {name}"] * several
         notes += [f"{line}." for line in what.why]
-    return "\n".join([*lines, "", *notes])
+    return "\n".join([*tables.lines(rows, words=(2, 6, 7)), "", *notes])
 
 
 def _kind(ratio: Estimate) -> str:
@@ -314,18 +313,11 @@ def _kind(ratio: Estimate) -> str:
     return "95 % interval" if ratio.n >= FEWEST else f"range of {ratio.n}"
 
 
-def _line(verdict: Verdict, named: bool) -> str:
+def _row(verdict: Verdict, named: bool) -> list[str]:
     series, heap_size, packet_size = verdict.place
-    rates = " ".join(
-        "       —" if e is None else f"{e.median / 1e6:8.0f}"
-        for e in (verdict.before, verdict.after)
-    )
-    interval = f"{'':21}"
+    rates = ["—" if e is None else f"{e.median / 1e6:.0f}" for e in (verdict.before, verdict.after)]
+    middle = ends = ""
     if verdict.ratio is not None:
-        ratio = verdict.ratio
-        interval = f"{ratio.median:6.2f}  [{ratio.low:5.2f},{ratio.high:5.2f}]"
-        interval += f" {_kind(ratio):13}" * named
-    elif named:
-        interval += f" {'':13}"
-    place = f"{heap_size:>10} {packet_size:>6}  {series!s:52}"
-    return f"{place} {rates} {interval}  {verdict.word}"
+        middle, ends = tables.cells(verdict.ratio, "{:.2f}".format)
+        ends += f" {_kind(verdict.ratio)}" * named
+    return [str(heap_size), str(packet_size), str(series), *rates, middle, ends, verdict.word]

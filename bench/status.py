@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from bench.plan import NOISY
+from spead_tutorial import tables
 from spead_tutorial.measure import search
 from spead_tutorial.measure.rounds import PATIENCE, given_up
 from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM, Row, rows
@@ -61,35 +62,30 @@ def _merged(sample: Sample) -> str:
     return f"{sample.packets / sample.counted_packets:.1f}"
 
 
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{share:.0%}"
+def _digits(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
 
 
 def table(recording: Recording) -> str:
     """Write a recording as a table."""
     ends = spread(row.rate.n for row in rows(recording) if row.rate is not None)
-    lines = [
-        f"{'heap':>8} {'packet':>6}  {'program':52} {'n':>3} {'MB/s':>8}"
-        f"  {ends:^17} {'CPU s/GB':>8} {'program':>7} {'others':>6} {'merged':>6}"
-    ]
+    titles = ["heap", "packet", "program", "n", "MB/s", ends]
+    found = [[*titles, "CPU s/GB", "program", "others", "merged", ""]]
     stopped = given_up(recording.samples, recording.superseded)
     for row in _sorted(recording):
         sample, n = row.last, len(row.samples)
-        place = f"{size(sample.heap_size):>8} {sample.packet_size:>6}  {row.series!s:52} {n:>3}"
+        begin = [size(sample.heap_size), str(sample.packet_size), str(row.series), str(n)]
         if row.rate is None:
             word = "given up" if sample.case in stopped else "failed"
-            lines.append(f"{place} {word}: {row.failure}")
+            found.append([*begin, f"{word}: {row.failure}"])
             continue
-        low, middle, high = (x / 1e6 for x in (row.rate.low, row.rate.median, row.rate.high))
-        cpu = "" if row.cpu_s_per_gb is None else f"{row.cpu_s_per_gb:8.3f}"
-        program, others = _percent(row.program_busy), _percent(row.others_busy)
-        mark = " noisy" * _noisy(row) + f" {row.repeated} repeated" * bool(row.repeated)
-        mark += " at least" * search.is_bound(row.samples)
-        lines.append(
-            f"{place} {middle:8.1f}  {low:8.1f} {high:8.1f} {cpu:>8} {program:>7} {others:>6}"
-            f" {_merged(sample):>6}{mark}"
-        )
-    return "\n".join(lines)
+        rate = tables.cells(row.rate, lambda x: f"{x / 1e6:.1f}")
+        busy = [_digits(share, ".0%") for share in (row.program_busy, row.others_busy)]
+        mark = ["noisy"] * _noisy(row) + [f"{row.repeated} repeated"] * bool(row.repeated)
+        mark += ["at least"] * search.is_bound(row.samples)
+        cpu = _digits(row.cpu_s_per_gb, ".3f")
+        found.append([*begin, *rate, cpu, *busy, _merged(sample), " ".join(mark)])
+    return "\n".join(tables.lines(found, words=(2, 10)))
 
 
 def hopeless(recording: Recording) -> list[str]:

@@ -24,13 +24,14 @@ from bench.peers import TIMEOUT_S, interpreter, missing_peer
 from bench.plan import SEED, versions
 from bench.spacing import HEAPS, LINK, STEADY, refused_link, spacings, take_spacing
 from bench.sweeps import PEER, PEERS
+from spead_tutorial import tables
 from spead_tutorial.fields import FieldError, made
 from spead_tutorial.lab import Lab, accounted
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.programs import ProgramError, finish
 from spead_tutorial.records import OURS, RecordError, Spacing, Writer, locked
 from spead_tutorial.spacing import burst, silence
-from spead_tutorial.stats import Estimate, median, spread
+from spead_tutorial.stats import median, spread
 
 __all__ = ["Latency", "Rate", "timing"]
 
@@ -302,83 +303,54 @@ def _failed(group: Sequence[Taken]) -> str | None:
     return next((one.failure for one in group if one.failure is not None), None)
 
 
-def _with_ends(values: Iterable[float], digits: int = 1) -> str:
-    found: Estimate = median(list(values))
-    low, middle, high = (f"{x:.{digits}f}" for x in (found.low, found.median, found.high))
-    return f"{middle:>9}  {f'{low} ... {high}':^19}"
+def _medians(group: Iterable[Any], value: Callable[[Any], float], digits: int = 1) -> Sequence[str]:
+    return tables.cells(median([value(one) for one in group]), lambda x: f"{x:.{digits}f}")
 
 
-def _ends(groups: Iterable[Sequence[Taken]]) -> str:
-    """Say what stands beside the medians of groups, as wide as it does."""
-    return f"{spread(len(group) for group in groups if not _failed(group)):^19}"
+def _latency_cells(group: Sequence[Latency]) -> list[str]:
+    us = [np.array(one.latency_ns[WARM_UP:]) / 1e3 for one in group]
+    middle, most = ([float(np.quantile(each, q)) for each in us] for q in (0.5, 0.99))
+    return [str(sum(map(len, us))), *_medians(middle, float), *_medians(most, float)]
 
 
-def _latency_table(taken: Iterable[Taken]) -> Iterator[str]:
-    groups = _groups(taken)
-    ends = _ends(groups.values())
-    yield (
-        f"{'idle stream of':22} {'n':>3}  {'heaps':>6}  {'median us':>9}  {ends}"
-        f"  {'99 % us':>9}  {ends}"
-    )
-    for (_, name), group in groups.items():
-        if failure := _failed(group):
-            yield f"{name:22} failed: {failure}"
-            continue
-        us = [np.array(one.latency_ns[WARM_UP:]) / 1e3 for one in group]
-        middle, most = ([float(np.quantile(each, q)) for each in us] for q in (0.5, 0.99))
-        yield (
-            f"{name:22} {len(group):>3}  {sum(map(len, us)):>6}  {_with_ends(middle)}"
-            f"  {_with_ends(most)}"
-        )
+def _rate_cells(group: Sequence[Rate]) -> list[str]:
+    return [
+        *_medians(group, lambda one: one.average_bytes / one.average_ns * 1e11 / one.rate, 2),
+        *_medians(group, lambda one: one.burst_bytes / 1024),
+        _medians(group, lambda one: one.burst_most_bytes / 1024)[0],
+        _medians(group, lambda one: one.grain_ns / 1e3)[0],
+    ]
 
 
-def _rate_table(taken: Iterable[Taken]) -> Iterator[str]:
-    groups = _groups(taken)
-    ends = _ends(groups.values())
-    yield (
-        f"{'MB/s asked':>10}  {'stream of':22} {'n':>3}  {'% of it':>9}  {ends}"
-        f"  {'burst KiB':>9}  {ends}  {'at most':>9}  {'grain us':>8}"
-    )
-    for (rate, name), group in groups.items():
-        who = f"{rate / 1e6:>10g}  {name:22}"
-        if failure := _failed(group):
-            yield f"{who} failed: {failure}"
-            continue
-        share = (one.average_bytes / one.average_ns * 1e11 / rate for one in group)
-        least, most = (
-            [x / 1024 for x in each] for each in zip(*map(_bursts_of, group), strict=True)
-        )
-        grain = median([one.grain_ns / 1e3 for one in group]).median
-        yield (
-            f"{who} {len(group):>3}  {_with_ends(share, 2)}  {_with_ends(least)}"
-            f"  {median(most).median:>9.1f}  {grain:>8.1f}"
-        )
+def _spacing_cells(group: Sequence[Spacing]) -> list[str]:
+    return [
+        *_medians(group, lambda one: silence(one) / 1e3),
+        *_medians(group, lambda one: burst(one) / 1024),
+    ]
 
 
-def _bursts_of(one: Rate) -> tuple[int, int]:
-    assert one.burst_bytes is not None
-    assert one.burst_most_bytes is not None
-    return one.burst_bytes, one.burst_most_bytes
-
-
-def _spacing_table(taken: Iterable[Taken]) -> Iterator[str]:
-    groups = _groups(taken)
-    ends = _ends(groups.values())
-    yield (f"{'messages of':44} {'n':>3}  {'silent us':>9}  {ends}  {'burst KiB':>9}  {ends}")
-    for (_, name), group in groups.items():
-        if failure := _failed(group):
-            yield f"{name:44} failed: {failure}"
-            continue
-        yield (
-            f"{name:44} {len(group):>3}  {_with_ends(silence(one) / 1e3 for one in group)}"
-            f"  {_with_ends(burst(one) / 1024 for one in group)}"
-        )
+#: How each kind is written: its titles, where ENDS is an interval's or a range's, and its cells.
+_TABLES: dict[type[Taken], tuple[str, Callable[[Any], list[str]]]] = {
+    Latency: ("idle stream of|n|heaps|median us|ENDS|99 % us|ENDS", _latency_cells),
+    Rate: ("stream of|n|% of it|ENDS|burst KiB|ENDS|at most|grain us", _rate_cells),
+    Spacing: ("messages of|n|silent us|ENDS|burst KiB|ENDS", _spacing_cells),
+}
 
 
 def table(taken: Sequence[Taken]) -> str:
     """Write what was taken as a table: medians over the rounds, with their intervals or ranges."""
-    tables = {Latency: _latency_table, Rate: _rate_table, Spacing: _spacing_table}
-    return "\n".join(tables[type(taken[0])](taken))
+    groups, (titles, cells) = _groups(taken), _TABLES[type(taken[0])]
+    ends = spread(len(group) for group in groups.values() if not _failed(group))
+    rows = [titles.replace("ENDS", ends).split("|")]
+    for (_, name), group in groups.items():
+        failure = _failed(group)
+        rest = [f"failed: {failure}"] if failure else [str(len(group)), *cells(group)]
+        rows.append([name, *rest])
+    is_rate = isinstance(taken[0], Rate)
+    if is_rate:
+        asked = ("MB/s asked", *(f"{rate / 1e6:g}" for rate, _ in groups))
+        rows = [[first, *row] for first, row in zip(asked, rows, strict=True)]
+    return "\n".join(tables.lines(rows, words=(int(is_rate),)))
 
 
 def read(path: Path) -> list[Taken]:

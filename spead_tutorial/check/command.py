@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from spead_tutorial import tables
 from spead_tutorial.check import arriving, lossless
 from spead_tutorial.check.compiling import compiled
 from spead_tutorial.check.trying import fault
@@ -184,22 +185,18 @@ def _titles(exercise: _Any, name: str) -> dict[str, str]:
 def _lines(exercise: _Any, name: str, worth: Worth, rounds: int) -> list[str]:
     """Return the table, what is in it, and the verdict."""
     titles = _titles(exercise, name)
-    width = max(map(len, titles.values()))
-    base = _base(worth)
-    shares = f"  {'share':>6}" * (CEILING in worth.found)
-    lines = [f"{'':{width}}  {'MB/s':>8}  {spread([rounds]):>13}  {'gain':>6}{shares}"]
+    base, bare = _base(worth), CEILING in worth.found
+    rows = [["", "MB/s", spread([rounds]), "gain", *["share"] * bare]]
     for who, row in worth.found.items():
         assert row.rate is not None
-        ends = f"{number(row.rate.low / 1e6)}\N{EN DASH}{number(row.rate.high / 1e6)}"
         gained = worth.times(who, base) if who != base else None
         share = _share(worth, who) if who != CEILING else None
-        lines.append(
-            f"{titles[who]:{width}}  {number(row.rate.median / 1e6):>8}  {ends:>13}"
-            f"  {times(gained.median) if gained else '':>6}"
-            f"  {percent(share.median) if share else '':>6}"
-        )
+        shares = [percent(share.median) if share else ""] * bare
+        rate = tables.cells(row.rate, lambda x: number(x / 1e6))
+        rows.append([titles[who], *rate, times(gained.median) if gained else "", *shares])
+    lines = tables.lines(rows, words=(0,))
     lines += ["", *_notes(exercise, worth, rounds), "", f"{verdict(worth, name)}."]
-    return [line.rstrip().replace("\N{THIN SPACE}", "") for line in lines]
+    return [line.replace("\N{THIN SPACE}", "") for line in lines]
 
 
 def _base(worth: Worth) -> str:

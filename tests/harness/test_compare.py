@@ -198,7 +198,8 @@ def test_no_interval_that_has_one_in_it_is_called_slower(tmp_path):
         of_8 = made([1e9 * rate for rate in its], chapter=8, case="8")
         control = many(1.0, seed, "ceiling", program="ceiling", chapter=10)
         paths.append(write(tmp_path / seed, recording(of_8, control, header=NAMED)))
-    assert "0.64  [ 0.59, 1.05]  cannot tell" in succeeds("compare", *paths, "--chapter", "8")
+    shown = succeeds("compare", *paths, "--chapter", "8")
+    assert "0.64 0.59\N{EN DASH}1.05 cannot tell" in " ".join(shown.split())
 
 
 def test_a_slower_record_or_a_failed_point_has_status_1_and_a_faster_record_0(tmp_path):
@@ -435,8 +436,8 @@ def test_a_range_of_few_values_is_not_called_an_interval():
     both = recording(few, made(noise(1e9, "enough", 9), case="enough", heap_size=2048))
     heading, short, long, *_ = compare.table(compare.compare(both, both)).splitlines()
     assert heading.endswith("ratio")
-    assert "] range of 3 " in short
-    assert "] 95 % interval " in long
+    assert " range of 3 " in short
+    assert " 95 % interval " in long
 
 
 def test_without_scipy_one_line_says_what_to_install(monkeypatch):
