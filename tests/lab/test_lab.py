@@ -578,6 +578,15 @@ def test_a_lab_of_a_process_without_standard_streams_takes_none_of_their_numbers
 # -- the end --
 
 
+def test_a_lab_with_two_machines_leaves_no_descriptor_open():
+    with Lab(receiver=True):
+        pass  # what is loaded once stays open
+    before = os.listdir("/proc/self/fd")
+    with Lab(receiver=True):
+        pass
+    assert os.listdir("/proc/self/fd") == before
+
+
 @pytest.mark.parametrize(
     "whom", ["the process group", pytest.param("the parent alone", marks=pytest.mark.thorough)]
 )

@@ -347,6 +347,7 @@ def test_a_seed_loses_and_doubles_exactly_the_packets_that_it_says(two_machines,
     assert (counts.lost, counts.duplicated) == (fates.count("lost"), fates.count("duplicated"))
     assert (counts.packets, counts.overflown) == (1000, 0)
     assert 0 < counts.lost < 200
+    assert 0 < fates.count("held back") < 200
     seen = {"packets": came.total(), "bytes": 1000 * came.total(), "dropped": 0}
     it = Journey.of(1000, seen, arrivals=arrivals, way=counts, sent_bytes=10**6)
     assert it.check().ok, it.check().text
