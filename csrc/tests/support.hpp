@@ -77,6 +77,7 @@ struct state {
     };
     spt::heap heap{items};
     spt::completion sent;
+    spt::failure why;
 
     state()
     {

@@ -126,14 +126,14 @@ TEST(all_ways_to_send_have_the_same_bytes_and_ask_for_no_memory)
     const way ways[] = {
         [](auto &stream, auto &s) { stream.send(s.heap); },
         [](auto &stream, auto &s) { stream.send({{s.heap, 1}}, SPT_GROUP_SERIAL); },
-        [](auto &stream, auto &s) { CHECK(stream.try_send(s.heap).has_value()); },
+        [](auto &stream, auto &s) { CHECK(stream.try_send(s.heap, s.why).has_value()); },
         [](auto &stream, auto &s) {
             auto sent = stream.async_send(s.heap);
             CHECK(sent.wait() > s.adc_samples.size() && sent.done());
         },
         [](auto &stream, auto &s) {
-            CHECK(stream.try_async_send(s.heap, s.sent).has_value());
-            CHECK(s.sent.try_wait().has_value());
+            CHECK(stream.try_async_send(s.heap, s.sent, s.why));
+            CHECK(s.sent.try_wait(s.why).has_value());
         },
         [](auto &stream, auto &s) {
             stream.async_send({s.heap}, SPT_GROUP_SERIAL, s.sent);
@@ -261,8 +261,8 @@ TEST(an_error_has_status_errno_and_text_of_c)
     const spt::failure refused = thrown([&] { stream.send(heap); });
     CHECK_EQUAL(refused.status, SPT_ERR_SYSTEM, refused.sys_errno, EACCES);
     CHECK_WORDS(refused.message, "heap 1");
-    const auto tried = stream.try_send(heap);
-    CHECK(!tried && tried.error().sys_errno == EACCES);
+    spt::failure why;
+    CHECK(!stream.try_send(heap, why).has_value() && why.sys_errno == EACCES);
     spt::completion sent;
     stream.async_send(heap, sent);
     CHECK_EQUAL(thrown([&] { sent.wait(); }).sys_errno, EACCES);
@@ -270,22 +270,22 @@ TEST(an_error_has_status_errno_and_text_of_c)
 
 TEST(what_can_be_tried_does_not_throw)
 {
-    CHECK(spt::try_make<spt::heap>().has_value());
-    auto threads = spt::try_make<spt::thread_pool>(std::size_t(1));
-    REQUIRE(threads.has_value());
-    auto stream = spt::try_make<spt::udp_stream>(*threads, spt::endpoint{"127.0.0.1", 9999999});
-    REQUIRE(!stream.has_value());
-    CHECK_EQUAL(stream.error().status, SPT_ERR_ARGUMENT);
-
     state s;
-    CHECK(!s.heap.try_add(spt::immediate(1, "reserved", "", s.timestamp)).has_value());
+    CHECK(spt::try_make<spt::heap>(s.why).has_value());
+    auto threads = spt::try_make<spt::thread_pool>(s.why, std::size_t(1));
+    REQUIRE(threads.has_value());
+    const spt::endpoint nowhere{"127.0.0.1", 9999999};
+    REQUIRE(!spt::try_make<spt::udp_stream>(s.why, *threads, nowhere).has_value());
+    CHECK_EQUAL(s.why.status, SPT_ERR_ARGUMENT);
+
+    CHECK(!s.heap.try_add(spt::immediate(1, "reserved", "", s.timestamp), s.why));
     spt::stream_config config = slow();
     config.max_heaps = 1;
     spt::memory_stream full(*threads, config);
-    REQUIRE(full.try_async_send(s.heap, s.sent).has_value());
+    REQUIRE(full.try_async_send(s.heap, s.sent, s.why));
     spt::completion other;
-    const auto refused = full.try_async_send({s.heap}, SPT_GROUP_SERIAL, other);
-    CHECK(!refused && refused.error().status == SPT_ERR_QUEUE_FULL);
+    CHECK(!full.try_async_send({s.heap}, SPT_GROUP_SERIAL, other, s.why));
+    CHECK_EQUAL(s.why.status, SPT_ERR_QUEUE_FULL);
     CHECK(other.done());
     s.sent.cancel();
 }
@@ -338,7 +338,8 @@ TEST(a_completion_is_waited_for_for_some_time_or_given_up)
     CHECK(!stream.flush_for(0s));
     s.sent.cancel();
     CHECK(s.sent.done());
-    CHECK_EQUAL(s.sent.try_wait().error().status, SPT_ERR_CANCELLED);
+    CHECK(!s.sent.try_wait(s.why).has_value());
+    CHECK_EQUAL(s.why.status, SPT_ERR_CANCELLED);
     CHECK(s.sent.wait_for(0s));
     CHECK(stream.flush_for(0s));
 }

@@ -46,11 +46,6 @@
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
-#include <variant>
-#include <version>
-#ifdef __cpp_lib_expected
-#include <expected>
-#endif
 
 namespace spt
 {
@@ -146,87 +141,6 @@ template <class... Arguments, class... Given>
 }
 
 } // namespace detail
-
-#ifdef __cpp_lib_expected
-/** A value, or what went wrong: ``std::expected`` where the compiler has it. */
-template <class T> using result = std::expected<T, failure>;
-
-namespace detail
-{
-inline std::unexpected<failure> failed(const failure &details)
-{
-    return std::unexpected<failure>(details);
-}
-} // namespace detail
-#else
-/* A value, or what went wrong: ``std::expected`` where the compiler has it; else the least of it.
- */
-template <class T> class [[nodiscard]] result
-{
-  public:
-    result(T value) : either_(std::in_place_index<0>, std::move(value)) {}
-    result(const failure &details) : either_(std::in_place_index<1>, details) {}
-    /* Whether there is a value. */
-    [[nodiscard]] bool has_value() const noexcept
-    {
-        return either_.index() == 0;
-    }
-    explicit operator bool() const noexcept
-    {
-        return has_value();
-    }
-    T &operator*() & noexcept
-    {
-        return *std::get_if<0>(&either_);
-    }
-    T &&operator*() && noexcept
-    {
-        return std::move(*std::get_if<0>(&either_));
-    }
-    T *operator->() noexcept
-    {
-        return std::get_if<0>(&either_);
-    }
-    /* What went wrong, if there is no value. */
-    [[nodiscard]] const failure &error() const noexcept
-    {
-        return *std::get_if<1>(&either_);
-    }
-
-  private:
-    std::variant<T, failure> either_;
-};
-
-template <> class [[nodiscard]] result<void>
-{
-  public:
-    result() = default;
-    result(const failure &details) : failure_(details) {}
-    [[nodiscard]] bool has_value() const noexcept
-    {
-        return !failure_.has_value();
-    }
-    explicit operator bool() const noexcept
-    {
-        return has_value();
-    }
-    [[nodiscard]] const failure &error() const noexcept
-    {
-        return *failure_;
-    }
-
-  private:
-    std::optional<failure> failure_;
-};
-
-namespace detail
-{
-inline const failure &failed(const failure &details)
-{
-    return details;
-}
-} // namespace detail
-#endif
 
 /* ---- 2. Memory that is lent ------------------------------------------------------------------ */
 
@@ -338,18 +252,18 @@ template <class T, class Destroy> class owner
 };
 
 /**
- * Make an owner, without throwing: ``spt::try_make<spt::heap>()``.
+ * Make an owner, without throwing: ``spt::try_make<spt::heap>(why)``.
  *
+ * :param why: Filled in where it fails.
  * :param arguments: Those of its constructor.
- * :return: The owner, or what went wrong.
+ * :return: The owner, or nothing.
  */
 template <class Owner, class... Arguments>
-[[nodiscard]] result<Owner> try_make(Arguments &&...arguments)
+[[nodiscard]] std::optional<Owner> try_make(failure &why, Arguments &&...arguments)
 {
-    failure details;
-    auto *made = Owner::create(&details, std::forward<Arguments>(arguments)...);
+    auto *made = Owner::create(&why, std::forward<Arguments>(arguments)...);
     if (made == nullptr) [[unlikely]]
-        return detail::failed(details);
+        return std::nullopt;
     return Owner(taken, made);
 }
 
@@ -618,13 +532,11 @@ class heap : public owner<spt_heap, detail::destroy_heap>
         return *this;
     }
 
-    /** The same, without throwing. */
-    [[nodiscard]] result<void> try_add(list<variable> variables, unsigned parts = SPT_ALL) noexcept
+    /** The same, without throwing: false where it fails, and the error says why. */
+    [[nodiscard]] bool try_add(list<variable> variables, failure &why,
+                               unsigned parts = SPT_ALL) noexcept
     {
-        failure details;
-        if (spt_heap_add(get(), variables.data(), variables.size(), parts, &details) < 0)
-            return detail::failed(details);
-        return {};
+        return spt_heap_add(get(), variables.data(), variables.size(), parts, &why) >= 0;
     }
 
     /**
@@ -890,15 +802,14 @@ class completion
         return completion_.bytes;
     }
 
-    /** The same, without throwing. */
-    [[nodiscard]] result<std::uint64_t> try_wait() noexcept
+    /** The same, without throwing: nothing where it fails, and the error says why. */
+    [[nodiscard]] std::optional<std::uint64_t> try_wait(failure &why) noexcept
     {
         if (stream_ != nullptr) {
-            failure details;
-            const spt::status answer = spt_stream_wait(stream_, &completion_, -1, &details);
+            const spt::status answer = spt_stream_wait(stream_, &completion_, -1, &why);
             release();
             if (answer < 0) [[unlikely]]
-                return detail::failed(details);
+                return std::nullopt;
         }
         return completion_.bytes;
     }
@@ -1093,13 +1004,12 @@ class stream : public owner<spt_stream, detail::destroy_stream>
     }
 
     /** Send a heap, and wait until that is done, without throwing. */
-    [[nodiscard]] result<std::uint64_t> try_send(const heap &what) noexcept
+    [[nodiscard]] std::optional<std::uint64_t> try_send(const heap &what, failure &why) noexcept
     {
         completion sent;
-        const result<void> queued = try_async_send(what, sent);
-        if (!queued) [[unlikely]]
-            return detail::failed(queued.error());
-        return sent.try_wait();
+        if (!try_async_send(what, sent, why)) [[unlikely]]
+            return std::nullopt;
+        return sent.try_wait(why);
     }
 
     /**
@@ -1156,23 +1066,17 @@ class stream : public owner<spt_stream, detail::destroy_stream>
     }
 
     /** Queue a heap, without throwing: a queue that is full is nothing special. */
-    [[nodiscard]] result<void> try_async_send(const heap &what, completion &sent) noexcept
+    [[nodiscard]] bool try_async_send(const heap &what, completion &sent, failure &why) noexcept
     {
-        failure details;
-        if (queue(what, sent, details) < 0) [[unlikely]]
-            return detail::failed(details);
-        return {};
+        return queue(what, sent, why) >= 0;
     }
-    result<void> try_async_send(const heap &&what, completion &sent) = delete;
+    bool try_async_send(const heap &&what, completion &sent, failure &why) = delete;
 
     /** Queue a group of heaps, without throwing. */
-    [[nodiscard]] result<void> try_async_send(list<heap_reference> group, group_mode mode,
-                                              completion &sent) noexcept
+    [[nodiscard]] bool try_async_send(list<heap_reference> group, group_mode mode, completion &sent,
+                                      failure &why) noexcept
     {
-        failure details;
-        if (queue(group, mode, sent, details) < 0) [[unlikely]]
-            return detail::failed(details);
-        return {};
+        return queue(group, mode, sent, why) >= 0;
     }
 
     /**

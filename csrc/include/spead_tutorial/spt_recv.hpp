@@ -327,13 +327,10 @@ class recv_stream : public owner<spt_recv_stream, detail::call<spt_recv_stream_d
     }
 
     /** The same, without throwing: a port that is in use is nothing special. */
-    [[nodiscard]] result<void> try_add_udp(const endpoint &on,
-                                           const receive_config &config = {}) noexcept
+    [[nodiscard]] bool try_add_udp(const endpoint &on, failure &why,
+                                   const receive_config &config = {}) noexcept
     {
-        failure details;
-        if (spt_recv_stream_add_udp(get(), &on, &config, &details) < 0)
-            return detail::failed(details);
-        return {};
+        return spt_recv_stream_add_udp(get(), &on, &config, &why) >= 0;
     }
 
     /**
