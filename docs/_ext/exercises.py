@@ -27,8 +27,7 @@ class Exercise(SphinxDirective):
         except ValueError as error:
             raise self.error(str(error)) from None
         files = exercise.skeleton, exercise.solution
-        for path in files:
-            self.env.note_dependency(str(path))
+        self.env.note_dependency(str(exercise.solution))
         number = exercise.chapter.number
         page = next((ROOT / "docs" / "tutorial").glob(f"{number}-*.md")).name
         task = f"{exercise.task} [Chapter {number}](/tutorial/{page}) explains it."

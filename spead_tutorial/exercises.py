@@ -2,13 +2,16 @@
 """An exercise for each chapter: its change, to be made in a program that lacks it."""
 
 import dataclasses
+import functools
+import re
+import tempfile
 from pathlib import Path
 
 from spead_tutorial.catalogue import Chapter, Receiver, Rung, find_chapter, find_receiver
 
 __all__ = ["EXERCISES", "RECEIVING", "Exercise", "ReceiverExercise", "find_exercise"]
 
-_PACKAGE = Path(__file__).parent.parent
+_PACKAGE = Path(__file__).parent
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Exercise:
     @property
     def skeleton(self) -> Path:
         """The program that lacks it, with marks where it belongs."""
-        return _PACKAGE / "exercises" / f"chapter_{self.chapter.number}.py"
+        return Path(_skeletons().name, f"chapter_{self.chapter.number}.py")
 
     @property
     def solution(self) -> Path:
@@ -88,12 +91,32 @@ class ReceiverExercise:
     @property
     def skeleton(self) -> Path:
         """The program that lacks it, with marks where it belongs."""
-        return _PACKAGE / "exercises" / f"chapter_{self.chapter.number}.py"
+        return Path(_skeletons().name, f"chapter_{self.chapter.number}.py")
 
     @property
     def solution(self) -> Path:
         """The program that has it."""
         return _PACKAGE / "chapters" / f"{self.program}.py"
+
+
+@functools.cache
+def _skeletons() -> tempfile.TemporaryDirectory[str]:
+    """Write all skeletons: programs of chapters, with the changes that exercises.diff has."""
+    folder = tempfile.TemporaryDirectory(prefix="spead-tutorial-")
+    text = (_PACKAGE / "exercises.diff").read_text(encoding="utf-8")
+    for part in re.split(r"(?m)^--- ", text)[1:]:
+        head, *hunks = re.split(r"(?m)^@@\n", part)
+        before, name = head.split("\n+++ ")
+        program = (_PACKAGE / "chapters" / before).read_text(encoding="utf-8")
+        for hunk in hunks:
+            lines = hunk.splitlines(keepends=True)
+            old = "".join(line[1:] or line for line in lines if line[0] != "+")
+            new = "".join(line[1:] or line for line in lines if line[0] != "-")
+            if program.count(old) != 1:
+                raise ValueError(f"exercises.diff, {name.strip()}: {before} has not once\n{old}")
+            program = program.replace(old, new)
+        Path(folder.name, name.strip()).write_text(program, encoding="utf-8")
+    return folder
 
 
 #: The exercises of the chapters that send, in their order.
