@@ -9,6 +9,7 @@ import logging
 import pickle
 import re
 import socket
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -124,6 +125,18 @@ def test_packets_that_have_to_say_how_long_their_heap_is_are_missed_aloud(pool, 
         assert list(receiver) == []
     assert [message.rpartition(": ")[2] for message in caplog.messages] == ["3"]
     assert "do not say how long their heap is" in caplog.text
+
+
+def test_a_socket_that_has_less_room_than_was_asked_for_is_said(pool, caplog):
+    allowed = int(Path("/proc/sys/net/core/rmem_max").read_text())
+    most, too_much = min(allowed, 2**30 - 1), 2**31 - 1  # the kernel counts twice as many in an int
+    with recv.Stream(pool) as receiver, caplog.at_level(logging.WARNING):
+        receiver.add_udp_reader(0, buffer_size=most, bind_hostname="127.0.0.1")
+        assert caplog.messages == []
+        receiver.add_udp_reader(0, buffer_size=too_much, bind_hostname="127.0.0.1")
+    (said,) = caplog.messages
+    words = f"has {most} bytes, not {too_much}: allow more with"
+    assert said.endswith(f"{words} 'sysctl -w net.core.rmem_max={too_much}'")
 
 
 def test_what_cannot_be_delivered_by_the_same_socket_does_not_end_a_stream(pool, listening):
