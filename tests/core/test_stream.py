@@ -235,6 +235,8 @@ def test_endpoints_that_are_none_are_refused(thread_pool, endpoints, words):
         (lambda p: to_endpoints(p, [("239.1.1.1", 9)], 0, 256), IndexError),
         (lambda p: to_endpoints(p, [("239.1.1.1", 9)], 0, -1), IndexError),
         (lambda p: to_endpoints(p, [("ff02::1", 9)], 0, 1, 1.5), TypeError),
+        (lambda p: to_endpoints(p, [("239.1.1.1", 9)], 0, 1, ttl=1), TypeError),
+        (lambda p: to_endpoints(p, [("127.0.0.1", 9)], no_such_argument=1), TypeError),
         (lambda p: p.send.UdpStream(p.ThreadPool(), socket.socket(), [("::1", 9)]), TypeError),
     ],
 )
@@ -254,9 +256,9 @@ def in_group(package, **kwargs):
     return package.send.HeapReferenceList([reference])
 
 
-def to_endpoints(package, endpoints, *more):
+def to_endpoints(package, endpoints, *more, **named):
     config = package.send.StreamConfig()
-    return package.send.UdpStream(package.ThreadPool(), endpoints, config, *more)
+    return package.send.UdpStream(package.ThreadPool(), endpoints, config, *more, **named)
 
 
 def test_ids_that_the_protocol_reserves_are_refused_and_those_that_do_not_fit_the_flavour():
