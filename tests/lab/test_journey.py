@@ -79,3 +79,10 @@ def test_what_does_not_add_up_is_said_with_where_it_could_be(it, where):
     assert not accounting.ok
     assert where in accounting.text
     assert "\n" not in accounting.text
+
+
+def test_what_does_not_add_up_is_counted_as_far_as_it_is_known():
+    it = journey(100, 95, 90, lost=3, dropped=1, merging=False, sent_bytes=1000, received_bytes=900)
+    accounting = it.check()
+    assert (accounting.expected_packets, accounting.counted_packets) == (100, 94)
+    assert (accounting.expected_bytes, accounting.counted_bytes) == (1000, 900)
