@@ -217,6 +217,7 @@ def test_a_table_compares_it_with_the_skeleton_the_chapter_and_a_bare_loop(check
         "bare loop 4000 4000-4000 x4.00",
     ]
     assert lines[-1] == "chapter_10.py gains 50 % of the step."
+    assert "Fewer than 9 rounds: a difference of some percent may be" in done.stdout
 
 
 @needs_lab
