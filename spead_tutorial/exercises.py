@@ -99,8 +99,7 @@ class ReceiverExercise:
         return _PACKAGE / "chapters" / f"{self.program}.py"
 
 
-@functools.cache
-def _skeletons() -> tempfile.TemporaryDirectory[str]:
+def _write_skeletons() -> tempfile.TemporaryDirectory[str]:
     """Write all skeletons: programs of chapters, with the changes that exercises.diff has."""
     folder = tempfile.TemporaryDirectory(prefix="spead-tutorial-")
     text = (_PACKAGE / "exercises.diff").read_text(encoding="utf-8")
@@ -117,6 +116,9 @@ def _skeletons() -> tempfile.TemporaryDirectory[str]:
             program = program.replace(old, new)
         Path(folder.name, name.strip()).write_text(program, encoding="utf-8")
     return folder
+
+
+_skeletons = functools.cache(_write_skeletons)
 
 
 #: The exercises of the chapters that send, in their order.
