@@ -35,7 +35,7 @@ PATIENCE_S = 60
 #: Numbers of system calls: unshare, setns.
 CALLS = {"x86_64": (272, 308), "aarch64": (97, 268)}
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-SLEEP = ("sh", "-c", "echo; exec sleep 1000")
+SLEEP = ("tail", "--lines=1", "--follow", __file__)  # prints, and waits, as one program
 
 pytestmark = needs_lab
 Done = subprocess.CompletedProcess[str]
@@ -256,12 +256,12 @@ def test_of_a_lab_whose_keeper_was_killed_what_is_left_is_ended_and_nothing_else
         assert "'main' is gone, for its process was killed: spead-tutorial lab" in done.stdout
         fails("is gone", "lab", "--in", "main", "--", "true")
         fails("is gone", "run", "6", "--in", "main")
-        fails(f"sleep ({left.pid}): spead-tutorial lab down main ends it", "lab", "up")
+        fails(f"tail ({left.pid}): spead-tutorial lab down main ends it", "lab", "up")
         assert left.poll() is None
         done = here("lab", "down")
         assert left.wait(PATIENCE_S) == -signal.SIGTERM
         assert other.poll() is None
-    said = f"The lab main was gone already; what was left in it has ended: sleep ({left.pid}).\n"
+    said = f"The lab main was gone already; what was left in it has ended: tail ({left.pid}).\n"
     assert (done.returncode, done.stdout) == (0, said)
     assert os.listdir(place) == []
 
@@ -591,7 +591,7 @@ def test_a_lab_with_a_receiver_can_be_joined_and_ends_on_both_machines(place):
         with lab.disturbed(loss=1.0):
             sender.sendto(b"lost", (lab.address, lab.port))
     with inside(receiver=True) as sleeper:
-        assert f"sleep ({sleeper.pid})" in here("lab", "down").stdout
+        assert f"tail ({sleeper.pid})" in here("lab", "down").stdout
         assert sleeper.wait(PATIENCE_S) == -signal.SIGTERM
 
 
