@@ -7,7 +7,7 @@ swallows and counts what comes; name servers are there, too. The exit status is 
 """
 
 import contextlib
-import importlib.util
+import importlib
 import ipaddress
 import os
 import re
@@ -16,16 +16,17 @@ import socket
 import subprocess
 import sys
 import tempfile
+import types
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-# By its path: the package would bring threads along, and then there is no new user namespace.
-spec = importlib.util.spec_from_file_location("helper", ROOT / "spead_tutorial/lab/helper.py")
-assert spec is not None
-assert spec.loader is not None
-helper = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(helper)
+# By their folder: the package would bring threads along, and then there is no new user namespace.
+lab = sys.modules["lab"] = types.ModuleType("lab")
+lab.__path__ = [str(ROOT / "spead_tutorial/lab")]
+namespaces, network, refusal = (
+    importlib.import_module(f"lab.{name}") for name in ("namespaces", "network", "refusal")
+)
 
 DEVICE = "outside"
 # A veth first: the package takes the others for harmless, and tests want to see it refuse.
@@ -78,7 +79,7 @@ def attempt(folder: Path) -> str:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what it has to say will be said later
         try:
             seal(folder)
-        except helper.RefusedError as error:
+        except refusal.RefusedError as error:
             os.write(write, f"{error.what}: {os.strerror(error.number)}".encode())
         except Exception as error:
             os.write(write, f"{type(error).__name__}: {error}".encode())
@@ -93,12 +94,12 @@ def seal(folder: Path) -> socket.socket:
     """Move into a network that leads nowhere; return a socket that sees what is sent there."""
     from pyroute2 import IPRoute
 
-    helper.enter_namespaces()
+    namespaces.make()
     cover_name_servers(folder)
     with IPRoute() as routes:
         routes.link("set", index=1, state="up")  # lo is always the first
-        _, index = helper.make_link(routes, DEVICE, KINDS, 1500)
-        lead_everywhere(routes, index)
+        network.make_link(routes, DEVICE, KINDS, 1500)
+        lead_everywhere(routes, routes.link_lookup(ifname=DEVICE)[0])
     watch = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM)
     watch.bind((DEVICE, ETH_P_ALL))
     return watch
@@ -110,7 +111,7 @@ def lead_everywhere(routes: Any, index: int) -> None:
 
     for address, prefix in ADDRESSES:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        flags = {"IFA_FLAGS": helper.IFA_F_NODAD} if family == socket.AF_INET6 else {}
+        flags = {"IFA_FLAGS": network.IFA_F_NODAD} if family == socket.AF_INET6 else {}
         try:
             routes.addr("add", index=index, address=address, prefixlen=prefix, **flags)
             routes.route("add", family=family, dst="default", oif=index)
@@ -121,7 +122,7 @@ def lead_everywhere(routes: Any, index: int) -> None:
 
 def cover_name_servers(folder: Path) -> None:
     """Let the C library ask a name server on the device, and no program of this machine."""
-    libc = helper.libc
+    libc = namespaces.libc
     if libc.unshare(CLONE_NEWNS) or libc.mount(None, b"/", None, MS_PRIVATE_ALL, None):
         say("questions to name servers are not counted: there is no mount namespace")
         return

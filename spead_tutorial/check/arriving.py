@@ -14,7 +14,7 @@ import spead_tutorial
 import spead_tutorial.send
 from spead_tutorial.check.trying import with_line
 from spead_tutorial.exercises import ReceiverExercise
-from spead_tutorial.lab import PORT, Arrivals, Counters, Journey, Lab, LabError, LabSide, probe
+from spead_tutorial.lab import PORT, Arrivals, Counters, Journey, Lab, LabError, LabMachine, probe
 from spead_tutorial.measure.delivery import seen_by
 from spead_tutorial.measure.programs import Done, ProgramError
 from spead_tutorial.measure.running import Listening
@@ -42,7 +42,7 @@ def receiving_lab() -> Lab:
 
 
 def started(
-    machine: LabSide,
+    machine: LabMachine,
     exercise: ReceiverExercise,
     program: Path,
     heap_size: int,

@@ -27,11 +27,11 @@ from .device import ADDRESS, ADDRESS6, DEVICE, KINDS, PORT, WAYS, root_commands
 from .disturbance import Disturbance, Disturbed
 from .journey import Arrivals, Journey
 from .lab import Lab, LabProbe, probe, sink_path
+from .machine import LabMachine
 from .process import LabProcess
 from .receiver import LabReceiver
 from .refusal import LabError
 from .route import check_destination, route_device
-from .side import LabSide
 
 __all__ = [
     "ADDRESS",
@@ -48,10 +48,10 @@ __all__ = [
     "Journey",
     "Lab",
     "LabError",
+    "LabMachine",
     "LabProbe",
     "LabProcess",
     "LabReceiver",
-    "LabSide",
     "accounted",
     "check_destination",
     "icmp_error_bytes",

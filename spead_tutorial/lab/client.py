@@ -14,14 +14,27 @@ import threading
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from .descriptors import moved, temporary_file
 from .refusal import LabError, RefusedError
 
-_SCRIPT = Path(__file__).with_name("helper.py")
+_FOLDER = str(Path(__file__).resolve().parent)
+#: Takes this folder for a package by itself, without the one around it, which has threads, and a
+#: compiled core, without which a lab works; and runs one of its modules.
+_LOAD = """\
+import importlib, sys, types
+sys.modules["lab"] = types.ModuleType("lab")
+sys.modules["lab"].__path__ = [sys.argv[1]]
+importlib.import_module("lab." + sys.argv[2]).main(*sys.argv[3:])
+"""
 _MESSAGE_BYTES = 1 << 20
 _ANSWER_S = 30.0  # far more than any answer takes: after it the helper is taken for dead
+
+
+def program(module: str, *arguments: str, options: Sequence[str] = ("-I", "-S")) -> list[str]:
+    """Return the words that run a module of this folder as a program, in a single thread."""
+    return [sys.executable, *options, "-c", _LOAD, _FOLDER, module, *arguments]
 
 
 class Client:
@@ -37,10 +50,9 @@ class Client:
         )
         self._log = temporary_file()  # the finalizer closes it
         try:
-            # -P: the package's own folder must not be on the path of the script in it: a
-            # module of ours could hide one of the standard library's.
+            # It needs pyroute2, from wherever this process has it.
             process = subprocess.Popen(
-                [sys.executable, "-P", _SCRIPT, str(theirs.fileno()), str(os.getpid())],
+                program("helper", str(theirs.fileno()), str(os.getpid()), options=("-P",)),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -52,6 +64,7 @@ class Client:
             raise LabError(f"the lab's helper cannot be started: {error}") from None
         finally:
             theirs.close()
+        self.pid = process.pid
         self._finalizer = weakref.finalize(
             self, _end_helper, self._channel, self._log, process, os.getpid()
         )
@@ -64,10 +77,16 @@ class Client:
     def close(self) -> None:
         self._finalizer()
 
-    def request(
-        self, op: str, fds: Sequence[int] = (), **fields: Any
-    ) -> tuple[dict[str, Any], list[int]]:
-        """Ask for something; return the answer, and the file descriptors that came with it."""
+    def socket(self, family: int, kind: int) -> socket.socket:
+        """Have a socket made there."""
+        _, (made,) = self._ask("socket", (), {"family": int(family), "kind": int(kind)})
+        return socket.socket(fileno=made)
+
+    def request(self, op: str, fds: Sequence[int] = (), **fields: Any) -> Any:
+        """Ask for something, and return the answer."""
+        return self._ask(op, fds, fields)[0]
+
+    def _ask(self, op: str, fds: Sequence[int], fields: dict[str, Any]) -> tuple[Any, list[int]]:
         with self._lock:
             if not self.is_open:
                 raise LabError("the lab is closed: open a new one")
@@ -88,14 +107,14 @@ class Client:
                 answer, given = None, []
         if answer is None:
             raise LabError(f"the lab's helper has ended{self._last_words()}: open a new lab")
-        if "error" in answer:
-            _raise(answer["error"])
+        if "ok" not in answer:
+            _raise(answer)
         return answer["ok"], given
 
     def kill_quietly(self, token: int) -> None:
         """Kill a program of which we know no more than the number we gave it."""
         with contextlib.suppress(LabError):
-            self.request("signal", token=token, signal=int(signal.SIGKILL))
+            self.request("signal", token=token, number=int(signal.SIGKILL))
 
     def _exchange(
         self, request: dict[str, Any], fds: Sequence[int]
@@ -123,15 +142,12 @@ class Client:
         return f" ({last[0].strip()})" if last else ""
 
 
-def _raise(error: dict[str, Any]) -> None:
-    """Raise what the helper's error reply stands for."""
-    if error["what"] == "os":
-        if error["filename"] is None:
-            raise OSError(error["errno"], error["text"])
-        raise OSError(error["errno"], error["text"], error["filename"])
-    if error["what"] == "bug":
-        raise LabError(f"the lab's helper failed: {error['text']}")
-    raise RefusedError(error["what"], error["errno"])
+def _raise(answer: dict[str, Any]) -> NoReturn:
+    if "refused" in answer:
+        raise RefusedError(*answer["refused"])
+    if "os" in answer:
+        raise OSError(*answer["os"])
+    raise LabError(f"the lab's helper failed: {answer['bug']}")
 
 
 def _end_helper(

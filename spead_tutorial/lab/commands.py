@@ -12,22 +12,21 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import click
 
-from . import kept
+from . import staying
+from .client import program
 from .device import KINDS, WAYS, check_kind
-from .door import check_name, opened
 from .lab import Lab
 from .process import LabProcess
 from .refusal import LabError
+from .registry import check_name, names, opened
 
 __all__ = ["IN", "LabName", "lab"]
 
 _DEFAULT = "main"
 _RECEIVE = "spead-tutorial lab --in {} --receiver -- COMMAND"
-_HELPER = Path(__file__).with_name("helper.py")
 _LIKE_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -144,21 +143,20 @@ def _run_in_fresh_lab(kind: str | None, command: tuple[str, ...]) -> int:
 
 def _become(name: str, command: tuple[str, ...], receiver: bool) -> None:
     """Become a command in a lab that stays: terminal, signals and status are the command's."""
-    with opened(name) as door:
-        if receiver and not door.facts["receiver"]:
+    with opened(name) as found:
+        if receiver and not found.facts["receiver"]:
             raise LabError(
                 f"in the lab {name!r} nobody receives: spead-tutorial lab up --receiver NAME makes"
                 " one in which somebody does"
             )
-        fds = door.descriptors(receiver=receiver)
+        fds = found.way_in(receiver=receiver)
         for fd in fds:
             os.set_inheritable(fd, True)
         sys.stdout.flush()
         # A process with threads cannot enter; to execute ends them. Python would say a lot about
         # Ctrl-C as it starts: it waits until the command can have it.
         signal.pthread_sigmask(signal.SIG_BLOCK, _LIKE_INTERRUPTS)
-        python = [sys.executable, "-I", "-S", str(_HELPER), "enter"]
-        os.execv(sys.executable, [*python, ",".join(map(str, fds)), *command])
+        os.execv(sys.executable, program("namespaces", ",".join(map(str, fds)), *command))
 
 
 def _wait_for(process: LabProcess) -> int:
@@ -216,11 +214,11 @@ def up(name: str, kind: str | None, mtu: int, receiver: bool) -> int:
         check_kind(kind, WAYS if receiver else KINDS)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    with kept.room(name) as folder, Lab(kind, mtu=mtu, receiver=receiver) as place:
+    with staying.room(name) as folder, Lab(kind, mtu=mtu, receiver=receiver) as place:
         # In what is left it is either not made or made and said: Ctrl-C comes too late.
         for number in _LIKE_INTERRUPTS:
             signal.signal(number, signal.SIG_IGN)
-        kept.make(place, folder, name)
+        staying.make(place, folder, name)
         click.echo(f"The lab {name} is up: {place.kind} {place.device}, MTU {place.mtu}.")
     click.echo(f"Send to {place.address}, port {place.port}, in it:")
     click.echo(f"    spead-tutorial lab --in {name} -- COMMAND")
@@ -243,18 +241,19 @@ def down(name: str, every: bool) -> int:
 
     Example: spead-tutorial lab down --all
     """
-    found = kept.names() if every else [name]
+    found = names() if every else [name]
     outcome = 0
     for one in found:
         try:
-            ended = kept.end(one)
+            ended = staying.end(one)
         except LabError as error:
             click.echo(f"spead-tutorial: {error}", err=True)
             outcome = 1
             continue
         programs = ", ".join(map(str, ended.programs))
         if ended.was_gone:
-            left = f"; what was left in it has ended: {programs}" if programs else ""
+            pids = " ".join(str(program.pid) for program in ended.programs)
+            left = f"; if it has left {programs}, end that: kill {pids}" if programs else ""
             click.echo(f"The lab {one} was gone already{left}.")
         else:
             click.echo(f"The lab {one} has ended{f', and with it {programs}' if programs else ''}.")
@@ -273,7 +272,7 @@ def status(name: str | None, as_json: bool) -> int:
 
     Example: spead-tutorial lab status
     """
-    states = [kept.look(one) for one in ([name] if name else kept.names())]
+    states = [staying.look(one) for one in ([name] if name else names())]
     if as_json:
         click.echo(json.dumps([dataclasses.asdict(state) for state in states], indent=2))
     else:
@@ -284,7 +283,7 @@ def status(name: str | None, as_json: bool) -> int:
     return 0 if states and all(state.problem is None for state in states) else 1
 
 
-def _show(state: kept.State) -> None:
+def _show(state: staying.State) -> None:
     if state.problem is not None:
         click.echo(state.problem)
         return
@@ -298,7 +297,7 @@ def _show(state: kept.State) -> None:
         f"    send to    {addresses}, port {facts['port']}; MTU {facts['mtu']}\n"
         f"    counted    {facts['packets']} packets, {facts['bytes']} bytes\n"
         f"    runs in it {running}\n"
-        f"    kept by    process {facts['keeper']}\n"
+        f"    held by    process {facts['holder']}\n"
         f"    enter it   spead-tutorial lab --in {state.name} -- COMMAND\n"
         f"{receive}"
         f"    end it     spead-tutorial lab down {state.name}"

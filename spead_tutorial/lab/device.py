@@ -22,6 +22,10 @@ KINDS = ("dummy", "ifb", "veth")
 WAYS = ("veth", "loopback")
 #: Name of the receiver's device, at the other end of a veth.
 FAR_DEVICE = "far0"
+#: Its link address, and what leads to `ADDRESS` where nobody receives.
+FAR_MAC = "02:00:00:00:1f:02"
+#: Name of the receiver's device into which a relay sends.
+RELAY = "relay0"
 #: What the sender's device is called besides, where it leads to a receiver.
 ALIAS = "to a receiver of spead_tutorial's"
 #: How `root_commands` begin and end for each kind, for it to be quiet and to lose nothing.

@@ -7,19 +7,16 @@ import itertools
 import json
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from .descriptors import closing, moved
+from .client import program
+from .descriptors import moved
 from .process import LabProcess
 from .refusal import LabError
 from .relay import fates
 
 __all__ = ["Disturbance", "Disturbed", "disturbed"]
-
-_SCRIPT = Path(__file__).with_name("relay.py")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -123,37 +120,37 @@ def disturbed(lab: Any, **how: Any) -> Iterator[Disturbance]:
         raise LabError("loopback cannot be disturbed: take Lab('veth', receiver=True)")
     sender, receiver = lab._helper, lab.receiver._helper
     with contextlib.ExitStack() as undo:
+        channel, theirs = (
+            undo.enter_context(socket.socket(fileno=moved(end.detach())))
+            for end in socket.socketpair()
+        )
         try:
-            way, sockets = receiver.request("divert", mtu=lab.mtu)
+            # The relay is a program like others, which may not open them where a user is not root.
+            raw = [receiver.socket(socket.AF_PACKET, socket.SOCK_RAW) for _ in range(2)]
         except PermissionError as error:
             raise LabError(
                 f"raw sockets are refused, which disturb the way ({error.strerror}): have the"
                 " capability NET_RAW, as by --cap-add NET_RAW in a container"
             ) from None
-        undo.callback(receiver.request, "restore")
-        argv = [sys.executable, "-I", "-S", _SCRIPT, way["source"], way["target"], way["link"]]
-        channel, theirs = (
-            undo.enter_context(socket.socket(fileno=moved(end.detach())))
-            for end in socket.socketpair()
-        )
-        with closing(sockets):
-            socket.send_fds(channel, [b"\n"], sockets)
+        with raw[0], raw[1]:
+            socket.send_fds(channel, [b"\n"], [one.fileno() for one in raw])
+        receiver.request("make_detour", mtu=lab.mtu)
+        undo.callback(receiver.request, "end_detour")
         process = undo.enter_context(
             lab.receiver.popen(
-                [*argv, json.dumps(how)],
+                program("relay", json.dumps(how)),
                 stdin=theirs.fileno(),
                 stdout=subprocess.PIPE,
                 text=True,
             )
         )
         theirs.close()
-        assert process.stdout is not None
         if process.stdout.readline() != "ready\n":
             raise LabError("what was to disturb the way has ended")
-        receiver.request("turn")
+        receiver.request("take_detour")
         # A run of packets in one message could only be lost as a whole.
-        before, _ = sender.request("runs", device=lab.device, packets=1)
-        undo.callback(sender.request, "runs", device=lab.device, packets=before["packets"])
+        run = sender.request("limit_run", device=lab.device, packets=1)
+        undo.callback(sender.request, "limit_run", device=lab.device, packets=run)
         disturbance = Disturbance(process, channel, how)
         try:
             yield disturbance

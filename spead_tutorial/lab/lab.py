@@ -13,13 +13,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from .client import Client
-from .descriptors import closing
 from .device import ADDRESS, ADDRESS6, FAR_DEVICE, KINDS, PORT, WAYS, check_kind
 from .disturbance import Disturbance, disturbed
-from .door import opened
+from .machine import LabMachine
 from .receiver import LabReceiver
-from .refusal import LabError, RefusedError, explain
-from .side import LabSide
+from .refusal import LabError, RefusedError
+from .registry import opened
 
 __all__ = ["Lab", "LabProbe", "probe", "sink_path"]
 
@@ -35,7 +34,7 @@ def _helper(helpers: contextlib.ExitStack) -> Client:
     return helper
 
 
-class Lab(LabSide):
+class Lab(LabMachine):
     """A network namespace with one device that swallows and counts what is sent into it.
 
     It takes no root, works in threads and inside a running event loop, and several can be
@@ -82,14 +81,7 @@ class Lab(LabSide):
         if not 1280 <= mtu <= 65535:
             raise ValueError(f"mtu is {mtu}: it must be in 1280 ... 65535")
         with contextlib.ExitStack() as helpers:
-            try:
-                if receiver and kind != "loopback":
-                    self._open_with_receiver(mtu, helpers)
-                else:
-                    op = "open_loopback" if receiver else "open"
-                    self._open(op, helpers, kind=kind, mtu=mtu, receiver=receiver)
-            except RefusedError as error:
-                raise LabError(explain(error, "veth" if receiver else kind)) from None
+            self._open(kind, mtu, receiver, helpers)
             helpers.pop_all()
 
     @classmethod
@@ -114,51 +106,48 @@ class Lab(LabSide):
             Where this user has no such lab, or cannot enter it from here.
         """
         lab = cls.__new__(cls)
-        with opened(name) as door, contextlib.ExitStack() as helpers:
+        with opened(name) as found, contextlib.ExitStack() as helpers:
             try:
-                helper = _helper(helpers)
-                made, _ = helper.request("join", door.descriptors(), facts=door.facts)
-                other = helper
-                if door.has_second_machine:
-                    other = _helper(helpers)
-                    other.request("join", door.descriptors(receiver=True), facts=door.facts)
+                machines = [_helper(helpers) for _ in found.nets]
+                for helper, receiver in zip(machines, (False, True), strict=False):
+                    helper.request("enter", found.way_in(receiver=receiver))
             except OSError as error:
                 raise LabError(error.strerror or str(error)) from None
-            lab._take(helper, made, other if made["receiver"] else None)
+            lab._take(machines, found.facts)
             helpers.pop_all()
         return lab
 
-    def _open(self, op: str, helpers: contextlib.ExitStack, **fields: Any) -> None:
-        helper = _helper(helpers)
-        made, _ = helper.request(op, **fields)
-        made["receiver"] = fields["receiver"]
-        self._take(helper, made, helper if fields["receiver"] else None)
+    def _open(
+        self, kind: str | None, mtu: int, receiver: bool, helpers: contextlib.ExitStack
+    ) -> None:
+        """Make a namespace, or two and a device that leads from one to the other."""
+        machines = [_helper(helpers)]
+        made = {"mtu": mtu, "receiver": receiver}
+        made["rootless"] = machines[0].request("make_namespaces")
+        if not receiver:
+            made |= machines[0].request("make_device", kind=kind, mtu=mtu)
+        elif kind == "loopback":
+            made |= machines[0].request("make_loopback", mtu=mtu)
+        else:
+            machines.append(_helper(helpers))
+            machines[1].request("make_namespace_beside", process=machines[0].pid)
+            machines[1].request("make_far_end", sender=machines[0].pid, mtu=mtu)
+            made |= machines[0].request("make_near_end", mtu=mtu)
+        self._take(machines, made)
 
-    def _open_with_receiver(self, mtu: int, helpers: contextlib.ExitStack) -> None:
-        """Make two namespaces, and a device that leads from one to the other."""
-        sender, receiver = _helper(helpers), _helper(helpers)
-        made, users = sender.request("open_sender")
-        with closing(users):
-            _, spaces = receiver.request("open_receiver", users)
-        with closing(spaces):
-            sender.request("connect", spaces)
-        receiver.request("receive", mtu=mtu)
-        device, _ = sender.request("send", mtu=mtu)
-        self._take(sender, made | device | {"mtu": mtu, "receiver": True}, receiver)
-
-    def _take(self, helper: Client, made: dict[str, Any], receiver: Client | None) -> None:
-        """Take what has been made, and the helpers that are in it."""
-        super().__init__(helper, made["kind"], made["device"])
-        self._made = made
+    def _take(self, helpers: list[Client], made: dict[str, Any]) -> None:
+        """Take what has been made, and the helpers that are in it: the sender's comes first."""
+        super().__init__(helpers[0], made["kind"], made["device"])
+        self._helpers, self._made = helpers, made
         self.mtu: int = made["mtu"]
         self.address = ADDRESS
         self.address6 = ADDRESS6 if made["ipv6"] else None
         self.port = PORT
         self.rootless: bool = made["rootless"]
         self._receiver = None
-        if receiver is not None:
-            device = self.device if receiver is helper else FAR_DEVICE
-            self._receiver = LabReceiver(receiver, self.kind, device)
+        if made["receiver"]:
+            device = FAR_DEVICE if len(helpers) == 2 else self.device
+            self._receiver = LabReceiver(helpers[-1], self.kind, device)
 
     def __repr__(self) -> str:
         state = "open" if self._helper.is_open else "closed"
@@ -200,7 +189,7 @@ class Lab(LabSide):
             ``gso_max_segs``; and ``offloads``: which of its features are on, by the names that
             ``ethtool -k`` gives them. With a receiver, ``receiver`` is true.
         """
-        facts, _ = self._helper.request("facts", device=self.device)
+        facts: dict[str, Any] = self._helper.request("device_facts", device=self.device)
         received = {} if self._receiver is None else {"receiver": True}
         return {"kind": self.kind, "rootless": self.rootless} | received | facts
 
@@ -212,7 +201,7 @@ class Lab(LabSide):
         up : bool
             Whether it is to be up.
         """
-        self._helper.request("link", device=self.device, up=up)
+        self._helper.request("set_link", device=self.device, up=up)
 
     @contextlib.contextmanager
     def limited(self, bits_per_s: int) -> Iterator[None]:
@@ -233,16 +222,13 @@ class Lab(LabSide):
         """
         if not _SLOWEST <= bits_per_s <= _FASTEST:
             raise ValueError(f"bits_per_s is {bits_per_s}: it must be in {_SLOWEST} ... {_FASTEST}")
-        try:
-            self._helper.request("limit", device=self.device, bytes_per_s=bits_per_s // 8)
-        except RefusedError as refused:
-            raise LabError(explain(refused)) from None
+        self._helper.request("limit_rate", device=self.device, bytes_per_s=bits_per_s // 8)
         try:
             yield
-            while self._helper.request("backlog", device=self.device)[0]["bytes"]:
+            while self._helper.request("backlog", device=self.device):
                 time.sleep(_LOOK_S)
         finally:
-            self._helper.request("limit", device=self.device, bytes_per_s=0)
+            self._helper.request("limit_rate", device=self.device, bytes_per_s=0)
 
     @contextlib.contextmanager
     def disturbed(
@@ -287,22 +273,10 @@ class Lab(LabSide):
         with disturbed(self, **how, distance=distance, seed=seed) as disturbance:
             yield disturbance
 
-    def _networks(self) -> list[dict[str, Any]]:
-        """Say which networks the lab has, so that they are known when nobody keeps it."""
-        sides = [self] if self._receiver is None else [self, self._receiver]
-        helpers = dict.fromkeys(side._helper for side in sides)
-        return [helper.request("network")[0] for helper in helpers]
-
-    def _keep(self, folder: int, name: str) -> None:
-        """Have the lab stay when this object is closed; see `kept`."""
-        since = {"name": name, "since": time.time()}
-        self._helper.request("keep", [folder], name=name, facts=self._made | since)
-
     def close(self) -> None:
         """End the lab and every program in it; may be called again."""
-        self._helper.close()
-        if self._receiver is not None:
-            self._receiver._helper.close()
+        for helper in self._helpers:
+            helper.close()
 
     def __enter__(self) -> Self:
         return self
@@ -347,20 +321,15 @@ def probe() -> LabProbe:
         The kinds of device, or why there can be no lab.
     """
     try:
-        helper = Client()
+        with contextlib.ExitStack() as helpers:
+            helper = _helper(helpers)
+            rootless = helper.request("make_namespaces")
+            kinds = tuple(helper.request("offered_kinds"))
     except LabError as error:
-        return LabProbe((), False, False, str(error))
-    try:
-        answer, _ = helper.request("probe")
-    except RefusedError as refused:
-        return LabProbe((), refused.what != "namespace", False, explain(refused))
-    except LabError as error:
-        return LabProbe((), False, False, str(error))
-    finally:
-        helper.close()
-    kinds = tuple(answer["kinds"])
-    reason = None if kinds else explain(RefusedError("kind", errno.EOPNOTSUPP))
-    return LabProbe(kinds, True, answer["rootless"], reason)
+        has_namespaces = isinstance(error, RefusedError) and error.what != "namespace"
+        return LabProbe((), has_namespaces, False, str(error))
+    reason = None if kinds else str(RefusedError("kind", errno.EOPNOTSUPP))
+    return LabProbe(kinds, True, rootless, reason)
 
 
 def sink_path() -> Path:

@@ -85,7 +85,7 @@ class LabProcess:
             The signal, such as ``signal.SIGINT``.
         """
         if self.poll() is None:
-            self._helper.request("signal", token=self._token, signal=int(number))
+            self._helper.request("signal", token=self._token, number=int(number))
 
     def terminate(self) -> None:
         """Ask the program to end (SIGTERM)."""

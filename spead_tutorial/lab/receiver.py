@@ -6,12 +6,12 @@ import socket
 from .client import Client
 from .device import ADDRESS, PORT
 from .journey import Arrivals
-from .side import LabSide
+from .machine import LabMachine
 
 __all__ = ["LabReceiver"]
 
 
-class LabReceiver(LabSide):
+class LabReceiver(LabMachine):
     """The machine that receives; `Lab.receiver` is one.
 
     Attributes

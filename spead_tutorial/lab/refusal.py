@@ -16,16 +16,20 @@ class LabError(RuntimeError):
     """A lab could not do what was asked; the text says what, and what to do about it."""
 
 
-class RefusedError(Exception):
-    """What the helper reports of a namespace or device that the kernel refused."""
+class RefusedError(LabError):
+    """The kernel refused a namespace, a device or something of a device; the helper reports it."""
 
-    def __init__(self, what: str, number: int) -> None:
-        super().__init__(what, number)
-        self.what = what
+    def __init__(self, what: str, number: int, kind: str | None = None) -> None:
+        super().__init__(what, number, kind)
+        self.what = what  # "namespace", "device", "kind", "way" or "limit"
         self.number = number
+        self.kind = kind  # of the device, where it was forced
+
+    def __str__(self) -> str:
+        return _explain(self)
 
 
-def explain(refused: RefusedError, kind: str | None = None) -> str:
+def _explain(refused: RefusedError) -> str:
     """Say in one line why there is no lab and what to do about it."""
     why = os.strerror(refused.number)
     if refused.what == "limit":
@@ -37,7 +41,7 @@ def explain(refused: RefusedError, kind: str | None = None) -> str:
         )
     by_hand = "or, as root, type: " + " && ".join(root_commands())
     if refused.what == "kind":
-        if kind is not None:
+        if kind := refused.kind:
             return f"this kernel offers no device of kind {kind!r}: leave the choice to the lab"
         return (
             f"this kernel offers none of the devices {', '.join(KINDS)}: load one"

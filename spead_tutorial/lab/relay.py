@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The process that disturbs the way to a receiver, and counts what it did.
 
-`disturbance.py` has this file run as a script on the receiver's machine: it reads what arrives at
-one device and sends it into another, through which it arrives again. What it does to a packet is
-decided by random numbers with a seed, so that it is known beforehand. Its standard input is a Unix
-socket, by which it gets the sockets of both devices first: to open them takes rights that only the
-lab's helper has. It imports nothing of the package.
+A program on the receiver's machine: it reads what arrives at one device and sends it into another,
+through which it arrives again. What it does to a packet is decided by random numbers with a seed,
+so that it is known beforehand. Its standard input is a Unix socket, by which it gets the sockets of
+both devices first: to open them takes rights that only the lab's helper has.
 """
 
 import collections
@@ -17,13 +16,16 @@ import select
 import signal
 import socket
 import struct
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from .device import FAR_DEVICE, FAR_MAC, RELAY
 
 SOL_PACKET, PACKET_STATISTICS = 263, 6
 ETH_P_IP = 0x0800
 ETHERNET, UDP = 14, 17
+LINK = bytes.fromhex(FAR_MAC.replace(":", ""))
 LARGEST_FRAME = 1 << 17
 BUFFER = 1 << 26  # far more than the system allows, so that it gives all that it allows
 SILENCE_MS = 200  # after which what is held back comes, for nothing comes that it could follow
@@ -79,29 +81,19 @@ class Disturber:
 class Relay:
     """Reads from one device and sends into another."""
 
-    def __init__(
-        self,
-        source: str,
-        target: str,
-        link: bytes,
-        how: dict[str, float],
-        sockets: Sequence[int],
-    ) -> None:
-        self.link, self.device = link, source
+    def __init__(self, sockets: Sequence[int], *, distance: int, **how: Any) -> None:
         self.source, self.target = (socket.socket(fileno=fd) for fd in sockets)
         self.source.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
         self.before = self.device_packets()
-        self.source.bind((source, ETH_P_IP))  # so that it is not given what this machine sends
+        self.source.bind((FAR_DEVICE, ETH_P_IP))  # so that it is not given what this machine sends
         self.source.setblocking(False)
-        self.target.bind((target, 0))
-        distance = int(how.pop("distance"))
-        seed = int(how.pop("seed"))
-        self.disturber = Disturber(fates(seed=seed, **how), distance, self.send)
+        self.target.bind((RELAY, 0))
+        self.disturber = Disturber(fates(**how), distance, self.send)
         self.seen = self.overflown = self.refused = 0
 
     def device_packets(self) -> int:
         with open("/proc/self/net/dev") as table:
-            (line,) = [line for line in table if line.strip().startswith(self.device + ":")]
+            (line,) = [line for line in table if line.strip().startswith(FAR_DEVICE + ":")]
         return int(line.partition(":")[2].split()[1])
 
     def send(self, packet: bytearray) -> None:
@@ -118,7 +110,7 @@ class Relay:
             except (BlockingIOError, InterruptedError):
                 return
             self.seen += 1
-            if frame[:6] != self.link:
+            if frame[:6] != LINK:
                 continue  # a group's, which the device itself takes
             if frame[ETHERNET + 9] == UDP:
                 without_checksum(frame)
@@ -173,16 +165,11 @@ def without_checksum(frame: bytearray) -> None:
         frame[begin : begin + 2] = bytes(2)
 
 
-def main() -> None:
+def main(how: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's is for who started this
-    source, target, link, how = sys.argv[1:]
     with socket.socket(fileno=os.dup(0)) as channel:
         _, sockets, _, _ = socket.recv_fds(channel, 1, 2)
-    relay = Relay(source, target, bytes.fromhex(link.replace(":", "")), json.loads(how), sockets)
+    relay = Relay(sockets, **json.loads(how))
     with contextlib.suppress(BrokenPipeError):
         relay.serve()
         relay.end()
-
-
-if __name__ == "__main__":
-    main()

@@ -21,7 +21,7 @@ __all__ = ["READY", "Done", "Listening", "ProgramError", "Running", "Start", "fi
 #: What a receiver says as soon as it listens.
 READY = "listening on"
 _START_S = 60  # until a receiver listens, on a machine that has other things to do
-#: How a program is started: as `LabSide.popen` does it, or ``subprocess.Popen``.
+#: How a program is started: as `LabMachine.popen` does it, or ``subprocess.Popen``.
 Start = Callable[..., LabProcess | subprocess.Popen[str]]
 
 

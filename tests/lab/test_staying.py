@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Labs that stay: who keeps them, who gets in, and that nothing is left when they end."""
+"""Labs that stay: what holds them, who gets in, and that nothing is left when they end."""
 
 import contextlib
 import ctypes
@@ -12,7 +12,6 @@ import re
 import select
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import textwrap
@@ -25,7 +24,8 @@ from unittest import mock
 import pytest
 
 from spead_tutorial.cli import cli, finish
-from spead_tutorial.lab import WAYS, Lab, LabError, commands, door, kept
+from spead_tutorial.lab import WAYS, Lab, LabError, programs, registry, staying
+from spead_tutorial.lab.client import program
 from support.labs import needs_lab, probe
 from support.processes import wait_until_it_takes_signals
 
@@ -78,8 +78,8 @@ def states() -> dict[str, dict[str, object]]:
     return {one["name"]: one for one in json.loads(here("lab", "status", "--json").stdout)}
 
 
-def keeper(name: str = "main") -> int:
-    return kept.look(name).facts["keeper"]
+def holder() -> int:
+    return staying.look("main").facts["holder"]
 
 
 @contextlib.contextmanager
@@ -111,10 +111,10 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @contextlib.contextmanager
 def inside(argv: Sequence[str] = SLEEP, receiver: bool = False) -> Iterator[subprocess.Popen[str]]:
     """A program that has begun in the lab `main`, entered without the command."""
-    with door.opened("main") as way:
-        fds = way.descriptors(receiver=receiver)
-        enter = [sys.executable, "-I", "-S", commands._HELPER, "enter", ",".join(map(str, fds))]
-        with outside([*enter, *argv], pass_fds=fds) as process:
+    with registry.opened("main") as lab:
+        fds = lab.way_in(receiver=receiver)
+        enter = program("namespaces", ",".join(map(str, fds)), *argv)
+        with outside(enter, pass_fds=fds) as process:
             yield process
 
 
@@ -139,8 +139,8 @@ def ended(pid: int, act: Callable[[], object]) -> None:
         os.close(process)
 
 
-def kill_keeper() -> None:
-    pid = keeper()
+def kill_holder() -> None:
+    pid = holder()
     ended(pid, lambda: os.kill(pid, signal.SIGKILL))
 
 
@@ -160,7 +160,7 @@ def test_a_lab_stays_from_up_until_down(place):
     (place / ".other").touch()  # is no lab's
     assert here("lab", "status").returncode == 0
     assert list(states()) == ["main"]
-    ended(keeper(), lambda: here("lab", "down"))
+    ended(holder(), lambda: here("lab", "down"))
     assert os.listdir(place) == [".other"]
     fails("there is no lab 'main': spead-tutorial lab up main", "lab", "down")
     fails("there is no lab 'main'", "lab", "--in", "main", "--", "true")
@@ -205,11 +205,11 @@ def test_of_labs_made_at_once_under_one_name_there_is_one(place):
 
 
 def test_what_runs_in_a_lab_ends_with_it_even_if_it_does_not_want_to(place, monkeypatch):
-    monkeypatch.setattr(kept, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(programs, "_PATIENCE_S", 0.1)
     up()
     argv = ["sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1000; done"]
     with inside(argv) as process:
-        assert "sh" in [one.name for one in kept.look("main").programs]
+        assert "sh" in [one.name for one in staying.look("main").programs]
         done = here("lab", "down")
         assert process.wait(PATIENCE_S) == -signal.SIGKILL
     assert f"sh ({process.pid})" in done.stdout
@@ -223,18 +223,18 @@ def test_when_ending_a_lab_is_interrupted_what_runs_in_it_has_ended(place, monke
     up()
     with inside(["sh", "-c", "trap '' TERM; echo; while :; do sleep 1000; done"]) as process:
         clock = SimpleNamespace(monotonic=time.monotonic, sleep=interrupt)
-        monkeypatch.setattr(kept, "time", clock)
+        monkeypatch.setattr(programs, "time", clock)
         done = here("lab", "down")
         assert (done.returncode, done.stderr) == (130, "\nspead-tutorial: interrupted\n")
         assert process.wait(PATIENCE_S) == -signal.SIGKILL
     assert os.listdir(place) == []
 
 
-# ---- Its keeper ----
+# ---- The process that holds it ----
 
 
-def test_the_keeper_has_no_right_no_terminal_and_no_folder_and_no_second_one_is_made(shared):
-    pid = keeper()
+def test_what_holds_a_lab_has_no_right_no_terminal_and_no_folder_and_is_there_once(shared):
+    pid = holder()
     said = Path(f"/proc/{pid}/status").read_text()
     for name in ("CapEff", "CapPrm", "CapInh", "CapAmb"):
         assert re.search(rf"^{name}:\s+0+$", said, re.M)
@@ -243,58 +243,41 @@ def test_the_keeper_has_no_right_no_terminal_and_no_folder_and_no_second_one_is_
     assert os.readlink(f"/proc/{pid}/cwd") == "/"
     assert {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in range(3)} == {"/dev/null"}
     fails("there is a lab 'main' already: spead-tutorial lab down main ends it", "lab", "up")
-    assert keeper() == pid
+    assert holder() == pid
 
 
 @pytest.mark.parametrize("receiver", [False, pytest.param(True, marks=pytest.mark.thorough)])
-def test_of_a_lab_whose_keeper_was_killed_what_is_left_is_ended_and_nothing_else(place, receiver):
+def test_of_a_lab_whose_process_was_killed_it_is_said_what_may_be_left(place, receiver):
     up(*["--receiver"] * receiver)
-    with inside(receiver=receiver) as left, outside() as other:
-        kill_keeper()
+    with inside(receiver=receiver) as left, outside():
+        kill_holder()
+        gone = f"gone, for its process was killed, and may have left tail ({left.pid}): spead-"
         done = here("lab", "status")
-        assert done.returncode == 1
-        assert "'main' is gone, for its process was killed: spead-tutorial lab" in done.stdout
-        fails("is gone", "lab", "--in", "main", "--", "true")
-        fails("is gone", "run", "6", "--in", "main")
-        fails(f"tail ({left.pid}): spead-tutorial lab down main ends it", "lab", "up")
-        assert left.poll() is None
+        assert (done.returncode, gone in done.stdout) == (1, True)
+        for arguments in (["lab", "--in", "main", "true"], ["run", "6", "--in", "main"]):
+            fails(gone, *arguments)
+        fails(gone, "lab", "up")
         done = here("lab", "down")
-        assert left.wait(PATIENCE_S) == -signal.SIGTERM
-        assert other.poll() is None
-    said = f"The lab main was gone already; what was left in it has ended: tail ({left.pid}).\n"
-    assert (done.returncode, done.stdout) == (0, said)
+        assert left.poll() is None
+    words = f"; if it has left tail ({left.pid}), end that: kill {left.pid}"
+    assert (done.returncode, done.stdout) == (0, f"The lab main was gone already{words}.\n")
     assert os.listdir(place) == []
 
 
-def test_a_network_that_only_has_the_number_of_a_labs_is_left_alone(place):
-    up()
-    with inside() as other:
-        kill_keeper()
-        note = place / ".main"
-        (network,) = json.loads(note.read_text())
-        note.write_text(json.dumps([network | {"cookie": None}]))
-        fails(f"if so, kill {other.pid}, then say it again", "lab", "down")
-        note.write_text(json.dumps([network | {"cookie": 1}]))
-        assert here("lab", "down").stdout == "The lab main was gone already.\n"
-        assert other.poll() is None
-
-
-def test_what_is_left_of_a_lab_gives_way_to_a_new_one(place, monkeypatch):
+def test_what_is_no_lab_gives_way_to_one(place):
     place.mkdir(mode=0o700)
-    monkeypatch.chdir(place)  # the path is longer than a socket's
-    Path("main").touch()
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as dead:
-        dead.bind("other")
-    for name in ("main", "other"):
-        up(name)
-        assert kept.look(name).problem is None
+    (place / "main").touch()
+    (place / "other").symlink_to("main")
+    assert here("lab", "down").stdout == "The lab main was gone already.\n"
+    up("other")
+    assert staying.look("other").problem is None
 
 
 ENDS = {
-    "SIGTERM": lambda place: os.kill(keeper(), signal.SIGTERM),
-    "its socket goes": lambda place: (place / "main").unlink(),
-    "SIGINT": lambda place: os.kill(keeper(), signal.SIGINT),
-    "SIGHUP": lambda place: os.kill(keeper(), signal.SIGHUP),
+    "SIGTERM": lambda place: os.kill(holder(), signal.SIGTERM),
+    "its note goes": lambda place: (place / "main").unlink(),
+    "SIGINT": lambda place: os.kill(holder(), signal.SIGINT),
+    "SIGHUP": lambda place: os.kill(holder(), signal.SIGHUP),
     "its folder goes": shutil.rmtree,
 }
 
@@ -304,23 +287,30 @@ ENDS = {
 )
 def test_a_lab_ends_when_it_is_told_to_or_with_what_leads_to_it(place, how):
     up()
-    ended(keeper(), lambda: ENDS[how](place))
+    ended(holder(), lambda: ENDS[how](place))
     if how.startswith("SIG"):
         assert os.listdir(place) == []
-    assert kept.names() == []
+    assert registry.names() == []
 
 
-def test_of_a_keeper_that_gives_no_answer_it_is_said_which_process_that_is(shared, monkeypatch):
-    pid = keeper()
+def test_a_lab_is_entered_and_ended_while_its_process_is_stopped(place):
+    up()
+    pid = holder()
     os.kill(pid, signal.SIGSTOP)
-    try:
-        monkeypatch.setattr(door, "_ANSWER_S", 0.1)
-        with pytest.raises(LabError, match=rf"no answer: .*\(kill -CONT, or kill -KILL, {pid}\)"):
-            Lab.join("main")
-    finally:
-        os.kill(pid, signal.SIGCONT)
-    monkeypatch.undo()
-    assert kept.look("main").problem is None
+    with Lab.join("main") as lab:
+        assert lab.counters().packets == 0
+    ended(pid, lambda: here("lab", "down"))
+    assert os.listdir(place) == []
+
+
+def test_whoever_gets_in_while_a_lab_ends_is_turned_away(place, capfd):
+    up()
+    with registry.opened("main") as lab:
+        fds = lab.way_in()
+        kill_holder()
+        argv = program("namespaces", ",".join(map(str, fds)), "true")
+        assert subprocess.run(argv, pass_fds=fds).returncode == 1
+    assert capfd.readouterr().err == "spead-tutorial: the lab has been ended meanwhile\n"
 
 
 def signalled(number: int, source: random.Random, *argv: str) -> tuple[subprocess.Popen, str]:
@@ -351,15 +341,15 @@ def test_whenever_up_is_ended_there_is_a_whole_lab_or_none(place, seed):
             assert state is None
         if state is not None:
             assert here("lab", "down", name).returncode == 0
-        assert not any(name in text for text in keepers())
+        assert not any(name in text for text in holders())
 
 
-def keepers() -> list[str]:
+def holders() -> list[str]:
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             found.append(path.read_text())
-    return [text for text in found if "keeper.py" in text]
+    return [text for text in found if "\0holder\0" in text]
 
 
 # ---- Who gets in, and how ----
@@ -386,7 +376,7 @@ def test_the_status_is_the_commands_or_says_why_there_was_none(shared, capfd, ar
     with inside(argv) as process:
         assert process.wait(PATIENCE_S) == status
     assert capfd.readouterr().err.removeprefix("spead-tutorial: ").removesuffix("\n") == words
-    assert kept.look("main").problem is None
+    assert staying.look("main").problem is None
 
 
 @pytest.mark.thorough
@@ -464,38 +454,23 @@ def test_a_folder_that_others_may_have_made_is_refused(place, tmp_path, what):
 @pytest.mark.skipif(os.getuid() != 0, reason="takes root to be two users")
 def test_the_folder_of_another_user_is_refused_and_so_is_another_user(place):
     up()
-    for path in (place.parent, place):
-        path.chmod(0o711)
-    (place / "main").chmod(0o777)
-    text = "import socket, sys; s = socket.socket(fileno=0); s.connect('main'); print(s.recv(9))"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sock:
-        done = subprocess.run(
-            [shutil.which("python3", path="/usr/bin") or sys.executable, "-c", text],
-            stdin=sock.fileno(),
-            cwd=place,
-            capture_output=True,
-            text=True,
-            user=65534,
-            group=65534,
-            extra_groups=[],
-        )
-    if "Permission denied" in done.stderr:
-        pytest.skip("another user cannot come as far as here")
-    assert (done.stdout, done.stderr) == ("b''\n", "")
-    place.parent.chmod(0o700)
-    place.chmod(0o700)
+    for users in ({}, {"user": 65534, "group": 65534, "extra_groups": []}):
+        argv = ["stat", "--dereference", f"/proc/{holder()}/ns/net"]
+        how = {"env": os.environ | {"LC_ALL": "C"}, "cwd": "/", "capture_output": True}
+        done = subprocess.run(argv, **how, **users, text=True)
+        assert ("Permission denied" in done.stderr) is bool(users)
     assert here("lab", "down").returncode == 0
     os.chown(place, 65534, 65534)
     fails("it is user 65534's, mode 0700", "lab", "up")
 
 
 def test_a_runtime_folder_that_is_not_the_users_own_is_passed_over(place, monkeypatch):
-    assert door._place() == place
+    assert registry._place() == place
     place.parent.chmod(0o755)
-    assert door._place() != place
+    assert registry._place() != place
     for value in ("", "relative", str(place / "missing")):
         monkeypatch.setenv("XDG_RUNTIME_DIR", value)
-        assert door._place().is_absolute()
+        assert registry._place().is_absolute()
 
 
 def forbidden(call: int) -> Callable[..., Done]:
@@ -574,7 +549,7 @@ def test_a_lab_that_stays_lets_commands_receive_what_others_send(place, kind):
     receive = f"{begin}s.bind(to); print('bound', flush=True); print(s.recv(100).decode())"
     argv = [*IN_MAIN[:-1], "--receiver", "--", sys.executable, "-S", "-c", receive]
     with outside(argv) as receiver:
-        programs = kept.look("main").programs
+        programs = staying.look("main").programs
         with inside([sys.executable, "-S", "-c", f"{begin}s.sendto(b'arrived', to)"]) as sender:
             assert sender.wait(PATIENCE_S) == 0
         assert receiver.stdout.read() == "arrived\n"

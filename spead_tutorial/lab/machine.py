@@ -14,10 +14,10 @@ from .descriptors import duplicate, pipe, read_all, stream_ends, temporary_file
 from .process import LabProcess, end_interrupted
 from .refusal import LabError
 
-__all__ = ["LabSide"]
+__all__ = ["LabMachine"]
 
 
-class LabSide:
+class LabMachine:
     """One machine of a lab: a network namespace with a device, and a helper process in it.
 
     Attributes
@@ -34,8 +34,7 @@ class LabSide:
         self.device = device
 
     def _socket(self, family: int, kind: int = socket.SOCK_DGRAM) -> socket.socket:
-        _, fds = self._helper.request("socket", family=int(family), kind=int(kind))
-        return socket.socket(fileno=fds[0])
+        return self._helper.socket(family, kind)
 
     def counters(self, device: str | None = None) -> Counters:
         """Read the counters of a device in the lab.
@@ -56,9 +55,9 @@ class LabSide:
             For any other device.
         """
         device = device or self.device
-        answer, _ = self._helper.request("read", table="dev")
+        table = self._helper.request("read", table="dev")
         kind = "loopback" if device == "lo" else self.kind
-        found = Counters.parse(answer["text"], device, kind)
+        found = Counters.parse(table, device, kind)
         if found is None:
             raise LabError(f"the lab has no device {device!r}: it has {self.device!r} and 'lo'")
         return found
@@ -74,8 +73,8 @@ class LabSide:
         """
         counted = {}
         for table in ("snmp", "netstat"):
-            answer, _ = self._helper.request("read", table=table)
-            lines = [line.split() for line in answer["text"].splitlines()]
+            text = self._helper.request("read", table=table)
+            lines = [line.split() for line in text.splitlines()]
             for names, values in zip(lines[::2], lines[1::2], strict=True):
                 numbers = zip(names[1:], map(int, values[1:]), strict=True)
                 counted[names[0].rstrip(":")] = dict(numbers)
@@ -140,7 +139,7 @@ class LabSide:
             )
             status_read = -1  # the process object's now
             try:
-                answer, _ = self._helper.request(
+                process.pid = self._helper.request(
                     "popen",
                     theirs,
                     token=token,
@@ -152,7 +151,6 @@ class LabSide:
                 # Ctrl-C may come while the answer is under way: the program runs already.
                 self._helper.kill_quietly(token)
                 raise
-            process.pid = answer["pid"]
             return process
         except BaseException:
             for end in ours:

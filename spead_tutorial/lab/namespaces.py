@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How a process gets into the namespaces of a lab, new ones or those of one that stays.
+
+Only a process with a single thread may enter a user namespace: so this is for programs that load
+nothing with threads, see `client.program`. As a program itself it becomes a command in a lab.
+"""
+
+import ctypes
+import errno
+import os
+import select
+import signal
+import sys
+
+from .refusal import RefusedError
+
+_CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def make() -> bool:
+    """Move into a new network namespace; return whether it needed a user namespace too."""
+    user, group = os.geteuid(), os.getegid()
+    if user == 0 and libc.unshare(_CLONE_NEWNET) == 0:
+        return False
+    if libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET) != 0:
+        raise RefusedError("namespace", ctypes.get_errno())
+    # The same ids inside as outside: programs in the lab see the user that started them.
+    try:
+        for name, text in (
+            ("setgroups", "deny"),
+            ("uid_map", f"{user} {user} 1"),
+            ("gid_map", f"{group} {group} 1"),
+        ):
+            with open(f"/proc/self/{name}", "w") as file:
+                file.write(text)
+    except OSError as error:
+        raise RefusedError("namespace", error.errno or 0) from error
+    return True
+
+
+def make_beside(process: int) -> None:
+    """Move into a new network namespace, of the same user namespace as a process's."""
+    user = os.open(f"/proc/{process}/ns/user", os.O_RDONLY)
+    try:
+        entered = _is_own("user", user) or libc.setns(user, _CLONE_NEWUSER) == 0
+    finally:
+        os.close(user)
+    if not entered or libc.unshare(_CLONE_NEWNET) != 0:
+        raise RefusedError("namespace", ctypes.get_errno())
+
+
+def _is_own(kind: str, namespace: int) -> bool:
+    return os.path.samestat(os.stat(f"/proc/self/ns/{kind}"), os.fstat(namespace))
+
+
+def enter(holder: int, user: int, net: int) -> None:
+    """Move into a lab that stays, by descriptors of the process that holds it and of these."""
+    move_into(user, net)
+    # Whoever ends a lab ends that process first, and then looks who is inside.
+    if select.select([holder], [], [], 0)[0]:
+        raise OSError(errno.ENOENT, "the lab has been ended meanwhile")
+
+
+def move_into(user: int, net: int) -> None:
+    if _is_own("net", net):
+        return
+    for kind, namespace, number in (("user", user, _CLONE_NEWUSER), ("net", net, _CLONE_NEWNET)):
+        if not _is_own(kind, namespace) and libc.setns(namespace, number) != 0:
+            raise OSError(ctypes.get_errno(), not_from_here(os.strerror(ctypes.get_errno())))
+
+
+def not_from_here(why: str) -> str:
+    return (
+        f"the lab cannot be entered from here ({why}): do it where it was made, in no other lab or"
+        " container"
+    )
+
+
+def main(fds: str, *command: str) -> None:
+    """Become a command in a lab that stays; end the process with a line where that cannot be."""
+    entered = [int(fd) for fd in fds.split(",")]
+    try:
+        enter(*entered)
+    except OSError as error:
+        sys.exit(f"spead-tutorial: {error.strerror}")
+    for fd in entered:
+        os.close(fd)
+    # What Python ignores or takes for itself is none of the command's business.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
+        if number != signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        print(f"spead-tutorial: {command[0]}: {error.strerror}", file=sys.stderr)
+        sys.exit(127 if isinstance(error, FileNotFoundError) else 126)

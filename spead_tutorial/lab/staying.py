@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Labs that stay: they are made, looked at and ended by one process after the other."""
+
+import contextlib
+import dataclasses
+import json
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from . import registry
+from .client import program
+from .counters import Counters
+from .device import ADDRESS, ADDRESS6, PORT
+from .lab import Lab
+from .programs import Program, end_programs, is_in, programs, signal_programs
+from .refusal import LabError
+from .registry import GoneError, MissingError
+
+
+@contextlib.contextmanager
+def room(name: str) -> Iterator[int]:
+    """Make room for a lab of a name, and yield the opened folder of labs, which is locked."""
+    registry.check_name(name)
+    with registry.folder(make=True) as place, registry.locked(place):
+        try:
+            with registry.opened(name, place):
+                raise LabError(
+                    f"there is a lab {name!r} already: spead-tutorial lab down {name} ends it"
+                )
+        except MissingError:
+            pass
+        except GoneError as gone:
+            if gone.left:
+                raise
+            registry.forget(place, name)
+        yield place
+
+
+def make(lab: Lab, place: int, name: str) -> None:
+    """Have a lab stay when its object is closed."""
+    facts = json.dumps(lab._made | {"since": time.time()})
+    helpers = [str(helper.pid) for helper in lab._helpers]
+    try:
+        holder = subprocess.Popen(
+            program("holder", str(place), name, facts, *helpers),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=[place],
+            cwd="/",
+            start_new_session=True,  # neither a terminal's end nor its keys reach it
+            text=True,
+        )
+        with holder.stdout as said:  # type: ignore[union-attr]
+            problem = said.read()
+        holder.returncode = 0  # it stays: nobody waits for it
+        if not problem:
+            with registry.opened(name, place):
+                pass  # it lets in who wants to enter
+    except OSError as error:
+        problem = error.strerror
+    except BaseException:
+        registry.forget(place, name)  # with which it ends
+        raise
+    if problem:
+        raise LabError(f"the lab cannot stay: {problem.splitlines()[-1]}")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class State:
+    """What is known of a lab that stays."""
+
+    name: str  # the lab's
+    problem: str | None = None  # why nothing else is known; None where the lab is there
+    facts: dict[str, Any] = dataclasses.field(default_factory=dict)  # what it is
+    programs: Sequence[Program] = ()  # what runs in it
+
+
+def look(name: str) -> State:
+    """Look at a lab."""
+    try:
+        with registry.opened(name) as lab:
+            holder, device, kind = (lab.facts[one] for one in ("holder", "device", "kind"))
+            table = Path(f"/proc/{holder}/net/dev").read_text()
+            counters = Counters.parse(table, device, kind)
+            assert counters is not None
+            same = ("kind", "device", "receiver", "mtu", "rootless", "since", "holder")
+            facts = {one: lab.facts[one] for one in same} | {
+                "address": ADDRESS,
+                "address6": ADDRESS6 if lab.facts["ipv6"] else None,
+                "port": PORT,
+                "packets": counters.packets,
+                "bytes": counters.bytes,
+            }
+            return State(name, None, facts, programs(lab.networks, holder))
+    except (LabError, OSError) as error:
+        return State(name, str(error))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ended:
+    """What became of a lab."""
+
+    was_gone: bool  # whether its process had been killed before
+    programs: Sequence[Program]  # what ran in it, and was ended; or may be left
+
+
+def end(name: str) -> Ended:
+    """End a lab and all that runs in it, and return what that was."""
+    registry.check_name(name)
+    with registry.folder() as place, registry.locked(place):
+        try:
+            with registry.opened(name, place) as lab:
+                if is_in(lab.networks, "self"):
+                    raise LabError(f"this is the lab {name!r} itself: end it from outside")
+                try:
+                    # So that nobody else gets in.
+                    signal.pidfd_send_signal(lab.holder, signal.SIGKILL)
+                    select.select([lab.holder], [], [])
+                    return Ended(False, end_programs(lab.networks))
+                except BaseException:  # Ctrl-C: later nobody could tell what was in the lab
+                    signal_programs(lab.networks, signal.SIGKILL)
+                    raise
+                finally:
+                    registry.forget(place, name)
+        except GoneError as gone:
+            registry.forget(place, name)
+            return Ended(True, gone.left)
