@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Why there is no lab, and what to do about it."""
 
-import errno
 import os
 from pathlib import Path
 
 from .device import KINDS, read_text, root_commands
 
 __all__ = ["LabError"]
-
-_ROOT = Path("/")
 
 
 class LabError(RuntimeError):
@@ -48,11 +45,6 @@ def _explain(refused: RefusedError) -> str:
             " (as root: modprobe dummy)"
         )
     what = "a network namespace" if refused.what == "namespace" else "a device in its namespace"
-    if refused.number == errno.EPERM and os.geteuid() != 0 and _in_chroot():
-        return (
-            f"this is a chroot, in which the kernel refuses {what} to all but root ({why}):"
-            f" enter its folder by pivot_root, as bwrap and containers do, or be root, {by_hand}"
-        )
     for name, forbidding, setting in (
         ("kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
         (
@@ -63,38 +55,13 @@ def _explain(refused: RefusedError) -> str:
         ("user/max_user_namespaces", "0", "user.max_user_namespaces=10000"),
         ("user/max_net_namespaces", "0", "user.max_net_namespaces=10000"),
     ):
-        try:
-            value = Path("/proc/sys", name).read_text().strip()
-        except OSError:
-            continue
-        if value == forbidding:
+        if read_text(Path("/proc/sys", name)).strip() == forbidding:
             return (
                 f"the system forbids this user {what} ({why}): allow it (as root: sysctl"
                 f" -w {setting}), {by_hand}"
             )
     return (
         f"the system forbids this user {what} ({why}): in a container, start it with"
-        " --cap-add SYS_ADMIN --cap-add NET_ADMIN or a seccomp profile that allows unshare;"
-        f" in a chroot, be root, {by_hand}"
+        " --cap-add SYS_ADMIN --cap-add NET_ADMIN or a seccomp profile that allows unshare; enter a"
+        f" chroot's folder by pivot_root, as bwrap and containers do; or be root, {by_hand}"
     )
-
-
-def _in_chroot() -> bool:
-    """Say whether this process's root is known not to be the root of its mounts."""
-    own = _mount_points("self")
-    roots = {mount for mount, place in own if place == "/"}
-    if own and not roots:
-        return True
-    # Where a mount is our root, others may see it in its place below theirs.
-    processes = (path.name for path in (_ROOT / "proc").glob("[0-9]*"))
-    return any(
-        mount in roots and place != "/"
-        for process in processes
-        for mount, place in _mount_points(process)
-    )
-
-
-def _mount_points(process: str) -> list[tuple[str, str]]:
-    """Return the numbers of the mounts that a process sees, and where it sees them."""
-    lines = read_text(_ROOT / "proc" / process / "mountinfo").splitlines()
-    return [(words[0], words[4]) for words in map(str.split, lines)]

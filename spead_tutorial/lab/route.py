@@ -2,7 +2,6 @@
 # mypy: disable-error-code="import-untyped"
 """Where it would go: what keeps packets inside the machine."""
 
-import dataclasses
 import ipaddress
 import socket
 from collections.abc import Callable
@@ -15,18 +14,7 @@ from .refusal import LabError
 __all__ = ["check_destination", "route_device"]
 
 _IFF_LOOPBACK = 0x8
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Link:
-    """What the kernel says about a network device."""
-
-    name: str
-    loopback: bool
-    kind: str | None
-    peer: int | None
-    leads_elsewhere: bool
-    alias: str | None = None
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def route_device(host: str) -> str | None:
@@ -47,9 +35,8 @@ def route_device(host: str) -> str | None:
         no route.
     """
     for address, scope in _addresses(host):
-        index = _route_index(address, scope)
-        if index is not None:
-            return _link(index).name
+        if link := _link_to(address, scope):
+            return str(link.get_attr("IFLA_IFNAME"))
     return None
 
 
@@ -74,27 +61,22 @@ def check_destination(host: str, *, allow_real_network: bool = False) -> None:
     if allow_real_network:
         return
     for address, scope in _addresses(host):
-        index = _route_index(address, scope)
-        if index is None:
-            continue
-        link = _link(index)
-        if not _stays_inside(link):
+        link = _link_to(address, scope)
+        if link and not _stays_inside(link):
             raise LabError(
-                f"{host} is reached through {link.name}, a real network interface: send to"
-                " loopback or in a lab, or say --allow-real-network"
+                f"{host} is reached through {link.get_attr('IFLA_IFNAME')}, a real network"
+                " interface: send to loopback or in a lab, or say --allow-real-network"
             )
 
 
-def _addresses(
-    host: str,
-) -> list[tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int]]:
+def _addresses(host: str) -> list[tuple[_Address, int]]:
     """Return the addresses of a host, each with its scope (0 where it has none)."""
     try:
         entries = socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)
     except (OSError, UnicodeError):
         raise LabError(f"no address is known for the host {host!r}") from None
     addresses = []
-    for _, _, _, _, place in entries:
+    for *_, place in entries:
         address = ipaddress.ip_address(str(place[0]).partition("%")[0])
         scope = int(place[3]) if len(place) == 4 else 0
         # An IPv6 socket sends to such an address by IPv4.
@@ -104,8 +86,8 @@ def _addresses(
     return addresses
 
 
-def _route_index(address: ipaddress.IPv4Address | ipaddress.IPv6Address, scope: int) -> int | None:
-    """Return the index of the device on the route to an address, or None without a route."""
+def _link_to(address: _Address, scope: int) -> Any:
+    """Return what the kernel says of the device on the route to an address, or None without one."""
     from pyroute2.netlink.exceptions import NetlinkError
 
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
@@ -114,23 +96,13 @@ def _route_index(address: ipaddress.IPv4Address | ipaddress.IPv6Address, scope: 
         (route,) = _ask_kernel(lambda routes: list(routes.route("get", **wanted)))
     except NetlinkError:
         return None
-    index: int | None = route.get_attr("RTA_OIF")
-    return index
+    index = route.get_attr("RTA_OIF")
+    return None if index is None else _link(index)
 
 
-def _link(index: int) -> _Link:
-    """Look a device up by its index."""
+def _link(index: int) -> Any:
     (link,) = _ask_kernel(lambda routes: list(routes.get_links(index)))
-    info = link.get_attr("IFLA_LINKINFO")
-    elsewhere = (link.get_attr("IFLA_LINK_NETNSID"), link.get_attr("IFLA_MASTER"))
-    return _Link(
-        name=link.get_attr("IFLA_IFNAME"),
-        loopback=bool(link["flags"] & _IFF_LOOPBACK),
-        kind=None if info is None else info.get_attr("IFLA_INFO_KIND"),
-        peer=link.get_attr("IFLA_LINK"),
-        leads_elsewhere=elsewhere != (None, None),
-        alias=link.get_attr("IFLA_IFALIAS"),
-    )
+    return link
 
 
 def _ask_kernel(question: Callable[[Any], list[Any]]) -> list[Any]:
@@ -145,16 +117,22 @@ def _ask_kernel(question: Callable[[Any], list[Any]]) -> list[Any]:
         return executor.submit(ask).result()
 
 
-def _stays_inside(link: _Link) -> bool:
+def _stays_inside(link: Any) -> bool:
     """Say whether nothing that is sent into a device comes out of the machine."""
-    if link.loopback or link.kind in ("dummy", "ifb"):
+    info = link.get_attr("IFLA_LINKINFO")
+    kind = info and info.get_attr("IFLA_INFO_KIND")
+    if link["flags"] & _IFF_LOOPBACK or kind in ("dummy", "ifb"):
         return True
     # A veth is also how a container reaches the world: only a lab's own is harmless. Both its
     # ends are here, and connected to nothing, or the other one is the lab's receiver's.
-    if link.kind != "veth" or link.name != DEVICE:
+    if kind != "veth" or link.get_attr("IFLA_IFNAME") != DEVICE:
         return False
-    if link.alias == ALIAS:
+    if link.get_attr("IFLA_IFALIAS") == ALIAS:
         return True
-    if link.leads_elsewhere or not link.peer:
-        return False
-    return not _link(link.peer).leads_elsewhere
+    peer = link.get_attr("IFLA_LINK")
+    return bool(peer) and not _leads_elsewhere(link) and not _leads_elsewhere(_link(peer))
+
+
+def _leads_elsewhere(link: Any) -> bool:
+    """Whether a device is part of a bridge, or its other end is in another network."""
+    return (link.get_attr("IFLA_LINK_NETNSID"), link.get_attr("IFLA_MASTER")) != (None, None)
