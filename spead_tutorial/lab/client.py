@@ -6,18 +6,18 @@ import errno
 import itertools
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any
 
-from .descriptors import moved, temporary_file
 from .refusal import LabError, RefusedError
+from .streams import open_missing
 
 _FOLDER = str(Path(__file__).resolve().parent)
 #: Takes this folder for a package by itself, without the one around it, which has threads, and a
@@ -44,11 +44,9 @@ class Client:
         self._lock = threading.Lock()
         self._serial = 0
         self.tokens = itertools.count()  # by which its programs are known, whoever starts them
-        self._channel, theirs = (
-            socket.socket(fileno=moved(end.detach()))
-            for end in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        )
-        self._log = temporary_file()  # the finalizer closes it
+        open_missing()
+        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (the finalizer closes it)
         try:
             # It needs pyroute2, from wherever this process has it.
             process = subprocess.Popen(
@@ -107,14 +105,13 @@ class Client:
                 answer, given = None, []
         if answer is None:
             raise LabError(f"the lab's helper has ended{self._last_words()}: open a new lab")
-        if "ok" not in answer:
-            _raise(answer)
+        if "refused" in answer:
+            raise RefusedError(*answer["refused"])
+        if "os" in answer:
+            raise OSError(*answer["os"])
+        if "bug" in answer:
+            raise LabError(f"the lab's helper failed: {answer['bug']}")
         return answer["ok"], given
-
-    def kill_quietly(self, token: int) -> None:
-        """Kill a program of which we know no more than the number we gave it."""
-        with contextlib.suppress(LabError):
-            self.request("signal", token=token, number=int(signal.SIGKILL))
 
     def _exchange(
         self, request: dict[str, Any], fds: Sequence[int]
@@ -126,7 +123,7 @@ class Client:
             )
             answer: dict[str, Any] | None = json.loads(data) if data else None
             if answer is None or answer["id"] == request["id"]:
-                return answer, [moved(fd) for fd in given]
+                return answer, given
             # The answer to a request that Ctrl-C cut short: nobody waits for it any more.
             for fd in given:
                 os.close(fd)
@@ -135,19 +132,10 @@ class Client:
         """Return the last line of what the helper wrote before it ended."""
         try:
             self._log.seek(0)
-            lines = self._log.read().decode(errors="replace").split("\n")
+            lines = self._log.read().decode(errors="replace").strip().splitlines()
         except ValueError:  # closed meanwhile by another thread
-            return ""
-        last = [line for line in lines if line.strip()][-1:]
-        return f" ({last[0].strip()})" if last else ""
-
-
-def _raise(answer: dict[str, Any]) -> NoReturn:
-    if "refused" in answer:
-        raise RefusedError(*answer["refused"])
-    if "os" in answer:
-        raise OSError(*answer["os"])
-    raise LabError(f"the lab's helper failed: {answer['bug']}")
+            lines = []
+        return f" ({lines[-1].strip()})" if lines else ""
 
 
 def _end_helper(

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from .client import program
-from .descriptors import moved
 from .process import LabProcess
 from .refusal import LabError
 from .relay import fates
@@ -120,10 +119,7 @@ def disturbed(lab: Any, **how: Any) -> Iterator[Disturbance]:
         raise LabError("loopback cannot be disturbed: take Lab('veth', receiver=True)")
     sender, receiver = lab._helper, lab.receiver._helper
     with contextlib.ExitStack() as undo:
-        channel, theirs = (
-            undo.enter_context(socket.socket(fileno=moved(end.detach())))
-            for end in socket.socketpair()
-        )
+        channel, theirs = map(undo.enter_context, socket.socketpair())
         try:
             # The relay is a program like others, which may not open them where a user is not root.
             raw = [receiver.socket(socket.AF_PACKET, socket.SOCK_RAW) for _ in range(2)]

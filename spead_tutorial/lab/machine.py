@@ -5,14 +5,15 @@ import contextlib
 import os
 import socket
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from .client import Client
 from .counters import Counters
-from .descriptors import duplicate, pipe, read_all, stream_ends, temporary_file
 from .process import LabProcess, end_interrupted
 from .refusal import LabError
+from .streams import read_all, stream_ends
 
 __all__ = ["LabMachine"]
 
@@ -120,48 +121,25 @@ class LabMachine:
         args = [os.fspath(arg) for arg in argv]
         if not args:
             raise ValueError("argv is empty: it must name a program")
-        ours: list[IO[Any] | None] = []
         theirs: list[int] = []
-        status_read, status_write = pipe()
-        theirs.append(status_write)
-        try:
+        pipes: list[IO[Any] | None] = []
+        with contextlib.ExitStack() as given, contextlib.ExitStack() as ours:
             for number, stream in enumerate((stdin, stdout, stderr)):
-                if number == 2 and stream == subprocess.STDOUT:
-                    theirs.append(duplicate(theirs[2]))
-                    ours.append(None)
-                    continue
-                our_end, their_end = stream_ends(number, stream, text)
-                theirs.append(their_end)
-                ours.append(our_end)
-            token = next(self._helper.tokens)
-            process = LabProcess(
-                self._helper, token, args, status_read, (ours[0], ours[1], ours[2])
+                is_joined = number == 2 and stream == subprocess.STDOUT
+                pipe, end = stream_ends(number, theirs[1] if is_joined else stream, text)
+                given.callback(os.close, end)
+                theirs.append(end)
+                pipes.append(pipe and ours.enter_context(pipe))
+            status, end = os.pipe2(os.O_CLOEXEC)
+            given.callback(os.close, end)
+            process = LabProcess(self._helper, args, status, pipes)
+            process._start(
+                [end, *theirs],
+                env=dict(os.environ if env is None else env),
+                cwd=os.getcwd() if cwd is None else os.fspath(cwd),
             )
-            status_read = -1  # the process object's now
-            try:
-                process.pid = self._helper.request(
-                    "popen",
-                    theirs,
-                    token=token,
-                    argv=args,
-                    env=dict(os.environ if env is None else env),
-                    cwd=os.getcwd() if cwd is None else os.fspath(cwd),
-                )
-            except BaseException:
-                # Ctrl-C may come while the answer is under way: the program runs already.
-                self._helper.kill_quietly(token)
-                raise
+            ours.pop_all()
             return process
-        except BaseException:
-            for end in ours:
-                if end is not None:
-                    end.close()
-            if status_read >= 0:
-                os.close(status_read)
-            raise
-        finally:
-            for fd in theirs:
-                os.close(fd)
 
     def run(
         self,
@@ -205,7 +183,7 @@ class LabMachine:
         # no CPU beside a measurement, and no limit.
         with contextlib.ExitStack() as files:
             stdin, stdout, stderr = (
-                files.enter_context(temporary_file()) if wanted else None
+                files.enter_context(tempfile.TemporaryFile()) if wanted else None
                 for wanted in (input is not None, capture_output, capture_output)
             )
             if stdin is not None and input is not None:

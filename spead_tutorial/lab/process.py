@@ -8,10 +8,12 @@ import signal
 import subprocess
 import threading
 import weakref
+from collections.abc import Sequence
 from types import TracebackType
 from typing import IO, Any, Self
 
 from .client import Client
+from .refusal import LabError
 
 __all__ = ["LabProcess"]
 
@@ -33,22 +35,26 @@ class LabProcess:
     """
 
     def __init__(
-        self,
-        helper: "Client",
-        token: int,
-        args: list[str],
-        status: int,
-        pipes: "tuple[IO[Any] | None, IO[Any] | None, IO[Any] | None]",
+        self, helper: Client, args: list[str], status: int, pipes: Sequence[IO[Any] | None]
     ) -> None:
         self.args = args
         self.pid = -1
         self.stdin, self.stdout, self.stderr = pipes
         self.returncode: int | None = None
         self._helper = helper
-        self._token = token
+        self._token = next(helper.tokens)
         self._status = status
         self._reading = threading.Lock()
         weakref.finalize(self, os.close, status)
+
+    def _start(self, fds: Sequence[int], **how: Any) -> None:
+        try:
+            self.pid = self._helper.request("popen", fds, token=self._token, argv=self.args, **how)
+        except BaseException:
+            # Ctrl-C may come while the answer is under way: the program runs already.
+            with contextlib.suppress(LabError):
+                self._signal(signal.SIGKILL)
+            raise
 
     def __repr__(self) -> str:
         return f"<LabProcess {self.args[0]!r} pid={self.pid} returncode={self.returncode}>"
@@ -85,7 +91,7 @@ class LabProcess:
             The signal, such as ``signal.SIGINT``.
         """
         if self.poll() is None:
-            self._helper.request("signal", token=self._token, number=int(number))
+            self._signal(number)
 
     def terminate(self) -> None:
         """Ask the program to end (SIGTERM)."""
@@ -113,6 +119,9 @@ class LabProcess:
         if kind is not None:
             self.kill()
         self.wait()
+
+    def _signal(self, number: int) -> None:
+        self._helper.request("signal", token=self._token, number=int(number))
 
     def _wait(self, timeout: float | None) -> int | None:
         if self.returncode is not None:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
-from .descriptors import moved
 from .refusal import LabError
 
 _PATIENCE_S = 2.0  # for programs to end by themselves
@@ -71,7 +70,7 @@ def signal_programs(networks: Collection[Network], number: signal.Signals) -> No
     """Send a signal to what runs in networks, and to nothing else that has its process id."""
     for program in programs(networks):
         with contextlib.suppress(OSError):
-            process = moved(os.pidfd_open(program.pid))
+            process = os.pidfd_open(program.pid)
             try:
                 if is_in(networks, program.pid):
                     signal.pidfd_send_signal(process, number)

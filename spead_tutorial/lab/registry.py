@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from .descriptors import moved
 from .namespaces import not_from_here
 from .programs import Network, Program, programs
 from .refusal import LabError
@@ -76,7 +75,7 @@ def folder(*, make: bool = False) -> Iterator[int]:
         if make:
             with contextlib.suppress(FileExistsError):
                 path.mkdir(0o700)
-        fd = moved(os.open(path, _READ | os.O_DIRECTORY))
+        fd = os.open(path, _READ | os.O_DIRECTORY)
     except FileNotFoundError:
         raise MissingError("there is no lab that stays: spead-tutorial lab up") from None
     except OSError as error:
@@ -98,7 +97,7 @@ def folder(*, make: bool = False) -> Iterator[int]:
 def locked(folder: int) -> Iterator[None]:
     """Make or end labs one at a time."""
     # Opened anew: a lock is shared by all copies of a descriptor, and a lab's holder has one.
-    fd = moved(os.open(f"/proc/self/fd/{folder}", _OPEN | os.O_DIRECTORY))
+    fd = os.open(f"/proc/self/fd/{folder}", _OPEN | os.O_DIRECTORY)
     try:
         with contextlib.suppress(OSError):  # the file system has no locks
             fcntl.flock(fd, fcntl.LOCK_EX)
@@ -147,7 +146,6 @@ def opened(name: str, place: int | None = None) -> Iterator[StayingLab]:
     with contextlib.ExitStack() as stack:
 
         def kept(fd: int) -> int:
-            fd = moved(fd)
             stack.callback(os.close, fd)
             return fd
 
