@@ -14,7 +14,7 @@ import threading
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 from .refusal import LabError, RefusedError
 from .streams import open_missing
@@ -74,6 +74,12 @@ class Client:
 
     def close(self) -> None:
         self._finalizer()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def socket(self, family: int, kind: int) -> socket.socket:
         """Have a socket made there."""

@@ -4,7 +4,6 @@
 from spead_tutorial_run import how_it_ended
 
 import contextlib
-import dataclasses
 import json
 import os
 import pwd
@@ -12,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any
 
 import click
 
@@ -167,13 +167,14 @@ def _wait_for(process: LabProcess) -> int:
         except KeyboardInterrupt as interrupt:
             number = how_it_ended(interrupt)[1] - 128
             # A terminal's Ctrl-C has reached the command too: it decides what to make of it.
-            if number != signal.SIGINT or not _at_a_terminal():
-                process.send_signal(number)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(2.0)
-                process.kill()
-                process.wait()
-                raise
+            if number == signal.SIGINT and _at_a_terminal():
+                continue
+            process.send_signal(number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(2.0)
+            process.kill()
+            process.wait()
+            raise
 
 
 def _at_a_terminal() -> bool:
@@ -245,18 +246,17 @@ def down(name: str, every: bool) -> int:
     outcome = 0
     for one in found:
         try:
-            ended = staying.end(one)
+            was_gone, programs = staying.end(one)
         except LabError as error:
             click.echo(f"spead-tutorial: {error}", err=True)
             outcome = 1
             continue
-        programs = ", ".join(map(str, ended.programs))
-        if ended.was_gone:
-            pids = " ".join(str(program.pid) for program in ended.programs)
-            left = f"; if it has left {programs}, end that: kill {pids}" if programs else ""
+        said, pids = ", ".join(map(str, programs)), " ".join(str(each.pid) for each in programs)
+        if was_gone:
+            left = f"; if it has left {said}, end that: kill {pids}" if programs else ""
             click.echo(f"The lab {one} was gone already{left}.")
         else:
-            click.echo(f"The lab {one} has ended{f', and with it {programs}' if programs else ''}.")
+            click.echo(f"The lab {one} has ended{f', and with it {said}' if programs else ''}.")
     if not found:
         click.echo("There is no lab that stays.")
     return outcome
@@ -274,34 +274,33 @@ def status(name: str | None, as_json: bool) -> int:
     """
     states = [staying.look(one) for one in ([name] if name else names())]
     if as_json:
-        click.echo(json.dumps([dataclasses.asdict(state) for state in states], indent=2))
+        for state in states:
+            state["programs"] = [program._asdict() for program in state["programs"]]
+        click.echo(json.dumps(states, indent=2))
     else:
         for state in states:
-            _show(state)
+            click.echo(state["problem"] or _described(state))
         if not states:
             click.echo(f"There is no lab of {_user()}'s that stays: spead-tutorial lab up")
-    return 0 if states and all(state.problem is None for state in states) else 1
+    return 0 if states and not any(state["problem"] for state in states) else 1
 
 
-def _show(state: staying.State) -> None:
-    if state.problem is not None:
-        click.echo(state.problem)
-        return
-    facts = state.facts
+def _described(state: dict[str, Any]) -> str:
+    name, facts = state["name"], state["facts"]
     since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(facts["since"]))
     addresses = " and ".join(filter(None, (facts["address"], facts["address6"])))
-    running = ", ".join(map(str, state.programs)) or "nothing"
-    receive = f"    receive    {_RECEIVE.format(state.name)}\n" if facts["receiver"] else ""
-    click.echo(
-        f"{state.name}: {facts['kind']} {facts['device']}, up since {since}, {_user()}'s\n"
-        f"    send to    {addresses}, port {facts['port']}; MTU {facts['mtu']}\n"
-        f"    counted    {facts['packets']} packets, {facts['bytes']} bytes\n"
-        f"    runs in it {running}\n"
-        f"    held by    process {facts['holder']}\n"
-        f"    enter it   spead-tutorial lab --in {state.name} -- COMMAND\n"
-        f"{receive}"
-        f"    end it     spead-tutorial lab down {state.name}"
-    )
+    rows = {
+        "send to": f"{addresses}, port {facts['port']}; MTU {facts['mtu']}",
+        "counted": f"{facts['packets']} packets, {facts['bytes']} bytes",
+        "runs in it": ", ".join(map(str, state["programs"])) or "nothing",
+        "held by": f"process {facts['holder']}",
+        "enter it": f"spead-tutorial lab --in {name} -- COMMAND",
+        "receive": _RECEIVE.format(name) if facts["receiver"] else "",
+        "end it": f"spead-tutorial lab down {name}",
+    }
+    lines = [f"    {what:10} {said}" for what, said in rows.items() if said]
+    first = f"{name}: {facts['kind']} {facts['device']}, up since {since}, {_user()}'s"
+    return "\n".join([first, *lines])
 
 
 def _user() -> str:

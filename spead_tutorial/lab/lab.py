@@ -9,7 +9,6 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from .client import Client
@@ -25,13 +24,6 @@ __all__ = ["Lab", "LabProbe", "probe", "sink_path"]
 #: Bits/s of a limited link: the kernel counts bytes/s in 32 bits.
 _SLOWEST, _FASTEST = 10**6, 32 * 10**9
 _LOOK_S = 0.001
-
-
-def _helper(helpers: contextlib.ExitStack) -> Client:
-    """Start a helper, which ends with the stack."""
-    helper = Client()
-    helpers.callback(helper.close)
-    return helper
 
 
 class Lab(LabMachine):
@@ -80,9 +72,21 @@ class Lab(LabMachine):
         check_kind(kind, WAYS if receiver else KINDS)
         if not 1280 <= mtu <= 65535:
             raise ValueError(f"mtu is {mtu}: it must be in 1280 ... 65535")
+        made = {"mtu": mtu, "receiver": receiver}
         with contextlib.ExitStack() as helpers:
-            self._open(kind, mtu, receiver, helpers)
+            machines = [helpers.enter_context(Client())]
+            made["rootless"] = machines[0].request("make_namespaces")
+            if not receiver:
+                made |= machines[0].request("make_device", kind=kind, mtu=mtu)
+            elif kind == "loopback":
+                made |= machines[0].request("make_loopback", mtu=mtu)
+            else:
+                machines.append(helpers.enter_context(Client()))
+                machines[1].request("make_namespace_beside", process=machines[0].pid)
+                machines[1].request("make_far_end", sender=machines[0].pid, mtu=mtu)
+                made |= machines[0].request("make_near_end", mtu=mtu)
             helpers.pop_all()
+        self._take(machines, made)
 
     @classmethod
     def join(cls, name: str) -> Self:
@@ -107,33 +111,15 @@ class Lab(LabMachine):
         """
         lab = cls.__new__(cls)
         with opened(name) as found, contextlib.ExitStack() as helpers:
+            machines = [helpers.enter_context(Client()) for _ in found.nets]
             try:
-                machines = [_helper(helpers) for _ in found.nets]
                 for helper, receiver in zip(machines, (False, True), strict=False):
                     helper.request("enter", found.way_in(receiver=receiver))
             except OSError as error:
                 raise LabError(error.strerror or str(error)) from None
-            lab._take(machines, found.facts)
             helpers.pop_all()
+        lab._take(machines, found.facts)
         return lab
-
-    def _open(
-        self, kind: str | None, mtu: int, receiver: bool, helpers: contextlib.ExitStack
-    ) -> None:
-        """Make a namespace, or two and a device that leads from one to the other."""
-        machines = [_helper(helpers)]
-        made = {"mtu": mtu, "receiver": receiver}
-        made["rootless"] = machines[0].request("make_namespaces")
-        if not receiver:
-            made |= machines[0].request("make_device", kind=kind, mtu=mtu)
-        elif kind == "loopback":
-            made |= machines[0].request("make_loopback", mtu=mtu)
-        else:
-            machines.append(_helper(helpers))
-            machines[1].request("make_namespace_beside", process=machines[0].pid)
-            machines[1].request("make_far_end", sender=machines[0].pid, mtu=mtu)
-            made |= machines[0].request("make_near_end", mtu=mtu)
-        self._take(machines, made)
 
     def _take(self, helpers: list[Client], made: dict[str, Any]) -> None:
         """Take what has been made, and the helpers that are in it: the sender's comes first."""
@@ -281,12 +267,7 @@ class Lab(LabMachine):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -321,8 +302,7 @@ def probe() -> LabProbe:
         The kinds of device, or why there can be no lab.
     """
     try:
-        with contextlib.ExitStack() as helpers:
-            helper = _helper(helpers)
+        with Client() as helper:
             rootless = helper.request("make_namespaces")
             kinds = tuple(helper.request("offered_kinds"))
     except LabError as error:

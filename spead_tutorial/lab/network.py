@@ -141,9 +141,8 @@ def _bring_up(routes: Any, name: str, mtu: int, **more: Any) -> int:
     quiet = {"attrs": [("IFLA_INET6_ADDR_GEN_MODE", _ADDR_GEN_MODE_NONE)]}
     with contextlib.suppress(NetlinkError):  # A kernel without IPv6 is quiet anyway.
         routes.link("set", index=index, IFLA_AF_SPEC={"attrs": [("AF_INET6", quiet)]})
-    routes.link("set", index=index, mtu=mtu, **more)
     up = _IFF_UP | _IFF_NOARP
-    routes.link("set", index=index, flags=up, change=up | _IFF_MULTICAST)
+    routes.link("set", index=index, mtu=mtu, flags=up, change=up | _IFF_MULTICAST, **more)
     # An ifb gets a queue of 32 packets by default, and loses some there, uncounted, as soon
     # as two threads send. dummy and veth have no queue; so has this one now.
     with contextlib.suppress(NetlinkError):

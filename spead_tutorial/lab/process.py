@@ -9,7 +9,6 @@ import subprocess
 import threading
 import weakref
 from collections.abc import Sequence
-from types import TracebackType
 from typing import IO, Any, Self
 
 from .client import Client
@@ -104,12 +103,7 @@ class LabProcess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Close our ends of the pipes and wait; after an exception, end the program first."""
         for pipe in (self.stdin, self.stdout, self.stderr):
             if pipe is not None:

@@ -2,12 +2,12 @@
 """What runs in the networks of a lab that stays, whoever started it."""
 
 import contextlib
-import dataclasses
 import os
 import signal
 import time
 from collections.abc import Collection
 from pathlib import Path
+from typing import NamedTuple
 
 from .refusal import LabError
 
@@ -19,8 +19,7 @@ _LOOK_S = 0.01
 Network = tuple[int, int]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Program:
+class Program(NamedTuple):
     """A program that runs in a lab."""
 
     pid: int  # its process id

@@ -45,20 +45,16 @@ def _explain(refused: RefusedError) -> str:
             " (as root: modprobe dummy)"
         )
     what = "a network namespace" if refused.what == "namespace" else "a device in its namespace"
-    for name, forbidding, setting in (
-        ("kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
-        (
-            "kernel/apparmor_restrict_unprivileged_userns",
-            "1",
-            "kernel.apparmor_restrict_unprivileged_userns=0",
-        ),
-        ("user/max_user_namespaces", "0", "user.max_user_namespaces=10000"),
-        ("user/max_net_namespaces", "0", "user.max_net_namespaces=10000"),
+    for name, forbidding, allowing in (
+        ("kernel/unprivileged_userns_clone", "0", 1),
+        ("kernel/apparmor_restrict_unprivileged_userns", "1", 0),
+        ("user/max_user_namespaces", "0", 10000),
+        ("user/max_net_namespaces", "0", 10000),
     ):
         if read_text(Path("/proc/sys", name)).strip() == forbidding:
             return (
                 f"the system forbids this user {what} ({why}): allow it (as root: sysctl"
-                f" -w {setting}), {by_hand}"
+                f" -w {name.replace('/', '.')}={allowing}), {by_hand}"
             )
     return (
         f"the system forbids this user {what} ({why}): in a container, start it with"

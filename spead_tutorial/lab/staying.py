@@ -2,7 +2,6 @@
 """Labs that stay: they are made, looked at and ended by one process after the other."""
 
 import contextlib
-import dataclasses
 import json
 import select
 import signal
@@ -71,18 +70,9 @@ def make(lab: Lab, place: int, name: str) -> None:
         raise LabError(f"the lab cannot stay: {problem.splitlines()[-1]}")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class State:
-    """What is known of a lab that stays."""
-
-    name: str  # the lab's
-    problem: str | None = None  # why nothing else is known; None where the lab is there
-    facts: dict[str, Any] = dataclasses.field(default_factory=dict)  # what it is
-    programs: Sequence[Program] = ()  # what runs in it
-
-
-def look(name: str) -> State:
-    """Look at a lab."""
+def look(name: str) -> dict[str, Any]:
+    """Say what is known of a lab: where it is gone or missing, only which `problem` that is."""
+    state: dict[str, Any] = {"name": name, "problem": None, "facts": {}, "programs": []}
     try:
         with registry.opened(name) as lab:
             holder, device, kind = (lab.facts[one] for one in ("holder", "device", "kind"))
@@ -90,28 +80,21 @@ def look(name: str) -> State:
             counters = Counters.parse(table, device, kind)
             assert counters is not None
             same = ("kind", "device", "receiver", "mtu", "rootless", "since", "holder")
-            facts = {one: lab.facts[one] for one in same} | {
+            state["facts"] = {one: lab.facts[one] for one in same} | {
                 "address": ADDRESS,
                 "address6": ADDRESS6 if lab.facts["ipv6"] else None,
                 "port": PORT,
                 "packets": counters.packets,
                 "bytes": counters.bytes,
             }
-            return State(name, None, facts, programs(lab.networks, holder))
+            state["programs"] = programs(lab.networks, holder)
     except (LabError, OSError) as error:
-        return State(name, str(error))
+        state["problem"] = str(error)
+    return state
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Ended:
-    """What became of a lab."""
-
-    was_gone: bool  # whether its process had been killed before
-    programs: Sequence[Program]  # what ran in it, and was ended; or may be left
-
-
-def end(name: str) -> Ended:
-    """End a lab and all that runs in it, and return what that was."""
+def end(name: str) -> tuple[bool, Sequence[Program]]:
+    """End a lab; return whether it was gone, and what ran in it or may be left of it."""
     registry.check_name(name)
     with registry.folder() as place, registry.locked(place):
         try:
@@ -122,7 +105,7 @@ def end(name: str) -> Ended:
                     # So that nobody else gets in.
                     signal.pidfd_send_signal(lab.holder, signal.SIGKILL)
                     select.select([lab.holder], [], [])
-                    return Ended(False, end_programs(lab.networks))
+                    return False, end_programs(lab.networks)
                 except BaseException:  # Ctrl-C: later nobody could tell what was in the lab
                     signal_programs(lab.networks, signal.SIGKILL)
                     raise
@@ -130,4 +113,4 @@ def end(name: str) -> Ended:
                     registry.forget(place, name)
         except GoneError as gone:
             registry.forget(place, name)
-            return Ended(True, gone.left)
+            return True, gone.left

@@ -79,7 +79,7 @@ def states() -> dict[str, dict[str, object]]:
 
 
 def holder() -> int:
-    return staying.look("main").facts["holder"]
+    return staying.look("main")["facts"]["holder"]
 
 
 @contextlib.contextmanager
@@ -209,7 +209,7 @@ def test_what_runs_in_a_lab_ends_with_it_even_if_it_does_not_want_to(place, monk
     up()
     argv = ["sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1000; done"]
     with inside(argv) as process:
-        assert "sh" in [one.name for one in staying.look("main").programs]
+        assert "sh" in [one.name for one in staying.look("main")["programs"]]
         done = here("lab", "down")
         assert process.wait(PATIENCE_S) == -signal.SIGKILL
     assert f"sh ({process.pid})" in done.stdout
@@ -270,7 +270,7 @@ def test_what_is_no_lab_gives_way_to_one(place):
     (place / "other").symlink_to("main")
     assert here("lab", "down").stdout == "The lab main was gone already.\n"
     up("other")
-    assert staying.look("other").problem is None
+    assert staying.look("other")["problem"] is None
 
 
 ENDS = {
@@ -376,7 +376,7 @@ def test_the_status_is_the_commands_or_says_why_there_was_none(shared, capfd, ar
     with inside(argv) as process:
         assert process.wait(PATIENCE_S) == status
     assert capfd.readouterr().err.removeprefix("spead-tutorial: ").removesuffix("\n") == words
-    assert staying.look("main").problem is None
+    assert staying.look("main")["problem"] is None
 
 
 @pytest.mark.thorough
@@ -549,7 +549,7 @@ def test_a_lab_that_stays_lets_commands_receive_what_others_send(place, kind):
     receive = f"{begin}s.bind(to); print('bound', flush=True); print(s.recv(100).decode())"
     argv = [*IN_MAIN[:-1], "--receiver", "--", sys.executable, "-S", "-c", receive]
     with outside(argv) as receiver:
-        programs = staying.look("main").programs
+        programs = staying.look("main")["programs"]
         with inside([sys.executable, "-S", "-c", f"{begin}s.sendto(b'arrived', to)"]) as sender:
             assert sender.wait(PATIENCE_S) == 0
         assert receiver.stdout.read() == "arrived\n"
