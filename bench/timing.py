@@ -25,12 +25,12 @@ from bench.plan import SEED, versions
 from bench.spacing import HEAPS, LINK, STEADY, refused_link, spacings, take_spacing
 from bench.sweeps import PEER, PEERS
 from spead_tutorial import tables
+from spead_tutorial.analysis.spacing import burst, silence
 from spead_tutorial.fields import FieldError, made
 from spead_tutorial.lab import Lab, accounted
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.programs import ProgramError, finish
 from spead_tutorial.records import OURS, RecordError, Spacing, Writer, locked
-from spead_tutorial.spacing import burst, silence
 from spead_tutorial.stats import median, spread
 
 __all__ = ["Latency", "Rate", "timing"]

@@ -16,6 +16,7 @@ import click
 from bench import parts, stacks
 from bench.peers import TIMEOUT_S, take_timeline
 from bench.plan import SEED, versions
+from spead_tutorial.analysis.split import split_times
 from spead_tutorial.catalogue import MEASURED, find_chapter
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.case import Case, Step, take
@@ -24,7 +25,6 @@ from spead_tutorial.measure.place import Device
 from spead_tutorial.measure.programs import command
 from spead_tutorial.measure.rounds import schedule
 from spead_tutorial.records import OURS, Recording, Sample, Split, Writer, locked, read
-from spead_tutorial.split import split_times
 from spead_tutorial.units import number, percent, size
 
 __all__ = ["measure", "table", "where"]

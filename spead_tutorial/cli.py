@@ -19,9 +19,10 @@ from pathlib import Path
 import click
 
 import spead_tutorial
-from spead_tutorial import _standard_streams, notebook_run, timeline
+from spead_tutorial import _standard_streams, notebook_run
 from spead_tutorial import doctor as doctor_module
 from spead_tutorial import tour as tour_module
+from spead_tutorial.analysis import timeline
 from spead_tutorial.catalogue import (
     CHAPTERS,
     LANGUAGES,

@@ -54,8 +54,9 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from bench.figures import RESULTS
 from bench.sweeps import RECEIVERS
-from spead_tutorial import spacing as evenness
-from spead_tutorial import stats, timeline, units
+from spead_tutorial import stats, units
+from spead_tutorial.analysis import spacing as evenness
+from spead_tutorial.analysis import timeline
 from spead_tutorial.catalogue import LANGUAGES
 from spead_tutorial.measure import search, summary
 from spead_tutorial.records import OURS, Recording, Sample, Spacing, Timeline, read

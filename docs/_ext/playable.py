@@ -35,9 +35,9 @@ from sphinx.util.docutils import SphinxDirective
 
 from bench.figures import RESULTS
 from spead_tutorial import wire
+from spead_tutorial.analysis.timeline import first_steady
 from spead_tutorial.plots import times
 from spead_tutorial.records import Timeline
-from spead_tutorial.timeline import first_steady
 
 _STATIC = Path(__file__).resolve().parent.parent / "_static"
 #: Where ``make pyodide`` puts it.

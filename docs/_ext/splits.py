@@ -25,9 +25,9 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from spead_tutorial import stats
+from spead_tutorial.analysis.split import PARTS, Kind, Thread, split_times
 from spead_tutorial.catalogue import MEASURED, find_chapter
 from spead_tutorial.plots.theme import NAMES
-from spead_tutorial.split import PARTS, Kind, Thread, split_times
 from spead_tutorial.stats import Estimate
 from spead_tutorial.units import number, percent, thousands
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from spead_tutorial.analysis.timeline import record as record_timeline
 from spead_tutorial.catalogue import LANGUAGES, Chapter, find_chapter
 from spead_tutorial.lab import LabError
 from spead_tutorial.measure.case import Case, Step, take
@@ -18,7 +19,6 @@ from spead_tutorial.measure.rounds import measure as measure_rounds
 from spead_tutorial.measure.rounds import schedule
 from spead_tutorial.notebook.place import NotebookPlace
 from spead_tutorial.records import OURS, Recording, Sample, Timeline, anonymous
-from spead_tutorial.timeline import record as record_timeline
 
 __all__ = [
     "QUICK",
@@ -249,7 +249,7 @@ def watch(place: NotebookPlace, *, pipelined: bool, random: bool, **how: Any) ->
     place : NotebookPlace
         Where to send to.
     pipelined, random, **how
-        As for ``spead_tutorial.timeline.record``.
+        As for ``spead_tutorial.analysis.timeline.record``.
     """
     with place.socket() as sock:
         return record_timeline(

@@ -6,8 +6,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from spead_tutorial import stats
+from spead_tutorial.analysis.timeline import Interval, preparing, sending, shares
 from spead_tutorial.records import Timeline
-from spead_tutorial.timeline import Interval, preparing, sending, shares
 
 if TYPE_CHECKING:
     import pandas
@@ -21,7 +21,7 @@ def median_ms(intervals: Sequence[Interval]) -> float:
     Parameters
     ----------
     intervals : sequence of tuple of int
-        Begin and end of each, in ns, such as ``spead_tutorial.timeline.preparing`` returns.
+        Begin and end of each, in ns, such as ``analysis.timeline.preparing`` returns.
     """
     return stats.median([(end - begin) / 1e6 for begin, end in intervals]).median
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from spead_tutorial import units
+from spead_tutorial.analysis.timeline import shares
 from spead_tutorial.catalogue import MEASURED
 from spead_tutorial.plots import bars, curves, times
 from spead_tutorial.plots.caption import caption
@@ -18,7 +19,6 @@ from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.plots.timeline import fill, patch
 from spead_tutorial.records import OURS, Recording, Series, Timeline
 from spead_tutorial.stats import Estimate
-from spead_tutorial.timeline import shares
 from spead_tutorial.units import percent, size, thousands
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from spead_tutorial.analysis.spacing import burst, silence
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.plots import scales
 from spead_tutorial.plots.caption import caption
@@ -12,7 +13,6 @@ from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import FAINT, Sheet
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.records import Recording, Spacing
-from spead_tutorial.spacing import burst, silence
 from spead_tutorial.stats import Estimate, gain, is_told, median
 from spead_tutorial.units import number
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from spead_tutorial.analysis.timeline import Interval, preparing, sending, shares, waiting
 from spead_tutorial.plots import scales, times
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.render import Drawn
@@ -13,7 +14,6 @@ from spead_tutorial.plots.sheet import FAINT, Sheet
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.records import Recording, Timeline
 from spead_tutorial.stats import median
-from spead_tutorial.timeline import Interval, preparing, sending, shares, waiting
 from spead_tutorial.units import number, percent, size
 
 if TYPE_CHECKING:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The timelines of a recording, and what they are called."""
 
+from spead_tutorial.analysis.timeline import first_steady
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.records import Recording, Timeline
-from spead_tutorial.timeline import first_steady
 
 __all__ = ["IN_TURNS", "OVERLAPPED", "counted", "samples", "timelines", "title", "way"]
 

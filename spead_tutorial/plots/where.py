@@ -4,6 +4,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from spead_tutorial.analysis.split import OTHER, PARTS, Kind, Thread, split_times
 from spead_tutorial.catalogue import MEASURED, find_chapter
 from spead_tutorial.plots.bars import label_group, label_height
 from spead_tutorial.plots.caption import caption
@@ -12,7 +13,6 @@ from spead_tutorial.plots.sheet import FAINT, Sheet
 from spead_tutorial.plots.spots import Line, mark
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.records import Recording
-from spead_tutorial.split import OTHER, PARTS, Kind, Thread, split_times
 from spead_tutorial.units import number, percent, size, thousands
 
 if TYPE_CHECKING:

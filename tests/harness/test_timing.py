@@ -9,8 +9,8 @@ import pytest
 
 from bench import spacing, timing
 from spead_tutorial import lab, records
+from spead_tutorial.analysis.spacing import burst, silence
 from spead_tutorial.measure.programs import ProgramError
-from spead_tutorial.spacing import burst, silence
 from support.bench import bench, fails, succeeds
 from support.labs import needs_lab
 

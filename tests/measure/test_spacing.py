@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bench.bursts import bursts
-from spead_tutorial.spacing import burst, silence
+from spead_tutorial.analysis.spacing import burst, silence
 from support.records import make_spacing
 
 US, KIB = 1000, 1 << 10

@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from spead_tutorial import chapters, cli
-from spead_tutorial import timeline as timeline_module
+from spead_tutorial.analysis import timeline as timeline_module
+from spead_tutorial.analysis.timeline import record, shares, waiting
 from spead_tutorial.lab import LabError
 from spead_tutorial.records import Timeline
-from spead_tutorial.timeline import record, shares, waiting
 from support.processes import run_script
 
 STEPS = [field.name for field in dataclasses.fields(Timeline) if field.name.endswith("_ns")]

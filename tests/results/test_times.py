@@ -6,7 +6,7 @@ import dataclasses
 import pytest
 
 from spead_tutorial import plots, units
-from spead_tutorial import timeline as times
+from spead_tutorial.analysis import timeline as times
 from spead_tutorial.records import Recording, Timeline
 from support.pictures import bars_of, draw
 from support.recordings import MIB, make_pipeline, make_rounds, make_timeline

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from spead_tutorial.split import PARTS
+from spead_tutorial.analysis.split import PARTS
 from support import ROOT
 from support.recordings import TEN, make_where
 from support.records import TIMELINE
