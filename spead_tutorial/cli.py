@@ -22,7 +22,6 @@ import spead_tutorial
 from spead_tutorial import _standard_streams, notebook_run
 from spead_tutorial import doctor as doctor_module
 from spead_tutorial import tour as tour_module
-from spead_tutorial.analysis import timeline
 from spead_tutorial.catalogue import (
     CHAPTERS,
     LANGUAGES,
@@ -42,7 +41,7 @@ from spead_tutorial.hosts.file import Hosts, read_hosts
 from spead_tutorial.lab import KINDS, Lab, LabError
 from spead_tutorial.lab.commands import IN, check_fresh, lab
 from spead_tutorial.lab.sink import sink
-from spead_tutorial.measure import delivery, machine, programs, progress
+from spead_tutorial.measure import delivery, machine, programs, progress, timeline
 from spead_tutorial.measure.place import Device, Host, Place
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions, Result
 from spead_tutorial.measure.report import Report

@@ -8,15 +8,15 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from spead_tutorial.analysis.timeline import record as record_timeline
 from spead_tutorial.catalogue import LANGUAGES, Chapter, find_chapter
 from spead_tutorial.lab import LabError
 from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.machine import header as make_header
 from spead_tutorial.measure.place import LISTENERS
-from spead_tutorial.measure.programs import ProgramOptions
+from spead_tutorial.measure.programs import ProgramError, ProgramOptions
 from spead_tutorial.measure.rounds import measure as measure_rounds
 from spead_tutorial.measure.rounds import schedule
+from spead_tutorial.measure.timeline import record as record_timeline
 from spead_tutorial.notebook.place import NotebookPlace
 from spead_tutorial.records import OURS, Recording, Sample, Timeline, anonymous
 
@@ -249,12 +249,14 @@ def watch(place: NotebookPlace, *, pipelined: bool, random: bool, **how: Any) ->
     place : NotebookPlace
         Where to send to.
     pipelined, random, **how
-        As for ``spead_tutorial.analysis.timeline.record``.
+        As for ``spead_tutorial.measure.timeline.record``.
     """
-    with place.socket() as sock:
+    try:
         return record_timeline(
-            sock, (place.address, place.port), pipelined=pipelined, random=random, **how
+            place.run, (place.address, place.port), pipelined=pipelined, random=random, **how
         )
+    except ProgramError as error:
+        raise NotebookError(anonymous(str(error))) from None
 
 
 @contextlib.contextmanager

@@ -1,27 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Timelines: that they show what the loops of chapters 4 and 5 really do, in their order."""
 
-import asyncio
 import contextlib
 import dataclasses
-import gc
 import json
-import os
 import re
-import signal
 import socket
-import threading
-from collections.abc import Callable
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from spead_tutorial import chapters, cli
-from spead_tutorial.analysis import timeline as timeline_module
-from spead_tutorial.analysis.timeline import record, shares, waiting
+from spead_tutorial import cli
+from spead_tutorial.analysis.timeline import sending, shares, waiting
+from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.lab import LabError
+from spead_tutorial.measure import timeline as taking
+from spead_tutorial.measure.programs import ProgramError, ProgramOptions, command, finish
+from spead_tutorial.measure.timeline import record
 from spead_tutorial.records import Timeline
-from support.processes import run_script
 
 STEPS = [field.name for field in dataclasses.fields(Timeline) if field.name.endswith("_ns")]
 SMALL = {"heaps": 5, "heap_size": 10000}
@@ -29,17 +26,6 @@ SMALL = {"heaps": 5, "heap_size": 10000}
 SLOW = {"heaps": 3, "heap_size": 150000, "rate": 250000.0}
 
 both_loops = pytest.mark.parametrize("pipelined", [False, True], ids=["chapter 4", "chapter 5"])
-anywhere = pytest.mark.parametrize("inside", [False, True], ids=["alone", "in a loop"])
-
-#: Runs a program as it is, but for an option that it has not: heaps that a receiver has room for.
-WITH_A_SIZE = """
-import runpy, sys
-from spead_tutorial.chapters import report
-parse = report.parse_options
-report.parse_options = lambda doc, accepted, defaults: parse(doc, accepted + "H", defaults)
-sys.argv = sys.argv[1:]
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
 
 #: Two heaps, one prepared while the other is sent.
 MADE = Timeline(
@@ -66,17 +52,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def recorded(to: socket.socket, **more) -> Timeline:
     """Record a timeline over loopback."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        return record(sock, to.getsockname(), **more)
-
-
-def called(send: Callable[[], Timeline], inside: bool) -> Timeline:
-    """Call it, inside a running event loop, as in a notebook's cell, or outside."""
-
-    async def cell() -> Timeline:
-        return send()
-
-    return asyncio.run(cell()) if inside else send()
+    return record(subprocess.run, to.getsockname(), **more)
 
 
 def check_order(timeline: Timeline, heaps: int) -> None:
@@ -111,13 +87,10 @@ def received(sock: socket.socket) -> list[bytes]:
         pytest.param("tut_5_send_pipeline", False, marks=pytest.mark.thorough),
     ],
 )
-def test_it_sends_what_the_programs_send(receiver, tmp_path, program, random):
-    host, port = receiver.getsockname()
-    flags = ["-r"] if random and program == "tut_5_send_pipeline" else []
-    path = Path(chapters.__file__).with_name(f"{program}.py")
-    argv = [str(path), "-n", "5", "-H", "10000", *flags, host, str(port)]
-    done = run_script(WITH_A_SIZE, tmp_path, *argv)
-    assert (done.returncode, done.stderr) == (0, "")
+def test_it_sends_what_the_programs_send(receiver, program, random):
+    options = ProgramOptions(5, 10000, random=random and program == "tut_5_send_pipeline")
+    argv = command(find_chapter(program), "python", options, receiver.getsockname())
+    assert finish(subprocess.run, program, argv).status == 0
     expected = received(receiver)
     recorded(receiver, pipelined="pipeline" in program, random=random, **SMALL)
     assert received(receiver) == expected
@@ -136,92 +109,20 @@ def test_chapter_5_begins_a_heap_before_the_last_one_is_completed_and_chapter_4_
 
 
 @both_loops
-def test_it_records_through_a_socket_of_a_lab(make_lab, pipelined):
-    with make_lab() as lab, lab.socket() as sock:
-        to = (lab.address, lab.port)
-        timeline = record(sock, to, pipelined=pipelined, random=False, **SMALL)
+def test_it_records_in_a_lab_and_a_send_that_fails_is_raised(make_lab, pipelined):
+    with make_lab() as lab:
+        how = {"pipelined": pipelined, "random": False, **SMALL}
+        check_order(record(lab.run, (lab.address, lab.port), **how), 5)
         assert lab.counters().packets > 0
-        check_order(timeline, 5)
-        with pytest.raises(OSError, match="unreachable"):
-            record(sock, ("198.51.100.1", 9), pipelined=pipelined, random=False, **SMALL)
-
-
-@both_loops
-@anywhere
-def test_a_send_that_fails_is_raised_and_nothing_is_logged(receiver, caplog, pipelined, inside):
-    def send() -> Timeline:
-        return recorded(receiver, pipelined=pipelined, random=False, packet_size=70000)
-
-    with pytest.raises(OSError, match="70000"):
-        called(send, inside)
-    assert caplog.text == ""
-
-
-@both_loops
-@anywhere
-def test_the_thread_that_was_pinned_for_it_may_go_anywhere_again(receiver, pipelined, inside):
-    usable = sorted(os.sched_getaffinity(0))
-
-    def send() -> Timeline:
-        cores = (usable[-1], usable[0])
-        return recorded(receiver, pipelined=pipelined, random=False, cores=cores, **SMALL)
-
-    check_order(called(send, inside), 5)
-    assert sorted(os.sched_getaffinity(0)) == usable
-
-
-@both_loops
-def test_a_core_that_is_not_there_is_an_error(receiver, pipelined):
-    for cores in ((0, 1023), (1023, 0)):
-        with pytest.raises(OSError, match="on core 1023"):
-            recorded(receiver, pipelined=pipelined, random=False, cores=cores, **SMALL)
-
-
-@both_loops
-@anywhere
-def test_ctrl_c_ends_it(receiver, pipelined, inside):
-    def interrupt() -> None:
-        receiver.recv(65536)  # a heap is on its way, and stays there for hours
-        os.kill(os.getpid(), signal.SIGINT)
-
-    def send() -> None:
-        recorded(receiver, pipelined=pipelined, random=False, rate=0.1)
-
-    async def cell() -> None:
-        send()
-
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    with pytest.raises(KeyboardInterrupt), contextlib.closing(asyncio.new_event_loop()) as loop:
-        loop.run_until_complete(cell()) if inside else send()  # as a notebook's kernel does
-    thread.join()
-
-
-@pytest.mark.parametrize("begun", [False, True])
-def test_ctrl_c_while_the_thread_of_a_running_loop_is_started_ends_it(
-    receiver, monkeypatch, caplog, begun
-):
-    start = threading.Thread.start
-
-    def interrupted(thread: threading.Thread) -> None:
-        monkeypatch.setattr(threading.Thread, "start", start)
-        if begun:
-            start(thread)
-            receiver.recv(65536)  # a heap is on its way, and stays there for hours
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(threading.Thread, "start", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        called(lambda: recorded(receiver, pipelined=True, random=False, rate=0.1), inside=True)
-    gc.collect()
-    assert caplog.text == ""
+        with pytest.raises(ProgramError, match="unreachable"):
+            record(lab.run, ("198.51.100.1", 9), **how)
 
 
 def test_times_that_cannot_be_are_refused():
-    timeline_module._check(MADE)
+    taking._check(MADE)
     wrong = dataclasses.replace(MADE, completed_ns=(72, 94))
-    with pytest.raises(RuntimeError, match=r"heap 1 contradict.*last_packet_ns is 95"):
-        timeline_module._check(wrong)
+    with pytest.raises(ProgramError, match=r"heap 1 contradict.*last_packet_ns is 95"):
+        taking._check(wrong)
 
 
 # ---- Shares ----
@@ -238,7 +139,7 @@ def test_shares_are_the_time_that_intervals_cover():
 
 def test_of_two_heaps_in_one_call_the_second_is_sent_after_the_first():
     shared = dataclasses.replace(MADE, first_packet_ns=(35, 60), completed_ns=(96, 96))
-    assert timeline_module.sending(shared) == [(35, 70), (70, 95)]
+    assert sending(shared) == [(35, 70), (70, 95)]
     assert shares(shared).sending == pytest.approx(0.6)
 
 
@@ -281,7 +182,8 @@ def test_it_says_what_the_time_was_used_for_or_prints_one_json_object(
         (["--pipelined", "-p", "70000", "127.0.0.1", "8888"], 1, "70000 bytes"),
         (["-p", "20", "127.0.0.1", "8888"], 1, "too small"),
         (["not a host", "8888"], 1, "no address is known"),
-        (["-c", "0", "127.0.0.1", "8888"], 2, "must be two cores, such as 0,1, not '0'"),
+        (["-c", "0,1023", "127.0.0.1", "8888"], 1, "on core 1023"),
+        (["-c", "0", "127.0.0.1", "8888"], 1, "must be two cores, such as 0,1, not '0'"),
         (["-n", "0", "127.0.0.1", "8888"], 2, "0 is not in the range"),
         (["127.0.0.1"], 2, "Missing argument 'PORT'"),
     ],
@@ -298,6 +200,6 @@ def test_a_real_interface_is_refused(monkeypatch, capsys):
     def refuse(host: str, *, allow_real_network: bool) -> None:
         raise LabError(f"{host} {allow_real_network}")
 
-    monkeypatch.setattr(timeline_module, "check_destination", refuse)
+    monkeypatch.setattr(taking, "check_destination", refuse)
     assert run("192.0.2.1", "9") == 1
     assert capsys.readouterr().err == "spead-tutorial: 192.0.2.1 False\n"

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Streams that note when their program calls them, and the process in which a chapter's has one.
+
+A stream says when its own thread did its part of a heap; here is what the program did. It prepares
+a heap from when it last went on until it sends the heap. ``python -m spead_tutorial.measure.watched
+SETTINGS NAME ARGUMENTS`` runs a chapter's program as it is, and prints the times of its heaps last.
+"""
+
+import asyncio
+import bisect
+import dataclasses
+import functools
+import importlib
+import inspect
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Generator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import spead_tutorial.send
+import spead_tutorial.send.asyncio
+
+__all__ = ["UdpStream", "Watch", "Watched"]
+
+_OF_STREAM = ("queued_ns", "first_packet_ns", "last_packet_ns", "completed_ns")
+_OVER = object()
+
+
+class Watch:
+    """What is noted of a program: its calls of the stream, and when it went on after them."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []  # heaps of each call
+        self.prepare_ns: list[int] = []  # of each heap
+        self.resumed_ns: list[int] = []
+        self._went_on_ns = 0
+
+    def calling(self, n_heaps: int, send: Callable[[], Any]) -> Any:
+        """Have the stream send so many heaps."""
+        self.sizes.append(n_heaps)
+        self.prepare_ns += [self._went_on_ns] * n_heaps
+        sent = send()
+        self.goes_on()
+        return sent
+
+    def goes_on(self) -> None:
+        """Note that the program begins to prepare a heap now."""
+        self._went_on_ns = time.monotonic_ns()
+
+    def resumed(self) -> None:
+        """Note that the program goes on, after it has waited."""
+        self.goes_on()
+        self.resumed_ns.append(self._went_on_ns)
+
+    def times(self, heaps: npt.NDArray[np.void]) -> dict[str, list[int]]:
+        """Return when each heap was where, as in `spead_tutorial.records.Timeline`.
+
+        What the stream has noted of them is its ``timeline()``, from the first heap on.
+        """
+        times = {name: heaps[name].tolist() for name in _OF_STREAM}
+        times["prepare_ns"] = self.prepare_ns[: len(heaps)]
+        times["resumed_ns"] = [
+            self.resumed_ns[bisect.bisect_left(self.resumed_ns, moment)]
+            for moment in times["completed_ns"]
+        ]
+        start = self.prepare_ns[0]
+        return {name: [moment - start for moment in found] for name, found in times.items()}
+
+    def in_flight(self, heaps: npt.NDArray[np.void]) -> int:
+        """Say of how many calls heaps were under way when a call was made: the median."""
+        begun: list[int] = []  # when the calls so far were over, in order
+        counts, first = [], 0
+        for size in self.sizes:
+            of_call = heaps[first : first + size]
+            first += size
+            if size and len(of_call) == size:
+                bisect.insort(begun, int(of_call["completed_ns"][-1]))
+                over = bisect.bisect_right(begun, int(of_call["queued_ns"][0]))
+                counts.append(len(begun) - over)
+        return statistics.median_low(counts) if counts else 0
+
+
+class UdpStream(spead_tutorial.send.asyncio.UdpStream):
+    """One that is watched, which its program knows by its usual name."""
+
+    def __init__(self, *how: Any) -> None:
+        super().__init__(*how)
+        self.futures: list[asyncio.Future[int]] = []
+        self.watch = Watch()
+
+    def async_send_heap(self, *what: Any, **how: Any) -> asyncio.Future[int]:
+        return self._noted(1, functools.partial(super().async_send_heap, *what, **how))
+
+    def async_send_heaps(self, heaps: Any, *what: Any, **how: Any) -> asyncio.Future[int]:
+        heaps = heaps if hasattr(heaps, "__len__") else list(heaps)
+        call = functools.partial(super().async_send_heaps, heaps, *what, **how)
+        return self._noted(len(heaps), call)
+
+    def _noted(self, n_heaps: int, call: Callable[[], asyncio.Future[int]]) -> asyncio.Future[int]:
+        self.futures.append(self.watch.calling(n_heaps, call))
+        return self.futures[-1]
+
+
+class _BlockingStream(spead_tutorial.send.UdpStream):
+    """One that is watched, whose calls return when all is sent."""
+
+    def __init__(self, *how: Any) -> None:
+        super().__init__(*how)
+        self.watch = Watch()
+
+    def send_heap(self, *what: Any, **how: Any) -> int:
+        n_bytes = self.watch.calling(1, functools.partial(super().send_heap, *what, **how))
+        self.watch.resumed()
+        return n_bytes
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Watched:
+    """Awaits something, and says so whenever that goes on."""
+
+    going: Any
+    resumed: Callable[[], None]
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        steps = self.going.__await__()
+        self.resumed()
+        waits_for = next(steps, _OVER)
+        while waits_for is not _OVER:
+            yield waits_for
+            self.resumed()
+            waits_for = next(steps, _OVER)
+
+
+def main() -> None:
+    settings, name = json.loads(sys.argv[1]), sys.argv[2]
+    sys.argv[:] = [name, *sys.argv[3:]]  # by which the program calls itself, once it is imported
+    program = importlib.import_module(f"spead_tutorial.chapters.{name}")
+    streams: list[UdpStream | _BlockingStream] = []
+
+    def opening(kind: type[UdpStream] | type[_BlockingStream]) -> Callable[..., Any]:
+        def open_stream(pool: Any, to: Any, config: spead_tutorial.send.StreamConfig) -> Any:
+            for name, value in settings.items():
+                setattr(config, name, value)
+            streams.append(kind(pool, to, config))
+            return streams[-1]
+
+        return open_stream
+
+    def resumed() -> None:
+        for stream in streams:
+            stream.watch.resumed()
+
+    class Usage(program.Usage):  # type: ignore[misc,name-defined]
+        """The clock: it is read before the first heap."""
+
+        @classmethod
+        def now(cls) -> Any:
+            for stream in streams:
+                stream.watch.goes_on()
+            return super().now()
+
+    async def watched() -> None:
+        await Watched(program.main(), resumed)
+
+    send: Any = spead_tutorial.send
+    send.UdpStream, send.asyncio.UdpStream = opening(_BlockingStream), opening(UdpStream)
+    program.Usage = Usage
+    program.run(watched if inspect.iscoroutinefunction(program.main) else program.main)
+    resumed()
+    (stream,) = streams
+    heaps = stream.timeline()[:-1]  # without the one that ends the stream
+    print(json.dumps(stream.watch.times(heaps)))
+
+
+if __name__ == "__main__":
+    main()
