@@ -130,7 +130,7 @@ def first_fault(exercise: ReceiverExercise, done: Done, program: Path) -> str | 
     """
     account = seen_by(done)
     if done.status < 0 or (done.status != 0 and account is None):
-        return with_line(done, program)
+        return with_line(done, str(program))
     found = [(int(at), text) for at, text in _LINE.findall(done.output)]
     wrong = _wrong_values(found, gathers=exercise.gathers)
     if wrong is not None:

@@ -2,11 +2,12 @@
 """Running a sender once, slowly, and keeping every packet that it sends."""
 
 import contextlib
+import linecache
 import re
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from spead_tutorial.catalogue import Chapter
@@ -16,7 +17,7 @@ from spead_tutorial.lab import Lab
 from spead_tutorial.measure.beside import started
 from spead_tutorial.measure.programs import Done, Launch, ProgramOptions, finish
 
-__all__ = ["fault", "started_as", "with_line"]
+__all__ = ["collecting", "fault", "started_as", "with_line"]
 
 #: Slow enough for a receiver in Python, and for a heap to be in flight while the next is prepared.
 _BITS_PER_S = 160_000_000
@@ -53,11 +54,13 @@ def fault(exercise: Exercise, program: Path) -> str | None:
             destination = (lab.address, lab.port) if chapter.takes_destination else None
             argv = started_as(program, chapter, options)(destination)
             before = lab.receiver.arrivals()
-            with _receiving(lab) as datagrams:
+            # Chapter 2's goes to the address of loopback.
+            anywhere, rate = collecting(lab.socket, ("0.0.0.0", lab.port)), lab.limited(_BITS_PER_S)
+            with anywhere as (_, datagrams), rate:
                 done = finish(lab.run, program.stem, argv, _LIMIT_S)
             dropped = (lab.receiver.arrivals() - before).no_room
             if done.status != 0:
-                return with_line(done, program)
+                return with_line(done, str(program))
             if not dropped:
                 return first_fault(datagrams, wanted)
     return (
@@ -79,12 +82,15 @@ def _options(chapter: Chapter) -> ProgramOptions:
 
 
 @contextlib.contextmanager
-def _receiving(lab: Lab) -> Iterator[list[bytes]]:
-    """Take all that is sent meanwhile; yield the list that it goes into."""
+def collecting(
+    make_socket: Callable[..., socket.socket], address: tuple[str, int]
+) -> Iterator[tuple[tuple[str, int], list[bytes]]]:
+    """Take all that is sent to an address meanwhile; yield it, and the list that all goes into."""
     datagrams: list[bytes] = []
-    with lab.socket() as receiver, lab.socket() as last:
+    with make_socket() as receiver, make_socket() as last:
         receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
-        receiver.bind(("0.0.0.0", lab.port))  # chapter 2's goes to the address of loopback
+        receiver.bind(address)
+        bound: tuple[str, int] = receiver.getsockname()
 
         def receive() -> None:
             while datagram := receiver.recv(_LARGEST):
@@ -94,17 +100,21 @@ def _receiving(lab: Lab) -> Iterator[list[bytes]]:
         thread = threading.Thread(target=receive, daemon=True)
         thread.start()
         try:
-            with lab.limited(_BITS_PER_S):
-                yield datagrams
+            yield bound, datagrams
         finally:
             while thread.is_alive():  # there may be no room for the first that says it is over
-                last.sendto(b"", (lab.address, lab.port))
+                last.sendto(b"", ("127.0.0.1", bound[1]))
                 thread.join(_LOOK_S)
 
 
-def with_line(done: Done, program: Path) -> str:
-    """Say how a program ended, and at which of its lines, where it was a Python error."""
-    lines: Sequence[str] = re.findall(
-        rf'^  File "{re.escape(str(program))}", line (\d+)', done.errors, re.M
-    )
-    return f"{done.complaint} (line {lines[-1]})" if lines else done.complaint
+def with_line(done: Done, file: str, called: str = "") -> str:
+    """Say how a program ended, and at which line of a file, where it was a Python error.
+
+    Of what was pickled, an error may call the file something else.
+    """
+    name = re.escape(called or file)
+    lines = re.findall(rf'^  File "{name}", line (\d+)', done.errors, re.M)
+    if not lines:
+        return done.complaint
+    text = linecache.getline(file, int(lines[-1])).strip()
+    return f"{done.complaint} (line {lines[-1]}{': ' * bool(text)}{text})"

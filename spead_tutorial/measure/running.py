@@ -89,6 +89,7 @@ def finish(
     argv: Sequence[str],
     timeout: float | None = None,
     environment: Mapping[str, str] | None = None,
+    **how: Any,
 ) -> Done:
     """Run a program to its end, and keep what it said.
 
@@ -104,10 +105,12 @@ def finish(
         Seconds after which it is ended, and has failed.
     environment : mapping, optional
         What its environment has besides this process's.
+    **how
+        What else `run` is told, such as ``input``.
     """
     env = {**_QUIET, **os.environ, **(environment or {})}
     try:
-        done = run(argv, capture_output=True, text=True, timeout=timeout, env=env)
+        done = run(argv, capture_output=True, text=True, timeout=timeout, env=env, **how)
     except subprocess.TimeoutExpired:
         return Done(name, 1, "", f"it did not end within {timeout:g} s")
     except OSError as error:

@@ -61,6 +61,7 @@ def record(
     done = finish(run, name, [*argv, name, *options, "--", destination[0], str(destination[1])])
     if done.status != 0:
         raise ProgramError(done.complaint)
+    times: dict[str, Any] = {step: tuple(done.said[step]) for step in _STEPS}
     timeline = Timeline(
         case="",
         program=name,
@@ -68,7 +69,7 @@ def record(
         random=random,
         heap_size=heap_size,
         packet_size=packet_size,
-        **{step: tuple(done.said[step]) for step in _STEPS},
+        **times,
     )
     _check(timeline)
     return timeline

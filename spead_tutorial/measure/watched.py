@@ -114,7 +114,7 @@ class _BlockingStream(spead_tutorial.send.UdpStream):
         self.watch = Watch()
 
     def send_heap(self, *what: Any, **how: Any) -> int:
-        n_bytes = self.watch.calling(1, functools.partial(super().send_heap, *what, **how))
+        n_bytes: int = self.watch.calling(1, functools.partial(super().send_heap, *what, **how))
         self.watch.resumed()
         return n_bytes
 
@@ -139,7 +139,7 @@ class Watched:
 def main() -> None:
     settings, name = json.loads(sys.argv[1]), sys.argv[2]
     sys.argv[:] = [name, *sys.argv[3:]]  # by which the program calls itself, once it is imported
-    program = importlib.import_module(f"spead_tutorial.chapters.{name}")
+    program: Any = importlib.import_module(f"spead_tutorial.chapters.{name}")
     streams: list[UdpStream | _BlockingStream] = []
 
     def opening(kind: type[UdpStream] | type[_BlockingStream]) -> Callable[..., Any]:
@@ -155,7 +155,7 @@ def main() -> None:
         for stream in streams:
             stream.watch.resumed()
 
-    class Usage(program.Usage):  # type: ignore[misc,name-defined]
+    class Usage(program.Usage):  # type: ignore[misc]
         """The clock: it is read before the first heap."""
 
         @classmethod

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from spead_tutorial.check.faults import Wanted, first_fault
 from spead_tutorial.notebook.place import NotebookPlace
 from spead_tutorial.notebook.trials import Trial, try_sender
 
@@ -14,13 +15,14 @@ __all__ = ["Repair"]
 #: So slow that a program is always ready before the heap that it sent last is: then what overlaps
 #: depends on the program alone, and not on the machine.
 _SLOW = 250e3
+_PACKET_SIZE = 9000
 #: For page faults: heaps too large for the allocator to keep, and few of them.
 _LARGE, _N_LARGE = 64 << 20, 10
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Finding:
-    """One thing that was looked at."""
+class _Verdict:
+    """What is said of one thing that was looked at."""
 
     right: bool
     text: str
@@ -75,11 +77,11 @@ class Repair:
         if send is None:
             print("Not answered yet.")
             return
-        findings = list(self._findings(send))
-        for finding in findings:
-            print(f"{'right' if finding.right else 'WRONG'}  {finding.text}")
-        wrong = sum(not finding.right for finding in findings)
-        print("Repaired." if wrong == 0 else f"Not repaired yet: {wrong} of {len(findings)} wrong.")
+        verdicts = list(self._verdicts(send))
+        for verdict in verdicts:
+            print(f"{'right' if verdict.right else 'WRONG'}  {verdict.text}")
+        wrong = sum(not verdict.right for verdict in verdicts)
+        print("Repaired." if wrong == 0 else f"Not repaired yet: {wrong} of {len(verdicts)} wrong.")
 
     def reveal(self) -> None:
         """Show a sender that is right, and say why it is."""
@@ -87,31 +89,38 @@ class Repair:
         if self.explanation:
             print(f"\n{self.explanation}")
 
-    def _findings(self, send: Callable[..., Any]) -> Iterator[_Finding]:
+    def _verdicts(self, send: Callable[..., Any]) -> Iterator[_Verdict]:
         trial = self._try(send, self.heap_size, self.n_heaps, receive=True, rate=_SLOW)
         if trial.failure is not None:
-            yield _Finding(False, f"sender: {trial.failure}")
+            yield _Verdict(False, trial.failure)
             return
-        yield _samples(trial, self.n_heaps)
+        yield self._samples(trial)
         yield _overlap(trial)
         if self.calls_per_heap is not None:
             yield _calls(trial, self.calls_per_heap)
         if trial.unfinished:
-            yield _Finding(False, f"futures: {trial.unfinished} not done at the end; await them")
+            yield _Verdict(False, f"futures: {trial.unfinished} not done at the end; await them")
         if self.new_memory is not None:
             yield from self._memory(send, self.new_memory)
 
-    def _memory(self, send: Callable[..., Any], most: int) -> Iterator[_Finding]:
+    def _samples(self, trial: Trial) -> _Verdict:
+        """Say what is wrong first with what has arrived."""
+        wanted = Wanted(self.n_heaps, self.heap_size, _PACKET_SIZE, tick=1, whole=False)
+        fault = first_fault(trial.arrived or [], wanted)
+        right = f"all {self.n_heaps} heaps arrived, and are what they should be"
+        return _Verdict(fault is None, f"samples: {fault or right}")
+
+    def _memory(self, send: Callable[..., Any], most: int) -> Iterator[_Verdict]:
         trial = self._try(send, _LARGE, _N_LARGE, small_pages=True)
         if trial.failure is not None:
-            yield _Finding(False, f"sender, with large heaps: {trial.failure}")
+            yield _Verdict(False, f"large heaps: {trial.failure}")
             return
         if trial.heaps != _N_LARGE:
-            yield _Finding(False, f"large heaps: {trial.heaps} were sent, not {_N_LARGE}")
+            yield _Verdict(False, f"large heaps: {trial.heaps} were sent, not {_N_LARGE}")
             return
         touched = round(trial.page_faults * trial.page_size / _LARGE)
         more = "" if touched <= most else f"; that of {most} is enough"
-        yield _Finding(
+        yield _Verdict(
             touched <= most,
             f"memory: for {_N_LARGE} heaps of {_LARGE >> 20} MiB, that of {touched} was touched for"
             f" the first time{more}",
@@ -123,6 +132,7 @@ class Repair:
             send,
             heap_size=heap_size,
             n_heaps=n_heaps,
+            packet_size=_PACKET_SIZE,
             max_heaps=self.max_heaps,
             **how,
         )
@@ -130,39 +140,17 @@ class Repair:
         return trial
 
 
-def _samples(trial: Trial, n_heaps: int) -> _Finding:
-    """Say whether all heaps have arrived, each once, in order, and as they were to be."""
-    arrived = trial.arrived or []
-    timestamps = [heap[0] for heap in arrived]
-    missing = sorted(set(range(n_heaps)) - set(timestamps))
-    if missing:
-        there = n_heaps - len(missing)
-        which = "" if there == 0 else f"; the first that is missing is heap {missing[0]}"
-        return _Finding(False, f"samples: {there} of {n_heaps} heaps arrived{which}")
-    if timestamps != list(range(n_heaps)):
-        more = f"samples: {len(arrived)} heaps arrived: each of {n_heaps} is to come once, in order"
-        return _Finding(False, more)
-    spoilt = [heap for heap in arrived if not heap[0] == heap[1] == heap[2]]
-    if not spoilt:
-        return _Finding(True, f"samples: all {n_heaps} heaps arrived, and are what they should be")
-    # Not the first: whether that one leaves before a program spoils it is a matter of luck.
-    number, lowest, highest = spoilt[:2][-1]
-    seen = f"{lowest}" if lowest == highest else f"{lowest} to {highest}"
-    text = f"samples: heaps are spoilt, such as heap {number}, which has samples {seen}"
-    return _Finding(False, text)
-
-
-def _overlap(trial: Trial) -> _Finding:
+def _overlap(trial: Trial) -> _Verdict:
     """Say whether a call is made while the heaps of the call before are on their way."""
     what = "batches" if trial.heaps > trial.calls else "heaps"
     if trial.in_flight >= 2:
-        return _Finding(True, f"{what} in flight: at least 2, one on its way and one that is ready")
+        return _Verdict(True, f"{what} in flight: at least 2, one on its way and one that is ready")
     text = f"{what} in flight: {trial.in_flight}; there should be 2, one on its way and one ready"
-    return _Finding(False, text)
+    return _Verdict(False, text)
 
 
-def _calls(trial: Trial, most: float) -> _Finding:
+def _calls(trial: Trial, most: float) -> _Verdict:
     """Say whether calls are shared by many heaps."""
     right = trial.calls <= most * trial.heaps
     more = "" if right else f"; {most * trial.heaps:.0f} are enough"
-    return _Finding(right, f"calls: {trial.calls} for {trial.heaps} heaps{more}")
+    return _Verdict(right, f"calls: {trial.calls} for {trial.heaps} heaps{more}")

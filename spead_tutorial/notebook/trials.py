@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Trying a sender that is a function of a notebook: what it did, as others counted it."""
 
+import base64
+import contextlib
 import dataclasses
-import json
-import linecache
-import re
+import inspect
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
 
+from spead_tutorial.check.trying import collecting, with_line
+from spead_tutorial.measure.running import Done, finish
 from spead_tutorial.notebook.measuring import NotebookError
 from spead_tutorial.notebook.place import NotebookPlace
 
 __all__ = ["Trial", "try_sender"]
 
 _PROCESS = "spead_tutorial.notebook.sender_process"
+#: What cloudpickle calls the file of a cell.
+_PICKLED = "<dynamic-code>"
 #: Seconds in which a sender has to end; and, beyond it, those that its process takes at most to
 #: begin on a busy machine.
 _LIMIT_S, _BEGIN_S = 8, 60
@@ -30,6 +33,7 @@ class Trial:
     ----------
     failure : str or None
         Why it did not come to its end, or which call failed unseen; None where all went well.
+        If there is one, nothing else is known but what it printed.
     calls : int
         How often it called its stream to send.
     in_flight : int
@@ -43,9 +47,8 @@ class Trial:
         Page faults meanwhile, and bytes of a page.
     heaps, packets, messages, send_calls : int
         What its stream counted, as in `spead_tutorial.send.StreamStats`.
-    arrived : sequence of (int, int, int), optional
-        Of each whole heap, in the order of arrival, its timestamp, and its lowest and highest
-        sample; None where it sent to the place, where nobody receives.
+    arrived : list of bytes, optional
+        The packets that arrived; None where it sent to the place, where nobody receives.
     times : mapping, optional
         When each heap was where, by the names of `spead_tutorial.records.Timeline`; None where
         that was not asked for.
@@ -54,17 +57,17 @@ class Trial:
     """
 
     failure: str | None
-    calls: int
-    in_flight: int
-    unfinished: int
-    elapsed_ns: int
-    page_faults: int
-    page_size: int
-    heaps: int
-    packets: int
-    messages: int
-    send_calls: int
-    arrived: list[list[int]] | None = None
+    calls: int = 0
+    in_flight: int = 0
+    unfinished: int = 0
+    elapsed_ns: int = 0
+    page_faults: int = 0
+    page_size: int = 0
+    heaps: int = 0
+    packets: int = 0
+    messages: int = 0
+    send_calls: int = 0
+    arrived: list[bytes] | None = None
     times: dict[str, list[int]] | None = None
     said: str = ""
 
@@ -97,7 +100,7 @@ def try_sender(
     packet_size, max_heaps, rate
         As for `spead_tutorial.send.StreamConfig`; `packet_size` is ``max_packet_size`` there.
     receive : bool
-        Whether to send to a receiver on the place's loopback, which takes the heaps apart.
+        Whether to send to a receiver on the place's loopback, which keeps the packets.
     small_pages : bool
         Whether the kernel may give it no huge pages, so that page faults are the same everywhere.
     watch : bool
@@ -109,34 +112,37 @@ def try_sender(
         Where the sender cannot be tried at all, or the lab's device counted other messages than
         the stream did.
     """
-    told = {
+    told: dict[str, Any] = {
         "send": send,
         "heap_size": heap_size,
         "n_heaps": n_heaps,
-        "packet_size": packet_size,
-        "max_heaps": max_heaps,
-        "rate": rate,
+        "config": {"max_packet_size": packet_size, "max_heaps": max_heaps, "rate": rate},
         "small_pages": small_pages,
         "watch": watch,
         "limit_s": _LIMIT_S,
-        "target": None if receive else (place.address, place.port),
+        "target": (place.address, place.port),
     }
-    argv = [sys.executable, "-P", "-m", _PROCESS]
-    with place.watching() as seen:
-        try:
-            done = place.run(argv, input=_packed(told), text=False, timeout=_LIMIT_S + _BEGIN_S)
-        except subprocess.TimeoutExpired:
-            return _ended(f"it could not be ended within {_LIMIT_S + _BEGIN_S} s")
-    trial = _told(done, send)
+    arrived = None
+    with contextlib.ExitStack() as stack:
+        if receive:
+            anywhere = collecting(place.socket, ("127.0.0.1", 0))
+            told["target"], arrived = stack.enter_context(anywhere)
+            # No two packets at once: a program has time before each of them leaves.
+            told["config"] |= {"burst_size": 0}
+        seen = stack.enter_context(place.watching())
+        argv = [sys.executable, "-Pu", "-m", _PROCESS]
+        limit_s = _LIMIT_S + _BEGIN_S
+        done = finish(place.run, "sender", argv, limit_s, input=_packed(told))
+    trial = _trial(done, send)
     if place.is_lab and not receive and trial.failure is None and seen.packets != trial.messages:
         raise NotebookError(
             f"the device counted {seen.packets} messages, and the stream {trial.messages}:"
             " something else was sent meanwhile, so try again"
         )
-    return trial
+    return dataclasses.replace(trial, arrived=arrived)
 
 
-def _packed(told: dict[str, Any]) -> bytes:
+def _packed(told: dict[str, Any]) -> str:
     """Pack a function of the notebook, with what it uses of it, for another process."""
     try:
         import cloudpickle
@@ -145,41 +151,23 @@ def _packed(told: dict[str, Any]) -> bytes:
             "cloudpickle is not installed: pip install 'spead-tutorial[notebook]'"
         ) from None
     try:
-        packed: bytes = cloudpickle.dumps(told)
+        return base64.b64encode(cloudpickle.dumps(told)).decode()
     except Exception as error:  # whatever the notebook has defined may raise
         raise NotebookError(
             f"the sender uses something that cannot go into another process ({error}): make it"
             " inside of the function"
         ) from None
-    return packed
 
 
-def _told(done: subprocess.CompletedProcess[bytes], send: Callable[..., Any]) -> Trial:
+def _trial(done: Done, send: Callable[..., Any]) -> Trial:
     """Return what a sender's process said of it."""
-    said = done.stderr.decode(errors="replace")
-    if done.returncode == -signal.SIGALRM:
+    if done.status == -signal.SIGALRM:
         words = f"it did not end within {_LIMIT_S} s, and was ended: something waits for ever"
-        return _ended(words, said)
-    if done.returncode < 0:
-        return _ended(f"its process was ended by {signal.Signals(-done.returncode).name}", said)
-    if done.returncode > 0 or not done.stdout:
-        last = said.strip().rpartition("\n")[2] or "it said nothing"
-        return _ended(f"its process ended with status {done.returncode}: {last}")
-    trial = Trial(**json.loads(done.stdout), said=said)
-    if trial.failure is None:
-        return trial
-    return dataclasses.replace(trial, failure=_with_line(trial.failure, send))
-
-
-def _ended(failure: str, said: str = "") -> Trial:
-    return Trial(failure, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, said=said)
-
-
-def _with_line(failure: str, send: Callable[..., Any]) -> str:
-    """Add to the number of a line what is in it: only this process has seen the cell."""
-    found = re.search(r"\(line (\d+) of its cell\)$", failure)
-    code = getattr(send, "__code__", None)
-    if found is None or code is None:
-        return failure
-    line = linecache.getline(code.co_filename, int(found[1])).strip()
-    return f"{failure[:-1]}: {line})" if line else failure
+        return Trial(f"{done.program}: {words}", said=done.output)
+    if done.status != 0 or not done.said:
+        code = getattr(inspect.unwrap(send), "__code__", None)
+        cell = code.co_filename if code is not None else ""
+        called = _PICKLED if f'File "{_PICKLED}"' in done.errors else cell
+        return Trial(with_line(done, cell, called), said=done.output)
+    printed = done.output.rstrip("\n").rpartition("\n")[0]
+    return Trial(None, **done.said, said=printed + done.errors)

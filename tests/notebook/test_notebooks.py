@@ -97,12 +97,12 @@ def test_the_sanitizers_rules_are_all_understood():
     rules = get_sanitize_patterns(text)
     assert len(rules) == len(re.findall(r"(?m)^regex:", text))
     runs = [
-        "<X at 0x7f011201> such as heap 1, which has samples 2\n",
-        "<X at 0x7f011202> such as heap 2, which has samples 0 to 3\n",
+        "<X at 0x7f011201> heap 2, packet 1, sample 0: expected 1, found 2\n",
+        "<X at 0x7f011202> heap 3, packet 2, sample 7: expected 2, found 3\n",
     ]
     for pattern, replacement in rules:
         runs = [re.sub(pattern, replacement, run) for run in runs]
-    assert runs == ["<X at ADDRESS> such as HEAP\n"] * 2
+    assert runs == ["<X at ADDRESS> HEAP\n"] * 2
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,8 @@ WRONG = (
         (
             START,
             "    start = Usage.now() / 2",
-            "my_sender: TypeError: unsupported operand type(s) for /: 'Usage' and 'int' (line 58)",
+            "my_sender: TypeError: unsupported operand type(s) for /: 'Usage' and 'int' (line 58:"
+            " start = Usage.now() / 2)",
         ),
         (START, "    raise ValueError('no samples today')", "my_sender: no samples today"),
     ],

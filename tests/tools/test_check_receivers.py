@@ -43,7 +43,7 @@ def receiver(tmp_path: Path, old: str, new: str) -> Path:
         (
             COUNTS,
             f"{COUNTS}            assert received < 5, 'enough'\n",
-            r"my_receiver: AssertionError: enough \(line \d+\)",
+            r"my_receiver: AssertionError: enough \(line \d+: assert .*\)",
         ),
         (
             "    item_group = spead_tutorial.ItemGroup()\n",
