@@ -46,7 +46,7 @@ MODULES = (
     "spead_tutorial.notebook",
 )
 #: Classes that others make for their users.
-_NOT_MADE = ("spead_tutorial.lab.LabProcess", "spead_tutorial.notebook.NotebookPlace")
+_NOT_MADE = ("spead_tutorial.lab.LabProcess", "spead_tutorial.measure.place.Watched")
 _CORE = "spead_tutorial._core"
 _QUOTED = re.compile(r"(?<![`:\w\\])`([A-Za-z_][\w.]*)(?:\(\))?`(?![`_\w])")
 _log = logging.getLogger(__name__)

@@ -5,13 +5,13 @@ import abc
 import contextlib
 import dataclasses
 import os
-import socket
+import socket as sockets
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from spead_tutorial.lab import Counters, Lab, check_destination, sink_path
+from spead_tutorial.lab import Counters, Lab, LabError, check_destination, sink_path
 from spead_tutorial.measure.running import Listening, ProgramError, Start
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Host",
     "Loopback",
     "Place",
+    "Unread",
     "Watched",
     "over_loopback",
 ]
@@ -36,6 +37,8 @@ SLOW_BYTES_PER_S = 200_000_000
 NO_LAB = "loopback, no lab"
 
 _LOOPBACK, _LOOPBACK_MTU, _PORT = "127.0.0.1", 65536, 8888
+_SEED = 7
+_LINK_IP_AND_UDP = 14 + 20 + 8
 _SINK_BUFFER = 1 << 26  # far more than the system allows, so that it gives all that it allows
 _SINK_SILENCE_S = 60  # ends a sink whose sender never comes
 _SINK_DRAIN_S = 2.0
@@ -60,7 +63,11 @@ class Evidence:
     received: dict[str, Any] | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+#: A place that is watched: where to send to, and what says what was seen when a program has ended.
+_Begun = tuple[tuple[str, int], Callable[[bool], Evidence]]
+
+
+@dataclasses.dataclass(slots=True)
 class Watched:
     """A place while it is watched.
 
@@ -68,31 +75,79 @@ class Watched:
     ----------
     destination : tuple of str and int
         Host and port to send to.
-    end : function
-        Ends the watching and returns the `Evidence`; it is told whether the program ended well.
     """
 
     destination: tuple[str, int]
-    end: Callable[[bool], Evidence]
+    _look: Callable[[bool], Evidence]
+    _seen: Evidence | None = None
+
+    def end(self, well: bool = True) -> Evidence:
+        """End the watching, and return what was seen; it ends by itself with the ``with`` block.
+
+        Parameters
+        ----------
+        well : bool
+            Whether the program ended well: only then the end of its stream is waited for.
+        """
+        if self._seen is None:
+            self._seen = self._look(well)
+        return self._seen
+
+    @property
+    def packets(self) -> int:
+        """Packets that were sent; one with several in it, as offloads make them, is one."""
+        seen = self.end()
+        return seen.counted.packets if seen.counted else int((seen.received or {})["packets"])
+
+    @property
+    def bytes(self) -> int:
+        """Their bytes, with the headers of UDP, IP and Ethernet."""
+        seen = self.end()
+        return seen.counted.bytes if seen.counted else int((seen.received or {})["bytes"])
 
 
 class Place(abc.ABC):
-    """Where programs send to; see `Device`, `Loopback` and `Host`.
+    """Where programs send to; see `Device`, `Loopback`, `Unread` and `Host`.
 
     Attributes
     ----------
+    address, port : str, int
+        Where to send to.
+    mtu : int or None
+        Bytes, counted from the IP header; None where nobody knows.
     device, kind : str
         What results and records call it.
     """
 
+    address: str
+    port: int
+    mtu: int | None
     device: str
     kind: str
+    _lab: Lab | None = None
 
-    @abc.abstractmethod
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.address} port {self.port}>"
+
+    @property
+    def lab(self) -> Lab | None:
+        """The lab that it is in, if any."""
+        return self._lab
+
+    @property
+    def is_lab(self) -> bool:
+        """Whether it is in a lab, in which nothing else is going on."""
+        return self._lab is not None
+
+    @property
+    def has_receiver(self) -> bool:
+        """Whether there is a second machine, which receives."""
+        return self.lab is not None and "receiver" in self.lab.facts()
+
     def facts(self) -> dict[str, Any]:
         """Return what a record says of the place."""
+        return {"kind": self.kind, "mtu": self.mtu} if self.lab is None else self.lab.facts()
 
-    @abc.abstractmethod
     def run(self, argv: Sequence[str], **how: Any) -> subprocess.CompletedProcess[Any]:
         """Run a program there, to its end.
 
@@ -103,10 +158,59 @@ class Place(abc.ABC):
         **how
             As for ``subprocess.run``.
         """
+        if self.lab is not None:
+            return self.lab.run(argv, **how)
+        how |= {} if "input" in how else {"stdin": subprocess.DEVNULL}
+        return subprocess.run(argv, **{"check": False} | how)
+
+    def socket(self) -> sockets.socket:
+        """Make an unconnected UDP socket whose packets go to the place."""
+        if self.lab is not None:
+            return self.lab.socket()
+        return sockets.socket(sockets.AF_INET, sockets.SOCK_DGRAM)
+
+    def receiving_socket(self, buffer_size: int) -> sockets.socket:
+        """Make a UDP socket that receives: on the second machine, or by loopback without one.
+
+        Parameters
+        ----------
+        buffer_size : int
+            Bytes that are asked for, for what waits to be read.
+        """
+        if self.lab is not None and self.has_receiver:
+            return self.lab.receiver.socket(buffer_size=buffer_size)
+        sock = self.socket()
+        sock.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, buffer_size)
+        sock.bind((_LOOPBACK, 0))
+        return sock
+
+    def losing(self, share: float) -> AbstractContextManager[object]:
+        """Have that share of the packets lost on the way to the second machine, by a fixed seed.
+
+        Parameters
+        ----------
+        share : float
+            0 for none, as there is without a second machine.
+        """
+        if self.lab is None or not share or not self.has_receiver:
+            return contextlib.nullcontext()
+        return self.lab.disturbed(loss=share, seed=_SEED)
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[Watched]:
+        """Watch what is sent there meanwhile. Nothing else may send there."""
+        with contextlib.ExitStack() as stack:
+            watched = Watched(*self._watch(stack))
+            try:
+                yield watched
+            except Exception:
+                watched.end(False)
+                raise
+            watched.end()
 
     @abc.abstractmethod
-    def watching(self) -> AbstractContextManager[Watched]:
-        """Watch what is sent there meanwhile. Nothing else may send there."""
+    def _watch(self, stack: contextlib.ExitStack) -> _Begun:
+        """Begin to watch; return where to send to, and what says what was seen."""
 
     def fitting(self, takes_destination: bool) -> "Place":
         """Return the place for a program: loopback, for one that always sends there.
@@ -131,7 +235,7 @@ class Place(abc.ABC):
         ValueError
             Where there is none.
         """
-        raise ValueError(f"{self.device} has no listener of ours: take a lab, or loopback")
+        return Loopback(listener, self.lab)
 
     def limited(self, bits_per_s: int) -> "Place":
         """Return this place at the end of a link of a limited rate.
@@ -148,6 +252,11 @@ class Place(abc.ABC):
         """
         raise ValueError(f"{self.device} has no link of ours: take a lab")
 
+    def close(self) -> None:
+        """End the lab, if any, and what runs in it; may be called again."""
+        if self._lab is not None:
+            self._lab.close()
+
 
 class Device(Place):
     """The device of a lab, which counts all that is sent into it, whoever receives it.
@@ -158,43 +267,49 @@ class Device(Place):
         Whose device.
     bits_per_s : int, optional
         The rate at which it sends; by default without a limit.
+    again : function, optional
+        Makes the lab anew where it has died, as after an interrupt; by default it stays dead.
     """
 
-    def __init__(self, lab: Lab, bits_per_s: int | None = None) -> None:
-        self.lab, self.bits_per_s = lab, bits_per_s
+    _lab: Lab
+
+    def __init__(
+        self, lab: Lab, bits_per_s: int | None = None, again: Callable[[], Lab] | None = None
+    ) -> None:
+        self._lab, self.bits_per_s, self._again = lab, bits_per_s, again
+        self.address, self.port, self.mtu = lab.address, lab.port, lab.mtu
         self.device, self.kind = lab.device, lab.kind
 
-    def facts(self) -> dict[str, Any]:
-        return self.lab.facts()
+    @property
+    def lab(self) -> Lab:
+        """The lab that it is in."""
+        if self._again is not None:
+            try:
+                self._lab.counters()
+            except LabError:
+                self._lab.close()
+                self._lab = self._again()
+        return self._lab
 
-    def run(self, argv: Sequence[str], **how: Any) -> subprocess.CompletedProcess[Any]:
-        return self.lab.run(argv, **how)
+    def _watch(self, stack: contextlib.ExitStack) -> _Begun:
+        lab = self.lab
+        if self.bits_per_s is not None:
+            stack.enter_context(lab.limited(self.bits_per_s))
 
-    @contextlib.contextmanager
-    def watching(self) -> Iterator[Watched]:
-        with contextlib.ExitStack() as limit:
-            if self.bits_per_s is not None:
-                limit.enter_context(self.lab.limited(self.bits_per_s))
-            before, returned = self.lab.counters(), self._returned()
+        def returned() -> int:
+            """Count messages that came back as ICMP errors to where the device counts them, too."""
+            return lab.snmp()["Icmp"]["OutDestUnreachs"] if lab.kind == "loopback" else 0
 
-            def end(well: bool) -> Evidence:
-                limit.close()  # when all that the program sent has passed: it may have ended before
-                grown = self.lab.counters() - before
-                return Evidence(grown, (self._returned() - returned) or None)
+        before, came_back = lab.counters(), returned()
 
-            yield Watched((self.lab.address, self.lab.port), end)
+        def look(well: bool) -> Evidence:
+            stack.close()  # when all that the program sent has passed: it may have ended before
+            return Evidence(lab.counters() - before, (returned() - came_back) or None)
 
-    def _returned(self) -> int:
-        """Count messages that came back as ICMP errors to where the device counts them, too."""
-        if self.lab.kind != "loopback":
-            return 0
-        return self.lab.snmp()["Icmp"]["OutDestUnreachs"]
+        return (lab.address, lab.port), look
 
     def fitting(self, takes_destination: bool) -> Place:
         return self if takes_destination else self.listening("fast")
-
-    def listening(self, listener: str) -> Place:
-        return Loopback(listener, self.lab)
 
     def limited(self, bits_per_s: int) -> Place:
         return Device(self.lab, bits_per_s)
@@ -221,32 +336,25 @@ class Loopback(Place):
     def __init__(self, listener: str = "fast", lab: Lab | None = None, port: int = 0) -> None:
         if listener not in LISTENERS:
             raise ValueError(f"there is no listener {listener!r}: there are {', '.join(LISTENERS)}")
-        self.listener, self.lab = listener, lab
+        self.listener, self._lab = listener, lab
+        self.address, self.mtu = _LOOPBACK, _LOOPBACK_MTU
         self.port = lab.port if lab is not None else port
         self.device, self.kind = "lo", NO_LAB if lab is None else "loopback"
 
-    def facts(self) -> dict[str, Any]:
-        return {"kind": NO_LAB, "mtu": _LOOPBACK_MTU} if self.lab is None else self.lab.facts()
+    def _watch(self, stack: contextlib.ExitStack) -> _Begun:
+        sink, port = None, self.port or _free_port()
+        if self.listener != "none":
+            slow = ["-r", str(SLOW_BYTES_PER_S)] if self.listener == "slow" else []
+            start = _start if self.lab is None else self.lab.popen
+            sink = stack.enter_context(_Sink(start, self.port, *slow))
+            port = sink.port
+        count = self._counting()
 
-    def run(self, argv: Sequence[str], **how: Any) -> subprocess.CompletedProcess[Any]:
-        return _run(argv, **how) if self.lab is None else self.lab.run(argv, **how)
+        def look(well: bool) -> Evidence:
+            counted, icmp_errors = count()
+            return Evidence(counted, icmp_errors, sink.summary(well) if sink else None)
 
-    @contextlib.contextmanager
-    def watching(self) -> Iterator[Watched]:
-        with contextlib.ExitStack() as stack:
-            sink, port = None, self.port or _free_port()
-            if self.listener != "none":
-                slow = ["-r", str(SLOW_BYTES_PER_S)] if self.listener == "slow" else []
-                start = _start if self.lab is None else self.lab.popen
-                sink = stack.enter_context(_Sink(start, self.port, *slow))
-                port = sink.port
-            count = self._counting()
-
-            def end(well: bool) -> Evidence:
-                counted, icmp_errors = count()
-                return Evidence(counted, icmp_errors, sink.summary(well) if sink else None)
-
-            yield Watched((_LOOPBACK, port), end)
+        return (_LOOPBACK, port), look
 
     def _counting(self) -> Callable[[], tuple[Counters | None, int | None]]:
         lab = self.lab
@@ -263,8 +371,35 @@ class Loopback(Place):
     def fitting(self, takes_destination: bool) -> Place:
         return self if takes_destination else Loopback(self.listener, self.lab, _PORT)
 
-    def listening(self, listener: str) -> Place:
-        return Loopback(listener, self.lab)
+
+class Unread(Place):
+    """The machine's loopback, with a socket that is never read but to count.
+
+    It is for a few packets: what the socket has no room for, some hundred KiB, is thrown away, as
+    by a lab's device, and nothing comes back as it does from a port where nobody listens.
+    """
+
+    def __init__(self) -> None:
+        self._receiver = sockets.socket(sockets.AF_INET, sockets.SOCK_DGRAM)
+        self._receiver.bind((_LOOPBACK, 0))
+        self.address, self.port = _LOOPBACK, int(self._receiver.getsockname()[1])
+        self.mtu, self.device, self.kind = _LOOPBACK_MTU, "lo", NO_LAB
+
+    def _watch(self, stack: contextlib.ExitStack) -> _Begun:
+        self._take()
+        return (self.address, self.port), lambda well: Evidence(received=self._take())
+
+    def _take(self) -> dict[str, int]:
+        """Take from the socket what it has got: packets, and bytes with their headers."""
+        packets = n_bytes = 0
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                n_bytes += len(self._receiver.recv(1 << 16, sockets.MSG_DONTWAIT))
+                packets += 1
+        return {"packets": packets, "bytes": n_bytes + _LINK_IP_AND_UDP * packets}
+
+    def close(self) -> None:
+        self._receiver.close()
 
 
 class Host(Place):
@@ -285,18 +420,14 @@ class Host(Place):
 
     def __init__(self, host: str, port: int, *, allow_real_network: bool = False) -> None:
         check_destination(host, allow_real_network=allow_real_network)
-        self._destination = host, port
+        self.address, self.port, self.mtu = host, port, None
         self.device, self.kind = host, "no lab"
 
-    def facts(self) -> dict[str, Any]:
-        return {"kind": self.kind, "mtu": None}
+    def _watch(self, stack: contextlib.ExitStack) -> _Begun:
+        return (self.address, self.port), lambda well: Evidence()
 
-    def run(self, argv: Sequence[str], **how: Any) -> subprocess.CompletedProcess[Any]:
-        return _run(argv, **how)
-
-    @contextlib.contextmanager
-    def watching(self) -> Iterator[Watched]:
-        yield Watched(self._destination, lambda well: Evidence())
+    def listening(self, listener: str) -> Place:
+        raise ValueError(f"{self.device} has no listener of ours: take a lab, or loopback")
 
 
 def over_loopback(lab: dict[str, Any]) -> bool:
@@ -314,17 +445,13 @@ def over_loopback(lab: dict[str, Any]) -> bool:
 # Programs beside a lab
 
 
-def _run(argv: Sequence[str], **how: Any) -> subprocess.CompletedProcess[Any]:
-    return subprocess.run(argv, check=False, stdin=subprocess.DEVNULL, **how)
-
-
 def _start(argv: Sequence[str | os.PathLike[str]], **how: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(argv, stdin=subprocess.DEVNULL, **how)
 
 
 def _free_port() -> int:
     """Return a port of loopback at which nobody listens."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+    with sockets.socket(sockets.AF_INET, sockets.SOCK_DGRAM) as sock:
         sock.bind((_LOOPBACK, 0))
         return int(sock.getsockname()[1])
 

@@ -35,7 +35,7 @@ from spead_tutorial.notebook.overlap import (
     time_shares,
 )
 from spead_tutorial.notebook.packets import packet
-from spead_tutorial.notebook.place import LOOPBACK, NotebookPlace, Seen, close_place, open_place
+from spead_tutorial.notebook.place import LOOPBACK, close_place, open_place
 from spead_tutorial.notebook.repairs import Repair
 from spead_tutorial.notebook.senders import make_group
 from spead_tutorial.notebook.showing import (
@@ -55,10 +55,8 @@ __all__ = [
     "ROUNDS",
     "Exercise",
     "NotebookError",
-    "NotebookPlace",
     "Repair",
     "Run",
-    "Seen",
     "Trial",
     "by_heap_size",
     "close_place",

@@ -15,8 +15,8 @@ import numpy as np
 
 from spead_tutorial import plots
 from spead_tutorial.chapters.tut_11_send_batch_heaps import Batch
+from spead_tutorial.measure.place import Place
 from spead_tutorial.notebook.measuring import QUICK, NotebookError, Run, live, measure, record
-from spead_tutorial.notebook.place import NotebookPlace
 from spead_tutorial.notebook.senders import make_group
 from spead_tutorial.notebook.showing import per_heap, picture, rate
 from spead_tutorial.notebook.trials import Trial, try_sender
@@ -40,12 +40,12 @@ Choices = Sequence[Any] | Mapping[str, Any]
 # What can be asked
 
 
-def try_depth(place: NotebookPlace, depth: int = 2, random: bool = True, rate: float = 0.0) -> None:
+def try_depth(place: Place, depth: int = 2, random: bool = True, rate: float = 0.0) -> None:
     """Send heaps of 1 MiB, and draw when the program and the network thread worked.
 
     Parameters
     ----------
-    place : NotebookPlace
+    place : Place
         Where to send to.
     depth : int
         Heaps in flight at most: with 1, program and thread take turns.
@@ -72,12 +72,12 @@ def try_depth(place: NotebookPlace, depth: int = 2, random: bool = True, rate: f
     picture(plots.timeline, record(place, timelines=[timeline]))
 
 
-def try_memory(place: NotebookPlace, heap_size: int = 1 << 20, memory: str = "new") -> Row:
+def try_memory(place: Place, heap_size: int = 1 << 20, memory: str = "new") -> Row:
     """Run a program of chapter 8 once, and say how fast it was, and how many page faults it met.
 
     Parameters
     ----------
-    place : NotebookPlace
+    place : Place
         Where to send to.
     heap_size : int
         Bytes of samples in a heap.
@@ -96,12 +96,12 @@ def try_memory(place: NotebookPlace, heap_size: int = 1 << 20, memory: str = "ne
     }
 
 
-def try_batches(place: NotebookPlace, batch: int = 1, heap_size: int = 8192) -> Row:
+def try_batches(place: Place, batch: int = 1, heap_size: int = 8192) -> Row:
     """Send heaps in batches, and say how many calls that took, and how fast it was.
 
     Parameters
     ----------
-    place : NotebookPlace
+    place : Place
         Where to send to.
     batch : int
         Heaps for each call. There are as many batches as 128 heaps make, used in turn, and at
@@ -175,7 +175,7 @@ async def _send_batches(stream: Any, heap_size: int, n_heaps: int, *, batch: int
 # Choosing
 
 
-def explore(show: Callable[..., Row], place: NotebookPlace, **choices: Choices) -> list[Any] | None:
+def explore(show: Callable[..., Row], place: Place, **choices: Choices) -> list[Any] | None:
     """Show what a function shows for what the reader chooses.
 
     Where nobody can choose, it is what it shows for the first of each; if that is a row of a
@@ -186,7 +186,7 @@ def explore(show: Callable[..., Row], place: NotebookPlace, **choices: Choices) 
     show : function
         Such as `try_depth`. Called as ``show(place, name=value, ...)``; the rows that it returns
         become a table.
-    place : NotebookPlace
+    place : Place
         Where to send to.
     **choices : sequence, or mapping from str
         What each parameter is chosen from: values, or their names and them.

@@ -12,12 +12,11 @@ from spead_tutorial.catalogue import LANGUAGES, Chapter, find_chapter
 from spead_tutorial.lab import LabError
 from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.machine import header as make_header
-from spead_tutorial.measure.place import LISTENERS
+from spead_tutorial.measure.place import LISTENERS, Place
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions
 from spead_tutorial.measure.rounds import measure as measure_rounds
 from spead_tutorial.measure.rounds import schedule
 from spead_tutorial.measure.timeline import record as record_timeline
-from spead_tutorial.notebook.place import NotebookPlace
 from spead_tutorial.records import OURS, Recording, Sample, Timeline, anonymous
 
 __all__ = [
@@ -154,7 +153,7 @@ class Run:
 
 
 def measure(
-    place: NotebookPlace,
+    place: Place,
     runs: Iterable[Run],
     rounds: int | None = None,
     *,
@@ -167,7 +166,7 @@ def measure(
 
     Parameters
     ----------
-    place : NotebookPlace
+    place : Place
         Where to send to.
     runs : iterable of Run
         No two alike.
@@ -208,16 +207,17 @@ def measure(
     return dataclasses.replace(empty, samples=measured.samples)
 
 
-def _take(place: NotebookPlace, run: Run, step: Step) -> Sample:
+def _take(place: Place, run: Run, step: Step) -> Sample:
     """Run a program once."""
     try:
-        return take(place.measured, step, timeout=_TIMEOUT_S)
+        where = place if place.is_lab else place.listening("fast")
+        return take(where, step, timeout=_TIMEOUT_S)
     except LabError as error:
         raise NotebookError(f"{run}: {anonymous(str(error))}") from None
 
 
 def record(
-    place: NotebookPlace,
+    place: Place,
     *,
     timelines: Iterable[Timeline] = (),
     settings: Mapping[str, Any] | None = None,
@@ -226,7 +226,7 @@ def record(
 
     Parameters
     ----------
-    place : NotebookPlace
+    place : Place
         Where they were taken.
     timelines : iterable of Timeline
         What `watch` returned.
@@ -241,12 +241,12 @@ def record(
     return Recording(header, (), tuple(timelines))
 
 
-def watch(place: NotebookPlace, *, pipelined: bool, random: bool, **how: Any) -> Timeline:
+def watch(place: Place, *, pipelined: bool, random: bool, **how: Any) -> Timeline:
     """Send heaps as the programs of chapters 4 and 5 do, and say when each of them was where.
 
     Parameters
     ----------
-    place : NotebookPlace
+    place : Place
         Where to send to.
     pipelined, random, **how
         As for ``spead_tutorial.measure.timeline.record``.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from spead_tutorial.check.faults import Wanted, first_fault
-from spead_tutorial.notebook.place import NotebookPlace
+from spead_tutorial.measure.place import Place
 from spead_tutorial.notebook.trials import Trial, try_sender
 
 __all__ = ["Repair"]
@@ -37,7 +37,7 @@ class Repair:
 
     Parameters
     ----------
-    place : NotebookPlace
+    place : Place
         Where it is tried.
     question : str
         Markdown.
@@ -56,7 +56,7 @@ class Repair:
         where that is not looked at.
     """
 
-    place: NotebookPlace
+    place: Place
     question: str
     solution: str
     explanation: str = ""

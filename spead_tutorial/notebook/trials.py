@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from spead_tutorial.check.trying import collecting, with_line
+from spead_tutorial.measure.place import Place
 from spead_tutorial.measure.running import Done, finish
 from spead_tutorial.notebook.measuring import NotebookError
-from spead_tutorial.notebook.place import NotebookPlace
 
 __all__ = ["Trial", "try_sender"]
 
@@ -73,7 +73,7 @@ class Trial:
 
 
 def try_sender(
-    place: NotebookPlace,
+    place: Place,
     send: Callable[..., Any],
     *,
     heap_size: int,
@@ -89,7 +89,7 @@ def try_sender(
 
     Parameters
     ----------
-    place : NotebookPlace
+    place : Place
         Where to send to.
     send : function
         Called as ``send(stream, heap_size, n_heaps)`` with a stream of

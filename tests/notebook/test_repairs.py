@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from spead_tutorial import notebook, notebook_run
+from spead_tutorial.measure.place import Place, Unread
 from spead_tutorial.notebook import NotebookError, Repair, repairs, sender_process, trials
-from spead_tutorial.notebook.place import NotebookPlace
 from support import ROOT
 from support.labs import open_lab
 
@@ -42,7 +42,7 @@ async def send(stream, heap_size, n_heaps):
 
 
 @pytest.fixture(scope="module")
-def place() -> Iterator[NotebookPlace]:
+def place() -> Iterator[Place]:
     """A lab that a notebook has opened."""
     open_lab().close()  # skips where there can be none
     yield notebook.open_place(loopback=False)
@@ -50,15 +50,15 @@ def place() -> Iterator[NotebookPlace]:
 
 
 @pytest.fixture(scope="module")
-def loopback() -> Iterator[NotebookPlace]:
+def loopback() -> Iterator[Place]:
     """What a notebook has where there is no lab."""
-    place = NotebookPlace(None)
+    place = Unread()
     yield place
     place.close()
 
 
 @pytest.fixture
-def tried_here(loopback, monkeypatch) -> NotebookPlace:
+def tried_here(loopback, monkeypatch) -> Place:
     """A place where senders that end are tried in this process."""
 
     def run(argv: list[str], input: str, **how: Any) -> subprocess.CompletedProcess[str]:
