@@ -54,9 +54,10 @@ def main() -> int:
 def refresh(names: Sequence[str]) -> int:
     """Run notebooks as their sources are, store them, and show what has changed."""
     failed = []
-    wanted = [path for path in notebook_run.sources(FOLDER) if not names or path.stem in names]
-    if not wanted or set(names) - {path.stem for path in wanted}:
-        sys.exit(f"there are these notebooks: {', '.join(notebook_run.NAMES)}")
+    there = notebook_run.names(FOLDER)
+    wanted = [FOLDER / f"{name}.md" for name in there if not names or name in names]
+    if set(names) - set(there):
+        sys.exit(f"there are these notebooks: {', '.join(there)}")
     for source in wanted:
         print(f"running {source.stem}", flush=True)
         notebook, began = notebook_run.read(source), time.monotonic()
@@ -117,9 +118,9 @@ def show_changes(before: Any, after: Any, name: str) -> None:
 def check() -> int:
     """Say what is wrong with the notebooks that are stored."""
     status = 0
-    for name in notebook_run.NAMES:
-        for complaint in complaints(FOLDER / f"{name}.md"):
-            print(f"{name}: {complaint}", file=sys.stderr)
+    for source in notebook_run.sources(FOLDER):
+        for complaint in complaints(source):
+            print(f"{source.stem}: {complaint}", file=sys.stderr)
             status = 1
     return status
 

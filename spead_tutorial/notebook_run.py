@@ -23,7 +23,6 @@ from typing import Any
 __all__ = [
     "FOLDER",
     "METADATA",
-    "NAMES",
     "START",
     "FailedError",
     "MissingError",
@@ -31,6 +30,7 @@ __all__ = [
     "environment",
     "execute",
     "missing",
+    "names",
     "page",
     "read",
     "sources",
@@ -41,27 +41,8 @@ __all__ = [
 
 #: Where the notebooks are in the repository.
 FOLDER = "notebooks"
-#: All of them, in the order in which they are read; those numbers that are missing are to come.
-NAMES = (
-    "00_start_here",
-    "01_spead_on_the_wire",
-    "02_first_sender",
-    "03_first_receiver",
-    "04_measure_it",
-    "05_send_while_preparing",
-    "06_packet_size",
-    "07_keep_up",
-    "08_reuse_memory",
-    "09_memory_pool",
-    "10_reuse_heaps",
-    "11_batches_of_heaps",
-    "12_chunks",
-    "13_hot",
-    "14_many_streams",
-    "15_zero_copy",
-    "16_equal_packets",
-)
-START = NAMES[0]
+#: The one to begin with.
+START = "00_start_here"
 #: What a notebook's metadata has of its own run is below this: ``seconds``, how long it took.
 METADATA = "spead_tutorial"
 
@@ -111,10 +92,15 @@ def missing() -> str | None:
 
 def sources(folder: Path) -> list[Path]:
     """Return the notebooks' sources in a folder, in the order in which they are read."""
-    paths = [path for name in NAMES if (path := folder / f"{name}.md").is_file()]
+    paths = sorted(folder.glob("[0-9][0-9]_*.md"))
     if not paths:
         raise MissingError(f"there is no folder {folder} with them here: they are the repository's")
     return paths
+
+
+def names(folder: Path) -> tuple[str, ...]:
+    """Return the names of the notebooks in a folder, in the order in which they are read."""
+    return tuple(path.stem for path in sources(folder))
 
 
 def read(source: Path) -> Any:

@@ -15,11 +15,13 @@ from typing import Any
 
 import nbformat
 from docutils import nodes
+from listings import ROOT
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from spead_tutorial import notebook_run
 
+_NAMES = notebook_run.names(ROOT / notebook_run.FOLDER)
 _ROW = re.compile(r"(?m)^\| \[[^]]*\]\((\w+)\.ipynb\) \| (.+?) \|$")
 
 
@@ -30,8 +32,8 @@ class NotebookCards(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         pictures = dict(re.split(r":\s+", line, maxsplit=1) for line in self.content)
-        if tuple(pictures) != notebook_run.NAMES:
-            raise self.error(f"each of these needs a picture: {', '.join(notebook_run.NAMES)}")
+        if tuple(pictures) != _NAMES:
+            raise self.error(f"each of these needs a picture: {', '.join(_NAMES)}")
         stored = {name: self._read(name) for name in pictures}
         about = subjects(stored[notebook_run.START])
         lines = ["::::{grid} 1 2 2 2", ":gutter: 3", ""]
@@ -74,7 +76,7 @@ def subjects(start: Any) -> dict[str, str]:
     first = re.search(r"(?ms)^# .*?\n\n(.+?\.)\s", text)
     said = {notebook_run.START: " ".join(first[1].split()) if first else ""}
     said |= {name: _sentence(about) for name, about in _ROW.findall(text)}
-    without = [name for name in notebook_run.NAMES if not said.get(name)]
+    without = [name for name in _NAMES if not said.get(name)]
     if without:
         raise ValueError(f"{notebook_run.START} does not say what it is about: {without}")
     return said

@@ -30,8 +30,8 @@ def copy(app: Sphinx) -> None:
     """Put into the site's folder the notebooks that are not there as they are now."""
     target = Path(app.srcdir, _FOLDER)
     target.mkdir(exist_ok=True)
-    for name in notebook_run.NAMES:
-        path = app.srcdir.parent / notebook_run.FOLDER / f"{name}.ipynb"
+    for source in notebook_run.sources(app.srcdir.parent / notebook_run.FOLDER):
+        path = source.with_suffix(".ipynb")
         there = target / path.name
         text = led_to_files(path.read_text())
         if not there.is_file() or there.read_text() != text:
@@ -50,7 +50,7 @@ def bundle(root: Path, target: Path) -> None:
     folder = root / notebook_run.FOLDER
     texts = {
         f"{folder.name}/{name}.ipynb": (folder / f"{name}.ipynb").read_text()
-        for name in notebook_run.NAMES
+        for name in notebook_run.names(folder)
     }
     linked = {link for text in texts.values() for link in re.findall(r"\]\(\.\./([^)#]+)\)", text)}
     programs = sorted(link for link in linked if not link.startswith("docs/"))

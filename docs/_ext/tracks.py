@@ -29,13 +29,14 @@ def offer_to_run(app: Sphinx, document: nodes.document) -> None:
     line = nodes.paragraph("", "Run this chapter: ", classes=["run-chapter"])
     if number in _WITH_PROGRAMS:
         line += [nodes.literal("", f"spead-tutorial run {number}"), nodes.Text(", or ")]
-    line += [_to_notebook(number), nodes.Text(".")]
+    line += [_to_notebook(app, number), nodes.Text(".")]
     title = next(iter(document.findall(nodes.title)))
     title.parent.insert(title.parent.index(title) + 1, line)
 
 
-def _to_notebook(number: int) -> nodes.Node:
-    name = next(name for name in notebook_run.NAMES if name.startswith(f"{number:02d}_"))
+def _to_notebook(app: Sphinx, number: int) -> nodes.Node:
+    there = notebook_run.names(app.srcdir.parent / notebook_run.FOLDER)
+    name = next(name for name in there if name.startswith(f"{number:02d}_"))
     target = {"refdomain": "std", "reftype": "doc", "reftarget": f"/notebooks/{name}"}
     return addnodes.pending_xref(
         "", nodes.inline("", "its notebook"), refexplicit=True, refwarn=True, **target

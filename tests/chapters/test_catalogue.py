@@ -11,7 +11,6 @@ import pytest
 
 from spead_tutorial.catalogue import CHAPTERS, PROGRAMS, RECEIVERS, STEPS, find_chapter
 from spead_tutorial.chapters.report import Options
-from spead_tutorial.notebook_run import NAMES
 from support import ROOT
 from support.programs import FOLDERS, name_of, source
 
@@ -31,12 +30,14 @@ def test_a_programs_file_in_each_language_is_there_and_registered(language):
 
 @each_program
 def test_a_program_is_in_the_notebook_of_its_chapter(program):
-    name = next((one for one in NAMES if one.startswith(f"{program.number:02}_")), None)
-    assert name, f"no notebook of chapter {program.number} is in NAMES of notebook_run.py"
+    name = next(
+        (one for one in names(ROOT / "notebooks") if one.startswith(f"{program.number:02}_")), None
+    )
+    assert name, f"there is no notebook of chapter {program.number}"
     text = (ROOT / "notebooks" / f"{name}.md").read_text()
     for folder, suffix in FOLDERS.values():
         link = f"(../{folder}/{program.name}{suffix})"
-        assert link in text, f"{name} does not link to the program: {link}"
+        assert link in text, f"{path.name} does not link to the program: {link}"
 
 
 @each_program

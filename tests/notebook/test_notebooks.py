@@ -18,11 +18,12 @@ import pytest
 from nbval.plugin import get_sanitize_patterns
 
 from spead_tutorial import notebook_run
-from spead_tutorial.notebook_run import NAMES, START
+from spead_tutorial.notebook_run import START, names
 from support import ROOT
 from support.labs import needs_lab
 
 FOLDER = ROOT / "notebooks"
+NAMES = names(FOLDER)
 PATIENCE_S = 100
 
 alone = pytest.mark.usefixtures("only_kernels")
@@ -77,6 +78,7 @@ def test_what_is_stored_is_what_the_sources_give_and_tells_nothing_of_whose_mach
 
 
 def test_every_notebook_has_the_headings_and_files_that_readers_look_for():
+    assert NAMES[0] == START
     for kind in ("md", "ipynb"):
         assert [path.stem for path in sorted(FOLDER.glob(f"*.{kind}"))] == list(NAMES)
     texts = {name: (FOLDER / f"{name}.md").read_text() for name in NAMES}

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 import nbformat
 import pytest
 
-from spead_tutorial.notebook_run import NAMES, START
+from spead_tutorial.notebook_run import START, names
 from support import ROOT
 from support.site import extension
 
 FOLDER = ROOT / "notebooks"
+NAMES = names(FOLDER)
 
 _FOLDED = "hide-input"
 #: What code speaks of that draws, and how many lines of that a reader may have to pass over.

@@ -17,6 +17,7 @@ PROGRAMS = [
     *sorted((ROOT / "csrc" / "chapters").glob("tut_*.c")),
     *sorted((ROOT / "csrc" / "chapters" / "cpp").glob("tut_*.cpp")),
 ]
+NAMES = notebook_run.names(ROOT / notebook_run.FOLDER)
 TABS = '<label aria-controls="sd-tab-item-'
 PICTURES = '<figure class="picture'
 FEW_AND_ALL = pytest.mark.parametrize(
@@ -337,21 +338,21 @@ def test_next_leads_from_the_first_page_through_all_chapters_and_not_into_the_no
 
 def test_next_leads_through_all_notebooks_and_previous_back_to_their_page(site):
     found = followed(site / "notebooks.html", "right")
-    assert found == ["notebooks", *notebook_run.NAMES]
+    assert found == ["notebooks", *NAMES]
     assert followed(site / "notebooks" / f"{found[-1]}.html", "left") == found[::-1]
 
 
-@pytest.mark.parametrize("number", range(1, len(notebook_run.NAMES)))
+@pytest.mark.parametrize("number", range(1, len(NAMES)))
 def test_a_chapter_leads_to_its_notebook_and_that_leads_back_and_on(site, number):
     (chapter,) = (site / "tutorial").glob(f"{number}-*.html")
     (line,) = re.findall(r'<p class="[^"]*run-chapter[^"]*">.*?</p>', chapter.read_text(), re.S)
     assert number == 1 or f"spead-tutorial run {number}" in re.sub("<[^>]*>", "", line)
-    name = notebook_run.NAMES[number]
+    name = NAMES[number]
     (link,) = re.findall(r'<a [^>]*href="([^"]+)"', line)
     assert link == f"../notebooks/{name}.html"
     article = (site / "notebooks" / f"{name}.html").read_text().partition("<article")[2]
     leads_to = {Path(one).stem for one in re.findall(r'<a [^>]*href="([^"#]+)', article)}
-    assert {chapter.stem, *notebook_run.NAMES[number + 1 : number + 2]} <= leads_to
+    assert {chapter.stem, *NAMES[number + 1 : number + 2]} <= leads_to
 
 
 # ---------------------------------------------------------------------------------------
@@ -369,7 +370,7 @@ def test_a_notebook_is_downloaded_from_a_server_as_it_is_stored(page):
 
 def test_a_card_leads_to_its_page_but_for_the_link_to_its_file(page):
     page.goto("notebooks.html")
-    card, name = page.locator(".sd-card.notebook").last, notebook_run.NAMES[-1]
+    card, name = page.locator(".sd-card.notebook").last, NAMES[-1]
     card.get_by_role("link", name=f"{name}.ipynb").click(trial=True)  # nothing covers it
     card.click(position={"x": 40, "y": 40})
     page.wait_for_url(f"**/{name}.html")
@@ -383,10 +384,10 @@ def test_every_notebook_has_a_card_with_a_picture_to_which_the_keyboard_comes(pa
     for link in links.all():
         assert link.evaluate("one => one === document.activeElement"), link.inner_text()
         page.keyboard.press("Tab")
-    assert links.count() == 2 * len(notebook_run.NAMES)
-    assert pictures.count() == len(notebook_run.NAMES)
+    assert links.count() == 2 * len(NAMES)
+    assert pictures.count() == len(NAMES)
     choose(page, "dark")
-    assert pictures.count() == len(notebook_run.NAMES)
+    assert pictures.count() == len(NAMES)
     assert page.locator(".thumbnail img.only-light:visible").count() == 0
 
 

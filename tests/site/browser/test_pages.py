@@ -17,6 +17,7 @@ from spead_tutorial import notebook_run
 from support import ROOT
 from support.browser import PAGES, TOO_WIDE, few_of_all_kinds
 
+NAMES = notebook_run.names(ROOT / notebook_run.FOLDER)
 _LEVELS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _LINKS = {"a": "href", "link": "href", "img": "src", "script": "src", "source": "src"}
 _FILES = re.compile(r"\.(svg|png|jpe?g|gif|webp)$", re.I)
@@ -150,7 +151,7 @@ def test_a_page_by_itself(looker, site, path):
     assert not found, "\n".join([path, *found])
 
 
-@pytest.mark.parametrize("name", notebook_run.NAMES)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_page_of_a_notebook_leads_to_it_as_it_is_stored(site, name):
     path = site / "notebooks" / f"{name}.html"
     links = [link for tag, link in read(path).links if link.endswith(f"/{name}.ipynb")]
