@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 
 from hawkmoth.util.compiler import get_include_args
 
+from spead_tutorial.records import SCHEMA
+
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path.insert(0, str(DOCS / "_ext"))
@@ -27,17 +29,16 @@ version = release = importlib.metadata.version("spead-tutorial")
 language = "en"
 
 extensions = [
-    "best_of",
     "c_header",
     "cpp_header",
     "examples",
     "exercises",
-    "gains",
     "gallery",
     "hawkmoth",
     "listings",
     "machines",
     "measured",
+    "measured_tables",
     "myst_nb",
     "notebook_pages",
     "numpydoc",
@@ -70,6 +71,7 @@ nitpick_ignore_regex = [
 ]
 smartquotes = False
 highlight_language = "none"
+rst_prolog = f".. |schema| replace:: {SCHEMA}"
 
 # ---- Markdown and notebooks: their outputs are those that are stored, of a real run ----
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]

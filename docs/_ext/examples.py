@@ -21,6 +21,7 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
+from tables import built
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 _PATIENCE_S = 60
@@ -100,15 +101,11 @@ def columns(text: str) -> list[Column]:
 
 
 def _table(table: list[Column]) -> nodes.table:
-    group = nodes.tgroup(cols=len(table))
-    group += [nodes.colspec(colwidth=1) for _ in table]
-    head, *rows = (
+    rows = [
         [_entry(column.kind, cell) for column, cell in zip(table, cells, strict=True)]
         for cells in zip(*(column.cells for column in table), strict=True)
-    )
-    group += nodes.thead("", nodes.row("", *head))
-    group += nodes.tbody("", *(nodes.row("", *row) for row in rows))
-    return nodes.table("", group, classes=["output", "colwidths-auto"])
+    ]
+    return built(rows, classes=["output"])
 
 
 def _entry(kind: str, cell: str) -> nodes.entry:

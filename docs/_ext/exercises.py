@@ -9,7 +9,7 @@ else.
 """
 
 from docutils import nodes
-from listings import ROOT, changes
+from listings import changes, chapter_page
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -29,8 +29,7 @@ class Exercise(SphinxDirective):
         files = exercise.skeleton, exercise.solution
         self.env.note_dependency(str(exercise.solution))
         number = exercise.chapter.number
-        page = next((ROOT / "docs" / "tutorial").glob(f"{number}-*.md")).name
-        task = f"{exercise.task} [Chapter {number}](/tutorial/{page}) explains it."
+        task = f"{exercise.task} [Chapter {number}]({chapter_page(number)}) explains it."
         command = f"spead-tutorial check {number}"
         mine = f"my_{'receiver' if isinstance(exercise, ReceiverExercise) else 'sender'}.py"
         begin = [f"{command} --skeleton > {mine}", f"{command} {mine}"]

@@ -94,6 +94,12 @@ def program_file(program: str, language: str) -> Path:
     return ROOT / LANGUAGES[language][1].format(program)
 
 
+def chapter_page(number: int) -> str:
+    """Return the address of a chapter's page."""
+    (page,) = (ROOT / "docs" / "tutorial").glob(f"{number}-*.md")
+    return f"/tutorial/{page.name}"
+
+
 class TabNames(SphinxTransform):
     """Call the tabs of listings Python, C and C++, rather than PYTHON, C and CPP."""
 

@@ -29,8 +29,6 @@ One that names no record, no sample or several points is an error. For instance,
                                                     and its interval, of receive-lossless
     {fact}`cpu`, {fact}`cpu tut-8`       a fact of the machine, or of that of a record
 
-The directive ``machine-table`` shows the facts of the machine.
-
 What chooses samples is the name of a record and any of: an implementation (``ours``, which is
 meant where none is named, ``spead2``, ``spead2-source``, ``ceiling``), a language, a program, a
 size of heaps (``8KiB``), a size of packets (``p9000``), ``random`` or ``fill`` samples (a fill
@@ -50,7 +48,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
-from sphinx.util.docutils import SphinxDirective, SphinxRole
+from sphinx.util.docutils import SphinxRole
 
 from bench.figures import RESULTS
 from bench.sweeps import RECEIVERS
@@ -65,35 +63,20 @@ from spead_tutorial.units import number, percent, thousands
 #: Where the machine of all records is described.
 _WHERE = ("results", "the-reference-machine")
 _IMPLEMENTATIONS = (OURS, "spead2", "spead2-source", "ceiling")
-_LANGUAGES = LANGUAGES
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
-#: What the table of the machine calls its facts.
-_NAMES = {
-    "cpu": "Processor",
-    "cores": "Cores",
-    "L1d": "Level 1 cache, data",
-    "L1i": "Level 1 cache, instructions",
-    "L2": "Level 2 cache",
-    "L3": "Level 3 cache",
-    "memory": "Memory",
-    "virtualisation": "Virtual machine, container",
-    "governor": "Frequency governor",
-    "kernel": "Kernel",
-    "lab": "Device that discards what it is sent",
-    "mtu": "Its MTU",
-    "python": "Python",
-    "numpy": "NumPy",
-    "compiler": "C compiler",
-    "spead2": "spead2",
-    "revision": "Revision of the programs",
-}
 #: Whose work a program's threads do.
 _THREADS = {"program": summary.program_busy, "network": summary.others_busy}
 #: What a heap's time in a timeline goes to.
 _PARTS = {"preparing": timeline.preparing, "sending": timeline.sending}
+_US, _KIB = "\N{NO-BREAK SPACE}µs", "\N{NO-BREAK SPACE}KiB"
+#: How evenly a heap's messages leave, in which unit.
+_EVEN: dict[str, tuple[Callable[[Spacing], float], str]] = {
+    "silence": (lambda run: evenness.silence(run) / 1e3, _US),
+    "burst": (lambda run: evenness.burst(run) / 1024, _KIB),
+}
 #: What the highest rates without loss are in.
 _LOSSLESS = "receive-lossless"
-_MACHINE = "ladder"  # all records are of one machine: a test holds them to that
+MACHINE = "ladder"  # all records are of one machine: a test holds them to that
 
 
 class UnknownError(ValueError):
@@ -154,10 +137,14 @@ class Choice:
         """Whether it is the bare loops that are meant."""
         return self.implementation == "ceiling"
 
+    def candidates(self) -> list[Sample]:
+        """Return the samples of all points that it may mean."""
+        points_there = _points(self.record).values()
+        return [sample for point in points_there if self._means(point[0]) for sample in point]
+
     def samples(self) -> list[Sample]:
         """Return the samples of the one point it means."""
-        points_there = _points(self.record).values()
-        samples = [sample for point in points_there if self._means(point[0]) for sample in point]
+        samples = self.candidates()
         points = sorted({sample.case for sample in samples})
         if len(points) != 1:
             what = "several points" if points else "no sample"
@@ -189,7 +176,7 @@ def _chosen(word: str) -> tuple[str, Any]:
         return "packet_size", int(word[1:])
     if word in _IMPLEMENTATIONS:
         return "implementation", word
-    if word in _LANGUAGES:
+    if word in LANGUAGES:
         return "language", word
     if word.startswith("variant="):
         return "variant", word.removeprefix("variant=")
@@ -228,11 +215,12 @@ class Said:
     record: str
 
 
-def _estimate(value: Callable[[Sample], float | None], choice: Choice) -> stats.Estimate:
-    values = [amount for sample in choice.samples() if (amount := value(sample)) is not None]
-    if not values:
-        raise UnknownError(f"{choice}: no sample has that")
-    return stats.median(values)
+def _say(
+    estimate: stats.Estimate, write: Callable[[float], str], record: str, unit: str = ""
+) -> Said:
+    """Say a median, and its interval behind it."""
+    text = f"{write(estimate.median)}{unit}"
+    return Said(text, _interval(estimate, write, unit), record)
 
 
 def _interval(estimate: stats.Estimate, write: Callable[[float], str], unit: str = "") -> str:
@@ -240,20 +228,29 @@ def _interval(estimate: stats.Estimate, write: Callable[[float], str], unit: str
     return f"median of {estimate.n} rounds, {estimate.spread} {ends}"
 
 
-def _rates(choice: Choice) -> dict[int, float]:
-    """Return the rate in each round; one that failed is left out."""
-    return {sample.round: sample.rate for sample in choice.samples() if sample.rate is not None}
+def _estimate(value: Callable[[Sample], float | None], choice: Choice) -> stats.Estimate:
+    values = [amount for sample in choice.samples() if (amount := value(sample)) is not None]
+    if not values:
+        raise UnknownError(f"{choice}: no sample has that")
+    return stats.median(values)
+
+
+def _field(text: str, there: Iterable[str]) -> tuple[str, Choice]:
+    """Return the first word of a role's text, which has to be one of those, and its choice."""
+    field, _, rest = text.partition(" ")
+    if field not in there:
+        raise UnknownError(f"there is no {field!r}: there are {', '.join(there)}")
+    return field, _one(rest)
+
+
+def _rate(sample: Sample) -> float | None:
+    return sample.rate
 
 
 def rate(text: str) -> Said:
     """Say a median rate."""
     choice = _one(text)
-    estimate = _estimate(lambda sample: sample.rate, choice)
-    return Said(
-        f"{_megabytes(estimate.median)} MB/s",
-        _interval(estimate, _megabytes, " MB/s"),
-        choice.record,
-    )
+    return _say(_estimate(_rate, choice), _megabytes, choice.record, " MB/s")
 
 
 def _megabytes(rate: float) -> str:
@@ -266,16 +263,16 @@ def lossless(text: str) -> Said:
     samples = choice.samples()
     if any(sample.failure is not None for sample in samples):
         raise UnknownError(f"{choice}: in some round there was no rate without loss")
-    estimate = _estimate(lambda sample: sample.rate, choice)
+    estimate = _estimate(_rate, choice)
+    said = _say(estimate, _megabytes, choice.record, " MB/s")
     ends = f"{_megabytes(estimate.low)} to {_megabytes(estimate.high)}"
-    said = f"{'at least ' * search.is_bound(samples)}{_megabytes(estimate.median)} MB/s ({ends})"
-    return Said(said, _interval(estimate, _megabytes, " MB/s"), choice.record)
+    text = f"{'at least ' * search.is_bound(samples)}{said.text} ({ends})"
+    return dataclasses.replace(said, text=text)
 
 
 def width(text: str) -> Said:
     """Say how wide the interval of a median rate is, in parts of that median."""
-    choice = _one(text)
-    estimate = _estimate(lambda sample: sample.rate, choice)
+    estimate = _estimate(_rate, _one(text))
     said = f"{number((estimate.high - estimate.low) / estimate.median * 100)} %"
     return dataclasses.replace(rate(text), text=said)
 
@@ -290,17 +287,21 @@ def gain_estimate(text: str) -> stats.Estimate:
     return stats.gain(*map(_rates, both))
 
 
+def _rates(choice: Choice) -> dict[int, float]:
+    """Return the rate in each round; one that failed is left out."""
+    return {sample.round: sample.rate for sample in choice.samples() if sample.rate is not None}
+
+
 def gain(text: str) -> Said:
     """Say how many times as fast the second choice is as the first."""
-    estimate = gain_estimate(text)
-    return Said(_factor(estimate.median), _interval(estimate, _factor), choices(text)[0].record)
+    return _say(gain_estimate(text), _factor, choices(text)[0].record)
 
 
 def of_ceiling(text: str) -> Said:
     """Say what share of a bare loop's rate a program reaches."""
     loop, _, program = text.partition("->")
     estimate = gain_estimate(f"{loop} ceiling -> ours variant= {program}")
-    return Said(percent(estimate.median), _interval(estimate, percent), loop.split()[0])
+    return _say(estimate, percent, loop.split()[0])
 
 
 def per_heap(text: str) -> Said:
@@ -309,9 +310,7 @@ def per_heap(text: str) -> Said:
     choice = _one(rest)
 
     def value(sample: Sample) -> float | None:
-        count = getattr(sample, field, field)
-        if isinstance(count, str):
-            raise UnknownError(f"a sample has no count {field!r}")
+        count = _count(sample, field)
         return None if count is None else count / sample.heaps
 
     estimate = _estimate(value, choice)
@@ -322,11 +321,18 @@ def total(text: str) -> Said:
     """Say a count of all rounds together."""
     field, _, rest = text.partition(" ")
     choice = _one(rest)
-    samples = choice.samples()
-    counts = [n for sample in samples if isinstance(n := getattr(sample, field, None), int)]
-    if len(counts) != len(samples):
+    counts = [_count(sample, field) for sample in choice.samples()]
+    known = [count for count in counts if count is not None]
+    if len(known) != len(counts):
         raise UnknownError(f"{choice}: not every sample has a count {field!r}")
-    return Said(thousands(sum(counts)), f"of {len(counts)} rounds together", choice.record)
+    return Said(thousands(sum(known)), f"of {len(known)} rounds together", choice.record)
+
+
+def _count(sample: Sample, field: str) -> int | None:
+    count = getattr(sample, field, field)
+    if not isinstance(count, int | None):
+        raise UnknownError(f"a sample has no count {field!r}")
+    return count
 
 
 def time_per_heap(text: str) -> Said:
@@ -336,41 +342,33 @@ def time_per_heap(text: str) -> Said:
     def value(sample: Sample) -> float | None:
         return None if sample.rate is None else sample.heap_size / sample.rate * 1e6
 
-    estimate = _estimate(value, choice)
-    unit = "\N{NO-BREAK SPACE}µs"
-    return Said(
-        _rounded_text(estimate.median) + unit,
-        _interval(estimate, _rounded_text, unit),
-        choice.record,
-    )
+    return _say(_estimate(value, choice), _rounded_text, choice.record, _US)
 
 
 def per_gb(text: str) -> Said:
     """Say how many CPU seconds 10^9 bytes of payload took."""
-    field, _, rest = text.partition(" ")
-    choice = _one(rest)
-    if field != "cpu":
-        raise UnknownError(f"there is only cpu, not {field!r}")
+    _, choice = _field(text, ("cpu",))
 
     def value(sample: Sample) -> float | None:
         if sample.cpu_user_ns is None or sample.cpu_system_ns is None or not sample.payload_bytes:
             return None
         return (sample.cpu_user_ns + sample.cpu_system_ns) / sample.payload_bytes
 
-    estimate = _estimate(value, choice)
-    return Said(f"{number(estimate.median)} s", _interval(estimate, number, " s"), choice.record)
+    return _say(_estimate(value, choice), number, choice.record, " s")
+
+
+def busy(text: str) -> Said:
+    """Say in what share of the time a thread worked, instead of waiting or looking for work."""
+    thread, choice = _field(text, _THREADS)
+    return _say(_estimate(_THREADS[thread], choice), percent, choice.record)
 
 
 def took(text: str) -> Said:
     """Say how long a heap of a timeline took to be prepared, or to be sent: a median."""
-    field, _, rest = text.partition(" ")
-    if field not in _PARTS:
-        raise UnknownError(f"there are {' and '.join(_PARTS)}, not {field!r}")
-    choice = _one(rest)
+    field, choice = _field(text, _PARTS)
     estimate = stats.median(_microseconds(choice, field))
-    unit = "\N{NO-BREAK SPACE}µs"
     said = f"median of {estimate.n} heaps of one short run"
-    return Said(_rounded_text(estimate.median) + unit, said, choice.record)
+    return Said(_rounded_text(estimate.median) + _US, said, choice.record)
 
 
 def at_best(text: str) -> Said:
@@ -389,10 +387,7 @@ def _microseconds(choice: Choice, field: str) -> list[float]:
 
 def share(text: str) -> Said:
     """Say for what share of a timeline's time the program was preparing, waiting or sending."""
-    field, _, rest = text.partition(" ")
-    if field not in {part.name for part in dataclasses.fields(timeline.Shares)}:
-        raise UnknownError(f"a timeline has no share {field!r}")
-    choice = _one(rest)
+    field, choice = _field(text, [part.name for part in dataclasses.fields(timeline.Shares)])
     shares = timeline.shares(_timeline(choice))
     return Said(percent(getattr(shares, field)), "of one short run", choice.record)
 
@@ -408,58 +403,38 @@ def _timeline(choice: Choice) -> Timeline:
     return found[0]
 
 
-def busy(text: str) -> Said:
-    """Say in what share of the time a thread worked, instead of waiting or looking for work."""
-    thread, _, rest = text.partition(" ")
-    choice = _one(rest)
-    if thread not in _THREADS:
-        raise UnknownError(f"there is no thread {thread!r}: there are {' and '.join(_THREADS)}")
-    estimate = _estimate(_THREADS[thread], choice)
-    return Said(percent(estimate.median), _interval(estimate, percent), choice.record)
-
-
 def spacing(text: str) -> Said:
     """Say how long a program was silent between messages of a heap, or how much came at once."""
-    field, _, rest = text.partition(" ")
-    runs, record = _spacings(_one(rest)), _one(rest).record
-    if field == "silence":
-        values, unit = [evenness.silence(run) / 1e3 for run in runs], "µs"
-    elif field == "burst":
-        values, unit = [evenness.burst(run) / 1024 for run in runs], "KiB"
-    else:
-        raise UnknownError(f"there are silence and burst, not {field!r}")
-    estimate, unit = stats.median(values), f"\N{NO-BREAK SPACE}{unit}"
-    return Said(
-        _rounded_text(estimate.median) + unit, _interval(estimate, _rounded_text, unit), record
-    )
+    field, choice = _field(text, _EVEN)
+    value, unit = _EVEN[field]
+    estimate = stats.median([value(run) for run in _spacings(choice)])
+    return _say(estimate, _rounded_text, choice.record, unit)
 
 
 def _spacings(choice: Choice) -> list[Spacing]:
     """Return the rounds of the one program whose messages a choice means."""
     all_runs = [run for run in recording(choice.record).spacings if run.failure is None]
+    wanted = (choice.program, choice.random, choice.variant)
     runs = [
         run
         for run in all_runs
-        if (run.program, run.random, run.variant) == (choice.program, choice.random, choice.variant)
+        if (run.program, run.random, run.variant) == wanted
         and choice.language in (None, run.language)
     ]
     if len({run.language for run in runs}) != 1:
-        there = {
-            f"{run.language} {run.program} {'random' if run.random else 'fill'} {run.variant!r}"
-            for run in all_runs
-        }
-        raise UnknownError(f"{choice} is not one program's messages: {'; '.join(sorted(there))}")
+        there = "; ".join(sorted({f"{run.language} {run.program}" for run in all_runs}))
+        raise UnknownError(f"{choice} is not one program's messages: {there}")
     return runs
 
 
 def fact(text: str) -> Said:
     """Say a fact of the reference machine, or of that of the record which is named after it."""
     name, _, record = text.partition(" ")
-    facts = machine_facts(recording(record or _MACHINE))
+    facts = machine_facts(recording(record or MACHINE))
     if name not in facts:
         raise UnknownError(f"there is no fact {name!r}: there are {', '.join(facts)}")
     whose = f"the machine of {record}" if record else "the reference machine"
-    return Said(facts[name], whose, record or _MACHINE)
+    return Said(facts[name], whose, record or MACHINE)
 
 
 def machine_facts(found: Recording) -> dict[str, str]:
@@ -499,7 +474,7 @@ def _factor(value: float) -> str:
 
 
 # ---------------------------------------------------------------------------------------
-# As roles and a table
+# As roles
 
 
 class Pressable(nodes.inline):
@@ -541,22 +516,6 @@ class Measured(SphinxRole):
         return Pressable("", said.text, around=pressable(self.env, said.detail, more))
 
 
-class MachineTable(SphinxDirective):
-    """The reference machine, as its records describe it."""
-
-    def run(self) -> list[nodes.Node]:
-        facts = machine_facts(recording(_MACHINE))
-        self.env.note_dependency(str(_path(_MACHINE)))
-        rows = [_row(name, facts[key]) for key, name in _NAMES.items() if key in facts]
-        columns = [nodes.colspec(colwidth=1, stub=1), nodes.colspec(colwidth=2)]
-        group = nodes.tgroup("", *columns, nodes.tbody("", *rows), cols=len(columns))
-        return [nodes.table("", group)]
-
-
-def _row(*cells: str) -> nodes.row:
-    return nodes.row("", *(nodes.entry("", nodes.paragraph(text=cell)) for cell in cells))
-
-
 def _begin(writer: Any, node: nodes.Element) -> None:
     writer.body.append(node["around"][0])
 
@@ -586,5 +545,4 @@ def setup(app: Sphinx) -> dict[str, bool]:
     }
     for name, say in says.items():
         app.add_role(name, Measured(say))
-    app.add_directive("machine-table", MachineTable)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -8,21 +8,17 @@
     {split}`slowed`                         how much slower the programs were with someone looking
     {split}`looks`                          how often in a second of CPU time
 
-    ```{split-table} 8KiB
-    ```
-
-is all parts at a size of heaps, with a column for each thread. Parts whose name has a space are put
-in quotes.
+Parts whose name has a space are put in quotes. ``made-table`` shows all parts at a size of heaps,
+with a column for each thread.
 """
 
 import functools
 import shlex
 from collections.abc import Iterator
 
-from docutils import nodes
 from measured import Choice, Measured, Said, UnknownError, recording
 from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
+from tables import Table
 
 from spead_tutorial import stats
 from spead_tutorial.analysis.split import PARTS, Kind, Thread, split_times
@@ -117,19 +113,19 @@ def _ns(value: float) -> str:
 # As a table
 
 
-def rows(heap_size: int) -> list[list[str]]:
+def parts(size: str) -> Table:
     """Return the table of a size: heads, a row for each part, and what is left."""
-    kinds = _kinds()
+    heap_size = Choice(_RECORD).changed([size]).heap_size
     columns = [
         (_head(kind, thread, len(threads) > 1), thread)
-        for kind, threads in sorted(kinds.items(), key=lambda item: _place(item[0]))
+        for kind, threads in sorted(_kinds().items(), key=lambda item: _place(item[0]))
         if kind.heap_size == heap_size
         for thread in threads
     ]
     if not columns:
-        raise UnknownError(f"{_RECORD} has no heaps of {heap_size} bytes")
-    threads = [thread for _, thread in columns]
-    return [["ns", *(head for head, _ in columns)], *_body(threads)]
+        raise UnknownError(f"{_RECORD} has no heaps of {size}")
+    heads, threads = zip(*columns, strict=True)
+    return Table([("ns", *heads), *_body(threads)])
 
 
 def _place(kind: Kind) -> tuple[int, int]:
@@ -142,36 +138,15 @@ def _head(kind: Kind, thread: Thread, two: bool) -> str:
     return f"{find_chapter(kind.program).number} {NAMES[kind.language]}{who}"
 
 
-def _body(threads: list[Thread]) -> Iterator[list[str]]:
+def _body(threads: tuple[Thread, ...]) -> Iterator[tuple[str, ...]]:
     for part in PARTS:
         if any(part in thread.parts for thread in threads):
             cells = [thread.parts.get(part) for thread in threads]
-            yield [part, *("" if x is None else _ns(x.median) for x in cells)]
-    yield [_IDLE, *(_ns(thread.idle_ns) for thread in threads)]
-    yield [_WHOLE, *(_ns(thread.elapsed.median) for thread in threads)]
-
-
-class SplitTable(SphinxDirective):
-    """The directive."""
-
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        try:
-            head, *body = rows(Choice(_RECORD).changed(self.arguments).heap_size or 0)
-        except ValueError as error:
-            raise self.error(str(error)) from None
-        columns = [nodes.colspec(colwidth=1) for _ in head]
-        group = nodes.tgroup("", *columns, cols=len(columns))
-        group += [nodes.thead("", _row(head)), nodes.tbody("", *map(_row, body))]
-        return [nodes.table("", group)]
-
-
-def _row(cells: list[str]) -> nodes.row:
-    return nodes.row("", *(nodes.entry("", nodes.paragraph(text=cell)) for cell in cells))
+            yield part, *("" if x is None else _ns(x.median) for x in cells)
+    yield _IDLE, *(_ns(thread.idle_ns) for thread in threads)
+    yield _WHOLE, *(_ns(thread.elapsed.median) for thread in threads)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_role("split", Measured(split))
-    app.add_directive("split-table", SplitTable)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

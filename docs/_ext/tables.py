@@ -1,24 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tables that are made from what they describe, so that they cannot differ from it.
 
-    .. make-targets::
+    ```{made-table} KIND WORD ...
+    LINE ...
+    ```
 
-        what ``make help`` lists;
+shows a table of one of these kinds, and of those of ``measured_tables.py``:
 
-    .. fields:: spead_tutorial.records.Sample
+    make-targets            what ``make help`` lists
+    fields NAME             the fields of a dataclass: types from its annotations, meanings from its
+                            docstring
 
-        the fields of a dataclass: types from its annotations, meanings from its docstring;
+And
 
     .. record-line:: tut-8 sample
 
-        the first line of that kind in a committed record, laid out to be read. With a number, lists
-        are cut after so many elements;
-
-    .. schema-version::
-
-        which version of the format the package writes.
-
-The examples in the help of the commands are set as code.
+is the first line of that kind in a committed record, laid out to be read. With a number, lists are
+cut after so many elements. The examples in the help of the commands are set as code.
 """
 
 import dataclasses
@@ -27,6 +25,7 @@ import inspect
 import itertools
 import json
 import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,47 +35,95 @@ from public_names import linked
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from spead_tutorial import records
-
 ROOT = Path(__file__).resolve().parent.parent.parent
 _UNITS = {"_ns": "ns", "_bytes": "bytes", "heap_size": "bytes", "packet_size": "bytes"}
 
 
-class MakeTargets(SphinxDirective):
-    """The targets of the Makefile that say what they do."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class Table:
+    """Cells, each a line of text with markup, or several lines, and how they are laid out."""
 
-    def run(self) -> list[nodes.Node]:
-        path = ROOT / "Makefile"
-        self.env.note_dependency(str(path))
-        targets = re.findall(r"^([a-z-]+):.*?## (.*)", path.read_text(), re.MULTILINE)
-        rows = [[f"``make {target}``", f"{what[0].upper()}{what[1:]}."] for target, what in targets]
-        return self.parse_text_to_nodes(table(["Command", "What it does"], rows, "30 70"))
+    rows: Sequence[Sequence[str]]
+    heads: int = 1
+    stubs: int = 0
+    widths: Sequence[int] = ()
+    classes: Sequence[str] = ()
 
 
-class Fields(SphinxDirective):
-    """The fields of a dataclass."""
+#: What makes each kind of table, of the words and lines that a page has.
+KINDS: dict[str, Callable[..., Table]] = {}
+
+
+class MadeTable(SphinxDirective):
+    """A table of one of these kinds."""
 
     required_arguments = 1
+    optional_arguments = 2
+    has_content = True
 
     def run(self) -> list[nodes.Node]:
-        module, _, name = self.arguments[0].rpartition(".")
-        cls = getattr(importlib.import_module(module), name)
-        self.env.note_dependency(inspect.getfile(cls))
-        rows = []
-        said = {
-            field_name.strip(): " ".join(parameter.desc)
-            for parameter in NumpyDocString(inspect.getdoc(cls) or "")["Parameters"]
-            for field_name in parameter.name.split(",")
-        }
-        fields = {field.name: field for field in dataclasses.fields(cls)}
-        if said.keys() != fields.keys():
-            raise self.error(f"the docstring of {name} and its fields differ")
-        for field in fields.values():
-            (meaning,) = linked([said[field.name]], self.arguments[0], set(fields))
-            unit = [unit for end, unit in _UNITS.items() if field.name.endswith(end)]
-            kind = ", ".join([_type(field), *unit[:1]])
-            rows.append([f"| ``{field.name}``\n       | {kind}", meaning])
-        return self.parse_text_to_nodes(table(["Field, type, unit", "Meaning"], rows, "35 65"))
+        kind, *words = self.arguments
+        if kind not in KINDS:
+            raise self.error(f"there is no table of {kind}: there are {', '.join(KINDS)}")
+        try:
+            table = KINDS[kind](*words, *self.content)
+        except ValueError as error:
+            raise self.error(str(error)) from None
+        rows = [[self._entry(text) for text in row] for row in table.rows]
+        return [built(rows, table.heads, table.stubs, table.widths, table.classes)]
+
+    def _entry(self, text: str) -> nodes.entry:
+        lines = [self.parse_inline(line)[0] for line in text.split("\n")]
+        if len(lines) == 1:
+            return nodes.entry("", nodes.paragraph("", "", *lines[0]))
+        block = (nodes.line("", "", *line) for line in lines)
+        return nodes.entry("", nodes.line_block("", *block))
+
+
+def built(
+    rows: Sequence[Sequence[nodes.entry]],
+    heads: int = 1,
+    stubs: int = 0,
+    widths: Sequence[int] = (),
+    classes: Sequence[str] = (),
+) -> nodes.table:
+    """Return a table, of which the first rows and columns are heads."""
+    group = nodes.tgroup(cols=len(rows[0]))
+    for n, width in enumerate(widths or [1] * len(rows[0])):
+        group += nodes.colspec(colwidth=width, **({"stub": 1} if n < stubs else {}))
+    made = [nodes.row("", *row) for row in rows]
+    if heads:
+        group += nodes.thead("", *made[:heads])
+    group += nodes.tbody("", *made[heads:])
+    return nodes.table("", group, classes=[*classes, *(() if widths else ["colwidths-auto"])])
+
+
+def make_targets() -> Table:
+    """Return the targets of the Makefile that say what they do."""
+    text = (ROOT / "Makefile").read_text()
+    targets = re.findall(r"^([a-z-]+):.*?## (.*)", text, re.MULTILINE)
+    rows = [(f"``make {target}``", f"{what[0].upper()}{what[1:]}.") for target, what in targets]
+    return Table([("Command", "What it does"), *rows], widths=(30, 70))
+
+
+def fields(full_name: str) -> Table:
+    """Return the fields of a dataclass."""
+    module, _, name = full_name.rpartition(".")
+    cls = getattr(importlib.import_module(module), name)
+    said = {
+        field_name.strip(): " ".join(parameter.desc)
+        for parameter in NumpyDocString(inspect.getdoc(cls) or "")["Parameters"]
+        for field_name in parameter.name.split(",")
+    }
+    there = {field.name: field for field in dataclasses.fields(cls)}
+    if said.keys() != there.keys():
+        raise ValueError(f"the docstring of {name} and its fields differ")
+    rows = [("Field, type, unit", "Meaning")]
+    for field in there.values():
+        (meaning,) = linked([said[field.name]], full_name, set(there))
+        unit = [unit for end, unit in _UNITS.items() if field.name.endswith(end)]
+        rows.append((f"``{field.name}``\n{', '.join([_type(field), *unit[:1]])}", meaning))
+    return Table(rows, widths=(35, 65))
 
 
 def _type(field: dataclasses.Field[Any]) -> str:
@@ -114,17 +161,6 @@ def shown(line: dict[str, Any], most: int | None) -> str:
     return text.replace('"…"', "…")
 
 
-class SchemaVersion(SphinxDirective):
-    """The version of the format of records."""
-
-    def run(self) -> list[nodes.Node]:
-        self.env.note_dependency(inspect.getfile(records))
-        return self.parse_text_to_nodes(
-            f"The format's version is **{records.SCHEMA}**: "
-            ":py:data:`spead_tutorial.records.SCHEMA`, and ``schema`` in every header."
-        )
-
-
 def _cut(value: Any, most: int | None) -> Any:
     if isinstance(value, dict):
         return {key: _cut(element, most) for key, element in value.items()}
@@ -155,20 +191,10 @@ def set_defaults(app: Sphinx, context: Any, lines: list[str]) -> None:
         lines[index] = line.replace(":options:", ":choices:")
 
 
-def table(heads: list[str], rows: list[list[str]], widths: str) -> str:
-    """Return reST of a table."""
-    lines = [".. list-table::", "   :header-rows: 1", f"   :widths: {widths}", ""]
-    for row in [heads, *rows]:
-        for index, cell in enumerate(row):
-            lines.append(f"   {'*' if index == 0 else ' '} - {cell}".rstrip())
-    return "\n".join([*lines, ""])
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.add_directive("make-targets", MakeTargets)
-    app.add_directive("fields", Fields)
+    KINDS.update({"fields": fields, "make-targets": make_targets})
+    app.add_directive("made-table", MadeTable)
     app.add_directive("record-line", RecordLine)
-    app.add_directive("schema-version", SchemaVersion)
     app.connect("sphinx-click-process-description", set_examples)
     app.connect("sphinx-click-process-options", set_defaults)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

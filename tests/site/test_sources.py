@@ -331,7 +331,7 @@ def test_a_highest_rate_without_loss_is_said_with_its_interval_and_so_is_a_bound
 
 def test_the_best_is_what_was_fastest_at_a_size(measured):
     names = {_BEFORE: "chapter 8, heaps of any size", _AFTER: "chapter 8"}
-    rows = extension("best_of").rows("small", "c", "python")
+    _, *rows = extension("measured_tables").best_of("small", "c | python").rows
     assert [row[0] for row in rows] == [
         size.replace("M", " M").replace("K", " K") for size in _SIZES
     ]
@@ -349,45 +349,45 @@ def test_the_best_is_what_was_fastest_at_a_size(measured):
         gained = rates["c", ours] / rates["python", theirs]
         assert float(row[5].split()[0]) == pytest.approx(gained, rel=0.02)
     with pytest.raises(measured.UnknownError, match="no sample of spead2"):
-        extension("best_of").rows("small", "c", "spead2")
+        extension("measured_tables").best_of("small", "c | spead2")
 
 
 def test_a_goal_stands_beside_the_same_ratio_as_in_the_table_of_the_best(measured):
-    rows = extension("best_of").rows("small", "c", "python")
-    goals = extension("gains").goal_row("small", "C | 1.3 | c | python", list(_SIZES.values()))
+    tables = extension("measured_tables")
+    _, *rows = tables.best_of("small", "c | python").rows
+    _, goals, costs = tables.goals(
+        "small", "C | 1.3 | c | python", "CPU | 0.5 | cpu c | python"
+    ).rows
     assert goals == ("C", "1.3", *(row[5].split()[0] for row in rows))
-    costs = extension("gains").goal_row("small", "CPU | 0.5 | cpu c | python", [_SIZES["8KiB"]])
     assert float(costs[2]) == pytest.approx(float(rows[0][6].split()[0]), abs=0.01)
 
 
-def test_a_goal_has_a_dash_where_one_side_was_not_measured_and_has_to_have_one_number(measured):
-    goal_row = extension("gains").goal_row
-    row = goal_row("small", "C | 1.3 | c | python", [_SIZES["8KiB"], 3])
-    assert row[2] != "-"
-    assert row[3] == "-"
-    with pytest.raises(measured.UnknownError, match="no sample of 'c' and of 'spead2'"):
-        goal_row("small", "C | 1.3 | c | spead2", list(_SIZES.values()))
-
-
-def test_two_things_beside_each_other_have_a_row_for_each_size_at_which_one_was_measured(measured):
-    row = extension("gains").beside_row
+def test_a_table_has_a_dash_where_something_was_not_measured_and_has_to_have_one_number(measured):
+    tables = extension("measured_tables")
+    few = [one for one in _samples() if one.language == "c" or one.heap_size == _SIZES["8KiB"]]
+    write(measured.RESULTS, "few", few)
+    _, goal = tables.goals("few", "C | 1.3 | c | python").rows
+    assert (goal[2] != "-", goal[3]) == (True, "-")
     words = f"{_AFTER} python -> c"
-    estimate = measured.gain_estimate(f"small 8KiB {words}")
-    size, cell, dash = row("small", _SIZES["8KiB"], [words, "tut_13_send_hot python -> c"])
-    assert (size, dash) == ("8 KiB", "-")
-    assert cell.startswith(f"{{gain}}`small 8KiB {words}` [{estimate.low:.3g},")
-    assert row("small", 3, [words]) == ()
+    estimate = measured.gain_estimate(f"few 8KiB {words}")
+    head, (size, cell) = tables.sizes("few", f"Both | {words}").rows
+    assert (*head, size) == ("Heaps of", "Both", "8 KiB")
+    assert cell.startswith(f"{{gain}}`few 8KiB {words}` [{estimate.low:.3g},")
+    with pytest.raises(measured.UnknownError, match="no sample of 'c' and of 'spead2'"):
+        tables.goals("few", "C | 1.3 | c | spead2")
+    with pytest.raises(measured.UnknownError, match="no sample of what"):
+        tables.sizes("few", "Both | tut_13_send_hot python -> c")
 
 
 def test_the_table_of_gains_chains_the_ladder_and_has_a_row_for_each_step():
-    steps = extension("gains").steps(10)
+    steps = extension("measured_tables").steps(10)
     assert all(after == before for (_, after), (before, _) in itertools.pairwise(steps))
     assert find_chapter(steps[0][0]).number == catalogue.CHAPTERS[0].number
     assert find_chapter(steps[-1][1]).number == 10
 
 
 def test_a_step_has_a_gain_at_each_size_of_heaps_at_which_both_its_programs_are_chained():
-    module = extension("gains")
+    module = extension("measured_tables")
     (large, small), step = module.SIZES, ("tut_5_send_pipeline", "tut_6_send_pktsize")
     assert module.gain_cell(step, large, "c").startswith("{gain}`ladder c 1MiB tut_5_")
     assert module.gain_cell(step, small, "c") == "-"
@@ -517,17 +517,29 @@ def test_a_fact_is_that_of_the_record(measured):
         ("per_heap", f"wishes small c {_BEFORE} 8KiB", "no count 'wishes'"),
         ("per_heap", f"program small c {_BEFORE} 8KiB", "no count 'program'"),
         ("per_heap", f"waits small c {_BEFORE} 8KiB", "no sample has that"),
-        ("total", f"wishes small c {_BEFORE} 8KiB", "not every sample has a count 'wishes'"),
+        ("total", f"wishes small c {_BEFORE} 8KiB", "no count 'wishes'"),
         ("total", f"waits small c {_BEFORE} 8KiB", "not every sample has a count 'waits'"),
-        ("per_gb", f"wishes small c {_BEFORE} 8KiB", "only cpu"),
-        ("took", f"waiting small {_BEFORE}", "preparing and sending"),
+        ("per_gb", f"wishes small c {_BEFORE} 8KiB", "there is no 'wishes'"),
+        ("took", f"waiting small {_BEFORE}", "there is no 'waiting': there are preparing, sending"),
         ("took", f"sending small {_AFTER}", "not one timeline's"),
         ("at_best", f"small {_BEFORE} pinned", "not one timeline's"),
-        ("share", f"wishing small {_BEFORE}", "no share 'wishing'"),
+        (
+            "share",
+            f"wishing small {_BEFORE}",
+            "there is no 'wishing'",
+        ),
         ("share", f"waiting small {_AFTER}", "not one timeline's"),
-        ("busy", f"kernel small c {_BEFORE} 8KiB", "no thread 'kernel'"),
+        (
+            "busy",
+            f"kernel small c {_BEFORE} 8KiB",
+            "there is no 'kernel'",
+        ),
         ("busy", f"program small c {_BEFORE} 8KiB", "no sample has that"),
-        ("spacing", "colour small tut_4_send_perf random", "there are silence and burst"),
+        (
+            "spacing",
+            "colour small tut_4_send_perf random",
+            "there is no 'colour'",
+        ),
         ("spacing", "burst small tut_4_send_perf", "not one program's messages"),
         ("fact", "colour", "there is no fact 'colour'"),
     ],

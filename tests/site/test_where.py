@@ -66,13 +66,13 @@ def test_looking_is_said_to_cost_what_it_cost_most(splits):
 def test_a_role_refuses_what_was_not_measured(splits, text, why):
     with pytest.raises(ValueError, match=re.escape(why)):
         splits.split(text)
-    with pytest.raises(ValueError, match="no heaps of 7 bytes"):
-        splits.rows(7)
+    with pytest.raises(ValueError, match="no heaps of 7B"):
+        splits.parts("7B")
 
 
 def test_the_table_has_a_column_for_each_thread_and_what_is_left(splits):
-    head, *body = splits.rows(8192)
-    assert head == [
+    head, *body = splits.parts("8KiB").rows
+    assert list(head) == [
         "ns", "10 Python, program", "10 Python, stream", "10 C, program", "10 C, stream",
         "13 Python", "13 C",
     ]  # fmt: skip

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tables of what was measured, which the directive of ``tables.py`` shows.
+
+    best RECORD         the fastest of some programs beside that of others, compared within rounds;
+        ours c | spead2-source      the line has the words for both, as the roles take them
+    goals RECORD        how many times as fast the best of some programs is as that of others, or,
+        the best in C | 1.3 | ours c | spead2-source    after ``cpu``, what multiple of the
+                        others' CPU time it takes; what was asked for stands before both sides
+    sizes RECORD        what the gain role says, with its interval: a column for each line
+        Chapter 13 | tut_13_send_hot c -> cpp
+    ladder [CHAPTER]    what each chapter gained over the one before it, up to that one
+    parts SIZE          the time of a heap, part by part: see splits.py
+    machine             the facts of the reference machine
+
+The first three are for each size of heaps that a record has. What was not measured is a dash.
+"""
+
+import dataclasses
+import shlex
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+from listings import chapter_page
+from measured import (
+    MACHINE,
+    Choice,
+    UnknownError,
+    gain_estimate,
+    machine_facts,
+    recording,
+)
+from sphinx.application import Sphinx
+from splits import parts
+from tables import KINDS, Table
+
+from spead_tutorial import stats, units
+from spead_tutorial.catalogue import CHAPTERS, LADDER, LANGUAGES, STEPS, find_chapter
+from spead_tutorial.plots.theme import NAMES
+from spead_tutorial.records import OURS, Sample
+from spead_tutorial.units import number, thousands
+
+NOTHING = "-"
+#: The sizes of heaps at which programs are chained, largest first.
+SIZES = tuple(sorted({rung.heap_size for rung in LADDER}, reverse=True))
+_RECORD = "ladder"
+#: What the table of the machine calls its facts.
+_FACTS = {
+    "cpu": "Processor",
+    "cores": "Cores",
+    "L1d": "Level 1 cache, data",
+    "L1i": "Level 1 cache, instructions",
+    "L2": "Level 2 cache",
+    "L3": "Level 3 cache",
+    "memory": "Memory",
+    "virtualisation": "Virtual machine, container",
+    "governor": "Frequency governor",
+    "kernel": "Kernel",
+    "lab": "Device that discards what it is sent",
+    "mtu": "Its MTU",
+    "python": "Python",
+    "numpy": "NumPy",
+    "compiler": "C compiler",
+    "spead2": "spead2",
+    "revision": "Revision of the programs",
+}
+
+
+def heap_sizes(record: str) -> list[int]:
+    return sorted({sample.heap_size for sample in recording(record).samples})
+
+
+def word(heap_size: int) -> str:
+    """Return a size of heaps as roles take it."""
+    return units.size(heap_size).replace(" ", "")
+
+
+# ---- The best of some programs beside the best of others ----
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Best:
+    """What won at a size: its name, and what it took and cost in each round."""
+
+    name: str
+    rates: dict[int, float]
+    costs: dict[int, float]  # CPU seconds per byte
+
+
+def best(record: str, words: str, heap_size: int) -> Best:
+    """Return the series with the highest median rate of those that the words choose."""
+    series: dict[str, list[Sample]] = {}
+    for sample in Choice(record).changed([*shlex.split(words), word(heap_size)]).candidates():
+        if sample.rate is not None:
+            name = sample.variant if sample.implementation == "ceiling" else sample.program
+            series.setdefault(name, []).append(sample)
+    if not series:
+        raise UnknownError(f"{record} has no sample of {words} with heaps of {heap_size} bytes")
+    rates = {
+        name: {sample.round: sample.rate or 0 for sample in samples}
+        for name, samples in series.items()
+    }
+    name = max(rates, key=lambda name: stats.median(list(rates[name].values())).median)
+    return Best(name, rates[name], {sample.round: _cost(sample) for sample in series[name]})
+
+
+def _cost(sample: Sample) -> float:
+    return ((sample.cpu_user_ns or 0) + (sample.cpu_system_ns or 0)) / sample.payload_bytes
+
+
+def best_of(record: str, sides: str) -> Table:
+    """Return the fastest of both sides at each size, and how they compare."""
+    heads = ("Heap", "ours", "MB/s", "beside it", "MB/s", "times as fast", "CPU time")
+    rows = [
+        _best_row(size, *(best(record, words.strip(), size) for words in sides.split("|")))
+        for size in heap_sizes(record)
+    ]
+    return Table([heads, *rows], widths=(3, 5, 3, 5, 3, 7, 4))
+
+
+def _best_row(size: int, ours: Best, theirs: Best) -> tuple[str, ...]:
+    gained, cost = stats.gain(theirs.rates, ours.rates), stats.gain(theirs.costs, ours.costs)
+    return (
+        units.size(size),
+        _named(ours),
+        _rate(ours),
+        _named(theirs),
+        _rate(theirs),
+        f"{gained.median:.2f} [{gained.low:.2f}, {gained.high:.2f}]",
+        f"{number(cost.median)} times",
+    )
+
+
+def _named(of: Best) -> str:
+    """Return what a reader calls it: a chapter, or what is special of a bare loop."""
+    if not of.name.startswith("tut_"):
+        return of.name
+    chapter = find_chapter(of.name)
+    step = f", {chapter.title.lower()}" if chapter in STEPS else ""
+    return f"chapter {chapter.number}{step}"
+
+
+def _rate(of: Best) -> str:
+    return thousands(float(f"{stats.median(list(of.rates.values())).median / 1e6:.3g}"))
+
+
+def goals(record: str, *lines: str) -> Table:
+    """Return what was to be reached, and what is."""
+    sizes = heap_sizes(record)
+    rows = [("What", "Asked", *map(units.size, sizes))]
+    for line in lines:
+        what, asked, ours, theirs = (part.strip() for part in line.split("|"))
+        value = "costs" if ours.startswith("cpu ") else "rates"
+        words = theirs, ours.removeprefix("cpu ")
+        cells = [known(_times, record, words, size, value) for size in sizes]
+        if set(cells) == {NOTHING}:
+            raise UnknownError(f"{record} has no sample of {ours!r} and of {theirs!r} at one size")
+        rows.append((what, asked, *cells))
+    return Table(rows)
+
+
+def _times(record: str, words: tuple[str, str], size: int, value: str) -> str:
+    before, after = (getattr(best(record, side, size), value) for side in words)
+    return f"{stats.gain(before, after).median:.2f}"
+
+
+def known(say: Callable[..., str], *of: Any) -> str:
+    """Return what is said, or a dash where it was not measured."""
+    try:
+        return say(*of)
+    except UnknownError:
+        return NOTHING
+
+
+# ---- Gains, as the role says them ----
+
+
+def with_interval(words: str) -> str:
+    """Return a gain as a role, and its interval."""
+    estimate = gain_estimate(words)
+    ends = f"[{estimate.low:.3g},\N{NO-BREAK SPACE}{estimate.high:.3g}]"
+    return f"{{gain}}`{words}` {ends}" + " (range)" * (estimate.n < stats.FEWEST)
+
+
+def sizes(record: str, *lines: str) -> Table:
+    """Return gains at each size of heaps; a size at which there is none is left out."""
+    names, columns = zip(*(line.split(" | ") for line in lines), strict=True)
+    rows = [("Heaps of", *names)]
+    for size in heap_sizes(record):
+        cells = [known(with_interval, f"{record} {word(size)} {words}") for words in columns]
+        if set(cells) != {NOTHING}:
+            rows.append((units.size(size), *cells))
+    if len(rows) == 1:
+        raise UnknownError(f"{record} has no sample of what {', '.join(columns)} say")
+    return Table(rows)
+
+
+def ladder(last: str = str(CHAPTERS[-1].number)) -> Table:
+    """Return what each chapter gained over the one before it."""
+    there = {one.language for one in recording(_RECORD).samples if one.implementation == OURS}
+    columns = [(size, language) for size in SIZES for language in LANGUAGES if language in there]
+    rows = [("Chapter", *(f"{units.size(size)}, {NAMES[language]}" for size, language in columns))]
+    for pair in steps(int(last)):
+        chapter = find_chapter(pair[1])
+        words = chapter.change if chapter in STEPS else chapter.title
+        link = f"[{chapter.number}]({chapter_page(chapter.number)})"
+        cells = [gain_cell(pair, size, language) for size, language in columns]
+        rows.append((f"{link}: {words[0].lower()}{words[1:]}", *cells))
+    return Table(rows)
+
+
+def steps(last: int) -> list[tuple[str, str]]:
+    """Return each program of the ladder with the one before it."""
+    pairs = {pair: None for size in SIZES for pair in _pairs(size)}
+    return [pair for pair in pairs if find_chapter(pair[1]).number <= last]
+
+
+def _pairs(size: int) -> list[tuple[str, str]]:
+    return list(pairwise(rung.program for rung in LADDER if rung.heap_size == size))
+
+
+def gain_cell(pair: tuple[str, str], heap_size: int, language: str) -> str:
+    """Return a gain; a dash where it is not in the ladder."""
+    if pair not in _pairs(heap_size):
+        return NOTHING
+    return with_interval(f"{_RECORD} {language} {word(heap_size)} {' -> '.join(pair)}")
+
+
+# ---- The machine, and others ----
+
+
+def machine() -> Table:
+    """Return the reference machine, as its records describe it."""
+    facts = machine_facts(recording(MACHINE))
+    return Table([(name, facts[key]) for key, name in _FACTS.items() if key in facts], 0, 1, (1, 2))
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    KINDS.update(
+        best=best_of, goals=goals, ladder=ladder, machine=machine, parts=parts, sizes=sizes
+    )
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
