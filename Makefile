@@ -14,12 +14,14 @@ TAGS ?= 0
 # Which program `make profile` looks at.
 CHAPTER ?= 10
 LANGUAGE ?= python
+# With the environment's tools, for commands that call each other by their names.
+WITH := PATH="$(abspath $(BIN)):$$PATH"
 WORKERS = -n $(JOBS) --maxprocesses 8
 
 SOURCES := pyproject.toml meson.build meson.options spead_tutorial_run.py $(shell find csrc spead_tutorial -type f \
 	-not -name '*.pyc')
 
-.PHONY: help setup tour tour-notebooks tour-site test thorough test-c test-python test-notebooks notebooks notebooks-refresh docs pyodide test-docs published test-published packages test-packages screenshots figures peer bench bench-quick profile check lint sanitize fuzz clean
+.PHONY: help setup tour tour-notebooks tour-site test thorough test-c test-python test-notebooks notebooks notebooks-refresh docs pyodide test-docs published test-published packages test-packages screenshots figures peer bench bench-quick profile check lint sanitize sanitize-addresses fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -69,8 +71,16 @@ docs: setup ## build the site, into build/site
 	rm -rf $(BUILD)/site
 	$(BIN)/sphinx-build -E -a -n -W --keep-going -q -j auto -b html -d $(BUILD)/doctrees docs $(BUILD)/site
 
+PYODIDE := pyodide.mjs pyodide.asm.mjs pyodide.asm.wasm pyodide-lock.json python_stdlib.zip
+
 pyodide: setup ## fetch Python for browsers with npm; make docs then offers it
-	$(BIN)/python .ci/pyodide.py $(BUILD)/python
+	@command -v npm >/dev/null || { echo >&2 "npm is missing: apt install npm; the site is built without it, too"; exit 1; }
+	rm -rf $(BUILD)/fetched && mkdir -p $(BUILD)/fetched
+	npm pack --silent --pack-destination $(BUILD)/fetched pyodide@314.0.7
+	tar -xzf $(BUILD)/fetched/pyodide-*.tgz -C $(BUILD)/fetched
+	rm -rf $(BUILD)/python && mkdir -p $(BUILD)/python/pyodide
+	cp $(PYODIDE:%=$(BUILD)/fetched/package/%) $(BUILD)/python/pyodide
+	rm -rf $(BUILD)/fetched
 
 figures: setup ## draw the committed pictures again from the committed records
 	$(BIN)/python -m bench plot -i bench/results -o docs/figures
@@ -93,8 +103,17 @@ bench-quick: setup ## measure chapter 10 beside spead2 and bare system calls, an
 profile: setup ## a program's stacks, for a flame graph: make profile CHAPTER=10 LANGUAGE=c (or python)
 	$(BIN)/python -m bench profile $(CHAPTER) --lang $(LANGUAGE)
 
+ASAN := -Db_sanitize=address,undefined -Db_lundef=false # by its name, for it has a comma
+
+# The core by itself, built into a folder with options, and tested; what was skipped says so.
+define meson-test
+$(WITH) meson setup --werror $(if $(wildcard $(1)/build.ninja),--reconfigure) $(2) $(1)
+$(WITH) meson test -C $(1) --print-errorlogs
+@grep '^skipped: ' $(1)/meson-logs/testlog.txt || true
+endef
+
 test-c: setup
-	$(BIN)/python .ci/meson_test.py $(BUILD)/c
+	$(call meson-test,$(BUILD)/c)
 
 test-python: setup
 	$(SEALED) $(BIN)/pytest $(WORKERS) --dist worksteal --ignore tests/site/browser
@@ -135,12 +154,39 @@ $(BIN)/.checkers: $(BIN)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'spead-tutorial[check]'
 	@touch $@
 
-lint: $(BIN)/.checkers
-	$(BIN)/python .ci/lint.py
+CHECKS := mypy stubtest ruff ruff-format clang-format clang-tidy cython-lint codespell workflows readthedocs
+CHECKED_C = $(shell find csrc tests/support/senders -name '*.[ch]' -o -name '*.[ch]pp')
 
-sanitize: setup
-	$(BIN)/python .ci/meson_test.py $(BUILD)/asan -Db_sanitize=address,undefined -Db_lundef=false
-	$(BIN)/python .ci/meson_test.py $(BUILD)/tsan -Db_sanitize=thread -Db_lundef=false
+lint: $(BIN)/.checkers
+	@$(WITH) $(MAKE) --keep-going --output-sync --jobs=$$(nproc) $(CHECKS:%=lint-%)
+
+lint-mypy:
+	mypy
+lint-stubtest: # from elsewhere: the installed package is what is checked, not the source folder
+	cd $(BIN) && stubtest spead_tutorial --mypy-config-file $(CURDIR)/pyproject.toml --allowlist $(CURDIR)/.ci/stubtest_allowlist
+lint-ruff:
+	ruff check .
+lint-ruff-format:
+	ruff format --check .
+lint-clang-format:
+	@clang-format --dry-run --Werror $(CHECKED_C)
+lint-clang-tidy: # it comes with the compiler, if at all; .clang-tidy says what it looks for
+	! command -v clang-tidy >/dev/null || clang-tidy --quiet $$(find csrc -name '*.cpp') -- \
+	  -std=c++20 -I$(CURDIR)/csrc/include -I$(CURDIR)/csrc/chapters -D_GNU_SOURCE
+lint-cython-lint:
+	cython-lint --max-line-length 100 $(wildcard spead_tutorial/*.pyx spead_tutorial/*.pxd spead_tutorial/*.pxi)
+lint-codespell:
+	codespell
+lint-workflows:
+	check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+lint-readthedocs:
+	check-jsonschema --builtin-schema vendor.readthedocs .readthedocs.yaml
+
+sanitize-addresses: setup
+	$(call meson-test,$(BUILD)/asan,$(ASAN))
+
+sanitize: sanitize-addresses
+	$(call meson-test,$(BUILD)/tsan,-Db_sanitize=thread -Db_lundef=false)
 	@echo "A minute of stress under both."
 	$(BUILD)/asan/csrc/tests/test_stress 60 & $(BUILD)/tsan/csrc/tests/test_stress 60 && wait $$!
 

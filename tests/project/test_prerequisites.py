@@ -219,7 +219,7 @@ def test_make_says_that_the_interpreter_is_missing(machine):
 def test_make_runs_every_part_of_the_tests_though_one_fails(machine):
     programs = machine.folder / "environment" / "bin"
     programs.mkdir(parents=True)
-    for name, status in (("python", 1), ("pytest", 1), ("sphinx-build", 0)):
+    for name, status in (("python", 1), ("meson", 1), ("pytest", 1), ("sphinx-build", 0)):
         (programs / name).write_text(f'#!/bin/sh\necho "ran: {name} $*"; exit {status}\n')
         (programs / name).chmod(0o755)
     for name in (".installed", ".browser"):
@@ -227,6 +227,6 @@ def test_make_runs_every_part_of_the_tests_though_one_fails(machine):
     made = [f"VENV={programs.parent}", f"BUILD={machine.folder / 'build'}"]
     status, said = machine.run("make", *made, "test")
     assert status == 2
-    parts = ("meson_test.py", "sphinx-build", "pytest -n", "--nbval ")
+    parts = ("meson setup", "sphinx-build", "pytest -n", "--nbval ")
     ran = [line for line in said.splitlines() if line.startswith("ran: ")]
     assert [part for part in parts if not any(part in line for line in ran)] == []
