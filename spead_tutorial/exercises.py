@@ -7,86 +7,25 @@ import re
 import tempfile
 from pathlib import Path
 
-from spead_tutorial.catalogue import Chapter, Receiver, Rung, find_chapter, find_receiver
+from spead_tutorial.catalogue import Chapter, Receiver, find_chapter, find_receiver
 
-__all__ = ["EXERCISES", "RECEIVING", "Exercise", "ReceiverExercise", "find_exercise"]
+__all__ = ["EXERCISES", "RECEIVING", "ReceiverExercise", "SenderExercise", "find_exercise"]
 
 _PACKAGE = Path(__file__).parent
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Exercise:
-    """What a reader is to write, and where what is written is worth something.
+    """What a reader is to write."""
 
-    Parameters
-    ----------
-    task, hint : str
-        Markdown, a line or two each.
-    rung : Rung
-        The chapter's program, which is a solution, and the setting at which it is measured.
-    is_random : bool
-        Whether its samples are random.
-    is_limited : bool
-        Whether the program has a rate that it is not to exceed: then there is none to measure.
-    has_ceiling : bool
-        Whether bare loops do the same as the program.
-    """
-
-    task: str
+    task: str  # Markdown, a line or two each
     hint: str
-    rung: Rung
-    is_random: bool = False
-    is_limited: bool = False
-    has_ceiling: bool = True
+    program: str  # the name of the chapter's program, which is a solution
 
     @property
-    def chapter(self) -> Chapter:
+    def chapter(self) -> Chapter | Receiver:
         """Whose change it is."""
-        return find_chapter(self.rung.program)
-
-    @property
-    def skeleton(self) -> Path:
-        """The program that lacks it, with marks where it belongs."""
-        return Path(_skeletons().name, f"chapter_{self.chapter.number}.py")
-
-    @property
-    def solution(self) -> Path:
-        """The program that has it."""
-        return _PACKAGE / "chapters" / f"{self.rung.program}.py"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class ReceiverExercise:
-    """What a reader is to write that receives, and how it is told what it is worth.
-
-    Parameters
-    ----------
-    task, hint : str
-        Markdown, a line or two each.
-    program : str
-        Name of the chapter's program, which is a solution.
-    heap_size : int or None
-        Bytes of samples in the heaps of which the highest rate without loss is looked for; None
-        where the chapter is not about that.
-    counts : bool
-        Whether the program says at the end how many heaps it has received.
-    gathers : bool
-        Whether it may print a line for several heaps.
-    """
-
-    task: str
-    hint: str
-    program: str
-    heap_size: int | None = None
-    counts: bool = True
-    gathers: bool = False
-
-    @property
-    def chapter(self) -> Receiver:
-        """Whose change it is."""
-        found = find_receiver(self.program)
-        assert found is not None
-        return found
+        return find_receiver(self.program) or find_chapter(self.program)
 
     @property
     def skeleton(self) -> Path:
@@ -97,6 +36,38 @@ class ReceiverExercise:
     def solution(self) -> Path:
         """The program that has it."""
         return _PACKAGE / "chapters" / f"{self.program}.py"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SenderExercise(Exercise):
+    """One whose program sends."""
+
+    mebibytes: int  # how much is sent where it is measured, and in heaps of how many bytes
+    heap_size: int = 1 << 20
+    is_random: bool = False  # whether its samples are random
+    is_limited: bool = False  # whether it has a rate that it is not to exceed: there is none then
+    has_ceiling: bool = True  # whether bare loops do the same as the program
+
+    @property
+    def chapter(self) -> Chapter:
+        return find_chapter(self.program)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReceiverExercise(Exercise):
+    """One whose program receives."""
+
+    # bytes of samples in the heaps of which the highest rate without loss is looked for; None
+    # where the chapter is not about that
+    heap_size: int | None = None
+    counts: bool = True  # whether it says at the end how many heaps it has received
+    gathers: bool = False  # whether it may print a line for several heaps
+
+    @property
+    def chapter(self) -> Receiver:
+        found = find_receiver(self.program)
+        assert found is not None
+        return found
 
 
 def _write_skeletons() -> tempfile.TemporaryDirectory[str]:
@@ -123,85 +94,101 @@ _skeletons = functools.cache(_write_skeletons)
 
 #: The exercises of the chapters that send, in their order.
 EXERCISES = (
-    Exercise(
+    SenderExercise(
         "The skeleton sends ten heaps that have a timestamp and nothing else, and its stream never"
         " ends. Add the samples, and the end.",
         "`add_item` takes a shape and a dtype. An item has its value when `get_heap` is called;"
         " `get_end` makes the heap that ends a stream.",
-        Rung("tut_2_send", 10),
+        "tut_2_send",
+        10,
         is_random=True,
         is_limited=True,
     ),
-    Exercise(
+    SenderExercise(
         "The skeleton sends 100 MB/s at most, and its time is that of the whole program. Take the"
         " limit away, and time the loop alone.",
         "A rate of 0 is no limit. Subtract one `Usage.now()` from another, and give `report` the"
         " difference. Ending the stream is not part of it.",
-        Rung("tut_4_send_perf", 64),
+        "tut_4_send_perf",
+        64,
         is_random=True,
     ),
-    Exercise(
+    SenderExercise(
         "The skeleton waits for each heap before it prepares the next one. Prepare the next while"
         " one is on its way.",
         "Keep the state of the last heap, and wait for it once the next heap has been queued. One"
         " is left after the loop.",
-        Rung("tut_5_send_pipeline", 2048),
+        "tut_5_send_pipeline",
+        2048,
     ),
-    Exercise(
+    SenderExercise(
         "The skeleton takes `-p`, and makes packets of 1472 bytes all the same. Have it make"
         " packets as large as it is told.",
         "It is a setting of the stream, not of the heaps, so there is one line to write.",
-        Rung("tut_6_send_pktsize", 4096),
+        "tut_6_send_pktsize",
+        4096,
     ),
-    Exercise(
+    SenderExercise(
         "The skeleton asks for new memory for every heap. Use two arrays in turn.",
         "A state may be written to when its future is done: wait first, then fill, then send."
         " `np.ones` writes to its memory, `np.empty` and `np.zeros` do not.",
-        Rung("tut_8_send_reuse_memory", 4096, 64 << 20),
+        "tut_8_send_reuse_memory",
+        4096,
+        64 << 20,
     ),
-    Exercise(
+    SenderExercise(
         "The skeleton has two heaps in flight, however small they are, and makes a heap object for"
         " each. Have about 1 MiB in flight, and make the heap objects once.",
         'A zero-dimensional array of type `">u8"` is sent as it is when the packets are made. The'
         ' first heap has the descriptors; the others are `get_heap(descriptors="none",'
         ' data="all")`.',
-        Rung("tut_10_send_reuse_heaps", 512, 8192),
+        "tut_10_send_reuse_heaps",
+        512,
+        8192,
     ),
-    Exercise(
+    SenderExercise(
         "The skeleton has a call and a completion for every heap. Have one for about 512 KiB of"
         " them.",
         "A batch has arrays with one row for each heap, and a `HeapReferenceList` of its heaps,"
         " which `async_send_heaps` takes, with `GroupMode.SERIAL`. A slice of it is the last"
         " batch.",
-        Rung("tut_11_send_batch_heaps", 4096, 8192),
+        "tut_11_send_batch_heaps",
+        4096,
+        8192,
     ),
-    Exercise(
+    SenderExercise(
         "The skeleton fills a batch on one thread while another sends the one before. Do both on"
         " one thread, one batch after the other.",
         "A `spead_tutorial.send.UdpStream` without a thread pool sends in `send_heaps`, which"
         " returns when all is sent. So one batch is enough, and there is no `await`.",
-        Rung("tut_13_send_hot", 4096, 8192),
+        "tut_13_send_hot",
+        4096,
+        8192,
     ),
-    Exercise(
+    SenderExercise(
         "The skeleton sends with one thread. Have a stream and a thread for each core.",
         "Heap `i` has the count `i + 1`, whoever sends it: `set_cnt_sequence(k + 1, n_streams)`."
         " Heap 0 has the descriptors, and goes before all others; `report` takes the stats of all"
         " streams.",
-        Rung("tut_14_send_many_streams", 8192),
+        "tut_14_send_many_streams",
+        8192,
     ),
-    Exercise(
+    SenderExercise(
         "The skeleton sends a recording that is in memory already, and the kernel copies it. Have"
         " it read in place, unless `--copy` is given.",
         "It is a setting of the stream that its constructor takes.",
-        Rung("tut_15_send_zero_copy", 4096),
+        "tut_15_send_zero_copy",
+        4096,
         has_ceiling=False,
     ),
-    Exercise(
+    SenderExercise(
         "The skeleton cuts a heap into full packets and a rest. Make all packets of a heap equal,"
         " and as large as the route takes, unless `-p` is given.",
         "`route_packet_size` asks the route; `equal_packets` is for the config, `dont_fragment` for"
         " the stream. `ROUTE_SIZE` is the default of `-p`.",
-        Rung("tut_16_send_equal_packets", 4096, 16384),
+        "tut_16_send_equal_packets",
+        4096,
+        16384,
         has_ceiling=False,
     ),
 )
@@ -244,20 +231,9 @@ RECEIVING = (
 )
 
 
-def find_exercise(number: int) -> Exercise | ReceiverExercise:
-    """Look the exercise of a chapter up.
-
-    Parameters
-    ----------
-    number : int
-        The chapter's.
-
-    Raises
-    ------
-    ValueError
-        Where it has none; the text lists those that have.
-    """
-    every: list[Exercise | ReceiverExercise] = [*EXERCISES, *RECEIVING]
+def find_exercise(number: int) -> SenderExercise | ReceiverExercise:
+    """Look the exercise of a chapter up; a ValueError lists those that have one."""
+    every: list[SenderExercise | ReceiverExercise] = [*EXERCISES, *RECEIVING]
     every.sort(key=lambda exercise: exercise.chapter.number)
     for exercise in every:
         if exercise.chapter.number == number:

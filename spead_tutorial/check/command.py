@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``spead-tutorial check``: the exercises, and what a program that a reader wrote is worth."""
+"""``spead-tutorial check``: the exercises, and how good a program is that a reader wrote."""
 
 from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from spead_tutorial import tables
-from spead_tutorial.check import arriving, lossless
+from spead_tutorial.check import arriving, comparison, lossless, trying
+from spead_tutorial.check.comparison import SKELETON, YOURS, Comparison, verdict
 from spead_tutorial.check.compiling import compiled
-from spead_tutorial.check.trying import fault
-from spead_tutorial.check.worth import SKELETON, YOURS, Worth, measured, verdict
-from spead_tutorial.exercises import Exercise, ReceiverExercise, find_exercise
+from spead_tutorial.exercises import ReceiverExercise, SenderExercise, find_exercise
 from spead_tutorial.lab import KINDS, Lab
 from spead_tutorial.measure import search
 from spead_tutorial.measure.beside import CEILING
@@ -32,26 +31,19 @@ __all__ = ["check"]
 
 #: Of senders; and of receivers, each of which is a search of several runs.
 _ROUNDS, _SEARCHES = 5, 3
-_Any = Exercise | ReceiverExercise
+_Any = SenderExercise | ReceiverExercise
 
 
-class _ExerciseType(click.ParamType[_Any]):
-    name = "chapter"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> _Any:
-        if isinstance(value, Exercise | ReceiverExercise):
-            return value
-        try:
-            return find_exercise(int(str(value)))
-        except ValueError as error:
-            text = str(error) if str(value).isdecimal() else f"{value!r} is no chapter's number"
-            raise click.UsageError(text, ctx) from None
+def _exercise(context: click.Context, parameter: click.Parameter, text: str) -> _Any:
+    try:
+        return find_exercise(int(text))
+    except ValueError as error:
+        wrong = str(error) if text.isdecimal() else f"{text!r} is no chapter's number"
+        raise click.UsageError(wrong, context) from None
 
 
 @click.command()
-@click.argument("exercise", type=_ExerciseType(), metavar="CHAPTER")
+@click.argument("exercise", callback=_exercise, metavar="CHAPTER")
 @click.argument("program", required=False,
                 type=click.Path(exists=True, dir_okay=False, path_type=Path))  # fmt: skip
 @click.option("--skeleton", is_flag=True, help="Print the program to begin with.")
@@ -73,7 +65,7 @@ def check(
     kind: str | None,
     as_json: bool,
 ) -> int:
-    """Check a program that you wrote for a chapter's exercise, and say what it is worth.
+    """Check a program that you wrote for a chapter's exercise, and say how fast it is.
 
     PROGRAM is in Python, and takes the options of the chapter's own. One that sends may be in C,
     too: it is compiled first, against the installed library. It is run in a lab, where
@@ -90,53 +82,42 @@ def check(
     if skeleton or hint:
         if program is not None:
             raise click.UsageError("--skeleton and --hint go without a program")
-        click.echo(_handed_out(exercise, skeleton, hint), nl=False)
+        text = exercise.skeleton.read_text(encoding="utf-8") if skeleton else ""
+        click.echo(text + f"{exercise.task}\n{exercise.hint}\n" * hint, nl=False)
         return 0
     if program is None:
         raise click.UsageError("say which program: my_sender.py; or --skeleton, to begin one")
-    if program.suffix != ".c":
-        return _checked(exercise, program, program.resolve(), no_measure, rounds, kind, as_json)
-    if isinstance(exercise, ReceiverExercise):
+    receives = isinstance(exercise, ReceiverExercise)
+    if program.suffix == ".c" and receives:
         raise click.UsageError("a program that receives has to be in Python: my_receiver.py")
+    rounds = rounds or (_SEARCHES if receives else _ROUNDS)
     with tempfile.TemporaryDirectory() as folder:
-        made = compiled(program.resolve(), Path(folder))
-        return _checked(exercise, program, made, no_measure, rounds, kind, as_json)
-
-
-def _checked(
-    exercise: _Any,
-    program: Path,
-    made: Path,
-    no_measure: bool,
-    rounds: int | None,
-    kind: str | None,
-    as_json: bool,
-) -> int:
-    """Check a program, which is called one thing and may have been made into another."""
-    sends = isinstance(exercise, Exercise)
-    wrong = _fault(exercise, made)
-    if wrong is not None:
-        if as_json:
-            click.echo(json.dumps(_facts(exercise, program.name, wrong)))
-        raise click.ClickException(wrong)
-    say: Callable[[str], None] = _say_nothing if as_json else click.echo
-    say(f"{program.name} {'sends what it should' if sends else 'receives all that was sent'}.")
-    worth = None
-    if (why := _not_measured(exercise)) is not None:
-        say(why)
-    elif not no_measure:
-        rounds = rounds or (_ROUNDS if sends else _SEARCHES)
-        worth = _measure(exercise, made, rounds, kind, as_json)
-        say("\n".join(_lines(exercise, program.name, worth, rounds)))
+        made = program.resolve()
+        if program.suffix == ".c":
+            made = compiled(made, Path(folder))
+        wrong = _fault(exercise, made)
+        if wrong is None and not as_json:
+            does = "receives all that was sent" if receives else "sends what it should"
+            click.echo(f"{program.name} {does}.")
+        why = _not_measured(exercise)
+        found = None
+        if wrong is None and why is None and not no_measure:
+            found = _measured(exercise, made, rounds, kind, as_json)
     if as_json:
-        click.echo(json.dumps(_facts(exercise, program.name, None, worth)))
+        click.echo(json.dumps(_facts(exercise, program.name, wrong, found)))
+    if wrong is not None:
+        raise click.ClickException(wrong)
+    if found is not None and not as_json:
+        click.echo("\n".join(_lines(exercise, program.name, found, rounds)))
+    elif why is not None and not as_json:
+        click.echo(why)
     return 0
 
 
 def _fault(exercise: _Any, program: Path) -> str | None:
     if isinstance(exercise, ReceiverExercise):
         return arriving.fault(exercise, program)
-    return fault(exercise, program)
+    return trying.fault(exercise, program)
 
 
 def _not_measured(exercise: _Any) -> str | None:
@@ -150,23 +131,16 @@ def _not_measured(exercise: _Any) -> str | None:
     return None
 
 
-def _handed_out(exercise: _Any, skeleton: bool, hint: bool) -> str:
-    program = exercise.skeleton.read_text(encoding="utf-8")
-    return program * skeleton + f"{exercise.task}\n{exercise.hint}\n" * hint
-
-
-def _say_nothing(line: str) -> None:
-    pass
-
-
-def _measure(exercise: _Any, program: Path, rounds: int, kind: str | None, as_json: bool) -> Worth:
+def _measured(
+    exercise: _Any, program: Path, rounds: int, kind: str | None, as_json: bool
+) -> Comparison:
     def show(steps: Sequence[Step]) -> Iterable[Step]:
         return steps if as_json else rounds_shown(steps, rounds)
 
     if isinstance(exercise, ReceiverExercise):
         return lossless.measured(exercise, program, rounds, show)
     with Lab(kind) as lab:
-        return measured(Device(lab), exercise, program, rounds, show)
+        return comparison.measured(Device(lab), exercise, program, rounds, show)
 
 
 # ---------------------------------------------------------------------------------------
@@ -182,42 +156,41 @@ def _titles(exercise: _Any, name: str) -> dict[str, str]:
     }
 
 
-def _lines(exercise: _Any, name: str, worth: Worth, rounds: int) -> list[str]:
+def _lines(exercise: _Any, name: str, found: Comparison, rounds: int) -> list[str]:
     """Return the table, what is in it, and the verdict."""
     titles = _titles(exercise, name)
-    base, bare = _base(worth), CEILING in worth.found
+    base, bare = _base(found), CEILING in found.found
     rows = [["", "MB/s", spread([rounds]), "gain", *["share"] * bare]]
-    for who, row in worth.found.items():
+    for who, row in found.found.items():
         assert row.rate is not None
-        gained = worth.times(who, base) if who != base else None
-        share = _share(worth, who) if who != CEILING else None
+        gained = found.times(who, base) if who != base else None
+        share = _share(found, who) if who != CEILING else None
         shares = [percent(share.median) if share else ""] * bare
         rate = tables.cells(row.rate, lambda x: number(x / 1e6))
         rows.append([titles[who], *rate, times(gained.median) if gained else "", *shares])
     lines = tables.lines(rows, words=(0,))
-    lines += ["", *_notes(exercise, worth, rounds), "", f"{verdict(worth, name)}."]
+    lines += ["", *_notes(exercise, found, rounds), "", f"{verdict(found, name)}."]
     return [line.replace("\N{THIN SPACE}", "") for line in lines]
 
 
-def _base(worth: Worth) -> str:
+def _base(found: Comparison) -> str:
     """Return what rates are given as multiples of."""
-    return SKELETON if SKELETON in worth.found else OURS
+    return SKELETON if SKELETON in found.found else OURS
 
 
-def _share(worth: Worth, who: str) -> Estimate | None:
-    return worth.times(who, CEILING) if CEILING in worth.found else None
+def _share(found: Comparison, who: str) -> Estimate | None:
+    return found.times(who, CEILING) if CEILING in found.found else None
 
 
-def _notes(exercise: _Any, worth: Worth, rounds: int) -> list[str]:
+def _notes(exercise: _Any, found: Comparison, rounds: int) -> list[str]:
     if isinstance(exercise, ReceiverExercise):
-        return _notes_of_searches(exercise, worth)
-    rung = exercise.rung
+        return _notes_of_searches(exercise, found)
     notes = [
-        f"MB/s: 10⁶ bytes of samples a second, in heaps of {size(rung.heap_size)}.",
-        f"gain: times as fast as {_titles(exercise, '')[_base(worth)]}, by ratios within rounds.",
+        f"MB/s: 10⁶ bytes of samples a second, in heaps of {size(exercise.heap_size)}.",
+        f"gain: times as fast as {_titles(exercise, '')[_base(found)]}, by ratios within rounds.",
         "share: of the bare loop's rate."
-        if worth.without_ceiling is None
-        else f"Without a bare loop: {worth.without_ceiling}.",
+        if found.without_ceiling is None
+        else f"Without a bare loop: {found.without_ceiling}.",
     ]
     if rounds < ROUNDS_FOR_A_CLAIM:
         notes.append(
@@ -227,14 +200,14 @@ def _notes(exercise: _Any, worth: Worth, rounds: int) -> list[str]:
     return notes
 
 
-def _notes_of_searches(exercise: ReceiverExercise, worth: Worth) -> list[str]:
+def _notes_of_searches(exercise: ReceiverExercise, found: Comparison) -> list[str]:
     notes = [
         "MB/s: the highest rate of payload at which nothing was lost, in heaps of"
         f" {size(exercise.heap_size or 0)}.",
         "gain: times that of the skeleton, by ratios within rounds.",
-        f"Rates that differ by less than {percent(worth.close)} are called the same.",
+        f"Rates that differ by less than {percent(found.close)} are called the same.",
     ]
-    bounds = [who for who, row in worth.found.items() if search.is_bound(row.samples)]
+    bounds = [who for who, row in found.found.items() if search.is_bound(row.samples)]
     if bounds:
         titles = _titles(exercise, "yours")
         names = ", ".join(titles[who] for who in bounds)
@@ -243,7 +216,7 @@ def _notes_of_searches(exercise: ReceiverExercise, worth: Worth) -> list[str]:
 
 
 def _facts(
-    exercise: _Any, name: str, wrong: str | None, worth: Worth | None = None
+    exercise: _Any, name: str, wrong: str | None, found: Comparison | None
 ) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "chapter": exercise.chapter.number,
@@ -251,20 +224,20 @@ def _facts(
         "right": wrong is None,
         "fault": wrong,
     }
-    if worth is None:
+    if found is None:
         return facts
     measured_rows = {
         who: {
             "rate_bytes_per_s": _estimate(row.rate),
             "times_skeleton": _estimate(
-                worth.times(who, SKELETON) if SKELETON in worth.found else None
+                found.times(who, SKELETON) if SKELETON in found.found else None
             ),
-            "times_chapter": _estimate(worth.times(who, OURS)),
-            "share_of_bare_loop": _estimate(_share(worth, who)),
+            "times_chapter": _estimate(found.times(who, OURS)),
+            "share_of_bare_loop": _estimate(_share(found, who)),
         }
-        for who, row in worth.found.items()
+        for who, row in found.found.items()
     }
-    return facts | {"measured": measured_rows, "verdict": verdict(worth, name)}
+    return facts | {"measured": measured_rows, "verdict": verdict(found, name)}
 
 
 def _estimate(estimate: Estimate | None) -> dict[str, float] | None:

@@ -1,40 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a reader's receiver is worth: the highest rate at which it loses nothing, beside others."""
+"""How fast a reader's receiver is: the highest rate at which it loses nothing, beside others'."""
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from spead_tutorial.check.arriving import receiving_lab, started
-from spead_tutorial.check.worth import SKELETON, YOURS, Worth
+from spead_tutorial.check.comparison import SKELETON, YOURS, Comparison, Show, in_rounds
 from spead_tutorial.exercises import ReceiverExercise
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure import search
 from spead_tutorial.measure.blast import blast, claims, counts, failure
 from spead_tutorial.measure.case import Begun, Case, Step
-from spead_tutorial.measure.machine import a_core_each, header
+from spead_tutorial.measure.machine import a_core_each
 from spead_tutorial.measure.programs import Done, ProgramError
-from spead_tutorial.measure.rounds import measure, schedule
 from spead_tutorial.measure.running import Running
-from spead_tutorial.measure.summary import rows
 from spead_tutorial.records import OURS, Sample
 
 __all__ = ["measured"]
 
 _PACKET_SIZE = 9000
-_SEED = 17
 _LIMIT_S = 60.0
 #: Rates of searches that differ by less than this are called the same: two steps of a search.
 _CLOSE = search.THOROUGH.narrow**2 - 1
 
 
-def measured(
-    exercise: ReceiverExercise,
-    program: Path,
-    rounds: int,
-    show: Callable[[Sequence[Step]], Iterable[Step]],
-) -> Worth:
+def measured(exercise: ReceiverExercise, program: Path, rounds: int, show: Show) -> Comparison:
     """Find the highest rates without loss of a receiver, the skeleton, and the chapter's own."""
     heap_size = exercise.heap_size
     assert heap_size is not None
@@ -43,24 +35,13 @@ def measured(
         Case(who, "python", exercise.program, heap_size, _PACKET_SIZE, search=True)
         for who in programs
     ]
-
-    def stop(step: Step, failure: str) -> NoReturn:
-        raise ProgramError(f"{programs[step.case.implementation].name}: {failure}")
-
     with receiving_lab() as lab:
 
         def look(step: Step, warm_up: Sample | None) -> Iterator[Sample]:
             run = functools.partial(_run, lab, exercise, step, programs[step.case.implementation])
             return search.look(run, step, warm_up)
 
-        recording = measure(
-            schedule(cases, rounds, _SEED),
-            look,
-            header("check", lab.facts(), {"rounds": rounds, "seed": _SEED}),
-            show=show,
-            say=stop,
-        )
-    found = {row.last.implementation: row for row in rows(search.settled(recording))}
+        found = in_rounds(cases, look, programs, lab.facts(), rounds, show, search.settled)
     for who, row in found.items():
         if row.failure is not None:
             raise ProgramError(f"{programs[who].name}: {row.failure}")
@@ -69,8 +50,7 @@ def measured(
             "the sender could not keep a rate at which the skeleton loses something: this machine"
             " is busy, try again"
         )
-    worth = {case.implementation: found[case.implementation] for case in cases}
-    return Worth(worth, "it would not look at the values", _CLOSE)
+    return Comparison(found, "it would not look at the values", _CLOSE)
 
 
 def _run(lab: Lab, exercise: ReceiverExercise, step: Step, program: Path, rate: float) -> Sample:

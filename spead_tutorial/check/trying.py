@@ -12,7 +12,7 @@ from pathlib import Path
 
 from spead_tutorial.catalogue import Chapter
 from spead_tutorial.check.faults import Wanted, first_fault
-from spead_tutorial.exercises import Exercise
+from spead_tutorial.exercises import SenderExercise
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.beside import started
 from spead_tutorial.measure.programs import Done, Launch, ProgramOptions, finish
@@ -39,7 +39,7 @@ def started_as(program: Path, chapter: Chapter, options: ProgramOptions) -> Laun
     return started([*interpreter, str(program)], options.arguments(chapter))
 
 
-def fault(exercise: Exercise, program: Path) -> str | None:
+def fault(exercise: SenderExercise, program: Path) -> str | None:
     """Run a sender in a lab of its own, and say what is wrong with what it sends, if anything."""
     chapter = exercise.chapter
     options = _options(chapter)

@@ -7,7 +7,7 @@ import pytest
 
 from spead_tutorial.catalogue import CHAPTERS, RECEIVERS
 from spead_tutorial.check import arriving, trying
-from spead_tutorial.exercises import EXERCISES, RECEIVING, Exercise
+from spead_tutorial.exercises import EXERCISES, RECEIVING, SenderExercise
 from support import ROOT
 from support.labs import needs_lab
 from support.programs import cases
@@ -63,6 +63,6 @@ LACKING = {
 def test_a_solution_does_what_it_should_and_so_does_a_skeleton_that_lacks_only_the_step(
     exercise, form
 ):
-    check = trying if isinstance(exercise, Exercise) else arriving
+    check = trying if isinstance(exercise, SenderExercise) else arriving
     lacking = LACKING.get(exercise.chapter.number) if form == "skeleton" else None
     assert check.fault(exercise, getattr(exercise, form)) == lacking

@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from spead_tutorial.check.worth import SKELETON, YOURS, Worth
+from spead_tutorial.check.comparison import SKELETON, YOURS, Comparison
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.summary import Row
 from spead_tutorial.records import (
@@ -119,7 +119,9 @@ def row(implementation: str, rates: Sequence[float], failure: str | None = None)
     return Row(samples, samples[-1], None if failure else median(list(rates)), failure)
 
 
-def worth_of(yours: float, before: float = 1e9, chapter: float = 3e9, last: float = 1.0) -> Worth:
+def compared(
+    yours: float, before: float = 1e9, chapter: float = 3e9, last: float = 1.0
+) -> Comparison:
     """Rates in three rounds, each of which is twice as fast as the last for all.
 
     In the last round yours is so many times as fast besides.
@@ -127,4 +129,4 @@ def worth_of(yours: float, before: float = 1e9, chapter: float = 3e9, last: floa
     rates = {SKELETON: before, YOURS: yours, "ours": chapter, "ceiling": 4e9}
     rounds = {who: [rate * 2**number for number in range(3)] for who, rate in rates.items()}
     rounds[YOURS][-1] *= last
-    return Worth({who: row(who, its) for who, its in rounds.items()}, None)
+    return Comparison({who: row(who, its) for who, its in rounds.items()}, None)

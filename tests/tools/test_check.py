@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from spead_tutorial.check import trying, worth
-from spead_tutorial.check.worth import SKELETON, YOURS, Worth, verdict
+from spead_tutorial.check import comparison, trying
+from spead_tutorial.check.comparison import SKELETON, YOURS, Comparison, verdict
 from spead_tutorial.exercises import find_exercise
 from spead_tutorial.records import Sample
 from support import ROOT
 from support.labs import needs_lab
-from support.records import row, worth_of
+from support.records import compared, row
 from support.typed import COMMAND, PIPES, Run, Typed, check_refused
 
 TEN, EIGHT_IN_C = find_exercise(10), ROOT / "csrc" / "chapters" / "tut_8_send_reuse_memory.c"
@@ -153,37 +153,37 @@ def test_without_a_compiler_or_the_library_one_line_says_so(check, monkeypatch, 
     check_refused(check("8", EIGHT_IN_C), 1, words)
 
 
-# ---- What it is worth ----
+# ---- How fast it is ----
 
 
 @pytest.mark.parametrize(
-    ("worth_it", "words"),
+    ("found", "words"),
     [
-        (worth_of(1e9), "x.py gains nothing of the step: it is as fast as the skeleton"),
-        (worth_of(2e9), "x.py gains 50 % of the step"),
-        (worth_of(2.9e9), "x.py is as fast as the chapter's own program"),
-        (worth_of(4e9), "x.py is faster than the chapter's own program"),
-        (worth_of(4e9, last=0.7), "x.py cannot be told from the chapter's own program"),
-        (worth_of(2e9, last=1.6), "x.py cannot be told from the chapter's own program"),
+        (compared(1e9), "x.py gains nothing of the step: it is as fast as the skeleton"),
+        (compared(2e9), "x.py gains 50 % of the step"),
+        (compared(2.9e9), "x.py is as fast as the chapter's own program"),
+        (compared(4e9), "x.py is faster than the chapter's own program"),
+        (compared(4e9, last=0.7), "x.py cannot be told from the chapter's own program"),
+        (compared(2e9, last=1.6), "x.py cannot be told from the chapter's own program"),
         (
-            worth_of(1.5e9, last=0.6),
+            compared(1.5e9, last=0.6),
             "x.py gains nothing of the step: it cannot be told from the skeleton",
         ),
-        (worth_of(0.5e9), "x.py gains nothing of the step: it is slower than the skeleton"),
+        (compared(0.5e9), "x.py gains nothing of the step: it is slower than the skeleton"),
         (
-            worth_of(1e9, chapter=1e9),
+            compared(1e9, chapter=1e9),
             "x.py is as fast as the chapter's own program, which gains nothing here itself",
         ),
     ],
 )
-def test_a_sentence_says_what_it_is_worth(worth_it, words):
-    assert verdict(worth_it, "x.py") == words
+def test_a_sentence_says_how_fast_it_is(found, words):
+    assert verdict(found, "x.py") == words
 
 
 @pytest.mark.parametrize(("rate", "words"), [(2e9, "is slower than"), (3e9, "is as fast as")])
 def test_without_a_skeleton_it_is_compared_with_the_chapter_alone(rate, words):
-    found = {who: its for who, its in worth_of(rate).found.items() if who != SKELETON}
-    assert verdict(Worth(found, None), "x.c") == f"x.c {words} the chapter's own program"
+    found = {who: its for who, its in compared(rate).found.items() if who != SKELETON}
+    assert verdict(Comparison(found, None), "x.c") == f"x.c {words} the chapter's own program"
 
 
 @pytest.fixture
@@ -192,14 +192,14 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     rates = {SKELETON: 1e9, YOURS: 2e9, "ours": 3e9, "ceiling": 4e9}
     fails: list[str] = []
 
-    def take(place: object, step: worth.Step, **how: object) -> Sample:
+    def take(place: object, step: comparison.Step, **how: object) -> Sample:
         who = step.case.implementation
         (sample,) = row(who, [rates[who]], "it was ended" if who in fails else None).samples
         where = {"case": step.case.name, "round": step.number, "warm_up": step.warm_up}
         return dataclasses.replace(sample, program=step.case.program, **where)
 
-    monkeypatch.setattr(worth, "take", take)
-    monkeypatch.setattr("spead_tutorial.check.command.fault", lambda *_: None)
+    monkeypatch.setattr(comparison, "take", take)
+    monkeypatch.setattr("spead_tutorial.check.trying.fault", lambda *_: None)
     return fails
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``spead-tutorial check`` of receivers: what it says of wrong ones, and what others are worth."""
+"""``spead-tutorial check`` of receivers: what it says of wrong ones, and how fast others are."""
 
 import json
 import re
@@ -9,7 +9,7 @@ import pytest
 
 from spead_tutorial.check import arriving, lossless
 from spead_tutorial.check.arriving import HEAP_SIZE, HEAPS, fault, first_fault, power
-from spead_tutorial.check.worth import SKELETON, YOURS, verdict
+from spead_tutorial.check.comparison import SKELETON, YOURS, verdict
 from spead_tutorial.exercises import RECEIVING, ReceiverExercise
 from spead_tutorial.lab import Arrivals, Counters
 from spead_tutorial.measure.case import Case, Step
@@ -136,7 +136,7 @@ def test_packets_and_heaps_that_it_does_not_account_for_are_a_fault():
     )
 
 
-# ---- What it is worth ----
+# ---- How fast it is ----
 
 
 def make_runs_up(monkeypatch: pytest.MonkeyPatch, most: dict[str, float]) -> None:
@@ -166,11 +166,11 @@ def make_runs_up(monkeypatch: pytest.MonkeyPatch, most: dict[str, float]) -> Non
 def test_the_highest_rate_without_loss_is_found_of_each(monkeypatch):
     most = {SKELETON: 3e8, YOURS: 6e8, OURS: 1.2e9}
     make_runs_up(monkeypatch, most)
-    worth = lossless.measured(SEVEN, SEVEN.skeleton, 3, list)
-    for who, row in worth.found.items():
+    found = lossless.measured(SEVEN, SEVEN.skeleton, 3, list)
+    for who, row in found.found.items():
         assert row.rate is not None
         assert most[who] / 1.1 <= row.rate.median <= most[who]
-    assert re.fullmatch(r"x\.py gains (2|3|4)\d % of the step", verdict(worth, "x.py"))
+    assert re.fullmatch(r"x\.py gains (2|3|4)\d % of the step", verdict(found, "x.py"))
 
 
 @needs_lab

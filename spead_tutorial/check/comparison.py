@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a reader's sender is worth: measured in rounds beside the skeleton and the chapter."""
+"""How fast a reader's program is: measured in rounds with the skeleton and the chapter's own."""
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from spead_tutorial.check.trying import started_as
-from spead_tutorial.exercises import Exercise
+from spead_tutorial.exercises import SenderExercise
 from spead_tutorial.measure import beside
 from spead_tutorial.measure.beside import CEILING
 from spead_tutorial.measure.case import Case, Step, take
@@ -17,11 +17,11 @@ from spead_tutorial.measure.place import Place
 from spead_tutorial.measure.programs import Launch, ProgramError, program_path
 from spead_tutorial.measure.rounds import measure, schedule
 from spead_tutorial.measure.summary import Row, rows
-from spead_tutorial.records import OURS, Sample
+from spead_tutorial.records import OURS, Recording, Sample
 from spead_tutorial.stats import Estimate, gain, is_told
 from spead_tutorial.units import percent
 
-__all__ = ["SKELETON", "YOURS", "Worth", "measured", "verdict"]
+__all__ = ["SKELETON", "YOURS", "Comparison", "Show", "in_rounds", "measured", "verdict"]
 
 #: What the implementations are called besides ours and the bare loops.
 SKELETON, YOURS = "skeleton", "yours"
@@ -29,10 +29,12 @@ _MIB = 1 << 20
 _SEED = 17
 _LIMIT_S = 60.0
 _FASTER, _SLOWER = "is faster than", "is slower than"
+#: Shows how far all steps have come.
+Show = Callable[[Sequence[Step]], Iterable[Step]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Worth:
+class Comparison:
     """What was measured."""
 
     # a row for each implementation: `SKELETON` where there is one in the sender's language,
@@ -51,59 +53,65 @@ def _rates(samples: Iterable[Sample]) -> dict[int, float]:
     return {one.round: one.rate for one in samples if one.rate is not None}
 
 
-def measured(
-    place: Place,
-    exercise: Exercise,
-    program: Path,
+def in_rounds(
+    cases: Sequence[Case],
+    look: Callable[..., Any],
+    programs: Mapping[str, Path],
+    facts: dict[str, Any],
     rounds: int,
-    show: Callable[[Sequence[Step]], Iterable[Step]],
-) -> Worth:
-    """Measure a sender, the skeleton, the chapter's own, and bare loops."""
-    bare = _case(exercise, CEILING, "c")
-    missing = beside.missing(bare) if exercise.has_ceiling else "no bare loop does the same"
-    programs = {SKELETON: exercise.skeleton, YOURS: program, OURS: exercise.solution}
-    language = "python" if program.suffix == ".py" else "c"
-    if language == "c":
-        programs = {YOURS: program, OURS: program_path(exercise.rung.program, "c")}
-    cases = [_case(exercise, who, language) for who in programs] + [bare] * (missing is None)
-
-    def take_one(step: Step, _: Sample | None) -> Sample:
-        launch = _launch(exercise, step, programs)
-        return take(place, step, launch=launch, timeout=_LIMIT_S)
+    show: Show,
+    settled: Callable[[Recording], Recording] = lambda recording: recording,
+) -> dict[str, Row]:
+    """Measure implementations in rounds; where one fails, it is said in the name of its program."""
 
     def stop(step: Step, failure: str) -> NoReturn:
         who = step.case.implementation
         name = programs[who].name if who in programs else who
         raise ProgramError(f"{name}: {failure.removeprefix(f'{step.case.program}: ')}")
 
-    recording = measure(
-        schedule(cases, rounds, _SEED),
-        take_one,
-        header("check", place.facts(), {"rounds": rounds, "seed": _SEED}),
-        show=show,
-        say=stop,
-    )
-    found = {row.last.implementation: row for row in rows(recording)}
-    return Worth({case.implementation: found[case.implementation] for case in cases}, missing)
+    about = header("check", facts, {"rounds": rounds, "seed": _SEED})
+    steps = schedule(cases, rounds, _SEED)
+    recording = measure(steps, look, about, show=show, say=stop)
+    found = {row.last.implementation: row for row in rows(settled(recording))}
+    return {case.implementation: found[case.implementation] for case in cases}
 
 
-def _case(exercise: Exercise, implementation: str, language: str) -> Case:
-    rung = exercise.rung
+def measured(
+    place: Place, exercise: SenderExercise, program: Path, rounds: int, show: Show
+) -> Comparison:
+    """Measure a sender, the skeleton, the chapter's own, and bare loops."""
+    bare = _case(exercise, CEILING, "c")
+    missing = beside.missing(bare) if exercise.has_ceiling else "no bare loop does the same"
+    programs = {SKELETON: exercise.skeleton, YOURS: program, OURS: exercise.solution}
+    language = "python" if program.suffix == ".py" else "c"
+    if language == "c":
+        programs = {YOURS: program, OURS: program_path(exercise.program, "c")}
+    cases = [_case(exercise, who, language) for who in programs] + [bare] * (missing is None)
+
+    def look(step: Step, _: Sample | None) -> Sample:
+        launch = _launch(exercise, step, programs)
+        return take(place, step, launch=launch, timeout=_LIMIT_S)
+
+    found = in_rounds(cases, look, programs, place.facts(), rounds, show)
+    return Comparison(found, missing)
+
+
+def _case(exercise: SenderExercise, implementation: str, language: str) -> Case:
     cores = len(os.sched_getaffinity(0))
     is_bare = implementation == CEILING
     return Case(
         implementation,
         language,
-        CEILING if is_bare else rung.program,
-        rung.heap_size,
-        rung.packet_size,
+        CEILING if is_bare else exercise.program,
+        exercise.heap_size,
+        exercise.chapter.packet_size or 9000,  # where the route has the say
         variant="one thread" if is_bare else "",
         streams=cores if is_bare and "s" in exercise.chapter.accepted and cores > 1 else None,
-        heaps=max(2 * cores, rung.mebibytes * _MIB // rung.heap_size),
+        heaps=max(2 * cores, exercise.mebibytes * _MIB // exercise.heap_size),
     )
 
 
-def _launch(exercise: Exercise, step: Step, programs: dict[str, Path]) -> Launch:
+def _launch(exercise: SenderExercise, step: Step, programs: dict[str, Path]) -> Launch:
     case = step.case
     if case.implementation == CEILING:
         return beside.launch(case, step.heaps)
@@ -115,18 +123,18 @@ def _launch(exercise: Exercise, step: Step, programs: dict[str, Path]) -> Launch
 # In words
 
 
-def verdict(worth: Worth, name: str) -> str:
-    """Say in a sentence what a sender is worth."""
-    to_chapter = worth.times(YOURS, OURS)
-    beside_chapter = f"{name} {_compared(to_chapter, worth.close)} the chapter's own program"
-    if SKELETON not in worth.found:
+def verdict(found: Comparison, name: str) -> str:
+    """Say in a sentence how fast a program is."""
+    to_chapter = found.times(YOURS, OURS)
+    beside_chapter = f"{name} {_compared(to_chapter, found.close)} the chapter's own program"
+    if SKELETON not in found.found:
         return beside_chapter
-    step, mine = worth.times(OURS, SKELETON), worth.times(YOURS, SKELETON)
-    if _compared(step, worth.close) != _FASTER:
+    step, mine = found.times(OURS, SKELETON), found.times(YOURS, SKELETON)
+    if _compared(step, found.close) != _FASTER:
         return f"{beside_chapter}, which gains nothing here itself"
-    if _compared(to_chapter, worth.close) != _SLOWER:
+    if _compared(to_chapter, found.close) != _SLOWER:
         return beside_chapter
-    if (compared := _compared(mine, worth.close)) != _FASTER:
+    if (compared := _compared(mine, found.close)) != _FASTER:
         return f"{name} gains nothing of the step: it {compared} the skeleton"
     return f"{name} gains {percent((mine.median - 1) / (step.median - 1))} of the step"
 
