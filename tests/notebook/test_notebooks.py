@@ -261,7 +261,7 @@ def test_an_interrupted_measurement_leaves_a_kernel_in_which_the_next_cell_works
     send = (
         "import threading\n"
         "def tell():\n"
-        "    while place.counters().packets < 1000:\n"
+        "    while place.lab.counters().packets < 1000:\n"
         "        pass\n"
         "    print('sending', flush=True)\n"
         "threading.Thread(target=tell).start()\n"
