@@ -473,6 +473,26 @@ def _factor(value: float) -> str:
     return f"{value:#.3g}".rstrip(".")
 
 
+#: What each role says.
+SAYS: dict[str, Callable[[str], Said]] = {
+    "busy": busy,
+    "at-best": at_best,
+    "fact": fact,
+    "gain": gain,
+    "lossless": lossless,
+    "of-ceiling": of_ceiling,
+    "per-gb": per_gb,
+    "per-heap": per_heap,
+    "rate": rate,
+    "share": share,
+    "spacing": spacing,
+    "time-per-heap": time_per_heap,
+    "took": took,
+    "total": total,
+    "width": width,
+}
+
+
 # ---------------------------------------------------------------------------------------
 # As roles
 
@@ -507,6 +527,8 @@ class Measured(SphinxRole):
     def _number(self, said: Said) -> nodes.Node:
         machine = machine_facts(recording(said.record))
         page, place = _WHERE
+        if (path := _path(said.record)).parent != RESULTS:
+            page, place = self.env.docname, f"machine-{path.stem}"
         uri = self.env.app.builder.get_relative_uri(self.env.docname, page)
         where = ", ".join(
             (machine["cpu"], f"{machine['cores']} cores", machine["kernel"], machine["lab"])
@@ -526,23 +548,6 @@ def _end(writer: Any, node: nodes.Element) -> None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_node(Pressable, html=(_begin, _end))
-    says = {
-        "busy": busy,
-        "at-best": at_best,
-        "fact": fact,
-        "gain": gain,
-        "lossless": lossless,
-        "of-ceiling": of_ceiling,
-        "per-gb": per_gb,
-        "per-heap": per_heap,
-        "rate": rate,
-        "share": share,
-        "spacing": spacing,
-        "time-per-heap": time_per_heap,
-        "took": took,
-        "total": total,
-        "width": width,
-    }
-    for name, say in says.items():
+    for name, say in SAYS.items():
         app.add_role(name, Measured(say))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -11,6 +11,7 @@
     ladder [CHAPTER]    what each chapter gained over the one before it, up to that one
     parts SIZE          the time of a heap, part by part: see splits.py
     machine             the facts of the reference machine
+    machines LANGUAGE   the ladder of each machine: see machines.py
 
 The first three are for each size of heaps that a record has. What was not measured is a dash.
 """

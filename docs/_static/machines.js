@@ -6,14 +6,15 @@
 
 document.addEventListener("DOMContentLoaded", () => {
     const words = new Intl.Collator("en", {numeric: true});
-    const isNumber = (cell) => "value" in cell.dataset;
+    const number = (cell) => Number(cell.innerText.replaceAll(/\s|MB\/s|%/g, "") || NaN);
+    const isNumber = (cell) => !isNaN(number(cell));
     const compare = (one, other) => isNumber(one) && isNumber(other)
-        ? one.dataset.value - other.dataset.value
-        : isNumber(other) - isNumber(one) || words.compare(one.textContent, other.textContent);
+        ? number(one) - number(other)
+        : isNumber(other) - isNumber(one) || words.compare(one.innerText, other.innerText);
 
     const sort = (body, column, down) => {
         const cell = (row) => row.cells[column];
-        const isKnown = (row) => cell(row).textContent !== "-";
+        const isKnown = (row) => cell(row).innerText !== "-";
         // What was not measured is last, whichever way.
         body.append(...[...body.rows].sort((one, other) => isKnown(other) - isKnown(one)
             || compare(cell(one), cell(other)) * (down ? -1 : 1)));
