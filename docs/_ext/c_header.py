@@ -28,8 +28,6 @@ from hawkmoth.parser import ErrorLevel, parse
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-FOLDER = Path("spead_tutorial")
-HEADER = "spt.h"
 _PART = re.compile(r"^/\* ---- \d+\. (.+?) -+ \*/$", re.MULTILINE)
 _ENTRY = re.compile(r'^ +X\((\w+), (-?\d+), "([^"]+)"\)', re.MULTILINE)
 _GUARDS = ("SPEAD_TUTORIAL_SPT_H", "SPEAD_TUTORIAL_SPT_RECV_H")
@@ -55,38 +53,53 @@ def entries(text: str, macro: str) -> list[tuple[str, str, str]]:
     return _ENTRY.findall(text, start, text.index("\n\n", start))
 
 
-class Part(SphinxDirective, DocstringProcessor):
-    """All that one part of the header documents."""
+class Part(SphinxDirective):
+    """All that one part of a header documents."""
 
     required_arguments = 1
     final_argument_whitespace = True
     option_spec = {"header": directives.unchanged_required}  # noqa: RUF012 - as docutils has it
+    default_header: str
 
     def run(self) -> list[nodes.Node]:
-        path = Path(self.config.hawkmoth_root) / FOLDER / self.options.get("header", HEADER)
+        name = self.options.get("header", self.default_header)
+        path = Path(self.config.hawkmoth_root, "spead_tutorial", name)
+        self.env.note_dependency(str(path))
         text = path.read_text()
         title = self.arguments[0]
         if title not in parts(text):
             raise self.error(f"{path.name} has no part {title!r}: it has {list(parts(text))}")
         content = StringList()
+        for line, number in self.documented(path, text, parts(text)[title]):
+            content.append(line, str(path), number)
+        holder = nodes.Element()
+        self.state.nested_parse(content, 0, holder)
+        return holder.children
+
+    def documented(self, path: Path, text: str, part: range) -> Iterator[tuple[str, int]]:
+        """Yield lines of reST, and where in the header each is from."""
+        raise NotImplementedError
+
+
+class CPart(Part, DocstringProcessor):
+    """What hawkmoth finds in one part of a header in C."""
+
+    default_header = "spt.h"
+
+    def documented(self, path: Path, text: str, part: range) -> Iterator[tuple[str, int]]:
         for child in self._root(path):
-            if child.get_line() not in parts(text)[title]:
+            if child.get_line() not in part:
                 continue
             for docstring in _shown(child):
                 lines, number = docstring.get_docstring(processor=self)
                 if any(line.lstrip().startswith("* ") for line in lines):
                     raise self.error(f"{path.name}:{number}: end the comment on a line of its own")
-                for offset, line in enumerate(lines):
-                    content.append(line, str(path), number + offset - 1)
+                yield from ((line, number + offset - 1) for offset, line in enumerate(lines))
             for line in self._listed(child, text):
-                content.append(line, str(path), child.get_line() - 1)
-        holder = nodes.Element()
-        self.state.nested_parse(content, 0, holder)
-        return holder.children
+                yield line, child.get_line() - 1
 
     def _root(self, path: Path) -> RootDocstring:
         """Return what the header documents; it is parsed once for each page."""
-        self.env.note_dependency(str(path))
         key = f"c_header {path.name}"
         root = self.env.current_document.get(key)
         if root is None:
@@ -124,5 +137,5 @@ def _shown(docstring: Docstring) -> Iterator[Docstring]:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.add_directive("c-part", Part)
+    app.add_directive("c-part", CPart)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -15,14 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from c_header import FOLDER, parts
-from docutils import nodes
-from docutils.parsers.rst import directives
-from docutils.statemachine import StringList
+from c_header import Part
 from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
 
-HEADER = "spt.hpp"
 _COMMENT = re.compile(r"^( *)/\*\*\n?(.*?)\*/\n(.*?)$", re.MULTILINE | re.DOTALL)
 _END = re.compile(r";|\{| : (?!public)|\n *: ")
 _WORDS = re.compile(r"\[\[\w+(?:, \w+)*\]\] |\b(?:inline|constexpr|friend) ")
@@ -86,35 +81,22 @@ def entries(text: str) -> Iterator[Entry]:
             scopes.append((indentation, next(ends) + 1))
 
 
-class Part(SphinxDirective):
+class CppPart(Part):
     """All that one part of a header documents."""
 
-    required_arguments = 1
-    final_argument_whitespace = True
-    option_spec = {"header": directives.unchanged_required}  # noqa: RUF012 - as docutils has it
+    default_header = "spt.hpp"
 
-    def run(self) -> list[nodes.Node]:
-        path = Path(self.config.hawkmoth_root) / FOLDER / self.options.get("header", HEADER)
-        self.env.note_dependency(str(path))
-        text = path.read_text()
-        title = self.arguments[0]
-        if title not in parts(text):
-            raise self.error(f"{path.name} has no part {title!r}: it has {list(parts(text))}")
-        content = StringList()
+    def documented(self, path: Path, text: str, part: range) -> Iterator[tuple[str, int]]:
         for entry in entries(text):
-            if entry.line not in parts(text)[title]:
+            if entry.line not in part:
                 continue
             indent = "   " * entry.depth
             lines = [f"{indent}.. cpp:{entry.kind}:: {entry.declaration}", ""] if entry.kind else []
             inner = indent + "   " * bool(entry.kind)
             lines += [f"{inner}{line}" if line else "" for line in entry.text]
-            for line in [*lines, ""]:
-                content.append(line, str(path), entry.line)
-        holder = nodes.Element()
-        self.state.nested_parse(content, 0, holder)
-        return holder.children
+            yield from ((line, entry.line) for line in [*lines, ""])
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.add_directive("cpp-part", Part)
+    app.add_directive("cpp-part", CppPart)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
