@@ -1,4 +1,4 @@
-"""The table of the committed record of latency, as ``bench timing`` prints it."""
+"""The table of a committed record of times, as ``bench timing`` prints it."""
 
 import sys
 from pathlib import Path
@@ -8,4 +8,4 @@ sys.path.insert(0, str(ROOT))
 
 from bench import timing  # noqa: E402 - it is no part of the package
 
-print(timing.table(timing.read(ROOT / "bench" / "results" / "latency.jsonl")))
+print(timing.table(timing.read(ROOT / "bench" / "results" / f"{sys.argv[1]}.jsonl")))
