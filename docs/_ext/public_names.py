@@ -163,11 +163,8 @@ def sign(
         return arguments, ""
     parameters = list(signature.parameters.values())
     if what == "method" and parameters and parameters[0].name in ("self", "cls"):
-        parameters = parameters[1:]
-    bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
-    text = stringify_signature(
-        signature.replace(parameters=bare, return_annotation=inspect.Signature.empty)
-    )
+        signature = signature.replace(parameters=parameters[1:])
+    text = stringify_signature(signature, show_annotation=False, show_return_annotation=False)
     # What a frozen dataclass is by default says nothing but its name.
     text = re.sub(r"\b(Flavour|Options)\([^()]*\)", r"\1()", text)
     text = text.replace("=Ellipsis", "=Flavour()").replace("=<factory>", "={}")
