@@ -37,13 +37,7 @@ from spead_tutorial.records import read
 
 DIAGRAMS = FIGURES.parent / "diagrams"
 #: In the folder of what is made for the site, and not kept.
-_DRAWN, _SMALL = "notebooks/pictures", "notebooks/thumbnails"
-#: Of a plot of matplotlib: its size, and a corner and the opposite one of its first panel.
-_SIZE = re.compile(r'width="[^"]*" height="[^"]*" viewBox="[^"]*"')
-_PANEL = re.compile(
-    r'<g id="axes_1">\s*<g id="patch_\d+">\s*<path d="M (\S+) (\S+)\s+L (\S+) \S+\s+L \S+ (\S+)'
-)
-_HIGHEST = 5 / 8  # a thumbnail's height, in parts of its width
+_DRAWN = "notebooks/pictures"
 _PICTURES = {Path(picture.name).stem: picture for picture in PICTURES}
 _RECORDS = {name: picture.sweep for name, picture in _PICTURES.items()}
 
@@ -139,7 +133,7 @@ class Diagram(SphinxDirective):
 
 
 class Thumbnail(SphinxDirective):
-    """A part of a picture, light or dark as the page is, or the upper part of a drawing."""
+    """A picture, light or dark as the page is, or a drawing: the style sheet shows a part of it."""
 
     required_arguments = 1
 
@@ -147,8 +141,10 @@ class Thumbnail(SphinxDirective):
         name = self.arguments[0]
         box = nodes.container(classes=["thumbnail"])
         if name in _RECORDS:
+            title, _ = described(drawn(self.env) / f"{name}.svg")
             for end, theme in (("", "only-light"), ("-dark", "only-dark")):
-                box += self._part(drawn(self.env) / f"{name}{end}.svg", theme)
+                uri = f"/{_DRAWN}/{name}{end}.svg"
+                box += nodes.image(uri=uri, alt=title, classes=[theme], loading="lazy")
             return [box]
         path = DIAGRAMS / f"{name}.svg"
         if not path.is_file():
@@ -158,27 +154,6 @@ class Thumbnail(SphinxDirective):
         slice_ = '<svg preserveAspectRatio="xMidYMin slice" '
         box += nodes.raw("", svg[svg.index("<svg") :].replace("<svg ", slice_, 1), format="html")
         return [box]
-
-    def _part(self, path: Path, theme: str) -> nodes.Node:
-        self.env.note_dependency(str(path))
-        target = self.env.srcdir / _SMALL / f"small-{path.name}"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(first_panel(path))
-        uri, title = f"/{_SMALL}/{target.name}", described(path)[0]
-        return nodes.image(uri=uri, alt=title, classes=[theme], loading="lazy")
-
-
-def first_panel(path: Path) -> str:
-    """Return a plot of which only the first panel is to be seen; of a high one the upper part."""
-    svg = path.read_text()
-    found = _PANEL.search(svg)
-    if not found:
-        raise ValueError(f"{path.name} has no panel that a thumbnail could show")
-    left, bottom, right, top = map(float, found.groups())
-    width = right - left
-    height = min(bottom - top, width * _HIGHEST)
-    size = f'width="{width:g}" height="{height:g}" viewBox="{left:g} {top:g} {width:g} {height:g}"'
-    return _SIZE.sub(size, svg, count=1)
 
 
 def described(path: Path) -> tuple[str, str]:

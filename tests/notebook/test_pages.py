@@ -106,18 +106,6 @@ def test_a_card_says_how_long_the_stored_run_took_where_that_is_known(metadata, 
     assert extension("gallery").lasted(notebook) == said
 
 
-def test_a_thumbnail_shows_a_part_of_its_picture():
-    size = re.compile(r'viewBox="(\S+) (\S+) (\S+) (\S+)"')
-    first_panel = extension("pictures").first_panel
-    for path in sorted((ROOT / "docs" / "figures").glob("*.svg")):
-        small = first_panel(path)
-        x, y, width, height = map(float, size.search(small).groups())
-        _, _, whole, high = map(float, size.search(path.read_text()).groups())
-        assert 0 < x < x + width <= whole, path.name
-        assert 0 < y < y + height <= high, path.name
-        assert size.sub("", small, count=1).count("viewBox") == 0
-
-
 # ---- Files ----
 
 
