@@ -32,7 +32,7 @@ _MESSAGE_BYTES = 1 << 20
 _ANSWER_S = 30.0  # far more than any answer takes: after it the helper is taken for dead
 
 
-def program(module: str, *arguments: str, options: Sequence[str] = ("-I", "-S")) -> list[str]:
+def script(module: str, *arguments: str, options: Sequence[str] = ("-I", "-S")) -> list[str]:
     """Return the words that run a module of this folder as a program, in a single thread."""
     return [sys.executable, *options, "-c", _LOAD, _FOLDER, module, *arguments]
 
@@ -50,7 +50,7 @@ class Client:
         try:
             # It needs pyroute2, from wherever this process has it.
             process = subprocess.Popen(
-                program("helper", str(theirs.fileno()), str(os.getpid()), options=("-P",)),
+                script("helper", str(theirs.fileno()), str(os.getpid()), options=("-P",)),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from . import staying
-from .client import program
+from .client import script
 from .device import KINDS, WAYS, check_kind
 from .lab import Lab
 from .process import LabProcess
@@ -156,7 +156,7 @@ def _become(name: str, command: tuple[str, ...], receiver: bool) -> None:
         # A process with threads cannot enter; to execute ends them. Python would say a lot about
         # Ctrl-C as it starts: it waits until the command can have it.
         signal.pthread_sigmask(signal.SIG_BLOCK, _LIKE_INTERRUPTS)
-        os.execv(sys.executable, program("namespaces", ",".join(map(str, fds)), *command))
+        os.execv(sys.executable, script("namespaces", ",".join(map(str, fds)), *command))
 
 
 def _wait_for(process: LabProcess) -> int:

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from typing import Any
 
-from .client import program
+from .client import script
 from .process import LabProcess
 from .refusal import LabError
 from .relay import fates
@@ -134,7 +134,7 @@ def disturbed(lab: Any, **how: Any) -> Iterator[Disturbance]:
         undo.callback(receiver.request, "end_detour")
         process = undo.enter_context(
             lab.receiver.popen(
-                program("relay", json.dumps(how)),
+                script("relay", json.dumps(how)),
                 stdin=theirs.fileno(),
                 stdout=subprocess.PIPE,
                 text=True,

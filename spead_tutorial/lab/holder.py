@@ -37,7 +37,7 @@ def described(path: str) -> dict[str, object]:
 def write_note(folder: int, name: str, facts: dict[str, object]) -> int:
     """Write the whole note, and only then let it be found; return it, open and locked."""
     begun = f".{os.getpid()}"
-    note = os.open(begun, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder)
+    note = os.open(begun, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600, dir_fd=folder)
     try:
         fcntl.flock(note, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.write(note, json.dumps(facts).encode())

@@ -52,7 +52,7 @@ def check_name(name: str) -> str:
 # ---- The folder ----
 
 
-def _place() -> Path:
+def _path() -> Path:
     """Return the path of this user's folder of labs."""
     user = os.geteuid()
     for runtime in (os.environ.get("XDG_RUNTIME_DIR", ""), f"/run/user/{user}"):
@@ -70,7 +70,7 @@ def _is_of_this_user_alone(folder: os.stat_result) -> bool:
 @contextlib.contextmanager
 def folder(*, make: bool = False) -> Iterator[int]:
     """Open this user's folder of labs, in which nobody else can have put anything."""
-    path = _place()
+    path = _path()
     try:
         if make:
             with contextlib.suppress(FileExistsError):
@@ -94,10 +94,10 @@ def folder(*, make: bool = False) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def locked(folder: int) -> Iterator[None]:
+def locked(place: int) -> Iterator[None]:
     """Make or end labs one at a time."""
     # Opened anew: a lock is shared by all copies of a descriptor, and a lab's holder has one.
-    fd = os.open(f"/proc/self/fd/{folder}", _OPEN | os.O_DIRECTORY)
+    fd = os.open(f"/proc/self/fd/{place}", _OPEN | os.O_DIRECTORY)
     try:
         with contextlib.suppress(OSError):  # the file system has no locks
             fcntl.flock(fd, fcntl.LOCK_EX)
@@ -115,10 +115,10 @@ def names() -> list[str]:
         return []
 
 
-def forget(folder: int, name: str) -> None:
+def forget(place: int, name: str) -> None:
     """Remove the note of a lab."""
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(name, dir_fd=folder)
+        os.unlink(name, dir_fd=place)
 
 
 # ---- A lab ----

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from . import registry
-from .client import program
+from .client import script
 from .counters import Counters
 from .device import ADDRESS, ADDRESS6, PORT
 from .lab import Lab
@@ -46,7 +46,7 @@ def make(lab: Lab, place: int, name: str) -> None:
     helpers = [str(helper.pid) for helper in lab._helpers]
     try:
         holder = subprocess.Popen(
-            program("holder", str(place), name, facts, *helpers),
+            script("holder", str(place), name, facts, *helpers),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
