@@ -46,7 +46,7 @@ class Arrivals:
         Parameters
         ----------
         counted : mapping
-            As `LabSide.snmp` returns it.
+            As `LabMachine.snmp` returns it.
         """
         ip, octets, udp = counted["Ip"], counted["IpExt"], counted["Udp"]
         # By the bits for congestion, of which each packet has some: what else counts packets
