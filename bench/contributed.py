@@ -23,6 +23,7 @@ from spead_tutorial.records import (
     RecordError,
     Recording,
     Sample,
+    Sent,
     anonymous,
     read,
 )
@@ -171,6 +172,8 @@ def _measured(recording: Recording) -> Iterator[str]:
 
 def _why_not(sample: Sample, header: Header) -> str | None:
     """Say why a sample cannot be believed, by the rules by which it was when it was taken."""
+    if not isinstance(sample, Sent):
+        return "it is of a receiver"
     case = {case.name: case for case in find_sweep(_SWEEP).cases}.get(sample.case)
     setting = (sample.series, sample.heap_size, sample.packet_size)
     if case is not None and setting != (case.series, *case.point):
@@ -178,8 +181,7 @@ def _why_not(sample: Sample, header: Header) -> str | None:
     there = (DEVICE, header.lab.get("kind"))
     if (sample.device, sample.kind) not in (there, ("lo", "loopback")):
         return f"it was sent to {sample.device}, which is not the lab's"
-    measured = dataclasses.asdict(sample)
-    claims = {field.name: measured[field.name] for field in dataclasses.fields(Report)}
+    claims = {field.name: getattr(sample, field.name) for field in dataclasses.fields(Report)}
     counts = sample.counted_packets, sample.counted_bytes
     optional = {field.name for field in dataclasses.fields(Report) if field.default is None}
     if None in counts or any(claims[name] is None for name in claims.keys() - optional):

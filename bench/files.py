@@ -9,10 +9,8 @@ from spead_tutorial.records import (
     Recording,
     Taken,
     Writer,
-    identity,
     locked,
     read,
-    words_for,
 )
 
 __all__ = ["merge", "put_together"]
@@ -53,11 +51,10 @@ def _refuse_strangers(parts: Sequence[tuple[str, Recording]]) -> None:
                     f" {theirs}"
                 )
         for taken in _taken(part):
-            before = owner.setdefault(identity(taken), number)
+            before = owner.setdefault(taken.key, number)
             if before != number:
                 raise RecordError(
-                    f"{parts[before][0]} and {name} both hold {words_for(taken)}: they are the"
-                    " same part"
+                    f"{parts[before][0]} and {name} both hold {taken}: they are the same part"
                 )
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Whether memory stays flat however much is sent: ten million heaps, and the process is watched."""
 
-import dataclasses
 import re
 import sys
 import time
@@ -18,7 +17,7 @@ from spead_tutorial.measure.place import Evidence
 from spead_tutorial.measure.programs import ProgramOptions, command
 from spead_tutorial.measure.report import Report
 from spead_tutorial.measure.running import Running
-from spead_tutorial.records import Writer, locked
+from spead_tutorial.records import Count, Taken, Writer, locked
 
 RESULTS = Path(__file__).resolve().parent / "results"
 RECORD = "flat-memory.jsonl"
@@ -31,8 +30,7 @@ WARM_UP = 0.2
 MOST_GROWTH = 1 << 20
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Taken, frozen=True):
     """The resident memory of a program while it ran.
 
     Parameters
@@ -54,12 +52,12 @@ class Memory:
     """
 
     case: str
-    heaps: int
-    heap_size: int
-    elapsed_ns: int | None
+    heaps: Count
+    heap_size: Count
+    elapsed_ns: Count | None
     failure: str | None
-    at_ns: list[int]
-    resident_bytes: list[int]
+    at_ns: list[Count]
+    resident_bytes: list[Count]
 
     @property
     def growth(self) -> int:

@@ -28,7 +28,7 @@ from spead_tutorial.measure.case import Begun, Case, Step
 from spead_tutorial.measure.machine import a_core_each
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.running import Listening
-from spead_tutorial.records import Sample
+from spead_tutorial.records import Received, words_of
 from spead_tutorial.recv._account import sums
 
 __all__ = ["PROGRAM", "Setting", "contradiction", "take"]
@@ -55,7 +55,7 @@ class Setting:
     def of(cls, variant: str) -> "Setting":
         """Read a variant's words."""
         setting = cls()
-        for word in variant.split(", "):
+        for word in words_of(variant):
             for pattern, change in _WORDS.items():
                 if found := re.fullmatch(pattern, word):
                     setting = change(setting, *found.groups())
@@ -81,10 +81,10 @@ _WORDS: Mapping[str, Any] = {
 }
 
 
-def take(lab: Lab, step: Step, heaps: int) -> Sample:
+def take(lab: Lab, step: Step, heaps: int) -> Received:
     """Send heaps into a bottleneck, and count what becomes of them."""
     case, setting = step.case, Setting.of(step.case.variant)
-    begun = Begun(step, heaps)
+    begun = Begun(step)
     measured: dict[str, Any] = {}
     with lab.receiver.socket(buffer_size=setting.buffer) as receiver, lab.socket() as sender:
         try:
@@ -92,7 +92,7 @@ def take(lab: Lab, step: Step, heaps: int) -> Sample:
             measured, failure = _accounted(case, heaps, **counted)
         except ProgramError as error:
             failure = str(error)
-    return begun.done(7, (lab.device, lab.kind), failure, measured)
+    return begun.received(heaps, 7, (lab.device, lab.kind), failure, measured)
 
 
 # ---------------------------------------------------------------------------------------

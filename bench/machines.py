@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which samples are of which machine."""
 
-import dataclasses
 import json
 from collections.abc import Sequence
+
+from msgspec.structs import replace
 
 from spead_tutorial.records import Header, Recording, Sample
 
@@ -41,4 +42,4 @@ def _part_of(recording: Recording, sources: Sequence[int]) -> Recording:
 
 
 def _moved(sample: Sample, source: int) -> Sample:
-    return sample if sample.source == source else dataclasses.replace(sample, source=source)
+    return sample if sample.source == source else replace(sample, source=source)

@@ -76,7 +76,7 @@ def missing(case: Case) -> str | None:
         return "there are no two cores to pin threads to"
     if case.link is not None and (reason := _why_no_link(case.link)):
         return reason
-    if "zero-copy" in case.variant and not _zero_copy():
+    if "zero-copy" in case.words and not _zero_copy():
         return "the kernel does not offer zero-copy"
     if case.implementation in (*PEERS, CEILING):
         return beside.missing(case)

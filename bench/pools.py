@@ -15,7 +15,7 @@ from spead_tutorial.measure.blast import failure
 from spead_tutorial.measure.case import Begun, Step
 from spead_tutorial.measure.delivery import deliver
 from spead_tutorial.measure.programs import ProgramOptions
-from spead_tutorial.records import Sample
+from spead_tutorial.records import Received
 
 __all__ = ["take"]
 
@@ -25,12 +25,12 @@ _SILENCE_S = "1"
 _POOL = re.compile(r"pool of (\d+)")
 
 
-def take(lab: Lab, step: Step, heaps: int) -> Sample:
+def take(lab: Lab, step: Step, heaps: int) -> Received:
     """Have chapter 9's program receive heaps."""
     case = step.case
     receiver = find_receiver(case.program)
     assert receiver is not None
-    begun = Begun(step, heaps)
+    begun = Begun(step)
     options = ProgramOptions(heaps, case.heap_size, case.packet_size)
     buffers = _POOL.fullmatch(case.variant)
     told = ["-t", _SILENCE_S, *(["-b", buffers[1]] if buffers else [])]
@@ -42,7 +42,7 @@ def take(lab: Lab, step: Step, heaps: int) -> Sample:
     wrong = failure(done.sent, done.received)
     if wrong is None and done.accounting is not None and not done.accounting.ok:
         wrong = done.accounting.text
-    return begun.done(receiver.number, (lab.device, lab.kind), wrong, measured)
+    return begun.received(heaps, receiver.number, (lab.device, lab.kind), wrong, measured)
 
 
 def _measured(

@@ -37,7 +37,7 @@ from spead_tutorial.measure.case import Begun, Case, Step
 from spead_tutorial.measure.machine import a_core_each
 from spead_tutorial.measure.programs import Done, ProgramError, program
 from spead_tutorial.measure.running import Listening, Running
-from spead_tutorial.records import OURS, Sample
+from spead_tutorial.records import OURS, Received, Sample
 
 __all__ = [
     "PLACES",
@@ -146,7 +146,7 @@ def missing(case: Case) -> str | None:
         return None if _has_veth() else "there can be no veth pair"
     if _is_chapter(case):
         return _missing_chapter(case)
-    if ("veth" in _variant(case) or case.program == LOST) and not _has_veth():
+    if ("veth" in case.words or case.program == LOST) and not _has_veth():
         return "there can be no veth pair"
     if case.implementation in PEERS and (reason := missing_peer(case.implementation)):
         return reason
@@ -184,13 +184,9 @@ def _words(case: Case) -> list[str]:
     return [*interpreter(case.implementation), str(_program(case)), library]
 
 
-def _variant(case: Case) -> list[str]:
-    return case.variant.split(", ") if case.variant else []
-
-
 def _rate(case: Case) -> float | None:
     """Return the bytes of packets in a second that a case is sent; None where it has a window."""
-    found = (_RATE.fullmatch(word) for word in _variant(case))
+    found = (_RATE.fullmatch(word) for word in case.words)
     return next((float(one[1]) * 1e9 for one in found if one), None)
 
 
@@ -199,7 +195,7 @@ def _warm_up(case: Case) -> int:
 
 
 def _receiver(case: Case, ends: Ends) -> list[str]:
-    flags = [_FLAGS[word] for word in _variant(case) if word in _FLAGS]
+    flags = [_FLAGS[word] for word in case.words if word in _FLAGS]
     sizes = ["-w", _warm_up(case), "-H", case.heap_size, "-p", case.packet_size]
     sizes += ["-r", search.waiting(case.heap_size)]
     return [*_words(case), *map(str, sizes), *flags, "--json", "--socket",
@@ -209,9 +205,9 @@ def _receiver(case: Case, ends: Ends) -> list[str]:
 def _sender(case: Case, heaps: int, ends: Ends, receiver: int, payload: float | None) -> list[str]:
     """Return how the sender is started, beside a receiver's process."""
     more = ["-w", _warm_up(case)]
-    more += ["--turns", receiver] if TURNS in _variant(case) else []
-    more += _SPOIL if SPOILT in _variant(case) else []
-    more += ["--fill"] * ("checked" in _variant(case))
+    more += ["--turns", receiver] if TURNS in case.words else []
+    more += _SPOIL if SPOILT in case.words else []
+    more += ["--fill"] * ("checked" in case.words)
     more += ["--describe"] * _is_chapter(case)
     more += ["--socket", ends.sender.fileno(), "--queue", ends.receiver.fileno()]
     return blast(case, heaps, *more, rate=_rate(case), payload=payload)
@@ -221,10 +217,10 @@ def _sender(case: Case, heaps: int, ends: Ends, receiver: int, payload: float | 
 # A sample
 
 
-def take(lab: Lab, step: Step, heaps: int, asked: float | None = None) -> Sample:
+def take(lab: Lab, step: Step, heaps: int, asked: float | None = None) -> Received:
     """Have a case's program receive heaps."""
     case = step.case
-    begun = Begun(step, heaps)
+    begun = Begun(step)
     found: dict[str, Any] = {"asked_bytes_per_s": asked}
     try:
         sent, received = _run(lab, case, heaps, asked)
@@ -237,11 +233,11 @@ def take(lab: Lab, step: Step, heaps: int, asked: float | None = None) -> Sample
             said = claims(said, case, _warm_up(case))
         found |= counts(sent.said, said, searched=asked is not None)
         if wrong is None:
-            lossless = asked is None and _rate(case) is None and SPOILT not in _variant(case)
+            lossless = asked is None and _rate(case) is None and SPOILT not in case.words
             wrong = contradiction(sent.said, said, lossless=lossless)
     receiver = find_receiver(case.program)
-    way = (lab.device, lab.kind) if "veth" in _variant(case) else ("lo", "loopback")
-    return begun.done(receiver.number if receiver else 0, way, wrong, found)
+    way = (lab.device, lab.kind) if "veth" in case.words else ("lo", "loopback")
+    return begun.received(heaps, receiver.number if receiver else 0, way, wrong, found)
 
 
 def _run(lab: Lab, case: Case, heaps: int, asked: float | None) -> tuple[Done, Done]:
@@ -266,8 +262,8 @@ def _receiving(lab: Lab, case: Case, core: int | None) -> Iterator[tuple[Listeni
             sender.connect(sock.getsockname())
             yield chapter, Ends(sender, sock)
         return
-    place = next((word for word in _variant(case) if word in PLACES), "")
-    buffer = _BUFFER_FOR_TURNS if TURNS in _variant(case) else _BUFFER
+    place = next((word for word in case.words if word in PLACES), "")
+    buffer = _BUFFER_FOR_TURNS if TURNS in case.words else _BUFFER
     with (
         PLACES[place](lab, search.BUFFER if case.search else buffer) as ends,
         Listening(ends.start, case.program, _receiver(case, ends), core=core) as process,
@@ -287,10 +283,10 @@ def _chapter(lab: Lab, case: Case) -> list[str]:
     return [*program(case.program, case.language), *told, *silence, "--json", f"{_LOOPBACK}:{port}"]
 
 
-def look(lab: Lab, step: Step, warm_up: Sample | None, size: Size) -> Iterator[Sample]:
+def look(lab: Lab, step: Step, warm_up: Sample | None, size: Size) -> Iterator[Received]:
     """Look for the highest rate at which a case's program loses nothing."""
 
-    def run(rate: float) -> Sample:
+    def run(rate: float) -> Received:
         heaps = search.heaps_of_a_run(step.case.heap_size, rate, size.most_bytes)
         return take(lab, step, heaps, rate)
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """When the packets of chapters 4 and 5 leave: each message's time, as the kernel has it."""
 
-import dataclasses
 import itertools
 import socket
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
+
+from msgspec.structs import replace
 
 from bench.peers import TIMEOUT_S
 from spead_tutorial.catalogue import find_chapter
@@ -103,7 +104,7 @@ def take_spacing(lab: Lab, asked: Spacing) -> Spacing:
     time_ns = tuple(one.time_ns - steady[0].time_ns for one in steady)
     if any(after < before for before, after in pairwise(time_ns)):
         raise ProgramError("spacing: time went backwards: the clock was set meanwhile")
-    return dataclasses.replace(
+    return replace(
         asked,
         heaps=tuple(_heap_count(one) - first for one in steady),
         time_ns=time_ns,

@@ -10,7 +10,7 @@ from spead_tutorial import tables
 from spead_tutorial.measure import search
 from spead_tutorial.measure.rounds import PATIENCE, given_up
 from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM, Row, rows
-from spead_tutorial.records import Recording, Sample, Series
+from spead_tutorial.records import Recording, Sample, Sent, Series
 from spead_tutorial.stats import spread
 from spead_tutorial.units import size
 
@@ -57,7 +57,7 @@ def _noisy(row: Row) -> bool:
 
 def _merged(sample: Sample) -> str:
     """How many packets the device got as one, in the mean: 1.0 tells of no segmentation offload."""
-    if not sample.packets or not sample.counted_packets:
+    if not isinstance(sample, Sent) or not sample.packets or not sample.counted_packets:
         return ""
     return f"{sample.packets / sample.counted_packets:.1f}"
 

@@ -17,20 +17,21 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import click
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from bench.bursts import bursts
 from bench.peers import TIMEOUT_S, interpreter, missing_peer
 from bench.plan import SEED, versions
 from bench.spacing import HEAPS, LINK, STEADY, refused_link, spacings, take_spacing
 from bench.sweeps import PEER, PEERS
-from spead_tutorial import tables
+from spead_tutorial import records, tables
 from spead_tutorial.analysis.spacing import burst, silence
-from spead_tutorial.fields import FieldError, made
 from spead_tutorial.lab import Lab, accounted
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.programs import ProgramError, finish
-from spead_tutorial.records import OURS, RecordError, Spacing, Writer, locked
+from spead_tutorial.records import OURS, Count, Number, RecordError, Spacing, Writer, locked
 from spead_tutorial.stats import median, spread
 
 __all__ = ["Latency", "Rate", "timing"]
@@ -43,8 +44,6 @@ _NO_THREAD = "no thread"
 WHO = ((OURS, ""), (OURS, _NO_THREAD), *((peer, "") for peer in PEERS))
 #: Heaps at a process's start that do not count: what they run is new to the caches.
 WARM_UP = 20
-#: A bound that was seen too roughly to say anything may be below zero.
-_ANYTHING = -(1 << 63)
 #: bytes/s.
 RATES = (1e6, 1e8, 1e9, 3e9)
 
@@ -61,8 +60,7 @@ class Size:
 SIZES = {"quick": Size(3, 300, 0.5), "full": Size(9, 1000, 2.0), "tiny": Size(1, 30, 0.02)}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Latency:
+class Latency(records.Taken, frozen=True):
     """One process that sent a heap, of one packet, every few milliseconds.
 
     Parameters
@@ -84,14 +82,13 @@ class Latency:
 
     implementation: str
     variant: str
-    round: int
-    heap_size: int | None = None
-    latency_ns: list[int] = dataclasses.field(default_factory=list)
+    round: Count
+    heap_size: Count | None = None
+    latency_ns: tuple[Count, ...] = ()
     failure: str | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Rate:
+class Rate(records.Taken, frozen=True):
     """One process that sent at a rate, as the device's counter saw it.
 
     Parameters
@@ -130,28 +127,29 @@ class Rate:
 
     implementation: str
     variant: str
-    round: int
-    rate: float
-    heaps: int | None = None
-    heap_size: int | None = None
-    packet_size: int | None = None
-    burst_size: int | None = None
-    packets: int | None = None
-    spead_bytes: int | None = None
-    counted_packets: int | None = None
-    counted_bytes: int | None = None
-    average_bytes: int | None = None
-    average_ns: int | None = None
-    burst_bytes: int | None = dataclasses.field(default=None, metadata={"least": _ANYTHING})
-    burst_most_bytes: int | None = None
-    steps: int | None = None
-    grain_ns: int | None = None
-    longest_grain_ns: int | None = None
+    round: Count
+    rate: Number
+    heaps: Count | None = None
+    heap_size: Count | None = None
+    packet_size: Count | None = None
+    burst_size: Count | None = None
+    packets: Count | None = None
+    spead_bytes: Count | None = None
+    counted_packets: Count | None = None
+    counted_bytes: Count | None = None
+    average_bytes: Count | None = None
+    average_ns: Count | None = None
+    burst_bytes: int | None = None  # seen too roughly to say anything, it may be below zero
+    burst_most_bytes: Count | None = None
+    steps: Count | None = None
+    grain_ns: Count | None = None
+    longest_grain_ns: Count | None = None
     failure: str | None = None
 
 
 #: What a line of a record is.
 Taken: TypeAlias = Latency | Rate | Spacing
+_LINE = msgspec.json.Decoder(Taken)
 
 
 # ---------------------------------------------------------------------------------------
@@ -175,7 +173,7 @@ def _said(lab: Lab, name: str, argv: Sequence[object]) -> dict[str, Any]:
 def take_latency(lab: Lab, asked: Latency, size: Size) -> Latency:
     """Run a process that sends over the lab's loopback."""
     argv = [*_program("latency", asked.implementation, asked.variant), "-n", WARM_UP + size.heaps]
-    taken = dataclasses.replace(asked, **_said(lab, "latency", [*argv, "--seed", asked.round]))
+    taken = replace(asked, **_said(lab, "latency", [*argv, "--seed", asked.round]))
     if min(taken.latency_ns) <= 0:
         raise ProgramError("latency: a packet came before it was sent: the clock was set meanwhile")
     return taken
@@ -213,7 +211,7 @@ def take_rate(lab: Lab, asked: Rate, size: Size) -> Rate:
     } | bursts(seen, asked.rate, said["spead_bytes"] / counted.bytes)
     if of_device["average_ns"] == 0:
         raise ProgramError("rate: all was over before the counter was looked at again")
-    return dataclasses.replace(asked, **said, **of_device)
+    return replace(asked, **said, **of_device)
 
 
 # ---------------------------------------------------------------------------------------
@@ -242,7 +240,7 @@ def _taken(lab: Lab, asked: Taken, size: Size) -> Taken:
             return take_rate(lab, asked, size)
         return take_spacing(lab, asked)
     except ProgramError as error:
-        return dataclasses.replace(asked, failure=str(error))
+        return replace(asked, failure=str(error))
 
 
 def measure(
@@ -355,21 +353,10 @@ def table(taken: Sequence[Taken]) -> str:
 
 def read(path: Path) -> list[Taken]:
     """Read a record that `measure` wrote."""
-    kinds: dict[object, type[Taken]] = {"latency": Latency, "rate": Rate, "spacing": Spacing}
-    taken: list[Taken] = []
-    number = 1
-    try:
-        for line in path.read_text().splitlines()[1:]:
-            number += 1
-            record = json.loads(line)
-            taken.append(made(kinds[record.pop("record")], record))
-    except FieldError as error:
-        raise RecordError(f"{path.name} line {number}: {error}") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        taken = []
-    if not taken:
+    lines = path.read_text().splitlines()[1:]
+    if not lines:
         raise RecordError(f"{path.name} is no record of python -m bench timing")
-    return taken
+    return [records.decoded(_LINE, line, path.name, number) for number, line in enumerate(lines, 2)]
 
 
 @click.command()

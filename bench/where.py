@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 
 from bench import parts, stacks
 from bench.peers import TIMEOUT_S, take_timeline
@@ -94,11 +95,11 @@ def _look(lab: Lab, step: Step, heaps: int) -> Split:
             timeout=TIMEOUT_S,
         )
         if sample.failure is not None:
-            return dataclasses.replace(split, failure=sample.failure)
+            return replace(split, failure=sample.failure)
         own, others, unsorted = parts.sorted_out(stacks.stacks(seen))
     if not own:
-        return dataclasses.replace(split, failure="perf saw nothing of it")
-    return dataclasses.replace(
+        return replace(split, failure="perf saw nothing of it")
+    return replace(
         split,
         elapsed_ns=sample.elapsed_ns,
         own=dict(own),

@@ -6,6 +6,7 @@ names of all programs.
 """
 
 import dataclasses
+from collections.abc import Collection
 
 __all__ = [
     "BESIDE_LADDER",
@@ -74,23 +75,11 @@ class Chapter:
     def flags(self) -> tuple[str, ...]:
         """The options that it takes, as one types them."""
         letters = [f"-{letter}" for letter in self.accepted if letter not in "zd"]
-        return (*letters, *(switch_flag(word) for word in self.switches(", ".join(SWITCHES))))
+        return (*letters, *(switch_flag(word) for word in self.switches(SWITCHES)))
 
-    def switches(self, variant: str) -> tuple[str, ...]:
-        """Find the options of the programs among the words of a variant.
-
-        Parameters
-        ----------
-        variant : str
-            Words with commas between them, such as ``"copy, fill"``.
-
-        Returns
-        -------
-        tuple of str
-            Those of `SWITCHES` that it has, if the programs take them.
-        """
-        words = variant.split(", ") if "z" in self.accepted else []
-        return tuple(word for word in SWITCHES if word in words)
+    def switches(self, words: Collection[str]) -> tuple[str, ...]:
+        """Return the words that are options of the programs, in the order of `SWITCHES`."""
+        return tuple(word for word in SWITCHES if "z" in self.accepted and word in words)
 
 
 def switch_flag(word: str) -> str:

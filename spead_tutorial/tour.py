@@ -16,12 +16,12 @@ from spead_tutorial.catalogue import BESIDE_LADDER, LADDER, MEASURED, Rung, find
 from spead_tutorial.lab import Lab, LabError
 from spead_tutorial.measure import beside, progress
 from spead_tutorial.measure.beside import CEILING, PEER
-from spead_tutorial.measure.case import Case, Step, take
+from spead_tutorial.measure.case import Begun, Case, Step, take
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Device, Loopback, Place
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.rounds import measure, schedule
-from spead_tutorial.records import OURS, RecordError, Recording, Sample, locked, read
+from spead_tutorial.records import OURS, RecordError, Recording, Sample, Sent, locked, read
 from spead_tutorial.tour_arrivals import SETTING, Arrival, read_arrivals, receive_some, text
 from spead_tutorial.tour_rows import sections
 from spead_tutorial.tour_table import headline_text, table
@@ -189,22 +189,12 @@ class _Taken:
 
 def _not_started(place: Place, step: Step, failure: str) -> Sample:
     case = step.case
-    return Sample(
-        case=case.name,
-        round=step.number,
-        warm_up=step.warm_up,
-        chapter=find_chapter(case.program).number if case.program != CEILING else 0,
-        program=case.program,
-        language=case.language,
-        random=case.random,
-        heaps=step.heaps or 0,
+    chapter = find_chapter(case.program).number if case.program != CEILING else 0
+    return Sent(
+        **Begun(step).facts(chapter, (place.device, place.kind), failure),
+        heaps=step.heaps or 1,
         heap_size=case.heap_size,
         packet_size=case.packet_size,
-        device=place.device,
-        kind=place.kind,
-        failure=failure,
-        implementation=case.implementation,
-        variant=case.different,
         streams=case.streams or 1,
     )
 

@@ -8,12 +8,13 @@ few seconds. It is no measurement: the link between the two is slow enough for b
 import dataclasses
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from spead_tutorial.catalogue import MEASURED, find_chapter, find_receiver
-from spead_tutorial.fields import FieldError, made
 from spead_tutorial.lab import Journey, Lab, LabError
 from spead_tutorial.measure.delivery import Delivery, deliver
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions
-from spead_tutorial.records import RecordError, Recording
+from spead_tutorial.records import Count, RecordError, Recording
 from spead_tutorial.units import number
 
 __all__ = [
@@ -46,18 +47,18 @@ PROVED = "the sender's device, the receiver's machine and its socket agree on ev
 class Arrival:
     """What arrived in one language, and what did not."""
 
-    sender: int  # chapters
-    receiver: int
+    sender: Count  # chapters
+    receiver: Count
     language: str  # that of both programs
     way: str  # kind of the link: `"veth"` or `"loopback"`
-    bits_per_s: int  # its rate, headers included
-    heaps: int  # heaps that were sent
-    complete: int = 0  # heaps that arrived whole
+    bits_per_s: Count  # its rate, headers included
+    heaps: Count  # heaps that were sent
+    complete: Count = 0  # heaps that arrived whole
     # packets that were sent; received; lost on the way; without room in the receiver's socket
-    sent: int = 0
-    received: int = 0
-    lost: int = 0
-    dropped: int = 0
+    sent: Count = 0
+    received: Count = 0
+    lost: Count = 0
+    dropped: Count = 0
     values: tuple[str, ...] = ()  # the receiver's lines about the first heaps, and the last one
     # why this is not to be believed, or a program's complaint; None where all packets are
     # accounted for
@@ -124,8 +125,8 @@ def _complaint(done: Delivery, journey: Journey) -> str | None:
 def read_arrivals(recording: Recording) -> list[Arrival]:
     """Return what arrived on a tour; nothing where nothing could."""
     try:
-        return [made(Arrival, one) for one in recording.header.settings.get(SETTING, ())]
-    except (FieldError, TypeError) as error:
+        return msgspec.convert(recording.header.settings.get(SETTING, []), list[Arrival])
+    except msgspec.ValidationError as error:
         raise RecordError(f"{recording.header.experiment}: {SETTING}: {error}") from None
 
 

@@ -195,7 +195,7 @@ def _row(line: Line, folder: Path) -> str:
         ends(line.gain),
         NOTHING if line.share is None else percent(line.share.median),
         _count(last.packets),
-        f"{_count(last.counted_packets)} ✓",
+        f"{_count(getattr(last, 'counted_packets', None))} ✓",
         written(row.calls_per_heap),
         written(row.cpu_s_per_gb),
     )

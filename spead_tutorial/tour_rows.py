@@ -9,7 +9,7 @@ from spead_tutorial.catalogue import BESIDE_LADDER, LADDER, Chapter, find_chapte
 from spead_tutorial.measure.beside import CEILING, PEER
 from spead_tutorial.measure.place import over_loopback
 from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM, Row, rows
-from spead_tutorial.records import OURS, Recording, Sample
+from spead_tutorial.records import OURS, Recording, Sample, Sent
 from spead_tutorial.stats import FEWEST, Estimate
 from spead_tutorial.units import number, size
 
@@ -275,7 +275,9 @@ def _beside(recording: Recording) -> list[str]:
     if peers:
         version = recording.header.versions.get(PEER) or ""
         counted = not over_loopback(recording.header.lab)
-        alone = counted and all(one.counted_packets == one.packets for one in peers)
+        alone = counted and all(
+            isinstance(one, Sent) and one.counted_packets == one.packets for one in peers
+        )
         offload = "; it has no segmentation offload" if alone else ""
         told.append(f"{PEER}: the same loops with version {version}, as it is installed{offload}.")
     return told + [str(reason) for reason in recording.header.settings.get("without", ())]

@@ -8,12 +8,12 @@
 shows a table of one of these kinds, and of those of ``measured_tables.py``:
 
     make-targets            what ``make help`` lists
-    fields NAME             the fields of a dataclass: types from its annotations, meanings from its
+    fields NAME             the fields of a class: types from its annotations, meanings from its
                             docstring
 
 And
 
-    .. record-line:: tut-8 sample
+    .. record-line:: tut-8 sent
 
 is the first line of that kind in a committed record, laid out to be read. With a number, lists are
 cut after so many elements. The examples in the help of the commands are set as code.
@@ -25,6 +25,7 @@ import inspect
 import itertools
 import json
 import re
+import typing
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,7 @@ def make_targets() -> Table:
 
 
 def fields(full_name: str) -> Table:
-    """Return the fields of a dataclass."""
+    """Return the fields of a class, without those of its bases."""
     module, _, name = full_name.rpartition(".")
     cls = getattr(importlib.import_module(module), name)
     said = {
@@ -115,24 +116,26 @@ def fields(full_name: str) -> Table:
         for parameter in NumpyDocString(inspect.getdoc(cls) or "")["Parameters"]
         for field_name in parameter.name.split(",")
     }
-    there = {field.name: field for field in dataclasses.fields(cls)}
+    hints = typing.get_type_hints(cls)
+    there = {field: hints[field] for field in inspect.get_annotations(cls) if field[0] != "_"}
     if said.keys() != there.keys():
         raise ValueError(f"the docstring of {name} and its fields differ")
     rows = [("Field, type, unit", "Meaning")]
-    for field in there.values():
-        (meaning,) = linked([said[field.name]], full_name, set(there))
-        unit = [unit for end, unit in _UNITS.items() if field.name.endswith(end)]
-        rows.append((f"``{field.name}``\n{', '.join([_type(field), *unit[:1]])}", meaning))
+    for field, hint in there.items():
+        (meaning,) = linked([said[field]], full_name, set(there))
+        unit = [unit for end, unit in _UNITS.items() if field.endswith(end)]
+        rows.append((f"``{field}``\n{', '.join([_type(hint), *unit[:1]])}", meaning))
     return Table(rows, widths=(35, 65))
 
 
-def _type(field: dataclasses.Field[Any]) -> str:
+def _type(hint: Any) -> str:
     """Return what JSON has there, its types by their Python names."""
-    text = str(getattr(field.type, "__name__", field.type))
-    if not isinstance(field.type, type) or "[" in str(field.type):
-        text = str(field.type)
-    text = text.replace("typing.", "").replace("tuple[int, ...]", "list[int]")
-    return re.sub(r"dict\[.*\]", "dict", text).replace("| None", "or null")
+    if typing.get_origin(hint) is typing.Literal:
+        hint = type(typing.get_args(hint)[0])
+    text = hint.__name__ if isinstance(hint, type) and not typing.get_args(hint) else str(hint)
+    text = re.sub(r"typing\.Optional\[(\w+)\]", r"\1 or null", text)
+    text = text.replace("tuple[int, ...]", "list[int]").replace("| None", "or null")
+    return re.sub(r"dict\[.*\]", "dict", text)
 
 
 class RecordLine(SphinxDirective):

@@ -5,7 +5,8 @@
 "use strict";
 
 const Records = (() => {
-    const SCHEMA = 3;  // of records
+    const SCHEMA = 4;  // of records
+    const SAMPLES = ["sample", "sent", "received"];  // the first until schema 3
     const LARGEST = 64 * 2 ** 20;  // bytes of a file
     const FEWEST = 6, RESAMPLES = 2000;  // of an interval
     const IN_A_ROW = 3, FORGIVEN = 1, NARROW = 2 ** (1 / 8), KEPT = 0.95;  // of a search
@@ -43,7 +44,7 @@ const Records = (() => {
        that was held. It is null where the search is not over. */
     function found(search) {
         if (search.some((run) => run.failure)) return NaN;
-        const runs = [...search].sort((one, other) => one.run - other.run);
+        const runs = [...search].sort((one, other) => (one.run ?? 0) - (other.run ?? 0));
         const lost = (run) => run.received_dropped || run.received_heaps !== run.heaps;
         const asked = [...new Set(runs.map((run) => run.asked_bytes_per_s))].sort(ascending);
         const at = (wanted) => runs.filter((run) => run.asked_bytes_per_s === wanted);
@@ -81,8 +82,8 @@ const Records = (() => {
         if (header.tool !== "spead_tutorial" || !header.schema) refuse("it has no header of a record");
         if (header.schema > SCHEMA) refuse("it is newer than this page");
         const standing = new Map(), rounds = new Map(), rates = new Map();
-        for (const one of lines) if (one.record === "sample" && !one.warm_up)
-            standing.set(JSON.stringify([one.case, one.round, one.run]), one);
+        for (const one of lines) if (SAMPLES.includes(one.record) && !one.warm_up)
+            standing.set(JSON.stringify([one.case, one.round, one.run ?? 0]), one);
         for (const one of standing.values()) {
             const variant = [one.random && "random", one.variant].filter(Boolean).join(", ");
             const searched = one.asked_bytes_per_s ? ["searched"] : [];

@@ -16,7 +16,7 @@ from spead_tutorial.measure.case import Begun, Case, Step
 from spead_tutorial.measure.machine import a_core_each
 from spead_tutorial.measure.programs import Done, ProgramError
 from spead_tutorial.measure.running import Running
-from spead_tutorial.records import OURS, Sample
+from spead_tutorial.records import OURS, Received, Sample
 
 __all__ = ["measured"]
 
@@ -37,7 +37,7 @@ def measured(exercise: ReceiverExercise, program: Path, rounds: int, show: Show)
     ]
     with receiving_lab() as lab:
 
-        def look(step: Step, warm_up: Sample | None) -> Iterator[Sample]:
+        def look(step: Step, warm_up: Sample | None) -> Iterator[Received]:
             run = functools.partial(_run, lab, exercise, step, programs[step.case.implementation])
             return search.look(run, step, warm_up)
 
@@ -53,13 +53,13 @@ def measured(exercise: ReceiverExercise, program: Path, rounds: int, show: Show)
     return Comparison(found, "it would not look at the values", _CLOSE)
 
 
-def _run(lab: Lab, exercise: ReceiverExercise, step: Step, program: Path, rate: float) -> Sample:
+def _run(lab: Lab, exercise: ReceiverExercise, step: Step, program: Path, rate: float) -> Received:
     """Send to a receiver at a rate, in bytes of payload a second."""
     case = step.case
-    begun = Begun(step, search.heaps_of_a_run(case.heap_size, rate))
+    begun, heaps = Begun(step), search.heaps_of_a_run(case.heap_size, rate)
     found: dict[str, Any] = {"asked_bytes_per_s": rate}
     try:
-        sent, received = _both(lab, exercise, program, case, begun.heaps, rate)
+        sent, received = _both(lab, exercise, program, case, heaps, rate)
     except ProgramError as error:
         wrong: str | None = str(error)
     else:
@@ -68,7 +68,7 @@ def _run(lab: Lab, exercise: ReceiverExercise, step: Step, program: Path, rate: 
         found |= counts(sent.said, said, searched=True)
     if wrong is not None:
         wrong = wrong.removeprefix(f"{program.stem}: ")
-    return begun.done(exercise.chapter.number, (lab.device, lab.kind), wrong, found)
+    return begun.received(heaps, exercise.chapter.number, (lab.device, lab.kind), wrong, found)
 
 
 def _both(

@@ -67,7 +67,7 @@ def _path(case: Case) -> Path:
 def _arguments(case: Case, heaps: int | None) -> list[str]:
     if case.implementation != CEILING:
         return case.options(heaps).arguments(find_chapter(case.program))
-    flags = [flag for word in case.variant.split(", ") for flag in _FLAGS[word]]
+    flags = [flag for word in case.words for flag in _FLAGS[word]]
     if case.streams is not None:
         flags += ["-s", str(case.streams)]
     sizes = ["-n", heaps, "-H", case.heap_size, "-p", case.packet_size]

@@ -11,9 +11,9 @@ from spead_tutorial.catalogue import Chapter, find_chapter
 from spead_tutorial.measure.machine import one_core, two_cores
 from spead_tutorial.measure.place import Place
 from spead_tutorial.measure.programs import Launch, ProgramOptions, Result, run
-from spead_tutorial.records import Sample, Series
+from spead_tutorial.records import Received, Sent, Series, joined, words_of
 
-__all__ = ["WARM_UP", "Begun", "Case", "Key", "Step", "sample", "take"]
+__all__ = ["WARM_UP", "Begun", "Case", "Key", "Step", "take"]
 
 #: A warm-up sends one part in so many of what a sample sends.
 WARM_UP = 16
@@ -65,12 +65,17 @@ class Case:
         s = "" if self.streams == 1 else "s"
         streams = f"{self.streams} stream{s}" if self.streams is not None else ""
         link = f"link of {self.link / 1e9:g} Gb/s" if self.link is not None else ""
-        return ", ".join(filter(None, (self.variant, streams, self.pinned, link)))
+        return joined(self.variant, streams, self.pinned, link)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What else is different, word by word."""
+        return words_of(self.variant)
 
     @property
     def series(self) -> Series:
         """The line of a picture that it is on."""
-        variant = ", ".join(filter(None, ("random" * self.random, self.different)))
+        variant = joined("random" * self.random, self.different)
         return Series(self.implementation, self.language, self.program, variant)
 
     @property
@@ -95,7 +100,7 @@ class Case:
             random=self.random,
             streams=self.streams,
             cores=_CORES[self.pinned](),
-            switches=_chapter(self).switches(self.variant),
+            switches=_chapter(self).switches(self.words),
         )
 
 
@@ -107,7 +112,7 @@ class Step:
     warm_up: bool  # whether it is not to be counted
     case: Case  # whose turn it is
     attempt: int = 0  # how often it has been tried before, and failed
-    runs: tuple[Sample, ...] = ()  # of a search, those runs that there are already
+    runs: tuple[Received, ...] = ()  # of a search, those runs that there are already
 
     @property
     def key(self) -> Key:
@@ -138,43 +143,71 @@ def stolen_ns() -> int:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Begun:
-    """A sample of a receiver that is being taken, and what the machine had to do before."""
+    """A sample that is being taken, and what the machine had to do before."""
 
     step: Step  # what it is a sample of
-    heaps: int  # how many are sent
     load: float = dataclasses.field(default_factory=lambda: os.getloadavg()[0])
     stolen: int = dataclasses.field(default_factory=stolen_ns)
 
-    def meanwhile(self) -> dict[str, Any]:
-        """Return what a sample has of the machine."""
-        stolen = max(0, stolen_ns() - self.stolen)  # some hypervisors set it back
-        return {"load": round(self.load, 2), "steal_ns": stolen}
-
-    def done(
-        self, chapter: int, way: tuple[str, str], failure: str | None, measured: Mapping[str, Any]
-    ) -> Sample:
-        """Return the sample."""
+    def facts(self, chapter: int, way: tuple[str, str], failure: str | None) -> dict[str, Any]:
+        """Return what every sample has: its case, and what the machine did meanwhile."""
         case = self.step.case
-        return Sample(
-            case=case.name,
-            round=self.step.number,
-            warm_up=self.step.warm_up,
-            chapter=chapter,
-            program=case.program,
-            language=case.language,
-            random=False,
-            heaps=self.heaps,
-            heap_size=case.heap_size,
-            packet_size=case.packet_size,
-            device=way[0],
-            kind=way[1],
-            failure=failure,
-            implementation=case.implementation,
-            variant=case.different,
-            attempt=self.step.attempt,
-            **self.meanwhile(),
-            **measured,
-        )
+        return {
+            "case": case.name,
+            "round": self.step.number,
+            "warm_up": self.step.warm_up,
+            "attempt": self.step.attempt,
+            "chapter": chapter,
+            "program": case.program,
+            "language": case.language,
+            "implementation": case.implementation,
+            "variant": case.different,
+            "random": case.random,
+            "device": way[0],
+            "kind": way[1],
+            "failure": failure,
+            "load": round(self.load, 2),
+            "steal_ns": max(0, stolen_ns() - self.stolen),  # some hypervisors set it back
+        }
+
+    def received(
+        self,
+        heaps: int,
+        chapter: int,
+        way: tuple[str, str],
+        failure: str | None,
+        measured: Mapping[str, Any],
+    ) -> Received:
+        """Return the sample of a receiver."""
+        case = self.step.case
+        setting: dict[str, Any] = {
+            "heaps": heaps,
+            "heap_size": case.heap_size,
+            "packet_size": case.packet_size,
+        }
+        return Received(**self.facts(chapter, way, failure), **setting, **measured)
+
+    def sent(self, result: Result) -> Sent:
+        """Return the sample of a sender."""
+        options, chapter, evidence = result.options, result.chapter, result.evidence
+        measured: dict[str, Any] = {
+            "heaps": options.heaps or chapter.heaps,
+            "heap_size": options.heap_size or chapter.heap_size,
+            "packet_size": options.packet_size or chapter.packet_size,
+            "streams": options.streams or 1,
+        }
+        if result.report is not None:
+            measured |= dataclasses.asdict(result.report)
+        if result.accounting is not None:
+            measured["counted_packets"] = result.accounting.counted_packets
+            measured["counted_bytes"] = result.accounting.counted_bytes
+        if evidence.received is not None:
+            measured["received_packets"] = evidence.received["packets"]
+            measured["received_dropped"] = evidence.received["dropped"]
+        way = result.device, result.kind
+        facts = self.facts(chapter.number, way, result.failure)
+        facts |= {"program": chapter.name, "language": result.language, "random": options.random}
+        return Sent(**measured | facts, icmp_errors=evidence.icmp_errors)
 
 
 def take(
@@ -184,10 +217,10 @@ def take(
     *,
     launch: Launch | None = None,
     timeout: float | None = None,
-) -> Sample:
+) -> Sent:
     """Run a case once."""
     case = step.case
-    begun = Begun(step, heaps or 0)
+    begun = Begun(step)
     if case.listener is not None:
         place = place.listening(case.listener)
     if case.link is not None:
@@ -201,42 +234,4 @@ def take(
         timeout=timeout,
         environment=dict(case.environment),
     )
-    return dataclasses.replace(sample(result, step), **begun.meanwhile())
-
-
-def sample(result: Result, step: Step) -> Sample:
-    """Make the record of a result."""
-    options, chapter, evidence = result.options, result.chapter, result.evidence
-    measured: dict[str, Any] = {
-        "heaps": options.heaps or chapter.heaps,
-        "heap_size": options.heap_size or chapter.heap_size,
-        "packet_size": options.packet_size or chapter.packet_size,
-        "streams": options.streams or 1,
-    }
-    if result.report is not None:
-        measured |= dataclasses.asdict(result.report)
-        for name in ("chapter", "program", "language", "random"):
-            del measured[name]
-    if result.accounting is not None:
-        measured["counted_packets"] = result.accounting.counted_packets
-        measured["counted_bytes"] = result.accounting.counted_bytes
-    if evidence.received is not None:
-        measured["received_packets"] = evidence.received["packets"]
-        measured["received_dropped"] = evidence.received["dropped"]
-    return Sample(
-        case=step.case.name,
-        round=step.number,
-        warm_up=step.warm_up,
-        chapter=chapter.number,
-        program=chapter.name,
-        language=result.language,
-        random=options.random,
-        device=result.device,
-        kind=result.kind,
-        failure=result.failure,
-        implementation=step.case.implementation,
-        variant=step.case.different,
-        icmp_errors=evidence.icmp_errors,
-        attempt=step.attempt,
-        **measured,
-    )
+    return begun.sent(result)

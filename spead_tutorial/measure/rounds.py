@@ -14,7 +14,16 @@ from pathlib import Path
 from spead_tutorial.measure import search
 from spead_tutorial.measure.case import Case, Key, Step
 from spead_tutorial.measure.programs import ProgramError
-from spead_tutorial.records import Header, RecordError, Recording, Sample, Timeline, Writer, read
+from spead_tutorial.records import (
+    Header,
+    Received,
+    RecordError,
+    Recording,
+    Sample,
+    Timeline,
+    Writer,
+    read,
+)
 
 __all__ = [
     "PATIENCE",
@@ -82,9 +91,9 @@ def left(steps: Iterable[Step], begun: Recording | None, *, retry: bool = False)
     return [step for step in wanted if not _is_done(step, done)]
 
 
-def _runs(samples: Iterable[Sample]) -> dict[Key, list[Sample]]:
+def _runs(samples: Iterable[Sample]) -> dict[Key, list[Received]]:
     """Return the runs of each search that are not to be repeated, in their order."""
-    found: dict[Key, list[Sample]] = {}
+    found: dict[Key, list[Received]] = {}
     for one in sorted(filter(search.is_search, samples), key=lambda one: one.run):
         runs = found.setdefault((one.case, one.round, one.warm_up), [])
         runs += [one] * (one.failure is None)
@@ -175,7 +184,7 @@ def _warm_up(step: Step, samples: Iterable[Sample]) -> Sample | None:
     """Return what warmed a step's case up, if anything did; of a search, what it found."""
     mine = [one for one in samples if one.warm_up and one.case == step.case.name]
     if step.case.search:
-        return None if step.warm_up else search.found(mine)
+        return None if step.warm_up else search.found(list(filter(search.is_search, mine)))
     return mine[0] if mine else None
 
 

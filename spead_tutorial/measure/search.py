@@ -17,9 +17,12 @@ import dataclasses
 import enum
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeGuard
+
+from msgspec.structs import replace
 
 from spead_tutorial.measure.case import Step
-from spead_tutorial.records import Recording, Sample
+from spead_tutorial.records import Received, Recording, Sample
 
 __all__ = [
     "BUFFER",
@@ -80,9 +83,9 @@ class Criterion:
 THOROUGH, ROUGH = Criterion(3, 1, 2 ** (1 / 8)), Criterion(1, 0, 2.0)
 
 
-def is_search(sample: Sample) -> bool:
+def is_search(sample: Sample) -> TypeGuard[Received]:
     """Return whether a sample is a run of a search."""
-    return sample.asked_bytes_per_s is not None
+    return isinstance(sample, Received) and sample.asked_bytes_per_s is not None
 
 
 def criterion_of(sample: Sample) -> Criterion:
@@ -90,7 +93,7 @@ def criterion_of(sample: Sample) -> Criterion:
     return ROUGH if sample.warm_up else THOROUGH
 
 
-def lost(run: Sample) -> bool:
+def lost(run: Received) -> bool:
     """Return whether anything was lost in a run: a packet, or a heap."""
     return bool(run.received_dropped) or run.received_heaps != run.heaps
 
@@ -100,7 +103,7 @@ def offered(run: Sample) -> float:
     return run.heaps * run.heap_size / ((run.elapsed_ns or 1) / 1e9)
 
 
-def fell_short(run: Sample) -> bool:
+def fell_short(run: Received) -> bool:
     """Return whether the sender did not keep the rate that it was asked for."""
     return offered(run) < _KEPT * (run.asked_bytes_per_s or 0)
 
@@ -117,13 +120,15 @@ def begin(warm_up: Sample | None, number: int) -> float:
     return float(rate / THOROUGH.narrow ** (number * _GOLDEN % 1))
 
 
-def look(run: Callable[[float], Sample], step: Step, warm_up: Sample | None) -> Iterator[Sample]:
+def look(
+    run: Callable[[float], Received], step: Step, warm_up: Sample | None
+) -> Iterator[Received]:
     """Yield the runs that a search still needs, each as it was taken."""
     runs, attempt = list(step.runs), step.attempt
     start = begin(warm_up, step.number)
     criterion = ROUGH if step.warm_up else THOROUGH
     while (rate := next_rate(runs, start, criterion)) is not None:
-        runs.append(dataclasses.replace(run(rate), run=len(runs), attempt=attempt))
+        runs.append(replace(run(rate), run=len(runs), attempt=attempt))
         attempt = 0
         yield runs[-1]
 
@@ -140,7 +145,7 @@ def heaps_of_a_run(heap_size: int, rate: float, most_bytes: float = math.inf) ->
     return max(2, int(n_bytes) // heap_size)
 
 
-def next_rate(runs: Sequence[Sample], start: float, criterion: Criterion) -> float | None:
+def next_rate(runs: Sequence[Received], start: float, criterion: Criterion) -> float | None:
     """Return at which rate the next run is to be sent to."""
     if any(run.failure is not None for run in runs):
         return None
@@ -173,14 +178,14 @@ def _is_near(best: float, least: float | None, criterion: Criterion) -> bool:
     return least is not None and least / best <= criterion.narrow * (1 + 1e-6)
 
 
-def _by_rate(runs: Iterable[Sample]) -> dict[float, list[Sample]]:
-    found: dict[float, list[Sample]] = {}
+def _by_rate(runs: Iterable[Received]) -> dict[float, list[Received]]:
+    found: dict[float, list[Received]] = {}
     for run in runs:
         found.setdefault(run.asked_bytes_per_s or 0.0, []).append(run)
     return found
 
 
-def _verdict(runs: Sequence[Sample], criterion: Criterion) -> _Verdict | None:
+def _verdict(runs: Sequence[Received], criterion: Criterion) -> _Verdict | None:
     """Return what is known of a rate by the runs at it; None where there have to be more."""
     losses = sum(map(lost, runs))
     if losses > criterion.forgiven:
@@ -191,12 +196,12 @@ def _verdict(runs: Sequence[Sample], criterion: Criterion) -> _Verdict | None:
     return _Verdict.PASSED if losses == 0 else None
 
 
-def _middle(runs: Sequence[Sample]) -> Sample:
+def _middle(runs: Sequence[Received]) -> Received:
     """Return the run with the median of what was offered, the lower one of two."""
     return sorted(runs, key=offered)[(len(runs) - 1) // 2]
 
 
-def found(runs: Sequence[Sample]) -> Sample | None:
+def found(runs: Sequence[Received]) -> Received | None:
     """Return the run that stands for a search: the median one at the highest rate held."""
     failed = next((run for run in runs if run.failure is not None), None)
     if failed is not None or not runs:
@@ -208,7 +213,7 @@ def found(runs: Sequence[Sample]) -> Sample | None:
     best = _best({rate: _verdict(some, criterion) for rate, some in by_rate.items()})
     if best is None:
         least = min(by_rate) / 1e6
-        return dataclasses.replace(runs[-1], failure=f"packets are lost at {least:.3g} MB/s, too")
+        return replace(runs[-1], failure=f"packets are lost at {least:.3g} MB/s, too")
     return _middle(by_rate[best][-criterion.runs :])
 
 
@@ -220,7 +225,7 @@ def is_bound(searches: Iterable[Sample]) -> bool:
 
 def settled(recording: Recording) -> Recording:
     """Return a recording in which one run stands for each search: that at which it arrived."""
-    searches: dict[tuple[object, ...], list[Sample]] = {}
+    searches: dict[tuple[object, ...], list[Received]] = {}
     for sample in filter(is_search, recording.samples):
         key = sample.source, sample.case, sample.round, sample.warm_up
         searches.setdefault(key, []).append(sample)

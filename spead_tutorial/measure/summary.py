@@ -5,7 +5,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from spead_tutorial.records import Recording, Sample, Series
+from spead_tutorial.records import Recording, Sample, Sent, Series
 from spead_tutorial.stats import Estimate, median
 
 __all__ = ["ROUNDS_FOR_A_CLAIM", "Row", "others_busy", "program_busy", "rows"]
@@ -49,7 +49,7 @@ class Row:
     @property
     def calls_per_heap(self) -> float | None:
         """Median system calls to send for each heap."""
-        return self.middle(lambda sample: _ratio(sample.send_calls, sample.heaps))
+        return self.middle(_calls_per_heap)
 
     @property
     def faults_per_heap(self) -> float | None:
@@ -67,12 +67,17 @@ class Row:
         return self.middle(others_busy)
 
 
+def _calls_per_heap(sample: Sample) -> float | None:
+    return _ratio(sample.send_calls, sample.heaps) if isinstance(sample, Sent) else None
+
+
 def program_busy(sample: Sample) -> float | None:
     """Return the share of the time in which the program's own thread worked; None if not known.
 
     Time in which it looked whether there was more to do is no work.
     """
-    return _busy(sample, sample.program_cpu_ns, sample.waiting_looking_ns)
+    looking_ns = sample.waiting_looking_ns if isinstance(sample, Sent) else None
+    return _busy(sample, sample.program_cpu_ns, looking_ns)
 
 
 def others_busy(sample: Sample) -> float | None:
@@ -80,7 +85,8 @@ def others_busy(sample: Sample) -> float | None:
     everybody_ns, program_ns = _cpu_ns(sample), sample.program_cpu_ns
     if everybody_ns is None or program_ns is None:
         return None
-    return _busy(sample, everybody_ns - program_ns, sample.looking_ns)
+    looking_ns = sample.looking_ns if isinstance(sample, Sent) else None
+    return _busy(sample, everybody_ns - program_ns, looking_ns)
 
 
 def _busy(sample: Sample, cpu_ns: int | None, looking_ns: int | None) -> float | None:

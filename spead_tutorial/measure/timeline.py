@@ -9,7 +9,6 @@ A program runs in a process of its own, anywhere: `record` is given what runs it
 Shares(preparing=0.93, waiting=0.06, rest=0.01, sending=0.21)
 """
 
-import dataclasses
 import itertools
 import json
 import subprocess
@@ -18,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+from msgspec.structs import asdict
 
 from spead_tutorial.analysis.timeline import first_steady, shares, span
 from spead_tutorial.lab import check_destination
@@ -120,7 +120,7 @@ def command(host: str, port: int, allow_real_network: bool, as_json: bool, **how
     """
     check_destination(host, allow_real_network=allow_real_network)
     timeline = record(subprocess.run, (host, port), **how)
-    click.echo(json.dumps(dataclasses.asdict(timeline)) if as_json else _in_words(timeline))
+    click.echo(json.dumps(asdict(timeline)) if as_json else _in_words(timeline))
     return 0
 
 

@@ -17,7 +17,7 @@ from spead_tutorial.measure.programs import ProgramError, ProgramOptions
 from spead_tutorial.measure.rounds import measure as measure_rounds
 from spead_tutorial.measure.rounds import schedule
 from spead_tutorial.measure.timeline import record as record_timeline
-from spead_tutorial.records import OURS, Recording, Sample, Timeline, anonymous
+from spead_tutorial.records import OURS, Recording, Sample, Timeline, anonymous, words_of
 
 __all__ = [
     "QUICK",
@@ -148,7 +148,7 @@ class Run:
             self.packet_size,
             self.random,
             self.streams,
-            switches=self.program.switches(self.variant),
+            switches=self.program.switches(words_of(self.variant)),
         )
 
 

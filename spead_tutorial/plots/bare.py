@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 
 from spead_tutorial.plots.points import Point
-from spead_tutorial.records import Series
+from spead_tutorial.records import Series, joined, words_of
 
 __all__ = ["BEST", "bare_name", "best_bare", "is_bare"]
 
@@ -19,13 +19,13 @@ def is_bare(series: Series) -> bool:
 
 def bare_name(variant: str) -> str:
     """Say who sends in a loop and what is done with the bytes, as a record names what it is not."""
-    words = variant.split(", ")
+    words = words_of(variant)
     streams = [word for word in words if word.endswith("streams")]
     threads = [word for word in words if word.endswith(("thread", "threads"))]
     work = "read in place" if "zero-copy" in words else "copy"
     fill = "" if "no fill" in words else "fill and "
     pages = ["huge pages"] if "huge pages" in words else []
-    return ", ".join([*(streams or threads), fill + work, *pages])
+    return joined(*(streams or threads), fill + work, *pages)
 
 
 def best_bare(

@@ -12,7 +12,7 @@ from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet
 from spead_tutorial.plots.theme import Theme
 from spead_tutorial.plots.verdict import whole
-from spead_tutorial.records import Recording, Series
+from spead_tutorial.records import Recording, Series, joined, words_of
 from spead_tutorial.stats import is_told
 from spead_tutorial.units import size, times
 
@@ -41,9 +41,10 @@ def _rows(found: Mapping[Series, Mapping[int, Point]]) -> Iterable[Row]:
     """Sort the loops by what is done with the bytes."""
     lanes: dict[str, list[Lane]] = {}
     for series, known in found.items():
-        who, work = bare_name(series.variant).split(", ", 1)
+        who, *works = words_of(bare_name(series.variant))
+        work = joined(*works)
         lanes.setdefault(work, []).append(Lane(who, "limit", known))
-    order = [work for name in _WORKS for work in sorted(lanes) if work.split(", ")[0] == name]
+    order = [work for name in _WORKS for work in sorted(lanes) if words_of(work)[0] == name]
     for work in order:
         title, _, note = work.partition(", ")
         yield Row(title, note, tuple(sorted(lanes[work], key=lambda lane: _place(lane.name))))

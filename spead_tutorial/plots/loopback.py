@@ -14,7 +14,7 @@ from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import Sheet
 from spead_tutorial.plots.spots import Line
 from spead_tutorial.plots.theme import NAMES, Theme
-from spead_tutorial.records import OURS, Recording, Sample
+from spead_tutorial.records import OURS, Recording, Sample, Sent
 from spead_tutorial.units import number, thousands
 
 if TYPE_CHECKING:
@@ -61,7 +61,9 @@ def _per_heap(count: Callable[[Sample], int | None]) -> Value:
 _EVIDENCE = {
     "got": _per_heap(lambda sample: sample.received_packets),
     "dropped": _per_heap(lambda sample: sample.received_dropped),
-    "ICMP errors": _per_heap(lambda sample: sample.icmp_errors),
+    "ICMP errors": _per_heap(
+        lambda sample: sample.icmp_errors if isinstance(sample, Sent) else None
+    ),
 }
 _SENT = _per_heap(lambda sample: sample.packets)
 

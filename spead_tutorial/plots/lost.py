@@ -11,7 +11,7 @@ from spead_tutorial.plots.points import Point, points, require
 from spead_tutorial.plots.render import Drawn
 from spead_tutorial.plots.sheet import FAINT, Sheet
 from spead_tutorial.plots.theme import Theme
-from spead_tutorial.records import OURS, Recording, Sample, Series
+from spead_tutorial.records import OURS, Received, Recording, Series, joined
 from spead_tutorial.units import number, size
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def lost(recording: Recording, theme: Theme) -> Drawn:
 def _cases(recording: Recording) -> Mapping[str, Point]:
     """Return each bottleneck along the way of a packet, by what it is called."""
     found = {
-        frozenset(series.variant.split(", ")): (series.variant.split(", "), point)
+        frozenset(series.words): (series.words, point)
         for series, sizes in points(recording).items()
         if series.program == _PROGRAM
         for point in sizes.values()
@@ -82,7 +82,7 @@ def _cases(recording: Recording) -> Mapping[str, Point]:
     require({_SERIES: found} if found else {}, [_SERIES], "receive-lost")
     common = frozenset.intersection(*found)
     named = {
-        ", ".join(word for word in words if word not in common) or _NOTHING: point
+        joined(*(word for word in words if word not in common)) or _NOTHING: point
         for words, point in found.values()
     }
     return {words: named[words] for words in sorted(named, key=_order)}
@@ -93,7 +93,11 @@ def _order(words: str) -> tuple[int, str]:
     return next(i for i, mark in enumerate(_MARKS) if mark in words), words
 
 
-def _parts(one: Sample) -> Mapping[str, int]:
+def _received(point: Point) -> list[Received]:
+    return [one for one in point.samples if isinstance(one, Received)]
+
+
+def _parts(one: Received) -> Mapping[str, int]:
     """Return how many packets of a sample became what: their sum is what was sent."""
     parts = {
         _IN_PIECES: one.incomplete_packets,
@@ -109,7 +113,7 @@ def _shares(point: Point) -> Mapping[str, float]:
     """Return what share of the packets became what: means, as those of a bar have to be 1."""
     if point.failed:
         return {}
-    parts = [(_parts(one), one.packets or 1) for one in point.samples]
+    parts = [(_parts(one), one.packets or 1) for one in _received(point)]
     return {words: statistics.fmean(some[words] / n for some, n in parts) for words in _LOOKS}
 
 
@@ -119,7 +123,7 @@ def _finding(cases: Iterable[Point]) -> str:
         shares = _shares(point)
         if shares.get(_ON_THE_WAY) and not shares[_IN_SOCKET]:
             heaps = statistics.fmean(1 - (one.received_heaps or 0) / one.heaps
-                                     for one in point.samples)  # fmt: skip
+                                     for one in _received(point))  # fmt: skip
             lost_packets = _percent(shares[_ON_THE_WAY])
             return f"{lost_packets} of the packets lost: {_percent(heaps)} of the heaps"
     return "What becomes of packets"
@@ -136,8 +140,8 @@ def _heaps(cases: Mapping[str, Point]) -> str:
 
 def _counters(point: Point) -> str:
     """Say how often the ring was full, and for how long."""
-    waits = statistics.median(one.ring_waits or 0 for one in point.samples)
-    longest = max(one.longest_ring_wait_ns or 0 for one in point.samples) / 1e6
+    waits = statistics.median(one.ring_waits or 0 for one in _received(point))
+    longest = max(one.longest_ring_wait_ns or 0 for one in _received(point)) / 1e6
     return f"ring full {waits:.0f} times, up to {number(longest)} ms" if waits else ""
 
 

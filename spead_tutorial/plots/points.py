@@ -5,6 +5,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 
 from spead_tutorial import stats
+from spead_tutorial.measure import search
 from spead_tutorial.records import Recording, Sample, Series
 from spead_tutorial.stats import Estimate
 
@@ -54,7 +55,7 @@ class Point:
         Those of a search are told apart from those of runs: they are another kind of rate.
         """
         one = self.samples[0]
-        searched = ["searched"] * (one.asked_bytes_per_s is not None)
+        searched = ["searched"] * search.is_search(one)
         return (*dataclasses.astuple(one.series), str(one.packet_size), *searched)
 
     def values(self, value: Value = rate) -> dict[tuple[int, int], float]:

@@ -85,7 +85,7 @@ def by_place(settled: Recording) -> Found:
     """Sort what searches have found: by sizes, those with most cases first, and by series."""
     samples: dict[Place, dict[Series, list[Sample]]] = {}
     for one in settled.samples:
-        if not one.warm_up and one.asked_bytes_per_s is not None:
+        if not one.warm_up and search.is_search(one):
             place = one.heap_size, one.packet_size
             samples.setdefault(place, {}).setdefault(one.series, []).append(one)
     order = sorted(samples, key=lambda place: (-len(samples[place]), -place[0], -place[1]))

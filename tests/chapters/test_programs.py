@@ -22,7 +22,7 @@ from spead_tutorial.catalogue import LANGUAGES, PROGRAMS, Chapter, find_chapter
 from spead_tutorial.chapters import report
 from spead_tutorial.lab import LabError
 from spead_tutorial.measure import believe, machine, programs
-from spead_tutorial.measure.case import Case, Step, sample
+from spead_tutorial.measure.case import Begun, Case, Step
 from spead_tutorial.measure.machine import memory_fact
 from spead_tutorial.measure.place import Device, Loopback, Place
 from spead_tutorial.measure.programs import (
@@ -321,7 +321,7 @@ def test_many_streams_are_reported_as_one_and_none_is_there_that_has_no_heap(
     assert result.report.streams == sent_by
     assert result.report.packets == heaps + 1
     case = Case("ours", language, result.chapter.name, 8192, streams=streams)
-    record = sample(result, Step(0, False, case))
+    record = Begun(Step(0, False, case)).sent(result)
     assert (record.streams, record.series) == (sent_by, case.series)
     assert case.series.variant == ("1 stream" if streams == 1 else f"{streams} streams")
 
@@ -372,7 +372,7 @@ def test_what_the_kernel_reads_in_place_is_reported(lend_lab, language, switches
     variant = ", ".join(switches)
     case = Case("ours", language, ZERO_COPY.name, variant=variant)
     assert case.options(300).switches == switches
-    record = sample(result, Step(0, False, case))
+    record = Begun(Step(0, False, case)).sent(result)
     assert (record.variant, record.zero_copy_messages) == (variant, report.zero_copy_messages)
 
 

@@ -15,7 +15,7 @@ from spead_tutorial.lab import Counters, LabError
 from spead_tutorial.measure import believe, programs
 from spead_tutorial.measure import place as place_module
 from spead_tutorial.measure.believe import contradiction, hold
-from spead_tutorial.measure.case import Case, Step, sample
+from spead_tutorial.measure.case import Begun, Case, Step
 from spead_tutorial.measure.place import LISTENERS, Device, Evidence, Host, Loopback
 from spead_tutorial.measure.programs import ProgramOptions, run
 from spead_tutorial.measure.report import Report
@@ -91,7 +91,7 @@ def test_a_program_that_lies_or_fails_has_no_rate(lend_lab, tmp_path, monkeypatc
     assert result.rate is None
     assert words in result.failure
     assert "\n" not in result.failure
-    record = sample(result, Step(0, False, Case("ours", "c", "tut_6_send_pktsize")))
+    record = Begun(Step(0, False, Case("ours", "c", "tut_6_send_pktsize"))).sent(result)
     told = record.heaps, record.heap_size, record.packet_size, record.elapsed_ns
     assert told == ((1, 3000, 1472, 1000) if source == CLAIM else (1, 1 << 20, 9000, None))
     assert (record.rate, record.failure) == (None, result.failure)
@@ -138,7 +138,7 @@ def test_chapter_6_is_borne_out_whoever_listens_on_loopback(lend_lab, language, 
     assert result.rate is not None
     assert (result.device, result.kind) == ("lo", "loopback")
     case = Case("ours", language, "tut_6_send_pktsize", variant=listener)
-    record = sample(result, Step(0, False, case))
+    record = Begun(Step(0, False, case)).sent(result)
     assert record.variant == listener
     messages = result.report.messages
     if listener == "none":

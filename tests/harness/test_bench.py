@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
+from msgspec.structs import replace
 
 from bench import files, flat_memory, peers, status, sweeps
 from bench import plan as planning
@@ -183,7 +184,7 @@ def test_a_sample_lasts_as_long_as_its_warm_up_lets_one_expect():
     slow, fast = (made([rate])[0] for rate in (1e8, 1e11))
     assert planning._heaps(case, FULL, slow) == int(FULL.longest_s * 1e8) // 8192
     assert planning._heaps(case, FULL, fast) == (4 << 30) // 8192
-    failed = dataclasses.replace(slow, failure="it failed")
+    failed = replace(slow, failure="it failed")
     assert planning._heaps(case, FULL, failed) == planning._heaps(case, FULL, None) > 2
     large = dataclasses.replace(case, heap_size=1 << 26)
     assert planning._heaps(large, TINY, slow) == 2
@@ -295,7 +296,7 @@ def taken_for(plan: planning.Plan, rates: dict[str, Sequence[float]]) -> Recordi
     groups = []
     for case in plan.cases:
         same = {"case": case.name, "heap_size": case.heap_size, "packet_size": case.packet_size}
-        warm_up = dataclasses.replace(made([1e9], **same)[0], warm_up=True)
+        warm_up = replace(made([1e9], **same)[0], warm_up=True)
         groups += [[warm_up], made(rates.get(case.name, [1e9] * plan.rounds), **same)]
     return recording(*groups)
 
@@ -324,7 +325,7 @@ def test_only_noisy_repeats_what_failed_and_was_not_given_up_by_itself():
     def again(failed: range, **more: bool) -> planning.Plan:
         samples = list(whole)
         for place in failed:
-            samples[place] = dataclasses.replace(samples[place], failure="it failed")
+            samples[place] = replace(samples[place], failure="it failed")
         found = recording(samples)
         repeated = planning.again(dataclasses.replace(plan, **more), found, 2)
         assert planning.estimate(repeated, found, None) < 5
@@ -600,7 +601,7 @@ def test_the_table_says_how_busy_each_side_was_net_of_looking():
 
 def test_notes_say_what_makes_numbers_uncertain():
     def notes(samples: list[Sample], **facts: object) -> list[str]:
-        header = dataclasses.replace(HEADER, machine=HEADER.machine | facts)
+        header = replace(HEADER, machine=HEADER.machine | facts)
         return status.advice(recording(samples, header=header))
 
     wide = recording(*(made([1e9, 3e9] * n, case=str(n)) for n in (1, 9)))
@@ -629,8 +630,8 @@ def test_notes_say_what_makes_numbers_uncertain():
 
 def test_parts_of_two_machines_become_one_record_that_knows_which_sample_is_whose(tmp_path):
     """With all kinds of lines, and samples that were repeated."""
-    failed = [dataclasses.replace(one, failure="it failed") for one in made([1e9] * 2)]
-    failed[1] = dataclasses.replace(failed[0], attempt=1)
+    failed = [replace(one, failure="it failed") for one in made([1e9] * 2)]
+    failed[1] = replace(failed[0], attempt=1)
     good = [*made([1e9], attempt=2), *made([1e9] * 9)[1:]]
     first = dataclasses.replace(
         recording(good, header=in_part("1/2")),
@@ -638,7 +639,7 @@ def test_parts_of_two_machines_become_one_record_that_knows_which_sample_is_whos
         splits=(SPLIT,),
         spacings=(SPACING,),
     )
-    header = dataclasses.replace(in_part("2/2"), machine={"cpu": "another"})
+    header = replace(in_part("2/2"), machine={"cpu": "another"})
     second = recording(made([2e9] * 9, case="two"), header=header)
     second = dataclasses.replace(second, timelines=(TIMELINE,))
     parts = [write(tmp_path / f"{n}.jsonl", one) for n, one in enumerate((first, second))]
@@ -656,23 +657,23 @@ def test_parts_of_two_machines_become_one_record_that_knows_which_sample_is_whos
         first.splits,
         first.spacings,
     )
-    assert merged.timelines == (dataclasses.replace(TIMELINE, source=1),)
+    assert merged.timelines == (replace(TIMELINE, source=1),)
     assert list(tmp_path.glob("*.part")) == []
 
 
 def in_part(shard: str) -> Header:
-    return dataclasses.replace(HEADER, settings=HEADER.settings | {"shard": shard})
+    return replace(HEADER, settings=HEADER.settings | {"shard": shard})
 
 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ({"samples": tuple(made([1e9]))}, "both hold the sample of 'one' in round 0"),
-        ({"spacings": (SPACING,)}, "one.jsonl and other.jsonl both hold the spacing of"),
-        ({"splits": (SPLIT,)}, "one.jsonl and other.jsonl both hold the split of"),
-        ({"timelines": (TIMELINE,)}, "one.jsonl and other.jsonl both hold the timeline of"),
+        ({"samples": tuple(made([1e9]))}, "both hold sent with case 'one', round 0"),
+        ({"spacings": (SPACING,)}, "one.jsonl and other.jsonl both hold spacing with program"),
+        ({"splits": (SPLIT,)}, "one.jsonl and other.jsonl both hold split with case"),
+        ({"timelines": (TIMELINE,)}, "one.jsonl and other.jsonl both hold timeline with case"),
         (
-            {"header": dataclasses.replace(HEADER, experiment="another")},
+            {"header": replace(HEADER, experiment="another")},
             "not parts of one sweep: experiment is tour and another",
         ),
     ],
@@ -692,6 +693,6 @@ def test_parts_of_other_sweeps_or_that_overlap_in_one_line_are_not_merged(tmp_pa
 def test_status_of_a_record_that_does_not_say_which_part_it_is_shows_its_samples(
     tmp_path, settings
 ):
-    header = dataclasses.replace(HEADER, experiment="tut-6", settings=settings)
+    header = replace(HEADER, experiment="tut-6", settings=settings)
     path = write(tmp_path / "some.jsonl", recording(made([1e9] * 9), header=header))
     assert "9 samples of full size, complete" in succeeds("status", path)

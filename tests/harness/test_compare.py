@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from bench import compare, controls, peers
 from bench import plan as planning
@@ -110,7 +111,7 @@ def many(scale: float, seed: str, implementation: str = "ours", **more: object) 
 
 
 #: Headers that name the build of each control.
-NAMED = dataclasses.replace(
+NAMED = replace(
     HEADER,
     versions=HEADER.versions | {peers.build_key(name): name for name in controls.CONTROLS},
 )
@@ -204,7 +205,7 @@ def test_no_interval_that_has_one_in_it_is_called_slower(tmp_path):
 
 def test_a_slower_record_or_a_failed_point_has_status_1_and_a_faster_record_0(tmp_path):
     good, fast = made(noise(1e9, 1)), made(noise(2e9, 2))
-    failed = [dataclasses.replace(one, failure="it failed") for one in good]
+    failed = [replace(one, failure="it failed") for one in good]
     groups = {"good": good, "fast": fast, "failed": failed}
     paths = {name: write(tmp_path / name, recording(group)) for name, group in groups.items()}
     for one, other, status, words in (
@@ -218,7 +219,7 @@ def test_a_slower_record_or_a_failed_point_has_status_1_and_a_faster_record_0(tm
 
 
 def test_records_of_different_machines_are_refused_unless_told_otherwise(tmp_path):
-    elsewhere = dataclasses.replace(HEADER, machine=HEADER.machine | {"cpu": "another"})
+    elsewhere = replace(HEADER, machine=HEADER.machine | {"cpu": "another"})
     one = write(tmp_path / "one", recording(made(noise(1e9, 1))))
     other = write(tmp_path / "other", recording(made(noise(1e9, 2)), header=elsewhere))
     line = fails("compare", one, other)
@@ -247,7 +248,7 @@ def test_a_program_that_takes_twice_as_long_is_found_in_five_rounds():
 
 def test_a_control_of_another_build_does_not_hide_that_ours_is_slower():
     versions = NAMED.versions | {peers.build_key("spead2"): "another"}
-    header = dataclasses.replace(NAMED, versions=versions)
+    header = replace(NAMED, versions=versions)
     one = with_controls("a", spead2=1.0, ceiling=1.0)
     other = with_controls("b", header, ours=0.7, spead2=1.6, ceiling=1.0)
     found = compare.compare(one, other)
@@ -271,7 +272,7 @@ def test_a_control_that_a_record_does_not_name_is_none_and_small_differences_do_
 
 @pytest.mark.parametrize("key", ["python", "numpy"])
 def test_a_peer_that_another_python_or_numpy_ran_is_no_control(key):
-    elsewhere = dataclasses.replace(NAMED, versions=NAMED.versions | {key: "99"})
+    elsewhere = replace(NAMED, versions=NAMED.versions | {key: "99"})
     one = with_controls("a", spead2=1.0, ceiling=1.0)
     found = compare.compare(one, with_controls("b", elsewhere, spead2=1.0, ceiling=1.0))
     assert f"Not a control: spead2, as its {key} was {NAMED.versions[key]} and 99" in why(found)
@@ -341,10 +342,10 @@ def test_two_points_are_no_control():
 
 def of_two_machines(seed: str, second: float = 1.0, order: int = 1) -> Recording:
     """Small heaps measured on one machine, large ones on another."""
-    header = dataclasses.replace(NAMED, machine=NAMED.machine | {"cpu": "another", "load": 1.0})
+    header = replace(NAMED, machine=NAMED.machine | {"cpu": "another", "load": 1.0})
     parts = [with_controls(seed, ceiling=1.0), with_controls(seed, ours=second, ceiling=second)]
     samples = [
-        dataclasses.replace(one, source=[0, 1][::order][source])
+        replace(one, source=[0, 1][::order][source])
         for source, part in enumerate(parts)
         for one in part.samples
         if (one.heap_size >= 1 << 20) == bool(source)
@@ -382,9 +383,7 @@ def test_samples_of_different_machines_are_not_held_against_each_other():
 
 
 def in_chapters(seed: str, scale: float) -> Recording:
-    of_8 = [
-        dataclasses.replace(one, chapter=8, case=f"8/{one.case}") for one in many(scale, f"{seed}8")
-    ]
+    of_8 = [replace(one, chapter=8, case=f"8/{one.case}") for one in many(scale, f"{seed}8")]
     return recording(of_8, many(scale, seed, program="tut_10_send_reuse_heaps", chapter=10))
 
 

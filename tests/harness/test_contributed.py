@@ -2,7 +2,6 @@
 """Which records of other machines are taken, and why others are not."""
 
 import copy
-import dataclasses
 import json
 import socket
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bench import contributed
 from spead_tutorial import records
@@ -168,7 +168,7 @@ def test_a_sample_that_cannot_be_believed_is_told(field, value, why):
         for one in LADDER.samples
         if (one.program, one.language, one.warm_up) == ("tut_13_send_hot", "c", False)
     )
-    changed = dataclasses.replace(sample, **{field: value})
+    changed = replace(sample, **{field: value})
     found = contributed._why_not(changed, header=LADDER.header)
     assert found is None if why is None else why in found
 

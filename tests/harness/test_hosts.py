@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bench import hosts, turns
 from bench.plan import plan_of
@@ -67,7 +68,7 @@ class Place:
         return list(processes(word, self.mark))
 
     def taken(self) -> int:
-        return sum(path.read_text().count('"record": "sample"') for path in self.parts)
+        return sum(path.read_text().count('"record": "sent"') for path in self.parts)
 
 
 @pytest.fixture
@@ -215,13 +216,13 @@ class InProcess:
                 raise LostError("its engine died")
             self.taken[name] += 1
             case, number, warm_up = step.key
-            one = dataclasses.replace(SAMPLE, case=case, round=number, warm_up=warm_up)
+            one = replace(SAMPLE, case=case, round=number, warm_up=warm_up)
             yield [{"record": "step", "case": case}, {"record": "said", "text": "well"}]
             yield [object_of(one)]
 
 
 MANY, TINY = find_sweep("tut-6"), SIZES["tiny"]
-SAME = dataclasses.replace(HEADER, experiment=MANY.name)
+SAME = replace(HEADER, experiment=MANY.name)
 
 
 def shared(
@@ -358,7 +359,7 @@ def changed(header: Header, fields: dict[str, Any]) -> Header:
         name: getattr(header, name) | value if isinstance(value, dict) else value
         for name, value in fields.items()
     }
-    return dataclasses.replace(header, **new)
+    return replace(header, **new)
 
 
 def test_a_record_that_no_hosts_made_is_not_overwritten(tmp_path):

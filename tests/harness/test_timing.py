@@ -122,13 +122,12 @@ OF_TEXT = {"record": "latency", "implementation": "ours", "variant": "", "round"
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        *(
-            (content, "some.jsonl is no record of python -m bench timing")
-            for content in ("", "{}\n", '{"record": "header"}\n{"record": "sample"}\n')
-        ),
+        ("", "some.jsonl is no record of python -m bench timing"),
+        ("{}\n", "some.jsonl is no record of python -m bench timing"),
+        ('{"record": "header"}\n{"record": "sample"}\n', "line 2: record: Invalid value 'sample'"),
         (
             f'{{"record": "header"}}\n{json.dumps(OF_TEXT)}\n',
-            "some.jsonl line 2: round is '0', where it has to be a whole number",
+            "some.jsonl line 2: round: Expected `int`, got `str`",
         ),
     ],
 )

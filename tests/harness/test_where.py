@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from bench import parts, stacks, where
 from spead_tutorial import records
@@ -144,7 +145,7 @@ def test_what_comes_before_the_first_send_and_after_the_last_does_not_count():
 
 def made(round_: int = 0) -> Recording:
     """10 heaps, 1000 ns from one to the next: the program runs for 400, the stream for 800."""
-    sample = dataclasses.replace(
+    sample = replace(
         SAMPLE,
         round=round_,
         heaps=10,
@@ -171,6 +172,6 @@ def test_shares_of_the_one_run_split_the_time_of_the_other():
 
 def test_a_failed_run_splits_nothing_and_a_record_of_them_says_what_to_run():
     recording = made()
-    failed = dataclasses.replace(recording.splits[0], failure="it failed")
+    failed = replace(recording.splits[0], failure="it failed")
     with pytest.raises(ValueError, match="no splits: python -m bench where"):
         split_times(dataclasses.replace(recording, splits=(failed,)))

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Records and statistics: that what is written is read again, and what is wrong is said."""
 
-import dataclasses
 import errno
 import json
 import random
@@ -10,11 +9,14 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from spead_tutorial import records, stats
 from spead_tutorial.records import (
+    Received,
     RecordError,
     Sample,
     Series,
@@ -45,15 +47,23 @@ def add(path: Path, *taken: object) -> None:
             writer.add(one)
 
 
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(text) for text in path.read_text().splitlines()]
+
+
+def write(path: Path, *records: dict[str, Any]) -> None:
+    path.write_text("".join(json.dumps(one) + "\n" for one in records))
+
+
 def change(path: Path, line: int, **changed: object) -> None:
     """Change fields of a line, or drop those that are to be an ellipsis."""
-    lines = [json.loads(text) for text in path.read_text().splitlines()]
-    lines[line] = {k: v for k, v in (lines[line] | changed).items() if v is not ...}
-    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    all_lines = lines(path)
+    all_lines[line] = {k: v for k, v in (all_lines[line] | changed).items() if v is not ...}
+    write(path, *all_lines)
 
 
 def of_round(number: int, **more: object) -> Sample:
-    return dataclasses.replace(SAMPLE, round=number, **more)
+    return replace(SAMPLE, round=number, **more)
 
 
 # ---- What is written is read again ----
@@ -84,7 +94,7 @@ def test_what_was_killed_in_the_middle_of_a_line_goes_on_from_the_line_before(pa
 
 
 def test_all_kinds_of_lines_belong_to_the_header_before_them(path):
-    elsewhere = dataclasses.replace(HEADER, machine={"cpu": "another"})
+    elsewhere = replace(HEADER, machine={"cpu": "another"})
     taken = (SPLIT, SPACING, TIMELINE)
     with Writer(path) as writer:
         writer.begin(elsewhere)
@@ -94,7 +104,7 @@ def test_all_kinds_of_lines_belong_to_the_header_before_them(path):
     assert recording.headers == (HEADER, elsewhere)
     assert [one.source for one in recording.samples] == [0, 1]
     others = (*recording.splits, *recording.spacings, *recording.timelines)
-    assert others == tuple(dataclasses.replace(one, source=1) for one in taken)
+    assert others == tuple(replace(one, source=1) for one in taken)
 
 
 def test_the_rounds_of_a_recording_are_those_that_every_case_has(path):
@@ -108,30 +118,45 @@ def test_a_recording_is_a_table_with_units_in_its_columns(path, tmp_path):
     frame = read(path).frame()
     assert frame["heap_size_bytes"].tolist() == [1 << 20]
     assert frame["rate_bytes_per_s"].tolist() == [SAMPLE.rate]
-    assert len(frame.columns) == len(dataclasses.fields(Sample)) + 1
+    assert {"waits", "received_heaps", "case"} < set(frame.columns)
     empty = tmp_path / "empty.jsonl"
     Writer(empty, HEADER).close()
     assert list(read(empty).frame().columns) == list(frame.columns)
 
 
 def test_a_series_says_all_that_makes_a_line_of_a_picture():
-    one = dataclasses.replace(SAMPLE, random=True, variant="huge pages")
+    one = replace(SAMPLE, random=True, variant="huge pages")
     assert one.series == Series("ours", "c", "tut_6_send_pktsize", "random, huge pages")
     assert str(SAMPLE.series) == "ours c tut_6_send_pktsize"
 
 
 def test_a_sample_with_a_failure_has_no_rate():
-    assert dataclasses.replace(SAMPLE, failure="it failed").rate is None
-    assert dataclasses.replace(SAMPLE, elapsed_ns=None).rate is None
+    assert replace(SAMPLE, failure="it failed").rate is None
+    assert replace(SAMPLE, elapsed_ns=None).rate is None
 
 
-def test_a_recording_of_the_version_before_lacks_what_was_not_known_then(path):
-    new = ("program_cpu_ns", "looking_ns", "waiting_looking_ns")
-    change(path, 0, schema=2)
-    change(path, 1, load=1, **dict.fromkeys(new, ...))  # a whole number is a number
-    assert not any(name in path.read_text() for name in new)
-    assert read(path).samples == (dataclasses.replace(SAMPLE, load=1.0),)
-    assert [getattr(SAMPLE, name) for name in new] == [None] * len(new)
+def test_a_sample_of_schema_3_is_that_of_a_sender_or_of_a_receiver(path):
+    """It had the fields of both, those of schema 2 fewer; its file can be gone on with."""
+    before = {"record": "sample", "received_heaps": None, "waits": 3, "load": 1}
+    change(path, 0, schema=3)
+    change(path, 1, **before)
+    add(path, of_round(1))
+    receiver = before | {"received_heaps": 9, "program": "tut_3_recv", "round": 2, "waits": None}
+    write(path, *lines(path), lines(path)[1] | receiver)
+    recording = read(path)
+    sent = replace(SAMPLE, load=1.0, waits=3)
+    assert recording.header == HEADER
+    assert recording.sent == (sent, of_round(1))
+    common = {name: getattr(sent, name) for name in Sample.__struct_fields__}
+    changed = {"program": "tut_3_recv", "round": 2, "received_heaps": 9}
+    assert recording.received == (Received(**common | changed),)
+
+
+def test_what_is_not_known_is_not_written(path):
+    text = path.read_text()
+    assert "null" not in text.splitlines()[1]
+    assert "source" not in text
+    assert lines(path)[1]["record"] == "sent"
 
 
 def test_a_failure_is_recorded_without_folders_and_host_name(tmp_path, monkeypatch):
@@ -139,7 +164,7 @@ def test_a_failure_is_recorded_without_folders_and_host_name(tmp_path, monkeypat
     path = tmp_path / "some.jsonl"
     text = f"{tmp_path}/tut_6: on vm-7: 192.168.31.1/24, 10 MB/s"
     with Writer(path, HEADER) as writer:
-        writer.add(dataclasses.replace(SAMPLE, failure=text))
+        writer.add(replace(SAMPLE, failure=text))
     failure = read(path).samples[0].failure
     assert failure == "tut_6: on this machine: 192.168.31.1/24, 10 MB/s"
     assert anonymous("'/home/someone/a b/c.py'") == "'a b/c.py'"
@@ -153,8 +178,8 @@ def test_a_failure_is_recorded_without_folders_and_host_name(tmp_path, monkeypat
     [
         (b"", "is empty"),
         (b"a,b\n1,2\n", "line 1 is not a JSON object"),
-        (b"[1]\n", "line 1 is not a JSON object"),
-        (b"[" * 100_000 + b"\n", "line 1 is not a JSON object"),
+        (b"[1]\n", "line 1: Expected `object`, got `array`"),
+        (b'{"a":' * 100_000 + b"\n", "line 1 is not a JSON object"),
         (b'{"record": "header", "tool": "another"}\n', "not a recording of spead_tutorial"),
         (b'{"record": "sample"}\n', "its first line is no header"),
         (b"\xff\xfe\n", "not text"),
@@ -169,80 +194,57 @@ def test_a_foreign_file_is_an_error(path, content, words):
 @pytest.mark.parametrize(
     ("line", "changed", "words"),
     [
-        (0, {"schema": records.SCHEMA + 1}, "written by a newer version"),
-        *((0, {"schema": one}, "no valid schema version") for one in (None, "1", 0)),
-        (0, {"more": 1}, "line 1 is no header"),
-        (0, {"settings": {"rounds": "9"}}, "line 1.*settings.rounds is '9'.* has to be"),
-        (0, {"settings": {"skipped": ["one"]}}, r"line 1.*settings.skipped is \['one'\].* has to"),
-        (0, {"machine": {"usable_cores": "two"}}, "line 1.*machine.usable_cores is 'two'.* has to"),
-        (0, {"lab": {"mtu": 9216.5}}, "line 1.*lab.mtu is 9216.5.* has to be"),
-        (0, {"versions": {"numpy": 2}}, "line 1.*versions is .*'numpy': 2.* has to be"),
-        (1, {"what": 1}, "line 2 is no sample"),
-        (1, {"heaps": ...}, "line 2 is no sample: heaps is missing"),
+        (0, {"schema": records.SCHEMA + 1}, "was written by a newer version"),
+        (0, {"schema": None}, "line 1: schema: Expected `int`, got `null`"),
+        (0, {"schema": 0}, "line 1: schema: Expected `int` >= 1"),
+        (0, {"more": 1}, "line 1: Object contains unknown field `more`"),
+        (0, {"settings": {"rounds": "9"}}, "line 1: settings.rounds: Expected `int`, got `str`"),
+        (0, {"settings": {"skipped": [1]}}, "line 1: settings.skipped: Expected `object`"),
+        (0, {"machine": {"usable_cores": "two"}}, "line 1: machine.usable_cores: Expected `int"),
+        (0, {"lab": {"mtu": 9216.5}}, "line 1: lab.mtu: Expected `int"),
+        (0, {"versions": {"numpy": 2}}, "line 1: versions.*: Expected `str"),
+        (1, {"x" * 9999: 1}, "line 2: Object contains unknown field `x{150,200}$"),
+        (1, {"heaps": ...}, "line 2: Object missing required field `heaps`"),
+        (1, {"record": "another"}, "line 2: record: Invalid value 'another'"),
+        (1, {"elapsed_ns": "12"}, "line 2: elapsed_ns: Expected `int . null`, got `str`"),
+        (1, {"elapsed_ns": 1.5}, "line 2: elapsed_ns: Expected `int . null`, got `float`"),
+        (1, {"elapsed_ns": True}, "line 2: elapsed_ns: Expected `int . null`, got `bool`"),
+        (1, {"elapsed_ns": 1 << 63}, f"line 2: elapsed_ns: Expected `int` <= {2**63 - 1}"),
+        (1, {"packets": -1}, "line 2: packets: Expected `int` >= 0"),
+        (1, {"packets": -(1 << 99)}, "line 2: packets: "),
+        (1, {"heaps": 0}, "line 2: heaps: Expected `int` >= 1"),
+        (1, {"load": -0.5}, "line 2: load: Expected `float` >= 0"),
+        (1, {"load": float("nan")}, "line 2 is not a JSON object"),
+        (1, {"warm_up": 0}, "line 2: warm_up: Expected `bool`, got `int`"),
+        (1, {"case": ["a"]}, "line 2: case: Expected `str`, got `array`"),
+        (1, {"source": 1}, "line 2: source is not written"),
+        (1, {"received_heaps": 9}, "line 2: Object contains unknown field `received_heaps`"),
     ],
 )
-def test_a_line_with_other_fields_is_an_error(path, line, changed, words):
+def test_a_field_that_does_not_fit_is_an_error_with_its_line(path, line, changed, words):
     before = getattr(HEADER, next(iter(changed)), None)
     if isinstance(before, dict):
         changed = {name: before | value for name, value in changed.items()}
     change(path, line, **changed)
-    with pytest.raises(RecordError, match=rf"some\.jsonl.*{words}"):
+    with pytest.raises(RecordError, match=rf"^some\.jsonl {words}"):
         read(path)
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "expected"),
+    ("taken", "field", "value", "words"),
     [
-        ("elapsed_ns", "12", "'12', where it has to be a whole number of at least 0 or null"),
-        ("elapsed_ns", 1.5, "1.5, where"),
-        ("elapsed_ns", True, "True, where"),
-        ("elapsed_ns", 1 << 63, "9223372036854775808, where"),
-        ("packets", -1, "-1, where it has to be a whole number of at least 0"),
-        ("round", None, "None, where it has to be a whole number of at least 0"),
-        ("heaps", 0, "0, where it has to be a whole number of at least 1"),
-        ("heap_size", -1, "-1, where it has to be a whole number of at least 1"),
-        ("load", float("nan"), "nan, where it has to be a number of at least 0 or null"),
-        ("load", float("inf"), "inf, where"),
-        ("warm_up", 0, "0, where it has to be true or false"),
-        ("case", ["a"], r"\['a'\], where it has to be a text"),
-        ("failure", 5, "5, where it has to be a text or null"),
-        ("source", 1, "not written"),
+        (TIMELINE, "queued_ns", ["10", 60], r"queued_ns\[0\]: Expected `int`"),
+        (TIMELINE, "queued_ns", [10], "of as many elements each, .*queued_ns has 1,"),
+        (SPACING, "time_ns", [0.5] * 32, r"time_ns\[0\]: Expected `int`"),
+        (SPACING, "time_ns", [0], "of as many elements each, .*time_ns has 1,"),
+        (SPLIT, "own", {"fill": "3"}, "own.*: Expected `int`"),
     ],
 )
-def test_a_field_of_another_kind_is_an_error_with_its_line_and_what_was_expected(
-    path, field, value, expected
-):
-    change(path, 1, **{field: value})
-    words = rf"^some\.jsonl line 2 is no sample: {field} is {expected}"
-    with pytest.raises(RecordError, match=words):
-        read(path)
-
-
-@pytest.mark.parametrize(
-    ("taken", "field", "value"),
-    [
-        (TIMELINE, "queued_ns", ["10", 60]),
-        (TIMELINE, "queued_ns", "10"),
-        (TIMELINE, "random", None),
-        (SPACING, "time_ns", [0.5] * 32),
-        (SPACING, "cores", [-1]),
-        (SPLIT, "own", {"fill": "3"}),
-        (SPLIT, "others", [3]),
-    ],
-)
-def test_other_lines_are_checked_as_samples_are(path, taken, field, value):
+def test_other_lines_are_checked_as_samples_are(path, taken, field, value, words):
     add(path, taken)
     assert read(path)
     change(path, 2, **{field: value})
-    with pytest.raises(RecordError, match=rf"line 3 is no \w+: {field} is .*, where it has to be"):
-        read(path)
-
-
-@pytest.mark.parametrize(("taken", "name"), [(TIMELINE, "queued_ns"), (SPACING, "time_ns")])
-def test_lists_of_the_same_things_have_to_be_as_long(path, taken, name):
-    add(path, dataclasses.replace(taken, **{name: getattr(taken, name)[1:]}))
-    words = rf"line 3 is no \w+: of as many elements each, .*{name} has"
-    with pytest.raises(RecordError, match=words):
+    with pytest.raises(RecordError, match=rf"^some\.jsonl line 3: {words}"):
         read(path)
 
 
@@ -252,24 +254,30 @@ def test_lists_of_the_same_things_have_to_be_as_long(path, taken, name):
 @pytest.mark.parametrize(
     ("taken", "words"),
     [
-        ([of_round(3)] * 2, "lines 3 and 4 of some.jsonl are both the sample of '6/1048576/c'"),
-        ([of_round(3, warm_up=True)] * 2, "lines 3 and 4 .* both the warm-up of '6/1048576/c'"),
-        ([SAMPLE], "lines 2 and 3 of some.jsonl are both the sample of"),
-        ([HEADER, SAMPLE], "lines 2 and 4 of some.jsonl are both the sample of"),
-        ([TIMELINE, HEADER, TIMELINE], "lines 3 and 5 .* are both the timeline of '5/timeline'"),
-        ([SPLIT, HEADER, SPLIT], "lines 3 and 5 .* are both the split of '6/c' in round 2"),
-        ([SPACING, HEADER, SPACING], "lines 3 and 5 .* both the spacing of 'python p' in round 2"),
+        (
+            [of_round(3)] * 2,
+            "lines 3 and 4 of some.jsonl are both sent with .* round 3",
+        ),
+        ([of_round(3, warm_up=True)] * 2, "lines 3 and 4 .* warm_up True"),
+        ([SAMPLE], "lines 2 and 3 of some.jsonl are both sent with"),
+        ([HEADER, SAMPLE], "lines 2 and 4 of some.jsonl are both sent with"),
+        ([TIMELINE, HEADER, TIMELINE], "lines 3 and 5 .* are both timeline with case '5/timeline'"),
+        ([SPLIT, HEADER, SPLIT], "lines 3 and 5 .* are both split with case '6/c', round 2"),
+        (
+            [SPACING, HEADER, SPACING],
+            "lines 3 and 5 .* both spacing with program .p., ",
+        ),
         (
             [of_round(1, attempt=one) for one in (0, 1, 1)],
-            "lines 4 and 5 of some.jsonl are both the sample of .* round 1, attempt 1",
+            "lines 4 and 5 of some.jsonl are both .* round 1, .* attempt 1",
         ),
         (
             [of_round(1, attempt=1)],
-            "line 3 is the sample of .* round 1, attempt 1, and before it there is no attempt 0",
+            "line 3 is sent with .* attempt 1, and before it there is no attempt 0",
         ),
         (
             [of_round(1, attempt=one) for one in (0, 2)],
-            "line 4 is the sample of .*, attempt 2, and before it there is no attempt 1",
+            "line 4 is sent with .* attempt 2, and before it there is no attempt 1",
         ),
     ],
 )
@@ -285,7 +293,7 @@ def test_what_is_there_twice_or_repeats_nothing_is_an_error_that_says_which(path
 
 def test_a_sample_that_repeats_another_takes_its_place_and_the_file_keeps_both(path):
     failed = of_round(1, failure="it failed")
-    again, good = dataclasses.replace(failed, attempt=1), of_round(1, attempt=2)
+    again, good = replace(failed, attempt=1), of_round(1, attempt=2)
     add(path, failed, again, good)
     assert read(path).samples == (SAMPLE, good)
     assert read(path).superseded == (failed, again)

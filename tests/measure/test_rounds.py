@@ -4,6 +4,7 @@
 import dataclasses
 
 import pytest
+from msgspec.structs import replace
 
 from spead_tutorial.measure.case import WARM_UP, Case, Step
 from spead_tutorial.measure.programs import ProgramError
@@ -53,9 +54,7 @@ def test_a_warm_up_sends_a_part_of_what_a_sample_sends():
 def take(step: Step, warm_up: Sample | None) -> Sample:
     assert (warm_up is None) is step.warm_up
     case, number = step.case.name, step.number
-    return dataclasses.replace(
-        SAMPLE, case=case, round=number, warm_up=step.warm_up, attempt=step.attempt
-    )
+    return replace(SAMPLE, case=case, round=number, warm_up=step.warm_up, attempt=step.attempt)
 
 
 def test_what_a_record_holds_is_not_taken_again(tmp_path):
@@ -79,7 +78,7 @@ def test_a_record_of_something_else_is_refused(tmp_path):
     path = tmp_path / "one.jsonl"
     steps = list(schedule(CASES, 1, 31))
     measure(steps[:2], take, HEADER, path=path, say=lambda *_: None)
-    other = dataclasses.replace(HEADER, revision="another")
+    other = replace(HEADER, revision="another")
     with pytest.raises(RecordError, match="begun with another revision"):
         measure(steps, take, other, path=path, say=lambda *_: None)
 
@@ -113,7 +112,7 @@ class Failing:
         good = take(step, None if step.warm_up else SAMPLE)
         if step.case.program != self.program or not self.words:
             return good
-        return dataclasses.replace(good, failure=self.words.pop(0))
+        return replace(good, failure=self.words.pop(0))
 
     def measure(self, steps, path=None, **more) -> Recording:
         say = lambda step, words: self.told.append((step.case.program, words))  # noqa: E731

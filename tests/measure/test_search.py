@@ -5,6 +5,7 @@ import dataclasses
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
 from spead_tutorial.measure import search
 from spead_tutorial.measure.case import Step
@@ -88,7 +89,7 @@ def test_a_sender_that_does_not_keep_the_rate_ends_the_search_upwards():
 
 def test_what_stands_for_a_search_is_its_median_run_at_that_rate():
     runs = [run_of(1e9, 2e9, n, elapsed_ns=ns) for n, ns in enumerate((1048, 1060, 1050))]
-    runs = [dataclasses.replace(one, elapsed_ns=one.elapsed_ns * 10**6) for one in runs]
+    runs = [replace(one, elapsed_ns=one.elapsed_ns * 10**6) for one in runs]
     runs += [run_of(1.05e9, 1e9, n) for n in (3, 4)]
     assert found(runs).elapsed_ns == 1050 * 10**6
 
@@ -118,7 +119,7 @@ def test_a_run_that_fails_ends_the_search_with_its_failure():
 
 def test_of_a_recording_one_run_stands_for_each_search_that_is_over():
     whole, begun = searched(1500 * MB), searched(1500 * MB, round=1)[:-1]
-    other = dataclasses.replace(SAMPLE, case="another")
+    other = replace(SAMPLE, case="another")
     done = settled(Recording(HEADER, (other, *whole, *begun)))
     assert done.samples == (other, found(whole))
 
@@ -176,7 +177,7 @@ def test_a_run_that_failed_is_repeated_in_its_place_and_the_search_goes_on(tmp_p
 
     def repeat(step: Step, warm_up: Sample | None) -> list[Sample]:
         first, *others = take(step, warm_up)
-        return [dataclasses.replace(first, attempt=1), *others]
+        return [replace(first, attempt=1), *others]
 
     measure([step], repeat, HEADER, path=path, say=lambda *_: None)
     recording = read(path)
@@ -196,7 +197,7 @@ def test_a_search_that_was_interrupted_takes_the_runs_that_are_missing():
         step = Step(1, False, CASE, runs=tuple(whole[:n]), attempt=1)
         missing = list(search.look(run, step, warm_up))
         assert [one.attempt for one in missing] == [1, *[0] * len(missing)][: len(missing)]
-        assert [dataclasses.replace(one, attempt=0) for one in missing] == whole[n:]
+        assert [replace(one, attempt=0) for one in missing] == whole[n:]
 
 
 def test_a_run_sends_so_much_that_a_receiver_a_tenth_too_slow_loses_something():

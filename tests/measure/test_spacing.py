@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How evenly messages leave: what one says of their times, and the times themselves."""
 
-import dataclasses
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from bench.bursts import bursts
 from spead_tutorial.analysis.spacing import burst, silence
@@ -23,7 +22,7 @@ def test_a_heap_that_was_held_up_does_not_count():
     late = tuple(
         time + 1000 * US * (heap > 10) for heap, time in zip(even.heaps, even.time_ns, strict=True)
     )
-    held_up = dataclasses.replace(even, time_ns=late)
+    held_up = replace(even, time_ns=late)
     assert silence(held_up) == silence(even)
     assert burst(held_up) == burst(even)
 

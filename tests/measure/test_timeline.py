@@ -2,7 +2,6 @@
 """Timelines: that they show what the loops of chapters 4 and 5 really do, in their order."""
 
 import contextlib
-import dataclasses
 import json
 import re
 import socket
@@ -10,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from msgspec.structs import fields, replace
 
 from spead_tutorial import cli
 from spead_tutorial.analysis.timeline import sending, shares, waiting
@@ -20,7 +20,7 @@ from spead_tutorial.measure.programs import ProgramError, ProgramOptions, comman
 from spead_tutorial.measure.timeline import record
 from spead_tutorial.records import Timeline
 
-STEPS = [field.name for field in dataclasses.fields(Timeline) if field.name.endswith("_ns")]
+STEPS = [field.name for field in fields(Timeline) if field.name.endswith("_ns")]
 SMALL = {"heaps": 5, "heap_size": 10000}
 #: So slow that a heap is on its way for half a second, once the first burst is gone.
 SLOW = {"heaps": 3, "heap_size": 150000, "rate": 250000.0}
@@ -120,7 +120,7 @@ def test_it_records_in_a_lab_and_a_send_that_fails_is_raised(make_lab, pipelined
 
 def test_times_that_cannot_be_are_refused():
     taking._check(MADE)
-    wrong = dataclasses.replace(MADE, completed_ns=(72, 94))
+    wrong = replace(MADE, completed_ns=(72, 94))
     with pytest.raises(ProgramError, match=r"heap 1 contradict.*last_packet_ns is 95"):
         taking._check(wrong)
 
@@ -138,7 +138,7 @@ def test_shares_are_the_time_that_intervals_cover():
 
 
 def test_of_two_heaps_in_one_call_the_second_is_sent_after_the_first():
-    shared = dataclasses.replace(MADE, first_packet_ns=(35, 60), completed_ns=(96, 96))
+    shared = replace(MADE, first_packet_ns=(35, 60), completed_ns=(96, 96))
     assert sending(shared) == [(35, 70), (70, 95)]
     assert shares(shared).sending == pytest.approx(0.6)
 

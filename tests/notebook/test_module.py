@@ -3,7 +3,6 @@
 
 import base64
 import contextlib
-import dataclasses
 import json
 import socket
 import subprocess
@@ -12,6 +11,7 @@ import sys
 import IPython.display
 import numpy as np
 import pytest
+from msgspec.structs import asdict, replace
 
 from spead_tutorial import notebook, plots, wire
 from spead_tutorial.lab import LabError
@@ -229,7 +229,7 @@ def test_listeners_are_there_with_and_without_a_lab(where, request):
 
 def test_the_order_of_the_rounds_is_random_but_the_same_every_time(loopback, monkeypatch):
     def take(place: object, run: Run, step: Step) -> Sample:
-        return dataclasses.replace(SAMPLE, case=step.case.name, round=step.number)
+        return replace(SAMPLE, case=step.case.name, round=step.number)
 
     monkeypatch.setattr(measuring, "_take", take)
     runs = [Run("8", heaps=n) for n in range(1, 20)]
@@ -257,9 +257,9 @@ def test_no_run_is_measured_twice_and_what_was_not_measured_has_no_rate(loopback
 
 def test_counts_of_a_run_are_added_and_of_its_rounds_the_median_is_taken():
     run = Run("8", heaps=10)
-    one = dataclasses.replace(SAMPLE, case=run.case.name, heaps=10, messages=5)
+    one = replace(SAMPLE, case=run.case.name, heaps=10, messages=5)
     faults = enumerate((70, 30, 40))
-    rounds = [dataclasses.replace(one, round=i, page_faults=n) for i, n in faults]
+    rounds = [replace(one, round=i, page_faults=n) for i, n in faults]
     recording = Recording(HEADER, tuple(rounds))
     assert notebook.per_heap(recording, run, "page_faults") == 4
     assert notebook.per_heap(recording, run, "page_faults", "messages") == 4.5
@@ -295,7 +295,7 @@ def test_a_timeline_is_watched_and_recorded(place):
     assert len(one.prepare_ns) == 4
     kept = notebook.record(place, timelines=[one])
     assert kept.timelines == (one,)
-    json.dumps(dataclasses.asdict(kept.header))
+    json.dumps(asdict(kept.header))
     recording = notebook.measure(place, [Run("8", "c", heaps=2)], 1, timelines=[one])
     assert recording.timelines == (one,)
     assert recording.samples
@@ -304,7 +304,7 @@ def test_a_timeline_is_watched_and_recorded(place):
 # ---- What came of it ----
 
 
-ELSEWHERE = dataclasses.replace(HEADER, lab={"kind": "loopback, no lab", "mtu": 65536})
+ELSEWHERE = replace(HEADER, lab={"kind": "loopback, no lab", "mtu": 65536})
 
 
 def test_a_picture_is_shown_in_two_kinds_with_words_and_marked_where_there_is_no_lab(shown):
@@ -327,7 +327,7 @@ def test_a_picture_is_shown_in_two_kinds_with_words_and_marked_where_there_is_no
 
 def test_a_picture_says_what_has_drawn_it(loopback, shown, monkeypatch):
     monkeypatch.setattr(
-        measuring, "_take", lambda _, run, step: dataclasses.replace(SAMPLE, warm_up=step.warm_up)
+        measuring, "_take", lambda _, run, step: replace(SAMPLE, warm_up=step.warm_up)
     )
     notebook.picture(plots.ladder, notebook.measure(loopback, [Run("8")], 1))
     assert "drawn by: spead_tutorial.notebook" in shown[0][0]["image/svg+xml"]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Where things are drawn, in pictures of which there is one each; their words: test_words.py."""
 
-import dataclasses
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from spead_tutorial import plots
 from support.pictures import draw, drawing, typed
@@ -63,8 +63,7 @@ def test_loops_of_one_rate_are_not_told_apart():
         if one.variant == "two threads"
     }
     same = tuple(
-        dataclasses.replace(one, elapsed_ns=two[one.heap_size, one.round])
-        for one in recording.samples
+        replace(one, elapsed_ns=two[one.heap_size, one.round]) for one in recording.samples
     )
     title = draw(plots.ceiling, recording, samples=same).title
     assert title.startswith("Bare calls: no difference found. ")
@@ -85,7 +84,7 @@ def test_a_rate_above_which_the_sender_could_not_go_is_called_a_lower_bound():
     samples = tuple(
         one
         if one.program != seven
-        else dataclasses.replace(one, asked_bytes_per_s=2 * (one.asked_bytes_per_s or 0))
+        else replace(one, asked_bytes_per_s=2 * (one.asked_bytes_per_s or 0))
         for one in recording.samples
         if one.program != seven or not one.received_dropped
     )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The ladder of chapters, and the ways beside each other of a chapter."""
 
-import dataclasses
+from msgspec.structs import replace
 
 from spead_tutorial import plots
 from spead_tutorial.catalogue import find_chapter
@@ -72,7 +72,7 @@ def test_a_program_of_which_the_warm_up_failed_has_failed_in_the_ladder():
 
 def test_below_the_chapters_are_the_peers_best_and_the_bare_loops_of_each_size():
     beside = [
-        dataclasses.replace(one, implementation="spead2-source", elapsed_ns=one.elapsed_ns * 2)
+        replace(one, implementation="spead2-source", elapsed_ns=one.elapsed_ns * 2)
         for one in make_ladder().samples
         if one.language == "python" and one.chapter in (6, 10)
     ]

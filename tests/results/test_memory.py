@@ -3,6 +3,8 @@
 
 import dataclasses
 
+from msgspec.structs import replace
+
 from spead_tutorial import plots
 from spead_tutorial.records import Recording
 from support.pictures import draw, drawing
@@ -14,9 +16,7 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 
 def with_caches(recording: Recording, **caches: int) -> Recording:
     machine = recording.header.machine | {"caches_bytes": caches}
-    return dataclasses.replace(
-        recording, header=dataclasses.replace(recording.header, machine=machine)
-    )
+    return dataclasses.replace(recording, header=replace(recording.header, machine=machine))
 
 
 def test_no_faults_at_all_are_at_the_bottom_of_a_logarithmic_scale():
@@ -55,7 +55,7 @@ def as_new_memory(recording: Recording, heap_size: int) -> Recording:
         if (one.program, one.variant, one.heap_size) == (NEW_MEMORY, "", heap_size)
     }
     samples = tuple(
-        dataclasses.replace(one, elapsed_ns=of_new[one.language, one.round])
+        replace(one, elapsed_ns=of_new[one.language, one.round])
         if one.heap_size == heap_size
         else one
         for one in recording.samples
@@ -92,7 +92,7 @@ def test_causes_put_into_brackets_what_is_not_told():
 def test_causes_of_many_sizes_have_two_small_panels_in_a_line():
     recording = make_memory()
     more = [
-        dataclasses.replace(one, heap_size=32 * MIB, case=f"{one.case}/more")
+        replace(one, heap_size=32 * MIB, case=f"{one.case}/more")
         for one in recording.samples
         if one.heap_size == 16 * MIB
     ]

@@ -12,6 +12,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
 import pytest
+from msgspec.structs import replace
 
 from spead_tutorial import plots
 from spead_tutorial.plots.spots import spots
@@ -173,16 +174,16 @@ def captions(*recordings: Recording) -> list[str]:
 
 
 def test_a_caption_counts_machines_whose_facts_differ():
-    same = dataclasses.replace(HEADER, machine=HEADER.machine | {"load": 3.0})
-    other = dataclasses.replace(HEADER, machine=HEADER.machine | {"cpu": "another processor"})
+    same = replace(HEADER, machine=HEADER.machine | {"load": 3.0})
+    other = replace(HEADER, machine=HEADER.machine | {"cpu": "another processor"})
     one, two = captions(*(Recording(HEADER, (SAMPLE,), others=(x,)) for x in (same, other)))
     assert "machines" not in one
     assert "2 machines · a processor, 2 cores, another processor, 2 cores" in two
 
 
 def test_a_caption_says_how_many_rounds_there_were_and_what_the_interval_is():
-    few, many = ([dataclasses.replace(SAMPLE, round=n) for n in range(count)] for count in (3, 9))
-    other = [dataclasses.replace(one, heap_size=1) for one in few]
+    few, many = ([replace(SAMPLE, round=n) for n in range(count)] for count in (3, 9))
+    other = [replace(one, heap_size=1) for one in few]
     for samples, words in (
         (few, "median of 3 rounds, dots: samples, line: their range"),
         (many, "median of 9 rounds, dots: samples, line: 95 % interval"),
@@ -194,7 +195,7 @@ def test_a_caption_says_how_many_rounds_there_were_and_what_the_interval_is():
 def test_no_line_of_a_caption_is_wider_than_the_picture():
     machine = HEADER.machine | {"cpu": "Wide Name (Wonderful) " * 20, "virtualisation": "kvm"}
     versions = HEADER.versions | {"compiler": "GCC: (MNW 12.2.0-14+deb12u1) " * 2}
-    header = dataclasses.replace(HEADER, machine=machine, versions=versions, revision="4a8f077e+")
+    header = replace(HEADER, machine=machine, versions=versions, revision="4a8f077e+")
     recording = dataclasses.replace(make_ladder(), header=header)
     assert plots.caption(recording).replace("\n", " ").count("Wide Name") == 20
     check_that_words_can_be_read(draw(plots.ladder, recording).figure)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The picture of when messages leave."""
 
-import dataclasses
-
 import pytest
+from msgspec.structs import replace
 
 from spead_tutorial import plots
 from spead_tutorial.records import Recording
@@ -34,7 +33,7 @@ def test_heaps_one_after_the_other_have_different_colours():
 def test_a_heap_that_was_held_up_is_not_shown():
     even = make_spacing("tut_4_send_perf", True, 100)
     late = [time + 10**8 * (heap > 14) for heap, time in zip(even.heaps, even.time_ns, strict=True)]
-    one = dataclasses.replace(even, time_ns=tuple(late))
+    one = replace(even, time_ns=tuple(late))
     figure = draw(plots.spacing, Recording(HEADER, (), spacings=(one,))).figure
     assert figure.axes[1].get_xlim()[1] < 1
 

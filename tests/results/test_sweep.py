@@ -6,6 +6,7 @@ import statistics
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from spead_tutorial import plots
 from spead_tutorial.plots.bare import bare_name
@@ -100,7 +101,7 @@ def test_panels_beside_each_other_and_pictures_of_one_recording_have_one_scale()
 def with_faster(recording: Recording, variant: str, times: int = 2) -> Recording:
     """The same with another bare loop, so many times as fast with heaps of 8 KiB, else as fast."""
     faster = tuple(
-        dataclasses.replace(
+        replace(
             one,
             case=f"other {one.case}",
             variant=variant,
@@ -134,10 +135,7 @@ def test_the_best_of_all_bare_loops_is_not_drawn_where_it_is_the_one_that_is_nam
     swapped = {BARE.variant: "one thread", "one thread": BARE.variant}
     recording = Recording(
         HEADER,
-        tuple(
-            dataclasses.replace(one, variant=swapped[one.variant]) if one.variant else one
-            for one in slower
-        ),
+        tuple(replace(one, variant=swapped[one.variant]) if one.variant else one for one in slower),
     )
     drawn = draw(AFTER, recording)
     at = dict(lines(drawn.figure, 0)[COLOURS["limit"]])
@@ -253,7 +251,7 @@ def test_another_installation_is_told_apart_without_colours():
 def test_of_several_peers_the_first_that_the_recording_has_is_drawn():
     recording = make_sweep()
     built = tuple(
-        dataclasses.replace(one, case=f"built {one.case}", implementation="spead2-source")
+        replace(one, case=f"built {one.case}", implementation="spead2-source")
         for one in recording.samples
         if one.implementation == "spead2"
     )
@@ -281,7 +279,7 @@ def make_packets(mtu: int = 9216) -> Recording:
         for size in (512, 1472, 9000, 65504)
         for one in make_rounds("tut_6_send_pktsize", "c", [size / 4.0] * 3, packet_size=size)
     ]
-    header = dataclasses.replace(HEADER, lab={"kind": "dummy", "mtu": mtu})
+    header = replace(HEADER, lab={"kind": "dummy", "mtu": mtu})
     return Recording(header, tuple(samples))
 
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The pictures of chapter 5: who works when, shares of the time, and what was gained."""
 
-import dataclasses
-
 import pytest
+from msgspec.structs import fields, replace
 
 from spead_tutorial import plots, units
 from spead_tutorial.analysis import timeline as times
@@ -48,14 +47,14 @@ def test_the_first_third_of_the_heaps_is_a_cold_start_and_no_part_of_the_shares(
     late = 50 * MS  # the first heap of twelve took that much longer to prepare
     moved = {
         field.name: tuple(moment + late for moment in getattr(one, field.name))
-        for field in dataclasses.fields(Timeline)
+        for field in fields(Timeline)
         if field.name.endswith("_ns")
     }
-    cold = dataclasses.replace(one, **moved | {"prepare_ns": (0, *moved["prepare_ns"][1:])})
+    cold = replace(one, **moved | {"prepare_ns": (0, *moved["prepare_ns"][1:])})
     assert times.first_steady(cold) == 4
     assert times.shares(cold) == times.shares(one)
     assert times.shares(cold).preparing == pytest.approx(3 / 7)
-    slow = dataclasses.replace(one, last_packet_ns=(*one.last_packet_ns[:4], *[0] * 8))
+    slow = replace(one, last_packet_ns=(*one.last_packet_ns[:4], *[0] * 8))
     assert times.shares(slow).sending == 0  # those before the first that counts do not
 
 
@@ -86,10 +85,8 @@ def test_bars_are_at_the_times_that_were_recorded():
 
 
 def test_a_run_of_one_heap_is_drawn():
-    fields = [field.name for field in dataclasses.fields(Timeline) if field.name.endswith("_ns")]
-    short = dataclasses.replace(
-        ALTERNATING, **{name: getattr(ALTERNATING, name)[:1] for name in fields}
-    )
+    names = [field.name for field in fields(Timeline) if field.name.endswith("_ns")]
+    short = replace(ALTERNATING, **{name: getattr(ALTERNATING, name)[:1] for name in names})
     assert "heaps 0 to 0 of 1" in draw(plots.timeline, Recording(HEADER, (), (short,))).words
 
 
@@ -104,7 +101,7 @@ def test_what_was_not_measured_is_left_out():
 def test_the_title_of_the_pipeline_is_where_overlapping_changes_most():
     recording = make_pipeline()
     slower = tuple(
-        dataclasses.replace(one, elapsed_ns=3 * one.elapsed_ns)
+        replace(one, elapsed_ns=3 * one.elapsed_ns)
         if (one.variant, one.program, one.random) == ("pinned", "tut_5_send_pipeline", True)
         else one
         for one in recording.samples
@@ -122,7 +119,7 @@ def test_a_pipeline_that_gains_nothing_says_so():
         if one.program == "tut_4_send_constant"
     }
     as_fast = tuple(
-        dataclasses.replace(one, elapsed_ns=in_turns[one.language, one.variant, one.round])
+        replace(one, elapsed_ns=in_turns[one.language, one.variant, one.round])
         for one in recording.samples
     )
     title = draw(plots.pipeline, recording, samples=as_fast).title

@@ -5,6 +5,7 @@ import dataclasses
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
 from spead_tutorial import plots
 from spead_tutorial.records import Recording, Sample
@@ -271,19 +272,17 @@ def runs(*args: object, **more: object) -> Callable[[Recording], dict[str, objec
 
 def all_again(**changes: object) -> Callable[[Recording], dict[str, object]]:
     """The same samples once more, a little different."""
-    return lambda one: {
-        "samples": (*(dataclasses.replace(s, **changes) for s in one.samples), *one.samples)
-    }
+    return lambda one: {"samples": (*(replace(s, **changes) for s in one.samples), *one.samples)}
 
 
 def failed_splits(recording: Recording) -> dict[str, object]:
-    failed = (dataclasses.replace(one, failure="no", own={}) for one in recording.splits)
+    failed = (replace(one, failure="no", own={}) for one in recording.splits)
     return {"splits": (*failed, *recording.splits)}
 
 
 def failed_spacing(recording: Recording) -> dict[str, object]:
     run = make_spacing("tut_4_send_perf", False, 10)
-    run = dataclasses.replace(run, heaps=(), time_ns=(), message_bytes=(), failure="no")
+    run = replace(run, heaps=(), time_ns=(), message_bytes=(), failure="no")
     return {"spacings": (run, *recording.spacings)}
 
 

@@ -16,10 +16,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from spead_tutorial import catalogue, records
 from spead_tutorial.catalogue import find_chapter
-from spead_tutorial.records import Sample, Timeline
+from spead_tutorial.records import OURS, Sample, Sent, Timeline
 from support import ROOT
 from support.recordings import make_lossless
 from support.records import make_spacing
@@ -219,8 +220,9 @@ def _samples() -> Iterator[Sample]:
     for index, (language, program, size) in enumerate(points):
         for number in range(10):
             point = _POINT | {"warm_up": number == 0, "program": program, "language": language}
-            yield Sample(
+            yield Sent(
                 case=f"{language} {program} {size}",
+                implementation=OURS,
                 round=number,
                 heap_size=size,
                 elapsed_ns=10**6 * (7 + index) + 10**4 * (number * 7 % 10),
@@ -309,7 +311,7 @@ def test_a_gain_is_the_median_of_ratios_within_rounds(measured):
 def test_a_highest_rate_without_loss_is_said_with_its_interval_and_so_is_a_bound(measured):
     made = make_lossless()
     short = [
-        dataclasses.replace(one, asked_bytes_per_s=2 * (one.asked_bytes_per_s or 0))
+        replace(one, asked_bytes_per_s=2 * (one.asked_bytes_per_s or 0))
         for one in made.samples
         if one.program == "tut_7_recv_power" and not one.received_dropped
     ]
@@ -412,7 +414,7 @@ def test_a_width_is_that_of_the_interval_in_parts_of_the_median(measured):
 def test_a_share_of_the_ceiling_is_the_median_of_ratios_to_the_bare_loop(measured):
     loop, program = 'bare 8KiB "two threads"', f"c {_AFTER}"
     loops = [
-        dataclasses.replace(
+        replace(
             one,
             case=f"bare {one.case}",
             implementation="ceiling",
@@ -447,7 +449,7 @@ def test_a_share_is_that_of_the_timeline(measured):
 def test_a_thread_is_busy_when_it_neither_waits_nor_looks(
     measured, tmp_path, program_ns, looked_ns, waiting_ns, program, network
 ):
-    sample = dataclasses.replace(
+    sample = replace(
         chosen("c", _AFTER, "8KiB")[0],
         elapsed_ns=1000,
         cpu_user_ns=900,

@@ -5,6 +5,7 @@ import dataclasses
 import re
 
 import pytest
+from msgspec.structs import replace
 
 from spead_tutorial.analysis.split import PARTS
 from support import ROOT
@@ -22,9 +23,9 @@ def splits(monkeypatch):
     made = make_where()
     made = dataclasses.replace(
         made,
-        header=dataclasses.replace(made.header, settings={"looks_per_s": 2500}),
+        header=replace(made.header, settings={"looks_per_s": 2500}),
         timelines=(TIMELINE,),
-        splits=tuple(dataclasses.replace(one, elapsed_ns=24_000) for one in made.splits),
+        splits=tuple(replace(one, elapsed_ns=24_000) for one in made.splits),
     )
     monkeypatch.setattr(module, "recording", lambda _: made)
     return module

@@ -2,7 +2,6 @@
 """The harness: its commands, and made-up records for them; its modules are beside the package."""
 
 import contextlib
-import dataclasses
 import io
 import re
 import subprocess
@@ -12,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
+
+from msgspec.structs import replace
 
 from bench.cli import cli
 from spead_tutorial.cli import finish
@@ -73,7 +74,7 @@ def made(rates: Sequence[float], **more: Any) -> list[Sample]:
     payload = 10 << 20
     base: dict[str, Any] = {"case": "one", "implementation": "ours"} | more
     return [
-        dataclasses.replace(
+        replace(
             SAMPLE, round=n, payload_bytes=payload, elapsed_ns=round(payload / rate * 1e9), **base
         )
         for n, rate in enumerate(rates)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from spead_tutorial import plots
 from spead_tutorial.records import Recording, Sample
@@ -133,7 +134,7 @@ def fail(
 ) -> tuple[Sample, ...]:
     """The samples of a recording, some of which failed."""
     return tuple(
-        dataclasses.replace(one, failure="it failed", elapsed_ns=None) if wanted(one) else one
+        replace(one, failure="it failed", elapsed_ns=None) if wanted(one) else one
         for one in recording.samples
     )
 

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from spead_tutorial import plots
 from spead_tutorial.catalogue import LANGUAGES, MEASURED, find_chapter
 from spead_tutorial.records import Recording, Sample, Series, Split, Timeline
-from support.records import HEADER, SAMPLE, make_spacing
+from support.records import HEADER, SAMPLE, make_spacing, receiving
 
 KIB, MIB = 1 << 10, 1 << 20
 EIGHT, TEN = "tut_8_send_reuse_memory", "tut_10_send_reuse_heaps"
@@ -24,14 +25,15 @@ def make_sample(program: str, language: str, rate_mb: float, **more: Any) -> Sam
     payload = 10 * MIB
     numbers = {"ceiling": 0, NEW_MEMORY: 8}
     setting = [str(value) for name, value in more.items() if name != "round"]
-    return dataclasses.replace(
-        SAMPLE,
-        **{"case": "/".join([program, language, *setting])}
+    changed: dict[str, Any] = (
+        {"case": "/".join([program, language, *setting])}
         | {"program": program, "language": language}
         | {"chapter": numbers.get(program) or find_number(program)}
         | {"payload_bytes": payload, "elapsed_ns": round(payload / rate_mb * 1e3)}
-        | more,
+        | more
     )
+    is_receiver = "recv" in program or program.startswith("receive")
+    return (receiving if is_receiver else replace)(SAMPLE, **changed)
 
 
 def find_number(program: str) -> int:
@@ -140,7 +142,7 @@ def make_memory() -> Recording:
                 variant=variant,
                 page_faults=10 * faults,
             )
-    return Recording(dataclasses.replace(HEADER, machine=machine), tuple(samples))
+    return Recording(replace(HEADER, machine=machine), tuple(samples))
 
 
 def make_packets(mtu: int = 9216) -> Recording:
@@ -154,7 +156,7 @@ def make_packets(mtu: int = 9216) -> Recording:
         samples += make_rounds("ceiling", "c", around(2 * rate), packet_size=size // 8 * 8, **more)
     for language in ("python", "c"):
         samples += make_rounds("tut_6_send_pktsize", language, around(3000.0), packet_size=16384)
-    header = dataclasses.replace(HEADER, lab={"kind": "dummy", "mtu": mtu})
+    header = replace(HEADER, lab={"kind": "dummy", "mtu": mtu})
     return Recording(header, tuple(samples))
 
 
@@ -247,7 +249,7 @@ def make_where() -> Recording:
                     more = {"round": number, "heap_size": heap_size, "elapsed_ns": ns * 20}
                     one = make_sample(program, language, 1.0, **more, **cpu, heaps=10)
                     if "10" in program:
-                        one = dataclasses.replace(one, cpu_system_ns=ns * 15)
+                        one = replace(one, cpu_system_ns=ns * 15)
                     samples.append(one)
                     others = sends if "10" in program else {}
                     splits.append(
@@ -347,7 +349,7 @@ def make_search(program: str, language: str, best_mb: float, **more: Any) -> lis
             got = {"received_packets": 1000 - lost, "received_dropped": lost}
             got |= {"received_heaps": setting["heaps"] - bool(lost), "run": len(runs)}
             runs.append(make_sample(program, language, asked / 1e6, **more, **setting, **got))
-    return [dataclasses.replace(one, case=f"{one.series}, {one.heap_size}") for one in runs]
+    return [replace(one, case=f"{one.series}, {one.heap_size}") for one in runs]
 
 
 def make_lost() -> Recording:
@@ -373,7 +375,7 @@ def make_lost() -> Recording:
 def with_warm_ups(recording: Recording) -> Recording:
     """The same recording, after warm-ups that would be seen if they were drawn."""
     warm = (
-        dataclasses.replace(one, warm_up=True, elapsed_ns=10, page_faults=10**9)
+        replace(one, warm_up=True, elapsed_ns=10, page_faults=10**9)
         for one in recording.samples
         if one.round == 0
     )

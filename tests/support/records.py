@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Records of a made-up machine, for tests to change one thing of."""
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from spead_tutorial.check.comparison import SKELETON, YOURS, Comparison
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.summary import Row
 from spead_tutorial.records import (
     Header,
+    Received,
     Sample,
+    Sent,
     Spacing,
     Timeline,
 )
@@ -26,13 +29,14 @@ HEADER = Header(
 )
 
 
-SAMPLE = Sample(
+SAMPLE = Sent(
     case="6/1048576/c",
     round=0,
     warm_up=False,
     chapter=6,
     program="tut_6_send_pktsize",
     language="c",
+    implementation="ours",
     random=False,
     heaps=10,
     heap_size=1 << 20,
@@ -82,6 +86,12 @@ def make_spacing(
     )
 
 
+def receiving(sample: Sent, **more: Any) -> Received:
+    """The same of a receiver, as far as it can be."""
+    common = {name: getattr(sample, name) for name in Sample.__struct_fields__}
+    return Received(**common | more)
+
+
 CASE = Case("ours", "c", "receive", search=True)
 
 
@@ -90,7 +100,7 @@ MOST_SENT = 6e9
 
 def run_of(
     asked: float, capacity: float, number: int = 0, chance: bool = False, **more: Any
-) -> Sample:
+) -> Received:
     """What a receiver makes of a rate that loses something above its capacity, or by chance."""
     rate = min(asked, MOST_SENT)
     loses = chance or rate > capacity
@@ -101,12 +111,12 @@ def run_of(
         | {"received_dropped": int(loses), "received_heaps": 999 if loses else 1000}
         | more
     )
-    return dataclasses.replace(SAMPLE, **changed)
+    return receiving(SAMPLE, **changed)
 
 
 def row(implementation: str, rates: Sequence[float], failure: str | None = None) -> Row:
     samples = tuple(
-        dataclasses.replace(
+        replace(
             SAMPLE,
             implementation=implementation,
             round=number,

@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from spead_tutorial import tour
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.measure.case import Case
@@ -33,14 +35,14 @@ def recorded(
         for number in range(rounds)
         for case in (all_cases if cases is None else cases)
     ]
-    header = dataclasses.replace(HEADER, settings={"rounds": rounds, "size": "quick"})
+    header = replace(HEADER, settings={"rounds": rounds, "size": "quick"})
     return Recording(header, tuple(samples))
 
 
 def _sample(case: Case, number: int, bytes_per_s: float | None) -> Sample:
     chapter = 0 if case.program == "ceiling" else find_chapter(case.program).number
     streams = len(os.sched_getaffinity(0)) if chapter == 14 else case.streams or 1
-    return dataclasses.replace(
+    return replace(
         SAMPLE,
         case=case.name,
         round=number,
@@ -64,5 +66,5 @@ def arrived(recording: Recording, *others: dict[str, Any]) -> Recording:
     usual = Arrival(6, 7, "c", "veth", 8 * 10**8, 100, 100, 11801, 11801)
     found = [dataclasses.asdict(dataclasses.replace(usual, **other)) for other in others]
     settings = recording.header.settings | {SETTING: found}
-    header = dataclasses.replace(recording.header, settings=settings)
+    header = replace(recording.header, settings=settings)
     return dataclasses.replace(recording, header=header)

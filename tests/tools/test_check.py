@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``spead-tutorial check``: what it says of wrong senders, and when it is asked for wrongly."""
 
-import dataclasses
 import json
 import os
 import re
@@ -11,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from spead_tutorial.check import comparison, trying
 from spead_tutorial.check.comparison import SKELETON, YOURS, Comparison, verdict
@@ -196,7 +196,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         who = step.case.implementation
         (sample,) = row(who, [rates[who]], "it was ended" if who in fails else None).samples
         where = {"case": step.case.name, "round": step.number, "warm_up": step.warm_up}
-        return dataclasses.replace(sample, program=step.case.program, **where)
+        return replace(sample, program=step.case.program, **where)
 
     monkeypatch.setattr(comparison, "take", take)
     monkeypatch.setattr("spead_tutorial.check.trying.fault", lambda *_: None)

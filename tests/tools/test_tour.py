@@ -9,6 +9,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from spead_tutorial import tour
 from spead_tutorial.catalogue import CHAPTERS, MEASURED
@@ -186,7 +187,7 @@ def test_where_there_can_be_no_lab_a_tour_takes_loopback(tmp_path, monkeypatch, 
 
     def measure(place: object, *_: object) -> Recording:
         assert isinstance(place, Loopback)
-        header = dataclasses.replace(HEADER, lab={"kind": "loopback, no lab", "mtu": 65536})
+        header = replace(HEADER, lab={"kind": "loopback, no lab", "mtu": 65536})
         return Recording(header, (SAMPLE,))
 
     monkeypatch.setattr(tour, "Lab", no_lab)
@@ -197,7 +198,7 @@ def test_where_there_can_be_no_lab_a_tour_takes_loopback(tmp_path, monkeypatch, 
 
 @pytest.mark.parametrize("warm_up", [False, True])
 def test_a_failure_in_one_run_fails_the_row_and_the_tour(tmp_path, monkeypatch, capsys, warm_up):
-    bad = dataclasses.replace(SAMPLE, failure="counted 1, not 2", warm_up=warm_up)
+    bad = replace(SAMPLE, failure="counted 1, not 2", warm_up=warm_up)
     recording = Recording(HEADER, (bad, SAMPLE))
     monkeypatch.setattr(tour, "_measure", lambda *_: recording)
     assert tour.tour("tiny", tmp_path, loopback=True) == 1
@@ -247,7 +248,7 @@ def test_a_row_is_the_median_of_its_samples_without_the_warm_up():
     same = {"payload_bytes": 1000, "send_calls": 20, "cpu_user_ns": 300, "cpu_system_ns": 200}
 
     def one(elapsed_ns: int, warm_up: bool = False) -> object:
-        return dataclasses.replace(SAMPLE, **same, elapsed_ns=elapsed_ns, warm_up=warm_up)
+        return replace(SAMPLE, **same, elapsed_ns=elapsed_ns, warm_up=warm_up)
 
     samples = (one(1, warm_up=True), one(1000), one(2000), one(4000))
     (row,) = rows(Recording(HEADER, samples))  # type: ignore[arg-type]

@@ -103,5 +103,5 @@ def test_a_failure_of_what_arrives_fails_the_tour(tmp_path, monkeypatch, capsys)
 
 
 def test_a_record_that_says_it_otherwise_is_refused_in_one_line():
-    with pytest.raises(RecordError, match="arrivals: sent is -1"):
+    with pytest.raises(RecordError, match=r"arrivals: Expected `int` >= 0 - at `\$\[0\]\.sent`"):
         read_arrivals(arrived(recorded(), {"sent": -1}))

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from spead_tutorial import plots
 from spead_tutorial.records import Recording
@@ -126,7 +127,7 @@ def test_a_page_links_to_what_is_beside_it(tmp_path):
 @pytest.mark.parametrize("kind", ["ifb", "loopback, no lab"])
 def test_a_page_says_what_was_sent_to_and_what_counted_means_there(tmp_path, kind):
     recording = recorded()
-    header = dataclasses.replace(recording.header, lab={"kind": kind, "mtu": 9216})
+    header = replace(recording.header, lab={"kind": kind, "mtu": 9216})
     text = drawn(dataclasses.replace(recording, header=header), tmp_path)
     loopback = kind != "ifb"
     assert f"To {kind}, MTU 9216:" in text
