@@ -6,14 +6,15 @@ before, what came after, and beside them the peer and bare system calls.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from spead_tutorial import catalogue
 from spead_tutorial.catalogue import LADDER, MEASURED, find_chapter
 from spead_tutorial.measure.beside import CEILING, PEER
 from spead_tutorial.measure.case import Case
-from spead_tutorial.records import OURS
+from spead_tutorial.records import OURS, joined
 
 __all__ = [
     "ALONE",
@@ -89,119 +90,103 @@ class Sweep:
 
 
 # ---------------------------------------------------------------------------------------
-# The sweeps
+# What they are made of
 
-_HEAP_SIZES = (8 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB)
-_QUICK_HEAP_SIZES = tuple(1 << n for n in (13, 16, 20, 24, 26))
-#: So small that it is calls, threads and headers that cost, and hardly the bytes.
-_SMALL_HEAP_SIZES = (256, KIB)
-_MTU_PAYLOAD = 9216 - 28
-#: From there on, packets are more than the lab's MTU allows: IP fragments them.
-_PACKET_SIZES = (512, 1024, 1472, 2048, 4096, 6000, 8192, 9000, _MTU_PAYLOAD, 16384, 32768, 65504)
-_QUICK_PACKET_SIZES = (512, 1472, 4096, 9000, 65504)
-_CAUSE_SIZES = (MIB, 16 * MIB, 64 * MIB)
-_RECORDING_SIZES = (64 * KIB, MIB, 16 * MIB)
-_STREAMS_SIZES = (8 * KIB, 64 * KIB, MIB)
-#: Payload of a sample: as much as most have at most, a quarter of it, and eight times as much.
-_AMOUNTS_GIB = (1, 4, 32)
-#: Packets that share messages, a batch that the caches hold, and one that they do not.
-_CEILING_SIZES = (8 * KIB, MIB, 16 * MIB)
-#: Cuts a heap of 16 KiB into two equal packets, with their headers of 56 and 40 bytes; one of
-#: 64 KiB into as many packets, and messages, as 9000 does.
-_HALF_OF_16_KIB = (16 * KIB + 56 + 40) // 2
-#: Of one packet, two, three and more: those of 16 KiB can be cut into equal ones.
-_EQUAL_SIZES = tuple(kib * KIB for kib in (8, 16, 24, 32, 64, 256))
-_QUICK_EQUAL_SIZES = (8 * KIB, 16 * KIB, 64 * KIB)
-
-#: What the allocator does with memory that a heap no longer needs. NumPy asks for huge pages by
-#: itself; glibc has to be told to (2.35 and newer), and to keep what is freed.
-_CAUSES: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(
-    {
-        "small pages": (("NUMPY_MADVISE_HUGEPAGE", "0"),),
-        "huge pages": (
-            ("NUMPY_MADVISE_HUGEPAGE", "1"),
-            ("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"),
-        ),
-        "memory kept": (
-            ("NUMPY_MADVISE_HUGEPAGE", "0"),
-            (
-                "GLIBC_TUNABLES",
-                f"glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold={16 * GIB}",
-            ),
-        ),
-    }
-)
-#: Slower than memory: to send a heap takes longer than to fill it. And one so slow that to send a
-#: heap takes about as long as to make random samples; the heap is larger than what a socket holds.
-_LINK_BITS_PER_S = 10 * 10**9
-_SLOW_LINK_BITS_PER_S = 10**9
-_LISTENERS = {"no listener": "none", "listener": "fast", "slow listener": "slow"}
+#: Implementation, language and name of a program.
+_Program = tuple[str, str, str]
 
 
-def _sizes(heap_sizes: Iterable[int], *programs: tuple[str, str, str, str]) -> tuple[Case, ...]:
-    """Cross sizes of heaps with programs: implementation, language, program and variant."""
-    return tuple(
-        Case(implementation, language, program, size, variant=variant)
-        for size in heap_sizes
-        for implementation, language, program, variant in programs
-    )
-
-
-def _ours(*programs: str) -> list[tuple[str, str, str, str]]:
-    return [(OURS, language, program, "") for program in programs for language in MEASURED]
-
-
-def _peer(*programs: str) -> list[tuple[str, str, str, str]]:
-    return [(peer, "python", program, "") for program in programs for peer in PEERS]
-
-
-_TWO_THREADS = (CEILING, "c", "ceiling", "two threads")
-_ONE_THREAD = (CEILING, "c", "ceiling", "one thread")
-_BARE = (_TWO_THREADS, _ONE_THREAD)
-
-
-def _both(name: str, about: str, programs: Iterable[tuple[str, str, str, str]]) -> Sweep:
+def _cross(programs: Iterable[_Program], **settings: Iterable[Any]) -> list[Case]:
+    """Cross programs with settings: a case's field that is named has each of its values."""
     programs = list(programs)
-    quick = _sizes(_QUICK_HEAP_SIZES, *programs)
-    return Sweep(name, about, _sizes(_HEAP_SIZES, *programs), quick)
+    return [
+        Case(*program, **dict(zip(settings, values, strict=True)))
+        for values in itertools.product(*settings.values())
+        for program in programs
+    ]
+
+
+def _sweep(
+    name: str,
+    about: str,
+    *groups: Iterable[Case],
+    quick: Callable[[Case], bool] | None = None,
+    chapters: tuple[str, ...] = (),
+) -> Sweep:
+    cases = tuple(dict.fromkeys(itertools.chain(*groups)))
+    return Sweep(name, about, cases, tuple(filter(quick, cases)) if quick else cases, chapters)
+
+
+def _heaps_of(*sizes: int) -> Callable[[Case], bool]:
+    return lambda case: case.heap_size in sizes
+
+
+def _ours(*programs: str) -> list[_Program]:
+    return [(OURS, language, program) for program in programs for language in MEASURED]
+
+
+def _peer(*programs: str, peers: Iterable[str] = PEERS) -> list[_Program]:
+    return [(peer, "python", program) for program in programs for peer in peers]
+
+
+def _loops(
+    heap_sizes: Iterable[int], *variants: str, streams: Iterable[int | None] = (None,)
+) -> list[Case]:
+    """Return bare loops, which send."""
+    loop = (CEILING, "c", "ceiling")
+    return _cross([loop], heap_size=heap_sizes, variant=variants, streams=streams)
+
+
+_TWO, _ONE = "two threads", "one thread"
+_HEAP_SIZES = (8 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB)
+_QUICK = _heaps_of(8 * KIB, 64 * KIB, MIB, 16 * MIB, 64 * MIB)
+_MTU_PAYLOAD = 9216 - 28
+_EIGHT, _TEN, _ELEVEN, _THIRTEEN, _FOURTEEN, _FIFTEEN, _SIXTEEN = (
+    find_chapter(number).name for number in ("8", "10", "11", "13", "14", "15", "16")
+)
+
+# ---------------------------------------------------------------------------------------
+# Sweeps of senders
+
+
+def _rungs(languages: Iterable[str]) -> list[Case]:
+    """Return all that the ladder has of ours."""
+    return [
+        Case(OURS, language, rung.program, rung.heap_size, rung.packet_size)
+        for rung in LADDER
+        for language in languages
+    ]
 
 
 def _ladder() -> Sweep:
-    cases = tuple(
-        Case(
-            OURS,
-            language,
-            rung.program,
-            rung.heap_size,
-            rung.packet_size,
-        )
-        for rung in LADDER
-        for language in MEASURED
-    )
     sizes = dict.fromkeys(rung.heap_size for rung in LADDER)
-    peer = [
-        (PEER_FROM_SOURCE, "python", find_chapter(number).name, "") for number in ("8", "10", "11")
-    ]
-    one = _sizes(sizes, *peer, _ONE_THREAD)
-    two = (dataclasses.replace(case, streams=2) for case in _sizes(sizes, _ONE_THREAD))
-    cases = (*cases, *one, *two)
-    return Sweep("ladder", "every chapter at common settings", cases, cases)
+    return _sweep(
+        "ladder",
+        "every chapter at common settings",
+        _rungs(MEASURED),
+        _cross(_peer(_EIGHT, _TEN, _ELEVEN, peers=[PEER_FROM_SOURCE]), heap_size=sizes),
+        _loops(sizes, _ONE, streams=(None, 2)),
+    )
 
 
 def _in_cpp() -> Sweep:
     """What C++ costs beside C: every chapter as in the ladder, and two of them at all sizes."""
-    in_ladder = [
-        Case(OURS, language, rung.program, rung.heap_size, rung.packet_size)
-        for rung in LADDER
-        for language in ("c", "cpp")
-    ]
-    programs = [
-        (OURS, language, find_chapter(number).name, "")
-        for number in ("10", "13")
-        for language in ("c", "cpp")
-    ]
-    cases = tuple(dict.fromkeys([*in_ladder, *_sizes(_HEAP_SIZES, *programs)]))
-    return Sweep("cpp", "every chapter in C++ beside C", cases, tuple(in_ladder))
+    both = ("c", "cpp")
+    rungs = _rungs(both)
+    programs = [(OURS, language, program) for program in (_TEN, _THIRTEEN) for language in both]
+    return _sweep(
+        "cpp",
+        "every chapter in C++ beside C",
+        rungs,
+        _cross(programs, heap_size=_HEAP_SIZES),
+        quick=rungs.__contains__,
+    )
+
+
+#: Slower than memory: to send a heap takes longer than to fill it. And one so slow that to send a
+#: heap takes about as long as to make random samples; the heap is larger than what a socket holds.
+_LINK_BITS_PER_S = 10 * 10**9
+_SLOW_LINK_BITS_PER_S = 10**9
 
 
 def _pipeline() -> Sweep:
@@ -217,152 +202,171 @@ def _pipeline() -> Sweep:
         )
         for language in MEASURED
     ]
+
+    def changed(cases: Iterable[Case], **settings: Any) -> list[Case]:
+        return [dataclasses.replace(case, **settings) for case in cases]
+
     compared = [case for case in plain if case.program != "tut_5_send_async"]
-    pinned = [
-        dataclasses.replace(case, pinned=where)
-        for where in ("pinned", "one core")
-        for case in plain
-        if where == "pinned" or case in compared
-    ]
-    behind = [dataclasses.replace(case, link=_LINK_BITS_PER_S) for case in compared]
-    behind += [
-        dataclasses.replace(case, link=_SLOW_LINK_BITS_PER_S, heap_size=4 * MIB)
-        for case in compared
-        if case.random or case.program == "tut_4_send_perf"
-    ]
+    is_random = [case for case in compared if case.random or case.program == "tut_4_send_perf"]
     watched = [case for case in compared if case.language == "python"]
-    constant = [case for case in watched if case.program != "tut_4_send_perf" and not case.random]
-    watched += [dataclasses.replace(case, link=_LINK_BITS_PER_S) for case in constant]
-    lines = [dataclasses.replace(case, timeline=True) for case in watched]
-    cases = (*plain, *pinned, *behind, *lines)
-    return Sweep("tut-5", "sending while preparing: rates and times", cases, cases)
+    constant = [case for case in watched if case not in is_random]
+    return _sweep(
+        "tut-5",
+        "sending while preparing: rates and times",
+        plain,
+        changed(plain, pinned="pinned"),
+        changed(compared, pinned="one core"),
+        changed(compared, link=_LINK_BITS_PER_S),
+        changed(is_random, link=_SLOW_LINK_BITS_PER_S, heap_size=4 * MIB),
+        changed(watched, timeline=True),
+        changed(constant, timeline=True, link=_LINK_BITS_PER_S),
+    )
+
+
+#: From the MTU's on, packets are more than the lab's MTU allows: IP fragments them.
+_PACKET_SIZES = (512, 1024, 1472, 2048, 4096, 6000, 8192, 9000, _MTU_PAYLOAD, 16384, 32768, 65504)
 
 
 def _packet_sizes() -> Sweep:
-    def cases(sizes: Iterable[int]) -> tuple[Case, ...]:
-        ours = [
-            Case(OURS, language, "tut_6_send_pktsize", MIB, size)
-            for size in sizes
-            for language in MEASURED
-        ]
-        whole = [size for size in sizes if size <= _MTU_PAYLOAD]
-        bare = [Case(*_TWO_THREADS[:3], MIB, size, variant=_TWO_THREADS[3]) for size in whole]
-        return (*ours, *bare)
+    whole = [size for size in _PACKET_SIZES if size <= _MTU_PAYLOAD]
+    return _sweep(
+        "tut-6",
+        "the size of packets",
+        _cross(_ours("tut_6_send_pktsize"), packet_size=_PACKET_SIZES),
+        _cross([(CEILING, "c", "ceiling")], packet_size=whole, variant=[_TWO]),
+        quick=lambda case: case.packet_size in (512, 1472, 4096, 9000, 65504),
+    )
 
-    return Sweep("tut-6", "the size of packets", cases(_PACKET_SIZES), cases(_QUICK_PACKET_SIZES))
+
+_LISTENERS = {"no listener": "none", "listener": "fast", "slow listener": "slow", "": None}
 
 
 def _loopback() -> Sweep:
-    cases = tuple(
-        Case(OURS, language, "tut_6_send_pktsize", variant=variant, listener=listener)
-        for variant, listener in [*_LISTENERS.items(), ("", None)]
-        for language in MEASURED
+    situations = (
+        _cross(_ours("tut_6_send_pktsize"), variant=[variant], listener=[listener])
+        for variant, listener in _LISTENERS.items()
     )
-    return Sweep("tut-6-loopback", "loopback, with and without a listener", cases, cases)
+    return _sweep("tut-6-loopback", "loopback, with and without a listener", *situations)
+
+
+#: What the allocator does with memory that a heap no longer needs. NumPy asks for huge pages by
+#: itself; glibc has to be told to (2.35 and newer), and to keep what is freed.
+_KEPT = f"glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold={16 * GIB}"
+_HUGE = "glibc.malloc.hugetlb=1"
+_CAUSES = {
+    "small pages": (("NUMPY_MADVISE_HUGEPAGE", "0"),),
+    "huge pages": (("NUMPY_MADVISE_HUGEPAGE", "1"), ("GLIBC_TUNABLES", _HUGE)),
+    "memory kept": (("NUMPY_MADVISE_HUGEPAGE", "0"), ("GLIBC_TUNABLES", _KEPT)),
+}
 
 
 def _memory() -> Sweep:
-    before, after = "tut_8_send_heap_size", "tut_8_send_reuse_memory"
-    causes = tuple(
-        Case(OURS, language, before, size, variant=variant, environment=environment)
-        for size in _CAUSE_SIZES
+    before, sizes = "tut_8_send_heap_size", (MIB, 16 * MIB, 64 * MIB)
+    causes = (
+        _cross(_ours(before), heap_size=sizes, variant=[variant], environment=[environment])
         for variant, environment in _CAUSES.items()
-        for language in MEASURED
     )
-    plain = _ours(before, after)
-    return Sweep(
-        "tut-8",
-        "reusing memory: rates and page faults",
-        (*_sizes(_HEAP_SIZES, *plain), *causes),
-        (*_sizes(sorted({*_QUICK_HEAP_SIZES, *_CAUSE_SIZES}), *plain), *causes),
+    plain = _cross(_ours(before, _EIGHT), heap_size=_HEAP_SIZES)
+    about = "reusing memory: rates and page faults"
+    return _sweep("tut-8", about, plain, *causes, quick=_QUICK)
+
+
+def _queue() -> Sweep:
+    return _sweep(
+        "tut-10",
+        "a deeper queue, then reusing heaps",
+        _cross(
+            [*_ours(_EIGHT, "tut_10_send_more_heaps", _TEN), *_peer(_EIGHT, _TEN)],
+            heap_size=_HEAP_SIZES,
+        ),
+        _loops(_HEAP_SIZES, _TWO, _ONE),
+        quick=_QUICK,
     )
 
 
-_EIGHT, _TEN, _ELEVEN, _THIRTEEN, _FOURTEEN, _FIFTEEN, _SIXTEEN = (
-    find_chapter(number).name for number in ("8", "10", "11", "13", "14", "15", "16")
-)
-_NO_THREAD = "tut_13_send_no_thread"
+#: Cuts a heap of 16 KiB into two equal packets, with their headers of 56 and 40 bytes; one of
+#: 64 KiB into as many packets, and messages, as 9000 does.
+_HALF_OF_16_KIB = (16 * KIB + 56 + 40) // 2
 
 
 def _batches() -> Sweep:
     """Chapter 11; and once more with packets that are equal where heaps have two of them."""
-    sweep = _both(
+    programs = [*_ours(_TEN, "tut_11_send_list_of_heaps", _ELEVEN), *_peer(_TEN, _ELEVEN)]
+    return _sweep(
         "tut-11",
         "batches of heaps: a list, then a HeapReferenceList",
-        [*_ours(_TEN, "tut_11_send_list_of_heaps", _ELEVEN), *_peer(_TEN, _ELEVEN), *_BARE],
+        _cross(programs, heap_size=_HEAP_SIZES),
+        _loops(_HEAP_SIZES, _TWO, _ONE),
+        _cross(
+            _ours(_ELEVEN),
+            heap_size=(16 * KIB, 64 * KIB),
+            packet_size=[_HALF_OF_16_KIB],
+            variant=["equal packets"],
+        ),
+        quick=lambda case: _QUICK(case) and case.packet_size != _HALF_OF_16_KIB,
     )
-    batches = [(OURS, language, _ELEVEN, "equal packets") for language in MEASURED]
-    equal = (
-        dataclasses.replace(case, packet_size=_HALF_OF_16_KIB)
-        for case in _sizes((16 * KIB, 64 * KIB), *batches)
-    )
-    return dataclasses.replace(sweep, cases=(*sweep.cases, *equal))
 
 
 def _streams() -> Sweep:
     """One stream and several; what the same cores do with two threads; bare loops likewise."""
-    counted = [*_ours(_FOURTEEN), _ONE_THREAD]
-    cases = (
-        *_sizes(_STREAMS_SIZES, *_ours(_ELEVEN, _THIRTEEN)),
-        *(
-            dataclasses.replace(case, streams=streams)
-            for case in _sizes(_STREAMS_SIZES, *counted)
-            for streams in (1, 2, 4)
-        ),
+    sizes, streams = (8 * KIB, 64 * KIB, MIB), (1, 2, 4)
+    return _sweep(
+        "tut-14",
+        "a stream for each core, one sequence of heaps",
+        _cross(_ours(_ELEVEN, _THIRTEEN), heap_size=sizes),
+        _cross(_ours(_FOURTEEN), heap_size=sizes, streams=streams),
+        _loops(sizes, _ONE, streams=streams),
     )
-    return Sweep("tut-14", "a stream for each core, one sequence of heaps", cases, cases)
 
 
 def _zero_copy() -> Sweep:
     """Read in place or copied; out of huge pages or small ones; as it is or filled anew."""
-    ours = [
-        (OURS, language, _FIFTEEN, variant)
-        for variant in ("", "small pages", "copy", "fill", "copy, fill")
-        for language in MEASURED
-    ]
-    bare = "one thread, no fill"
-    loops = [
-        (CEILING, "c", "ceiling", variant)
-        for variant in (bare, f"{bare}, zero-copy", f"{bare}, zero-copy, huge pages")
-    ]
-    cases = _sizes(_RECORDING_SIZES, *ours, *loops)
-    return Sweep("tut-15", "a recording that the kernel reads in place", cases, cases)
+    sizes, bare = (64 * KIB, MIB, 16 * MIB), f"{_ONE}, no fill"
+    variants = ("", "small pages", "copy", "fill", "copy, fill")
+    return _sweep(
+        "tut-15",
+        "a recording that the kernel reads in place",
+        _cross(_ours(_FIFTEEN), heap_size=sizes, variant=variants),
+        _loops(sizes, bare, f"{bare}, zero-copy", f"{bare}, zero-copy, huge pages"),
+    )
 
 
 def _equal_packets() -> Sweep:
     """Chapters 13 and 16 with packets of one size; then 16's with what the lab's route takes."""
+    # Of one packet, two, three and more: those of 16 KiB can be cut into equal ones.
+    sizes = [kib * KIB for kib in (8, 16, 24, 32, 64, 256)]
+    largest = _MTU_PAYLOAD // 8 * 8
+    return _sweep(
+        "tut-16",
+        "equal packets, and as large as the route takes them",
+        _cross(_ours(_THIRTEEN, _SIXTEEN), heap_size=sizes),
+        _loops(sizes, _ONE),
+        _cross(_ours(_SIXTEEN), heap_size=sizes, packet_size=[largest], variant=["route"]),
+        quick=_heaps_of(8 * KIB, 16 * KIB, 64 * KIB),
+    )
 
-    def cases(sizes: Iterable[int]) -> tuple[Case, ...]:
-        route = _sizes(sizes, *((OURS, language, _SIXTEEN, "route") for language in MEASURED))
-        return (
-            *_sizes(sizes, *_ours(_THIRTEEN, _SIXTEEN), _ONE_THREAD),
-            *(dataclasses.replace(case, packet_size=_MTU_PAYLOAD // 8 * 8) for case in route),
-        )
 
-    about = "equal packets, and as large as the route takes them"
-    return Sweep("tut-16", about, cases(_EQUAL_SIZES), cases(_QUICK_EQUAL_SIZES))
+def _small() -> Sweep:
+    """Heaps so small that it is calls, threads and headers that cost, and hardly the bytes."""
+    programs, sizes = [*_ours(_TEN, _ELEVEN), *_peer(_TEN, _ELEVEN)], (256, KIB)
+    about = "what a heap costs: heaps of 256 bytes and 1 KiB"
+    return _sweep("small", about, _cross(programs, heap_size=sizes), _loops(sizes, _TWO))
 
 
 def _targets() -> Sweep:
     """Every way of ours to send, beside the peer at its best and bare loops of the same kind."""
-    ours = _ours(_EIGHT, _TEN, _NO_THREAD, _ELEVEN, _THIRTEEN, _SIXTEEN)
-    peer = [(PEER_FROM_SOURCE, "python", program, "") for program in (_EIGHT, _TEN, _ELEVEN)]
-
-    def cases(sizes: Iterable[int]) -> tuple[Case, ...]:
-        two = _sizes(sizes, *_ours(_FOURTEEN), _ONE_THREAD)
-        return (
-            *_sizes(sizes, *ours, *peer, _TWO_THREADS, _ONE_THREAD),
-            *(dataclasses.replace(case, streams=2) for case in two),
-        )
-
-    about = "all chapters from 8 on, beside spead2 from its source and the bare loops"
-    return Sweep("targets", about, cases(_HEAP_SIZES), cases(_QUICK_HEAP_SIZES), ("13",))
-
-
-def _small() -> Sweep:
-    programs = [*_ours(_TEN, _ELEVEN), *_peer(_TEN, _ELEVEN), _TWO_THREADS]
-    cases = _sizes(_SMALL_HEAP_SIZES, *programs)
-    return Sweep("small", "what a heap costs: heaps of 256 bytes and 1 KiB", cases, cases)
+    ours = _ours(_EIGHT, _TEN, "tut_13_send_no_thread", _ELEVEN, _THIRTEEN, _SIXTEEN)
+    peer = _peer(_EIGHT, _TEN, _ELEVEN, peers=[PEER_FROM_SOURCE])
+    return _sweep(
+        "targets",
+        "all chapters from 8 on, beside spead2 from its source and the bare loops",
+        _cross([*ours, *peer], heap_size=_HEAP_SIZES),
+        _loops(_HEAP_SIZES, _TWO, _ONE),
+        _cross(_ours(_FOURTEEN), heap_size=_HEAP_SIZES, streams=[2]),
+        _loops(_HEAP_SIZES, _ONE, streams=[2]),
+        quick=_QUICK,
+        chapters=("13",),
+    )
 
 
 def _ceiling() -> Sweep:
@@ -370,36 +374,30 @@ def _ceiling() -> Sweep:
 
     Two threads are there to fill and to send; without a fill, one of them has nothing to do.
     """
-    works = [
-        ", ".join(filter(None, (fill, way)))
-        for fill in ("", "no fill")
-        for way in ("", "zero-copy", "zero-copy, huge pages")
-    ]
-
-    def loops(threads: str, works: Iterable[str]) -> list[tuple[str, str, str, str]]:
-        words = (", ".join(filter(None, (threads, work))) for work in works)
-        return [(CEILING, "c", "ceiling", variant) for variant in words]
-
-    both = [work for work in works if "no fill" not in work]
-    alone = _sizes(_CEILING_SIZES, *loops("one thread", works))
-    cases = (
-        *_sizes(_CEILING_SIZES, *loops("two threads", both)),
-        *alone,
-        *(dataclasses.replace(case, streams=2) for case in alone),
+    sizes = (8 * KIB, MIB, 16 * MIB)  # packets share messages; a batch the caches hold, or not
+    ways = ("", "zero-copy", "zero-copy, huge pages")
+    alone = [joined(_ONE, fill, way) for fill in ("", "no fill") for way in ways]
+    return _sweep(
+        "ceiling",
+        "bare system calls: threads, filling, zero-copy",
+        _loops(sizes, *(joined(_TWO, way) for way in ways)),
+        _loops(sizes, *alone, streams=(None, 2)),
     )
-    return Sweep("ceiling", "bare system calls: threads, filling, zero-copy", cases, cases)
 
 
 def _lengths() -> Sweep:
     """The same programs for as long as samples last, for a quarter of that, and eight times."""
-    cases = tuple(
+    cases = (
         Case(OURS, language, program, size, variant=f"{gib} GiB", heaps=gib * GIB // size)
         for size in (8 * KIB, MIB)
         for language, program in (("python", _TEN), ("c", _TEN), ("c", _THIRTEEN))
-        for gib in _AMOUNTS_GIB
+        for gib in (1, 4, 32)
     )
-    return Sweep("length", "what is gained by longer samples", cases, cases)
+    return _sweep("length", "what is gained by longer samples", cases)
 
+
+# ---------------------------------------------------------------------------------------
+# Sweeps of receivers
 
 #: Who receives heaps, and who receives chunks of them. The language of the peer's library is C++;
 #: it stands as "c", as it is what C is held against.
@@ -412,9 +410,6 @@ _RECEIVING = (
     (CEILING, "c", "receive"),
 )
 _CHUNKING = tuple((who, "python", "receive_chunks") for who in (OURS, PEER_FROM_SOURCE, PEER))
-_RECEIVED_PACKETS = (1472, 9000)
-_RECEIVED_SIZES = (64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB)
-_CHUNKED_SIZES = (KIB, 8 * KIB, 64 * KIB)
 
 
 def _receiving() -> Sweep:
@@ -423,65 +418,52 @@ def _receiving() -> Sweep:
     At once, sender and receiver are as fast as the slower one, and as it is to wake the receiver;
     in turns, one sees the receiver alone.
     """
+    sizes, chunked = (64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB), (KIB, 8 * KIB, 64 * KIB)
 
-    def cases(sizes: Iterable[int], chunked: Iterable[int]) -> tuple[Case, ...]:
-        every = [
-            *((size, who) for size in sizes for who in _RECEIVING),
-            *((size, who) for size in chunked for who in _CHUNKING),
-        ]
-        both = tuple(
-            Case(*who, size, variant=variant) for size, who in every for variant in ("", TURNS)
-        )
-        apart = tuple(
-            Case(*who, size, variant=variant)
-            for size in (64 * KIB, MIB)
-            for who in _RECEIVING
-            for variant in ("veth", f"veth, {TURNS}")
-        )
-        parts = tuple(
-            Case(CEILING, "c", "receive", MIB, variant=f"{part}, {TURNS}")
-            for part in ("no GRO", "no copy")
-        )
-        return tuple(
-            dataclasses.replace(case, packet_size=packet_size)
-            for packet_size in _RECEIVED_PACKETS
-            for case in (*both, *apart, *parts)
+    def cross(
+        programs: Iterable[_Program], heap_sizes: Iterable[int], *variants: str
+    ) -> list[Case]:
+        packets = (1472, 9000)
+        return _cross(programs, packet_size=packets, heap_size=heap_sizes, variant=variants)
+
+    def quick(case: Case) -> bool:
+        return case.heap_size in (
+            (64 * KIB, MIB, 16 * MIB) if case.program == "receive" else (KIB,)
         )
 
-    return Sweep(
+    return _sweep(
         "receive",
         "receivers beside spead2's and a bare loop, where nothing is lost",
-        cases(_RECEIVED_SIZES, _CHUNKED_SIZES),
-        cases((64 * KIB, MIB, 16 * MIB), (KIB,)),
+        cross(_RECEIVING, sizes, "", TURNS),
+        cross(_CHUNKING, chunked, "", TURNS),
+        cross(_RECEIVING, (64 * KIB, MIB), "veth", f"veth, {TURNS}"),
+        cross([(CEILING, "c", "receive")], [MIB], f"no GRO, {TURNS}", f"no copy, {TURNS}"),
+        quick=quick,
     )
 
 
 def _chunks() -> Sweep:
     """Chapter 12: heaps handed over one by one, and in chunks; each receiver alone."""
-    programs = [
-        (implementation, language, program, TURNS)
-        for implementation, language in (*((OURS, one) for one in MEASURED),
-                                         (PEER_FROM_SOURCE, "python"))
-        for program in ALONE
-    ]  # fmt: skip
-    return Sweep(
+    sizes = (KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB)
+    programs = [*_ours(*ALONE), *_peer(*ALONE, peers=[PEER_FROM_SOURCE])]
+    return _sweep(
         "tut-12",
         "heaps received one by one, and in chunks",
-        _sizes((KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB), *programs),
-        _sizes((KIB, 16 * KIB, 256 * KIB), *programs),
+        _cross(programs, heap_size=sizes, variant=[TURNS]),
+        quick=_heaps_of(KIB, 16 * KIB, 256 * KIB),
     )
 
 
 def _paced() -> Sweep:
     """As many bytes in small heaps and in very large ones, at rates: how many heaps come whole."""
-    cases = tuple(
+    cases = (
         Case(*who, size, variant=f"{rate} GB/s", heaps=20 * 64 * MIB // size)
         for rate in (1, 2, 3, 4)
         for size in (MIB, 64 * MIB)
         for who in _RECEIVING
         if who[0] in (OURS, PEER_FROM_SOURCE)
     )
-    return Sweep("receive-paced", "heaps of 1 MiB and of 64 MiB, at rates", cases, cases)
+    return _sweep("receive-paced", "heaps of 1 MiB and of 64 MiB, at rates", cases)
 
 
 _LARGE = 16 * MIB
@@ -493,71 +475,54 @@ _LEFT_OUT = {(_LARGE, 9000): (3, 12), (MIB, 1472): (3, 9, 12)}
 
 def _lossless() -> Sweep:
     """The highest rate at which each receiver gets all: a search, see `measure.search`."""
-    chapters = [
-        (one.number, (OURS, language, one.name))
-        for one in catalogue.RECEIVERS
-        for language in MEASURED
-    ]
     beside = [(PEER_FROM_SOURCE, "c", "receive"), (CEILING, "c", "receive")]
-    alone = [who for who in _RECEIVING if who not in beside and who[0] != PEER]
 
-    def cases(*points: tuple[int, int]) -> tuple[Case, ...]:
-        return tuple(
+    def cases(*points: tuple[int, int]) -> list[Case]:
+        return [
             Case(*who, *point, search=True)
             for point in points
-            for number, who in (*chapters, *((0, who) for who in beside))
-            if number not in _LEFT_OUT.get(point, ())
-        )
+            for who in (
+                *_ours(
+                    *(
+                        one.name
+                        for one in catalogue.RECEIVERS
+                        if one.number not in _LEFT_OUT.get(point, ())
+                    )
+                ),
+                *beside,
+            )
+        ]
 
-    quick = (*cases((MIB, 9000)), *(Case(*who, search=True) for who in alone))
-    wheel = Case(PEER, "python", "receive", search=True)
-    others = cases((64 * KIB, 9000), (_LARGE, 9000), (MIB, 1472))
-    about = "the highest rate at which receivers lose nothing"
-    return Sweep("receive-lossless", about, (*quick, wheel, *others), quick)
+    return _sweep(
+        "receive-lossless",
+        "the highest rate at which receivers lose nothing",
+        cases((MIB, 9000)),
+        _cross(_RECEIVING, search=[True]),
+        cases((64 * KIB, 9000), (_LARGE, 9000), (MIB, 1472)),
+        quick=lambda case: case.point == (MIB, 9000) and case.implementation != PEER,
+    )
 
 
 def _receivers_memory() -> Sweep:
     """A hundred times as many heaps, spoilt or not: the peak of memory has to be the same."""
-    cases = tuple(
-        Case(OURS, language, "receive", 4 * KIB, 1472, variant=variant, heaps=heaps)
-        for language in MEASURED
-        for variant in ("", SPOILT)
-        for heaps in (10**5, 10**7)
-    )
-    about = "the memory of receivers, over ten million heaps"
-    return Sweep("receive-memory", about, cases, cases)
-
-
-#: A link that both programs of chapter 9 keep up with, and how many buffers they may have on it.
-_LINK_OF_A_POOL = 4 * 10**9
-_BUFFERS = (0, 3, 4, 5, 6, 7)
+    setting = {"heap_size": [4 * KIB], "packet_size": [1472], "heaps": (10**5, 10**7)}
+    cases = _cross(_ours("receive"), **setting, variant=("", SPOILT))
+    return _sweep("receive-memory", "the memory of receivers, over ten million heaps", cases)
 
 
 def _pools() -> Sweep:
     """New memory and a pool's, of a receiver alone and of chapter 9's, which may lose heaps."""
-    alone = [
-        (OURS, language, "receive", f"{memory}{TURNS}")
-        for memory in ("", "no pool, ")
-        for language in MEASURED
-    ]
-    chapter = [(OURS, language, POOL, "") for language in MEASURED]
-    large = [dataclasses.replace(case, heaps=20) for case in _sizes([64 * MIB], *chapter)]
-    none = [dataclasses.replace(case, variant="pool of 0") for case in large]
-    linked = [dataclasses.replace(case, link=_LINK_OF_A_POOL) for case in (*large, *none)]
-    small = [
-        dataclasses.replace(case, variant=f"pool of {buffers}", heaps=1000)
-        for case in _sizes([MIB], *chapter)
-        for buffers in _BUFFERS
-    ]
-
-    def cases(sizes: Iterable[int]) -> tuple[Case, ...]:
-        return (*_sizes(sizes, *alone), *linked, *large, *small)
-
-    return Sweep(
+    sizes, large = (64 * KIB, 256 * KIB, MIB, 16 * MIB, 64 * MIB), 64 * MIB
+    link = 4 * 10**9  # both of its programs keep up with it
+    buffers = [f"pool of {n}" for n in (0, 3, 4, 5, 6, 7)]
+    return _sweep(
         "receive-pool",
         "pools of memory for heaps, and heaps of 64 MiB over a link",
-        cases((64 * KIB, 256 * KIB, MIB, 16 * MIB, 64 * MIB)),
-        cases((64 * KIB, MIB, 64 * MIB)),
+        _cross(_ours("receive"), heap_size=sizes, variant=(TURNS, f"no pool, {TURNS}")),
+        _cross(_ours(POOL), heap_size=[large], heaps=[20], variant=("", buffers[0]), link=[link]),
+        _cross(_ours(POOL), heap_size=[large], heaps=[20]),
+        _cross(_ours(POOL), heap_size=[MIB], heaps=[1000], variant=buffers),
+        quick=_heaps_of(64 * KIB, MIB, large),
     )
 
 
@@ -573,8 +538,8 @@ _LOSSES = (
 
 def _lost() -> Sweep:
     """Each place where packets can be lost as the bottleneck, and first of all none."""
-    cases = tuple(Case(OURS, "python", LOST, variant=variant, heaps=200) for variant in _LOSSES)
-    return Sweep("receive-lost", "where packets are lost, each place in its turn", cases, cases)
+    cases = _cross([(OURS, "python", LOST)], variant=_LOSSES, heaps=[200])
+    return _sweep("receive-lost", "where packets are lost, each place in its turn", cases)
 
 
 SWEEPS = (
@@ -583,11 +548,7 @@ SWEEPS = (
     _packet_sizes(),
     _loopback(),
     _memory(),
-    _both(
-        "tut-10",
-        "a deeper queue, then reusing heaps",
-        [*_ours(_EIGHT, "tut_10_send_more_heaps", _TEN), *_peer(_EIGHT, _TEN), *_BARE],
-    ),
+    _queue(),
     _batches(),
     _streams(),
     _zero_copy(),

@@ -236,7 +236,8 @@ class Sample(Taken, frozen=True, kw_only=True):
     warm_up : bool
         Whether it is not to be counted.
     run : int
-        Which run of such a search it is, from 0: one round of a case has several.
+        Which run it is of a search for the highest rate without loss, from 0: one round of a case
+        has several. Of all else it is 0.
     attempt : int
         How often the same round of the same case had been tried before. A sample takes the place
         of those that it repeats, which failed, and which the file keeps.
