@@ -9,7 +9,7 @@ from bench.sweeps import ALONE, MIB, PEER, PEER_FROM_SOURCE, TURNS
 from spead_tutorial import plots
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.plots import Draw
-from spead_tutorial.records import OURS, RecordError, Series, read
+from spead_tutorial.records import OURS, RecordError, Series, joined, read
 
 __all__ = ["FIGURES", "PICTURES", "RESULTS", "Picture", "draw"]
 
@@ -109,7 +109,7 @@ _POOLED = tuple(Series(OURS, language, "receive", TURNS) for language in _NAMES)
 
 
 def _new_memory(one: Series) -> Series:
-    return dataclasses.replace(one, variant=f"no pool, {one.variant}")
+    return dataclasses.replace(one, variant=joined("no pool", one.variant))
 
 
 def _chunks() -> Draw:

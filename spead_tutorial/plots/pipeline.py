@@ -17,7 +17,7 @@ from spead_tutorial.plots.sheet import Sheet, name_panel
 from spead_tutorial.plots.spots import TIMES, Line
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.plots.timeline import fill, patch
-from spead_tutorial.records import OURS, Recording, Series, Timeline
+from spead_tutorial.records import OURS, Recording, Series, Timeline, joined
 from spead_tutorial.stats import Estimate
 from spead_tutorial.units import percent, size, thousands
 
@@ -118,7 +118,7 @@ def _found(recording: Recording) -> Found:
     for kind, (program, variant) in _KINDS.items():
         groups = []
         for situation in situations:
-            both = ", ".join(filter(None, (variant, situation)))
+            both = joined(variant, situation)
             pairs = [
                 _Pair(
                     language,
