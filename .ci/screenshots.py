@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Take the README's screenshots of what ``make tour`` has left: ``screenshots.py TOUR FOLDER``.
 
-Nothing is asked of the network. A picture is written again each time; look at it before it is
-committed.
+Nothing is asked of the network. Look at the pictures before they are committed.
 """
 
-import argparse
 import io
 import shutil
 import sys
@@ -27,20 +25,13 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description="Take the README's screenshots of what make tour has left.",
-        epilog="Example: screenshots.py results/tour docs/screenshots",
-    )
-    parser.add_argument("tour", type=Path, help="the folder of a tour")
-    parser.add_argument("folder", type=Path, help="where the pictures go")
-    told = parser.parse_args()
-    missing = [page for page, *_ in SHOTS.values() if not (told.tour / page).is_file()]
+    tour, folder = map(Path, sys.argv[1:])
+    missing = [page for page, *_ in SHOTS.values() if not (tour / page).is_file()]
     if missing:
-        sys.exit(f"screenshots: {told.tour} has no {missing[0]}: make tour writes it")
+        sys.exit(f"screenshots: {tour} has no {missing[0]}: make tour writes it")
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
     if program is None:
         sys.exit(f"screenshots: there is no browser: install one of {', '.join(BROWSERS)}")
-    told.folder.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program)
         context = browser.new_context(
@@ -48,9 +39,9 @@ def main() -> None:
         )
         for name, (path, shown, above) in SHOTS.items():
             page = context.new_page()
-            page.goto((told.tour.resolve() / path).as_uri())
+            page.goto((tour.resolve() / path).as_uri())
             page.locator(shown).first.evaluate(SCROLL, above)
-            shot = told.folder / f"{name}.webp"
+            shot = folder / f"{name}.webp"
             Image.open(io.BytesIO(page.screenshot())).save(shot, quality=QUALITY, method=6)
             print(f"{shot} ({shot.stat().st_size >> 10} KiB)")
         browser.close()
