@@ -106,7 +106,7 @@ def best(record: str, words: str, heap_size: int) -> Best:
 
 
 def _cost(sample: Sample) -> float:
-    return ((sample.cpu_user_ns or 0) + (sample.cpu_system_ns or 0)) / sample.payload_bytes
+    return ((sample.cpu_user_ns or 0) + (sample.cpu_system_ns or 0)) / (sample.payload_bytes or 1)
 
 
 def best_of(record: str, sides: str) -> Table:

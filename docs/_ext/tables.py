@@ -91,7 +91,9 @@ def built(
     """Return a table, of which the first rows and columns are heads."""
     group = nodes.tgroup(cols=len(rows[0]))
     for n, width in enumerate(widths or [1] * len(rows[0])):
-        group += nodes.colspec(colwidth=width, **({"stub": 1} if n < stubs else {}))
+        group += nodes.colspec(colwidth=width)
+        if n < stubs:
+            group[-1]["stub"] = 1
     made = [nodes.row("", *row) for row in rows]
     if heads:
         group += nodes.thead("", *made[:heads])
