@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Things to play with, which scripts of ``_static`` make in the page.
 
-    ```{dissector}
+    ```{play} dissector
     ```
 
 is a heap that the reader types in, with the bytes of its packets. And
 
-    ```{pipeline} tut-5
+    ```{play} pipeline tut-5
     ```
 
 is a model of two threads, with the timelines of a record beside it.
 
-    ```{python}
+    ```{play} python
     What it is about.
     ```
 
@@ -24,6 +24,7 @@ page has those of what is in it, and no others. Without scripts there is a line 
 """
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,44 +45,46 @@ _STATIC = Path(__file__).resolve().parent.parent / "_static"
 PYODIDE = _STATIC.parent.parent / "build" / "python" / "pyodide"
 
 
-class Dissector(SphinxDirective):
-    """A heap to type in."""
-
-    def run(self) -> list[nodes.Node]:
-        return [_place("dissector", "Items can be typed in here, and packets made of them")]
-
-
-class Pipeline(SphinxDirective):
-    """Two threads whose times can be changed, and recorded runs."""
+class Play(SphinxDirective):
+    """A place for one of these things, and what is said about it."""
 
     required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        (name,) = self.arguments
-        try:
-            runs = [_run(one) for one in times.timelines(recording(name))]
-        except (UnknownError, ValueError) as error:
-            raise self.error(str(error)) from None
-        self.env.note_dependency(str(RESULTS / f"{name}.jsonl"))
-        data = f'<script type="application/json">{json.dumps(runs)}</script>'
-        return [_place("pipeline", "The times of both threads can be changed here", data)]
-
-
-class Python(SphinxDirective):
-    """Python in the browser, and what is said about it."""
-
+    optional_arguments = 1
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        if not PYODIDE.is_dir():
+        kind, *names = self.arguments
+        if kind == "python" and not PYODIDE.is_dir():
             return []
+        makes: dict[str, Callable[..., tuple[str, str, str]]]
+        makes = {"dissector": self._dissector, "pipeline": self._pipeline, "python": self._python}
+        if kind not in makes:
+            raise self.error(f"there is no {kind}: there are {', '.join(makes)}")
+        try:
+            what, inside, attributes = makes[kind](*names)
+        except (UnknownError, ValueError) as error:
+            raise self.error(str(error)) from None
+        without = f"<noscript><p>{what}, in a browser that runs scripts.</p></noscript>"
+        html = f'<div class="play {kind}"{attributes}>{inside}{without}</div>'
+        place = nodes.raw("", html, format="html", playable=kind)
+        return [*self.parse_content_to_nodes(), place]
+
+    def _dissector(self) -> tuple[str, str, str]:
+        return "Items can be typed in here, and packets made of them", "", ""
+
+    def _pipeline(self, name: str) -> tuple[str, str, str]:
+        self.env.note_dependency(str(RESULTS / f"{name}.jsonl"))
+        runs = json.dumps([_run(one) for one in times.timelines(recording(name))])
+        data = f'<script type="application/json">{runs}</script>'
+        return "The times of both threads can be changed here", data, ""
+
+    def _python(self) -> tuple[str, str, str]:
         self.env.note_dependency(wire.__file__)
         base = "../" * self.env.docname.count("/")
         n_bytes = sum(path.stat().st_size for path in PYODIDE.iterdir())
-        about = f' data-base="{base}" data-size="{n_bytes / 1e6:.0f} MB"'
         source = f'<script type="text/plain">{Path(wire.__file__).read_text()}</script>'
-        place = _place("python", "Python can be run here", source, about)
-        return [*self.parse_content_to_nodes(), place]
+        about = f' data-base="{base}" data-size="{n_bytes / 1e6:.0f} MB"'
+        return "Python can be run here", source, about
 
 
 def _run(one: Timeline) -> dict[str, Any]:
@@ -101,13 +104,6 @@ def _run(one: Timeline) -> dict[str, Any]:
     }
 
 
-def _place(kind: str, what: str, inside: str = "", attributes: str = "") -> nodes.Node:
-    """Return where the scripts of that name make one."""
-    without = f"<noscript><p>{what}, in a browser that runs scripts.</p></noscript>"
-    html = f'<div class="play {kind}"{attributes}>{inside}{without}</div>'
-    return nodes.raw("", html, format="html", playable=kind)
-
-
 def _add_scripts(app: Sphinx, _page: str, _template: str, _context: object, tree: object) -> None:
     if not isinstance(tree, nodes.document):
         return
@@ -123,9 +119,7 @@ def _add_pyodide(_app: Sphinx, config: Config) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.add_directive("dissector", Dissector)
-    app.add_directive("pipeline", Pipeline)
-    app.add_directive("python", Python)
+    app.add_directive("play", Play)
     if PYODIDE.is_dir():
         app.connect("config-inited", _add_pyodide)
     app.add_css_file("play.css")
