@@ -105,25 +105,17 @@ def _comment(module: str, owner: type | None, name: str) -> list[str]:
 
 def _resolve(word: str, name: str) -> tuple[str, str] | None:
     """Return what a word is, as it stands in the docstring of the object with that full name."""
-    head, *rest = word.split(".")
     scope = name.split(".")
-    places = [".".join(scope[:n]) for n in range(len(scope), 0, -1)]
-    if word in public():
-        return "link", word
-    for place in places:
-        there = public().get(place)
-        if isinstance(there, type) and not rest and (member := _member(there, head)):
-            return member
-    fulls = [f"{place}.{head}" for place in places] + [_by_short_name().get(head, "")]
-    if word.startswith("spead_tutorial."):
-        full, _, last = word.rpartition(".")
-        fulls, rest = [full], [last]
+    head, dot, rest = word.partition(".")
+    fulls = [word, *(".".join([*scope[:n], word]) for n in range(len(scope), 0, -1))]
+    fulls.append(f"{_by_short_name().get(head, '')}{dot}{rest}")
     for full in fulls:
-        thing = public().get(full)
-        if thing is not None and not rest:
+        if full in public():
             return "link", full
-        if isinstance(thing, type) and len(rest) == 1:
-            return _member(thing, rest[0])
+        owner, _, last = full.rpartition(".")
+        cls = public().get(owner)
+        if isinstance(cls, type) and (member := _member(cls, last)):
+            return member
     return None
 
 
