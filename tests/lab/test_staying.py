@@ -489,11 +489,11 @@ def test_a_runtime_folder_that_is_not_the_users_own_is_passed_over(place, monkey
 def forbidden(call: int) -> Callable[..., Done]:
     """Run commands to which the kernel refuses a system call, as containers do."""
     filters = [(0x20, 0, 0, 0), (0x15, 0, 1, call), (6, 0, 0, 0x00050001), (6, 0, 0, 0x7FFF0000)]
-    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *one) for one in filters))
-    whole = ctypes.create_string_buffer(struct.pack("HP", len(filters), ctypes.addressof(code)))
     libc = ctypes.CDLL(None)
 
     def act() -> None:
+        code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *one) for one in filters))
+        whole = struct.pack("HP", len(filters), ctypes.addressof(code))
         if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, whole):
             os._exit(77)
 
