@@ -3,7 +3,6 @@
 
 import contextlib
 import errno
-import itertools
 import json
 import os
 import socket
@@ -43,7 +42,6 @@ class Client:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._serial = 0
-        self.tokens = itertools.count()  # by which its programs are known, whoever starts them
         open_missing()
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (the finalizer closes it)

@@ -88,11 +88,7 @@ class Disturbance:
         line = self._process.stdout.readline()
         if not line:
             raise LabError("what disturbs the way has ended: leave the block")
-        said = json.loads(line)
-        became = ("passed", "lost", "duplicated", "held back")
-        packets = sum(said.get(fate, 0) for fate in became)
-        lost, duplicated, held_back = (said.get(fate, 0) for fate in became[1:])
-        return Disturbed(packets, lost, duplicated, held_back, said["overflown"] + said["refused"])
+        return Disturbed(**json.loads(line))
 
     def _end(self) -> None:
         self._channel.close()

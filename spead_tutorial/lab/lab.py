@@ -162,7 +162,7 @@ class Lab(LabMachine):
         socket.socket
             The caller's, to be closed; not bound, so that it has no port yet.
         """
-        return self._socket(family, kind)
+        return self._helper.socket(family, kind)
 
     def facts(self) -> dict[str, Any]:
         """Return what a record says of the lab; None stands for what cannot be read.

@@ -3,7 +3,6 @@
 
 import contextlib
 import os
-import socket
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -33,9 +32,6 @@ class LabMachine:
         self._helper = helper
         self.kind = kind
         self.device = device
-
-    def _socket(self, family: int, kind: int = socket.SOCK_DGRAM) -> socket.socket:
-        return self._helper.socket(family, kind)
 
     def counters(self, device: str | None = None) -> Counters:
         """Read the counters of a device in the lab.

@@ -2,6 +2,7 @@
 """Programs that run in a lab."""
 
 import contextlib
+import itertools
 import os
 import select
 import signal
@@ -15,6 +16,9 @@ from .client import Client
 from .refusal import LabError
 
 __all__ = ["LabProcess"]
+
+#: By which programs are known, to helpers, before they know process ids.
+_TOKENS = itertools.count()
 
 
 class LabProcess:
@@ -41,7 +45,7 @@ class LabProcess:
         self.stdin, self.stdout, self.stderr = pipes
         self.returncode: int | None = None
         self._helper = helper
-        self._token = next(helper.tokens)
+        self._token = next(_TOKENS)
         self._status = status
         self._reading = threading.Lock()
         weakref.finalize(self, os.close, status)

@@ -47,7 +47,7 @@ class LabReceiver(LabMachine):
         socket.socket
             The caller's, to be closed.
         """
-        made = self._socket(socket.AF_INET)
+        made = self._helper.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
             if buffer_size is not None:
                 made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_size)

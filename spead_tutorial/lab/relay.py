@@ -119,11 +119,15 @@ class Relay:
                 self.send(frame)
 
     def said(self) -> str:
-        """Return the counts, as a line of JSON."""
+        """Return the counts as a line of JSON, see `Disturbed`."""
         statistics = self.source.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8)
         self.overflown += struct.unpack("II", statistics)[1]
-        counts = dict(self.disturber.counts)
-        return json.dumps(counts | {"overflown": self.overflown, "refused": self.refused})
+        counts = self.disturber.counts
+        said = {
+            name: counts[name.replace("_", " ")] for name in ("lost", "duplicated", "held_back")
+        }
+        overflown = self.overflown + self.refused
+        return json.dumps(said | {"packets": counts.total(), "overflown": overflown})
 
     def serve(self) -> None:
         """Relay until the standard input ends; answer each line there with the counts."""

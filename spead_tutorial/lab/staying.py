@@ -102,9 +102,9 @@ def end(name: str) -> tuple[bool, Sequence[Program]]:
                 if is_in(lab.networks, "self"):
                     raise LabError(f"this is the lab {name!r} itself: end it from outside")
                 try:
-                    # So that nobody else gets in.
-                    signal.pidfd_send_signal(lab.holder, signal.SIGKILL)
-                    select.select([lab.holder], [], [])
+                    with contextlib.suppress(ProcessLookupError):  # has ended meanwhile
+                        signal.pidfd_send_signal(lab.holder, signal.SIGKILL)
+                    select.select([lab.holder], [], [])  # nobody gets in any more
                     return False, end_programs(lab.networks)
                 except BaseException:  # Ctrl-C: later nobody could tell what was in the lab
                     signal_programs(lab.networks, signal.SIGKILL)
