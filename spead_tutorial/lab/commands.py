@@ -8,7 +8,6 @@ import json
 import os
 import pwd
 import signal
-import subprocess
 import sys
 import time
 from typing import Any
@@ -19,7 +18,7 @@ from . import staying
 from .client import script
 from .device import KINDS, WAYS, check_kind
 from .lab import Lab
-from .process import LabProcess
+from .process import LabProcess, end_interrupted
 from .refusal import LabError
 from .registry import check_name, names, opened
 
@@ -170,10 +169,7 @@ def _wait_for(process: LabProcess) -> int:
             if number == signal.SIGINT and _at_a_terminal():
                 continue
             process.send_signal(number)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(2.0)
-            process.kill()
-            process.wait()
+            end_interrupted(process)
             raise
 
 

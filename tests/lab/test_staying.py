@@ -9,7 +9,6 @@ import os
 import platform
 import random
 import re
-import select
 import shutil
 import signal
 import struct
@@ -27,6 +26,7 @@ import pytest
 from spead_tutorial.cli import cli, finish
 from spead_tutorial.lab import WAYS, Lab, LabError, programs, registry, staying
 from spead_tutorial.lab.client import script
+from support.lab_scripts import wait_for_the_end_of
 from support.labs import needs_lab, probe
 from support.processes import wait_until_it_takes_signals
 
@@ -87,7 +87,7 @@ def holder() -> int:
 @contextlib.contextmanager
 def folder_of_labs(runtime: Path) -> Iterator[Path]:
     """Have labs in a folder, and at last none."""
-    runtime.mkdir(mode=0o700, parents=True)
+    runtime.mkdir(mode=0o700)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", str(runtime))
         patch.delenv("SPEAD_TUTORIAL_LAB", raising=False)
@@ -97,8 +97,8 @@ def folder_of_labs(runtime: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Path]:
-    """The folder of labs of a test; its path is longer than a socket's own may be."""
-    with folder_of_labs(tmp_path / ("x" * 100) / "runtime") as folder:
+    """The folder of labs of a test."""
+    with folder_of_labs(tmp_path / "runtime") as folder:
         yield folder
 
 
@@ -131,19 +131,9 @@ def outside(argv: Sequence[str] = SLEEP, **how: object) -> Iterator[subprocess.P
             process.kill()
 
 
-def ended(pid: int, act: Callable[[], object]) -> None:
-    """Do something, and wait for the end of a process."""
-    process = os.pidfd_open(pid)
-    try:
-        act()
-        assert select.select([process], [], [], PATIENCE_S)[0], f"process {pid} still runs"
-    finally:
-        os.close(process)
-
-
 def kill_holder() -> None:
     pid = holder()
-    ended(pid, lambda: os.kill(pid, signal.SIGKILL))
+    wait_for_the_end_of([pid], lambda: os.kill(pid, signal.SIGKILL))
 
 
 # ---- From up to down ----
@@ -162,7 +152,7 @@ def test_a_lab_stays_from_up_until_down(place):
     (place / ".other").touch()  # is no lab's
     assert here("lab", "status").returncode == 0
     assert list(states()) == ["main"]
-    ended(holder(), lambda: here("lab", "down"))
+    wait_for_the_end_of([holder()], lambda: here("lab", "down"))
     assert os.listdir(place) == [".other"]
     fails("there is no lab 'main': spead-tutorial lab up main", "lab", "down")
     fails("there is no lab 'main'", "lab", "--in", "main", "--", "true")
@@ -288,7 +278,7 @@ ENDS = {
 )
 def test_a_lab_ends_when_it_is_told_to_or_with_what_leads_to_it(place, how):
     up()
-    ended(holder(), lambda: ENDS[how](place))
+    wait_for_the_end_of([holder()], lambda: ENDS[how](place))
     if how.startswith("SIG"):
         assert os.listdir(place) == []
     assert registry.names() == []
@@ -300,7 +290,7 @@ def test_a_lab_is_entered_and_ended_while_its_process_is_stopped(place):
     os.kill(pid, signal.SIGSTOP)
     with Lab.join("main") as lab:
         assert lab.counters().packets == 0
-    ended(pid, lambda: here("lab", "down"))
+    wait_for_the_end_of([pid], lambda: here("lab", "down"))
     assert os.listdir(place) == []
 
 
