@@ -30,11 +30,8 @@ def test_a_programs_file_in_each_language_is_there_and_registered(language):
 
 @each_program
 def test_a_program_is_in_the_notebook_of_its_chapter(program):
-    name = next(
-        (one for one in names(ROOT / "notebooks") if one.startswith(f"{program.number:02}_")), None
-    )
-    assert name, f"there is no notebook of chapter {program.number}"
-    text = (ROOT / "notebooks" / f"{name}.md").read_text()
+    (path,) = (ROOT / "notebooks").glob(f"{program.number:02}_*.md")
+    text = path.read_text()
     for folder, suffix in FOLDERS.values():
         link = f"(../{folder}/{program.name}{suffix})"
         assert link in text, f"{path.name} does not link to the program: {link}"
