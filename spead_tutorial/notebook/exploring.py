@@ -230,27 +230,18 @@ def _with_controls(
     add: Callable[..., bool], rows: list[Any], choices: Mapping[str, Mapping[str, Any]]
 ) -> None:
     from IPython.display import display
-    from ipywidgets import Button, Dropdown, HBox, Output, VBox
+    from ipywidgets import interactive
 
-    controls = {
-        name: Dropdown(options=list(of.items()), description=name.replace("_", " "))
-        for name, of in choices.items()
-    }
-    button, output = Button(description="Send"), Output()
+    def send(**chosen: Any) -> None:
+        add(**chosen)
+        _show_rows(rows)
 
-    def send(_: Any) -> None:
-        button.disabled = True
-        output.clear_output(wait=True)
-        try:
-            with output:
-                add(**{name: control.value for name, control in controls.items()})
-                _show_rows(rows)
-        finally:
-            button.disabled = False
-
-    button.on_click(send)
-    display(VBox([HBox([*controls.values(), button]), output]))
-    send(button)
+    options = {name: list(of.items()) for name, of in choices.items()}
+    controls = interactive(send, {"manual": True, "manual_name": "Send"}, **options)
+    for control in controls.children[: len(options)]:
+        control.description = control.description.replace("_", " ")
+    display(controls)
+    controls.update()
 
 
 def _show_rows(rows: list[Any]) -> None:

@@ -425,9 +425,8 @@ def test_a_reader_chooses_with_controls_and_every_choice_adds_a_row(shown, monke
     monkeypatch.setattr(exploring, "live", lambda: True)
     rates = {"none": 0.0, "slow": 1e6}
     rows = notebook.explore(lambda _, **chosen: chosen, None, depth=(1, 2), rate=rates)
-    box = shown[0][0]
-    depth, rate, button = box.children[0].children
-    assert [depth.label, rate.label] == ["1", "none"]
+    depth, rate, button, _ = shown[0][0].children
+    assert [depth.label, rate.label, button.description] == ["1", "none", "Send"]
     depth.value, rate.value = 2, 1e6
     assert len(rows) == 1  # nothing is sent before it is asked for
     button.click()
