@@ -84,10 +84,7 @@ class Watched:
     def end(self, well: bool = True) -> Evidence:
         """End the watching, and return what was seen; it ends by itself with the ``with`` block.
 
-        Parameters
-        ----------
-        well : bool
-            Whether the program ended well: only then the end of its stream is waited for.
+        Only of a program that ended well the end of its stream is waited for.
         """
         if self._seen is None:
             self._seen = self._look(well)
@@ -149,15 +146,7 @@ class Place(abc.ABC):
         return {"kind": self.kind, "mtu": self.mtu} if self.lab is None else self.lab.facts()
 
     def run(self, argv: Sequence[str], **how: Any) -> subprocess.CompletedProcess[Any]:
-        """Run a program there, to its end.
-
-        Parameters
-        ----------
-        argv : sequence of str
-            How it is started.
-        **how
-            As for ``subprocess.run``.
-        """
+        """Run a program there, to its end; for the rest as ``subprocess.run``."""
         if self.lab is not None:
             return self.lab.run(argv, **how)
         how |= {} if "input" in how else {"stdin": subprocess.DEVNULL}
@@ -170,13 +159,7 @@ class Place(abc.ABC):
         return sockets.socket(sockets.AF_INET, sockets.SOCK_DGRAM)
 
     def receiving_socket(self, buffer_size: int) -> sockets.socket:
-        """Make a UDP socket that receives: on the second machine, or by loopback without one.
-
-        Parameters
-        ----------
-        buffer_size : int
-            Bytes that are asked for, for what waits to be read.
-        """
+        """Make a UDP socket that receives: on the second machine, or by loopback without one."""
         if self.lab is not None and self.has_receiver:
             return self.lab.receiver.socket(buffer_size=buffer_size)
         sock = self.socket()
@@ -187,10 +170,7 @@ class Place(abc.ABC):
     def losing(self, share: float) -> AbstractContextManager[object]:
         """Have that share of the packets lost on the way to the second machine, by a fixed seed.
 
-        Parameters
-        ----------
-        share : float
-            0 for none, as there is without a second machine.
+        Without a second machine, there are none.
         """
         if self.lab is None or not share or not self.has_receiver:
             return contextlib.nullcontext()
@@ -213,43 +193,15 @@ class Place(abc.ABC):
         """Begin to watch; return where to send to, and what says what was seen."""
 
     def fitting(self, takes_destination: bool) -> "Place":
-        """Return the place for a program: loopback, for one that always sends there.
-
-        Parameters
-        ----------
-        takes_destination : bool
-            Whether it can be told where to send to.
-        """
+        """Return the place for a program: loopback, for one that takes no destination."""
         return self
 
     def listening(self, listener: str) -> "Place":
-        """Return the loopback of this place.
-
-        Parameters
-        ----------
-        listener : str
-            One of `LISTENERS`.
-
-        Raises
-        ------
-        ValueError
-            Where there is none.
-        """
+        """Return the loopback of this place, with one of `LISTENERS`."""
         return Loopback(listener, self.lab)
 
     def limited(self, bits_per_s: int) -> "Place":
-        """Return this place at the end of a link of a limited rate.
-
-        Parameters
-        ----------
-        bits_per_s : int
-            The rate.
-
-        Raises
-        ------
-        ValueError
-            Where there is none.
-        """
+        """Return this place at the end of a link of a limited rate, which only a lab has."""
         raise ValueError(f"{self.device} has no link of ours: take a lab")
 
     def close(self) -> None:
@@ -431,13 +383,7 @@ class Host(Place):
 
 
 def over_loopback(lab: dict[str, Any]) -> bool:
-    """Say whether a record's ``lab`` is loopback, because there could be no lab.
-
-    Parameters
-    ----------
-    lab : dict
-        That of a record's header.
-    """
+    """Say whether the ``lab`` of a record's header is loopback, because there could be no lab."""
     return lab.get("kind") == NO_LAB
 
 

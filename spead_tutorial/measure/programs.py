@@ -86,23 +86,7 @@ class ProgramOptions:
     switches: tuple[str, ...] = ()
 
     def arguments(self, chapter: Chapter) -> list[str]:
-        """Return the program's arguments.
-
-        Parameters
-        ----------
-        chapter : Chapter
-            Whose program it is.
-
-        Returns
-        -------
-        list of str
-            As one types them.
-
-        Raises
-        ------
-        ValueError
-            For an option that the program does not take.
-        """
+        """Return a program's arguments; a ValueError names an option that it does not take."""
         who = f"chapter {chapter.number}" if chapter.number else chapter.name
         takes = f"it takes {', '.join(chapter.flags)}" if chapter.flags else "it takes none"
         arguments = []
@@ -128,28 +112,7 @@ def command(
 ) -> list[str]:
     """Return the command that runs a chapter's program, and prints a JSON object.
 
-    Parameters
-    ----------
-    chapter : Chapter
-        Which.
-    language : str
-        One of `spead_tutorial.catalogue.LANGUAGES`.
-    options : ProgramOptions
-        What to tell it.
-    destination : tuple of str and int, optional
-        Host and port, for a chapter that takes them.
-
-    Returns
-    -------
-    list of str
-        The command and its arguments.
-
-    Raises
-    ------
-    ValueError
-        Where the chapter does not take an option, or a destination.
-    ProgramError
-        Where the program has not been built.
+    A ValueError names what the program does not take: an option, or host and port.
     """
     arguments = [*program(chapter.name, language), *options.arguments(chapter), "--json"]
     if destination is None:
@@ -162,34 +125,13 @@ def command(
 
 
 def program(name: str, language: str) -> list[str]:
-    """Return how a program is started. A script by its path, so that no folder shadows it.
-
-    Parameters
-    ----------
-    name, language : str
-        As for `program_path`.
-    """
+    """Return how a program is started. A script by its path, so that no folder shadows it."""
     path = str(program_path(name, language))
     return [sys.executable, path] if language == "python" else [path]
 
 
 def program_path(name: str, language: str) -> Path:
-    """Return where a program is.
-
-    Parameters
-    ----------
-    name : str
-        That of a chapter's, or one of `TOOLS`.
-    language : str
-        One of `spead_tutorial.catalogue.LANGUAGES`.
-
-    Raises
-    ------
-    ValueError
-        Where there is no such language.
-    ProgramError
-        Where the program has not been built.
-    """
+    """Return where a chapter's program is, or one of `TOOLS`, if it has been built."""
     if language not in LANGUAGES:
         raise ValueError(f"there is no language {language!r}: there are {', '.join(LANGUAGES)}")
     # An editable install has compiled programs in its build folder, and only importlib knows where.

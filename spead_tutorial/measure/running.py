@@ -91,22 +91,10 @@ def finish(
     environment: Mapping[str, str] | None = None,
     **how: Any,
 ) -> Done:
-    """Run a program to its end, and keep what it said.
+    """Run a program to its end by a function such as a place's, and keep what it said.
 
-    Parameters
-    ----------
-    run : function
-        Such as a place's.
-    name : str
-        What complaints call it.
-    argv : sequence of str
-        How it is started.
-    timeout : float, optional
-        Seconds after which it is ended, and has failed.
-    environment : mapping, optional
-        What its environment has besides this process's.
-    **how
-        What else `run` is told, such as ``input``.
+    After the timeout, in seconds, it is ended, and has failed. Its environment has what is given
+    besides this process's.
     """
     env = {**_QUIET, **os.environ, **(environment or {})}
     try:
