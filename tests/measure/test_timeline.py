@@ -154,7 +154,6 @@ def run(*arguments: object) -> int:
     ("flags", "program"),
     [
         ((), "tut_4_send_constant"),
-        (("--pipelined",), "tut_5_send_pipeline"),
         (("--random",), "tut_4_send_perf"),
         (("--pipelined", "--random", "-c", "0,0"), "tut_5_send_pipeline"),
     ],
@@ -179,8 +178,6 @@ def test_it_says_what_the_time_was_used_for_or_prints_one_json_object(
     ("arguments", "status", "words"),
     [
         (["-p", "70000", "127.0.0.1", "8888"], 1, "70000 bytes"),
-        (["--pipelined", "-p", "70000", "127.0.0.1", "8888"], 1, "70000 bytes"),
-        (["-p", "20", "127.0.0.1", "8888"], 1, "too small"),
         (["not a host", "8888"], 1, "no address is known"),
         (["-c", "0,1023", "127.0.0.1", "8888"], 1, "on core 1023"),
         (["-c", "0", "127.0.0.1", "8888"], 1, "must be two cores, such as 0,1, not '0'"),

@@ -161,17 +161,7 @@ def test_a_sender_without_fault_is_right_and_is_told_so(place, capsys):
     ("change", "fault"),
     [
         (("    futures = []", "    return"), "samples: heap 1 is missing: expected 20 heaps"),
-        (
-            ("range(n_heaps)", "range(n_heaps - 1)"),
-            "samples: heap 20 is missing: expected 20 heaps, found 19",
-        ),
-        (("range(n_heaps)", "range(n_heaps + 1)"), "heap 21: expected the end of the stream"),
-        (("value = i", "value = n_heaps - 1 - i"), "timestamp: expected 0, found 19"),
         (("(heap_size, i,", "(heap_size, 7,"), "heap 1, packet 1, sample 0: expected 0, found 7"),
-        (
-            ("for i", "heap_size -= 8\n    group = notebook.make_group(heap_size)\n    for i"),
-            "heap 1, adc_samples: expected 8192 bytes, found 8184",
-        ),
         (("    await futures[-1]", ""), "futures: 1 not done at the end; await them"),
         (("futures[i - 1]", "futures[i]"), "heaps in flight: 1; there should be 2"),
         (("if i > 0", "if i > n_heaps"), "sender: BlockingIOError: [Errno 11] the queue is full"),
@@ -198,16 +188,8 @@ def finds(place, change, fault, capsys) -> None:
 @pytest.mark.parametrize(
     ("does", "fault"),
     [
-        ("time.sleep(1000)", "sender: it did not end within"),
+        ("while True: pass", "sender: it did not end within"),
         ("os._exit(3)", "sender: it ended with status 3"),
-        *(
-            pytest.param(*one, marks=pytest.mark.thorough)
-            for one in (
-                ("await asyncio.Event().wait()", "sender: it did not end within"),
-                ("while True: pass", "sender: it did not end within"),
-                ("os.abort()", "sender: it was ended by SIGABRT"),
-            )
-        ),
     ],
 )
 def test_a_sender_that_never_ends_or_ends_its_process_is_found(
