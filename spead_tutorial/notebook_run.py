@@ -238,36 +238,17 @@ def write_pages(
     return pages
 
 
-_INDEX = """\
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>The notebooks, as they ran here</title>
-<style>
-body {{ font: 1.05rem/1.6 system-ui, sans-serif }}
-main {{ max-width: 42rem; margin: 2rem auto; padding: 0 1rem }}
-</style>
-</head>
-<body>
-<main>
-<h1>The notebooks, as they ran here</h1>
-<p>Each page is a notebook with what its cells gave on this machine.</p>
-<ul>
-{rows}
-</ul>
-</main>
-</body>
-</html>
-"""
-
-
 def _index(pages: Sequence[Page]) -> str:
+    """Return the page that leads to the others, made as they are."""
+    import jupytext
+
     rows = []
     for entry in pages:
         what = f"failed: {entry.failure}" if entry.failure else f"{entry.seconds:.0f} s"
         name, words = html.escape(entry.title), html.escape(_NO_TAGS.sub("", what))
         rows.append(f'<li><a href="{entry.path.name}">{name}</a> ({words})</li>')
-    return _INDEX.format(rows="\n".join(rows))
+    text = (
+        "# The notebooks, as they ran here\n\nEach page is a notebook with what its cells gave on"
+        f" this machine.\n\n<ul>{''.join(rows)}</ul>"
+    )
+    return page(jupytext.reads(text, fmt="md"), "index")
