@@ -31,7 +31,7 @@ _IN_FLIGHT = 128
 _BYTES = (64 << 20) if QUICK else (512 << 20)
 
 #: A row of a table, or None from what shows something by itself.
-Row = dict[str, Any] | None
+Shown = dict[str, Any] | None
 #: What a choice is from: values, or names of values.
 Choices = Sequence[Any] | Mapping[str, Any]
 
@@ -72,7 +72,7 @@ def try_depth(place: Place, depth: int = 2, random: bool = True, rate: float = 0
     picture(plots.timeline, record(place, timelines=[timeline]))
 
 
-def try_memory(place: Place, heap_size: int = 1 << 20, memory: str = "new") -> Row:
+def try_memory(place: Place, heap_size: int = 1 << 20, memory: str = "new") -> Shown:
     """Run a program of chapter 8 once, and say how fast it was, and how many page faults it met.
 
     Parameters
@@ -96,7 +96,7 @@ def try_memory(place: Place, heap_size: int = 1 << 20, memory: str = "new") -> R
     }
 
 
-def try_batches(place: Place, batch: int = 1, heap_size: int = 8192) -> Row:
+def try_batches(place: Place, batch: int = 1, heap_size: int = 8192) -> Shown:
     """Send heaps in batches, and say how many calls that took, and how fast it was.
 
     Parameters
@@ -175,7 +175,7 @@ async def _send_batches(stream: Any, heap_size: int, n_heaps: int, *, batch: int
 # Choosing
 
 
-def explore(show: Callable[..., Row], place: Place, **choices: Choices) -> list[Any] | None:
+def explore(show: Callable[..., Shown], place: Place, **choices: Choices) -> list[Any] | None:
     """Show what a function shows for what the reader chooses.
 
     Where nobody can choose, it is what it shows for the first of each; if that is a row of a
