@@ -120,7 +120,7 @@ def _chunks() -> Draw:
 
     each, chunks = ALONE
     return plots.Sweep(
-        "Chunks",
+        "Chunks: {1 KiB} at 1 KiB, {1 MiB} at 1 MiB",
         tuple(
             (line(OURS, language, program), f"{name}: {words}")
             for program, words in ((chunks, "in chunks"), (each, "one by one"))
@@ -149,13 +149,18 @@ PICTURES = (
     Picture(
         "tut-10-send-reuse-heaps-before.svg",
         "tut-10",
-        _before("Two heaps in flight", "tut-10", "Chapter 10, before: chapter 8's program", _EIGHT),
+        _before(
+            "Two heaps in flight: {8 KiB} of the bare calls at 8 KiB",
+            "tut-10",
+            "Chapter 10, before: chapter 8's program",
+            _EIGHT,
+        ),
     ),
     Picture(
         "tut-10-send-reuse-heaps-pipeline.svg",
         "tut-10",
         _compared(
-            "1 MiB in flight",
+            "1 MiB in flight: {8 KiB} at 8 KiB, {64 KiB} at 64 KiB",
             "tut-10",
             "Chapter 10, the first step: more heaps in flight than two",
             (_EIGHT, "two heaps in flight"),
@@ -167,7 +172,7 @@ PICTURES = (
         "tut-10-send-reuse-heaps-after.svg",
         "tut-10",
         _compared(
-            "Both remedies",
+            "Both remedies: {8 KiB} at 8 KiB, {64 KiB} at 64 KiB",
             "tut-10",
             "Chapter 10, after: 1 MiB in flight, and heaps that are built once",
             (_EIGHT, "two heaps in flight"),
@@ -180,7 +185,7 @@ PICTURES = (
         "tut-11-send-batch-heaps-before.svg",
         "tut-11",
         _before(
-            "A call for each heap",
+            "A call for each heap: {8 KiB} of the bare calls at 8 KiB",
             "tut-11",
             f"Chapter 11, before: chapter 10's program, {_UP_TO_1_MIB}",
             _TEN,
@@ -191,7 +196,7 @@ PICTURES = (
         "tut-11-send-batch-heaps-list.svg",
         "tut-11",
         _compared(
-            "A list of heaps",
+            "A list of heaps: {8 KiB} at 8 KiB",
             "tut-11",
             f"Chapter 11, the first step: one call for a batch, {_UP_TO_1_MIB}",
             (_TEN, "a call for each heap"),
@@ -204,7 +209,7 @@ PICTURES = (
         "tut-11-send-batch-heaps-after.svg",
         "tut-11",
         _compared(
-            "Batches of heaps",
+            "Batches of heaps: {8 KiB} at 8 KiB, {64 KiB} at 64 KiB",
             "tut-11",
             f"Chapter 11, after: a HeapReferenceList, {_UP_TO_1_MIB}",
             (_TEN, "a call for each heap"),
@@ -218,7 +223,7 @@ PICTURES = (
         "tut-13-send-hot.svg",
         "targets",
         _compared(
-            "One thread for two",
+            "One thread for two: {16 MiB} at 16 MiB, {64 MiB} at 64 MiB",
             "targets",
             "Chapter 13: a thread that fills and sends, after chapter 11's two",
             (_ELEVEN, "two threads"),
@@ -231,7 +236,7 @@ PICTURES = (
         "tut-14-send-many-streams.svg",
         "targets",
         _compared(
-            "Two streams for one",
+            "Two streams for one: {most}",
             "targets",
             "Chapter 14: a stream for each of two cores, after chapter 13's one",
             (_THIRTEEN, "one stream"),
@@ -245,7 +250,7 @@ PICTURES = (
         "tut-15-send-zero-copy.svg",
         "tut-15",
         plots.Ways(
-            "Read in place out of huge pages, not copied",
+            "Read in place out of huge pages, not copied: {most}",
             find_chapter("15").name,
             (
                 ("copy", "copied", "out of huge pages"),
@@ -267,7 +272,7 @@ PICTURES = (
         "tut-16-send-equal-packets.svg",
         "tut-16",
         _compared(
-            "Equal packets",
+            "Equal packets: {16 KiB} at 16 KiB",
             "tut-16",
             "Chapter 16: packets of 9000 bytes at most, after chapter 13",
             (_THIRTEEN, "unequal packets"),
@@ -279,7 +284,7 @@ PICTURES = (
         "tut-9-recv-memory-pool.svg",
         "receive-pool",
         plots.Sweep(
-            "A pool of memory",
+            "A pool of memory: {64 MiB} at 64 MiB",
             tuple((one, f"{_NAMES[one.language]}: a pool") for one in _POOLED),
             "receive-pool",
             before=tuple((_new_memory(one), one) for one in _POOLED),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from spead_tutorial import stats, units
-from spead_tutorial.plots.spots import PACKET, PERCENT, RATE, TIMES
+from spead_tutorial.plots.marks import PACKET, PERCENT, RATE, TIMES
 
 _PLACES = ("x", "y", "narrow-x", "narrow-y")
 

@@ -37,7 +37,7 @@ from sphinx.util.docutils import SphinxDirective
 from bench.figures import RESULTS
 from spead_tutorial import wire
 from spead_tutorial.analysis.timeline import first_steady
-from spead_tutorial.plots import times
+from spead_tutorial.plots.timeline import OVERLAPPED, timelines, title, way
 from spead_tutorial.records import Timeline
 
 _STATIC = Path(__file__).resolve().parent.parent / "_static"
@@ -74,7 +74,7 @@ class Play(SphinxDirective):
 
     def _pipeline(self, name: str) -> tuple[str, str, str]:
         self.env.note_dependency(str(RESULTS / f"{name}.jsonl"))
-        runs = json.dumps([_run(one) for one in times.timelines(recording(name))])
+        runs = json.dumps([_run(one) for one in timelines(recording(name))])
         data = f'<script type="application/json">{runs}</script>'
         return "The times of both threads can be changed here", data, ""
 
@@ -97,8 +97,8 @@ def _run(one: Timeline) -> dict[str, Any]:
         "resumed": one.resumed_ns,
     }
     return {
-        "name": times.title(one),
-        "depth": 2 if times.way(one) == times.OVERLAPPED else 1,
+        "name": title(one),
+        "depth": 2 if way(one) == OVERLAPPED else 1,
         "steady": first_steady(one),
         **{name: [ns / 1e3 for ns in all_ns] for name, all_ns in moments.items()},
     }

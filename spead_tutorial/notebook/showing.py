@@ -159,7 +159,7 @@ def by_heap_size(title: str, sweep: str, **programs: str) -> plots.Sweep:
         for language in MEASURED
     }
     return plots.Sweep(
-        title,
+        f"{title}: {{most}}",
         tuple(
             (series, f"{NAMES[language]}: {what.replace('_', ' ')}")
             for (what, language), series in lines.items()

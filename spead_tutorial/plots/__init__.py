@@ -7,7 +7,6 @@ it, drawing raises `MissingError`.
 
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.causes import causes
-from spead_tutorial.plots.ceiling import ceiling
 from spead_tutorial.plots.ladder import ladder
 from spead_tutorial.plots.loopback import loopback
 from spead_tutorial.plots.loss import loss
@@ -31,7 +30,7 @@ from spead_tutorial.plots.spacing import spacing
 from spead_tutorial.plots.sweep import Sweep
 from spead_tutorial.plots.theme import DARK, LIGHT, Theme
 from spead_tutorial.plots.timeline import timeline
-from spead_tutorial.plots.ways import Ways
+from spead_tutorial.plots.ways import Ways, ceiling
 from spead_tutorial.plots.where import where
 
 __all__ = [

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bars of medians, with all samples and the interval on them; their panels count inches down."""
+"""Bars: of medians, with all samples and the interval on them, and of parts of a whole.
 
-from collections.abc import Callable, Iterable
+Their panels count inches down.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spead_tutorial.catalogue import MEASURED
+from spead_tutorial.plots.curves import scale_gains
+from spead_tutorial.plots.marks import Line, mark, say
 from spead_tutorial.plots.points import Point, Value, rate
 from spead_tutorial.plots.sheet import FAINT
-from spead_tutorial.plots.spots import Line, mark
 from spead_tutorial.plots.theme import HATCHES, MARKERS, NAMES, Theme
 from spead_tutorial.stats import Estimate
-from spead_tutorial.units import thousands
+from spead_tutorial.units import size, thousands
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -21,13 +25,18 @@ __all__ = [
     "PITCH",
     "draw_bar",
     "draw_gain",
+    "draw_parts",
     "group_height",
     "label_group",
     "label_height",
     "lanes",
     "language_legend",
+    "part_legend",
+    "part_look",
     "patch",
     "prepare",
+    "prepare_gains",
+    "write_beside",
 ]
 
 #: Inches: from one group of bars to the next, of the label above it, from bar to bar.
@@ -37,13 +46,42 @@ _NOTE = 0.17
 _BAR = 0.175
 
 
-def prepare(axis: "Axes", inches: float, most: float, room: float = 1.17) -> None:
+def prepare(
+    axis: "Axes",
+    inches: float,
+    most: float,
+    room: float,
+    marks: int,
+    label: str = "payload sent in MB/s",
+) -> None:
     """Give a panel its scales: inches downwards, and from 0 to `most` with room for numbers."""
     axis.set_ylim(inches, 0)
     axis.set_xlim(0, most * room or 1.0)
     axis.set_yticks([])
     axis.grid(axis="x")
     axis.set_axisbelow(True)
+    axis.locator_params(axis="x", nbins=marks)
+    axis.xaxis.set_major_formatter(lambda x, _: thousands(x))
+    axis.set_xlabel(label)
+
+
+def prepare_gains(
+    axis: "Axes",
+    inches: float,
+    ends: Sequence[float],
+    theme: Theme,
+    label: str,
+    margin: float = 1.08,
+    marks: int = 4,
+) -> None:
+    """Give a panel of gains its scales: inches downwards, and times with a line at 1."""
+    axis.set_ylim(inches, 0)
+    axis.set_xscale("log")
+    scale_gains(axis.xaxis, ends, margin=margin, most_marks=marks)
+    axis.grid(axis="x")
+    axis.set_axisbelow(True)
+    axis.axvline(1, color=theme.text, linewidth=1.2)
+    axis.set_xlabel(label)
 
 
 def lanes(group: float, label: float = LABEL) -> dict[str, float]:
@@ -96,6 +134,8 @@ def draw_bar(
     estimate = point.estimate(value)
     if estimate is None:
         _draw_failure(axis, y, "failed: no rate" if point.failed else "not known", theme)
+        if line is not None and point.failed:
+            say(axis, line.name, f"{size(point.samples[0].heap_size)} failed")
         return
     axis.barh(
         y,
@@ -143,6 +183,60 @@ def draw_gain(
     colour = theme.colours[language]
     axis.plot([estimate.low, estimate.high], [y, y], color=colour, linewidth=2)
     axis.plot([estimate.median], [y], color=colour, marker=MARKERS[language], markersize=6)
+
+
+def write_beside(axis: "Axes", y: float, words: str, inches: float, **more: Any) -> None:
+    """Write in a column beside a panel: its middle is so many inches from the panel's right end."""
+    axis.annotate(
+        words,
+        (1, y),
+        (72 * inches, 0),
+        xycoords=axis.get_yaxis_transform(),
+        textcoords="offset points",
+        annotation_clip=False,
+        ha="center",
+        va="center",
+        **more,
+    )
+
+
+def draw_parts(
+    axis: "Axes",
+    y: float,
+    height: float,
+    parts: Mapping[str, float],
+    looks: Mapping[str, tuple[str, str]],
+    theme: Theme,
+    written: Callable[[str, float], str],
+    rims: bool = False,
+) -> None:
+    """Draw the parts of a whole as one bar; into each is `written` what there is room for."""
+    left = 0.0
+    for part, width in parts.items():
+        look = part_look(looks[part], theme)
+        axis.barh(y, width, height, left, linewidth=0, **look)
+        if rims:
+            ends = [y - height / 2, y + height / 2]
+            axis.plot([left] * 2, ends, color=theme.background, linewidth=0.8)
+        if words := written(part, width):
+            box = {"facecolor": look["facecolor"], "edgecolor": "none", "pad": 0.8}
+            middle: dict[str, Any] = {"ha": "center", "va": "center_baseline", "bbox": box}
+            colour = theme.background
+            axis.text(left + width / 2, y, words, fontsize=FAINT, color=colour, **middle)
+        left += width
+
+
+def part_look(look: tuple[str, str], theme: Theme) -> dict[str, Any]:
+    """Return how a part is filled: its colour, as the theme has it, and its hatch."""
+    colour, hatch = look
+    return {"facecolor": theme.colours[colour], "hatch": hatch, "edgecolor": theme.background}
+
+
+def part_legend(looks: Mapping[str, tuple[str, str]], theme: Theme) -> list["Artist"]:
+    """Return what says which part is which."""
+    from matplotlib.patches import Patch
+
+    return [Patch(linewidth=0, label=part, **part_look(one, theme)) for part, one in looks.items()]
 
 
 def language_legend(theme: Theme, languages: Iterable[str] = MEASURED) -> list["Artist"]:

@@ -6,18 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spead_tutorial.catalogue import MEASURED
-from spead_tutorial.plots import bars, curves
+from spead_tutorial.plots import bars
 from spead_tutorial.plots.caption import caption
-from spead_tutorial.plots.finding import NOT_TOLD, gained, strongest
+from spead_tutorial.plots.marks import TIMES, Line, say
 from spead_tutorial.plots.memory import AFTER, BEFORE, SWEEP
 from spead_tutorial.plots.points import Point, faults, gain, highest, points, require
-from spead_tutorial.plots.render import Drawn
-from spead_tutorial.plots.sheet import FAINT, Sheet, beside
-from spead_tutorial.plots.spots import TIMES, Line
+from spead_tutorial.plots.sheet import FAINT, Drawn, Sheet, panels
 from spead_tutorial.plots.theme import NAMES, Theme
+from spead_tutorial.plots.titles import NOT_TOLD, fill, gained, strongest
 from spead_tutorial.records import OURS, Recording, Series
 from spead_tutorial.stats import Estimate, is_told
-from spead_tutorial.units import number, size, thousands, times
+from spead_tutorial.units import number, size, times
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,10 +26,8 @@ __all__ = ["causes"]
 #: What a group of bars is of: a program, and its variant.
 Kind: TypeAlias = tuple[str, str]
 Found: TypeAlias = Mapping[Series, Mapping[int, Point]]
-#: What was gained over new memory, by language; None where it is not known.
-Gains: TypeAlias = Mapping[str, Estimate | None]
 
-_SUBTITLE = "Why new memory is slow: other ways to get it, and what they gain"
+_TITLE = "{size} heaps: memory kept {kept}; used again {again}"
 _NEW, _KEPT, _AGAIN = (BEFORE, ""), (BEFORE, "memory kept"), (AFTER, "")
 #: Every way to get memory, from top to bottom: what it is called, and a remark.
 _WAYS = {
@@ -65,12 +62,25 @@ def causes(recording: Recording, theme: Theme) -> Drawn:
     height = bars.group_height(theme, "remarks") * len(_kinds(found, large))
     rows = [(0.62, height)] + [(_FAULTS_ROOM, height)] * theme.is_narrow
     lines = -(-len(others) // _columns(theme))
-    rows += [(1.12, _ROW * len(_other_ways(found, *others)))] * lines
-    title, foot, legend = _finding(found, large), caption(recording), bars.language_legend(theme)
-    sheet = Sheet(theme, title, rows, foot, subtitle=_SUBTITLE, legend=legend)
+    slots = {
+        name: gained({NAMES[language]: one for language, one in gains.items()})
+        for name, kind in (("kept", _KEPT), ("again", _AGAIN))
+        if (gains := _gains(found, large, kind))
+    }
+    sheet = Sheet(
+        theme,
+        fill(_TITLE, slots | {"size": size(large)}),
+        rows + [(1.12, _ROW * len(_other_ways(found, *others)))] * lines,
+        caption(recording),
+        subtitle="Why new memory is slow: other ways to get it, and what they gain",
+        legend=bars.language_legend(theme),
+    )
     _draw_bars(sheet, found, large, height)
     _draw_others(sheet, found, others, large)
-    return sheet.figure, sheet.title, _in_words(recording, found, sizes)
+    return sheet.drawn(
+        "Bars: the rate in MB/s, and page faults for a heap, of each way to get memory; and how"
+        " many times as fast as new memory it is."
+    )
 
 
 def _found(recording: Recording) -> Found:
@@ -117,21 +127,10 @@ def _at(found: Found, n: int, kind: Kind) -> dict[str, Point]:
     return {language: point for language, point in by_language.items() if point is not None}
 
 
-def _gains(found: Found, n: int, kind: Kind) -> Gains:
+def _gains(found: Found, n: int, kind: Kind) -> Mapping[str, Estimate | None]:
     """Return how many times as fast each language became over new memory."""
     new, other = _at(found, n, _NEW), _at(found, n, kind)
     return {language: gain(new.get(language), other[language]) for language in other}
-
-
-def _finding(found: Found, n: int) -> str:
-    """Say what was gained where it is most: by keeping memory, and by using it again."""
-    said = {
-        name: gained({NAMES[language]: one for language, one in _gains(found, n, kind).items()})
-        for kind, name in ((_KEPT, "memory kept"), (_AGAIN, "used again"))
-        if _at(found, n, kind)
-    }
-    words = "; ".join(f"{name} {gain}" for name, gain in said.items())
-    return f"{size(n)} heaps: {words or 'new memory alone'}"
 
 
 def _name(kind: Kind) -> tuple[str, str]:
@@ -140,7 +139,7 @@ def _name(kind: Kind) -> tuple[str, str]:
 
 
 # ---------------------------------------------------------------------------------------
-# The size that tells most
+# The size at which most was gained
 
 
 def _draw_bars(sheet: Sheet, found: Found, n: int, height: float) -> None:
@@ -150,51 +149,32 @@ def _draw_bars(sheet: Sheet, found: Found, n: int, height: float) -> None:
     sides, below = (_NARROW, 1) if theme.is_narrow else (_FAULTS, 0)
     rates = sheet.axes(0, *(_NARROW if theme.is_narrow else _RATE))
     counts = sheet.axes(below, *sides)
-    written = rates if theme.is_narrow else counts
-    for axis, most, marks in ((rates, highest(there), 4), (counts, highest(there, faults), 2)):
-        bars.prepare(axis, height, most, room=1.35 if axis is counts else 1.25)
-        axis.locator_params(axis="x", nbins=marks)
-        axis.xaxis.set_major_formatter(lambda x, _: thousands(x))
+    written, right = rates if theme.is_narrow else counts, sides[1] - _GAIN
+    bars.prepare(rates, height, highest(there), 1.25, 4)
+    bars.prepare(counts, height, highest(there, faults), 1.35, 2, "page faults a heap")
     rates.set_title(f"Heaps of {size(n)}", loc="left", fontsize=11)
-    rates.set_xlabel("payload sent in MB/s")
-    counts.set_xlabel("page faults a heap")
-    _write(written, -0.26, "times as fast\nas new memory", sides)
+    bars.write_beside(written, -0.26, "times as fast\nas new memory", right)
     brackets = False
     for index, kind in enumerate(_kinds(found, n)):
         y = index * bars.group_height(theme, "remarks")
         for axis in (rates, counts) if theme.is_narrow else (rates,):
             bars.label_group(axis, y, *_name(kind), theme)
-        gains = _gains(found, n, kind)
+        gains, name = _gains(found, n, kind), _name(kind)[0]
         for language, point in _at(found, n, kind).items():
             lane = bars.lanes(y, bars.label_height(theme, "remarks"))[language]
-            name = _name(kind)[0]
             line = Line(f"{name}, {NAMES[language]}", language, NAMES[language], name, point.key)
             bars.draw_bar(rates, lane, point, language, theme, line=line)
             line = Line(line.name, language, unit="page faults a heap")
             bars.draw_bar(counts, lane, point, language, theme, faults, number, line=line)
             if kind != _NEW and (one := gains[language]) is not None:
                 words = times(one.median) if is_told(one) else f"({times(one.median)})"
-                _write(written, lane, words, sides)
+                bars.write_beside(written, lane, words, right)
+                say(written, f"{line.name}, gain", f"{size(n)} {words}")
                 brackets = brackets or not is_told(one)
     if brackets:
         folded = textwrap.wrap(NOT_TOLD, 14) if theme.is_narrow else [NOT_TOLD]
         note = "\n".join(["in brackets:", *folded])
-        _write(written, height + 0.36, note, sides, fontsize=FAINT, color=theme.faint)
-
-
-def _write(axis: "Axes", y: float, words: str, sides: tuple[float, float], **more: Any) -> None:
-    """Write into the column of gains, on the right of a panel with these sides."""
-    axis.annotate(
-        words,
-        (1, y),
-        (72 * (sides[1] - _GAIN), 0),
-        xycoords=axis.get_yaxis_transform(),
-        textcoords="offset points",
-        annotation_clip=False,
-        ha="center",
-        va="center",
-        **more,
-    )
+        bars.write_beside(written, height + 0.36, note, right, fontsize=FAINT, color=theme.faint)
 
 
 # ---------------------------------------------------------------------------------------
@@ -207,7 +187,7 @@ def _columns(theme: Theme) -> int:
 
 def _draw_others(sheet: Sheet, found: Found, sizes: Sequence[int], large: int) -> None:
     """Draw the gains at the other sizes, on a scale that has room for those at the large one."""
-    kinds = _other_ways(found, *sizes)
+    kinds, theme = _other_ways(found, *sizes), sheet.theme
     ends = [
         end
         for n in (*sizes, large)
@@ -216,26 +196,21 @@ def _draw_others(sheet: Sheet, found: Found, sizes: Sequence[int], large: int) -
         if one is not None
         for end in (one.low, one.high)
     ]
-    most = _columns(sheet.theme)
-    places = beside(sheet.theme, min(len(sizes), most) or 1, (_LEFT, _RIGHT), _BETWEEN)
+    most = _columns(theme)
+    places = panels(theme, min(len(sizes), most) or 1, (_LEFT, _RIGHT), _BETWEEN)
     for place, n in enumerate(sizes):
         row, column = divmod(place, most)
-        axis = sheet.axes(1 + sheet.theme.is_narrow + row, *places[column][1:])
+        axis = sheet.axes(1 + theme.is_narrow + row, *places[column][1:])
         names = ["" if column else _name(kind)[0] for kind in kinds]
         axis.set_yticks([(index + 0.5) * _ROW for index in range(len(kinds))], names)
-        axis.set_ylim(_ROW * len(kinds), 0)
         axis.tick_params(axis="y", length=0)
-        axis.set_xscale("log")
-        curves.scale_gains(axis.xaxis, ends, most_marks=4)
-        axis.grid(axis="x")
-        axis.set_axisbelow(True)
-        axis.axvline(1, color=sheet.theme.text, linewidth=1.2)
-        axis.set_xlabel("times as fast as new memory")
-        _draw_gains(axis, found, n, kinds, sheet.theme)
+        label = "times as fast as new memory"
+        bars.prepare_gains(axis, _ROW * len(kinds), ends, theme, label)
+        _draw_gains(axis, found, n, kinds, theme)
 
 
 def _draw_gains(axis: "Axes", found: Found, n: int, kinds: Sequence[Kind], theme: Theme) -> None:
-    """Draw a dot with its interval for each gain, and say above how many of them are told."""
+    """Draw a mark with its interval for each gain, and say above how many differences there are."""
     known = []
     for row, kind in enumerate(kinds):
         for language, one in _gains(found, n, kind).items():
@@ -251,33 +226,3 @@ def _draw_gains(axis: "Axes", found: Found, n: int, kinds: Sequence[Kind], theme
     axis.annotate(
         words if known else "not known", (0, 1), (0, 6), va="bottom", fontsize=FAINT, **above
     )
-
-
-# ---------------------------------------------------------------------------------------
-# In words
-
-
-def _in_words(recording: Recording, found: Found, sizes: Sequence[int]) -> str:
-    sentences = [
-        "Bars: the rate in MB/s, and page faults for a heap, of each way to get memory; and how"
-        " many times as fast as new memory it is."
-    ]
-    for n in sizes:
-        sentences.append(f"Heaps of {size(n)}:")
-        for kind in _kinds(found, n):
-            gains = _gains(found, n, kind) if kind != _NEW else {}
-            values = [
-                f"{NAMES[language]} {_value(point, gains.get(language))}"
-                for language, point in _at(found, n, kind).items()
-            ]
-            sentences.append(f"{_name(kind)[0]}: {', '.join(values)};")
-    return " ".join([*sentences, " ".join(caption(recording).split())])
-
-
-def _value(point: Point, gain: Estimate | None) -> str:
-    rates, counts = point.estimate(), point.estimate(faults)
-    if rates is None:
-        return "failed"
-    words = f"{rates.median:.0f}"
-    words += f" with {number(counts.median)} faults" if counts else ""
-    return words + (f", gain {curves.gain_in_words(gain)}" if gain is not None else "")

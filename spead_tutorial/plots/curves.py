@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Curves over the size of heaps or packets: medians, all samples, intervals, gains, failures."""
+"""Curves over sizes: medians, all samples, intervals, gains, failures."""
 
+import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from spead_tutorial.plots.marks import Line, mark, say, where_on_x
 from spead_tutorial.plots.points import Point, Value, rate
 from spead_tutorial.plots.sheet import FAINT, name_panel, rate_axis
-from spead_tutorial.plots.spots import Line, mark
 from spead_tutorial.plots.theme import Look, Theme
 from spead_tutorial.records import Series
 from spead_tutorial.stats import Estimate
-from spead_tutorial.units import size, thousands, times
+from spead_tutorial.units import size, thousands
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -21,26 +22,25 @@ __all__ = [
     "RATE",
     "SHOWN",
     "SIDES",
+    "SIZE",
     "curve_legend",
     "draw_curve",
     "draw_failures",
     "draw_thin",
     "failures",
-    "gain_in_words",
     "gain_panel",
-    "gains_in_words",
-    "in_words",
     "name_line",
     "rate_panel",
     "scale_gains",
     "size_axis",
-    "size_label",
     "thin_line",
 ]
 
-#: What a panel of rates is called, what a caption says of its dots, and the room at its sides.
+#: What a panel of rates is called, what a caption says of its dots, and an axis of sizes;
+#: and the room at the sides of a panel.
 RATE = "payload sent, MB/s"
 SHOWN = "median of {rounds} rounds, dots: samples, band: {spread}"
+SIZE = "size of a heap"
 SIDES = (0.68, 0.52)
 _MOST_LABELS = 8
 #: Where the axis of a gain may have its marks, finest first.
@@ -78,11 +78,6 @@ def _mark(n: float) -> str:
     return size(n) if n >= 1024 else f"{n / 1024:g} KiB"
 
 
-def size_label(x: str) -> str:
-    """Return what the axis of sizes is called."""
-    return {"heap_size": "size of a heap", "packet_size": "size of a packet"}[x]
-
-
 def rate_panel(
     axis: "Axes",
     theme: Theme,
@@ -113,12 +108,17 @@ def draw_curve(
     theme: Theme,
     value: Value = rate,
     line: Line | None = None,
+    places: Mapping[int, float] | None = None,
 ) -> None:
-    """Draw the points of a series; where one has no median, the line is broken."""
+    """Draw the points of a series; where one has no median, the line is broken.
+
+    A size is along x where `places` has it, or where it is by its value.
+    """
+    where = places or {x: float(x) for x in points}
     for x, point in points.items():
         values = list(point.values(value).values())
         axis.plot(
-            [x] * len(values),
+            [where[x]] * len(values),
             values,
             linestyle="",
             marker=look.marker,
@@ -128,7 +128,11 @@ def draw_curve(
             alpha=0.35,
         )
     estimates = {x: point.estimate(value) for x, point in points.items()}
-    _draw_estimates(axis, estimates, look, theme, line)
+    _draw_estimates(axis, estimates, look, theme, line, where)
+    for x, point in points.items():
+        if line is not None and point.failed:
+            at = where_on_x(dataclasses.asdict(line), x)
+            say(axis, line.name, f"{at} failed ({point.failed} of {len(point.samples)})")
 
 
 def _draw_estimates(
@@ -136,9 +140,11 @@ def _draw_estimates(
     estimates: Mapping[int, Estimate | None],
     look: Look,
     theme: Theme,
-    line: Line | None = None,
+    line: Line | None,
+    where: Mapping[int, float],
 ) -> None:
     """Draw a line of medians and a band of their intervals."""
+    xs = [where[x] for x in estimates]
     low, middle, high = (
         [
             math.nan if estimate is None else getattr(estimate, name)
@@ -146,11 +152,11 @@ def _draw_estimates(
         ]
         for name in ("low", "median", "high")
     )
-    axis.fill_between(list(estimates), low, high, color=look.colour, alpha=0.2, linewidth=0)
-    axis.plot(list(estimates), middle, zorder=3, **look.line(theme))
+    axis.fill_between(xs, low, high, color=look.colour, alpha=0.2, linewidth=0)
+    axis.plot(xs, middle, zorder=3, **look.line(theme))
     for x, estimate in estimates.items():
         if line is not None and estimate is not None:
-            mark(axis, x, estimate.median, line, x, estimate)
+            mark(axis, where[x], estimate.median, line, x, estimate)
 
 
 def draw_thin(axis: "Axes", points: Mapping[int, Point], theme: Theme) -> None:
@@ -232,7 +238,7 @@ def gain_panel(
     scale_gains(axis.yaxis, ends, most_marks=most_marks)
     axis.axhline(1, color=theme.text, linewidth=1.2, zorder=2)
     for estimates, look, line in gains:
-        _draw_estimates(axis, estimates, look, theme, line)
+        _draw_estimates(axis, estimates, look, theme, line, {x: float(x) for x in estimates})
     name_panel(axis, name)
 
 
@@ -276,22 +282,3 @@ def name_line(axis: "Axes", x: float, words: str, theme: Theme) -> None:
             fontsize=FAINT,
             color=theme.faint,
         )
-
-
-def in_words(point: Point) -> str:
-    """Say the median rate of a point in MB/s, or that it failed."""
-    estimate = point.estimate()
-    if estimate is not None:
-        return f"{estimate.median:.0f}"
-    return f"failed ({point.failed} of {len(point.samples)})" if point.failed else "no rate"
-
-
-def gains_in_words(gains: Mapping[int, Estimate | None], write: Callable[[int], str]) -> str:
-    """Say the gain at each size that has one."""
-    words = [f"{write(x)} {gain_in_words(gain)}" for x, gain in gains.items() if gain is not None]
-    return ", ".join(words)
-
-
-def gain_in_words(gain: Estimate) -> str:
-    """Say a gain with its interval."""
-    return f"{times(gain.median)} ({gain.low:.2f} to {gain.high:.2f})"

@@ -5,15 +5,15 @@ On a narrow picture the columns are below each other.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from spead_tutorial.plots import bars
+from spead_tutorial.plots.marks import Line
 from spead_tutorial.plots.points import Point, highest
-from spead_tutorial.plots.sheet import FAINT, Sheet, beside
-from spead_tutorial.plots.spots import Line
+from spead_tutorial.plots.sheet import FAINT, Sheet, panels
 from spead_tutorial.plots.theme import NAMES, Theme
-from spead_tutorial.units import size, thousands
+from spead_tutorial.units import size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,7 +63,7 @@ class Grid:
     """What such a picture shows."""
 
     rows: tuple[Row, ...]  # from top to bottom
-    beside: float = 0.0  # inches of room on the left for the names of lanes
+    names: float = 0.0  # inches of room on the left for the names of lanes
     line: Lane | None = None  # each column has an upright line where this one's bar ends
 
     def height(self, theme: Theme) -> float:
@@ -85,15 +85,12 @@ class Grid:
         lanes = [lane for row in self.rows for lane in row.lanes]
         most = highest(point for lane in lanes for point in lane.points.values())
         count, theme = len(self.sizes), sheet.theme
-        places = beside(theme, count, (_SIDE + self.beside, _SIDE), _GAP)
+        places = panels(theme, count, (_SIDE + self.names, _SIDE), _GAP)
         for number, (n, place) in enumerate(zip(self.sizes, places, strict=True)):
             axis = sheet.axes(*place)
-            bars.prepare(axis, self.height(theme), most, _ROOM)
-            axis.locator_params(axis="x", nbins=_FEW_MARKS)
-            axis.xaxis.set_major_formatter(lambda x, _: thousands(x))
+            label = "payload sent in MB/s" * (theme.is_narrow or number == count // 2)
+            bars.prepare(axis, self.height(theme), most, _ROOM, _FEW_MARKS, label)
             axis.set_title(f"Heaps of {size(n)}", loc="left", fontsize=11)
-            if theme.is_narrow or number == count // 2:
-                axis.set_xlabel("payload sent in MB/s")
             axis.set_zorder(not number)  # the titles of rows are wider than the first column
             self._draw_column(axis, n, theme, first=theme.is_narrow or not number)
 
@@ -109,21 +106,11 @@ class Grid:
                     point = lane.points[n]
                     line = _marked(row, lane, point)
                     bars.draw_bar(axis, middle, point, lane.role, theme, line=line)
-                if first and self.beside:
+                if first and self.names:
                     _name(axis, middle, lane.name)
             y += row.height(theme)
         if self.line is not None and n in self.line.points:
             _draw_line(axis, self.line.points[n], theme)
-
-    def in_words(self) -> Iterable[str]:
-        """Yield a sentence for each size, with all medians in MB/s."""
-        for n in self.sizes:
-            said = [
-                f"{row.name}: {', '.join(values)};"
-                for row in self.rows
-                if (values := list(_values(row, n)))
-            ]
-            yield " ".join([f"Heaps of {size(n)}:", *said])
 
 
 def _marked(row: Row, lane: Lane, point: Point) -> Line:
@@ -154,11 +141,3 @@ def _draw_line(axis: "Axes", point: Point, theme: Theme) -> None:
         axis.axvline(
             estimate.median, color=theme.text, linewidth=1, linestyle=(0, (4, 2)), zorder=2
         )
-
-
-def _values(row: Row, n: int) -> Iterable[str]:
-    for lane in row.lanes:
-        if n in lane.points:
-            estimate = lane.points[n].estimate()
-            value = "failed" if estimate is None else f"{estimate.median:.0f}"
-            yield f"{lane.name} {value}".strip()

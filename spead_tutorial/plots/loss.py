@@ -11,11 +11,10 @@ from spead_tutorial.catalogue import find_receiver
 from spead_tutorial.measure import search
 from spead_tutorial.plots import curves
 from spead_tutorial.plots.caption import caption
+from spead_tutorial.plots.marks import PERCENT, RATE, Line, mark, say
 from spead_tutorial.plots.points import Point, require
-from spead_tutorial.plots.receivers import at_least, by_place, in_words
-from spead_tutorial.plots.render import Drawn
-from spead_tutorial.plots.sheet import Sheet, name_panel
-from spead_tutorial.plots.spots import PERCENT, RATE, Line, mark
+from spead_tutorial.plots.receivers import at_least, by_sizes
+from spead_tutorial.plots.sheet import Drawn, Sheet, name_panel
 from spead_tutorial.plots.theme import Look, Theme, looks, role_of
 from spead_tutorial.records import OURS, Recording, Sample, Series
 from spead_tutorial.stats import Estimate
@@ -33,12 +32,7 @@ _LINES = {
     Series("spead2-source", "c", "receive"): "spead2 from source, C++, computes nothing",
     Series("ceiling", "c", "receive"): "bare calls, and a copy into place",
 }
-_PLACE = 1 << 20, 9000
-_SUBTITLE = f"Heaps of {size(_PLACE[0])}, packets of {bytes_text(_PLACE[1])}: what a receiver loses"
-_SHOWN = (
-    "dots: runs, lines: their medians in steps of a quarter octave; at 0, highest rate without"
-    " loss: median of {rounds} rounds and {spread}"
-)
+_SIZES = 1 << 20, 9000
 _HEIGHT, _ROOM = 3.2, 0.46
 #: Rates in MB/s that the axis has marks at, and how many parts of an octave are put together.
 _MARKS = (1, 4, 16, 62.5, 125, 250, 500, 1000, 2000, 4000, 8000, 16000)
@@ -50,33 +44,37 @@ def loss(recording: Recording, theme: Theme) -> Drawn:
     runs = _runs(recording)
     require(runs, [one for one in _LINES if one.implementation == OURS], "receive-lossless")
     settled = search.settled(recording)
-    best = by_place(settled).get(_PLACE, {})
+    best = by_sizes(settled).get(_SIZES, {})
     shown = [one for one in _LINES if one in runs]
     look = dict(zip(shown, looks(shown, theme), strict=True))
-    foot = caption(settled, _SHOWN)
+    heaps = f"Heaps of {size(_SIZES[0])}, packets of {bytes_text(_SIZES[1])}"
     sheet = Sheet(
         theme,
-        _finding(best),
+        _title(best),
         [(_ROOM, _HEIGHT)],
-        foot,
-        subtitle=_SUBTITLE,
+        caption(
+            settled,
+            "dots: runs, lines: their medians in steps of a quarter octave; at 0, highest rate"
+            " without loss: median of {rounds} rounds and {spread}",
+        ),
+        subtitle=f"{heaps}: what a receiver loses",
         legend=curves.curve_legend([(_LINES[one], look[one]) for one in shown], theme),
         columns=1,
     )
-    left, right = curves.SIDES
-    axis = sheet.axes(0, left, right)
+    axis = sheet.axes(0, *curves.SIDES)
     rates = [_megabytes(one) for series in shown for one in runs[series] if _known(one)]
     _scales(axis, rates, step=2 if theme.is_narrow else 1)
     for series in reversed(shown):
         _draw(axis, series, runs[series], best.get(series), look[series], theme)
-    return sheet.figure, sheet.title, _in_words(runs, best, foot)
+    words = "Lines: the share of packets that is lost, against the payload sent in MB/s."
+    return sheet.drawn(words, last_first=True)
 
 
 def _runs(recording: Recording) -> dict[Series, list[Sample]]:
     """Return the runs of each line's searches that count, at the sizes that are drawn."""
     found: dict[Series, list[Sample]] = {}
     for one in filter(search.is_search, recording.samples):
-        if one.series in _LINES and not one.warm_up and (one.heap_size, one.packet_size) == _PLACE:
+        if one.series in _LINES and not one.warm_up and (one.heap_size, one.packet_size) == _SIZES:
             found.setdefault(one.series, []).append(one)
     return found
 
@@ -131,6 +129,7 @@ def _draw(
     if not known or best is None or best.estimate() is None:
         axis.plot([], [])
         words = "failed: no rate"
+        say(axis, _LINES[series], words)
         axis.annotate(words, (0.02, 0.5), xycoords="axes fraction", color=look.colour)
         return
     axis.plot(
@@ -156,10 +155,10 @@ def _draw(
     axis.plot(ends, [0, 0], color=look.colour, linewidth=5, alpha=0.4, solid_capstyle="butt")
     axis.plot([estimate.median], [0], **line | {"markersize": 8.0, "zorder": 4})
     found = Line(f"{_LINES[series]}, without loss", role_of(series))
-    mark(axis, estimate.median, 0, found, _PLACE[0], estimate)
+    mark(axis, estimate.median, 0, found, _SIZES[0], estimate)
 
 
-def _finding(best: Mapping[Series, Point]) -> str:
+def _title(best: Mapping[Series, Point]) -> str:
     """Say up to which rate each language loses nothing."""
     said = []
     for series, label in _LINES.items():
@@ -175,19 +174,3 @@ def _finding(best: Mapping[Series, Point]) -> str:
 
 def _rounded(x: float) -> str:
     return thousands(float(f"{x:.2g}")) if x >= 100 else number(x)
-
-
-def _in_words(
-    runs: Mapping[Series, Sequence[Sample]], best: Mapping[Series, Point], foot: str
-) -> str:
-    sentences = ["Lines: the share of packets that is lost, against the payload sent in MB/s."]
-    for series, label in _LINES.items():
-        if series not in runs:
-            continue
-        words = in_words(best.get(series))
-        words = words if words == "failed" else f"nothing up to {words}"
-        lost = ", ".join(
-            f"{share.median:.1f} % at {x:.0f}" for x, share in _steps(runs[series]).items()
-        )
-        sentences.append(f"{label[0].upper()}{label[1:]}: {words}; {lost}.")
-    return " ".join([*sentences, " ".join(foot.split())])

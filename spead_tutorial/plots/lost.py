@@ -3,20 +3,15 @@
 
 import statistics
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
 
-from spead_tutorial.plots.bars import label_group, label_height
+from spead_tutorial.plots.bars import draw_parts, label_group, label_height, part_legend
 from spead_tutorial.plots.caption import caption
+from spead_tutorial.plots.marks import say
 from spead_tutorial.plots.points import Point, points, require
-from spead_tutorial.plots.render import Drawn
-from spead_tutorial.plots.sheet import FAINT, Sheet
+from spead_tutorial.plots.sheet import Drawn, Sheet
 from spead_tutorial.plots.theme import Theme
 from spead_tutorial.records import OURS, Received, Recording, Series, joined
 from spead_tutorial.units import number, size
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
 
 __all__ = ["lost"]
 
@@ -26,7 +21,6 @@ _NOTHING = "nothing in the way"
 #: What is in the words for a bottleneck, along the way of a packet.
 _MARKS = (_NOTHING, "lost", "buffer", "ring", "")
 _FAILED = "failed: not all is accounted for"
-_SHOWN = "means of {rounds} rounds"
 #: What a packet can have become: what the picture calls it, the theme's colour, and a hatch.
 _GOT = "in heaps that the program got"
 _ON_THE_WAY, _IN_SOCKET = "lost on the way", "dropped by the socket"
@@ -48,14 +42,13 @@ def lost(recording: Recording, theme: Theme) -> Drawn:
     cases = _cases(recording)
     labels = [label_height(theme, _counters(point)) for point in cases.values()]
     height = sum(label + _PITCH for label in labels)
-    foot = caption(recording, _SHOWN)
     sheet = Sheet(
         theme,
-        _finding(cases.values()),
+        _title(cases.values()),
         [(0.1, height)],
-        foot,
+        caption(recording, "means of {rounds} rounds"),
         subtitle=f"What became of the packets of {_heaps(cases)}",
-        legend=_legend(theme),
+        legend=part_legend(_LOOKS, theme),
     )
     axis = sheet.axes(0, _LEFT, _RIGHT)
     axis.set_ylim(height, 0)
@@ -63,12 +56,23 @@ def lost(recording: Recording, theme: Theme) -> Drawn:
     axis.set_yticks([])
     axis.xaxis.set_major_formatter(lambda x, _: f"{100 * x:.0f}")
     axis.set_xlabel("% of the packets that were sent")
+    letter = _LETTER / (theme.width - _LEFT - _RIGHT)
+
+    def written(_: str, share: float) -> str:
+        words = _percent(share)
+        return words if share > letter * (len(words) + 1) else ""
+
     y = 0.0
     for label, (words, point) in zip(labels, cases.items(), strict=True):
-        label_group(axis, y, words, _counters(point), theme)
-        _draw_bar(axis, y + label + _BAR / 2, point, theme)
+        counters, shares = _counters(point), _shares(point)
+        label_group(axis, y, words, counters, theme)
+        if not shares:
+            axis.text(0.01, y + label + _BAR / 2, _FAILED, va="center_baseline")
+        draw_parts(axis, y + label + _BAR / 2, _BAR, shares, _LOOKS, theme, written)
+        found = [f"{_percent(share)} {what}" for what, share in shares.items() if share]
+        say(axis, words, ", ".join(filter(None, [*found, counters])) if found else _FAILED)
         y += label + _PITCH
-    return sheet.figure, sheet.title, _in_words(cases, foot)
+    return sheet.drawn("Bars: what became of the packets that were sent, as shares of them.")
 
 
 def _cases(recording: Recording) -> Mapping[str, Point]:
@@ -117,13 +121,14 @@ def _shares(point: Point) -> Mapping[str, float]:
     return {words: statistics.fmean(some[words] / n for some, n in parts) for words in _LOOKS}
 
 
-def _finding(cases: Iterable[Point]) -> str:
+def _title(cases: Iterable[Point]) -> str:
     """Say what packets that are lost on the way cost."""
     for point in cases:
         shares = _shares(point)
         if shares.get(_ON_THE_WAY) and not shares[_IN_SOCKET]:
-            heaps = statistics.fmean(1 - (one.received_heaps or 0) / one.heaps
-                                     for one in _received(point))  # fmt: skip
+            heaps = statistics.fmean(
+                1 - (one.received_heaps or 0) / one.heaps for one in _received(point)
+            )
             lost_packets = _percent(shares[_ON_THE_WAY])
             return f"{lost_packets} of the packets lost: {_percent(heaps)} of the heaps"
     return "What becomes of packets"
@@ -143,38 +148,3 @@ def _counters(point: Point) -> str:
     waits = statistics.median(one.ring_waits or 0 for one in _received(point))
     longest = max(one.longest_ring_wait_ns or 0 for one in _received(point)) / 1e6
     return f"ring full {waits:.0f} times, up to {number(longest)} ms" if waits else ""
-
-
-def _draw_bar(axis: "Axes", y: float, point: Point, theme: Theme) -> None:
-    left, inch = 0.0, 1 / (theme.width - _LEFT - _RIGHT)
-    if point.failed:
-        axis.text(0.01, y, _FAILED, va="center_baseline")
-    for words, share in _shares(point).items():
-        axis.barh(y, share, _BAR, left, linewidth=0, **_look(words, theme))
-        text = _percent(share)
-        if share > _LETTER * inch * (len(text) + 1):
-            box = {"facecolor": _look(words, theme)["facecolor"], "edgecolor": "none", "pad": 0.8}
-            axis.text(left + share / 2, y, text, ha="center", va="center_baseline", fontsize=FAINT,
-                      color=theme.background, bbox=box)  # fmt: skip
-        left += share
-
-
-def _look(words: str, theme: Theme) -> dict[str, Any]:
-    colour, hatch = _LOOKS[words]
-    return {"facecolor": theme.colours[colour], "hatch": hatch, "edgecolor": theme.background}
-
-
-def _legend(theme: Theme) -> list["Artist"]:
-    from matplotlib.patches import Patch
-
-    return [Patch(linewidth=0, label=words, **_look(words, theme)) for words in _LOOKS]
-
-
-def _in_words(cases: Mapping[str, Point], foot: str) -> str:
-    sentences = ["Bars: what became of the packets that were sent, as shares of them."]
-    for words, point in cases.items():
-        shares = [f"{_percent(share)} {what}" for what, share in _shares(point).items() if share]
-        counters = [_counters(point)] if _counters(point) else []
-        listed = ", ".join([*shares, *counters]) if shares else _FAILED
-        sentences.append(f"{words[0].upper()}{words[1:]}: {listed}.")
-    return " ".join([*sentences, " ".join(foot.split())])

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, TypeAlias
 from spead_tutorial.catalogue import MEASURED, find_chapter
 from spead_tutorial.plots import curves
 from spead_tutorial.plots.caption import caption
-from spead_tutorial.plots.finding import gained
+from spead_tutorial.plots.marks import PACKET, Line
 from spead_tutorial.plots.points import Point, gain, points, require, top
-from spead_tutorial.plots.render import Drawn
-from spead_tutorial.plots.sheet import FAINT, Sheet, name_panel, rate_axis
-from spead_tutorial.plots.spots import PACKET, Line, mark
+from spead_tutorial.plots.sheet import FAINT, Drawn, Sheet, name_panel, rate_axis
 from spead_tutorial.plots.theme import NAMES, Theme, looks, role_of
+from spead_tutorial.plots.titles import gained
 from spead_tutorial.records import OURS, Recording, Series
-from spead_tutorial.units import bytes_text, thousands
+from spead_tutorial.stats import Estimate
+from spead_tutorial.units import thousands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,6 @@ Found: TypeAlias = Mapping[Series, Mapping[int, Point]]
 #: The names of the panels, and the sizes in each.
 Panels: TypeAlias = Mapping[str, Sequence[int]]
 
-_SUBTITLE = "The rate against the size of packets"
 _CHAPTER = find_chapter("6")
 _OURS = {Series(OURS, language, _CHAPTER.name): NAMES[language] for language in MEASURED}
 _ALL = {
@@ -57,30 +56,31 @@ def packet_sizes(recording: Recording, theme: Theme) -> Drawn:
     found = _found(recording)
     look = dict(zip(found, looks(list(found), theme), strict=True))
     panels = _panels(recording, found)
-    legend = curves.curve_legend([(_ALL[series], look[series]) for series in found], theme)
-    title, foot, rows = (
-        _finding(found, panels),
+    rows = [(_ROOM, _HEIGHT)] + [(_LOWER_ROOM, _LOWER_HEIGHT)] * (len(panels) - 1) * theme.is_narrow
+    sheet = Sheet(
+        theme,
+        _title(found, panels.get(_CUT)),
+        rows,
         caption(recording, curves.SHOWN),
-        [(_ROOM, _HEIGHT)] + [(_LOWER_ROOM, _LOWER_HEIGHT)] * (len(panels) - 1) * theme.is_narrow,
+        subtitle="The rate against the size of packets",
+        legend=curves.curve_legend([(_ALL[series], look[series]) for series in found], theme),
+        below=0.95,
     )
-    sheet = Sheet(theme, title, rows, foot, subtitle=_SUBTITLE, legend=legend, below=0.95)
     for axis, (name, sizes) in zip(_axes(sheet, panels), panels.items(), strict=True):
         axis.set_ylim(0, top(recording) * 1.06)
         _scale(axis, sizes, theme)
         axis.set_title(name, loc="left", fontsize=11, weight="bold", pad=24)
         places = _places(sizes, theme)
         shown = {
-            series: {places[x]: point for x, point in points.items() if x in places}
+            series: {x: point for x, point in points.items() if x in places}
             for series, points in found.items()
         }
-        for series, points_by_place in shown.items():
-            curves.draw_curve(axis, points_by_place, look[series], theme)
+        for series, of_sizes in shown.items():
             line = Line(_ALL[series], role_of(series), over=PACKET)
-            for x in (x for x in sizes if x in found[series]):
-                if (one := found[series][x].estimate()) is not None:
-                    mark(axis, places[x], one.median, line, x, one)
-        curves.draw_failures(axis, curves.failures(shown, look))
-    return sheet.figure, sheet.title, _in_words(recording, found, panels)
+            curves.draw_curve(axis, of_sizes, look[series], theme, line=line, places=places)
+        failed = curves.failures(shown, look)
+        curves.draw_failures(axis, [(places[x], crossed) for x, crossed in failed])
+    return sheet.drawn("Lines: the rate in MB/s against the size of a packet.")
 
 
 def _found(recording: Recording) -> Found:
@@ -108,28 +108,21 @@ def _panels(recording: Recording, found: Found) -> Panels:
     return {name: sizes for name, sizes in panels.items() if sizes}
 
 
-def _finding(found: Found, panels: Panels) -> str:
+def _title(found: Found, cut: Sequence[int] | None) -> str:
     """Say what larger packets gain, and what those lose that do not travel whole."""
-    first, *_ = panels.values()
-    small = _SMALL if _SMALL in first else first[0]
-    large = _LARGE if _LARGE in first else first[-1]
-    if small == large:
-        return f"Packets of {large} bytes"
-    said = f"Packets of {large}, not {small} bytes: {_gained(found, small, large)}"
-    if len(panels) == 1 or _CUT not in panels:
-        return said
-    cut = panels[_CUT][0]
-    return f"{said}; in fragments {_gained(found, large, cut)}"
 
-
-def _gained(found: Found, before: int, after: int) -> str:
-    return gained(
-        {
+    def gained_from(before: int, after: int) -> dict[str, Estimate | None]:
+        return {
             name: gain(found[series].get(before), found[series].get(after))
             for series, name in _OURS.items()
             if series in found
         }
-    )
+
+    gains = gained_from(_SMALL, _LARGE)
+    if not any(gains.values()):
+        return "Packets of several sizes"
+    fragments = f"; in fragments {gained(gained_from(_LARGE, cut[0]))}" if cut else ""
+    return f"Packets of {_LARGE}, not {_SMALL} bytes: {gained(gains)}{fragments}"
 
 
 # ---------------------------------------------------------------------------------------
@@ -199,19 +192,3 @@ def _apart(sizes: Sequence[int], theme: Theme) -> str:
     pairs = zip(pairwise(sizes), _steps(sizes, theme), strict=True)
     close = [size for pair, step in pairs if step == _least(theme) for size in pair]
     return f"{close[0]} to {close[-1]}" if close else ""
-
-
-# ---------------------------------------------------------------------------------------
-# In words
-
-
-def _in_words(recording: Recording, found: Found, panels: Panels) -> str:
-    sentences = ["Lines: the rate in MB/s against the size of a packet."]
-    for name, sizes in panels.items():
-        sentences += [f"{name}:"] if name else []
-        for series, by_size in found.items():
-            rates = [
-                f"{bytes_text(x)} {curves.in_words(by_size[x])}" for x in sizes if x in by_size
-            ]
-            sentences += [f"{_ALL[series]}: {', '.join(rates)}."] if rates else []
-    return " ".join([*sentences, " ".join(caption(recording, curves.SHOWN).split())])

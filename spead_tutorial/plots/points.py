@@ -1,21 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a recording has to say of each point of a picture: medians, intervals, gains."""
+"""What a recording has to say of each point of a picture: medians, intervals, gains.
+
+The bare system calls of a recording are sorted here, too.
+"""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 
 from spead_tutorial import stats
 from spead_tutorial.measure import search
-from spead_tutorial.records import Recording, Sample, Series
+from spead_tutorial.records import Recording, Sample, Series, joined, words_of
 from spead_tutorial.stats import Estimate
 
 __all__ = [
     "Point",
     "Value",
+    "bare_name",
+    "best_bare",
     "faults",
     "gain",
     "gains",
     "highest",
+    "is_bare",
     "points",
     "rate",
     "require",
@@ -68,6 +74,12 @@ class Point:
             if x is not None:
                 values_by_round[key] = x
         return values_by_round
+
+    @property
+    def median(self) -> float:
+        """The median rate; 0 where there is none."""
+        estimate = self.estimate()
+        return 0.0 if estimate is None else estimate.median
 
     def estimate(self, value: Value = rate) -> Estimate | None:
         """Return their median; None where one of them failed, or none has the value."""
@@ -124,3 +136,36 @@ def require(found: Mapping[Series, object], wanted: Iterable[Series], sweep: str
     if not any(series in found for series in all_series):
         programs = " or ".join(dict.fromkeys(series.program for series in all_series))
         raise ValueError(f"the recording has no sample of {programs}: python -m bench run {sweep}")
+
+
+# ---------------------------------------------------------------------------------------
+# The bare system calls
+
+
+def is_bare(series: Series) -> bool:
+    """Return whether it is one of the loops."""
+    return series.implementation == "ceiling"
+
+
+def bare_name(variant: str) -> str:
+    """Say who sends in a loop and what is done with the bytes, as a record names what it is not."""
+    words = words_of(variant)
+    streams = [word for word in words if word.endswith("streams")]
+    threads = [word for word in words if word.endswith(("thread", "threads"))]
+    work = "read in place" if "zero-copy" in words else "copy"
+    fill = "" if "no fill" in words else "fill and "
+    pages = ["huge pages"] if "huge pages" in words else []
+    return joined(*(streams or threads), fill + work, *pages)
+
+
+def best_bare(
+    points_by_series: Mapping[Series, Mapping[int, Point]], named: Series
+) -> dict[int, tuple[Series, Point]]:
+    """Return which loop was the fastest at each size, and its point: where none was, the named."""
+    loops = [named, *(series for series in points_by_series if is_bare(series) and series != named)]
+    best: dict[int, tuple[Series, Point]] = {}
+    for series in loops:
+        for x, point in points_by_series[series].items():
+            if x not in best or point.median > best[x][1].median:
+                best[x] = series, point
+    return dict(sorted(best.items()))

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from spead_tutorial.plots.spots import spots, together
+from spead_tutorial.plots.marks import joined, points_of
+from spead_tutorial.plots.sheet import Drawn
 from spead_tutorial.plots.theme import LIGHT, Theme, darkened
 from spead_tutorial.records import Recording
 
@@ -31,8 +32,6 @@ __all__ = [
     "save_for_site",
 ]
 
-#: A figure, its title, and its description in words and numbers.
-Drawn: TypeAlias = tuple["Figure", str, str]
 #: What draws a picture: a function of a `Recording` and a `Theme` that returns a figure of
 #: Matplotlib's, its title (str), and its description in words and numbers (str).
 Draw: TypeAlias = Callable[[Recording, Theme], Drawn]
@@ -70,10 +69,10 @@ def save_for_site(path: Path, draw: Draw, recording: Recording) -> list[Path]:
     for theme, end in ((LIGHT, ""), (LIGHT.narrow(), "-narrow")):
         with _drawn(draw, recording, theme) as drawn:
             written += _both(path.with_stem(path.stem + end), _svg(*drawn))
-            marked.append(spots(drawn[0]))
+            marked.append(points_of(drawn[0]))
     if marked[0]:
         written.append(path.with_suffix(".json"))
-        written[-1].write_text(together(*marked))
+        written[-1].write_text(joined(*marked))
     return written
 
 

@@ -4,11 +4,13 @@
 A phone has a picture that is narrow: what is beside each other here is below each other there.
 """
 
+import re
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spead_tutorial.plots.caption import COLUMNS, shown
+from spead_tutorial.plots.marks import in_words
 from spead_tutorial.plots.theme import WIDTH, Theme
 from spead_tutorial.units import gigabits, megabytes, thousands
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["FAINT", "Row", "Sheet", "beside", "name_panel", "rate_axis"]
+__all__ = ["FAINT", "Drawn", "Row", "Sheet", "name_panel", "panels", "rate_axis"]
 
 #: Size in points of what is not the most important.
 FAINT = 9
@@ -28,6 +30,8 @@ _TITLE_COLUMNS, _SUBTITLE_COLUMNS, _LEGEND_COLUMNS = 50, 68, 36
 
 #: Inches of room above a row of panels, and their height.
 Row = tuple[float, float]
+#: A figure, its title, and its description in words and numbers.
+Drawn: TypeAlias = tuple["Figure", str, str]
 
 
 class Sheet:
@@ -49,6 +53,7 @@ class Sheet:
 
         self.theme = theme
         self.title = ". ".join(filter(None, (title, subtitle)))
+        self._caption = " ".join(foot.split())
         share = theme.width / WIDTH
         lines = _folded(title, int(_TITLE_COLUMNS * share))
         below_title = textwrap.wrap(subtitle, int(_SUBTITLE_COLUMNS * share))
@@ -71,6 +76,11 @@ class Sheet:
         self.text(_MARGIN, bottom, foot, fontsize=FAINT, color=theme.faint, va="bottom")
         if legend:
             self.legend(legend, _MARGIN, heading, columns)
+
+    def drawn(self, what: str, last_first: bool = False) -> Drawn:
+        """Return the figure, its title, and its words: what it shows, with values, and of what."""
+        words = (what, in_words(self.figure, last_first), self._caption)
+        return self.figure, self.title, " ".join(filter(None, words))
 
     def axes(self, row: int, left: float, right: float, **more: Any) -> "Axes":
         """Add a panel to a row: `left` and `right` are inches from the picture's sides."""
@@ -101,8 +111,8 @@ class Sheet:
 
 
 def _folded(title: str, columns: int) -> list[str]:
-    """Fold a title; what is in brackets is said of the word before it, and stays beside it."""
-    lines = textwrap.wrap(title.replace(" (", "\N{NO-BREAK SPACE}("), columns)
+    """Fold a title; what is in brackets, and a unit, stays beside the word before it."""
+    lines = textwrap.wrap(re.sub(r" (?=\(|[KMG]iB\b)", "\N{NO-BREAK SPACE}", title), columns)
     return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
 
 
@@ -126,7 +136,7 @@ def _by_lines(handles: Sequence["Artist"], columns: int) -> list["Artist"]:
     return [handles[place] for place in places]
 
 
-def beside(
+def panels(
     theme: Theme, count: int, sides: tuple[float, float], gap: float
 ) -> list[tuple[int, float, float]]:
     """Return where panels are that share a row, or have one each where the picture is narrow."""

@@ -8,10 +8,10 @@ from spead_tutorial.analysis.spacing import burst, silence
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.plots import scales
 from spead_tutorial.plots.caption import caption
-from spead_tutorial.plots.finding import NOT_TOLD, strongest
-from spead_tutorial.plots.render import Drawn
-from spead_tutorial.plots.sheet import FAINT, Sheet
+from spead_tutorial.plots.marks import say
+from spead_tutorial.plots.sheet import FAINT, Drawn, Sheet
 from spead_tutorial.plots.theme import NAMES, Theme
+from spead_tutorial.plots.titles import NOT_TOLD, strongest
 from spead_tutorial.records import Recording, Spacing
 from spead_tutorial.stats import Estimate, gain, is_told, median
 from spead_tutorial.units import number
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["spacing"]
 
-_SUBTITLE = "When packets leave: in turns and overlapped ({language})"
 _SIDES = (0.98, 0.2)
 #: Inches: the room above a block, and the height of each of its rows and of the lines in it.
 _ROOM, _ROW, _LINE = 0.22, 0.5, 0.24
@@ -44,10 +43,15 @@ def spacing(recording: Recording, theme: Theme) -> Drawn:
             (_BAND_ROOM if place else 0.2, scales.band_height(theme)),
             (_ROOM, _ROW * len(block)),
         ]
-    title, foot = _finding(blocks), caption(recording, _shown(recording))
-    languages = dict.fromkeys(NAMES[block[0][0].language] for block in blocks)
-    subtitle = _SUBTITLE.format(language=" or ".join(languages))
-    sheet = Sheet(theme, title, rows, foot, subtitle=subtitle, legend=_legend(theme))
+    languages = " or ".join(dict.fromkeys(NAMES[block[0][0].language] for block in blocks))
+    sheet = Sheet(
+        theme,
+        _title(blocks),
+        rows,
+        caption(recording, _shown(recording)),
+        subtitle=f"When packets leave: in turns and overlapped ({languages})",
+        legend=_legend(theme),
+    )
     for place, (block, span) in enumerate(zip(blocks, spans, strict=True)):
         scales.draw_band(sheet, 2 * place, _place(block[0][0]), span, max(spans))
         axis = sheet.axes(2 * place + 1, *_SIDES)
@@ -55,7 +59,12 @@ def spacing(recording: Recording, theme: Theme) -> Drawn:
         scales.draw_mark(axis, scales.mark(spans), _MARK, theme)
     since = "" if theme.is_narrow else " since the first message of a heap"
     axis.set_xlabel(f"time in ms{since}")
-    return sheet.figure, sheet.title, _in_words(recording, blocks)
+    return sheet.drawn(
+        "A block for each kind of samples and each link; in it a row for each program, with a"
+        " line in time for each message that the device gets. Of each heap, the longest silence"
+        " between its messages, and the most that a queue must hold which is emptied at the"
+        " heap's average rate."
+    )
 
 
 def _blocks(recording: Recording) -> list[list[_Rounds]]:
@@ -73,7 +82,7 @@ def _blocks(recording: Recording) -> list[list[_Rounds]]:
     ]
 
 
-def _finding(blocks: Sequence[Sequence[_Rounds]]) -> str:
+def _title(blocks: Sequence[Sequence[_Rounds]]) -> str:
     """Say how much leaves at once, in turns and overlapped, where that differs most."""
     changes = {place: {"": _change(block)} for place, block in enumerate(blocks)}
     place = strongest(changes)
@@ -151,6 +160,7 @@ def _draw_block(axis: "Axes", block: Sequence[_Rounds], span: int, theme: Theme)
             va="bottom",
             fontsize=FAINT,
         )
+        say(axis, f"{_place(run)}, {_way(run)}", _numbers(rounds))
         for parity, colour in enumerate(_colours(theme)):
             times = [
                 (time - begin) / 1e6
@@ -189,16 +199,3 @@ def _numbers(rounds: _Rounds) -> str:
 
 def _at_once(rounds: _Rounds) -> str:
     return f"{number(median([burst(run) / 1024 for run in rounds]).median)} KiB"
-
-
-def _in_words(recording: Recording, blocks: Sequence[Sequence[_Rounds]]) -> str:
-    sentences = [
-        "A block for each kind of samples and each link; in it a row for each program, with a"
-        " line in time for each message that the device gets. Of each heap, the longest silence"
-        " between its messages, and the most that a queue must hold which is emptied at the"
-        " heap's average rate."
-    ]
-    for block in blocks:
-        rows = (f"{_way(rounds[0])} {_numbers(rounds)}" for rounds in block)
-        sentences.append(f"{_place(block[0][0])}: {'; '.join(rows)}.")
-    return " ".join([*sentences, " ".join(caption(recording, _shown(recording)).split())])

@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rate against the size of heaps or packets, and what was gained."""
+"""The rate against the size of heaps, and what was gained."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from spead_tutorial.catalogue import MEASURED
 from spead_tutorial.plots import curves
-from spead_tutorial.plots.bare import BEST, bare_name
 from spead_tutorial.plots.caption import caption
-from spead_tutorial.plots.lines import Lines
-from spead_tutorial.plots.points import gains as gains_of
-from spead_tutorial.plots.points import points, require, top
-from spead_tutorial.plots.render import Drawn
-from spead_tutorial.plots.sheet import Sheet, beside
-from spead_tutorial.plots.theme import NAMES, Look, Theme
-from spead_tutorial.plots.verdict import gains_over_sizes, shares_over_sizes, whole
+from spead_tutorial.plots.marks import TIMES, Line, say
+from spead_tutorial.plots.points import Point, bare_name, best_bare, gains, points, require, top
+from spead_tutorial.plots.sheet import Drawn, Sheet, panels
+from spead_tutorial.plots.theme import NAMES, Look, Theme, looks, role_of
+from spead_tutorial.plots.titles import fill, over_sizes
 from spead_tutorial.records import Recording, Series
-from spead_tutorial.units import bytes_text, size
+from spead_tutorial.stats import Estimate
+from spead_tutorial.units import percent, size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,10 +23,46 @@ if TYPE_CHECKING:
 __all__ = ["Sweep"]
 
 _HEIGHT, _BESIDE_HEIGHT, _GAIN_HEIGHT = 3.3, 2.7, 1.6
-_ROOM, _LINES_ROOM, _GAIN_ROOM, _LOWER_ROOM = 0.34, 0.46, 0.38, 0.85
+_ROOM, _GAIN_ROOM, _LOWER_ROOM = 0.34, 0.38, 0.85
 _GAP = 0.3
 _MOST_LABELS, _MOST_GAINS = 8, 8
-_IP_AND_UDP = 28
+#: What a legend calls the best of all bare loops that were measured together.
+_BEST = "the best of all bare loops here"
+
+Gains = Mapping[int, Estimate | None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Lines:
+    """What is drawn of a recording."""
+
+    # the points of each series, those that are not drawn too
+    points: Mapping[Series, Mapping[int, Point]]
+    labels: Mapping[Series, str]  # the series that are drawn, and what the legend calls them
+    # the gain at each size, by what was before and what it became; empty where none is known
+    gains: Mapping[tuple[Series, Series], Gains]
+    # the best bare loop at each size, where it is another than the one that is drawn
+    best: Mapping[int, tuple[Series, Point]]
+
+    @property
+    def sizes(self) -> list[int]:
+        """All sizes that something is drawn of."""
+        return sorted({x for series in self.labels for x in self.points[series]})
+
+    def columns(self) -> dict[str, list[Series]]:
+        """Return the lines of each panel: one for a language that is compared, or one for all.
+
+        What is in no comparison is beside each of them.
+        """
+        gained = {after.language for _, after in self.gains}
+        compared = {series for pair in self.gains for series in pair}
+        return {
+            language: [
+                one for one in self.labels if one.language == language or one not in compared
+            ]
+            for language in MEASURED
+            if language in gained
+        } or {"": list(self.labels)}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,12 +75,11 @@ class _Column:
     language: str
     number: int
     count: int
-    rate: str
     is_narrow: bool
 
     def axes(self, sheet: Sheet, row: int) -> "Axes":
         """Add its panel of a row: all have one width."""
-        line, left, right = beside(sheet.theme, self.count, curves.SIDES, _GAP)[self.number]
+        line, left, right = panels(sheet.theme, self.count, curves.SIDES, _GAP)[self.number]
         return sheet.axes(2 * line + row, left, right)
 
     @property
@@ -63,19 +97,6 @@ class _Column:
         """How many sizes it has room to name."""
         return _MOST_LABELS // (2 if self.is_narrow else self.count)
 
-    @property
-    def name(self) -> str:
-        """What is written above its rates."""
-        if not self.language:
-            return self.rate
-        unit = f": {self.rate}" if self.is_first else ""
-        return NAMES[self.language] + unit
-
-    def over(self, before: str) -> str:
-        """What is written above its gains."""
-        words = "gain over" if self.is_narrow else "gain: times as fast as"
-        return f"{words} {before}" if self.is_first else ""
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sweep:
@@ -85,12 +106,11 @@ class Sweep:
     compare, there is a panel for each language, and the gain below it.
     """
 
-    # what was done; the title says behind it what that gained, or what share of the rate of bare
-    # system calls it reaches
+    # what was done, and what that gained (see `titles`), or what share of the rate of bare system
+    # calls it reaches
     title: str
     series: tuple[tuple[Series, str], ...]  # its lines, and what the legend calls them
     sweep: str  # which sweep is to be run where a recording has none of them
-    x: str = "heap_size"  # `"heap_size"` or `"packet_size"`
     # bare system calls of the same recording. Where it has others that are faster, a thin line
     # shows the best of all at each size: what is drawn is no limit by itself
     bare: Series | None = None
@@ -107,24 +127,40 @@ class Sweep:
     def __call__(self, recording: Recording, theme: Theme) -> Drawn:
         """Draw it: the figure, its title, and its description in words and numbers."""
         lines = self._lines(recording)
-        look, columns = lines.looks(theme), lines.columns()
+        look = dict(zip(lines.labels, looks(list(lines.labels), theme), strict=True))
+        columns = lines.columns()
         sheet = self._sheet(recording, lines, look, theme)
         for number, (language, shown) in enumerate(columns.items()):
-            column = _Column(language, number, len(columns), self.rate, theme.is_narrow)
+            column = _Column(language, number, len(columns), theme.is_narrow)
             axis = column.axes(sheet, 0)
             self._prepare(axis, recording, lines, column, theme)
             _draw_rates(axis, lines, {one: look[one] for one in shown}, theme)
             if lines.gains:
-                axis = column.axes(sheet, 1)
-                curves.size_axis(axis, lines.sizes, curves.size_label(self.x), column.most_labels)
-                _draw_gains(axis, lines, look, column, column.over(self.gained), theme)
-        return sheet.figure, sheet.title, self._in_words(recording, lines)
+                self._draw_gains(column.axes(sheet, 1), lines, look, column, theme)
+        return sheet.drawn("Lines: the rate in MB/s against the size of a heap.", last_first=True)
 
-    def _lines(self, recording: Recording) -> Lines:
+    def gains(self, recording: Recording) -> dict[str, Gains]:
+        """Return what the title has slots for, by language: what was gained at each size.
+
+        Where nothing is compared, it is the share of the rate of the bare system calls.
+        """
+        return self._gains(self._lines(recording))
+
+    def _gains(self, lines: _Lines) -> dict[str, Gains]:
+        if self.before:
+            return {NAMES[after.language]: one for (_, after), one in lines.gains.items()}
+        bare = lines.points.get(self.bare, {}) if self.bare is not None else {}
+        return {
+            label: gains(bare, lines.points[series])
+            for series, label in self.series
+            if series in lines.labels
+        }
+
+    def _lines(self, recording: Recording) -> _Lines:
         """Find what the recording has of what is wanted."""
         found = {
             series: shown
-            for series, known in points(recording, self.x).items()
+            for series, known in points(recording).items()
             if (shown := {x: one for x, one in known.items() if x <= (self.largest or x)})
         }
         require(found, [series for series, _ in self.series], self.sweep)
@@ -135,97 +171,83 @@ class Sweep:
         wanted |= dict([(series, name) for series, name in self.peers if series in found][:1])
         if self.bare is not None:
             wanted[self.bare] = f"bare calls: {bare_name(self.bare.variant)}"
-        return Lines.of(found, wanted, self.before, self.bare)
+        labels = {series: label for series, label in wanted.items() if series in found}
+        pairs = [one for one in self.before if one[0] in labels and one[1] in labels]
+        compared = {(old, new): gains(found[old], found[new]) for old, new in pairs}
+        best: dict[int, tuple[Series, Point]] = {}
+        if self.bare in labels:
+            sizes = {x for series in labels for x in found[series]}
+            best = {x: one for x, one in best_bare(found, self.bare).items() if x in sizes}
+        other = any(series != self.bare for series, _ in best.values())
+        known = any(compared.values())
+        return _Lines(found, labels, compared if known else {}, best if other else {})
 
     def _sheet(
-        self, recording: Recording, lines: Lines, look: Mapping[Series, Look], theme: Theme
+        self, recording: Recording, lines: _Lines, look: Mapping[Series, Look], theme: Theme
     ) -> Sheet:
         """Make room for the panels, below what says what is what."""
         count = len(lines.columns())
         height = _BESIDE_HEIGHT if count > 1 or theme.is_narrow else _HEIGHT
-        room = _ROOM if self.x == "heap_size" else _LINES_ROOM
         legend = curves.curve_legend([(lines.labels[one], look[one]) for one in look], theme)
+        said = None if self.before else _shares
         return Sheet(
             theme,
-            ": ".join(filter(None, (self.title, self._finding(lines)))),
+            fill(self.title, over_sizes(self._gains(lines), words=said)),
             [
                 row
-                for first in (room, *[_LOWER_ROOM] * (count - 1) * theme.is_narrow)
+                for first in (_ROOM, *[_LOWER_ROOM] * (count - 1) * theme.is_narrow)
                 for row in [(first, height)] + [(_GAIN_ROOM, _GAIN_HEIGHT)] * bool(lines.gains)
             ],
             caption(recording, curves.SHOWN),
             subtitle=self.subtitle,
-            legend=legend + [curves.thin_line(theme, BEST)] * bool(lines.best),
+            legend=legend + [curves.thin_line(theme, _BEST)] * bool(lines.best),
         )
 
-    def _finding(self, lines: Lines) -> str:
-        """Say what the recording says, in so few words that a title has room for them."""
-        if self.before:
-            last = {NAMES[after.language]: gains for (_, after), gains in lines.gains.items()}
-            return gains_over_sizes(last, self._whole)
-        bare = lines.points.get(self.bare, {}) if self.bare is not None else {}
-        shares = {
-            label: gains_of(bare, lines.points[series])
-            for series, label in self.series
-            if series in lines.labels
-        }
-        return shares_over_sizes(shares, "the bare calls", self._whole)
-
-    def _whole(self, x: int) -> str:
-        return whole(self._write(x))
-
-    def _write(self, x: int) -> str:
-        return size(x) if self.x == "heap_size" else bytes_text(x)
-
     def _prepare(
-        self, axis: "Axes", recording: Recording, lines: Lines, column: _Column, theme: Theme
+        self, axis: "Axes", recording: Recording, lines: _Lines, column: _Column, theme: Theme
     ) -> None:
         """Give a panel of rates its scales."""
-        packets = self.x == "packet_size"
-        name = None if lines.gains else curves.size_label(self.x)
+        name = None if lines.gains else curves.SIZE
         curves.size_axis(axis, lines.sizes, name, column.most_labels)
+        unit = f": {self.rate}" if column.is_first else ""
+        title = NAMES[column.language] + unit if column.language else self.rate
         ends = column.is_first, column.is_last
-        curves.rate_panel(axis, theme, top(recording), packets, column.name, *ends)
-        if packets:
-            _draw_mtu(axis, recording, lines.sizes, theme)
+        curves.rate_panel(axis, theme, top(recording), False, title, *ends)
 
-    def _in_words(self, recording: Recording, lines: Lines) -> str:
-        sentences = [f"Lines: the rate in MB/s against the {curves.size_label(self.x)}."]
-        sentences += lines.in_words(self._write)
-        return " ".join([*sentences, " ".join(caption(recording, curves.SHOWN).split())])
+    def _draw_gains(
+        self,
+        axis: "Axes",
+        lines: _Lines,
+        look: Mapping[Series, Look],
+        column: _Column,
+        theme: Theme,
+    ) -> None:
+        """Draw the gains of a language on the scale of all."""
+        curves.size_axis(axis, lines.sizes, curves.SIZE, column.most_labels)
+        labels = lines.labels
+        shown = []
+        for (before, after), one in lines.gains.items():
+            if after.language == column.language:
+                name = f"{labels[after]}, gain over {labels[before]}"
+                shown.append((one, look[after], Line(name, role_of(after), unit=TIMES)))
+        words = "gain over" if column.is_narrow else "gain: times as fast as"
+        over = f"{words} {self.gained}" if column.is_first else ""
+        curves.gain_panel(axis, shown, theme, over, lines.gains.values(), _MOST_GAINS)
+        axis.tick_params(axis="y", labelleft=column.is_first)
 
 
-def _draw_rates(axis: "Axes", lines: Lines, look: Mapping[Series, Look], theme: Theme) -> None:
+def _shares(at: Mapping[str, Estimate | None]) -> str:
+    known = [f"{percent(one.median)} ({name})" for name, one in at.items() if one is not None]
+    return ", ".join(known)
+
+
+def _draw_rates(axis: "Axes", lines: _Lines, look: Mapping[Series, Look], theme: Theme) -> None:
     for series in reversed(list(look)):  # what the picture is about is on top
-        line = lines.marked(series)
+        key = next(iter(lines.points[series].values())).key
+        line = Line(lines.labels[series], role_of(series), key=key)
         curves.draw_curve(axis, lines.points[series], look[series], theme, line=line)
     if lines.best:
         curves.draw_thin(axis, {x: point for x, (_, point) in lines.best.items()}, theme)
+    for x, (series, point) in lines.best.items():
+        say(axis, _BEST, f"{size(x)} {point.median:.0f} ({bare_name(series.variant)})")
     curves.draw_failures(axis, curves.failures(lines.points, look))
-
-
-def _draw_gains(
-    axis: "Axes",
-    lines: Lines,
-    look: Mapping[Series, Look],
-    column: _Column,
-    name: str,
-    theme: Theme,
-) -> None:
-    """Draw the gains of a language on the scale of all."""
-    gains = lines.gains
-    shown = [
-        (one, look[after], lines.marked(after, before))
-        for (before, after), one in gains.items()
-        if after.language == column.language
-    ]
-    curves.gain_panel(axis, shown, theme, name, gains.values(), _MOST_GAINS)
-    axis.tick_params(axis="y", labelleft=column.is_first)
-
-
-def _draw_mtu(axis: "Axes", recording: Recording, sizes: Sequence[int], theme: Theme) -> None:
-    """Draw the largest packet that the lab's device takes whole; IP cuts larger ones up."""
-    mtus = {header.lab.get("mtu") for header in recording.headers}
-    mtu = mtus.pop()
-    if not mtus and isinstance(mtu, int) and sizes[0] < mtu - _IP_AND_UDP < sizes[-1]:
-        curves.name_line(axis, mtu - _IP_AND_UDP, f"MTU {mtu}", theme)

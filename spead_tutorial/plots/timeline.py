@@ -6,11 +6,19 @@ from collections.abc import Sequence
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from spead_tutorial.analysis.timeline import Interval, preparing, sending, shares, waiting
-from spead_tutorial.plots import scales, times
+from spead_tutorial.analysis.timeline import (
+    Interval,
+    first_steady,
+    preparing,
+    sending,
+    shares,
+    waiting,
+)
+from spead_tutorial.catalogue import find_chapter
+from spead_tutorial.plots import scales
 from spead_tutorial.plots.caption import caption
-from spead_tutorial.plots.render import Drawn
-from spead_tutorial.plots.sheet import FAINT, Sheet
+from spead_tutorial.plots.marks import say
+from spead_tutorial.plots.sheet import FAINT, Drawn, Sheet
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.records import Recording, Timeline
 from spead_tutorial.stats import median
@@ -20,10 +28,21 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-__all__ = ["fill", "patch", "timeline"]
+__all__ = [
+    "IN_TURNS",
+    "OVERLAPPED",
+    "counted",
+    "fill",
+    "patch",
+    "timeline",
+    "timelines",
+    "title",
+    "way",
+]
 
-_SUBTITLE = "Who works when: program and network thread"
-_SHOWN = "times of one run each, bars: heaps from its middle, shares:"
+#: The two ways to send.
+IN_TURNS, OVERLAPPED = "in turns", "overlapped"
+
 _HEAPS = 7
 _SIDES = (0.86, 0.2)
 #: Inches: the room above a block and its height; in it, its rows of bars, and how high they are.
@@ -48,34 +67,89 @@ def timeline(recording: Recording, theme: Theme) -> Drawn:
     Those of the same samples have one scale, with a band above them that says which.
     """
     groups = _groups(recording)
+    runs = [run for group in groups for run in group]
     spans = [_span(group) for group in groups]
     rows = []
     for place, group in enumerate(groups):
         rows.append((_BAND_ROOM if place else 0.2, scales.band_height(theme)))
         rows += [(_ROOM + _LINE * theme.is_narrow, _HEIGHT)] * len(group)
-    legend = [patch(theme, role) for role in ("preparing", "waiting", "sending")]
-    foot, subtitle = caption(recording, _shown(groups)), _subtitle(groups)
-    sheet = Sheet(theme, _finding(groups), rows, foot, subtitle=subtitle, legend=legend, columns=3)
+    shown = " or ".join(dict.fromkeys(map(counted, runs)))
+    kinds = dict.fromkeys(f"{NAMES[run.language]}, heaps of {size(run.heap_size)}" for run in runs)
+    sheet = Sheet(
+        theme,
+        _title(groups),
+        rows,
+        caption(recording, f"times of one run each, bars: heaps from its middle, shares: {shown}"),
+        subtitle=f"Who works when: program and network thread ({' or '.join(kinds)})",
+        legend=[patch(theme, role) for role in ("preparing", "waiting", "sending")],
+        columns=3,
+    )
     row = 0
     for group, span in zip(groups, spans, strict=True):
-        scales.draw_band(sheet, row, times.samples(group[0]), span, max(spans))
+        scales.draw_band(sheet, row, samples(group[0]), span, max(spans))
         for run in group:
             row += 1
             axis = sheet.axes(row, *_SIDES)
             _draw_block(axis, run, span, theme)
             _name_block(axis, run, theme)
+            _say_block(axis, run, span)
             scales.draw_mark(axis, scales.mark(spans), _MARK + _LINE * theme.is_narrow, theme)
             if run is not group[-1]:
                 axis.tick_params(axis="x", labelbottom=False)
         row += 1
     since = "" if theme.is_narrow else " since the first of these heaps was begun"
     axis.set_xlabel(f"time in ms{since}")
-    return sheet.figure, sheet.title, _in_words(recording, groups)
+    return sheet.drawn(
+        "A block for each program; in it, bars in time: when the program prepares each heap and"
+        " when it waits, and when the network thread sends each heap. Blocks of the same samples"
+        " have one scale."
+    )
+
+
+def timelines(recording: Recording) -> list[Timeline]:
+    """Return a recording's timelines: random samples before constant, in turns before overlapped.
+
+    Those with a limit to the rate come last.
+    """
+    runs = [run for run in recording.timelines if run.prepare_ns]
+    if not runs:
+        raise ValueError("the recording has no timeline: python -m bench run tut-5")
+    return sorted(
+        runs,
+        key=lambda run: (
+            run.variant,
+            not run.random,
+            find_chapter(run.program).number,
+            run.language != "python",
+        ),
+    )
+
+
+def counted(one: Timeline) -> str:
+    """Return which heaps of a timeline its shares are of."""
+    return f"heaps {first_steady(one)} to {len(one.prepare_ns) - 1}"
+
+
+def samples(one: Timeline) -> str:
+    """Return which samples a timeline is of, and where they were sent to."""
+    kind = "Random samples" if one.random else "Constant samples"
+    return f"{kind}, {one.variant}" if one.variant else kind
+
+
+def way(one: Timeline) -> str:
+    """Return whether it was in turns or overlapped."""
+    return OVERLAPPED if find_chapter(one.program).number == 5 else IN_TURNS
+
+
+def title(one: Timeline) -> str:
+    """Return what a timeline is of."""
+    kind = "Random samples" if one.random else "Constant samples"
+    return ", ".join(filter(None, (kind, way(one), one.variant)))
 
 
 def _groups(recording: Recording) -> list[Group]:
     """Sort the runs into those of one scale."""
-    runs = times.timelines(recording)
+    runs = timelines(recording)
     return [list(group) for _, group in groupby(runs, key=lambda run: (run.variant, run.random))]
 
 
@@ -109,27 +183,13 @@ def _window(run: Timeline, span: int) -> tuple[range, Interval]:
     return range(first, first + n), (begin, begin + span)
 
 
-def _finding(groups: Sequence[Group]) -> str:
+def _title(groups: Sequence[Group]) -> str:
     """Say how busy the network thread is, where overlapping changed that most."""
-    busy = [{times.way(run): shares(run).sending for run in group} for group in groups]
-    changes = [
-        abs(ways[times.OVERLAPPED] - ways[times.IN_TURNS]) if len(ways) > 1 else 0.0
-        for ways in busy
-    ]
+    busy = [{way(run): shares(run).sending for run in group} for group in groups]
+    changes = [abs(ways[OVERLAPPED] - ways[IN_TURNS]) if len(ways) > 1 else 0.0 for ways in busy]
     place = changes.index(max(changes))
-    words = ", ".join(f"{percent(share)} {way}" for way, share in busy[place].items())
-    return f"{times.samples(groups[place][0])}: network thread busy {words}"
-
-
-def _subtitle(groups: Sequence[Group]) -> str:
-    runs = (run for group in groups for run in group)
-    kinds = dict.fromkeys(f"{NAMES[run.language]}, heaps of {size(run.heap_size)}" for run in runs)
-    return f"{_SUBTITLE} ({' or '.join(kinds)})"
-
-
-def _shown(groups: Sequence[Group]) -> str:
-    counted = dict.fromkeys(times.counted(run) for group in groups for run in group)
-    return f"{_SHOWN} {' or '.join(counted)}"
+    words = ", ".join(f"{percent(share)} {how}" for how, share in busy[place].items())
+    return f"{samples(groups[place][0])}: network thread busy {words}"
 
 
 def _draw_block(axis: "Axes", run: Timeline, span: int, theme: Theme) -> None:
@@ -221,9 +281,7 @@ def _name_block(axis: "Axes", run: Timeline, theme: Theme) -> None:
     left = -72 * (_SIDES[0] - 0.12)
     raised = 15 + 72 * _LINE * theme.is_narrow
     words = "\n".join(textwrap.wrap(_busy(run), _COLUMNS)) if theme.is_narrow else _busy(run)
-    axis.annotate(
-        times.way(run).capitalize(), (0, 1), (left, raised), va="bottom", fontsize=11, **above
-    )
+    axis.annotate(way(run).capitalize(), (0, 1), (left, raised), va="bottom", fontsize=11, **above)
     axis.annotate(words, (0, 1), (left, 2), va="bottom", fontsize=FAINT, **above)
 
 
@@ -235,25 +293,13 @@ def _busy(run: Timeline) -> str:
     )
 
 
-def _in_words(recording: Recording, groups: Sequence[Group]) -> str:
-    sentences = [
-        "A block for each program; in it, bars in time: when the program prepares each heap and"
-        " when it waits, and when the network thread sends each heap. Blocks of the same samples"
-        " have one scale."
-    ]
-    for group in groups:
-        span = _span(group)
-        sentences.append(f"{times.samples(group[0])}, {number(span / 1e6)} ms of each run.")
-        for run in group:
-            heaps, _ = _window(run, span)
-            n = len(run.prepare_ns)
-            sentences.append(
-                f"{times.way(run).capitalize()}: heaps {heaps[0]} to {heaps[-1]} of {n};"
-                f" {_busy(run)}, waiting {percent(shares(run).waiting)}; median of a heap:"
-                f" {_milliseconds(preparing(run))} ms to prepare,"
-                f" {_milliseconds(sending(run))} ms to send."
-            )
-    return " ".join([*sentences, " ".join(caption(recording, _shown(groups)).split())])
+def _say_block(axis: "Axes", run: Timeline, span: int) -> None:
+    heaps, _ = _window(run, span)
+    n = len(run.prepare_ns)
+    shown = f"heaps {heaps[0]} to {heaps[-1]} of {n}, {number(span / 1e6)} ms"
+    busy = f"{_busy(run)}, waiting {percent(shares(run).waiting)}"
+    middle = f"{_milliseconds(preparing(run))} ms to prepare, {_milliseconds(sending(run))} ms"
+    say(axis, title(run), f"{shown}; {busy}; median of a heap: {middle} to send")
 
 
 def _milliseconds(intervals: Sequence[Interval]) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One program in several ways beside each other, a column for each size of heaps."""
+"""Ways to send beside each other, a column for each size of heaps: a program's, or bare loops."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -8,22 +8,24 @@ from spead_tutorial.catalogue import MEASURED
 from spead_tutorial.plots import bars
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.grid import Grid, Lane, Row
-from spead_tutorial.plots.points import Point, gains, points, require
-from spead_tutorial.plots.render import Drawn
-from spead_tutorial.plots.sheet import Sheet
+from spead_tutorial.plots.points import Point, bare_name, gains, is_bare, points, require
+from spead_tutorial.plots.sheet import Drawn, Sheet
 from spead_tutorial.plots.theme import NAMES, Theme
-from spead_tutorial.plots.verdict import gains_over_sizes, whole
-from spead_tutorial.records import OURS, Recording, Series
-from spead_tutorial.units import size
+from spead_tutorial.plots.titles import NOT_TOLD, fill, over_sizes
+from spead_tutorial.records import OURS, Recording, Series, joined, words_of
+from spead_tutorial.stats import Estimate, is_told
+from spead_tutorial.units import size, times
 
-__all__ = ["Ways"]
+__all__ = ["Ways", "ceiling"]
+
+Found = Mapping[Series, Mapping[int, Point]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ways:
     """A picture of a program's variants: what it shows of a recording; call it to draw it."""
 
-    title: str  # what was done, for the title; what it gained is written behind it
+    title: str  # what was done, and what it gained: see `titles`
     program: str  # which
     # its variants from top to bottom; what each is called, and a remark
     ways: tuple[tuple[str, str, str], ...]
@@ -38,23 +40,32 @@ class Ways:
         found = points(recording)
         require(found, [self._series(language) for language in MEASURED], self.sweep)
         grid = Grid(tuple(row for row in self._rows(found) if row.lanes))
-        foot = caption(recording)
         sheet = Sheet(
             theme,
-            ": ".join(filter(None, (self.title, self._finding(found)))),
+            fill(self.title, over_sizes(self.gains(recording))),
             grid.sheet_rows(theme),
-            foot,
+            caption(recording),
             subtitle=self.subtitle,
             legend=bars.language_legend(theme),
         )
         grid.draw(sheet)
-        words = ["Bars: the rate of each way in MB/s.", *grid.in_words(), " ".join(foot.split())]
-        return sheet.figure, sheet.title, " ".join(words)
+        return sheet.drawn("Bars: the rate of each way in MB/s.")
+
+    def gains(self, recording: Recording) -> dict[str, dict[int, Estimate | None]]:
+        """Return what the title has slots for: the gain of each language at each size."""
+        found, (before, after) = points(recording), self.compared
+        return {
+            NAMES[language]: gains(
+                found.get(self._series(language, before), {}),
+                found.get(self._series(language, after), {}),
+            )
+            for language in MEASURED
+        }
 
     def _series(self, language: str, variant: str = "") -> Series:
         return Series(OURS, language, self.program, variant)
 
-    def _rows(self, found: Mapping[Series, Mapping[int, Point]]) -> Iterable[Row]:
+    def _rows(self, found: Found) -> Iterable[Row]:
         for variant, title, note in self.ways:
             series = {language: self._series(language, variant) for language in MEASURED}
             lanes = (
@@ -68,14 +79,55 @@ class Ways:
             known = (Lane("", "limit", found[loop]),) if loop in found else ()
             yield Row("bare system calls", note, known)
 
-    def _finding(self, found: Mapping[Series, Mapping[int, Point]]) -> str:
-        """Say what was gained from one variant to the other."""
-        before, after = self.compared
-        known = {
-            NAMES[language]: gains(
-                found.get(self._series(language, before), {}),
-                found.get(self._series(language, after), {}),
-            )
-            for language in MEASURED
-        }
-        return gains_over_sizes(known, lambda x: whole(size(x)))
+
+# ---------------------------------------------------------------------------------------
+# All bare loops
+
+#: What the others are held against: chapters 4 to 11 work in this way.
+_NAMED = Series("ceiling", "c", "ceiling", "two threads")
+_SUBTITLE = "All bare loops, beside two threads that fill and copy (dashed)"
+_ROOM_FOR_NAMES = 0.95
+_WORKS = ("fill and copy", "fill and read in place", "copy", "read in place")
+
+
+def ceiling(recording: Recording, theme: Theme) -> Drawn:
+    """Draw the rate of each bare loop: a row for what is done with the bytes, a lane for who."""
+    found = {series: known for series, known in points(recording).items() if is_bare(series)}
+    require(found, [_NAMED], "ceiling")
+    grid = Grid(tuple(_loops(found)), _ROOM_FOR_NAMES, Lane("", "limit", found[_NAMED]))
+    rows, foot = grid.sheet_rows(theme), caption(recording)
+    sheet = Sheet(theme, f"Bare calls{_farthest(found)}", rows, foot, subtitle=_SUBTITLE)
+    grid.draw(sheet)
+    return sheet.drawn("Bars: the rate of each loop in MB/s.")
+
+
+def _loops(found: Found) -> Iterable[Row]:
+    """Sort the loops by what is done with the bytes."""
+    lanes: dict[str, list[Lane]] = {}
+    for series, known in found.items():
+        who, *works = words_of(bare_name(series.variant))
+        work = joined(*works)
+        lanes.setdefault(work, []).append(Lane(who, "limit", known))
+    order = [work for name in _WORKS for work in sorted(lanes) if words_of(work)[0] == name]
+    for work in order:
+        title, _, note = work.partition(", ")
+        yield Row(title, note, tuple(sorted(lanes[work], key=lambda lane: _place(lane.name))))
+
+
+def _place(who: str) -> tuple[int, str]:
+    """Return where a lane is: one thread, two, then several streams."""
+    return ("one" in who, "two" in who, "stream" in who).index(True), who
+
+
+def _farthest(found: Found) -> str:
+    """Say which loop is the farthest from the one with the line, and where."""
+    known = [
+        (one.median, series, x)
+        for series in found
+        for x, one in gains(found[_NAMED], found[series]).items()
+        if one is not None and is_told(one)
+    ]
+    if not known:
+        return f": {NOT_TOLD}"
+    factor, series, x = max(known, key=lambda one: one[0])
+    return f", up to {times(factor)}: {bare_name(series.variant)}, at {size(x)}"

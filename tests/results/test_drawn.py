@@ -90,7 +90,7 @@ def test_a_rate_above_which_the_sender_could_not_go_is_called_a_lower_bound():
     )
     ladder = draw(plots.receivers_ladder, recording, samples=samples)
     assert typed(ladder.title).startswith("1 MiB heaps, from chapter 3 to 7: at least x3.00 (Pyth")
-    assert "Python at least 1500 (" in ladder.words
+    assert "7 Power that keeps up, Python: 1 MiB 1500, 1 MiB is a lower bound," in ladder.words
     assert any(one.endswith(", at least") for one in ladder.seen)
     loss = draw(plots.loss, recording, samples=samples)
     assert typed(loss.title).startswith(

@@ -16,7 +16,9 @@ from bench.figures import PICTURES
 from bench.status import by_place
 from spead_tutorial import plots, records
 from spead_tutorial.measure import search
-from spead_tutorial.plots.spots import spots
+from spead_tutorial.plots.marks import points_of
+from spead_tutorial.stats import is_told
+from spead_tutorial.units import size
 from support import ROOT
 from support.pictures import check_that_words_can_be_read, draw
 
@@ -78,7 +80,7 @@ def test_every_point_of_a_picture_has_the_median_of_its_record(picture):
         some = [one.rate / 1e6 for one in samples if one.rate is not None]
         if some:
             rates.setdefault(dataclasses.astuple(series), []).append(statistics.median(some))
-    points = spots(draw(picture.draw, recording).figure)
+    points = points_of(draw(picture.draw, recording).figure)
     assert bool(points) == (picture.name.removesuffix(".svg") not in WITHOUT_POINTS)
     for line, (_, median, *_) in points:
         if line["unit"] == "MB/s" and line["key"]:
@@ -99,6 +101,23 @@ def test_the_peer_is_in_every_picture_of_a_chapter_or_in_none():
             with_peer.setdefault(chapter[1], set()).add(drawn)
     assert with_peer
     assert [chapter for chapter, kinds in with_peer.items() if len(kinds) > 1] == []
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [one for one in PICTURES if isinstance(one.draw, plots.Sweep | plots.Ways)],
+    ids=lambda one: one.name,
+)
+def test_a_title_speaks_of_the_largest_gain_and_of_the_largest_loss(picture):
+    """Where one differs by 5 %; of shares of the bare calls, of the least."""
+    title, gains = picture.draw.title, picture.draw.gains(read(picture.sweep))
+    known = [(one.median, x) for some in gains.values() for x, one in some.items() if one and
+             is_told(one) and abs(one.median - 1) >= 0.05]  # fmt: skip
+    losses, gained = ([one for one in known if (one[0] < 1) is lost] for lost in (True, False))
+    ends = [min(losses)] if losses else []
+    ends += [max(gained)] if gained and "bare calls" not in title else []
+    slots = re.findall(r"{(.*?)}", title)
+    assert set(slots) == {size(x) for _, x in ends} or (slots == ["most"] and len(ends) == 1)
 
 
 # ---------------------------------------------------------------------------------------

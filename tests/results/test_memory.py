@@ -44,7 +44,7 @@ def test_samples_without_counts_have_a_rate_all_the_same():
     samples = make_rounds(EIGHT, "c", [100.0] * 3)
     words = draw(plots.memory, Recording(HEADER, tuple(samples))).words
     assert "C, used again: 1 MiB 100." in words
-    assert "Page faults" not in words
+    assert "page faults a heap:" not in words
 
 
 def as_new_memory(recording: Recording, heap_size: int) -> Recording:
@@ -67,7 +67,7 @@ def test_memory_says_in_its_title_where_most_was_gained():
     recording = as_new_memory(make_memory(), 64 * MIB)
     title = draw(plots.memory, recording).title
     gains = f"{TIMES}2.00 (Python), {TIMES}1.97 (C)"
-    assert title.startswith(f"Memory used again, heaps of 16 MiB: {gains}. New memory")
+    assert title.startswith(f"Memory used again: {gains} at 16 MiB. New memory")
 
 
 def test_causes_show_the_size_at_which_a_difference_is_told():

@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from spead_tutorial import plots
-from spead_tutorial.plots.spots import spots
+from spead_tutorial.plots.marks import points_of
 from spead_tutorial.records import Recording, Writer
 from support import ROOT
 from support.pictures import (
@@ -66,7 +66,7 @@ def test_a_picture_can_be_read_and_says_in_words_what_it_shows_and_of_what(name)
     assert "make figures" not in shown
     assert drawn.figure.get_figwidth() <= 7
     check_that_words_can_be_read(drawn.figure, smallest=9)
-    points = [place for _, (*_, x, y) in spots(drawn.figure) for place in (x, y)]
+    points = [place for _, (*_, x, y) in points_of(drawn.figure) for place in (x, y)]
     assert len(points) > 6 if name not in WITHOUT_POINTS else not points
     assert all(0 < place < 1 for place in points)
     assert b"spot" not in drawn.svg

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from spead_tutorial import plots
-from spead_tutorial.plots.bare import bare_name
+from spead_tutorial.plots.points import bare_name
 from spead_tutorial.records import Recording, Sample, Series
 from support.pictures import draw, drawing, fail
 from support.recordings import (
@@ -26,14 +26,6 @@ from support.records import HEADER
 
 COLOURS = plots.LIGHT.colours
 TIMES = "\N{MULTIPLICATION SIGN}"
-
-PACKETS = plots.Sweep(
-    "Packets",
-    ((Series("ours", "c", "tut_6_send_pktsize"), "C"),),
-    "tut-6",
-    x="packet_size",
-    bare=BARE,
-)
 
 
 def rates(recording: Recording, series: Series, heap_size: int) -> list[float]:
@@ -166,7 +158,7 @@ def test_a_gain_is_the_median_of_ratios_within_rounds():
     assert statistics.median(ratios) == 2
     assert statistics.median(after) / statistics.median(before) != 2
     assert (
-        f"Gain of chapter 10, Python over Python: chapter 8: 1 MiB {TIMES}2.00 (1.10 to 2.50)"
+        f"chapter 10, Python, gain over Python: chapter 8: 1 MiB {TIMES}2.00 (1.10 to 2.50)"
         in drawn.words
     )
     assert any(
@@ -186,7 +178,7 @@ def test_rounds_of_different_machines_are_different_rounds():
     ]
     recording = Recording(HEADER, tuple(samples), others=(HEADER,))
     assert (
-        f"Gain of chapter 10, C over C: chapter 8: 1 MiB {TIMES}2.00 (2.00 to 2.00)"
+        f"chapter 10, C, gain over C: chapter 8: 1 MiB {TIMES}2.00 (2.00 to 2.00)"
         in draw(AFTER, recording).words
     )
 
@@ -271,20 +263,3 @@ def test_sizes_above_the_largest_are_left_out_of_lines_titles_and_words():
     assert [x for x, _ in lines(drawn.figure, C)[COLOURS["c"]]] == [8 * KIB, 64 * KIB, 512 * KIB]
     assert "4 MiB" not in drawn.words
     assert "4 MiB" not in drawn.title
-
-
-def make_packets(mtu: int = 9216) -> Recording:
-    samples = [
-        one
-        for size in (512, 1472, 9000, 65504)
-        for one in make_rounds("tut_6_send_pktsize", "c", [size / 4.0] * 3, packet_size=size)
-    ]
-    header = replace(HEADER, lab={"kind": "dummy", "mtu": mtu})
-    return Recording(header, tuple(samples))
-
-
-def test_the_size_of_packets_can_be_the_axis_with_the_mtu_where_it_is_in_the_picture():
-    drawn = draw(PACKETS, make_packets())
-    assert {"size of a packet", "MTU 9216"} <= set(drawn.seen)
-    assert "512 bytes 128, 1472 bytes 368, 9000 bytes 2250, 65504 bytes 16376" in drawn.words
-    assert "MTU 65536" not in draw(PACKETS, make_packets(65536)).seen

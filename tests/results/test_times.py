@@ -93,8 +93,8 @@ def test_a_run_of_one_heap_is_drawn():
 def test_what_was_not_measured_is_left_out():
     samples = tuple(make_rounds("tut_4_send_perf", "c", [100.0] * 3))
     words = draw(plots.pipeline, Recording(HEADER, samples)).words
-    assert "Random samples, without a limit, heaps of 1 MiB: C in turns 100." in words
-    for other in ("Constant", "overlapped 1", "pinned", "link of", "Time of"):
+    assert "Random samples, without a limit, in turns, C: 1 MiB 100." in words
+    for other in ("Constant", "overlapped, C", "pinned", "link of", "Time of"):
         assert other not in words
 
 

@@ -30,47 +30,42 @@ SIZES = ["8 KiB", "64 KiB", "512 KiB", "4 MiB", "size of a heap"]
 #: How the title of a picture begins, sentences of its words, and some that are drawn, in order.
 SAID: dict[str, tuple[str, list[str], list[str]]] = {
     "sweep": (
-        "Heaps used again: x1.27 to x4.00 (Python), x1.28 to x2.89 (C)",
+        "Heaps used again: x4.00 (Python), x2.89 (C) at 8 KiB, x1.27 (Python), x1.28 (C) at 4 MiB",
         [
-            "chapter 10, Python: 8 KiB 2000, 64 KiB 3700, 512 KiB 5400, 4 MiB 7100. chapter 10, C:",
+            # What is on top comes first, and the gains come last.
+            "chapter 10, C: 8 KiB 2600, 64 KiB 4300, 512 KiB 6000, 4 MiB 7700. C: chapter 8: 8",
             "spead2, Python: 8 KiB 1100, 64 KiB 2800, 512 KiB 4500, 4 MiB 6200. Python: chapter 8:",
-            "bare calls: two threads, fill and copy: 8 KiB 8000, 64 KiB 8100, 512 KiB 8200,",
-            "Gain of chapter 10, C over C: chapter 8: 8 KiB x2.89 (2.89 to 2.89), 64 KiB x1.65",
+            "bare calls: two threads, fill and copy: 8 KiB 8000, 64 KiB 8100, 512 KiB 8200,"
+            " 4 MiB 8300. chapter 10, C, gain over C: chapter 8: 8 KiB x2.89 (2.89 to 2.89), 64",
         ],
         ["Python: payload sent, MB/s", *SIZES, "Gb/s", "C", *SIZES],
     ),
     "ladder": (
-        "1 MiB heaps, from chapter 4, ",
+        "1 MiB heaps, from chapter 4 to 10: x2.50 (Python, C). ",
         [
-            "chapter 6 Bigger packets: Python 6010, C 6010; chapter 10",
-            "Heaps of 8 KiB: chapter 10 Reuse heaps: Python 10010, C 10010;",
+            "6 Bigger packets, Python: 1 MiB 6010. 6 Bigger packets, C: 1 MiB 6010.",
+            "10 Reuse heaps, C, gain over the step before: 1 MiB x1.67.",
         ],
         ["4 Measure it", "x1.50", "x1.50", "x1.67", "x1.67", "Python", "C"],
     ),
     IN_CPP: (
-        "1 MiB heaps, from chapter 4, ",
-        [
-            "Dots: the rate of each chapter's program, in Python, C and C++",
-            "chapter 6 Bigger packets: Python 6010, C 6010, C++ 6010; chapter 10",
-        ],
+        "1 MiB heaps, from chapter 4 to 10: x2.50 (Python, C, C++). ",
+        ["6 Bigger packets, C++: 1 MiB 6010.", "10 Reuse heaps, C++: 1 MiB 10010, 8 KiB 10010."],
         ["x1.50", "x1.50", "x1.50", "Python", "C", "C++"],
     ),
     "ways": (
-        "A recording: x1.50 to x1.50 (Python), x1.50 to x1.50 (C). Chapter 15",
-        [
-            "Heaps of 64 KiB: copied, by the kernel: Python 2000, C 2000;"
-            " read in place: Python 3000, C 3000; bare system calls, copied: 4000; Heaps of 1 MiB:"
-        ],
+        "A recording: x1.50 (Python, C) at 1 MiB. Chapter 15",
+        ["copied, by the kernel, C: 64 KiB 2000, 1 MiB 2000. read in place, Python: 64 KiB 3000,"],
         ["copied, by the kernel", "read in place", "bare system calls, copied"],
     ),
     "memory": (
-        "Memory used again, heaps of 64 MiB: x2.00 (Python), x1.97 (C). New memory",
+        "Memory used again: x2.00 (Python), x1.97 (C) at 64 MiB. New memory",
         [
-            "The machine's L2 is 2 MiB.",
+            "Caches of the machine: L2 2 MiB.",
             "C, new memory: 1 MiB 3100, 16 MiB 3100, 64 MiB 3100."
-            " Page faults of C, new memory: 1 MiB 256, 16 MiB 4096, 64 MiB 16384.",
-            "Page faults of C, used again: 1 MiB 0, 16 MiB 0",
-            "Gain of C: 1 MiB x1.97 (1.97 to 1.97)",
+            " C, new memory, page faults a heap: 1 MiB 256, 16 MiB 4096, 64 MiB 16384.",
+            "C, used again, page faults a heap: 1 MiB 0, 16 MiB 0",
+            "C, used again, gain: 1 MiB x1.97 (1.97 to 1.97)",
         ],
         ["L2 2 MiB"],
     ),
@@ -78,8 +73,9 @@ SAID: dict[str, tuple[str, list[str], list[str]]] = {
         "64 MiB heaps: memory kept x1.83 (Python), x1.81 (C); used again x2.00 (Python), x1.97 (C)."
         " Why",
         [
-            "Heaps of 1 MiB: new memory: Python 3000 with 256 faults, C 3100 with 256 faults; huge",
-            "huge pages: Python 4500 with 8 faults, gain x1.50 (1.50 to 1.50), C 4600 with 8",
+            "new memory, C: 64 MiB 3100. new memory, C, page faults a heap: 64 MiB 16384. huge",
+            "huge pages, Python, gain: 64 MiB x1.50.",
+            "huge pages, Python, gain: 1 MiB x1.50 (1.50 to 1.50), 16 MiB x1.50 (1.50 to 1.50).",
         ],
         [
             *("Heaps of 64 MiB", "3 000", "3 100", "huge pages", "4 500", "4 600", "memory kept"),
@@ -91,18 +87,18 @@ SAID: dict[str, tuple[str, list[str], list[str]]] = {
     ),
     "packets": (
         "Packets of 9000, not 1472 bytes: x1.50 (Python, C); in fragments x0.25 (Python, C).",
-        ["C: 512 bytes 4000, 1472 bytes 8000, 9000 bytes 12000, 9184 bytes 12100."],
+        ["C: 512 bytes 4000, 1472 bytes 8000, 9000 bytes 12000, 9184 bytes 12100, 16384 bytes 300"],
         [
             *("512", "9000", "1472", "9184", "(logarithmic; 9000 to 9184 drawn apart)"),
             *("Sent whole (MTU 9216)", "16384", "In fragments"),
         ],
     ),
     "loopback": (
-        "Loopback, a slow listener, beside the lab: x0.17 (Python, C).",
+        "Loopback, a fast listener, beside the lab: x0.37 (Python, C).",
         [
-            "a slow listener, C: 700, sent 118, got 60, dropped 58.",
-            "nobody listens, Python: 900, sent 118, ICMP errors 118.",
-            "the lab's device, C: 4000, sent 118.",
+            "a slow listener, C: 1 MiB 700, sent 118, got 60, dropped 58.",
+            "nobody listens, Python: 1 MiB 900, sent 118, ICMP errors 118.",
+            "the lab's device, C: 1 MiB 4000, sent 118.",
         ],
         [
             # What was not counted is a dash.
@@ -113,9 +109,9 @@ SAID: dict[str, tuple[str, list[str], list[str]]] = {
     "pipeline": (
         "Constant samples, without a limit, pinned: overlapped x1.50 (Python, C).",
         [
-            "Random samples, without a limit, heaps of 1 MiB: Python in turns 100, overlapped 150,"
-            " gain x1.50 (1.50 to 1.50); C in turns 100, overlapped 150,",
-            "Constant samples, behind a link of 10 Gb/s, heaps of 1 MiB: Python in turns 1800,",
+            "Random samples, without a limit, in turns, C: 1 MiB 100. Random samples, without a"
+            " limit, overlapped, C: 1 MiB 150.",
+            "Constant samples, behind a link of 10 Gb/s, C, gain: 1 MiB x1.50 (1.50 to 1.50).",
             "Time of heaps 4 to 11, Random samples, in turns, in Python:"
             " preparing 80 %, waiting 20 %.",
         ],
@@ -124,8 +120,8 @@ SAID: dict[str, tuple[str, list[str], list[str]]] = {
     "timeline": (
         "Constant samples: network thread busy 57 % in turns, 100 % overlapped.",
         [
-            "Random samples, 70 ms of each run. In turns: heaps 2 to 8 of 12; network thread busy"
-            " 20 % of the time, program preparing 80 %, waiting 20 %; median of a heap: 8 ms to",
+            "Random samples, in turns: heaps 2 to 8 of 12, 70 ms; network thread busy 20 % of the"
+            " time, program preparing 80 %, waiting 20 %; median of a heap: 8 ms to prepare, 2 ms",
         ],
         [
             *("Random samples", "70 ms from left to right", "asleep", "In turns"),
@@ -142,10 +138,9 @@ SAID: dict[str, tuple[str, list[str], list[str]]] = {
         # Chapter 13: 45 of 70 looks, of half the time; chapter 10's stream: 45 of 50, of 3/4.
         "The kernel's work: 32 % to 68 % of a heap's time. Where",
         [
-            "Heaps of 8 KiB, chapter 10 in Python, 2000 ns a heap."
-            " Program: fill 500 ns, program 100 ns, queue 150 ns",
-            "Stream: packetizing 60 ns, copy 600 ns, stack 750 ns",
-            "chapter 13 in C",
+            "Chapter 10, Python, program: fill, ns: 8 KiB 500, 1 MiB 25000.",
+            "Chapter 10, Python, stream: not running: 8 KiB 25 %, 1 MiB 25 %.",
+            "Chapter 13, C, program: fill, ns: 8 KiB 143,",
         ],
         # Parts that have room are named in the bar, and all in the legend.
         [*["wake-up", "copy"] * 2, *["copy"] * 2, *["wake-up", "copy"] * 2, *["copy"] * 2,
@@ -154,7 +149,7 @@ SAID: dict[str, tuple[str, list[str], list[str]]] = {
     "spacing": (
         "Random samples, no limit: 255 KiB leave at once in turns, 252 KiB overlapped.",
         # Gaps are 7 us longer from round to round: the fourth of seven has the median.
-        ["Random samples, no limit: in turns silent for 6.02 ms, 255 KiB at once;"],
+        ["Random samples, no limit, in turns: silent for 6.02 ms, 255 KiB at once."],
         [
             # Three heaps of four messages, 10 us apart, and a gap of 6021 us, or of 41 us.
             *("Random samples, no limit", "18.2 ms from left to right", "in turns", "overlapped"),
@@ -167,8 +162,8 @@ SAID: dict[str, tuple[str, list[str], list[str]]] = {
     "ceiling": (
         "Bare calls, up to x2.50: one thread, read in place, huge pages, at 1 MiB.",
         [
-            "Heaps of 1 MiB: fill and copy: one thread 7000, two threads 8000, 2 streams 12000;"
-            " read in place, huge pages: one thread 20000;"
+            "fill and copy, 2 streams: 8 KiB 12000, 1 MiB 12000. read in place, huge pages,"
+            " one thread: 8 KiB 10000, 1 MiB 20000.",
         ],
         [
             *("Heaps of 1 MiB", "one thread", "two threads", "2 streams", "one thread"),
@@ -176,40 +171,38 @@ SAID: dict[str, tuple[str, list[str], list[str]]] = {
         ],
     ),
     "receiving": (
-        "C beside spead2's C++: x1.50 to x1.50 (packets of 1472 bytes),"
-        " x1.50 to x1.50 (packets of 9000 bytes).",
+        "C beside spead2's C++: x1.50 (packets of 1472 bytes, packets of 9000 bytes) at 16 MiB.",
         [
-            "Packets of 1472 bytes, C: 64 KiB 4500 (0.100), 1 MiB 4500 (0.100)",
-            "Packets of 9000 bytes, spead2 from source, C++: 64 KiB 6000 (0.200)",
+            "C, packets of 1472 bytes: 64 KiB 4500, 1 MiB 4500, 16 MiB 4500.",
+            "C++, packets of 9000 bytes, CPU seconds per GB: 64 KiB 0.2, 1 MiB 0.2, 16 MiB 0.2.",
         ],
         [],
     ),
     "receivers": (
         "1 MiB heaps, from chapter 3 to 7: x3.00 (Python), x2.00 (C).",
         [
-            "7 Power that keeps up: Python 1500 (1470 to 1530), C 3000 (2940 to 3060); memory",
-            "Heaps of 64 KiB, packets of 9000 bytes: 3 A first receiver: Python 500 (",
-            "spead2 from source (the same in C++): 2000 (",
-            "bare system calls (and a copy into place): 5000 (",
+            "7 Power that keeps up, C: 1 MiB 3000, 64 KiB 3000.",
+            "7 Power that keeps up, C, gain over the step before: 1 MiB x2.00, 64 KiB x2.00.",
+            "spead2 from source the same in C++: 1 MiB 2000, 64 KiB 2000.",
         ],
         ["3 A first receiver", "7 Power that keeps up", "bare system calls", "bare system calls"],
     ),
     "loss": (
         "Chapter 7 loses nothing up to 1 500 MB/s (Python), 3 000 MB/s (C). Heaps of 1 MiB,",
         [
-            "Chapter 7, C: nothing up to 3000 (2940 to 3060); 0.0 % at 3030, 2.0 % at 3213, 50.0 %",
-            "Spead2 from source, C++, computes nothing: nothing up to 2000 (",
+            "chapter 7, C, without loss: 1 MiB 3000. chapter 7, C, % of packets lost:"
+            " at 3030 MB/s 0, at 3213 MB/s 2, at 6000 MB/s 50.",
         ],
         [],
     ),
     "lost": (
         "1 % of the packets lost: 20 % of the heaps.",
         [
-            "Nothing in the way: 100 % in heaps that the program got. 1 % lost: 80 % in heaps that"
-            " the program got, 19 % received, of heaps not whole, 1 % lost on the way. Buffer",
-            "Ring of 1: 75 % in heaps that the program got, 15 % received, of heaps not whole,"
+            "nothing in the way: 100 % in heaps that the program got. 1 % lost: 80 % in heaps that"
+            " the program got, 19 % received, of heaps not whole, 1 % lost on the way. buffer",
+            "ring of 1: 75 % in heaps that the program got, 15 % received, of heaps not whole,"
             " 10 % dropped by the socket, ring full 40 times, up to 5 ms. "
-            "Ring of 1, full ring drops: 60 % in heaps that the program got,"
+            "ring of 1, full ring drops: 60 % in heaps that the program got,"
             " 40 % in heaps that the full ring dropped. ",
         ],
         [
@@ -242,18 +235,18 @@ def not_before(one: Sample) -> bool:
     ("name", "measured", "there", "gone"),
     [
         ("sweep", lambda one: one.implementation == "ours", "chapter 10, C", "spead2|bare calls"),
-        ("sweep", lambda one: one.program != EIGHT, "chapter 10, C", "Gain|gain:"),
-        ("sweep", not_before, "Python: 8 KiB 2000", "Gain of chapter 10, Python"),
+        ("sweep", lambda one: one.program != EIGHT, "chapter 10, C", ", gain|gain:"),
+        ("sweep", not_before, "Python: 8 KiB 2000", "chapter 10, Python, gain"),
         ("memory", lambda one: one.program == NEW_MEMORY, "C, new memory", "gain:|used again: 1"),
         ("causes", lambda one: one.heap_size == 64 * MIB, "Heaps of 64 MiB", "Heaps of 1"),
-        ("packets", lambda one: one.packet_size == 9000, "Packets of 9000 bytes.", "1472|fragment"),
+        ("packets", lambda one: one.packet_size == 9000, "several sizes.", "1472|fragment"),
         ("loopback", lambda one: one.variant == "listener", "as fast as it can", "nobody listens"),
-        ("loopback", lambda one: one.variant, "destination: nothing to compare.", "lab's device"),
+        ("loopback", lambda one: one.variant, "Loopback, beside the lab.", "lab's device"),
         (
             "ceiling",
             lambda one: "2 streams" not in one.variant or one.heap_size == MIB,
-            "Heaps of 8 KiB: fill and copy: one thread 7000, two threads 8000; read",
-            "two threads 8000; read in place, huge pages: one thread 2",
+            "fill and copy, 2 streams: 1 MiB 12000.",
+            "huge pages, one thread: 8 KiB 10000, 1 MiB 20000, ",
         ),
     ],
 )  # fmt: skip
@@ -309,4 +302,4 @@ def test_a_bottleneck_of_which_a_sample_failed_has_no_bar():
     failed = fail(recording, lambda one: one is recording.samples[0])
     words = draw(plots.lost, recording, samples=failed).words
     assert "1 % lost: failed: not all is accounted for." in words
-    assert "Nothing in the way: 100 %" in words
+    assert "nothing in the way: 100 %" in words

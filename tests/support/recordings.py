@@ -102,7 +102,7 @@ def make_sweep() -> Recording:
 
 
 WAYS = plots.Ways(
-    "A recording",
+    "A recording: {most}",
     "tut_15_send_zero_copy",
     (("copy", "copied", "by the kernel"), ("", "read in place", ""), ("fill", "filled", "")),
     (("no fill", "copied"),),
@@ -113,7 +113,7 @@ WAYS = plots.Ways(
 
 
 AFTER = plots.Sweep(
-    "Heaps used again",
+    "Heaps used again: {8 KiB} at 8 KiB, {4 MiB} at 4 MiB",
     (
         (Series("ours", "python", TEN), "chapter 10, Python"),
         (Series("ours", "c", TEN), "chapter 10, C"),

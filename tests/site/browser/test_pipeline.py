@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from spead_tutorial.plots import times
+from spead_tutorial.plots.timeline import timelines, title
 from spead_tutorial.records import read
 from support import ROOT
 from support.browser import listening, new_context
@@ -78,9 +78,9 @@ def test_the_page_says_how_far_off_recorded_runs_the_model_is_which_is_most_behi
 ):
     text = (site / PAGE).read_text()
     runs = json.loads(re.search(r'<script type="application/json">(.*?)</script>', text)[1])
-    timelines = times.timelines(read(ROOT / "bench" / "results" / "tut-5.jsonl"))
-    assert [run["name"] for run in runs] == list(map(times.title, timelines))
-    for run, timeline in zip(runs, timelines, strict=True):
+    recorded = timelines(read(ROOT / "bench" / "results" / "tut-5.jsonl"))
+    assert [run["name"] for run in runs] == list(map(title, recorded))
+    for run, timeline in zip(runs, recorded, strict=True):
         assert run["last"] == [ns / 1e3 for ns in timeline.last_packet_ns]
     off = two_threads.evaluate("all => all.map((run) => [run.name, Pipeline.deviation(run)])", runs)
     free, limited = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ladders: a dot for each rate on a logarithmic scale, and beside it what it gained on the last."""
+"""Ladders: a mark for each rate on a logarithmic scale, and beside it what that step gained."""
 
 import dataclasses
 import math
@@ -8,21 +8,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spead_tutorial.catalogue import LANGUAGES
-from spead_tutorial.plots.finding import NOT_TOLD
+from spead_tutorial.plots.marks import Line, mark, say
 from spead_tutorial.plots.points import Point
 from spead_tutorial.plots.sheet import FAINT, Row, Sheet
-from spead_tutorial.plots.spots import Line, mark
 from spead_tutorial.plots.theme import MARKERS, NAMES, Theme
+from spead_tutorial.plots.titles import NOT_TOLD
 from spead_tutorial.stats import Estimate, is_told
-from spead_tutorial.units import number, times
+from spead_tutorial.units import number, size, times
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-__all__ = ["WHO", "Step", "dot_legend", "draw_panels", "panel_rows"]
+__all__ = ["WHO", "Step", "draw_panels", "panel_rows", "step_legend"]
 
-#: Whose a dot is.
+#: Whose a mark is.
 WHO = {**NAMES, "spead2": "spead2", "limit": "bare system calls"}
 _LANE, _APART = 0.18, 0.04
 _ROOM, _LOWER_ROOM = 0.45, 0.75
@@ -31,7 +31,7 @@ _MARGIN, _GAP = 0.12, 0.12
 _NAME_COLUMNS, _MOST_BESIDE = 24, 2
 #: Inches that a power of ten needs to have its number.
 _DECADE = 0.27
-#: Inches on the right of a panel for what it says of each dot, without its rate and with it.
+#: Inches on the right of a panel for what it says of each mark, without its rate and with it.
 _WORDS, _MORE_WORDS = 1.3, 2.2
 
 
@@ -41,7 +41,7 @@ class Step:
 
     title: str  # what is written before it
     note: str
-    points: Mapping[str, Point]  # by what gives a dot its colour
+    points: Mapping[str, Point]  # by what gives a mark its colour
     # how many times as fast each is as in the step before; empty where it follows none
     gains: Mapping[str, Estimate | None] = dataclasses.field(default_factory=dict)
 
@@ -61,7 +61,7 @@ def draw_panels(
     label: str,
     is_bound: Callable[[Point], bool] = lambda point: False,
 ) -> None:
-    """Draw a panel of dots for each of several settings, all on one scale."""
+    """Draw a panel of marks for each of several settings, all on one scale."""
     theme, stacked = sheet.theme, _are_stacked(panels, sheet.theme)
     left = _NARROW_LABELS if theme.is_narrow else _LABELS
     count = 1 if stacked else len(panels)
@@ -88,16 +88,20 @@ def draw_panels(
         for step in steps:
             said = {role: _said(step, role, is_bound, with_rate) for role in step.points}
             _draw_step(axis, places.index(_label(step)) * inches, languages, step, said, theme)
+            for role, point in step.points.items():
+                if is_bound(point):
+                    at = size(point.samples[0].heap_size)
+                    say(axis, _line(step, role).name, f"{at} is a lower bound")
         axis.set_xlabel(label)
 
 
-def dot_legend(panels: Sequence[Sequence[Step]], theme: Theme) -> list["Artist"]:
-    """Return what says which dots are whose."""
+def step_legend(panels: Sequence[Sequence[Step]], theme: Theme) -> list["Artist"]:
+    """Return what says which marks are whose."""
     from matplotlib.lines import Line2D
 
     there = {role for steps in panels for step in steps for role in step.points}
     return [
-        Line2D([], [], label=name, linewidth=2, **_dot(role, theme))
+        Line2D([], [], label=name, linewidth=2, **_marker(role, theme))
         for role, name in WHO.items()
         if role in there
     ]
@@ -109,7 +113,7 @@ def _are_stacked(panels: Sequence[Sequence[Step]], theme: Theme) -> bool:
 
 
 def _languages(panels: Sequence[Sequence[Step]]) -> list[str]:
-    """Return the languages that have dots, each a lane of every step."""
+    """Return the languages that have marks, each a lane of every step."""
     there = {role for steps in panels for step in steps for role in step.points}
     return [language for language in LANGUAGES if language in there]
 
@@ -173,7 +177,7 @@ def _write_labels(
 
 
 def _said(step: Step, role: str, is_bound: Callable[[Point], bool], with_rate: bool) -> str:
-    """Return what stands beside a dot: what was gained, and its rate where there is room."""
+    """Return what stands beside a mark: what was gained, and its rate where there is room."""
     point, gain = step.points[role], step.gains.get(role)
     estimate = point.estimate()
     if estimate is None:
@@ -195,9 +199,14 @@ def _draw_step(
     lanes = {role: y + (n + 0.65) * _LANE for n, role in enumerate(languages)}
     middle = y + (0.15 + max(2, len(languages)) / 2) * _LANE
     ends = {
-        role: _draw_dot(axis, lanes.get(role, middle), point, _line(step, role), theme)
+        role: _draw_point(axis, lanes.get(role, middle), point, _line(step, role), theme)
         for role, point in step.points.items()
     }
+    for role, gain in step.gains.items():
+        if gain is not None:
+            at = size(step.points[role].samples[0].heap_size)
+            words = times(gain.median) if is_told(gain) else NOT_TOLD
+            say(axis, f"{_line(step, role).name}, gain over the step before", f"{at} {words}")
     if len(said) > 1 and set(said.values()) == {NOT_TOLD}:
         said, ends = {"": NOT_TOLD}, {"": max(ends.values())}
     for role, words in said.items():
@@ -213,16 +222,17 @@ def _draw_step(
 
 
 def _line(step: Step, role: str) -> Line:
-    """Return what a page is told of a dot."""
+    """Return what the points of a mark have in common with those of other sizes."""
     who, row = WHO[role], " ".join(f"{step.title} {step.note}".split())
     key = step.points[role].key
     return Line(f"{row}, {who}" if role in NAMES else row, role, who, row, key)
 
 
-def _draw_dot(axis: "Axes", y: float, point: Point, line: Line, theme: Theme) -> float:
+def _draw_point(axis: "Axes", y: float, point: Point, line: Line, theme: Theme) -> float:
     """Draw a point with its interval, or a cross where it failed; return where that ends."""
     estimate = point.estimate()
     if estimate is None:
+        say(axis, line.name, f"{size(point.samples[0].heap_size)} failed")
         left, _ = axis.get_xlim()
         axis.plot([left], [y], marker="x", markersize=6, color=theme.text, clip_on=False)
         return left
@@ -230,10 +240,10 @@ def _draw_dot(axis: "Axes", y: float, point: Point, line: Line, theme: Theme) ->
     mark(axis, estimate.median, y, line, heap_size, estimate)
     colour = theme.colours[role]
     axis.plot([estimate.low, estimate.high], [y, y], color=colour, linewidth=2)
-    axis.plot([estimate.median], [y], zorder=3, **_dot(role, theme))
+    axis.plot([estimate.median], [y], zorder=3, **_marker(role, theme))
     return estimate.high
 
 
-def _dot(role: str, theme: Theme) -> dict[str, Any]:
+def _marker(role: str, theme: Theme) -> dict[str, Any]:
     colour = theme.colours[role]
     return {"color": colour, "marker": MARKERS[role], "markersize": 6}

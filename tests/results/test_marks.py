@@ -8,7 +8,7 @@ import statistics
 import pytest
 
 from spead_tutorial import plots
-from spead_tutorial.plots.spots import spots
+from spead_tutorial.plots.marks import points_of
 from support.pictures import drawing
 from support.recordings import PICTURES, TEN, make_sweep
 
@@ -23,7 +23,7 @@ def saved(tmp_path_factory):
 
 
 @pytest.fixture
-def points_of(saved):
+def read(saved):
     """Read the lines and the points of a picture."""
 
     def get(name: str) -> tuple[list[dict[str, object]], list[list[float]]]:
@@ -33,8 +33,8 @@ def points_of(saved):
     return get
 
 
-def test_a_point_has_the_median_of_its_samples_its_interval_and_its_rounds(points_of):
-    lines, points = points_of("sweep")
+def test_a_point_has_the_median_of_its_samples_its_interval_and_its_rounds(read):
+    lines, points = read("sweep")
     mine = [
         one.rate / 1e6
         for one in make_sweep().samples
@@ -49,8 +49,8 @@ def test_a_point_has_the_median_of_its_samples_its_interval_and_its_rounds(point
     assert n == len(mine)
 
 
-def test_a_gain_is_a_point_too_and_is_of_no_series(points_of):
-    lines, points = points_of("sweep")
+def test_a_gain_is_a_point_too_and_is_of_no_series(read):
+    lines, points = read("sweep")
     gains = [number for number, line in enumerate(lines) if line["unit"] == "times"]
     assert len(gains) == 2
     assert all(lines[number]["key"] == [] for number in gains)
@@ -64,15 +64,15 @@ THOROUGH = sorted({*PICTURES} - {"timeline", "spacing", "lost", "sweep"})
 @pytest.mark.parametrize(
     "name", ["sweep", *(pytest.param(one, marks=pytest.mark.thorough) for one in THOROUGH)]
 )
-def test_a_point_is_within_the_picture_wide_and_narrow(points_of, name):
-    _, points = points_of(name)
+def test_a_point_is_within_the_picture_wide_and_narrow(read, name):
+    _, points = read(name)
     assert len(points) > 3
     assert {len(values) for values in points} == {10}
     assert all(0 < part < 1 for values in points for part in values[6:])
 
 
 def test_what_a_larger_rate_is_farther_to_the_right_in_a_ladder():
-    found = spots(drawing("ladder").figure)
+    found = points_of(drawing("ladder").figure)
     by_rate = sorted((one for _, one in found if one[0] == 1 << 20), key=lambda one: one[1])
     places = [one[5] for one in by_rate]
     assert places == sorted(places)
@@ -95,7 +95,7 @@ def test_a_picture_without_points_has_no_file_of_them(tmp_path):
 
 def test_what_a_search_has_found_is_another_point_than_a_run():
     searched, ran = (
-        {tuple(line["key"]) for line, _ in spots(drawing(name).figure) if line["key"]}
+        {tuple(line["key"]) for line, _ in points_of(drawing(name).figure) if line["key"]}
         for name in ("receivers", "receiving")
     )
     assert {key[-1] for key in searched} == {"searched"}

@@ -4,8 +4,8 @@
 import pytest
 
 from spead_tutorial.plots import LIGHT
-from spead_tutorial.plots.finding import gained, strongest
 from spead_tutorial.plots.sheet import Sheet
+from spead_tutorial.plots.titles import fill, gained, over_sizes, strongest
 from spead_tutorial.stats import Estimate, is_told
 from support.pictures import typed
 
@@ -44,6 +44,39 @@ def test_the_strongest_difference_may_be_a_loss_but_has_to_be_told():
         "there"
     )
     assert strongest({"here": {"C": more}, "last": {}}) == "last"
+
+
+def gains(*medians: float | None) -> dict[int, Estimate | None]:
+    """Gains at the sizes 1, 2, 4 and so on."""
+    return {
+        1 << n: one and Estimate(one, one * 0.99, one * 1.01, 9) for n, one in enumerate(medians)
+    }
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ({"Python": gains(1.3, 1.1), "C": gains(2.5, 1.0)}, "x1.30 (Python), x2.50 (C) at 1"),
+        # One of them may be alike, and a loss is not kept quiet.
+        ({"Python": gains(1.4, 0.6), "C": gains(1.0, 1.0)}, "x0.60 (Python), {none} (C) at 2"),
+        ({"C": gains(1.0, 1.0)}, "{none}"),
+        ({"C": {1: Estimate(2.0, 0.9, 3.0, 9), 2: Estimate(0.5, 0.4, 1.2, 9)}}, "{none}"),
+        ({"C": gains(None, 2.0, 1.0)}, "x2.00 (C) at 2"),
+    ],
+)
+def test_a_title_has_a_slot_for_where_the_most_was_gained_or_lost(found, said):
+    title = typed(fill("Faster: {most}", over_sizes(found, str)))
+    assert title == "Faster: " + said.format(none="no difference found")
+
+
+def test_a_title_has_a_slot_for_what_was_gained_at_each_size():
+    slots = over_sizes({"Python": gains(1.3, 1.1), "C": gains(2.5)})
+    assert typed(fill("Faster: {2 bytes} at two", slots)) == "Faster: x1.10 (Python) at two"
+
+
+@pytest.mark.parametrize("found", [{}, {"C": gains(None, None)}, {"C": gains(1.5)}])
+def test_where_a_slot_is_not_known_the_title_claims_nothing(found):
+    assert fill("Faster: {2 bytes} at two", over_sizes(found)) == "Faster"
 
 
 def test_a_subtitle_stands_between_the_title_and_the_panels():
