@@ -4,11 +4,13 @@
 import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from bench.sweeps import ALONE, MIB, PEER, PEER_FROM_SOURCE, TURNS
 from spead_tutorial import plots
-from spead_tutorial.catalogue import find_chapter
+from spead_tutorial.catalogue import MEASURED, find_chapter
 from spead_tutorial.plots import Draw
+from spead_tutorial.plots.theme import NAMES
 from spead_tutorial.records import OURS, RecordError, Series, joined, read
 
 __all__ = ["FIGURES", "PICTURES", "RESULTS", "Picture", "draw"]
@@ -28,114 +30,69 @@ class Picture:
 
 
 # ---------------------------------------------------------------------------------------
-# The pictures
+# Rates over sizes
 
-_BARE = Series("ceiling", "c", "ceiling", "two threads")
-_EIGHT, _TEN, _ELEVEN, _THIRTEEN, _FOURTEEN, _SIXTEEN = (
-    find_chapter(number).name for number in ("8", "10", "11", "13", "14", "16")
+#: A program, its variant, and what a picture calls it.
+Step = tuple[str, str, str]
+
+_EIGHT, _TEN, _ELEVEN, _THIRTEEN, _FOURTEEN, _FIFTEEN, _SIXTEEN = (
+    find_chapter(number).name for number in ("8", "10", "11", "13", "14", "15", "16")
 )
-_MORE_HEAPS, _LIST = "tut_10_send_more_heaps", "tut_11_send_list_of_heaps"
-_UP_TO_1_MIB = "heaps up to 1 MiB"
-_NAMES = {"python": "Python", "c": "C"}
+_EACH, _CHUNKS = ALONE
+_TWO_HEAPS: Step = (_EIGHT, "", "two heaps in flight")
+_MORE_HEAPS: Step = ("tut_10_send_more_heaps", "", "1 MiB in flight")
+_A_CALL: Step = (_TEN, "", "a call for each heap")
+_A_LIST: Step = ("tut_11_send_list_of_heaps", "", "a list of heaps")
+_RECEIVED = "payload received, MB/s"
 
 
-def _peers(program: str, note: str = "") -> tuple[tuple[Series, str], ...]:
+def _peers(program: str, note: str = "", variant: str = "") -> tuple[tuple[Series, str], ...]:
     """Return the peer's lines of a program: its best build, or else what there is."""
-    return (
-        (Series(PEER_FROM_SOURCE, "python", program), f"spead2 from source{note}"),
-        (Series(PEER, "python", program), f"spead2 from PyPI{note}"),
+    return tuple(
+        (Series(build, "python", program, variant), f"spead2 from {where}{note}")
+        for build, where in ((PEER_FROM_SOURCE, "source"), (PEER, "PyPI"))
     )
 
 
-def _before(
-    title: str, sweep: str, subtitle: str, program: str, largest: int | None = None
-) -> Draw:
-    """Make a picture of what there was before: a program's rates, and what they could be."""
-    ours = tuple((Series(OURS, language, program), name) for language, name in _NAMES.items())
-    return plots.Sweep(
-        title,
-        ours,
-        sweep,
-        bare=_BARE,
-        peers=_peers(program),
-        subtitle=subtitle,
-        largest=largest,
-    )
-
-
-def _compared(
-    title: str,
+def _rates(
+    name: str,
     sweep: str,
+    title: str,
     subtitle: str,
-    before: tuple[str, str],
-    *steps: tuple[str, str],
-    bare: str = "two threads",
-    variant: str = "",
-    peers: tuple[tuple[Series, str], ...] = (),
-    largest: int | None = None,
-) -> Draw:
-    """Make a picture of what was before, and of the steps from there on, the last one first.
+    *steps: Step,
+    before: Step | None = None,
+    bare: str | None = "two threads",
+    **more: Any,
+) -> Picture:
+    """Make a picture of rates over sizes: of a step, or of what steps have gained over another."""
 
-    Each is a program, and what it is called; a variant is the last step's.
-    """
-    lines = [
-        [
-            (
-                Series(OURS, language, program, variant * (program == steps[-1][0])),
-                f"{name}: {words}",
-            )
-            for language, name in _NAMES.items()
-        ]
-        for program, words in steps
-    ]
-    pairs = tuple(
-        (Series(OURS, after.language, before[0]), after) for step in lines for after, _ in step
-    )
-    return plots.Sweep(
+    def line(step: Step, language: str) -> Series:
+        return Series(OURS, language, *step[:2])
+
+    draw = plots.Sweep(
         title,
-        tuple(line for step in reversed(lines) for line in step),
-        sweep,
-        bare=Series("ceiling", "c", "ceiling", bare),
-        before=pairs,
-        gained=before[1],
-        peers=peers,
-        subtitle=subtitle,
-        largest=largest,
-    )
-
-
-#: Receivers alone, whose socket was filled while they were stopped.
-_POOLED = tuple(Series(OURS, language, "receive", TURNS) for language in _NAMES)
-
-
-def _new_memory(one: Series) -> Series:
-    return dataclasses.replace(one, variant=joined("no pool", one.variant))
-
-
-def _chunks() -> Draw:
-    """Make the picture of heaps that are received one by one, and in chunks."""
-
-    def line(implementation: str, language: str, program: str) -> Series:
-        return Series(implementation, language, program, TURNS)
-
-    each, chunks = ALONE
-    return plots.Sweep(
-        "Chunks: {1 KiB} at 1 KiB, {1 MiB} at 1 MiB",
         tuple(
-            (line(OURS, language, program), f"{name}: {words}")
-            for program, words in ((chunks, "in chunks"), (each, "one by one"))
-            for language, name in _NAMES.items()
+            (line(step, language), ": ".join(filter(None, (NAMES[language], step[2]))))
+            for step in reversed(steps)
+            for language in MEASURED
         ),
-        "tut-12",
+        sweep,
+        bare=Series("ceiling", "c", "ceiling", bare) if bare else None,
         before=tuple(
-            (line(OURS, language, each), line(OURS, language, chunks)) for language in _NAMES
+            (line(before, language), line(step, language))
+            for step in steps
+            for language in MEASURED
+            if before is not None
         ),
-        gained="one by one",
-        peers=((line(PEER_FROM_SOURCE, "python", chunks), "spead2 from source: in chunks"),),
-        rate="payload received, MB/s",
-        subtitle="Chapter 12: a receiver alone, which empties a socket that was filled before",
+        gained=before[2] if before is not None else "",
+        subtitle=subtitle,
+        **more,
     )
+    return Picture(f"{name}.svg", sweep, draw)
 
+
+# ---------------------------------------------------------------------------------------
+# The pictures
 
 PICTURES = (
     Picture("tut-ladder.svg", "ladder", plots.ladder),
@@ -146,112 +103,89 @@ PICTURES = (
     Picture("tut-6-send-pktsize-loopback.svg", "tut-6-loopback", plots.loopback),
     Picture("tut-8-send-reuse-memory.svg", "tut-8", plots.memory),
     Picture("tut-8-send-reuse-memory-causes.svg", "tut-8", plots.causes),
-    Picture(
-        "tut-10-send-reuse-heaps-before.svg",
+    _rates(
+        "tut-10-send-reuse-heaps-before",
         "tut-10",
-        _before(
-            "Two heaps in flight: {8 KiB} of the bare calls at 8 KiB",
-            "tut-10",
-            "Chapter 10, before: chapter 8's program",
-            _EIGHT,
-        ),
+        "Two heaps in flight: {8 KiB} of the bare calls at 8 KiB",
+        "Chapter 10, before: chapter 8's program",
+        (_EIGHT, "", ""),
+        peers=_peers(_EIGHT),
     ),
-    Picture(
-        "tut-10-send-reuse-heaps-pipeline.svg",
+    _rates(
+        "tut-10-send-reuse-heaps-pipeline",
         "tut-10",
-        _compared(
-            "1 MiB in flight: {8 KiB} at 8 KiB, {64 KiB} at 64 KiB",
-            "tut-10",
-            "Chapter 10, the first step: more heaps in flight than two",
-            (_EIGHT, "two heaps in flight"),
-            (_MORE_HEAPS, "1 MiB in flight"),
-            peers=_peers(_TEN, ", chapter 10"),
-        ),
+        "1 MiB in flight: {8 KiB} at 8 KiB, {64 KiB} at 64 KiB",
+        "Chapter 10, the first step: more heaps in flight than two",
+        _MORE_HEAPS,
+        before=_TWO_HEAPS,
+        peers=_peers(_TEN, ", chapter 10"),
     ),
-    Picture(
-        "tut-10-send-reuse-heaps-after.svg",
+    _rates(
+        "tut-10-send-reuse-heaps-after",
         "tut-10",
-        _compared(
-            "Both remedies: {8 KiB} at 8 KiB, {64 KiB} at 64 KiB",
-            "tut-10",
-            "Chapter 10, after: 1 MiB in flight, and heaps that are built once",
-            (_EIGHT, "two heaps in flight"),
-            (_MORE_HEAPS, "1 MiB in flight"),
-            (_TEN, "heaps built once, too"),
-            peers=_peers(_TEN),
-        ),
+        "Both remedies: {8 KiB} at 8 KiB, {64 KiB} at 64 KiB",
+        "Chapter 10, after: 1 MiB in flight, and heaps that are built once",
+        _MORE_HEAPS,
+        (_TEN, "", "heaps built once, too"),
+        before=_TWO_HEAPS,
+        peers=_peers(_TEN),
     ),
-    Picture(
-        "tut-11-send-batch-heaps-before.svg",
+    _rates(
+        "tut-11-send-batch-heaps-before",
         "tut-11",
-        _before(
-            "A call for each heap: {8 KiB} of the bare calls at 8 KiB",
-            "tut-11",
-            f"Chapter 11, before: chapter 10's program, {_UP_TO_1_MIB}",
-            _TEN,
-            MIB,
-        ),
+        "A call for each heap: {8 KiB} of the bare calls at 8 KiB",
+        "Chapter 11, before: chapter 10's program, heaps up to 1 MiB",
+        (_TEN, "", ""),
+        peers=_peers(_TEN),
+        largest=MIB,
     ),
-    Picture(
-        "tut-11-send-batch-heaps-list.svg",
+    _rates(
+        "tut-11-send-batch-heaps-list",
         "tut-11",
-        _compared(
-            "A list of heaps: {8 KiB} at 8 KiB",
-            "tut-11",
-            f"Chapter 11, the first step: one call for a batch, {_UP_TO_1_MIB}",
-            (_TEN, "a call for each heap"),
-            (_LIST, "a list of heaps"),
-            peers=_peers(_ELEVEN, ", chapter 11"),
-            largest=MIB,
-        ),
+        "A list of heaps: {8 KiB} at 8 KiB",
+        "Chapter 11, the first step: one call for a batch, heaps up to 1 MiB",
+        _A_LIST,
+        before=_A_CALL,
+        peers=_peers(_ELEVEN, ", chapter 11"),
+        largest=MIB,
     ),
-    Picture(
-        "tut-11-send-batch-heaps-after.svg",
+    _rates(
+        "tut-11-send-batch-heaps-after",
         "tut-11",
-        _compared(
-            "Batches of heaps: {8 KiB} at 8 KiB, {64 KiB} at 64 KiB",
-            "tut-11",
-            f"Chapter 11, after: a HeapReferenceList, {_UP_TO_1_MIB}",
-            (_TEN, "a call for each heap"),
-            (_LIST, "a list of heaps"),
-            (_ELEVEN, "a list made once"),
-            peers=_peers(_ELEVEN),
-            largest=MIB,
-        ),
+        "Batches of heaps: {8 KiB} at 8 KiB, {64 KiB} at 64 KiB",
+        "Chapter 11, after: a HeapReferenceList, heaps up to 1 MiB",
+        _A_LIST,
+        (_ELEVEN, "", "a list made once"),
+        before=_A_CALL,
+        peers=_peers(_ELEVEN),
+        largest=MIB,
     ),
-    Picture(
-        "tut-13-send-hot.svg",
+    _rates(
+        "tut-13-send-hot",
         "targets",
-        _compared(
-            "One thread for two: {16 MiB} at 16 MiB, {64 MiB} at 64 MiB",
-            "targets",
-            "Chapter 13: a thread that fills and sends, after chapter 11's two",
-            (_ELEVEN, "two threads"),
-            (_THIRTEEN, "one thread"),
-            bare="one thread",
-            peers=_peers(_ELEVEN, ", two threads"),
-        ),
+        "One thread for two: {16 MiB} at 16 MiB, {64 MiB} at 64 MiB",
+        "Chapter 13: a thread that fills and sends, after chapter 11's two",
+        (_THIRTEEN, "", "one thread"),
+        before=(_ELEVEN, "", "two threads"),
+        bare="one thread",
+        peers=_peers(_ELEVEN, ", two threads"),
     ),
-    Picture(
-        "tut-14-send-many-streams.svg",
+    _rates(
+        "tut-14-send-many-streams",
         "targets",
-        _compared(
-            "Two streams for one: {most}",
-            "targets",
-            "Chapter 14: a stream for each of two cores, after chapter 13's one",
-            (_THIRTEEN, "one stream"),
-            (_FOURTEEN, "two streams"),
-            bare="one thread, 2 streams",
-            variant="2 streams",
-            peers=_peers(_ELEVEN, ", one stream"),
-        ),
+        "Two streams for one: {most}",
+        "Chapter 14: a stream for each of two cores, after chapter 13's one",
+        (_FOURTEEN, "2 streams", "two streams"),
+        before=(_THIRTEEN, "", "one stream"),
+        bare="one thread, 2 streams",
+        peers=_peers(_ELEVEN, ", one stream"),
     ),
     Picture(
         "tut-15-send-zero-copy.svg",
         "tut-15",
         plots.Ways(
             "Read in place out of huge pages, not copied: {most}",
-            find_chapter("15").name,
+            _FIFTEEN,
             (
                 ("copy", "copied", "out of huge pages"),
                 ("", "read in place", "out of huge pages"),
@@ -268,30 +202,24 @@ PICTURES = (
             subtitle="Chapter 15: a recording, and samples that are written anew before",
         ),
     ),
-    Picture(
-        "tut-16-send-equal-packets.svg",
+    _rates(
+        "tut-16-send-equal-packets",
         "tut-16",
-        _compared(
-            "Equal packets: {16 KiB} at 16 KiB",
-            "tut-16",
-            "Chapter 16: packets of 9000 bytes at most, after chapter 13",
-            (_THIRTEEN, "unequal packets"),
-            (_SIXTEEN, "equal packets"),
-            bare="one thread",
-        ),
+        "Equal packets: {16 KiB} at 16 KiB",
+        "Chapter 16: packets of 9000 bytes at most, after chapter 13",
+        (_SIXTEEN, "", "equal packets"),
+        before=(_THIRTEEN, "", "unequal packets"),
+        bare="one thread",
     ),
-    Picture(
-        "tut-9-recv-memory-pool.svg",
+    _rates(
+        "tut-9-recv-memory-pool",
         "receive-pool",
-        plots.Sweep(
-            "A pool of memory: {64 MiB} at 64 MiB",
-            tuple((one, f"{_NAMES[one.language]}: a pool") for one in _POOLED),
-            "receive-pool",
-            before=tuple((_new_memory(one), one) for one in _POOLED),
-            gained="new memory",
-            subtitle="Chapter 9: receivers that empty a full socket",
-            rate="payload received, MB/s",
-        ),
+        "A pool of memory: {64 MiB} at 64 MiB",
+        "Chapter 9: receivers that empty a full socket",
+        ("receive", TURNS, "a pool"),
+        before=("receive", joined("no pool", TURNS), "new memory"),
+        bare=None,
+        rate=_RECEIVED,
     ),
     Picture("ceiling.svg", "ceiling", plots.ceiling),
     Picture("where-the-time-goes.svg", "where", plots.where),
@@ -299,7 +227,17 @@ PICTURES = (
     Picture("receivers-ladder.svg", "receive-lossless", plots.receivers_ladder),
     Picture("tut-7-recv-power-loss.svg", "receive-lossless", plots.loss),
     Picture("tut-7-recv-power-lost.svg", "receive-lost", plots.lost),
-    Picture("tut-12-recv-chunks.svg", "tut-12", _chunks()),
+    _rates(
+        "tut-12-recv-chunks",
+        "tut-12",
+        "Chunks: {1 KiB} at 1 KiB, {1 MiB} at 1 MiB",
+        "Chapter 12: a receiver alone, which empties a socket that was filled before",
+        (_CHUNKS, TURNS, "in chunks"),
+        before=(_EACH, TURNS, "one by one"),
+        bare=None,
+        peers=_peers(_CHUNKS, ": in chunks", TURNS)[:1],
+        rate=_RECEIVED,
+    ),
 )
 
 
