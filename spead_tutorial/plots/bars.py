@@ -11,7 +11,7 @@ from spead_tutorial.catalogue import MEASURED
 from spead_tutorial.plots.curves import scale_gains
 from spead_tutorial.plots.marks import Line, mark, say
 from spead_tutorial.plots.points import Point, Value, rate
-from spead_tutorial.plots.sheet import FAINT
+from spead_tutorial.plots.sheet import FAINT, write
 from spead_tutorial.plots.theme import HATCHES, MARKERS, NAMES, Theme
 from spead_tutorial.stats import Estimate
 from spead_tutorial.units import size, thousands
@@ -166,7 +166,7 @@ def _draw_failure(axis: "Axes", y: float, words: str, theme: Theme) -> None:
 
 
 def _write(axis: "Axes", x: float, y: float, words: str) -> None:
-    axis.annotate(words, (x, y), (6, 0), textcoords="offset points", va="center_baseline", zorder=4)
+    write(axis, words, (x, y), (6, 0), va="center_baseline", zorder=4)
 
 
 def draw_gain(
@@ -187,17 +187,9 @@ def draw_gain(
 
 def write_beside(axis: "Axes", y: float, words: str, inches: float, **more: Any) -> None:
     """Write in a column beside a panel: its middle is so many inches from the panel's right end."""
-    axis.annotate(
-        words,
-        (1, y),
-        (72 * inches, 0),
-        xycoords=axis.get_yaxis_transform(),
-        textcoords="offset points",
-        annotation_clip=False,
-        ha="center",
-        va="center",
-        **more,
-    )
+    place: dict[str, Any] = {"annotation_clip": False, "ha": "center", "va": "center"}
+    within = axis.get_yaxis_transform()
+    write(axis, words, (1, y), (72 * inches, 0), within, **place, **more)
 
 
 def draw_parts(

@@ -3,7 +3,7 @@
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from spead_tutorial.catalogue import MEASURED
 from spead_tutorial.plots import bars
@@ -11,7 +11,7 @@ from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.marks import TIMES, Line, say
 from spead_tutorial.plots.memory import AFTER, BEFORE, SWEEP
 from spead_tutorial.plots.points import Point, faults, gain, highest, points, require
-from spead_tutorial.plots.sheet import FAINT, Drawn, Sheet, panels
+from spead_tutorial.plots.sheet import FAINT, Drawn, Sheet, panels, write
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.plots.titles import NOT_TOLD, fill, gained, strongest
 from spead_tutorial.records import OURS, Recording, Series
@@ -103,16 +103,13 @@ def _sizes(found: Found) -> list[int]:
 
 
 def _kinds(found: Found, *sizes: int) -> list[Kind]:
-    """Return the ways to get memory that there are at some sizes: those without a name last."""
-    kinds = {
+    """Return the ways to get memory that there are at some sizes."""
+    there = {
         (series.program, series.variant)
-        for series, there in found.items()
-        if not there.keys().isdisjoint(sizes)
+        for series, known in found.items()
+        if not known.keys().isdisjoint(sizes)
     }
-    order = list(_WAYS)
-    return sorted(
-        kinds, key=lambda kind: (order.index(kind) if kind in order else len(order), kind)
-    )
+    return [kind for kind in _WAYS if kind in there]
 
 
 def _other_ways(found: Found, *sizes: int) -> list[Kind]:
@@ -131,11 +128,6 @@ def _gains(found: Found, n: int, kind: Kind) -> Mapping[str, Estimate | None]:
     """Return how many times as fast each language became over new memory."""
     new, other = _at(found, n, _NEW), _at(found, n, kind)
     return {language: gain(new.get(language), other[language]) for language in other}
-
-
-def _name(kind: Kind) -> tuple[str, str]:
-    """Say what a way to get memory is called, and a remark."""
-    return _WAYS.get(kind) or (kind[1] or kind[0], "used again" if kind[0] == AFTER else "")
 
 
 # ---------------------------------------------------------------------------------------
@@ -158,8 +150,8 @@ def _draw_bars(sheet: Sheet, found: Found, n: int, height: float) -> None:
     for index, kind in enumerate(_kinds(found, n)):
         y = index * bars.group_height(theme, "remarks")
         for axis in (rates, counts) if theme.is_narrow else (rates,):
-            bars.label_group(axis, y, *_name(kind), theme)
-        gains, name = _gains(found, n, kind), _name(kind)[0]
+            bars.label_group(axis, y, *_WAYS[kind], theme)
+        gains, name = _gains(found, n, kind), _WAYS[kind][0]
         for language, point in _at(found, n, kind).items():
             lane = bars.lanes(y, bars.label_height(theme, "remarks"))[language]
             line = Line(f"{name}, {NAMES[language]}", language, NAMES[language], name, point.key)
@@ -200,8 +192,8 @@ def _draw_others(sheet: Sheet, found: Found, sizes: Sequence[int], large: int) -
     places = panels(theme, min(len(sizes), most) or 1, (_LEFT, _RIGHT), _BETWEEN)
     for place, n in enumerate(sizes):
         row, column = divmod(place, most)
-        axis = sheet.axes(1 + theme.is_narrow + row, *places[column][1:])
-        names = ["" if column else _name(kind)[0] for kind in kinds]
+        axis = sheet.axes(1 + theme.is_narrow + row, *places[column].sides)
+        names = ["" if column else _WAYS[kind][0] for kind in kinds]
         axis.set_yticks([(index + 0.5) * _ROW for index in range(len(kinds))], names)
         axis.tick_params(axis="y", length=0)
         label = "times as fast as new memory"
@@ -216,13 +208,11 @@ def _draw_gains(axis: "Axes", found: Found, n: int, kinds: Sequence[Kind], theme
         for language, one in _gains(found, n, kind).items():
             if one is not None:
                 y = (row + 0.5) * _ROW + _APART * (MEASURED.index(language) - 0.5)
-                line = Line(f"{_name(kind)[0]}, {NAMES[language]}, gain", language, unit=TIMES)
+                line = Line(f"{_WAYS[kind][0]}, {NAMES[language]}, gain", language, unit=TIMES)
                 bars.draw_gain(axis, y, one, language, theme, line, n)
                 known.append(one)
     told = sum(map(is_told, known))
-    words = f"{told} of {len(known)} differences told" if told else NOT_TOLD
-    above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
-    axis.annotate(f"Heaps of {size(n)}", (0, 1), (0, 20), va="bottom", fontsize=11, **above)
-    axis.annotate(
-        words if known else "not known", (0, 1), (0, 6), va="bottom", fontsize=FAINT, **above
-    )
+    nothing = NOT_TOLD if known else "not known"
+    words = f"{told} of {len(known)} differences told" if told else nothing
+    for line_above, raised, letters in ((f"Heaps of {size(n)}", 20, 11), (words, 6, FAINT)):
+        write(axis, line_above, (0, 1), (0, raised), "axes fraction", va="bottom", fontsize=letters)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from spead_tutorial.plots.marks import Line, mark, say, where_on_x
 from spead_tutorial.plots.points import Point, Value, rate
-from spead_tutorial.plots.sheet import FAINT, name_panel, rate_axis
+from spead_tutorial.plots.sheet import FAINT, name_panel, rate_axis, write
 from spead_tutorial.plots.theme import Look, Theme
 from spead_tutorial.records import Series
 from spead_tutorial.stats import Estimate
@@ -27,7 +27,6 @@ __all__ = [
     "draw_curve",
     "draw_failures",
     "draw_thin",
-    "failures",
     "gain_panel",
     "name_line",
     "rate_panel",
@@ -173,23 +172,21 @@ def thin_line(theme: Theme, label: str = "") -> Any:
     return Line2D([], [], linewidth=1, color=theme.faint, label=label)
 
 
-def failures(
-    found: Mapping[Series, Mapping[int, Point]], looks: Mapping[Series, Look]
-) -> list[tuple[int, Look]]:
-    """Return what `draw_failures` takes: where a series that is drawn has points that failed."""
-    return [
-        (x, looks[series]) for series in looks for x, point in found[series].items() if point.failed
-    ]
-
-
-def draw_failures(axis: "Axes", failed: Iterable[tuple[int, Look]]) -> None:
-    """Draw a cross for each point that failed, at the bottom of a panel, and say what it means."""
+def draw_failures(
+    axis: "Axes",
+    found: Mapping[Series, Mapping[int, Point]],
+    looks: Mapping[Series, Look],
+    places: Mapping[int, float] | None = None,
+) -> None:
+    """Draw a cross for each point of a line that failed, at the bottom of a panel, and say so."""
     from matplotlib.transforms import ScaledTranslation
 
-    looks: dict[int, list[Look]] = {}
-    for x, look in failed:
-        looks.setdefault(x, []).append(look)
-    for x, crosses in looks.items():
+    failed: dict[float, list[Look]] = {}
+    for series, look in looks.items():
+        for n, point in found[series].items():
+            if point.failed:
+                failed.setdefault(places[n] if places else n, []).append(look)
+    for x, crosses in failed.items():
         for level, look in enumerate(crosses):
             up = ScaledTranslation(0, (6 + 10 * level) / 72, axis.figure.dpi_scale_trans)
             axis.plot(
@@ -202,17 +199,9 @@ def draw_failures(axis: "Axes", failed: Iterable[tuple[int, Look]]) -> None:
                 color=look.colour,
                 zorder=5,
             )
-        axis.annotate(
-            "failed",
-            (x, 0),
-            (0, 4 + 10 * len(crosses)),
-            xycoords=axis.get_xaxis_transform(),
-            textcoords="offset points",
-            rotation=90,
-            ha="center",
-            va="bottom",
-            zorder=5,
-        )
+        above: dict[str, Any] = {"rotation": 90, "ha": "center", "va": "bottom", "zorder": 5}
+        shift = (0, 4 + 10 * len(crosses))
+        write(axis, "failed", (x, 0), shift, axis.get_xaxis_transform(), **above)
 
 
 def gain_panel(
@@ -271,14 +260,6 @@ def name_line(axis: "Axes", x: float, words: str, theme: Theme) -> None:
     """Draw an upright line that is no data, and say beside its top what it is."""
     axis.axvline(x, color=theme.faint, linewidth=1, linestyle=(0, (4, 2)), zorder=1)
     if words:
-        axis.annotate(
-            words,
-            (x, 1),
-            (0, 1),
-            xycoords=axis.get_xaxis_transform(),
-            textcoords="offset points",
-            ha="center",
-            va="bottom",
-            fontsize=FAINT,
-            color=theme.faint,
-        )
+        above: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": FAINT}
+        within = axis.get_xaxis_transform()
+        write(axis, words, (x, 1), (0, 1), within, color=theme.faint, **above)

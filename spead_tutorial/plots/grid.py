@@ -6,12 +6,12 @@ On a narrow picture the columns are below each other.
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spead_tutorial.plots import bars
 from spead_tutorial.plots.marks import Line
 from spead_tutorial.plots.points import Point, highest
-from spead_tutorial.plots.sheet import FAINT, Sheet, panels
+from spead_tutorial.plots.sheet import FAINT, Sheet, panels, write
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.units import size
 
@@ -87,12 +87,12 @@ class Grid:
         count, theme = len(self.sizes), sheet.theme
         places = panels(theme, count, (_SIDE + self.names, _SIDE), _GAP)
         for number, (n, place) in enumerate(zip(self.sizes, places, strict=True)):
-            axis = sheet.axes(*place)
+            axis = sheet.axes(place.row, *place.sides)
             label = "payload sent in MB/s" * (theme.is_narrow or number == count // 2)
             bars.prepare(axis, self.height(theme), most, _ROOM, _FEW_MARKS, label)
             axis.set_title(f"Heaps of {size(n)}", loc="left", fontsize=11)
             axis.set_zorder(not number)  # the titles of rows are wider than the first column
-            self._draw_column(axis, n, theme, first=theme.is_narrow or not number)
+            self._draw_column(axis, n, theme, first=place.is_first)
 
     def _draw_column(self, axis: "Axes", n: int, theme: Theme, first: bool) -> None:
         y = 0.0
@@ -122,17 +122,8 @@ def _marked(row: Row, lane: Lane, point: Point) -> Line:
 
 def _name(axis: "Axes", y: float, words: str) -> None:
     """Name a lane on the left of its bar."""
-    transform = axis.get_yaxis_transform()
-    axis.annotate(
-        words,
-        (0, y),
-        (-6, 0),
-        transform,
-        textcoords="offset points",
-        ha="right",
-        va="center_baseline",
-        fontsize=FAINT,
-    )
+    beside: dict[str, Any] = {"ha": "right", "va": "center_baseline", "fontsize": FAINT}
+    write(axis, words, (0, y), (-6, 0), axis.get_yaxis_transform(), **beside)
 
 
 def _draw_line(axis: "Axes", point: Point, theme: Theme) -> None:

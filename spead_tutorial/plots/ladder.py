@@ -9,7 +9,7 @@ from spead_tutorial.catalogue import BESIDE_LADDER, LADDER, LANGUAGES, Chapter, 
 from spead_tutorial.plots import steps
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.points import Point, gain, points
-from spead_tutorial.plots.sheet import Drawn, Sheet
+from spead_tutorial.plots.sheet import Drawn
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.plots.titles import gained
 from spead_tutorial.records import OURS, Recording, Sample, Series
@@ -45,19 +45,15 @@ def ladder(recording: Recording, theme: Theme) -> Drawn:
     Below them, where the recording has them: spead2's best chapter, and bare system calls.
     """
     panels = _panels(recording)
-    rungs = [_with_gains(one) for one in panels.values()]
     beside = "Beside each dot: how many times as fast as the step before"
-    sheet = Sheet(
+    sheet = steps.draw_steps(
         theme,
         _title(panels),
-        steps.panel_rows(rungs, theme),
+        ". ".join([beside, *_alike(panels)]),
         caption(recording, "median of {rounds} rounds, line: {spread}"),
-        subtitle=". ".join([beside, *_alike(panels)]),
-        legend=steps.step_legend(rungs, theme),
-        columns=4,
+        {f"Heaps of {size(n)}": rungs for n, rungs in panels.items()},
+        "payload sent, GB/s",
     )
-    titles = [f"Heaps of {size(heap_size)}" for heap_size in panels]
-    steps.draw_panels(sheet, rungs, titles, "payload sent, GB/s")
     return sheet.drawn("Dots: the rate of each chapter's program in MB/s, by the size of heaps.")
 
 
@@ -73,10 +69,8 @@ def _with_gains(rungs: Sequence[_Rung]) -> list[_Rung]:
     """Add what each gained on the one before."""
     before = {id(after): rung for rung, after in pairwise(_chain(rungs))}
     return [
-        dataclasses.replace(rung, gains=_gains(before[id(rung)], rung))
-        if id(rung) in before
-        else rung
-        for rung in rungs
+        dataclasses.replace(one, gains=_gains(before[id(one)], one)) if id(one) in before else one
+        for one in rungs
     ]
 
 
@@ -89,7 +83,9 @@ def _title(panels: _Panels) -> str:
             first, last = min(by_number), max(by_number)
             gains = _gains(by_number[first], by_number[last])
             words = gained({NAMES[role]: one for role, one in gains.items()})
-            said.append(f"{size(heap_size)} heaps, from chapter {first} to {last}: {words}")
+            said.append(
+                f"{size(heap_size)} heaps, from the end of chapter {first} to {last}: {words}"
+            )
     return "; ".join(said) or "The chapters' rates"
 
 
@@ -97,11 +93,7 @@ def _alike(panels: _Panels) -> list[str]:
     """Say for each size of heaps which steps, one after the other, gain nothing."""
     said: list[str] = []
     for heap_size, rungs in panels.items():
-        runs = [
-            [after for _, after in run]
-            for alike, run in groupby(pairwise(_chain(rungs)), lambda pair: _are_alike(*pair))
-            if alike
-        ]
+        runs = [list(run) for alike, run in groupby(_chain(rungs), _gains_nothing) if alike]
         longest = max(runs, key=len, default=[])
         if len(longest) > 1:
             first, last = (one.title.split()[0] for one in (longest[0], longest[-1]))
@@ -109,9 +101,9 @@ def _alike(panels: _Panels) -> list[str]:
     return said
 
 
-def _are_alike(before: _Rung, after: _Rung) -> bool:
-    """Return whether no language tells one from the other."""
-    gains = [one for one in _gains(before, after).values() if one is not None]
+def _gains_nothing(rung: _Rung) -> bool:
+    """Return whether no language tells it from the step before."""
+    gains = [one for one in rung.gains.values() if one is not None]
     return bool(gains) and not any(map(is_told, gains))
 
 
@@ -130,7 +122,8 @@ def _panels(recording: Recording) -> _Panels:
     sizes = sorted({sample.heap_size for sample in ours}, reverse=True)
     found = points(recording)
     return {
-        x: [*_rungs([one for one in ours if one.heap_size == x]), *_beside(found, x)] for x in sizes
+        x: [*_with_gains(_rungs([one for one in ours if one.heap_size == x])), *_beside(found, x)]
+        for x in sizes
     }
 
 

@@ -69,7 +69,7 @@ def memory(recording: Recording, theme: Theme) -> Drawn:
                 say(axes[1], f"{line.name}, page faults a heap", words)
     axes[1].set_ylim(_FEWEST_FAULTS / 1.7, max(1.0, axes[1].get_ylim()[1]))
     for axis in axes[:2]:
-        curves.draw_failures(axis, curves.failures(found, look))
+        curves.draw_failures(axis, found, look)
     if gained:
         lines_of_gains = [
             (one, look[series], Line(f"{_LINES[series]}, gain", role_of(series), unit=TIMES))

@@ -78,8 +78,7 @@ def packet_sizes(recording: Recording, theme: Theme) -> Drawn:
         for series, of_sizes in shown.items():
             line = Line(_ALL[series], role_of(series), over=PACKET)
             curves.draw_curve(axis, of_sizes, look[series], theme, line=line, places=places)
-        failed = curves.failures(shown, look)
-        curves.draw_failures(axis, [(places[x], crossed) for x, crossed in failed])
+        curves.draw_failures(axis, shown, look, places)
     return sheet.drawn("Lines: the rate in MB/s against the size of a packet.")
 
 

@@ -11,7 +11,7 @@ from spead_tutorial.plots import bars
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.marks import TIMES, Line, say
 from spead_tutorial.plots.points import Point, gain, highest, points
-from spead_tutorial.plots.sheet import Drawn, Sheet, name_panel
+from spead_tutorial.plots.sheet import Drawn, Sheet, name_panel, write
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.plots.timeline import counted, fill, patch, timelines, title
 from spead_tutorial.plots.titles import gained, strongest
@@ -204,15 +204,10 @@ def _draw_gains(axis: "Axes", groups: Sequence[_Group], theme: Theme) -> None:
 def _say_gain(axis: "Axes", y: float, estimate: Estimate, theme: Theme) -> None:
     low, high = axis.get_xlim()
     right = estimate.high * estimate.high < low * high
-    axis.annotate(
-        times(estimate.median),
-        (estimate.high if right else estimate.low, y),
-        (6 if right else -6, 0),
-        textcoords="offset points",
-        ha="left" if right else "right",
-        va="center_baseline",
-        bbox={"facecolor": theme.background, "edgecolor": "none", "pad": 0.5},
-    )
+    end, shift, align = (estimate.high, 6, "left") if right else (estimate.low, -6, "right")
+    box = {"facecolor": theme.background, "edgecolor": "none", "pad": 0.5}
+    beside: dict[str, Any] = {"ha": align, "va": "center_baseline", "bbox": box}
+    write(axis, times(estimate.median), (end, y), (shift, 0), **beside)
 
 
 def _draw_shares(sheet: Sheet, row: int, runs: Sequence[Timeline]) -> None:

@@ -8,7 +8,7 @@ from spead_tutorial.measure import search
 from spead_tutorial.plots import steps
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.points import Point, gain, require
-from spead_tutorial.plots.sheet import Drawn, Sheet
+from spead_tutorial.plots.sheet import Drawn
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.plots.titles import gained
 from spead_tutorial.records import OURS, Recording, Sample, Series
@@ -54,21 +54,20 @@ def receivers_ladder(recording: Recording, theme: Theme) -> Drawn:
     found = by_sizes(settled)
     ours = [Series(OURS, language, one.name) for one in RECEIVERS for language in MEASURED]
     require({series: 0 for points in found.values() for series in points}, ours, "receive-lossless")
-    panels = {sizes: rungs for sizes, points in found.items() if (rungs := _steps(points))}
-    rows = list(panels.values())
-    sheet = Sheet(
+    sheet = steps.draw_steps(
         theme,
         _title(found),
-        steps.panel_rows(rows, theme),
+        "The highest payload rate at which a receiver loses nothing, sender and receiver on a core"
+        " each",
         caption(settled, "median of {rounds} rounds, a search in each, line: {spread}"),
-        subtitle="The highest payload rate at which a receiver loses nothing, sender and receiver"
-        " on a core each",
-        legend=steps.step_legend(rows, theme),
-        columns=4,
+        {
+            f"Heaps of {size(heap)}, packets of {bytes_text(packet)}": rungs
+            for (heap, packet), points in found.items()
+            if (rungs := _steps(points))
+        },
+        "payload without loss, GB/s",
+        lambda point: search.is_bound(point.samples),
     )
-    titles = [f"Heaps of {size(heap)}, packets of {bytes_text(packet)}" for heap, packet in panels]
-    label = "payload without loss, GB/s"
-    steps.draw_panels(sheet, rows, titles, label, lambda point: search.is_bound(point.samples))
     return sheet.drawn("Dots: the highest payload rate at which a receiver loses nothing, in MB/s.")
 
 

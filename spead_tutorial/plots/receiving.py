@@ -7,7 +7,7 @@ from spead_tutorial.plots import curves
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.marks import Line
 from spead_tutorial.plots.points import Point, gains, highest, points, rate, require
-from spead_tutorial.plots.sheet import Drawn, Sheet, name_panel, panels
+from spead_tutorial.plots.sheet import Drawn, Place, Sheet, name_panel, panels
 from spead_tutorial.plots.theme import Look, Theme, looks, role_of
 from spead_tutorial.plots.titles import fill, over_sizes
 from spead_tutorial.records import OURS, Recording, Sample, Series
@@ -60,8 +60,9 @@ def receiving(recording: Recording, theme: Theme) -> Drawn:
         subtitle="Receivers that empty a full socket: payload received, and CPU time",
         legend=curves.curve_legend([(_LINES[one], look[one]) for one in shown], theme),
     )
-    for number, (n, lines) in enumerate(found.items()):
-        _draw(sheet, number, n, found, {one: look[one] for one in shown if one in lines})
+    places = panels(theme, len(found), curves.SIDES, _GAP)
+    for place, (n, lines) in zip(places, found.items(), strict=True):
+        _draw(sheet, place, n, found, {one: look[one] for one in shown if one in lines})
     return sheet.drawn("Lines: the rate in MB/s against the size of a heap.", last_first=True)
 
 
@@ -82,19 +83,19 @@ def _packets(n: int) -> str:
 
 
 def _draw(
-    sheet: Sheet, number: int, packet_size: int, found: Found, look: Mapping[Series, Look]
+    sheet: Sheet, place: Place, packet_size: int, found: Found, look: Mapping[Series, Look]
 ) -> None:
     """Draw the panels of a size of packets: rates, and CPU times below them."""
     lines, theme, title = found[packet_size], sheet.theme, _packets(packet_size)
-    row, *sides = panels(theme, len(found), curves.SIDES, _GAP)[number]
-    first = theme.is_narrow or not number
-    last = theme.is_narrow or number == len(found) - 1
+    first = place.is_first
     every = [point for some in found.values() for line in some.values() for point in line.values()]
     sizes = sorted({x for some in found.values() for line in some.values() for x in line})
-    rates, times = (sheet.axes(2 * row + below, *sides) for below in (0, 1))
+    rates, times = (sheet.axes(2 * place.row + below, *place.sides) for below in (0, 1))
     curves.size_axis(rates, sizes, None, _MOST_LABELS)
     name = f"{title}: MB/s" if first else title
-    curves.rate_panel(rates, theme, highest(every, rate), name=name, first=first, last=last)
+    curves.rate_panel(
+        rates, theme, highest(every, rate), name=name, first=first, last=place.is_last
+    )
     curves.size_axis(times, sizes, curves.SIZE, _MOST_LABELS)
     times.set_ylim(0, highest(every, cpu_s_per_gb) * 1.06 or 1)
     times.tick_params(axis="y", labelleft=first)
@@ -105,4 +106,4 @@ def _draw(
         curves.draw_curve(rates, lines[series], look[series], theme, line=line)
         line = Line(name, role_of(series), unit=_CPU)
         curves.draw_curve(times, lines[series], look[series], theme, cpu_s_per_gb, line)
-    curves.draw_failures(rates, curves.failures(lines, look))
+    curves.draw_failures(rates, lines, look)

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from spead_tutorial.plots.sheet import FAINT, Sheet
+from spead_tutorial.plots.sheet import FAINT, Sheet, write
 from spead_tutorial.plots.theme import Theme
 from spead_tutorial.units import number
 
@@ -61,13 +61,5 @@ def draw_mark(axis: "Axes", ns: float, raised: float, theme: Theme) -> None:
     axis.plot(
         [high - ms, high], [1, 1], transform=place, linewidth=3, color=theme.text, clip_on=False
     )
-    axis.annotate(
-        f"{number(ms)} ms",
-        (high - ms, 1),
-        (-5, 0),
-        xycoords=place,
-        textcoords="offset points",
-        ha="right",
-        va="center_baseline",
-        fontsize=FAINT,
-    )
+    beside: dict[str, Any] = {"ha": "right", "va": "center_baseline", "fontsize": FAINT}
+    write(axis, f"{number(ms)} ms", (high - ms, 1), (-5, 0), place, **beside)

@@ -4,6 +4,7 @@
 A phone has a picture that is narrow: what is beside each other here is below each other there.
 """
 
+import dataclasses
 import re
 import textwrap
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["FAINT", "Drawn", "Row", "Sheet", "name_panel", "panels", "rate_axis"]
+__all__ = ["FAINT", "Drawn", "Place", "Row", "Sheet", "name_panel", "panels", "rate_axis", "write"]
 
 #: Size in points of what is not the most important.
 FAINT = 9
@@ -136,24 +137,44 @@ def _by_lines(handles: Sequence["Artist"], columns: int) -> list["Artist"]:
     return [handles[place] for place in places]
 
 
-def panels(
-    theme: Theme, count: int, sides: tuple[float, float], gap: float
-) -> list[tuple[int, float, float]]:
+@dataclasses.dataclass(frozen=True, slots=True)
+class Place:
+    """Where one of several panels is."""
+
+    row: int
+    sides: tuple[float, float]  # inches from the picture's sides
+    is_first: bool  # whether the numbers of the scales are beside it
+    is_last: bool  # whether the numbers of a second scale are beside it
+
+
+def panels(theme: Theme, count: int, sides: tuple[float, float], gap: float) -> list[Place]:
     """Return where panels are that share a row, or have one each where the picture is narrow."""
     left, right = sides
     if theme.is_narrow:
-        return [(n, left, right) for n in range(count)]
+        return [Place(n, sides, True, True) for n in range(count)]
     width = (theme.width - left - right - gap * (count - 1)) / count
-    starts = (left + n * (width + gap) for n in range(count))
-    return [(0, start, theme.width - start - width) for start in starts]
+    starts = [left + n * (width + gap) for n in range(count)]
+    return [
+        Place(0, (start, theme.width - start - width), not n, n == count - 1)
+        for n, start in enumerate(starts)
+    ]
+
+
+def write(
+    axis: "Axes",
+    words: str,
+    place: tuple[float, float],
+    shift: tuple[float, float],
+    within: Any = "data",
+    **more: Any,
+) -> None:
+    """Write some points away from a place that is within what matplotlib calls coordinates."""
+    axis.annotate(words, place, shift, xycoords=within, textcoords="offset points", **more)
 
 
 def name_panel(axis: "Axes", name: str, raised: float = 0.0) -> None:
     """Say above a panel what it shows, raised by some points."""
-    shift = (0.0, 7.0 + raised)
-    axis.annotate(
-        name, (0, 1), shift, xycoords="axes fraction", textcoords="offset points", va="bottom"
-    )
+    write(axis, name, (0, 1), (0.0, 7.0 + raised), "axes fraction", va="bottom")
 
 
 def rate_axis(axis: "Axes", theme: Theme, second: str | None, raised: float = 0.0) -> None:
@@ -167,14 +188,5 @@ def rate_axis(axis: "Axes", theme: Theme, second: str | None, raised: float = 0.
     secondary.tick_params(labelsize=FAINT, colors=theme.faint, labelcolor=theme.faint)
     secondary.spines[second].set(color=theme.grid, visible=True)
     shift, align = ((0.0, 20.0), "right") if second == "top" else ((4.0, 7.0 + raised), "left")
-    axis.annotate(
-        "Gb/s",
-        (1, 1),
-        shift,
-        xycoords="axes fraction",
-        textcoords="offset points",
-        ha=align,
-        va="bottom",
-        fontsize=FAINT,
-        color=theme.faint,
-    )
+    faint: dict[str, Any] = {"fontsize": FAINT, "color": theme.faint}
+    write(axis, "Gb/s", (1, 1), shift, "axes fraction", ha=align, va="bottom", **faint)

@@ -9,7 +9,7 @@ from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.plots import scales
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.marks import say
-from spead_tutorial.plots.sheet import FAINT, Drawn, Sheet
+from spead_tutorial.plots.sheet import FAINT, Drawn, Sheet, write
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.plots.titles import NOT_TOLD, strongest
 from spead_tutorial.records import Recording, Spacing
@@ -152,14 +152,7 @@ def _draw_block(axis: "Axes", block: Sequence[_Rounds], span: int, theme: Theme)
     axis.set_axisbelow(True)
     for middle, run, (begin, _), rounds in zip(middles, shown, windows, block, strict=True):
         above = middle - _LINE / 2 - 0.03
-        axis.annotate(
-            _numbers(rounds),
-            (low, above),
-            (4, 0),
-            textcoords="offset points",
-            va="bottom",
-            fontsize=FAINT,
-        )
+        write(axis, _numbers(rounds), (low, above), (4, 0), va="bottom", fontsize=FAINT)
         say(axis, f"{_place(run)}, {_way(run)}", _numbers(rounds))
         for parity, colour in enumerate(_colours(theme)):
             times = [

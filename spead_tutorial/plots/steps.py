@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from spead_tutorial.catalogue import LANGUAGES
 from spead_tutorial.plots.marks import Line, mark, say
 from spead_tutorial.plots.points import Point
-from spead_tutorial.plots.sheet import FAINT, Row, Sheet
+from spead_tutorial.plots.sheet import FAINT, Sheet, write
 from spead_tutorial.plots.theme import MARKERS, NAMES, Theme
 from spead_tutorial.plots.titles import NOT_TOLD
 from spead_tutorial.stats import Estimate, is_told
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-__all__ = ["WHO", "Step", "draw_panels", "panel_rows", "step_legend"]
+__all__ = ["Step", "draw_steps"]
 
 #: Whose a mark is.
-WHO = {**NAMES, "spead2": "spead2", "limit": "bare system calls"}
+_WHO = {**NAMES, "spead2": "spead2", "limit": "bare system calls"}
 _LANE, _APART = 0.18, 0.04
 _ROOM, _LOWER_ROOM = 0.45, 0.75
 _LABELS, _NARROW_LABELS, _LABEL_COLUMNS, _NARROW_LABEL_COLUMNS = 2.03, 1.64, 26, 18
@@ -46,43 +46,38 @@ class Step:
     gains: Mapping[str, Estimate | None] = dataclasses.field(default_factory=dict)
 
 
-def panel_rows(panels: Sequence[Sequence[Step]], theme: Theme) -> list[Row]:
-    """Return the rows that a sheet needs: panels are beside each other where there is room."""
-    step = _inches(_languages(panels))
-    if not _are_stacked(panels, theme):
-        return [(_ROOM, step * len(_labels(panels)))]
-    return [(_LOWER_ROOM if n else _ROOM, step * len(steps)) for n, steps in enumerate(panels)]
-
-
-def draw_panels(
-    sheet: Sheet,
-    panels: Sequence[Sequence[Step]],
-    names: Sequence[str],
+def draw_steps(
+    theme: Theme,
+    title: str,
+    subtitle: str,
+    foot: str,
+    panels: Mapping[str, Sequence[Step]],
     label: str,
     is_bound: Callable[[Point], bool] = lambda point: False,
-) -> None:
-    """Draw a panel of marks for each of several settings, all on one scale."""
-    theme, stacked = sheet.theme, _are_stacked(panels, sheet.theme)
+) -> Sheet:
+    """Draw a panel of marks for each of several settings, by its name, all on one scale."""
+    all_steps = list(panels.values())
+    languages = _languages(all_steps)
+    inches = _LANE * max(2, len(languages)) + _APART  # two lines of words at least
+    stacked = theme.is_narrow or len(panels) > _MOST_BESIDE
+    rows = [(_ROOM, inches * len(_labels(all_steps)))]
+    if stacked:
+        rows = [(_LOWER_ROOM if n else _ROOM, inches * len(one)) for n, one in enumerate(all_steps)]
+    legend = _legend(all_steps, theme)
+    sheet = Sheet(theme, title, rows, foot, subtitle=subtitle, legend=legend, columns=4)
     left = _NARROW_LABELS if theme.is_narrow else _LABELS
     count = 1 if stacked else len(panels)
-    languages = _languages(panels)
-    inches = _inches(languages)
     width = (theme.width - left - _MARGIN - _GAP * (count - 1)) / count
-    for n, steps in enumerate(panels):
-        places = _labels([steps] if stacked else panels)
+    for n, (name, steps) in enumerate(panels.items()):
+        places = _labels([steps] if stacked else all_steps)
         start = left + (0 if stacked else n * (width + _GAP))
         axis = sheet.axes(n if stacked else 0, start, theme.width - start - width)
         with_rate = not theme.is_narrow and count == 1
         words = _MORE_WORDS if with_rate else _WORDS
-        _scale(axis, panels, width - words, width, inches * len(places))
-        axis.annotate(
-            "\n".join(textwrap.wrap(names[n], _NAME_COLUMNS)) if count > 1 else names[n],
-            (0, 1),
-            ((_MARGIN - left) * 72 if theme.is_narrow else 0, 6),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            fontsize=11,
-        )
+        _scale(axis, all_steps, width - words, width, inches * len(places))
+        shown = "\n".join(textwrap.wrap(name, _NAME_COLUMNS)) if count > 1 else name
+        shift = ((_MARGIN - left) * 72 if theme.is_narrow else 0, 6)
+        write(axis, shown, (0, 1), shift, "axes fraction", fontsize=11)
         if stacked or not n:
             _write_labels(axis, places, inches, left, theme)
         for step in steps:
@@ -93,34 +88,25 @@ def draw_panels(
                     at = size(point.samples[0].heap_size)
                     say(axis, _line(step, role).name, f"{at} is a lower bound")
         axis.set_xlabel(label)
+    return sheet
 
 
-def step_legend(panels: Sequence[Sequence[Step]], theme: Theme) -> list["Artist"]:
+def _legend(panels: Sequence[Sequence[Step]], theme: Theme) -> list["Artist"]:
     """Return what says which marks are whose."""
     from matplotlib.lines import Line2D
 
     there = {role for steps in panels for step in steps for role in step.points}
     return [
         Line2D([], [], label=name, linewidth=2, **_marker(role, theme))
-        for role, name in WHO.items()
+        for role, name in _WHO.items()
         if role in there
     ]
-
-
-def _are_stacked(panels: Sequence[Sequence[Step]], theme: Theme) -> bool:
-    """Return whether panels are below each other."""
-    return theme.is_narrow or len(panels) > _MOST_BESIDE
 
 
 def _languages(panels: Sequence[Sequence[Step]]) -> list[str]:
     """Return the languages that have marks, each a lane of every step."""
     there = {role for steps in panels for step in steps for role in step.points}
     return [language for language in LANGUAGES if language in there]
-
-
-def _inches(languages: Sequence[str]) -> float:
-    """Return how high a step is: two lines of words at least."""
-    return _LANE * max(2, len(languages)) + _APART
 
 
 def _label(step: Step) -> tuple[str, str]:
@@ -164,16 +150,9 @@ def _write_labels(
         lines = [(line, theme.text, 10) for line in textwrap.wrap(" ".join(title.split()), columns)]
         lines += [(line, theme.faint, FAINT) for line in [note] if note]
         for n, (line, colour, points) in enumerate(lines[:2]):
-            axis.annotate(
-                line,
-                (0, row * inches + (n + 0.65) * _LANE),
-                ((_MARGIN - left) * 72, 0),
-                xycoords=axis.get_yaxis_transform(),
-                textcoords="offset points",
-                va="center",
-                fontsize=points,
-                color=colour,
-            )
+            look: dict[str, Any] = {"va": "center", "fontsize": points, "color": colour}
+            place, shift = (0, row * inches + (n + 0.65) * _LANE), ((_MARGIN - left) * 72, 0)
+            write(axis, line, place, shift, axis.get_yaxis_transform(), **look)
 
 
 def _said(step: Step, role: str, is_bound: Callable[[Point], bool], with_rate: bool) -> str:
@@ -210,20 +189,14 @@ def _draw_step(
     if len(said) > 1 and set(said.values()) == {NOT_TOLD}:
         said, ends = {"": NOT_TOLD}, {"": max(ends.values())}
     for role, words in said.items():
-        axis.annotate(
-            words,
-            (ends[role], lanes.get(role, middle)),
-            (7, 0),
-            textcoords="offset points",
-            va="center_baseline",
-            fontsize=FAINT,
-            color=theme.faint if words == NOT_TOLD else theme.text,
-        )
+        colour = theme.faint if words == NOT_TOLD else theme.text
+        look: dict[str, Any] = {"va": "center_baseline", "fontsize": FAINT, "color": colour}
+        write(axis, words, (ends[role], lanes.get(role, middle)), (7, 0), **look)
 
 
 def _line(step: Step, role: str) -> Line:
     """Return what the points of a mark have in common with those of other sizes."""
-    who, row = WHO[role], " ".join(f"{step.title} {step.note}".split())
+    who, row = _WHO[role], " ".join(f"{step.title} {step.note}".split())
     key = step.points[role].key
     return Line(f"{row}, {who}" if role in NAMES else row, role, who, row, key)
 

@@ -66,39 +66,6 @@ class _Lines:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Column:
-    """A column of panels, of which there is one for each language, or one for all.
-
-    On a narrow picture they are below each other.
-    """
-
-    language: str
-    number: int
-    count: int
-    is_narrow: bool
-
-    def axes(self, sheet: Sheet, row: int) -> "Axes":
-        """Add its panel of a row: all have one width."""
-        line, left, right = panels(sheet.theme, self.count, curves.SIDES, _GAP)[self.number]
-        return sheet.axes(2 * line + row, left, right)
-
-    @property
-    def is_first(self) -> bool:
-        """Whether the numbers of the scales are beside it."""
-        return self.is_narrow or not self.number
-
-    @property
-    def is_last(self) -> bool:
-        """Whether the numbers of Gb/s are beside it."""
-        return self.is_narrow or self.number == self.count - 1
-
-    @property
-    def most_labels(self) -> int:
-        """How many sizes it has room to name."""
-        return _MOST_LABELS // (2 if self.is_narrow else self.count)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class Sweep:
     """A picture of rates over sizes: what it shows of a recording; call it to draw it.
 
@@ -130,13 +97,23 @@ class Sweep:
         look = dict(zip(lines.labels, looks(list(lines.labels), theme), strict=True))
         columns = lines.columns()
         sheet = self._sheet(recording, lines, look, theme)
-        for number, (language, shown) in enumerate(columns.items()):
-            column = _Column(language, number, len(columns), theme.is_narrow)
-            axis = column.axes(sheet, 0)
-            self._prepare(axis, recording, lines, column, theme)
+        most_labels = _MOST_LABELS // (2 if theme.is_narrow else len(columns))
+        places = panels(theme, len(columns), curves.SIDES, _GAP)
+        for place, (language, shown) in zip(places, columns.items(), strict=True):
+            axis = sheet.axes(2 * place.row, *place.sides)
+            curves.size_axis(axis, lines.sizes, None if lines.gains else curves.SIZE, most_labels)
+            unit = f": {self.rate}" if place.is_first else ""
+            name = NAMES[language] + unit if language else self.rate
+            ends = place.is_first, place.is_last
+            curves.rate_panel(axis, theme, top(recording), False, name, *ends)
             _draw_rates(axis, lines, {one: look[one] for one in shown}, theme)
             if lines.gains:
-                self._draw_gains(column.axes(sheet, 1), lines, look, column, theme)
+                axis = sheet.axes(2 * place.row + 1, *place.sides)
+                curves.size_axis(axis, lines.sizes, curves.SIZE, most_labels)
+                words = "gain over" if theme.is_narrow else "gain: times as fast as"
+                name = f"{words} {self.gained}" if place.is_first else ""
+                _draw_gains(axis, lines, look, language, name, theme)
+                axis.tick_params(axis="y", labelleft=place.is_first)
         return sheet.drawn("Lines: the rate in MB/s against the size of a heap.", last_first=True)
 
     def gains(self, recording: Recording) -> dict[str, Gains]:
@@ -203,37 +180,22 @@ class Sweep:
             legend=legend + [curves.thin_line(theme, _BEST)] * bool(lines.best),
         )
 
-    def _prepare(
-        self, axis: "Axes", recording: Recording, lines: _Lines, column: _Column, theme: Theme
-    ) -> None:
-        """Give a panel of rates its scales."""
-        name = None if lines.gains else curves.SIZE
-        curves.size_axis(axis, lines.sizes, name, column.most_labels)
-        unit = f": {self.rate}" if column.is_first else ""
-        title = NAMES[column.language] + unit if column.language else self.rate
-        ends = column.is_first, column.is_last
-        curves.rate_panel(axis, theme, top(recording), False, title, *ends)
 
-    def _draw_gains(
-        self,
-        axis: "Axes",
-        lines: _Lines,
-        look: Mapping[Series, Look],
-        column: _Column,
-        theme: Theme,
-    ) -> None:
-        """Draw the gains of a language on the scale of all."""
-        curves.size_axis(axis, lines.sizes, curves.SIZE, column.most_labels)
-        labels = lines.labels
-        shown = []
-        for (before, after), one in lines.gains.items():
-            if after.language == column.language:
-                name = f"{labels[after]}, gain over {labels[before]}"
-                shown.append((one, look[after], Line(name, role_of(after), unit=TIMES)))
-        words = "gain over" if column.is_narrow else "gain: times as fast as"
-        over = f"{words} {self.gained}" if column.is_first else ""
-        curves.gain_panel(axis, shown, theme, over, lines.gains.values(), _MOST_GAINS)
-        axis.tick_params(axis="y", labelleft=column.is_first)
+def _draw_gains(
+    axis: "Axes",
+    lines: _Lines,
+    look: Mapping[Series, Look],
+    language: str,
+    name: str,
+    theme: Theme,
+) -> None:
+    """Draw the gains of a language on the scale of all."""
+    shown = []
+    for (before, after), one in lines.gains.items():
+        if after.language == language:
+            words = f"{lines.labels[after]}, gain over {lines.labels[before]}"
+            shown.append((one, look[after], Line(words, role_of(after), unit=TIMES)))
+    curves.gain_panel(axis, shown, theme, name, lines.gains.values(), _MOST_GAINS)
 
 
 def _shares(at: Mapping[str, Estimate | None]) -> str:
@@ -250,4 +212,4 @@ def _draw_rates(axis: "Axes", lines: _Lines, look: Mapping[Series, Look], theme:
         curves.draw_thin(axis, {x: point for x, (_, point) in lines.best.items()}, theme)
     for x, (series, point) in lines.best.items():
         say(axis, _BEST, f"{size(x)} {point.median:.0f} ({bare_name(series.variant)})")
-    curves.draw_failures(axis, curves.failures(lines.points, look))
+    curves.draw_failures(axis, lines.points, look)

@@ -18,7 +18,7 @@ from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.plots import scales
 from spead_tutorial.plots.caption import caption
 from spead_tutorial.plots.marks import say
-from spead_tutorial.plots.sheet import FAINT, Drawn, Sheet
+from spead_tutorial.plots.sheet import FAINT, Drawn, Sheet, write
 from spead_tutorial.plots.theme import NAMES, Theme
 from spead_tutorial.records import Recording, Timeline
 from spead_tutorial.stats import median
@@ -277,12 +277,11 @@ def _say_asleep(axis: "Axes", sent: Sequence[tuple[float, float]], theme: Theme)
 
 def _name_block(axis: "Axes", run: Timeline, theme: Theme) -> None:
     """Say above a block what it is of, and how much of the time its threads were busy."""
-    above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
     left = -72 * (_SIDES[0] - 0.12)
     raised = 15 + 72 * _LINE * theme.is_narrow
     words = "\n".join(textwrap.wrap(_busy(run), _COLUMNS)) if theme.is_narrow else _busy(run)
-    axis.annotate(way(run).capitalize(), (0, 1), (left, raised), va="bottom", fontsize=11, **above)
-    axis.annotate(words, (0, 1), (left, 2), va="bottom", fontsize=FAINT, **above)
+    for one, y, points in ((way(run).capitalize(), raised, 11), (words, 2, FAINT)):
+        write(axis, one, (0, 1), (left, y), "axes fraction", va="bottom", fontsize=points)
 
 
 def _busy(run: Timeline) -> str:

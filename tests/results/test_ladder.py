@@ -17,13 +17,13 @@ def test_the_title_of_the_ladder_is_what_its_chapters_gained_that_send_to_the_sa
     elsewhere = make_rounds("tut_2_send", "c", [50.0] * 3, kind="loopback")
     later = make_rounds("tut_4_send_constant", "c", [2000.0] * 3, chapter=4)
     aside = make_rounds("tut_16_send_equal_packets", "c", [9000.0] * 3)
-    measured = "from chapter 4 to 10: x2.50 (Python, C)"
+    measured = "from the end of chapter 4 to 10: x2.50 (Python, C)"
     for more, words in (
         ([], measured),
         (elsewhere, measured),
         (aside, measured),
         # It is the last program of chapter 4 that is gone on from.
-        (later, "from chapter 4 to 10: x5.01 (C)"),
+        (later, "from the end of chapter 4 to 10: x5.01 (C)"),
     ):
         drawn = draw(plots.ladder, recording, samples=(*recording.samples, *more))
         assert typed(drawn.title).startswith(f"1 MiB heaps, {words}.")

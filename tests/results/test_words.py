@@ -41,7 +41,7 @@ SAID: dict[str, tuple[str, list[str], list[str]]] = {
         ["Python: payload sent, MB/s", *SIZES, "Gb/s", "C", *SIZES],
     ),
     "ladder": (
-        "1 MiB heaps, from chapter 4 to 10: x2.50 (Python, C). ",
+        "1 MiB heaps, from the end of chapter 4 to 10: x2.50 (Python, C). ",
         [
             "6 Bigger packets, Python: 1 MiB 6010. 6 Bigger packets, C: 1 MiB 6010.",
             "10 Reuse heaps, C, gain over the step before: 1 MiB x1.67.",
@@ -49,7 +49,7 @@ SAID: dict[str, tuple[str, list[str], list[str]]] = {
         ["4 Measure it", "x1.50", "x1.50", "x1.67", "x1.67", "Python", "C"],
     ),
     IN_CPP: (
-        "1 MiB heaps, from chapter 4 to 10: x2.50 (Python, C, C++). ",
+        "1 MiB heaps, from the end of chapter 4 to 10: x2.50 (Python, C, C++). ",
         ["6 Bigger packets, C++: 1 MiB 6010.", "10 Reuse heaps, C++: 1 MiB 10010, 8 KiB 10010."],
         ["x1.50", "x1.50", "x1.50", "Python", "C", "C++"],
     ),
