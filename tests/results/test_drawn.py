@@ -1,14 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where things are drawn, in pictures of which there is one each; their words: test_words.py."""
+"""What is drawn, in pictures of which there is one each; their words: test_words.py."""
 
+import dataclasses
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from spead_tutorial import plots
-from support.pictures import draw, drawing, typed
-from support.recordings import make_ceiling, make_lossless, make_packets
+from spead_tutorial.catalogue import find_chapter
+from spead_tutorial.records import Recording
+from spead_tutorial.units import times
+from support.pictures import draw, drawing, fail, typed
+from support.recordings import (
+    EIGHT,
+    MIB,
+    NEW_MEMORY,
+    around,
+    make_ceiling,
+    make_ladder,
+    make_lossless,
+    make_memory,
+    make_packets,
+    make_rounds,
+    make_sample,
+)
+from support.records import HEADER, make_spacing
 
 # ---- The size of packets ----
 
@@ -96,3 +113,215 @@ def test_a_rate_above_which_the_sender_could_not_go_is_called_a_lower_bound():
     assert typed(loss.title).startswith(
         "Chapter 7 loses nothing up to at least 1 500 MB/s (Python), at least 3 000 MB/s (C). "
     )
+
+
+# ---- Ladders ----
+
+
+def test_the_title_of_the_ladder_is_what_its_chapters_gained_that_send_to_the_same_place():
+    recording = make_ladder()
+    elsewhere = make_rounds("tut_2_send", "c", [50.0] * 3, kind="loopback")
+    later = make_rounds("tut_4_send_constant", "c", [2000.0] * 3, chapter=4)
+    aside = make_rounds("tut_16_send_equal_packets", "c", [9000.0] * 3)
+    measured = "from the end of chapter 4 to 10: x2.50 (Python, C)"
+    for more, words in (
+        ([], measured),
+        (elsewhere, measured),
+        (aside, measured),
+        # It is the last program of chapter 4 that is gone on from.
+        (later, "from the end of chapter 4 to 10: x5.01 (C)"),
+    ):
+        drawn = draw(plots.ladder, recording, samples=(*recording.samples, *more))
+        assert typed(drawn.title).startswith(f"1 MiB heaps, {words}.")
+    alone = draw(plots.ladder, recording, samples=tuple(elsewhere))
+    assert alone.title.startswith("The chapters' rates.")
+
+
+def test_the_ladder_names_the_steps_that_gain_nothing():
+    rates = {4: 1000.0, 6: 2000.0, 8: 2000.0, 10: 2000.0, 11: 3000.0}
+    samples = [
+        one
+        for chapter, rate in rates.items()
+        for language in ("python", "c")
+        for one in make_rounds(find_chapter(str(chapter)).name, language, around(rate))
+    ]
+    drawn = draw(plots.ladder, Recording(HEADER, tuple(samples)))
+    assert "No difference found in steps 8 to 10 at" in drawn.title
+    assert sum(one.startswith("no difference found") for one in drawn.seen) == 4
+    # With one panel there is room for the rates, too.
+    assert f"{times(1.5)}, 3 GB/s" in drawn.seen
+
+
+def test_a_picture_says_which_chapter_did_not_send_to_the_labs_device():
+    other = make_sample("tut_2_send", "c", 50.0, device="lo", kind="loopback")
+    drawn = draw(plots.ladder, Recording(HEADER, (other, *make_ladder().samples)))
+    assert "dummy, MTU 9216 (chapter 2: loopback)" in drawn.words
+
+
+def test_a_program_that_failed_has_no_bar_but_a_word():
+    recording = make_ladder()
+    drawn = draw(plots.ladder, recording, samples=fail(recording, lambda one: one.chapter == 6))
+    assert drawn.seen.count("failed: no rate") == 2
+    for language in ("Python", "C"):
+        assert f"6 Bigger packets, {language}: 1 MiB failed." in drawn.words
+    assert "6010" not in drawn.svg.decode()
+
+
+def test_a_program_of_which_the_warm_up_failed_has_failed_in_the_ladder():
+    warm = make_sample("tut_6_send_pktsize", "c", 1.0, warm_up=True, failure="it failed")
+    drawn = draw(plots.ladder, Recording(HEADER, (warm, *make_ladder().samples)))
+    assert "Python: 1 MiB 6010. 6 Bigger packets, C: 1 MiB failed." in drawn.words
+
+
+def test_below_the_chapters_are_the_peers_best_and_the_bare_loops_of_each_size():
+    beside = [
+        replace(one, implementation="spead2-source", elapsed_ns=one.elapsed_ns * 2)
+        for one in make_ladder().samples
+        if one.language == "python" and one.chapter in (6, 10)
+    ]
+    for variant, rate in (("one thread", 12000), ("one thread, 2 streams", 23000)):
+        beside += make_rounds(
+            "ceiling", "c", around(rate), implementation="ceiling", variant=variant
+        )
+    drawn = draw(plots.ladder, Recording(HEADER, (*beside, *make_ladder().samples)))
+    for words in (
+        "spead2 from source its best chapter: 1 MiB 5005, 8 KiB 5005.",  # chapter 10's
+        "bare system calls one thread: 1 MiB 12000.",
+        "bare system calls one thread, 2 streams: 1 MiB 23000.",
+    ):
+        assert words in drawn.words
+
+
+# ---- Memory ----
+
+
+TIMES = "\N{MULTIPLICATION SIGN}"
+
+
+def with_caches(recording: Recording, **caches: int) -> Recording:
+    machine = recording.header.machine | {"caches_bytes": caches}
+    return dataclasses.replace(recording, header=replace(recording.header, machine=machine))
+
+
+def test_no_faults_at_all_are_at_the_bottom_of_a_logarithmic_scale():
+    figure = drawing("memory").figure
+    panel = next(axis for axis in figure.axes if axis.get_yscale() == "log")
+    lowest = min(min(line.get_ydata()) for line in panel.lines if len(line.get_xdata()) == 3)
+    assert panel.get_ylim()[0] < lowest == 0.01
+    assert panel.get_ylim()[1] > 64 * MIB / 4096
+
+
+def test_caches_are_drawn_where_heaps_are_as_large_and_all_machines_have_them():
+    recording = make_memory()
+    smaller = with_caches(recording, L2=MIB, L3=32 * MIB)
+    for made, caches in (
+        (recording, ["L2 2 MiB"]),
+        (smaller, ["L2 1 MiB", "L3 32 MiB"]),
+        (dataclasses.replace(recording, others=(smaller.header,)), []),
+        (dataclasses.replace(recording, header=HEADER), []),
+    ):
+        seen = draw(plots.memory, made).seen
+        assert [words for words in seen if words.startswith(("L2", "L3"))] == caches
+
+
+def test_samples_without_counts_have_a_rate_all_the_same():
+    samples = make_rounds(EIGHT, "c", [100.0] * 3)
+    words = draw(plots.memory, Recording(HEADER, tuple(samples))).words
+    assert "C, used again: 1 MiB 100." in words
+    assert "page faults a heap:" not in words
+
+
+def as_new_memory(recording: Recording, heap_size: int) -> Recording:
+    """The same recording, where at a size of heaps every way is as fast as new memory."""
+    of_new = {
+        (one.language, one.round): one.elapsed_ns
+        for one in recording.samples
+        if (one.program, one.variant, one.heap_size) == (NEW_MEMORY, "", heap_size)
+    }
+    samples = tuple(
+        replace(one, elapsed_ns=of_new[one.language, one.round])
+        if one.heap_size == heap_size
+        else one
+        for one in recording.samples
+    )
+    return dataclasses.replace(recording, samples=samples)
+
+
+def test_causes_show_the_size_at_which_a_difference_is_told():
+    recording = as_new_memory(as_new_memory(make_memory(), 64 * MIB), MIB)
+    drawn = draw(plots.causes, recording)
+    assert "payload sent in MB/s" in drawn.seen
+    assert {"Heaps of 16 MiB", "Heaps of 1 MiB", "no difference found"} <= set(drawn.seen)
+    assert "4\N{THIN SPACE}096" in drawn.seen
+    assert "6 of 6 differences told" not in drawn.seen
+
+
+def test_causes_put_into_brackets_what_is_not_told():
+    recording = make_memory()
+    for n in (MIB, 16 * MIB, 64 * MIB):
+        recording = as_new_memory(recording, n)
+    drawn = draw(plots.causes, recording)
+    assert drawn.seen.count(f"({TIMES}1.00)") == 6
+    assert "64 MiB heaps: memory kept no difference found; used again no" in drawn.svg.decode()
+    assert "in brackets:" not in drawing("causes").svg.decode()
+
+
+def test_causes_of_many_sizes_have_two_small_panels_in_a_line():
+    recording = make_memory()
+    more = [
+        replace(one, heap_size=32 * MIB, case=f"{one.case}/more")
+        for one in recording.samples
+        if one.heap_size == 16 * MIB
+    ]
+    samples = (*recording.samples, *more)
+    figure = draw(plots.causes, recording, samples=samples).figure
+    small = [axis.get_position() for axis in figure.axes[2:]]
+    assert [round(place.x0, 2) for place in small] == [0.19, 0.6, 0.19]
+    assert small[0].y0 == small[1].y0 > small[2].y1
+
+
+# ---- When messages leave ----
+
+
+def lines_of(axis):
+    """When each line of a panel is, in ms, sorted."""
+    segments = [one for lines in axis.collections for one in lines.get_segments()]
+    return sorted(round(float(points[0][0]), 6) for points in segments)
+
+
+def test_there_is_a_line_at_the_time_of_each_message_of_three_heaps_and_the_next():
+    one = make_spacing("tut_4_send_perf", True, 6000)
+    figure = draw(plots.spacing, Recording(HEADER, (), spacings=(one,))).figure
+    begins = [6.03 * heap for heap in range(4)]
+    expected = [begin + 0.01 * message for begin in begins for message in range(4)]
+    assert lines_of(figure.axes[1]) == pytest.approx(expected)
+
+
+def test_heaps_one_after_the_other_have_different_colours():
+    figure = drawing("spacing").figure
+    of_one, of_next = figure.axes[1].collections[:2]
+    assert of_one.get_color()[0].tolist() != of_next.get_color()[0].tolist()
+
+
+def test_a_heap_that_was_held_up_is_not_shown():
+    even = make_spacing("tut_4_send_perf", True, 100)
+    late = [time + 10**8 * (heap > 14) for heap, time in zip(even.heaps, even.time_ns, strict=True)]
+    one = replace(even, time_ns=tuple(late))
+    figure = draw(plots.spacing, Recording(HEADER, (), spacings=(one,))).figure
+    assert figure.axes[1].get_xlim()[1] < 1
+
+
+def test_where_as_much_leaves_at_once_the_title_says_that_no_difference_is_told():
+    runs = tuple(
+        make_spacing(program, False, 100, 10, number)
+        for program in ("tut_4_send_perf", "tut_5_send_pipeline")
+        for number in range(7)
+    )
+    title = draw(plots.spacing, Recording(HEADER, (), spacings=runs)).title
+    assert title.startswith("Constant samples, no limit: no difference found in how much")
+
+
+def test_a_program_alone_is_compared_with_nothing():
+    one = make_spacing("tut_4_send_perf", True, 6000)
+    title = draw(plots.spacing, Recording(HEADER, (), spacings=(one,))).title
+    assert title.startswith("Random samples, no limit: 255 KiB leave at once in turns.")

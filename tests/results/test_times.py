@@ -4,11 +4,11 @@
 import pytest
 from msgspec.structs import fields, replace
 
-from spead_tutorial import plots, units
+from spead_tutorial import plots
 from spead_tutorial.analysis import timeline as times
 from spead_tutorial.records import Recording, Timeline
 from support.pictures import bars_of, draw
-from support.recordings import MIB, make_pipeline, make_rounds, make_timeline
+from support.recordings import MIB, make_rounds, make_timeline
 from support.records import HEADER
 
 MS = 1_000_000
@@ -96,31 +96,3 @@ def test_what_was_not_measured_is_left_out():
     assert "Random samples, without a limit, in turns, C: 1 MiB 100." in words
     for other in ("Constant", "overlapped, C", "pinned", "link of", "Time of"):
         assert other not in words
-
-
-def test_the_title_of_the_pipeline_is_where_overlapping_changes_most():
-    recording = make_pipeline()
-    slower = tuple(
-        replace(one, elapsed_ns=3 * one.elapsed_ns)
-        if (one.variant, one.program, one.random) == ("pinned", "tut_5_send_pipeline", True)
-        else one
-        for one in recording.samples
-    )
-    title = draw(plots.pipeline, recording, samples=slower).title
-    where = "Random samples, without a limit, pinned"
-    assert title.startswith(f"{where}: overlapped {units.times(0.5)} (Python, C).")
-
-
-def test_a_pipeline_that_gains_nothing_says_so():
-    recording = make_pipeline()
-    in_turns = {
-        (one.language, one.variant, one.round): one.elapsed_ns
-        for one in recording.samples
-        if one.program == "tut_4_send_constant"
-    }
-    as_fast = tuple(
-        replace(one, elapsed_ns=in_turns[one.language, one.variant, one.round])
-        for one in recording.samples
-    )
-    title = draw(plots.pipeline, recording, samples=as_fast).title
-    assert "overlapped no difference found." in title
