@@ -3,9 +3,10 @@
 
 from typing import TYPE_CHECKING, Any
 
+from spead_tutorial.plots.bars import part_legend, part_look
 from spead_tutorial.plots.caption import caption
-from spead_tutorial.plots.render import Drawn
-from spead_tutorial.plots.sheet import Sheet
+from spead_tutorial.plots.marks import say
+from spead_tutorial.plots.sheet import Drawn, Sheet
 from spead_tutorial.plots.theme import Theme
 from spead_tutorial.records import Recording
 from spead_tutorial.units import number, percent
@@ -43,15 +44,19 @@ def picture(recording: Recording, theme: Theme, *, seen: Seen) -> Drawn:
     axis.grid(axis="x")
     axis.set_axisbelow(True)
     for y, thread in enumerate(threads):
-        left = 0.0
-        for part, share in _shares(thread, seen.run.seconds).items():
+        left, shares = 0.0, _shares(thread, seen.run.seconds)
+        listed = ", ".join(f"{part} {percent(share)}" for part, share in shares.items())
+        say(axis, f"{thread.name} ({thread.tid})", listed)
+        for part, share in shares.items():
             width = min(100 * share, 100 - left)
             axis.barh(y, width, _BAR / _PITCH, left, **_look(part, theme))
             left += width
     axis.set_yticks(range(len(threads)), [f"{one.name} ({one.tid})" for one in threads])
     axis.tick_params(axis="y", length=0)
     axis.set_xlabel("share of the time, %")
-    return sheet.figure, sheet.title, _in_words(seen, threads, foot)
+    return sheet.drawn(
+        "Bars: what each thread did, as shares of the time in which the sender sent."
+    )
 
 
 def _shares(thread: Thread, seconds: float) -> dict[str, float]:
@@ -64,21 +69,10 @@ def _shares(thread: Thread, seconds: float) -> dict[str, float]:
 def _look(part: str, theme: Theme) -> dict[str, Any]:
     if part == _ASLEEP:
         return {"facecolor": "none", "edgecolor": theme.faint, "linewidth": 0.8}
-    colour, hatch = _LOOKS[part]
-    look = {"facecolor": theme.colours[colour], "hatch": hatch, "edgecolor": theme.background}
-    return look | {"linewidth": 0}
+    return part_look(_LOOKS[part], theme) | {"linewidth": 0}
 
 
 def _legend(theme: Theme) -> list["Artist"]:
     from matplotlib.patches import Patch
 
-    return [Patch(label=part, **_look(part, theme)) for part in (*_LOOKS, _ASLEEP)]
-
-
-def _in_words(seen: Seen, threads: list[Thread], foot: str) -> str:
-    sentences = ["Bars: what each thread did, as shares of the time in which the sender sent."]
-    for thread in threads:
-        shares = _shares(thread, seen.run.seconds)
-        listed = ", ".join(f"{part} {percent(share)}" for part, share in shares.items())
-        sentences.append(f"{thread.name} ({thread.tid}): {listed}.")
-    return " ".join([*sentences, " ".join(foot.split())])
+    return [*part_legend(_LOOKS, theme), Patch(label=_ASLEEP, **_look(_ASLEEP, theme))]
