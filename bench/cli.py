@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import os
 import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ from bench.where import where
 from spead_tutorial.cli import finish
 from spead_tutorial.hosts.engines import Engines
 from spead_tutorial.hosts.file import read_hosts
-from spead_tutorial.measure.case import Step
+from spead_tutorial.measure.progress import Steps, duration
 from spead_tutorial.measure.rounds import left
 from spead_tutorial.measure.search import settled
 from spead_tutorial.measure.summary import rows
@@ -171,7 +170,8 @@ def run(
             if dry_run or not plan.cases:
                 continue
             try:
-                recording = settled(measure(plan, path, installations, _shown, _say))
+                with Steps() as shown:
+                    recording = settled(measure(plan, path, installations, shown, _say))
             except KeyboardInterrupt:
                 _say_what_is_kept(plan, path)
                 raise
@@ -276,7 +276,7 @@ def _file_name(sweep: Sweep, shard: tuple[int, int]) -> str:
 
 def _announcement(sweep: Sweep, plan: Plan, path: Path) -> str:
     begun = _read(path)
-    time_left = _duration(estimate(plan, begun, _reference(sweep)))
+    time_left = duration(estimate(plan, begun, _reference(sweep)))
     return f"{sweep.name} ({sweep.about}): {_wanted(plan)}, about {time_left} to go, to {path}"
 
 
@@ -352,32 +352,6 @@ def _say_what_is_kept(plan: Plan, path: Path) -> None:
     )
 
 
-def _shown(steps: Sequence[Step]) -> Iterator[Step]:
-    """Yield steps, and show how far they have come."""
-    if os.isatty(1):
-        with click.progressbar(
-            steps, label="Running", item_show_func=lambda s: s.case.name if s else None
-        ) as bar:
-            yield from bar
-        return
-    start, shown = time.monotonic(), ""
-    for index, step in enumerate(steps):
-        name = "warming up" if step.warm_up else f"round {step.number + 1}"
-        name = "timelines" if step.case.timeline else name
-        if name != shown:
-            shown = name
-            left = (time.monotonic() - start) / index * (len(steps) - index) if index else None
-            about = f", about {_duration(left)} to go" if left is not None else ""
-            click.echo(f"  {name}: sample {index + 1} of {len(steps)}{about}")
-        yield step
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
-
-
 @cli.command("list")
 def list_sweeps() -> int:
     """List the sweeps that can be measured.
@@ -386,7 +360,7 @@ def list_sweeps() -> int:
     """
     for sweep in SWEEPS:
         times = ", ".join(
-            f"{name} {_duration(estimate(plan_of(sweep, size), None, _reference(sweep)))}"
+            f"{name} {duration(estimate(plan_of(sweep, size), None, _reference(sweep)))}"
             for name, size in SIZES.items()
             if name != "tiny"
         )

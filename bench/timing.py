@@ -8,11 +8,10 @@ kernel's time of sending; the first two alike for all libraries.
 
 import dataclasses
 import json
-import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -31,6 +30,7 @@ from spead_tutorial.analysis.spacing import burst, silence
 from spead_tutorial.lab import Lab, accounted
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.programs import ProgramError, finish
+from spead_tutorial.measure.progress import Steps
 from spead_tutorial.records import OURS, Count, Number, RecordError, Spacing, Writer, locked
 from spead_tutorial.stats import median, spread
 
@@ -243,9 +243,7 @@ def _taken(lab: Lab, asked: Taken, size: Size) -> Taken:
         return replace(asked, failure=str(error))
 
 
-def measure(
-    what: str, size: Size, path: Path, show: Callable[[Sequence[Any]], Iterator[Any]]
-) -> list[Taken]:
+def measure(what: str, size: Size, path: Path) -> list[Taken]:
     """Take all of a record: rounds, each of which has everything."""
     with Lab() as lab:
         who, skipped = _who_can(what, lab)
@@ -254,8 +252,9 @@ def measure(
         settings = _settings(what, size) | {"seed": SEED, "skipped": skipped}
         order = [one for number in range(size.rounds) for one in _asked(what, who, number)]
         taken = []
-        with Writer(path, header(what, lab.facts(), settings, versions())) as writer:
-            for asked in show(order):
+        start = header(what, lab.facts(), settings, versions())
+        with Writer(path, start) as writer, Steps() as shown:
+            for asked in shown(order, lambda one: f"round {one.round + 1}", _who):
                 taken.append(_taken(lab, asked, size))
                 writer.add(taken[-1])
     return taken
@@ -383,21 +382,9 @@ def timing(what: str, size: str, output: Path, record: Path | None) -> int:
     else:
         path = output / f"{what}.jsonl"
         with locked(output):
-            taken = measure(what, SIZES[size], path, _shown)
+            taken = measure(what, SIZES[size], path)
         click.echo(path)
     click.echo(table(taken))
     if any(one.failure is not None for one in taken):
         return _FAILED
     return _SKIPPED if record is None and what != "spacing" and missing_peer(PEER) else 0
-
-
-def _shown(order: Sequence[Taken]) -> Iterator[Taken]:
-    """Yield all, and show how far they have come."""
-    if os.isatty(1):
-        with click.progressbar(order, label="Running") as bar:
-            yield from bar
-        return
-    for index, one in enumerate(order):
-        if index == 0 or one.round != order[index - 1].round:
-            click.echo(f"  round {one.round + 1}: process {index + 1} of {len(order)}")
-        yield one

@@ -8,7 +8,7 @@ time: that is from timelines.
 
 import dataclasses
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -24,6 +24,7 @@ from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Device
 from spead_tutorial.measure.programs import command
+from spead_tutorial.measure.progress import Steps
 from spead_tutorial.measure.rounds import schedule
 from spead_tutorial.records import OURS, Recording, Sample, Split, Writer, locked, read
 from spead_tutorial.units import number, percent, size
@@ -113,8 +114,13 @@ def measure(size: Size, path: Path) -> Recording:
     stacks.require_perf()
     settings = {"rounds": size.rounds, "seed": SEED, "looks_per_s": stacks.LOOKS_PER_S}
     warm_ups: dict[str, Sample] = {}
-    with Lab() as lab, Writer(path, header("where", lab.facts(), settings, versions())) as writer:
-        for step in _shown(list(schedule((*CASES, *TIMELINES), size.rounds, SEED))):
+    steps = list(schedule((*CASES, *TIMELINES), size.rounds, SEED))
+    with (
+        Lab() as lab,
+        Writer(path, header("where", lab.facts(), settings, versions())) as writer,
+        Steps() as shown,
+    ):
+        for step in shown(steps):
             if step.case.timeline:
                 sizes = ["-H", str(step.case.heap_size), "-p", str(step.case.packet_size)]
                 options = ["-n", str(_TIMELINE_HEAPS), *sizes]
@@ -128,12 +134,6 @@ def measure(size: Size, path: Path) -> Recording:
             else:
                 writer.add(_look(lab, step, heaps))
     return read(path)
-
-
-def _shown(steps: Sequence[Step]) -> Iterator[Step]:
-    """Yield all, and show how far they have come."""
-    with click.progressbar(steps, label="Running") as bar:
-        yield from bar
 
 
 # ---------------------------------------------------------------------------------------

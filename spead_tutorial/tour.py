@@ -14,12 +14,13 @@ import click
 from spead_tutorial import plots, tour_page
 from spead_tutorial.catalogue import BESIDE_LADDER, LADDER, MEASURED, Rung, find_chapter
 from spead_tutorial.lab import Lab, LabError
-from spead_tutorial.measure import beside, progress
+from spead_tutorial.measure import beside
 from spead_tutorial.measure.beside import CEILING, PEER
 from spead_tutorial.measure.case import Begun, Case, Step, take
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Device, Loopback, Place
 from spead_tutorial.measure.programs import ProgramError
+from spead_tutorial.measure.progress import Steps
 from spead_tutorial.measure.rounds import measure, schedule
 from spead_tutorial.records import OURS, RecordError, Recording, Sample, Sent, locked, read
 from spead_tutorial.tour_arrivals import SETTING, Arrival, read_arrivals, receive_some, text
@@ -140,14 +141,15 @@ def _measure(place: Place, size: str, path: Path) -> Recording:
     unfinished.unlink(missing_ok=True)
     taken = _Taken(place)
     try:
-        recording = measure(
-            schedule([*cases(size), *others], rounds, _SEED),
-            lambda step, _: taken.take(step),
-            header("tour", place.facts(), settings, _peers_version(others)),
-            path=unfinished,
-            show=lambda steps: progress.rounds_shown(steps, rounds),
-            say=lambda step, failure: None,  # the table does
-        )
+        with Steps() as shown:
+            recording = measure(
+                schedule([*cases(size), *others], rounds, _SEED),
+                lambda step, _: taken.take(step),
+                header("tour", place.facts(), settings, _peers_version(others)),
+                path=unfinished,
+                show=shown,
+                say=lambda step, failure: None,  # the table does
+            )
         os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)

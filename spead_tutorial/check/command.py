@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import tempfile
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,8 @@ from spead_tutorial.exercises import ReceiverExercise, SenderExercise, find_exer
 from spead_tutorial.lab import KINDS, Lab
 from spead_tutorial.measure import search
 from spead_tutorial.measure.beside import CEILING
-from spead_tutorial.measure.case import Step
 from spead_tutorial.measure.place import Device
-from spead_tutorial.measure.progress import rounds_shown
+from spead_tutorial.measure.progress import Steps
 from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM
 from spead_tutorial.records import OURS
 from spead_tutorial.stats import Estimate, spread
@@ -134,13 +133,11 @@ def _not_measured(exercise: _Any) -> str | None:
 def _measured(
     exercise: _Any, program: Path, rounds: int, kind: str | None, as_json: bool
 ) -> Comparison:
-    def show(steps: Sequence[Step]) -> Iterable[Step]:
-        return steps if as_json else rounds_shown(steps, rounds)
-
-    if isinstance(exercise, ReceiverExercise):
-        return lossless.measured(exercise, program, rounds, show)
-    with Lab(kind) as lab:
-        return comparison.measured(Device(lab), exercise, program, rounds, show)
+    with contextlib.nullcontext(iter) if as_json else Steps() as show:
+        if isinstance(exercise, ReceiverExercise):
+            return lossless.measured(exercise, program, rounds, show)
+        with Lab(kind) as lab:
+            return comparison.measured(Device(lab), exercise, program, rounds, show)
 
 
 # ---------------------------------------------------------------------------------------

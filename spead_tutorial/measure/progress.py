@@ -2,13 +2,13 @@
 """How far a run has come, for who waits at a terminal."""
 
 import contextlib
-import itertools
 import math
-import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
 
@@ -18,18 +18,45 @@ from spead_tutorial.measure.believe import IP_UDP_HEADERS, packet_sizes
 from spead_tutorial.measure.case import Step
 from spead_tutorial.measure.programs import ProgramOptions
 
-__all__ = ["INTERVAL_S", "PATIENCE_S", "rounds_shown", "share_sent", "shown"]
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+__all__ = ["INTERVAL_S", "PATIENCE_S", "Steps", "duration", "share_sent", "shown", "stage_of"]
 
 #: What is over by then shows nothing.
 PATIENCE_S = 2.0
 #: How often what is shown is renewed. Seldom, so that it costs nothing beside what is measured.
 INTERVAL_S = 1.0
-_STEPS = 10**9  # so many that a long run, too, soon shows when it will be over
+_T = TypeVar("_T")
+
+
+def _bar() -> "Progress":
+    """Make what shows progress on a terminal: on the standard error, when it is told to."""
+    from rich import progress
+    from rich.console import Console
+    from rich.table import Column
+
+    one_line = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+    return progress.Progress(
+        progress.TextColumn("{task.description}", markup=False),
+        progress.BarColumn(30),
+        progress.TaskProgressColumn("{task.percentage:3.0f}%"),
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.fields[name]}", markup=False, table_column=one_line),
+        console=Console(stderr=True),
+        auto_refresh=False,
+        redirect_stdout=False,  # it has results
+        expand=True,
+    )
+
+
+# ---- Of one run ----
 
 
 @contextlib.contextmanager
 def shown(share: Callable[[], float] | None) -> Iterator[None]:
-    """Show on the standard error how far it has come what the ``with`` block does, if it lasts.
+    """Show how far it has come what the ``with`` block sends, if it lasts: a share, or the time.
 
     Nothing is shown, and nothing asked, where the standard error is no terminal.
     """
@@ -37,8 +64,7 @@ def shown(share: Callable[[], float] | None) -> Iterator[None]:
         yield
         return
     over = threading.Event()
-    show = _show_time if share is None else _show_share
-    watcher = threading.Thread(target=show, args=(over, share), daemon=True)
+    watcher = threading.Thread(target=_watch, args=(over, share), daemon=True)
     watcher.start()
     try:
         yield
@@ -47,38 +73,17 @@ def shown(share: Callable[[], float] | None) -> Iterator[None]:
         watcher.join()
 
 
-def _show_share(over: threading.Event, share: Callable[[], float]) -> None:
-    start = time.monotonic()
-
-    def passed(_: int | None) -> str:
-        return f"{time.monotonic() - start:.0f} s so far"
-
-    bar = click.progressbar(  # its clock begins
-        length=_STEPS, label="Sending", file=sys.stderr, item_show_func=passed
-    )
+def _watch(over: threading.Event, share: Callable[[], float] | None) -> None:
+    bar = _bar()
+    total = None if share is None else 1.0
+    task = bar.add_task("Sending", total=total, name="")  # its clock begins
     if over.wait(PATIENCE_S):
         return
     with bar, contextlib.suppress(LabError):
         ended = False
         while not ended:
             ended = over.wait(INTERVAL_S)
-            bar.update(min(_STEPS, int(share() * _STEPS)) - bar.pos)
-            bar.render_progress()  # a share may be too small to be seen, but time passes
-
-
-def _show_time(over: threading.Event, _: None) -> None:
-    start = time.monotonic()
-    if over.wait(PATIENCE_S):
-        return
-    with click.progressbar(
-        itertools.count(),
-        bar_template="%(label)s%(info)s",
-        show_eta=False,
-        item_show_func=lambda _: f"Sending for {time.monotonic() - start:.0f} s",
-        file=sys.stderr,
-    ) as bar:
-        while not over.wait(INTERVAL_S):
-            bar.update(1)
+            bar.update(task, completed=share() if share else 0, refresh=True)
 
 
 def share_sent(lab: Lab, chapter: Chapter, options: ProgramOptions) -> Callable[[], float]:
@@ -111,17 +116,72 @@ def _spead_bytes(chapter: Chapter, options: ProgramOptions, fits: int) -> float:
     return (first + more * other) * heap_size / looked_at + end
 
 
-def rounds_shown(steps: Sequence[Step], rounds: int) -> Iterator[Step]:
-    """Yield the steps of all rounds, and show on the standard output how far they have come."""
-    if os.isatty(1):
-        with click.progressbar(
-            steps, label="Running", item_show_func=lambda step: step.case.name if step else None
-        ) as bar:
-            yield from bar
-        return
-    shown = None
-    for step in steps:
-        if (step.number, step.warm_up) != shown:
-            shown = (step.number, step.warm_up)
-            click.echo("warming up" if step.warm_up else f"round {step.number + 1} of {rounds}")
-        yield step
+# ---- Of many ----
+
+
+def stage_of(step: Step) -> str:
+    """Say to which part of a measurement a step belongs."""
+    if step.case.timeline:
+        return "timelines"
+    return "warming up" if step.warm_up else f"round {step.number + 1}"
+
+
+class Steps:
+    """How far the steps of a measurement have come; a context manager.
+
+    A terminal shows a bar. Elsewhere there is a line for each stage, on the standard output.
+    """
+
+    def __init__(self) -> None:
+        self._bar = _bar() if sys.stderr.isatty() else None
+        self._task: Any = None
+        self._stages: set[str] = set()
+        self._begun = 0
+        self._start = time.monotonic()
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(
+        self,
+        steps: Sequence[_T],
+        stage: Callable[[Any], str] = stage_of,
+        name: Callable[[Any], str] = lambda step: step.case.name,
+    ) -> Iterator[_T]:
+        """Yield steps, and show each that begins."""
+        for step in steps:
+            self.begin(stage(step), name(step), len(steps))
+            yield step
+        if self._bar is not None and steps:
+            self._bar.update(self._task, completed=len(steps), name="", refresh=True)
+
+    def begin(self, stage: str, name: str, total: int) -> None:
+        """Show that one of so many steps begins."""
+        done, self._begun = self._begun, self._begun + 1
+        if self._bar is not None:
+            if self._task is None:
+                self._task = self._bar.add_task("Running", total=total, name=name)
+            self._bar.update(self._task, completed=min(done, total), name=name, refresh=True)
+        elif stage not in self._stages:
+            self._stages.add(stage)
+            left_s = (time.monotonic() - self._start) / done * (total - done) if done else None
+            about = "" if left_s is None else f", about {duration(left_s)} to go"
+            click.echo(f"{stage}: sample {done + 1} of {total}{about}")
+
+
+def duration(seconds: float) -> str:
+    """Write how long something takes, roughly."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import types
 from collections.abc import Iterator
 
 import pytest
@@ -26,10 +25,13 @@ from support.typed import COMMAND, PATIENCE_S, PIPES
 
 
 class Terminal(io.StringIO):
-    """What a terminal was told."""
+    """What a terminal was told, without its colours."""
 
     def isatty(self) -> bool:
         return True
+
+    def write(self, text: str) -> int:
+        return super().write(re.sub(r"\x1b\[[\d;?]*\w", "", text))
 
 
 @pytest.fixture(autouse=True)
@@ -63,15 +65,13 @@ def shown(monkeypatch: pytest.MonkeyPatch, screen: io.StringIO, shares: list[obj
 def test_the_share_that_was_counted_is_shown_as_it_grows(monkeypatch):
     text = shown(monkeypatch, Terminal(), [0.0, 0.25, 0.5, 1.25])
     percents = re.findall(r"(\d+)%", text)
-    assert percents == ["0", "25", "50", "100"]
+    assert list(dict.fromkeys(percents)) == ["0", "25", "50", "100"]
 
 
 def test_of_a_run_that_never_ends_the_time_is_seen_to_pass(monkeypatch):
-    monkeypatch.setattr(
-        progress, "time", types.SimpleNamespace(monotonic=itertools.count().__next__)
-    )
+    monkeypatch.setattr("rich.console.monotonic", itertools.count().__next__)
     text = shown(monkeypatch, Terminal(), [1e-15] * 3)
-    assert len(set(re.findall(r"0%  (\d+) s so far", text))) >= 3
+    assert len(set(re.findall(r"0% (0:\d\d:\d\d)", text))) >= 3
 
 
 def test_nothing_is_shown_and_nothing_asked_where_nobody_looks(monkeypatch):
@@ -90,22 +90,45 @@ def test_nothing_is_shown_of_what_is_over_soon(monkeypatch):
 def test_where_nothing_counts_the_time_is_shown(monkeypatch):
     class Screen(Terminal):
         def write(self, text: str) -> int:
-            if " s" in text:
+            written = super().write(text)
+            if re.search(r"Sending.* 0:00:\d\d", self.getvalue()):
                 seen.set()
-            return super().write(text)
+            return written
 
     seen = threading.Event()
-    screen = Screen()
-    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(sys, "stderr", Screen())
     with progress.shown(None):
         assert seen.wait(PATIENCE_S)
-    assert re.search(r"Sending for \d+ s", screen.getvalue())
 
 
 def test_a_lab_that_ends_meanwhile_ends_what_is_shown_and_nothing_else(monkeypatch):
     text = shown(monkeypatch, Terminal(), [0.5, LabError("the lab is closed")])
     assert "50%" in text
     assert "Traceback" not in text
+
+
+# ---- Many steps ----
+
+
+def test_steps_are_shown_at_a_terminal_by_name_and_what_they_are_called_is_no_markup(monkeypatch):
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("COLUMNS", "120")
+    with progress.Steps() as show:
+        assert list(show("ab", stage=str, name="[red]{}[/]".format)) == ["a", "b"]
+    text = screen.getvalue()
+    for step, percents in zip("ab", (0, 50), strict=True):
+        assert re.search(rf"Running +\S* +{percents}% .*\[red\]{step}\[/\]", text), text
+    assert "100%" in text
+
+
+def test_where_there_is_no_terminal_each_stage_is_a_line_without_escape_codes(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with progress.Steps() as show:
+        assert "".join(show("aab", stage=str, name=str)) == "aab"
+    out, err = capsys.readouterr()
+    assert re.fullmatch(r"a: sample 1 of 3\nb: sample 3 of 3, about \d+ s to go\n", out)
+    assert err == ""
 
 
 # ---- How much has been sent ----
