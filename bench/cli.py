@@ -8,11 +8,9 @@ after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
 
 import contextlib
 import dataclasses
-import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -20,7 +18,7 @@ from bench import figures, files
 from bench import status as status_module
 from bench.compare_command import compare
 from bench.contributed import check
-from bench.hosts import Progress, Team, parts_of
+from bench.hosts import Team, parts_of
 from bench.peers import find_installation
 from bench.plan import Plan, again, estimate, measure, plan_of
 from bench.profile import profile
@@ -29,7 +27,6 @@ from bench.take_command import take
 from bench.timing import timing
 from bench.where import where
 from spead_tutorial.cli import finish
-from spead_tutorial.hosts.engines import Engines
 from spead_tutorial.hosts.file import read_hosts
 from spead_tutorial.measure.progress import Steps, duration
 from spead_tutorial.measure.rounds import left
@@ -175,12 +172,8 @@ def run(
             except KeyboardInterrupt:
                 _say_what_is_kept(plan, path)
                 raise
-            click.echo(status_module.table(recording))
-            _give_advice(recording)
-            if any(row.failure for row in rows(recording)):
+            if _show_measured(sweep, recording, output, plot=plot):
                 outcome = _FAILED
-            if plot and any(picture.sweep == sweep.name for picture in figures.PICTURES):
-                _draw(output, output.parent / "figures", sweep.name)
     return outcome
 
 
@@ -196,70 +189,37 @@ def _run_on_hosts(
     plot: bool,
 ) -> int:
     """Measure on many hosts: each sweep is shared by all."""
-    hosts = read_hosts(file)
+    team = Team(read_hosts(file), _say)
     outcome = 0
-    with locked(output), Engines(hosts) as engines:
-        team = Team(engines, hosts.all, _say)
+    with locked(output):
         for sweep in sweeps:
             if restart:
                 for path in (*parts_of(sweep, output), output / f"{sweep.name}.jsonl"):
                     path.unlink(missing_ok=True)
             click.echo(f"{sweep.name} ({sweep.about}): to {output / sweep.name}.jsonl")
             try:
-                with _shown_of_hosts() as progress:
-                    recording = settled(
-                        team.measure(
-                            sweep,
-                            size,
-                            rounds or size.rounds,
-                            output,
-                            retry=retry,
-                            progress=progress,
-                        )
+                with Steps() as shown:
+                    recording = team.measure(
+                        sweep, size, rounds or size.rounds, output, shown, retry=retry
                     )
             except KeyboardInterrupt:
                 _say(f"\nwhat has been taken is in {output / 'hosts'}, and the same command goes on"
                      " from there")  # fmt: skip
                 raise
-            click.echo(status_module.table(recording))
-            _give_advice(recording)
-            if any(row.failure for row in rows(recording)):
+            if _show_measured(sweep, settled(recording), output, plot=plot):
                 outcome = _FAILED
             elif _is_short(recording.header.settings.get("skipped", {})) and not outcome:
                 outcome = _SKIPPED
-            if plot and any(picture.sweep == sweep.name for picture in figures.PICTURES):
-                _draw(output, output.parent / "figures", sweep.name)
     return outcome
 
 
-@contextlib.contextmanager
-def _shown_of_hosts() -> Iterator[Progress]:
-    """Show how far all hosts have come, in one display."""
-    if os.isatty(1):
-        at: dict[str, str] = {}
-        bar: Any
-        with click.progressbar(
-            length=1,
-            label="Running",
-            item_show_func=lambda _: "; ".join(f"{host}: {case}" for host, case in at.items()),
-        ) as bar:
-
-            def draw(total: int, begun: int, host: str, line: dict[str, Any]) -> None:
-                at[host] = str(line["case"])
-                bar.length = total
-                bar.update(begun - bar.pos)
-
-            yield draw
-        return
-    shown: dict[str, str] = {}
-
-    def write(total: int, begun: int, host: str, line: dict[str, Any]) -> None:
-        name = "warming up" if line["warm_up"] else f"round {line['round'] + 1}"
-        if shown.get(host) != name:
-            shown[host] = name
-            click.echo(f"  {host}: {name}, sample {begun} of {total}")
-
-    yield write
+def _show_measured(sweep: Sweep, recording: Recording, output: Path, *, plot: bool) -> bool:
+    """Show what has been measured; return whether something failed."""
+    click.echo(status_module.table(recording))
+    _give_advice(recording)
+    if plot and any(picture.sweep == sweep.name for picture in figures.PICTURES):
+        _draw(output, output.parent / "figures", sweep.name)
+    return any(row.failure for row in rows(recording))
 
 
 def _installation(text: str) -> tuple[str, tuple[Path, Path]]:

@@ -5,22 +5,22 @@ Each host has a record here, of all that it took. What is in one of them is not 
 whomever; at the end they are put together.
 """
 
-import dataclasses
+import contextlib
 import json
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from bench.files import put_together
 from bench.machines import facts_of
 from bench.plan import SEED, cases_of
 from bench.sweeps import Size, Sweep
-from spead_tutorial.hosts.engines import Engines, Job, LostError
 from spead_tutorial.hosts.file import Host
+from spead_tutorial.hosts.remote import Command, LostError, end_all
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.machine import revision
+from spead_tutorial.measure.progress import Steps
 from spead_tutorial.measure.rounds import differences, left, schedule
 from spead_tutorial.records import (
     Header,
@@ -34,17 +34,11 @@ from spead_tutorial.records import (
     read,
 )
 
-__all__ = ["Progress", "Team", "parts_of"]
+__all__ = ["Team", "parts_of"]
 
 _LOOK_S = 0.1
-_FACTS_S = 120
 #: What `differs` looks at more closely than `differences`.
 _TOLD_EXACTLY = {"machine", "lab", "versions", "revision"}
-
-
-#: Is told how many samples are to be taken, how many have begun, and which host begins one, with
-#: its line.
-Progress: TypeAlias = Callable[[int, int, str, dict[str, Any]], None]
 
 
 def parts_of(sweep: Sweep, output: Path) -> list[Path]:
@@ -52,191 +46,114 @@ def parts_of(sweep: Sweep, output: Path) -> list[Path]:
     return sorted((output / "hosts").glob(f"{sweep.name}.*.jsonl"))
 
 
-@dataclasses.dataclass(slots=True)
-class _Member:
-    """A host that measures."""
-
-    host: Host
-    job: Job
-    header: Header | None = None
-    part: int = 0
-
-
-class _Work:
-    """The parts of a sweep: which of them wait for a host, and what comes of the others."""
-
-    def __init__(
-        self,
-        begun: "_Begun",
-        wanted: Mapping[int, Sequence[Case]],
-        command: list[str],
-        to_do: Mapping[int, int],
-        progress: Progress,
-    ) -> None:
-        self.begun = begun
-        self.waiting = deque(part for part, n in to_do.items() if n)
-        self._wanted, self._command, self._progress = wanted, command, progress
-        self._total, self._steps = sum(to_do.values()), 0
-
-    def order(self, part: int) -> tuple[list[str], str]:
-        """Return the command that takes a part, and what it is told."""
-        told = self.begun.text(case.name for case in self._wanted[part])
-        return [*self._command, "--part", str(part)], told
-
-    def hear(self, member: _Member, say: Callable[[str], None]) -> None:
-        """Take in what a host has to tell."""
-        for record in member.job.lines():
-            if record["record"] == "step":
-                self._steps += 1
-                self._progress(self._total, self._steps, member.host.name, record)
-            elif record["record"] == "said":
-                say(f"{member.host.name}: {record['text']}")
-            else:
-                self.begun.add(member, record)
-
-    def give_back(self, member: _Member) -> None:
-        """Have another host take what is left of the part of one that is lost."""
-        self.waiting.append(member.part)
-        self._steps -= 1  # what it was at is begun again
-
-
 class Team:
     """Hosts that measure together."""
 
-    def __init__(self, engines: Engines, hosts: Sequence[Host], say: Callable[[str], None]) -> None:
-        self._engines = engines
+    def __init__(self, hosts: Sequence[Host], say: Callable[[str], None]) -> None:
+        self._hosts = list(hosts)  # that are not lost
         self._say = say
-        self._hosts: list[Host] = []
-        for host in hosts:
-            try:
-                engines.start(host)
-                self._hosts.append(host)
-            except LostError as error:
-                self._lose(host, error)
 
     def measure(
-        self,
-        sweep: Sweep,
-        size: Size,
-        rounds: int,
-        output: Path,
-        *,
-        retry: bool,
-        progress: Progress,
+        self, sweep: Sweep, size: Size, rounds: int, output: Path, show: Steps, *, retry: bool
     ) -> Recording:
         """Take all samples of a sweep that the hosts' records do not hold yet."""
-        members = self._introduced(sweep, size, rounds)
-        header = members[0].header
-        assert header is not None
-        begun = _Begun(sweep, output, header)
-        skipped = header.settings.get("skipped", {})
-        wanted = {
-            part: [case for case in cases_of(sweep, size, (part, len(members)))
-                   if case.name not in skipped]
-            for part in range(1, len(members) + 1)
-        }  # fmt: skip
-        taken = begun.recording()
-        to_do = {
-            part: len(left(schedule(cases, rounds, SEED), taken, retry=retry))
-            for part, cases in wanted.items()
+        take = ["-m", "bench", "take", sweep.name, "--size", size.name, "--rounds", str(rounds)]
+        headers = self._introduced(take)
+        parts = len(headers)
+        begun = _Begun(sweep, output, headers)
+        cases = {
+            part: begun.wanted(cases_of(sweep, size, (part, parts))) for part in range(1, parts + 1)
         }
-        command = ["-m", "bench", "take", sweep.name, "--size", size.name]
-        command += ["--rounds", str(rounds), "--parts", str(len(members))]
-        command += ["--retry"] * retry
-        work = _Work(begun, wanted, command, to_do, progress)
-        try:
-            self._share(work, members)
-        finally:
-            begun.close()
+        taken = begun.recording()
+        steps = {
+            part: len(left(schedule(some, rounds, SEED), taken, retry=retry))
+            for part, some in cases.items()
+        }
+
+        def hear(host: Host, record: dict[str, Any]) -> None:
+            if record["record"] == "step":
+                stage = f"{host.name}: {record['stage']}"
+                show.begin(stage, f"{host.name}: {record['case']}", sum(steps.values()))
+            elif record["record"] == "said":
+                self._say(f"{host.name}: {record['text']}")
+            else:
+                begun.add(host, record)
+
+        to_do = [part for part, n in steps.items() if n]
+        with contextlib.closing(begun):
+            while to_do:
+                if not self._hosts:
+                    raise RecordError(
+                        f"no host is left: what was taken is in {begun.folder}, and the same"
+                        " command goes on from there"
+                    )
+                given = dict(zip(self._hosts, to_do, strict=False))
+                options = ["--parts", str(parts), *["--retry"] * retry]
+                orders = {
+                    host: ([*take, *options, "--part", str(part)], begun.text(cases[part]))
+                    for host, part in given.items()
+                }
+                self._run(orders, hear)
+                lost = [part for host, part in given.items() if host not in self._hosts]
+                to_do = lost + to_do[len(given) :]
         return put_together(parts_of(sweep, output), output / f"{sweep.name}.jsonl")
 
-    def _share(self, work: "_Work", members: Sequence[_Member]) -> None:
-        """Give parts to whoever is free, and listen to whoever is not, until nothing is left."""
-        idle, busy = deque(members), list[_Member]()
-        while work.waiting or busy:
-            while work.waiting and idle:
-                member = idle.popleft()
-                part = work.waiting.popleft()
-                try:
-                    argv, told = work.order(part)
-                    member.part, member.job = part, self._engines.run(member.host, argv, told)
-                    busy.append(member)
-                except LostError as error:
-                    work.waiting.appendleft(part)
-                    self._lose(member.host, error)
-            if not busy and work.waiting:
-                raise RecordError(
-                    f"no host is left: what was taken is in {work.begun.folder}, and the same"
-                    " command goes on from there"
-                )
-            for member in list(busy):
-                try:
-                    work.hear(member, self._say)
-                except LostError as error:
-                    busy.remove(member)
-                    work.give_back(member)
-                    self._lose(member.host, error)
-                    continue
-                if member.job.over:
-                    busy.remove(member)
-                    idle.append(member)
-            time.sleep(_LOOK_S)
+    def _run(
+        self,
+        orders: Mapping[Host, tuple[list[str], str]],
+        hear: Callable[[Host, dict[str, Any]], None],
+    ) -> None:
+        """Have hosts run commands to their ends, but for those that are lost meanwhile."""
+        running: dict[Host, Command] = {}
+        try:
+            for host, (argv, first) in orders.items():
+                with self._losing(host):
+                    running[host] = Command(host, argv, first)
+            while running:
+                for host, command in list(running.items()):
+                    with self._losing(host):
+                        for record in command.lines():
+                            hear(host, record)
+                    if command.over:
+                        del running[host]
+                time.sleep(_LOOK_S)
+        finally:
+            end_all(running.values())
 
-    def _lose(self, host: Host, error: LostError) -> None:
-        self._say(f"{host.name} is lost: {error}")
-        self._hosts = [one for one in self._hosts if one is not host]
+    @contextlib.contextmanager
+    def _losing(self, host: Host) -> Iterator[None]:
+        try:
+            yield
+        except LostError as error:
+            self._say(f"{host.name} is lost: {error}")
+            self._hosts.remove(host)
 
-    def _introduced(self, sweep: Sweep, size: Size, rounds: int) -> list[_Member]:
+    def _introduced(self, take: list[str]) -> dict[Host, Header]:
         """Have all hosts say what they are, and refuse those that are not of one kind."""
-        argv = ["-m", "bench", "take", sweep.name, "--size", size.name, "--rounds", str(rounds)]
-        argv += ["--part", "1", "--parts", "1", "--header"]
-        members = []
-        for host in list(self._hosts):
-            try:
-                members.append(_Member(host, self._engines.run(host, argv, "[]")))
-            except LostError as error:
-                self._lose(host, error)
-        until = time.monotonic() + _FACTS_S
-        for member in list(members):
-            try:
-                self._listen(member, until)
-            except LostError as error:
-                members.remove(member)
-                self._lose(member.host, error)
-        if not members:
-            raise RecordError("no host can measure: see the lines above")
-        first, *others = members
-        here = revision()
-        for member in members:
-            assert member.header is not None
-            if None not in (here, member.header.revision) and member.header.revision != here:
-                raise RecordError(
-                    f"{member.host.name} has revision {member.header.revision} of the repository,"
-                    f" and here it is {here}: bring both to the same"
-                )
-        for member in others:
-            assert first.header is not None
-            assert member.header is not None
-            difference = differs(first.header, member.header)
-            if difference is not None:
-                raise RecordError(
-                    f"{first.host.name} and {member.host.name} are not of one kind: {difference}"
-                )
-        return members
+        headers: dict[Host, Header] = {}
 
-    def _listen(self, member: _Member, until: float) -> None:
-        while not member.job.over:
-            for record in member.job.lines():
-                if record["record"] == "header":
-                    line = json.dumps(record)
-                    member.header = parse([line], member.host.name).header
-                elif record["record"] == "said":
-                    self._say(f"{member.host.name}: {record['text']}")
-            if time.monotonic() > until:
-                raise LostError(f"it did not say in {_FACTS_S} s what it is")
-            time.sleep(_LOOK_S)
-        if member.header is None:
-            raise LostError("it did not say what it is")
+        def hear(host: Host, record: dict[str, Any]) -> None:
+            if record["record"] == "header":
+                headers[host] = parse([json.dumps(record)], host.name).header
+            elif record["record"] == "said":
+                self._say(f"{host.name}: {record['text']}")
+
+        order = [*take, "--part", "1", "--parts", "1", "--header"], "[]"
+        self._run(dict.fromkeys(self._hosts, order), hear)
+        if not headers:
+            raise RecordError("no host can measure: see the lines above")
+        here, first = revision(), self._hosts[0]
+        for host in self._hosts:
+            there = headers[host].revision
+            if None not in (here, there) and there != here:
+                raise RecordError(
+                    f"{host.name} has revision {there} of the repository, and here it is {here}:"
+                    " bring both to the same"
+                )
+            difference = differs(headers[first], headers[host])
+            if difference is not None:
+                raise RecordError(f"{first.name} and {host.name} are not of one kind: {difference}")
+        return headers
 
 
 def differs(one: Header, other: Header) -> str | None:
@@ -267,12 +184,12 @@ def _facts(header: Header) -> dict[str, object]:
 class _Begun:
     """What has been taken of a sweep: the hosts' records, and a writer for each host."""
 
-    def __init__(self, sweep: Sweep, output: Path, header: Header) -> None:
-        self._sweep = sweep
+    def __init__(self, sweep: Sweep, output: Path, headers: Mapping[Host, Header]) -> None:
+        self._sweep, self._headers = sweep, headers
+        self._header = next(iter(headers.values()))
         self.folder = output / "hosts"
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._header = header
-        self._writers: dict[str, Writer] = {}
+        self._writers: dict[Host, Writer] = {}
         self._lines: list[dict[str, Any]] = []
         merged = output / f"{sweep.name}.jsonl"
         paths = parts_of(sweep, output)
@@ -283,39 +200,42 @@ class _Begun:
             )
         for path in paths:
             before = read(path, unfinished=True)
-            changed = set(differences(before.header, header)) - _TOLD_EXACTLY
-            why = f"another {min(changed)}" if changed else differs(before.header, header)
+            changed = set(differences(before.header, self._header)) - _TOLD_EXACTLY
+            why = f"another {min(changed)}" if changed else differs(before.header, self._header)
             if why is not None:
                 raise RecordError(
                     f"{path} is of other hosts, or was begun otherwise ({why}): --restart begins"
                     " it anew, -o keeps it and measures into another folder"
                 )
-            for one in (before.superseded, before.samples, before.timelines):
-                self._lines += map(object_of, one)
+            for taken in (before.superseded, before.samples, before.timelines):
+                self._lines += map(object_of, taken)
+
+    def wanted(self, cases: Iterable[Case]) -> list[Case]:
+        """Return those of some cases that can run on the hosts."""
+        skipped = self._header.settings.get("skipped", {})
+        return [case for case in cases if case.name not in skipped]
 
     def recording(self) -> Recording:
         """Return all of it."""
         return parse([json.dumps(line) for line in (object_of(self._header), *self._lines)], "it")
 
-    def text(self, names: Iterable[str]) -> str:
+    def text(self, cases: Iterable[Case]) -> str:
         """Return what there is of some cases, as a command is told it."""
-        mine = set(names)
+        mine = {case.name for case in cases}
         lines = [line for line in self._lines if line["case"] in mine]
         return json.dumps([json.dumps(line) for line in (object_of(self._header), *lines)])
 
-    def add(self, member: _Member, record: dict[str, Any]) -> None:
+    def add(self, host: Host, record: dict[str, Any]) -> None:
         """Keep a line of a host's, on the disk at once."""
-        assert member.header is not None
-        name = member.host.name
-        header = json.dumps(object_of(member.header))
-        found = parse([header, json.dumps(record)], name)
-        path = self.folder / f"{self._sweep.name}.{name}.jsonl"
-        if name not in self._writers:
+        header = self._headers[host]
+        found = parse([json.dumps(object_of(header)), json.dumps(record)], host.name)
+        if host not in self._writers:
+            path = self.folder / f"{self._sweep.name}.{host.name}.jsonl"
             new = not (path.exists() and path.stat().st_size)
-            self._writers[name] = Writer(path, member.header if new else None)
+            self._writers[host] = Writer(path, header if new else None)
         taken: list[Sample | Timeline] = [*found.samples, *found.timelines]
         for one in taken:
-            self._writers[name].add(one)
+            self._writers[host].add(one)
             self._lines.append(record)
 
     def close(self) -> None:

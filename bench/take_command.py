@@ -18,6 +18,7 @@ import click
 from bench.plan import header_of, measure, plan_of
 from bench.sweeps import SIZES, find_sweep
 from spead_tutorial.measure.case import Step
+from spead_tutorial.measure.progress import stage_of
 from spead_tutorial.records import object_of, parse
 
 __all__ = ["take"]
@@ -47,8 +48,7 @@ def take(
 
     def shown(steps: Sequence[Step]) -> Iterator[Step]:
         for step in steps:
-            _print({"record": "step", "case": step.case.name, "round": step.number,
-                    "warm_up": step.warm_up})  # fmt: skip
+            _print({"record": "step", "stage": stage_of(step), "case": step.case.name})
             yield step
 
     measure(

@@ -35,9 +35,8 @@ from spead_tutorial.catalogue import (
 )
 from spead_tutorial.check.command import check
 from spead_tutorial.hosts import way as crossing
-from spead_tutorial.hosts.engines import Engines
 from spead_tutorial.hosts.file import Host as FarHost
-from spead_tutorial.hosts.file import Hosts, read_hosts
+from spead_tutorial.hosts.file import read_hosts
 from spead_tutorial.lab import KINDS, Lab, LabError
 from spead_tutorial.lab.commands import IN, check_fresh, lab
 from spead_tutorial.lab.sink import sink
@@ -236,7 +235,7 @@ def run(
     A chapter that receives is run with one that sends to it, on the two machines of a lab, and
     the options of that one are passed on to it. What both print is shown, and then what became of
     all packets. The exit status is 1 where one of them failed, or something is missing. With
-    --hosts, they are run on two machines, of which ssh starts an engine on each.
+    --hosts, they are run on two machines, which ssh reaches.
 
     \b
     Example: spead-tutorial run 10 --lang c -n 524288 -H 8192
@@ -386,10 +385,9 @@ class _Way:
     port: int
     allow_real_network: bool
 
-    def hosts(self) -> tuple[Hosts, tuple[FarHost, FarHost]]:
-        """Return all that the file has, and the two."""
-        found = read_hosts(self.file)
-        by_name = {host.name: host for host in found.all}
+    def hosts(self) -> tuple[FarHost, FarHost]:
+        """Return the two."""
+        by_name = {host.name: host for host in read_hosts(self.file)}
         for name in self.names:
             if name not in by_name:
                 raise _Wrong(f"{self.file} has no host {name}: it has {', '.join(by_name)}")
@@ -399,7 +397,7 @@ class _Way:
         if far.destination is None:
             raise _Wrong(f"{self.file} does not say where packets for {far.name} are sent to: give"
                          " it receives_at, an address")  # fmt: skip
-        return dataclasses.replace(found, all=(near, far)), (near, far)
+        return near, far
 
 
 def _run_between(
@@ -415,16 +413,12 @@ def _run_between(
     told = _told(receiver, sender, languages, options, buffers)
     if not sender.takes_destination:
         raise _Wrong(f"chapter {sender.number} sends over loopback: take another (--from 6)")
-    all_hosts, two = way.hosts()
-    if not as_json:
-        click.echo(f"starting an engine on {two[0].name}, and on {two[1].name}", err=True)
-    with Engines(all_hosts) as engines:
-        done = crossing.cross(
-            engines, two, (sender, receiver), (languages[1], languages[0]), options, told=told,
-            port=way.port, rate=None if rate is None else 1e6 * rate,
-            allow_real_network=way.allow_real_network, as_json=as_json,
-            show=None if as_json else _show_line,
-        )  # fmt: skip
+    done = crossing.cross(
+        way.hosts(), (sender, receiver), (languages[1], languages[0]), options, told=told,
+        port=way.port, rate=None if rate is None else 1e6 * rate,
+        allow_real_network=way.allow_real_network, as_json=as_json,
+        show=None if as_json else _show_line,
+    )  # fmt: skip
     if as_json:
         click.echo(json.dumps(done.as_dict()))
     else:

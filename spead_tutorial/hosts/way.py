@@ -10,8 +10,8 @@ from typing import Any
 
 from spead_tutorial.catalogue import Chapter, Receiver
 from spead_tutorial.hosts.end import COUNTS
-from spead_tutorial.hosts.engines import Conversation, Engines, LostError
 from spead_tutorial.hosts.file import Host
+from spead_tutorial.hosts.remote import Command, LostError, end_all
 from spead_tutorial.measure.delivery import receiver_arguments, seen_by
 from spead_tutorial.measure.programs import Done, ProgramError, ProgramOptions
 from spead_tutorial.measure.report import Report
@@ -137,25 +137,22 @@ class _End:
 
     def __init__(
         self,
-        engines: Engines,
         host: Host,
         name: str,
         what: dict[str, Any],
         show: Callable[[str, str, bool], None] | None,
     ) -> None:
         self._host, self._name, self._show = host, name, show
-        self._said = ""  # by what is no program of a chapter, such as Python
         self.listens = False
         self.done: Done | None = None
         self.counted: dict[str, int] = {}
-        told = json.dumps({"program": name, **what})
         with _lost(host):
-            self._talk: Conversation = engines.begin(host, _END, told)
+            self.command = Command(host, _END, json.dumps({"program": name, **what}))
 
     def hear(self) -> None:
         """Take in what it has said."""
         with _lost(self._host):
-            records = self._talk.lines()
+            records = self.command.lines()
         for record in records:
             if record["record"] == "line":
                 self.listens = self.listens or READY in record["text"]
@@ -166,12 +163,9 @@ class _End:
                 self.done = Done(self._name, record["status"], *outputs)
                 self.counted = record["counted"]
             else:
-                self._said = record["text"] or self._said
-                if record["record"] == "failed":
-                    raise ProgramError(f"{self._host.name}: {self._said}")
-        if self._talk.status is not None and self.done is None:
-            why = self._said or f"status {self._talk.status}"
-            raise ProgramError(f"{self._host.name} could not begin {self._name}: {why}")
+                raise ProgramError(f"{self._host.name}: {record['text']}")
+        if self.command.over and self.done is None:
+            raise ProgramError(f"{self._host.name} did not say how {self._name} ended")
 
     def wait(self, seconds: float | None = None, *, until_it_listens: bool = False) -> bool:
         """Listen for so long, or to the end; return whether what was waited for has come."""
@@ -188,8 +182,7 @@ class _End:
 
     def end(self) -> None:
         """Interrupt it, and take in its last words."""
-        with _lost(self._host):
-            self._talk.end()
+        self.command.end()
         self.wait()
 
 
@@ -202,7 +195,6 @@ def _sender_arguments(sender: Chapter, options: ProgramOptions) -> list[str]:
 
 
 def cross(
-    engines: Engines,
     hosts: tuple[Host, Host],
     programs: tuple[Chapter, Receiver],
     languages: tuple[str, str],
@@ -217,10 +209,6 @@ def cross(
 ) -> Crossing:
     """Have a program on one host send to a program on another."""
     (here, there), (sender, receiver) = hosts, programs
-    destination = there.destination
-    for host in hosts:
-        with _lost(host):
-            engines.start(host)
     listening = {
         "language": languages[1],
         "destination": None,
@@ -229,21 +217,28 @@ def cross(
             receiver, sender, options, told, as_json=as_json, port=port
         ),
     }
-    far = _End(engines, there, receiver.name, listening, show)
-    if not far.wait(_START_S, until_it_listens=True):
-        why = far.done.complaint if far.done else f"it does not listen after {_START_S} s"
-        raise ProgramError(f"{there.name}: {why}")
+    to = [*_sender_arguments(sender, options), "--", str(there.destination), str(port)]
     sending: dict[str, Any] = listening | {
         "language": languages[0],
-        "destination": destination,
-        "arguments": [*_sender_arguments(sender, options), "--", str(destination), str(port)],
+        "destination": there.destination,
+        "arguments": to,
     }
     sending |= {"rate": rate} if sender is BLAST else {}
-    near = _End(engines, here, sender.name, sending, show)
-    while not near.wait(_LOOK_S):
-        far.hear()  # what it says is shown as it comes
-    if not far.wait(_END_S):
-        far.end()  # the end of the stream has not come
+    begun: list[Command] = []
+    try:
+        far = _End(there, receiver.name, listening, show)
+        begun.append(far.command)
+        if not far.wait(_START_S, until_it_listens=True):
+            why = far.done.complaint if far.done else f"it does not listen after {_START_S} s"
+            raise ProgramError(f"{there.name}: {why}")
+        near = _End(here, sender.name, sending, show)
+        begun.append(near.command)
+        while not near.wait(_LOOK_S):
+            far.hear()  # what it says is shown as it comes
+        if not far.wait(_END_S):
+            far.end()  # the end of the stream has not come
+    finally:
+        end_all(begun)
     assert near.done is not None
     assert far.done is not None
     counted = near.counted, far.counted

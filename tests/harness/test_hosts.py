@@ -4,7 +4,6 @@
 import contextlib
 import dataclasses
 import fcntl
-import itertools
 import json
 import os
 import signal
@@ -16,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from msgspec.structs import replace
@@ -23,8 +23,9 @@ from msgspec.structs import replace
 from bench import hosts, turns
 from bench.plan import plan_of
 from bench.sweeps import SIZES, Sweep, find_sweep
-from spead_tutorial.hosts.engines import LostError
-from spead_tutorial.hosts.file import Host, Hosts, read_hosts
+from spead_tutorial.hosts.file import Host, read_hosts
+from spead_tutorial.hosts.remote import LostError
+from spead_tutorial.measure.progress import Steps
 from spead_tutorial.measure.rounds import left
 from spead_tutorial.records import Header, RecordError, Recording, Writer, object_of, parse, read
 from support import ROOT
@@ -93,15 +94,14 @@ def wait_for(what: Callable[[], object]) -> None:
 
 @needs_lab
 @pytest.mark.thorough
-def test_a_record_is_complete_though_an_engine_is_killed_and_nothing_stays(place):
+def test_a_record_is_complete_though_a_host_is_lost_and_nothing_stays(place):
     tables = [f'name = "{name}"\n{HERE}' for name in "ab"]
     with place.start(*tables) as process:
         wait_for(lambda: place.taken() >= 2 or process.poll() is not None)
-        engines = {parent_of(pid) for pid in place.processes("take")}
-        os.kill(min(engines & set(place.processes("ipyparallel.engine"))), signal.SIGKILL)
+        os.kill(min(place.processes("take")), signal.SIGKILL)
         out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, err
-    assert err.count(" is lost: its engine died\n") == 1
+    assert err.count(" is lost: its command was ended by SIGKILL\n") == 1
     found = read(place.output / f"{SWEEP}.jsonl")
     assert keys(found) == keys_of(find_sweep(SWEEP))
     assert not found.superseded
@@ -117,16 +117,10 @@ def keys_of(sweep: Sweep) -> Counter[tuple[str, int, bool]]:
     return Counter(step.key for step in plan_of(sweep, SIZES["tiny"], 1).steps())
 
 
-def parent_of(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-
-
 def test_ctrl_c_says_where_what_was_taken_is(place, monkeypatch):
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bench.cli.Engines", contextlib.nullcontext)
-    monkeypatch.setattr(hosts.Team, "__init__", lambda *_: None)
     monkeypatch.setattr(hosts.Team, "measure", interrupted)
     done = bench(*place.argv('name = "a"\n'))
     assert done.returncode == 130
@@ -139,16 +133,9 @@ def test_hosts_that_cannot_be_reached_are_named_one_by_one(place):
     done = bench(*place.argv(f'name = "a"\n{nowhere}'))
     assert done.returncode == 1
     assert done.stderr == (
-        f"a is lost: there is no {place.folder}/python\n"
+        f"a is lost: No such file or directory: {place.folder}/python\n"
         "python -m bench: no host can measure: see the lines above\n"
     )
-
-
-def test_without_ipyparallel_it_is_said_how_to_install_it(place, monkeypatch):
-    monkeypatch.setitem(sys.modules, "ipyparallel", None)
-    said = fails(*place.argv('name = "a"\n'))
-    assert "--hosts needs ipyparallel" in said
-    assert "pip install '.[hosts]'" in said
 
 
 @pytest.mark.parametrize(
@@ -186,23 +173,27 @@ class Job:
         self.over = False
 
     def lines(self) -> list[dict[str, Any]]:
+        self.over = True
         found = next(self._lines, None)
         self.over = found is None
         return found or []
 
+    def end(self) -> None:
+        pass
+
+    wait = end
+
 
 class InProcess:
-    """Engines that take made-up samples, and some of which die after so many."""
+    """Hosts that take made-up samples, and some of which are lost after so many."""
 
     def __init__(self, headers: dict[str, Header], patience: dict[str, int]) -> None:
         self.headers, self.patience = headers, patience
         self.taken: Counter[str] = Counter()
 
-    def start(self, host: Host) -> None:
+    def run(self, host: Host, argv: list[str], first: str) -> Job:
         if host.name not in self.headers:
             raise LostError("it is not there")
-
-    def run(self, host: Host, argv: list[str], first: str) -> Job:
         return Job(self._work(host.name, argv, first))
 
     def _work(self, name: str, argv: list[str], first: str) -> Iterator[list[dict[str, Any]]]:
@@ -213,11 +204,12 @@ class InProcess:
         plan = plan_of(MANY, TINY, 1, (part, parts))
         for step in left(plan.steps(), parse(json.loads(first), "it")):
             if self.taken[name] == self.patience.get(name):
-                raise LostError("its engine died")
+                raise LostError("it is gone")
             self.taken[name] += 1
             case, number, warm_up = step.key
             one = replace(SAMPLE, case=case, round=number, warm_up=warm_up)
-            yield [{"record": "step", "case": case}, {"record": "said", "text": "well"}]
+            step_of = {"record": "step", "case": case, "stage": "a round"}
+            yield [step_of, {"record": "said", "text": "well"}]
             yield [object_of(one)]
 
 
@@ -230,14 +222,11 @@ def shared(
 ) -> tuple[Recording, InProcess, list[str]]:
     """Measure on hosts a, b and c, those that have a header."""
     said: list[str] = []
-    engines = InProcess(headers, patience)
-    team = hosts.Team(engines, [Host(name, str(ROOT), "python") for name in "abc"], said.append)
-    steps: list[int] = []
-    found = team.measure(
-        MANY, TINY, 1, folder, retry=False, progress=lambda *line: steps.append(line[1])
-    )
-    assert all(here <= before + 1 for before, here in itertools.pairwise(steps))
-    return found, engines, said
+    made = InProcess(headers, patience)
+    team = hosts.Team([Host(name, str(ROOT), "python") for name in "abc"], said.append)
+    with mock.patch.object(hosts, "Command", made.run), Steps() as show:
+        found = team.measure(MANY, TINY, 1, folder, show, retry=False)
+    return found, made, said
 
 
 @pytest.fixture
@@ -256,7 +245,7 @@ def test_others_take_over_what_a_lost_host_had_to_do_and_nothing_is_taken_twice(
     assert engines.taken["a"] == 3
     assert engines.taken.total() == wanted.total()
     assert said[0] == "b is lost: it is not there"
-    assert Counter(said)["a is lost: its engine died"] == 1
+    assert Counter(said)["a is lost: it is gone"] == 1
     assert Counter(said)["c: well"] == engines.taken["c"]
     again, engines, _ = shared(tmp_path, {"a": SAME, "c": SAME})
     assert (again.samples, engines.taken.total()) == (found.samples, 0)
@@ -292,16 +281,16 @@ def test_hosts_of_different_kinds_are_refused_by_what_differs(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "no [[host]] table"),
-        ("nonsense", "is no TOML"),
-        ("here = 3", "it takes here, a string"),
-        ('[[host]]\nname = "../a"', "letters, digits"),
-        ("[[host]]", "whose name is None"),
+        ("", "missing required field `host`"),
+        ("nonsense", "names no hosts as it should"),
+        ("here = 3", "unknown field `here`"),
+        ('[[host]]\nname = "../a"', "at `$.host[0].name`"),
+        ("[[host]]", "missing required field `name`"),
         ('[[host]]\nname = "a"\n[[host]]\nname = "a"', "two hosts of the name a"),
-        ('[[host]]\nname = "a"\nport = 3', "a has port, but a host has"),
-        ('[[host]]\nname = "a"\naddress = "b"', "needs folder, the whole path"),
-        ('[[host]]\nname = "a"\nfolder = "b"', "needs folder, the whole path"),
-        ('[[host]]\nname = "a"\nprefix = [3]', "it takes text"),
+        ('[[host]]\nname = "a"\nport = 3', "unknown field `port`"),
+        ('[[host]]\nname = "a"\naddress = "b"', "a needs folder, the whole path"),
+        ('[[host]]\nname = "a"\nfolder = "b"', "at `$.host[0].folder`"),
+        ('[[host]]\nname = "a"\nprefix = [3]', "Expected `str`"),
     ],
 )
 def test_a_file_of_hosts_that_cannot_be_meant_is_refused(tmp_path, text, words):
@@ -315,16 +304,15 @@ def test_a_file_of_hosts_that_cannot_be_meant_is_refused(tmp_path, text, words):
 
 def test_a_host_without_an_address_is_this_machine_with_this_repository(tmp_path):
     path = tmp_path / "hosts.toml"
-    path.write_text('here = "10.0.0.1"\n[[host]]\nname = "a"\n')
-    found = read_hosts(path)
-    assert found == Hosts((Host("a", str(ROOT), sys.executable),), "10.0.0.1")
-    assert found.all[0].python_path == sys.executable
+    path.write_text('[[host]]\nname = "a"\n')
+    (found,) = read_hosts(path)
+    assert (found.folder, found.python_path) == (None, sys.executable)
 
 
 def test_the_file_that_the_guide_shows_can_be_read(tmp_path):
     page = (ROOT / "docs" / "how-to" / "many-hosts.md").read_text()
     (tmp_path / "hosts.toml").write_text(page.partition("```toml\n")[2].partition("```")[0])
-    found = read_hosts(tmp_path / "hosts.toml").all
+    found = read_hosts(tmp_path / "hosts.toml")
     assert [host.name for host in found] == ["a", "b"]
     assert all(host.address for host in found)
 
@@ -366,7 +354,7 @@ def test_a_record_that_no_hosts_made_is_not_overwritten(tmp_path):
     with Writer(tmp_path / f"{SWEEP}.jsonl", HEADER) as writer:
         writer.add(SAMPLE)
     with pytest.raises(RecordError, match="was not measured by hosts"):
-        hosts._Begun(find_sweep(SWEEP), tmp_path, HEADER)
+        hosts._Begun(find_sweep(SWEEP), tmp_path, {Host("a"): HEADER})
 
 
 # ---------------------------------------------------------------------------------------

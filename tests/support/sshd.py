@@ -19,7 +19,7 @@ SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}{os.pathsep}/usr/sbin")
 
 @contextlib.contextmanager
 def running(folder: Path) -> Iterator[str]:
-    """Run one, and yield a PATH by whose ssh and scp the host ``there`` is reached."""
+    """Run one, and yield a PATH by whose ssh the host ``there`` is reached."""
     need("ssh")
     if SSHD is None:
         pytest.skip("there is no sshd: apt install openssh-server")
@@ -37,7 +37,6 @@ def running(folder: Path) -> Iterator[str]:
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nPidFile none\n"
         f"AuthorizedKeysFile {folder}/authorized\nStrictModes no\nPermitRootLogin yes\n"
         "UsePAM no\nPasswordAuthentication no\nAcceptEnv SPEAD_TUTORIAL_TEST\n"
-        "Subsystem sftp internal-sftp\n"
     )
     (folder / "ssh_config").write_text(
         f"Host there\nHostName 127.0.0.1\nPort {port}\nIdentityFile {folder}/user\n"
@@ -46,11 +45,9 @@ def running(folder: Path) -> Iterator[str]:
     )
     programs = folder / "ssh-bin"
     programs.mkdir()
-    for name in ("ssh", "scp"):
-        (programs / name).write_text(
-            f'#!/bin/sh\nexec {shutil.which(name)} -F {folder}/ssh_config "$@"\n'
-        )
-        (programs / name).chmod(0o755)
+    ssh = programs / "ssh"
+    ssh.write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {folder}/ssh_config "$@"\n')
+    ssh.chmod(0o755)
     process = subprocess.Popen(
         [SSHD, "-D", "-e", "-f", folder / "sshd_config"],
         stderr=(folder / "sshd.log").open("w"),
@@ -74,15 +71,11 @@ def _wait_until_it_listens(process: "subprocess.Popen[bytes]", port: int, folder
 
 
 def ssh_to_this_machine(folder: Path) -> str:
-    """Make an ssh and an scp for which every host is this machine; return a PATH that has them."""
+    """Make an ssh for which every host is this machine; return a PATH that has it."""
     programs = folder / "bin"
     programs.mkdir()
-    skip = 'while :; do case "$1" in -[op]) shift 2;; -*) shift;; *) break;; esac; done'
-    for name, command in {
-        "ssh": 'shift; exec sh -c "$*"',
-        "scp": 'exec cp "$1" "${2#*:}"',
-    }.items():
-        path = programs / name
-        path.write_text(f"#!/bin/sh\n{skip}\necho {name} >> {folder}/said\n{command}\n")
-        path.chmod(0o755)
+    skip = 'while :; do case "$1" in -o) shift 2;; *) break;; esac; done'
+    ssh = programs / "ssh"
+    ssh.write_text(f'#!/bin/sh\n{skip}\nshift\nexec sh -c "$*"\n')
+    ssh.chmod(0o755)
     return f"{programs}{os.pathsep}{os.environ['PATH']}"
