@@ -32,6 +32,7 @@ from spead_tutorial.measure.progress import Steps, duration
 from spead_tutorial.measure.rounds import left
 from spead_tutorial.measure.search import settled
 from spead_tutorial.measure.summary import rows
+from spead_tutorial.options import parsed
 from spead_tutorial.records import RecordError, Recording, locked, read
 
 __all__ = ["cli", "main"]
@@ -42,32 +43,11 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
-class _SweepType(click.ParamType[Sweep]):
-    name = "sweep"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Sweep:
-        if isinstance(value, Sweep):
-            return value
-        try:
-            return find_sweep(str(value))
-        except ValueError as error:
-            raise click.UsageError(str(error), ctx) from None
-
-
-class _ShardType(click.ParamType[tuple[int, int]]):
-    name = "shard"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, int]:
-        if isinstance(value, tuple):
-            return value
-        part, slash, parts = str(value).partition("/")
-        if slash and part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts):
-            return int(part), int(parts)
-        raise click.UsageError(f"--shard is {value!r}: it must be like 1/2 or 2/2", ctx)
+def _shard(text: str) -> tuple[int, int]:
+    part, slash, parts = text.partition("/")
+    if slash and part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts):
+        return int(part), int(parts)
+    raise ValueError(f"--shard is {text!r}: it must be like 1/2 or 2/2")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -83,7 +63,7 @@ def cli() -> None:
 
 
 @cli.command()
-@click.argument("sweeps", nargs=-1, type=_SweepType())
+@click.argument("sweeps", nargs=-1, type=parsed(find_sweep))
 @click.option("--quick", "size", flag_value="quick", help="Fewer sizes, shorter samples.")
 @click.option("--full", "size", flag_value="full", default=True, help="Everything (the default).")
 @click.option("--tiny", "size", flag_value="tiny", hidden=True)
@@ -95,7 +75,7 @@ def cli() -> None:
 @click.option("--only-noisy", is_flag=True,
               help="Repeat samples that failed, add rounds to noisy cases.")  # fmt: skip
 @click.option("--retry", is_flag=True, help="Try cases again that were given up.")
-@click.option("--shard", type=_ShardType(), default=(1, 1), metavar="I/N",
+@click.option("--shard", type=parsed(_shard), default="1/1", metavar="I/N",
               help="Only part I of N, for N machines: merge puts them together.")  # fmt: skip
 @click.option("--beside", multiple=True, metavar="NAME=PYTHON",
               help="Measure another installation of the package in the same rounds.")  # fmt: skip
@@ -401,7 +381,7 @@ def _completeness(recording: Recording) -> str:
 
 
 @cli.command()
-@click.argument("sweeps", nargs=-1, type=_SweepType())
+@click.argument("sweeps", nargs=-1, type=parsed(find_sweep))
 @click.option("-i", "--input", "source", type=_FOLDER, default=RESULTS, show_default=True,
               help="Folder with the records.")  # fmt: skip
 @click.option("-o", "--output", type=_FOLDER, default=Path("results", "figures"),

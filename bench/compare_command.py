@@ -1,20 +1,45 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The command that holds records against each other: ``python -m bench compare``."""
 
+import math
 from pathlib import Path
 
 import click
 
 from bench import compare as compare_module
-from bench.options import ChapterType, Threshold, ThresholdType, thresholds
-from spead_tutorial.catalogue import Chapter
+from spead_tutorial.catalogue import Chapter, find_chapter
 from spead_tutorial.measure.search import settled
+from spead_tutorial.options import parsed
 from spead_tutorial.records import RecordError, Recording, read
 
 __all__ = ["compare"]
 
 _FAILED = 1
 _FILE = click.Path(dir_okay=False, path_type=Path)
+#: A chapter's number, or None for all, and a share.
+_Threshold = tuple[int | None, float]
+
+
+def _threshold(text: str) -> _Threshold:
+    """Take a share apart, such as ``0.05``; or that of a chapter, such as ``10=0.1``."""
+    chapter, equals, share = text.rpartition("=")
+    try:
+        number = find_chapter(chapter).number if equals else None
+        if not (0 <= float(share) < math.inf):
+            raise ValueError
+    except ValueError:
+        raise ValueError(
+            f"--threshold is {text!r}: it must be like 0.05, or like 10=0.1 for chapter 10"
+        ) from None
+    return number, float(share)
+
+
+def _thresholds(given: tuple[_Threshold, ...]) -> compare_module.Thresholds:
+    """Put together what was given; of two for the same, the last one counts."""
+    shares = dict(given)
+    general = shares.pop(None, compare_module.Thresholds().general)
+    others = {number: share for number, share in shares.items() if number is not None}
+    return compare_module.Thresholds(general, others)
 
 
 @click.command()
@@ -22,9 +47,9 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.argument("other", type=_FILE, required=False)
 @click.option("--before", metavar="NAME", help="Implementation to take of the first.")
 @click.option("--after", metavar="NAME", help="Implementation to take of the second.")
-@click.option("--chapter", "chapters", type=ChapterType(), multiple=True, metavar="CHAPTER",
+@click.option("--chapter", "chapters", type=parsed(find_chapter), multiple=True, metavar="CHAPTER",
               help="Only points of this chapter's programs; may be repeated.")  # fmt: skip
-@click.option("--threshold", "limits", type=ThresholdType(), multiple=True,
+@click.option("--threshold", "limits", type=parsed(_threshold), multiple=True,
               metavar="[CHAPTER=]SHARE",
               help="Differences that are smaller do not count (default 0.05); in one chapter:"
               " 10=0.1. May be repeated.")  # fmt: skip
@@ -35,7 +60,7 @@ def compare(
     before: str | None,
     after: str | None,
     chapters: tuple[Chapter, ...],
-    limits: tuple[Threshold, ...],
+    limits: tuple[_Threshold, ...],
     different_machines: bool,
 ) -> int:
     """Say for each point whether OTHER is faster or slower than ONE, or one cannot tell.
@@ -56,7 +81,7 @@ def compare(
     comparison = compare_module.compare(
         first,
         second,
-        thresholds=thresholds(limits),
+        thresholds=_thresholds(limits),
         chapters={chapter.number for chapter in chapters},
         before=before,
         after=after,

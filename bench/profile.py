@@ -8,13 +8,13 @@ from pathlib import Path
 import click
 
 from bench import stacks
-from bench.options import ChapterType
 from bench.peers import TIMEOUT_S
 from spead_tutorial.catalogue import LANGUAGES, Chapter, find_chapter
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.place import Device, Place
 from spead_tutorial.measure.programs import ProgramError, command, finish
+from spead_tutorial.options import parsed
 from spead_tutorial.records import OURS
 
 __all__ = ["profile"]
@@ -94,7 +94,7 @@ def _with_perf(place: Place, case: Case, heaps: int, path: Path) -> None:
 
 
 @click.command()
-@click.argument("chapter", type=ChapterType())
+@click.argument("chapter", type=parsed(find_chapter))
 @click.option("--lang", "language", type=click.Choice(LANGUAGES), default="python",
               show_default=True, help="Of the program.")  # fmt: skip
 @click.option("-H", "heap_size", type=click.IntRange(1), default=8192, show_default=True,

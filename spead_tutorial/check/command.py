@@ -22,6 +22,7 @@ from spead_tutorial.measure.beside import CEILING
 from spead_tutorial.measure.place import Device
 from spead_tutorial.measure.progress import Steps
 from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM
+from spead_tutorial.options import parsed
 from spead_tutorial.records import OURS
 from spead_tutorial.stats import Estimate, spread
 from spead_tutorial.units import number, percent, size, times
@@ -33,16 +34,14 @@ _ROUNDS, _SEARCHES = 5, 3
 _Any = SenderExercise | ReceiverExercise
 
 
-def _exercise(context: click.Context, parameter: click.Parameter, text: str) -> _Any:
-    try:
-        return find_exercise(int(text))
-    except ValueError as error:
-        wrong = str(error) if text.isdecimal() else f"{text!r} is no chapter's number"
-        raise click.UsageError(wrong, context) from None
+def _exercise(text: str) -> _Any:
+    if not text.isdecimal():
+        raise ValueError(f"{text!r} is no chapter's number")
+    return find_exercise(int(text))
 
 
 @click.command()
-@click.argument("exercise", callback=_exercise, metavar="CHAPTER")
+@click.argument("exercise", type=parsed(_exercise), metavar="CHAPTER")
 @click.argument("program", required=False,
                 type=click.Path(exists=True, dir_okay=False, path_type=Path))  # fmt: skip
 @click.option("--skeleton", is_flag=True, help="Print the program to begin with.")

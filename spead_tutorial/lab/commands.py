@@ -14,6 +14,8 @@ from typing import Any
 
 import click
 
+from spead_tutorial.options import parsed
+
 from . import staying
 from .client import script
 from .device import KINDS, WAYS, check_kind
@@ -22,30 +24,16 @@ from .process import LabProcess, end_interrupted
 from .refusal import LabError
 from .registry import check_name, names, opened
 
-__all__ = ["IN", "LabName", "lab"]
+__all__ = ["IN", "lab"]
 
 _DEFAULT = "main"
 _RECEIVE = "spead-tutorial lab --in {} --receiver -- COMMAND"
 _LIKE_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class LabName(click.ParamType[str]):
-    """The name of a lab that stays."""
-
-    name = "name"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str:
-        try:
-            return check_name(str(value))
-        except ValueError as error:
-            raise click.UsageError(str(error), ctx) from None
-
-
 #: The option that names a lab to do something in, for all commands that have it.
 IN = click.option(
-    "--in", "within", type=LabName(), metavar="NAME", envvar="SPEAD_TUTORIAL_LAB",
+    "--in", "within", type=parsed(check_name), metavar="NAME", envvar="SPEAD_TUTORIAL_LAB",
     help="A lab that stays, in the place of a fresh one; by default $SPEAD_TUTORIAL_LAB.",
 )  # fmt: skip
 _KIND = click.option("--kind", type=click.Choice(KINDS), help="Kind of the lab's device.")
@@ -179,7 +167,9 @@ def _at_a_terminal() -> bool:
     return False
 
 
-_NAME = click.argument("name", type=LabName(), default=_DEFAULT, envvar="SPEAD_TUTORIAL_LAB")
+_NAME = click.argument(
+    "name", type=parsed(check_name), default=_DEFAULT, envvar="SPEAD_TUTORIAL_LAB"
+)
 
 
 @lab.command()
@@ -259,7 +249,7 @@ def down(name: str, every: bool) -> int:
 
 
 @lab.command()
-@click.argument("name", type=LabName(), required=False)
+@click.argument("name", type=parsed(check_name), required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
 def status(name: str | None, as_json: bool) -> int:
     """Say of the lab NAME, or of all labs of yours that stay, what they are.

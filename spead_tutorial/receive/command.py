@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from spead_tutorial import BUG_COMPAT_PYSPEAD_0_5_2, ThreadPool
+from spead_tutorial.options import parsed
 from spead_tutorial.receive.text import plain
 from spead_tutorial.receive.watch import Screen, Until, Watch
 from spead_tutorial.recv import Account, RingStreamConfig, Stream, StreamConfig, StreamStats
@@ -47,30 +48,21 @@ class Place:
         return f"{host}:{self.port}" if host else f"port {self.port} of any address"
 
 
-class _PlaceType(click.ParamType[Place]):
-    name = "[HOST:]PORT"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Place:
-        if isinstance(value, Place):
-            return value
-        found = re.fullmatch(r"(?:(?:\[([^\]]+)\]|([^:]+)):)?([0-9]{1,5})", str(value))
-        if found is None or not 1 <= int(found[3]) <= 65535:
-            self.fail(
-                f"{value!r} is no place to listen: say a port from 1 to 65535, or HOST:PORT, with"
-                " an IPv6 address in brackets, as [::1]:8888",
-                param,
-                ctx,
-            )
-        return Place(found[1] or found[2] or "", int(found[3]))
+def _place(text: str) -> Place:
+    found = re.fullmatch(r"(?:(?:\[([^\]]+)\]|([^:]+)):)?([0-9]{1,5})", text)
+    if found is None or not 1 <= int(found[3]) <= 65535:
+        raise ValueError(
+            f"{text!r} is no place to listen: say a port from 1 to 65535, or HOST:PORT, with an"
+            " IPv6 address in brackets, as [::1]:8888"
+        )
+    return Place(found[1] or found[2] or "", int(found[3]))
 
 
 _COUNT = click.IntRange(1, 2**31 - 1)
 
 
 @click.command()
-@click.argument("place", type=_PlaceType(), metavar="[HOST:]PORT")
+@click.argument("place", type=parsed(_place), metavar="[HOST:]PORT")
 @click.option("--count", type=_COUNT, metavar="HEAPS", help="End after so many heaps.")
 @click.option("--silence", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
               help="End after so long without a packet.")  # fmt: skip
