@@ -412,7 +412,7 @@ def test_programs_of_chapters_run_in_a_lab_that_stays(place, monkeypatch):
     assert here(*run).returncode == 0
     assert states()["main"]["facts"]["packets"] == 2 * done["counted_packets"]
     fails("--kind is a fresh lab's: 'main' is there", *run, "--kind", "ifb", status=2)
-    fails("--host is outside of the lab", *run, "--host", "127.0.0.1", "--port", "9", status=2)
+    fails("sending to --host, without --in", *run, "--host", "127.0.0.1", "--port", "9", status=2)
 
 
 USAGE = {

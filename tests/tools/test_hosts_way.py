@@ -251,7 +251,10 @@ def test_packets_leave_a_machine_only_if_that_is_allowed(monkeypatch, capsys, is
     ("arguments", "words"),
     [
         ("7 --from-host a", "--hosts, --from-host and --to-host go together"),
-        ("10 --hosts F --from-host a --to-host b", "chapters that receive"),
+        (
+            "10 --hosts F --from-host a --to-host b",
+            "without --hosts: that is for receiving",
+        ),
         (
             "7 --hosts F --from-host a --to-host b --rate 5 --from 6",
             "--rate goes without --from",
