@@ -42,11 +42,11 @@ _PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
 _PERF_ATTR_BYTES, _PERF_EXCLUDE = 64, 0b1100001  # disabled, exclude_kernel, exclude_hv
 #: Programs that commands run, the package of Debian that has them, and what there is without them.
 _TOOLS = (
-    (("strace",), "strace", "why sees no calls and no sleeps, and ranks nothing"),
-    (("perf",), "linux-perf", "why counts no memory traffic"),
-    (("ssh",), "openssh-client", "--hosts reaches no other machine"),
-    (("pkg-config",), "pkg-config", "check compiles no sender in C"),
-    (("git",), "git", "records name no revision of a clone"),
+    ("strace", "strace", "why sees no calls and no sleeps, and ranks nothing"),
+    ("perf", "linux-perf", "why counts no memory traffic"),
+    ("ssh", "openssh-client", "--hosts reaches no other machine"),
+    ("pkg-config", "pkg-config", "check compiles no sender in C"),
+    ("git", "git", "records name no revision of a clone"),
 )
 
 
@@ -60,8 +60,10 @@ class Finding:
     mend: str | None = None  # what to do about it
 
 
-# ---------------------------------------------------------------------------------------
-# Findings
+def _found(name: str, value: str | None, mend: str | None = None) -> Finding:
+    """Make a finding: all is well where something was found, and nothing is to be mended."""
+    well = value is not None and mend is None
+    return Finding(name, "ok" if well else "warn", UNKNOWN if value is None else value, mend)
 
 
 def examine() -> Iterator[Finding]:
@@ -70,7 +72,7 @@ def examine() -> Iterator[Finding]:
     yield _lab(offer)
     yield _namespaces(offer)
     yield _receiver(offer)
-    yield from _programs()
+    yield _programs()
     yield from _ways(offer)
     yield from _sockets()
     yield from _memory()
@@ -78,7 +80,7 @@ def examine() -> Iterator[Finding]:
     yield from _processor()
     yield _compiler()
     yield from _tools()
-    yield from _pictures()
+    yield _pictures()
 
 
 def _lab(offer: LabProbe) -> Finding:
@@ -98,16 +100,14 @@ def _namespaces(offer: LabProbe) -> Finding:
 def _receiver(offer: LabProbe) -> Finding:
     """Say which way a lab can have to a machine that receives."""
     if offer.reason is not None:
-        return Finding(
-            "receiver", "warn", "no lab, no machine that receives", "see the lines above"
-        )
+        return _found("receiver", "no lab, no machine that receives", "see the lines above")
     if "veth" in offer.kinds:
-        return Finding("receiver", "ok", "a machine of its own in the lab, by veth")
-    mend = "as root: modprobe veth"
-    return Finding("receiver", "warn", "by loopback only, for this kernel offers no veth", mend)
+        return _found("receiver", "a machine of its own in the lab, by veth")
+    why = "by loopback only, for this kernel offers no veth"
+    return _found("receiver", why, "as root: modprobe veth")
 
 
-def _programs() -> Iterator[Finding]:
+def _programs() -> Finding:
     missing = []
     names = [one.name for one in (*CHAPTERS, *STEPS)] + [one.name for one in RECEIVERS]
     for name in names:
@@ -122,17 +122,15 @@ def _programs() -> Iterator[Finding]:
         missing.append("sink")
     if missing:
         mend = "build and install the package: pip install ."
-        yield Finding("programs", "fail", f"missing: {', '.join(missing)}", mend)
-    else:
-        there = built()
-        number = len(CHAPTERS) + len(RECEIVERS)
-        mend = "get a C++ compiler (apt install g++), and install the package again"
-        yield Finding(
-            "programs",
-            "ok",
-            f"{number} chapters in {', '.join(there[:-1])} and {there[-1]}",
-            None if there == LANGUAGES else f"in {LANGUAGES[-1]}, too: {mend}",
-        )
+        return Finding("programs", "fail", f"missing: {', '.join(missing)}", mend)
+    there, number = built(), len(CHAPTERS) + len(RECEIVERS)
+    mend = "get a C++ compiler (apt install g++), and install the package again"
+    return Finding(
+        "programs",
+        "ok",
+        f"{number} chapters in {', '.join(there[:-1])} and {there[-1]}",
+        None if there == LANGUAGES else f"in {LANGUAGES[-1]}, too: {mend}",
+    )
 
 
 def _ways(offer: LabProbe) -> Iterator[Finding]:
@@ -150,12 +148,12 @@ def _way(name: str, sock: socket.socket, address: str) -> Finding:
         mtu = sock.getsockopt(socket.IPPROTO_IP, _IP_MTU)
     except OSError as error:
         mend = "bring the device up, as root: ip link set lo up"
-        return Finding(name, "warn", f"no way to {address} ({error.strerror})", mend)
+        return _found(name, f"no way to {address} ({error.strerror})", mend)
     fits = (min(mtu, 65535) - 28) // 8 * 8
     wanted = max(chapter.packet_size for chapter in CHAPTERS)
     mend = f"packets of {wanted} bytes travel in fragments: raise the MTU, or use -p {fits}"
     value = f"up to {fits} bytes in one piece (MTU {mtu})"
-    return Finding(name, *(("ok", value) if fits >= wanted else ("warn", value, mend)))
+    return _found(name, value, None if fits >= wanted else mend)
 
 
 def _sockets() -> Iterator[Finding]:
@@ -168,9 +166,9 @@ def _sockets() -> Iterator[Finding]:
                 sock.setsockopt(level, option, value)
             except OSError as error:
                 mend = "a newer kernel has it; without it sending is slower"
-                yield Finding(name, "warn", f"not offered ({error.strerror})", mend)
+                yield _found(name, f"not offered ({error.strerror})", mend)
             else:
-                yield Finding(name, "ok", f"offered: {why}")
+                yield _found(name, f"offered: {why}")
     yield _sendmmsg()
     yield _limit("send buffer", "wmem_max", _WANTED_BUFFER)
     # One limit for the whole machine: a network namespace has none of its own, and cannot set it.
@@ -183,11 +181,9 @@ def _limit(name: str, setting: str, wanted: int, where: str = "") -> Finding:
     limit = read_text(Path("/proc/sys/net/core", setting))
     if limit is None:
         # Older kernels do not show it in a network namespace other than the first.
-        return Finding(name, "warn", UNKNOWN)
-    value = f"at most {units.size(int(limit))}{where}"
-    if int(limit) >= wanted:
-        return Finding(name, "ok", value)
-    return Finding(name, "warn", value, f"as root: sysctl -w net.core.{setting}={wanted}")
+        return _found(name, None)
+    mend = None if int(limit) >= wanted else f"as root: sysctl -w net.core.{setting}={wanted}"
+    return _found(name, f"at most {units.size(int(limit))}{where}", mend)
 
 
 def _sendmmsg() -> Finding:
@@ -197,26 +193,23 @@ def _sendmmsg() -> Finding:
     libc.sendmmsg(-1, None, 0, 0)
     if ctypes.get_errno() == errno.ENOSYS:
         return Finding("sendmmsg", "fail", "the kernel has none", "use Linux 3.0 or newer")
-    return Finding("sendmmsg", "ok", "offered: many messages in one call")
+    return _found("sendmmsg", "offered: many messages in one call")
 
 
 def _memory() -> Iterator[Finding]:
     facts = machine_facts()
-    yield Finding("memory", "ok", units.size(facts["memory_bytes"]))
+    yield _found("memory", units.size(facts["memory_bytes"]))
     yield _huge_pages(facts["transparent_huge_pages"])
     yield _reserved_pages()
     locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
-    value = "no limit" if locked == resource.RLIM_INFINITY else f"at most {units.size(locked)}"
-    yield Finding("locked memory", "ok", value)
+    no_limit = locked == resource.RLIM_INFINITY
+    yield _found("locked memory", "no limit" if no_limit else f"at most {units.size(locked)}")
 
 
 def _huge_pages(setting: str | None) -> Finding:
-    if setting is None:
-        return Finding("huge pages", "warn", UNKNOWN)
-    if setting == "never":
-        mend = "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
-        return Finding("huge pages", "warn", "transparent: never", mend)
-    return Finding("huge pages", "ok", f"transparent: {setting}")
+    mend = "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
+    value = None if setting is None else f"transparent: {setting}"
+    return _found("huge pages", value, mend if setting == "never" else None)
 
 
 def _reserved_pages() -> Finding:
@@ -224,7 +217,7 @@ def _reserved_pages() -> Finding:
     name, size = "reserved pages", memory_fact("Hugepagesize")
     total, free = memory_fact("HugePages_Total"), memory_fact("HugePages_Free")
     if size is None or total is None or free is None:
-        return Finding(name, "warn", UNKNOWN)
+        return _found(name, None)
     value = f"{total} of {units.size(size)}, {free} free"
     mend = None if free > 0 else "only for MAP_HUGETLB, as root: sysctl -w vm.nr_hugepages=64"
     return Finding(name, "ok", value, mend)
@@ -235,78 +228,67 @@ def _hardware_counters() -> Finding:
     name = "hardware counters"
     number = _PERF_EVENT_OPEN.get(platform.machine())
     if number is None:
-        return Finding(name, "warn", UNKNOWN)
+        return _found(name, None)
     libc = ctypes.CDLL(None, use_errno=True)
     attributes = struct.pack("=IIQQQQQ", 0, _PERF_ATTR_BYTES, 3, 0, 0, 0, _PERF_EXCLUDE)
     fd = libc.syscall(number, attributes.ljust(_PERF_ATTR_BYTES, b"\0"), 0, -1, -1, 0)
     if fd >= 0:
         os.close(fd)
-        return Finding(name, "ok", "cache misses can be counted")
+        return _found(name, "cache misses can be counted")
     error = ctypes.get_errno()
     if error in (errno.EACCES, errno.EPERM):
         paranoid = read_text(Path("/proc/sys/kernel/perf_event_paranoid")) or UNKNOWN
         mend = "as root: sysctl -w kernel.perf_event_paranoid=2"
-        return Finding(name, "warn", f"forbidden (perf_event_paranoid is {paranoid})", mend)
+        return _found(name, f"forbidden (perf_event_paranoid is {paranoid})", mend)
     mend = "use a machine that is not virtual, or one whose hypervisor passes them on"
-    return Finding(name, "warn", f"cache misses cannot be counted ({os.strerror(error)})", mend)
+    return _found(name, f"cache misses cannot be counted ({os.strerror(error)})", mend)
 
 
 def _processor() -> Iterator[Finding]:
     facts = machine_facts()
     lscpu = None if facts["cpu"] or shutil.which("lscpu") else "as root: apt install util-linux"
-    yield Finding("CPU", "ok" if facts["cpu"] else "warn", facts["cpu"] or UNKNOWN, lscpu)
-    cores, usable = facts["cores"], facts["usable_cores"]
-    mend = "preparing and sending share a core: pipelining shows no gain" if usable < 2 else None
+    yield _found("CPU", facts["cpu"], lscpu)
     nodes = f", in {facts['numa_nodes']} NUMA nodes" if (facts["numa_nodes"] or 1) > 1 else ""
-    value = f"{cores}, of which {usable} usable{nodes}"
-    yield Finding("cores", "warn" if mend else "ok", value, mend)
+    usable = facts["usable_cores"]
+    mend = "preparing and sending share a core: pipelining shows no gain" if usable < 2 else None
+    yield _found("cores", f"{facts['cores']}, of which {usable} usable{nodes}", mend)
     caches = ", ".join(f"{name} {units.size(n)}" for name, n in facts["caches_bytes"].items())
-    yield Finding("caches", "ok" if caches else "warn", caches or UNKNOWN)
-    governor = facts["governor"]
-    if governor is None:
-        yield Finding("governor", "warn", UNKNOWN, "a virtual machine cannot tell: ask its host")
-    elif governor != "performance":
-        mend = "as root: cpupower frequency-set -g performance"
-        yield Finding("governor", "warn", governor, mend)
-    else:
-        yield Finding("governor", "ok", governor)
-    yield Finding("turbo", "ok" if facts["turbo"] else "warn", facts["turbo"] or UNKNOWN)
+    yield _found("caches", caches or None)
+    mends = {None: "a virtual machine cannot tell: ask its host", "performance": None}
+    mend = mends.get(facts["governor"], "as root: cpupower frequency-set -g performance")
+    yield _found("governor", facts["governor"], mend)
+    yield _found("turbo", facts["turbo"])
     virtual = facts["virtualisation"]
     noisy = "rates vary with what its neighbours do" if virtual != "none" else None
     if virtual is None and shutil.which("systemd-detect-virt") is None:
         noisy = "as root: apt install systemd, whose systemd-detect-virt tells"
-    yield Finding("virtualisation", "warn" if noisy else "ok", virtual or UNKNOWN, noisy)
-    yield Finding("kernel", "ok", facts["kernel"])
-    busy = facts["load"] > 0.5
-    mend = "measure when nothing else runs" if busy else None
-    yield Finding("load", "warn" if busy else "ok", f"{facts['load']:.2f}", mend)
+    yield _found("virtualisation", virtual, noisy)
+    yield _found("kernel", facts["kernel"])
+    mend = "measure when nothing else runs" if facts["load"] > 0.5 else None
+    yield _found("load", f"{facts['load']:.2f}", mend)
 
 
 def _compiler() -> Finding:
     made_by = f"{compiler() or UNKNOWN} with {compiler_flags() or 'flags unknown'}"
     here = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if here is None:
-        mend = "to build the package, install one: gcc or clang"
-        return Finding("compiler", "warn", f"programs made by {made_by}; none found here", mend)
-    return Finding("compiler", "ok", f"programs made by {made_by}; {Path(here).name} is here")
+    mend = None if here else "to build the package, install one: gcc or clang"
+    found = f"{Path(here).name} is here" if here else "none found here"
+    return _found("compiler", f"programs made by {made_by}; {found}", mend)
 
 
 def _tools() -> Iterator[Finding]:
     """Say which programs of others' are here that commands run."""
-    for programs, package, what in _TOOLS:
-        missing = [program for program in programs if shutil.which(program) is None]
-        name = " and ".join(programs)
-        if missing:
-            value = f"missing: without {' and '.join(missing)} {what}"
-            yield Finding(name, "warn", value, f"as root: apt install {package}")
+    for tool, package, what in _TOOLS:
+        if shutil.which(tool) is None:
+            value = f"missing: without {tool} {what}"
+            yield _found(tool, value, f"as root: apt install {package}")
         else:
-            yield Finding(name, "ok", "here")
+            yield _found(tool, "here")
 
 
-def _pictures() -> Iterator[Finding]:
+def _pictures() -> Finding:
     missing = [n for n in ("matplotlib", "pandas") if importlib.util.find_spec(n) is None]
     if missing:
         mend = "pip install 'spead-tutorial[lab]'"
-        yield Finding("pictures", "warn", f"missing: {', '.join(missing)}", mend)
-    else:
-        yield Finding("pictures", "ok", "matplotlib and pandas are here")
+        return _found("pictures", f"missing: {', '.join(missing)}", mend)
+    return _found("pictures", "matplotlib and pandas are here")

@@ -172,7 +172,7 @@ def test_every_program_of_others_that_commands_run_is_named_where_it_is_missing(
     wanted = wanted - {"gcc", "clang", "systemd-detect-virt", "lscpu"} | {"git"}
     assert {"strace", "perf", "pkg-config"} < wanted
     monkeypatch.setenv("PATH", str(tmp_path))
-    named = {name: one for one in doctor.examine() for name in one.name.split(" and ")}
+    named = findings()
     for name in wanted - {"cc"}:
         assert named[name].state == "warn"
         assert (named[name].mend or "").startswith("as root: apt install ")
