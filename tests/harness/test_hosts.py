@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A sweep on many hosts: complete though one is lost, and nothing left behind on any of them."""
 
-import contextlib
 import dataclasses
 import fcntl
 import json
@@ -10,9 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -32,19 +30,19 @@ from support import ROOT
 from support.bench import PATIENCE_S, bench, fails, keys, start, succeeds
 from support.labs import needs_lab
 from support.records import HEADER, SAMPLE
-from support.typed import processes
+from support.typed import Marked
 
 SWEEP = "tut-6-loopback"
 #: What a host is, less what it is called.
 HERE = f'python = "{sys.executable}"\nfolder = "{ROOT}"\n'
 
 
-@dataclasses.dataclass
-class Place:
-    """Where a test measures, and how it finds all processes that came of that."""
+class Place(Marked):
+    """Where a test measures."""
 
-    folder: Path
-    mark: str
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
 
     def argv(self, *tables: str) -> list[object]:
         """Write a file of hosts, and return the command that measures on them."""
@@ -61,12 +59,7 @@ class Place:
         return sorted(self.output.glob("hosts/*.jsonl"))
 
     def start(self, *tables: str) -> "subprocess.Popen[str]":
-        environment = os.environ | {"SPEAD_TUTORIAL_TEST": self.mark}
-        return start(*self.argv(*tables), env=environment)
-
-    def processes(self, word: str = "") -> list[int]:
-        """Return all that is left of a run, or what of it has a word in its command."""
-        return list(processes(word, self.mark))
+        return start(*self.argv(*tables), env=self.environment)
 
     def taken(self) -> int:
         return sum(path.read_text().count('"record": "sent"') for path in self.parts)
@@ -74,18 +67,9 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
-    place = Place(tmp_path, uuid.uuid4().hex)
+    place = Place(tmp_path)
     yield place
-    for pid in place.processes():
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-
-
-def wait_for(what: Callable[[], object]) -> None:
-    until = time.monotonic() + PATIENCE_S
-    while not what():
-        assert time.monotonic() < until, "it never came"
-        time.sleep(0.05)
+    place.kill()
 
 
 # ---------------------------------------------------------------------------------------
@@ -97,7 +81,8 @@ def wait_for(what: Callable[[], object]) -> None:
 def test_a_record_is_complete_though_a_host_is_lost_and_nothing_stays(place):
     tables = [f'name = "{name}"\n{HERE}' for name in "ab"]
     with place.start(*tables) as process:
-        wait_for(lambda: place.taken() >= 2 or process.poll() is not None)
+        while place.taken() < 2 and process.poll() is None:
+            time.sleep(0.05)
         os.kill(min(place.processes("take")), signal.SIGKILL)
         out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, err
@@ -107,7 +92,7 @@ def test_a_record_is_complete_though_a_host_is_lost_and_nothing_stays(place):
     assert not found.superseded
     assert len(found.headers) == len(place.parts) <= 2
     assert " MB/s " in out
-    wait_for(lambda: not place.processes())
+    place.wait_until_nothing_is_left()
     # `status` knows that it is complete.
     assert "complete" in succeeds("status", place.output / f"{SWEEP}.jsonl")
 

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``spead-tutorial`` as one types it: a process, how it ends, and what is below it."""
 
+import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -61,6 +65,39 @@ def processes(word: str, environment: str = "") -> Iterator[int]:
                 yield int(folder.name)
         except OSError:  # it has just ended, or is another's
             continue
+
+
+class Marked:
+    """Processes that can be found, with all that came of them, by a mark in their environment."""
+
+    def __init__(self) -> None:
+        self._mark = uuid.uuid4().hex
+        self.environment = os.environ | {"SPEAD_TUTORIAL_TEST": self._mark}
+
+    def processes(self, word: str = "") -> list[int]:
+        """Return all that is left, or what of it has a word in its command."""
+        return list(processes(word, self._mark))
+
+    def wait_for(self, word: str) -> list[int]:
+        """Wait until something runs that has a word in its command."""
+        until = time.monotonic() + PATIENCE_S
+        while not (found := self.processes(word)):
+            assert time.monotonic() < until, f"{word} never ran"
+            time.sleep(0.05)
+        return found
+
+    def wait_until_nothing_is_left(self) -> None:
+        """Wait for the end of all."""
+        until = time.monotonic() + PATIENCE_S
+        while self.processes():
+            assert time.monotonic() < until, self.processes()
+            time.sleep(0.1)
+
+    def kill(self) -> None:
+        """Leave none behind."""
+        for pid in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def with_path(*folders: str | Path) -> dict[str, str]:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """From one host to another: what arrives is counted on both, and nothing is left on either."""
 
-import contextlib
 import dataclasses
 import io
 import json
@@ -10,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,12 +26,11 @@ from spead_tutorial.records import RecordError
 from support import ROOT, sshd
 from support.labs import needs_lab
 from support.sshd import ssh_to_this_machine
-from support.typed import COMMAND, PIPES, check_refused, processes, typed
+from support.typed import COMMAND, PATIENCE_S, PIPES, Marked, check_refused, typed
 
-TIMEOUT_S = 120
 NOTHING = dict.fromkeys(COUNTS, 0)
 
-takes_long = pytest.mark.timeout(TIMEOUT_S + 60)
+takes_long = pytest.mark.timeout(PATIENCE_S + 60)
 thorough = pytest.mark.thorough
 
 
@@ -49,11 +46,12 @@ def lab_name() -> Iterator[str]:
     assert typed("lab", "down", name).returncode == 0
 
 
-class Way:
+class Way(Marked):
     """A file of two hosts, and runs between them whose processes can be found."""
 
     def __init__(self, folder: Path, lab_name: str) -> None:
-        self.folder, self.mark, self.path = folder, uuid.uuid4().hex, os.environ["PATH"]
+        super().__init__()
+        self.folder, self.path = folder, os.environ["PATH"]
         self.lab = [COMMAND, "lab", "--in", lab_name]
         self.write()
 
@@ -66,37 +64,20 @@ class Way:
         text = "".join(tables) + f'receives_at = "{receives_at}"\n'
         (self.folder / "hosts.toml").write_text(text)
 
-    def reach_by_ssh(self) -> None:
-        """Have both be reached by an ssh whose every host is this machine."""
-        self.path = ssh_to_this_machine(self.folder)
+    def reach_by_ssh(self, path: str) -> None:
+        """Have both be reached by the ssh of a PATH."""
+        self.path = path
         self.write(f'address = "there"\nfolder = "{self.folder}"\npython = "{sys.executable}"\n')
 
     def start(self, *more: str) -> "subprocess.Popen[str]":
         argv = [COMMAND, "run", "7", "--hosts", "hosts.toml", "--from-host", "a", "--to-host", "b"]
-        environment = os.environ | {"SPEAD_TUTORIAL_TEST": self.mark, "PATH": self.path}
+        environment = self.environment | {"PATH": self.path}
         return subprocess.Popen([*argv, *more], cwd=self.folder, env=environment, **PIPES)
 
     def run(self, *more: str) -> tuple[int, str, str]:
         with self.start(*more) as process:
-            out, err = process.communicate(timeout=TIMEOUT_S)
+            out, err = process.communicate(timeout=PATIENCE_S)
         return process.returncode, out, err
-
-    def processes(self, word: str = "") -> list[int]:
-        """Return all that is left of runs, or what of it has a word in its command."""
-        return list(processes(word, self.mark))
-
-    def wait_for(self, word: str) -> list[int]:
-        until = time.monotonic() + TIMEOUT_S
-        while not (found := self.processes(word)):
-            assert time.monotonic() < until, f"{word} never ran"
-            time.sleep(0.05)
-        return found
-
-    def wait_until_nothing_is_left(self) -> None:
-        until = time.monotonic() + TIMEOUT_S
-        while self.processes():
-            assert time.monotonic() < until, self.processes()
-            time.sleep(0.1)
 
 
 def table(out: str) -> list[tuple[str, int]]:
@@ -108,9 +89,7 @@ def table(out: str) -> list[tuple[str, int]]:
 def way(tmp_path: Path, lab_name: str) -> Iterator[Way]:
     made = Way(tmp_path, lab_name)
     yield made
-    for pid in made.processes():
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    made.kill()
 
 
 @needs_lab
@@ -160,8 +139,7 @@ def test_without_ssh_it_is_said_how_to_get_it(tmp_path, monkeypatch):
 @takes_long
 def test_hosts_are_reached_by_a_real_sshd(way):
     with sshd.running(way.folder) as path:
-        way.path = path
-        way.write(f'address = "there"\nfolder = "{way.folder}"\npython = "{sys.executable}"\n')
+        way.reach_by_ssh(path)
         status, out, err = way.run("-n", "2")
         assert status == 0, err
         assert "Received 2 heaps" in out
@@ -185,13 +163,12 @@ def test_a_receiver_is_ended_and_says_what_came_when_its_sender_has_failed(way):
 @takes_long
 def test_a_host_whose_connection_ends_is_said_and_nothing_is_left_there(way):
     with sshd.running(way.folder) as path:
-        way.path = path
-        way.write(f'address = "there"\nfolder = "{way.folder}"\npython = "{sys.executable}"\n')
+        way.reach_by_ssh(path)
         with way.start("-n", "1000000") as process:
             way.wait_for("bin/blast")
             (ssh, *_) = way.wait_for("ServerAlive")
             os.kill(ssh, signal.SIGKILL)
-            _, err = process.communicate(timeout=TIMEOUT_S)
+            _, err = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 1
         how = "its command was ended by SIGKILL"
         assert re.fullmatch(f"spead-tutorial: [ab] is lost: {how}", err.splitlines()[-1])
@@ -211,15 +188,14 @@ def test_a_host_whose_connection_ends_is_said_and_nothing_is_left_there(way):
 )
 def test_when_ctrl_c_returns_nothing_runs_on_either_host(way, program, by_ssh):
     if by_ssh:
-        way.reach_by_ssh()
+        way.reach_by_ssh(ssh_to_this_machine(way.folder))
     with way.start("-n", "1000000") as process:
         way.wait_for(program)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=TIMEOUT_S)
+        _, err = process.communicate(timeout=PATIENCE_S)
     assert way.processes() == []
     assert process.returncode == 130
     assert err.splitlines()[-1] == "spead-tutorial: interrupted"
-    way.wait_until_nothing_is_left()
 
 
 @thorough
