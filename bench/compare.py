@@ -7,15 +7,16 @@ how much, and ratios are judged against that. Machines are never held against ea
 """
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from bench.controls import STILL, Drift, drift
 from bench.machines import by_machine, facts_of, name_of
 from bench.status import Place, by_place, rates_by_round
-from spead_tutorial import tables
 from spead_tutorial.records import RecordError, Recording, Sample
 from spead_tutorial.stats import FEWEST, Estimate, gain, is_told, median, ratio
+from spead_tutorial.tables import Column, Table, ends, filled
 
 __all__ = [
     "CANNOT_TELL",
@@ -33,8 +34,8 @@ __all__ = [
 ]
 
 FASTER, SLOWER, CANNOT_TELL = "faster", "slower", "cannot tell"
-_TOLD = (FASTER, SLOWER, CANNOT_TELL)
-#: A difference that chance makes more often than this is not told.
+_JUDGED = (FASTER, SLOWER, CANNOT_TELL)
+#: A difference that chance makes more often than this is not named.
 SIGNIFICANCE = 0.05
 
 
@@ -256,9 +257,9 @@ def _judge_apart(before: _Rates, after: _Rates, drift: Drift) -> tuple[Estimate,
 
 
 def _only_the_significant(judged: list[tuple[Verdict, float]]) -> tuple[Verdict, ...]:
-    """Take back what was told but may be an accident."""
-    told = [index for index, (verdict, _) in enumerate(judged) if verdict.word in _TOLD]
-    chances = dict(zip(told, corrected([judged[index][1] for index in told]), strict=True))
+    """Take back what may be an accident."""
+    ours = [index for index, (verdict, _) in enumerate(judged) if verdict.word in _JUDGED]
+    chances = dict(zip(ours, corrected([judged[index][1] for index in ours]), strict=True))
     return tuple(
         dataclasses.replace(verdict, word=CANNOT_TELL)
         if chances.get(index, 0.0) > SIGNIFICANCE
@@ -291,33 +292,46 @@ def _scipy_stats() -> Any:
 
 def table(found: Comparison) -> str:
     """Write a comparison as a table, and sum it up."""
-    kinds = {_kind(verdict.ratio) for verdict in found.verdicts if verdict.ratio is not None}
-    interval = kinds.pop() if len(kinds) == 1 else ""
-    several = len(found.machines) > 1
-    rows = [["heap", "packet", "program", "before", "after", "ratio", interval, ""]]
-    counts = dict.fromkeys(_TOLD, 0)
-    for verdict in found.verdicts:
-        counts[verdict.word] = counts.get(verdict.word, 0) + 1
-        rows.append(_row(verdict, named=not interval))
-        rows[-1][-1] += f"  [{verdict.machine}]" * several
-    summary = ", ".join(f"{n} {word}" for word, n in counts.items() if n or word in _TOLD)
+    counts = dict.fromkeys(_JUDGED, 0) | Counter(verdict.word for verdict in found.verdicts)
+    summary = ", ".join(f"{n} {word}" for word, n in counts.items())
     notes = [f"{summary}. MB/s; a difference below {found.thresholds} does not count."]
+    several = len(found.machines) > 1
     for number, (name, what) in enumerate(found.machines, 1):
         notes += [f"[{number}] {name}"] * several
         notes += [f"{line}." for line in what.why]
-    return "\n".join([*tables.lines(rows, words=(2, 6, 7)), "", *notes])
+    return "\n".join([_rows(found, several), "", *map(filled, notes)])
+
+
+def _rows(found: Comparison, several: bool) -> str:
+    kinds = {_kind(verdict.ratio) for verdict in found.verdicts if verdict.ratio is not None}
+    kind = kinds.pop() if len(kinds) == 1 else ""
+
+    def named_ends(verdict: Verdict) -> str | None:
+        if verdict.ratio is None:
+            return None
+        both = ends(verdict.ratio, "{:.2f}".format)
+        return both if kind else f"{both} {_kind(verdict.ratio)}"
+
+    names: list[Column[Verdict]] = [
+        Column("heap", lambda verdict: verdict.place[1]),
+        Column("packet", lambda verdict: verdict.place[2]),
+        Column("program", lambda verdict: verdict.place[0], is_words=True),
+    ]
+    values: list[Column[Verdict]] = [
+        Column("before", lambda verdict: verdict.before, _megabytes),
+        Column("after", lambda verdict: verdict.after, _megabytes),
+        Column("ratio", lambda verdict: verdict.ratio, lambda one: f"{one.median:.2f}"),
+        Column(kind, named_ends, is_words=True),
+        Column("", lambda verdict: verdict.word, is_words=True),
+        Column("", lambda verdict: f"[{verdict.machine}]" if several else None),
+    ]
+    return str(Table(names, values, found.verdicts))
+
+
+def _megabytes(rate: Estimate) -> str:
+    return f"{rate.median / 1e6:.0f}"
 
 
 def _kind(ratio: Estimate) -> str:
     """Say what the ends of an estimate are."""
     return "95 % interval" if ratio.n >= FEWEST else f"range of {ratio.n}"
-
-
-def _row(verdict: Verdict, named: bool) -> list[str]:
-    series, heap_size, packet_size = verdict.place
-    rates = ["—" if e is None else f"{e.median / 1e6:.0f}" for e in (verdict.before, verdict.after)]
-    middle = ends = ""
-    if verdict.ratio is not None:
-        middle, ends = tables.cells(verdict.ratio, "{:.2f}".format)
-        ends += f" {_kind(verdict.ratio)}" * named
-    return [str(heap_size), str(packet_size), str(series), *rates, middle, ends, verdict.word]

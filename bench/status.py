@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from statistics import median
 
 from bench.plan import NOISY
-from spead_tutorial import tables
 from spead_tutorial.measure import search
 from spead_tutorial.measure.rounds import PATIENCE, given_up
 from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM, Row, rows
 from spead_tutorial.records import Recording, Sample, Sent, Series
 from spead_tutorial.stats import spread
+from spead_tutorial.tables import Column, Table, estimate
 from spead_tutorial.units import size
 
 __all__ = ["advice", "by_place", "hopeless", "noise_floor", "rates_by_round", "table"]
@@ -55,37 +55,47 @@ def _noisy(row: Row) -> bool:
     return rate is not None and rate.high - rate.low > NOISY * rate.median
 
 
-def _merged(sample: Sample) -> str:
+def _merged(row: Row) -> float | None:
     """How many packets the device got as one, in the mean: 1.0 tells of no segmentation offload."""
-    if not isinstance(sample, Sent) or not sample.packets or not sample.counted_packets:
-        return ""
-    return f"{sample.packets / sample.counted_packets:.1f}"
+    last = row.last
+    if not isinstance(last, Sent) or not last.packets or not last.counted_packets:
+        return None
+    return last.packets / last.counted_packets
 
 
-def _digits(value: float | None, form: str) -> str:
-    return "" if value is None else format(value, form)
+def _marks(row: Row) -> str:
+    marks = {
+        "noisy": _noisy(row),
+        f"{row.repeated} repeated": row.repeated,
+        "at least": search.is_bound(row.samples),
+    }
+    return " ".join(mark for mark, is_so in marks.items() if is_so)
 
 
 def table(recording: Recording) -> str:
     """Write a recording as a table."""
-    ends = spread(row.rate.n for row in rows(recording) if row.rate is not None)
-    titles = ["heap", "packet", "program", "n", "MB/s", ends]
-    found = [[*titles, "CPU s/GB", "program", "others", "merged", ""]]
-    stopped = given_up(recording.samples, recording.superseded)
-    for row in _sorted(recording):
-        sample, n = row.last, len(row.samples)
-        begin = [size(sample.heap_size), str(sample.packet_size), str(row.series), str(n)]
-        if row.rate is None:
-            word = "given up" if sample.case in stopped else "failed"
-            found.append([*begin, f"{word}: {row.failure}"])
-            continue
-        rate = tables.cells(row.rate, lambda x: f"{x / 1e6:.1f}")
-        busy = [_digits(share, ".0%") for share in (row.program_busy, row.others_busy)]
-        mark = ["noisy"] * _noisy(row) + [f"{row.repeated} repeated"] * bool(row.repeated)
-        mark += ["at least"] * search.is_bound(row.samples)
-        cpu = _digits(row.cpu_s_per_gb, ".3f")
-        found.append([*begin, *rate, cpu, *busy, _merged(sample), " ".join(mark)])
-    return "\n".join(tables.lines(found, words=(2, 10)))
+    found, stopped = _sorted(recording), given_up(recording.samples, recording.superseded)
+
+    def failure(row: Row) -> str | None:
+        word = "given up" if row.last.case in stopped else "failed"
+        return None if row.failure is None else f"{word}: {row.failure}"
+
+    ends = spread(row.rate.n for row in found if row.rate is not None)
+    names: list[Column[Row]] = [
+        Column("heap", lambda row: row.last.heap_size, size),
+        Column("packet", lambda row: row.last.packet_size),
+        Column("program", lambda row: row.series, is_words=True),
+        Column("n", lambda row: len(row.samples)),
+    ]
+    values: list[Column[Row]] = [
+        *estimate(("MB/s", ends), lambda row: row.rate, lambda x: f"{x / 1e6:.1f}"),
+        Column("CPU s/GB", lambda row: row.cpu_s_per_gb, "{:.3f}".format),
+        Column("program", lambda row: row.program_busy, "{:.0%}".format),
+        Column("others", lambda row: row.others_busy, "{:.0%}".format),
+        Column("merged", _merged, "{:.1f}".format),
+        Column("", _marks, is_words=True),
+    ]
+    return str(Table(names, values, found, failure))
 
 
 def hopeless(recording: Recording) -> list[str]:

@@ -25,14 +25,15 @@ from bench.peers import TIMEOUT_S, interpreter, missing_peer
 from bench.plan import SEED, versions
 from bench.spacing import HEAPS, LINK, STEADY, refused_link, spacings, take_spacing
 from bench.sweeps import PEER, PEERS
-from spead_tutorial import records, tables
+from spead_tutorial import records
 from spead_tutorial.analysis.spacing import burst, silence
 from spead_tutorial.lab import Lab, accounted
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.programs import ProgramError, finish
 from spead_tutorial.measure.progress import Steps
 from spead_tutorial.records import OURS, Count, Number, RecordError, Spacing, Writer, locked
-from spead_tutorial.stats import median, spread
+from spead_tutorial.stats import Estimate, median, spread
+from spead_tutorial.tables import Column, Table, estimate
 
 __all__ = ["Latency", "Rate", "timing"]
 
@@ -281,13 +282,28 @@ def _settings(what: str, size: Size) -> dict[str, Any]:
 # What it comes to
 
 
-def _groups(taken: Iterable[Taken]) -> dict[tuple[float, str], list[Any]]:
-    """Sort what was taken by rate and by who it was, or leave out the rate."""
-    groups: dict[tuple[float, str], list[Any]] = {}
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Group:
+    """What was taken of one thing, in all rounds."""
+
+    rate: float
+    name: str
+    taken: Sequence[Any]
+
+    @property
+    def failure(self) -> str | None:
+        """Why it has no figures."""
+        failures = (f"failed: {one.failure}" for one in self.taken if one.failure is not None)
+        return next(failures, None)
+
+
+def _groups(taken: Iterable[Taken]) -> list[_Group]:
+    """Sort what was taken by its rate, if it has one, and by who it was."""
+    groups: dict[tuple[float, str], list[Taken]] = {}
     for one in taken:
         name = ", ".join(filter(None, (_who(one), one.variant)))
         groups.setdefault((getattr(one, "rate", 0.0), name), []).append(one)
-    return dict(sorted(groups.items()))
+    return [_Group(*key, its) for key, its in sorted(groups.items())]
 
 
 def _who(one: Taken) -> str:
@@ -296,58 +312,62 @@ def _who(one: Taken) -> str:
     return one.implementation
 
 
-def _failed(group: Sequence[Taken]) -> str | None:
-    return next((one.failure for one in group if one.failure is not None), None)
+def _heaps(one: Latency) -> int:
+    return len(one.latency_ns) - WARM_UP
 
 
-def _medians(group: Iterable[Any], value: Callable[[Any], float], digits: int = 1) -> Sequence[str]:
-    return tables.cells(median([value(one) for one in group]), lambda x: f"{x:.{digits}f}")
+def _quantile_us(q: float) -> Callable[[Latency], float]:
+    return lambda one: float(np.quantile(np.array(one.latency_ns[WARM_UP:]) / 1e3, q))
 
 
-def _latency_cells(group: Sequence[Latency]) -> list[str]:
-    us = [np.array(one.latency_ns[WARM_UP:]) / 1e3 for one in group]
-    middle, most = ([float(np.quantile(each, q)) for each in us] for q in (0.5, 0.99))
-    return [str(sum(map(len, us))), *_medians(middle, float), *_medians(most, float)]
+def _medians(
+    names: Sequence[str], value: Callable[[Any], float], digits: int = 1
+) -> list[Column[_Group]]:
+    """Return columns of medians over the rounds; with a second name, of their ends, too."""
+
+    def of_group(group: _Group) -> Estimate:
+        return median([value(one) for one in group.taken])
+
+    return [*estimate((names[0], names[-1]), of_group, f"{{:.{digits}f}}".format)][: len(names)]
 
 
-def _rate_cells(group: Sequence[Rate]) -> list[str]:
-    return [
-        *_medians(group, lambda one: one.average_bytes / one.average_ns * 1e11 / one.rate, 2),
-        *_medians(group, lambda one: one.burst_bytes / 1024),
-        _medians(group, lambda one: one.burst_most_bytes / 1024)[0],
-        _medians(group, lambda one: one.grain_ns / 1e3)[0],
+def _columns(kind: type[Taken], ends: str) -> tuple[str, list[Column[_Group]]]:
+    """Return what the rows of a kind are called, and what they come to."""
+    if kind is Latency:
+        return "idle stream of", [
+            Column(
+                "heaps", lambda group: sum(len(one.latency_ns) - WARM_UP for one in group.taken)
+            ),
+            *_medians(("median us", ends), _quantile_us(0.5)),
+            *_medians(("99 % us", ends), _quantile_us(0.99)),
+        ]
+    if kind is Rate:
+        return "stream of", [
+            *_medians(
+                ("% of it", ends),
+                lambda one: one.average_bytes / one.average_ns * 1e11 / one.rate,
+                digits=2,
+            ),
+            *_medians(("burst KiB", ends), lambda one: one.burst_bytes / 1024),
+            *_medians(("at most",), lambda one: one.burst_most_bytes / 1024),
+            *_medians(("grain us",), lambda one: one.grain_ns / 1e3),
+        ]
+    return "messages of", [
+        *_medians(("silent us", ends), lambda one: silence(one) / 1e3),
+        *_medians(("burst KiB", ends), lambda one: burst(one) / 1024),
     ]
-
-
-def _spacing_cells(group: Sequence[Spacing]) -> list[str]:
-    return [
-        *_medians(group, lambda one: silence(one) / 1e3),
-        *_medians(group, lambda one: burst(one) / 1024),
-    ]
-
-
-#: How each kind is written: its titles, where ENDS is an interval's or a range's, and its cells.
-_TABLES: dict[type[Taken], tuple[str, Callable[[Any], list[str]]]] = {
-    Latency: ("idle stream of|n|heaps|median us|ENDS|99 % us|ENDS", _latency_cells),
-    Rate: ("stream of|n|% of it|ENDS|burst KiB|ENDS|at most|grain us", _rate_cells),
-    Spacing: ("messages of|n|silent us|ENDS|burst KiB|ENDS", _spacing_cells),
-}
 
 
 def table(taken: Sequence[Taken]) -> str:
     """Write what was taken as a table: medians over the rounds, with their intervals or ranges."""
-    groups, (titles, cells) = _groups(taken), _TABLES[type(taken[0])]
-    ends = spread(len(group) for group in groups.values() if not _failed(group))
-    rows = [titles.replace("ENDS", ends).split("|")]
-    for (_, name), group in groups.items():
-        failure = _failed(group)
-        rest = [f"failed: {failure}"] if failure else [str(len(group)), *cells(group)]
-        rows.append([name, *rest])
-    is_rate = isinstance(taken[0], Rate)
-    if is_rate:
-        asked = ("MB/s asked", *(f"{rate / 1e6:g}" for rate, _ in groups))
-        rows = [[first, *row] for first, row in zip(asked, rows, strict=True)]
-    return "\n".join(tables.lines(rows, words=(int(is_rate),)))
+    groups = _groups(taken)
+    ends = spread(len(group.taken) for group in groups if group.failure is None)
+    who, values = _columns(type(taken[0]), ends)
+    names: list[Column[_Group]] = [Column(who, lambda group: group.name, is_words=True)]
+    if isinstance(taken[0], Rate):
+        names.insert(0, Column("MB/s asked", lambda group: f"{group.rate / 1e6:g}"))
+    n: Column[_Group] = Column("n", lambda group: len(group.taken))
+    return str(Table(names, [n, *values], groups, lambda group: group.failure))
 
 
 def read(path: Path) -> list[Taken]:

@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from spead_tutorial import tables
 from spead_tutorial.check import arriving, comparison, lossless, trying
 from spead_tutorial.check.comparison import SKELETON, YOURS, Comparison, verdict
 from spead_tutorial.check.compiling import compiled
@@ -25,6 +24,7 @@ from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM
 from spead_tutorial.options import parsed
 from spead_tutorial.records import OURS
 from spead_tutorial.stats import Estimate, spread
+from spead_tutorial.tables import Column, Table, estimate, plain
 from spead_tutorial.units import number, percent, size, times
 
 __all__ = ["check"]
@@ -154,19 +154,27 @@ def _titles(exercise: _Any, name: str) -> dict[str, str]:
 
 def _lines(exercise: _Any, name: str, found: Comparison, rounds: int) -> list[str]:
     """Return the table, what is in it, and the verdict."""
-    titles = _titles(exercise, name)
-    base, bare = _base(found), CEILING in found.found
-    rows = [["", "MB/s", spread([rounds]), "gain", *["share"] * bare]]
-    for who, row in found.found.items():
-        assert row.rate is not None
-        gained = found.times(who, base) if who != base else None
-        share = _share(found, who) if who != CEILING else None
-        shares = [percent(share.median) if share else ""] * bare
-        rate = tables.cells(row.rate, lambda x: number(x / 1e6))
-        rows.append([titles[who], *rate, times(gained.median) if gained else "", *shares])
-    lines = tables.lines(rows, words=(0,))
-    lines += ["", *_notes(exercise, found, rounds), "", f"{verdict(found, name)}."]
-    return [line.replace("\N{THIN SPACE}", "") for line in lines]
+    titles, base = _titles(exercise, name), _base(found)
+    columns: list[Column[str]] = [
+        *estimate(
+            ("MB/s", spread([rounds])),
+            lambda who: found.found[who].rate,
+            lambda x: number(x / 1e6),
+        ),
+        Column("gain", lambda who: found.times(who, base) if who != base else None, _times),
+        Column("share", lambda who: _share(found, who) if who != CEILING else None, _percent),
+    ]
+    table = Table([Column("", titles.get, is_words=True)], columns, list(found.found))
+    notes = [plain(note) for note in _notes(exercise, found, rounds)]
+    return [str(table), "", *notes, "", plain(f"{verdict(found, name)}.")]
+
+
+def _times(gain: Estimate) -> str:
+    return times(gain.median)
+
+
+def _percent(share: Estimate) -> str:
+    return percent(share.median)
 
 
 def _base(found: Comparison) -> str:

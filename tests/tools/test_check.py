@@ -212,10 +212,10 @@ def test_a_table_compares_it_with_the_skeleton_the_chapter_and_a_bare_loop(check
     lines = [re.sub(" +", " ", line).strip() for line in plain.splitlines()]
     table = lines.index("MB/s range gain share")
     assert lines[table + 1 : table + 5] == [
-        "the skeleton 1000 1000-1000 25 %",
+        "the skeleton 1000 1000-1000 — 25 %",
         "chapter_10.py 2000 2000-2000 x2.00 50 %",
         "chapter 10 3000 3000-3000 x3.00 75 %",
-        "bare loop 4000 4000-4000 x4.00",
+        "bare loop 4000 4000-4000 x4.00 —",
     ]
     assert lines[-1] == "chapter_10.py gains 50 % of the step."
     assert "Fewer than 9 rounds: a difference of some percent may be" in done.stdout
