@@ -20,7 +20,6 @@ import click
 import spead_tutorial
 from spead_tutorial import _standard_streams, notebook_run
 from spead_tutorial import doctor as doctor_module
-from spead_tutorial import tour as tour_module
 from spead_tutorial.catalogue import (
     CHAPTERS,
     LANGUAGES,
@@ -36,6 +35,7 @@ from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.receive import recv
 from spead_tutorial.records import RecordError
 from spead_tutorial.run_command import find_program, run
+from spead_tutorial.tour import command as tour_module
 from spead_tutorial.why.command import why
 
 __all__ = ["cli", "finish", "main"]

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from spead_tutorial import tour
 from spead_tutorial.catalogue import CHAPTERS, MEASURED
 from spead_tutorial.lab import LabError
 from spead_tutorial.measure import beside
@@ -19,7 +18,8 @@ from spead_tutorial.measure.place import Loopback
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.summary import rows
 from spead_tutorial.records import OURS, RecordError, Recording, locked, read
-from spead_tutorial.tour_arrivals import read_arrivals
+from spead_tutorial.tour import command as tour
+from spead_tutorial.tour.arrivals import read_arrivals
 from support.labs import needs_lab
 from support.records import HEADER, SAMPLE
 from support.tours import recorded
@@ -42,7 +42,8 @@ getpass.getuser = os.getlogin = lambda: "somebody-else"
 
 #: The command, but a tour has no more than chapters 4 and 6, a bare loop and one of spead2's.
 SHORT = """
-from spead_tutorial import cli, tour
+from spead_tutorial import cli
+from spead_tutorial.tour import command as tour
 tour.LADDER, tour.BESIDE_LADDER = tour.LADDER[2:5:2], ()
 tour._PEERS, tour._BARE_MIB = tour._PEERS[:1], 64
 cli.main()

@@ -3,14 +3,15 @@
 
 import pytest
 
-from spead_tutorial import tour, tour_arrivals
 from spead_tutorial.catalogue import MEASURED
 from spead_tutorial.lab import Journey, Lab, LabError
 from spead_tutorial.measure.delivery import Delivery
 from spead_tutorial.measure.programs import Done
 from spead_tutorial.measure.report import Report
 from spead_tutorial.records import RecordError
-from spead_tutorial.tour_arrivals import read_arrivals, receive_some, text
+from spead_tutorial.tour import arrivals as tour_arrivals
+from spead_tutorial.tour import command as tour
+from spead_tutorial.tour.arrivals import read_arrivals, receive_some, text
 from support.labs import needs_lab
 from support.tours import arrived, recorded
 

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from spead_tutorial import plots
 from spead_tutorial.records import Recording
-from spead_tutorial.tour_arrivals import read_arrivals
-from spead_tutorial.tour_page import page
-from spead_tutorial.tour_rows import sections
+from spead_tutorial.tour.arrivals import read_arrivals
+from spead_tutorial.tour.page import page
+from spead_tutorial.tour.rows import sections
 from support.tours import arrived, recorded
 
 #: Elements that have no end.

@@ -6,8 +6,8 @@ import os
 import pytest
 
 from spead_tutorial.measure.case import Case
-from spead_tutorial.tour_rows import Line, headlines, notes, sections, spread
-from spead_tutorial.tour_table import headline_text, table
+from spead_tutorial.tour.rows import Line, headlines, notes, sections, spread
+from spead_tutorial.tour.table import headline_text, table
 from support.tours import recorded
 
 MIB = 1 << 20

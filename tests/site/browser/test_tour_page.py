@@ -4,9 +4,9 @@
 import pytest
 
 from spead_tutorial import plots
-from spead_tutorial.tour_arrivals import read_arrivals
-from spead_tutorial.tour_page import page as written
-from spead_tutorial.tour_rows import sections
+from spead_tutorial.tour.arrivals import read_arrivals
+from spead_tutorial.tour.page import page as written
+from spead_tutorial.tour.rows import sections
 from support.tours import arrived, recorded
 
 

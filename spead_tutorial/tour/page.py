@@ -14,8 +14,8 @@ from pathlib import Path
 from spead_tutorial.measure.place import over_loopback
 from spead_tutorial.plots.theme import DARK, LIGHT, Theme
 from spead_tutorial.records import Recording
-from spead_tutorial.tour_arrivals import COLUMNS, PROVED, Arrival, cells, summary
-from spead_tutorial.tour_rows import (
+from spead_tutorial.tour.arrivals import COLUMNS, PROVED, Arrival, cells, summary
+from spead_tutorial.tour.rows import (
     NOTHING,
     Headline,
     Line,
@@ -66,7 +66,9 @@ def page(
     folder: Path,
 ) -> str:
     """Write the page of a tour."""
-    template = importlib.resources.files("spead_tutorial").joinpath("tour_page.html").read_text()
+    template = (
+        importlib.resources.files("spead_tutorial.tour").joinpath("page.html.jinja").read_text()
+    )
     first = headlines(found)
     command = _command(recording)
     return string.Template(template).substitute(

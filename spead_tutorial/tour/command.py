@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from spead_tutorial import plots, tour_page
+from spead_tutorial import plots
 from spead_tutorial.catalogue import BESIDE_LADDER, LADDER, MEASURED, Rung, find_chapter
 from spead_tutorial.lab import Lab, LabError
 from spead_tutorial.measure import beside
@@ -23,9 +23,10 @@ from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.progress import Steps
 from spead_tutorial.measure.rounds import measure, schedule
 from spead_tutorial.records import OURS, RecordError, Recording, Sample, Sent, locked, read
-from spead_tutorial.tour_arrivals import SETTING, Arrival, read_arrivals, receive_some, text
-from spead_tutorial.tour_rows import sections
-from spead_tutorial.tour_table import headline_text, table
+from spead_tutorial.tour.arrivals import SETTING, Arrival, read_arrivals, receive_some, text
+from spead_tutorial.tour.page import page as page_of
+from spead_tutorial.tour.rows import sections
+from spead_tutorial.tour.table import headline_text, table
 
 __all__ = ["PAGE", "RECORDS", "SIZES", "cases", "compared", "show", "tour"]
 
@@ -214,7 +215,7 @@ def _show(recording: Recording, output: Path) -> int:
         click.echo(f"\n{text(arrived)}")
     pictures = _draw(recording, output)
     page = output / PAGE
-    page.write_text(tour_page.page(recording, found, arrived, pictures, output), encoding="utf-8")
+    page.write_text(page_of(recording, found, arrived, pictures, output), encoding="utf-8")
     _say_what_next([page, *pictures, output / RECORDS])
     rows = [line.row for section in found for line in section.lines]
     told = [*(row.failure for row in rows), *(one.failure for one in arrived)]

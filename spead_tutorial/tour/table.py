@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Sequence
 
 from spead_tutorial.records import Recording
-from spead_tutorial.tour_rows import (
+from spead_tutorial.tour.rows import (
     NOTHING,
     Line,
     Section,
