@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from spead_tutorial import catalogue
-from spead_tutorial.catalogue import LADDER, MEASURED, find_chapter
+from spead_tutorial.catalogue import MEASURED, find_chapter
+from spead_tutorial.measure import ladder
 from spead_tutorial.measure.beside import CEILING, PEER
 from spead_tutorial.measure.case import Case
 from spead_tutorial.records import OURS, joined
@@ -149,30 +150,15 @@ _EIGHT, _TEN, _ELEVEN, _THIRTEEN, _FOURTEEN, _FIFTEEN, _SIXTEEN = (
 # Sweeps of senders
 
 
-def _rungs(languages: Iterable[str]) -> list[Case]:
-    """Return all that the ladder has of ours."""
-    return [
-        Case(OURS, language, rung.program, rung.heap_size, rung.packet_size)
-        for rung in LADDER
-        for language in languages
-    ]
-
-
 def _ladder() -> Sweep:
-    sizes = dict.fromkeys(rung.heap_size for rung in LADDER)
-    return _sweep(
-        "ladder",
-        "every chapter at common settings",
-        _rungs(MEASURED),
-        _cross(_peer(_EIGHT, _TEN, _ELEVEN, peers=[PEER_FROM_SOURCE]), heap_size=sizes),
-        _loops(sizes, _ONE, streams=(None, 2)),
-    )
+    cases = (*ladder.chapters(), *ladder.peers(PEER_FROM_SOURCE), *ladder.bare((None, 2)))
+    return _sweep("ladder", "every chapter at common settings", cases)
 
 
 def _in_cpp() -> Sweep:
     """What C++ costs beside C: every chapter as in the ladder, and two of them at all sizes."""
     both = ("c", "cpp")
-    rungs = _rungs(both)
+    rungs = ladder.chapters(languages=both)
     programs = [(OURS, language, program) for program in (_TEN, _THIRTEEN) for language in both]
     return _sweep(
         "cpp",
