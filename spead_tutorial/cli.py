@@ -35,7 +35,7 @@ from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.receive import recv
 from spead_tutorial.records import RecordError
 from spead_tutorial.run_command import find_program, run
-from spead_tutorial.tour import command as tour_module
+from spead_tutorial.tour.command import tour
 from spead_tutorial.why.command import why
 
 __all__ = ["cli", "finish", "main"]
@@ -131,6 +131,7 @@ cli.add_command(recv)
 cli.add_command(check)
 cli.add_command(sink)
 cli.add_command(timeline.command)
+cli.add_command(tour)
 cli.add_command(why)
 
 
@@ -161,31 +162,6 @@ def path(program: str, lang: str) -> int:
         ) from None
     click.echo(programs.program_path(chapter.name, lang))
     return 0
-
-
-@cli.command()
-@click.option("--quick", "size", flag_value="quick", default=True,
-              help="Three rounds, a minute or two (the default).")  # fmt: skip
-@click.option("--full", "size", flag_value="full", help="Nine rounds of longer samples.")
-@click.option("--tiny", "size", flag_value="tiny", hidden=True)
-@click.option("--loopback", is_flag=True, help="Send to this machine's loopback, without a lab.")
-@click.option("--output", type=click.Path(file_okay=False, path_type=Path),
-              default=Path("results", "tour"), show_default=True,
-              help="Folder for the page, records and pictures.")  # fmt: skip
-@click.option("--from-record", is_flag=True,
-              help="Measure nothing: show the folder's last tour again.")  # fmt: skip
-def tour(size: str, loopback: bool, output: Path, from_record: bool) -> int:
-    """Run every chapter in Python and in C, and show what each gained.
-
-    Beside them it runs bare system calls, and the same loops with spead2 where that is
-    installed. It prints a table, and writes a page to look at, and to pass on. The exit status
-    is 1 where a program failed, or a device did not count what it claims.
-
-    Example: spead-tutorial tour --quick
-    """
-    if from_record:
-        return tour_module.show(output)
-    return tour_module.tour(size, output, loopback=loopback)
 
 
 @cli.command()

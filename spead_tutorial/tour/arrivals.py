@@ -6,7 +6,7 @@ few seconds. It is no measurement: the link between the two is slow enough for b
 """
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -15,17 +15,18 @@ from spead_tutorial.lab import Journey, Lab, LabError
 from spead_tutorial.measure.delivery import Delivery, deliver
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions
 from spead_tutorial.records import Count, RecordError, Recording
-from spead_tutorial.units import number
+from spead_tutorial.tables import Column, Table, plain
+from spead_tutorial.units import number, thousands
 
 __all__ = [
-    "COLUMNS",
     "PROVED",
     "SETTING",
     "Arrival",
-    "cells",
     "read_arrivals",
     "receive_some",
+    "shown_values",
     "summary",
+    "table",
     "text",
 ]
 
@@ -37,8 +38,6 @@ _HEAPS = {"tiny": 4}
 _USUAL_HEAPS = 100  # of 1 MiB: about a second
 _FIRST_VALUES = 3
 _NAMES = {"python": "Python", "c": "C"}
-#: What a table says of an arrival, besides the language.
-COLUMNS = ("heaps whole", "packets sent", "received", "lost on the way", "no room in the socket")
 #: What a mark in the table says.
 PROVED = "the sender's device, the receiver's machine and its socket agree on every packet"
 
@@ -142,25 +141,29 @@ def summary(one: Arrival) -> str:
     )
 
 
-def cells(one: Arrival) -> tuple[int, ...]:
-    """Return what a table says under `COLUMNS`."""
-    return one.complete, one.sent, one.received, one.lost, one.dropped
+def table(found: Sequence[Arrival]) -> Table[Arrival]:
+    """Return what arrived in each language."""
+    values: list[Column[Arrival]] = [
+        Column("heaps whole", lambda one: one.complete, thousands),
+        Column("packets sent", lambda one: one.sent, thousands),
+        Column("received", lambda one: one.received, thousands),
+        Column("lost on the way", lambda one: one.lost, thousands),
+        Column("no room in the socket", lambda one: f"{thousands(one.dropped)} ✓"),
+    ]
+    names: list[Column[Arrival]] = [Column("by", lambda one: one.by, is_words=True)]
+    return Table(names, values, found, lambda one: one.failure and f"✗ failed: {one.failure}")
 
 
 def text(found: Sequence[Arrival]) -> str:
     """Write what arrived for a terminal; nothing where nothing could."""
     if not found:
         return ""
-    lines = [f"What arrives: {summary(found[0])}", _row("", COLUMNS)]
-    for one in found:
-        row = _row(one.by, cells(one))
-        lines.append(f"{one.by:6}  ✗ failed" if one.failure is not None else f"{row}  ✓")
-    *first, last = found[0].values or ("",)
-    lines += ["", *(f"  {line}" for line in (*first, "...", last))] if first else []
-    return "\n".join([*lines, "", f"✓: {PROVED}."])
+    values = [f"  {plain(value)}" for value in shown_values(found[0])]
+    lines = [f"What arrives: {summary(found[0])}", str(table(found)), "", *values]
+    return "\n".join([*lines, *[""] * bool(values), f"✓: {PROVED}."])
 
 
-def _row(by: str, values: Iterable[object]) -> str:
-    widths = map(len, COLUMNS)
-    shown = (f"{value:>{width}}" for value, width in zip(values, widths, strict=True))
-    return "  ".join([f"{by:6}", *shown])
+def shown_values(one: Arrival) -> list[str]:
+    """Return the receiver's lines, with a mark where some are left out."""
+    *first, last = one.values or ("",)
+    return [*first, "…", last] if first else [*one.values]

@@ -12,23 +12,24 @@ from pathlib import Path
 import click
 
 from spead_tutorial import plots
-from spead_tutorial.catalogue import BESIDE_LADDER, LADDER, MEASURED, Rung, find_chapter
+from spead_tutorial.catalogue import BESIDE_LADDER, LADDER, find_chapter
 from spead_tutorial.lab import Lab, LabError
-from spead_tutorial.measure import beside
+from spead_tutorial.measure import beside, ladder
 from spead_tutorial.measure.beside import CEILING, PEER
-from spead_tutorial.measure.case import Begun, Case, Step, take
+from spead_tutorial.measure.case import Begun, Case, Step
+from spead_tutorial.measure.case import take as take_case
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Device, Loopback, Place
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.progress import Steps
 from spead_tutorial.measure.rounds import measure, schedule
 from spead_tutorial.records import OURS, RecordError, Recording, Sample, Sent, locked, read
+from spead_tutorial.tables import filled, plain
 from spead_tutorial.tour.arrivals import SETTING, Arrival, read_arrivals, receive_some, text
 from spead_tutorial.tour.page import page as page_of
-from spead_tutorial.tour.rows import sections
-from spead_tutorial.tour.table import headline_text, table
+from spead_tutorial.tour.rows import entries, headlines, notes, table
 
-__all__ = ["PAGE", "RECORDS", "SIZES", "cases", "compared", "show", "tour"]
+__all__ = ["PAGE", "RECORDS", "SIZES", "do_tour", "planned", "show", "tour"]
 
 #: Rounds of each size, and how much it sends: 1 is about half a second.
 SIZES = {"quick": (3, 1.0), "full": (9, 5.0), "tiny": (2, 1 / 512)}
@@ -37,75 +38,63 @@ RECORDS, PAGE = "tour.jsonl", "index.html"
 _SEED = 20
 _TIMEOUT_S = 300.0
 _MIB = 1 << 20
-#: What spead2 sends in about a third of a second: it has as much to import, again.
-_PEERS = (
-    Rung("tut_8_send_reuse_memory", 1024),
-    Rung("tut_10_send_reuse_heaps", 1024),
-    Rung("tut_11_send_batch_heaps", 1024),
-    Rung("tut_8_send_reuse_memory", 128, 8192),
-    Rung("tut_10_send_reuse_heaps", 512, 8192),
-    Rung("tut_11_send_batch_heaps", 512, 8192),
-)
-_BARE_MIB = 4096
-
-
-def cases(size: str) -> list[Case]:
-    """Return what a tour of a size measures: every chapter in all languages."""
-    return [
-        _case(size, rung, OURS, language)
-        for rung in (*LADDER, *BESIDE_LADDER)
-        for language in MEASURED
-    ]
-
-
-def compared(size: str, loopback: bool) -> tuple[list[Case], list[str]]:
-    """Return what the chapters are measured beside; and why it is not there, if something is not.
-
-    Over loopback there are no bare loops: it is the receiver who sets the limit there.
-    """
-    peers = [_case(size, rung, PEER, "python") for rung in _PEERS]
-    bare = [] if loopback else _bare(size)
-    found = [(case, beside.missing(case)) for case in (*peers, *bare)]
-    without = ["Without bare loops: over loopback, the receiver sets the limit."] * loopback
-    reasons = {(case.implementation, reason) for case, reason in found if reason is not None}
-    without += [f"Without {_NAMES[who]}: {reason}." for who, reason in sorted(reasons)]
-    return [case for case, reason in found if reason is None], without
-
-
+_RUNGS = (*LADDER, *BESIDE_LADDER)
 _NAMES = {PEER: "the peer", CEILING: "bare loops"}
 
 
-def _bare(size: str) -> list[Case]:
-    """Return the bare loops: one thread that fills and sends; and one for each core."""
+@click.command()
+@click.option("--quick", "size", flag_value="quick", default=True,
+              help="Three rounds, a minute or two (the default).")  # fmt: skip
+@click.option("--full", "size", flag_value="full", help="Nine rounds of longer samples.")
+@click.option("--tiny", "size", flag_value="tiny", hidden=True)
+@click.option("--loopback", is_flag=True, help="Send to this machine's loopback, without a lab.")
+@click.option("--output", type=click.Path(file_okay=False, path_type=Path),
+              default=Path("results", "tour"), show_default=True,
+              help="Folder for the page, records and pictures.")  # fmt: skip
+@click.option("--from-record", is_flag=True,
+              help="Measure nothing: show the folder's last tour again.")  # fmt: skip
+def tour(size: str, loopback: bool, output: Path, from_record: bool) -> int:
+    """Run every chapter in Python and in C, and show what each gained.
+
+    Beside them it runs bare system calls, and the same loops with spead2 where that is
+    installed. It prints a table, and writes a page to look at, and to pass on. The exit status
+    is 1 where a program failed, or a device did not count what it claims.
+
+    Example: spead-tutorial tour --quick
+    """
+    return show(output) if from_record else do_tour(size, output, loopback=loopback)
+
+
+# ---------------------------------------------------------------------------------------
+# Measuring
+
+
+def planned(size: str, loopback: bool) -> tuple[list[Case], list[str]]:
+    """Return what a tour measures; and why something is not beside the chapters.
+
+    It is the sweep `ladder`, but the peer is that which is installed, and all cores send at once.
+    Over loopback there are no bare loops: it is the receiver who sets the limit there.
+    """
     cores = len(os.sched_getaffinity(0))
-    return [
-        Case(
-            CEILING,
-            "c",
-            CEILING,
-            heap_size,
-            variant="one thread",
-            streams=streams,
-            heaps=max(2 * cores, _heaps(size, _BARE_MIB, heap_size)),
-        )
-        for heap_size in dict.fromkeys(rung.heap_size for rung in LADDER)
-        for streams in (None, cores)
-        if streams != 1
-    ]
+    bare = () if loopback else ladder.bare((None, cores) if cores > 1 else (None,))
+    found = [(case, beside.missing(case)) for case in (*ladder.peers(PEER), *bare)]
+    without = ["Without bare loops: over loopback, the receiver sets the limit."] * loopback
+    reasons = {(case.implementation, reason) for case, reason in found if reason is not None}
+    without += [f"Without {_NAMES[who]}: {reason}." for who, reason in sorted(reasons)]
+    cases = [*ladder.chapters(_RUNGS), *(case for case, reason in found if reason is None)]
+    return [dataclasses.replace(case, heaps=_heaps(case, size)) for case in cases], without
 
 
-def _case(size: str, rung: Rung, implementation: str, language: str) -> Case:
-    heaps = _heaps(size, rung.mebibytes, rung.heap_size)
-    sizes = rung.heap_size, rung.packet_size
-    return Case(implementation, language, rung.program, *sizes, heaps=heaps)
-
-
-def _heaps(size: str, mebibytes: int, heap_size: int) -> int:
+def _heaps(case: Case, size: str) -> int:
+    """Return how many a case sends: the peer, which has as much to import again, a quarter."""
     _, factor = SIZES[size]
-    return max(2, int(mebibytes * factor) * _MIB // heap_size)
+    known = {(rung.program, rung.heap_size): rung.mebibytes for rung in _RUNGS}
+    mebibytes = known.get((case.program, case.heap_size), known[LADDER[-1].program, _MIB])
+    mebibytes = mebibytes // 4 if case.implementation == PEER else mebibytes
+    return max(2 * (case.streams or 1), int(mebibytes * factor) * _MIB // case.heap_size)
 
 
-def tour(size: str, output: Path, *, loopback: bool = False) -> int:
+def do_tour(size: str, output: Path, *, loopback: bool = False) -> int:
     """Do the tour, show what it came to, and return the exit status."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(locked(output))
@@ -132,21 +121,23 @@ def _place(stack: contextlib.ExitStack) -> Place:
 
 def _measure(place: Place, size: str, path: Path) -> Recording:
     """Take all samples, and put the file in its place when it is whole."""
+    begun = time.monotonic()
     rounds, _ = SIZES[size]
-    others, without = compared(size, isinstance(place, Loopback))
+    cases, without = planned(size, isinstance(place, Loopback))
     arrived, why_not = _arrivals(place, size)
     settings = {"size": size, "rounds": rounds, "seed": _SEED, "without": [*without, *why_not]}
     settings["drawn_by"] = "spead-tutorial tour"
     settings[SETTING] = [dataclasses.asdict(one) for one in arrived]
+    has_peer = any(case.implementation == PEER for case in cases)
+    others = {PEER: importlib.metadata.version(PEER)} if has_peer else {}
     unfinished = path.with_suffix(".part")
     unfinished.unlink(missing_ok=True)
-    taken = _Taken(place)
     try:
         with Steps() as shown:
             recording = measure(
-                schedule([*cases(size), *others], rounds, _SEED),
-                lambda step, _: taken.take(step),
-                header("tour", place.facts(), settings, _peers_version(others)),
+                schedule(cases, rounds, _SEED),
+                lambda step, _: _take(place, step),
+                header("tour", place.facts(), settings, others),
                 path=unfinished,
                 show=shown,
                 say=lambda step, failure: None,  # the table does
@@ -154,7 +145,7 @@ def _measure(place: Place, size: str, path: Path) -> Recording:
         os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
-    click.echo(f"It took {taken.seconds:.0f} s: {taken.beside_s:.0f} s for bare loops and spead2.")
+    click.echo(f"It took {time.monotonic() - begun:.0f} s.")
     return recording
 
 
@@ -164,30 +155,14 @@ def _arrivals(place: Place, size: str) -> tuple[list[Arrival], list[str]]:
     return receive_some(size)
 
 
-def _peers_version(others: Sequence[Case]) -> dict[str, str | None]:
-    there = any(case.implementation == PEER for case in others)
-    return {PEER: importlib.metadata.version(PEER)} if there else {}
-
-
-class _Taken:
-    """Takes samples in a place, and knows how long that took."""
-
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self.seconds = self.beside_s = 0.0
-
-    def take(self, step: Step) -> Sample:
-        """Run a case once; where it cannot even be started, that is a failure of its."""
-        case, before = step.case, time.monotonic()
-        start = None if case.implementation == OURS else beside.launch(case, step.heaps)
-        try:
-            return take(self.place, step, launch=start, timeout=_TIMEOUT_S)
-        except ProgramError as error:
-            return _not_started(self.place, step, str(error))
-        finally:
-            took = time.monotonic() - before
-            self.seconds += took
-            self.beside_s += took * (start is not None)
+def _take(place: Place, step: Step) -> Sample:
+    """Run a case once; where it cannot even be started, that is a failure of its."""
+    ours = step.case.implementation == OURS
+    try:
+        start = None if ours else beside.launch(step.case, step.heaps)
+        return take_case(place, step, launch=start, timeout=_TIMEOUT_S)
+    except ProgramError as error:
+        return _not_started(place, step, str(error))
 
 
 def _not_started(place: Place, step: Step, failure: str) -> Sample:
@@ -207,21 +182,24 @@ def _not_started(place: Place, step: Step, failure: str) -> Sample:
 
 
 def _show(recording: Recording, output: Path) -> int:
-    found = sections(recording)
-    click.echo(headline_text(found))
-    click.echo(f"\n{table(found, recording)}")
-    arrived = read_arrivals(recording)
+    found, arrived = entries(recording), read_arrivals(recording)
+    for headline in headlines(found):
+        click.echo(f"\n{headline.by:6}  {plain(str(headline))}")
+        for line in headline.details:
+            click.echo(plain(f"{'':6}  {line}"))
+    click.echo(f"\n{table(found, recording, brief=True)}\n")
+    for note in notes(recording):
+        click.echo(filled(plain(note)))
     if arrived:
         click.echo(f"\n{text(arrived)}")
     pictures = _draw(recording, output)
     page = output / PAGE
     page.write_text(page_of(recording, found, arrived, pictures, output), encoding="utf-8")
     _say_what_next([page, *pictures, output / RECORDS])
-    rows = [line.row for section in found for line in section.lines]
-    told = [*(row.failure for row in rows), *(one.failure for one in arrived)]
-    failures = {failure for failure in told if failure is not None}
-    for failure in sorted(failures):
-        click.echo(f"spead-tutorial: {failure}", err=True)
+    failures = {one.row.failure for one in found} | {one.failure for one in arrived}
+    failures.discard(None)
+    for failure in sorted(map(str, failures)):
+        click.echo(f"spead-tutorial: {plain(failure)}", err=True)
     return 1 if failures else 0
 
 

@@ -2,7 +2,7 @@
 """What a tour came to: its rows, what each of them gained, and how near it is to the ceiling."""
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from spead_tutorial import stats
 from spead_tutorial.catalogue import BESIDE_LADDER, LADDER, Chapter, find_chapter
@@ -10,26 +10,11 @@ from spead_tutorial.measure.beside import CEILING, PEER
 from spead_tutorial.measure.place import over_loopback
 from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM, Row, rows
 from spead_tutorial.records import OURS, Recording, Sample, Sent
-from spead_tutorial.stats import FEWEST, Estimate
-from spead_tutorial.units import number, size
+from spead_tutorial.stats import Estimate
+from spead_tutorial.tables import NOTHING, Column, Table, ends, estimate
+from spead_tutorial.units import number, percent, size, thousands
 
-__all__ = [
-    "NOTHING",
-    "Headline",
-    "Line",
-    "Section",
-    "ends",
-    "headlines",
-    "middle",
-    "notes",
-    "sections",
-    "spread",
-    "where",
-    "written",
-]
-
-#: What a table has where there is no value.
-NOTHING = "—"
+__all__ = ["Entry", "Headline", "entries", "headlines", "notes", "spread", "table", "where"]
 
 _LANGUAGES = {"python": "Python", "c": "C", "cpp": "C++"}
 #: The chapter whose clock is that of the whole program: nothing is compared with it.
@@ -37,17 +22,19 @@ _FIRST = 2
 #: The chapter whose program fills nothing: none of a tour's bare loops does the same.
 _RECORDED = 15
 _ORDER = list(dict.fromkeys(rung.program for rung in (*LADDER, *BESIDE_LADDER)))
+_TIMES = "\N{MULTIPLICATION SIGN}"
 _BESIDE = [rung.program for rung in BESIDE_LADDER]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Line:
+class Entry:
     """A row, with what it is compared with."""
 
     row: Row  # what was measured
+    section: str  # what it has in common with those that it can be compared with
     by: str  # whose program it is: a language of ours, the peer, or the bare loops
-    gain: Estimate | None = None  # how many times as fast it is as the line before it by the same
-    share: Estimate | None = None  # its part of the rate of the bare loops of as many streams
+    gain: Estimate | None  # how many times as fast it is as the one before it by the same
+    share: Estimate | None  # its part of the rate of the bare loops of as many streams
 
     @property
     def chapter(self) -> Chapter | None:
@@ -63,13 +50,10 @@ class Line:
             return "   Bare loop" if streams == 1 else f"   Bare loops, {streams} at once"
         return f"{self.chapter.number:>2} {self.chapter.title}"
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Section:
-    """Lines that can be compared with each other."""
-
-    title: str  # what they have in common
-    lines: tuple[Line, ...]  # in the order of the chapters
+    @property
+    def rate(self) -> float:
+        """The median in bytes/s; 0 where it failed."""
+        return 0.0 if self.row.rate is None else self.row.rate.median
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -77,81 +61,78 @@ class Headline:
     """From the first chapter to the fastest, in one language."""
 
     by: str  # the language
-    first: Line  # both ends, and the line on the way that gained most
-    best: Line
-    largest: Line
+    first: Entry  # both ends, and what gained most on the way
+    best: Entry
+    largest: Entry
     times: Estimate  # how many times as fast the best is as the first
 
     def __str__(self) -> str:
-        ends = (_median(line) / 1e6 for line in (self.first, self.best))
-        return f"{' → '.join(map(number, ends))} MB/s, {number(self.times.median)} times"
+        rates = (number(one.rate / 1e6) for one in (self.first, self.best))
+        return f"{' → '.join(rates)} MB/s, {number(self.times.median)} times"
 
     @property
-    def chapters(self) -> str:
-        """Which chapters these are."""
-        return f"from chapter {_named(self.first)} to chapter {_named(self.best)}"
-
-    @property
-    def rounds(self) -> str:
-        """How far the rounds are apart: it is within them that rates are compared."""
-        return f"{_spread(self.times.n)} of the ratios within rounds: {ends(self.times)} times"
-
-    @property
-    def largest_step(self) -> str:
-        """What gained most on the way, and how much."""
+    def details(self) -> tuple[str, str, str]:
+        """Which chapters these are, what gained most, and how far the rounds are apart."""
         chapter, gain = self.largest.chapter, self.largest.gain
         assert chapter is not None
         assert gain is not None
-        return f"largest step: {chapter.change}, {number(gain.median)} times"
+        return (
+            f"from chapter {_named(self.first)} to chapter {_named(self.best)}",
+            f"largest step: {chapter.change}, {number(gain.median)} times",
+            f"{self.times.spread} of the ratios within rounds: {ends(self.times)} times",
+        )
 
 
-def _named(line: Line) -> str:
-    assert line.chapter is not None
-    return f"{line.chapter.number} ({line.chapter.title})"
+def _named(one: Entry) -> str:
+    assert one.chapter is not None
+    return f"{one.chapter.number} ({one.chapter.title})"
 
 
-def _median(line: Line) -> float:
-    return 0.0 if line.row.rate is None else line.row.rate.median
-
-
-def headlines(found: Iterable[Section]) -> list[Headline]:
+def headlines(found: Sequence[Entry]) -> list[Headline]:
     """Return what is to be said first, for each language in which a gain is known.
 
     The start is the first chapter with a clock around its loop alone, the end the fastest of those
     that send the same data in heaps of the same size.
     """
-    lines = next((section.lines for section in found), ())
-    headings = (_headline([one for one in lines if one.by == by]) for by in _LANGUAGES.values())
-    return [heading for heading in headings if heading is not None]
+    alike = [one for one in found if one.section == found[0].section]
+    made = (_headline([one for one in alike if one.by == by]) for by in _LANGUAGES.values())
+    return [headline for headline in made if headline is not None]
 
 
-def _headline(lines: list[Line]) -> Headline | None:
-    if not lines or lines[0].row.last.chapter == _FIRST:
+def _headline(found: list[Entry]) -> Headline | None:
+    if not found or found[0].row.last.chapter == _FIRST:
         return None
-    first, best = lines[0], max(lines, key=_median)
+    first, best = found[0], max(found, key=lambda one: one.rate)
     times = _times(first.row, best.row)
-    way = [line for line in lines[: lines.index(best) + 1] if line.gain is not None]
+    way = [one for one in found[: found.index(best) + 1] if one.gain is not None]
     if times is None or not way:
         return None
-    largest = max(way, key=lambda line: line.gain.median if line.gain else 0.0)
+    largest = max(way, key=lambda one: one.gain.median if one.gain else 0.0)
     return Headline(first.by, first, best, largest, times)
 
 
 # ---------------------------------------------------------------------------------------
-# Rows, side by side
+# Rows, compared
 
 
-def sections(recording: Recording) -> list[Section]:
+def entries(recording: Recording) -> list[Entry]:
     """Sort a tour's rows, and compare them: by ratios within rounds."""
-    by_title: dict[str, list[Row]] = {}
-    found = sorted(rows(recording), key=_place)
+    found = sorted(rows(recording), key=_order)
     bare = {_size_and_streams(row): row for row in found if row.last.program == CEILING}
+    before: dict[tuple[str, str], Row] = {}
+    made = []
     for row in found:
-        by_title.setdefault(_section(row.last), []).append(row)
-    return [Section(title, _lines(its, bare)) for title, its in by_title.items()]
+        sample, section, by = row.last, _section(row.last), _by(row.last)
+        gains = sample.program not in (CEILING, *_BESIDE) and sample.chapter != _FIRST
+        fills = sample.chapter not in (_FIRST, _RECORDED)
+        gain = _times(before.get((section, by)), row) if gains else None
+        share = _times(bare.get(_size_and_streams(row)), row) if fills else None
+        made.append(Entry(row, section, by, gain, share))
+        before[section, by] = row
+    return made
 
 
-def _place(row: Row) -> tuple[int, int, int, int, bool]:
+def _order(row: Row) -> tuple[int, int, int, int, bool]:
     sample = row.last
     last = 2 if sample.chapter == _FIRST else int(sample.program in _BESIDE)
     whose = [OURS, PEER, CEILING].index(sample.implementation)
@@ -164,21 +145,6 @@ def _section(sample: Sample) -> str:
     if sample.chapter == _FIRST:
         return f"Another clock, h{heaps}"
     return f"Other data or packets, h{heaps}" if sample.program in _BESIDE else f"H{heaps}"
-
-
-def _lines(its: list[Row], bare: dict[tuple[int, int], Row]) -> tuple[Line, ...]:
-    before: dict[str, Row] = {}
-    lines = []
-    for row in its:
-        sample = row.last
-        by = _by(sample)
-        gains = sample.program not in (CEILING, *_BESIDE) and sample.chapter != _FIRST
-        fills = sample.chapter not in (_FIRST, _RECORDED)
-        gain = _times(before.get(by), row) if gains else None
-        share = _times(bare.get(_size_and_streams(row)), row) if fills else None
-        lines.append(Line(row, by, gain, share))
-        before[by] = row
-    return tuple(lines)
 
 
 def _by(sample: Sample) -> str:
@@ -202,30 +168,53 @@ def _times(before: Row | None, after: Row) -> Estimate | None:
 # In words
 
 
-def written(value: float | None) -> str:
-    """Write a number as the site does."""
-    return NOTHING if value is None else number(value)
+def table(found: Sequence[Entry], recording: Recording, *, brief: bool) -> Table[Entry]:
+    """Return a tour's table: all of it for a page, or what terminals have room for."""
+    its = spread(recording)
+    names: list[Column[Entry]] = [
+        Column("chapter", lambda one: one.title, is_words=True),
+        Column("by", lambda one: one.by, is_words=True),
+    ]
+    gain: list[Column[Entry]] = [
+        Column("gain", lambda one: one.gain, lambda gain: f"{_TIMES}{number(gain.median)}"),
+        Column(its, lambda one: one.gain, ends),
+    ]
+    packets: list[Column[Entry]] = [
+        Column("packets claimed", lambda one: _count(one.row.last.packets)),
+        Column(
+            "counted", lambda one: f"{_count(getattr(one.row.last, 'counted_packets', None))} ✓"
+        ),
+    ]
+    if brief:
+        gain.pop()
+        packets = [Column("packets", lambda one: f"{_count(one.row.last.packets)} ✓")]
+    values: list[Column[Entry]] = [
+        *estimate(("MB/s", its), lambda one: one.row.rate, lambda rate: number(rate / 1e6)),
+        *gain,
+        Column("share", lambda one: one.share, lambda share: percent(share.median)),
+        *packets,
+        Column("calls", lambda one: one.row.calls_per_heap, number),
+        Column("CPU", lambda one: one.row.cpu_s_per_gb, number),
+    ]
+    return Table(names, values, found, _failure, lambda one: one.section)
 
 
-def middle(estimate: Estimate | None, unit: float = 1.0) -> str:
-    """Write a median."""
-    return written(None if estimate is None else estimate.median / unit)
+def _count(packets: int | None) -> str:
+    return NOTHING if packets is None else thousands(packets)
 
 
-def ends(estimate: Estimate | None, unit: float = 1.0) -> str:
-    """Write the ends of an interval, or of a range."""
-    if estimate is None:
-        return NOTHING
-    return "\N{EN DASH}".join(number(end / unit) for end in (estimate.low, estimate.high))
+def _counted(one: Entry) -> int | None:
+    last = one.row.last
+    return last.counted_packets if isinstance(last, Sent) else None
+
+
+def _failure(one: Entry) -> str | None:
+    return None if one.row.failure is None else f"✗ failed: {one.row.failure}"
 
 
 def spread(recording: Recording) -> str:
     """Name what is given beside a median: an interval takes more rounds than a range."""
-    return _spread(recording.header.settings["rounds"])
-
-
-def _spread(rounds: int) -> str:
-    return "range" if rounds < FEWEST else "95 % interval"
+    return stats.spread([recording.header.settings["rounds"]])
 
 
 def where(recording: Recording) -> str:
@@ -237,7 +226,7 @@ def where(recording: Recording) -> str:
 def notes(recording: Recording) -> list[str]:
     """Say what is in the columns of a tour's table, and what is not."""
     rounds = recording.header.settings["rounds"]
-    told = [
+    said = [
         f"MB/s: 10⁶ bytes of samples a second, median of {rounds} rounds, and their"
         f" {spread(recording)}.",
         f"Sent to: {where(recording)}.",
@@ -248,27 +237,27 @@ def notes(recording: Recording) -> list[str]:
         "calls: system calls to send a heap. CPU: seconds for a GB.",
     ]
     if rounds < ROUNDS_FOR_A_CLAIM:
-        told.append(
+        said.append(
             f"Fewer than {ROUNDS_FOR_A_CLAIM} rounds: a difference of some percent may be chance"
             " (--full has more)."
         )
     if _has(recording, lambda sample: sample.chapter == _FIRST):
-        told.append(
+        said.append(
             f"Chapter {_FIRST} sends to loopback, at most 100 MB/s, and its time is that of the"
             " whole program."
         )
-    return told
+    return said
 
 
 def _has(recording: Recording, wanted: Callable[[Sample], bool]) -> bool:
-    return any(wanted(sample) for sample in recording.samples)
+    return any(map(wanted, recording.samples))
 
 
 def _beside(recording: Recording) -> list[str]:
     """Say what the chapters were measured beside, and why they were not beside more."""
-    told = []
+    said = []
     if _has(recording, lambda sample: sample.program == CEILING):
-        told.append(
+        said.append(
             "share: of the rate of bare loops, one thread for each stream, which fills and sends."
         )
     peers = [one for one in recording.samples if one.implementation == PEER and one.packets]
@@ -279,5 +268,5 @@ def _beside(recording: Recording) -> list[str]:
             isinstance(one, Sent) and one.counted_packets == one.packets for one in peers
         )
         offload = "; it has no segmentation offload" if alone else ""
-        told.append(f"{PEER}: the same loops with version {version}, as it is installed{offload}.")
-    return told + [str(reason) for reason in recording.header.settings.get("without", ())]
+        said.append(f"{PEER}: the same loops with version {version}, as it is installed{offload}.")
+    return said + [str(reason) for reason in recording.header.settings.get("without", ())]

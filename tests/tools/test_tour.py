@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from spead_tutorial.catalogue import CHAPTERS, MEASURED
+from bench.sweeps import PEER, PEER_FROM_SOURCE, find_sweep
+from spead_tutorial.catalogue import BESIDE_LADDER, CHAPTERS, MEASURED
 from spead_tutorial.lab import LabError
 from spead_tutorial.measure import beside
 from spead_tutorial.measure.place import Loopback
@@ -34,8 +35,8 @@ pytestmark = pytest.mark.timeout(300)
 #: Has Python believe in a user and a machine whose names are no words of a record, by chance.
 NAMES = """
 import getpass, os, socket
-told = os.uname()
-os.uname = lambda: os.uname_result((told[0], "vm-of-nobody", *told[2:]))
+known = os.uname()
+os.uname = lambda: os.uname_result((known[0], "vm-of-nobody", *known[2:]))
 socket.gethostname = lambda: "vm-of-nobody"
 getpass.getuser = os.getlogin = lambda: "somebody-else"
 """
@@ -43,9 +44,14 @@ getpass.getuser = os.getlogin = lambda: "somebody-else"
 #: The command, but a tour has no more than chapters 4 and 6, a bare loop and one of spead2's.
 SHORT = """
 from spead_tutorial import cli
-from spead_tutorial.tour import command as tour
-tour.LADDER, tour.BESIDE_LADDER = tour.LADDER[2:5:2], ()
-tour._PEERS, tour._BARE_MIB = tour._PEERS[:1], 64
+from spead_tutorial.tour import command
+kept = {"tut_4_send_perf", "tut_6_send_pktsize", "tut_8_send_reuse_memory", "ceiling"}
+whole = command.planned
+def planned(size, loopback):
+    cases, without = whole(size, loopback)
+    return [case for case in cases if case.program in kept and case.heap_size == 1 << 20
+            and (case.implementation != "ours" or not case.program.startswith("tut_8"))], without
+command.planned = planned
 cli.main()
 """
 
@@ -77,14 +83,11 @@ def test_a_tour_runs_every_chapter_and_its_records_add_up(toured):
     recording = read(folder / "out" / "tour.jsonl")
     cases = {one.case for one in recording.samples}
     if toured.is_whole:
-        planned = [*tour.cases("tiny"), *tour.compared("tiny", False)[0]]
-        assert cases == {case.name for case in planned}
+        assert cases == {case.name for case in tour.planned("tiny", False)[0]}
     senders, receivers = done.stdout.split("\nWhat arrives: ")
     assert senders.count("✓") == len(cases) + 1  # and once in the legend
     assert receivers.count("✓") == len(MEASURED) + 1
     assert "✗" not in done.stdout
-    table = done.stdout.split("\nLook at")[0]
-    assert max(map(len, table.splitlines())) <= 100
 
     assert recording.header.settings["size"] == "tiny"
     counted = [one for one in recording.samples if not one.warm_up]
@@ -178,7 +181,7 @@ def test_a_tour_has_its_folder_for_itself_from_sample_to_picture(tmp_path, monke
 
     at("_measure", Recording(HEADER, (SAMPLE,)))
     at("_draw", [])
-    assert tour.tour("tiny", tmp_path, loopback=True) == 0
+    assert tour.do_tour("tiny", tmp_path, loopback=True) == 0
     assert tried == ["_measure", "_draw"]
 
 
@@ -193,7 +196,7 @@ def test_where_there_can_be_no_lab_a_tour_takes_loopback(tmp_path, monkeypatch, 
 
     monkeypatch.setattr(tour, "Lab", no_lab)
     monkeypatch.setattr(tour, "_measure", measure)
-    assert tour.tour("tiny", tmp_path) == 0
+    assert tour.do_tour("tiny", tmp_path) == 0
     assert "No lab: it is forbidden here." in capsys.readouterr().out
 
 
@@ -202,7 +205,7 @@ def test_a_failure_in_one_run_fails_the_row_and_the_tour(tmp_path, monkeypatch, 
     bad = replace(SAMPLE, failure="counted 1, not 2", warm_up=warm_up)
     recording = Recording(HEADER, (bad, SAMPLE))
     monkeypatch.setattr(tour, "_measure", lambda *_: recording)
-    assert tour.tour("tiny", tmp_path, loopback=True) == 1
+    assert tour.do_tour("tiny", tmp_path, loopback=True) == 1
     shown = capsys.readouterr()
     assert "✗" in shown.out
     assert shown.err == "spead-tutorial: counted 1, not 2\n"
@@ -213,7 +216,7 @@ def test_a_failure_in_one_run_fails_the_row_and_the_tour(tmp_path, monkeypatch, 
 def test_without_matplotlib_a_tour_still_has_its_table_and_its_page(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setattr(tour, "_measure", lambda *_: recorded())
-    assert tour.tour("tiny", tmp_path, loopback=True) == 0
+    assert tour.do_tour("tiny", tmp_path, loopback=True) == 0
     assert "No pictures: drawing needs matplotlib" in capsys.readouterr().out
     page = (tmp_path / "index.html").read_text()
     assert "<svg" not in page
@@ -222,25 +225,24 @@ def test_without_matplotlib_a_tour_still_has_its_table_and_its_page(tmp_path, mo
 
 def test_what_cannot_be_measured_beside_the_chapters_is_said_and_not_there(monkeypatch):
     monkeypatch.setattr(beside.importlib.util, "find_spec", lambda name: None)
-    cases, without = tour.compared("tiny", False)
-    assert {case.implementation for case in cases} == {"ceiling"}
+    cases, without = tour.planned("tiny", False)
+    assert {case.implementation for case in cases} == {"ours", "ceiling"}
     assert without == [
         "Without the peer: spead2 is not installed: pip install 'spead-tutorial[peer]'."
     ]
-    cases, without = tour.compared("tiny", True)
-    assert cases == []
+    cases, without = tour.planned("tiny", True)
+    assert {case.implementation for case in cases} == {"ours"}
     assert len(without) == 2
 
 
 def test_a_program_that_cannot_be_started_is_a_row_that_failed(monkeypatch, tmp_path):
-    some = tour.cases("tiny")[:1]
+    some = tour.planned("tiny", True)[0][:1]
 
     def refuse(*_: object, **__: object) -> None:
         raise ProgramError("it is not there: pip install .")
 
-    monkeypatch.setattr(tour, "take", refuse)
-    monkeypatch.setattr(tour, "cases", lambda size: some)
-    monkeypatch.setattr(tour, "compared", lambda *_: ([], []))
+    monkeypatch.setattr(tour, "take_case", refuse)
+    monkeypatch.setattr(tour, "planned", lambda *_: (some, []))
     recording = tour._measure(Loopback(), "tiny", tmp_path / "tour.jsonl")
     assert {one.failure for one in recording.samples} == {"it is not there: pip install ."}
 
@@ -259,11 +261,19 @@ def test_a_row_is_the_median_of_its_samples_without_the_warm_up():
     assert row.cpu_s_per_gb == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("size", tour.SIZES)
-def test_every_plan_has_every_chapter_in_both_languages_at_common_settings(size):
-    cases = tour.cases(size)
+def test_a_tour_is_the_sweep_ladder_with_the_installed_peer_and_all_cores():
+    def points(cases, implementation):
+        return {
+            (case.program, case.language, case.heap_size, case.packet_size, case.variant)
+            for case in cases
+            if case.implementation == implementation
+        }
+
+    cases, sweep = tour.planned("tiny", False)[0], find_sweep("ladder").cases
     assert len({case.name for case in cases}) == len(cases)
-    for chapter in CHAPTERS:
-        for language in MEASURED:
-            mine = [c for c in cases if (c.program, c.language) == (chapter.name, language)]
-            assert 1 << 20 in {case.heap_size for case in mine}
+    assert {one[0] for one in points(cases, OURS)} >= {chapter.name for chapter in CHAPTERS}
+    besides = {rung.program for rung in BESIDE_LADDER}
+    ours = {one for one in points(cases, OURS) if one[0] not in besides}
+    assert ours == points(sweep, OURS)
+    assert points(cases, PEER) == points(sweep, PEER_FROM_SOURCE)
+    assert points(cases, "ceiling") == points(sweep, "ceiling")

@@ -13,7 +13,7 @@ from spead_tutorial import plots
 from spead_tutorial.records import Recording
 from spead_tutorial.tour.arrivals import read_arrivals
 from spead_tutorial.tour.page import page
-from spead_tutorial.tour.rows import sections
+from spead_tutorial.tour.rows import entries
 from support.tours import arrived, recorded
 
 #: Elements that have no end.
@@ -55,7 +55,7 @@ class Elements(html.parser.HTMLParser):
 
 def drawn(recording: Recording, folder: Path) -> str:
     pictures = plots.save(folder / "tut-ladder.svg", plots.ladder, recording)
-    return page(recording, sections(recording), read_arrivals(recording), pictures, folder)
+    return page(recording, entries(recording), read_arrivals(recording), pictures, folder)
 
 
 def test_a_page_is_one_whole_file_with_both_pictures_that_asks_for_nothing(tmp_path):
@@ -80,10 +80,9 @@ def test_a_page_is_one_whole_file_with_both_pictures_that_asks_for_nothing(tmp_p
 def test_a_page_says_what_was_measured(tmp_path):
     recording = recorded()
     text = drawn(recording, tmp_path)
-    for section in sections(recording):
-        assert section.title in text
-        for line in section.lines:
-            assert line.title.strip().replace("'", "&#x27;") in text
+    for one in entries(recording):
+        assert one.section in text
+        assert one.title.strip().replace("'", "&#39;") in text
     for words in ("times", "a processor", "spead-tutorial tour --quick", "is no network"):
         assert words in text
 

@@ -6,20 +6,17 @@ import os
 import pytest
 
 from spead_tutorial.measure.case import Case
-from spead_tutorial.tour.rows import Line, headlines, notes, sections, spread
-from spead_tutorial.tour.table import headline_text, table
+from spead_tutorial.tour.rows import Entry, entries, headlines, notes, spread, table
 from support.tours import recorded
 
 MIB = 1 << 20
 
 
-def line(found, program: str, by: str, heap_size: int = MIB) -> Line:
-    (one,) = [
-        line
-        for section in found
-        for line in section.lines
-        if (line.row.last.program, line.by, line.row.last.heap_size) == (program, by, heap_size)
-    ]
+def entry(found, program: str, by: str, heap_size: int = MIB) -> Entry:
+    wanted = program, by, heap_size
+    (one,) = (
+        one for one in found if (one.row.last.program, one.by, one.row.last.heap_size) == wanted
+    )
     return one
 
 
@@ -30,23 +27,23 @@ def doubling(case: Case, number: int) -> float:
 
 
 def test_a_gain_is_over_the_chapter_before_by_ratios_within_rounds():
-    found = sections(recorded(doubling))
-    gain = line(found, "tut_6_send_pktsize", "C").gain
+    found = entries(recorded(doubling))
+    gain = entry(found, "tut_6_send_pktsize", "C").gain
     assert gain is not None
     # Not that of medians over all rounds, whose range would be wide.
     assert (gain.low, gain.median, gain.high) == pytest.approx((2, 2, 2))
-    after = line(found, "tut_8_send_reuse_memory", "C").gain
+    after = entry(found, "tut_8_send_reuse_memory", "C").gain
     assert after is not None
     assert after.median == pytest.approx(0.5)
 
 
 def test_the_first_of_a_size_has_no_gain_and_nothing_is_compared_with_chapter_2():
-    found = sections(recorded())
-    assert line(found, "tut_4_send_perf", "Python").gain is None
-    assert line(found, "tut_8_send_reuse_memory", "Python", 8192).gain is None
-    first = line(found, "tut_2_send", "Python")
+    found = entries(recorded())
+    assert entry(found, "tut_4_send_perf", "Python").gain is None
+    assert entry(found, "tut_8_send_reuse_memory", "Python", 8192).gain is None
+    first = entry(found, "tut_2_send", "Python")
     assert (first.gain, first.share) == (None, None)
-    assert [one.row.last.chapter for one in found[-1].lines] == [2, 2]
+    assert [one.row.last.chapter for one in found[-2:]] == [2, 2]
 
 
 def test_a_share_is_of_the_bare_loops_with_as_many_streams():
@@ -55,9 +52,9 @@ def test_a_share_is_of_the_bare_loops_with_as_many_streams():
     def rates(case: Case, number: int) -> float:
         return {None: 4e9, cores: 8e9}[case.streams] if case.program == "ceiling" else 1e9
 
-    found = sections(recorded(rates))
+    found = entries(recorded(rates))
     one, all_cores = (
-        line(found, name, "C").share for name in ("tut_13_send_hot", "tut_14_send_many_streams")
+        entry(found, name, "C").share for name in ("tut_13_send_hot", "tut_14_send_many_streams")
     )
     assert one is not None
     assert all_cores is not None
@@ -74,13 +71,15 @@ def test_the_headline_goes_from_the_first_loops_clock_to_the_fastest_chapter_of_
         "tut_15_send_zero_copy": 9e9,
         "ceiling": 10e9,
     }
-    found = sections(recorded(lambda case, number: rates.get(case.program, 1e9)))
+    found = entries(recorded(lambda case, number: rates.get(case.program, 1e9)))
     python, c = headlines(found)
     assert str(c).replace("\N{THIN SPACE}", "") == "77 → 8766 MB/s, 114 times"
-    assert c.chapters == "from chapter 4 (Measure it) to chapter 13 (Send where the data is hot)"
-    assert c.largest_step == ("largest step: constant samples instead of random ones, 51.9 times")
+    assert c.details == (
+        "from chapter 4 (Measure it) to chapter 13 (Send where the data is hot)",
+        "largest step: constant samples instead of random ones, 51.9 times",
+        "range of the ratios within rounds: 114\N{EN DASH}114 times",
+    )
     assert (python.by, c.by) == ("Python", "C")
-    assert "77 → 8766 MB/s, 114 times" in headline_text(found)
 
 
 def test_a_chapter_that_failed_has_no_headline_no_gain_and_no_share():
@@ -89,35 +88,38 @@ def test_a_chapter_that_failed_has_no_headline_no_gain_and_no_share():
         return None if failed else 1e8 if case.program == "tut_4_send_perf" else 1e9
 
     recording = recorded(rates)
-    found = sections(recording)
+    found = entries(recording)
     assert [one.by for one in headlines(found)] == ["Python"]
-    failed = line(found, "tut_4_send_perf", "C")
+    failed = entry(found, "tut_4_send_perf", "C")
     assert (failed.row.rate, failed.gain, failed.share) == (None, None, None)
-    assert line(found, "tut_4_send_constant", "C").gain is None
-    assert table(found, recording).count("✗") == 1
+    assert entry(found, "tut_4_send_constant", "C").gain is None
+    assert str(table(found, recording, brief=True)).count("✗ failed: counted 1, not <2>") == 1
 
 
 @pytest.mark.parametrize(("rounds", "name"), [(3, "range"), (5, "range"), (6, "95 % interval")])
 def test_a_few_rounds_have_a_range_and_more_an_interval(rounds, name):
     recording = recorded(rounds=rounds)
     assert spread(recording) == name
-    text = table(sections(recording), recording)
-    assert f" {name} " in text.splitlines()[0]
-    assert ("95 %" in text) == (name != "range")
-    assert all(name in one.rounds for one in headlines(sections(recording)))
+    found = entries(recording)
+    assert f" {name} " in heading(recording)
+    assert all(one.details[-1].startswith(name) for one in headlines(found))
+
+
+def heading(recording) -> str:
+    return str(table(entries(recording), recording, brief=True)).splitlines()[0]
 
 
 def test_a_table_without_bare_loops_has_no_column_for_their_share():
     recording = recorded()
     ours = [one for one in recording.samples if one.program != "ceiling"]
     without = type(recording)(recording.header, tuple(ours))
-    assert " share " in table(sections(recording), recording).splitlines()[0]
-    assert " share " not in table(sections(without), without).splitlines()[0]
+    assert " share " in heading(recording)
+    assert " share " not in heading(without)
     assert not any(note.startswith("share") for note in notes(without))
 
 
 @pytest.mark.parametrize("rate", [9.9e6, 99.9e9])
-def test_a_table_has_100_columns_at_most(rate):
+def test_a_terminal_of_80_columns_has_room_for_the_table(rate):
     recording = recorded(lambda case, number: rate)
-    lines = table(sections(recording), recording).splitlines()
-    assert max(map(len, lines)) <= 100
+    lines = table(entries(recording), recording, brief=True).text(80).splitlines()
+    assert max(map(len, lines)) <= 80

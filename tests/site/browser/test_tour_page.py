@@ -6,7 +6,7 @@ import pytest
 from spead_tutorial import plots
 from spead_tutorial.tour.arrivals import read_arrivals
 from spead_tutorial.tour.page import page as written
-from spead_tutorial.tour.rows import sections
+from spead_tutorial.tour.rows import entries
 from support.tours import arrived, recorded
 
 
@@ -21,7 +21,7 @@ def tour_page(tmp_path_factory):
     arrivals = read_arrivals(recording)
     pictures = plots.save(folder / "tut-ladder.svg", plots.ladder, recording)
     path = folder / "index.html"
-    text = written(recording, sections(recording), arrivals, pictures, folder)
+    text = written(recording, entries(recording), arrivals, pictures, folder)
     path.write_text(text, encoding="utf-8")
     return path
 
