@@ -282,92 +282,74 @@ def _settings(what: str, size: Size) -> dict[str, Any]:
 # What it comes to
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Group:
-    """What was taken of one thing, in all rounds."""
-
-    rate: float
-    name: str
-    taken: Sequence[Any]
-
-    @property
-    def failure(self) -> str | None:
-        """Why it has no figures."""
-        failures = (f"failed: {one.failure}" for one in self.taken if one.failure is not None)
-        return next(failures, None)
+#: All that was taken of one thing: a row.
+_Group = list[Any]
 
 
 def _groups(taken: Iterable[Taken]) -> list[_Group]:
     """Sort what was taken by its rate, if it has one, and by who it was."""
-    groups: dict[tuple[float, str], list[Taken]] = {}
+    groups: dict[tuple[float, str], _Group] = {}
     for one in taken:
-        name = ", ".join(filter(None, (_who(one), one.variant)))
-        groups.setdefault((getattr(one, "rate", 0.0), name), []).append(one)
-    return [_Group(*key, its) for key, its in sorted(groups.items())]
+        groups.setdefault((getattr(one, "rate", 0.0), _name(one)), []).append(one)
+    return [its for _, its in sorted(groups.items())]
 
 
-def _who(one: Taken) -> str:
+def _name(one: Taken) -> str:
     if isinstance(one, Spacing):
-        return f"{one.program} {'random' if one.random else 'fill'}"
-    return one.implementation
+        who = f"{one.program} {'random' if one.random else 'fill'}"
+    else:
+        who = one.implementation
+    return ", ".join(filter(None, (who, one.variant)))
 
 
-def _heaps(one: Latency) -> int:
-    return len(one.latency_ns) - WARM_UP
+def _failure(group: _Group) -> str | None:
+    return next((f"failed: {one.failure}" for one in group if one.failure is not None), None)
 
 
 def _quantile_us(q: float) -> Callable[[Latency], float]:
     return lambda one: float(np.quantile(np.array(one.latency_ns[WARM_UP:]) / 1e3, q))
 
 
-def _medians(
-    names: Sequence[str], value: Callable[[Any], float], digits: int = 1
-) -> list[Column[_Group]]:
-    """Return columns of medians over the rounds; with a second name, of their ends, too."""
-
-    def of_group(group: _Group) -> Estimate:
-        return median([value(one) for one in group.taken])
-
-    return [*estimate((names[0], names[-1]), of_group, f"{{:.{digits}f}}".format)][: len(names)]
-
-
-def _columns(kind: type[Taken], ends: str) -> tuple[str, list[Column[_Group]]]:
+def _columns(kind: type[Taken], ends: str) -> tuple[str, Sequence[Column[_Group]]]:
     """Return what the rows of a kind are called, and what they come to."""
+
+    def medians(
+        name: str, value: Callable[[Any], float], digits: int = 1
+    ) -> tuple[Column[_Group], Column[_Group]]:
+        def of_group(group: _Group) -> Estimate:
+            return median(list(map(value, group)))
+
+        return estimate((name, ends), of_group, f"{{:.{digits}f}}".format)
+
     if kind is Latency:
         return "idle stream of", [
-            Column(
-                "heaps", lambda group: sum(len(one.latency_ns) - WARM_UP for one in group.taken)
-            ),
-            *_medians(("median us", ends), _quantile_us(0.5)),
-            *_medians(("99 % us", ends), _quantile_us(0.99)),
+            Column("heaps", lambda group: sum(len(one.latency_ns) - WARM_UP for one in group)),
+            *medians("median us", _quantile_us(0.5)),
+            *medians("99 % us", _quantile_us(0.99)),
         ]
     if kind is Rate:
-        return "stream of", [
-            *_medians(
-                ("% of it", ends),
-                lambda one: one.average_bytes / one.average_ns * 1e11 / one.rate,
-                digits=2,
-            ),
-            *_medians(("burst KiB", ends), lambda one: one.burst_bytes / 1024),
-            *_medians(("at most",), lambda one: one.burst_most_bytes / 1024),
-            *_medians(("grain us",), lambda one: one.grain_ns / 1e3),
-        ]
+        share = medians(
+            "% of it", lambda one: one.average_bytes / one.average_ns * 1e11 / one.rate, digits=2
+        )
+        at_most, _ = medians("at most", lambda one: one.burst_most_bytes / 1024)
+        grain, _ = medians("grain us", lambda one: one.grain_ns / 1e3)
+        shortest = medians("burst KiB", lambda one: one.burst_bytes / 1024)
+        return "stream of", [*share, *shortest, at_most, grain]
     return "messages of", [
-        *_medians(("silent us", ends), lambda one: silence(one) / 1e3),
-        *_medians(("burst KiB", ends), lambda one: burst(one) / 1024),
+        *medians("silent us", lambda one: silence(one) / 1e3),
+        *medians("burst KiB", lambda one: burst(one) / 1024),
     ]
 
 
 def table(taken: Sequence[Taken]) -> str:
     """Write what was taken as a table: medians over the rounds, with their intervals or ranges."""
     groups = _groups(taken)
-    ends = spread(len(group.taken) for group in groups if group.failure is None)
+    ends = spread(len(group) for group in groups if _failure(group) is None)
     who, values = _columns(type(taken[0]), ends)
-    names: list[Column[_Group]] = [Column(who, lambda group: group.name, is_words=True)]
+    names: list[Column[_Group]] = [Column(who, lambda group: _name(group[0]), is_words=True)]
     if isinstance(taken[0], Rate):
-        names.insert(0, Column("MB/s asked", lambda group: f"{group.rate / 1e6:g}"))
-    n: Column[_Group] = Column("n", lambda group: len(group.taken))
-    return str(Table(names, [n, *values], groups, lambda group: group.failure))
+        names.insert(0, Column("MB/s asked", lambda group: f"{group[0].rate / 1e6:g}"))
+    return str(Table(names, [Column("n", len), *values], groups, _failure))
 
 
 def read(path: Path) -> list[Taken]:
