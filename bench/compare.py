@@ -13,7 +13,7 @@ from typing import Any
 
 from bench.controls import STILL, Drift, drift
 from bench.machines import by_machine, facts_of, name_of
-from bench.status import Place, by_place, rates_by_round
+from bench.status import Setting, by_setting, rates_by_round
 from spead_tutorial.records import RecordError, Recording, Sample
 from spead_tutorial.stats import FEWEST, Estimate, gain, is_told, median, ratio
 from spead_tutorial.tables import Column, Table, ends, filled
@@ -60,7 +60,7 @@ class Thresholds:
 class Verdict:
     """One point of a comparison."""
 
-    place: Place  # series (of the second), heap size and packet size
+    setting: Setting  # series (of the second), heap size and packet size
     machine: int  # which of the comparison's
     before: Estimate | None  # payload bytes/s; None for one that failed, or is not there
     after: Estimate | None
@@ -123,10 +123,10 @@ def compare(
         what = STILL if one is other else drift(first, second, thresholds.general)
         judge = _judge_within_rounds if one is other else _judge_apart
         machines.append((name_of(second.header), what))
-        for place, mine, theirs in _pairs(first, second, chapters, before, after):
+        for setting, mine, theirs in _pairs(first, second, chapters, before, after):
             threshold = thresholds.of(theirs[0].chapter)
-            judged.append(_judge(place, len(machines), mine, theirs, judge, threshold, what))
-    judged.sort(key=lambda one: (one[0].place[1:], str(one[0].place[0]), one[0].machine))
+            judged.append(_judge(setting, len(machines), mine, theirs, judge, threshold, what))
+    judged.sort(key=lambda one: (one[0].setting[1:], str(one[0].setting[0]), one[0].machine))
     verdicts = _only_the_significant(judged)
     return Comparison(verdicts, thresholds, tuple(machines))
 
@@ -156,32 +156,32 @@ def _pairs(
     chapters: Collection[int],
     before: str | None,
     after: str | None,
-) -> list[tuple[Place, list[Sample], list[Sample]]]:
-    """Return the places to be judged, and the samples of both."""
+) -> list[tuple[Setting, list[Sample], list[Sample]]]:
+    """Return the settings to be judged, and the samples of both."""
     first, second = _chosen(one, before), _chosen(other, after)
     return [
-        (place, _partner(place, first, before), theirs)
-        for place, theirs in second.items()
+        (setting, _partner(setting, first, before), theirs)
+        for setting, theirs in second.items()
         if not chapters or theirs[0].chapter in chapters
     ]
 
 
-def _chosen(recording: Recording, implementation: str | None) -> dict[Place, list[Sample]]:
+def _chosen(recording: Recording, implementation: str | None) -> dict[Setting, list[Sample]]:
     """Return the samples of one implementation, or of all."""
     return {
-        place: samples
-        for place, samples in by_place(recording).items()
-        if implementation in (None, place[0].implementation)
+        setting: samples
+        for setting, samples in by_setting(recording).items()
+        if implementation in (None, setting[0].implementation)
     }
 
 
 def _partner(
-    place: Place, first: dict[Place, list[Sample]], implementation: str | None
+    setting: Setting, first: dict[Setting, list[Sample]], implementation: str | None
 ) -> list[Sample]:
-    """Find what a place is to be held against."""
+    """Find what a setting is to be held against."""
     if implementation is None:
-        return first.get(place, [])
-    series, *sizes = place
+        return first.get(setting, [])
+    series, *sizes = setting
     for candidate, samples in first.items():
         same_program = candidate[0].program in (series.program, "ceiling")
         same = candidate[0].language == series.language and list(candidate[1:]) == sizes
@@ -203,7 +203,7 @@ _Judge = Callable[[_Rates, _Rates, Drift], tuple[Estimate, float]]
 
 
 def _judge(
-    place: Place,
+    setting: Setting,
     machine: int,
     mine: list[Sample],
     theirs: list[Sample],
@@ -215,12 +215,12 @@ def _judge(
     before, after = rates_by_round(mine), rates_by_round(theirs)
     first, second = (median(list(r.values())) if r else None for r in (before, after))
     if any(sample.failure is not None for sample in (*mine, *theirs)):
-        return Verdict(place, machine, first, second, None, "failed"), 0.0
+        return Verdict(setting, machine, first, second, None, "failed"), 0.0
     if not before or not after:
-        return Verdict(place, machine, first, second, None, "only in one"), 0.0
+        return Verdict(setting, machine, first, second, None, "only in one"), 0.0
     estimate, p = judge(before, after, drift)
     word = word_for(estimate, threshold, drift)
-    return Verdict(place, machine, first, second, estimate, word), p
+    return Verdict(setting, machine, first, second, estimate, word), p
 
 
 def word_for(ratio: Estimate, threshold: float, drift: Drift) -> str:
@@ -313,9 +313,9 @@ def _rows(found: Comparison, several: bool) -> str:
         return both if kind else f"{both} {_kind(verdict.ratio)}"
 
     names: list[Column[Verdict]] = [
-        Column("heap", lambda verdict: verdict.place[1]),
-        Column("packet", lambda verdict: verdict.place[2]),
-        Column("program", lambda verdict: verdict.place[0], is_words=True),
+        Column("heap", lambda verdict: verdict.setting[1]),
+        Column("packet", lambda verdict: verdict.setting[2]),
+        Column("program", lambda verdict: verdict.setting[0], is_words=True),
     ]
     values: list[Column[Verdict]] = [
         Column("before", lambda verdict: verdict.before, _megabytes),

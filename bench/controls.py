@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from bench.peers import build_key
-from bench.status import by_place, noise_floor, rates_by_round
+from bench.status import by_setting, noise_floor, rates_by_round
 from bench.sweeps import CEILING, PEERS
 from spead_tutorial.records import Recording
 
@@ -91,13 +91,15 @@ def drift(earlier: Recording, later: Recording, threshold: float) -> Drift:
 
 def _families(earlier: Recording, later: Recording) -> tuple[list[_Family], tuple[str, ...]]:
     """Return the controls that can be trusted so far, and why others cannot."""
-    first, second = by_place(earlier), by_place(later)
+    first, second = by_setting(earlier), by_setting(later)
     ratios: dict[str, list[float]] = {}
-    for place in first.keys() & second.keys():
-        before, after = (list(rates_by_round(places[place]).values()) for places in (first, second))
-        if place[0].implementation in CONTROLS and before and after:
+    for setting in first.keys() & second.keys():
+        before, after = (
+            list(rates_by_round(settings[setting]).values()) for settings in (first, second)
+        )
+        if setting[0].implementation in CONTROLS and before and after:
             ratio = median(after) / median(before)
-            ratios.setdefault(place[0].implementation, []).append(ratio)
+            ratios.setdefault(setting[0].implementation, []).append(ratio)
     families, why = [], []
     for name in (name for name in CONTROLS if name in ratios):
         reason = _changed(name, (earlier, later)) or _too_few(ratios[name])

@@ -14,24 +14,24 @@ from spead_tutorial.stats import spread
 from spead_tutorial.tables import Column, Table, estimate
 from spead_tutorial.units import size
 
-__all__ = ["advice", "by_place", "hopeless", "noise_floor", "rates_by_round", "table"]
+__all__ = ["advice", "by_setting", "hopeless", "noise_floor", "rates_by_round", "table"]
 
 _SHORT_S = {"full": 0.3}  # of other sizes one knows that they are rough
 _BUSY, _STOLEN = 0.5, 0.01
 _FEWEST_FOR_A_FLOOR = 4
 
-Place = tuple[Series, int, int]
+Setting = tuple[Series, int, int]
 
 
-def by_place(recording: Recording) -> dict[Place, list[Sample]]:
+def by_setting(recording: Recording) -> dict[Setting, list[Sample]]:
     """Sort the samples that count into series and sizes."""
-    places: dict[Place, list[Sample]] = {}
+    found: dict[Setting, list[Sample]] = {}
     for sample in recording.samples:
         if not sample.warm_up:
-            places.setdefault((sample.series, sample.heap_size, sample.packet_size), []).append(
+            found.setdefault((sample.series, sample.heap_size, sample.packet_size), []).append(
                 sample
             )
-    return places
+    return found
 
 
 def rates_by_round(samples: Sequence[Sample]) -> dict[tuple[int, int], float]:
@@ -116,7 +116,7 @@ def noise_floor(recording: Recording) -> float | None:
     where there are too few rounds.
     """
     differences = []
-    for samples in by_place(recording).values():
+    for samples in by_setting(recording).values():
         halves: list[dict[int, float]] = [{}, {}]
         for (source, number), rate in rates_by_round(samples).items():
             halves[number % 2][source << 32 | number // 2] = rate

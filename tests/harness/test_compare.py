@@ -130,7 +130,7 @@ def with_controls(
 
 
 def of_ours(found: compare.Comparison) -> Counter[str]:
-    return Counter(v.word for v in found.verdicts if v.place[0].implementation == "ours")
+    return Counter(v.word for v in found.verdicts if v.setting[0].implementation == "ours")
 
 
 def drift_of(found: compare.Comparison) -> controls.Drift:

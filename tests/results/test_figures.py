@@ -13,7 +13,7 @@ import matplotlib
 import pytest
 
 from bench.figures import PICTURES
-from bench.status import by_place
+from bench.status import by_setting
 from spead_tutorial import plots, records
 from spead_tutorial.measure import search
 from spead_tutorial.plots.marks import points_of
@@ -76,7 +76,7 @@ def test_every_point_of_a_picture_has_the_median_of_its_record(picture):
     """Of those that are rates; the others are computed of several samples."""
     recording = read(picture.sweep)
     rates: dict[tuple[str, ...], list[float]] = {}
-    for (series, *_), samples in by_place(search.settled(recording)).items():
+    for (series, *_), samples in by_setting(search.settled(recording)).items():
         some = [one.rate / 1e6 for one in samples if one.rate is not None]
         if some:
             rates.setdefault(dataclasses.astuple(series), []).append(statistics.median(some))
