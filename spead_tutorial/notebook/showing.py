@@ -11,6 +11,7 @@ from spead_tutorial.measure.summary import Row, rows
 from spead_tutorial.notebook.measuring import NotebookError, Run
 from spead_tutorial.plots.theme import NAMES
 from spead_tutorial.records import OURS, Recording, Sample, Series
+from spead_tutorial.tables import Column, Table
 
 if TYPE_CHECKING:
     import pandas
@@ -78,37 +79,40 @@ def table(recording: Recording) -> "pandas.DataFrame":
     Sizes are in bytes; ``± %`` is half of the interval of the rate, in percent of its median
     (of a few rounds, half of their range); ``packets`` is what the last round sent.
     """
-    import pandas
-
     wanted = recording.header.settings.get("cases") or []
     by_case = {row.last.case: row for row in rows(recording)}
-    order = [*(by_case[case] for case in wanted if case in by_case), *by_case.values()]
-    shown = pandas.DataFrame([_row(row) for row in dict.fromkeys(order)])
+    order = dict.fromkeys([*(case for case in wanted if case in by_case), *by_case])
+    shown = Table(_RUN, _CAME_TO, [by_case[case] for case in order]).frame()
     if _over_loopback(recording):
         shown.columns.name = shown.attrs["title"] = _MARK
     return shown
 
 
-def _row(row: Row) -> dict[str, object]:
-    last, rate = row.last, row.rate
-    assert rate is not None, row.failure
+def _rounded(value: float | None, digits: int) -> float:
+    return round(value or 0.0, digits)
 
-    def rounded(value: float | None, digits: int) -> float:
-        return round(value or 0.0, digits)
 
-    return {
-        "program": last.program,
-        "language": last.language,
-        "heap": last.heap_size,
-        "packet": last.packet_size,
-        "variant": last.series.variant,
-        "MB/s": round(rate.median / 1e6, 1),
-        "± %": round(50 * (rate.high - rate.low) / rate.median, 1),
-        "packets": last.packets,
-        "calls per heap": rounded(row.calls_per_heap, 3),
-        "faults per heap": rounded(row.faults_per_heap, 2),
-        "CPU µs per heap": rounded(row.cpu_us_per_heap, 1),
-    }
+def _percent_apart(row: Row) -> float | None:
+    """Return half of the interval, or of the range, as a share of the median."""
+    rate = row.rate
+    return None if rate is None else round(50 * (rate.high - rate.low) / rate.median, 1)
+
+
+_RUN: list[Column[Row]] = [
+    Column("program", lambda row: row.last.program),
+    Column("language", lambda row: row.last.language),
+    Column("heap", lambda row: row.last.heap_size),
+    Column("packet", lambda row: row.last.packet_size),
+    Column("variant", lambda row: row.series.variant),
+]
+_CAME_TO: list[Column[Row]] = [
+    Column("MB/s", lambda row: row.rate and round(row.rate.median / 1e6, 1)),
+    Column("± %", _percent_apart),
+    Column("packets", lambda row: row.last.packets),
+    Column("calls per heap", lambda row: _rounded(row.calls_per_heap, 3)),
+    Column("faults per heap", lambda row: _rounded(row.faults_per_heap, 2)),
+    Column("CPU µs per heap", lambda row: _rounded(row.cpu_us_per_heap, 1)),
+]
 
 
 def _over_loopback(recording: Recording) -> bool:
