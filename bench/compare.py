@@ -7,13 +7,15 @@ how much, and ratios are judged against that. Machines are never held against ea
 """
 
 import dataclasses
+import functools
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from bench.controls import STILL, Drift, drift
 from bench.machines import by_machine, facts_of, name_of
 from bench.status import Setting, by_setting, rates_by_round
+from bench.sweeps import CEILING
 from spead_tutorial.records import RecordError, Recording, Sample
 from spead_tutorial.stats import FEWEST, Estimate, gain, is_told, median, ratio
 from spead_tutorial.tables import Column, Table, ends, filled
@@ -28,9 +30,7 @@ __all__ = [
     "Verdict",
     "compare",
     "corrected",
-    "refuse_different_machines",
     "table",
-    "word_for",
 ]
 
 FASTER, SLOWER, CANNOT_TELL = "faster", "slower", "cannot tell"
@@ -66,6 +66,7 @@ class Verdict:
     after: Estimate | None
     ratio: Estimate | None  # of the second to the first; None where one of them has no rate
     word: str  # `"faster"`, `"slower"`, `"cannot tell"`, or why there is no ratio
+    chance: float = 0.0  # how likely such a difference is by chance alone
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class Comparison:
 # What is held against what
 
 
-def refuse_different_machines(one: Recording, other: Recording) -> None:
+def _refuse_different_machines(one: Recording, other: Recording) -> None:
     """Raise `RecordError` where two recordings are not of the same machines and kinds of lab."""
     machines = [by_machine(recording) for recording in (one, other)]
     strange = machines[0].keys() ^ machines[1].keys()
@@ -117,18 +118,19 @@ def compare(
     thresholds = thresholds or Thresholds()
     _require(one, before)
     _require(other, after)
-    machines = []
-    judged: list[tuple[Verdict, float]] = []
-    for first, second in _sides(one, other, different_machines):
+    machines, judged = [], []
+    for number, (first, second) in enumerate(_sides(one, other, different_machines), 1):
         what = STILL if one is other else drift(first, second, thresholds.general)
-        judge = _judge_within_rounds if one is other else _judge_apart
         machines.append((name_of(second.header), what))
-        for setting, mine, theirs in _pairs(first, second, chapters, before, after):
-            threshold = thresholds.of(theirs[0].chapter)
-            judged.append(_judge(setting, len(machines), mine, theirs, judge, threshold, what))
-    judged.sort(key=lambda one: (one[0].setting[1:], str(one[0].setting[0]), one[0].machine))
-    verdicts = _only_the_significant(judged)
-    return Comparison(verdicts, thresholds, tuple(machines))
+        earlier = by_setting(first)
+        for setting, theirs in by_setting(second).items():
+            is_wanted = not chapters or theirs[0].chapter in chapters
+            if is_wanted and after in (None, setting[0].implementation):
+                mine = _partner(setting, earlier, before)
+                threshold = thresholds.of(theirs[0].chapter)
+                judged.append(_judge(setting, number, (mine, theirs), threshold, what))
+    judged.sort(key=lambda one: (one.setting[1:], str(one.setting[0]), one.machine))
+    return Comparison(_only_the_significant(judged), thresholds, tuple(machines))
 
 
 def _require(recording: Recording, implementation: str | None) -> None:
@@ -145,50 +147,24 @@ def _sides(
     """Return what is held against what: what was measured on the same machine."""
     if different_machines:
         return [(one, other)]
-    refuse_different_machines(one, other)
+    _refuse_different_machines(one, other)
     mine, theirs = by_machine(one), by_machine(other)
     return [(part, theirs[key]) for key, part in mine.items()]
-
-
-def _pairs(
-    one: Recording,
-    other: Recording,
-    chapters: Collection[int],
-    before: str | None,
-    after: str | None,
-) -> list[tuple[Setting, list[Sample], list[Sample]]]:
-    """Return the settings to be judged, and the samples of both."""
-    first, second = _chosen(one, before), _chosen(other, after)
-    return [
-        (setting, _partner(setting, first, before), theirs)
-        for setting, theirs in second.items()
-        if not chapters or theirs[0].chapter in chapters
-    ]
-
-
-def _chosen(recording: Recording, implementation: str | None) -> dict[Setting, list[Sample]]:
-    """Return the samples of one implementation, or of all."""
-    return {
-        setting: samples
-        for setting, samples in by_setting(recording).items()
-        if implementation in (None, setting[0].implementation)
-    }
 
 
 def _partner(
     setting: Setting, first: dict[Setting, list[Sample]], implementation: str | None
 ) -> list[Sample]:
-    """Find what a setting is to be held against."""
+    """Find what a setting is to be held against: the same, of another implementation."""
     if implementation is None:
         return first.get(setting, [])
     series, *sizes = setting
-    for candidate, samples in first.items():
-        same_program = candidate[0].program in (series.program, "ceiling")
-        same = candidate[0].language == series.language and list(candidate[1:]) == sizes
+    for (candidate, *its_sizes), samples in first.items():
+        same = (candidate.program, candidate.variant) == (series.program, series.variant)
         if (
-            same
-            and same_program
-            and (candidate[0].program == "ceiling") | (candidate[0].variant == series.variant)
+            candidate.implementation == implementation
+            and (candidate.language, its_sizes) == (series.language, sizes)
+            and (same or candidate.program == CEILING)
         ):
             return samples
     return []
@@ -198,73 +174,56 @@ def _partner(
 # Judging
 
 
-_Rates = dict[tuple[int, int], float]
-_Judge = Callable[[_Rates, _Rates, Drift], tuple[Estimate, float]]
-
-
 def _judge(
     setting: Setting,
     machine: int,
-    mine: list[Sample],
-    theirs: list[Sample],
-    judge: _Judge,
+    samples: tuple[list[Sample], list[Sample]],
     threshold: float,
     drift: Drift,
-) -> tuple[Verdict, float]:
-    """Judge a point; also return how likely chance alone makes such a difference."""
-    before, after = rates_by_round(mine), rates_by_round(theirs)
-    first, second = (median(list(r.values())) if r else None for r in (before, after))
-    if any(sample.failure is not None for sample in (*mine, *theirs)):
-        return Verdict(setting, machine, first, second, None, "failed"), 0.0
+) -> Verdict:
+    """Judge a point: by ratios within rounds, if it was measured in the same."""
+    before, after = map(rates_by_round, samples)
+    first, second = (median(list(its.values())) if its else None for its in (before, after))
+    made = functools.partial(Verdict, setting, machine, first, second)
+    if any(sample.failure is not None for its in samples for sample in its):
+        return made(None, "failed")
     if not before or not after:
-        return Verdict(setting, machine, first, second, None, "only in one"), 0.0
-    estimate, p = judge(before, after, drift)
-    word = word_for(estimate, threshold, drift)
-    return Verdict(setting, machine, first, second, estimate, word), p
+        return made(None, "only in one")
+    if drift is STILL:
+        if not before.keys() & after.keys():
+            raise RecordError("the two have no round in common: they were not measured together")
+        estimate, chance = gain(before, after), 0.0
+    else:
+        earlier, later = list(before.values()), list(after.values())
+        expected = [rate * drift.ratio for rate in earlier]
+        estimate = ratio(earlier, later)
+        chance = float(_scipy_stats().mannwhitneyu(expected, later).pvalue)
+    return made(estimate, _word(estimate, threshold, drift), chance)
 
 
-def word_for(ratio: Estimate, threshold: float, drift: Drift) -> str:
-    """Say what a ratio is, if it is no accident: never one of which the interval has one in it."""
-    return _side_of(ratio.median, threshold, drift) if is_told(ratio) else CANNOT_TELL
-
-
-def _side_of(ratio: float, threshold: float, drift: Drift) -> str:
-    """Say on which side of what does not count a number is.
+def _word(ratio: Estimate, threshold: float, drift: Drift) -> str:
+    """Say what a ratio is, if it is no accident: never one of which the interval has one in it.
 
     A point is not faster for having stayed where it was while the machine became slower. And what
     became faster beside it, be it the machine or a control by itself, makes it no less slow.
     """
     least = min(1.0, drift.ratio) / (1 + threshold)
     most = max(1.0, drift.ratio) * (1 + threshold)
-    if ratio < min(least, drift.low):
+    if not is_told(ratio):
+        return CANNOT_TELL
+    if ratio.median < min(least, drift.low):
         return SLOWER
-    return FASTER if ratio > max(most, drift.high) else CANNOT_TELL
+    return FASTER if ratio.median > max(most, drift.high) else CANNOT_TELL
 
 
-def _judge_within_rounds(before: _Rates, after: _Rates, _: Drift) -> tuple[Estimate, float]:
-    """Judge by the ratios within rounds: their interval alone decides (`word_for`)."""
-    if not before.keys() & after.keys():
-        raise RecordError("the two have no round in common: they were not measured together")
-    return gain(before, after), 0.0
-
-
-def _judge_apart(before: _Rates, after: _Rates, drift: Drift) -> tuple[Estimate, float]:
-    """Judge by a test of the values, as they would be without the drift."""
-    earlier, later = list(before.values()), list(after.values())
-    expected = [rate * drift.ratio for rate in earlier]
-    chance = float(_scipy_stats().mannwhitneyu(expected, later).pvalue)
-    return ratio(earlier, later), chance
-
-
-def _only_the_significant(judged: list[tuple[Verdict, float]]) -> tuple[Verdict, ...]:
+def _only_the_significant(judged: list[Verdict]) -> tuple[Verdict, ...]:
     """Take back what may be an accident."""
-    ours = [index for index, (verdict, _) in enumerate(judged) if verdict.word in _JUDGED]
-    chances = dict(zip(ours, corrected([judged[index][1] for index in ours]), strict=True))
+    compared = [one for one in judged if one.word in _JUDGED]
+    chances = corrected([one.chance for one in compared])
+    accidents = {id(one) for one, p in zip(compared, chances, strict=True) if p > SIGNIFICANCE}
     return tuple(
-        dataclasses.replace(verdict, word=CANNOT_TELL)
-        if chances.get(index, 0.0) > SIGNIFICANCE
-        else verdict
-        for index, (verdict, _) in enumerate(judged)
+        dataclasses.replace(one, word=CANNOT_TELL) if id(one) in accidents else one
+        for one in judged
     )
 
 
