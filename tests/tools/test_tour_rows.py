@@ -96,7 +96,7 @@ def test_a_chapter_that_failed_has_no_headline_no_gain_and_no_share():
     assert str(table(found, recording, brief=True)).count("✗ failed: counted 1, not <2>") == 1
 
 
-@pytest.mark.parametrize(("rounds", "name"), [(3, "range"), (5, "range"), (6, "95 % interval")])
+@pytest.mark.parametrize(("rounds", "name"), [(5, "range"), (6, "95 % interval")])
 def test_a_few_rounds_have_a_range_and_more_an_interval(rounds, name):
     recording = recorded(rounds=rounds)
     assert spread(recording) == name
@@ -118,8 +118,7 @@ def test_a_table_without_bare_loops_has_no_column_for_their_share():
     assert not any(note.startswith("share") for note in notes(without))
 
 
-@pytest.mark.parametrize("rate", [9.9e6, 99.9e9])
-def test_a_terminal_of_80_columns_has_room_for_the_table(rate):
-    recording = recorded(lambda case, number: rate)
+def test_a_terminal_of_80_columns_has_room_for_the_table():
+    recording = recorded(lambda case, number: 99.9e9)
     lines = table(entries(recording), recording, brief=True).text(80).splitlines()
     assert max(map(len, lines)) <= 80
