@@ -14,8 +14,9 @@ from typing import Any
 
 from bench.controls import STILL, Drift, drift
 from bench.machines import by_machine, facts_of, name_of
-from bench.status import Setting, by_setting, rates_by_round
+from bench.status import Setting, by_setting
 from bench.sweeps import CEILING
+from spead_tutorial.measure.summary import rates_by_round
 from spead_tutorial.records import RecordError, Recording, Sample
 from spead_tutorial.stats import FEWEST, Estimate, gain, is_told, median, ratio
 from spead_tutorial.tables import Column, Table, ends, filled

@@ -2,19 +2,18 @@
 """A recording as a table for people, with what makes its numbers less certain than they look."""
 
 from collections import Counter
-from collections.abc import Sequence
 from statistics import median
 
 from bench.plan import NOISY
 from spead_tutorial.measure import search
 from spead_tutorial.measure.rounds import PATIENCE, given_up
-from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM, Row, rows
+from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM, Row, rates_by_round, rows
 from spead_tutorial.records import Recording, Sample, Sent, Series
 from spead_tutorial.stats import spread
 from spead_tutorial.tables import Column, Table, estimate
 from spead_tutorial.units import size
 
-__all__ = ["advice", "by_setting", "hopeless", "noise_floor", "rates_by_round", "table"]
+__all__ = ["advice", "by_setting", "hopeless", "noise_floor", "table"]
 
 _SHORT_S = {"full": 0.3}  # of other sizes one knows that they are rough
 _BUSY, _STOLEN = 0.5, 0.01
@@ -32,13 +31,6 @@ def by_setting(recording: Recording) -> dict[Setting, list[Sample]]:
                 sample
             )
     return found
-
-
-def rates_by_round(samples: Sequence[Sample]) -> dict[tuple[int, int], float]:
-    """Return the rate of each round; rounds of different machines are different rounds."""
-    return {
-        (sample.source, sample.round): sample.rate for sample in samples if sample.rate is not None
-    }
 
 
 def _sorted(recording: Recording) -> list[Row]:

@@ -16,7 +16,7 @@ from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Place
 from spead_tutorial.measure.programs import Launch, ProgramError, program_path
 from spead_tutorial.measure.rounds import measure, schedule
-from spead_tutorial.measure.summary import Row, rows
+from spead_tutorial.measure.summary import Row, rates_by_round, rows
 from spead_tutorial.records import OURS, Recording, Sample
 from spead_tutorial.stats import Estimate, gain, is_told
 from spead_tutorial.units import percent
@@ -45,12 +45,8 @@ class Comparison:
 
     def times(self, one: str, other: str) -> Estimate:
         """Return how many times as fast one is as the other, by ratios within rounds."""
-        after, before = (_rates(self.found[who].samples) for who in (one, other))
+        after, before = (rates_by_round(self.found[who].samples) for who in (one, other))
         return gain(before, after)
-
-
-def _rates(samples: Iterable[Sample]) -> dict[int, float]:
-    return {one.round: one.rate for one in samples if one.rate is not None}
 
 
 def in_rounds(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from spead_tutorial.records import Recording, Sample, Sent, Series
 from spead_tutorial.stats import Estimate, median
 
-__all__ = ["ROUNDS_FOR_A_CLAIM", "Row", "others_busy", "program_busy", "rows"]
+__all__ = ["ROUNDS_FOR_A_CLAIM", "Row", "others_busy", "program_busy", "rates_by_round", "rows"]
 
 #: With fewer, a difference of some percent may be chance.
 ROUNDS_FOR_A_CLAIM = 9
@@ -69,6 +69,13 @@ class Row:
 
 def _calls_per_heap(sample: Sample) -> float | None:
     return _ratio(sample.send_calls, sample.heaps) if isinstance(sample, Sent) else None
+
+
+def rates_by_round(samples: Sequence[Sample]) -> dict[tuple[int, int], float]:
+    """Return the rate of each round; rounds of different machines are different rounds."""
+    return {
+        (sample.source, sample.round): sample.rate for sample in samples if sample.rate is not None
+    }
 
 
 def program_busy(sample: Sample) -> float | None:

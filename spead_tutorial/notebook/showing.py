@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from spead_tutorial import plots, stats
 from spead_tutorial.catalogue import MEASURED
 from spead_tutorial.measure.place import over_loopback
-from spead_tutorial.measure.summary import Row, rows
+from spead_tutorial.measure.summary import Row, rates_by_round, rows
 from spead_tutorial.notebook.measuring import NotebookError, Run
 from spead_tutorial.plots.theme import NAMES
 from spead_tutorial.records import OURS, Recording, Sample, Series
@@ -49,10 +49,8 @@ def gain(recording: Recording, before: Run, after: Run) -> stats.Estimate:
     return stats.gain(_rates(recording, before), _rates(recording, after))
 
 
-def _rates(recording: Recording, run: Run) -> dict[int, float]:
-    return {
-        sample.round: sample.rate for sample in samples(recording, run) if sample.rate is not None
-    }
+def _rates(recording: Recording, run: Run) -> dict[tuple[int, int], float]:
+    return rates_by_round(samples(recording, run))
 
 
 def per_heap(recording: Recording, run: Run, *counts: str) -> float:

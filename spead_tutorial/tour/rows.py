@@ -8,7 +8,7 @@ from spead_tutorial import stats
 from spead_tutorial.catalogue import BESIDE_LADDER, LADDER, Chapter, find_chapter
 from spead_tutorial.measure.beside import CEILING, PEER
 from spead_tutorial.measure.place import over_loopback
-from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM, Row, rows
+from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM, Row, rates_by_round, rows
 from spead_tutorial.records import OURS, Recording, Sample, Sent
 from spead_tutorial.stats import Estimate
 from spead_tutorial.tables import NOTHING, Column, Table, ends, estimate
@@ -160,7 +160,7 @@ def _times(before: Row | None, after: Row) -> Estimate | None:
     """Return how many times as fast it became within rounds; None where one has no rate."""
     if before is None or before.failure is not None or after.failure is not None:
         return None
-    old, new = ({one.round: one.rate for one in row.samples if one.rate} for row in (before, after))
+    old, new = (rates_by_round(row.samples) for row in (before, after))
     return stats.gain(old, new) if old.keys() & new.keys() else None
 
 
