@@ -58,11 +58,10 @@ cli.main()
 
 @dataclasses.dataclass(frozen=True)
 class Toured:
-    """A tour, the folder that it was done in, and how many cases it has."""
+    """A tour, the folder that it was done in, and whether it had all cases."""
 
     folder: Path
     done: Typed
-    command: list[str]
     is_whole: bool
 
 
@@ -73,7 +72,7 @@ def toured(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequ
     command = [COMMAND] if request.param == "whole" else [sys.executable, "-c", SHORT]
     environment = os.environ | {"PYTHONPATH": str(names)}
     done = run(*command, *TINY, cwd=folder, env=environment, timeout=280)
-    return Toured(folder, done, command, request.param == "whole")
+    return Toured(folder, done, request.param == "whole")
 
 
 @needs_lab
