@@ -2,6 +2,7 @@
 """A recording as a table for people, with what makes its numbers less certain than they look."""
 
 from collections import Counter
+from collections.abc import Callable
 from statistics import median
 
 from bench.plan import NOISY
@@ -25,11 +26,9 @@ Setting = tuple[Series, int, int]
 def by_setting(recording: Recording) -> dict[Setting, list[Sample]]:
     """Sort the samples that count into series and sizes."""
     found: dict[Setting, list[Sample]] = {}
-    for sample in recording.samples:
-        if not sample.warm_up:
-            found.setdefault((sample.series, sample.heap_size, sample.packet_size), []).append(
-                sample
-            )
+    for one in recording.samples:
+        if not one.warm_up:
+            found.setdefault((one.series, one.heap_size, one.packet_size), []).append(one)
     return found
 
 
@@ -173,30 +172,19 @@ def _of_machine(machine: dict[str, object]) -> list[str]:
 
 
 def _of_samples(recording: Recording) -> list[str]:
-    notes = []
     counted = [sample for sample in recording.samples if not sample.warm_up and sample.elapsed_ns]
-    short = _SHORT_S.get(str(recording.header.settings.get("size")))
-    if short is not None:
-        n = sum((sample.elapsed_ns or 0) < short * 1e9 for sample in counted)
-        if n:
-            notes.append(f"{n} of {len(counted)} samples lasted less than {short:g} s")
+    short = _SHORT_S.get(str(recording.header.settings.get("size")), 0.0)
     # The runner itself, one program after the other, makes up a load of about 1 for each core
     # that the program uses; what is more than that was somebody else.
     cores = int(recording.header.machine.get("usable_cores") or 1)
-    busy = [sample for sample in counted if (sample.load or 0) > cores + _BUSY]
-    if busy:
-        notes.append(
-            f"{len(busy)} of {len(counted)} samples were taken at a load above {cores}: measure"
-            " when nothing else runs"
-        )
-    stolen = [
-        sample
-        for sample in counted
-        if (sample.steal_ns or 0) > _STOLEN * cores * (sample.elapsed_ns or 1)
-    ]
-    if stolen:
-        notes.append(
-            f"in {len(stolen)} of {len(counted)} samples the hypervisor gave more than"
-            f" {_STOLEN:.0%} of the time to others"
-        )
-    return notes
+    doubtful: dict[str, Callable[[Sample], bool]] = {
+        f"lasted less than {short:g} s": lambda one: (one.elapsed_ns or 0) < short * 1e9,
+        f"were taken at a load above {cores}: measure when nothing else runs": (
+            lambda one: (one.load or 0) > cores + _BUSY
+        ),
+        f"were taken while the hypervisor gave more than {_STOLEN:.0%} of the time to others": (
+            lambda one: (one.steal_ns or 0) > _STOLEN * cores * (one.elapsed_ns or 1)
+        ),
+    }
+    found = {words: sum(map(is_so, counted)) for words, is_so in doubtful.items()}
+    return [f"{n} of {len(counted)} samples {words}" for words, n in found.items() if n]
