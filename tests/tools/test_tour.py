@@ -159,13 +159,6 @@ def test_without_a_lab_a_tour_goes_over_loopback_and_says_so(tmp_path):
     assert all(one.counted_packets == one.packets for one in recording.samples)
 
 
-def test_a_second_tour_in_a_folder_is_one_line_that_says_who_is_there(elsewhere, here):
-    with locked(Path("out")):
-        done = here(*TINY)
-        assert list(Path("out").iterdir()) == []
-    check_refused(done, 1, f"another run (process {os.getpid()}) writes to out: ")
-
-
 def test_a_tour_has_its_folder_for_itself_from_sample_to_picture(tmp_path, monkeypatch):
     tried = []
 
