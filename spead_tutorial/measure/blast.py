@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spead_tutorial.lab import Journey
+from spead_tutorial.ledger import Gap
 from spead_tutorial.measure.believe import packet_sizes
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.programs import Done, program_path
@@ -78,9 +79,8 @@ def contradiction(
         return account.text
     if lossless and received["packets"] < sent["packets"]:
         return f"{account.text}, though the sender left room"
-    if received["heaps"] > sent["heaps"] or (lossless and received["heaps"] < sent["heaps"]):
-        return f"{sent['heaps']} heaps were sent, and {received['heaps']} received"
-    return None
+    most_lost, where = 0 if lossless else sent["heaps"], "between the sender and the program"
+    return Gap(where, sent["heaps"], received["heaps"], 0, most_lost, "heap").complaint
 
 
 def counts(

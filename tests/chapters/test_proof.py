@@ -195,7 +195,7 @@ def test_a_packet_that_a_listener_never_got_is_missed(lend_lab, monkeypatch):
         again = run(Device(lab), find_chapter("2"), "c")
     for one in (result, again):
         assert one.rate is None
-        assert "1 are missing between the sender and the receiver's socket" in one.failure
+        assert "1 is missing between the sender and the receiver's socket" in one.failure
 
 
 def icmp_failure(report: Report, icmp_bytes: int, icmp_errors: int = 2) -> bool:

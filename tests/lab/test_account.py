@@ -71,9 +71,9 @@ def test_where_nothing_is_missing_it_says_so(names, given, row):
         ({"packets_no_memory": 1}, "lower max_heaps"),
         ({"packets_no_place": 1}, "see what the place function says"),
         ({"packets_after_end": 1}, "1 packet after the end of the stream"),
-        ({"packets_received": 11}, "does not add up: of 11 packets that came, 10 are in it"),
-        ({"heaps_begun": 5}, "does not add up: of 5 heaps that came, 1 are in it"),
-        ({"socket_datagrams": 12}, "does not add up: of 12 datagrams that came, 10 are in it"),
+        ({"packets_received": 11}, "does not add up: of 11 packets 1 is missing in this stream"),
+        ({"heaps_begun": 5}, "does not add up: of 5 heaps 4 are missing in this stream"),
+        ({"socket_datagrams": 12}, "does not add up: of 12 datagrams 2 are missing in this"),
     ],
 )
 def test_each_way_to_lose_packets_has_a_way_out(names, given, words):
