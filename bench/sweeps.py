@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from spead_tutorial import catalogue
 from spead_tutorial.catalogue import LADDER, MEASURED, find_chapter
-from spead_tutorial.measure.beside import CEILING, PEER
+from spead_tutorial.measure.baselines import CEILING, PEER
 from spead_tutorial.measure.case import Case
 from spead_tutorial.records import OURS
 

@@ -14,8 +14,8 @@ import click
 from spead_tutorial import plots, tour_page
 from spead_tutorial.catalogue import BESIDE_LADDER, LADDER, MEASURED, Rung, find_chapter
 from spead_tutorial.lab import Lab, LabError
-from spead_tutorial.measure import beside, progress
-from spead_tutorial.measure.beside import CEILING, PEER
+from spead_tutorial.measure import baselines, progress
+from spead_tutorial.measure.baselines import CEILING, PEER
 from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Device, Loopback, Place
@@ -63,7 +63,7 @@ def compared(size: str, loopback: bool) -> tuple[list[Case], list[str]]:
     """
     peers = [_case(size, rung, PEER, "python") for rung in _PEERS]
     bare = [] if loopback else _bare(size)
-    found = [(case, beside.missing(case)) for case in (*peers, *bare)]
+    found = [(case, baselines.missing(case)) for case in (*peers, *bare)]
     without = ["Without bare loops: over loopback, the receiver sets the limit."] * loopback
     reasons = {(case.implementation, reason) for case, reason in found if reason is not None}
     without += [f"Without {_NAMES[who]}: {reason}." for who, reason in sorted(reasons)]
@@ -176,7 +176,7 @@ class _Taken:
     def take(self, step: Step) -> Sample:
         """Run a case once; where it cannot even be started, that is a failure of its."""
         case, before = step.case, time.monotonic()
-        start = None if case.implementation == OURS else beside.launch(case, step.heaps)
+        start = None if case.implementation == OURS else baselines.launch(case, step.heaps)
         try:
             return take(self.place, step, launch=start, timeout=_TIMEOUT_S)
         except ProgramError as error:

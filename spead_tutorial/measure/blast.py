@@ -6,9 +6,9 @@ from typing import Any
 
 from spead_tutorial.lab import Journey
 from spead_tutorial.ledger import Gap
-from spead_tutorial.measure.believe import packet_sizes
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.programs import Done, program_path
+from spead_tutorial.measure.verify import packet_sizes
 
 __all__ = ["blast", "claims", "contradiction", "counts", "failure"]
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 
 from spead_tutorial.catalogue import Chapter, Receiver
 from spead_tutorial.lab import Accounting, Arrivals, Journey, Lab
-from spead_tutorial.measure.believe import hold
 from spead_tutorial.measure.place import Evidence
 from spead_tutorial.measure.programs import Done, ProgramOptions, command, program
 from spead_tutorial.measure.report import Report
 from spead_tutorial.measure.running import Listening, Running
+from spead_tutorial.measure.verify import checks
 
 __all__ = ["Delivery", "deliver", "receiver_arguments", "seen_by"]
 
@@ -83,7 +83,7 @@ def deliver(
     if report is None or seen is None:
         return Delivery(received, sent, report, None, None)
     journey = Journey.of(report.packets, seen, arrivals=arrivals, device=grown)
-    (claim,) = hold(report, Evidence(grown))
+    (claim,) = checks(report, Evidence(grown))
     return Delivery(received, sent, report, journey, journey.check() if claim.ok else claim)
 
 
