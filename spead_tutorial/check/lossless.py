@@ -78,7 +78,7 @@ def _both(
     first, second = a_core_each()
     argv = blast(case, heaps, "--describe", lab.address, lab.port, payload=rate)
     with (
-        started(lab.receiver, exercise, program, case.heap_size, "--json", core=second) as receiver,
+        started(lab.receiver, exercise, program, case.heap_size, core=second) as receiver,
         Running(lab.popen, "blast", argv, core=first) as sender,
     ):
         return sender.wait(), receiver.wait(_LIMIT_S)

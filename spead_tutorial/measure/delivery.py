@@ -3,7 +3,6 @@
 
 import contextlib
 import dataclasses
-import re
 from collections.abc import Callable, Sequence
 
 from spead_tutorial.catalogue import Chapter, Receiver
@@ -14,15 +13,8 @@ from spead_tutorial.measure.report import Report
 from spead_tutorial.measure.running import Listening, Running
 from spead_tutorial.measure.verify import checks
 
-__all__ = ["Delivery", "deliver", "receiver_arguments", "seen_by"]
+__all__ = ["Delivery", "deliver", "receiver_arguments"]
 
-#: What a program prints that was not asked for an object, as its user wants to see the heaps.
-_ACCOUNT = re.compile(
-    r"^packets: (?P<socket_datagrams>\d+) received .*?"
-    r"^heaps: (?P<heaps_complete>\d+) complete, (?P<incomplete_heaps>\d+) incomplete,"
-    r" (?P<heaps_never_begun>\d+) never begun.*?^socket: (?P<socket_dropped>\d+) dropped$",
-    re.M | re.S,
-)
 _END_S = 60  # until a receiver that heard the last of its sender has ended
 
 
@@ -79,8 +71,8 @@ def deliver(
             there.process.terminate()  # it would wait for the first packet, for ever
         received = there.wait(_END_S)
     grown, arrivals = lab.counters(device) - counted, Arrivals.of(far.snmp()) - arrived
-    report, seen = Report.parse(sent.output), seen_by(received)
-    if report is None or seen is None:
+    report, seen = Report.parse(sent.output), received.said
+    if report is None or not seen:
         return Delivery(received, sent, report, None, None)
     journey = Journey.of(report.packets, seen, arrivals=arrivals, device=grown)
     (claim,) = checks(report, Evidence(grown))
@@ -98,12 +90,4 @@ def receiver_arguments(
 ) -> list[str]:
     """Return a receiver's arguments, with what it is told of the heaps that it is going to get."""
     sizes = ["-H", str(options.heap_size or sender.heap_size)] if "H" in receiver.accepted else []
-    return [*sizes, *told, *["--json"] * as_json, str(port)]
-
-
-def seen_by(done: Done) -> dict[str, int] | None:
-    """Return what a receiver counted, by the names of its JSON object: it may have said it so."""
-    if done.said:
-        return done.said
-    found = _ACCOUNT.search(done.output)
-    return {name: int(n) for name, n in found.groupdict().items()} if found else None
+    return [*sizes, *told, "--json", *["--text"] * (not as_json), str(port)]

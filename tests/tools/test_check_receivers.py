@@ -66,11 +66,15 @@ def test_a_receiver_that_never_stops_is_ended(tmp_path, monkeypatch):
 
 # ---- What it prints ----
 
-ACCOUNT = f"""packets: 9 received = 9 placed
-heaps: {HEAPS} complete, 0 incomplete, 0 never begun
-socket: 0 dropped
-Received {HEAPS} heaps
-"""
+COUNTED = {
+    "socket_datagrams": 9,
+    "socket_dropped": 0,
+    "heaps_complete": HEAPS,
+    "incomplete_heaps_evicted": 0,
+    "incomplete_heaps_flushed": 0,
+    "heaps_never_begun": 0,
+}
+ACCOUNT = f"Received {HEAPS} heaps\n{json.dumps(COUNTED)}\n"
 
 
 def line(heap: int, n: int = 1, more: float = 0.0) -> str:
@@ -129,7 +133,7 @@ def test_packets_and_heaps_that_it_does_not_account_for_are_a_fault():
     done = Done("x", 0, ACCOUNT, "")
     assert arriving._unaccounted(done, 9, NOTHING, Arrivals(9)) is None
     assert "10 packets" in (arriving._unaccounted(done, 10, NOTHING, Arrivals(10)) or "")
-    lost = ACCOUNT.replace(f"{HEAPS} complete, 0 incomplete", f"{HEAPS - 1} complete, 1 incomplete")
+    lost = json.dumps(COUNTED | {"heaps_complete": HEAPS - 1, "incomplete_heaps_flushed": 1})
     assert arriving._unaccounted(Done("x", 1, lost, ""), 9, NOTHING, Arrivals(9)) == (
         f"expected {HEAPS} heaps in 9 packets, found {HEAPS - 1} complete and 1 missing, in 9"
         " packets"
