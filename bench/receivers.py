@@ -31,9 +31,8 @@ from bench.sockets import socket_of
 from bench.sweeps import BARE, CEILING, LOST, PEERS, POOL, SPOILT, TURNS, Size
 from spead_tutorial.catalogue import find_receiver
 from spead_tutorial.lab import Lab, probe
-from spead_tutorial.measure import search
-from spead_tutorial.measure.blast import blast, claims, contradiction, counts, failure
-from spead_tutorial.measure.case import Begun, Case, Step
+from spead_tutorial.measure import blast, search
+from spead_tutorial.measure.case import Case, Step
 from spead_tutorial.measure.machine import a_core_each
 from spead_tutorial.measure.programs import Done, ProgramError, program
 from spead_tutorial.measure.running import Listening, Running
@@ -214,7 +213,7 @@ def _sender(case: Case, heaps: int, ends: Ends, receiver: int, payload: float | 
     more += ["--fill"] * ("checked" in _variant(case))
     more += ["--describe"] * _is_chapter(case)
     more += ["--socket", ends.sender.fileno(), "--queue", ends.receiver.fileno()]
-    return blast(case, heaps, *more, rate=_rate(case), payload=payload)
+    return blast.blast(case, heaps, *more, rate=_rate(case), payload=payload)
 
 
 # ---------------------------------------------------------------------------------------
@@ -224,24 +223,17 @@ def _sender(case: Case, heaps: int, ends: Ends, receiver: int, payload: float | 
 def take(lab: Lab, step: Step, heaps: int, asked: float | None = None) -> Sample:
     """Have a case's program receive heaps."""
     case = step.case
-    begun = Begun(step, heaps)
-    found: dict[str, Any] = {"asked_bytes_per_s": asked}
-    try:
-        sent, received = _run(lab, case, heaps, asked)
-    except ProgramError as error:
-        wrong: str | None = str(error)
-    else:
-        wrong = failure(sent, received)
-        said = received.said
-        if _is_chapter(case):
-            said = claims(said, case, _warm_up(case))
-        found |= counts(sent.said, said, searched=asked is not None)
-        if wrong is None:
-            lossless = asked is None and _rate(case) is None and SPOILT not in _variant(case)
-            wrong = contradiction(sent.said, said, lossless=lossless)
     receiver = find_receiver(case.program)
-    way = (lab.device, lab.kind) if "veth" in _variant(case) else ("lo", "loopback")
-    return begun.done(receiver.number if receiver else 0, way, wrong, found)
+    return blast.take(
+        step,
+        heaps,
+        lambda: _run(lab, case, heaps, asked),
+        (lab.device, lab.kind) if "veth" in _variant(case) else ("lo", "loopback"),
+        chapter=receiver.number if receiver else 0,
+        asked=asked,
+        warm_up=_warm_up(case),
+        lossless=asked is None and _rate(case) is None and SPOILT not in _variant(case),
+    )
 
 
 def _run(lab: Lab, case: Case, heaps: int, asked: float | None) -> tuple[Done, Done]:

@@ -67,7 +67,9 @@ def in_rounds(
     def stop(step: Step, failure: str) -> NoReturn:
         who = step.case.implementation
         name = programs[who].name if who in programs else who
-        raise ProgramError(f"{name}: {failure.removeprefix(f'{step.case.program}: ')}")
+        for called in (step.case.program, Path(name).stem):
+            failure = failure.removeprefix(f"{called}: ")
+        raise ProgramError(f"{name}: {failure}")
 
     about = header("check", facts, {"rounds": rounds, "seed": _SEED})
     steps = schedule(cases, rounds, _SEED)

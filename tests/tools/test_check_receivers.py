@@ -160,7 +160,7 @@ def make_runs_up(monkeypatch: pytest.MonkeyPatch, most: dict[str, float]) -> Non
             "socket_datagrams": packets - lost,
             "socket_dropped": int(lost),
         }
-        sent |= {"warm_up_bytes": 0, "warm_up_packets": 0}
+        sent |= {"heaps": heaps, "warm_up_bytes": 0, "warm_up_packets": 0}
         return Done("blast", 0, json.dumps(sent), ""), Done("x", 0, json.dumps(received), "")
 
     monkeypatch.setattr(lossless, "_both", both)
