@@ -13,6 +13,7 @@ from spead_tutorial._types import GroupMode, MemoryPoolStats, StreamConfig, Stre
 from spead_tutorial.flavour import Flavour
 from spead_tutorial.items import RawDescriptor
 
+FATES: tuple[str, ...]
 TIMES_DTYPE: np.dtype[np.void]
 
 class _FlavourLike(Protocol):

@@ -2,6 +2,9 @@
 # The receiver, a part of _core.pyx. A heap that is got takes its payload along: the C heap goes
 # back to its stream at once, and the memory to its allocator when the last array of it goes.
 
+#: What becomes of a packet: the core's names.
+FATES = tuple([names_of_fates[i].decode()[4:].lower() for i in range(SPT_N_FATES)])
+
 
 # ---- Received heaps ----
 

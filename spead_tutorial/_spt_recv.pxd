@@ -205,3 +205,11 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
 
     void spt_recv_stream_chunk_stats "WITHOUT_GIL(spt_recv_stream_chunk_stats)"(
         spt_recv_stream *, spt_chunk_stats *, uint64_t *)
+
+
+cdef extern from *:
+    """
+    #define NAME_OF_FATE(name, value, text) #name,
+    static const char *const names_of_fates[] = {SPT_FATE_LIST(NAME_OF_FATE)};
+    """
+    const char *names_of_fates[]

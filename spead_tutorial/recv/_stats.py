@@ -8,6 +8,7 @@ import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
+from spead_tutorial import _core
 from spead_tutorial._types import whole
 
 __all__ = ["ACCOUNT", "COMMON", "FATES", "StreamStatConfig", "StreamStats", "account_values"]
@@ -95,19 +96,7 @@ COMMON = (
 )
 
 #: What becomes of a packet: the core's list, and what was read behind the end of the stream.
-FATES = (
-    "placed",
-    "malformed",
-    "duplicate",
-    "late",
-    "after_loss",
-    "inconsistent",
-    "too_large",
-    "unsized",
-    "no_memory",
-    "no_place",
-    "after_end",
-)
+FATES = (*_core.FATES, "after_end")
 
 #: What ours have besides, behind all others.
 ACCOUNT = (
