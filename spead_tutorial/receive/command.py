@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from spead_tutorial import BUG_COMPAT_PYSPEAD_0_5_2, ThreadPool
-from spead_tutorial.receive.text import plain
+from spead_tutorial.receive.items import plain
 from spead_tutorial.receive.watch import Screen, Until, Watch
 from spead_tutorial.recv import Account, RingStreamConfig, Stream, StreamConfig, StreamStats
 
@@ -74,14 +74,15 @@ _COUNT = click.IntRange(1, 2**31 - 1)
 @click.option("--count", type=_COUNT, metavar="HEAPS", help="End after so many heaps.")
 @click.option("--silence", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
               help="End after so long without a packet.")  # fmt: skip
-@click.option("--keep-going", is_flag=True, help="Go on when a sender says that its stream ends.")
+@click.option("--keep-going", "stop_on_stop_item", flag_value=False, default=True,
+              help="Go on when a sender says that its stream ends.")  # fmt: skip
 @click.option("--stats", "only_stats", is_flag=True, help="Count only: do not look into heaps.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, at the end.")
 @click.option("--max-heaps", type=_COUNT, default=StreamConfig.DEFAULT_MAX_HEAPS, metavar="HEAPS",
               show_default=True, help="Heaps of a substream that may arrive at once.")  # fmt: skip
 @click.option("--substreams", type=_COUNT, default=1, show_default=True, metavar="COUNT",
               help="Sequences of heaps, by which heap counts take turns.")  # fmt: skip
-@click.option("--any-order/--in-order", default=True, show_default=True,
+@click.option("--any-order/--in-order", "allow_out_of_order", default=True, show_default=True,
               help="Whether a heap's packets may come in any order.")  # fmt: skip
 @click.option("--max-heap-size", type=click.IntRange(1, 2**47), metavar="BYTES",
               default=StreamConfig.DEFAULT_MAX_HEAP_SIZE, show_default=True,
@@ -95,25 +96,18 @@ _COUNT = click.IntRange(1, 2**31 - 1)
 @click.option("--interface", metavar="WHICH",
               help="Where to join a multicast group: an interface's IPv4 address, or for IPv6 its"
                    " name.")  # fmt: skip
-@click.option("--no-gro", is_flag=True, help="Have the kernel hand over each packet by itself.")
-@click.option("--bug-compat", is_flag=True,
+@click.option("--no-gro", "gro", flag_value=False, default=True,
+              help="Have the kernel hand over each packet by itself.")  # fmt: skip
+@click.option("--bug-compat", flag_value=BUG_COMPAT_PYSPEAD_0_5_2, default=0,
               help="Read descriptors as PySPEAD 0.5.2 has them.")  # fmt: skip
 def recv(
     place: Place,
     count: int | None,
     silence: float | None,
-    keep_going: bool,
     only_stats: bool,
     as_json: bool,
-    max_heaps: int,
-    substreams: int,
-    any_order: bool,
-    max_heap_size: int,
-    max_size: int,
-    buffer_size: int,
     interface: str | None,
-    no_gro: bool,
-    bug_compat: bool,
+    **settings: Any,
 ) -> int:
     """Receive heaps, say what is in them, and account for every packet.
 
@@ -124,29 +118,16 @@ def recv(
 
     Example: spead-tutorial recv 127.0.0.1:8888
     """
-    config = StreamConfig(
-        max_heaps=max_heaps,
-        substreams=substreams,
-        bug_compat=BUG_COMPAT_PYSPEAD_0_5_2 if bug_compat else 0,
-        stop_on_stop_item=not keep_going,
-        allow_out_of_order=any_order,
-        max_heap_size=max_heap_size,
-    )
+    of_reader = {name: settings.pop(name) for name in ("max_size", "buffer_size", "gro")}
+    of_reader |= _joining(place, interface)
+    config = StreamConfig(**settings)
     ring = RingStreamConfig(heaps=_RING_HEAPS, contiguous_only=False)
-    joining = _joining(place, interface)
     screen = Screen(is_quiet=as_json)
     with contextlib.ExitStack() as stack:
         with _refused():
             stack.enter_context(_warnings(screen))
             stream = stack.enter_context(Stream(stack.enter_context(ThreadPool()), config, ring))
-            stream.add_udp_reader(
-                place.host or "0.0.0.0",
-                place.port,
-                max_size,
-                buffer_size,
-                gro=not no_gro,
-                **joining,
-            )
+            stream.add_udp_reader(place.host or "0.0.0.0", place.port, **of_reader)
         watch = Watch(stream, screen, values=not only_stats)
         try:
             click.echo(f"listening on {place}", err=as_json)

@@ -7,16 +7,17 @@ import select
 import shutil
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import click
 
 from spead_tutorial import Empty, Stopped
-from spead_tutorial.receive import text
 from spead_tutorial.receive.items import Items
 from spead_tutorial.recv import HeapBase, Stream
+from spead_tutorial.recv._account import losses
 
-__all__ = ["Pace", "Screen", "Until", "Watch"]
+__all__ = ["Pace", "Screen", "Until", "Watch", "pace_line"]
 
 _WINDOW_S = 1.0
 _LOOK_S = 0.1  # the longest wait before the time is looked at
@@ -158,5 +159,12 @@ class Watch:
     def _end_window(self, now_s: float) -> None:
         stats = self._stream.stats
         if self._pace.end_window() or (not self._values and stats.heaps > self._before.heaps):
-            self._screen.last(text.pace_line(self._before, stats, now_s - self._window_s))
+            self._screen.last(pace_line(self._before, stats, now_s - self._window_s))
         self._before, self._window_s = stats, now_s
+
+
+def pace_line(before: Mapping[str, int], now: Mapping[str, int], seconds: float) -> str:
+    """Write how fast it came, and what is missing."""
+    rate = (now["payload_bytes"] - before["payload_bytes"]) / seconds / 1e6
+    heaps = (now["heaps"] - before["heaps"]) / seconds
+    return f"{rate:.1f} MB/s, {heaps:.0f} heaps/s, {now['heaps']} heaps in all; {losses(now)}"
