@@ -10,17 +10,16 @@ import logging
 import re
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from spead_tutorial import BUG_COMPAT_PYSPEAD_0_5_2, ThreadPool
 from spead_tutorial.receive.items import plain
-from spead_tutorial.receive.watch import Screen, Until, Watch
+from spead_tutorial.receive.watch import Screen, Watch
 from spead_tutorial.recv import Account, RingStreamConfig, Stream, StreamConfig, StreamStats
 
-__all__ = ["Place", "recv"]
+__all__ = ["recv"]
 
 _RING_HEAPS = 64
 _MOST_WARNINGS, _LONGEST_WARNING = 100, 300
@@ -35,8 +34,7 @@ _OPTIONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Address(NamedTuple):
     """Where to listen."""
 
     host: str  # an address or name of this machine, or a multicast group; empty for any address
@@ -47,30 +45,21 @@ class Place:
         return f"{host}:{self.port}" if host else f"port {self.port} of any address"
 
 
-class _PlaceType(click.ParamType[Place]):
-    name = "[HOST:]PORT"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Place:
-        if isinstance(value, Place):
-            return value
-        found = re.fullmatch(r"(?:(?:\[([^\]]+)\]|([^:]+)):)?([0-9]{1,5})", str(value))
-        if found is None or not 1 <= int(found[3]) <= 65535:
-            self.fail(
-                f"{value!r} is no place to listen: say a port from 1 to 65535, or HOST:PORT, with"
-                " an IPv6 address in brackets, as [::1]:8888",
-                param,
-                ctx,
-            )
-        return Place(found[1] or found[2] or "", int(found[3]))
+def _address(text: str) -> Address:
+    found = re.fullmatch(r"(?:(?:\[([^\]]+)\]|([^:]+)):)?([0-9]{1,5})", text)
+    if found is None or not 1 <= int(found[3]) <= 65535:
+        raise click.BadParameter(
+            f"{text!r} is no place to listen: say a port from 1 to 65535, or HOST:PORT, with"
+            " an IPv6 address in brackets, as [::1]:8888"
+        )
+    return Address(found[1] or found[2] or "", int(found[3]))
 
 
 _COUNT = click.IntRange(1, 2**31 - 1)
 
 
 @click.command()
-@click.argument("place", type=_PlaceType(), metavar="[HOST:]PORT")
+@click.argument("address", type=_address, metavar="[HOST:]PORT")
 @click.option("--count", type=_COUNT, metavar="HEAPS", help="End after so many heaps.")
 @click.option("--silence", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
               help="End after so long without a packet.")  # fmt: skip
@@ -101,7 +90,7 @@ _COUNT = click.IntRange(1, 2**31 - 1)
 @click.option("--bug-compat", flag_value=BUG_COMPAT_PYSPEAD_0_5_2, default=0,
               help="Read descriptors as PySPEAD 0.5.2 has them.")  # fmt: skip
 def recv(
-    place: Place,
+    address: Address,
     count: int | None,
     silence: float | None,
     only_stats: bool,
@@ -119,7 +108,7 @@ def recv(
     Example: spead-tutorial recv 127.0.0.1:8888
     """
     of_reader = {name: settings.pop(name) for name in ("max_size", "buffer_size", "gro")}
-    of_reader |= _joining(place, interface)
+    of_reader |= _joining(address.host, interface)
     config = StreamConfig(**settings)
     ring = RingStreamConfig(heaps=_RING_HEAPS, contiguous_only=False)
     screen = Screen(is_quiet=as_json)
@@ -127,11 +116,11 @@ def recv(
         with _refused():
             stack.enter_context(_warnings(screen))
             stream = stack.enter_context(Stream(stack.enter_context(ThreadPool()), config, ring))
-            stream.add_udp_reader(place.host or "0.0.0.0", place.port, **of_reader)
+            stream.add_udp_reader(address.host or "0.0.0.0", address.port, **of_reader)
         watch = Watch(stream, screen, values=not only_stats)
         try:
-            click.echo(f"listening on {place}", err=as_json)
-            end = watch.run(Until(count, silence))
+            click.echo(f"listening on {address}", err=as_json)
+            end = watch.run(count, silence)
         except BaseException as error:  # the account of what has arrived is due in any case
             end = "interrupted" if isinstance(error, KeyboardInterrupt) else "failure"
             _print(stream.stats, watch, end, screen, as_json)
@@ -139,12 +128,12 @@ def recv(
         return _finish(stream, watch, end, screen, as_json)
 
 
-def _joining(place: Place, interface: str | None) -> dict[str, Any]:
+def _joining(host: str, interface: str | None) -> dict[str, Any]:
     """How the multicast group is joined, if it is one."""
     if interface is None:
         return {}
     try:
-        group = ipaddress.ip_address(place.host)
+        group = ipaddress.ip_address(host)
     except ValueError:
         group = None
     if group is None or not group.is_multicast:
