@@ -9,9 +9,11 @@ and of a search for the highest rate without loss, each run is sent to at a rate
 """
 
 import contextlib
+import ctypes
 import dataclasses
 import functools
 import importlib.resources
+import os
 import re
 import socket
 import subprocess
@@ -27,7 +29,6 @@ from bench.peers import (
     interpreter,
     missing_peer,
 )
-from bench.sockets import socket_of
 from bench.sweeps import BARE, CEILING, LOST, PEERS, POOL, SPOILT, TURNS, Size
 from spead_tutorial.catalogue import find_receiver
 from spead_tutorial.lab import Lab, probe
@@ -39,7 +40,7 @@ from spead_tutorial.measure.running import Listening, Running
 from spead_tutorial.records import OURS, Sample
 
 __all__ = [
-    "PLACES",
+    "WAYS",
     "Ends",
     "facts",
     "look",
@@ -71,6 +72,8 @@ _FLAGS = {
 }
 #: What is done to packets that are spoilt: some are lost, some come after the next one.
 _SPOIL = ("--lose", "1009", "--swap", "997")
+_PIDFD_GETFD = 438
+_libc = ctypes.CDLL(None, use_errno=True)
 _RATE = re.compile(r"([0-9.]+) GB/s")
 
 
@@ -104,7 +107,7 @@ def _over_veth(lab: Lab, buffer: int) -> Iterator[Ends]:
 
 
 #: Ways between two sockets, by the word of a case's variant that asks for it.
-PLACES: Mapping[str, Callable[[Lab, int], contextlib.AbstractContextManager[Ends]]] = {
+WAYS: Mapping[str, Callable[[Lab, int], contextlib.AbstractContextManager[Ends]]] = {
     "": _over_loopback,
     "veth": _over_veth,
 }
@@ -252,19 +255,36 @@ def _receiving(lab: Lab, case: Case, core: int | None) -> Iterator[tuple[Listeni
     if _is_chapter(case):
         with (
             Listening(lab.popen, case.program, _chapter(lab, case), core=core) as chapter,
-            socket_of(chapter.process.pid, case.program) as sock,
+            _socket_of(chapter.process.pid, case.program) as sock,
             lab.socket() as sender,
         ):
             sender.connect(sock.getsockname())
             yield chapter, Ends(sender, sock)
         return
-    place = next((word for word in _variant(case) if word in PLACES), "")
+    way = next((word for word in _variant(case) if word in WAYS), "")
     buffer = _BUFFER_FOR_TURNS if TURNS in _variant(case) else _BUFFER
     with (
-        PLACES[place](lab, search.BUFFER if case.search else buffer) as ends,
+        WAYS[way](lab, search.BUFFER if case.search else buffer) as ends,
         Listening(ends.start, case.program, _receiver(case, ends), core=core) as process,
     ):
         yield process, ends
+
+
+def _socket_of(pid: int, name: str) -> socket.socket:
+    """Return a copy of the UDP socket that a process has; who may look into it may have that."""
+    with open(os.pidfd_open(pid), "rb") as process:
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            if not os.readlink(link).startswith("socket:"):
+                continue
+            fd = _libc.syscall(_PIDFD_GETFD, process.fileno(), int(link.name), 0)
+            if fd < 0:
+                why = os.strerror(ctypes.get_errno())
+                raise ProgramError(f"the socket of {name} cannot be looked at: {why}")
+            sock = socket.socket(fileno=fd)
+            if (sock.family, sock.type) == (socket.AF_INET, socket.SOCK_DGRAM):
+                return sock
+            sock.close()
+    raise ProgramError(f"{name} listens, but has no UDP socket")
 
 
 def _chapter(lab: Lab, case: Case) -> list[str]:

@@ -14,11 +14,12 @@ import spead_tutorial
 import spead_tutorial.send
 from spead_tutorial.check.trying import with_line
 from spead_tutorial.exercises import ReceiverExercise
-from spead_tutorial.lab import PORT, Arrivals, Counters, Journey, Lab, LabError, LabMachine, probe
+from spead_tutorial.lab import PORT, Arrivals, Counters, Journey, Lab, LabMachine
+from spead_tutorial.measure.delivery import receiving_lab
 from spead_tutorial.measure.programs import Done, ProgramError
 from spead_tutorial.measure.running import Listening
 
-__all__ = ["fault", "first_fault", "power", "receiving_lab", "started"]
+__all__ = ["fault", "first_fault", "power", "started"]
 
 #: More heaps than are in a chunk, of a size that is no power of two, and of several packets each.
 HEAPS, HEAP_SIZE, _PACKET_SIZE = 300, 8000, 1472
@@ -30,14 +31,6 @@ _SILENCE_S = 2  # after which it is to end without that
 _CLOSE = 0.011  # what is printed has two digits
 _LINE = re.compile(r"^Timestamp: +(\d+) +Power: +(\S+) *$", re.M)
 _LAST = re.compile(r"^Received (\d+) heaps$", re.M)
-
-
-def receiving_lab() -> Lab:
-    """Make a lab with a second machine, or where there can be none, one that receives itself."""
-    found = probe()
-    if found.reason is not None:
-        raise LabError(found.reason)
-    return Lab(receiver=True) if "veth" in found.kinds else Lab("loopback", receiver=True)
 
 
 def started(

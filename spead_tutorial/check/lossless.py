@@ -5,12 +5,13 @@ import functools
 from collections.abc import Iterator
 from pathlib import Path
 
-from spead_tutorial.check.arriving import receiving_lab, started
+from spead_tutorial.check.arriving import started
 from spead_tutorial.check.comparison import SKELETON, YOURS, Comparison, Show, in_rounds
 from spead_tutorial.exercises import ReceiverExercise
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure import blast, search
 from spead_tutorial.measure.case import Case, Step
+from spead_tutorial.measure.delivery import receiving_lab
 from spead_tutorial.measure.machine import a_core_each
 from spead_tutorial.measure.programs import Done, ProgramError
 from spead_tutorial.measure.running import Running

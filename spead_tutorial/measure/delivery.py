@@ -6,14 +6,14 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from spead_tutorial.catalogue import Chapter, Receiver
-from spead_tutorial.lab import Accounting, Arrivals, Journey, Lab
+from spead_tutorial.lab import Accounting, Arrivals, Journey, Lab, LabError
 from spead_tutorial.measure.place import Evidence
 from spead_tutorial.measure.programs import Done, ProgramOptions, command, program
 from spead_tutorial.measure.report import Report
 from spead_tutorial.measure.running import Listening, Running
 from spead_tutorial.measure.verify import checks
 
-__all__ = ["Delivery", "deliver", "receiver_arguments"]
+__all__ = ["Delivery", "deliver", "receiver_arguments", "receiving_lab"]
 
 _END_S = 60  # until a receiver that heard the last of its sender has ended
 
@@ -40,6 +40,14 @@ class Delivery:
         if self.accounting is None:
             return f"{self.sent.program} or {self.received.program} did not say what it counted"
         return None if self.accounting.ok else self.accounting.text
+
+
+def receiving_lab() -> Lab:
+    """Make a lab with a second machine; where there can be none, over the loopback of one."""
+    try:
+        return Lab(receiver=True)
+    except LabError:
+        return Lab("loopback", receiver=True)
 
 
 def deliver(

@@ -13,6 +13,7 @@ from spead_tutorial.check.comparison import SKELETON, YOURS, verdict
 from spead_tutorial.exercises import RECEIVING, ReceiverExercise
 from spead_tutorial.lab import Arrivals, Counters
 from spead_tutorial.measure.case import Case, Step
+from spead_tutorial.measure.delivery import receiving_lab
 from spead_tutorial.measure.programs import Done, ProgramError
 from spead_tutorial.records import OURS
 from support.labs import needs_lab
@@ -201,7 +202,7 @@ def test_a_table_has_the_rates_without_loss_and_says_which_are_bounds(monkeypatc
 def test_real_programs_are_sent_to_at_a_rate_and_counted():
     """Of one run alone: whether it loses something is the machine's affair."""
     case = Case(OURS, "python", SEVEN.program, search=True)
-    with arriving.receiving_lab() as lab:
+    with receiving_lab() as lab:
         run = lossless._run(lab, SEVEN, Step(0, False, case), SEVEN.solution, 1e9)
     assert run.failure is None
     assert 0 < (run.received_packets or 0) <= (run.packets or 0)
