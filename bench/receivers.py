@@ -34,6 +34,7 @@ from spead_tutorial.catalogue import find_receiver
 from spead_tutorial.lab import Lab, probe
 from spead_tutorial.measure import blast, search
 from spead_tutorial.measure.case import Case, Step
+from spead_tutorial.measure.delivery import receiver_arguments
 from spead_tutorial.measure.machine import a_core_each
 from spead_tutorial.measure.programs import Done, ProgramError, program
 from spead_tutorial.measure.running import Listening, Running
@@ -294,9 +295,9 @@ def _chapter(lab: Lab, case: Case) -> list[str]:
     with lab.socket() as free:
         free.bind((_LOOPBACK, 0))
         port = free.getsockname()[1]
-    told = ["-H", str(case.heap_size)] if "H" in receiver.accepted else []
-    silence = ["-t", str(_SILENCE_S)]
-    return [*program(case.program, case.language), *told, *silence, "--json", f"{_LOOPBACK}:{port}"]
+    at, silence = f"{_LOOPBACK}:{port}", ("-t", str(_SILENCE_S))
+    words = receiver_arguments(receiver, case.heap_size, at, *silence, text=False)
+    return [*program(case.program, case.language), *words]
 
 
 def look(lab: Lab, step: Step, warm_up: Sample | None, size: Size) -> Iterator[Sample]:

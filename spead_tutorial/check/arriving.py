@@ -15,7 +15,7 @@ import spead_tutorial.send
 from spead_tutorial.check.trying import with_line
 from spead_tutorial.exercises import ReceiverExercise
 from spead_tutorial.lab import PORT, Arrivals, Counters, Journey, Lab, LabMachine
-from spead_tutorial.measure.delivery import receiving_lab
+from spead_tutorial.measure.delivery import receiver_arguments, receiving_lab
 from spead_tutorial.measure.programs import Done, ProgramError
 from spead_tutorial.measure.running import Listening
 
@@ -38,12 +38,13 @@ def started(
     exercise: ReceiverExercise,
     program: Path,
     heap_size: int,
-    *more: str,
+    *,
+    text: bool = False,
     core: int | None = None,
 ) -> Listening:
     """Start a receiver in Python, with what the chapter's is told."""
-    told = ["-H", str(heap_size)] if "H" in exercise.chapter.accepted else []
-    words = [*told, "-t", str(_SILENCE_S), "--json", *more, str(PORT)]
+    silence = "-t", str(_SILENCE_S)
+    words = receiver_arguments(exercise.chapter, heap_size, str(PORT), *silence, text=text)
     argv = [sys.executable, str(program), *words]
     return Listening(machine.popen, program.stem, argv, core=core)
 
@@ -83,7 +84,7 @@ def fault(exercise: ReceiverExercise, program: Path) -> str | None:
 def _run(lab: Lab, exercise: ReceiverExercise, program: Path) -> tuple[Done, int, Counters]:
     """Return how the receiver ended, the packets sent to it, and what the device counted."""
     counted = lab.counters()
-    with started(lab.receiver, exercise, program, HEAP_SIZE, "--text") as receiver:
+    with started(lab.receiver, exercise, program, HEAP_SIZE, text=True) as receiver:
         sent = _send(lab)
         done = receiver.wait(_END_S)
     return done, sent, lab.counters() - counted

@@ -226,7 +226,7 @@ def cross(
         "destination": None,
         "allow_real_network": allow_real_network,
         "arguments": receiver_arguments(
-            receiver, sender, options, told, as_json=as_json, port=port
+            receiver, options.heap_size or sender.heap_size, str(port), *told, text=not as_json
         ),
     }
     far = _End(engines, there, receiver.name, listening, show)

@@ -66,9 +66,10 @@ def deliver(
     far, device = (lab.receiver, lab.device) if sender.takes_destination else (lab, "lo")
     destination = (lab.address, lab.port) if sender.takes_destination else None
     sending = command(sender, languages[1], options, destination)
+    heap_size = options.heap_size or sender.heap_size
     receiving = [
         *program(receiver.name, languages[0]),
-        *receiver_arguments(receiver, sender, options, told, as_json=as_json, port=lab.port),
+        *receiver_arguments(receiver, heap_size, str(lab.port), *told, text=not as_json),
     ]
     counted, arrived = lab.counters(device), Arrivals.of(far.snmp())
     with Listening(far.popen, receiver.name, receiving, show) as there:
@@ -88,14 +89,8 @@ def deliver(
 
 
 def receiver_arguments(
-    receiver: Receiver,
-    sender: Chapter,
-    options: ProgramOptions,
-    told: Sequence[str],
-    *,
-    as_json: bool,
-    port: int,
+    receiver: Receiver, heap_size: int, at: str, *told: str, text: bool
 ) -> list[str]:
-    """Return a receiver's arguments, with what it is told of the heaps that it is going to get."""
-    sizes = ["-H", str(options.heap_size or sender.heap_size)] if "H" in receiver.accepted else []
-    return [*sizes, *told, "--json", *["--text"] * (not as_json), str(port)]
+    """Return a receiver's arguments: what heaps it is going to get, and where it is to listen."""
+    sizes = ["-H", str(heap_size)] if "H" in receiver.accepted else []
+    return [*sizes, *told, "--json", *["--text"] * text, at]
