@@ -209,7 +209,14 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
 
 cdef extern from *:
     """
-    #define NAME_OF_FATE(name, value, text) #name,
-    static const char *const names_of_fates[] = {SPT_FATE_LIST(NAME_OF_FATE)};
+    #define SPTI_NAME(name, value, text) #name,
+    #define SPTI_TEXT(name, value, text) text,
+    static const char *const fate_names[] = {SPT_FATE_LIST(SPTI_NAME)};
+    static const char *const fate_texts[] = {SPT_FATE_LIST(SPTI_TEXT)};
+    static const char *const fault_names[] = {SPT_FAULT_LIST(SPTI_NAME)};
+    static const char *const fault_texts[] = {SPT_FAULT_LIST(SPTI_TEXT)};
     """
-    const char *names_of_fates[]
+    const char *fate_names[]
+    const char *fate_texts[]
+    const char *fault_names[]
+    const char *fault_texts[]

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from spead_tutorial._core import FAULTS
 from spead_tutorial.ledger import Gap, first_complaint, some, table
-
-from ._stats import FATES
+from spead_tutorial.recv._stats import FATES
 
 __all__ = ["Account", "losses", "sums"]
 
@@ -21,45 +21,20 @@ _ON_THE_WAY = (
     " way (ip -s link, ethtool -S)"
 )
 
-#: What becomes of packets, in words; and of those that could not be used, the way out. The first
-#: three are always said, the others where there are any.
-_FATES = {
-    "placed": ("in their place", ""),
-    "duplicate": ("duplicate", ""),
-    "malformed": ("malformed", ""),
-    "late": ("late: their heap was finished, or given up", ""),
-    "after_loss": (
-        "behind a missing one, and packets are taken in order",
-        "allow_out_of_order takes them, whatever is missing",
+#: Fates that are always said, the others where there are any; and what helps against some.
+_ALWAYS = ("placed", "duplicate", "malformed")
+_WAYS_OUT = {
+    "malformed": (
+        "see whether something else sends to this port, raise max_size, or take one apart with"
+        " spead_tutorial.wire"
     ),
-    "after_end": (
-        "after the end of the stream, and not looked at",
-        "without stop_on_stop_item the stream goes on",
-    ),
-    "inconsistent": (
-        "in contradiction to others of their heap",
-        "let each sender have heap counts of its own",
-    ),
-    "too_large": ("of heaps larger than allowed", "raise max_heap_size"),
-    "unsized": ("of heaps that do not say how long they are", "allow_unsized_heaps takes them"),
-    "no_memory": (
-        "of heaps that there was no memory for",
-        "lower max_heaps, or give the memory allocator more",
-    ),
-    "no_place": (
-        "of heaps that have no place in a chunk",
-        "see what the place function says, or raise max_chunks",
-    ),
-}
-_N_ALWAYS = 3
-_FAULTS = {
-    "malformed_header": "no packet of SPEAD",
-    "malformed_flavour": "of no flavour of 64 bits",
-    "malformed_pointers": "too short for its item pointers",
-    "malformed_missing": "without heap count, payload offset or payload length",
-    "malformed_payload": "too short for its payload",
-    "malformed_beyond": "beyond the end of its heap",
-    "malformed_surplus": "longer than it says, or than max_size",
+    "after_loss": "allow_out_of_order takes them, whatever is missing",
+    "after_end": "without stop_on_stop_item the stream goes on",
+    "inconsistent": "let each sender have heap counts of its own",
+    "too_large": "raise max_heap_size",
+    "unsized": "allow_unsized_heaps takes them",
+    "no_memory": "lower max_heaps, or give the memory allocator more",
+    "no_place": "see what the place function says, or raise max_chunks",
 }
 _HEAPS = {
     "heaps_live": "still arriving",
@@ -180,15 +155,18 @@ def _incomplete(stats: _Counts) -> int:
 
 def _packet_rows(stats: _Counts) -> Iterator[tuple[int, str]]:
     yield stats["packets_received"], "received"
-    for i, (fate, (what, _)) in enumerate(_FATES.items()):
-        count = stats[f"packets_{fate}"]
-        if i < _N_ALWAYS or count:
-            why = f": {_faults(stats)}" if fate == "malformed" and count else ""
-            yield count, what + why
+    others = [fate for fate in FATES if fate not in _ALWAYS and stats[f"packets_{fate}"]]
+    for fate in (*_ALWAYS, *others):
+        about = _about(stats, fate) if fate == "malformed" or fate in others else ""
+        yield stats[f"packets_{fate}"], fate.replace("_", " ") + (f": {about}" if about else "")
 
 
-def _faults(stats: _Counts) -> str:
-    return ", ".join(f"{stats[name]} {what}" for name, what in _FAULTS.items() if stats[name])
+def _about(stats: _Counts, fate: str) -> str:
+    """Say what a fate means; or how many packets are malformed by what."""
+    if fate != "malformed":
+        return FATES[fate]
+    found = [(stats[f"malformed_{fault}"], text) for fault, text in FAULTS.items()]
+    return ", ".join(f"{count}: {text}" for count, text in found if count)
 
 
 def _heap_rows(stats: _Counts) -> Iterator[tuple[int, str]]:
@@ -248,12 +226,7 @@ def _dropped_by_socket(stats: _Counts) -> str:
 
 def _unused(stats: _Counts) -> Iterator[str]:
     """What came, and could not be used."""
-    if stats["packets_malformed"]:
-        packets = some(stats["packets_malformed"], "packet")
-        yield (
-            f"{packets} malformed ({_faults(stats)}): see whether something else sends to this"
-            " port, and take one apart with spead_tutorial.wire"
-        )
-    for fate, (what, way_out) in _FATES.items():
-        if way_out and stats[f"packets_{fate}"]:
-            yield f"{some(stats[f'packets_{fate}'], 'packet')} {what}: {way_out}"
+    for fate, way_out in _WAYS_OUT.items():
+        if count := stats[f"packets_{fate}"]:
+            what = f"{some(count, 'packet')} {fate.replace('_', ' ')}"
+            yield f"{what} ({_about(stats, fate)}): {way_out}"
