@@ -14,10 +14,10 @@ from bench.figures import RESULTS
 from bench.machines import name_of
 from bench.sweeps import PEER_FROM_SOURCE, SIZES, find_sweep
 from spead_tutorial.lab import DEVICE, KINDS, Counters
-from spead_tutorial.measure.believe import contradiction, hold
 from spead_tutorial.measure.place import Evidence
 from spead_tutorial.measure.report import Report
 from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM
+from spead_tutorial.measure.verify import contradiction
 from spead_tutorial.records import (
     Header,
     RecordError,
@@ -196,7 +196,7 @@ def _why_not(sample: Sample, header: Header) -> str | None:
             "bytes": sample.spead_bytes,
         }
     evidence, report = Evidence(counted, sample.icmp_errors, received), Report(**claims)
-    return contradiction(report, evidence, hold(report, evidence))
+    return contradiction(report, evidence)
 
 
 def _several(what: str, which: Sequence[str]) -> Iterator[str]:

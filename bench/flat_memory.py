@@ -11,12 +11,12 @@ import click
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.cli import finish
 from spead_tutorial.lab import Lab
-from spead_tutorial.measure.believe import contradiction, hold
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Evidence
 from spead_tutorial.measure.programs import ProgramOptions, command
 from spead_tutorial.measure.report import Report
 from spead_tutorial.measure.running import Running
+from spead_tutorial.measure.verify import contradiction
 from spead_tutorial.records import Count, Taken, Writer, locked
 
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -112,7 +112,7 @@ def watch(lab: Lab, number: int, language: str, heaps: int) -> Memory:
     report, evidence = Report.parse(done.output), Evidence(lab.counters() - before)
     failure: str | None = done.complaint
     if done.status == 0 and report is not None:
-        failure = contradiction(report, evidence, hold(report, evidence), heaps)
+        failure = contradiction(report, evidence, heaps)
     elapsed_ns = report.elapsed_ns if report is not None else None
     case = f"{number}/{language}"
     return Memory(case, heaps, HEAP_SIZE, elapsed_ns, failure, at_ns, resident_bytes)

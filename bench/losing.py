@@ -24,6 +24,7 @@ import spead_tutorial
 from bench.receivers import Ends
 from spead_tutorial import send
 from spead_tutorial.lab import Journey, Lab
+from spead_tutorial.ledger import Gap, first_complaint
 from spead_tutorial.measure.case import Begun, Case, Step
 from spead_tutorial.measure.machine import a_core_each
 from spead_tutorial.measure.programs import ProgramError
@@ -207,21 +208,12 @@ def contradiction(
     handed = received["got"] + received["ring_dropped"]
     partly = received["incomplete_heaps_evicted"] + received["incomplete_heaps_flushed"]
     whole_packets = handed * packets_of_heap + _STOP_PACKETS
-    for trouble in sums(received):
-        return trouble
-    for what, there, those in (
-        ("complete heaps", received["heaps_complete"], handed),
-        (
-            "bytes of heaps",
-            received["payload_bytes"],
-            handed * heap_size + received["incomplete_bytes"] + _STOP_BYTES,
-        ),
-    ):
-        if there != those:
-            return f"the account does not add up: of {there} {what}, {those} are in it"
-    if received["packets_received"] < whole_packets or handed + partly > heaps:
-        return (
-            f"{heaps} heaps were sent; {handed} are complete and {partly} are not, of"
-            f" {received['packets_received']} packets"
-        )
-    return None
+    counted_bytes = handed * heap_size + received["incomplete_bytes"] + _STOP_BYTES
+    whole, bytes_there = received["heaps_complete"], received["payload_bytes"]
+    packets = received["packets_received"]
+    return sums(received) or first_complaint((
+        Gap("between the stream and the program", whole, handed, unit="complete heap"),
+        Gap("in heaps, complete or not", bytes_there, counted_bytes, unit="byte"),
+        Gap("in heaps of which something came", heaps, handed + partly, 0, heaps, unit="heap"),
+        Gap("in complete heaps", packets, whole_packets, 0, packets),
+    ))  # fmt: skip

@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.sweeps import CEILING, PEER, PEER_FROM_SOURCE, PEERS
 from spead_tutorial.catalogue import find_chapter
 from spead_tutorial.lab import Lab, LabError
-from spead_tutorial.measure import beside
+from spead_tutorial.measure import baselines
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.machine import two_cores
 from spead_tutorial.measure.programs import Launch, ProgramError, command, finish
@@ -79,7 +79,7 @@ def missing(case: Case) -> str | None:
     if "zero-copy" in case.words and not _zero_copy():
         return "the kernel does not offer zero-copy"
     if case.implementation in (*PEERS, CEILING):
-        return beside.missing(case)
+        return baselines.missing(case)
     try:
         command(find_chapter(case.program), case.language)
     except ProgramError as error:
@@ -91,7 +91,7 @@ def missing_peer(implementation: str) -> str | None:
     """Say why an implementation cannot run here, if it is a peer's; None where it can."""
     if implementation == PEER_FROM_SOURCE and not (_FROM_SOURCE / "spead2").is_dir():
         return "spead2 has not been built from its source: make peer"
-    return beside.missing_peer() if implementation in PEERS else None
+    return baselines.missing_peer() if implementation in PEERS else None
 
 
 @functools.cache
@@ -118,11 +118,11 @@ def launch(case: Case, heaps: int | None, installations: Installations) -> Launc
     if case.implementation == OURS:
         return None
     if case.implementation in (*PEERS, CEILING):
-        return beside.launch(case, heaps, interpreter(case.implementation))
+        return baselines.launch(case, heaps, interpreter(case.implementation))
     folder, python = installations[case.implementation]
     path = folder / "chapters" / case.program
     words = [str(path)] if case.language == "c" else [str(python), f"{path}.py"]
-    return beside.started(words, case.options(heaps).arguments(find_chapter(case.program)))
+    return baselines.started(words, case.options(heaps).arguments(find_chapter(case.program)))
 
 
 def interpreter(implementation: str) -> list[str]:

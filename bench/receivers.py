@@ -9,9 +9,11 @@ and of a search for the highest rate without loss, each run is sent to at a rate
 """
 
 import contextlib
+import ctypes
 import dataclasses
 import functools
 import importlib.resources
+import os
 import re
 import socket
 import subprocess
@@ -27,20 +29,19 @@ from bench.peers import (
     interpreter,
     missing_peer,
 )
-from bench.sockets import socket_of
 from bench.sweeps import BARE, CEILING, LOST, PEERS, POOL, SPOILT, TURNS, Size
 from spead_tutorial.catalogue import find_receiver
 from spead_tutorial.lab import Lab, probe
-from spead_tutorial.measure import search
-from spead_tutorial.measure.blast import blast, claims, contradiction, counts, failure
-from spead_tutorial.measure.case import Begun, Case, Step
+from spead_tutorial.measure import blast, search
+from spead_tutorial.measure.case import Case, Step
+from spead_tutorial.measure.delivery import receiver_arguments
 from spead_tutorial.measure.machine import a_core_each
 from spead_tutorial.measure.programs import Done, ProgramError, program
 from spead_tutorial.measure.running import Listening, Running
 from spead_tutorial.records import OURS, Received, Sample
 
 __all__ = [
-    "PLACES",
+    "WAYS",
     "Ends",
     "facts",
     "look",
@@ -72,6 +73,8 @@ _FLAGS = {
 }
 #: What is done to packets that are spoilt: some are lost, some come after the next one.
 _SPOIL = ("--lose", "1009", "--swap", "997")
+_PIDFD_GETFD = 438
+_libc = ctypes.CDLL(None, use_errno=True)
 _RATE = re.compile(r"([0-9.]+) GB/s")
 
 
@@ -105,7 +108,7 @@ def _over_veth(lab: Lab, buffer: int) -> Iterator[Ends]:
 
 
 #: Ways between two sockets, by the word of a case's variant that asks for it.
-PLACES: Mapping[str, Callable[[Lab, int], contextlib.AbstractContextManager[Ends]]] = {
+WAYS: Mapping[str, Callable[[Lab, int], contextlib.AbstractContextManager[Ends]]] = {
     "": _over_loopback,
     "veth": _over_veth,
 }
@@ -210,7 +213,7 @@ def _sender(case: Case, heaps: int, ends: Ends, receiver: int, payload: float | 
     more += ["--fill"] * ("checked" in case.words)
     more += ["--describe"] * _is_chapter(case)
     more += ["--socket", ends.sender.fileno(), "--queue", ends.receiver.fileno()]
-    return blast(case, heaps, *more, rate=_rate(case), payload=payload)
+    return blast.blast(case, heaps, *more, rate=_rate(case), payload=payload)
 
 
 # ---------------------------------------------------------------------------------------
@@ -220,24 +223,17 @@ def _sender(case: Case, heaps: int, ends: Ends, receiver: int, payload: float | 
 def take(lab: Lab, step: Step, heaps: int, asked: float | None = None) -> Received:
     """Have a case's program receive heaps."""
     case = step.case
-    begun = Begun(step)
-    found: dict[str, Any] = {"asked_bytes_per_s": asked}
-    try:
-        sent, received = _run(lab, case, heaps, asked)
-    except ProgramError as error:
-        wrong: str | None = str(error)
-    else:
-        wrong = failure(sent, received)
-        said = received.said
-        if _is_chapter(case):
-            said = claims(said, case, _warm_up(case))
-        found |= counts(sent.said, said, searched=asked is not None)
-        if wrong is None:
-            lossless = asked is None and _rate(case) is None and SPOILT not in case.words
-            wrong = contradiction(sent.said, said, lossless=lossless)
     receiver = find_receiver(case.program)
-    way = (lab.device, lab.kind) if "veth" in case.words else ("lo", "loopback")
-    return begun.received(heaps, receiver.number if receiver else 0, way, wrong, found)
+    return blast.take(
+        step,
+        heaps,
+        lambda: _run(lab, case, heaps, asked),
+        (lab.device, lab.kind) if "veth" in case.words else ("lo", "loopback"),
+        chapter=receiver.number if receiver else 0,
+        asked=asked,
+        warm_up=_warm_up(case),
+        lossless=asked is None and _rate(case) is None and SPOILT not in case.words,
+    )
 
 
 def _run(lab: Lab, case: Case, heaps: int, asked: float | None) -> tuple[Done, Done]:
@@ -256,19 +252,36 @@ def _receiving(lab: Lab, case: Case, core: int | None) -> Iterator[tuple[Listeni
     if _is_chapter(case):
         with (
             Listening(lab.popen, case.program, _chapter(lab, case), core=core) as chapter,
-            socket_of(chapter.process.pid, case.program) as sock,
+            _socket_of(chapter.process.pid, case.program) as sock,
             lab.socket() as sender,
         ):
             sender.connect(sock.getsockname())
             yield chapter, Ends(sender, sock)
         return
-    place = next((word for word in case.words if word in PLACES), "")
+    way = next((word for word in case.words if word in WAYS), "")
     buffer = _BUFFER_FOR_TURNS if TURNS in case.words else _BUFFER
     with (
-        PLACES[place](lab, search.BUFFER if case.search else buffer) as ends,
+        WAYS[way](lab, search.BUFFER if case.search else buffer) as ends,
         Listening(ends.start, case.program, _receiver(case, ends), core=core) as process,
     ):
         yield process, ends
+
+
+def _socket_of(pid: int, name: str) -> socket.socket:
+    """Return a copy of the UDP socket that a process has; who may look into it may have that."""
+    with open(os.pidfd_open(pid), "rb") as process:
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            if not os.readlink(link).startswith("socket:"):
+                continue
+            fd = _libc.syscall(_PIDFD_GETFD, process.fileno(), int(link.name), 0)
+            if fd < 0:
+                why = os.strerror(ctypes.get_errno())
+                raise ProgramError(f"the socket of {name} cannot be looked at: {why}")
+            sock = socket.socket(fileno=fd)
+            if (sock.family, sock.type) == (socket.AF_INET, socket.SOCK_DGRAM):
+                return sock
+            sock.close()
+    raise ProgramError(f"{name} listens, but has no UDP socket")
 
 
 def _chapter(lab: Lab, case: Case) -> list[str]:
@@ -278,9 +291,9 @@ def _chapter(lab: Lab, case: Case) -> list[str]:
     with lab.socket() as free:
         free.bind((_LOOPBACK, 0))
         port = free.getsockname()[1]
-    told = ["-H", str(case.heap_size)] if "H" in receiver.accepted else []
-    silence = ["-t", str(_SILENCE_S)]
-    return [*program(case.program, case.language), *told, *silence, "--json", f"{_LOOPBACK}:{port}"]
+    at, silence = f"{_LOOPBACK}:{port}", ("-t", str(_SILENCE_S))
+    words = receiver_arguments(receiver, case.heap_size, at, *silence, text=False)
+    return [*program(case.program, case.language), *words]
 
 
 def look(lab: Lab, step: Step, warm_up: Sample | None, size: Size) -> Iterator[Received]:

@@ -13,7 +13,7 @@ from typing import Any
 from spead_tutorial import catalogue
 from spead_tutorial.catalogue import MEASURED, find_chapter
 from spead_tutorial.measure import ladder
-from spead_tutorial.measure.beside import CEILING, PEER
+from spead_tutorial.measure.baselines import CEILING, PEER
 from spead_tutorial.measure.case import Case
 from spead_tutorial.records import OURS, joined
 

@@ -255,7 +255,7 @@ def measure(what: str, size: Size, path: Path) -> list[Taken]:
         taken = []
         start = header(what, lab.facts(), settings, versions())
         with Writer(path, start) as writer, Steps() as shown:
-            for asked in shown(order, lambda one: f"round {one.round + 1}", _who):
+            for asked in shown(order, lambda one: f"round {one.round + 1}", _name):
                 taken.append(_taken(lab, asked, size))
                 writer.add(taken[-1])
     return taken

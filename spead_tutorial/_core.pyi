@@ -13,6 +13,8 @@ from spead_tutorial._types import GroupMode, MemoryPoolStats, StreamConfig, Stre
 from spead_tutorial.flavour import Flavour
 from spead_tutorial.items import RawDescriptor
 
+FATES: dict[str, str]
+FAULTS: dict[str, str]
 TIMES_DTYPE: np.dtype[np.void]
 
 class _FlavourLike(Protocol):

@@ -2,6 +2,12 @@
 # The receiver, a part of _core.pyx. A heap that is got takes its payload along: the C heap goes
 # back to its stream at once, and the memory to its allocator when the last array of it goes.
 
+#: What becomes of a packet, and what can be wrong with one by itself: the core's words.
+FATES = {fate_names[i].decode()[len("SPT_"):].lower(): fate_texts[i].decode()
+         for i in range(SPT_N_FATES)}
+FAULTS = {fault_names[i].decode()[len("SPT_FAULT_"):].lower(): fault_texts[i].decode()
+          for i in range(1, SPT_N_FAULTS)}
+
 
 # ---- Received heaps ----
 

@@ -205,3 +205,18 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
 
     void spt_recv_stream_chunk_stats "WITHOUT_GIL(spt_recv_stream_chunk_stats)"(
         spt_recv_stream *, spt_chunk_stats *, uint64_t *)
+
+
+cdef extern from *:
+    """
+    #define SPTI_NAME(name, value, text) #name,
+    #define SPTI_TEXT(name, value, text) text,
+    static const char *const fate_names[] = {SPT_FATE_LIST(SPTI_NAME)};
+    static const char *const fate_texts[] = {SPT_FATE_LIST(SPTI_TEXT)};
+    static const char *const fault_names[] = {SPT_FAULT_LIST(SPTI_NAME)};
+    static const char *const fault_texts[] = {SPT_FAULT_LIST(SPTI_TEXT)};
+    """
+    const char *fate_names[]
+    const char *fate_texts[]
+    const char *fault_names[]
+    const char *fault_texts[]

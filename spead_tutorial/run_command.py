@@ -320,6 +320,8 @@ def _show_line(name: str, line: str, is_trouble: bool) -> None:
     report = None if is_trouble else Report.parse(line)
     if report is not None:
         line = f"{report.payload_bytes / report.elapsed_ns * 1e3:.2f} MB/s"
+    elif line.startswith("{"):
+        return  # a receiver's, which has said it in words, too
     click.echo(line if is_trouble else f"{name}: {line}", err=is_trouble)
 
 

@@ -21,13 +21,14 @@ static const struct option long_options[] = {
     {"heap-size", required_argument, NULL, 'H'},
     {"buffers", required_argument, NULL, 'b'},
     {"json", no_argument, NULL, 'j'},
+    {"text", no_argument, NULL, 'T'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
 
 static void usage(FILE *to, const struct receiver_options *usual)
 {
-    fprintf(to, "usage: %s [-t SECONDS]%s%s [--json] [[HOST:]PORT]\n",
+    fprintf(to, "usage: %s [-t SECONDS]%s%s [--json] [--text] [[HOST:]PORT]\n",
             program_invocation_short_name, usual->heap_size > 0 ? " [-H BYTES]" : "",
             usual->buffers > 0 ? " [-b COUNT]" : "");
 }
@@ -46,6 +47,7 @@ _Noreturn static void help(const char *doc, const struct receiver_options *usual
                " 0 for none,\n               so that each gets new memory\n",
                usual->buffers);
     puts("  --json       print a JSON object, not the heaps");
+    puts("  --text       with --json: print the heaps, too");
     printf("\nexample: %s -t 60 8888\n", program_invocation_short_name);
     exit(0);
 }
@@ -110,6 +112,8 @@ struct receiver_options parse_receiver_options(int argc, char **argv, const char
             options.buffers = whole(optarg, 0, MOST_BUFFERS, 'b');
         else if (c == 'j')
             options.json = true;
+        else if (c == 'T')
+            options.text = true;
         else if (c == 'h')
             help(doc, &usual);
         else {
@@ -117,6 +121,7 @@ struct receiver_options parse_receiver_options(int argc, char **argv, const char
             exit(2);
         }
     }
+    options.text |= !options.json;
     if (argc - optind > 1)
         usage_error("one place to listen on is enough", argv[optind + 1]);
     if (argc > optind)
@@ -127,7 +132,7 @@ struct receiver_options parse_receiver_options(int argc, char **argv, const char
 
 void say(const struct receiver_options *options, const char *format, ...)
 {
-    if (options->json)
+    if (!options->text)
         return;
     va_list arguments;
     va_start(arguments, format);
@@ -272,7 +277,7 @@ static void say_text(const char *text)
 
 void say_described(const struct receiver_options *options, const spt_item_group *group)
 {
-    for (size_t i = 0; !options->json && i < spt_item_group_size(group); i++) {
+    for (size_t i = 0; options->text && i < spt_item_group_size(group); i++) {
         const spt_group_item *item = spt_item_group_at(group, i);
         if (!item->is_new)
             continue;
@@ -580,17 +585,17 @@ int report_heaps(const struct heaps *heaps)
 {
     spt_recv_stats stats = stats_of(heaps);
     struct chunk_counts chunks = chunk_counts_of(heaps, &stats.account);
+    if (heaps->options->text)
+        print_account(heaps, &stats);
+    if (heaps->options->text && heaps->chunks != NULL)
+        print_chunks(&chunks);
     if (heaps->options->json)
         print_record(heaps, &stats, &chunks);
-    else
-        print_account(heaps, &stats);
     if (heaps->pool != NULL && pool_counts(heaps).too_large > 0)
         fprintf(stderr,
                 "%s: heaps of %" PRIu64 " bytes do not fit into buffers of the pool, and each got"
                 " new memory: say how large they are with -H\n",
                 program_invocation_short_name, pool_counts(heaps).largest);
-    if (heaps->chunks != NULL && !heaps->options->json)
-        print_chunks(&chunks);
     char slow[128] = "";
     const char *what = trouble_of_chunks(heaps, &chunks);
     if (what == NULL)

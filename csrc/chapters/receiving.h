@@ -19,7 +19,7 @@ extern "C" {
 struct receiver_options {
     spt_endpoint endpoint; /* where to listen; "" for any address of this machine */
     double silence_s;
-    bool json;
+    bool json, text; /* text: say what comes, which json alone does not */
     size_t heap_size, buffers;
 };
 
@@ -27,7 +27,7 @@ struct receiver_options {
 struct receiver_options parse_receiver_options(int argc, char **argv, const char *doc,
                                                struct receiver_options usual);
 
-/* Print, unless a JSON object was asked for. */
+/* Print, unless a JSON object was asked for, and no text. */
 void say(const struct receiver_options *options, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -63,8 +63,8 @@ spt_chunk *next_chunk(struct heaps *heaps);
 /* How many heaps are in a chunk. */
 size_t n_present(const spt_chunk *chunk);
 
-/* Print the account, or a JSON object. Return the program's status: 1 if heaps are missing; 130
- * after Ctrl-C, when what still was arriving is not. */
+/* Print the account, or a JSON object, or both. Return the program's status: 1 if heaps are
+ * missing; 130 after Ctrl-C, when what still was arriving is not. */
 int report_heaps(const struct heaps *heaps);
 
 /* Print what descriptors have said in the heap that a group was last updated with. */

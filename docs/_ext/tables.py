@@ -91,9 +91,10 @@ def built(
     """Return a table, of which the first rows and columns are heads."""
     group = nodes.tgroup(cols=len(rows[0]))
     for n, width in enumerate(widths or [1] * len(rows[0])):
-        group += nodes.colspec(colwidth=width)
+        column = nodes.colspec(colwidth=width)
         if n < stubs:
-            group[-1]["stub"] = 1
+            column["stub"] = 1
+        group += column
     made = [nodes.row("", *row) for row in rows]
     if heads:
         group += nodes.thead("", *made[:heads])

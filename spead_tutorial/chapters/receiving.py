@@ -85,12 +85,13 @@ class ReceiverOptions:
     port: int = 8888
     silence_s: float = 5.0
     json: bool = False
+    text: bool = True
     heap_size: int = 0
     buffers: int = 0
 
     def say(self, text: str) -> None:
-        """Print a line, unless a JSON object was asked for."""
-        if not self.json:
+        """Print a line, unless a JSON object was asked for, and no text."""
+        if self.text:
             print(text)
 
 
@@ -121,6 +122,7 @@ def parse_receiver_options(
                             help=f"heaps that the pool has memory for ({usual.buffers});"
                             " 0 for none, so that each gets new memory")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print a JSON object, not the heaps")
+    parser.add_argument("--text", action="store_true", help="with --json: print the heaps, too")
     parser.add_argument("place", type=_place, nargs="?", metavar="[HOST:]PORT",
                         default=(usual.host, usual.port),
                         help=f"address and UDP port to listen on (any, {usual.port})")  # fmt: skip
@@ -130,7 +132,8 @@ def parse_receiver_options(
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     host, port = given.place
     sizes = {name: vars(given)[name] for name in ("heap_size", "buffers") if name in given}
-    return ReceiverOptions(host, port, given.silence_s, given.json, **sizes)
+    text = given.text or not given.json
+    return ReceiverOptions(host, port, given.silence_s, given.json, text, **sizes)
 
 
 def _seconds(text: str) -> float:
@@ -272,7 +275,7 @@ class _Arrivals:
             self._stream.stop()
 
     def report(self, last: str = "") -> None:
-        """Print the account, or a JSON object; where heaps are missing, end with status 1.
+        """Print the account, or a JSON object, or both; where heaps are missing, end with status 1.
 
         After Ctrl-C it ends as that does, and what still was arriving is not missing.
 
@@ -282,10 +285,10 @@ class _Arrivals:
             A line of the program's own, below the account.
         """
         stats = self._stream.stats
+        if self._options.text:
+            print(*self._account(stats), *([last] if last else []), sep="\n")
         if self._options.json:
             print(json.dumps(self._record(stats)))
-        else:
-            print(*self._account(stats), *([last] if last else []), sep="\n")
         was_interrupted = self._ended == "interrupt"
         trouble = self._trouble(stats) or _trouble(stats, was_interrupted)
         if self._pool is not None and self._pool.stats.passed_by:

@@ -14,12 +14,12 @@ import spead_tutorial
 import spead_tutorial.send
 from spead_tutorial.check.trying import with_line
 from spead_tutorial.exercises import ReceiverExercise
-from spead_tutorial.lab import PORT, Arrivals, Counters, Journey, Lab, LabError, LabMachine, probe
-from spead_tutorial.measure.delivery import seen_by
+from spead_tutorial.lab import PORT, Arrivals, Counters, Journey, Lab, LabMachine
+from spead_tutorial.measure.delivery import receiver_arguments, receiving_lab
 from spead_tutorial.measure.programs import Done, ProgramError
 from spead_tutorial.measure.running import Listening
 
-__all__ = ["fault", "first_fault", "power", "receiving_lab", "started"]
+__all__ = ["fault", "first_fault", "power", "started"]
 
 #: More heaps than are in a chunk, of a size that is no power of two, and of several packets each.
 HEAPS, HEAP_SIZE, _PACKET_SIZE = 300, 8000, 1472
@@ -33,25 +33,18 @@ _LINE = re.compile(r"^Timestamp: +(\d+) +Power: +(\S+) *$", re.M)
 _LAST = re.compile(r"^Received (\d+) heaps$", re.M)
 
 
-def receiving_lab() -> Lab:
-    """Make a lab with a second machine, or where there can be none, one that receives itself."""
-    found = probe()
-    if found.reason is not None:
-        raise LabError(found.reason)
-    return Lab(receiver=True) if "veth" in found.kinds else Lab("loopback", receiver=True)
-
-
 def started(
     machine: LabMachine,
     exercise: ReceiverExercise,
     program: Path,
     heap_size: int,
-    *more: str,
+    *,
+    text: bool = False,
     core: int | None = None,
 ) -> Listening:
     """Start a receiver in Python, with what the chapter's is told."""
-    told = ["-H", str(heap_size)] if "H" in exercise.chapter.accepted else []
-    words = [*told, "-t", str(_SILENCE_S), *more, str(PORT)]
+    silence = "-t", str(_SILENCE_S)
+    words = receiver_arguments(exercise.chapter, heap_size, str(PORT), *silence, text=text)
     argv = [sys.executable, str(program), *words]
     return Listening(machine.popen, program.stem, argv, core=core)
 
@@ -91,7 +84,7 @@ def fault(exercise: ReceiverExercise, program: Path) -> str | None:
 def _run(lab: Lab, exercise: ReceiverExercise, program: Path) -> tuple[Done, int, Counters]:
     """Return how the receiver ended, the packets sent to it, and what the device counted."""
     counted = lab.counters()
-    with started(lab.receiver, exercise, program, HEAP_SIZE) as receiver:
+    with started(lab.receiver, exercise, program, HEAP_SIZE, text=True) as receiver:
         sent = _send(lab)
         done = receiver.wait(_END_S)
     return done, sent, lab.counters() - counted
@@ -128,8 +121,7 @@ def first_fault(exercise: ReceiverExercise, done: Done, program: Path) -> str | 
     Heaps may have come in any order. Where the chapter gathers them in chunks, a line is about all
     heaps up to the next one's timestamp, as many as these are.
     """
-    account = seen_by(done)
-    if done.status < 0 or (done.status != 0 and account is None):
+    if done.status < 0 or (done.status != 0 and not done.said):
         return with_line(done, str(program))
     found = [(int(at), text) for at, text in _LINE.findall(done.output)]
     wrong = _wrong_values(found, gathers=exercise.gathers)
@@ -140,7 +132,7 @@ def first_fault(exercise: ReceiverExercise, done: Done, program: Path) -> str | 
         if said != [HEAPS]:
             n = said[-1] if said else "no such line"
             return f"the last line: expected 'Received {HEAPS} heaps', found {n}"
-    if account is None:
+    if not done.said:
         return "it printed no account of its packets: end with report()"
     return None
 
@@ -177,10 +169,10 @@ def _expected(heap: int, n: int) -> str:
 
 def _unaccounted(done: Done, sent: int, device: Counters, arrivals: Arrivals) -> str | None:
     """Say where what it counted does not add up with what was sent and arrived."""
-    account = seen_by(done)
-    assert account is not None
+    account = done.said
     received, complete = account["socket_datagrams"], account["heaps_complete"]
-    missing = account["incomplete_heaps"] + account["heaps_never_begun"]
+    missing = account["incomplete_heaps_evicted"] + account["incomplete_heaps_flushed"]
+    missing += account["heaps_never_begun"]
     checked = Journey.of(sent, account, arrivals=arrivals, device=device).check()
     if not checked.ok:
         return checked.text

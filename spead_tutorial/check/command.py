@@ -17,7 +17,7 @@ from spead_tutorial.check.compiling import compiled
 from spead_tutorial.exercises import ReceiverExercise, SenderExercise, find_exercise
 from spead_tutorial.lab import KINDS, Lab
 from spead_tutorial.measure import search
-from spead_tutorial.measure.beside import CEILING
+from spead_tutorial.measure.baselines import CEILING
 from spead_tutorial.measure.place import Device
 from spead_tutorial.measure.progress import Steps
 from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM

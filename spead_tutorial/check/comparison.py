@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 from spead_tutorial.check.trying import started_as
 from spead_tutorial.exercises import SenderExercise
-from spead_tutorial.measure import beside
-from spead_tutorial.measure.beside import CEILING
+from spead_tutorial.measure import baselines
+from spead_tutorial.measure.baselines import CEILING
 from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Place
@@ -63,7 +63,9 @@ def in_rounds(
     def stop(step: Step, failure: str) -> NoReturn:
         who = step.case.implementation
         name = programs[who].name if who in programs else who
-        raise ProgramError(f"{name}: {failure.removeprefix(f'{step.case.program}: ')}")
+        for called in (step.case.program, Path(name).stem):
+            failure = failure.removeprefix(f"{called}: ")
+        raise ProgramError(f"{name}: {failure}")
 
     about = header("check", facts, {"rounds": rounds, "seed": _SEED})
     steps = schedule(cases, rounds, _SEED)
@@ -77,7 +79,7 @@ def measured(
 ) -> Comparison:
     """Measure a sender, the skeleton, the chapter's own, and bare loops."""
     bare = _case(exercise, CEILING, "c")
-    missing = beside.missing(bare) if exercise.has_ceiling else "no bare loop does the same"
+    missing = baselines.missing(bare) if exercise.has_ceiling else "no bare loop does the same"
     programs = {SKELETON: exercise.skeleton, YOURS: program, OURS: exercise.solution}
     language = "python" if program.suffix == ".py" else "c"
     if language == "c":
@@ -110,7 +112,7 @@ def _case(exercise: SenderExercise, implementation: str, language: str) -> Case:
 def _launch(exercise: SenderExercise, step: Step, programs: dict[str, Path]) -> Launch:
     case = step.case
     if case.implementation == CEILING:
-        return beside.launch(case, step.heaps)
+        return baselines.launch(case, step.heaps)
     options = case.options(step.heaps)
     return started_as(programs[case.implementation], exercise.chapter, options)
 

@@ -4,15 +4,14 @@
 import functools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from spead_tutorial.check.arriving import receiving_lab, started
+from spead_tutorial.check.arriving import started
 from spead_tutorial.check.comparison import SKELETON, YOURS, Comparison, Show, in_rounds
 from spead_tutorial.exercises import ReceiverExercise
 from spead_tutorial.lab import Lab
-from spead_tutorial.measure import search
-from spead_tutorial.measure.blast import blast, claims, counts, failure
-from spead_tutorial.measure.case import Begun, Case, Step
+from spead_tutorial.measure import blast, search
+from spead_tutorial.measure.case import Case, Step
+from spead_tutorial.measure.delivery import receiving_lab
 from spead_tutorial.measure.machine import a_core_each
 from spead_tutorial.measure.programs import Done, ProgramError
 from spead_tutorial.measure.running import Running
@@ -55,20 +54,15 @@ def measured(exercise: ReceiverExercise, program: Path, rounds: int, show: Show)
 
 def _run(lab: Lab, exercise: ReceiverExercise, step: Step, program: Path, rate: float) -> Received:
     """Send to a receiver at a rate, in bytes of payload a second."""
-    case = step.case
-    begun, heaps = Begun(step), search.heaps_of_a_run(case.heap_size, rate)
-    found: dict[str, Any] = {"asked_bytes_per_s": rate}
-    try:
-        sent, received = _both(lab, exercise, program, case, heaps, rate)
-    except ProgramError as error:
-        wrong: str | None = str(error)
-    else:
-        said = claims(received.said, case)
-        wrong = failure(sent, received)
-        found |= counts(sent.said, said, searched=True)
-    if wrong is not None:
-        wrong = wrong.removeprefix(f"{program.stem}: ")
-    return begun.received(heaps, exercise.chapter.number, (lab.device, lab.kind), wrong, found)
+    heaps = search.heaps_of_a_run(step.case.heap_size, rate)
+    return blast.take(
+        step,
+        heaps,
+        lambda: _both(lab, exercise, program, step.case, heaps, rate),
+        (lab.device, lab.kind),
+        chapter=exercise.chapter.number,
+        asked=rate,
+    )
 
 
 def _both(
@@ -76,9 +70,9 @@ def _both(
 ) -> tuple[Done, Done]:
     """Run the sender and a receiver beside each other."""
     first, second = a_core_each()
-    argv = blast(case, heaps, "--describe", lab.address, lab.port, payload=rate)
+    argv = blast.blast(case, heaps, "--describe", lab.address, lab.port, payload=rate)
     with (
-        started(lab.receiver, exercise, program, case.heap_size, "--json", core=second) as receiver,
+        started(lab.receiver, exercise, program, case.heap_size, core=second) as receiver,
         Running(lab.popen, "blast", argv, core=first) as sender,
     ):
         return sender.wait(), receiver.wait(_LIMIT_S)

@@ -14,7 +14,7 @@ from spead_tutorial.catalogue import Chapter
 from spead_tutorial.check.faults import Wanted, first_fault
 from spead_tutorial.exercises import SenderExercise
 from spead_tutorial.lab import Lab
-from spead_tutorial.measure.beside import started
+from spead_tutorial.measure.baselines import started
 from spead_tutorial.measure.programs import Done, Launch, ProgramOptions, finish
 
 __all__ = ["collecting", "fault", "started_as", "with_line"]

@@ -12,7 +12,7 @@ from spead_tutorial.catalogue import Chapter, Receiver
 from spead_tutorial.hosts.end import COUNTS
 from spead_tutorial.hosts.file import Host
 from spead_tutorial.hosts.remote import Command, LostError, end_all
-from spead_tutorial.measure.delivery import receiver_arguments, seen_by
+from spead_tutorial.measure.delivery import receiver_arguments
 from spead_tutorial.measure.programs import Done, ProgramError, ProgramOptions
 from spead_tutorial.measure.report import Report
 from spead_tutorial.measure.running import READY
@@ -52,10 +52,10 @@ class Crossing:
     @property
     def packets(self) -> tuple[int | None, int | None]:
         """Packets that were sent, and received; None of whoever does not say."""
-        report, seen = Report.parse(self.sent.output), seen_by(self.received)
+        report, seen = Report.parse(self.sent.output), self.received.said
         return (
             None if report is None else report.packets,
-            None if seen is None else seen["socket_datagrams"],
+            seen.get("socket_datagrams"),
         )
 
     @property
@@ -93,7 +93,7 @@ class Crossing:
     def _drops(self) -> Iterator[tuple[int, str]]:
         here, there = self.counted
         sender, receiver = self.hosts
-        no_room = (seen_by(self.received) or {})["socket_dropped"]
+        no_room = self.received.said["socket_dropped"]
         yield here["tx_dropped"], f"the devices of {sender} dropped {here['tx_dropped']}"
         yield there["rx_dropped"], f"those of {receiver} dropped {there['rx_dropped']}"
         yield no_room, f"the receiver's socket had no room for {no_room} messages (rmem_max, cores)"
@@ -214,7 +214,7 @@ def cross(
         "destination": None,
         "allow_real_network": allow_real_network,
         "arguments": receiver_arguments(
-            receiver, sender, options, told, as_json=as_json, port=port
+            receiver, options.heap_size or sender.heap_size, str(port), *told, text=not as_json
         ),
     }
     to = [*_sender_arguments(sender, options), "--", str(there.destination), str(port)]

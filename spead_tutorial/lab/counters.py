@@ -5,6 +5,7 @@ import dataclasses
 
 __all__ = ["Accounting", "Counters", "accounted", "icmp_error_bytes"]
 
+
 _ETHERNET_HEADER, _UDP_HEADER = 14, 8
 _ICMP_MOST = 576  # what every host can receive: Linux quotes no more of a message than fits
 
@@ -74,15 +75,8 @@ class Counters:
     def __sub__(self, before: "Counters") -> "Counters":
         if self.kind != before.kind:
             raise ValueError(f"counters of {self.kind} less those of {before.kind}")
-        return Counters(
-            self.kind,
-            self.rx_packets - before.rx_packets,
-            self.rx_bytes - before.rx_bytes,
-            self.rx_dropped - before.rx_dropped,
-            self.tx_packets - before.tx_packets,
-            self.tx_bytes - before.tx_bytes,
-            self.tx_dropped - before.tx_dropped,
-        )
+        both = zip(dataclasses.astuple(self)[1:], dataclasses.astuple(before)[1:], strict=True)
+        return Counters(self.kind, *(now - then for now, then in both))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Self
 
+from spead_tutorial.ledger import Gap, first_complaint
+
 from .counters import Accounting, Counters
 from .disturbance import Disturbed
 
@@ -57,12 +59,8 @@ class Arrivals:
         return cls(packets, udp["NoPorts"], ip["ReasmFails"], udp["RcvbufErrors"])
 
     def __sub__(self, before: "Arrivals") -> "Arrivals":
-        return Arrivals(
-            self.packets - before.packets,
-            self.unclaimed - before.unclaimed,
-            self.torn - before.torn,
-            self.no_room - before.no_room,
-        )
+        both = zip(dataclasses.astuple(self), dataclasses.astuple(before), strict=True)
+        return Arrivals(*(now - then for now, then in both))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -167,58 +165,47 @@ class Journey:
             what is known to be lost. Where these differ, the text says where.
         """
         expected = self.sent + self.duplicated
-        complaint = self._complaint()
+        complaint = first_complaint(self._gaps())
+        doubled = f", {self.duplicated} doubled on the way" if self.duplicated else ""
+        text = f"{self.sent} packets sent{doubled}: {self.received} received"
         if complaint is None:
-            counted = expected
-            text = f"{self._sent()}: {self.received} received, {self._losses()}"
+            counted, runs = expected, ""
+            if self.dropped != self.dropped_packets:
+                runs = f" (in {self.dropped} messages)"
+            text += (
+                f", {self.lost_on_the_way} lost on the way, {self.dropped_packets} without room in"
+                f" the socket{runs}"
+            )
         else:
-            counted = self.received + self.lost + self.lost_messages + self.dropped
-            text = (
-                f"{self._sent()}, but {self.received} received, {self.lost + self.lost_messages}"
-                f" counted as lost on the way and {self.dropped} without room in the socket:"
-                f" {complaint}"
+            lost = self.lost + self.lost_messages
+            counted = self.received + lost + self.dropped
+            text += (
+                f", {lost} counted as lost on the way and {self.dropped} without room in the"
+                f" socket; {complaint}"
             )
         sent_bytes, received_bytes = self.sent_bytes or 0, self.received_bytes or 0
         return Accounting(complaint is None, text, expected, sent_bytes, counted, received_bytes)
 
-    def _sent(self) -> str:
-        made = f", {self.duplicated} doubled on the way" if self.duplicated else ""
-        return f"{self.sent} packets sent{made}"
-
-    def _losses(self) -> str:
-        runs = f" (in {self.dropped} messages)" if self.dropped != self.dropped_packets else ""
-        return (
-            f"{self.lost_on_the_way} lost on the way, {self.dropped_packets} without room in the"
-            f" socket{runs}"
-        )
-
-    def _complaint(self) -> str | None:
-        """Say what is not accounted for and where it could be; None where everything is."""
-        for missing, messages, merging, where in self._gaps():
-            if not messages <= missing <= messages * (_MOST_MERGED if merging else 1):
-                if missing < 0:
-                    return f"{-missing} more than were sent, {where}: something else sends there"
-                return f"{missing} are missing {where}"
-        whole = self.received == self.sent and not self.duplicated
-        known = self.sent_bytes is not None and self.received_bytes is not None
-        if whole and known and self.sent_bytes != self.received_bytes:
-            return f"{self.sent_bytes} bytes were sent and {self.received_bytes} received"
-        return None
-
-    def _gaps(self) -> Iterator[tuple[int, int, bool, str]]:
-        """Yield packets that are missing, messages known to be lost, how these count, and where."""
+    def _gaps(self) -> Iterator[Gap]:
         passed = self.sent + self.duplicated - self.lost
-        merged = bool(self.lost_messages)  # by devices, to which offload gives runs of packets
+        # Devices are given runs of packets, by offload; a socket has them if it asks for them.
+        of_devices = self.lost_messages, self.lost_messages * _MOST_MERGED
+        of_socket = self.dropped, self.dropped * (_MOST_MERGED if self.merging else 1)
+        more = "something else sends there"
         if self.arrivals is None:
-            lost = self.lost_messages + self.dropped
             where = "between the sender and the receiver's socket"
-            yield passed - self.received, lost, self.merging or merged, where
-            return
-        torn = f", {self.arrivals.torn} torn into fragments" if self.arrivals.torn else ""
-        where = f"between the sender and the receiver's machine{torn}"
-        yield passed - self.arrivals.packets, self.lost_messages, merged, where
-        left = self.arrivals.packets - self.received
-        yield left, self.dropped, self.merging, self._at_the_socket()
+            least, most = map(sum, zip(of_devices, of_socket, strict=True))
+            yield Gap(where, passed, self.received, least, most, surplus=more)
+        else:
+            torn = f", {self.arrivals.torn} torn into fragments" if self.arrivals.torn else ""
+            where = f"between the sender and the receiver's machine{torn}"
+            yield Gap(where, passed, self.arrivals.packets, *of_devices, surplus=more)
+            arrived = self.arrivals.packets
+            yield Gap(self._at_the_socket(), arrived, self.received, *of_socket, surplus=more)
+        whole = self.received == self.sent and not self.duplicated
+        if whole and self.sent_bytes is not None and self.received_bytes is not None:
+            where = "though no packet is"
+            yield Gap(where, self.sent_bytes, self.received_bytes, unit="byte")
 
     def _at_the_socket(self) -> str:
         assert self.arrivals is not None

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What `blast` sends to a receiver, which is measured, and whether what both say adds up."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from spead_tutorial.lab import Journey
-from spead_tutorial.measure.believe import packet_sizes
-from spead_tutorial.measure.case import Case
-from spead_tutorial.measure.programs import Done, program_path
+from spead_tutorial.ledger import Gap
+from spead_tutorial.measure.case import Begun, Case, Step
+from spead_tutorial.measure.programs import Done, ProgramError, program_path
+from spead_tutorial.measure.verify import packet_sizes
+from spead_tutorial.records import Received
 
-__all__ = ["blast", "claims", "contradiction", "counts", "failure"]
+__all__ = ["blast", "claims", "contradiction", "failure", "take"]
 
 _LOST = 1  # the status of a receiver to which heaps are missing
 _OF_SENDER = ("elapsed_ns", "spead_bytes", "packets", "messages")
@@ -38,6 +40,30 @@ def blast(
 def _overhead(heap_size: int, packet_size: int) -> float:
     """Return how many bytes packets have for each byte of payload."""
     return sum(packet_sizes(heap_size, packet_size)[1]) / heap_size
+
+
+def take(
+    step: Step,
+    heaps: int,
+    run: Callable[[], tuple[Done, Done]],
+    way: tuple[str, str],
+    *,
+    chapter: int = 0,
+    asked: float | None = None,
+    warm_up: int = 0,
+    lossless: bool = False,
+) -> Received:
+    """Take a sample: have `blast` send, and a receiver receive, of a chapter if it is of one."""
+    begun = Begun(step)
+    found: dict[str, Any] = {"asked_bytes_per_s": asked}
+    try:
+        sent, received = run()
+    except ProgramError as error:
+        return begun.received(heaps, chapter, way, str(error), found)
+    said = claims(received.said, step.case, warm_up) if chapter else received.said
+    found |= _counts(sent.said, said, searched=asked is not None)
+    wrong = failure(sent, received) or contradiction(sent.said, said, lossless=lossless)
+    return begun.received(heaps, chapter, way, wrong, found)
 
 
 def claims(said: Mapping[str, Any], case: Case, warm_up: int = 0) -> dict[str, Any]:
@@ -78,12 +104,11 @@ def contradiction(
         return account.text
     if lossless and received["packets"] < sent["packets"]:
         return f"{account.text}, though the sender left room"
-    if received["heaps"] > sent["heaps"] or (lossless and received["heaps"] < sent["heaps"]):
-        return f"{sent['heaps']} heaps were sent, and {received['heaps']} received"
-    return None
+    most_lost, where = 0 if lossless else sent["heaps"], "between the sender and the program"
+    return Gap(where, sent["heaps"], received["heaps"], 0, most_lost, "heap").complaint
 
 
-def counts(
+def _counts(
     sent: Mapping[str, Any], received: Mapping[str, Any], *, searched: bool
 ) -> dict[str, Any]:
     """Return what a sample has of what both sides claim: the time is the sender's.

@@ -3,26 +3,18 @@
 
 import contextlib
 import dataclasses
-import re
 from collections.abc import Callable, Sequence
 
 from spead_tutorial.catalogue import Chapter, Receiver
-from spead_tutorial.lab import Accounting, Arrivals, Journey, Lab
-from spead_tutorial.measure.believe import hold
+from spead_tutorial.lab import Accounting, Arrivals, Journey, Lab, LabError
 from spead_tutorial.measure.place import Evidence
 from spead_tutorial.measure.programs import Done, ProgramOptions, command, program
 from spead_tutorial.measure.report import Report
 from spead_tutorial.measure.running import Listening, Running
+from spead_tutorial.measure.verify import checks
 
-__all__ = ["Delivery", "deliver", "receiver_arguments", "seen_by"]
+__all__ = ["Delivery", "deliver", "receiver_arguments", "receiving_lab"]
 
-#: What a program prints that was not asked for an object, as its user wants to see the heaps.
-_ACCOUNT = re.compile(
-    r"^packets: (?P<socket_datagrams>\d+) received .*?"
-    r"^heaps: (?P<heaps_complete>\d+) complete, (?P<incomplete_heaps>\d+) incomplete,"
-    r" (?P<heaps_never_begun>\d+) never begun.*?^socket: (?P<socket_dropped>\d+) dropped$",
-    re.M | re.S,
-)
 _END_S = 60  # until a receiver that heard the last of its sender has ended
 
 
@@ -50,6 +42,14 @@ class Delivery:
         return None if self.accounting.ok else self.accounting.text
 
 
+def receiving_lab() -> Lab:
+    """Make a lab with a second machine; where there can be none, over the loopback of one."""
+    try:
+        return Lab(receiver=True)
+    except LabError:
+        return Lab("loopback", receiver=True)
+
+
 def deliver(
     lab: Lab,
     receiver: Receiver,
@@ -66,9 +66,10 @@ def deliver(
     far, device = (lab.receiver, lab.device) if sender.takes_destination else (lab, "lo")
     destination = (lab.address, lab.port) if sender.takes_destination else None
     sending = command(sender, languages[1], options, destination)
+    heap_size = options.heap_size or sender.heap_size
     receiving = [
         *program(receiver.name, languages[0]),
-        *receiver_arguments(receiver, sender, options, told, as_json=as_json, port=lab.port),
+        *receiver_arguments(receiver, heap_size, str(lab.port), *told, text=not as_json),
     ]
     counted, arrived = lab.counters(device), Arrivals.of(far.snmp())
     with Listening(far.popen, receiver.name, receiving, show) as there:
@@ -79,31 +80,17 @@ def deliver(
             there.process.terminate()  # it would wait for the first packet, for ever
         received = there.wait(_END_S)
     grown, arrivals = lab.counters(device) - counted, Arrivals.of(far.snmp()) - arrived
-    report, seen = Report.parse(sent.output), seen_by(received)
-    if report is None or seen is None:
+    report, seen = Report.parse(sent.output), received.said
+    if report is None or not seen:
         return Delivery(received, sent, report, None, None)
     journey = Journey.of(report.packets, seen, arrivals=arrivals, device=grown)
-    (claim,) = hold(report, Evidence(grown))
+    (claim,) = checks(report, Evidence(grown))
     return Delivery(received, sent, report, journey, journey.check() if claim.ok else claim)
 
 
 def receiver_arguments(
-    receiver: Receiver,
-    sender: Chapter,
-    options: ProgramOptions,
-    told: Sequence[str],
-    *,
-    as_json: bool,
-    port: int,
+    receiver: Receiver, heap_size: int, at: str, *told: str, text: bool
 ) -> list[str]:
-    """Return a receiver's arguments, with what it is told of the heaps that it is going to get."""
-    sizes = ["-H", str(options.heap_size or sender.heap_size)] if "H" in receiver.accepted else []
-    return [*sizes, *told, *["--json"] * as_json, str(port)]
-
-
-def seen_by(done: Done) -> dict[str, int] | None:
-    """Return what a receiver counted, by the names of its JSON object: it may have said it so."""
-    if done.said:
-        return done.said
-    found = _ACCOUNT.search(done.output)
-    return {name: int(n) for name, n in found.groupdict().items()} if found else None
+    """Return a receiver's arguments: what heaps it is going to get, and where it is to listen."""
+    sizes = ["-H", str(heap_size)] if "H" in receiver.accepted else []
+    return [*sizes, *told, "--json", *["--text"] * text, at]

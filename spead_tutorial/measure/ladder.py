@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from spead_tutorial.catalogue import LADDER, MEASURED, Rung, find_chapter
-from spead_tutorial.measure.beside import CEILING
+from spead_tutorial.measure.baselines import CEILING
 from spead_tutorial.measure.case import Case
 from spead_tutorial.records import OURS
 

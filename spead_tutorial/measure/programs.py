@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How to run a program in some place, and believe what it says.
+"""How to run a program in some place, and whether what it says is so.
 
 A program's rate counts only when its claims hold: no send failed, and the device it sent to
 counted exactly what the program says it sent. Otherwise a `Result` has no rate, but a text
@@ -15,10 +15,10 @@ from typing import Any
 
 from spead_tutorial.catalogue import LANGUAGES, Chapter, switch_flag
 from spead_tutorial.lab import Accounting
-from spead_tutorial.measure.believe import check_sizes, contradiction, hold
 from spead_tutorial.measure.place import Evidence, Loopback, Place
 from spead_tutorial.measure.report import Report
 from spead_tutorial.measure.running import Done, ProgramError, finish
+from spead_tutorial.measure.verify import check_sizes, checks, contradiction
 
 __all__ = [
     "TOOLS",
@@ -162,7 +162,7 @@ def built() -> tuple[str, ...]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Result:
-    """A program's run, and whether to believe it.
+    """A program's run, and whether what it says is so.
 
     Parameters
     ----------
@@ -292,11 +292,11 @@ def run(
         done = finish(place.run, chapter.name, argv, timeout, environment)
         evidence = watched.end(done.status == 0)
     report = Report.parse(done.output)
-    held = () if report is None else hold(report, evidence)
+    held = () if report is None else checks(report, evidence)
     if done.status != 0 or report is None:
         failure: str | None = done.complaint
     else:
-        failure = contradiction(report, evidence, held, options.heaps)
+        failure = contradiction(report, evidence, options.heaps)
     return Result(
         chapter,
         language,

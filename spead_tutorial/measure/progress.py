@@ -14,9 +14,9 @@ import click
 
 from spead_tutorial.catalogue import Chapter
 from spead_tutorial.lab import Lab, LabError
-from spead_tutorial.measure.believe import IP_UDP_HEADERS, packet_sizes
 from spead_tutorial.measure.case import Step
 from spead_tutorial.measure.programs import ProgramOptions
+from spead_tutorial.measure.verify import IP_UDP_HEADERS, packet_sizes
 
 if TYPE_CHECKING:
     from rich.progress import Progress

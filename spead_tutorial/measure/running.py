@@ -51,11 +51,11 @@ class Done:
     @property
     def said(self) -> dict[str, Any]:
         """The JSON object that it printed last; empty where it printed none."""
+        lines = [line for line in self.output.splitlines() if line.startswith("{")]
         try:
-            found = json.loads(self.output.rstrip().rpartition("\n")[2])
+            return dict(json.loads(lines[-1])) if lines else {}
         except ValueError:
             return {}
-        return found if isinstance(found, dict) else {}
 
     @property
     def failure(self) -> str:

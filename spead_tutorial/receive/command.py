@@ -10,18 +10,17 @@ import logging
 import re
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from spead_tutorial import BUG_COMPAT_PYSPEAD_0_5_2, ThreadPool
 from spead_tutorial.options import parsed
-from spead_tutorial.receive.text import plain
-from spead_tutorial.receive.watch import Screen, Until, Watch
+from spead_tutorial.receive.items import plain
+from spead_tutorial.receive.watch import Screen, Watch
 from spead_tutorial.recv import Account, RingStreamConfig, Stream, StreamConfig, StreamStats
 
-__all__ = ["Place", "recv"]
+__all__ = ["recv"]
 
 _RING_HEAPS = 64
 _MOST_WARNINGS, _LONGEST_WARNING = 100, 300
@@ -36,8 +35,7 @@ _OPTIONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Address(NamedTuple):
     """Where to listen."""
 
     host: str  # an address or name of this machine, or a multicast group; empty for any address
@@ -48,32 +46,33 @@ class Place:
         return f"{host}:{self.port}" if host else f"port {self.port} of any address"
 
 
-def _place(text: str) -> Place:
+def _address(text: str) -> Address:
     found = re.fullmatch(r"(?:(?:\[([^\]]+)\]|([^:]+)):)?([0-9]{1,5})", text)
     if found is None or not 1 <= int(found[3]) <= 65535:
         raise ValueError(
             f"{text!r} is no place to listen: say a port from 1 to 65535, or HOST:PORT, with an"
             " IPv6 address in brackets, as [::1]:8888"
         )
-    return Place(found[1] or found[2] or "", int(found[3]))
+    return Address(found[1] or found[2] or "", int(found[3]))
 
 
 _COUNT = click.IntRange(1, 2**31 - 1)
 
 
 @click.command()
-@click.argument("place", type=parsed(_place), metavar="[HOST:]PORT")
+@click.argument("address", type=parsed(_address), metavar="[HOST:]PORT")
 @click.option("--count", type=_COUNT, metavar="HEAPS", help="End after so many heaps.")
 @click.option("--silence", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
               help="End after so long without a packet.")  # fmt: skip
-@click.option("--keep-going", is_flag=True, help="Go on when a sender says that its stream ends.")
+@click.option("--keep-going", "stop_on_stop_item", flag_value=False, default=True,
+              help="Go on when a sender says that its stream ends.")  # fmt: skip
 @click.option("--stats", "only_stats", is_flag=True, help="Count only: do not look into heaps.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, at the end.")
 @click.option("--max-heaps", type=_COUNT, default=StreamConfig.DEFAULT_MAX_HEAPS, metavar="HEAPS",
               show_default=True, help="Heaps of a substream that may arrive at once.")  # fmt: skip
 @click.option("--substreams", type=_COUNT, default=1, show_default=True, metavar="COUNT",
               help="Sequences of heaps, by which heap counts take turns.")  # fmt: skip
-@click.option("--any-order/--in-order", default=True, show_default=True,
+@click.option("--any-order/--in-order", "allow_out_of_order", default=True, show_default=True,
               help="Whether a heap's packets may come in any order.")  # fmt: skip
 @click.option("--max-heap-size", type=click.IntRange(1, 2**47), metavar="BYTES",
               default=StreamConfig.DEFAULT_MAX_HEAP_SIZE, show_default=True,
@@ -87,25 +86,18 @@ _COUNT = click.IntRange(1, 2**31 - 1)
 @click.option("--interface", metavar="WHICH",
               help="Where to join a multicast group: an interface's IPv4 address, or for IPv6 its"
                    " name.")  # fmt: skip
-@click.option("--no-gro", is_flag=True, help="Have the kernel hand over each packet by itself.")
-@click.option("--bug-compat", is_flag=True,
+@click.option("--no-gro", "gro", flag_value=False, default=True,
+              help="Have the kernel hand over each packet by itself.")  # fmt: skip
+@click.option("--bug-compat", flag_value=BUG_COMPAT_PYSPEAD_0_5_2, default=0,
               help="Read descriptors as PySPEAD 0.5.2 has them.")  # fmt: skip
 def recv(
-    place: Place,
+    address: Address,
     count: int | None,
     silence: float | None,
-    keep_going: bool,
     only_stats: bool,
     as_json: bool,
-    max_heaps: int,
-    substreams: int,
-    any_order: bool,
-    max_heap_size: int,
-    max_size: int,
-    buffer_size: int,
     interface: str | None,
-    no_gro: bool,
-    bug_compat: bool,
+    **settings: Any,
 ) -> int:
     """Receive heaps, say what is in them, and account for every packet.
 
@@ -116,33 +108,20 @@ def recv(
 
     Example: spead-tutorial recv 127.0.0.1:8888
     """
-    config = StreamConfig(
-        max_heaps=max_heaps,
-        substreams=substreams,
-        bug_compat=BUG_COMPAT_PYSPEAD_0_5_2 if bug_compat else 0,
-        stop_on_stop_item=not keep_going,
-        allow_out_of_order=any_order,
-        max_heap_size=max_heap_size,
-    )
+    of_reader = {name: settings.pop(name) for name in ("max_size", "buffer_size", "gro")}
+    of_reader |= _joining(address.host, interface)
+    config = StreamConfig(**settings)
     ring = RingStreamConfig(heaps=_RING_HEAPS, contiguous_only=False)
-    joining = _joining(place, interface)
     screen = Screen(is_quiet=as_json)
     with contextlib.ExitStack() as stack:
         with _refused():
             stack.enter_context(_warnings(screen))
             stream = stack.enter_context(Stream(stack.enter_context(ThreadPool()), config, ring))
-            stream.add_udp_reader(
-                place.host or "0.0.0.0",
-                place.port,
-                max_size,
-                buffer_size,
-                gro=not no_gro,
-                **joining,
-            )
+            stream.add_udp_reader(address.host or "0.0.0.0", address.port, **of_reader)
         watch = Watch(stream, screen, values=not only_stats)
         try:
-            click.echo(f"listening on {place}", err=as_json)
-            end = watch.run(Until(count, silence))
+            click.echo(f"listening on {address}", err=as_json)
+            end = watch.run(count, silence)
         except BaseException as error:  # the account of what has arrived is due in any case
             end = "interrupted" if isinstance(error, KeyboardInterrupt) else "failure"
             _print(stream.stats, watch, end, screen, as_json)
@@ -150,12 +129,12 @@ def recv(
         return _finish(stream, watch, end, screen, as_json)
 
 
-def _joining(place: Place, interface: str | None) -> dict[str, Any]:
+def _joining(host: str, interface: str | None) -> dict[str, Any]:
     """How the multicast group is joined, if it is one."""
     if interface is None:
         return {}
     try:
-        group = ipaddress.ip_address(place.host)
+        group = ipaddress.ip_address(host)
     except ValueError:
         group = None
     if group is None or not group.is_multicast:

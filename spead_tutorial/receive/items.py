@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is known of a stream's items, and what each heap says of them."""
+"""What is known of a stream's items, and what each heap says of them, in lines for a terminal.
+
+Packets come from strangers: what is in them is never written as it is where it could be more than
+letters to a terminal.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from spead_tutorial import STREAM_CTRL_ID, Flavour, Item, ItemGroup, RawDescriptor
-from spead_tutorial.receive import text
+import numpy as np
+
+from spead_tutorial import STREAM_CTRL_ID, Descriptor, Flavour, Item, ItemGroup, RawDescriptor
 from spead_tutorial.recv import HeapBase, IncompleteHeap, RawItem
 
-__all__ = ["Items"]
+__all__ = ["Items", "described", "plain", "value"]
 
 _MOST_ITEMS = 512  # that are known, whatever strangers describe; as in C
 _MOST_VALUES = 1000  # of a heap that are shown
+_FIRST = 4  # elements of an array
+_LONGEST = 60  # letters of a text, or of an element
+_MOST_FIELD_BYTES = 1024  # of an element with fields, each of which takes time
+_MOST_DECIMAL_BITS = 64
+_KINDS_WITH_ORDER = "iufb"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +71,15 @@ class Items:
         try:
             self._group.update(_OneDescriptor(heap.flavour, raw))
         except ValueError as error:
-            yield f"a descriptor that cannot be read, of {raw.id:#x}: {text.plain(str(error), 200)}"
+            yield f"a descriptor that cannot be read, of {raw.id:#x}: {plain(str(error), 200)}"
         if raw.id in self._group and self._group[raw.id] is not before:
             what = "changed:" if is_known else "described:"
-            yield text.described(what, self._group[raw.id])
+            yield described(what, self._group[raw.id])
 
     def lines(self, heap: HeapBase) -> list[str]:
         """Return what a heap brings, in lines; its descriptors have been taken."""
         if isinstance(heap, IncompleteHeap):
-            return [text.incomplete_line(heap)]
+            return [_incomplete_line(heap)]
         if heap.is_end_of_stream():
             return [f"heap {heap.cnt}: says that the stream ends"]
         values = _values(heap)
@@ -78,21 +88,21 @@ class Items:
         lines = [f"    {self._value(raw)}" for raw in values[:_MOST_VALUES]]
         if len(values) > _MOST_VALUES:
             lines.append(f"    … and {len(values) - _MOST_VALUES} more")
-        return [text.heap_line(heap.cnt, len(values)), *lines]
+        return [_heap_line(heap.cnt, len(values)), *lines]
 
     def _value(self, raw: RawItem) -> str:
         if raw.id not in self._group:
-            return f"{raw.id:#x}  {text.raw_value(raw)}"
+            return f"{raw.id:#x}  {_raw_value(raw)}"
         item = copy.copy(self._group[raw.id])  # with the value, the group would keep the heap
         try:
             item.set_from_raw(raw)
         except (ValueError, MemoryError) as error:
-            return text.plain(str(error), 200)
+            return plain(str(error), 200)
         try:
-            shown = text.value(item.value)
+            shown = value(item.value)
         except Exception as error:  # there are elements that NumPy itself cannot write
-            shown = f"cannot be shown: {text.plain(str(error), 200)}"
-        return f"{text.plain(item.name)}  {shown}"
+            shown = f"cannot be shown: {plain(str(error), 200)}"
+        return f"{plain(item.name)}  {shown}"
 
     def as_rows(self) -> list[dict[str, Any]]:
         """Return what has been described, for JSON."""
@@ -112,3 +122,63 @@ def _row(item: Item) -> dict[str, Any]:
         "dtype": None if item.dtype is None else str(item.dtype),
         "format": item.format,
     }
+
+
+# ---- In lines ----
+
+
+def plain(text: str, longest: int = _LONGEST) -> str:
+    """Write text in one line, of characters that can be seen, cut where it is long."""
+    seen = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[: longest + 1])
+    return seen if len(seen) <= longest else f"{seen[: longest - 1]}…"
+
+
+def described(what: str, item: Descriptor) -> str:
+    """Write what a descriptor says."""
+    if item.format is not None:
+        fields = ", ".join(f"{letter}{bits}" for letter, bits in item.format)
+        kind = fields if len(item.format) == 1 else f"({fields})"
+    else:
+        kind = str(item.dtype)
+    shape = "".join(f"[{'any' if n is None else n}]" for n in item.shape)
+    about = f": {plain(item.description)}" if item.description else ""
+    return f"{what} {item.id:#x} {plain(item.name)}, {plain(kind + shape)}{about}"
+
+
+def _heap_line(cnt: int, n_items: int) -> str:
+    """Write what came of a heap of which all has arrived."""
+    return f"heap {cnt}: {n_items} item{'' if n_items == 1 else 's'}"
+
+
+def _incomplete_line(heap: IncompleteHeap) -> str:
+    """Write what came of a heap that something is missing of."""
+    length = f"{heap.heap_length} bytes" if heap.heap_length >= 0 else "an unknown number of bytes"
+    return f"heap {heap.cnt}: incomplete, {heap.received_length} of {length} arrived"
+
+
+def value(of: Any) -> str:
+    """Write the value of an item: a number, a text, or an array's first elements and its range."""
+    if isinstance(of, str):
+        return plain(repr(of[: _LONGEST + 1]))
+    if not isinstance(of, np.ndarray):
+        return _element(of)
+    kind = f"{plain(str(of.dtype))}{''.join(f'[{n}]' for n in of.shape)}"
+    more = " …" if of.size > _FIRST else ""
+    shown = " ".join(_element(element) for element in of.flat[:_FIRST]) + more
+    if of.size <= _FIRST or of.dtype.kind not in _KINDS_WITH_ORDER:
+        return f"{kind} {shown}".rstrip()
+    return f"{kind} {shown} from {of.min()} to {of.max()}"
+
+
+def _element(of: Any) -> str:
+    if isinstance(of, int) and of.bit_length() > _MOST_DECIMAL_BITS:
+        return plain(hex(of))  # Python writes no more than 4300 decimal digits
+    if isinstance(of, np.void) and of.dtype.names and of.nbytes > _MOST_FIELD_BYTES:
+        return f"{of.nbytes} bytes"
+    return plain(str(of))
+
+
+def _raw_value(raw: RawItem) -> str:
+    """Write the value of an item that has not been described."""
+    what = raw.immediate_value if raw.is_immediate else f"{memoryview(raw).nbytes} bytes"
+    return f"{what}, not described"

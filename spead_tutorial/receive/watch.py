@@ -7,27 +7,19 @@ import select
 import shutil
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import click
 
 from spead_tutorial import Empty, Stopped
-from spead_tutorial.receive import text
 from spead_tutorial.receive.items import Items
 from spead_tutorial.recv import HeapBase, Stream
+from spead_tutorial.recv._account import losses
 
-__all__ = ["Pace", "Screen", "Until", "Watch"]
+__all__ = ["Pace", "Screen", "Watch", "pace_line"]
 
 _WINDOW_S = 1.0
 _LOOK_S = 0.1  # the longest wait before the time is looked at
-
-
-@dataclass(frozen=True, slots=True)
-class Until:
-    """When to end, besides the end of the stream."""
-
-    heaps: int | None = None  # after so many, complete or not
-    silence_s: float | None = None  # after so many seconds without a packet
 
 
 class Screen:
@@ -114,9 +106,12 @@ class Watch:
         """Bytes of payload that have arrived since the first heap was taken."""
         return self._stream.stats.payload_bytes - self._first_bytes
 
-    def run(self, until: Until) -> str:
-        """Take heaps until the end, and return what that was."""
-        look_s = _LOOK_S if until.silence_s is None else min(_LOOK_S, until.silence_s)
+    def run(self, heaps: int | None = None, silence_s: float | None = None) -> str:
+        """Take heaps until the end, and return what that was.
+
+        It is the stream's, or comes after so many heaps, or so many seconds without a packet.
+        """
+        look_s = _LOOK_S if silence_s is None else min(_LOOK_S, silence_s)
         ready = select.poll()
         ready.register(self._stream.fd, select.POLLIN)
         heard, heard_s = 0, time.monotonic()
@@ -131,13 +126,13 @@ class Watch:
             now_s = time.monotonic()
             if now_s >= self._window_s + _WINDOW_S:
                 self._end_window(now_s)
-            if self._n == until.heaps:
+            if self._n == heaps:
                 return "heaps"
-            if is_quiet and until.silence_s is not None:
+            if is_quiet and silence_s is not None:
                 packets = self._stream.stats.packets_received  # of a heap that is not whole, too
                 if packets != heard:
                     heard, heard_s = packets, now_s
-                elif now_s >= heard_s + until.silence_s:
+                elif now_s >= heard_s + silence_s:
                     return "silence"
 
     def _take(self, heap: HeapBase) -> None:
@@ -158,5 +153,12 @@ class Watch:
     def _end_window(self, now_s: float) -> None:
         stats = self._stream.stats
         if self._pace.end_window() or (not self._values and stats.heaps > self._before.heaps):
-            self._screen.last(text.pace_line(self._before, stats, now_s - self._window_s))
+            self._screen.last(pace_line(self._before, stats, now_s - self._window_s))
         self._before, self._window_s = stats, now_s
+
+
+def pace_line(before: Mapping[str, int], now: Mapping[str, int], seconds: float) -> str:
+    """Write how fast it came, and what is missing."""
+    rate = (now["payload_bytes"] - before["payload_bytes"]) / seconds / 1e6
+    heaps = (now["heaps"] - before["heaps"]) / seconds
+    return f"{rate:.1f} MB/s, {heaps:.0f} heaps/s, {now['heaps']} heaps in all; {losses(now)}"

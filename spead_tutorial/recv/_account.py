@@ -5,7 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-__all__ = ["Account", "sums"]
+from spead_tutorial._core import FAULTS
+from spead_tutorial.ledger import Gap, first_complaint, some, table
+from spead_tutorial.recv._stats import FATES
+
+__all__ = ["Account", "losses", "sums"]
 
 _LEAST_RMEM_MAX = 1 << 26
 
@@ -17,31 +21,28 @@ _ON_THE_WAY = (
     " way (ip -s link, ethtool -S)"
 )
 
-#: What becomes of packets, in words. The first three are always said, the others where there are
-#: any.
-_PACKETS = (
-    ("packets_placed", "in their place"),
-    ("packets_duplicate", "duplicate"),
-    ("packets_malformed", "malformed"),
-    ("packets_late", "late: their heap was finished, or given up"),
-    ("packets_after_loss", "behind a missing one, and packets are taken in order"),
-    ("packets_inconsistent", "in contradiction to others of their heap"),
-    ("packets_too_large", "of heaps larger than allowed"),
-    ("packets_unsized", "of heaps that do not say how long they are"),
-    ("packets_no_memory", "of heaps that there was no memory for"),
-    ("packets_no_place", "of heaps that have no place in a chunk"),
-    ("packets_after_end", "after the end of the stream, and not looked at"),
-)
-_N_ALWAYS = 3
-_FAULTS = (
-    ("malformed_header", "no packet of SPEAD"),
-    ("malformed_flavour", "of no flavour of 64 bits"),
-    ("malformed_pointers", "too short for its item pointers"),
-    ("malformed_missing", "without heap count, payload offset or payload length"),
-    ("malformed_payload", "too short for its payload"),
-    ("malformed_beyond", "beyond the end of its heap"),
-    ("malformed_surplus", "longer than it says, or than max_size"),
-)
+#: Fates that are always said, the others where there are any; and what helps against some.
+_ALWAYS = ("placed", "duplicate", "malformed")
+_WAYS_OUT = {
+    "malformed": (
+        "see whether something else sends to this port, raise max_size, or take one apart with"
+        " spead_tutorial.wire"
+    ),
+    "after_loss": "allow_out_of_order takes them, whatever is missing",
+    "after_end": "without stop_on_stop_item the stream goes on",
+    "inconsistent": "let each sender have heap counts of its own",
+    "too_large": "raise max_heap_size",
+    "unsized": "allow_unsized_heaps takes them",
+    "no_memory": "lower max_heaps, or give the memory allocator more",
+    "no_place": "see what the place function says, or raise max_chunks",
+}
+_HEAPS = {
+    "heaps_live": "still arriving",
+    "heaps_dropped": "that ended the stream",
+    "ring_dropped": "dropped by the full ring",
+    "too_old_heaps": "too old for any chunk",
+    "rejected_heaps": "that the place function gave none",
+}
 
 _Counts = Mapping[str, int]
 
@@ -80,11 +81,12 @@ class Account:
         """What was lost where, and what can be done: a line each; none where all is well."""
         if self.stats["packets_received"] == 0 and self.stats["socket_dropped"] == 0:
             return [_NOTHING]
-        found = [*sums(self.stats), *_lost_here(self.stats), *_refused(self.stats)]
+        wrong = sums(self.stats)
+        found = [*([wrong] if wrong else []), *_lost_here(self.stats), *_unused(self.stats)]
         missing = _incomplete(self.stats) + self.stats["heaps_never_begun"]
         if missing and not found:
             verb = "lacks" if missing == 1 else "lack"
-            found = [f"{_some(missing, 'heap')} {verb} {_ON_THE_WAY}"]
+            found = [f"{some(missing, 'heap')} {verb} {_ON_THE_WAY}"]
         return found
 
     @property
@@ -107,20 +109,41 @@ class Account:
             ("heaps", list(_heap_rows(self.stats))),
             ("sockets", list(_socket_rows(self.stats))),
         ]
-        width = max(len(str(count)) for _, rows in groups for count, _ in rows)
-        table = [
-            f"{name if i == 0 else '':7}  {count:{width}}  {what}"
-            for name, rows in groups
-            for i, (count, what) in enumerate(rows)
-        ]
-        return [*table, *(self.troubles or [self.conclusion])]
+        return [*table(groups), *(self.troubles or [self.conclusion])]
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
 
 
-def _some(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+def sums(stats: _Counts) -> str | None:
+    """Say where a packet or a heap is nowhere, or twice; None where each is in one place."""
+    received, datagrams = stats["packets_received"], stats["socket_datagrams"]
+    fates = sum(stats[f"packets_{fate}"] for fate in FATES)
+    ended = stats["heaps_complete"] + _incomplete(stats) + stats["heaps_dropped"]
+    where = "in this stream, which is a fault of it: please report it"
+    return first_complaint(
+        Gap(where, came, became, unit=unit)
+        for unit, came, became in (
+            ("packet", received, fates),
+            ("heap", stats["heaps_begun"], ended + stats["heaps_live"]),
+            ("datagram", max(datagrams, received), received),  # there are packets in memory, too
+        )
+    )
+
+
+def losses(stats: _Counts) -> str:
+    """Say in a few words what is missing so far, or that nothing is."""
+    found = [
+        f"{count} {what}"
+        for count, what in (
+            (_incomplete(stats), "heaps incomplete"),
+            (stats["heaps_never_begun"], "never begun"),
+            (stats["socket_dropped"], "dropped by the socket"),
+            (stats["packets_malformed"], "malformed packets"),
+        )
+        if count
+    ]
+    return ", ".join(found) or "nothing missing"
 
 
 def _incomplete(stats: _Counts) -> int:
@@ -132,30 +155,26 @@ def _incomplete(stats: _Counts) -> int:
 
 def _packet_rows(stats: _Counts) -> Iterator[tuple[int, str]]:
     yield stats["packets_received"], "received"
-    for i, (name, what) in enumerate(_PACKETS):
-        if i < _N_ALWAYS or stats[name]:
-            why = f": {_faults(stats)}" if name == "packets_malformed" and stats[name] else ""
-            yield stats[name], what + why
+    others = [fate for fate in FATES if fate not in _ALWAYS and stats[f"packets_{fate}"]]
+    for fate in (*_ALWAYS, *others):
+        about = _about(stats, fate) if fate == "malformed" or fate in others else ""
+        yield stats[f"packets_{fate}"], fate.replace("_", " ") + (f": {about}" if about else "")
 
 
-def _faults(stats: _Counts) -> str:
-    return ", ".join(f"{stats[name]} {what}" for name, what in _FAULTS if stats[name])
+def _about(stats: _Counts, fate: str) -> str:
+    """Say what a fate means; or how many packets are malformed by what."""
+    if fate != "malformed":
+        return FATES[fate]
+    found = [(stats[f"malformed_{fault}"], text) for fault, text in FAULTS.items()]
+    return ", ".join(f"{count}: {text}" for count, text in found if count)
 
 
 def _heap_rows(stats: _Counts) -> Iterator[tuple[int, str]]:
     yield stats["heaps_complete"], "complete"
-    arrived = f", of which {_some(stats['incomplete_bytes'], 'byte')} arrived"
+    arrived = f", of which {some(stats['incomplete_bytes'], 'byte')} arrived"
     yield _incomplete(stats), f"incomplete{arrived if _incomplete(stats) else ''}"
     yield stats["heaps_never_begun"], "never begun"
-    for name, what in (
-        ("heaps_live", "still arriving"),
-        ("heaps_dropped", "that ended the stream"),
-        ("ring_dropped", "dropped by the full ring"),
-        ("too_old_heaps", "too old for any chunk"),
-        ("rejected_heaps", "that the place function gave none"),
-    ):
-        if stats.get(name):
-            yield stats[name], what
+    yield from ((stats[name], what) for name, what in _HEAPS.items() if stats.get(name))
 
 
 def _socket_rows(stats: _Counts) -> Iterator[tuple[int, str]]:
@@ -182,38 +201,16 @@ def _runs(stats: _Counts) -> str:
 # ---- Troubles ----
 
 
-def sums(stats: _Counts) -> Iterator[str]:
-    """Whether every packet and every heap is somewhere, and only there."""
-    received, datagrams = stats["packets_received"], stats["socket_datagrams"]
-    ended = stats["heaps_complete"] + _incomplete(stats) + stats["heaps_dropped"]
-    for what, came, became in (
-        ("packets", received, sum(stats[name] for name, _ in _PACKETS)),
-        ("heaps", stats["heaps_begun"], ended + stats["heaps_live"]),
-        ("datagrams", max(datagrams, received), received),  # there are packets in memory, too
-    ):
-        if came != became:
-            yield (
-                f"the account does not add up: of {came} {what} that came, {became} are in it;"
-                " that is a fault of this receiver, please report it"
-            )
-
-
 def _lost_here(stats: _Counts) -> Iterator[str]:
     """What came as far as this machine."""
     if stats["socket_dropped"]:
         yield _dropped_by_socket(stats)
     if stats["ring_dropped"]:
-        heaps = _some(stats["ring_dropped"], "heap")
+        heaps = some(stats["ring_dropped"], "heap")
         yield f"the full ring dropped {heaps}: take them faster, or give it room for more"
     if stats["packets_late"] and stats["incomplete_heaps_evicted"]:
-        packets = _some(stats["packets_late"], "packet")
+        packets = some(stats["packets_late"], "packet")
         yield f"{packets} came after their heaps had made room for others: raise max_heaps"
-    for name, way_out in (
-        ("packets_after_loss", "allow_out_of_order takes them, whatever is missing"),
-        ("packets_after_end", "without stop_on_stop_item the stream goes on"),
-    ):
-        if stats[name]:
-            yield f"{_packets(stats, name)}: {way_out}"
 
 
 def _dropped_by_socket(stats: _Counts) -> str:
@@ -227,24 +224,9 @@ def _dropped_by_socket(stats: _Counts) -> str:
     )
 
 
-def _refused(stats: _Counts) -> Iterator[str]:
+def _unused(stats: _Counts) -> Iterator[str]:
     """What came, and could not be used."""
-    if stats["packets_malformed"]:
-        packets = _some(stats["packets_malformed"], "packet")
-        yield (
-            f"{packets} malformed ({_faults(stats)}): see whether something else sends to this"
-            " port, and take one apart with spead_tutorial.wire"
-        )
-    for name, way_out in (
-        ("packets_inconsistent", "let each sender have heap counts of its own"),
-        ("packets_too_large", "raise max_heap_size"),
-        ("packets_unsized", "allow_unsized_heaps takes them"),
-        ("packets_no_memory", "lower max_heaps, or give the memory allocator more"),
-        ("packets_no_place", "see what the place function says, or raise max_chunks"),
-    ):
-        if stats[name]:
-            yield f"{_packets(stats, name)}: {way_out}"
-
-
-def _packets(stats: _Counts, name: str) -> str:
-    return f"{_some(stats[name], 'packet')} {dict(_PACKETS)[name]}"
+    for fate, way_out in _WAYS_OUT.items():
+        if count := stats[f"packets_{fate}"]:
+            what = f"{some(count, 'packet')} {fate.replace('_', ' ')}"
+            yield f"{what} ({_about(stats, fate)}): {way_out}"

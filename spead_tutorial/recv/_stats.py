@@ -8,6 +8,7 @@ import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
+from spead_tutorial import _core
 from spead_tutorial._types import whole
 
 __all__ = ["ACCOUNT", "COMMON", "FATES", "StreamStatConfig", "StreamStats", "account_values"]
@@ -95,19 +96,7 @@ COMMON = (
 )
 
 #: What becomes of a packet: the core's list, and what was read behind the end of the stream.
-FATES = (
-    "placed",
-    "malformed",
-    "duplicate",
-    "late",
-    "after_loss",
-    "inconsistent",
-    "too_large",
-    "unsized",
-    "no_memory",
-    "no_place",
-    "after_end",
-)
+FATES = {**_core.FATES, "after_end": "it came after the end of the stream"}
 
 #: What ours have besides, behind all others.
 ACCOUNT = (
@@ -115,13 +104,7 @@ ACCOUNT = (
     StreamStatConfig("packets_received"),
     *(StreamStatConfig(f"packets_{name}") for name in FATES),
     # Malformed packets: why.
-    StreamStatConfig("malformed_header"),
-    StreamStatConfig("malformed_flavour"),
-    StreamStatConfig("malformed_pointers"),
-    StreamStatConfig("malformed_missing"),
-    StreamStatConfig("malformed_payload"),
-    StreamStatConfig("malformed_beyond"),
-    StreamStatConfig("malformed_surplus"),
+    *(StreamStatConfig(f"malformed_{name}") for name in _core.FAULTS),
     # Heaps: "heaps" are those that ended; dropped ones brought the stop.
     StreamStatConfig("heaps_begun"),
     StreamStatConfig("heaps_complete"),

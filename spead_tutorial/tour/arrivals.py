@@ -12,7 +12,7 @@ import msgspec
 
 from spead_tutorial.catalogue import MEASURED, find_chapter, find_receiver
 from spead_tutorial.lab import Journey, Lab, LabError
-from spead_tutorial.measure.delivery import Delivery, deliver
+from spead_tutorial.measure.delivery import Delivery, deliver, receiving_lab
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions
 from spead_tutorial.records import Count, RecordError, Recording
 from spead_tutorial.tables import Column, Table, plain
@@ -72,20 +72,12 @@ class Arrival:
 def receive_some(size: str) -> tuple[list[Arrival], list[str]]:
     """Have a chapter receive what another sends, in all languages, or say why not."""
     try:
-        with _lab() as lab:
+        with receiving_lab() as lab:
             return [
                 _one(lab, language, _HEAPS.get(size, _USUAL_HEAPS)) for language in MEASURED
             ], []
     except LabError as error:
         return [], [f"Without data that arrives: {error}."]
-
-
-def _lab() -> Lab:
-    """Open a lab with a second machine; where there is no link to one, it is the lab's loopback."""
-    try:
-        return Lab(receiver=True)
-    except LabError:
-        return Lab("loopback", receiver=True)
 
 
 def _one(lab: Lab, language: str, heaps: int) -> Arrival:

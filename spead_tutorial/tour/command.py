@@ -14,8 +14,8 @@ import click
 from spead_tutorial import plots
 from spead_tutorial.catalogue import BESIDE_LADDER, LADDER, find_chapter
 from spead_tutorial.lab import Lab, LabError
-from spead_tutorial.measure import beside, ladder
-from spead_tutorial.measure.beside import CEILING, PEER
+from spead_tutorial.measure import baselines, ladder
+from spead_tutorial.measure.baselines import CEILING, PEER
 from spead_tutorial.measure.case import Begun, Case, Step
 from spead_tutorial.measure.case import take as take_case
 from spead_tutorial.measure.machine import header
@@ -77,7 +77,7 @@ def planned(size: str, loopback: bool) -> tuple[list[Case], list[str]]:
     """
     cores = len(os.sched_getaffinity(0))
     bare = () if loopback else ladder.bare((None, cores) if cores > 1 else (None,))
-    found = [(case, beside.missing(case)) for case in (*ladder.peers(PEER), *bare)]
+    found = [(case, baselines.missing(case)) for case in (*ladder.peers(PEER), *bare)]
     without = ["Without bare loops: over loopback, the receiver sets the limit."] * loopback
     reasons = {(case.implementation, reason) for case, reason in found if reason is not None}
     without += [f"Without {_NAMES[who]}: {reason}." for who, reason in sorted(reasons)]
@@ -159,7 +159,7 @@ def _take(place: Place, step: Step) -> Sample:
     """Run a case once; where it cannot even be started, that is a failure of its."""
     ours = step.case.implementation == OURS
     try:
-        start = None if ours else beside.launch(step.case, step.heaps)
+        start = None if ours else baselines.launch(step.case, step.heaps)
         return take_case(place, step, launch=start, timeout=_TIMEOUT_S)
     except ProgramError as error:
         return _not_started(place, step, str(error))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from spead_tutorial import stats
 from spead_tutorial.catalogue import BESIDE_LADDER, LADDER, Chapter, find_chapter
-from spead_tutorial.measure.beside import CEILING, PEER
+from spead_tutorial.measure.baselines import CEILING, PEER
 from spead_tutorial.measure.place import over_loopback
 from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM, Row, rates_by_round, rows
 from spead_tutorial.records import OURS, Recording, Sample, Sent

@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from spead_tutorial.lab import Counters
-from spead_tutorial.measure import beside
+from spead_tutorial.measure import baselines
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.programs import ProgramError, finish
 from spead_tutorial.measure.report import Report
@@ -372,10 +372,10 @@ def _bare(spot: InLab, packets: Packets | None) -> Bare | str:
     largest = spot.lab.mtu - 28
     packet_size = min(max(packets.packet_bytes if packets else largest, 256), largest)
     case = Case(
-        beside.CEILING, "c", beside.CEILING, heap_size, packet_size, variant="one thread",
+        baselines.CEILING, "c", baselines.CEILING, heap_size, packet_size, variant="one thread",
         heaps=max(2, _BARE_BYTES // heap_size),
     )  # fmt: skip
-    if (reason := beside.missing(case)) is not None:
+    if (reason := baselines.missing(case)) is not None:
         return f"There is no bare loop beside it: {reason}."
     try:
         # The best of a few, as is the custom with ceilings: others may use this machine, too.
@@ -398,9 +398,9 @@ def _bare(spot: InLab, packets: Packets | None) -> Bare | str:
 
 
 def _ceiling(spot: InLab, case: Case, more: list[str]) -> Report:
-    start = beside.launch(case, case.heaps)
+    start = baselines.launch(case, case.heaps)
     argv = list(start(spot.destination))
-    done = finish(spot.lab.run, beside.CEILING, [argv[0], *more, *argv[1:]], _BARE_LIMIT_S)
+    done = finish(spot.lab.run, baselines.CEILING, [argv[0], *more, *argv[1:]], _BARE_LIMIT_S)
     report = Report.parse(done.output) if done.status == 0 else None
     if report is None:
         raise ProgramError(done.complaint)

@@ -92,13 +92,11 @@ def test_all_heaps_of_a_chapter_are_in_chunks_the_first_one_too(
         assert rest.endswith(f"\nReceived {n} heaps\n")
 
 
-def test_a_receiver_is_told_the_size_of_the_senders_heaps():
-    sender, chunks, first = find_chapter("11"), find_receiver("12"), find_receiver("3")
-    told = functools.partial(delivery.receiver_arguments, told=(), as_json=False, port=PORT)
-    sized = ProgramOptions(heap_size=SIZE)
-    assert told(chunks, sender, sized) == ["-H", str(SIZE), str(PORT)]
-    assert told(chunks, sender, ProgramOptions()) == ["-H", str(sender.heap_size), str(PORT)]
-    assert told(first, sender, sized) == [str(PORT)]
+def test_a_receiver_is_told_the_size_of_heaps_if_it_takes_it():
+    chunks, first = find_receiver("12"), find_receiver("3")
+    asked = functools.partial(delivery.receiver_arguments, heap_size=SIZE, at="8888")
+    assert asked(chunks, text=False) == ["-H", str(SIZE), "--json", "8888"]
+    assert asked(first, text=True) == ["--json", "--text", "8888"]
 
 
 # ---- Descriptors ----

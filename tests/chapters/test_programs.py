@@ -21,7 +21,7 @@ import pytest
 from spead_tutorial.catalogue import LANGUAGES, PROGRAMS, Chapter, find_chapter
 from spead_tutorial.chapters import report
 from spead_tutorial.lab import LabError
-from spead_tutorial.measure import believe, machine, programs
+from spead_tutorial.measure import machine, programs, verify
 from spead_tutorial.measure.case import Begun, Case, Step
 from spead_tutorial.measure.machine import memory_fact
 from spead_tutorial.measure.place import Device, Loopback, Place
@@ -491,7 +491,7 @@ def test_packets_are_as_large_as_the_route_takes_them_whole(lend_lab, language):
         fits = (lab.mtu - 28) // 8 * 8
     assert result.said == ""
     assert result.report.packet_size == fits
-    packets = believe.packet_sizes(1 << 16, fits)  # with what 64 KiB are cut into unequally
+    packets = verify.packet_sizes(1 << 16, fits)  # with what 64 KiB are cut into unequally
     assert result.report.packets == sum(map(len, packets))
     assert result.report.spead_bytes == sum(map(sum, packets))
     assert (after["FragOKs"], after["FragCreates"]) == (before["FragOKs"], before["FragCreates"])

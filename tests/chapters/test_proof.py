@@ -12,13 +12,13 @@ import pytest
 
 from spead_tutorial.catalogue import PROGRAMS, find_chapter
 from spead_tutorial.lab import Counters, LabError
-from spead_tutorial.measure import believe, programs
 from spead_tutorial.measure import place as place_module
-from spead_tutorial.measure.believe import contradiction, hold
+from spead_tutorial.measure import programs, verify
 from spead_tutorial.measure.case import Begun, Case, Step
 from spead_tutorial.measure.place import LISTENERS, Device, Evidence, Host, Loopback
 from spead_tutorial.measure.programs import ProgramOptions, run
 from spead_tutorial.measure.report import Report
+from spead_tutorial.measure.verify import contradiction
 from support.programs import PATIENCE_S, cases, in_c, name_of
 
 CHAPTER_6 = find_chapter("6")
@@ -114,7 +114,7 @@ def test_a_report_with_something_wrong_has_no_rate(changed):
 
     def failure(report: Report) -> str | None:
         evidence = Evidence(counted)
-        return contradiction(report, evidence, hold(report, evidence))
+        return contradiction(report, evidence)
 
     assert failure(REPORT) is None
     merged = changed == {"packets": 5}  # which are one to the device
@@ -195,20 +195,20 @@ def test_a_packet_that_a_listener_never_got_is_missed(lend_lab, monkeypatch):
         again = run(Device(lab), find_chapter("2"), "c")
     for one in (result, again):
         assert one.rate is None
-        assert "1 are missing between the sender and the receiver's socket" in one.failure
+        assert "1 is missing between the sender and the receiver's socket" in one.failure
 
 
 def icmp_failure(report: Report, icmp_bytes: int, icmp_errors: int = 2) -> bool:
     """Whether so many bytes of errors beside the messages of a report are refused."""
     lo_bytes = report.spead_bytes + 2 * 28 + icmp_bytes
     counted = Counters("loopback", 0, 0, 0, 2 + icmp_errors, lo_bytes, 0)
-    return not believe._accounted(report, counted, icmp_errors).ok
+    return not verify._accounted(report, counted, icmp_errors).ok
 
 
 def test_errors_that_return_messages_are_accounted_for_to_the_byte():
     # The stop heap has 57 bytes: its error has 56 more. A heap's last packet has 408.
     report = dataclasses.replace(REPORT, heaps=1, heap_size=1 << 20, payload_bytes=1 << 20)
-    assert believe._last_packets(1 << 20, 1472) == (732, 408, 57)
+    assert [one[-1] for one in verify.packet_sizes(1 << 20, 1472)] == [732, 408, 57]
     assert not icmp_failure(report, 576 + 57 + 56)
     assert icmp_failure(report, 576 + 57 + 57)
     assert icmp_failure(report, 576 + 576)

@@ -73,7 +73,7 @@ def test_all_twins_have_the_same_options_with_the_same_defaults_whatever_was_sai
     assert found == [found[0]] * len(found)
     (receiver,) = (one for one in RECEIVERS if one.name == name)
     own = {{"H": "--heap-size", "b": "--buffers"}[letter] for letter in receiver.accepted}
-    assert found[0].keys() == {"-t", "--json", "[HOST:]PORT"} | own
+    assert found[0].keys() == {"-t", "--json", "--text", "[HOST:]PORT"} | own
     if name == CHAPTER_9:
         assert found[0]["--heap-size"] == "bytes of samples in a heap (1048576)"
         assert found[0]["--buffers"] == (

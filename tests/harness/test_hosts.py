@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A sweep on many hosts: complete though one is lost, and nothing left behind on any of them."""
 
-import dataclasses
 import fcntl
 import json
 import os

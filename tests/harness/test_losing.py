@@ -98,14 +98,14 @@ COUNTS = dict.fromkeys([one.name for one in ACCOUNT], 0) | {
     ("changed", "complaint"),
     [
         ({}, None),
-        ({"packets_placed": 5}, "of 6 packets that came, 5 are in it"),
-        ({"got": 2}, "of 2 complete heaps, 3 are in it"),
-        ({"incomplete_bytes": 0}, "of 2501 bytes of heaps, 2001 are in it"),
+        ({"packets_placed": 5}, "of 6 packets 1 is missing in this stream"),
+        ({"got": 2}, "of 2 complete heaps 1 is too many between the stream and the program"),
+        ({"incomplete_bytes": 0}, "of 2501 bytes 500 are missing in heaps, complete or not"),
         (
             {"incomplete_heaps_flushed": 2, "heaps_begun": 4},
-            "3 heaps were sent; 2 are complete and 2 are not",
+            "of 3 heaps 1 is too many in heaps of which something came",
         ),
-        ({"packets_received": 4, "packets_placed": 4}, "2 are complete and 1 are not, of 4"),
+        ({"packets_received": 4, "packets_placed": 4}, "4 packets 1 is too many in complete heaps"),
     ],
 )
 def test_counts_that_do_not_add_up_are_no_sample(changed, complaint):

@@ -162,7 +162,7 @@ def test_a_search_takes_runs_until_it_has_found_something(lab):
 @pytest.fixture
 def ends(lab) -> Iterator[tuple[socket.socket, socket.socket]]:
     """A socket to send through, and one that gets it."""
-    with receivers.PLACES[""](lab, 1 << 20) as made:
+    with receivers.WAYS[""](lab, 1 << 20) as made:
         yield made.sender, made.receiver
 
 

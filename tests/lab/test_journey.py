@@ -56,11 +56,17 @@ def test_what_adds_up_is_said_with_what_was_lost_and_where(it, losses):
 @pytest.mark.parametrize(
     ("it", "where"),
     [
-        (journey(100, 99, 99), "1 are missing between the sender and the receiver's machine"),
-        (journey(100, 100, 99), "1 are missing in the receiver's machine, perhaps in the socket"),
-        (journey(100, None, 99), "1 are missing between the sender and the receiver's socket"),
-        (journey(100, 101, 101), "1 more than were sent"),
-        (journey(100, 99, 99, lost=2), "1 more than were sent"),
+        (journey(100, 99, 99), "1 is missing between the sender and the receiver's machine"),
+        (journey(100, 100, 99), "1 is missing in the receiver's machine, perhaps in the socket"),
+        (journey(100, None, 99), "1 is missing between the sender and the receiver's socket"),
+        (
+            journey(100, 101, 101),
+            "1 is too many between the sender and the receiver's machine: something",
+        ),
+        (
+            journey(100, 99, 99, lost=2),
+            "1 is too many between the sender and the receiver's machine: something",
+        ),
         # Three messages are three packets at least, and at most what three can hold.
         (journey(100, 100, 98, dropped=3), "2 are missing"),
         (journey(1000, 1000, 1000 - 3 * 128 - 1, dropped=3), "385 are missing"),
@@ -70,7 +76,7 @@ def test_what_adds_up_is_said_with_what_was_lost_and_where(it, losses):
         (Journey(100, 99, arrivals=Arrivals(99, torn=1)), "1 torn into fragments"),
         (
             journey(9, 9, 9, sent_bytes=1000, received_bytes=999),
-            "1000 bytes were sent and 999 received",
+            "of 1000 bytes 1 is missing though no packet is",
         ),
     ],
 )

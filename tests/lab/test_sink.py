@@ -19,6 +19,7 @@ from spead_tutorial.cli import cli, finish
 from spead_tutorial.lab import sink_path
 from spead_tutorial.lab.sink import sink as command
 from support.lab_scripts import PATIENCE_S, send_gso
+from support.ref_encode import packet
 
 PROGRAM = str(sink_path())
 SAMPLES, CONTROL, TIMESTAMP = 0x3300, 6, 0x1600
@@ -36,13 +37,10 @@ class Sink:
         self.socket = socket.socket(family, socket.SOCK_DGRAM)
         self.socket.connect((host, int(port)))
 
-    def send(self, *packets: bytes) -> None:
-        for packet in packets:
-            self.socket.send(packet)
-
     def summary(self, *packets: bytes) -> dict[str, Any]:
         """Send these too, wait for its end, and return what it printed last."""
-        self.send(*packets)
+        for one in packets:
+            self.socket.send(one)
         out, _ = self.process.communicate(timeout=PATIENCE_S)
         assert self.process.returncode == 0
         result: dict[str, Any] = json.loads(out.splitlines()[-1])
@@ -68,40 +66,16 @@ def sink() -> Iterator[Any]:
         running.close()
 
 
-def packet(
-    cnt: int,
-    payload: bytes,
-    *items: tuple[bool, int, int],
-    offset: int = 0,
-    heap_len: int | None = None,
-    address_bits: int = 40,
-) -> bytes:
-    """Build a SPEAD packet by hand; an item is (immediate, id, value or address)."""
-    length = len(payload) if heap_len is None else heap_len
-    pointers = [(True, 1, cnt), (True, 2, length), (True, 3, offset), (True, 4, len(payload))]
-    pointers += items
-    width = address_bits // 8
-    data = struct.pack(">BBBBHH", 0x53, 4, 8 - width, width, 0, len(pointers))
-    for immediate, number, value in pointers:
-        data += struct.pack(">Q", immediate << 63 | number << address_bits | value)
-    return data + payload
-
-
 def stop(cnt: int) -> bytes:
-    return packet(cnt, b"\0", (True, CONTROL, 2), (False, 0, 0))
+    return packet(cnt, 1, 0, b"\0", [(True, CONTROL, 2), (False, 0, 0)])
 
 
 def samples(cnt: int, size: int, packet_size: int, value: int | None = None) -> list[bytes]:
     """Build a heap as the chapters send it, in packets of `packet_size` bytes of payload."""
     fill = bytes([(cnt - 1) & 0xFF if value is None else value]) * size
+    items = [(True, TIMESTAMP, 0), (False, SAMPLES, 0)]
     return [
-        packet(
-            cnt,
-            fill[at : at + packet_size],
-            *([(True, TIMESTAMP, 0), (False, SAMPLES, 0)] if at == 0 else []),
-            offset=at,
-            heap_len=size,
-        )
+        packet(cnt, size, at, fill[at : at + packet_size], items if at == 0 else [])
         for at in range(0, size, packet_size)
     ]
 
@@ -119,7 +93,7 @@ def test_heaps_are_counted_and_the_stop_heap_ends_it(sink):
 
 @pytest.mark.parametrize("address_bits", range(8, 57, 8))
 def test_every_flavour_is_read(sink, address_bits):
-    packets = [packet(cnt, bytes(100), address_bits=address_bits) for cnt in (1, 2)]
+    packets = [packet(cnt, 100, 0, bytes(100), (), address_bits) for cnt in (1, 2)]
     found = sink("-c", "2").summary(*packets)
     assert (found["complete_heaps"], found["malformed"]) == (2, 0)
 
@@ -193,8 +167,8 @@ def test_what_comes_is_counted(sink, options, packets, expected):
         b"\x53\x03" + samples(1, 10, 10)[0][2:],
         b"\x53\x04\x08\x00" + samples(1, 10, 10)[0][4:],
         b"\x53\x04\x03\x05\0\0\xff\xff" + samples(1, 10, 10)[0][8:],
-        packet(1, bytes(10), offset=5, heap_len=12),
-        packet(1, b"", offset=(1 << 40) - 1, heap_len=0),
+        packet(1, 12, 5, bytes(10)),
+        packet(1, 0, (1 << 40) - 1, b""),
         struct.pack(">BBBBHHQ", 0x53, 4, 3, 5, 0, 1, 1 << 63 | 1 << 40 | 7),
     ],
 )
@@ -208,7 +182,7 @@ def test_fill_is_checked_within_its_item_only(sink):
     payload = b"\xff" * 4 + b"\0" * 9 + b"\xee" * 3
     spoilt = payload[:12] + b"\1" + payload[13:]
     items = ((False, 5, 0), (False, SAMPLES, 4), (False, 7, 13))
-    packets = [packet(1, payload, *items), packet(257, spoilt, *items), stop(258)]
+    packets = [packet(1, 16, 0, payload, items), packet(257, 16, 0, spoilt, items), stop(258)]
     found = sink("--check-fill").summary(*packets)
     assert (found["fill_bytes"], found["bad_fill"]) == (18, 1)
 
@@ -242,7 +216,7 @@ def test_what_the_kernel_dropped_for_lack_of_room_is_reported(sink):
     running.process.send_signal(signal.SIGSTOP)
     os.waitpid(running.process.pid, os.WUNTRACED)  # until it has really stopped
     for cnt in range(1, 51):
-        running.send(*samples(cnt, 1000, 1000))
+        running.socket.send(samples(cnt, 1000, 1000)[0])
     running.process.send_signal(signal.SIGTERM)
     running.process.send_signal(signal.SIGCONT)
     found = running.summary()

@@ -15,11 +15,11 @@ RECEIVED = {"heaps": 10, "packets": 100}
     ("sent", "received", "lossless", "words"),
     [
         ({}, {}, True, None),
-        ({}, {"packets": 99}, False, "1 are missing between"),
+        ({}, {"packets": 99}, False, "1 is missing between"),
         ({"dropped": 1}, {"packets": 93, "heaps": 9}, True, "though the sender left room"),
         ({"dropped": 1}, {"packets": 93, "heaps": 9}, False, None),
-        ({}, {"heaps": 9}, True, "10 heaps were sent, and 9 received"),
-        ({}, {"heaps": 11}, False, "10 heaps were sent, and 11 received"),
+        ({}, {"heaps": 9}, True, "of 10 heaps 1 is missing between the sender and the program"),
+        ({}, {"heaps": 11}, False, "of 10 heaps 1 is too many between"),
         ({}, {"not_understood": 3}, False, "3 heaps came whole, but were not understood"),
     ],
 )

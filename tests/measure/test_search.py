@@ -132,16 +132,11 @@ CAPACITY = 3000 * MB
 
 def take(step: Step, warm_up: Sample | None) -> list[Sample]:
     """The runs that are missing of a step's search."""
-    start = begin(warm_up, step.number)
-    all_runs = searched(
-        CAPACITY,
-        start,
-        criterion=ROUGH if step.warm_up else THOROUGH,
-        round=step.number,
-        warm_up=step.warm_up,
-    )
-    assert all_runs[: len(step.runs)] == list(step.runs)
-    return all_runs[len(step.runs) :]
+
+    def run(rate: float) -> Sample:
+        return run_of(rate, CAPACITY, round=step.number, warm_up=step.warm_up)
+
+    return list(search.look(run, step, warm_up))
 
 
 STEPS = [Step(0, True, CASE), Step(0, False, CASE), Step(1, False, CASE)]
@@ -174,28 +169,19 @@ def test_a_run_that_failed_is_repeated_in_its_place_and_the_search_goes_on(tmp_p
     measure(STEPS[:1], fail, HEADER, path=path, say=lambda *_: None)
     assert left(STEPS[:1], read(path)) == []
     step = dataclasses.replace(STEPS[0], attempt=1)
-
-    def repeat(step: Step, warm_up: Sample | None) -> list[Sample]:
-        first, *others = take(step, warm_up)
-        return [replace(first, attempt=1), *others]
-
-    measure([step], repeat, HEADER, path=path, say=lambda *_: None)
+    measure([step], take, HEADER, path=path, say=lambda *_: None)
     recording = read(path)
     assert [one.failure for one in recording.superseded] == ["no memory"]
     assert search.offered(found(recording.samples)) == pytest.approx(2000 * MB)
 
 
 def test_a_search_that_was_interrupted_takes_the_runs_that_are_missing():
-    def run(asked: float) -> Sample:
-        return run_of(asked, 3e9)
-
-    rough = search.look(lambda rate: run_of(rate, 3e9, warm_up=True), Step(0, True, CASE), None)
-    warm_up = found(list(rough))
-    whole = list(search.look(run, Step(1, False, CASE), warm_up))
+    warm_up = found(take(STEPS[0], None))
+    whole = take(STEPS[2], warm_up)
     assert len(whole) > 5
     for n in range(len(whole) + 1):
-        step = Step(1, False, CASE, runs=tuple(whole[:n]), attempt=1)
-        missing = list(search.look(run, step, warm_up))
+        step = dataclasses.replace(STEPS[2], runs=tuple(whole[:n]), attempt=1)
+        missing = take(step, warm_up)
         assert [one.attempt for one in missing] == [1, *[0] * len(missing)][: len(missing)]
         assert [replace(one, attempt=0) for one in missing] == whole[n:]
 

@@ -26,11 +26,11 @@ except OSError:
     pass
 """
 LAB = f"""
-import importlib.util, sys
-spec = importlib.util.spec_from_file_location("lab", {lab.__file__!r})
-module = sys.modules["lab"] = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(module)
-with module.Lab() as lab, lab.socket() as sock:
+import sys, types
+package = sys.modules["spead_tutorial"] = types.ModuleType("spead_tutorial")
+package.__path__ = [{str(Path(lab.__file__).parent.parent)!r}]
+from spead_tutorial.lab import Lab
+with Lab() as lab, lab.socket() as sock:
     sock.sendto(b"x", (lab.address, lab.port))
     print(lab.counters().packets)
 """

@@ -31,12 +31,12 @@ PATIENCE_S = 60
 #: What a shell is told to start a program without its standard streams.
 CLOSE = ("0<&-", "1>&-", "2>&-")
 
-#: Scripts load lab.py by its path: they must not depend on the compiled core.
+#: Scripts load the lab without its package: they must not depend on the compiled core.
 LOAD = f"""
-import importlib.util, os, signal, socket, subprocess, sys
-spec = importlib.util.spec_from_file_location("lab", {str(LAB_PY)!r})
-lab_module = sys.modules["lab"] = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(lab_module)
+import os, signal, socket, subprocess, sys, types
+package = sys.modules["spead_tutorial"] = types.ModuleType("spead_tutorial")
+package.__path__ = [{str(LAB_PY.parent.parent)!r}]
+from spead_tutorial import lab as lab_module
 Lab = lab_module.Lab
 """
 

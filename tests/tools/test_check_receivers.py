@@ -13,6 +13,7 @@ from spead_tutorial.check.comparison import SKELETON, YOURS, verdict
 from spead_tutorial.exercises import RECEIVING, ReceiverExercise
 from spead_tutorial.lab import Arrivals, Counters
 from spead_tutorial.measure.case import Case, Step
+from spead_tutorial.measure.delivery import receiving_lab
 from spead_tutorial.measure.programs import Done, ProgramError
 from spead_tutorial.records import OURS
 from support.labs import needs_lab
@@ -66,11 +67,15 @@ def test_a_receiver_that_never_stops_is_ended(tmp_path, monkeypatch):
 
 # ---- What it prints ----
 
-ACCOUNT = f"""packets: 9 received = 9 placed
-heaps: {HEAPS} complete, 0 incomplete, 0 never begun
-socket: 0 dropped
-Received {HEAPS} heaps
-"""
+COUNTED = {
+    "socket_datagrams": 9,
+    "socket_dropped": 0,
+    "heaps_complete": HEAPS,
+    "incomplete_heaps_evicted": 0,
+    "incomplete_heaps_flushed": 0,
+    "heaps_never_begun": 0,
+}
+ACCOUNT = f"Received {HEAPS} heaps\n{json.dumps(COUNTED)}\n"
 
 
 def line(heap: int, n: int = 1, more: float = 0.0) -> str:
@@ -129,7 +134,7 @@ def test_packets_and_heaps_that_it_does_not_account_for_are_a_fault():
     done = Done("x", 0, ACCOUNT, "")
     assert arriving._unaccounted(done, 9, NOTHING, Arrivals(9)) is None
     assert "10 packets" in (arriving._unaccounted(done, 10, NOTHING, Arrivals(10)) or "")
-    lost = ACCOUNT.replace(f"{HEAPS} complete, 0 incomplete", f"{HEAPS - 1} complete, 1 incomplete")
+    lost = json.dumps(COUNTED | {"heaps_complete": HEAPS - 1, "incomplete_heaps_flushed": 1})
     assert arriving._unaccounted(Done("x", 1, lost, ""), 9, NOTHING, Arrivals(9)) == (
         f"expected {HEAPS} heaps in 9 packets, found {HEAPS - 1} complete and 1 missing, in 9"
         " packets"
@@ -156,7 +161,7 @@ def make_runs_up(monkeypatch: pytest.MonkeyPatch, most: dict[str, float]) -> Non
             "socket_datagrams": packets - lost,
             "socket_dropped": int(lost),
         }
-        sent |= {"warm_up_bytes": 0, "warm_up_packets": 0}
+        sent |= {"heaps": heaps, "warm_up_bytes": 0, "warm_up_packets": 0}
         return Done("blast", 0, json.dumps(sent), ""), Done("x", 0, json.dumps(received), "")
 
     monkeypatch.setattr(lossless, "_both", both)
@@ -197,7 +202,7 @@ def test_a_table_has_the_rates_without_loss_and_says_which_are_bounds(monkeypatc
 def test_real_programs_are_sent_to_at_a_rate_and_counted():
     """Of one run alone: whether it loses something is the machine's affair."""
     case = Case(OURS, "python", SEVEN.program, search=True)
-    with arriving.receiving_lab() as lab:
+    with receiving_lab() as lab:
         run = lossless._run(lab, SEVEN, Step(0, False, case), SEVEN.solution, 1e9)
     assert run.failure is None
     assert 0 < (run.received_packets or 0) <= (run.packets or 0)

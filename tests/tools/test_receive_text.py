@@ -8,9 +8,9 @@ import pytest
 
 import spead_tutorial as st
 from spead_tutorial import recv, send
-from spead_tutorial.receive import text
+from spead_tutorial.receive import items as text
 from spead_tutorial.receive.items import Items
-from spead_tutorial.receive.watch import Pace, Screen
+from spead_tutorial.receive.watch import Pace, Screen, pace_line
 
 # ---- Lines ----
 
@@ -70,12 +70,10 @@ def test_the_pace_is_written_with_what_is_missing():
     with st.ThreadPool() as pool, recv.Stream(pool) as stream:
         before = stream.stats
     now = dict(before) | {"payload_bytes": 5_000_000, "heaps": 40}
-    assert (
-        text.pace_line(before, now, 2.0) == "2.5 MB/s, 20 heaps/s, 40 heaps in all; nothing missing"
-    )
+    assert pace_line(before, now, 2.0) == "2.5 MB/s, 20 heaps/s, 40 heaps in all; nothing missing"
     lossy = now | {"incomplete_heaps_evicted": 2, "incomplete_heaps_flushed": 1}
     lossy |= {"heaps_never_begun": 4, "socket_dropped": 5}
-    assert text.pace_line(before, lossy, 2.0).endswith(
+    assert pace_line(before, lossy, 2.0).endswith(
         "; 3 heaps incomplete, 4 never begun, 5 dropped by the socket"
     )
 

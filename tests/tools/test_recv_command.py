@@ -214,8 +214,9 @@ def test_malformed_packets_are_told_from_lost_ones(said):
     first, end = whole(1)
     sent = [b"GET / HTTP/1.1", *first, bytes(3000), first[0][:-1], *end]
     out = said(sent, "--max-size", "2000", status=1)
-    assert " 3  malformed: 1 no packet of SPEAD, 1 too short for its payload, 1 longer" in out
-    assert "than --max-size" in out
+    faults = "does not begin as packets of SPEAD, version 4, do", "is too short for its payload"
+    assert f" 3  malformed: 1: it {faults[0]}, 1: it {faults[1]}, 1: it is longer than" in out
+    assert "raise --max-size" in out
     assert out.splitlines()[-1].startswith("3 packets malformed (")
 
 

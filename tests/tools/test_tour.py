@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from bench.sweeps import PEER, PEER_FROM_SOURCE, find_sweep
 from spead_tutorial.catalogue import BESIDE_LADDER, CHAPTERS, MEASURED
 from spead_tutorial.lab import LabError
-from spead_tutorial.measure import beside
+from spead_tutorial.measure import baselines
 from spead_tutorial.measure.place import Loopback
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.summary import rows
@@ -216,7 +216,7 @@ def test_without_matplotlib_a_tour_still_has_its_table_and_its_page(tmp_path, mo
 
 
 def test_what_cannot_be_measured_beside_the_chapters_is_said_and_not_there(monkeypatch):
-    monkeypatch.setattr(beside.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(baselines.importlib.util, "find_spec", lambda name: None)
     cases, without = tour.planned("tiny", False)
     assert {case.implementation for case in cases} == {"ours", "ceiling"}
     assert without == [

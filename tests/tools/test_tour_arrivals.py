@@ -5,6 +5,7 @@ import pytest
 
 from spead_tutorial.catalogue import MEASURED
 from spead_tutorial.lab import Journey, Lab, LabError
+from spead_tutorial.measure import delivery as deliveries
 from spead_tutorial.measure.delivery import Delivery
 from spead_tutorial.measure.programs import Done
 from spead_tutorial.measure.report import Report
@@ -33,7 +34,7 @@ def test_without_a_link_to_a_second_machine_it_arrives_over_the_labs_loopback(mo
             raise LabError("this kernel offers no veth")
         return Lab(kind, receiver=receiver)
 
-    monkeypatch.setattr(tour_arrivals, "Lab", without_veth)
+    monkeypatch.setattr(deliveries, "Lab", without_veth)
     found, reasons = receive_some("tiny")
     assert reasons == []
     assert [one.language for one in found] == list(MEASURED)
@@ -46,7 +47,7 @@ def test_where_nobody_can_receive_a_tour_says_why_and_goes_on(monkeypatch):
     def no_lab(kind: str | None = None, *, receiver: bool) -> None:
         raise LabError("it is forbidden here")
 
-    monkeypatch.setattr(tour_arrivals, "Lab", no_lab)
+    monkeypatch.setattr(deliveries, "Lab", no_lab)
     assert receive_some("tiny") == ([], ["Without data that arrives: it is forbidden here."])
 
 
@@ -65,7 +66,7 @@ def test_a_loss_that_is_accounted_for_is_no_failure_and_all_else_is(
     monkeypatch, delivery, counts, failure
 ):
     monkeypatch.setattr(tour_arrivals, "deliver", lambda *_, **__: delivery)
-    monkeypatch.setattr(tour_arrivals, "_lab", lambda: Stand())
+    monkeypatch.setattr(tour_arrivals, "receiving_lab", lambda: Stand())
     found, _ = receive_some("tiny")
     for one in found:
         assert (one.sent, one.received, one.dropped) == counts

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs to measure beside the chapters': the bare loops, and the chapters' loops with spead2."""
+"""What the chapters' programs are compared with: bare loops, and the same loops with spead2."""
 
 import importlib.resources
 import importlib.util

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether to believe what a program says it sent: its claims beside what others counted."""
+"""Whether what a program says it sent is so: its claims, and what others counted."""
+
+import functools
 
 import numpy as np
 
@@ -9,7 +11,7 @@ from spead_tutorial.lab import Accounting, Counters, Journey, accounted, icmp_er
 from spead_tutorial.measure.place import Evidence
 from spead_tutorial.measure.report import Report
 
-__all__ = ["IP_UDP_HEADERS", "check_sizes", "contradiction", "hold", "packet_sizes"]
+__all__ = ["IP_UDP_HEADERS", "check_sizes", "checks", "contradiction", "packet_sizes"]
 
 #: Bytes that a message of UDP over IPv4 has besides.
 IP_UDP_HEADERS = 20 + 8
@@ -17,20 +19,18 @@ IP_UDP_HEADERS = 20 + 8
 MOST_QUOTED = icmp_error_bytes(1 << 16)
 
 
-def hold(report: Report, evidence: Evidence) -> tuple[Accounting, ...]:
-    """Hold a program's claims against all that was counted of its packets."""
-    held = []
+def checks(report: Report, evidence: Evidence) -> tuple[Accounting, ...]:
+    """Compare a program's claims with all that was counted of its packets."""
+    found = []
     if evidence.counted is not None:
-        held.append(_accounted(report, evidence.counted, evidence.icmp_errors or 0))
+        found.append(_accounted(report, evidence.counted, evidence.icmp_errors or 0))
     if evidence.received is not None:
         journey = Journey.of(report.packets, evidence.received, sent_bytes=report.spead_bytes)
-        held.append(journey.check())
-    return tuple(held)
+        found.append(journey.check())
+    return tuple(found)
 
 
-def contradiction(
-    report: Report, evidence: Evidence, held: tuple[Accounting, ...], heaps: int | None = None
-) -> str | None:
+def contradiction(report: Report, evidence: Evidence, heaps: int | None = None) -> str | None:
     """Say why a program that ended well has no rate; None where it has one."""
     if heaps not in (None, report.heaps):
         return f"{report.program}: it sent {report.heaps} heaps, not {heaps}"
@@ -43,7 +43,7 @@ def contradiction(
             f"{report.program}: it claims {report.payload_bytes} bytes of payload, but sent"
             f" {report.spead_bytes} bytes in all"
         )
-    for accounting in held:
+    for accounting in checks(report, evidence):
         if not accounting.ok:
             return f"{report.program}: {accounting.text}"
     if evidence.icmp_errors == 0 and evidence.received is None and evidence.counted is not None:
@@ -52,7 +52,7 @@ def contradiction(
 
 
 def _accounted(report: Report, counted: Counters, icmp_errors: int) -> Accounting:
-    """Hold a program's claims against a device's counters.
+    """Compare a program's claims with a device's counters.
 
     A program that does not know how many messages it made of its packets may have made as many as
     were counted: the bytes tell, as each message has one set of headers.
@@ -80,8 +80,8 @@ def _icmp_bytes(report: Report, counted: Counters, icmp_errors: int) -> int:
     the report does not say.
     """
     first, other, stop = (
-        MOST_QUOTED - icmp_error_bytes(size)
-        for size in _last_packets(report.heap_size, report.packet_size)
+        MOST_QUOTED - icmp_error_bytes(packets[-1])
+        for packets in packet_sizes(report.heap_size, report.packet_size)
     )
     likely = icmp_errors * MOST_QUOTED - stop
     seen = counted.bytes - report.spead_bytes - icmp_errors * IP_UDP_HEADERS
@@ -102,12 +102,7 @@ def check_sizes(heap_size: int, packet_size: int) -> None:
             )
 
 
-def _last_packets(heap_size: int, packet_size: int) -> tuple[int, int, int]:
-    """Return the sizes of the last packets of a program's first heap, of others, and of its end."""
-    first, other, end = (packets[-1] for packets in packet_sizes(heap_size, packet_size))
-    return first, other, end
-
-
+@functools.cache
 def packet_sizes(heap_size: int, packet_size: int) -> list[list[int]]:
     """Return the sizes of the packets of a program's first heap, of others, and of its end."""
     group = spead_tutorial.send.ItemGroup()

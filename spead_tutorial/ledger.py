@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What became of packets: what was counted at points along their way, and whether it adds up.
+
+A point is a program, a device, a machine, a socket, a stream, or its heaps. What one of them counts
+has to be counted by the next one, too, but for what is known to be lost between them. It is the
+same for heaps and for bytes.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+__all__ = ["Gap", "first_complaint", "some", "table"]
+
+
+def some(count: int, what: str) -> str:
+    """Write how many there are of something."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Gap:
+    """What is between two points; it adds up where as much is missing as was lost there."""
+
+    where: str
+    came: int  # what the first point counted, and what was made on the way
+    went_on: int  # what the second point counted
+    # what is known to be lost between: not always one by one, as a message may hold many packets
+    least_lost: int = 0
+    most_lost: int = 0
+    unit: str = "packet"
+    surplus: str = ""  # what it may be if there is more than came
+
+    @property
+    def complaint(self) -> str | None:
+        """What does not add up; None where it does."""
+        missing = self.came - self.went_on
+        if self.least_lost <= missing <= self.most_lost:
+            return None
+        are = "is" if abs(missing) == 1 else "are"
+        found = f"{missing} {are} missing" if missing >= 0 else f"{-missing} {are} too many"
+        why = f": {self.surplus}" if missing < 0 and self.surplus else ""
+        came = some(self.came, self.unit)
+        return f"the account does not add up: of {came} {found} {self.where}{why}"
+
+
+def first_complaint(gaps: Iterable[Gap]) -> str | None:
+    """Say what does not add up first along the way; None where everything does."""
+    return next((gap.complaint for gap in gaps if gap.complaint is not None), None)
+
+
+def table(groups: Sequence[tuple[str, Sequence[tuple[int, str]]]]) -> list[str]:
+    """Write counts in rows, which begin with the name of a group where that begins."""
+    width = max(len(str(count)) for _, rows in groups for count, _ in rows)
+    names = max(len(name) for name, _ in groups)
+    return [
+        f"{name if i == 0 else '':{names}}  {count:{width}}  {what}".rstrip()
+        for name, rows in groups
+        for i, (count, what) in enumerate(rows)
+    ]
