@@ -146,6 +146,14 @@ _EIGHT, _TEN, _ELEVEN, _THIRTEEN, _FOURTEEN, _FIFTEEN, _SIXTEEN = (
     find_chapter(number).name for number in ("8", "10", "11", "13", "14", "15", "16")
 )
 
+_MORE = "tut_10_send_more_heaps"
+#: Packets that share messages, a batch that the caches hold, and one that they do not.
+_CEILING_SIZES = (8 * KIB, MIB, 16 * MIB)
+_RECORDING_SIZES = (64 * KIB, MIB, 16 * MIB)
+_STREAMS_SIZES = (8 * KIB, 64 * KIB, MIB)
+#: What a bare loop does with the bytes.
+_WAYS = ("", "zero-copy", "zero-copy, huge pages")
+
 # ---------------------------------------------------------------------------------------
 # Sweeps of senders
 
@@ -227,14 +235,6 @@ def _packet_sizes() -> Sweep:
 _LISTENERS = {"no listener": "none", "listener": "fast", "slow listener": "slow", "": None}
 
 
-def _loopback() -> Sweep:
-    situations = (
-        _cross(_ours("tut_6_send_pktsize"), variant=[variant], listener=[listener])
-        for variant, listener in _LISTENERS.items()
-    )
-    return _sweep("tut-6-loopback", "loopback, with and without a listener", *situations)
-
-
 #: What the allocator does with memory that a heap no longer needs. NumPy asks for huge pages by
 #: itself; glibc has to be told to (2.35 and newer), and to keep what is freed.
 _KEPT = f"glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold={16 * GIB}"
@@ -255,19 +255,6 @@ def _memory() -> Sweep:
     plain = _cross(_ours(before, _EIGHT), heap_size=_HEAP_SIZES)
     about = "reusing memory: rates and page faults"
     return _sweep("tut-8", about, plain, *causes, quick=_QUICK)
-
-
-def _queue() -> Sweep:
-    return _sweep(
-        "tut-10",
-        "a deeper queue, then reusing heaps",
-        _cross(
-            [*_ours(_EIGHT, "tut_10_send_more_heaps", _TEN), *_peer(_EIGHT, _TEN)],
-            heap_size=_HEAP_SIZES,
-        ),
-        _loops(_HEAP_SIZES, _TWO, _ONE),
-        quick=_QUICK,
-    )
 
 
 #: Cuts a heap of 16 KiB into two equal packets, with their headers of 56 and 40 bytes; one of
@@ -293,30 +280,6 @@ def _batches() -> Sweep:
     )
 
 
-def _streams() -> Sweep:
-    """One stream and several; what the same cores do with two threads; bare loops likewise."""
-    sizes, streams = (8 * KIB, 64 * KIB, MIB), (1, 2, 4)
-    return _sweep(
-        "tut-14",
-        "a stream for each core, one sequence of heaps",
-        _cross(_ours(_ELEVEN, _THIRTEEN), heap_size=sizes),
-        _cross(_ours(_FOURTEEN), heap_size=sizes, streams=streams),
-        _loops(sizes, _ONE, streams=streams),
-    )
-
-
-def _zero_copy() -> Sweep:
-    """Read in place or copied; out of huge pages or small ones; as it is or filled anew."""
-    sizes, bare = (64 * KIB, MIB, 16 * MIB), f"{_ONE}, no fill"
-    variants = ("", "small pages", "copy", "fill", "copy, fill")
-    return _sweep(
-        "tut-15",
-        "a recording that the kernel reads in place",
-        _cross(_ours(_FIFTEEN), heap_size=sizes, variant=variants),
-        _loops(sizes, bare, f"{bare}, zero-copy", f"{bare}, zero-copy, huge pages"),
-    )
-
-
 def _equal_packets() -> Sweep:
     """Chapters 13 and 16 with packets of one size; then 16's with what the lab's route takes."""
     # Of one packet, two, three and more: those of 16 KiB can be cut into equal ones.
@@ -330,56 +293,6 @@ def _equal_packets() -> Sweep:
         _cross(_ours(_SIXTEEN), heap_size=sizes, packet_size=[largest], variant=["route"]),
         quick=_heaps_of(8 * KIB, 16 * KIB, 64 * KIB),
     )
-
-
-def _small() -> Sweep:
-    """Heaps so small that it is calls, threads and headers that cost, and hardly the bytes."""
-    programs, sizes = [*_ours(_TEN, _ELEVEN), *_peer(_TEN, _ELEVEN)], (256, KIB)
-    about = "what a heap costs: heaps of 256 bytes and 1 KiB"
-    return _sweep("small", about, _cross(programs, heap_size=sizes), _loops(sizes, _TWO))
-
-
-def _targets() -> Sweep:
-    """Every way of ours to send, beside the peer at its best and bare loops of the same kind."""
-    ours = _ours(_EIGHT, _TEN, "tut_13_send_no_thread", _ELEVEN, _THIRTEEN, _SIXTEEN)
-    peer = _peer(_EIGHT, _TEN, _ELEVEN, peers=[PEER_FROM_SOURCE])
-    return _sweep(
-        "targets",
-        "all chapters from 8 on, beside spead2 from its source and the bare loops",
-        _cross([*ours, *peer], heap_size=_HEAP_SIZES),
-        _loops(_HEAP_SIZES, _TWO, _ONE),
-        _cross(_ours(_FOURTEEN), heap_size=_HEAP_SIZES, streams=[2]),
-        _loops(_HEAP_SIZES, _ONE, streams=[2]),
-        quick=_QUICK,
-        chapters=("13",),
-    )
-
-
-def _ceiling() -> Sweep:
-    """Bare loops: who sends, whether samples are written before, and what is read in place.
-
-    Two threads are there to fill and to send; without a fill, one of them has nothing to do.
-    """
-    sizes = (8 * KIB, MIB, 16 * MIB)  # packets share messages; a batch the caches hold, or not
-    ways = ("", "zero-copy", "zero-copy, huge pages")
-    alone = [joined(_ONE, fill, way) for fill in ("", "no fill") for way in ways]
-    return _sweep(
-        "ceiling",
-        "bare system calls: threads, filling, zero-copy",
-        _loops(sizes, *(joined(_TWO, way) for way in ways)),
-        _loops(sizes, *alone, streams=(None, 2)),
-    )
-
-
-def _lengths() -> Sweep:
-    """The same programs for as long as samples last, for a quarter of that, and eight times."""
-    cases = (
-        Case(OURS, language, program, size, variant=f"{gib} GiB", heaps=gib * GIB // size)
-        for size in (8 * KIB, MIB)
-        for language, program in (("python", _TEN), ("c", _TEN), ("c", _THIRTEEN))
-        for gib in (1, 4, 32)
-    )
-    return _sweep("length", "what is gained by longer samples", cases)
 
 
 # ---------------------------------------------------------------------------------------
@@ -428,30 +341,6 @@ def _receiving() -> Sweep:
     )
 
 
-def _chunks() -> Sweep:
-    """Chapter 12: heaps handed over one by one, and in chunks; each receiver alone."""
-    sizes = (KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB)
-    programs = [*_ours(*ALONE), *_peer(*ALONE, peers=[PEER_FROM_SOURCE])]
-    return _sweep(
-        "tut-12",
-        "heaps received one by one, and in chunks",
-        _cross(programs, heap_size=sizes, variant=[TURNS]),
-        quick=_heaps_of(KIB, 16 * KIB, 256 * KIB),
-    )
-
-
-def _paced() -> Sweep:
-    """As many bytes in small heaps and in very large ones, at rates: how many heaps come whole."""
-    cases = (
-        Case(*who, size, variant=f"{rate} GB/s", heaps=20 * 64 * MIB // size)
-        for rate in (1, 2, 3, 4)
-        for size in (MIB, 64 * MIB)
-        for who in _RECEIVING
-        if who[0] in (OURS, PEER_FROM_SOURCE)
-    )
-    return _sweep("receive-paced", "heaps of 1 MiB and of 64 MiB, at rates", cases)
-
-
 _LARGE = 16 * MIB
 #: Chapters that are left out at a point: 3 is too slow for heaps that are as large, and 12 has
 #: nothing to gain there; small packets are there to see what they cost, and one chapter shows it.
@@ -489,13 +378,6 @@ def _lossless() -> Sweep:
     )
 
 
-def _receivers_memory() -> Sweep:
-    """A hundred times as many heaps, spoilt or not: the peak of memory has to be the same."""
-    setting = {"heap_size": [4 * KIB], "packet_size": [1472], "heaps": (10**5, 10**7)}
-    cases = _cross(_ours("receive"), **setting, variant=("", SPOILT))
-    return _sweep("receive-memory", "the memory of receivers, over ten million heaps", cases)
-
-
 def _pools() -> Sweep:
     """New memory and a pool's, of a receiver alone and of chapter 9's, which may lose heaps."""
     sizes, large = (64 * KIB, 256 * KIB, MIB, 16 * MIB, 64 * MIB), 64 * MIB
@@ -522,34 +404,127 @@ _LOSSES = (
 )
 
 
-def _lost() -> Sweep:
-    """Each place where packets can be lost as the bottleneck, and first of all none."""
-    cases = _cross([(OURS, "python", LOST)], variant=_LOSSES, heaps=[200])
-    return _sweep("receive-lost", "where packets are lost, each place in its turn", cases)
-
-
 SWEEPS = (
     _ladder(),
     _pipeline(),
     _packet_sizes(),
-    _loopback(),
+    _sweep(
+        "tut-6-loopback",
+        "loopback, with and without a listener",
+        *(
+            _cross(_ours("tut_6_send_pktsize"), variant=[variant], listener=[listener])
+            for variant, listener in _LISTENERS.items()
+        ),
+    ),
     _memory(),
-    _queue(),
+    _sweep(
+        "tut-10",
+        "a deeper queue, then reusing heaps",
+        _cross([*_ours(_EIGHT, _MORE, _TEN), *_peer(_EIGHT, _TEN)], heap_size=_HEAP_SIZES),
+        _loops(_HEAP_SIZES, _TWO, _ONE),
+        quick=_QUICK,
+    ),
     _batches(),
-    _streams(),
-    _zero_copy(),
+    _sweep(  # what the same cores do with two threads; bare loops likewise
+        "tut-14",
+        "a stream for each core, one sequence of heaps",
+        _cross(_ours(_ELEVEN, _THIRTEEN), heap_size=_STREAMS_SIZES),
+        _cross(_ours(_FOURTEEN), heap_size=_STREAMS_SIZES, streams=(1, 2, 4)),
+        _loops(_STREAMS_SIZES, _ONE, streams=(1, 2, 4)),
+    ),
+    _sweep(  # read in place or copied; out of huge pages or small ones; as it is or filled anew
+        "tut-15",
+        "a recording that the kernel reads in place",
+        _cross(
+            _ours(_FIFTEEN),
+            heap_size=_RECORDING_SIZES,
+            variant=("", "small pages", "copy", "fill", "copy, fill"),
+        ),
+        _loops(_RECORDING_SIZES, *(joined(_ONE, "no fill", way) for way in _WAYS)),
+    ),
     _equal_packets(),
-    _small(),
-    _targets(),
-    _ceiling(),
-    _lengths(),
+    _sweep(  # so small that it is calls, threads and headers that cost, and hardly the bytes
+        "small",
+        "what a heap costs: heaps of 256 bytes and 1 KiB",
+        _cross([*_ours(_TEN, _ELEVEN), *_peer(_TEN, _ELEVEN)], heap_size=(256, KIB)),
+        _loops((256, KIB), _TWO),
+    ),
+    _sweep(  # every way of ours to send, beside the peer at its best and bare loops alike
+        "targets",
+        "all chapters from 8 on, beside spead2 from its source and the bare loops",
+        _cross(
+            _ours(_EIGHT, _TEN, "tut_13_send_no_thread", _ELEVEN, _THIRTEEN, _SIXTEEN),
+            heap_size=_HEAP_SIZES,
+        ),
+        _cross(_peer(_EIGHT, _TEN, _ELEVEN, peers=[PEER_FROM_SOURCE]), heap_size=_HEAP_SIZES),
+        _loops(_HEAP_SIZES, _TWO, _ONE),
+        _cross(_ours(_FOURTEEN), heap_size=_HEAP_SIZES, streams=[2]),
+        _loops(_HEAP_SIZES, _ONE, streams=[2]),
+        quick=_QUICK,
+        chapters=("13",),
+    ),
+    # Who sends, whether samples are written before, and what is read in place. Two threads are
+    # there to fill and to send; without a fill, one of them has nothing to do.
+    _sweep(
+        "ceiling",
+        "bare system calls: threads, filling, zero-copy",
+        _loops(_CEILING_SIZES, *(joined(_TWO, way) for way in _WAYS)),
+        _loops(
+            _CEILING_SIZES,
+            *(joined(_ONE, fill, way) for fill in ("", "no fill") for way in _WAYS),
+            streams=(None, 2),
+        ),
+    ),
+    _sweep(  # for as long as samples last, for a quarter of that, and eight times
+        "length",
+        "what is gained by longer samples",
+        (
+            Case(OURS, language, program, size, variant=f"{gib} GiB", heaps=gib * GIB // size)
+            for size in (8 * KIB, MIB)
+            for language, program in (("python", _TEN), ("c", _TEN), ("c", _THIRTEEN))
+            for gib in (1, 4, 32)
+        ),
+    ),
     _receiving(),
-    _chunks(),
-    _paced(),
+    _sweep(
+        "tut-12",
+        "heaps received one by one, and in chunks",
+        _cross(
+            [*_ours(*ALONE), *_peer(*ALONE, peers=[PEER_FROM_SOURCE])],
+            heap_size=(KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB),
+            variant=[TURNS],
+        ),
+        quick=_heaps_of(KIB, 16 * KIB, 256 * KIB),
+    ),
+    _sweep(  # as many bytes in small heaps and in very large ones: how many come whole
+        "receive-paced",
+        "heaps of 1 MiB and of 64 MiB, at rates",
+        (
+            Case(*who, size, variant=f"{rate} GB/s", heaps=20 * 64 * MIB // size)
+            for rate in (1, 2, 3, 4)
+            for size in (MIB, 64 * MIB)
+            for who in _RECEIVING
+            if who[0] in (OURS, PEER_FROM_SOURCE)
+        ),
+    ),
     _lossless(),
-    _receivers_memory(),
+    _sweep(  # a hundred times as many heaps, spoilt or not: the peak has to be the same
+        "receive-memory",
+        "the memory of receivers, over ten million heaps",
+        _cross(
+            _ours("receive"),
+            heap_size=[4 * KIB],
+            packet_size=[1472],
+            variant=("", SPOILT),
+            heaps=(10**5, 10**7),
+        ),
+    ),
     _pools(),
-    _lost(),
+    _sweep(
+        "receive-lost",
+        "where packets are lost, each place in its turn",
+        _cross([(OURS, "python", LOST)], variant=_LOSSES, heaps=[200]),
+    ),
     _in_cpp(),
 )
 
