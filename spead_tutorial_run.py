@@ -177,4 +177,4 @@ def start(name: str, module: str) -> None:
 
 def command() -> None:
     """Run ``spead-tutorial``."""
-    start("spead-tutorial", "spead_tutorial.cli")
+    start("spead-tutorial", "spead_tutorial.tools.cli")

@@ -21,10 +21,10 @@ import nbdime
 import nbdime.prettyprint
 import nbformat
 
-from spead_tutorial import notebook_run
+from spead_tutorial.tools import notebooks
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDER = ROOT / notebook_run.FOLDER
+FOLDER = ROOT / notebooks.FOLDER
 PAIR = "md:myst,ipynb"
 IGNORED = "nbval-ignore-output"
 MEASURING = re.compile(r"\b(measure|watch)\(")
@@ -54,21 +54,21 @@ def main() -> int:
 def refresh(names: Sequence[str]) -> int:
     """Run notebooks as their sources are, store them, and show what has changed."""
     failed = []
-    there = notebook_run.names(FOLDER)
+    there = notebooks.names(FOLDER)
     wanted = [FOLDER / f"{name}.md" for name in there if not names or name in names]
     if set(names) - set(there):
         sys.exit(f"there are these notebooks: {', '.join(there)}")
     for source in wanted:
         print(f"running {source.stem}", flush=True)
-        notebook, began = notebook_run.read(source), time.monotonic()
+        notebook, began = notebooks.read(source), time.monotonic()
         try:
-            notebook_run.execute(notebook, FOLDER, quick=False)
-        except notebook_run.FailedError as error:
+            notebooks.execute(notebook, FOLDER, quick=False)
+        except notebooks.FailedError as error:
             print(f"{source.stem}: {error}", file=sys.stderr)
             failed.append(source.stem)
             continue
         seconds = round(time.monotonic() - began)
-        notebook.metadata[notebook_run.METADATA] = {"seconds": seconds}  # for the site
+        notebook.metadata[notebooks.METADATA] = {"seconds": seconds}  # for the site
         clean(notebook)
         wrong = [*private(notebook)]
         if wrong:
@@ -88,7 +88,7 @@ def refresh(names: Sequence[str]) -> int:
 def clean(notebook: Any) -> None:
     """Take out of a notebook what says when and with which version it ran."""
     notebook.metadata["language_info"] = {"name": "python", "file_extension": ".py"}
-    notebook_run.without_widgets(notebook)
+    notebooks.without_widgets(notebook)
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         cell.metadata.pop("collapsed", None)
@@ -118,7 +118,7 @@ def show_changes(before: Any, after: Any, name: str) -> None:
 def check() -> int:
     """Say what is wrong with the notebooks that are stored."""
     status = 0
-    for source in notebook_run.sources(FOLDER):
+    for source in notebooks.sources(FOLDER):
         for complaint in complaints(source):
             print(f"{source.stem}: {complaint}", file=sys.stderr)
             status = 1
@@ -131,7 +131,7 @@ def complaints(source: Path) -> list[str]:
     for path in (source, stored):
         if not path.is_file():
             return [f"there is no {path.name}"]
-    written, notebook = notebook_run.read(source), nbformat.read(stored, 4)
+    written, notebook = notebooks.read(source), nbformat.read(stored, 4)
     return [
         *differences(written, notebook),
         *unexecuted(notebook),
@@ -226,9 +226,7 @@ def unchecked(notebook: Any) -> Iterator[str]:
 
 def html(folder: Path, quick: bool) -> int:
     """Run all notebooks, and write them as pages."""
-    pages = notebook_run.write_pages(
-        FOLDER, folder, lambda line: print(line, flush=True), quick=quick
-    )
+    pages = notebooks.write_pages(FOLDER, folder, lambda line: print(line, flush=True), quick=quick)
     for page in pages:
         print(page.failure or f"{page.path} ({page.seconds:.0f} s)")
     print(folder / "index.html")

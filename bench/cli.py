@@ -26,14 +26,14 @@ from bench.sweeps import PEER_FROM_SOURCE, SIZES, SWEEPS, Size, Sweep, find_swee
 from bench.take_command import take
 from bench.timing import timing
 from bench.where import where
-from spead_tutorial.cli import finish
-from spead_tutorial.hosts.file import read_hosts
 from spead_tutorial.measure.progress import Steps, duration
+from spead_tutorial.measure.records import RecordError, Recording, locked, read
 from spead_tutorial.measure.rounds import left
 from spead_tutorial.measure.search import settled
 from spead_tutorial.measure.summary import rows
-from spead_tutorial.options import parsed
-from spead_tutorial.records import RecordError, Recording, locked, read
+from spead_tutorial.tools.cli import finish
+from spead_tutorial.tools.hosts.file import read_hosts
+from spead_tutorial.tools.options import parsed
 
 __all__ = ["cli", "main"]
 

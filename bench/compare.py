@@ -16,10 +16,10 @@ from bench.controls import STILL, Drift, drift
 from bench.machines import by_machine, facts_of, name_of
 from bench.status import Setting, by_setting
 from bench.sweeps import CEILING
+from spead_tutorial.measure.records import RecordError, Recording, Sample
+from spead_tutorial.measure.stats import FEWEST, Estimate, gain, is_told, median, ratio
 from spead_tutorial.measure.summary import rates_by_round
-from spead_tutorial.records import RecordError, Recording, Sample
-from spead_tutorial.stats import FEWEST, Estimate, gain, is_told, median, ratio
-from spead_tutorial.tables import Column, Table, ends, filled
+from spead_tutorial.results.tables import Column, Table, ends, filled
 
 __all__ = [
     "CANNOT_TELL",

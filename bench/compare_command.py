@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from bench import compare as compare_module
-from spead_tutorial.catalogue import Chapter, find_chapter
+from spead_tutorial.chapters.catalogue import Chapter, find_chapter
+from spead_tutorial.measure.records import RecordError, Recording, read
 from spead_tutorial.measure.search import settled
-from spead_tutorial.options import parsed
-from spead_tutorial.records import RecordError, Recording, read
+from spead_tutorial.tools.options import parsed
 
 __all__ = ["compare"]
 

@@ -15,10 +15,7 @@ from bench.machines import name_of
 from bench.sweeps import PEER_FROM_SOURCE, SIZES, find_sweep
 from spead_tutorial.lab import DEVICE, KINDS, Counters
 from spead_tutorial.measure.place import Evidence
-from spead_tutorial.measure.report import Report
-from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM
-from spead_tutorial.measure.verify import contradiction
-from spead_tutorial.records import (
+from spead_tutorial.measure.records import (
     Header,
     RecordError,
     Recording,
@@ -27,6 +24,9 @@ from spead_tutorial.records import (
     anonymous,
     read,
 )
+from spead_tutorial.measure.report import Report
+from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM
+from spead_tutorial.measure.verify import contradiction
 
 __all__ = ["LADDER", "MACHINES", "check", "problems", "records"]
 

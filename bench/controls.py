@@ -13,8 +13,8 @@ from statistics import median
 from bench.peers import build_key
 from bench.status import by_setting, noise_floor
 from bench.sweeps import CEILING, PEERS
+from spead_tutorial.measure.records import Recording
 from spead_tutorial.measure.summary import rates_by_round
-from spead_tutorial.records import Recording
 
 __all__ = ["CONTROLS", "STILL", "Drift", "drift"]
 

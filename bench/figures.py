@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.sweeps import ALONE, MIB, PEER, PEER_FROM_SOURCE, TURNS
-from spead_tutorial import plots
-from spead_tutorial.catalogue import MEASURED, find_chapter
-from spead_tutorial.plots import Draw
-from spead_tutorial.plots.theme import NAMES
-from spead_tutorial.records import OURS, RecordError, Series, joined, read
+from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
+from spead_tutorial.measure.records import OURS, RecordError, Series, joined, read
+from spead_tutorial.results import plots
+from spead_tutorial.results.plots import Draw
+from spead_tutorial.results.plots.theme import NAMES
 
 __all__ = ["FIGURES", "PICTURES", "RESULTS", "Picture", "draw"]
 

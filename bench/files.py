@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from spead_tutorial.records import (
+from spead_tutorial.measure.records import (
     RecordError,
     Recording,
     Taken,

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import click
 
-from spead_tutorial.catalogue import find_chapter
-from spead_tutorial.cli import finish
+from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Evidence
 from spead_tutorial.measure.programs import ProgramOptions, command
+from spead_tutorial.measure.records import Count, Taken, Writer, locked
 from spead_tutorial.measure.report import Report
 from spead_tutorial.measure.running import Running
 from spead_tutorial.measure.verify import contradiction
-from spead_tutorial.records import Count, Taken, Writer, locked
+from spead_tutorial.tools.cli import finish
 
 RESULTS = Path(__file__).resolve().parent / "results"
 RECORD = "flat-memory.jsonl"

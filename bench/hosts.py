@@ -16,13 +16,10 @@ from bench.files import put_together
 from bench.machines import facts_of
 from bench.plan import SEED, cases_of
 from bench.sweeps import Size, Sweep
-from spead_tutorial.hosts.file import Host
-from spead_tutorial.hosts.remote import Command, LostError, end_all
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.machine import revision
 from spead_tutorial.measure.progress import Steps
-from spead_tutorial.measure.rounds import differences, left, schedule
-from spead_tutorial.records import (
+from spead_tutorial.measure.records import (
     Header,
     RecordError,
     Recording,
@@ -33,6 +30,9 @@ from spead_tutorial.records import (
     parse,
     read,
 )
+from spead_tutorial.measure.rounds import differences, left, schedule
+from spead_tutorial.tools.hosts.file import Host
+from spead_tutorial.tools.hosts.remote import Command, LostError, end_all
 
 __all__ = ["Team", "parts_of"]
 

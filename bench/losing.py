@@ -28,8 +28,8 @@ from spead_tutorial.ledger import Gap, first_complaint
 from spead_tutorial.measure.case import Begun, Case, Step
 from spead_tutorial.measure.machine import a_core_each
 from spead_tutorial.measure.programs import ProgramError
+from spead_tutorial.measure.records import Received, words_of
 from spead_tutorial.measure.running import Listening
-from spead_tutorial.records import Received, words_of
 from spead_tutorial.recv._account import sums
 
 __all__ = ["PROGRAM", "Setting", "contradiction", "take"]

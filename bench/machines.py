@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from spead_tutorial.records import Header, Recording, Sample
+from spead_tutorial.measure.records import Header, Recording, Sample
 
 __all__ = ["by_machine", "facts_of", "name_of"]
 

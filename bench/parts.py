@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bench.stacks import Frame, Look
-from spead_tutorial.analysis.split import OTHER
+from spead_tutorial.measure.analysis.split import OTHER
 
 __all__ = ["part_of", "sorted_out"]
 

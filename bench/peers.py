@@ -14,13 +14,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench.sweeps import CEILING, PEER, PEER_FROM_SOURCE, PEERS
-from spead_tutorial.catalogue import find_chapter
+from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.lab import Lab, LabError
 from spead_tutorial.measure import baselines
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.machine import two_cores
 from spead_tutorial.measure.programs import Launch, ProgramError, command, finish
-from spead_tutorial.records import OURS, Timeline
+from spead_tutorial.measure.records import OURS, Timeline
 
 __all__ = [
     "PEER_PROGRAMS",
@@ -176,7 +176,7 @@ def build_of(*paths: Path) -> str:
 def take_timeline(lab: Lab, case: Case, options: Sequence[str] | None = None) -> Timeline:
     """Have the loop of a case's program say when it did what."""
     # -P: not the package's source in the working folder.
-    argv = [sys.executable, "-P", "-m", "spead_tutorial.cli", "timeline", "--json"]
+    argv = [sys.executable, "-P", "-m", "spead_tutorial.tools.cli", "timeline", "--json"]
     argv += _timeline_options(case) if options is None else options
     with lab.limited(case.link) if case.link is not None else contextlib.nullcontext():
         done = finish(lab.run, "timeline", [*argv, lab.address, str(lab.port)], TIMEOUT_S)

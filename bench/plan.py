@@ -23,15 +23,15 @@ from bench.peers import (
 )
 from bench.sweeps import CEILING, LOST, PEER, POOL, RECEIVERS, Size, Sweep
 from bench.turns import turn
-from spead_tutorial.catalogue import find_chapter
+from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure import rounds, search
 from spead_tutorial.measure.case import WARM_UP, Case, Step, take
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Device
+from spead_tutorial.measure.records import OURS, Header, Recording, Sample, Timeline
 from spead_tutorial.measure.rounds import given_up, left, schedule
-from spead_tutorial.records import OURS, Header, Recording, Sample, Timeline
-from spead_tutorial.stats import median
+from spead_tutorial.measure.stats import median
 
 __all__ = [
     "NOISY",

@@ -9,13 +9,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from spead_tutorial.catalogue import find_chapter, find_receiver
+from spead_tutorial.chapters.catalogue import find_chapter, find_receiver
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.blast import failure
 from spead_tutorial.measure.case import Begun, Step
 from spead_tutorial.measure.delivery import deliver
 from spead_tutorial.measure.programs import ProgramOptions
-from spead_tutorial.records import Received
+from spead_tutorial.measure.records import Received
 
 __all__ = ["take"]
 

@@ -9,13 +9,13 @@ import click
 
 from bench import stacks
 from bench.peers import TIMEOUT_S
-from spead_tutorial.catalogue import LANGUAGES, Chapter, find_chapter
+from spead_tutorial.chapters.catalogue import LANGUAGES, Chapter, find_chapter
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.place import Device, Place
 from spead_tutorial.measure.programs import ProgramError, command, finish
-from spead_tutorial.options import parsed
-from spead_tutorial.records import OURS
+from spead_tutorial.measure.records import OURS
+from spead_tutorial.tools.options import parsed
 
 __all__ = ["profile"]
 

@@ -30,15 +30,15 @@ from bench.peers import (
     missing_peer,
 )
 from bench.sweeps import BARE, CEILING, LOST, PEERS, POOL, SPOILT, TURNS, Size
-from spead_tutorial.catalogue import find_receiver
+from spead_tutorial.chapters.catalogue import find_receiver
 from spead_tutorial.lab import Lab, probe
 from spead_tutorial.measure import blast, search
 from spead_tutorial.measure.case import Case, Step
 from spead_tutorial.measure.delivery import receiver_arguments
 from spead_tutorial.measure.machine import a_core_each
 from spead_tutorial.measure.programs import Done, ProgramError, program
+from spead_tutorial.measure.records import OURS, Received, Sample
 from spead_tutorial.measure.running import Listening, Running
-from spead_tutorial.records import OURS, Received, Sample
 
 __all__ = [
     "WAYS",

@@ -9,13 +9,13 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from bench.peers import TIMEOUT_S
-from spead_tutorial.catalogue import find_chapter
+from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.lab import Lab, LabError
 from spead_tutorial.lab.ring import Message, PacketRing
 from spead_tutorial.measure.machine import two_cores
 from spead_tutorial.measure.place import Device, Place
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions, run
-from spead_tutorial.records import Spacing
+from spead_tutorial.measure.records import Spacing
 
 __all__ = [
     "HEAPS",

@@ -7,12 +7,12 @@ from statistics import median
 
 from bench.plan import NOISY
 from spead_tutorial.measure import search
+from spead_tutorial.measure.records import Recording, Sample, Sent, Series
 from spead_tutorial.measure.rounds import PATIENCE, given_up
+from spead_tutorial.measure.stats import spread
 from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM, Row, rates_by_round, rows
-from spead_tutorial.records import Recording, Sample, Sent, Series
-from spead_tutorial.stats import spread
-from spead_tutorial.tables import Column, Table, estimate
-from spead_tutorial.units import size
+from spead_tutorial.measure.units import size
+from spead_tutorial.results.tables import Column, Table, estimate
 
 __all__ = ["advice", "by_setting", "hopeless", "noise_floor", "table"]
 

@@ -10,12 +10,12 @@ import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from spead_tutorial import catalogue
-from spead_tutorial.catalogue import MEASURED, find_chapter
+from spead_tutorial.chapters import catalogue
+from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
 from spead_tutorial.measure import ladder
 from spead_tutorial.measure.baselines import CEILING, PEER
 from spead_tutorial.measure.case import Case
-from spead_tutorial.records import OURS, joined
+from spead_tutorial.measure.records import OURS, joined
 
 __all__ = [
     "ALONE",

@@ -19,7 +19,7 @@ from bench.plan import header_of, measure, plan_of
 from bench.sweeps import SIZES, find_sweep
 from spead_tutorial.measure.case import Step
 from spead_tutorial.measure.progress import stage_of
-from spead_tutorial.records import object_of, parse
+from spead_tutorial.measure.records import object_of, parse
 
 __all__ = ["take"]
 

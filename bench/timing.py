@@ -25,15 +25,15 @@ from bench.peers import TIMEOUT_S, interpreter, missing_peer
 from bench.plan import SEED, versions
 from bench.spacing import HEAPS, LINK, STEADY, refused_link, spacings, take_spacing
 from bench.sweeps import PEER, PEERS
-from spead_tutorial import records
-from spead_tutorial.analysis.spacing import burst, silence
 from spead_tutorial.lab import Lab, accounted
+from spead_tutorial.measure import records
+from spead_tutorial.measure.analysis.spacing import burst, silence
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.programs import ProgramError, finish
 from spead_tutorial.measure.progress import Steps
-from spead_tutorial.records import OURS, Count, Number, RecordError, Spacing, Writer, locked
-from spead_tutorial.stats import Estimate, median, spread
-from spead_tutorial.tables import Column, Table, estimate
+from spead_tutorial.measure.records import OURS, Count, Number, RecordError, Spacing, Writer, locked
+from spead_tutorial.measure.stats import Estimate, median, spread
+from spead_tutorial.results.tables import Column, Table, estimate
 
 __all__ = ["Latency", "Rate", "timing"]
 

@@ -17,17 +17,17 @@ from msgspec.structs import replace
 from bench import parts, stacks
 from bench.peers import TIMEOUT_S, take_timeline
 from bench.plan import SEED, versions
-from spead_tutorial.analysis.split import split_times
-from spead_tutorial.catalogue import MEASURED, find_chapter
+from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
 from spead_tutorial.lab import Lab
+from spead_tutorial.measure.analysis.split import split_times
 from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Device
 from spead_tutorial.measure.programs import command
 from spead_tutorial.measure.progress import Steps
+from spead_tutorial.measure.records import OURS, Recording, Sample, Split, Writer, locked, read
 from spead_tutorial.measure.rounds import schedule
-from spead_tutorial.records import OURS, Recording, Sample, Split, Writer, locked, read
-from spead_tutorial.units import number, percent, size
+from spead_tutorial.measure.units import number, percent, size
 
 __all__ = ["measure", "table", "where"]
 

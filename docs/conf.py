@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from hawkmoth.util.compiler import get_include_args
 
-from spead_tutorial.records import SCHEMA
+from spead_tutorial.measure.records import SCHEMA
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
@@ -63,7 +63,7 @@ nitpick_ignore_regex = [
     ("c:identifier", r"u?int\d+_t|size_t|iovec"),
     # What is of C in declarations of C++ is on the pages of C; and all of it is in spt.
     ("cpp:identifier", r"spt|spt_\w+|SPT_\w+|iovec"),
-    ("py:class", r"spead_tutorial\.(measure\.case|plots\.sweep)\.\w+"),
+    ("py:class", r"spead_tutorial\.(measure\.case|results\.plots\.sweep)\.\w+"),
     (
         "py:class",
         r"(asyncio|collections\.abc|contextlib|numpy|pandas|pathlib|socket|subprocess)\.\w+",
@@ -90,7 +90,6 @@ numpydoc_validation_checks = {"GL06", "GL07", "PR01", "PR02", "PR03", "PR05", "P
 numpydoc_validation_exclude = {
     r"\.(DARK|Disturbance|GroupMode|Interval|LIGHT|LabMachine|LabProcess|LabReceiver|RateMethod|UdpStream)$",
     r"^spead_tutorial\.notebook\.",
-    r"^spead_tutorial\.records\.",  # lines have the fields of their bases; `fields` holds the words
     r"^spead_tutorial\.measure\.",
 }
 numpydoc_xref_param_type = True

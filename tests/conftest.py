@@ -99,7 +99,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def here(capfd: pytest.CaptureFixture[str]) -> Run:
     """Run a command of spead-tutorial in this process."""
-    from spead_tutorial import cli  # most tests do without
+    from spead_tutorial.tools import cli  # most tests do without
 
     def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
         status = cli.finish(cli.cli, "spead-tutorial", [*map(str, words)])

@@ -11,8 +11,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from spead_tutorial import stats, units
-from spead_tutorial.plots.marks import PACKET, PERCENT, RATE, TIMES
+from spead_tutorial.measure import stats, units
+from spead_tutorial.results.plots.marks import PACKET, PERCENT, RATE, TIMES
 
 _PLACES = ("x", "y", "narrow-x", "narrow-y")
 

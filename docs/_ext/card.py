@@ -15,9 +15,9 @@ from PIL import Image, ImageDraw, ImageFont, ImageOps
 from sphinx.application import Sphinx
 
 from bench.figures import PICTURES, RESULTS
-from spead_tutorial import plots
-from spead_tutorial.plots import Rendered
-from spead_tutorial.records import OURS, read
+from spead_tutorial.measure.records import OURS, read
+from spead_tutorial.results import plots
+from spead_tutorial.results.plots import Rendered
 
 WHERE = "_static/card.png"
 SIZE = (1200, 630)

@@ -13,7 +13,7 @@ from listings import changes, chapter_page
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from spead_tutorial.exercises import ReceiverExercise, find_exercise
+from spead_tutorial.chapters.exercises import ReceiverExercise, find_exercise
 
 
 class Exercise(SphinxDirective):

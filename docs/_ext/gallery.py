@@ -19,9 +19,9 @@ from listings import ROOT
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from spead_tutorial import notebook_run
+from spead_tutorial.tools import notebooks
 
-_NAMES = notebook_run.names(ROOT / notebook_run.FOLDER)
+_NAMES = notebooks.names(ROOT / notebooks.FOLDER)
 _ROW = re.compile(r"(?m)^\| \[[^]]*\]\((\w+)\.ipynb\) \| (.+?) \|$")
 
 
@@ -35,23 +35,23 @@ class NotebookCards(SphinxDirective):
         if tuple(pictures) != _NAMES:
             raise self.error(f"each of these needs a picture: {', '.join(_NAMES)}")
         stored = {name: self._read(name) for name in pictures}
-        about = subjects(stored[notebook_run.START])
+        about = subjects(stored[notebooks.START])
         lines = ["::::{grid} 1 2 2 2", ":gutter: 3", ""]
         for name, notebook in stored.items():
             lines += card(name, notebook, about[name], pictures[name])
         return self.parse_text_to_nodes("\n".join([*lines, "::::"]))
 
     def _read(self, name: str) -> Any:
-        path = self.env.srcdir.parent / notebook_run.FOLDER / f"{name}.ipynb"
+        path = self.env.srcdir.parent / notebooks.FOLDER / f"{name}.ipynb"
         self.env.note_dependency(str(path))
         return nbformat.read(path, 4)
 
 
 def card(name: str, notebook: Any, about: str, picture: str) -> list[str]:
     """Return the lines of a notebook's card."""
-    file = f"{notebook_run.FOLDER}/{name}.ipynb"
+    file = f"{notebooks.FOLDER}/{name}.ipynb"
     return [
-        f":::{{grid-item-card}} [{notebook_run.title(notebook)}]({file})",
+        f":::{{grid-item-card}} [{notebooks.title(notebook)}]({file})",
         ":class-card: notebook",
         f"```{{thumbnail}} {picture}",
         "```",
@@ -64,7 +64,7 @@ def card(name: str, notebook: Any, about: str, picture: str) -> list[str]:
 
 def lasted(notebook: Any) -> str:
     """Say how long the run took that is stored; nothing where that has not been noted."""
-    seconds = notebook.metadata.get(notebook_run.METADATA, {}).get("seconds")
+    seconds = notebook.metadata.get(notebooks.METADATA, {}).get("seconds")
     if seconds is None:
         return ""
     return f", ran for {seconds} s" if seconds < 100 else f", ran for {seconds / 60:.0f} min"
@@ -74,11 +74,11 @@ def subjects(start: Any) -> dict[str, str]:
     """Return what each notebook is about: the first one has a table of them."""
     text = "\n".join(cell.source for cell in start.cells if cell.cell_type == "markdown")
     first = re.search(r"(?ms)^# .*?\n\n(.+?\.)\s", text)
-    said = {notebook_run.START: " ".join(first[1].split()) if first else ""}
+    said = {notebooks.START: " ".join(first[1].split()) if first else ""}
     said |= {name: _sentence(about) for name, about in _ROW.findall(text)}
     without = [name for name in _NAMES if not said.get(name)]
     if without:
-        raise ValueError(f"{notebook_run.START} does not say what it is about: {without}")
+        raise ValueError(f"{notebooks.START} does not say what it is about: {without}")
     return said
 
 

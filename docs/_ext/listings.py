@@ -21,7 +21,7 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
 
-from spead_tutorial.catalogue import PROGRAMS, RECEIVERS
+from spead_tutorial.chapters.catalogue import PROGRAMS, RECEIVERS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 #: A language, as a page and as Sphinx call it, and where its programs are.

@@ -29,8 +29,9 @@ from sphinx.util.docutils import SphinxDirective
 from tables import KINDS, Table
 
 from bench import contributed
-from spead_tutorial import plots, units
-from spead_tutorial.catalogue import LADDER, Chapter, find_chapter
+from spead_tutorial.chapters.catalogue import LADDER, Chapter, find_chapter
+from spead_tutorial.measure import units
+from spead_tutorial.results import plots
 
 #: Where pictures are drawn: in the folder of what is made for the site, and not kept.
 _DRAWN = "notebooks/machines"

@@ -52,13 +52,12 @@ from sphinx.util.docutils import SphinxRole
 
 from bench.figures import RESULTS
 from bench.sweeps import RECEIVERS
-from spead_tutorial import stats, units
-from spead_tutorial.analysis import spacing as evenness
-from spead_tutorial.analysis import timeline
-from spead_tutorial.catalogue import LANGUAGES
-from spead_tutorial.measure import search, summary
-from spead_tutorial.records import OURS, Recording, Sample, Spacing, Timeline, read
-from spead_tutorial.units import number, percent, thousands
+from spead_tutorial.chapters.catalogue import LANGUAGES
+from spead_tutorial.measure import search, stats, summary, units
+from spead_tutorial.measure.analysis import spacing as evenness
+from spead_tutorial.measure.analysis import timeline
+from spead_tutorial.measure.records import OURS, Recording, Sample, Spacing, Timeline, read
+from spead_tutorial.measure.units import number, percent, thousands
 
 #: Where the machine of all records is described.
 _WHERE = ("results", "the-reference-machine")

@@ -35,11 +35,11 @@ from sphinx.application import Sphinx
 from splits import parts
 from tables import KINDS, Table
 
-from spead_tutorial import stats, units
-from spead_tutorial.catalogue import CHAPTERS, LADDER, LANGUAGES, STEPS, find_chapter
-from spead_tutorial.plots.theme import NAMES
-from spead_tutorial.records import OURS, Sample
-from spead_tutorial.units import number, thousands
+from spead_tutorial.chapters.catalogue import CHAPTERS, LADDER, LANGUAGES, STEPS, find_chapter
+from spead_tutorial.measure import stats, units
+from spead_tutorial.measure.records import OURS, Sample
+from spead_tutorial.measure.units import number, thousands
+from spead_tutorial.results.plots.theme import NAMES
 
 NOTHING = "-"
 #: The sizes of heaps at which programs are chained, largest first.

@@ -17,7 +17,7 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-from spead_tutorial import notebook_run
+from spead_tutorial.tools import notebooks
 
 _FOLDER = "notebooks"
 _BUNDLE = "spead-tutorial-notebooks.zip"
@@ -30,7 +30,7 @@ def copy(app: Sphinx) -> None:
     """Put into the site's folder the notebooks that are not there as they are now."""
     target = Path(app.srcdir, _FOLDER)
     target.mkdir(exist_ok=True)
-    for source in notebook_run.sources(app.srcdir.parent / notebook_run.FOLDER):
+    for source in notebooks.sources(app.srcdir.parent / notebooks.FOLDER):
         path = source.with_suffix(".ipynb")
         there = target / path.name
         text = led_to_files(path.read_text())
@@ -47,10 +47,10 @@ def led_to_files(text: str) -> str:
 
 def bundle(root: Path, target: Path) -> None:
     """Put all notebooks into a zip, with the programs that they link to; it is always the same."""
-    folder = root / notebook_run.FOLDER
+    folder = root / notebooks.FOLDER
     texts = {
         f"{folder.name}/{name}.ipynb": (folder / f"{name}.ipynb").read_text()
-        for name in notebook_run.names(folder)
+        for name in notebooks.names(folder)
     }
     linked = {link for text in texts.values() for link in re.findall(r"\]\(\.\./([^)#]+)\)", text)}
     programs = sorted(link for link in linked if not link.startswith("docs/"))
@@ -71,7 +71,7 @@ def offer(app: Sphinx, document: nodes.document) -> None:
     """Let a notebook's page begin with a link to its file, and to how it is run."""
     if not app.env.docname.startswith(f"{_FOLDER}/"):
         return
-    file = f"../../{notebook_run.FOLDER}/{Path(app.env.docname).name}.ipynb"
+    file = f"../../{notebooks.FOLDER}/{Path(app.env.docname).name}.ipynb"
     words = f"Download {Path(file).name}"
     download = addnodes.download_reference("", words, reftarget=file)
     to_run = {"refdomain": "std", "reftype": "ref", "reftarget": _RUN, "refexplicit": True}

@@ -32,8 +32,8 @@ from sphinx.util.docutils import SphinxDirective
 
 from bench import figures
 from bench.figures import FIGURES, PICTURES, RESULTS
-from spead_tutorial import plots
-from spead_tutorial.records import read
+from spead_tutorial.measure.records import read
+from spead_tutorial.results import plots
 
 DIAGRAMS = FIGURES.parent / "diagrams"
 #: In the folder of what is made for the site, and not kept.

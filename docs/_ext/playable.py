@@ -36,9 +36,9 @@ from sphinx.util.docutils import SphinxDirective
 
 from bench.figures import RESULTS
 from spead_tutorial import wire
-from spead_tutorial.analysis.timeline import first_steady
-from spead_tutorial.plots.timeline import OVERLAPPED, timelines, title, way
-from spead_tutorial.records import Timeline
+from spead_tutorial.measure.analysis.timeline import first_steady
+from spead_tutorial.measure.records import Timeline
+from spead_tutorial.results.plots.timeline import OVERLAPPED, timelines, title, way
 
 _STATIC = Path(__file__).resolve().parent.parent / "_static"
 #: Where ``make pyodide`` puts it.

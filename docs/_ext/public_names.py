@@ -38,11 +38,11 @@ MODULES = (
     "spead_tutorial.recv.stream_stat_indices",
     "spead_tutorial.wire",
     "spead_tutorial.lab",
-    "spead_tutorial.catalogue",
+    "spead_tutorial.chapters.catalogue",
     "spead_tutorial.measure.place",
     "spead_tutorial.measure.programs",
-    "spead_tutorial.records",
-    "spead_tutorial.stats",
+    "spead_tutorial.measure.records",
+    "spead_tutorial.measure.stats",
     "spead_tutorial.notebook",
 )
 #: Classes that others make for their users.

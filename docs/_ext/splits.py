@@ -20,12 +20,12 @@ from measured import Choice, Measured, Said, UnknownError, recording
 from sphinx.application import Sphinx
 from tables import Table
 
-from spead_tutorial import stats
-from spead_tutorial.analysis.split import PARTS, Kind, Thread, split_times
-from spead_tutorial.catalogue import MEASURED, find_chapter
-from spead_tutorial.plots.theme import NAMES
-from spead_tutorial.stats import Estimate
-from spead_tutorial.units import number, percent, thousands
+from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
+from spead_tutorial.measure import stats
+from spead_tutorial.measure.analysis.split import PARTS, Kind, Thread, split_times
+from spead_tutorial.measure.stats import Estimate
+from spead_tutorial.measure.units import number, percent, thousands
+from spead_tutorial.results.plots.theme import NAMES
 
 _RECORD = "where"
 _NS, _US = "\N{NO-BREAK SPACE}ns", "\N{NO-BREAK SPACE}µs"

@@ -13,8 +13,8 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 
-from spead_tutorial import notebook_run
-from spead_tutorial.catalogue import CHAPTERS, RECEIVERS
+from spead_tutorial.chapters.catalogue import CHAPTERS, RECEIVERS
+from spead_tutorial.tools import notebooks
 
 _CHAPTER = re.compile(r"tutorial/(\d+)-")
 _WITH_PROGRAMS = {chapter.number for chapter in (*CHAPTERS, *RECEIVERS)}
@@ -35,7 +35,7 @@ def offer_to_run(app: Sphinx, document: nodes.document) -> None:
 
 
 def _to_notebook(app: Sphinx, number: int) -> nodes.Node:
-    there = notebook_run.names(app.srcdir.parent / notebook_run.FOLDER)
+    there = notebooks.names(app.srcdir.parent / notebooks.FOLDER)
     name = next(name for name in there if name.startswith(f"{number:02d}_"))
     target = {"refdomain": "std", "reftype": "doc", "reftarget": f"/notebooks/{name}"}
     return addnodes.pending_xref(

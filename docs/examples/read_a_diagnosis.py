@@ -5,8 +5,8 @@ import json
 import sys
 from pathlib import Path
 
-from spead_tutorial.why.findings import diagnose
-from spead_tutorial.why.report import seen_of, text
+from spead_tutorial.tools.why.findings import diagnose
+from spead_tutorial.tools.why.report import seen_of, text
 
 
 def main(path: Path) -> None:

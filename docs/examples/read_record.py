@@ -4,7 +4,7 @@
 
 import sys
 
-from spead_tutorial import records, stats
+from spead_tutorial.measure import records, stats
 
 BEFORE, AFTER = "tut_8_send_heap_size", "tut_8_send_reuse_memory"
 

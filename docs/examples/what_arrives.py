@@ -14,7 +14,7 @@ PORT = 8888
 # All of 127.0.0.0/8 is this machine: an address of one's own has no port that is in use.
 pid = os.getpid()
 host = f"127.1.{pid >> 8 & 255}.{pid & 255}"
-command = [sys.executable, "-P", "-m", "spead_tutorial.cli", "recv", "--buffer=100000"]
+command = [sys.executable, "-P", "-m", "spead_tutorial.tools.cli", "recv", "--buffer=100000"]
 receiver = subprocess.Popen([*command, f"{host}:{PORT}"], stdout=subprocess.PIPE, text=True)
 print(receiver.stdout.readline().replace(host, "127.0.0.1"), end="")
 

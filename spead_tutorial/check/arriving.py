@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 import spead_tutorial
 import spead_tutorial.send
+from spead_tutorial.chapters.exercises import ReceiverExercise
 from spead_tutorial.check.trying import with_line
-from spead_tutorial.exercises import ReceiverExercise
 from spead_tutorial.lab import PORT, Arrivals, Counters, Journey, Lab, LabMachine
 from spead_tutorial.measure.delivery import receiver_arguments, receiving_lab
 from spead_tutorial.measure.programs import Done, ProgramError

@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from spead_tutorial.chapters.exercises import SenderExercise
 from spead_tutorial.check.trying import started_as
-from spead_tutorial.exercises import SenderExercise
 from spead_tutorial.measure import baselines
 from spead_tutorial.measure.baselines import CEILING
 from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Place
 from spead_tutorial.measure.programs import Launch, ProgramError, program_path
+from spead_tutorial.measure.records import OURS, Recording, Sample
 from spead_tutorial.measure.rounds import measure, schedule
+from spead_tutorial.measure.stats import Estimate, gain, is_told
 from spead_tutorial.measure.summary import Row, rates_by_round, rows
-from spead_tutorial.records import OURS, Recording, Sample
-from spead_tutorial.stats import Estimate, gain, is_told
-from spead_tutorial.units import percent
+from spead_tutorial.measure.units import percent
 
 __all__ = ["SKELETON", "YOURS", "Comparison", "Show", "in_rounds", "measured", "verdict"]
 

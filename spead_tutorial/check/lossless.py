@@ -5,17 +5,17 @@ import functools
 from collections.abc import Iterator
 from pathlib import Path
 
+from spead_tutorial.chapters.exercises import ReceiverExercise
 from spead_tutorial.check.arriving import started
 from spead_tutorial.check.comparison import SKELETON, YOURS, Comparison, Show, in_rounds
-from spead_tutorial.exercises import ReceiverExercise
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure import blast, search
 from spead_tutorial.measure.case import Case, Step
 from spead_tutorial.measure.delivery import receiving_lab
 from spead_tutorial.measure.machine import a_core_each
 from spead_tutorial.measure.programs import Done, ProgramError
+from spead_tutorial.measure.records import OURS, Received, Sample
 from spead_tutorial.measure.running import Running
-from spead_tutorial.records import OURS, Received, Sample
 
 __all__ = ["measured"]
 

@@ -10,9 +10,9 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from spead_tutorial.catalogue import Chapter
+from spead_tutorial.chapters.catalogue import Chapter
+from spead_tutorial.chapters.exercises import SenderExercise
 from spead_tutorial.check.faults import Wanted, first_fault
-from spead_tutorial.exercises import SenderExercise
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.baselines import started
 from spead_tutorial.measure.programs import Done, Launch, ProgramOptions, finish

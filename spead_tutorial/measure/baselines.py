@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from spead_tutorial.catalogue import find_chapter
+from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.programs import Launch
 

@@ -8,8 +8,8 @@ from spead_tutorial.lab import Journey
 from spead_tutorial.ledger import Gap
 from spead_tutorial.measure.case import Begun, Case, Step
 from spead_tutorial.measure.programs import Done, ProgramError, program_path
+from spead_tutorial.measure.records import Received
 from spead_tutorial.measure.verify import packet_sizes
-from spead_tutorial.records import Received
 
 __all__ = ["blast", "claims", "contradiction", "failure", "take"]
 

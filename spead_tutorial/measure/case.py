@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from spead_tutorial.catalogue import Chapter, find_chapter
+from spead_tutorial.chapters.catalogue import Chapter, find_chapter
 from spead_tutorial.measure.machine import one_core, two_cores
 from spead_tutorial.measure.place import Place
 from spead_tutorial.measure.programs import Launch, ProgramOptions, Result, run
-from spead_tutorial.records import Received, Sent, Series, joined, words_of
+from spead_tutorial.measure.records import Received, Sent, Series, joined, words_of
 
 __all__ = ["WARM_UP", "Begun", "Case", "Key", "Step", "take"]
 
@@ -32,7 +32,7 @@ class Case:
 
     # `"ours"`, `"spead2"`, `"ceiling"`, or the name of another installation of ours
     implementation: str
-    language: str  # one of `spead_tutorial.catalogue.LANGUAGES`
+    language: str  # one of `spead_tutorial.chapters.catalogue.LANGUAGES`
     program: str  # its name
     # bytes of samples in a heap; bytes in a packet at most, or 0 where the route has the say
     heap_size: int = _MIB

@@ -5,7 +5,7 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from spead_tutorial.catalogue import Chapter, Receiver
+from spead_tutorial.chapters.catalogue import Chapter, Receiver
 from spead_tutorial.lab import Accounting, Arrivals, Journey, Lab, LabError
 from spead_tutorial.measure.place import Evidence
 from spead_tutorial.measure.programs import Done, ProgramOptions, command, program

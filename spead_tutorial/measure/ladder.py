@@ -7,10 +7,10 @@ The sweep `ladder` measures them at length, and a tour shows them.
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-from spead_tutorial.catalogue import LADDER, MEASURED, Rung, find_chapter
+from spead_tutorial.chapters.catalogue import LADDER, MEASURED, Rung, find_chapter
 from spead_tutorial.measure.baselines import CEILING
 from spead_tutorial.measure.case import Case
-from spead_tutorial.records import OURS
+from spead_tutorial.measure.records import OURS
 
 __all__ = ["bare", "chapters", "peers"]
 

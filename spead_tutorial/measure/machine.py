@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import spead_tutorial
-from spead_tutorial.records import Header
+from spead_tutorial.measure.records import Header
 
 __all__ = [
     "compiler",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from spead_tutorial.catalogue import LANGUAGES, Chapter, switch_flag
+from spead_tutorial.chapters.catalogue import LANGUAGES, Chapter, switch_flag
 from spead_tutorial.lab import Accounting
 from spead_tutorial.measure.place import Evidence, Loopback, Place
 from spead_tutorial.measure.report import Report
@@ -74,7 +74,7 @@ class ProgramOptions:
     cores : str, optional
         Cores to pin the program's thread and the stream's to, such as ``"0,1"`` (``-c``).
     switches : tuple of str
-        Some of `spead_tutorial.catalogue.SWITCHES`, such as ``"copy"`` (``--copy``).
+        Some of `spead_tutorial.chapters.catalogue.SWITCHES`, such as ``"copy"`` (``--copy``).
     """
 
     heaps: int | None = None
@@ -148,7 +148,7 @@ def program_path(name: str, language: str) -> Path:
 
 
 def built() -> tuple[str, ...]:
-    """Return those of `spead_tutorial.catalogue.LANGUAGES` that the package has been built in.
+    """Return those of `spead_tutorial.chapters.catalogue.LANGUAGES` that are there.
 
     Where there was no compiler for C++, the package is whole without the programs in it.
     """
@@ -169,7 +169,7 @@ class Result:
     chapter : Chapter
         Whose program it was.
     language : str
-        One of `spead_tutorial.catalogue.LANGUAGES`.
+        One of `spead_tutorial.chapters.catalogue.LANGUAGES`.
     options : ProgramOptions
         What it was told.
     status : int

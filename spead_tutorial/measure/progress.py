@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
 
-from spead_tutorial.catalogue import Chapter
+from spead_tutorial.chapters.catalogue import Chapter
 from spead_tutorial.lab import Lab, LabError
 from spead_tutorial.measure.case import Step
 from spead_tutorial.measure.programs import ProgramOptions

@@ -12,7 +12,7 @@ __all__ = ["Report"]
 class Report:
     """The JSON object that a program prints."""
 
-    program: str  # name of the program, and one of `spead_tutorial.catalogue.LANGUAGES`
+    program: str  # name of the program, and one of `spead_tutorial.chapters.catalogue.LANGUAGES`
     language: str
     heaps: int  # heaps of samples; the one that ends the stream is not counted
     # bytes of samples in a heap, and bytes in a packet at most (UDP and IP not counted)

@@ -14,7 +14,7 @@ from pathlib import Path
 from spead_tutorial.measure import search
 from spead_tutorial.measure.case import Case, Key, Step
 from spead_tutorial.measure.programs import ProgramError
-from spead_tutorial.records import (
+from spead_tutorial.measure.records import (
     Header,
     Received,
     RecordError,

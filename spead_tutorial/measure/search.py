@@ -22,7 +22,7 @@ from typing import TypeGuard
 from msgspec.structs import replace
 
 from spead_tutorial.measure.case import Step
-from spead_tutorial.records import Received, Recording, Sample
+from spead_tutorial.measure.records import Received, Recording, Sample
 
 __all__ = [
     "BUFFER",

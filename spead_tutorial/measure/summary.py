@@ -5,8 +5,8 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from spead_tutorial.records import Recording, Sample, Sent, Series
-from spead_tutorial.stats import Estimate, median
+from spead_tutorial.measure.records import Recording, Sample, Sent, Series
+from spead_tutorial.measure.stats import Estimate, median
 
 __all__ = ["ROUNDS_FOR_A_CLAIM", "Row", "others_busy", "program_busy", "rates_by_round", "rows"]
 

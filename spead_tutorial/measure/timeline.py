@@ -19,10 +19,10 @@ from typing import Any
 import click
 from msgspec.structs import asdict
 
-from spead_tutorial.analysis.timeline import first_steady, shares, span
 from spead_tutorial.lab import check_destination
+from spead_tutorial.measure.analysis.timeline import first_steady, shares, span
+from spead_tutorial.measure.records import Timeline
 from spead_tutorial.measure.running import ProgramError, finish
-from spead_tutorial.records import Timeline
 
 __all__ = ["command", "record"]
 

@@ -58,7 +58,7 @@ class Watch:
         self.resumed_ns.append(self._went_on_ns)
 
     def times(self, heaps: npt.NDArray[np.void]) -> dict[str, list[int]]:
-        """Return when each heap was where, as in `spead_tutorial.records.Timeline`.
+        """Return when each heap was where, as in `spead_tutorial.measure.records.Timeline`.
 
         What the stream has noted of them is its ``timeline()``, from the first heap on.
         """

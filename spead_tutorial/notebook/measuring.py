@@ -8,16 +8,16 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from spead_tutorial.catalogue import LANGUAGES, Chapter, find_chapter
+from spead_tutorial.chapters.catalogue import LANGUAGES, Chapter, find_chapter
 from spead_tutorial.lab import LabError
 from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.machine import header as make_header
 from spead_tutorial.measure.place import LISTENERS, Place
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions
+from spead_tutorial.measure.records import OURS, Recording, Sample, Timeline, anonymous, words_of
 from spead_tutorial.measure.rounds import measure as measure_rounds
 from spead_tutorial.measure.rounds import schedule
 from spead_tutorial.measure.timeline import record as record_timeline
-from spead_tutorial.records import OURS, Recording, Sample, Timeline, anonymous, words_of
 
 __all__ = [
     "QUICK",

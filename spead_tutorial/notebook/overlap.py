@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from spead_tutorial import stats
-from spead_tutorial.analysis.timeline import Interval, preparing, sending, shares
-from spead_tutorial.records import Timeline
+from spead_tutorial.measure import stats
+from spead_tutorial.measure.analysis.timeline import Interval, preparing, sending, shares
+from spead_tutorial.measure.records import Timeline
 
 if TYPE_CHECKING:
     import pandas

@@ -4,14 +4,15 @@
 import base64
 from typing import TYPE_CHECKING, Any
 
-from spead_tutorial import plots, stats
-from spead_tutorial.catalogue import MEASURED
+from spead_tutorial.chapters.catalogue import MEASURED
+from spead_tutorial.measure import stats
 from spead_tutorial.measure.place import over_loopback
+from spead_tutorial.measure.records import OURS, Recording, Sample, Series
 from spead_tutorial.measure.summary import Row, rates_by_round, rows
 from spead_tutorial.notebook.measuring import NotebookError, Run
-from spead_tutorial.plots.theme import NAMES
-from spead_tutorial.records import OURS, Recording, Sample, Series
-from spead_tutorial.tables import Column, Table
+from spead_tutorial.results import plots
+from spead_tutorial.results.plots.theme import NAMES
+from spead_tutorial.results.tables import Column, Table
 
 if TYPE_CHECKING:
     import pandas
@@ -123,7 +124,7 @@ def picture(draw: plots.Draw, recording: Recording) -> None:
     Parameters
     ----------
     draw : function
-        Such as ``spead_tutorial.plots.ladder``.
+        Such as ``spead_tutorial.results.plots.ladder``.
     recording : Recording
         What `measure` returned.
     """

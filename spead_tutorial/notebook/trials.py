@@ -50,8 +50,8 @@ class Trial:
     arrived : list of bytes, optional
         The packets that arrived; None where it sent to the place, where nobody receives.
     times : mapping, optional
-        When each heap was where, by the names of `spead_tutorial.records.Timeline`; None where
-        that was not asked for.
+        When each heap was where, by the names of `spead_tutorial.measure.records.Timeline`; None
+        where that was not asked for.
     said : str
         What it printed.
     """

@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from spead_tutorial.catalogue import CHAPTERS, PROGRAMS, RECEIVERS, STEPS, find_chapter
+from spead_tutorial.chapters.catalogue import CHAPTERS, PROGRAMS, RECEIVERS, STEPS, find_chapter
 from spead_tutorial.chapters.report import Options
 from support import ROOT
 from support.programs import FOLDERS, name_of, source

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from spead_tutorial.catalogue import find_chapter, find_receiver
+from spead_tutorial.chapters.catalogue import find_chapter, find_receiver
 from spead_tutorial.measure import delivery
 from spead_tutorial.measure.programs import Done, ProgramOptions, built, command, program
 from spead_tutorial.send import ItemGroup

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from spead_tutorial import Item
-from spead_tutorial.catalogue import CHAPTERS, Chapter, find_chapter
+from spead_tutorial.chapters.catalogue import CHAPTERS, Chapter, find_chapter
 from spead_tutorial.measure.programs import ProgramOptions, built, command
 from spead_tutorial.send import Heap, ItemGroup
 from support.programs import cases, each_language, name_of

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from spead_tutorial.catalogue import find_chapter
+from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.measure.programs import built, command, program
 from support.programs import PATIENCE_S, cases, each_language, in_c
 from support.receivers import (

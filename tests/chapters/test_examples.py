@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spead_tutorial import catalogue
+from spead_tutorial.chapters import catalogue
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure import programs
 from spead_tutorial.measure.delivery import deliver
@@ -91,7 +91,7 @@ def test_chapter_3_prints_what_its_page_has(lab, language):
 
 def what_arrives_of_chapter_2(lab: Lab) -> str:
     pipe = subprocess.PIPE
-    recv = [sys.executable, "-P", "-m", "spead_tutorial.cli", "recv", "--silence=5"]
+    recv = [sys.executable, "-P", "-m", "spead_tutorial.tools.cli", "recv", "--silence=5"]
     with lab.popen([*recv, "127.0.0.1:8888"], stdout=pipe, stderr=pipe, text=True) as receiver:
         first = receiver.stdout.readline()
         sent = programs.finish(lab.run, "tut_2_send", programs.program("tut_2_send", "python"))

@@ -5,9 +5,9 @@ from itertools import product
 
 import pytest
 
-from spead_tutorial.catalogue import CHAPTERS, RECEIVERS
+from spead_tutorial.chapters.catalogue import CHAPTERS, RECEIVERS
+from spead_tutorial.chapters.exercises import EXERCISES, RECEIVING, SenderExercise
 from spead_tutorial.check import arriving, trying
-from spead_tutorial.exercises import EXERCISES, RECEIVING, SenderExercise
 from support import ROOT
 from support.labs import needs_lab
 from support.programs import cases

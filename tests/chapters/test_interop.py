@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spead_tutorial.catalogue import CHAPTERS, PROGRAMS, STEPS, Chapter, find_chapter
+from spead_tutorial.chapters.catalogue import CHAPTERS, PROGRAMS, STEPS, Chapter, find_chapter
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure import programs
 from spead_tutorial.measure.programs import ProgramOptions, built

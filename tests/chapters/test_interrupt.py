@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from spead_tutorial.catalogue import PROGRAMS, RECEIVERS, Chapter, find_chapter
+from spead_tutorial.chapters.catalogue import PROGRAMS, RECEIVERS, Chapter, find_chapter
 from spead_tutorial.measure.programs import command, program
 from support import ROOT
 from support.labs import needs_lab

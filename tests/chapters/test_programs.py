@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from spead_tutorial.catalogue import LANGUAGES, PROGRAMS, Chapter, find_chapter
 from spead_tutorial.chapters import report
+from spead_tutorial.chapters.catalogue import LANGUAGES, PROGRAMS, Chapter, find_chapter
 from spead_tutorial.lab import LabError
 from spead_tutorial.measure import machine, programs, verify
 from spead_tutorial.measure.case import Begun, Case, Step

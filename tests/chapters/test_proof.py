@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from spead_tutorial.catalogue import PROGRAMS, find_chapter
+from spead_tutorial.chapters.catalogue import PROGRAMS, find_chapter
 from spead_tutorial.lab import Counters, LabError
 from spead_tutorial.measure import place as place_module
 from spead_tutorial.measure import programs, verify

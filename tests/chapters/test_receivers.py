@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from spead_tutorial.catalogue import RECEIVERS, find_chapter
 from spead_tutorial.chapters import receiving
+from spead_tutorial.chapters.catalogue import RECEIVERS, find_chapter
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.delivery import deliver
 from spead_tutorial.measure.programs import Done, ProgramOptions, built, program

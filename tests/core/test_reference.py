@@ -27,7 +27,8 @@ from support.once import MadeOnce
 HEADERS = sorted((ROOT / "csrc" / "include" / "spead_tutorial").glob("*.h"))
 HEADER = "".join(path.read_text() for path in HEADERS)
 NAMES = """
-catalogue lab notebook records send send.asyncio stats wire measure.place measure.programs
+chapters.catalogue lab notebook measure.records send send.asyncio measure.stats wire measure.place
+measure.programs
 """
 MODULES = ["spead_tutorial", *(f"spead_tutorial.{name}" for name in NAMES.split())]
 #: What members of C++ classes are there for the language, or for a template beside them.
@@ -198,7 +199,7 @@ def test_the_page_of_the_header_takes_a_compiler_of_c_alone(built, site):
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("program", "module"),
-    [("spead-tutorial", "spead_tutorial.cli"), ("python -m bench", "bench.cli")],
+    [("spead-tutorial", "spead_tutorial.tools.cli"), ("python -m bench", "bench.cli")],
 )
 def test_every_option_of_the_commands_is_on_a_page(inventory, monkeypatch, program, module):
     monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT)])

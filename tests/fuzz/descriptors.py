@@ -19,7 +19,7 @@ import numpy as np
 MODULES = ("_bits", "_numpy_header", "_unpack", "items", "receive.items", "receive.text")
 with atheris.instrument_imports(include=[f"spead_tutorial.{name}" for name in MODULES]):
     import spead_tutorial
-    from spead_tutorial.receive.items import Items
+    from spead_tutorial.tools.recv.items import Items
 
 LONGEST_S = 10  # for an input
 REPEAT = 4096  # of a value that is to be long

@@ -20,14 +20,13 @@ from msgspec.structs import replace
 from bench import files, flat_memory, peers, status, sweeps
 from bench import plan as planning
 from bench.cli import cli
-from spead_tutorial.catalogue import CHAPTERS, STEPS, find_chapter
-from spead_tutorial.cli import finish
+from spead_tutorial.chapters.catalogue import CHAPTERS, STEPS, find_chapter
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure import machine
 from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.place import Device
 from spead_tutorial.measure.programs import ProgramError
-from spead_tutorial.records import (
+from spead_tutorial.measure.records import (
     Header,
     RecordError,
     Recording,
@@ -36,6 +35,7 @@ from spead_tutorial.records import (
     locked,
     read,
 )
+from spead_tutorial.tools.cli import finish
 from support import ROOT
 from support.bench import (
     PATIENCE_S,

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from bench import compare, controls, peers
 from bench import plan as planning
-from spead_tutorial.records import Header, RecordError, Recording, Sample
+from spead_tutorial.measure.records import Header, RecordError, Recording, Sample
 from support.bench import bench, fails, made, recording, succeeds, write
 from support.records import HEADER
 
@@ -27,7 +27,7 @@ def noise(middle: float, seed: object, n: int = 9, spread: float = 0.03) -> list
 @pytest.fixture(autouse=True)
 def fewer_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw intervals from fewer of them: they say the same here."""
-    monkeypatch.setattr("spead_tutorial.stats._RESAMPLES", 300)
+    monkeypatch.setattr("spead_tutorial.measure.stats._RESAMPLES", 300)
 
 
 # ---- What controls are made of ----

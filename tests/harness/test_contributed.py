@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from bench import contributed
-from spead_tutorial import records
+from spead_tutorial.measure import records
 from support.bench import bench, succeeds
 
 LINES = [json.loads(line) for line in contributed.LADDER.read_text().splitlines()]

@@ -20,11 +20,19 @@ from msgspec.structs import replace
 from bench import hosts, turns
 from bench.plan import plan_of
 from bench.sweeps import SIZES, Sweep, find_sweep
-from spead_tutorial.hosts.file import Host, read_hosts
-from spead_tutorial.hosts.remote import LostError
 from spead_tutorial.measure.progress import Steps
+from spead_tutorial.measure.records import (
+    Header,
+    RecordError,
+    Recording,
+    Writer,
+    object_of,
+    parse,
+    read,
+)
 from spead_tutorial.measure.rounds import left
-from spead_tutorial.records import Header, RecordError, Recording, Writer, object_of, parse, read
+from spead_tutorial.tools.hosts.file import Host, read_hosts
+from spead_tutorial.tools.hosts.remote import LostError
 from support import ROOT
 from support.bench import PATIENCE_S, bench, fails, keys, start, succeeds
 from support.labs import needs_lab

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from bench import receivers, sweeps
-from spead_tutorial.catalogue import MEASURED, RECEIVERS
+from spead_tutorial.chapters.catalogue import MEASURED, RECEIVERS
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure import search
 from spead_tutorial.measure.case import Case, Step
-from spead_tutorial.records import Sample
+from spead_tutorial.measure.records import Sample
 from support import ref_decode
 from support.labs import needs_lab
 

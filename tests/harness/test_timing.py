@@ -8,8 +8,9 @@ import re
 import pytest
 
 from bench import spacing, timing
-from spead_tutorial import lab, records
-from spead_tutorial.analysis.spacing import burst, silence
+from spead_tutorial import lab
+from spead_tutorial.measure import records
+from spead_tutorial.measure.analysis.spacing import burst, silence
 from spead_tutorial.measure.programs import ProgramError
 from support.bench import bench, fails, succeeds
 from support.labs import needs_lab

@@ -11,9 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from bench import parts, stacks, where
-from spead_tutorial import records
-from spead_tutorial.analysis.split import PARTS, Kind, split_times
-from spead_tutorial.records import Recording, Split
+from spead_tutorial.measure import records
+from spead_tutorial.measure.analysis.split import PARTS, Kind, split_times
+from spead_tutorial.measure.records import Recording, Split
 from support.bench import bench, fails, succeeds
 from support.labs import needs_lab
 from support.perf import frames, needs_perf

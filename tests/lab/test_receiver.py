@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import pytest
 
 from spead_tutorial import recv
-from spead_tutorial.catalogue import CHAPTERS
+from spead_tutorial.chapters.catalogue import CHAPTERS
 from spead_tutorial.lab import WAYS, Arrivals, Counters, Journey, Lab, LabError, relay
 from spead_tutorial.measure.programs import ProgramOptions, command
 from spead_tutorial.measure.report import Report

@@ -23,9 +23,9 @@ from unittest import mock
 
 import pytest
 
-from spead_tutorial.cli import cli, finish
 from spead_tutorial.lab import WAYS, Lab, LabError, programs, registry, staying
 from spead_tutorial.lab.client import script
+from spead_tutorial.tools.cli import cli, finish
 from support.lab_scripts import wait_for_the_end_of
 from support.labs import needs_lab, probe
 from support.processes import wait_until_it_takes_signals

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from spead_tutorial import records, stats
-from spead_tutorial.records import (
+from spead_tutorial.measure import records, stats
+from spead_tutorial.measure.records import (
     Received,
     RecordError,
     Sample,
@@ -302,7 +302,7 @@ def test_a_sample_that_repeats_another_takes_its_place_and_the_file_keeps_both(p
 # ---- One run at a time in a folder ----
 
 HOLD = (
-    "import sys; from spead_tutorial.records import locked\n"
+    "import sys; from spead_tutorial.measure.records import locked\n"
     "with locked(sys.argv[1]): print('held', flush=True); sys.stdin.read()"
 )
 

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from spead_tutorial.measure.case import WARM_UP, Case, Step
 from spead_tutorial.measure.programs import ProgramError
+from spead_tutorial.measure.records import RecordError, Recording, Sample, read
 from spead_tutorial.measure.rounds import PATIENCE, given_up, left, measure, schedule
-from spead_tutorial.records import RecordError, Recording, Sample, read
 from support.records import HEADER, SAMPLE
 
 ORDERS = ["fedcab", "bcaedf", "bdfcea"]

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from spead_tutorial.measure import search
 from spead_tutorial.measure.case import Step
+from spead_tutorial.measure.records import Recording, Sample, read
 from spead_tutorial.measure.rounds import left, measure
 from spead_tutorial.measure.search import ROUGH, START, THOROUGH, begin, found, next_rate, settled
-from spead_tutorial.records import Recording, Sample, read
 from support.records import CASE, HEADER, MOST_SENT, SAMPLE, run_of
 
 MB = 1e6

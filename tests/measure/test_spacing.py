@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from bench.bursts import bursts
-from spead_tutorial.analysis.spacing import burst, silence
+from spead_tutorial.measure.analysis.spacing import burst, silence
 from support.records import make_spacing
 
 US, KIB = 1000, 1 << 10

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from spead_tutorial.stats import Estimate
-from spead_tutorial.tables import Column, Table, estimate
+from spead_tutorial.measure.stats import Estimate
+from spead_tutorial.results.tables import Column, Table, estimate
 
 WHY = "[bold]it[/bold] \x1b[31mfailed\n:smile: at " + 60 * "x"
 RATES = {"the sender of chapter ten": Estimate(1e9, 1e8, 2e9, 3), "bare": None, "broken": None}

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import fields, replace
 
-from spead_tutorial import cli
-from spead_tutorial.analysis.timeline import sending, shares, waiting
-from spead_tutorial.catalogue import find_chapter
+from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.lab import LabError
 from spead_tutorial.measure import timeline as taking
+from spead_tutorial.measure.analysis.timeline import sending, shares, waiting
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions, command, finish
+from spead_tutorial.measure.records import Timeline
 from spead_tutorial.measure.timeline import record
-from spead_tutorial.records import Timeline
+from spead_tutorial.tools import cli
 
 STEPS = [field.name for field in fields(Timeline) if field.name.endswith("_ns")]
 SMALL = {"heaps": 5, "heap_size": 10000}

@@ -13,14 +13,15 @@ import numpy as np
 import pytest
 from msgspec.structs import asdict, replace
 
-from spead_tutorial import notebook, plots, wire
+from spead_tutorial import notebook, wire
 from spead_tutorial.lab import LabError
 from spead_tutorial.measure import case
 from spead_tutorial.measure.case import WARM_UP, Step
 from spead_tutorial.measure.place import Device, Unread
+from spead_tutorial.measure.records import Recording, Sample, Timeline
 from spead_tutorial.notebook import Exercise, NotebookError, Run, exploring, measuring
 from spead_tutorial.notebook import place as places
-from spead_tutorial.records import Recording, Sample, Timeline
+from spead_tutorial.results import plots
 from spead_tutorial.send import PacketGenerator
 from support.heaps import make_heap
 from support.labs import needs_lab, probe
@@ -178,7 +179,7 @@ def test_quick_mode_sends_an_eighth_but_at_least_two_heaps(monkeypatch):
 @pytest.mark.parametrize(("value", "said"), [("1", "True 2 False"), ("0", "False 3 False")])
 def test_quick_mode_is_asked_for_in_the_environment_and_nothing_of_the_extras_is_taken(value, said):
     code = (
-        "import sys, spead_tutorial.notebook_run; from spead_tutorial import notebook as n;"
+        "import sys, spead_tutorial.tools.notebooks; from spead_tutorial import notebook as n;"
         "print(n.QUICK, n.ROUNDS, n.LOOPBACK);"
         "print([n for n in ('IPython', 'pandas', 'matplotlib', 'jupytext') if n in sys.modules])"
     )

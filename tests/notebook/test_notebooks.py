@@ -17,8 +17,8 @@ import nbformat
 import pytest
 from nbval.plugin import get_sanitize_patterns
 
-from spead_tutorial import notebook_run
-from spead_tutorial.notebook_run import START, names
+from spead_tutorial.tools import notebooks
+from spead_tutorial.tools.notebooks import START, names
 from support import ROOT
 from support.labs import needs_lab
 
@@ -128,10 +128,10 @@ def test_a_stored_notebook_says_how_long_its_run_took(folder, monkeypatch):
     clock = iter((100.0, 142.7))
     monkeypatch.setattr(SCRIPT, "FOLDER", folder)
     monkeypatch.setattr(SCRIPT, "time", SimpleNamespace(monotonic=clock.__next__))
-    monkeypatch.setattr(notebook_run, "execute", lambda *_, **__: None)
+    monkeypatch.setattr(notebooks, "execute", lambda *_, **__: None)
     assert SCRIPT.refresh([START]) == 0
     stored = nbformat.read(folder / f"{START}.ipynb", 4)
-    assert stored.metadata[notebook_run.METADATA] == {"seconds": 43}
+    assert stored.metadata[notebooks.METADATA] == {"seconds": 43}
 
 
 def test_a_measurement_that_nothing_makes_sure_of_is_found():
@@ -228,18 +228,18 @@ def test_nbval_fails_where_a_notebook_is_wrong(folder, words, others, failure):
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", [START, "04_measure_it"])
 def test_all_cells_can_be_run_twice_in_one_kernel(name):
-    notebook, again = (notebook_run.read(FOLDER / f"{name}.md") for _ in range(2))
+    notebook, again = (notebooks.read(FOLDER / f"{name}.md") for _ in range(2))
     for cell in again.cells:
         cell["id"] += "-again"
     notebook.cells += again.cells
-    notebook_run.execute(notebook, FOLDER, quick=True)
+    notebooks.execute(notebook, FOLDER, quick=True)
     assert outputs(notebook).count("The lab is open") == 2
 
 
 @alone
 @pytest.mark.thorough
 def test_where_there_is_no_lab_notebooks_go_over_loopback_and_say_so(tmp_path):
-    notebook = notebook_run.read(FOLDER / f"{START}.md")
+    notebook = notebooks.read(FOLDER / f"{START}.md")
     forbid = (
         "from spead_tutorial.notebook import place\n"
         "def no_lab():\n"
@@ -247,7 +247,7 @@ def test_where_there_is_no_lab_notebooks_go_over_loopback_and_say_so(tmp_path):
         "place.Lab = no_lab"
     )
     notebook.cells.insert(0, nbformat.v4.new_code_cell(forbid))
-    notebook_run.execute(notebook, tmp_path, quick=True)
+    notebooks.execute(notebook, tmp_path, quick=True)
     said = outputs(notebook)
     assert "There is no lab here: it is forbidden here." in said
     assert "packets that were counted:   1" in said
@@ -269,7 +269,7 @@ def test_an_interrupted_measurement_leaves_a_kernel_in_which_the_next_cell_works
     )
     after = "run = Run('8', heaps=8)\nnotebook.measure(place, [run], 1)\nprint('done')"
     manager = jupyter_client.KernelManager(kernel_name="python3")
-    with notebook_run.environment(quick=True) as environment:
+    with notebooks.environment(quick=True) as environment:
         how = {"env": environment, "cwd": str(tmp_path)}
         manager.start_kernel(extra_arguments=["--log-level=ERROR"], **how)
         client = manager.client()
@@ -327,7 +327,7 @@ def test_pages_are_whole_and_lead_to_each_other(tmp_path):
     )
     lines: list[str] = []
     output = tmp_path / "out" / "pages"
-    first, second = notebook_run.write_pages(source, output, lines.append, quick=True)
+    first, second = notebooks.write_pages(source, output, lines.append, quick=True)
     assert lines == [f"notebook 1 of 2: {START}", "notebook 2 of 2: 01_spead_on_the_wire"]
     assert first.failure is None
     assert second.failure == "notebook 01_spead_on_the_wire: ZeroDivisionError: division by zero"
@@ -345,8 +345,8 @@ def test_pages_are_whole_and_lead_to_each_other(tmp_path):
 
 
 def test_without_notebooks_or_what_runs_them_it_says_what_to_do(tmp_path, monkeypatch):
-    with pytest.raises(notebook_run.MissingError, match="there is no folder"):
-        notebook_run.write_pages(tmp_path, tmp_path / "out", print, quick=True)
-    monkeypatch.setattr(notebook_run, "_NEEDED", ("jupytext", "no_such_module"))
-    with pytest.raises(notebook_run.MissingError, match=r"no_such_module.*\[notebook\]"):
-        notebook_run.write_pages(tmp_path, tmp_path / "out", print, quick=True)
+    with pytest.raises(notebooks.MissingError, match="there is no folder"):
+        notebooks.write_pages(tmp_path, tmp_path / "out", print, quick=True)
+    monkeypatch.setattr(notebooks, "_NEEDED", ("jupytext", "no_such_module"))
+    with pytest.raises(notebooks.MissingError, match=r"no_such_module.*\[notebook\]"):
+        notebooks.write_pages(tmp_path, tmp_path / "out", print, quick=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import nbformat
 import pytest
 
-from spead_tutorial.notebook_run import START, names
+from spead_tutorial.tools.notebooks import START, names
 from support import ROOT
 from support.site import extension
 

@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from spead_tutorial import notebook, notebook_run
+from spead_tutorial import notebook
 from spead_tutorial.measure.place import Place, Unread
 from spead_tutorial.notebook import NotebookError, Repair, repairs, sender_process, trials
+from spead_tutorial.tools import notebooks
 from support import ROOT
 from support.labs import open_lab
 
@@ -100,7 +101,7 @@ def exercises(name: str, place: Any) -> Iterator[tuple[Repair, Any, dict[str, An
     """Yield each exercise of a notebook, the sender that is there, and what else there is."""
     names: dict[str, Any] = {"__name__": "__main__", "place": place}
     begun = False
-    for cell in notebook_run.read(FOLDER / f"{name}.md").cells:
+    for cell in notebooks.read(FOLDER / f"{name}.md").cells:
         if cell.cell_type == "markdown":
             begun = begun or HEADING in cell.source
         elif ".check(send)" in cell.source:

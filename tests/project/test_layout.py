@@ -2,6 +2,7 @@
 """The map in CONTRIBUTING.md is true: nothing imports, or includes, what comes after it."""
 
 import ast
+import graphlib
 import re
 from pathlib import Path
 
@@ -9,57 +10,69 @@ from support import ROOT
 
 MAP = (ROOT / "CONTRIBUTING.md").read_text()
 PACKAGE = ROOT / "spead_tutorial"
-#: Modules without a row: what every one may use, and programs.
-OUTSIDE = {"__init__", "_standard_streams", "chapters", "peer"}
 
 
 def ranks() -> dict[str, int]:
-    """The row of each module in the table of the Python package."""
-    table = MAP.split("nothing imports upwards:")[1].split("\n## ")[0]
-    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    """The row of each module, or folder of modules, in the table of the Python package."""
+    table = MAP.split("| wing | modules | hold |")[1].split("\n\n")[0]
+    rows = [line.split("|")[2] for line in table.splitlines() if line.startswith("| ")]
     return {name: i for i, row in enumerate(rows) for name in re.findall(r"`(\w+)`", row)}
 
 
-def modules() -> dict[str, list[Path]]:
-    """The files of each module, or package, right below ours."""
-    found: dict[str, list[Path]] = {}
+def modules() -> dict[str, Path]:
+    """Every module of the package, by the name that it is imported by."""
+    found = {}
     for path in PACKAGE.rglob("*.py"):
-        found.setdefault(path.relative_to(PACKAGE).parts[0].removesuffix(".py"), []).append(path)
-    found["_core"] = []  # Cython
-    return {name: paths for name, paths in found.items() if name not in OUTSIDE}
-
-
-def imported(path: Path) -> set[str]:
-    """The modules of the package that a file imports."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            whole = [f"{node.module}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Import):
-            whole = [alias.name for alias in node.names]
-        else:
-            continue
-        found |= {name.split(".")[1] for name in whole if name.startswith("spead_tutorial.")}
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
 
+def imported(name: str, path: Path, known: dict[str, Path]) -> set[str]:
+    """The modules of the package that one of them imports."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            above = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+            within = ".".join(above) + "." if node.level else ""
+            module = f"{within}{node.module or ''}".strip(".")
+            wholes = (f"{module}.{alias.name}" for alias in node.names)
+            found |= {whole if whole in known else module for whole in wholes}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found & known.keys() - {name, "spead_tutorial"}
+
+
+def imports() -> dict[str, set[str]]:
+    """What each module of the package imports of it."""
+    known = modules()
+    return {name: imported(name, path, known) for name, path in known.items()}
+
+
+def room(module: str) -> str:
+    """The part of a module's name that the map has."""
+    return f"{module}.".split(".")[1]
+
+
 def test_every_module_is_on_the_map_and_every_name_there_is_a_module():
-    on_the_map = {name for name in ranks() if not name.startswith("_") or name == "_core"}
-    public = {name for name in modules() if not name.startswith("_") or name == "_core"}
-    assert on_the_map == public
+    there = {room(name) for name in modules()} - {""} | {"_core"}
+    hidden = {name for name in there if name.startswith("_")}
+    assert there - hidden <= ranks().keys() <= there
 
 
 def test_no_module_imports_one_that_comes_after_it():
     rank = ranks()
     upward = [
-        f"{path.relative_to(ROOT)} imports {name}"
-        for module, paths in modules().items()
-        if module in rank
-        for path in paths
-        for name in imported(path)
-        if rank.get(name, -1) > rank[module]
+        f"{name} imports {other}"
+        for name, others in imports().items()
+        for other in others
+        if rank.get(room(other), -1) > rank.get(room(name), len(rank))
     ]
     assert upward == []
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    graphlib.TopologicalSorter(imports()).prepare()  # it names the circle
 
 
 def part_of_the_core(file: str) -> str:

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from spead_tutorial.catalogue import MEASURED
+from spead_tutorial.chapters.catalogue import MEASURED
 from support import ROOT
 from support.labs import needs_lab, probe
 from support.once import MadeOnce

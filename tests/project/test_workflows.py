@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from spead_tutorial.catalogue import LANGUAGES
+from spead_tutorial.chapters.catalogue import LANGUAGES
 from support import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from spead_tutorial import plots
-from spead_tutorial.catalogue import find_chapter
-from spead_tutorial.records import Recording
-from spead_tutorial.units import times
+from spead_tutorial.chapters.catalogue import find_chapter
+from spead_tutorial.measure.records import Recording
+from spead_tutorial.measure.units import times
+from spead_tutorial.results import plots
 from support.pictures import draw, drawing, fail, typed
 from support.recordings import (
     EIGHT,

@@ -14,11 +14,11 @@ import pytest
 
 from bench.figures import PICTURES
 from bench.status import by_setting
-from spead_tutorial import plots, records
-from spead_tutorial.measure import search
-from spead_tutorial.plots.marks import points_of
-from spead_tutorial.stats import is_told
-from spead_tutorial.units import size
+from spead_tutorial.measure import records, search
+from spead_tutorial.measure.stats import is_told
+from spead_tutorial.measure.units import size
+from spead_tutorial.results import plots
+from spead_tutorial.results.plots.marks import points_of
 from support import ROOT
 from support.pictures import check_that_words_can_be_read, draw
 

@@ -7,8 +7,8 @@ import statistics
 
 import pytest
 
-from spead_tutorial import plots
-from spead_tutorial.plots.marks import points_of
+from spead_tutorial.results import plots
+from spead_tutorial.results.plots.marks import points_of
 from support.pictures import drawing
 from support.recordings import PICTURES, TEN, make_sweep
 

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from spead_tutorial import plots
-from spead_tutorial.plots.marks import points_of
-from spead_tutorial.records import Recording, Writer
+from spead_tutorial.measure.records import Recording, Writer
+from spead_tutorial.results import plots
+from spead_tutorial.results.plots.marks import points_of
 from support import ROOT
 from support.pictures import (
     SVG,
@@ -272,5 +272,5 @@ def test_without_matplotlib_drawing_says_what_to_install(monkeypatch):
 
 
 def test_the_package_does_not_import_matplotlib_by_itself(tmp_path):
-    script = "import sys, spead_tutorial.cli; sys.exit('matplotlib' in sys.modules)"
+    script = "import sys, spead_tutorial.tools.cli; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], cwd=tmp_path).returncode == 0

@@ -4,9 +4,9 @@
 import pytest
 from msgspec.structs import fields, replace
 
-from spead_tutorial import plots
-from spead_tutorial.analysis import timeline as times
-from spead_tutorial.records import Recording, Timeline
+from spead_tutorial.measure.analysis import timeline as times
+from spead_tutorial.measure.records import Recording, Timeline
+from spead_tutorial.results import plots
 from support.pictures import bars_of, draw
 from support.recordings import MIB, make_rounds, make_timeline
 from support.records import HEADER

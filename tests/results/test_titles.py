@@ -3,10 +3,10 @@
 
 import pytest
 
-from spead_tutorial.plots import LIGHT
-from spead_tutorial.plots.sheet import Sheet
-from spead_tutorial.plots.titles import fill, gained, over_sizes, strongest
-from spead_tutorial.stats import Estimate, is_told
+from spead_tutorial.measure.stats import Estimate, is_told
+from spead_tutorial.results.plots import LIGHT
+from spead_tutorial.results.plots.sheet import Sheet
+from spead_tutorial.results.plots.titles import fill, gained, over_sizes, strongest
 from support.pictures import typed
 
 NO_WORSE, TWICE, HALF = (

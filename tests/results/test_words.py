@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from spead_tutorial import plots
-from spead_tutorial.records import Recording, Sample
+from spead_tutorial.measure.records import Recording, Sample
+from spead_tutorial.results import plots
 from support.pictures import draw, drawing, fail, typed
 from support.recordings import (
     EIGHT,

@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from spead_tutorial import catalogue, records
-from spead_tutorial.catalogue import find_chapter
-from spead_tutorial.records import OURS, Sample, Sent, Timeline
+from spead_tutorial.chapters import catalogue
+from spead_tutorial.chapters.catalogue import find_chapter
+from spead_tutorial.measure import records
+from spead_tutorial.measure.records import OURS, Sample, Sent, Timeline
 from support import ROOT
 from support.recordings import make_lossless
 from support.records import make_spacing

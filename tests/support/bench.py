@@ -15,13 +15,13 @@ from unittest import mock
 from msgspec.structs import replace
 
 from bench.cli import cli
-from spead_tutorial.cli import finish
-from spead_tutorial.records import (
+from spead_tutorial.measure.records import (
     Header,
     Recording,
     Sample,
     Writer,
 )
+from spead_tutorial.tools.cli import finish
 from support import ROOT
 from support.records import HEADER, SAMPLE
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from spead_tutorial import plots
-from spead_tutorial.records import Recording, Sample
+from spead_tutorial.measure.records import Recording, Sample
+from spead_tutorial.results import plots
 from support.recordings import PICTURES
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from spead_tutorial.catalogue import RECEIVERS
+from spead_tutorial.chapters.catalogue import RECEIVERS
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.programs import Done, ProgramOptions, built, program
 from spead_tutorial.measure.running import Listening

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from spead_tutorial import plots
-from spead_tutorial.catalogue import LANGUAGES, MEASURED, find_chapter
-from spead_tutorial.records import Recording, Sample, Series, Split, Timeline
+from spead_tutorial.chapters.catalogue import LANGUAGES, MEASURED, find_chapter
+from spead_tutorial.measure.records import Recording, Sample, Series, Split, Timeline
+from spead_tutorial.results import plots
 from support.records import HEADER, SAMPLE, make_spacing, receiving
 
 KIB, MIB = 1 << 10, 1 << 20

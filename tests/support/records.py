@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from spead_tutorial.check.comparison import SKELETON, YOURS, Comparison
 from spead_tutorial.measure.case import Case
-from spead_tutorial.measure.summary import Row
-from spead_tutorial.records import (
+from spead_tutorial.measure.records import (
     Header,
     Received,
     Sample,
@@ -17,7 +16,8 @@ from spead_tutorial.records import (
     Spacing,
     Timeline,
 )
-from spead_tutorial.stats import median
+from spead_tutorial.measure.stats import median
+from spead_tutorial.measure.summary import Row
 
 HEADER = Header(
     experiment="tour",

@@ -8,11 +8,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from spead_tutorial.catalogue import find_chapter
+from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.measure.case import Case
-from spead_tutorial.records import Recording, Sample
-from spead_tutorial.tour import command as tour
-from spead_tutorial.tour.arrivals import SETTING, Arrival
+from spead_tutorial.measure.records import Recording, Sample
+from spead_tutorial.tools.tour import command as tour
+from spead_tutorial.tools.tour.arrivals import SETTING, Arrival
 from support.records import HEADER, SAMPLE
 
 _MIB = 1 << 20

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from spead_tutorial.chapters.exercises import find_exercise
 from spead_tutorial.check import comparison, trying
 from spead_tutorial.check.comparison import SKELETON, YOURS, Comparison, verdict
-from spead_tutorial.exercises import find_exercise
-from spead_tutorial.records import Sample
+from spead_tutorial.measure.records import Sample
 from support import ROOT
 from support.labs import needs_lab
 from support.records import compared, row

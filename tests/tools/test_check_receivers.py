@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from spead_tutorial.chapters.exercises import RECEIVING, ReceiverExercise
 from spead_tutorial.check import arriving, lossless
 from spead_tutorial.check.arriving import HEAP_SIZE, HEAPS, fault, first_fault, power
 from spead_tutorial.check.comparison import SKELETON, YOURS, verdict
-from spead_tutorial.exercises import RECEIVING, ReceiverExercise
 from spead_tutorial.lab import Arrivals, Counters
 from spead_tutorial.measure.case import Case, Step
 from spead_tutorial.measure.delivery import receiving_lab
 from spead_tutorial.measure.programs import Done, ProgramError
-from spead_tutorial.records import OURS
+from spead_tutorial.measure.records import OURS
 from support.labs import needs_lab
 
 SEVEN, TWELVE = RECEIVING[1], RECEIVING[3]

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from spead_tutorial import cli as cli_module
-from spead_tutorial.catalogue import CHAPTERS, RECEIVERS, STEPS
+from spead_tutorial.chapters.catalogue import CHAPTERS, RECEIVERS, STEPS
 from spead_tutorial.lab import LabError, root_commands
 from spead_tutorial.measure import place
 from spead_tutorial.measure.programs import built
+from spead_tutorial.tools import cli as cli_module
 from support.lab_scripts import wait_for_the_end_of
 from support.labs import needs_lab, probe
 from support.typed import COMMAND, PATIENCE_S, PIPES, below, check_refused, run, typed

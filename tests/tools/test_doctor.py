@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from spead_tutorial import doctor, recv
+from spead_tutorial import recv
 from spead_tutorial.lab import Lab, LabProbe
 from spead_tutorial.measure import machine
 from spead_tutorial.send import route_packet_size
+from spead_tutorial.tools import doctor
 from support import ROOT
 from support.labs import probe
 from support.needs import need

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from spead_tutorial.hosts import end
-from spead_tutorial.hosts.end import COUNTS, counts
-from spead_tutorial.hosts.file import Host, read_hosts
-from spead_tutorial.hosts.remote import Command
-from spead_tutorial.hosts.way import Crossing
 from spead_tutorial.lab import LabError
 from spead_tutorial.measure.programs import Done
-from spead_tutorial.records import RecordError
+from spead_tutorial.measure.records import RecordError
+from spead_tutorial.tools.hosts import end
+from spead_tutorial.tools.hosts.end import COUNTS, counts
+from spead_tutorial.tools.hosts.file import Host, read_hosts
+from spead_tutorial.tools.hosts.remote import Command
+from spead_tutorial.tools.hosts.way import Crossing
 from support import ROOT, sshd
 from support.labs import needs_lab
 from support.sshd import ssh_to_this_machine
@@ -180,8 +180,8 @@ def test_a_host_whose_connection_ends_is_said_and_nothing_is_left_there(way):
 @pytest.mark.parametrize(
     ("program", "by_ssh"),
     [
-        ("spead_tutorial.hosts.end", False),
-        pytest.param("spead_tutorial.hosts.end", True, marks=thorough),
+        ("spead_tutorial.tools.hosts.end", False),
+        pytest.param("spead_tutorial.tools.hosts.end", True, marks=thorough),
         pytest.param("bin/blast", False, marks=thorough),
         pytest.param("bin/blast", True, marks=thorough),
     ],

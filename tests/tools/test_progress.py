@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from spead_tutorial.catalogue import find_chapter
+from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.lab import LabError
 from spead_tutorial.measure import progress
 from spead_tutorial.measure.place import Device

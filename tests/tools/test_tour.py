@@ -12,15 +12,15 @@ import pytest
 from msgspec.structs import replace
 
 from bench.sweeps import PEER, PEER_FROM_SOURCE, find_sweep
-from spead_tutorial.catalogue import BESIDE_LADDER, CHAPTERS, MEASURED
+from spead_tutorial.chapters.catalogue import BESIDE_LADDER, CHAPTERS, MEASURED
 from spead_tutorial.lab import LabError
 from spead_tutorial.measure import baselines
 from spead_tutorial.measure.place import Loopback
 from spead_tutorial.measure.programs import ProgramError
+from spead_tutorial.measure.records import OURS, RecordError, Recording, locked, read
 from spead_tutorial.measure.summary import rows
-from spead_tutorial.records import OURS, RecordError, Recording, locked, read
-from spead_tutorial.tour import command as tour
-from spead_tutorial.tour.arrivals import read_arrivals
+from spead_tutorial.tools.tour import command as tour
+from spead_tutorial.tools.tour.arrivals import read_arrivals
 from support.labs import needs_lab
 from support.records import HEADER, SAMPLE
 from support.tours import recorded
@@ -43,8 +43,8 @@ getpass.getuser = os.getlogin = lambda: "somebody-else"
 
 #: The command, but a tour has no more than chapters 4 and 6, a bare loop and one of spead2's.
 SHORT = """
-from spead_tutorial import cli
-from spead_tutorial.tour import command
+from spead_tutorial.tools import cli
+from spead_tutorial.tools.tour import command
 kept = {"tut_4_send_perf", "tut_6_send_pktsize", "tut_8_send_reuse_memory", "ceiling"}
 whole = command.planned
 def planned(size, loopback):

@@ -3,16 +3,16 @@
 
 import pytest
 
-from spead_tutorial.catalogue import MEASURED
+from spead_tutorial.chapters.catalogue import MEASURED
 from spead_tutorial.lab import Journey, Lab, LabError
 from spead_tutorial.measure import delivery as deliveries
 from spead_tutorial.measure.delivery import Delivery
 from spead_tutorial.measure.programs import Done
+from spead_tutorial.measure.records import RecordError
 from spead_tutorial.measure.report import Report
-from spead_tutorial.records import RecordError
-from spead_tutorial.tour import arrivals as tour_arrivals
-from spead_tutorial.tour import command as tour
-from spead_tutorial.tour.arrivals import read_arrivals, receive_some, text
+from spead_tutorial.tools.tour import arrivals as tour_arrivals
+from spead_tutorial.tools.tour import command as tour
+from spead_tutorial.tools.tour.arrivals import read_arrivals, receive_some, text
 from support.labs import needs_lab
 from support.tours import arrived, recorded
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from spead_tutorial import plots
-from spead_tutorial.records import Recording
-from spead_tutorial.tour.arrivals import read_arrivals
-from spead_tutorial.tour.page import page
-from spead_tutorial.tour.rows import entries
+from spead_tutorial.measure.records import Recording
+from spead_tutorial.results import plots
+from spead_tutorial.tools.tour.arrivals import read_arrivals
+from spead_tutorial.tools.tour.page import page
+from spead_tutorial.tools.tour.rows import entries
 from support.tours import arrived, recorded
 
 

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from spead_tutorial.measure.case import Case
-from spead_tutorial.tour.rows import Entry, entries, headlines, notes, spread, table
+from spead_tutorial.tools.tour.rows import Entry, entries, headlines, notes, spread, table
 from support.tours import recorded
 
 MIB = 1 << 20

@@ -21,9 +21,9 @@ from typing import Any
 import pytest
 
 from spead_tutorial.lab import Lab, LabError
-from spead_tutorial.why import watching
-from spead_tutorial.why.capture import Capture
-from spead_tutorial.why.report import CHAPTERS
+from spead_tutorial.tools.why import watching
+from spead_tutorial.tools.why.capture import Capture
+from spead_tutorial.tools.why.report import CHAPTERS
 from support import ROOT
 from support.lab_scripts import wait_for_the_end_of
 from support.labs import needs_lab, open_lab

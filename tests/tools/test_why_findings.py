@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from spead_tutorial.why import findings, traffic
-from spead_tutorial.why.facts import GB, Bare, Calls, Packets, Run, Seen, Thread
-from spead_tutorial.why.findings import diagnose
-from spead_tutorial.why.report import CHAPTERS, as_object, seen_of, text
+from spead_tutorial.tools.why import findings, traffic
+from spead_tutorial.tools.why.facts import GB, Bare, Calls, Packets, Run, Seen, Thread
+from spead_tutorial.tools.why.findings import diagnose
+from spead_tutorial.tools.why.report import CHAPTERS, as_object, seen_of, text
 
 BARE = Bare(rate=10e9, unmerged_rate=4e9, message_s=1e-6, fault_s=2e-7, packet_s=2e-8)
 MESSAGES = 15_900  # of seven packets of 9000 bytes each, for a gigabyte

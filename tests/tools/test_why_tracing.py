@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-from spead_tutorial.why.tracing import calls
+from spead_tutorial.tools.why.tracing import calls
 
 
 def counted(lines: str):

@@ -8,8 +8,8 @@ import statistics
 
 import pytest
 
-from spead_tutorial import plots, records, stats, units
-from spead_tutorial.measure import search
+from spead_tutorial.measure import records, search, stats, units
+from spead_tutorial.results import plots
 from support import ROOT
 
 RESULTS = ROOT / "bench" / "results"

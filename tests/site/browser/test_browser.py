@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from spead_tutorial import notebook_run
+from spead_tutorial.tools import notebooks
 from support import ROOT
 from support.browser import PAGES, wait_for_tab_stops
 
@@ -17,7 +17,7 @@ PROGRAMS = [
     *sorted((ROOT / "csrc" / "chapters").glob("tut_*.c")),
     *sorted((ROOT / "csrc" / "chapters" / "cpp").glob("tut_*.cpp")),
 ]
-NAMES = notebook_run.names(ROOT / notebook_run.FOLDER)
+NAMES = notebooks.names(ROOT / notebooks.FOLDER)
 TABS = '<label aria-controls="sd-tab-item-'
 PICTURES = '<figure class="picture'
 FEW_AND_ALL = pytest.mark.parametrize(
@@ -360,7 +360,7 @@ def test_a_chapter_leads_to_its_notebook_and_that_leads_back_and_on(site, number
 
 
 def test_a_notebook_is_downloaded_from_a_server_as_it_is_stored(page):
-    stored = ROOT / notebook_run.FOLDER / f"{notebook_run.START}.ipynb"
+    stored = ROOT / notebooks.FOLDER / f"{notebooks.START}.ipynb"
     page.goto(f"notebooks/{stored.stem}.html")
     with page.expect_download() as download:
         page.get_by_role("link", name=f"Download {stored.name}").click()

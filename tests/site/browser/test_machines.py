@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from spead_tutorial import plots, records
+from spead_tutorial.measure import records
+from spead_tutorial.results import plots
 from support import ROOT
 from support.once import MadeOnce
 

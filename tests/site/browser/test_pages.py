@@ -13,11 +13,11 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from spead_tutorial import notebook_run
+from spead_tutorial.tools import notebooks
 from support import ROOT
 from support.browser import PAGES, TOO_WIDE, few_of_all_kinds
 
-NAMES = notebook_run.names(ROOT / notebook_run.FOLDER)
+NAMES = notebooks.names(ROOT / notebooks.FOLDER)
 _LEVELS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _LINKS = {"a": "href", "link": "href", "img": "src", "script": "src", "source": "src"}
 _FILES = re.compile(r"\.(svg|png|jpe?g|gif|webp)$", re.I)
@@ -155,5 +155,5 @@ def test_a_page_by_itself(looker, site, path):
 def test_a_page_of_a_notebook_leads_to_it_as_it_is_stored(site, name):
     path = site / "notebooks" / f"{name}.html"
     links = [link for tag, link in read(path).links if link.endswith(f"/{name}.ipynb")]
-    stored = ROOT / notebook_run.FOLDER / f"{name}.ipynb"
+    stored = ROOT / notebooks.FOLDER / f"{name}.ipynb"
     assert {(path.parent / link).read_bytes() for link in links} == {stored.read_bytes()}

@@ -8,8 +8,8 @@ import re
 
 import pytest
 
-from spead_tutorial.plots.timeline import timelines, title
-from spead_tutorial.records import read
+from spead_tutorial.measure.records import read
+from spead_tutorial.results.plots.timeline import timelines, title
 from support import ROOT
 from support.browser import listening, new_context
 

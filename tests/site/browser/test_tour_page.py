@@ -3,10 +3,10 @@
 
 import pytest
 
-from spead_tutorial import plots
-from spead_tutorial.tour.arrivals import read_arrivals
-from spead_tutorial.tour.page import page as written
-from spead_tutorial.tour.rows import entries
+from spead_tutorial.results import plots
+from spead_tutorial.tools.tour.arrivals import read_arrivals
+from spead_tutorial.tools.tour.page import page as written
+from spead_tutorial.tools.tour.rows import entries
 from support.tours import arrived, recorded
 
 

@@ -1,0 +1,436 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The chapters, as data: the one place where a program is registered.
+
+It imports nothing of the package, so that a build can read it, too: run as a script, it prints the
+names of all programs.
+"""
+
+import dataclasses
+from collections.abc import Collection
+
+__all__ = [
+    "BESIDE_LADDER",
+    "CHAPTERS",
+    "LADDER",
+    "LANGUAGES",
+    "MEASURED",
+    "PROGRAMS",
+    "RECEIVERS",
+    "STEPS",
+    "SWITCHES",
+    "Chapter",
+    "Receiver",
+    "Rung",
+    "find_chapter",
+    "find_receiver",
+    "switch_flag",
+]
+
+#: What every chapter has a program in.
+LANGUAGES = ("python", "c", "cpp")
+#: Those of them that records and pictures compare, and that a tour shows.
+MEASURED = ("python", "c")
+
+#: What the letter z stands for: words that are options of a program, and of a case's variant.
+SWITCHES = ("copy", "small pages", "fill")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Chapter:
+    """A chapter that has a program.
+
+    Parameters
+    ----------
+    number : int
+        Its number; those that are missing are of `RECEIVERS`.
+    name : str
+        Name of its programs: ``name`` in C and in C++, ``name.py`` in Python.
+    title : str
+        What it is about.
+    change : str
+        What its programs do that those of the chapter before did not.
+    accepted : str
+        A letter for each option of the programs (n, H, p, r, s, c), z for all of `SWITCHES`, and d
+        for a destination.
+    heaps, heap_size, packet_size : int
+        What its programs do when they are not told otherwise; sizes in bytes. A packet size of 0
+        is what the route to the destination takes in one piece.
+    """
+
+    number: int
+    name: str
+    title: str
+    change: str
+    accepted: str
+    heaps: int
+    heap_size: int = 1 << 20
+    packet_size: int = 1472
+
+    @property
+    def takes_destination(self) -> bool:
+        """Whether one can say where to send to; chapter 2 sends to port 8888 of loopback."""
+        return "d" in self.accepted
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The options that it takes, as one types them."""
+        letters = [f"-{letter}" for letter in self.accepted if letter not in "zd"]
+        return (*letters, *(switch_flag(word) for word in self.switches(SWITCHES)))
+
+    def switches(self, words: Collection[str]) -> tuple[str, ...]:
+        """Return those words that are options of the programs, in the order of `SWITCHES`.
+
+        Parameters
+        ----------
+        words : collection of str
+            Such as those of a variant.
+        """
+        return tuple(word for word in SWITCHES if "z" in self.accepted and word in words)
+
+
+def switch_flag(word: str) -> str:
+    """Return an option as one types it.
+
+    Parameters
+    ----------
+    word : str
+        One of `SWITCHES`.
+
+    Returns
+    -------
+    str
+        Such as ``"--small-pages"``.
+    """
+    return "--" + word.replace(" ", "-")
+
+
+#: The chapters that have programs, in their order.
+CHAPTERS = (
+    Chapter(
+        2,
+        "tut_2_send",
+        "A first sender",
+        "ten heaps of random samples, at most 100 MB/s",
+        "",
+        heaps=10,
+    ),
+    Chapter(
+        4,
+        "tut_4_send_perf",
+        "Measure it",
+        "no limit to the rate, a clock around the loop",
+        "nHcd",
+        heaps=100,
+    ),
+    Chapter(
+        5,
+        "tut_5_send_pipeline",
+        "Send while preparing",
+        "a heap is prepared while the last one is sent",
+        "nHrcd",
+        heaps=100,
+    ),
+    Chapter(
+        6,
+        "tut_6_send_pktsize",
+        "Bigger packets",
+        "packets of 9000 bytes",
+        "npd",
+        heaps=10000,
+        packet_size=9000,
+    ),
+    Chapter(
+        8,
+        "tut_8_send_reuse_memory",
+        "Reuse memory",
+        "two buffers in turn, no new memory",
+        "nHpd",
+        heaps=10000,
+        packet_size=9000,
+    ),
+    Chapter(
+        10,
+        "tut_10_send_reuse_heaps",
+        "Reuse heaps",
+        "1 MiB in flight, heap objects built once",
+        "nHpd",
+        heaps=10000,
+        packet_size=9000,
+    ),
+    Chapter(
+        11,
+        "tut_11_send_batch_heaps",
+        "Batches of heaps",
+        "one call for 512 KiB of heaps",
+        "nHpd",
+        heaps=10000,
+        packet_size=9000,
+    ),
+    Chapter(
+        13,
+        "tut_13_send_hot",
+        "Send where the data is hot",
+        "one thread fills a batch, and sends it",
+        "nHpd",
+        heaps=10000,
+        packet_size=9000,
+    ),
+    Chapter(
+        14,
+        "tut_14_send_many_streams",
+        "A stream for each core",
+        "a stream and a thread for each core, one sequence of heaps",
+        "nHpsd",
+        heaps=10000,
+        packet_size=9000,
+    ),
+    Chapter(
+        15,
+        "tut_15_send_zero_copy",
+        "Zero-copy",
+        "a recording that the kernel reads in place",
+        "nHpzd",
+        heaps=10000,
+        packet_size=9000,
+    ),
+    Chapter(
+        16,
+        "tut_16_send_equal_packets",
+        "Equal packets and the path's MTU",
+        "equal packets, as large as the route takes",
+        "nHpd",
+        heaps=10000,
+        packet_size=0,
+    ),
+)
+
+#: Programs on the way to a chapter, whose number they have: as whole as the chapter's own, and
+#: there so that each cause of its gain can be measured by itself.
+STEPS: tuple[Chapter, ...] = (
+    Chapter(
+        4,
+        "tut_4_send_constant",
+        "Constant samples",
+        "constant samples instead of random ones",
+        "nHcd",
+        heaps=100,
+    ),
+    Chapter(
+        5,
+        "tut_5_send_async",
+        "An asynchronous call",
+        "an asynchronous call, waited for at once",
+        "nHrcd",
+        heaps=100,
+    ),
+    Chapter(
+        8,
+        "tut_8_send_heap_size",
+        "Heaps of any size",
+        "heaps of any size, each in new memory",
+        "nHpd",
+        heaps=10000,
+        packet_size=9000,
+    ),
+    Chapter(
+        10,
+        "tut_10_send_more_heaps",
+        "More heaps in flight",
+        "1 MiB in flight",
+        "nHpd",
+        heaps=10000,
+        packet_size=9000,
+    ),
+    Chapter(
+        11,
+        "tut_11_send_list_of_heaps",
+        "A list of heaps",
+        "one call for 512 KiB of heaps, listed anew each time",
+        "nHpd",
+        heaps=10000,
+        packet_size=9000,
+    ),
+    Chapter(
+        13,
+        "tut_13_send_no_thread",
+        "No thread",
+        "chapter 10, sent by the thread that fills",
+        "nHpd",
+        heaps=10000,
+        packet_size=9000,
+    ),
+)
+
+#: All that send.
+PROGRAMS = (*CHAPTERS, *STEPS)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Receiver:
+    """A chapter that has a program which receives: no rate of its own is measured or chained.
+
+    Parameters
+    ----------
+    number : int
+        Its number.
+    name : str
+        Name of its programs, as of a `Chapter`.
+    title : str
+        What it is about.
+    change : str
+        What its programs do that those of the receiver before did not.
+    accepted : str
+        A letter for each option of the programs besides -t: H, which is told what the sender's
+        heaps have, and b.
+    """
+
+    number: int
+    name: str
+    title: str
+    change: str
+    accepted: str = ""
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The options that it takes, as one types them."""
+        return tuple(f"-{letter}" for letter in self.accepted)
+
+
+#: The chapters that receive, in their order.
+RECEIVERS = (
+    Receiver(
+        3,
+        "tut_3_recv",
+        "A first receiver",
+        "receives any of them, and prints values as heaps arrive",
+    ),
+    Receiver(
+        7,
+        "tut_7_recv_power",
+        "Power that keeps up",
+        "squares are added up as they are made, and heaps counted",
+    ),
+    Receiver(
+        9,
+        "tut_9_recv_memory_pool",
+        "Receive into memory of your own",
+        "heaps go into memory that others have left, in a pool",
+        "Hb",
+    ),
+    Receiver(
+        12,
+        "tut_12_recv_chunks",
+        "Chunks",
+        "small heaps are gathered in chunks of about 1 MiB",
+        "H",
+    ),
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rung:
+    """A program at the setting at which its gain is chained with those of the others.
+
+    Parameters
+    ----------
+    program : str
+        Its name.
+    mebibytes : int
+        How much it sends in about half a second.
+    heap_size : int
+        Bytes of samples in a heap.
+    """
+
+    program: str
+    mebibytes: int
+    heap_size: int = 1 << 20
+
+    @property
+    def packet_size(self) -> int:
+        """The program's own; 9000, as those before it have, where the route has the say."""
+        return find_chapter(self.program).packet_size or 9000
+
+
+#: Every chapter at common settings, and chapter 4's step, without which the end of random samples
+#: would look like a gain of chapter 5: heaps of 1 MiB for all, and of 8 KiB for those whose gain
+#: is with small heaps. It ends with one thread, and with all cores.
+LADDER = (
+    Rung("tut_2_send", 10),
+    Rung("tut_4_send_perf", 64),
+    Rung("tut_4_send_constant", 4096),
+    Rung("tut_5_send_pipeline", 4096),
+    Rung("tut_6_send_pktsize", 4096),
+    Rung("tut_8_send_reuse_memory", 4096),
+    Rung("tut_10_send_reuse_heaps", 4096),
+    Rung("tut_11_send_batch_heaps", 4096),
+    Rung("tut_13_send_hot", 4096),
+    Rung("tut_14_send_many_streams", 4096),
+    Rung("tut_8_send_reuse_memory", 512, 8192),
+    Rung("tut_10_send_reuse_heaps", 4096, 8192),
+    Rung("tut_11_send_batch_heaps", 4096, 8192),
+    Rung("tut_13_send_hot", 4096, 8192),
+    Rung("tut_14_send_many_streams", 4096, 8192),
+)
+
+#: The chapters whose gain is not over the one before: other data, other packets.
+BESIDE_LADDER = (
+    Rung("tut_15_send_zero_copy", 4096),
+    Rung("tut_16_send_equal_packets", 4096),
+)
+
+#: Names that chapters had elsewhere.
+_OLDER_NAMES = {"tut_send_2": 5, "tut_send_3": 6}
+
+
+def find_chapter(text: str) -> Chapter:
+    """Look a chapter up by its number, its name, or one of the older names; a step by its name.
+
+    Parameters
+    ----------
+    text : str
+        Such as ``"10"``, ``"tut_10_send_reuse_heaps"``, ``"tut_send_2"`` (an older name of 5).
+
+    Returns
+    -------
+    Chapter
+        One of `CHAPTERS` or `STEPS`.
+
+    Raises
+    ------
+    ValueError
+        Where there is none; the text lists those there are.
+    """
+    wanted = text.strip().removesuffix(".py")
+    number = _OLDER_NAMES.get(wanted)
+    for chapter in CHAPTERS:
+        if chapter.number == number or wanted in (str(chapter.number), chapter.name):
+            return chapter
+    for step in STEPS:
+        if step.name == wanted:
+            return step
+    numbers = ", ".join(str(chapter.number) for chapter in CHAPTERS)
+    raise ValueError(f"there is no chapter {text!r} that sends: there are {numbers}")
+
+
+def find_receiver(text: str) -> Receiver | None:
+    """Look a chapter that receives up by its number or its name.
+
+    Parameters
+    ----------
+    text : str
+        Such as ``"3"`` or ``"tut_3_recv"``.
+
+    Returns
+    -------
+    Receiver or None
+        One of `RECEIVERS`; None where there is none.
+    """
+    wanted = text.strip().removesuffix(".py")
+    for receiver in RECEIVERS:
+        if wanted in (str(receiver.number), receiver.name):
+            return receiver
+    return None
+
+
+if __name__ == "__main__":
+    print(*(one.name for one in PROGRAMS), *(one.name for one in RECEIVERS), sep="\n")

@@ -1,0 +1,906 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The one format in which measurements are kept: JSON Lines, a header and a line a sample.
+
+Samples are raw: nanoseconds, bytes and counts, never rates alone. Nothing in a record names
+the machine, its user, or a folder of it. A file that was merged from those of several machines
+has a header of each, before its samples.
+"""
+
+import contextlib
+import dataclasses
+import fcntl
+import json
+import os
+import re
+import socket
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
+
+import msgspec
+from msgspec.structs import asdict, replace
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = [
+    "OURS",
+    "SCHEMA",
+    "Header",
+    "Received",
+    "RecordError",
+    "Recording",
+    "Sample",
+    "Sent",
+    "Series",
+    "Spacing",
+    "Split",
+    "Taken",
+    "Timeline",
+    "Writer",
+    "anonymous",
+    "joined",
+    "locked",
+    "object_of",
+    "parse",
+    "read",
+    "words_of",
+]
+
+#: Grows when a reader of the version before would misread a record.
+SCHEMA = 4
+_TOOL = "spead_tutorial"
+_LONGEST = 200  # characters of what is said of a line
+_LOCKS = Path("/proc/locks")
+
+#: The implementation that this package is.
+OURS = "ours"
+
+#: A whole number, of which a table's column holds the greatest; one that is divided by; and others.
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Positive = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
+Number = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class RecordError(ValueError):
+    """A file is not a recording that can be read; the text says where and why."""
+
+
+class _Machine(msgspec.Struct):
+    cores: Count | None = None
+    usable_cores: Count | None = None
+    memory_bytes: Count | None = None
+    caches_bytes: dict[str, Count] | None = None
+
+
+class _Lab(msgspec.Struct):
+    kind: str | None = None
+    mtu: Count | None = None
+
+
+class _Settings(msgspec.Struct):
+    rounds: Count = 0
+    size: str = ""
+    shard: str = ""
+    skipped: dict[str, str] = {}
+
+
+class _Parts(msgspec.Struct):
+    """What is computed with of a header's parts, where it is there."""
+
+    machine: _Machine
+    lab: _Lab
+    settings: _Settings
+
+
+class Header(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="record",
+    tag="header",
+):
+    """Where, when and with what the samples were taken.
+
+    Parameters
+    ----------
+    tool : str
+        ``"spead_tutorial"``.
+    schema : int
+        The version of this format.
+    experiment : str
+        What was measured: ``"tour"``, or the name of a sweep.
+    time : str
+        When it began: ISO 8601, UTC.
+    machine : dict
+        Facts of the machine, by name.
+    lab : dict
+        The device that was sent to: its ``kind`` and ``mtu``, and what else
+        `spead_tutorial.lab.Lab.facts` says.
+    settings : dict
+        What the experiment was told, such as its ``rounds`` and the ``seed`` of their order.
+    versions : dict
+        Of the software, by name.
+    revision : str or None
+        Revision of the source, with a ``+`` where it was changed; None where not known.
+    """
+
+    tool: Literal["spead_tutorial"] = "spead_tutorial"
+    schema: Annotated[int, msgspec.Meta(ge=1, le=SCHEMA)] = SCHEMA
+    experiment: str
+    time: str
+    machine: dict[str, Any]
+    lab: dict[str, Any]
+    settings: dict[str, Any]
+    versions: dict[str, str | None]
+    revision: str | None = None
+
+    def __post_init__(self) -> None:
+        msgspec.convert({part: getattr(self, part) for part in _Parts.__struct_fields__}, _Parts)
+
+
+def joined(*words: str) -> str:
+    """Make a variant of words, or of variants; empty ones are left out."""
+    return ", ".join(filter(None, words))
+
+
+def words_of(variant: str) -> tuple[str, ...]:
+    """Take a variant apart: the words that `joined` made it of."""
+    return tuple(variant.split(", ")) if variant else ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Series:
+    """What makes one line of a picture: samples that differ in sizes alone.
+
+    Parameters
+    ----------
+    implementation : str
+        ``"ours"``; ``"spead2"``; ``"ceiling"``, the bare system calls; or the name that was
+        given to another installation of ours.
+    language : str
+        One of `spead_tutorial.chapters.catalogue.LANGUAGES`.
+    program : str
+        Name of the program.
+    variant : str
+        What else was different, such as ``"huge pages"``; empty for the plain program. Of several
+        words `joined` makes it.
+    """
+
+    implementation: str
+    language: str
+    program: str
+    variant: str = ""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All that was different."""
+        return words_of(self.variant)
+
+    def __str__(self) -> str:
+        more = f", {self.variant}" if self.variant else ""
+        who = "" if self.implementation == self.program else f"{self.implementation} "
+        return f"{who}{self.language} {self.program}{more}"
+
+
+class Taken(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag_field="record",
+    tag=str.lower,
+):
+    """What a line of a recording holds that is no header.
+
+    Parameters
+    ----------
+    source : int
+        Which of the recording's headers it belongs to, counted from 0. It is not written: the
+        position in the file says it.
+    """
+
+    source: Count = 0
+
+    #: The fields that no two lines of a recording share, whichever headers they are below.
+    _own: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What no two lines of a recording share."""
+        return self._own, *(getattr(self, name) for name in self._own)
+
+    def __str__(self) -> str:
+        facts = (f"{name} {getattr(self, name)!r}" for name in self._own)
+        return f"{type(self).__name__.lower()} with {', '.join(facts)}"
+
+
+class Sample(Taken, frozen=True, kw_only=True):
+    """One run of one program: what those of senders and of receivers have in common.
+
+    What is None is not known: the program failed, or does not count it.
+
+    Parameters
+    ----------
+    case : str
+        Which point of the experiment it is a sample of.
+    round : int
+        In which round it was taken, from 0.
+    warm_up : bool
+        Whether it is not to be counted.
+    run : int
+        Which run it is of a search for the highest rate without loss, from 0: one round of a case
+        has several. Of all else it is 0.
+    attempt : int
+        How often the same round of the same case had been tried before. A sample takes the place
+        of those that it repeats, which failed, and which the file keeps.
+    implementation : str
+        ``"ours"``, ``"spead2"``, ``"ceiling"``, or the name given to another installation.
+    variant : str
+        What else was different from the plain program, such as ``"huge pages"``; or empty.
+    chapter : int
+        Number of the chapter that was run, or that the program is a step to.
+    program : str
+        Name of the program that was run.
+    language : str
+        One of `spead_tutorial.chapters.catalogue.LANGUAGES`.
+    random : bool
+        Whether its samples were random instead of a fill.
+    streams : int
+        How many streams sent at once.
+    heaps : int
+        How many heaps it was to send.
+    heap_size : int
+        Bytes of samples in a heap.
+    packet_size : int
+        Bytes of a packet at most, UDP and IP headers not counted.
+    device : str
+        What it sent to: the name of the device, or a host outside a lab.
+    kind : str
+        Kind of the device, such as ``"dummy"``, ``"ifb"`` or ``"loopback"``.
+    failure : str or None
+        Why it has no rate: what was expected and what was seen. None where all is well.
+    elapsed_ns : int or None
+        Time from the first heap to the last.
+    payload_bytes : int or None
+        Bytes of samples that were sent.
+    spead_bytes : int or None
+        Bytes of the packets they were sent in, UDP and IP headers not counted.
+    packets : int or None
+        Packets that the stream handed to the kernel.
+    messages : int or None
+        Messages that the kernel took; segmentation offload puts several packets into one.
+    received_packets : int or None
+        Packets that the listener got, or the receiver that was measured.
+    received_dropped : int or None
+        Packets that its socket had no room for.
+    cpu_user_ns : int or None
+        CPU time that the process used itself in that time.
+    cpu_system_ns : int or None
+        CPU time that the kernel used for the process in that time.
+    program_cpu_ns : int or None
+        The part of the CPU time that the program's own thread used. The rest is that of its other
+        threads, of which the stream's is one.
+    page_faults : int or None
+        Page faults of the process in that time.
+    context_switches : int or None
+        Context switches of the process in that time.
+    steal_ns : int or None
+        Time that the hypervisor gave to others, of all cores, while the program ran.
+    load : float or None
+        Load average of the last minute, before it ran: processes that ran or wanted to.
+    """
+
+    case: str
+    round: Count
+    warm_up: bool
+    run: Count = 0
+    attempt: Count = 0
+    implementation: str
+    variant: str = ""
+    chapter: Count
+    program: str
+    language: str
+    random: bool
+    streams: Count = 1
+    heaps: Positive
+    heap_size: Positive
+    packet_size: Count
+    device: str
+    kind: str
+    failure: str | None = None
+    elapsed_ns: Count | None = None
+    payload_bytes: Count | None = None
+    spead_bytes: Count | None = None
+    packets: Count | None = None
+    messages: Count | None = None
+    received_packets: Count | None = None
+    received_dropped: Count | None = None
+    cpu_user_ns: Count | None = None
+    cpu_system_ns: Count | None = None
+    program_cpu_ns: Count | None = None
+    page_faults: Count | None = None
+    context_switches: Count | None = None
+    steal_ns: Count | None = None
+    load: Number | None = None
+
+    _own = ("case", "round", "warm_up", "run", "attempt")
+
+    @property
+    def series(self) -> Series:
+        """The line of a picture that it is on."""
+        variant = joined("random" * self.random, self.variant)
+        return Series(self.implementation, self.language, self.program, variant)
+
+    @property
+    def rate(self) -> float | None:
+        """Payload bytes/s; None for a sample with a failure."""
+        if self.failure is not None or not self.payload_bytes or not self.elapsed_ns:
+            return None
+        return self.payload_bytes / (self.elapsed_ns / 1e9)
+
+
+class Sent(Sample, frozen=True, kw_only=True):
+    """One run of a sender.
+
+    Parameters
+    ----------
+    send_calls : int or None
+        System calls made to send them.
+    waits : int or None
+        Times the socket was full and had to be waited for.
+    errors : int or None
+        Packets that failed.
+    counted_packets : int or None
+        Packets that the device counted; a message with several packets is one to it.
+    counted_bytes : int or None
+        Bytes that the device counted, the headers of UDP, IP and the link included.
+    icmp_errors : int or None
+        On loopback: messages that came back as nobody listened.
+    looking_ns : int or None
+        Time in which the stream's thread did not sleep, but looked whether there was more to do,
+        from when the stream was made: CPU time that is no work.
+    waiting_looking_ns : int or None
+        The same of the program's own thread, as it waited.
+    zero_copy_messages : int or None
+        Messages that the kernel was to read in place.
+    zero_copy_copied : int or None
+        Those of them that it copied after all.
+    """
+
+    send_calls: Count | None = None
+    waits: Count | None = None
+    errors: Count | None = None
+    counted_packets: Count | None = None
+    counted_bytes: Count | None = None
+    icmp_errors: Count | None = None
+    looking_ns: Count | None = None
+    waiting_looking_ns: Count | None = None
+    zero_copy_messages: Count | None = None
+    zero_copy_copied: Count | None = None
+
+
+class Received(Sample, frozen=True, kw_only=True):
+    """One run of a receiver.
+
+    Its payload is that of the heaps of which all came, its CPU time the receiver's, and its time
+    ends when nothing is left in its socket.
+
+    Parameters
+    ----------
+    received_heaps : int or None
+        Where a receiver is measured: heaps of which all came. Then the payload is theirs, the CPU
+        time is the receiver's, and the time ends when nothing is left in its socket.
+    peak_memory_bytes : int or None
+        The most memory that the receiver has had.
+    asked_bytes_per_s : float or None
+        Where the highest rate without loss is looked for: the payload in a second that the sender
+        was to send. Then the time is that of sending, and ``heaps`` are those that were sent in it.
+    pool_empty : int or None
+        Heaps that a receiver's pool had no buffer for, and that got new memory.
+    pool_most_in_use : int or None
+        The most buffers that were in use at once, new memory included.
+    lost_packets : int or None
+        Packets that never reached the receiver's machine.
+    incomplete_packets : int or None
+        Packets that the receiver got, of heaps that something else is missing of.
+    ring_dropped_packets : int or None
+        Packets of heaps that were complete, and that the receiver's full ring dropped.
+    ring_waits : int or None
+        How often the receiver waited until its program took a heap out of the full ring.
+    longest_ring_wait_ns : int or None
+        The longest of these waits.
+    socket_buffer_bytes : int or None
+        What the receiver's socket has room for, with what the kernel needs besides.
+    """
+
+    received_heaps: Count | None = None
+    peak_memory_bytes: Count | None = None
+    asked_bytes_per_s: Number | None = None
+    pool_empty: Count | None = None
+    pool_most_in_use: Count | None = None
+    lost_packets: Count | None = None
+    incomplete_packets: Count | None = None
+    ring_dropped_packets: Count | None = None
+    ring_waits: Count | None = None
+    longest_ring_wait_ns: Count | None = None
+    socket_buffer_bytes: Count | None = None
+
+
+class Timeline(Taken, frozen=True):
+    """When each heap of a run was prepared and sent: ns since the first was begun.
+
+    All times are tuples with an element for each heap, in the order of sending.
+
+    Parameters
+    ----------
+    prepare_ns : tuple of int
+        When its preparation began.
+    queued_ns : tuple of int
+        When it had been prepared and was given to the stream.
+    first_packet_ns : tuple of int
+        When the stream's thread was about to hand its first packet to the kernel.
+    last_packet_ns : tuple of int
+        When that thread had handed over its last packet.
+    completed_ns : tuple of int
+        When the stream let go of it.
+    resumed_ns : tuple of int
+        When the program went on after it had waited for it.
+    case, program, language, random, heap_size, packet_size, variant : as there
+        As for `Sample`.
+    """
+
+    case: str
+    program: str
+    language: str
+    random: bool
+    heap_size: Count
+    packet_size: Count
+    prepare_ns: tuple[Count, ...]
+    queued_ns: tuple[Count, ...]
+    first_packet_ns: tuple[Count, ...]
+    last_packet_ns: tuple[Count, ...]
+    completed_ns: tuple[Count, ...]
+    resumed_ns: tuple[Count, ...]
+    variant: str = ""
+
+    _own = ("case",)
+
+    def __post_init__(self) -> None:
+        _refuse_other_lengths(
+            self, [name for name in self.__struct_fields__ if name.endswith("_ns")]
+        )
+
+
+class Split(Taken, frozen=True):
+    """What a program was doing whenever it was looked at, in a run of its own.
+
+    Looking slows a program down. So its shares are to be multiplied with the time of the samples of
+    the same case, which nobody looked at.
+
+    Parameters
+    ----------
+    elapsed_ns : int or None
+        From the first heap to the last, with someone looking. None where it failed.
+    own : dict
+        How often the program's own thread was found at each part of the work.
+    others : dict
+        The same of all its other threads together, of which the stream's is one.
+    unsorted : dict
+        The functions that most of the part ``"other"`` was found in, and how often.
+    failure : str or None
+        Why there is nothing of these.
+    case, round, program, language, heaps, heap_size : as there
+        As for `Sample`.
+    """
+
+    case: str
+    round: Count
+    program: str
+    language: str
+    heaps: Positive
+    heap_size: Positive
+    elapsed_ns: Count | None = None
+    own: dict[str, Count] = {}
+    others: dict[str, Count] = {}
+    unsorted: dict[str, Count] = {}
+    failure: str | None = None
+
+    _own = ("case", "round")
+
+
+class Spacing(Taken, frozen=True):
+    """When each message of one run left: what the device got at once, of one packet or several.
+
+    Those are its messages from the middle of the run. Tuples have an element for each of them.
+
+    Parameters
+    ----------
+    cores : tuple of int
+        To which the program's thread and the stream's were pinned; empty where to none.
+    heaps : tuple of int
+        To which heap it belongs, counted from the run's first, which is 0.
+    time_ns : tuple of int
+        When the device got it, by the kernel's clock, since it got the first of these.
+    message_bytes : tuple of int
+        Bytes of its packets, UDP and IP headers not counted.
+    failure : str or None
+        Why there are none.
+    program, language, random, variant, round, heap_size, packet_size : as there
+        As for `Sample`.
+    """
+
+    program: str
+    language: str
+    random: bool
+    variant: str
+    round: Count
+    heap_size: Count
+    packet_size: Count
+    cores: tuple[Count, ...] = ()
+    heaps: tuple[Count, ...] = ()
+    time_ns: tuple[Count, ...] = ()
+    message_bytes: tuple[Count, ...] = ()
+    failure: str | None = None
+
+    _own = ("program", "language", "random", "variant", "round", "heap_size", "packet_size")
+
+    def __post_init__(self) -> None:
+        _refuse_other_lengths(self, ["heaps", "time_ns", "message_bytes"])
+
+
+def _refuse_other_lengths(taken: Taken, names: Sequence[str]) -> None:
+    """Refuse lists that have no element for each of the same things."""
+    lengths = {name: len(getattr(taken, name)) for name in names}
+    if len(set(lengths.values())) > 1:
+        said = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise ValueError(f"of as many elements each, {said}")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Recording:
+    """What a file holds, in the order in which it was taken.
+
+    Parameters
+    ----------
+    header : Header
+        The first, most often the only one.
+    samples : tuple of Sample
+        All samples, warm-ups and failures too, but those that were repeated.
+    timelines : tuple of Timeline
+        All timelines.
+    others : tuple of Header
+        Those that followed the first.
+    splits : tuple of Split
+        All splits.
+    spacings : tuple of Spacing
+        All runs of which one knows when their messages left.
+    superseded : tuple of Sample
+        Samples that failed and were repeated: later attempts took their place.
+    """
+
+    header: Header
+    samples: tuple[Sample, ...]
+    timelines: tuple[Timeline, ...] = ()
+    others: tuple[Header, ...] = ()
+    splits: tuple[Split, ...] = ()
+    spacings: tuple[Spacing, ...] = ()
+    superseded: tuple[Sample, ...] = ()
+
+    @property
+    def headers(self) -> tuple[Header, ...]:
+        """All headers; a sample's ``source`` counts them."""
+        return (self.header, *self.others)
+
+    @property
+    def sent(self) -> tuple[Sent, ...]:
+        """The samples of senders."""
+        return tuple(one for one in self.samples if isinstance(one, Sent))
+
+    @property
+    def received(self) -> tuple[Received, ...]:
+        """The samples of receivers."""
+        return tuple(one for one in self.samples if isinstance(one, Received))
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds each case has that count, at least."""
+        rounds = {(one.case, one.source, one.round) for one in self.samples if not one.warm_up}
+        cases = Counter(case for case, _, _ in rounds)
+        return min(cases.values(), default=0)
+
+    def frame(self) -> "pandas.DataFrame":
+        """Return the samples as a table.
+
+        Returns
+        -------
+        pandas.DataFrame, shape (n_samples, n_fields + 1)
+            A row for each sample, warm-ups and failures too. The columns are the fields of senders
+            and receivers, with units in their names, and ``rate_bytes_per_s``; what a sample has
+            not is missing.
+
+        Raises
+        ------
+        ImportError
+            Where there is no pandas, which comes with the extra ``[lab]``.
+        """
+        import pandas
+
+        names = dict.fromkeys((*Sent.__struct_fields__, *Received.__struct_fields__))
+        rows = [asdict(one) | {"rate_bytes_per_s": one.rate} for one in self.samples]
+        frame = pandas.DataFrame(rows, columns=[*names, "rate_bytes_per_s"])
+        return frame.rename(
+            columns={size: f"{size}_bytes" for size in ("heap_size", "packet_size")}
+        )
+
+
+_Kind = TypeVar("_Kind", bound=Taken)
+_Made = TypeVar("_Made")
+
+
+class Writer:
+    """Writes a recording so that what is in the file is always whole lines.
+
+    With a header, it begins a file that is new or is emptied for it. Without one it appends to
+    what is there, of which a line that was cut off is removed. What cannot be opened or written is
+    an OSError.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], header: Header | None = None) -> None:
+        new = os.O_CREAT | os.O_TRUNC if header is not None else 0
+        self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | new, 0o644)
+        if header is not None:
+            self.begin(header)
+        else:
+            _cut_last_line(self._fd)
+
+    def begin(self, header: Header) -> None:
+        """Write a header: what follows was taken there."""
+        self._write(object_of(header))
+
+    def add(self, taken: Taken) -> None:
+        """Append what was measured: it is on the disk when this returns."""
+        self._write(object_of(taken))
+
+    def close(self) -> None:
+        """Close the file; more than once does no harm."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _write(self, record: dict[str, Any]) -> None:
+        line = json.dumps(record, allow_nan=False).encode() + b"\n"
+        written = os.write(self._fd, line)
+        if written != len(line):
+            raise OSError(f"the disk took {written} of a record's {len(line)} bytes")
+        os.fsync(self._fd)
+
+
+def object_of(what: Header | Taken) -> dict[str, Any]:
+    """Return what a line of a record says, as JSON has it.
+
+    Of a failure's text `anonymous` takes out what names the machine.
+    """
+    record: dict[str, Any] = msgspec.to_builtins(what)
+    record.pop("source", None)  # the position in the file says it
+    if record.get("failure") is not None:
+        record["failure"] = anonymous(record["failure"])
+    return record
+
+
+def _cut_last_line(fd: int) -> None:
+    """Remove from a file what follows its last newline: its writer was killed there."""
+    size = os.fstat(fd).st_size
+    end = os.pread(fd, size, 0).rfind(b"\n") + 1
+    if end < size:
+        os.ftruncate(fd, end)
+
+
+@contextlib.contextmanager
+def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Have a folder for the records of this process alone, for the time of a ``with`` block.
+
+    It is made where it is missing. The lock is on the folder itself: it leaves no file behind, and
+    ends with the process. Where the file system locks no folders, as NFS, there is none. Where
+    another process has it, or another block of this one, that is a `RecordError`.
+    """
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RecordError(
+                f"another run{_holder(os.fstat(fd))} writes to {folder}: wait for it, or choose"
+                " another folder"
+            ) from None
+        except OSError:
+            pass
+        yield
+    finally:
+        os.close(fd)
+
+
+def _holder(folder: os.stat_result) -> str:
+    """Say which process has locked a folder; nothing where that is not known."""
+    device = f"{os.major(folder.st_dev):02x}:{os.minor(folder.st_dev):02x}"
+    try:
+        lines = _LOCKS.read_text().splitlines()
+    except OSError:
+        return ""
+    for _, kind, _, _, pid, place, *_ in map(str.split, lines):  # as in proc_locks(5)
+        if (kind, place) == ("FLOCK", f"{device}:{folder.st_ino}"):
+            return f" (process {pid})"
+    return ""
+
+
+def read(path: str | os.PathLike[str], *, unfinished: bool = False) -> Recording:
+    """Read a recording.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    unfinished : bool
+        Whether a last line that is cut off is left out, instead of being an error.
+
+    Returns
+    -------
+    Recording
+        All of the file.
+
+    Raises
+    ------
+    RecordError
+        For a file that is cut off, or of another make, or newer than this program; for a field
+        that is not what it has to be; and where it holds the same twice.
+    OSError
+        For a file that cannot be read at all.
+    """
+    name = Path(path).name
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise RecordError(f"{name} is not a recording: it is not text") from None
+    lines = text.split("\n")
+    if lines.pop() and not unfinished:
+        raise RecordError(
+            f"{name} line {len(lines) + 1} is cut off: its writer was interrupted; delete that line"
+        )
+    return parse(lines, name)
+
+
+def parse(lines: Sequence[str], name: str) -> Recording:
+    """Make a recording of its lines, each without its end; errors call them by this name."""
+    if not lines:
+        raise RecordError(f"{name} is empty: it has not even a header")
+    headers: list[Header] = []
+    taken: list[Taken] = []
+    line_of: dict[tuple[object, ...], int] = {}
+    for number, line in enumerate(lines, 1):
+        one = _line(line, name, number)
+        if isinstance(one, Header):
+            headers.append(one)
+            continue
+        taken.append(one := replace(one, source=len(headers) - 1))
+        before = line_of.setdefault(one.key, number)
+        if before != number:
+            raise RecordError(
+                f"lines {before} and {number} of {name} are both {one}: two runs wrote"
+                " it at once and disturbed each other, or lines were copied; measure it anew"
+            )
+        if isinstance(one, Sample) and one.attempt:
+            repeated = replace(one, attempt=one.attempt - 1)
+            if repeated.key not in line_of:
+                raise RecordError(
+                    f"{name} line {number} is {one}, and before it there is no attempt"
+                    f" {repeated.attempt}"
+                )
+    samples = _those(taken, Sample)
+    last = {(one.case, one.round, one.warm_up, one.run): one for one in samples}.values()
+    standing = set(map(id, last))
+    return Recording(
+        headers[0],
+        tuple(one for one in samples if id(one) in standing),
+        _those(taken, Timeline),
+        tuple(headers[1:]),
+        _those(taken, Split),
+        _those(taken, Spacing),
+        tuple(one for one in samples if id(one) not in standing),
+    )
+
+
+def _those(taken: Sequence[Taken], kind: type[_Kind]) -> tuple[_Kind, ...]:
+    return tuple(one for one in taken if isinstance(one, kind))
+
+
+def anonymous(text: str) -> str:
+    """Take out of a text what names the machine, and of its paths all but the last part."""
+    text = re.sub(r"(?<![\w./])/(?:[^\s/'\":]+/)+", "", text)
+    host = socket.gethostname()
+    return re.sub(rf"(?<!\w){re.escape(host)}(?!\w)", "this machine", text) if host else text
+
+
+# ---------------------------------------------------------------------------------------
+# A line
+
+
+class _Mark(msgspec.Struct):
+    """What tells whether the rest of a line can be read."""
+
+    record: str = ""
+    tool: str = ""
+    schema: Any = None
+
+
+#: A sample of schema 3 or before, which has the fields of both kinds, and is one of them.
+_Before = msgspec.defstruct(
+    "_Before",
+    [
+        ("implementation", str, OURS),
+        *(
+            (field.name, field.type, field.default)
+            for field in msgspec.structs.fields(Received)
+            if field.name not in Sample.__struct_fields__
+        ),
+    ],
+    bases=(Sent,),
+    tag="sample",
+    frozen=True,
+    kw_only=True,
+)
+
+_MARK = msgspec.json.Decoder(_Mark)
+_LINE = msgspec.json.Decoder(Header | Sent | Received | Timeline | Split | Spacing | _Before)
+
+
+def decoded(decoder: msgspec.json.Decoder[_Made], line: str, name: str, number: int) -> _Made:
+    """Return what a line of a file holds; `RecordError` where it does not fit."""
+    try:
+        return decoder.decode(line)
+    except msgspec.ValidationError as error:
+        what, _, field = str(error)[:_LONGEST].partition(" - at `$.")
+        where = f"{field.rstrip('`')}: " if field else ""
+        raise RecordError(f"{name} line {number}: {where}{what}") from None
+    except (ValueError, RecursionError):
+        raise RecordError(f"{name} line {number} is not a JSON object: {line[:60]!r}") from None
+
+
+def _line(line: str, name: str, number: int) -> Header | Taken:
+    mark = decoded(_MARK, line, name, number)
+    is_header = (mark.record, mark.tool) == ("header", _TOOL)
+    if number == 1 and not is_header:
+        raise RecordError(f"{name} is not a recording of {_TOOL}: its first line is no header")
+    if is_header and isinstance(mark.schema, int) and mark.schema > SCHEMA:
+        raise RecordError(
+            f"{name} was written by a newer version (schema {mark.schema}, this one reads"
+            f" {SCHEMA}): update {_TOOL}"
+        )
+    one = decoded(_LINE, line, name, number)
+    if isinstance(one, Header):
+        return replace(one, schema=SCHEMA)
+    if one.source:
+        raise RecordError(f"{name} line {number}: source is not written: the position says it")
+    return _now(one) if isinstance(one, _Before) else one
+
+
+def _now(before: Any) -> Sent | Received:
+    """Return a sample of schema 3 or before as what it would be today."""
+    receives = "recv" in before.program or before.program.startswith("receive")
+    kind = Received if receives else Sent
+    return kind(**{name: getattr(before, name) for name in kind.__struct_fields__})

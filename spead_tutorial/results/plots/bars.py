@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bars: of medians, with all samples and the interval on them, and of parts of a whole.
+
+Their panels count inches down.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from spead_tutorial.chapters.catalogue import MEASURED
+from spead_tutorial.measure.stats import Estimate
+from spead_tutorial.measure.units import size, thousands
+from spead_tutorial.results.plots.curves import scale_gains
+from spead_tutorial.results.plots.marks import Line, mark, say
+from spead_tutorial.results.plots.points import Point, Value, rate
+from spead_tutorial.results.plots.sheet import FAINT, write
+from spead_tutorial.results.plots.theme import HATCHES, MARKERS, NAMES, Theme
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "GROUP",
+    "PITCH",
+    "draw_bar",
+    "draw_gain",
+    "draw_parts",
+    "group_height",
+    "label_group",
+    "label_height",
+    "lanes",
+    "language_legend",
+    "part_legend",
+    "part_look",
+    "patch",
+    "prepare",
+    "prepare_gains",
+    "write_beside",
+]
+
+#: Inches: from one group of bars to the next, of the label above it, from bar to bar.
+GROUP, LABEL, PITCH = 0.68, 0.22, 0.2
+#: Inches of a label's second line, which a remark has where it is narrow.
+_NOTE = 0.17
+_BAR = 0.175
+
+
+def prepare(
+    axis: "Axes",
+    inches: float,
+    most: float,
+    room: float,
+    marks: int,
+    label: str = "payload sent in MB/s",
+) -> None:
+    """Give a panel its scales: inches downwards, and from 0 to `most` with room for numbers."""
+    axis.set_ylim(inches, 0)
+    axis.set_xlim(0, most * room or 1.0)
+    axis.set_yticks([])
+    axis.grid(axis="x")
+    axis.set_axisbelow(True)
+    axis.locator_params(axis="x", nbins=marks)
+    axis.xaxis.set_major_formatter(lambda x, _: thousands(x))
+    axis.set_xlabel(label)
+
+
+def prepare_gains(
+    axis: "Axes",
+    inches: float,
+    ends: Sequence[float],
+    theme: Theme,
+    label: str,
+    margin: float = 1.08,
+    marks: int = 4,
+) -> None:
+    """Give a panel of gains its scales: inches downwards, and times with a line at 1."""
+    axis.set_ylim(inches, 0)
+    axis.set_xscale("log")
+    scale_gains(axis.xaxis, ends, margin=margin, most_marks=marks)
+    axis.grid(axis="x")
+    axis.set_axisbelow(True)
+    axis.axvline(1, color=theme.text, linewidth=1.2)
+    axis.set_xlabel(label)
+
+
+def lanes(group: float, label: float = LABEL) -> dict[str, float]:
+    """Return where the bar of each language is, in a group that begins at `group` inches."""
+    return {
+        language: group + label + (index + 0.5) * PITCH for index, language in enumerate(MEASURED)
+    }
+
+
+def label_height(theme: Theme, note: object = "") -> float:
+    """Return the inches of a group's label: a remark has a line of its own where it is narrow."""
+    return LABEL + _NOTE * (theme.is_narrow and bool(note))
+
+
+def group_height(theme: Theme, note: object = "") -> float:
+    """Return the inches from one group of bars to the next, where they have such a remark."""
+    return GROUP - LABEL + label_height(theme, note)
+
+
+def label_group(axis: "Axes", y: float, title: str, note: str, theme: Theme) -> None:
+    """Name a group of bars above it: its title on the left, a remark on the right, or below."""
+    # Grid lines must not run through the letters.
+    box = {"facecolor": theme.background, "edgecolor": "none", "pad": 1.0}
+    where: dict[str, Any] = {
+        "transform": axis.get_yaxis_transform(),
+        "va": "center",
+        "bbox": box,
+        "zorder": 4,
+    }
+    axis.text(0.008, y + LABEL / 2, title, **where)
+    faint: dict[str, Any] = {"fontsize": FAINT, "color": theme.faint}
+    if theme.is_narrow:
+        axis.text(0.008, y + LABEL + _NOTE / 2 - 0.03, note, **faint, **where)
+    else:
+        axis.text(1, y + LABEL / 2, note, ha="right", **faint, **where)
+
+
+def draw_bar(
+    axis: "Axes",
+    y: float,
+    point: Point,
+    language: str,
+    theme: Theme,
+    value: Value = rate,
+    text: Callable[[float], str] = thousands,
+    pale: bool = False,
+    line: Line | None = None,
+) -> None:
+    """Draw the bar of a point with its samples, its interval and its value; `line` answers."""
+    estimate = point.estimate(value)
+    if estimate is None:
+        _draw_failure(axis, y, "failed: no rate" if point.failed else "not known", theme)
+        if line is not None and point.failed:
+            say(axis, line.name, f"{size(point.samples[0].heap_size)} failed")
+        return
+    axis.barh(
+        y,
+        estimate.median,
+        _BAR,
+        **_filled(theme, language, pale),
+    )
+    if line is not None:
+        mark(axis, estimate.median, y, line, point.samples[0].heap_size, estimate)
+    values = list(point.values(value).values())
+    # With a rim of the background's colour: to be seen on a bar and beside it.
+    stroke: dict[str, Any] = {"color": theme.text, "zorder": 3}
+    rim: dict[str, Any] = {"color": theme.background, "zorder": 2.5}
+    ends = [estimate.low, estimate.high]
+    axis.plot(ends, [y, y], linewidth=3, **rim)
+    axis.plot(ends, [y, y], linewidth=1.2, **stroke)
+    dots: dict[str, Any] = {"linestyle": "", "marker": MARKERS[language], "markeredgewidth": 0}
+    axis.plot(values, [y] * len(values), markersize=4.8, **dots, **rim)
+    axis.plot(values, [y] * len(values), markersize=3.2, **dots, **stroke)
+    _write(axis, max(estimate.high, *values), y, text(estimate.median))
+
+
+def _draw_failure(axis: "Axes", y: float, words: str, theme: Theme) -> None:
+    axis.plot(
+        [0], [y], marker="x", markersize=6, markeredgewidth=1.8, color=theme.text, clip_on=False
+    )
+    _write(axis, 0, y, words)
+
+
+def _write(axis: "Axes", x: float, y: float, words: str) -> None:
+    write(axis, words, (x, y), (6, 0), va="center_baseline", zorder=4)
+
+
+def draw_gain(
+    axis: "Axes",
+    y: float,
+    estimate: Estimate,
+    language: str,
+    theme: Theme,
+    line: Line,
+    heap_size: int,
+) -> None:
+    """Draw a gain and its interval beside the bars that it is of."""
+    mark(axis, estimate.median, y, line, heap_size, estimate)
+    colour = theme.colours[language]
+    axis.plot([estimate.low, estimate.high], [y, y], color=colour, linewidth=2)
+    axis.plot([estimate.median], [y], color=colour, marker=MARKERS[language], markersize=6)
+
+
+def write_beside(axis: "Axes", y: float, words: str, inches: float, **more: Any) -> None:
+    """Write in a column beside a panel: its middle is so many inches from the panel's right end."""
+    place: dict[str, Any] = {"annotation_clip": False, "ha": "center", "va": "center"}
+    within = axis.get_yaxis_transform()
+    write(axis, words, (1, y), (72 * inches, 0), within, **place, **more)
+
+
+def draw_parts(
+    axis: "Axes",
+    y: float,
+    height: float,
+    parts: Mapping[str, float],
+    looks: Mapping[str, tuple[str, str]],
+    theme: Theme,
+    written: Callable[[str, float], str],
+    rims: bool = False,
+) -> None:
+    """Draw the parts of a whole as one bar; into each is `written` what there is room for."""
+    left = 0.0
+    for part, width in parts.items():
+        look = part_look(looks[part], theme)
+        axis.barh(y, width, height, left, linewidth=0, **look)
+        if rims:
+            ends = [y - height / 2, y + height / 2]
+            axis.plot([left] * 2, ends, color=theme.background, linewidth=0.8)
+        if words := written(part, width):
+            box = {"facecolor": look["facecolor"], "edgecolor": "none", "pad": 0.8}
+            middle: dict[str, Any] = {"ha": "center", "va": "center_baseline", "bbox": box}
+            colour = theme.background
+            axis.text(left + width / 2, y, words, fontsize=FAINT, color=colour, **middle)
+        left += width
+
+
+def part_look(look: tuple[str, str], theme: Theme) -> dict[str, Any]:
+    """Return how a part is filled: its colour, as the theme has it, and its hatch."""
+    colour, hatch = look
+    return {"facecolor": theme.colours[colour], "hatch": hatch, "edgecolor": theme.background}
+
+
+def part_legend(looks: Mapping[str, tuple[str, str]], theme: Theme) -> list["Artist"]:
+    """Return what says which part is which."""
+    from matplotlib.patches import Patch
+
+    return [Patch(linewidth=0, label=part, **part_look(one, theme)) for part, one in looks.items()]
+
+
+def language_legend(theme: Theme, languages: Iterable[str] = MEASURED) -> list["Artist"]:
+    """Return what says which bars are of which language."""
+    return [patch(theme, language, NAMES[language]) for language in languages]
+
+
+def patch(theme: Theme, language: str, label: str, pale: bool = False) -> "Artist":
+    """Return what a legend shows of such a bar."""
+    from matplotlib.patches import Patch
+
+    return Patch(label=label, **_filled(theme, language, pale))
+
+
+def _filled(theme: Theme, language: str, pale: bool) -> dict[str, Any]:
+    """Return how a bar is filled: a pale one is what the one below it is compared with."""
+    colour = theme.pale(language) if pale else theme.colours[language]
+    more = {"edgecolor": theme.background, "linewidth": 0}
+    return {"facecolor": colour, "hatch": HATCHES[language], **more}

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Curves over sizes: medians, all samples, intervals, gains, failures."""
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from spead_tutorial.measure.records import Series
+from spead_tutorial.measure.stats import Estimate
+from spead_tutorial.measure.units import size, thousands
+from spead_tutorial.results.plots.marks import Line, mark, say, where_on_x
+from spead_tutorial.results.plots.points import Point, Value, rate
+from spead_tutorial.results.plots.sheet import FAINT, name_panel, rate_axis, write
+from spead_tutorial.results.plots.theme import Look, Theme
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "RATE",
+    "SHOWN",
+    "SIDES",
+    "SIZE",
+    "curve_legend",
+    "draw_curve",
+    "draw_failures",
+    "draw_thin",
+    "gain_panel",
+    "name_line",
+    "rate_panel",
+    "scale_gains",
+    "size_axis",
+    "thin_line",
+]
+
+#: What a panel of rates is called, what a caption says of its dots, and an axis of sizes;
+#: and the room at the sides of a panel.
+RATE = "payload sent, MB/s"
+SHOWN = "median of {rounds} rounds, dots: samples, band: {spread}"
+SIZE = "size of a heap"
+SIDES = (0.68, 0.52)
+_MOST_LABELS = 8
+#: Where the axis of a gain may have its marks, finest first.
+_GAINS = (
+    (0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.6, 1.8, 2),
+    (0.25, 0.5, 0.7, 1, 1.4, 2, 3, 4),
+    (0.1, 0.2, 0.5, 1, 2, 5, 10, 20),
+    (0.01, 0.1, 1, 10, 100, 1000),
+)
+_MOST_GAINS = 6
+_SHORTEST = (0.8, 1.25)
+
+
+def size_axis(
+    axis: "Axes", sizes: Sequence[int], name: str | None, most_labels: int = _MOST_LABELS
+) -> None:
+    """Make x logarithmic, with marks at powers of two; without a name they have no labels."""
+    low, high = math.log2(min(sizes)), math.log2(max(sizes))
+    axis.set_xscale("log", base=2)
+    axis.set_xlim(2 ** (low - 0.35), 2 ** (high + 0.35))
+    powers = range(math.ceil(low - 0.1), math.floor(high + 0.1) + 1) or [round(low)]
+    step = -(-len(powers) // most_labels)
+    axis.set_xticks([2.0**n for n in powers[::step]])
+    axis.set_xticks([2.0**n for n in powers], minor=True)
+    axis.xaxis.set_major_formatter(lambda x, _: _mark(x) if name else "")
+    axis.xaxis.set_minor_formatter(lambda x, _: "")
+    axis.grid()
+    axis.set_axisbelow(True)
+    if name:
+        axis.set_xlabel(name)
+
+
+def _mark(n: float) -> str:
+    """Name a mark of an axis of sizes, where 0.5 KiB stands beside 1 KiB."""
+    return size(n) if n >= 1024 else f"{n / 1024:g} KiB"
+
+
+def rate_panel(
+    axis: "Axes",
+    theme: Theme,
+    most: float,
+    lines: bool = False,
+    name: str = RATE,
+    first: bool = True,
+    last: bool = True,
+) -> None:
+    """Give a panel its scales of rates: from 0 to a little more than `most` MB/s.
+
+    With `lines`, there is room above it for what `name_line` writes. Of panels that stand beside
+    each other, the first has the numbers of MB/s, and the last those of Gb/s.
+    """
+    axis.set_ylim(0, most * 1.06)
+    raised = 9.0 if lines else 0.0
+    axis.yaxis.set_major_formatter(lambda x, _: thousands(x))
+    axis.tick_params(axis="y", labelleft=first)
+    if last:
+        rate_axis(axis, theme, "right", raised)
+    name_panel(axis, name, raised)
+
+
+def draw_curve(
+    axis: "Axes",
+    points: Mapping[int, Point],
+    look: Look,
+    theme: Theme,
+    value: Value = rate,
+    line: Line | None = None,
+    places: Mapping[int, float] | None = None,
+) -> None:
+    """Draw the points of a series; where one has no median, the line is broken.
+
+    A size is along x where `places` has it, or where it is by its value.
+    """
+    where = places or {x: float(x) for x in points}
+    for x, point in points.items():
+        values = list(point.values(value).values())
+        axis.plot(
+            [where[x]] * len(values),
+            values,
+            linestyle="",
+            marker=look.marker,
+            markersize=3,
+            markeredgewidth=0,
+            color=look.colour,
+            alpha=0.35,
+        )
+    estimates = {x: point.estimate(value) for x, point in points.items()}
+    _draw_estimates(axis, estimates, look, theme, line, where)
+    for x, point in points.items():
+        if line is not None and point.failed:
+            at = where_on_x(dataclasses.asdict(line), x)
+            say(axis, line.name, f"{at} failed ({point.failed} of {len(point.samples)})")
+
+
+def _draw_estimates(
+    axis: "Axes",
+    estimates: Mapping[int, Estimate | None],
+    look: Look,
+    theme: Theme,
+    line: Line | None,
+    where: Mapping[int, float],
+) -> None:
+    """Draw a line of medians and a band of their intervals."""
+    xs = [where[x] for x in estimates]
+    low, middle, high = (
+        [
+            math.nan if estimate is None else getattr(estimate, name)
+            for estimate in estimates.values()
+        ]
+        for name in ("low", "median", "high")
+    )
+    axis.fill_between(xs, low, high, color=look.colour, alpha=0.2, linewidth=0)
+    axis.plot(xs, middle, zorder=3, **look.line(theme))
+    for x, estimate in estimates.items():
+        if line is not None and estimate is not None:
+            mark(axis, where[x], estimate.median, line, x, estimate)
+
+
+def draw_thin(axis: "Axes", points: Mapping[int, Point], theme: Theme) -> None:
+    """Draw the medians of something that is only there for scale."""
+    medians = [one.median if (one := point.estimate()) else math.nan for point in points.values()]
+    line = thin_line(theme)
+    axis.plot(list(points), medians, zorder=2, linewidth=line.get_linewidth(), color=theme.faint)
+
+
+def thin_line(theme: Theme, label: str = "") -> Any:
+    """Return such a line, for a legend."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], linewidth=1, color=theme.faint, label=label)
+
+
+def draw_failures(
+    axis: "Axes",
+    found: Mapping[Series, Mapping[int, Point]],
+    looks: Mapping[Series, Look],
+    places: Mapping[int, float] | None = None,
+) -> None:
+    """Draw a cross for each point of a line that failed, at the bottom of a panel, and say so."""
+    from matplotlib.transforms import ScaledTranslation
+
+    failed: dict[float, list[Look]] = {}
+    for series, look in looks.items():
+        for n, point in found[series].items():
+            if point.failed:
+                failed.setdefault(places[n] if places else n, []).append(look)
+    for x, crosses in failed.items():
+        for level, look in enumerate(crosses):
+            up = ScaledTranslation(0, (6 + 10 * level) / 72, axis.figure.dpi_scale_trans)
+            axis.plot(
+                [x],
+                [0],
+                transform=axis.get_xaxis_transform() + up,
+                marker="x",
+                markersize=7,
+                markeredgewidth=2,
+                color=look.colour,
+                zorder=5,
+            )
+        above: dict[str, Any] = {"rotation": 90, "ha": "center", "va": "bottom", "zorder": 5}
+        shift = (0, 4 + 10 * len(crosses))
+        write(axis, "failed", (x, 0), shift, axis.get_xaxis_transform(), **above)
+
+
+def gain_panel(
+    axis: "Axes",
+    gains: Sequence[tuple[Mapping[int, Estimate | None], Look, Line | None]],
+    theme: Theme,
+    name: str,
+    scaled: Iterable[Mapping[int, Estimate | None]] = (),
+    most_marks: int = _MOST_GAINS,
+) -> None:
+    """Draw how many times as fast something became, on a logarithmic scale with a line at 1.
+
+    The scale has room for `scaled`, too: for the gains of panels that share it.
+    """
+    ends = [
+        x
+        for estimates in [*scaled, *(one for one, _, _ in gains)]
+        for estimate in estimates.values()
+        if estimate
+        for x in (estimate.low, estimate.high)
+    ]
+    axis.set_yscale("log")
+    scale_gains(axis.yaxis, ends, most_marks=most_marks)
+    axis.axhline(1, color=theme.text, linewidth=1.2, zorder=2)
+    for estimates, look, line in gains:
+        _draw_estimates(axis, estimates, look, theme, line, {x: float(x) for x in estimates})
+    name_panel(axis, name)
+
+
+def scale_gains(
+    along: Any, ends: Sequence[float], margin: float = 1.08, most_marks: int = _MOST_GAINS
+) -> None:
+    """Give an axis of gains, which has to be logarithmic, its ends and its marks.
+
+    It is never so short that what only wobbles looks like a change.
+    """
+    low, high = min([_SHORTEST[0], *ends]) / margin, max([_SHORTEST[1], *ends]) * margin
+    for marks in _GAINS:
+        inside = [x for x in marks if low <= x <= high]
+        if marks[0] <= low * margin and high <= marks[-1] * margin and len(inside) <= most_marks:
+            break
+    along.axes.set(**{f"{along.axis_name}lim": (low, high)})
+    along.set_ticks(inside)
+    along.set_ticks([], minor=True)
+    along.set_major_formatter(lambda x, _: f"\N{MULTIPLICATION SIGN}{x:g}")
+
+
+def curve_legend(labels: Sequence[tuple[str, Look]], theme: Theme) -> list["Artist"]:
+    """Return what says which line is which."""
+    from matplotlib.lines import Line2D
+
+    return [Line2D([], [], label=label, **look.line(theme)) for label, look in labels]
+
+
+def name_line(axis: "Axes", x: float, words: str, theme: Theme) -> None:
+    """Draw an upright line that is no data, and say beside its top what it is."""
+    axis.axvline(x, color=theme.faint, linewidth=1, linestyle=(0, (4, 2)), zorder=1)
+    if words:
+        above: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": FAINT}
+        within = axis.get_xaxis_transform()
+        write(axis, words, (x, 1), (0, 1), within, color=theme.faint, **above)

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where things are on a picture, in inches: it is as wide as its theme says, and grows downwards.
+
+A phone has a picture that is narrow: what is beside each other here is below each other there.
+"""
+
+import dataclasses
+import re
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from spead_tutorial.measure.units import gigabits, megabytes, thousands
+from spead_tutorial.results.plots.caption import COLUMNS, shown
+from spead_tutorial.results.plots.marks import in_words
+from spead_tutorial.results.plots.theme import WIDTH, Theme
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["FAINT", "Drawn", "Place", "Row", "Sheet", "name_panel", "panels", "rate_axis", "write"]
+
+#: Size in points of what is not the most important.
+FAINT = 9
+_MARGIN = 0.12
+_TITLE, _SUBTITLE, _LEGEND, _LINE = 0.26, 0.2, 0.23, 0.155
+_GAP = 0.06
+_TITLE_COLUMNS, _SUBTITLE_COLUMNS, _LEGEND_COLUMNS = 50, 68, 36
+
+#: Inches of room above a row of panels, and their height.
+Row = tuple[float, float]
+#: A figure, its title, and its description in words and numbers.
+Drawn: TypeAlias = tuple["Figure", str, str]
+
+
+class Sheet:
+    """A figure with a title, a subtitle, a legend, rows of panels and a caption."""
+
+    def __init__(
+        self,
+        theme: Theme,
+        title: str,
+        rows: Sequence[Row],
+        foot: str,
+        *,
+        subtitle: str = "",
+        legend: Sequence["Artist"] = (),
+        columns: int = 2,
+        below: float = 0.55,
+    ) -> None:
+        import matplotlib.figure
+
+        self.theme = theme
+        self.title = ". ".join(filter(None, (title, subtitle)))
+        self._caption = " ".join(foot.split())
+        share = theme.width / WIDTH
+        lines = _folded(title, int(_TITLE_COLUMNS * share))
+        below_title = textwrap.wrap(subtitle, int(_SUBTITLE_COLUMNS * share))
+        foot = shown(foot, int(COLUMNS * share))
+        subheading = _MARGIN + _TITLE * len(lines)
+        heading = subheading + _SUBTITLE * len(below_title) + _GAP * bool(subtitle)
+        columns = -(-columns // 2) if theme.is_narrow else columns
+        folded = sum(_fold(one) for one in legend) if columns == 1 and theme.is_narrow else 0
+        top = heading + _LEGEND * -(-len(legend) // columns) + _LINE * folded
+        foot_height = _LINE * (foot.count("\n") + 1) + _MARGIN
+        self.height = round(top + sum(map(sum, rows)) + below + foot_height, 2)  # whole pixels
+        self.figure: Figure = matplotlib.figure.Figure(figsize=(theme.width, self.height))
+        self._tops: list[Row] = []
+        for above, height in rows:
+            self._tops.append((top + above, height))
+            top += above + height
+        self.text(_MARGIN, _MARGIN, "\n".join(lines), fontsize=13, weight="bold", va="top")
+        self.text(_MARGIN, subheading, "\n".join(below_title), color=theme.faint, va="top")
+        bottom = self.height - _MARGIN / 2
+        self.text(_MARGIN, bottom, foot, fontsize=FAINT, color=theme.faint, va="bottom")
+        if legend:
+            self.legend(legend, _MARGIN, heading, columns)
+
+    def drawn(self, what: str, last_first: bool = False) -> Drawn:
+        """Return the figure, its title, and its words: what it shows, with values, and of what."""
+        words = (what, in_words(self.figure, last_first), self._caption)
+        return self.figure, self.title, " ".join(filter(None, words))
+
+    def axes(self, row: int, left: float, right: float, **more: Any) -> "Axes":
+        """Add a panel to a row: `left` and `right` are inches from the picture's sides."""
+        top, height = self._tops[row]
+        bottom = 1 - (top + height) / self.height
+        whole = self.theme.width
+        width = (whole - left - right) / whole
+        return self.figure.add_axes((left / whole, bottom, width, height / self.height), **more)
+
+    def text(self, x: float, y: float, text: str, **more: Any) -> None:
+        """Write at inches from the left and from the top."""
+        self.figure.text(x / self.theme.width, 1 - y / self.height, text, linespacing=1.25, **more)
+
+    def legend(self, handles: Sequence["Artist"], x: float, y: float, columns: int) -> None:
+        """Say what is what, from a point on, in inches from the left and from the top."""
+        self.figure.legend(
+            handles=_by_lines(handles, columns),
+            loc="upper left",
+            bbox_to_anchor=(x / self.theme.width, 1 - y / self.height),
+            ncols=columns,
+            frameon=False,
+            borderaxespad=0,
+            borderpad=0.1,
+            handlelength=3.2,
+            columnspacing=1.4,
+            labelspacing=0.35,
+        )
+
+
+def _folded(title: str, columns: int) -> list[str]:
+    """Fold a title; what is in brackets, and a unit, stays beside the word before it."""
+    lines = textwrap.wrap(re.sub(r" (?=\(|[KMG]iB\b)", "\N{NO-BREAK SPACE}", title), columns)
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
+
+
+def _fold(handle: "Artist") -> int:
+    """Fold what a legend says of something, and return how many lines that adds."""
+    lines = textwrap.wrap(str(handle.get_label()), _LEGEND_COLUMNS)
+    handle.set_label("\n".join(lines))
+    return len(lines) - 1
+
+
+def _by_lines(handles: Sequence["Artist"], columns: int) -> list["Artist"]:
+    """Put what is meant line by line in the order in which matplotlib fills its columns."""
+    n_lines = -(-len(handles) // columns)
+    full = len(handles) - columns * (n_lines - 1)
+    # The first columns have a line more than the last ones.
+    places = [
+        line * columns + column
+        for column in range(columns)
+        for line in range(n_lines if column < full else n_lines - 1)
+    ]
+    return [handles[place] for place in places]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Place:
+    """Where one of several panels is."""
+
+    row: int
+    sides: tuple[float, float]  # inches from the picture's sides
+    is_first: bool  # whether the numbers of the scales are beside it
+    is_last: bool  # whether the numbers of a second scale are beside it
+
+
+def panels(theme: Theme, count: int, sides: tuple[float, float], gap: float) -> list[Place]:
+    """Return where panels are that share a row, or have one each where the picture is narrow."""
+    left, right = sides
+    if theme.is_narrow:
+        return [Place(n, sides, True, True) for n in range(count)]
+    width = (theme.width - left - right - gap * (count - 1)) / count
+    starts = [left + n * (width + gap) for n in range(count)]
+    return [
+        Place(0, (start, theme.width - start - width), not n, n == count - 1)
+        for n, start in enumerate(starts)
+    ]
+
+
+def write(
+    axis: "Axes",
+    words: str,
+    place: tuple[float, float],
+    shift: tuple[float, float],
+    within: Any = "data",
+    **more: Any,
+) -> None:
+    """Write some points away from a place that is within what matplotlib calls coordinates."""
+    axis.annotate(words, place, shift, xycoords=within, textcoords="offset points", **more)
+
+
+def name_panel(axis: "Axes", name: str, raised: float = 0.0) -> None:
+    """Say above a panel what it shows, raised by some points."""
+    write(axis, name, (0, 1), (0.0, 7.0 + raised), "axes fraction", va="bottom")
+
+
+def rate_axis(axis: "Axes", theme: Theme, second: str | None, raised: float = 0.0) -> None:
+    """Write an axis of rates in MB/s, and the same in Gb/s on another side."""
+    along = axis.yaxis if second == "right" else axis.xaxis
+    along.set_major_formatter(lambda x, _: thousands(x))
+    if second is None:
+        return
+    make: Any = axis.secondary_yaxis if second == "right" else axis.secondary_xaxis
+    secondary = make(second, functions=(gigabits, megabytes))
+    secondary.tick_params(labelsize=FAINT, colors=theme.faint, labelcolor=theme.faint)
+    secondary.spines[second].set(color=theme.grid, visible=True)
+    shift, align = ((0.0, 20.0), "right") if second == "top" else ((4.0, 7.0 + raised), "left")
+    faint: dict[str, Any] = {"fontsize": FAINT, "color": theme.faint}
+    write(axis, "Gb/s", (1, 1), shift, "axes fraction", ha=align, va="bottom", **faint)

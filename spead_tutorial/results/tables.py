@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tables, as rows and columns: rich writes them in terminals, pandas in notebooks, jinja2 in pages.
+
+A file or a pipe gets what a terminal of any width would: no line is wrapped, and nothing styled.
+"""
+
+import dataclasses
+import io
+import itertools
+import re
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from spead_tutorial.measure.stats import Estimate
+from spead_tutorial.measure.units import number
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["NOTHING", "Column", "Table", "ends", "estimate", "filled", "plain"]
+
+#: What stands where a value is not known.
+NOTHING = "—"
+_GAP = 2
+_UNLIMITED = 10_000  # columns of what is no terminal
+_WORD = 24  # a word that is longer may be broken where there is no room
+
+_Row = TypeVar("_Row")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Column(Generic[_Row]):
+    """A column: its name, what of a row stands in it, and how that is written."""
+
+    name: str
+    value: Callable[[_Row], Any]  # None where it is not known
+    write: Callable[[Any], str] = str
+    is_words: bool = (
+        False  # to the left, in as many lines as it takes; numbers to the right, in one
+    )
+
+    def text(self, row: _Row) -> str:
+        """Write what a row has."""
+        value = self.value(row)
+        return NOTHING if value is None else self.write(value)
+
+
+#: The last column, of those that failed.
+_WHY: Column[Any] = Column("", str, is_words=True)
+
+
+def estimate(
+    names: tuple[str, str],
+    value: Callable[[_Row], Estimate | None],
+    write: Callable[[float], str] = number,
+) -> tuple[Column[_Row], Column[_Row]]:
+    """Return two columns: of medians, and of the ends of their intervals or ranges."""
+    middle, both = names
+    return (
+        Column(middle, value, lambda one: write(one.median)),
+        Column(both, value, lambda one: ends(one, write)),
+    )
+
+
+def ends(one: Estimate, write: Callable[[float], str] = number) -> str:
+    """Write the ends of an interval, or of a range."""
+    return f"{write(one.low)}\N{EN DASH}{write(one.high)}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Table(Generic[_Row]):
+    """Rows with the same columns; one that failed has a reason instead of values."""
+
+    names: Sequence[Column[_Row]]  # which row it is
+    values: Sequence[Column[_Row]]  # what it came to
+    rows: Sequence[_Row]
+    failure: Callable[[_Row], str | None] = lambda row: None
+    section: Callable[[_Row], str] = lambda row: ""  # the title over rows that have the same
+
+    @property
+    def sections(self) -> list[tuple[str, list[_Row]]]:
+        """The rows below each title."""
+        return [(title, list(its)) for title, its in itertools.groupby(self.rows, self.section)]
+
+    def cells(self, row: _Row) -> list[str]:
+        """Write a row: its names and values, and why it has none."""
+        failure = self.failure(row)
+        values = ["" if failure is not None else one.text(row) for one in self.values]
+        return [*(one.text(row) for one in self.names), *values, failure or ""]
+
+    def __str__(self) -> str:
+        return self.text(_terminal())
+
+    def text(self, width: int | None = None) -> str:
+        """Write it for a terminal of so many columns, or for a file; without columns of nothing.
+
+        Words take several lines where there is no room for them; a number is never cut.
+        """
+        sections = [(title, [self.cells(row) for row in its]) for title, its in self.sections]
+        drawn = RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+        shown, least = [], -_GAP
+        for i, column in enumerate([*self.names, *self.values, _WHY]):
+            texts = [cells[i] for _, its in sections for cells in its]
+            if i < len(self.names) or {*texts} - {"", NOTHING}:
+                shown.append(i)
+                least += _GAP + _add_column(drawn, column, texts)
+        for title, its in sections:
+            if title and drawn.row_count:
+                drawn.add_row()
+            if title:
+                drawn.add_row(Text(title))
+            for cells in its:
+                drawn.add_row(*(Text(plain(cells[i])) for i in shown))
+        return _rendered(drawn, max(width or _UNLIMITED, least))
+
+    def frame(self) -> "pandas.DataFrame":
+        """Return the values as they are, for a notebook."""
+        import pandas
+
+        columns = [*self.names, *self.values]
+        return pandas.DataFrame({one.name: list(map(one.value, self.rows)) for one in columns})
+
+
+def _add_column(drawn: RichTable, column: Column[Any], texts: Sequence[str]) -> int:
+    """Add a column, and return how wide it has to be at least."""
+    lines = [plain(text) for text in (column.name, *texts)]
+    if column.is_words:
+        drawn.add_column(Text(column.name), overflow="fold")
+        return min(_WORD, max(len(word) for line in lines for word in [*line.split(), ""]))
+    width = max(map(len, lines))
+    drawn.add_column(Text(column.name), justify="right", width=width)
+    return width
+
+
+def _rendered(drawn: RichTable, width: int) -> str:
+    file = io.StringIO()
+    console = Console(file=file, width=width, force_terminal=_terminal() is not None)
+    console.print(drawn)
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+
+
+def _terminal() -> int | None:
+    """Return how many columns standard output has; None where it is no terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def filled(text: str) -> str:
+    """Break a line between words where a terminal has no room for more."""
+    width = _terminal()
+    return text if width is None else textwrap.fill(text, width)
+
+
+def plain(text: str) -> str:
+    """Make any text one line for terminals: without what they would obey, and thin spaces."""
+    return re.sub(r"[\x00-\x1f\x7f-\x9f]+", " ", text.replace("\N{THIN SPACE}", ""))

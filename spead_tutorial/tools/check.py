@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``spead-tutorial check``: the exercises, and how good a program is that a reader wrote."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spead_tutorial.chapters.exercises import ReceiverExercise, SenderExercise, find_exercise
+from spead_tutorial.check import arriving, comparison, lossless, trying
+from spead_tutorial.check.comparison import SKELETON, YOURS, Comparison, verdict
+from spead_tutorial.check.compiling import compiled
+from spead_tutorial.lab import KINDS, Lab
+from spead_tutorial.measure import search
+from spead_tutorial.measure.baselines import CEILING
+from spead_tutorial.measure.place import Device
+from spead_tutorial.measure.progress import Steps
+from spead_tutorial.measure.records import OURS
+from spead_tutorial.measure.stats import Estimate, spread
+from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM
+from spead_tutorial.measure.units import number, percent, size, times
+from spead_tutorial.results.tables import Column, Table, estimate, plain
+from spead_tutorial.tools.options import parsed
+
+__all__ = ["check"]
+
+#: Of senders; and of receivers, each of which is a search of several runs.
+_ROUNDS, _SEARCHES = 5, 3
+_Any = SenderExercise | ReceiverExercise
+
+
+def _exercise(text: str) -> _Any:
+    if not text.isdecimal():
+        raise ValueError(f"{text!r} is no chapter's number")
+    return find_exercise(int(text))
+
+
+@click.command()
+@click.argument("exercise", type=parsed(_exercise), metavar="CHAPTER")
+@click.argument("program", required=False,
+                type=click.Path(exists=True, dir_okay=False, path_type=Path))  # fmt: skip
+@click.option("--skeleton", is_flag=True, help="Print the program to begin with.")
+@click.option("--hint", is_flag=True, help="Say what is to be done, and how to begin.")
+@click.option("--no-measure", is_flag=True, help="Only look at what it sends, or prints.")
+@click.option("--rounds", type=click.IntRange(1, 100),
+              help=f"How often each is measured ({_ROUNDS}, or"
+                   f" {_SEARCHES} if it receives).")  # fmt: skip
+@click.option("--kind", type=click.Choice(KINDS),
+              help="Kind of the device that a sender is measured with.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def check(
+    exercise: _Any,
+    program: Path | None,
+    skeleton: bool,
+    hint: bool,
+    no_measure: bool,
+    rounds: int | None,
+    kind: str | None,
+    as_json: bool,
+) -> int:
+    """Check a program that you wrote for a chapter's exercise, and say how fast it is.
+
+    PROGRAM is in Python, and takes the options of the chapter's own. One that sends may be in C,
+    too: it is compiled first, against the installed library. It is run in a lab, where
+    every byte that it sends is looked at. If they are right, it is measured in turns with the
+    skeleton and with the chapter's own program, and with a bare loop of system calls. A program
+    that receives is sent known values, and has to print the right ones, and account for every
+    packet; then the highest rate is looked for at which it loses nothing. The exit status is 1
+    where something is wrong.
+
+    \b
+    Example: spead-tutorial check 8 --skeleton > my_sender.py
+    Example: spead-tutorial check 8 my_sender.py
+    """
+    if skeleton or hint:
+        if program is not None:
+            raise click.UsageError("--skeleton and --hint go without a program")
+        text = exercise.skeleton.read_text(encoding="utf-8") if skeleton else ""
+        click.echo(text + f"{exercise.task}\n{exercise.hint}\n" * hint, nl=False)
+        return 0
+    if program is None:
+        raise click.UsageError("say which program: my_sender.py; or --skeleton, to begin one")
+    receives = isinstance(exercise, ReceiverExercise)
+    if program.suffix == ".c" and receives:
+        raise click.UsageError("a program that receives has to be in Python: my_receiver.py")
+    rounds = rounds or (_SEARCHES if receives else _ROUNDS)
+    with tempfile.TemporaryDirectory() as folder:
+        made = program.resolve()
+        if program.suffix == ".c":
+            made = compiled(made, Path(folder))
+        wrong = _fault(exercise, made)
+        if wrong is None and not as_json:
+            does = "receives all that was sent" if receives else "sends what it should"
+            click.echo(f"{program.name} {does}.")
+        why = _not_measured(exercise)
+        found = None
+        if wrong is None and why is None and not no_measure:
+            found = _measured(exercise, made, rounds, kind, as_json)
+    if as_json:
+        click.echo(json.dumps(_facts(exercise, program.name, wrong, found)))
+    if wrong is not None:
+        raise click.ClickException(wrong)
+    if found is not None and not as_json:
+        click.echo("\n".join(_lines(exercise, program.name, found, rounds)))
+    elif why is not None and not as_json:
+        click.echo(why)
+    return 0
+
+
+def _fault(exercise: _Any, program: Path) -> str | None:
+    if isinstance(exercise, ReceiverExercise):
+        return arriving.fault(exercise, program)
+    return trying.fault(exercise, program)
+
+
+def _not_measured(exercise: _Any) -> str | None:
+    """Say why a program is not measured; None where it is."""
+    if isinstance(exercise, ReceiverExercise):
+        if exercise.heap_size is not None:
+            return None
+        return "There was no receiver before it, so there is nothing to measure it beside."
+    if exercise.is_limited:
+        return "Its rate is limited, so there is nothing to measure."
+    return None
+
+
+def _measured(
+    exercise: _Any, program: Path, rounds: int, kind: str | None, as_json: bool
+) -> Comparison:
+    with contextlib.nullcontext(iter) if as_json else Steps() as show:
+        if isinstance(exercise, ReceiverExercise):
+            return lossless.measured(exercise, program, rounds, show)
+        with Lab(kind) as lab:
+            return comparison.measured(Device(lab), exercise, program, rounds, show)
+
+
+# ---------------------------------------------------------------------------------------
+# Showing
+
+
+def _titles(exercise: _Any, name: str) -> dict[str, str]:
+    return {
+        SKELETON: "the skeleton",
+        YOURS: name,
+        OURS: f"chapter {exercise.chapter.number}",
+        CEILING: "bare loop",
+    }
+
+
+def _lines(exercise: _Any, name: str, found: Comparison, rounds: int) -> list[str]:
+    """Return the table, what is in it, and the verdict."""
+    titles, base = _titles(exercise, name), _base(found)
+    columns: list[Column[str]] = [
+        *estimate(
+            ("MB/s", spread([rounds])),
+            lambda who: found.found[who].rate,
+            lambda x: number(x / 1e6),
+        ),
+        Column("gain", lambda who: found.times(who, base) if who != base else None, _times),
+        Column("share", lambda who: _share(found, who) if who != CEILING else None, _percent),
+    ]
+    table = Table([Column("", titles.get, is_words=True)], columns, list(found.found))
+    notes = [plain(note) for note in _notes(exercise, found, rounds)]
+    return [str(table), "", *notes, "", plain(f"{verdict(found, name)}.")]
+
+
+def _times(gain: Estimate) -> str:
+    return times(gain.median)
+
+
+def _percent(share: Estimate) -> str:
+    return percent(share.median)
+
+
+def _base(found: Comparison) -> str:
+    """Return what rates are given as multiples of."""
+    return SKELETON if SKELETON in found.found else OURS
+
+
+def _share(found: Comparison, who: str) -> Estimate | None:
+    return found.times(who, CEILING) if CEILING in found.found else None
+
+
+def _notes(exercise: _Any, found: Comparison, rounds: int) -> list[str]:
+    if isinstance(exercise, ReceiverExercise):
+        return _notes_of_searches(exercise, found)
+    notes = [
+        f"MB/s: 10⁶ bytes of samples a second, in heaps of {size(exercise.heap_size)}.",
+        f"gain: times as fast as {_titles(exercise, '')[_base(found)]}, by ratios within rounds.",
+        "share: of the bare loop's rate."
+        if found.without_ceiling is None
+        else f"Without a bare loop: {found.without_ceiling}.",
+    ]
+    if rounds < ROUNDS_FOR_A_CLAIM:
+        notes.append(
+            f"Fewer than {ROUNDS_FOR_A_CLAIM} rounds: a difference of some percent may be chance"
+            f" (--rounds {ROUNDS_FOR_A_CLAIM})."
+        )
+    return notes
+
+
+def _notes_of_searches(exercise: ReceiverExercise, found: Comparison) -> list[str]:
+    notes = [
+        "MB/s: the highest rate of payload at which nothing was lost, in heaps of"
+        f" {size(exercise.heap_size or 0)}.",
+        "gain: times that of the skeleton, by ratios within rounds.",
+        f"Rates that differ by less than {percent(found.close)} are called the same.",
+    ]
+    bounds = [who for who, row in found.found.items() if search.is_bound(row.samples)]
+    if bounds:
+        titles = _titles(exercise, "yours")
+        names = ", ".join(titles[who] for who in bounds)
+        notes.append(f"A lower bound, as the sender was the slower one: {names}.")
+    return notes
+
+
+def _facts(
+    exercise: _Any, name: str, wrong: str | None, found: Comparison | None
+) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "chapter": exercise.chapter.number,
+        "program": name,
+        "right": wrong is None,
+        "fault": wrong,
+    }
+    if found is None:
+        return facts
+    measured_rows = {
+        who: {
+            "rate_bytes_per_s": _estimate(row.rate),
+            "times_skeleton": _estimate(
+                found.times(who, SKELETON) if SKELETON in found.found else None
+            ),
+            "times_chapter": _estimate(found.times(who, OURS)),
+            "share_of_bare_loop": _estimate(_share(found, who)),
+        }
+        for who, row in found.found.items()
+    }
+    return facts | {"measured": measured_rows, "verdict": verdict(found, name)}
+
+
+def _estimate(estimate: Estimate | None) -> dict[str, float] | None:
+    if estimate is None:
+        return None
+    return {"median": estimate.median, "low": estimate.low, "high": estimate.high}

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What this machine can do, and how to mend what is missing: for ``spead-tutorial doctor``.
+
+What cannot be read is "unknown", never guessed.
+"""
+
+import ctypes
+import dataclasses
+import errno
+import importlib.metadata
+import importlib.resources
+import importlib.util
+import os
+import platform
+import resource
+import shutil
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from spead_tutorial.chapters.catalogue import CHAPTERS, LANGUAGES, RECEIVERS, STEPS
+from spead_tutorial.lab import Lab, LabError, LabProbe, probe, root_commands, sink_path
+from spead_tutorial.measure import units
+from spead_tutorial.measure.machine import (
+    compiler,
+    compiler_flags,
+    machine_facts,
+    memory_fact,
+    read_text,
+)
+from spead_tutorial.measure.programs import ProgramError, built, program
+
+__all__ = ["Finding", "examine"]
+
+UNKNOWN = "unknown"
+_UDP_SEGMENT, _SO_ZEROCOPY, _IP_MTU = 103, 60, 14
+_WANTED_BUFFER = 1 << 20
+_WANTED_RECEIVE_BUFFER = 1 << 23  # what streams ask for
+_WANTED_NOTES = 1 << 17  # what newer kernels begin with
+_PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
+_PERF_ATTR_BYTES, _PERF_EXCLUDE = 64, 0b1100001  # disabled, exclude_kernel, exclude_hv
+#: Programs that commands run, the package of Debian that has them, and what there is without them.
+_TOOLS = (
+    ("strace", "strace", "why sees no calls and no sleeps, and ranks nothing"),
+    ("perf", "linux-perf", "why counts no memory traffic"),
+    ("ssh", "openssh-client", "--hosts reaches no other machine"),
+    ("pkg-config", "pkg-config", "check compiles no sender in C"),
+    ("git", "git", "records name no revision of a clone"),
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    name: str  # what
+    state: str  # `"ok"`, `"warn"` (it works, but less well, or it cannot be told) or `"fail"`
+    value: str  # what was found
+    mend: str | None = None  # what to do about it
+
+
+def _found(name: str, value: str | None, mend: str | None = None) -> Finding:
+    """Make a finding: all is well where something was found, and nothing is to be mended."""
+    well = value is not None and mend is None
+    return Finding(name, "ok" if well else "warn", UNKNOWN if value is None else value, mend)
+
+
+def examine() -> Iterator[Finding]:
+    """Yield what was found, one thing after the other; the lab, which matters most, first."""
+    offer = probe()
+    yield _lab(offer)
+    yield _namespaces(offer)
+    yield _receiver(offer)
+    yield _programs()
+    yield from _ways(offer)
+    yield from _sockets()
+    yield from _memory()
+    yield _hardware_counters()
+    yield from _processor()
+    yield _compiler()
+    yield from _tools()
+    yield _pictures()
+
+
+def _lab(offer: LabProbe) -> Finding:
+    if offer.reason is None:
+        return Finding("lab", "ok", f"{offer.kinds[0]} (offered: {', '.join(offer.kinds)})")
+    why = offer.reason.partition(", or, as root, type:")[0]
+    return Finding("lab", "fail", why, f"or, as root: {' && '.join(root_commands())}")
+
+
+def _namespaces(offer: LabProbe) -> Finding:
+    if not offer.namespaces:
+        return Finding("namespaces", "fail", "this user may have none", "see the line above")
+    how = "in user namespaces, without root" if offer.rootless else "with this user's privileges"
+    return Finding("namespaces", "ok", how)
+
+
+def _receiver(offer: LabProbe) -> Finding:
+    """Say which way a lab can have to a machine that receives."""
+    if offer.reason is not None:
+        return _found("receiver", "no lab, no machine that receives", "see the lines above")
+    if "veth" in offer.kinds:
+        return _found("receiver", "a machine of its own in the lab, by veth")
+    why = "by loopback only, for this kernel offers no veth"
+    return _found("receiver", why, "as root: modprobe veth")
+
+
+def _programs() -> Finding:
+    missing = []
+    names = [one.name for one in (*CHAPTERS, *STEPS)] + [one.name for one in RECEIVERS]
+    for name in names:
+        for language in built():
+            try:
+                program(name, language)
+            except ProgramError:
+                missing.append(f"{name} in {language}")
+    try:
+        sink_path()
+    except LabError:
+        missing.append("sink")
+    if missing:
+        mend = "build and install the package: pip install ."
+        return Finding("programs", "fail", f"missing: {', '.join(missing)}", mend)
+    there, number = built(), len(CHAPTERS) + len(RECEIVERS)
+    mend = "get a C++ compiler (apt install g++), and install the package again"
+    return Finding(
+        "programs",
+        "ok",
+        f"{number} chapters in {', '.join(there[:-1])} and {there[-1]}",
+        None if there == LANGUAGES else f"in {LANGUAGES[-1]}, too: {mend}",
+    )
+
+
+def _ways(offer: LabProbe) -> Iterator[Finding]:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        yield _way("packets, loopback", sock, "127.0.0.1")
+    if offer.reason is None:
+        with Lab() as lab, lab.socket() as sock:
+            yield _way("packets, lab", sock, lab.address)
+
+
+def _way(name: str, sock: socket.socket, address: str) -> Finding:
+    """Say how large a packet goes there in one piece, as `route_packet_size` has it."""
+    try:
+        sock.connect((address, 9))
+        mtu = sock.getsockopt(socket.IPPROTO_IP, _IP_MTU)
+    except OSError as error:
+        mend = "bring the device up, as root: ip link set lo up"
+        return _found(name, f"no way to {address} ({error.strerror})", mend)
+    fits = (min(mtu, 65535) - 28) // 8 * 8
+    wanted = max(chapter.packet_size for chapter in CHAPTERS)
+    mend = f"packets of {wanted} bytes travel in fragments: raise the MTU, or use -p {fits}"
+    value = f"up to {fits} bytes in one piece (MTU {mtu})"
+    return _found(name, value, None if fits >= wanted else mend)
+
+
+def _sockets() -> Iterator[Finding]:
+    for name, level, option, value, why in (
+        ("UDP GSO", socket.IPPROTO_UDP, _UDP_SEGMENT, 1472, "many packets in one message"),
+        ("zero-copy", socket.SOL_SOCKET, _SO_ZEROCOPY, 1, "the kernel reads payload in place"),
+    ):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            try:
+                sock.setsockopt(level, option, value)
+            except OSError as error:
+                mend = "a newer kernel has it; without it sending is slower"
+                yield _found(name, f"not offered ({error.strerror})", mend)
+            else:
+                yield _found(name, f"offered: {why}")
+    yield _sendmmsg()
+    yield _limit("send buffer", "wmem_max", _WANTED_BUFFER)
+    # One limit for the whole machine: a network namespace has none of its own, and cannot set it.
+    yield _limit("receive buffer", "rmem_max", _WANTED_RECEIVE_BUFFER, ", in labs too")
+    # Zero-copy fails with ENOBUFS where there are more notes on messages than this has room for.
+    yield _limit("zero-copy notes", "optmem_max", _WANTED_NOTES)
+
+
+def _limit(name: str, setting: str, wanted: int, where: str = "") -> Finding:
+    limit = read_text(Path("/proc/sys/net/core", setting))
+    if limit is None:
+        # Older kernels do not show it in a network namespace other than the first.
+        return _found(name, None)
+    mend = None if int(limit) >= wanted else f"as root: sysctl -w net.core.{setting}={wanted}"
+    return _found(name, f"at most {units.size(int(limit))}{where}", mend)
+
+
+def _sendmmsg() -> Finding:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "sendmmsg"):
+        return Finding("sendmmsg", "fail", "the C library has none", "use glibc or musl")
+    libc.sendmmsg(-1, None, 0, 0)
+    if ctypes.get_errno() == errno.ENOSYS:
+        return Finding("sendmmsg", "fail", "the kernel has none", "use Linux 3.0 or newer")
+    return _found("sendmmsg", "offered: many messages in one call")
+
+
+def _memory() -> Iterator[Finding]:
+    facts = machine_facts()
+    yield _found("memory", units.size(facts["memory_bytes"]))
+    yield _huge_pages(facts["transparent_huge_pages"])
+    yield _reserved_pages()
+    locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    no_limit = locked == resource.RLIM_INFINITY
+    yield _found("locked memory", "no limit" if no_limit else f"at most {units.size(locked)}")
+
+
+def _huge_pages(setting: str | None) -> Finding:
+    mend = "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
+    value = None if setting is None else f"transparent: {setting}"
+    return _found("huge pages", value, mend if setting == "never" else None)
+
+
+def _reserved_pages() -> Finding:
+    """Say what a program gets that asks for huge pages by name, as ours do not."""
+    name, size = "reserved pages", memory_fact("Hugepagesize")
+    total, free = memory_fact("HugePages_Total"), memory_fact("HugePages_Free")
+    if size is None or total is None or free is None:
+        return _found(name, None)
+    value = f"{total} of {units.size(size)}, {free} free"
+    mend = None if free > 0 else "only for MAP_HUGETLB, as root: sysctl -w vm.nr_hugepages=64"
+    return Finding(name, "ok", value, mend)
+
+
+def _hardware_counters() -> Finding:
+    """Try to open a counter of cache misses for this process."""
+    name = "hardware counters"
+    number = _PERF_EVENT_OPEN.get(platform.machine())
+    if number is None:
+        return _found(name, None)
+    libc = ctypes.CDLL(None, use_errno=True)
+    attributes = struct.pack("=IIQQQQQ", 0, _PERF_ATTR_BYTES, 3, 0, 0, 0, _PERF_EXCLUDE)
+    fd = libc.syscall(number, attributes.ljust(_PERF_ATTR_BYTES, b"\0"), 0, -1, -1, 0)
+    if fd >= 0:
+        os.close(fd)
+        return _found(name, "cache misses can be counted")
+    error = ctypes.get_errno()
+    if error in (errno.EACCES, errno.EPERM):
+        paranoid = read_text(Path("/proc/sys/kernel/perf_event_paranoid")) or UNKNOWN
+        mend = "as root: sysctl -w kernel.perf_event_paranoid=2"
+        return _found(name, f"forbidden (perf_event_paranoid is {paranoid})", mend)
+    mend = "use a machine that is not virtual, or one whose hypervisor passes them on"
+    return _found(name, f"cache misses cannot be counted ({os.strerror(error)})", mend)
+
+
+def _processor() -> Iterator[Finding]:
+    facts = machine_facts()
+    lscpu = None if facts["cpu"] or shutil.which("lscpu") else "as root: apt install util-linux"
+    yield _found("CPU", facts["cpu"], lscpu)
+    nodes = f", in {facts['numa_nodes']} NUMA nodes" if (facts["numa_nodes"] or 1) > 1 else ""
+    usable = facts["usable_cores"]
+    mend = "preparing and sending share a core: pipelining shows no gain" if usable < 2 else None
+    yield _found("cores", f"{facts['cores']}, of which {usable} usable{nodes}", mend)
+    caches = ", ".join(f"{name} {units.size(n)}" for name, n in facts["caches_bytes"].items())
+    yield _found("caches", caches or None)
+    mends = {None: "a virtual machine cannot tell: ask its host", "performance": None}
+    mend = mends.get(facts["governor"], "as root: cpupower frequency-set -g performance")
+    yield _found("governor", facts["governor"], mend)
+    yield _found("turbo", facts["turbo"])
+    virtual = facts["virtualisation"]
+    noisy = "rates vary with what its neighbours do" if virtual != "none" else None
+    if virtual is None and shutil.which("systemd-detect-virt") is None:
+        noisy = "as root: apt install systemd, whose systemd-detect-virt tells"
+    yield _found("virtualisation", virtual, noisy)
+    yield _found("kernel", facts["kernel"])
+    mend = "measure when nothing else runs" if facts["load"] > 0.5 else None
+    yield _found("load", f"{facts['load']:.2f}", mend)
+
+
+def _compiler() -> Finding:
+    made_by = f"{compiler() or UNKNOWN} with {compiler_flags() or 'flags unknown'}"
+    here = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    mend = None if here else "to build the package, install one: gcc or clang"
+    found = f"{Path(here).name} is here" if here else "none found here"
+    return _found("compiler", f"programs made by {made_by}; {found}", mend)
+
+
+def _tools() -> Iterator[Finding]:
+    """Say which programs of others' are here that commands run."""
+    for tool, package, what in _TOOLS:
+        if shutil.which(tool) is None:
+            value = f"missing: without {tool} {what}"
+            yield _found(tool, value, f"as root: apt install {package}")
+        else:
+            yield _found(tool, "here")
+
+
+def _pictures() -> Finding:
+    missing = [n for n in ("matplotlib", "pandas") if importlib.util.find_spec(n) is None]
+    if missing:
+        mend = "pip install 'spead-tutorial[lab]'"
+        return _found("pictures", f"missing: {', '.join(missing)}", mend)
+    return _found("pictures", "matplotlib and pandas are here")

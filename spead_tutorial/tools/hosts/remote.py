@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Commands on hosts: ssh starts them, or this machine does, and their lines of JSON come back."""
+
+import contextlib
+import json
+import os
+import queue
+import shlex
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from spead_tutorial.measure.records import RecordError
+from spead_tutorial.tools.hosts.file import Host
+
+__all__ = ["Command", "LostError", "end_all"]
+
+_GONE_S = 15  # longer than any command takes that has been told to end
+#: It asks for no password, and ends when the other machine has not answered for 20 s.
+_SSH = ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5",
+        "-o", "ServerAliveCountMax=4"]  # fmt: skip
+
+
+class LostError(Exception):
+    """A host is not there any more, or cannot do what it was asked for."""
+
+
+class Command:
+    """A command on a host; it is one that ends where its standard input does.
+
+    That ends with this process, with ssh and with the connection: none of them leaves it behind.
+    """
+
+    def __init__(self, host: Host, argv: Sequence[str], first: str) -> None:
+        words = [*host.prefix, host.python_path, *argv]
+        folder = host.folder
+        if host.address and folder:
+            if shutil.which("ssh") is None:
+                raise RecordError("--hosts reaches other machines by ssh: apt install"
+                                  " openssh-client")  # fmt: skip
+            there = f"cd {shlex.quote(folder)} && exec {shlex.join(words)}"
+            words, folder = [*_SSH, host.address, there], None
+        try:
+            self._process = subprocess.Popen(
+                words,
+                cwd=folder,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,  # Ctrl-C is for us, who end it
+            )
+        except OSError as error:
+            raise LostError(f"{error.strerror}: {error.filename}") from None
+        self.over = False
+        self._complaint = ""  # the last line that is no record
+        self._heard: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # its last words say why
+            self._process.stdin.write(first + "\n")
+            self._process.stdin.flush()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._heard.put(line)
+        self._process.wait()
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Return the records that it has printed since the last call, one for each line."""
+        ended = not self._reader.is_alive()
+        found = []
+        while not self._heard.empty():
+            line = self._heard.get()
+            record = _record(line)
+            if record is None:
+                self._complaint = line.strip() or self._complaint
+            else:
+                found.append(record)
+        self.over = ended and not found
+        if self.over and self._process.returncode:
+            raise LostError(self._complaint or _how_it_ended(self._process.returncode))
+        return found
+
+    def end(self) -> None:
+        """Ask it to end; its last words are still to be heard."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+
+    def wait(self) -> None:
+        """Wait until nothing of it is left."""
+        self._reader.join(_GONE_S)
+        if self._reader.is_alive():
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._reader.join()
+
+
+def end_all(commands: Iterable[Command]) -> None:
+    """Have all commands end, and wait for them."""
+    listed = list(commands)
+    for command in listed:
+        command.end()
+    for command in listed:
+        command.wait()
+
+
+def _record(line: str) -> dict[str, Any] | None:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) and "record" in record else None
+
+
+def _how_it_ended(status: int) -> str:
+    if status < 0:
+        return f"its command was ended by {signal.Signals(-status).name}"
+    return f"its command ended with status {status}"

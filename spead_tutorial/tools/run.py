@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``spead-tutorial run``: a chapter that sends, or two that send and receive, and the proof."""
+
+import contextlib
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spead_tutorial.chapters.catalogue import (
+    LANGUAGES,
+    SWITCHES,
+    Chapter,
+    Receiver,
+    find_chapter,
+    find_receiver,
+)
+from spead_tutorial.lab import KINDS, Lab, LabError
+from spead_tutorial.measure import delivery, programs, progress
+from spead_tutorial.measure.place import Device, Host
+from spead_tutorial.measure.programs import ProgramError, ProgramOptions
+from spead_tutorial.measure.report import Report
+from spead_tutorial.tools.hosts import way as crossing
+from spead_tutorial.tools.hosts.file import Host as FarHost
+from spead_tutorial.tools.hosts.file import read_hosts
+from spead_tutorial.tools.lab import IN, check_fresh
+from spead_tutorial.tools.options import parsed
+
+__all__ = ["find_program", "run"]
+
+_SIZE = click.IntRange(1, 2**63 - 1)  # as the programs have it
+_DEFAULT = click.core.ParameterSource.DEFAULT
+_PAIR = ("--from", "--from-lang", "--rate", "-b")
+#: The kinds of runs, the options that each of them needs, and those that only some of them take.
+_RUNS = {
+    "sending in a lab": ((), ("--kind", "--in")),
+    "sending to --host": (("--host", "--port"), ("--allow-real-network",)),
+    "receiving in a lab": ((), (*_PAIR, "--in")),
+    "receiving between --hosts": (
+        ("--hosts", "--from-host", "--to-host"), (*_PAIR, "--port", "--allow-real-network"),
+    ),
+}  # fmt: skip
+
+
+def _check_options(context: click.Context, chapter: Chapter | Receiver) -> None:
+    """Refuse options that are for other kinds of runs, and what is only half said."""
+    origins = {option.opts[0]: context.get_parameter_source(str(option.name))
+               for option in context.command.params}  # fmt: skip
+    given = [option for option, origin in origins.items() if origin is not _DEFAULT]
+    word = "sending" if isinstance(chapter, Chapter) else "receiving"
+    kinds = [kind for kind in _RUNS if kind.startswith(word)]
+    kind = next((kind for kind in kinds if {*_RUNS[kind][0]} & {*given}), kinds[0])
+    needed, _ = _RUNS[kind]
+    for option in given:
+        others = [kind for kind, options in _RUNS.items() if option in sum(options, ())]
+        if others and kind not in others:
+            name = f"{option} (SPEAD_TUTORIAL_LAB)" if option == "--in" else option
+            raise click.UsageError(
+                f"chapter {chapter.number} is {kind}, without {name}: that is for"
+                f" {' and '.join(others)}"
+            )
+    if not {*needed} <= {*given}:
+        raise click.UsageError(f"{', '.join(needed[:-1])} and {needed[-1]} go together")
+
+
+def find_program(name: str) -> Chapter | Receiver:
+    """Look a chapter up, be it one that sends or one that receives."""
+    return find_receiver(name) or find_chapter(name)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What was asked for, by the names of the options."""
+
+    chapter: Chapter | Receiver
+    lang: str
+    sender: Chapter | None
+    from_lang: str | None
+    rate: float | None  # in MB/s
+    heaps: int | None
+    heap_size: int | None
+    packet_size: int | None
+    random: bool
+    streams: int | None
+    buffers: int | None
+    cores: str | None
+    copy: bool
+    small_pages: bool
+    fill: bool
+    kind: str | None
+    within: str | None
+    host: str | None
+    port: int | None
+    allow_real_network: bool
+    hosts_file: Path | None
+    from_host: str | None
+    to_host: str | None
+    as_json: bool
+
+    @property
+    def options(self) -> ProgramOptions:
+        """What the program that sends is told."""
+        given = zip(SWITCHES, (self.copy, self.small_pages, self.fill), strict=True)
+        switches = tuple(word for word, is_given in given if is_given)
+        return ProgramOptions(
+            self.heaps, self.heap_size, self.packet_size, self.random, self.streams, self.cores,
+            switches,
+        )  # fmt: skip
+
+    def check(
+        self, sender: Chapter, language: str, destination: tuple[str, int] | None = None
+    ) -> None:
+        """Refuse what a sender does not take."""
+        try:
+            programs.command(sender, language, self.options, destination)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
+
+
+@click.command()
+@click.argument("chapter", type=parsed(find_program))
+@click.option("--lang", type=click.Choice(LANGUAGES), default="python", show_default=True,
+              help="Which of its programs.")  # fmt: skip
+@click.option("--from", "sender", type=parsed(find_chapter), metavar="CHAPTER",
+              help="Whose program sends to a chapter that receives: 2 by default; with --hosts a"
+                   " sender that has a --rate.")  # fmt: skip
+@click.option("--from-lang", type=click.Choice(LANGUAGES),
+              help="Which of its programs: that of --lang by default.")  # fmt: skip
+@click.option("--rate", type=click.FloatRange(0.125, 4000), metavar="MB/S",
+              help="Rate of the link between them, headers included; senders wait. With --hosts the"
+                   " sender's own: by default below that of its link.")  # fmt: skip
+@click.option("-n", "heaps", type=_SIZE, metavar="HEAPS", help="Heaps to send.")
+@click.option("-H", "heap_size", type=_SIZE, metavar="BYTES", help="Bytes of samples in a heap.")
+@click.option("-p", "packet_size", type=_SIZE, metavar="BYTES",
+              help="Bytes in a packet at most, UDP and IP not counted.")  # fmt: skip
+@click.option("-r", "random", is_flag=True, help="Random samples instead of a fill.")
+@click.option("-s", "streams", type=click.IntRange(1, 1024), metavar="COUNT",
+              help="Streams, each with a thread of its own.")  # fmt: skip
+@click.option("-b", "buffers", type=click.IntRange(0, 1000), metavar="COUNT",
+              help="Heaps that a receiver's pool has memory for.")  # fmt: skip
+@click.option("-c", "cores", metavar="A,B",
+              help="Cores to pin the program's thread and the stream's to.")  # fmt: skip
+@click.option("--copy", is_flag=True, help="Have the kernel copy the samples.")
+@click.option("--small-pages", is_flag=True, help="Ordinary pages for them, not huge ones.")
+@click.option("--fill", is_flag=True, help="Write the samples anew before they are sent.")
+@click.option("--kind", type=click.Choice(KINDS), help="Kind of the lab's device.")
+@IN
+@click.option("--host", help="Send there, outside a lab.")
+@click.option("--port", type=click.IntRange(1, 65535), help="UDP port of that host.")
+@click.option("--allow-real-network", is_flag=True,
+              help="Let packets leave this machine.")  # fmt: skip
+@click.option("--hosts", "hosts_file", metavar="FILE",
+              type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="Run a chapter that receives between two of the hosts that a file names"
+                   " (hosts.toml).")  # fmt: skip
+@click.option("--from-host", metavar="NAME", help="Which of them sends.")
+@click.option("--to-host", metavar="NAME", help="Which of them receives.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def run(**given: Any) -> int:
+    """Run a chapter's program in a fresh lab, or in one that stays (spead-tutorial lab up).
+
+    CHAPTER is a number or the name of a program. It prints the rate, payload bytes over
+    time, and what proves it: the packets that the program claims, and what the device
+    counted. While that lasts, a terminal shows how far it has come. A chapter takes only the
+    options that it introduced or inherited: see spead-tutorial chapters.
+
+    A chapter that receives is run with one that sends to it, on the two machines of a lab, and
+    the options of that one are passed on to it. What both print is shown, and then what became of
+    all packets. The exit status is 1 where one of them failed, or something is missing. With
+    --hosts, they are run on two machines, which ssh reaches.
+
+    \b
+    Example: spead-tutorial run 10 --lang c -n 524288 -H 8192
+    Example: spead-tutorial run 7 --from 6 --rate 500 -n 2000
+    Example: spead-tutorial run 7 --hosts hosts.toml --from-host a --to-host b --allow-real-network
+    """
+    asked = _Asked(**given)
+    _check_options(click.get_current_context(), asked.chapter)
+    check_fresh(asked.kind, asked.within)
+    if isinstance(asked.chapter, Chapter):
+        failure = _send(asked, asked.chapter)
+    elif asked.hosts_file is None:
+        failure = _receive(asked, asked.chapter)
+    else:
+        failure = _receive_between(asked, asked.chapter, asked.hosts_file)
+    if failure is not None:
+        raise ProgramError(failure)
+    return 0
+
+
+# ---- One that sends ----
+
+
+def _send(asked: _Asked, chapter: Chapter) -> str | None:
+    """Run a chapter that sends, and return why it is no success."""
+    to = None if asked.host is None or asked.port is None else (asked.host, asked.port)
+    asked.check(chapter, asked.lang, to)
+    with contextlib.ExitStack() as stack:
+        place: Device | Host
+        share = None
+        if to is None:
+            here = stack.enter_context(_lab(chapter, asked.kind, asked.within))
+            place, share = Device(here), progress.share_sent(here, chapter, asked.options)
+        else:
+            place = Host(*to, allow_real_network=asked.allow_real_network)
+        with progress.shown(share):
+            result = programs.run(place, chapter, asked.lang, asked.options)
+    if asked.as_json:
+        click.echo(json.dumps(result.as_dict()))
+    if result.failure is not None or result.rate is None:
+        return result.failure or "it has no rate"
+    click.echo(result.said, err=True, nl=False)
+    if not asked.as_json:
+        click.echo(f"{result.rate / 1e6:.2f} MB/s")
+        click.echo(f"proof: {result.proof}")
+    return None
+
+
+def _lab(chapter: Chapter, kind: str | None, within: str | None) -> Lab:
+    """Make a lab, or enter one that stays; where there can be none, say what works without."""
+    if within is not None:
+        return Lab.join(within)
+    try:
+        return Lab(kind)
+    except LabError as error:
+        if not chapter.takes_destination:
+            raise
+        raise LabError(
+            f"{error}; or send over loopback, which takes no root: --host 127.0.0.1 --port 8888"
+        ) from None
+
+
+# ---- One that receives, and one that sends to it ----
+
+
+def _receive(asked: _Asked, receiver: Receiver) -> str | None:
+    """Run a pair in a lab, and return why it is no success."""
+    sender = asked.sender or find_chapter("2")
+    languages = asked.lang, asked.from_lang or asked.lang
+    told = _told(asked, receiver, sender, languages[1])
+    far = sender.takes_destination  # and can send to another machine
+    if asked.rate is not None and not far:
+        raise click.UsageError(
+            f"chapter {sender.number} sends over loopback, without --rate: take another (--from 6)"
+        )
+    with Lab(receiver=far) if asked.within is None else Lab.join(asked.within) as here:
+        done = delivery.deliver(
+            here, receiver, sender, languages, asked.options, told=told, as_json=asked.as_json,
+            show=None if asked.as_json else _show_line,
+            bits_per_s=None if asked.rate is None else round(8e6 * asked.rate),
+        )  # fmt: skip
+    if asked.as_json:
+        click.echo(json.dumps(_delivered(done)))
+    elif done.accounting is not None:
+        click.echo(f"proof: {done.accounting.text}")
+    return done.failure
+
+
+def _told(asked: _Asked, receiver: Receiver, sender: Chapter, language: str) -> list[str]:
+    """Return what a receiver is told besides, or refuse what one of the two does not take."""
+    asked.check(sender, language)
+    if asked.buffers is not None and "b" not in receiver.accepted:
+        raise click.UsageError(f"chapter {receiver.number} has no option -b")
+    return [] if asked.buffers is None else ["-b", str(asked.buffers)]
+
+
+def _receive_between(asked: _Asked, receiver: Receiver, file: Path) -> str | None:
+    """Run a pair on two hosts, and return why it is no success."""
+    if asked.sender and asked.rate:
+        raise click.UsageError(
+            "with --hosts, chapters send as fast as they can: --rate goes without --from"
+        )
+    if asked.from_lang and not asked.sender:
+        raise click.UsageError("--from-lang goes with --from")
+    sender = asked.sender or crossing.BLAST
+    language = asked.from_lang or asked.lang if asked.sender else "c"
+    told = _told(asked, receiver, sender, language)
+    if not sender.takes_destination:
+        raise click.UsageError(
+            f"chapter {sender.number} sends over loopback: take another (--from 6)"
+        )
+    done = crossing.cross(
+        _two_hosts(file, str(asked.from_host), str(asked.to_host)), (sender, receiver),
+        (language, asked.lang), asked.options, told=told, port=asked.port or 8888,
+        rate=None if asked.rate is None else 1e6 * asked.rate,
+        allow_real_network=asked.allow_real_network, as_json=asked.as_json,
+        show=None if asked.as_json else _show_line,
+    )  # fmt: skip
+    if asked.as_json:
+        click.echo(json.dumps(done.as_dict()))
+    else:
+        width = max(len(where) for where, _ in done.rows)
+        for where, count in done.rows:
+            click.echo(f"{where:{width}}  {count:>12}")
+        if done.failure != done.account:
+            click.echo(f"proof: {done.account}")
+    return done.failure
+
+
+def _two_hosts(file: Path, *names: str) -> tuple[FarHost, FarHost]:
+    """Return the host of a file that sends, and the one that receives."""
+    by_name = {host.name: host for host in read_hosts(file)}
+    for name in names:
+        if name not in by_name:
+            raise click.UsageError(f"{file} has no host {name}: it has {', '.join(by_name)}")
+    near, far = (by_name[name] for name in names)
+    if near is far:
+        raise click.UsageError(f"{near.name} is both: say --from-host and --to-host of two")
+    if far.destination is None:
+        raise click.UsageError(
+            f"{file} does not say where packets for {far.name} are sent to: give it receives_at,"
+            " an address"
+        )
+    return near, far
+
+
+def _show_line(name: str, line: str, is_trouble: bool) -> None:
+    report = None if is_trouble else Report.parse(line)
+    if report is not None:
+        line = f"{report.payload_bytes / report.elapsed_ns * 1e3:.2f} MB/s"
+    elif line.startswith("{"):
+        return  # a receiver's, which has said it in words, too
+    click.echo(line if is_trouble else f"{name}: {line}", err=is_trouble)
+
+
+def _delivered(done: delivery.Delivery) -> dict[str, object]:
+    accounting = done.accounting
+    return {
+        "receiver": done.received.said or None,
+        "sender": done.sent.said or None,
+        "statuses": [done.received.status, done.sent.status],
+        "accounted": accounting.ok if accounting else None,
+        "account": accounting.text if accounting else None,
+    }

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The page of a tour: one file to look at and to pass on, without scripts or a network.
+
+It names no machine, no user and no folder.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader
+from markupsafe import Markup
+
+from spead_tutorial.measure.place import over_loopback
+from spead_tutorial.measure.records import Recording
+from spead_tutorial.measure.units import size
+from spead_tutorial.results.plots.theme import DARK, LIGHT, Theme
+from spead_tutorial.tools.tour import arrivals
+from spead_tutorial.tools.tour.arrivals import PROVED, Arrival
+from spead_tutorial.tools.tour.rows import Entry, headlines, notes, table, where
+
+__all__ = ["page"]
+
+_ROLES = ("python", "c")  # as the template has it, languages in small letters
+_AROUND = {
+    "site/index.html": "the site: every chapter, with its cause and its limits",
+    "notebooks/index.html": "the notebooks, as they ran on this machine",
+    "tour.jsonl": "the record, with every sample",
+}
+
+
+def page(
+    recording: Recording,
+    found: Sequence[Entry],
+    arrived: Sequence[Arrival],
+    pictures: Sequence[Path],
+    folder: Path,
+) -> str:
+    """Write the page of a tour."""
+    first = headlines(found)
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html.jinja").render(
+        header=recording.header,
+        light=_colours(LIGHT),
+        dark=_colours(DARK),
+        where=where(recording),
+        loopback=over_loopback(recording.header.lab),
+        titles="; ".join(f"{one.by} {one}" for one in first),
+        headlines=first,
+        failures=[
+            *((one.title.strip(), one.by, one.row.failure) for one in found if one.row.failure),
+            *(("What arrives", one.by, one.failure) for one in arrived if one.failure),
+        ],
+        pictures={
+            theme.name: Markup(_inline(path.read_text(encoding="utf-8"), theme.name))
+            for path, theme in zip(pictures, (LIGHT, DARK), strict=False)
+        },
+        table=table(found, recording, brief=False),
+        links=_links(found, folder),
+        arrivals=arrivals.table(arrived),
+        arrived=arrivals.summary(arrived[0]) if arrived else "",
+        proved=PROVED,
+        values=arrivals.shown_values(arrived[0]) if arrived else [],
+        notes=notes(recording),
+        machine=_machine(recording),
+        around={path: words for path, words in _AROUND.items() if (folder / path).exists()},
+    )
+
+
+def _colours(theme: Theme) -> str:
+    named = {name: getattr(theme, name) for name in ("background", "text", "faint", "grid")}
+    named |= {name: theme.colours[name] for name in _ROLES}
+    named["link"] = theme.colours["python"]
+    return " ".join(f"--{name}: {colour};" for name, colour in named.items())
+
+
+def _links(found: Sequence[Entry], folder: Path) -> dict[str, str]:
+    """Find the pages of chapters, by the titles of rows."""
+    chapters = {one.title.strip(): one.chapter for one in found if one.chapter is not None}
+    pages = {
+        title: sorted(folder.glob(f"site/tutorial/{chapter.number}-*.html"))
+        for title, chapter in chapters.items()
+    }
+    return {title: str(its[0].relative_to(folder)) for title, its in pages.items() if its}
+
+
+def _inline(svg: str, name: str) -> str:
+    """Make a picture a part of a page: its names are then the page's, and must not be another's."""
+    svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    ids = set(re.findall(r'(?<=\sid=")[^"]+', svg))
+
+    def renamed(match: re.Match[str]) -> str:
+        names = (f"{name}-{one}" if one in ids else one for one in match[2].split())
+        return match[1] + " ".join(names)
+
+    return re.sub(r'(\s(?:id|aria-labelledby)="|href="#|url\(#)([^")]+)', renamed, svg)
+
+
+def _machine(recording: Recording) -> list[tuple[str, object]]:
+    header = recording.header
+    machine, versions = header.machine, header.versions
+    caches = machine.get("caches_bytes") or {}
+    memory, huge = machine.get("memory_bytes"), machine.get("huge_page_bytes")
+    return [
+        ("CPU", machine.get("cpu")),
+        ("Cores, and those that may be used", _both(machine, "cores", "usable_cores")),
+        ("Caches", ", ".join(f"{name} {size(of)}" for name, of in caches.items())),
+        ("Memory", memory and size(memory)),
+        ("Virtual machine or container", machine.get("virtualisation")),
+        ("Kernel", machine.get("kernel") and f"Linux {machine['kernel']}"),
+        ("Governor of the clock, turbo", _both(machine, "governor", "turbo")),
+        ("Transparent huge pages", machine.get("transparent_huge_pages")),
+        ("Size of a huge page", huge and size(huge)),
+        ("Load when it began", machine.get("load")),
+        ("Compiler", versions.get("compiler")),
+        ("Its flags", versions.get("compiler_flags")),
+        ("Python, NumPy", _both(versions, "python", "numpy")),
+    ]
+
+
+def _both(facts: Mapping[str, object], *names: str) -> str:
+    return ", ".join(str(facts.get(name) or "unknown") for name in names)

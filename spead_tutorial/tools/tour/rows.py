@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a tour came to: its rows, what each of them gained, and how near it is to the ceiling."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from spead_tutorial.chapters.catalogue import BESIDE_LADDER, LADDER, Chapter, find_chapter
+from spead_tutorial.measure import stats
+from spead_tutorial.measure.baselines import CEILING, PEER
+from spead_tutorial.measure.place import over_loopback
+from spead_tutorial.measure.records import OURS, Recording, Sample, Sent
+from spead_tutorial.measure.stats import Estimate
+from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM, Row, rates_by_round, rows
+from spead_tutorial.measure.units import number, percent, size, thousands
+from spead_tutorial.results.tables import NOTHING, Column, Table, ends, estimate
+
+__all__ = ["Entry", "Headline", "entries", "headlines", "notes", "spread", "table", "where"]
+
+_LANGUAGES = {"python": "Python", "c": "C", "cpp": "C++"}
+#: The chapter whose clock is that of the whole program: nothing is compared with it.
+_FIRST = 2
+#: The chapter whose program fills nothing: none of a tour's bare loops does the same.
+_RECORDED = 15
+_ORDER = list(dict.fromkeys(rung.program for rung in (*LADDER, *BESIDE_LADDER)))
+_TIMES = "\N{MULTIPLICATION SIGN}"
+_BESIDE = [rung.program for rung in BESIDE_LADDER]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Entry:
+    """A row, with what it is compared with."""
+
+    row: Row  # what was measured
+    section: str  # what it has in common with those that it can be compared with
+    by: str  # whose program it is: a language of ours, the peer, or the bare loops
+    gain: Estimate | None  # how many times as fast it is as the one before it by the same
+    share: Estimate | None  # its part of the rate of the bare loops of as many streams
+
+    @property
+    def chapter(self) -> Chapter | None:
+        """The chapter, or step, whose program it is; None for the bare loops."""
+        program = self.row.last.program
+        return None if program == CEILING else find_chapter(program)
+
+    @property
+    def title(self) -> str:
+        """The chapter's number and title, or what the bare loops are."""
+        if self.chapter is None:
+            streams = self.row.last.streams
+            return "   Bare loop" if streams == 1 else f"   Bare loops, {streams} at once"
+        return f"{self.chapter.number:>2} {self.chapter.title}"
+
+    @property
+    def rate(self) -> float:
+        """The median in bytes/s; 0 where it failed."""
+        return 0.0 if self.row.rate is None else self.row.rate.median
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Headline:
+    """From the first chapter to the fastest, in one language."""
+
+    by: str  # the language
+    first: Entry  # both ends, and what gained most on the way
+    best: Entry
+    largest: Entry
+    times: Estimate  # how many times as fast the best is as the first
+
+    def __str__(self) -> str:
+        rates = (number(one.rate / 1e6) for one in (self.first, self.best))
+        return f"{' → '.join(rates)} MB/s, {number(self.times.median)} times"
+
+    @property
+    def details(self) -> tuple[str, str, str]:
+        """Which chapters these are, what gained most, and how far the rounds are apart."""
+        chapter, gain = self.largest.chapter, self.largest.gain
+        assert chapter is not None
+        assert gain is not None
+        return (
+            f"from chapter {_named(self.first)} to chapter {_named(self.best)}",
+            f"largest step: {chapter.change}, {number(gain.median)} times",
+            f"{self.times.spread} of the ratios within rounds: {ends(self.times)} times",
+        )
+
+
+def _named(one: Entry) -> str:
+    assert one.chapter is not None
+    return f"{one.chapter.number} ({one.chapter.title})"
+
+
+def headlines(found: Sequence[Entry]) -> list[Headline]:
+    """Return what is to be said first, for each language in which a gain is known.
+
+    The start is the first chapter with a clock around its loop alone, the end the fastest of those
+    that send the same data in heaps of the same size.
+    """
+    alike = [one for one in found if one.section == found[0].section]
+    made = (_headline([one for one in alike if one.by == by]) for by in _LANGUAGES.values())
+    return [headline for headline in made if headline is not None]
+
+
+def _headline(found: list[Entry]) -> Headline | None:
+    if not found or found[0].row.last.chapter == _FIRST:
+        return None
+    first, best = found[0], max(found, key=lambda one: one.rate)
+    times = _times(first.row, best.row)
+    way = [one for one in found[: found.index(best) + 1] if one.gain is not None]
+    if times is None or not way:
+        return None
+    largest = max(way, key=lambda one: one.gain.median if one.gain else 0.0)
+    return Headline(first.by, first, best, largest, times)
+
+
+# ---------------------------------------------------------------------------------------
+# Rows, compared
+
+
+def entries(recording: Recording) -> list[Entry]:
+    """Sort a tour's rows, and compare them: by ratios within rounds."""
+    found = sorted(rows(recording), key=_order)
+    bare = {_size_and_streams(row): row for row in found if row.last.program == CEILING}
+    before: dict[tuple[str, str], Row] = {}
+    made = []
+    for row in found:
+        sample, section, by = row.last, _section(row.last), _by(row.last)
+        gains = sample.program not in (CEILING, *_BESIDE) and sample.chapter != _FIRST
+        fills = sample.chapter not in (_FIRST, _RECORDED)
+        gain = _times(before.get((section, by)), row) if gains else None
+        share = _times(bare.get(_size_and_streams(row)), row) if fills else None
+        made.append(Entry(row, section, by, gain, share))
+        before[section, by] = row
+    return made
+
+
+def _order(row: Row) -> tuple[int, int, int, int, bool]:
+    sample = row.last
+    last = 2 if sample.chapter == _FIRST else int(sample.program in _BESIDE)
+    whose = [OURS, PEER, CEILING].index(sample.implementation)
+    order = _ORDER.index(sample.program) if sample.program in _ORDER else sample.streams
+    return last, -sample.heap_size, whose, order, sample.language == "c"
+
+
+def _section(sample: Sample) -> str:
+    heaps = f"eaps of {size(sample.heap_size)}"
+    if sample.chapter == _FIRST:
+        return f"Another clock, h{heaps}"
+    return f"Other data or packets, h{heaps}" if sample.program in _BESIDE else f"H{heaps}"
+
+
+def _by(sample: Sample) -> str:
+    others = {PEER: PEER, CEILING: "bare"}
+    return others.get(sample.implementation) or _LANGUAGES[sample.language]
+
+
+def _size_and_streams(row: Row) -> tuple[int, int]:
+    return row.last.heap_size, row.last.streams
+
+
+def _times(before: Row | None, after: Row) -> Estimate | None:
+    """Return how many times as fast it became within rounds; None where one has no rate."""
+    if before is None or before.failure is not None or after.failure is not None:
+        return None
+    old, new = (rates_by_round(row.samples) for row in (before, after))
+    return stats.gain(old, new) if old.keys() & new.keys() else None
+
+
+# ---------------------------------------------------------------------------------------
+# In words
+
+
+def table(found: Sequence[Entry], recording: Recording, *, brief: bool) -> Table[Entry]:
+    """Return a tour's table: all of it for a page, or what terminals have room for."""
+    its = spread(recording)
+    names: list[Column[Entry]] = [
+        Column("chapter", lambda one: one.title, is_words=True),
+        Column("by", lambda one: one.by, is_words=True),
+    ]
+    gain: list[Column[Entry]] = [
+        Column("gain", lambda one: one.gain, lambda gain: f"{_TIMES}{number(gain.median)}"),
+        Column(its, lambda one: one.gain, ends),
+    ]
+    packets: list[Column[Entry]] = [
+        Column("packets claimed", lambda one: _count(one.row.last.packets)),
+        Column(
+            "counted", lambda one: f"{_count(getattr(one.row.last, 'counted_packets', None))} ✓"
+        ),
+    ]
+    if brief:
+        gain.pop()
+        packets = [Column("packets", lambda one: f"{_count(one.row.last.packets)} ✓")]
+    values: list[Column[Entry]] = [
+        *estimate(("MB/s", its), lambda one: one.row.rate, lambda rate: number(rate / 1e6)),
+        *gain,
+        Column("share", lambda one: one.share, lambda share: percent(share.median)),
+        *packets,
+        Column("calls", lambda one: one.row.calls_per_heap, number),
+        Column("CPU", lambda one: one.row.cpu_s_per_gb, number),
+    ]
+    return Table(names, values, found, _failure, lambda one: one.section)
+
+
+def _count(packets: int | None) -> str:
+    return NOTHING if packets is None else thousands(packets)
+
+
+def _counted(one: Entry) -> int | None:
+    last = one.row.last
+    return last.counted_packets if isinstance(last, Sent) else None
+
+
+def _failure(one: Entry) -> str | None:
+    return None if one.row.failure is None else f"✗ failed: {one.row.failure}"
+
+
+def spread(recording: Recording) -> str:
+    """Name what is given beside a median: an interval takes more rounds than a range."""
+    return stats.spread([recording.header.settings["rounds"]])
+
+
+def where(recording: Recording) -> str:
+    """Say what a tour sent to."""
+    lab = recording.header.lab
+    return f"{lab['kind']}, MTU {lab['mtu']}"
+
+
+def notes(recording: Recording) -> list[str]:
+    """Say what is in the columns of a tour's table, and what is not."""
+    rounds = recording.header.settings["rounds"]
+    said = [
+        f"MB/s: 10⁶ bytes of samples a second, median of {rounds} rounds, and their"
+        f" {spread(recording)}.",
+        f"Sent to: {where(recording)}.",
+        "gain: times as fast as the line above it in the same language, by ratios within rounds.",
+        *_beside(recording),
+        "packets: those that the last run says it sent. ✓: none failed, and in every run the"
+        " counters bear it out.",
+        "calls: system calls to send a heap. CPU: seconds for a GB.",
+    ]
+    if rounds < ROUNDS_FOR_A_CLAIM:
+        said.append(
+            f"Fewer than {ROUNDS_FOR_A_CLAIM} rounds: a difference of some percent may be chance"
+            " (--full has more)."
+        )
+    if _has(recording, lambda sample: sample.chapter == _FIRST):
+        said.append(
+            f"Chapter {_FIRST} sends to loopback, at most 100 MB/s, and its time is that of the"
+            " whole program."
+        )
+    return said
+
+
+def _has(recording: Recording, wanted: Callable[[Sample], bool]) -> bool:
+    return any(map(wanted, recording.samples))
+
+
+def _beside(recording: Recording) -> list[str]:
+    """Say what the chapters were measured beside, and why they were not beside more."""
+    said = []
+    if _has(recording, lambda sample: sample.program == CEILING):
+        said.append(
+            "share: of the rate of bare loops, one thread for each stream, which fills and sends."
+        )
+    peers = [one for one in recording.samples if one.implementation == PEER and one.packets]
+    if peers:
+        version = recording.header.versions.get(PEER) or ""
+        counted = not over_loopback(recording.header.lab)
+        alone = counted and all(
+            isinstance(one, Sent) and one.counted_packets == one.packets for one in peers
+        )
+        offload = "; it has no segmentation offload" if alone else ""
+        said.append(f"{PEER}: the same loops with version {version}, as it is installed{offload}.")
+    return said + [str(reason) for reason in recording.header.settings.get("without", ())]

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A diagnosis as a page of text, and as an object for JSON."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+from spead_tutorial.chapters.catalogue import find_chapter
+from spead_tutorial.measure.units import number, percent, size, times
+from spead_tutorial.tools.why.facts import Bare, Calls, Packets, Run, Seen, Thread, Traffic
+from spead_tutorial.tools.why.findings import IDLE, Finding
+
+__all__ = ["CHAPTERS", "as_object", "seen_of", "text"]
+
+#: The chapter that mends what is found.
+CHAPTERS = {
+    "sleeps": 4,
+    "slow-data": 4,
+    "shared-core": 5,
+    "small-packets": 6,
+    "fresh-memory": 8,
+    "small-heaps": 11,
+    "call-per-packet": 11,
+    "no-segmentation-offload": 11,
+    "fragments": 16,
+}
+_GAINS = Path(__file__).with_name("gains.json")
+_HERE = ("call-per-packet", "no-segmentation-offload")
+_INDENT = "     "
+_FAR = 0.5
+_WAITED = 0.2  # of the time
+_WIDTH = 96
+
+
+def _gains() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(_GAINS.read_text(encoding="utf-8"))
+    return found
+
+
+def text(seen: Seen, findings: tuple[Finding, ...]) -> str:
+    """Write a diagnosis."""
+    lines, unseen = [], seen.unseen
+    if seen.calls is None:
+        lines, unseen = [*_wrapped(" ".join([*unseen[:1], _unranked(seen)])), ""], unseen[1:]
+    lines += [f"{seen.program}: {_rate(seen)}", "", *_facts(seen), "", *_threads(seen), ""]
+    if not any(finding.kind == "shared-core" for finding in findings):
+        lines += _disturbed(seen)
+    if not findings:
+        lines += [*_wrapped(_nothing(seen)), ""]
+    for place, finding in enumerate(findings, 1):
+        explains = ""
+        if finding.explains is not None:
+            share = percent(finding.explains)
+            about = "" if share.startswith("<") else "about "
+            explains = f" (explains {about}{share} of the distance)"
+        lines += [
+            *_wrapped(f"{f'{place:>2}.' if seen.calls else '  -'}  {finding.symptom}{explains}"),
+            *_wrapped(f"{_INDENT}Check: {finding.check}"),
+            *_wrapped(f"{_INDENT}{_mended(seen, finding)}"),
+            "",
+        ]
+    lines += [line for sentence in unseen for line in _wrapped(sentence)]
+    return "\n".join(lines).rstrip().replace("\N{THIN SPACE}", "")
+
+
+def _unranked(seen: Seen) -> str:
+    """Say what is not known where no calls were seen."""
+    idle = ""
+    if seen.run.idle >= IDLE:
+        idle = f", though it was idle for {percent(seen.run.idle)} of the time"
+    return (
+        f"So it is not known whether it sleeps{idle}, nor how many messages it sends in a call."
+        " What is found below has no rank, and what explains most may be missing."
+    )
+
+
+def _wrapped(line: str) -> list[str]:
+    words, lines = line.lstrip().split(" "), []
+    margin = line[: len(line) - len(line.lstrip())]
+    current = margin
+    for word in words:
+        if len(current) + len(word) > _WIDTH and current.strip():
+            lines.append(current.rstrip())
+            current = _INDENT if line.lstrip()[:1].isdigit() or margin else ""
+        current += word + " "
+    return [*lines, current.rstrip()]
+
+
+def _rate(seen: Seen) -> str:
+    rate = f"{number(seen.run.rate / 1e6)} MB/s to {seen.place}"
+    if seen.share is None or seen.bare is None:
+        return rate
+    return (
+        f"{rate}\n{percent(seen.share)} of the bare loop's {number(seen.bare.rate / 1e6)} MB/s with"
+        " heaps and packets of these sizes"
+    )
+
+
+def _facts(seen: Seen) -> list[str]:
+    run, packets, calls = seen.run, seen.packets, seen.calls
+    unknown = "unknown"
+    rows = [
+        ("packets in a message", f"{packets.per_message:.1f}" if packets else unknown),
+        ("messages in a call", f"{calls.per_call:.1f} ({', '.join(calls.names)})"
+         if calls else unknown),
+        ("calls for a heap", _calls_per_heap(seen)),
+        ("bytes in a packet", _sizes(seen)),
+        ("time", _time(seen)),
+        ("page faults for a GB", number(run.per_gb(run.faults)) if run.threads else unknown),
+        ("sleeping", f"{calls.sleeps} calls, {number(calls.asked_s * 1e3)} ms in"
+         f" {number(calls.seconds * 1e3)} ms under strace" if calls else unknown),
+        ("memory traffic", _traffic(seen)),
+    ]  # fmt: skip
+    return [f"  {name:22} {value}" for name, value in rows]
+
+
+def _traffic(seen: Seen) -> str:
+    found = seen.traffic
+    if found is None:
+        return "unknown"
+    if found.n_bytes is None:
+        return f"unknown: {found.why}"
+    alone = ", the kernel's not counted" if found.program_only else ""
+    return f"{found.n_bytes / seen.run.payload_bytes:.2g} bytes for each that it sends{alone}"
+
+
+def _calls_per_heap(seen: Seen) -> str:
+    packets, calls = seen.packets, seen.calls
+    if packets is None or calls is None:
+        return "unknown"
+    if packets.heap_bytes is None:
+        return "these are no SPEAD packets"
+    heaps = packets.payload_bytes / packets.heap_bytes
+    per_heap = packets.messages / calls.per_call / heaps if calls.per_call else 0.0
+    return f"{per_heap:.2g}, of {size(packets.heap_bytes)}"
+
+
+def _sizes(seen: Seen) -> str:
+    packets = seen.packets
+    if packets is None:
+        return "unknown"
+    cut = f"; {packets.fragments} IP fragments" if packets.fragments else ""
+    return f"{packets.packet_bytes}, of {seen.largest_packet} that fit{cut}"
+
+
+def _time(seen: Seen) -> str:
+    run = seen.run
+    if not run.threads:
+        return "unknown: it was over too soon"
+    return (
+        f"{percent(run.user_s / run.seconds)} in the program,"
+        f" {percent((run.cpu_s - run.user_s) / run.seconds)} in the kernel, of a core;"
+        f" {percent(run.idle)} idle"
+    )
+
+
+def _threads(seen: Seen) -> list[str]:
+    busy = [thread for thread in seen.run.threads if thread.cpu_s >= 0.01 * seen.run.seconds]
+    if not busy:
+        return []
+    head = f"  {'thread':16} {'program':>8} {'kernel':>8} {'no core':>8} {'asleep':>8}  cores"
+    return [head, *(_thread(thread, seen.run.seconds) for thread in busy[:8])]
+
+
+def _disturbed(seen: Seen) -> list[str]:
+    """Say that the rate says little, where threads waited for cores that somebody else had."""
+    waited = max((thread.runnable_s or 0.0 for thread in seen.run.threads), default=0.0)
+    if waited < _WAITED * seen.run.seconds:
+        return []
+    line = (
+        f"A thread waited for a core for {percent(waited / seen.run.seconds)} of the time. If other"
+        " programs had it, the rate and the distance say little: measure again on a quiet machine."
+    )
+    return [*_wrapped(line), ""]
+
+
+def _thread(thread: Thread, seconds: float) -> str:
+    waited = thread.runnable_s
+    asleep = max(0.0, 1 - (thread.cpu_s + (waited or 0.0)) / seconds)
+    shares = [thread.user_s / seconds, thread.system_s / seconds]
+    cells = [*map(percent, shares), "unknown" if waited is None else percent(waited / seconds)]
+    cells.append(percent(asleep))
+    words = "".join(f" {cell:>8}" for cell in cells)
+    return f"  {thread.name:16}{words}  {_cores(thread.cpus)}"
+
+
+def _cores(cpus: tuple[int, ...]) -> str:
+    if len(cpus) > 1 and cpus == tuple(range(cpus[0], cpus[-1] + 1)):
+        return f"{cpus[0]}-{cpus[-1]}"
+    return ",".join(map(str, cpus))
+
+
+def _nothing(seen: Seen) -> str:
+    if seen.share is not None and seen.share < _FAR:
+        return (
+            "Nothing found that a chapter mends. A profile says what the CPU time goes into: perf"
+            " record, py-spy."
+        )
+    return "Nothing found." if seen.calls else "Nothing found in what was seen."
+
+
+def _mended(seen: Seen, finding: Finding) -> str:
+    chapter = CHAPTERS[finding.kind]
+    title = find_chapter(str(chapter)).title
+    return f"Chapter {chapter}, {title}. {_gained(seen, finding)}"
+
+
+def _gained(seen: Seen, finding: Finding) -> str:
+    if finding.kind in _HERE and seen.bare is not None:
+        gained = seen.bare.rate / seen.bare.unmerged_rate
+        return f"On this machine it makes the bare loop {times(gained)} as fast."
+    gain = _gains()["gains"].get(finding.kind)
+    if gain is None:
+        return "What it gains is what the limit takes."
+    return f"There it was {times(gain['median'])} as fast afterwards ({gain['words']})."
+
+
+def as_object(seen: Seen, findings: tuple[Finding, ...]) -> dict[str, Any]:
+    """Return a diagnosis for JSON."""
+    packets, calls = seen.packets, seen.calls
+    made = dataclasses.asdict(seen)
+    made["run"] |= {"rate_bytes_per_s": seen.run.rate, "idle": seen.run.idle}
+    made["share_of_bare_loop"] = seen.share
+    made["packets_per_message"] = packets.per_message if packets else None
+    made["messages_per_call"] = calls.per_call if calls else None
+    made["page_faults_per_gb"] = seen.run.per_gb(seen.run.faults)
+    made["findings"] = [
+        dataclasses.asdict(finding)
+        | {
+            "chapter": CHAPTERS[finding.kind],
+            "gain": _gains()["gains"].get(finding.kind),
+        }
+        for finding in findings
+    ]
+    return made
+
+
+def seen_of(made: dict[str, Any]) -> Seen:
+    """Return what was seen of a sender, from the object that `as_object` made of it."""
+    threads = [_read(Thread, one | {"cpus": tuple(one["cpus"])}) for one in made["run"]["threads"]]
+    parts: dict[str, Any] = {"run": _read(Run, made["run"] | {"threads": tuple(threads)})}
+    for name, kind in (("packets", Packets), ("calls", Calls), ("bare", Bare)):
+        parts[name] = None if made[name] is None else _read(kind, made[name])
+    if parts["calls"] is not None:
+        parts["calls"] = dataclasses.replace(parts["calls"], names=tuple(made["calls"]["names"]))
+    parts["traffic"] = None if made.get("traffic") is None else _read(Traffic, made["traffic"])
+    seen: Seen = _read(Seen, made | parts | {"unseen": tuple(made["unseen"])})
+    return seen
+
+
+def _read(kind: Any, fields: dict[str, Any]) -> Any:
+    return kind(**{field.name: fields[field.name] for field in dataclasses.fields(kind)})

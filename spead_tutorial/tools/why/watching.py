@@ -1,0 +1,426 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Watching a sender: once with nothing in its way, then with its packets and its calls noted."""
+
+import contextlib
+import dataclasses
+import mmap
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spead_tutorial.lab import Counters
+from spead_tutorial.measure import baselines
+from spead_tutorial.measure.case import Case
+from spead_tutorial.measure.programs import ProgramError, finish
+from spead_tutorial.measure.report import Report
+from spead_tutorial.tools.why import tracing, traffic
+from spead_tutorial.tools.why.facts import PAGE, Bare, Calls, Packets, Run, Seen, Traffic
+from spead_tutorial.tools.why.places import AtProcess, InLab, Spot, end, environment
+from spead_tutorial.tools.why.tasks import Task, family, tasks, threads
+
+__all__ = ["Sender", "watch"]
+
+#: How often counters are read; every so many times, the threads.
+_LOOK_S, _LOOKS_PER_THREADS = 0.01, 4
+#: How many times as long it is watched where others have the cores for most of the time.
+_LONGER = 4
+#: How long the runs are whose rate does not count, once something is sent.
+_SHORT_S = 1.0
+#: What a sender gets to begin to send, beside the seconds that it is watched.
+_START_S = 20.0
+#: How long a lab has to be quiet before the next run, but for what the kernel itself may say there.
+_LEFTOVERS_S, _STRAYS = 0.1, 8
+_HEADERS = 14 + 20 + 8
+_MIB = 1 << 20
+_BARE_BYTES = 1 << 29
+_BARE_LIMIT_S = 60.0
+_TOUCHED = 64 * _MIB
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sender:
+    """What to watch."""
+
+    argv: tuple[str, ...] = ()  # how it is started; empty for one that runs already
+    pid: int | None = None  # the one that runs already
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        if self.pid is not None:
+            return f"process {self.pid}"
+        scripts = [Path(word).name for word in self.argv if word.endswith((".py", ".sh"))]
+        return scripts[0] if scripts else Path(self.argv[0]).name
+
+
+@dataclasses.dataclass(slots=True)
+class _Look:
+    """The device's counters at a time, and the threads where they were read."""
+
+    at: float
+    counted: Counters
+    threads: dict[int, Task] | None = None
+
+
+def watch(
+    sender: Sender, spot: Spot, seconds: float, say: Callable[[str], None], *, trace: bool = True
+) -> Seen:
+    """Run a sender several times, or look at one that runs, and return what was seen."""
+    if sender.pid is not None:
+        assert isinstance(spot, AtProcess)
+        if not spot.has_socket():
+            raise click.ClickException(f"{sender.name} sends nothing: it has no socket")
+        time.sleep(0.2)
+        spot.settle()
+    say(f"Watching {sender.name}: how fast it is")
+    run, from_memory = _undisturbed(sender, spot, seconds)
+    unseen = []
+    if not run.threads:
+        unseen.append(
+            "What its time went into was not seen, as it was over too soon: have it send for a"
+            " second or more."
+        )
+    say(f"Watching {sender.name}: its packets")
+    found = _packets(sender, spot, min(seconds, _SHORT_S))
+    packets = None if isinstance(found, str) else found
+    if isinstance(found, str):
+        unseen.append(found)
+    calls: Calls | str = "Its calls were not looked at (--no-strace)."
+    if trace:
+        say(f"Watching {sender.name}: its calls")
+        calls = _calls(sender, spot, min(seconds, _SHORT_S))
+    if isinstance(calls, str):
+        unseen.insert(0, calls)  # what is said first
+    bare: Bare | str = (
+        "There is no bare loop beside it, as that is for labs alone: run it with -- COMMAND, and"
+        " without --interface."
+    )
+    if isinstance(spot, InLab):
+        say("Running the bare loop")
+        bare = _bare(spot, packets)
+    if isinstance(bare, str):
+        unseen.append(bare)
+    return Seen(
+        program=sender.name,
+        place=spot.text,
+        mtu=spot.mtu(),
+        cores=len(os.sched_getaffinity(0)),
+        run=run,
+        packets=packets,
+        calls=None if isinstance(calls, str) else calls,
+        bare=None if isinstance(bare, str) else bare,
+        unseen=tuple(unseen),
+        traffic=from_memory,
+    )
+
+
+# ---------------------------------------------------------------------------------------
+# The sender's runs
+
+
+@contextlib.contextmanager
+def _running(sender: Sender, spot: Spot, argv: Sequence[str], log: Any) -> Any:
+    """Start a sender, and end it with the block; yield its process, None for one that runs."""
+    if sender.pid is not None:
+        yield None
+        return
+    try:
+        process = spot.start(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=environment(spot.destination),
+        )
+    except OSError as error:
+        reason = f"{sender.argv[0]}: {error.strerror or error}"
+        raise click.ClickException(f"it cannot be started: {reason}") from None
+    try:
+        yield process
+    finally:
+        end(process)
+
+
+def _undisturbed(sender: Sender, spot: Spot, seconds: float) -> tuple[Run, Traffic]:
+    with tempfile.TemporaryFile() as log:
+        before, first = _looped(spot), _Look(time.monotonic(), spot.counters(), {})
+        with (
+            _running(sender, spot, sender.argv, log) as process,
+            traffic.counted(_pid(sender, process)) as found,
+        ):
+            looks, whole = _followed(sender, spot, process, seconds)
+        looped = _looped(spot) - before
+        status = None if process is None else process.wait()
+        if not _grown(looks[0], looks[-1]):  # unless all was sent before it could be looked at
+            looks.insert(0, first)
+        sent = [i for i in range(1, len(looks)) if _grown(looks[i - 1], looks[i])]
+        if whole and status:
+            raise click.ClickException(f"{sender.name} {_how_it_ended(status, log)}")
+        if not sent:
+            waited = seconds + _start_s(sender)
+            raise click.ClickException(_nothing_sent(sender, spot, whole, waited, looped))
+    if sender.pid is None and isinstance(spot, InLab):
+        _refuse_leftovers(sender, spot)
+    run = _between(looks, sent[0] - 1, sent[-1], whole)
+    return run, _of_the_run(found[0], looks, run)
+
+
+def _of_the_run(found: Traffic, looks: Sequence[_Look], run: Run) -> Traffic:
+    """Take as much of what was counted as all messages have that are in the run."""
+    sent = (looks[-1].counted - looks[0].counted).packets
+    if found.n_bytes is None:
+        return found
+    return dataclasses.replace(found, n_bytes=round(found.n_bytes * run.messages / sent))
+
+
+def _pid(sender: Sender, process: Any) -> int:
+    return int(process.pid if sender.pid is None else sender.pid)
+
+
+def _refuse_leftovers(sender: Sender, spot: InLab) -> None:
+    """Raise an error where something still sends, beside which no other run could be watched."""
+    before = spot.counters().packets
+    time.sleep(_LEFTOVERS_S)
+    if spot.counters().packets > before + _STRAYS:
+        raise click.ClickException(
+            f"{sender.name} ended, but left something behind that still sends: have it stay in the"
+            " foreground until all is sent"
+        )
+
+
+def _followed(sender: Sender, spot: Spot, process: Any, seconds: float) -> tuple[list[_Look], bool]:
+    """Look at counters and threads, until the sender has ended, or has sent for long enough."""
+    pid = _pid(sender, process)
+    begun = time.monotonic()
+    looks = [_Look(begun, spot.counters(), {})]
+    first = None
+    pids: list[int] = []
+    for number in range(1 << 30):
+        ended = process is not None and process.poll() is not None
+        look = _Look(time.monotonic(), spot.counters())
+        if first is None and _grown(looks[-1], look):
+            first = look.at
+        if not ended and number % _LOOKS_PER_THREADS == 0:
+            pids = family(pid) if number % (4 * _LOOKS_PER_THREADS) == 0 else pids
+            look.threads = tasks(pids) or None
+        # What has not changed is of no use, if it is not the last before a change.
+        if len(looks) > 1 and first is None:
+            looks.pop()
+        looks.append(look)
+        if ended or (process is None and not Path(f"/proc/{pid}").exists()):
+            return looks, True
+        if first is None and look.at > begun + seconds + _start_s(sender):
+            return looks, False
+        if first is not None and look.at > first + seconds * (1 if _has_cores(looks) else _LONGER):
+            return looks, False
+        time.sleep(_LOOK_S)
+    raise AssertionError("unreachable")
+
+
+def _start_s(sender: Sender) -> float:
+    """Return how long a sender may take to begin; one that runs already has begun."""
+    return _START_S if sender.pid is None else 0.0
+
+
+def _has_cores(looks: Sequence[_Look]) -> bool:
+    """Whether threads worked for longer than they waited for a core, as far as that is known."""
+    known = [look.threads for look in looks if look.threads]
+    if len(known) < 2:
+        return True
+    done = threads(known[0], known[-1])
+    return sum(one.cpu_s for one in done) >= sum(one.runnable_s or 0.0 for one in done)
+
+
+def _grown(before: _Look, after: _Look) -> bool:
+    return after.counted.packets > before.counted.packets
+
+
+def _between(looks: list[_Look], begin: int, finish: int, whole: bool) -> Run:
+    """Return what was done from one look to another: threads' part from looks in between.
+
+    Threads are looked at less often, and their part is scaled to the time of all.
+    """
+    first, last = looks[begin], looks[finish]
+    at = [i for i in range(begin, finish + 1) if looks[i].threads is not None]
+    done: tuple[Any, ...] = ()
+    counted = last.counted - first.counted
+    if len(at) > 1:
+        # Rate, times and faults all from the same span, which ends where threads were looked at.
+        first, last = looks[at[0]], looks[at[-1]]
+        if last.counted.packets > first.counted.packets:
+            counted = last.counted - first.counted
+        else:
+            first, last = looks[begin], looks[finish]
+    known = [looks[i].threads for i in at]
+    if len(known) > 1:  # with a single one, all that came before the first message would count
+        done = threads(known[0] or {}, _latest(known))
+    header = counted.link_header + _HEADERS - 14
+    return Run(
+        seconds=max(last.at - first.at, 1e-6),
+        messages=counted.packets,
+        payload_bytes=max(1, counted.bytes - header * counted.packets),
+        threads=done,
+        whole=whole,
+    )
+
+
+def _latest(known: Sequence[dict[int, Task] | None]) -> dict[int, Task]:
+    """Return the last that is known of each thread: it may have ended before the sender has."""
+    latest: dict[int, Task] = {}
+    for one in known:
+        latest |= one or {}
+    return latest
+
+
+def _how_it_ended(status: int, log: Any) -> str:
+    log.seek(0)
+    lines = [line.strip() for line in log.read().decode(errors="replace").splitlines()]
+    last = next((line for line in reversed(lines) if line), "")
+    how = f"was ended by signal {-status}" if status < 0 else f"failed with status {status}"
+    return f"{how}: {last}" if last else how
+
+
+def _looped(spot: Spot) -> int:
+    """Count what was sent to the lab's loopback."""
+    return spot.lab.counters("lo").packets if isinstance(spot, InLab) else 0
+
+
+def _nothing_sent(sender: Sender, spot: Spot, whole: bool, waited: float, looped: int) -> str:
+    ended = "ended" if whole else f"ran for {waited:g} s"
+    if spot.destination is None:
+        return f"{sender.name} {ended}, and nothing was sent by {spot.text}"
+    host, port = spot.destination
+    elsewhere = f" ({looped} packets went to its own loopback)" if looped else ""
+    return (
+        f"{sender.name} {ended}, and sent nothing to {host}, port {port}{elsewhere}: say where"
+        " in its arguments ({host} and {port} stand for it), or let it read SPEAD_TUTORIAL_HOST and"
+        " SPEAD_TUTORIAL_PORT"
+    )
+
+
+def _until_sent(
+    sender: Sender, spot: Spot, process: Any, seconds: float, enough: Callable[[], bool]
+) -> None:
+    """Wait until a sender has ended, has sent for some time, or there is enough of it."""
+    begun, before, first = time.monotonic(), spot.counters().packets, None
+    while process is None or process.poll() is None:
+        now = time.monotonic()
+        if first is None and spot.counters().packets > before:
+            first = now
+        if now > (begun + _START_S if first is None else first + seconds) or enough():
+            return
+        time.sleep(_LOOK_S)
+
+
+def _packets(sender: Sender, spot: Spot, seconds: float) -> Packets | str:
+    capture = spot.capture()
+    if isinstance(capture, str):
+        return capture
+    with capture, tempfile.TemporaryFile() as log:
+        with _running(sender, spot, sender.argv, log) as process:
+            _until_sent(sender, spot, process, seconds, capture.is_full)
+        found = capture.packets()
+        if found is None and not capture.is_empty():
+            raise click.ClickException(
+                f"{sender.name} sent something, but no UDP, which is what this is about"
+            )
+    return found or "The packets were not seen: this kernel does not show merged ones (before 6.2)."
+
+
+def _calls(sender: Sender, spot: Spot, seconds: float) -> Calls | str:
+    if tracing.found() is None:
+        return tracing.MISSING
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
+        output = str(Path(folder, "strace"))
+        if sender.pid is not None:
+            argv = tracing.attached(output, [sender.pid])
+        else:
+            argv = tracing.started(output, sender.argv)
+        watched = Sender(tuple(argv))
+        with _running(watched, spot, argv, log) as process:
+            if sender.pid is not None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(seconds)
+            else:
+                _until_sent(sender, spot, process, seconds, lambda: False)
+        try:
+            with open(output, encoding="utf-8", errors="replace") as lines:
+                found = tracing.calls(lines)
+        except OSError:
+            found = None
+        if found is not None:
+            return found
+        log.seek(0)
+        said = log.read().decode(errors="replace").strip().splitlines()
+    why = f" ({said[0]})" if said and "strace" in said[0] else ""
+    return f"Its calls were not seen: strace saw none that sends{why}."
+
+
+# ---------------------------------------------------------------------------------------
+# The bare loop
+
+
+def _bare(spot: InLab, packets: Packets | None) -> Bare | str:
+    heap_size = (packets and packets.heap_bytes) or _MIB
+    heap_size = min(max(heap_size, 64), 16 * _MIB)
+    largest = spot.lab.mtu - 28
+    packet_size = min(max(packets.packet_bytes if packets else largest, 256), largest)
+    case = Case(
+        baselines.CEILING, "c", baselines.CEILING, heap_size, packet_size, variant="one thread",
+        heaps=max(2, _BARE_BYTES // heap_size),
+    )  # fmt: skip
+    if (reason := baselines.missing(case)) is not None:
+        return f"There is no bare loop beside it: {reason}."
+    try:
+        # The best of a few, as is the custom with ceilings: others may use this machine, too.
+        merged = min((_ceiling(spot, case, []) for _ in range(3)), key=_elapsed)
+        single = min((_ceiling(spot, case, ["-g"]) for _ in range(2)), key=_elapsed)
+        larger = dataclasses.replace(case, packet_size=largest)
+        fewer = _ceiling(spot, larger, [])
+    except ProgramError as error:
+        return f"There is no bare loop beside it: {error}."
+    more = (single.messages or 0) - (merged.messages or 0)
+    apart = merged.packets - fewer.packets
+    message_s = (_cpu_s(single) - _cpu_s(merged)) / more if more > 0 else 0.0
+    return Bare(
+        rate=merged.spead_bytes / merged.elapsed_ns * 1e9,
+        unmerged_rate=single.spead_bytes / single.elapsed_ns * 1e9,
+        message_s=max(message_s, 0.0),
+        fault_s=_fault_s(),
+        packet_s=max(0.0, (_cpu_s(merged) - _cpu_s(fewer)) / apart) if apart > 0 else 0.0,
+    )
+
+
+def _ceiling(spot: InLab, case: Case, more: list[str]) -> Report:
+    start = baselines.launch(case, case.heaps)
+    argv = list(start(spot.destination))
+    done = finish(spot.lab.run, baselines.CEILING, [argv[0], *more, *argv[1:]], _BARE_LIMIT_S)
+    report = Report.parse(done.output) if done.status == 0 else None
+    if report is None:
+        raise ProgramError(done.complaint)
+    return report
+
+
+def _elapsed(report: Report) -> int:
+    return report.elapsed_ns
+
+
+def _cpu_s(report: Report) -> float:
+    return (report.cpu_user_ns + report.cpu_system_ns) / 1e9
+
+
+def _fault_s() -> float:
+    """Touch memory for the first time, and return the CPU time that a page of it takes."""
+    with mmap.mmap(-1, _TOUCHED) as memory:
+        with contextlib.suppress(AttributeError, OSError):
+            memory.madvise(mmap.MADV_NOHUGEPAGE)
+        pages = _TOUCHED // PAGE
+        begun = time.thread_time()
+        memory[::PAGE] = b"\1" * pages
+        return (time.thread_time() - begun) / pages
