@@ -17,7 +17,7 @@ sys.path += [str(ROOT), str(ROOT / "docs" / "_ext")]  # behind the installed pac
 
 from measured import fact, gain_estimate  # noqa: E402
 
-FILE = ROOT / "spead_tutorial" / "why" / "gains.json"
+FILE = ROOT / "spead_tutorial" / "tools" / "why" / "gains.json"
 
 #: For each kind of finding the step that mends it, in the words of the role that pages have, and in
 #: words for people.

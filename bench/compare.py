@@ -17,7 +17,7 @@ from bench.machines import by_machine, facts_of, name_of
 from bench.status import Setting, by_setting
 from bench.sweeps import CEILING
 from spead_tutorial.measure.records import RecordError, Recording, Sample
-from spead_tutorial.measure.stats import FEWEST, Estimate, gain, is_told, median, ratio
+from spead_tutorial.measure.stats import FEWEST, Estimate, differs, gain, median, ratio
 from spead_tutorial.measure.summary import rates_by_round
 from spead_tutorial.results.tables import Column, Table, ends, filled
 
@@ -210,7 +210,7 @@ def _word(ratio: Estimate, threshold: float, drift: Drift) -> str:
     """
     least = min(1.0, drift.ratio) / (1 + threshold)
     most = max(1.0, drift.ratio) * (1 + threshold)
-    if not is_told(ratio):
+    if not differs(ratio):
         return CANNOT_TELL
     if ratio.median < min(least, drift.low):
         return SLOWER

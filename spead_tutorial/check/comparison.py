@@ -17,7 +17,7 @@ from spead_tutorial.measure.place import Place
 from spead_tutorial.measure.programs import Launch, ProgramError, program_path
 from spead_tutorial.measure.records import OURS, Recording, Sample
 from spead_tutorial.measure.rounds import measure, schedule
-from spead_tutorial.measure.stats import Estimate, gain, is_told
+from spead_tutorial.measure.stats import Estimate, differs, gain
 from spead_tutorial.measure.summary import Row, rates_by_round, rows
 from spead_tutorial.measure.units import percent
 
@@ -140,6 +140,6 @@ def verdict(found: Comparison, name: str) -> str:
 def _compared(times: Estimate, close: float) -> str:
     if 1 / (1 + close) <= times.median <= 1 + close:
         return "is as fast as"
-    if not is_told(times):
+    if not differs(times):
         return "cannot be told from"
     return _FASTER if times.median > 1 else _SLOWER

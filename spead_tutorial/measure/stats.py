@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-__all__ = ["FEWEST", "Estimate", "gain", "is_told", "median", "ratio", "spread"]
+__all__ = ["FEWEST", "Estimate", "differs", "gain", "median", "ratio", "spread"]
 
 _Round = TypeVar("_Round", bound=Hashable)
 
@@ -62,7 +62,7 @@ def spread(counts: Iterable[int]) -> str:
     return "range" if few == {True} else "95 % interval"
 
 
-def is_told(gain: Estimate) -> bool:
+def differs(gain: Estimate) -> bool:
     """Return whether a gain, or a loss, can be told from chance: its interval leaves out 1.
 
     Nothing is called faster or slower otherwise, whatever other test there is. The interval is

@@ -15,7 +15,7 @@ import pytest
 from bench.figures import PICTURES
 from bench.status import by_setting
 from spead_tutorial.measure import records, search
-from spead_tutorial.measure.stats import is_told
+from spead_tutorial.measure.stats import differs
 from spead_tutorial.measure.units import size
 from spead_tutorial.results import plots
 from spead_tutorial.results.plots.marks import points_of
@@ -112,7 +112,7 @@ def test_a_title_speaks_of_the_largest_gain_and_of_the_largest_loss(picture):
     """Where one differs by 5 %; of shares of the bare calls, of the least."""
     title, gains = picture.draw.title, picture.draw.gains(read(picture.sweep))
     known = [(one.median, x) for some in gains.values() for x, one in some.items() if one and
-             is_told(one) and abs(one.median - 1) >= 0.05]  # fmt: skip
+             differs(one) and abs(one.median - 1) >= 0.05]  # fmt: skip
     losses, gained = ([one for one in known if (one[0] < 1) is lost] for lost in (True, False))
     ends = [min(losses)] if losses else []
     ends += [max(gained)] if gained and "bare calls" not in title else []

@@ -115,7 +115,8 @@ def test_another_process_with_other_settings_gives_the_same_bytes(tmp_path, name
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from support import recordings\n"
-        "from spead_tutorial import plots, records\n"
+        "from spead_tutorial.measure import records\n"
+        "from spead_tutorial.results import plots\n"
         "for name in sys.argv[2:]:\n"
         "    recording = records.read(f'{name}.jsonl')\n"
         "    both = plots.render_both(recordings.PICTURES[name][0], recording, plots.LIGHT)\n"

@@ -3,7 +3,7 @@
 
 import pytest
 
-from spead_tutorial.measure.stats import Estimate, is_told
+from spead_tutorial.measure.stats import Estimate, differs
 from spead_tutorial.results.plots import LIGHT
 from spead_tutorial.results.plots.sheet import Sheet
 from spead_tutorial.results.plots.titles import fill, gained, over_sizes, strongest
@@ -15,9 +15,9 @@ NO_WORSE, TWICE, HALF = (
 
 
 def test_a_difference_is_told_where_the_interval_leaves_out_one():
-    assert [is_told(one) for one in (NO_WORSE, TWICE, HALF)] == [False, True, True]
-    assert not is_told(Estimate(1.2, 1.0, 1.4, 9))
-    assert not is_told(Estimate(1.2, 1.004, 1.4, 9))  # which is printed as 1.00
+    assert [differs(one) for one in (NO_WORSE, TWICE, HALF)] == [False, True, True]
+    assert not differs(Estimate(1.2, 1.0, 1.4, 9))
+    assert not differs(Estimate(1.2, 1.004, 1.4, 9))  # which is printed as 1.00
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from spead_tutorial.chapters.catalogue import MEASURED
 from spead_tutorial.measure.records import OURS, Recording, Series
-from spead_tutorial.measure.stats import Estimate, is_told
+from spead_tutorial.measure.stats import Estimate, differs
 from spead_tutorial.measure.units import number, size, times
 from spead_tutorial.results.plots import bars
 from spead_tutorial.results.plots.caption import caption
@@ -16,7 +16,7 @@ from spead_tutorial.results.plots.memory import AFTER, BEFORE, SWEEP
 from spead_tutorial.results.plots.points import Point, faults, gain, highest, points, require
 from spead_tutorial.results.plots.sheet import FAINT, Drawn, Sheet, panels, write
 from spead_tutorial.results.plots.theme import NAMES, Theme
-from spead_tutorial.results.plots.titles import NOT_TOLD, fill, gained, strongest
+from spead_tutorial.results.plots.titles import NO_DIFFERENCE, fill, gained, strongest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -159,12 +159,12 @@ def _draw_bars(sheet: Sheet, found: Found, n: int, height: float) -> None:
             line = Line(line.name, language, unit="page faults a heap")
             bars.draw_bar(counts, lane, point, language, theme, faults, number, line=line)
             if kind != _NEW and (one := gains[language]) is not None:
-                words = times(one.median) if is_told(one) else f"({times(one.median)})"
+                words = times(one.median) if differs(one) else f"({times(one.median)})"
                 bars.write_beside(written, lane, words, right)
                 say(written, f"{line.name}, gain", f"{size(n)} {words}")
-                brackets = brackets or not is_told(one)
+                brackets = brackets or not differs(one)
     if brackets:
-        folded = textwrap.wrap(NOT_TOLD, 14) if theme.is_narrow else [NOT_TOLD]
+        folded = textwrap.wrap(NO_DIFFERENCE, 14) if theme.is_narrow else [NO_DIFFERENCE]
         note = "\n".join(["in brackets:", *folded])
         bars.write_beside(written, height + 0.36, note, right, fontsize=FAINT, color=theme.faint)
 
@@ -211,8 +211,8 @@ def _draw_gains(axis: "Axes", found: Found, n: int, kinds: Sequence[Kind], theme
                 line = Line(f"{_WAYS[kind][0]}, {NAMES[language]}, gain", language, unit=TIMES)
                 bars.draw_gain(axis, y, one, language, theme, line, n)
                 known.append(one)
-    told = sum(map(is_told, known))
-    nothing = NOT_TOLD if known else "not known"
+    told = sum(map(differs, known))
+    nothing = NO_DIFFERENCE if known else "not known"
     words = f"{told} of {len(known)} differences told" if told else nothing
     for line_above, raised, letters in ((f"Heaps of {size(n)}", 20, 11), (words, 6, FAINT)):
         write(axis, line_above, (0, 1), (0, raised), "axes fraction", va="bottom", fontsize=letters)

@@ -13,7 +13,7 @@ from spead_tutorial.chapters.catalogue import (
     find_chapter,
 )
 from spead_tutorial.measure.records import OURS, Recording, Sample, Series
-from spead_tutorial.measure.stats import Estimate, is_told
+from spead_tutorial.measure.stats import Estimate, differs
 from spead_tutorial.measure.units import size
 from spead_tutorial.results.plots import steps
 from spead_tutorial.results.plots.caption import caption
@@ -110,7 +110,7 @@ def _alike(panels: _Panels) -> list[str]:
 def _gains_nothing(rung: _Rung) -> bool:
     """Return whether no language tells it from the step before."""
     gains = [one for one in rung.gains.values() if one is not None]
-    return bool(gains) and not any(map(is_told, gains))
+    return bool(gains) and not any(map(differs, gains))
 
 
 def _panels(recording: Recording) -> _Panels:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from spead_tutorial.chapters.catalogue import MEASURED, RECEIVERS
 from spead_tutorial.measure import search
 from spead_tutorial.measure.records import OURS, Recording, Sample, Series
-from spead_tutorial.measure.stats import is_told
+from spead_tutorial.measure.stats import differs
 from spead_tutorial.measure.units import bytes_text, size
 from spead_tutorial.results.plots import steps
 from spead_tutorial.results.plots.caption import caption
@@ -117,7 +117,7 @@ def _title(found: Found) -> str:
     gains = [gain(*pair) for pair in zip(first, last, strict=True)]
     if len(there) < 2 or not any(gains):
         return "Rates without loss"
-    least = at_least(*last) * any(one is not None and is_told(one) for one in gains)
+    least = at_least(*last) * any(one is not None and differs(one) for one in gains)
     words = gained({NAMES[x]: one for x, one in zip(MEASURED, gains, strict=True)})
     chapters = f"from chapter {there[0].number} to {there[-1].number}"
     return f"{size(heap_size)} heaps, {chapters}: {least}{words}"

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, TypeAlias
 from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.measure.analysis.spacing import burst, silence
 from spead_tutorial.measure.records import Recording, Spacing
-from spead_tutorial.measure.stats import Estimate, gain, is_told, median
+from spead_tutorial.measure.stats import Estimate, differs, gain, median
 from spead_tutorial.measure.units import number
 from spead_tutorial.results.plots import scales
 from spead_tutorial.results.plots.caption import caption
 from spead_tutorial.results.plots.marks import say
 from spead_tutorial.results.plots.sheet import FAINT, Drawn, Sheet, write
 from spead_tutorial.results.plots.theme import NAMES, Theme
-from spead_tutorial.results.plots.titles import NOT_TOLD, strongest
+from spead_tutorial.results.plots.titles import NO_DIFFERENCE, strongest
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -87,8 +87,8 @@ def _title(blocks: Sequence[Sequence[_Rounds]]) -> str:
     changes = {place: {"": _change(block)} for place, block in enumerate(blocks)}
     place = strongest(changes)
     block, change = blocks[place], changes[place][""]
-    if change is not None and not is_told(change):
-        return f"{_place(block[0][0])}: {NOT_TOLD} in how much leaves at once"
+    if change is not None and not differs(change):
+        return f"{_place(block[0][0])}: {NO_DIFFERENCE} in how much leaves at once"
     first, *others = block
     words = [f"{_at_once(first)} leave at once {_way(first[0])}"]
     words += [f"{_at_once(rounds)} {_way(rounds[0])}" for rounds in others]

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spead_tutorial.chapters.catalogue import LANGUAGES
-from spead_tutorial.measure.stats import Estimate, is_told
+from spead_tutorial.measure.stats import Estimate, differs
 from spead_tutorial.measure.units import number, size, times
 from spead_tutorial.results.plots.marks import Line, mark, say
 from spead_tutorial.results.plots.points import Point
 from spead_tutorial.results.plots.sheet import FAINT, Sheet, write
 from spead_tutorial.results.plots.theme import MARKERS, NAMES, Theme
-from spead_tutorial.results.plots.titles import NOT_TOLD
+from spead_tutorial.results.plots.titles import NO_DIFFERENCE
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -161,7 +161,7 @@ def _said(step: Step, role: str, is_bound: Callable[[Point], bool], with_rate: b
     estimate = point.estimate()
     if estimate is None:
         return "failed: no rate"
-    words = [] if gain is None else [times(gain.median) if is_told(gain) else NOT_TOLD]
+    words = [] if gain is None else [times(gain.median) if differs(gain) else NO_DIFFERENCE]
     least = "at least " * is_bound(point)
     words.append(least + f"{number(estimate.median / 1e3)} GB/s" if with_rate else least.strip())
     return ", ".join(filter(None, words))
@@ -184,12 +184,12 @@ def _draw_step(
     for role, gain in step.gains.items():
         if gain is not None:
             at = size(step.points[role].samples[0].heap_size)
-            words = times(gain.median) if is_told(gain) else NOT_TOLD
+            words = times(gain.median) if differs(gain) else NO_DIFFERENCE
             say(axis, f"{_line(step, role).name}, gain over the step before", f"{at} {words}")
-    if len(said) > 1 and set(said.values()) == {NOT_TOLD}:
-        said, ends = {"": NOT_TOLD}, {"": max(ends.values())}
+    if len(said) > 1 and set(said.values()) == {NO_DIFFERENCE}:
+        said, ends = {"": NO_DIFFERENCE}, {"": max(ends.values())}
     for role, words in said.items():
-        colour = theme.faint if words == NOT_TOLD else theme.text
+        colour = theme.faint if words == NO_DIFFERENCE else theme.text
         look: dict[str, Any] = {"va": "center_baseline", "fontsize": FAINT, "color": colour}
         write(axis, words, (ends[role], lanes.get(role, middle)), (7, 0), **look)
 

@@ -9,14 +9,14 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from spead_tutorial.measure.stats import Estimate, is_told
+from spead_tutorial.measure.stats import Estimate, differs
 from spead_tutorial.measure.units import size, times
 
-__all__ = ["NOT_TOLD", "fill", "gained", "over_sizes", "strongest"]
+__all__ = ["NO_DIFFERENCE", "fill", "gained", "over_sizes", "strongest"]
 
 _Place = TypeVar("_Place")
 
-NOT_TOLD = "no difference found"
+NO_DIFFERENCE = "no difference found"
 _NOT_KNOWN = "not known"
 
 
@@ -25,11 +25,12 @@ def gained(gains: Mapping[str, Estimate | None]) -> str:
     owners: dict[str, list[str]] = {}
     for owner, gain in gains.items():
         if gain is not None:
-            owners.setdefault(times(gain.median) if is_told(gain) else NOT_TOLD, []).append(owner)
+            words = times(gain.median) if differs(gain) else NO_DIFFERENCE
+            owners.setdefault(words, []).append(owner)
     if not owners:
         return _NOT_KNOWN
-    if list(owners) == [NOT_TOLD]:
-        return NOT_TOLD
+    if list(owners) == [NO_DIFFERENCE]:
+        return NO_DIFFERENCE
     return ", ".join(f"{words} ({', '.join(names)})" for words, names in owners.items())
 
 
@@ -37,7 +38,7 @@ def strongest(gains: Mapping[_Place, Mapping[str, Estimate | None]]) -> _Place:
     """Return where the largest difference is that can be told; where none can, the last place."""
 
     def difference(place: _Place) -> float:
-        known = (gain for gain in gains[place].values() if gain is not None and is_told(gain))
+        known = (gain for gain in gains[place].values() if gain is not None and differs(gain))
         return max((abs(math.log(gain.median)) for gain in known), default=0.0)
 
     return max(reversed(list(gains)), key=difference)
@@ -55,7 +56,7 @@ def over_sizes(
     if slots:
         x = strongest(at)
         most = gained(at[x])
-        slots["most"] = most if most == NOT_TOLD else f"{most} at {write(x)}"
+        slots["most"] = most if most == NO_DIFFERENCE else f"{most} at {write(x)}"
     return slots
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from spead_tutorial.chapters.catalogue import MEASURED
 from spead_tutorial.measure.records import OURS, Recording, Series, joined, words_of
-from spead_tutorial.measure.stats import Estimate, is_told
+from spead_tutorial.measure.stats import Estimate, differs
 from spead_tutorial.measure.units import size, times
 from spead_tutorial.results.plots import bars
 from spead_tutorial.results.plots.caption import caption
@@ -14,7 +14,7 @@ from spead_tutorial.results.plots.grid import Grid, Lane, Row
 from spead_tutorial.results.plots.points import Point, bare_name, gains, is_bare, points, require
 from spead_tutorial.results.plots.sheet import Drawn, Sheet
 from spead_tutorial.results.plots.theme import NAMES, Theme
-from spead_tutorial.results.plots.titles import NOT_TOLD, fill, over_sizes
+from spead_tutorial.results.plots.titles import NO_DIFFERENCE, fill, over_sizes
 
 __all__ = ["Ways", "ceiling"]
 
@@ -125,9 +125,9 @@ def _farthest(found: Found) -> str:
         (one.median, series, x)
         for series in found
         for x, one in gains(found[_NAMED], found[series]).items()
-        if one is not None and is_told(one)
+        if one is not None and differs(one)
     ]
     if not known:
-        return f": {NOT_TOLD}"
+        return f": {NO_DIFFERENCE}"
     factor, series, x = max(known, key=lambda one: one[0])
     return f", up to {times(factor)}: {bare_name(series.variant)}, at {size(x)}"
