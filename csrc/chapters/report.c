@@ -376,10 +376,15 @@ size_t n_usable_cores(void)
 int usable_core(size_t i)
 {
     cpu_set_t cores = usable_cores();
-    for (size_t core = 0; core < CPU_SETSIZE; core++)
-        if (CPU_ISSET(core, &cores) && i-- == 0)
-            return (int)core;
-    return -1;
+    int found = -1; /* the last one, if somebody takes others away meanwhile */
+    for (size_t core = 0; core < CPU_SETSIZE; core++) {
+        if (CPU_ISSET(core, &cores)) {
+            found = (int)core;
+            if (i-- == 0)
+                break;
+        }
+    }
+    return found;
 }
 
 pthread_t start_thread(void *(*function)(void *), void *argument)
