@@ -18,6 +18,8 @@ from spead_tutorial.results import plots
 from support import ROOT
 from support.once import MadeOnce
 
+pytestmark = pytest.mark.timeout(400)  # a site is built, and a machine can be busy
+
 LADDER = ROOT / "bench" / "results" / "ladder.jsonl"
 PAGE = "machines.html"
 #: What each machine's record says, and how many times as fast it is as the reference machine.
