@@ -181,9 +181,7 @@ def table(found: Sequence[Entry], recording: Recording, *, brief: bool) -> Table
     ]
     packets: list[Column[Entry]] = [
         Column("packets claimed", lambda one: _count(one.row.last.packets)),
-        Column(
-            "counted", lambda one: f"{_count(getattr(one.row.last, 'counted_packets', None))} ✓"
-        ),
+        Column("counted", lambda one: f"{_count(_counted(one))} ✓"),
     ]
     if brief:
         gain.pop()
