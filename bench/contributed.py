@@ -77,7 +77,7 @@ def problems(path: Path, user: str = "") -> list[str]:
 
 def _personal(path: Path, user: str) -> Iterator[str]:
     """Look in all that is text, where it is."""
-    for number, line in enumerate(path.read_text().splitlines(), 1):
+    for number, line in enumerate(path.read_text().removesuffix("\n").split("\n"), 1):
         for text in sorted(set(_texts(json.loads(line)))):
             if anonymous(text) != text:
                 yield f"line {number} names this machine or a folder of it: {text[:80]!r}"

@@ -96,7 +96,10 @@ class Team:
                 self._run(orders, hear)
                 lost = [part for host, part in given.items() if host not in self._hosts]
                 to_do = lost + to_do[len(given) :]
-        return put_together(parts_of(sweep, output), output / f"{sweep.name}.jsonl")
+        measured = parts_of(sweep, output)
+        if not measured:
+            raise RecordError(f"none of the cases of {sweep.name} could be measured on these hosts")
+        return put_together(measured, output / f"{sweep.name}.jsonl")
 
     def _run(
         self,

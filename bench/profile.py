@@ -15,7 +15,7 @@ from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.place import Device, Place
 from spead_tutorial.measure.programs import ProgramError, command, finish
 from spead_tutorial.measure.records import OURS
-from spead_tutorial.tools.options import parsed
+from spead_tutorial.tools.options import Number, parsed
 
 __all__ = ["profile"]
 
@@ -101,7 +101,7 @@ def _with_perf(place: Place, case: Case, heaps: int, path: Path) -> None:
               metavar="BYTES", help="Of samples in a heap.")  # fmt: skip
 @click.option("--tool", type=click.Choice(_TOOLS),
               help="What looks: py-spy for Python, where it is there, else perf.")  # fmt: skip
-@click.option("--seconds", type=click.FloatRange(0, min_open=True), default=_SECONDS,
+@click.option("--seconds", type=Number(0, min_open=True), default=_SECONDS,
               show_default=True, help="How long to look.")  # fmt: skip
 @click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=RESULTS,
               show_default=True, help="Folder for the file.")  # fmt: skip

@@ -271,7 +271,8 @@ class _Arrivals:
         if came != self._came or came == 0:
             self._came, self._since = came, now
         elif now - self._since >= self._options.silence_s:
-            self._ended = "silence"
+            if self._ended == "stop":
+                self._ended = "silence"
             self._stream.stop()
 
     def report(self, last: str = "") -> None:
@@ -284,12 +285,12 @@ class _Arrivals:
         last : str
             A line of the program's own, below the account.
         """
+        was_interrupted = self._ended == "interrupt"
         stats = self._stream.stats
         if self._options.text:
             print(*self._account(stats), *([last] if last else []), sep="\n")
         if self._options.json:
             print(json.dumps(self._record(stats)))
-        was_interrupted = self._ended == "interrupt"
         trouble = self._trouble(stats) or _trouble(stats, was_interrupted)
         if self._pool is not None and self._pool.stats.passed_by:
             tell(f"heaps of {self._pool.stats.largest} bytes do not fit into buffers of the pool,"

@@ -55,6 +55,7 @@ def measured(exercise: ReceiverExercise, program: Path, rounds: int, show: Show)
 def _run(lab: Lab, exercise: ReceiverExercise, step: Step, program: Path, rate: float) -> Received:
     """Send to a receiver at a rate, in bytes of payload a second."""
     heaps = search.heaps_of_a_run(step.case.heap_size, rate)
+    before = lab.counters().tx_dropped
     return blast.take(
         step,
         heaps,
@@ -62,6 +63,7 @@ def _run(lab: Lab, exercise: ReceiverExercise, step: Step, program: Path, rate: 
         (lab.device, lab.kind),
         chapter=exercise.chapter.number,
         asked=rate,
+        lost_messages=lambda: lab.counters().tx_dropped - before,
     )
 
 

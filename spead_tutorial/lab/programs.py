@@ -43,7 +43,9 @@ def programs(networks: Collection[Network], besides: int = 0) -> tuple[Program, 
     for path in Path("/proc").glob("[0-9]*"):
         if path.name != str(besides) and is_in(networks, path.name):
             with contextlib.suppress(OSError):
-                found.append(Program(int(path.name), (path / "comm").read_text().strip()))
+                # The kernel cuts a name after 15 bytes, in the middle of a letter, too.
+                name = (path / "comm").read_bytes().decode(errors="replace").strip()
+                found.append(Program(int(path.name), name))
     return tuple(found)
 
 

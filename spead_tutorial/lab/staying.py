@@ -58,9 +58,12 @@ def make(lab: Lab, place: int, name: str) -> None:
         with holder.stdout as said:  # type: ignore[union-attr]
             problem = said.read()
         holder.returncode = 0  # it stays: nobody waits for it
-        if not problem:
-            with registry.opened(name, place):
-                pass  # it lets in who wants to enter
+        try:
+            with registry.opened(name, place):  # it lets in who wants to enter
+                problem = ""  # what was said is of something else, such as a library
+        except LabError:
+            if not problem:
+                raise
     except OSError as error:
         problem = error.strerror
     except BaseException:
@@ -78,7 +81,10 @@ def look(name: str) -> dict[str, Any]:
             holder, device, kind = (lab.facts[one] for one in ("holder", "device", "kind"))
             table = Path(f"/proc/{holder}/net/dev").read_text()
             counters = Counters.parse(table, device, kind)
-            assert counters is not None
+            if counters is None:
+                raise LabError(
+                    f"its device {device} has been removed: spead-tutorial lab down {name} ends it"
+                )
             same = ("kind", "device", "receiver", "mtu", "rootless", "since", "holder")
             state["facts"] = {one: lab.facts[one] for one in same} | {
                 "address": ADDRESS,
@@ -105,12 +111,13 @@ def end(name: str) -> tuple[bool, Sequence[Program]]:
                     with contextlib.suppress(ProcessLookupError):  # has ended meanwhile
                         signal.pidfd_send_signal(lab.holder, signal.SIGKILL)
                     select.select([lab.holder], [], [])  # nobody gets in any more
-                    return False, end_programs(lab.networks)
+                    ended = end_programs(lab.networks)
                 except BaseException:  # Ctrl-C: later nobody could tell what was in the lab
                     signal_programs(lab.networks, signal.SIGKILL)
-                    raise
-                finally:
                     registry.forget(place, name)
+                    raise
+                registry.forget(place, name)
+                return False, ended
         except GoneError as gone:
             registry.forget(place, name)
             return True, gone.left

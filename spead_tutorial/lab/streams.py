@@ -26,7 +26,8 @@ def stream_ends(
         read, write = os.pipe2(os.O_CLOEXEC)
         ours, theirs = (write, read) if number == 0 else (read, write)
         mode = ("w" if number == 0 else "r") + ("" if text else "b")
-        return os.fdopen(ours, mode, -1 if text or number else 0), theirs
+        errors = "replace" if text else None  # a program may write anything
+        return os.fdopen(ours, mode, -1 if text or number else 0, errors=errors), theirs
     # A file of ours that is not inheritable only happens to have the stream's number.
     if stream == subprocess.DEVNULL or (stream is None and not os.get_inheritable(number)):
         return None, os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)

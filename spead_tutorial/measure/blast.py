@@ -11,7 +11,10 @@ from spead_tutorial.measure.programs import Done, ProgramError, program_path
 from spead_tutorial.measure.records import Received
 from spead_tutorial.measure.verify import packet_sizes
 
-__all__ = ["blast", "claims", "contradiction", "failure", "take"]
+__all__ = ["NO_ACCOUNT", "blast", "claims", "contradiction", "failure", "take"]
+
+#: What is said of a receiver whose last line is an object of its own.
+NO_ACCOUNT = "it printed no account of its packets: end it with report()"
 
 _LOST = 1  # the status of a receiver to which heaps are missing
 _OF_SENDER = ("elapsed_ns", "spead_bytes", "packets", "messages")
@@ -52,17 +55,23 @@ def take(
     asked: float | None = None,
     warm_up: int = 0,
     lossless: bool = False,
+    lost_messages: Callable[[], int] = lambda: 0,
 ) -> Received:
-    """Take a sample: have `blast` send, and a receiver receive, of a chapter if it is of one."""
+    """Take a sample: have `blast` send, and a receiver receive, of a chapter if it is of one.
+
+    Of what devices on the way have dropped, a function says how much it was, after the run.
+    """
     begun = Begun(step)
     found: dict[str, Any] = {"asked_bytes_per_s": asked}
     try:
         sent, received = run()
+        said = claims(received.said, step.case, warm_up) if chapter else received.said
     except ProgramError as error:
         return begun.received(heaps, chapter, way, str(error), found)
-    said = claims(received.said, step.case, warm_up) if chapter else received.said
     found |= _counts(sent.said, said, searched=asked is not None)
-    wrong = failure(sent, received) or contradiction(sent.said, said, lossless=lossless)
+    wrong = failure(sent, received) or contradiction(
+        sent.said, said, lossless=lossless, lost_messages=lost_messages()
+    )
     return begun.received(heaps, chapter, way, wrong, found)
 
 
@@ -74,6 +83,8 @@ def claims(said: Mapping[str, Any], case: Case, warm_up: int = 0) -> dict[str, A
     """
     if not said:
         return {}
+    if "socket_datagrams" not in said:
+        raise ProgramError(NO_ACCOUNT)
     descriptors = 0 if said["packets_no_place"] else 1
     heaps = max(0, said["heaps_complete"] - descriptors - warm_up)
     return {
@@ -93,13 +104,19 @@ def failure(sent: Done, received: Done) -> str | None:
 
 
 def contradiction(
-    sent: Mapping[str, Any], received: Mapping[str, Any], *, lossless: bool = False
+    sent: Mapping[str, Any],
+    received: Mapping[str, Any],
+    *,
+    lossless: bool = False,
+    lost_messages: int = 0,
 ) -> str | None:
     """Say why what was sent and received does not add up; None where it does."""
     if received.get("not_understood"):
         return f"{received['not_understood']} heaps came whole, but were not understood"
     dropped = sent["dropped"] if "dropped" in sent else received["dropped"]
-    account = Journey(sent["packets"], received["packets"], dropped).check()
+    account = Journey(
+        sent["packets"], received["packets"], dropped, lost_messages=lost_messages
+    ).check()
     if not account.ok:
         return account.text
     if lossless and received["packets"] < sent["packets"]:

@@ -392,7 +392,7 @@ def over_loopback(lab: dict[str, Any]) -> bool:
 
 
 def _start(argv: Sequence[str | os.PathLike[str]], **how: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen(argv, stdin=subprocess.DEVNULL, **how)
+    return subprocess.Popen(argv, stdin=subprocess.DEVNULL, errors="replace", **how)
 
 
 def _free_port() -> int:

@@ -62,6 +62,8 @@ OURS = "ours"
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 Number = Annotated[float, msgspec.Meta(ge=0)]
+#: What as many steps are made of as it says.
+_Rounds = Annotated[int, msgspec.Meta(ge=0, le=10**6)]
 
 
 class RecordError(ValueError):
@@ -81,7 +83,7 @@ class _Lab(msgspec.Struct):
 
 
 class _Settings(msgspec.Struct):
-    rounds: Count = 0
+    rounds: _Rounds = 0
     size: str = ""
     shard: str = ""
     skipped: dict[str, str] = {}
@@ -296,7 +298,7 @@ class Sample(Taken, frozen=True, kw_only=True):
     """
 
     case: str
-    round: Count
+    round: _Rounds
     warm_up: bool
     run: Count = 0
     attempt: Count = 0
@@ -420,7 +422,7 @@ class Received(Sample, frozen=True, kw_only=True):
 
     received_heaps: Count | None = None
     peak_memory_bytes: Count | None = None
-    asked_bytes_per_s: Number | None = None
+    asked_bytes_per_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
     pool_empty: Count | None = None
     pool_most_in_use: Count | None = None
     lost_packets: Count | None = None
@@ -499,7 +501,7 @@ class Split(Taken, frozen=True):
     """
 
     case: str
-    round: Count
+    round: _Rounds
     program: str
     language: str
     heaps: Positive
@@ -538,7 +540,7 @@ class Spacing(Taken, frozen=True):
     language: str
     random: bool
     variant: str
-    round: Count
+    round: _Rounds
     heap_size: Count
     packet_size: Count
     cores: tuple[Count, ...] = ()
@@ -874,7 +876,8 @@ def decoded(decoder: msgspec.json.Decoder[_Made], line: str, name: str, number: 
     try:
         return decoder.decode(line)
     except msgspec.ValidationError as error:
-        what, _, field = str(error)[:_LONGEST].partition(" - at `$.")
+        said = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(error)[:_LONGEST])
+        what, _, field = said.partition(" - at `$.")
         where = f"{field.rstrip('`')}: " if field else ""
         raise RecordError(f"{name} line {number}: {where}{what}") from None
     except (ValueError, RecursionError):

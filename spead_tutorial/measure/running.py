@@ -20,6 +20,7 @@ __all__ = ["READY", "Done", "Listening", "ProgramError", "Running", "Start", "fi
 
 #: What a receiver says as soon as it listens.
 READY = "listening on"
+_REST_S = 5  # for what a program that has ended had written
 _START_S = 60  # until a receiver listens, on a machine that has other things to do
 #: How a program is started: as `LabMachine.popen` does it, or ``subprocess.Popen``.
 Start = Callable[..., LabProcess | subprocess.Popen[str]]
@@ -165,8 +166,7 @@ class Running:
             late = f"{self._name}: it did not end within {timeout:g} s\n"
             self.process.kill()
         status = self.process.wait()
-        for reader in self._readers:
-            reader.join()
+        self._finish_reading()
         output, errors = ("".join(lines) for lines in self._lines)
         return Done(self._name, 1 if late else status, output, errors + late)
 
@@ -186,11 +186,16 @@ class Running:
                     end_interrupted(self.process)
                 self.process.kill()
             self.process.wait()
-        for reader in self._readers:
-            reader.join()
-        for stream in (self.process.stdout, self.process.stderr):
-            if stream is not None:
+        self._finish_reading()
+        streams = self.process.stdout, self.process.stderr
+        for stream, reader in zip(streams, self._readers, strict=True):
+            if stream is not None and not reader.is_alive():
                 stream.close()
+
+    def _finish_reading(self) -> None:
+        """Read what is left; a program that it has started and left behind may never end it."""
+        for reader in self._readers:
+            reader.join(_REST_S)
 
 
 class Listening(Running):

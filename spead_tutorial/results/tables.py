@@ -159,4 +159,4 @@ def filled(text: str) -> str:
 
 def plain(text: str) -> str:
     """Make any text one line for terminals: without what they would obey, and thin spaces."""
-    return re.sub(r"[\x00-\x1f\x7f-\x9f]+", " ", text.replace("\N{THIN SPACE}", ""))
+    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+", " ", text.replace("\N{THIN SPACE}", ""))

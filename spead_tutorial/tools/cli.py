@@ -29,6 +29,7 @@ from spead_tutorial.lab.sink import sink
 from spead_tutorial.measure import machine, programs, timeline
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.records import RecordError
+from spead_tutorial.results.tables import plain
 from spead_tutorial.tools import doctor as doctor_module
 from spead_tutorial.tools import notebooks, standard_streams
 from spead_tutorial.tools.check import check
@@ -194,7 +195,7 @@ def notebook(folder: Path, arguments: tuple[str, ...]) -> int:
 
 
 def _say(name: str, message: str) -> None:
-    click.echo(f"{name}: {' '.join(message.split())}", err=True)
+    click.echo(f"{name}: {plain(' '.join(message.split()))}", err=True)
 
 
 def finish(command: click.Command, name: str, arguments: Sequence[str] | None) -> int:

@@ -1,14 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Words of a command line as values."""
 
+import math
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
-__all__ = ["parsed"]
+__all__ = ["Number", "parsed"]
 
 _T = TypeVar("_T")
+
+
+class Number(click.FloatRange):
+    """A number in a range, which neither nan nor inf is."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        number = float(super().convert(value, param, ctx))
+        return number if math.isfinite(number) else self.fail(f"{value} is no number", param, ctx)
 
 
 def parsed(parse: Callable[[str], _T]) -> Callable[[str], _T]:

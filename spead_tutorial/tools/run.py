@@ -26,7 +26,7 @@ from spead_tutorial.tools.hosts import way as crossing
 from spead_tutorial.tools.hosts.file import Host as FarHost
 from spead_tutorial.tools.hosts.file import read_hosts
 from spead_tutorial.tools.lab import IN, check_fresh
-from spead_tutorial.tools.options import parsed
+from spead_tutorial.tools.options import Number, parsed
 
 __all__ = ["find_program", "run"]
 
@@ -128,7 +128,7 @@ class _Asked:
                    " sender that has a --rate.")  # fmt: skip
 @click.option("--from-lang", type=click.Choice(LANGUAGES),
               help="Which of its programs: that of --lang by default.")  # fmt: skip
-@click.option("--rate", type=click.FloatRange(0.125, 4000), metavar="MB/S",
+@click.option("--rate", type=Number(0.125, 4000), metavar="MB/S",
               help="Rate of the link between them, headers included; senders wait. With --hosts the"
                    " sender's own: by default below that of its link.")  # fmt: skip
 @click.option("-n", "heaps", type=_SIZE, metavar="HEAPS", help="Heaps to send.")

@@ -207,6 +207,28 @@ def test_what_runs_in_a_lab_ends_with_it_even_if_it_does_not_want_to(place, monk
     assert done.returncode == 0
 
 
+def test_a_program_whose_name_is_cut_within_a_letter_is_seen_and_ended(place, tmp_path):
+    named = tmp_path / "abcdefghijklmn\N{LATIN SMALL LETTER A WITH DIAERESIS}"
+    shutil.copy(shutil.which("tail"), named)
+    up()
+    with inside([named, *SLEEP[1:]]) as process:
+        seen = staying.look("main")
+        assert (seen["problem"], [one.pid for one in seen["programs"]]) == (None, [process.pid])
+        assert here("lab", "down").returncode == 0
+        assert process.wait(PATIENCE_S) == -signal.SIGTERM
+
+
+def test_a_lab_that_has_lost_its_device_says_so(shared, monkeypatch):
+    monkeypatch.setattr(staying.Counters, "parse", lambda *_: None)
+    assert staying.look("main")["problem"].endswith("lab down main ends it")
+
+
+def test_what_a_preloaded_library_says_is_not_what_the_holder_says(place, monkeypatch):
+    monkeypatch.setenv("LD_PRELOAD", "/nothing.so")
+    assert here("lab", "up").returncode == 0
+    assert os.listdir(place) == ["main"]
+
+
 def test_when_ending_a_lab_is_interrupted_what_runs_in_it_has_ended(place, monkeypatch):
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt

@@ -204,6 +204,8 @@ def test_a_foreign_file_is_an_error(path, content, words):
         (0, {"lab": {"mtu": 9216.5}}, "line 1: lab.mtu: Expected `int"),
         (0, {"versions": {"numpy": 2}}, "line 1: versions.*: Expected `str"),
         (1, {"x" * 9999: 1}, "line 2: Object contains unknown field `x{150,200}$"),
+        (0, {"settings": {"rounds": 10**7}}, "line 1: settings.rounds: Expected `int` <= 1000000"),
+        (1, {"\x1b[31m": 1}, r"line 2: Object contains unknown field `\\x1b\[31m`"),
         (1, {"heaps": ...}, "line 2: Object missing required field `heaps`"),
         (1, {"record": "another"}, "line 2: record: Invalid value 'another'"),
         (1, {"elapsed_ns": "12"}, "line 2: elapsed_ns: Expected `int . null`, got `str`"),

@@ -12,6 +12,7 @@ from spead_tutorial.check import arriving, lossless
 from spead_tutorial.check.arriving import HEAP_SIZE, HEAPS, fault, first_fault, power
 from spead_tutorial.check.comparison import SKELETON, YOURS, verdict
 from spead_tutorial.lab import Arrivals, Counters
+from spead_tutorial.measure.blast import NO_ACCOUNT
 from spead_tutorial.measure.case import Case, Step
 from spead_tutorial.measure.delivery import receiving_lab
 from spead_tutorial.measure.programs import Done, ProgramError
@@ -123,7 +124,8 @@ def test_the_first_wrong_line_is_named_with_its_heap(exercise, lines, words):
             ACCOUNT.replace("Received 300", "Received 600"),
             "the last line: expected 'Received 300 heaps', found 600",
         ),
-        ("Received 300 heaps\n", "it printed no account of its packets: end with report()"),
+        ("Received 300 heaps\n", NO_ACCOUNT),
+        ('Received 300 heaps\n{"mine": 1}\n', NO_ACCOUNT),
     ],
 )
 def test_a_last_line_that_is_wrong_and_an_account_that_is_missing_are_faults(account, words):

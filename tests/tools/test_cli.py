@@ -243,6 +243,7 @@ def test_run_to_a_host_says_that_nothing_counted():
         ("run 10 -b 2", "without -b: that is for receiving"),
         ("run 3 -b 2", "chapter 3 has no option -b"),
         ("run 9 -b 1001", "-b"),
+        ("run 7 --from 6 --rate nan", "nan is no number"),
         ("run 3 --rate 100", "chapter 2 sends over loopback, without --rate"),
         ("run 10 11", "extra argument"),
         ("run 10 --lang rust", "'rust'"),

@@ -131,6 +131,7 @@ def _style(theme: Theme) -> dict[str, Any]:
         "svg.hashsalt": "spead_tutorial",
         "svg.fonttype": "none",
         "hatch.linewidth": 0.7,
+        "text.parse_math": False,  # a machine may have any name
         "text.color": theme.text,
         "axes.labelcolor": theme.text,
         "axes.edgecolor": theme.faint,

@@ -55,7 +55,7 @@ def read_hosts(path: Path) -> list[Host]:
     """Read the file."""
     try:
         hosts = msgspec.toml.decode(path.read_bytes(), type=_File).host
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise RecordError(f"{path} names no hosts as it should: {error}") from None
     names = [host.name for host in hosts]
     twice = {name for name in names if names.count(name) > 1}

@@ -21,7 +21,9 @@ __all__ = ["Command", "LostError", "end_all"]
 _GONE_S = 15  # longer than any command takes that has been told to end
 #: It asks for no password, and ends when the other machine has not answered for 20 s.
 _SSH = ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5",
-        "-o", "ServerAliveCountMax=4"]  # fmt: skip
+        "-o", "ServerAliveCountMax=4",
+        # A connection of its own, without a terminal: it ends where its standard input does.
+        "-o", "ControlPath=none", "-T"]  # fmt: skip
 
 
 class LostError(Exception):
@@ -114,12 +116,12 @@ def end_all(commands: Iterable[Command]) -> None:
 def _record(line: str) -> dict[str, Any] | None:
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) and "record" in record else None
 
 
 def _how_it_ended(status: int) -> str:
     if status < 0:
-        return f"its command was ended by {signal.Signals(-status).name}"
+        return f"its command was ended: {signal.strsignal(-status) or f'signal {-status}'}"
     return f"its command ended with status {status}"

@@ -16,7 +16,7 @@ import click
 
 from spead_tutorial import BUG_COMPAT_PYSPEAD_0_5_2, ThreadPool
 from spead_tutorial.recv import Account, RingStreamConfig, Stream, StreamConfig, StreamStats
-from spead_tutorial.tools.options import parsed
+from spead_tutorial.tools.options import Number, parsed
 from spead_tutorial.tools.recv.items import plain
 from spead_tutorial.tools.recv.watch import Screen, Watch
 
@@ -62,7 +62,7 @@ _COUNT = click.IntRange(1, 2**31 - 1)
 @click.command()
 @click.argument("address", type=parsed(_address), metavar="[HOST:]PORT")
 @click.option("--count", type=_COUNT, metavar="HEAPS", help="End after so many heaps.")
-@click.option("--silence", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
+@click.option("--silence", type=Number(0, min_open=True), metavar="SECONDS",
               help="End after so long without a packet.")  # fmt: skip
 @click.option("--keep-going", "stop_on_stop_item", flag_value=False, default=True,
               help="Go on when a sender says that its stream ends.")  # fmt: skip

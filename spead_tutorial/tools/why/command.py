@@ -16,6 +16,7 @@ from spead_tutorial.lab import KINDS, Lab
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.records import Recording
 from spead_tutorial.results import plots
+from spead_tutorial.tools.options import Number
 from spead_tutorial.tools.why.facts import Seen
 from spead_tutorial.tools.why.findings import diagnose
 from spead_tutorial.tools.why.picture import picture as draw
@@ -28,7 +29,7 @@ __all__ = ["why"]
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-@click.option("--seconds", type=click.FloatRange(0.1, 600), default=3.0, show_default=True,
+@click.option("--seconds", type=Number(0.1, 600), default=3.0, show_default=True,
               help="How long it may send before it is stopped.")  # fmt: skip
 @click.option("--kind", type=click.Choice(KINDS), help="Kind of the lab's device.")
 @click.option("--mtu", type=click.IntRange(1280, 65535), help="The lab's MTU in bytes (9216).")
