@@ -143,7 +143,10 @@ class Team:
 
         order = [*take, "--part", "1", "--parts", "1", "--header"], "[]"
         self._run(dict.fromkeys(self._hosts, order), hear)
-        if not headers:
+        for host in [one for one in self._hosts if one not in headers]:
+            self._say(f"{host.name} is left out: it does not say what it is")
+            self._hosts.remove(host)
+        if not self._hosts:
             raise RecordError("no host can measure: see the lines above")
         here, first = revision(), self._hosts[0]
         for host in self._hosts:

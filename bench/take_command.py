@@ -37,7 +37,7 @@ def take(
 ) -> int:
     """Take samples for another machine, which has the record (see `run --hosts`).
 
-    Example: echo [] | python -m bench take tut-10 --size quick --rounds 5 --part 1 --parts 1
+    Example: (echo []; cat) | python -m bench take tut-10 --size quick --rounds 5 --part 1 --parts 1
     """
     before = json.loads(_first_line())
     threading.Thread(target=_end_with_the_input, daemon=True).start()

@@ -177,7 +177,7 @@ class Steps:
             self._stages.add(stage)
             left_s = (time.monotonic() - self._start) / done * (total - done) if done else None
             about = "" if left_s is None else f", about {duration(left_s)} to go"
-            click.echo(f"{stage}: sample {done + 1} of {total}{about}")
+            click.echo(f"{stage}: sample {min(done + 1, total)} of {total}{about}")
 
 
 def duration(seconds: float) -> str:

@@ -4,6 +4,7 @@
 import dataclasses
 import os
 import re
+import shutil
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -21,6 +22,7 @@ from spead_tutorial.measure.records import OURS, RecordError, Recording, locked,
 from spead_tutorial.measure.summary import rows
 from spead_tutorial.tools.tour import command as tour
 from spead_tutorial.tools.tour.arrivals import read_arrivals
+from support import ROOT
 from support.labs import needs_lab
 from support.records import HEADER, SAMPLE
 from support.tours import recorded
@@ -141,6 +143,12 @@ def test_a_tour_can_be_shown_again_from_its_record(toured, monkeypatch, here):
 def test_where_there_is_no_record_to_show_one_line_says_what_makes_one(elsewhere, here):
     check_refused(here(*TINY, "--from-record"), 1, "out has no record of a tour: ")
     assert not Path("out").exists()
+
+
+def test_a_record_of_something_else_is_no_tours(here, elsewhere):
+    Path("out").mkdir()
+    shutil.copy(ROOT / "bench" / "results" / "receive.jsonl", Path("out", tour.RECORDS))
+    check_refused(here("tour", "--output", "out", "--from-record"), 1, "none that a tour writes")
 
 
 @needs_lab

@@ -123,5 +123,6 @@ def _record(line: str) -> dict[str, Any] | None:
 
 def _how_it_ended(status: int) -> str:
     if status < 0:
-        return f"its command was ended: {signal.strsignal(-status) or f'signal {-status}'}"
+        names = {one.value: one.name for one in signal.Signals}  # but for those of real time
+        return f"its command was ended by {names.get(-status, f'signal {-status}')}"
     return f"its command ended with status {status}"

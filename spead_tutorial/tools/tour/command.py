@@ -107,7 +107,14 @@ def show(output: Path) -> int:
     if not (output / RECORDS).is_file():
         raise RecordError(f"{output} has no record of a tour: spead-tutorial tour makes one")
     with locked(output):
-        return _show(read(output / RECORDS), output)
+        recording = read(output / RECORDS)
+        try:
+            return _show(recording, output)
+        except (KeyError, TypeError, ValueError) as error:
+            raise RecordError(
+                f"{output / RECORDS} is a record, but none that a tour writes ({error}):"
+                " spead-tutorial tour makes one"
+            ) from error
 
 
 def _place(stack: contextlib.ExitStack) -> Place:
