@@ -20,16 +20,17 @@ from support.programs import PATIENCE_S, in_c
 DOCS = ROOT / "docs"
 EXAMPLES = DOCS / "examples"
 PAGES = {
-    page: re.findall(r"```\{output\} (\S+)", page.read_text())
+    page: re.findall(r"```\{output\} (.+)", page.read_text())
     for page in sorted(DOCS.glob("*/*.md"))
 }
 ATTEMPTS = 5
 SHOWN = sorted({name for names in PAGES.values() for name in names})
 
 
-def run(name: str) -> str:
+def run(words: str) -> str:
+    name, *more = words.split()
     done = subprocess.run(
-        [sys.executable, EXAMPLES / name], capture_output=True, text=True, timeout=PATIENCE_S
+        [sys.executable, EXAMPLES / name, *more], capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout

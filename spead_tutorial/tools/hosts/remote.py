@@ -23,7 +23,7 @@ _GONE_S = 15  # longer than any command takes that has been told to end
 _SSH = ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5",
         "-o", "ServerAliveCountMax=4",
         # A connection of its own, without a terminal: it ends where its standard input does.
-        "-o", "ControlPath=none", "-T"]  # fmt: skip
+        "-o", "ControlPath=none", "-o", "RequestTTY=no"]  # fmt: skip
 
 
 class LostError(Exception):
