@@ -54,8 +54,8 @@ from bench.figures import RESULTS
 from bench.sweeps import RECEIVERS
 from spead_tutorial.chapters.catalogue import LANGUAGES
 from spead_tutorial.measure import search, stats, summary, units
+from spead_tutorial.measure.analysis import intervals
 from spead_tutorial.measure.analysis import spacing as evenness
-from spead_tutorial.measure.analysis import timeline
 from spead_tutorial.measure.records import OURS, Recording, Sample, Spacing, Timeline, read
 from spead_tutorial.measure.units import number, percent, thousands
 
@@ -66,7 +66,7 @@ _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
 #: Whose work a program's threads do.
 _THREADS = {"program": summary.program_busy, "network": summary.others_busy}
 #: What a heap's time in a timeline goes to.
-_PARTS = {"preparing": timeline.preparing, "sending": timeline.sending}
+_PARTS = {"preparing": intervals.preparing, "sending": intervals.sending}
 _US, _KIB = "\N{NO-BREAK SPACE}µs", "\N{NO-BREAK SPACE}KiB"
 #: How evenly a heap's messages leave, in which unit.
 _EVEN: dict[str, tuple[Callable[[Spacing], float], str]] = {
@@ -380,14 +380,14 @@ def at_best(text: str) -> Said:
 def _microseconds(choice: Choice, field: str) -> list[float]:
     """Return how long each heap that counts took."""
     run = _timeline(choice)
-    intervals = _PARTS[field](run)[timeline.first_steady(run) :]
-    return [(end - begin) / 1e3 for begin, end in intervals]
+    steady = _PARTS[field](run)[intervals.first_steady(run) :]
+    return [(end - begin) / 1e3 for begin, end in steady]
 
 
 def share(text: str) -> Said:
     """Say for what share of a timeline's time the program was preparing, waiting or sending."""
-    field, choice = _field(text, [part.name for part in dataclasses.fields(timeline.Shares)])
-    shares = timeline.shares(_timeline(choice))
+    field, choice = _field(text, [part.name for part in dataclasses.fields(intervals.Shares)])
+    shares = intervals.shares(_timeline(choice))
     return Said(percent(getattr(shares, field)), "of one short run", choice.record)
 
 

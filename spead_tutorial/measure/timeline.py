@@ -20,7 +20,7 @@ import click
 from msgspec.structs import asdict
 
 from spead_tutorial.lab import check_destination
-from spead_tutorial.measure.analysis.timeline import first_steady, shares, span
+from spead_tutorial.measure.analysis.intervals import first_steady, shares, span
 from spead_tutorial.measure.records import Timeline
 from spead_tutorial.measure.running import ProgramError, finish
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from spead_tutorial.measure import stats
-from spead_tutorial.measure.analysis.timeline import Interval, preparing, sending, shares
+from spead_tutorial.measure.analysis.intervals import Interval, preparing, sending, shares
 from spead_tutorial.measure.records import Timeline
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def median_ms(intervals: Sequence[Interval]) -> float:
     Parameters
     ----------
     intervals : sequence of tuple of int
-        Begin and end of each, in ns, such as ``analysis.timeline.preparing`` returns.
+        Begin and end of each, in ns, such as ``analysis.intervals.preparing`` returns.
     """
     return stats.median([(end - begin) / 1e6 for begin, end in intervals]).median
 

@@ -14,7 +14,7 @@ from msgspec.structs import fields, replace
 from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.lab import LabError
 from spead_tutorial.measure import timeline as taking
-from spead_tutorial.measure.analysis.timeline import sending, shares, waiting
+from spead_tutorial.measure.analysis.intervals import sending, shares, waiting
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions, command, finish
 from spead_tutorial.measure.records import Timeline
 from spead_tutorial.measure.timeline import record

@@ -4,7 +4,7 @@
 import pytest
 from msgspec.structs import fields, replace
 
-from spead_tutorial.measure.analysis import timeline as times
+from spead_tutorial.measure.analysis import intervals as times
 from spead_tutorial.measure.records import Recording, Timeline
 from spead_tutorial.results import plots
 from support.pictures import bars_of, draw

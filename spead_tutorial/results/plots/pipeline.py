@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from spead_tutorial.chapters.catalogue import MEASURED
-from spead_tutorial.measure.analysis.timeline import shares
+from spead_tutorial.measure.analysis.intervals import shares
 from spead_tutorial.measure.records import OURS, Recording, Series, Timeline, joined
 from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.measure.units import percent, size, times

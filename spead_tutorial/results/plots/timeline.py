@@ -7,7 +7,7 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spead_tutorial.chapters.catalogue import find_chapter
-from spead_tutorial.measure.analysis.timeline import (
+from spead_tutorial.measure.analysis.intervals import (
     Interval,
     first_steady,
     preparing,
