@@ -10,8 +10,10 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from bench.sweeps import CEILING, PEER, PEER_FROM_SOURCE, PEERS
 from spead_tutorial.chapters.catalogue import find_chapter
@@ -19,8 +21,9 @@ from spead_tutorial.lab import Lab, LabError
 from spead_tutorial.measure import baselines
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.machine import two_cores
-from spead_tutorial.measure.programs import Launch, ProgramError, command, finish
+from spead_tutorial.measure.programs import Launch, ProgramError, command
 from spead_tutorial.measure.records import OURS, Timeline
+from spead_tutorial.measure.timeline import record
 
 __all__ = [
     "PEER_PROGRAMS",
@@ -46,7 +49,6 @@ _FROM_SOURCE = Path(os.environ.get("SPEAD_TUTORIAL_PEER") or _MADE)
 #: Programs of ours over its C++ library.
 PEER_PROGRAMS = _FROM_SOURCE / "programs"
 TIMEOUT_S = 120.0
-_TIMELINE_HEAPS = 24
 _SO_ZEROCOPY = 60
 
 
@@ -173,21 +175,18 @@ def build_of(*paths: Path) -> str:
 # Times
 
 
-def take_timeline(lab: Lab, case: Case, options: Sequence[str] | None = None) -> Timeline:
+def take_timeline(lab: Lab, case: Case, heaps: int = 24) -> Timeline:
     """Have the loop of a case's program say when it did what."""
-    # -P: not the package's source in the working folder.
-    argv = [sys.executable, "-P", "-m", "spead_tutorial.tools.cli", "timeline", "--json"]
-    argv += _timeline_options(case) if options is None else options
     with lab.limited(case.link) if case.link is not None else contextlib.nullcontext():
-        done = finish(lab.run, "timeline", [*argv, lab.address, str(lab.port)], TIMEOUT_S)
-    if done.status != 0:
-        raise ProgramError(done.complaint)
-    times = {name: tuple(value) for name, value in done.said.items() if name.endswith("_ns")}
-    return Timeline(**done.said | times | {"case": case.name, "variant": case.different})
-
-
-def _timeline_options(case: Case) -> list[str]:
-    options = ["-n", str(_TIMELINE_HEAPS)]
-    options += ["--pipelined"] if case.program == "tut_5_send_pipeline" else []
-    options += ["--random"] if case.random or case.program == "tut_4_send_perf" else []
-    return options + (["-c", two_cores() or ""] if case.pinned else [])
+        found = record(
+            lab.run,
+            (lab.address, lab.port),
+            pipelined=case.program == "tut_5_send_pipeline",
+            random=case.random or case.program == "tut_4_send_perf",
+            heaps=heaps,
+            heap_size=case.heap_size,
+            packet_size=case.packet_size,
+            cores=case.options().cores,
+            timeout=TIMEOUT_S,
+        )
+    return replace(found, case=case.name, variant=case.different)

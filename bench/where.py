@@ -46,7 +46,7 @@ CASES = tuple(
 )
 #: Chapter 4's heaps find the stream asleep, each of them.
 TIMELINES = tuple(
-    Case(OURS, "python", find_chapter("4").name, heap_size, random=True, timeline=True)
+    Case(OURS, "python", "tut_4_send_constant", heap_size, timeline=True)
     for heap_size in HEAP_SIZES
 )
 _TIMELINE_HEAPS = 200
@@ -122,9 +122,7 @@ def measure(size: Size, path: Path) -> Recording:
     ):
         for step in shown(steps):
             if step.case.timeline:
-                sizes = ["-H", str(step.case.heap_size), "-p", str(step.case.packet_size)]
-                options = ["-n", str(_TIMELINE_HEAPS), *sizes]
-                writer.add(take_timeline(lab, step.case, options))
+                writer.add(take_timeline(lab, step.case, _TIMELINE_HEAPS))
                 continue
             heaps = _heaps(step, warm_ups.get(step.case.name), size)
             sample = take(Device(lab), step, heaps, timeout=TIMEOUT_S)

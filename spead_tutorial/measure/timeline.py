@@ -48,6 +48,7 @@ def record(
     packet_size: int = 1472,
     rate: float = 0.0,
     cores: str | None = None,
+    timeout: float | None = None,
 ) -> Timeline:
     """Send heaps with a chapter's program, and return when each of them was where."""
     name = "tut_4_send_perf" if random else "tut_4_send_constant"
@@ -58,7 +59,8 @@ def record(
     options += ["-c", cores] if cores is not None else []
     # -P: not the package's source in the working folder.
     argv = [sys.executable, "-P", "-m", "spead_tutorial.measure.watched", json.dumps(settings)]
-    done = finish(run, name, [*argv, name, *options, "--", destination[0], str(destination[1])])
+    to = ["--", destination[0], str(destination[1])]
+    done = finish(run, name, [*argv, name, *options, *to], timeout)
     if done.status != 0:
         raise ProgramError(done.complaint)
     times: dict[str, Any] = {step: tuple(done.said[step]) for step in _STEPS}

@@ -352,7 +352,8 @@ def test_a_record_goes_on_heals_and_is_not_gone_on_with_by_another_build(tmp_pat
     succeeds(*argv)
     assert list(tmp_path.iterdir()) == [path]  # there are no pictures of it
     whole = read(path)
-    assert {(one.case, len(one.completed_ns)) for one in whole.timelines} == {(timeline.name, 24)}
+    found = {(one.case, one.heap_size, len(one.completed_ns)) for one in whole.timelines}
+    assert found == {(timeline.name, 8192, 24)}
     check_samples(whole)
     assert set(keys(whole).values()) == {1}
     assert len(keys(whole)) == 2 * 3

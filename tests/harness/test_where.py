@@ -48,7 +48,9 @@ def test_every_case_is_split_with_and_without_someone_looking(tmp_path, monkeypa
     assert done.returncode == 0, done.stderr
     recording = records.read(tmp_path / "where.jsonl")
     assert {one.case for one in recording.splits} == {case.name for case in where.CASES}
-    assert {one.case for one in recording.timelines} == {case.name for case in where.TIMELINES}
+    assert {(one.case, one.program, one.heap_size) for one in recording.timelines} == {
+        (case.name, case.program, case.heap_size) for case in where.TIMELINES
+    }
     own, sending = Counter[str](), Counter[str]()
     for split in recording.splits:
         has_thread = "tut_10" in split.program
