@@ -55,11 +55,11 @@ enum {
 static const int64_t PATIENCE_NS = 5000000000;
 
 struct settings {
-    struct told told;
+    struct common common;
     size_t heaps, substreams, lose, swap, window;
     double rate;
     int queue;
-    pid_t turns; /* the receiver, which is to be stopped meanwhile; or 0 */
+    pid_t receiver; /* the receiver, which is to be stopped meanwhile; or 0 */
     bool describe, fill;
     const char *host, *port;
 };
@@ -168,9 +168,9 @@ static bool all_stopped(pid_t process)
 
 static void stop_receiver(const struct blast *b)
 {
-    if (kill(b->settings.turns, SIGSTOP) != 0)
+    if (kill(b->settings.receiver, SIGSTOP) != 0)
         fail("could not stop the receiver (--turns)", errno);
-    while (!all_stopped(b->settings.turns))
+    while (!all_stopped(b->settings.receiver))
         sched_yield();
 }
 
@@ -178,7 +178,7 @@ static void stop_receiver(const struct blast *b)
 static void give_turn(struct blast *b)
 {
     int64_t start = now_ns();
-    if (kill(b->settings.turns, SIGCONT) != 0)
+    if (kill(b->settings.receiver, SIGCONT) != 0)
         fail("could not let the receiver go on (--turns)", errno);
     wait_for_queue(b, 0);
     b->turns_ns += now_ns() - start;
@@ -187,7 +187,7 @@ static void give_turn(struct blast *b)
 /* Leave room for a message in the socket. */
 static void make_room(struct blast *b)
 {
-    if (b->settings.turns == 0) {
+    if (b->settings.receiver == 0) {
         wait_for_queue(b, b->settings.window);
     } else if (of_queue(b, SK_MEMINFO_RMEM_ALLOC) > b->settings.window) {
         give_turn(b);
@@ -221,7 +221,7 @@ static void send_message(struct blast *b)
         make_room(b);
     while (b->settings.rate > 0 && spt_rate_next(&b->rate, (uint64_t)now_ns()) != 0)
         ; /* a core is there for nothing else */
-    while (sendmsg(b->settings.told.socket, &message, 0) < 0)
+    while (sendmsg(b->settings.common.socket, &message, 0) < 0)
         if (errno != EINTR)
             fail("could not send", errno);
     spt_rate_sent(&b->rate, b->length, -1);
@@ -263,7 +263,7 @@ static void put(struct blast *b, const struct cut *cut, uint64_t cnt)
     uint64_t word = immediate(SPT_ID_HEAP_CNT, cnt);
     memcpy(to + cut->cnt_at, &word, sizeof(word));
     if (b->settings.describe && cut->timestamp_at > 0) {
-        word = immediate(TIMESTAMP_ID, (cnt - 1) * b->settings.told.heap_size);
+        word = immediate(TIMESTAMP_ID, (cnt - 1) * b->settings.common.heap_size);
         memcpy(to + cut->timestamp_at, &word, sizeof(word));
     }
     for (size_t i = 0; b->settings.fill && i < cut->payload_size; i++)
@@ -294,7 +294,7 @@ static void put_or_spoil(struct blast *b, const struct cut *cut, uint64_t cnt)
 /* Send n heaps from a count on; those of several substreams take turns, packet by packet. */
 static void send_heaps(struct blast *b, uint64_t first, size_t n)
 {
-    if (b->settings.turns != 0)
+    if (b->settings.receiver != 0)
         stop_receiver(b);
     for (size_t i = 0; i < n; i += b->settings.substreams) {
         size_t at_once = smaller(b->settings.substreams, n - i);
@@ -307,7 +307,7 @@ static void send_heaps(struct blast *b, uint64_t first, size_t n)
     b->held = NULL;
     send_message(b);
     b->sent_ns = now_ns();
-    if (b->settings.turns != 0)
+    if (b->settings.receiver != 0)
         give_turn(b);
     else if (b->settings.queue >= 0)
         wait_for_queue(b, 0);
@@ -345,14 +345,15 @@ static void make_packets(struct blast *b)
     spt_packetizer packetizer;
     spt_packet packet;
     spt_heap *heap = check_made(spt_heap_create(NULL, &err), &err);
-    uint8_t *samples = alloc_zeros(s->told.heap_size), *scratch = alloc_bytes(s->told.packet_size);
+    uint8_t *samples = alloc_zeros(s->common.heap_size),
+            *scratch = alloc_bytes(s->common.packet_size);
     spt_item timestamp = {TIMESTAMP_ID, "\0\0\0\0", 5, true};
-    spt_item item = {SAMPLES_ID, samples, s->told.heap_size, false};
+    spt_item item = {SAMPLES_ID, samples, s->common.heap_size, false};
     check(spt_heap_add_item(heap, &timestamp, &err), &err);
     check(spt_heap_add_item(heap, &item, &err), &err);
-    check(spt_packetizer_init(&packetizer, heap, 0, s->told.packet_size, &err), &err);
-    struct iovec *pieces = alloc_bytes(SPT_MAX_PIECES(s->told.packet_size) * sizeof(*pieces));
-    size_t room = s->told.heap_size / (s->told.packet_size - SPT_MIN_PACKET_SIZE + 8) + 2;
+    check(spt_packetizer_init(&packetizer, heap, 0, s->common.packet_size, &err), &err);
+    struct iovec *pieces = alloc_bytes(SPT_MAX_PIECES(s->common.packet_size) * sizeof(*pieces));
+    size_t room = s->common.heap_size / (s->common.packet_size - SPT_MIN_PACKET_SIZE + 8) + 2;
     size_t offset = 0;
     b->cuts = alloc_bytes(room * sizeof(*b->cuts));
     while (spt_packetizer_next(&packetizer, scratch, pieces, &packet) == SPT_OK) {
@@ -395,7 +396,7 @@ static void send_descriptors(struct blast *b, uint64_t cnt)
     const spt_variable items[] = {
         spt_immediate(TIMESTAMP_ID, "timestamp", "Index of the first sample", NULL),
         spt_array(SAMPLES_ID, "adc_samples", "Samples of the converter", SPT_INT8, NULL,
-                  b->settings.told.heap_size),
+                  b->settings.common.heap_size),
     };
     spt_heap *heap = check_made(spt_heap_create(NULL, &err), &err);
     check(spt_heap_add(heap, items, 2, SPT_DESCRIPTORS, &err), &err);
@@ -420,7 +421,7 @@ static const char usage_text[] =
 
 static const char help_text[] =
     "\nSends heaps as fast as it can, to see how fast a receiver is.\n\n"
-    "  -n HEAPS        heaps to send (10000)\n" TOLD_HELP
+    "  -n HEAPS        heaps to send (10000)\n" COMMON_HELP
     "  -s COUNT        substreams: so many heaps take turns, packet by packet (1)\n"
     "  -r BYTES_PER_S  bytes of packets in a second (no limit)\n"
     "  --queue FD      the receiver's socket: what it holds and drops can be seen in it\n"
@@ -440,7 +441,7 @@ static const char help_text[] =
 static struct settings parse(int argc, char **argv)
 {
     static const struct option long_options[] = {
-        TOLD_OPTIONS,
+        COMMON_OPTIONS,
         {"queue", required_argument, NULL, 'q'},
         {"window", required_argument, NULL, 'W'},
         {"turns", required_argument, NULL, 't'},
@@ -450,9 +451,9 @@ static struct settings parse(int argc, char **argv)
         {"fill", no_argument, NULL, 'f'},
         {NULL, 0, NULL, 0},
     };
-    struct settings s = {.told = TOLD_USUALLY, .heaps = 10000, .substreams = 1, .queue = -1};
+    struct settings s = {.common = COMMON_DEFAULTS, .heaps = 10000, .substreams = 1, .queue = -1};
     int c;
-    while ((c = getopt_long(argc, argv, TOLD_LETTERS "n:s:r:", long_options, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, COMMON_LETTERS "n:s:r:", long_options, NULL)) != -1) {
         if (c == 'n')
             s.heaps = number(usage_text, "-n", optarg, 1, MOST);
         else if (c == 's')
@@ -464,7 +465,7 @@ static struct settings parse(int argc, char **argv)
         else if (c == 'W')
             s.window = number(usage_text, "--window", optarg, 1, MOST);
         else if (c == 't')
-            s.turns = (pid_t)number(usage_text, "--turns", optarg, 1, INT32_MAX);
+            s.receiver = (pid_t)number(usage_text, "--turns", optarg, 1, INT32_MAX);
         else if (c == 'l')
             s.lose = number(usage_text, "--lose", optarg, 2, MOST);
         else if (c == 'x')
@@ -476,18 +477,18 @@ static struct settings parse(int argc, char **argv)
         else if (c == 'h') {
             printf("%s%s", usage_text, help_text);
             exit(0);
-        } else if (!tell(&s.told, usage_text, c)) {
+        } else if (!tell(&s.common, usage_text, c)) {
             fputs(usage_text, stderr);
             exit(2);
         }
     }
-    check_place(&s.told, usage_text, argc - optind);
-    if ((s.window > 0 || s.turns > 0) && s.queue < 0)
+    check_place(&s.common, usage_text, argc - optind);
+    if ((s.window > 0 || s.receiver > 0) && s.queue < 0)
         usage_error(usage_text, "--window and --turns need --queue, the socket to look at");
-    if (s.turns > 0 && s.rate > 0)
+    if (s.receiver > 0 && s.rate > 0)
         usage_error(usage_text, "--turns and -r exclude each other");
     s.host = argv[optind];
-    s.port = s.told.socket < 0 ? argv[optind + 1] : NULL;
+    s.port = s.common.socket < 0 ? argv[optind + 1] : NULL;
     return s;
 }
 
@@ -507,14 +508,14 @@ static int connected(const struct settings *s)
 static void print(const struct blast *b, const struct usage *used)
 {
     const struct settings *s = &b->settings;
-    size_t payload_bytes = s->heaps * s->told.heap_size;
-    if (!s->told.json) {
+    size_t payload_bytes = s->heaps * s->common.heap_size;
+    if (!s->common.json) {
         printf("%.2f MB/s\n", (double)payload_bytes / (double)used->elapsed_ns * 1e3);
         return;
     }
     printf("{\"program\": \"blast\", \"language\": \"c\", \"heaps\": %zu, \"heap_size\": %zu, "
            "\"packet_size\": %zu, \"payload_bytes\": %zu, \"errors\": 0, ",
-           s->heaps, s->told.heap_size, s->told.packet_size, payload_bytes);
+           s->heaps, s->common.heap_size, s->common.packet_size, payload_bytes);
     printf("\"spead_bytes\": %" PRIu64 ", \"packets\": %" PRIu64 ", \"messages\": %" PRIu64
            ", \"waits\": %" PRIu64 ", ",
            b->counts.bytes, b->counts.packets, b->counts.messages, b->counts.waits);
@@ -531,13 +532,13 @@ int main(int argc, char **argv)
 {
     struct blast b = {.settings = parse(argc, argv)};
     struct settings *s = &b.settings;
-    if (s->told.socket < 0)
-        s->told.socket = connected(s);
+    if (s->common.socket < 0)
+        s->common.socket = connected(s);
     bool windowed = s->window > 0 || (s->queue >= 0 && s->rate == 0);
     if (s->queue >= 0) {
         b.dropped = of_queue(&b, SK_MEMINFO_DROPS);
         if (s->window == 0)
-            s->window = of_queue(&b, SK_MEMINFO_RCVBUF) / 8 * (s->turns != 0 ? 7 : 4);
+            s->window = of_queue(&b, SK_MEMINFO_RCVBUF) / 8 * (s->receiver != 0 ? 7 : 4);
     }
     b.message = alloc_touched(MESSAGE + HEADER);
     make_packets(&b);
@@ -545,18 +546,19 @@ int main(int argc, char **argv)
     uint64_t first = s->describe ? 1 : 0;
     if (s->describe)
         send_descriptors(&b, 0);
-    send_heaps(&b, first, s->told.warm_up); /* of which none is lost, so that they can be counted */
+    send_heaps(&b, first,
+               s->common.warm_up); /* of which none is lost, so that they can be counted */
     s->window = windowed ? s->window : 0;
     struct usage start = usage_now();
     b.warm_up = b.counts;
     b.start_ns = now_ns();
     b.turns_ns = 0;
     begin_rate(&b);
-    send_heaps(&b, first + s->told.warm_up, s->heaps);
+    send_heaps(&b, first + s->common.warm_up, s->heaps);
     struct usage used = usage_since(start);
-    if (s->turns != 0)
+    if (s->receiver != 0)
         used.elapsed_ns = b.turns_ns;
-    send_end(&b, first + s->told.warm_up + s->heaps);
+    send_end(&b, first + s->common.warm_up + s->heaps);
     print(&b, &used);
     free(b.cuts);
     free(b.message);

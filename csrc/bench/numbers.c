@@ -13,26 +13,26 @@ _Noreturn void usage_error(const char *usage, const char *what)
     exit(2);
 }
 
-bool tell(struct told *told, const char *usage, int option)
+bool tell(struct common *common, const char *usage, int option)
 {
     if (option == 'w')
-        told->warm_up = number(usage, "-w", optarg, 0, MOST);
+        common->warm_up = number(usage, "-w", optarg, 0, MOST);
     else if (option == 'H')
-        told->heap_size = number(usage, "-H", optarg, 1, MOST);
+        common->heap_size = number(usage, "-H", optarg, 1, MOST);
     else if (option == 'p')
-        told->packet_size = number(usage, "-p", optarg, 128, 65507);
+        common->packet_size = number(usage, "-p", optarg, 128, 65507);
     else if (option == 'S')
-        told->socket = (int)number(usage, "--socket", optarg, 0, 65535);
+        common->socket = (int)number(usage, "--socket", optarg, 0, 65535);
     else if (option == 'j')
-        told->json = true;
+        common->json = true;
     else
         return false;
     return true;
 }
 
-void check_place(const struct told *told, const char *usage, int n_words)
+void check_place(const struct common *common, const char *usage, int n_words)
 {
-    if (n_words != (told->socket < 0 ? 2 : 0))
+    if (n_words != (common->socket < 0 ? 2 : 0))
         usage_error(usage, "a host and a port are needed, or --socket");
 }
 

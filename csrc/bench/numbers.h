@@ -11,20 +11,20 @@
 #define MOST ((size_t)1 << 40)
 
 /* What blast and those that it sends to are both told. */
-struct told {
+struct common {
     size_t warm_up, heap_size, packet_size;
     int socket; /* that was given, or -1: then there are a host and a port */
     bool json;
 };
 
 /* clang-format off */
-#define TOLD_USUALLY {.heap_size = 1024 * 1024, .packet_size = 9000, .socket = -1}
-#define TOLD_LETTERS "w:H:p:h"
-#define TOLD_OPTIONS                                                                               \
+#define COMMON_DEFAULTS {.heap_size = 1024 * 1024, .packet_size = 9000, .socket = -1}
+#define COMMON_LETTERS "w:H:p:h"
+#define COMMON_OPTIONS                                                                               \
     {"json", no_argument, NULL, 'j'},                                                              \
     {"socket", required_argument, NULL, 'S'},                                                      \
     {"help", no_argument, NULL, 'h'}
-#define TOLD_HELP                                                                                  \
+#define COMMON_HELP                                                                                  \
     "  -w HEAPS        heaps before the others, to warm up: they do not count (0)\n"               \
     "  -H BYTES        bytes of samples in a heap (1048576)\n"                                     \
     "  -p BYTES        bytes in a packet at most, UDP and IP not counted (9000)\n"
@@ -32,10 +32,10 @@ struct told {
 
 /* Read an option that getopt_long() has found, with optarg; false where it is none of these, or
  * asks for help. */
-bool tell(struct told *told, const char *usage, int option);
+bool tell(struct common *common, const char *usage, int option);
 
 /* End the program, unless there are a host and a port, or a socket instead. */
-void check_place(const struct told *told, const char *usage, int n_words);
+void check_place(const struct common *common, const char *usage, int n_words);
 
 /* End the program, as it was asked for wrongly. */
 _Noreturn void usage_error(const char *usage, const char *what);

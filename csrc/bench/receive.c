@@ -15,7 +15,7 @@ static void receive(struct receiving *r, spt_recv_stream *stream)
     while ((status = spt_recv_stream_get(stream, -1, &heap)) != SPT_DONE) {
         if (status != SPT_OK)
             continue; /* a signal */
-        if (heap->state == SPT_HEAP_COMPLETE && heap->length == r->told.heap_size) {
+        if (heap->state == SPT_HEAP_COMPLETE && heap->length == r->common.heap_size) {
             receiving_heaps(r, 1);
             if (r->check)
                 receiving_check(r, heap->cnt, heap->payload);
@@ -33,21 +33,22 @@ int main(int argc, char **argv)
     spt_error err = {0};
     /* Heaps that are finished: in the ring, with us, given back, and waiting for the ring. */
     size_t n = 2 * (LIVE + r.ring);
-    spt_memory_pool_config kept = {r.told.heap_size, r.told.heap_size, n, r.pool ? n : 0, 0, {0}};
+    spt_memory_pool_config kept = {
+        r.common.heap_size, r.common.heap_size, n, r.pool ? n : 0, 0, {0}};
     spt_memory_pool *memory = check_made(spt_memory_pool_create(NULL, &kept, &err), &err);
     spt_thread_pool *pool = check_made(spt_thread_pool_create(1, NULL, 0, &err), &err);
     spt_recv_config config = spt_recv_config_default();
     config.heaps.max_heaps = LIVE;
     config.heaps.allow_out_of_order = r.out_of_order;
-    config.heaps.max_heap_size = larger(config.heaps.max_heap_size, r.told.heap_size);
+    config.heaps.max_heap_size = larger(config.heaps.max_heap_size, r.common.heap_size);
     if (r.pool)
         config.heaps.memory = spt_memory_pool_memory(memory);
     config.ring_heaps = r.ring;
     spt_recv_stream *stream = check_made(spt_recv_stream_create(pool, &config, &err), &err);
     spt_receive_config socket = SPT_RECEIVE_CONFIG_DEFAULT;
-    socket.max_size = larger(socket.max_size, r.told.packet_size);
+    socket.max_size = larger(socket.max_size, r.common.packet_size);
     socket.gro = r.gro;
-    check(spt_recv_stream_add_udp_socket(stream, r.told.socket, &socket, &err), &err);
+    check(spt_recv_stream_add_udp_socket(stream, r.common.socket, &socket, &err), &err);
     receiving_ready(&r);
     receive(&r, stream);
     spt_recv_stats stats;

@@ -58,18 +58,18 @@ static void take(struct loop *l, const uint8_t *packet, size_t size)
     size_t header = size < PREFIX ? size : 8 * (1 + (word(packet, 0) & 0xffff));
     bool is_end = size > PREFIX && word(packet, CONTROL) == 2 && packet[8 * CONTROL + 2] == 6;
     uint64_t offset = word(packet, OFFSET), n = word(packet, LENGTH);
-    if (is_end || header + n != size || offset + n > l->r.told.heap_size) {
+    if (is_end || header + n != size || offset + n > l->r.common.heap_size) {
         l->ended = true;
         return;
     }
     uint64_t cnt = word(packet, COUNT);
     if (l->r.copy)
-        memcpy(l->heaps + cnt % PLACES * l->r.told.heap_size + offset, packet + header, n);
+        memcpy(l->heaps + cnt % PLACES * l->r.common.heap_size + offset, packet + header, n);
     l->bytes += n;
-    if (offset + n == l->r.told.heap_size) {
+    if (offset + n == l->r.common.heap_size) {
         receiving_heaps(&l->r, 1);
         if (l->r.check)
-            receiving_check(&l->r, cnt, l->heaps + cnt % PLACES * l->r.told.heap_size);
+            receiving_check(&l->r, cnt, l->heaps + cnt % PLACES * l->r.common.heap_size);
     }
 }
 
@@ -95,7 +95,7 @@ static void receive(struct loop *l)
             .msg_controllen = sizeof(l->controls[i]),
         };
     }
-    int n = recvmmsg(l->r.told.socket, l->messages, MESSAGES, MSG_WAITFORONE, NULL);
+    int n = recvmmsg(l->r.common.socket, l->messages, MESSAGES, MSG_WAITFORONE, NULL);
     l->r.calls++;
     if (n < 0 && errno != EINTR) {
         perror("receive_bare: could not receive");
@@ -113,10 +113,10 @@ int main(int argc, char **argv)
     struct loop l = {.r = receiving_begin(argc, argv,
                                           "How fast this machine can receive: bare system calls.",
                                           "gc")};
-    if (l.r.gro && setsockopt(l.r.told.socket, IPPROTO_UDP, UDP_GRO, &(int){1}, sizeof(int)) != 0)
+    if (l.r.gro && setsockopt(l.r.common.socket, IPPROTO_UDP, UDP_GRO, &(int){1}, sizeof(int)) != 0)
         perror("receive_bare: there is no UDP_GRO here");
     l.memory = alloc_touched(MESSAGES * RUN);
-    l.heaps = alloc_touched(PLACES * l.r.told.heap_size);
+    l.heaps = alloc_touched(PLACES * l.r.common.heap_size);
     receiving_ready(&l.r);
     while (!l.ended)
         receive(&l);

@@ -13,10 +13,10 @@ static void place(spt_place_data *data, size_t size, void *user)
     (void)size;
     if (data->items[0] < 0)
         return; /* its first packet says no count: it has no place */
-    int64_t heaps = (int64_t)larger(1, CHUNK / r->told.heap_size);
+    int64_t heaps = (int64_t)larger(1, CHUNK / r->common.heap_size);
     data->chunk_id = data->items[0] / heaps;
     data->heap_index = (uint64_t)(data->items[0] % heaps);
-    data->heap_offset = data->heap_index * r->told.heap_size;
+    data->heap_offset = data->heap_index * r->common.heap_size;
 }
 
 static void receive(struct receiving *r, spt_chunk_ring *filled, spt_chunk_ring *free_ones)
@@ -32,7 +32,7 @@ static void receive(struct receiving *r, spt_chunk_ring *filled, spt_chunk_ring 
                 n++;
                 if (r->check)
                     receiving_check(r, (uint64_t)chunk->chunk_id * chunk->present_size + i,
-                                    (const uint8_t *)chunk->data + i * r->told.heap_size);
+                                    (const uint8_t *)chunk->data + i * r->common.heap_size);
             }
         receiving_heaps(r, n);
         (void)!spt_chunk_ring_put(free_ones, chunk, -1);
@@ -44,7 +44,7 @@ static spt_recv_stream *make_stream(spt_thread_pool *pool, struct receiving *r,
 {
     spt_error err = {0};
     spt_recv_config config = spt_recv_config_default();
-    config.heaps.max_heaps = WINDOW * larger(1, CHUNK / r->told.heap_size);
+    config.heaps.max_heaps = WINDOW * larger(1, CHUNK / r->common.heap_size);
     const spt_chunk_config chunks = {
         .place = place,
         .place_user = r,
@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 {
     struct receiving r =
         receiving_begin(argc, argv, "Receives small heaps into chunks of about 1 MiB.", "g");
-    size_t heaps = larger(1, CHUNK / r.told.heap_size);
+    size_t heaps = larger(1, CHUNK / r.common.heap_size);
     spt_error err = {0};
     spt_thread_pool *pool = check_made(spt_thread_pool_create(1, NULL, 0, &err), &err);
     spt_chunk_ring *filled = check_made(spt_chunk_ring_create(CHUNKS, &err), &err);
@@ -69,14 +69,14 @@ int main(int argc, char **argv)
     spt_recv_stream *stream = make_stream(pool, &r, filled, free_ones);
     spt_chunk chunks[CHUNKS] = {0};
     for (size_t i = 0; i < CHUNKS; i++) {
-        chunks[i].data = alloc_touched(chunks[i].data_size = heaps * r.told.heap_size);
+        chunks[i].data = alloc_touched(chunks[i].data_size = heaps * r.common.heap_size);
         chunks[i].present = alloc_zeros(chunks[i].present_size = heaps);
         check(spt_chunk_ring_put(free_ones, &chunks[i], 0), &err);
     }
     spt_receive_config socket = SPT_RECEIVE_CONFIG_DEFAULT;
-    socket.max_size = larger(socket.max_size, r.told.packet_size);
+    socket.max_size = larger(socket.max_size, r.common.packet_size);
     socket.gro = r.gro;
-    check(spt_recv_stream_add_udp_socket(stream, r.told.socket, &socket, &err), &err);
+    check(spt_recv_stream_add_udp_socket(stream, r.common.socket, &socket, &err), &err);
     receiving_ready(&r);
     receive(&r, filled, free_ones);
     spt_recv_stats stats;

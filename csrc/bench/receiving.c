@@ -28,7 +28,7 @@ static void write_usage(const char *accepted)
 _Noreturn static void help(const char *doc, const char *accepted)
 {
     printf("%s\n%s\n\n", usage_text, doc);
-    puts(TOLD_HELP "  -r HEAPS        heaps that may wait to be got (4)");
+    puts(COMMON_HELP "  -r HEAPS        heaps that may wait to be got (4)");
     if (strchr(accepted, 'g'))
         puts("  --no-gro        a packet in a message, not a run of them");
     if (strchr(accepted, 'c'))
@@ -87,7 +87,7 @@ static bool is_switch(struct receiving *r, int c)
 struct receiving receiving_begin(int argc, char **argv, const char *doc, const char *accepted)
 {
     static const struct option long_options[] = {
-        TOLD_OPTIONS,
+        COMMON_OPTIONS,
         {"no-gro", no_argument, NULL, 'g'},
         {"no-copy", no_argument, NULL, 'c'},
         {"out-of-order", no_argument, NULL, 'o'},
@@ -95,22 +95,23 @@ struct receiving receiving_begin(int argc, char **argv, const char *doc, const c
         {"no-pool", no_argument, NULL, 'm'},
         {NULL, 0, NULL, 0},
     };
-    struct receiving r = {.told = TOLD_USUALLY, .ring = 4, .gro = true, .copy = true, .pool = true};
+    struct receiving r = {
+        .common = COMMON_DEFAULTS, .ring = 4, .gro = true, .copy = true, .pool = true};
     int c;
     write_usage(accepted);
-    while ((c = getopt_long(argc, argv, TOLD_LETTERS "r:", long_options, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, COMMON_LETTERS "r:", long_options, NULL)) != -1) {
         if (c == 'r')
             r.ring = number(usage_text, "-r", optarg, 1, 1 << 20);
         else if (c == 'h')
             help(doc, accepted);
-        else if (tell(&r.told, usage_text, c))
+        else if (tell(&r.common, usage_text, c))
             continue;
         else if ((strchr("gcom", c) != NULL && strchr(accepted, c) == NULL) || !is_switch(&r, c))
             usage_error(usage_text, "there is no such option here");
     }
-    check_place(&r.told, usage_text, argc - optind);
-    if (r.told.socket < 0)
-        r.told.socket = bound(argv[optind], argv[optind + 1]);
+    check_place(&r.common, usage_text, argc - optind);
+    if (r.common.socket < 0)
+        r.common.socket = bound(argv[optind], argv[optind + 1]);
     return r;
 }
 
@@ -122,7 +123,7 @@ void receiving_ready(struct receiving *r)
 
 void receiving_heaps(struct receiving *r, uint64_t n)
 {
-    bool warmed_up = r->n_heaps < r->told.warm_up && r->n_heaps + n >= r->told.warm_up;
+    bool warmed_up = r->n_heaps < r->common.warm_up && r->n_heaps + n >= r->common.warm_up;
     r->n_heaps += n;
     if (warmed_up)
         r->start = usage_now();
@@ -130,7 +131,7 @@ void receiving_heaps(struct receiving *r, uint64_t n)
 
 void receiving_check(struct receiving *r, uint64_t cnt, const uint8_t *samples)
 {
-    for (size_t i = 0; i < r->told.heap_size; i++)
+    for (size_t i = 0; i < r->common.heap_size; i++)
         if (samples[i] != (uint8_t)(cnt + i + (i >> 8))) {
             r->wrong++;
             return;
@@ -153,22 +154,22 @@ static long peak_memory(void)
 int receiving_end(struct receiving *r)
 {
     struct usage used = usage_since(r->start);
-    size_t heaps = r->n_heaps > r->told.warm_up ? r->n_heaps - r->told.warm_up : 0;
-    size_t payload_bytes = heaps * r->told.heap_size;
+    size_t heaps = r->n_heaps > r->common.warm_up ? r->n_heaps - r->common.warm_up : 0;
+    size_t payload_bytes = heaps * r->common.heap_size;
     if (r->wrong > 0) {
         fprintf(stderr, "%s: %" PRIu64 " heaps have other samples than were sent\n",
                 program_invocation_short_name, r->wrong);
         return 1;
     }
-    if (!r->told.json) {
+    if (!r->common.json) {
         printf("%.2f MB/s\n", (double)payload_bytes / (double)used.elapsed_ns * 1e3);
         return 0;
     }
     printf("{\"program\": \"%s\", \"language\": \"c\", \"heaps\": %zu, \"heap_size\": %zu, ",
-           program_invocation_short_name, heaps, r->told.heap_size);
+           program_invocation_short_name, heaps, r->common.heap_size);
     printf("\"packet_size\": %zu, \"payload_bytes\": %zu, \"packets\": %" PRIu64
            ", \"incomplete_heaps\": %" PRIu64 ", \"calls\": %" PRIu64 ", ",
-           r->told.packet_size, payload_bytes, r->packets, r->incomplete, r->calls);
+           r->common.packet_size, payload_bytes, r->packets, r->incomplete, r->calls);
     printf("\"peak_memory_bytes\": %ld, ", 1024 * peak_memory());
     print_usage(&used);
     puts("}");

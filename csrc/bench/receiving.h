@@ -10,7 +10,7 @@
 #include "numbers.h"
 
 struct receiving {
-    struct told told; /* with a bound socket: one that was given, or our own */
+    struct common common; /* with a bound socket: one that was given, or our own */
     size_t ring;
     bool gro, copy, pool, check, out_of_order;
     /* What has come. */

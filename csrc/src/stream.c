@@ -95,7 +95,7 @@ struct spt_stream {
     _Alignas(CACHE_LINE) size_t tail; /* atomic: senders write, the worker reads */
 
     _Alignas(CACHE_LINE) size_t head; /* atomic: the worker writes, senders read */
-    size_t told; /* atomic: the head, once all completions before it have been given back */
+    size_t given_back; /* atomic: the head, once all completions before it have been given back */
     _Alignas(CACHE_LINE) size_t finished, cursor, group_end, group_left, turn;
     bool idle, limited, napping;
     habit nap, spin;
@@ -215,7 +215,7 @@ static void announce(spt_stream *s)
     }
     s->completed = NULL;
     s->completed_end = &s->completed;
-    __atomic_store_n(&s->told, s->head, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&s->given_back, s->head, __ATOMIC_SEQ_CST);
     size_t waiters = __atomic_load_n(&s->waiters, __ATOMIC_SEQ_CST);
     if (waiters > 0 && s->own_pool != NULL) {
         spti_pool_rouse(s->own_pool);
@@ -786,7 +786,7 @@ static bool is_done(const spt_stream *s, const spt_completion *completion, size_
 {
     if (completion != NULL)
         return spt_completion_done(completion);
-    return (ptrdiff_t)(__atomic_load_n(&s->told, __ATOMIC_SEQ_CST) - tail) >= 0;
+    return (ptrdiff_t)(__atomic_load_n(&s->given_back, __ATOMIC_SEQ_CST) - tail) >= 0;
 }
 
 /* ---- Senders that do the work, where there is no thread for it ----

@@ -529,7 +529,7 @@ spt_thread_pool *spt_thread_pool_create(size_t n_threads, const int *affinity, s
 static bool tell_one_stopped(spt_thread_pool *pool)
 {
     spti_task *task = pool->attached;
-    while (task != NULL && task->told)
+    while (task != NULL && task->heard)
         task = task->next_attached;
     if (task == NULL)
         return false;
@@ -538,7 +538,7 @@ static bool tell_one_stopped(spt_thread_pool *pool)
         return true;
     }
     take(pool, task);
-    task->told = true;
+    task->heard = true;
     pthread_mutex_unlock(&pool->lock);
     task->stopped(task);
     pthread_mutex_lock(&pool->lock);

@@ -45,7 +45,7 @@ typedef struct spti_task {
     /* Private to the pool. */
     int scheduled;    /* atomic: a run is due, under way, or waited for */
     spti_state state; /* the rest under the pool's lock */
-    bool told;        /* that the pool has stopped */
+    bool heard;       /* that the pool has stopped */
     struct spti_task *next, *next_attached;
 } spti_task;
 

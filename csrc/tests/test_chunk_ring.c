@@ -99,20 +99,20 @@ TEST(who_watches_is_told_once_there_is_what_was_not_there)
 {
     OWN(spt_chunk_ring) ring = new_ring(1);
     spt_chunk chunk = {0}, more = {0}, *got;
-    int told = 0;
-    spti_chunk_watch watch = {.tell = count, .user = &told};
+    int calls = 0;
+    spti_chunk_watch watch = {.tell = count, .user = &calls};
     spti_chunk_ring_watch(ring, &watch);
     put(ring, &chunk);
-    CHECK_EQUAL(told, 0); /* nobody had wanted it */
+    CHECK_EQUAL(calls, 0); /* nobody had wanted it */
     CHECK_EQUAL(spti_chunk_ring_try_put(ring, &more), SPT_PENDING);
     get(ring);
-    CHECK_EQUAL(told, 1);
+    CHECK_EQUAL(calls, 1);
     CHECK_EQUAL(spti_chunk_ring_try_get(ring, &got), SPT_PENDING);
     put(ring, &chunk);
-    CHECK_EQUAL(told, 2);
+    CHECK_EQUAL(calls, 2);
     CHECK_EQUAL(spti_chunk_ring_try_put(ring, &more), SPT_PENDING);
     spt_chunk_ring_stop(ring);
-    CHECK_EQUAL(told, 3);
+    CHECK_EQUAL(calls, 3);
     spti_chunk_ring_unwatch(ring, &watch);
     spti_chunk_ring_unwatch(ring, &watch);
 }
