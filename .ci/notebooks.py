@@ -42,10 +42,10 @@ def main() -> int:
     html_parser = what.add_parser("html", help="run all notebooks, and write them as pages")
     html_parser.add_argument("folder", type=Path)
     html_parser.add_argument("--quick", action="store_true", help="measure less")
-    told = parser.parse_args()
-    if told.what == "refresh":
-        return refresh([Path(name).stem for name in told.names])
-    return check() if told.what == "check" else html(told.folder, told.quick)
+    given = parser.parse_args()
+    if given.what == "refresh":
+        return refresh([Path(name).stem for name in given.names])
+    return check() if given.what == "check" else html(given.folder, given.quick)
 
 
 # ---- Refreshing ----

@@ -39,13 +39,13 @@ def main():
     parser.add_argument("goals", nargs="*", default=["setup"], help="what make is to make")
     parser.add_argument("--packages", action="store_true", help="print the packages alone")
     parser.add_argument("--os-release", default="/etc/os-release", help="which system this is")
-    told = parser.parse_args()
-    again = "make {} PYTHON=".format(" ".join(told.goals))
+    given = parser.parse_args()
+    again = "make {} PYTHON=".format(" ".join(given.goals))
     if sys.version_info < OLDEST:
         sys.exit(too_old(again))
     lacking = missing()
-    command, packages = packages_for(told.os_release, lacking)
-    if told.packages:
+    command, packages = packages_for(given.os_release, lacking)
+    if given.packages:
         print(" ".join(packages))
     elif lacking:
         sys.exit(advice(lacking, command, packages, again))
@@ -94,8 +94,8 @@ def includes():
 
 def find_compiler():
     """Return the command of the compiler that meson takes, or None."""
-    told = shlex.split(os.environ.get("CC", ""))
-    for command in [told] if told else [["cc"], ["gcc"], ["clang"]]:
+    chosen = shlex.split(os.environ.get("CC", ""))
+    for command in [chosen] if chosen else [["cc"], ["gcc"], ["clang"]]:
         if shutil.which(command[0]):
             return command
     return None
@@ -122,8 +122,8 @@ def packages_for(os_release, lacking):
     if os.path.isfile(os_release):
         with open(os_release) as file:
             lines = [line.strip().partition("=") for line in file]
-    told = {name: value.strip("\"'") for name, _, value in lines}
-    for name in [told.get("ID", "")] + told.get("ID_LIKE", "").split():
+    system = {name: value.strip("\"'") for name, _, value in lines}
+    for name in [system.get("ID", "")] + system.get("ID_LIKE", "").split():
         if name in SYSTEMS:
             command, packages = SYSTEMS[name][0], dict(zip(WORDS, SYSTEMS[name][1:], strict=True))
             found = [packages[one].format(python=python_name()) for one in lacking]

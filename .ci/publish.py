@@ -39,16 +39,16 @@ def main() -> None:
     parser.add_argument("url", help="the address at which the folder will be")
     parser.add_argument("folder", type=Path, help="what to make; it is emptied first")
     parser.add_argument("--tags", type=int, default=0, metavar="N", help="the newest N tags, too")
-    told = parser.parse_args()
-    url = told.url.rstrip("/") + "/"
+    given = parser.parse_args()
+    url = given.url.rstrip("/") + "/"
     if not urlsplit(url).netloc:
-        parser.error(f"{told.url} is no whole address: say https://example.org/spead_tutorial")
-    empty(told.folder)
-    build(Path.cwd(), url, told.folder / LATEST)
-    tags = newest(told.tags)
+        parser.error(f"{given.url} is no whole address: say https://example.org/spead_tutorial")
+    empty(given.folder)
+    build(Path.cwd(), url, given.folder / LATEST)
+    tags = newest(given.tags)
     for tag in tags:
-        build_tag(tag, url, told.folder / tag)
-    finish(told.folder, url, [LATEST, *tags])
+        build_tag(tag, url, given.folder / tag)
+    finish(given.folder, url, [LATEST, *tags])
 
 
 def empty(folder: Path) -> None:

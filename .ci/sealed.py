@@ -174,9 +174,9 @@ def destinations(watch: socket.socket) -> str:
             if way == PACKET_OUTGOING:
                 where = destination(packet) if kind in IP else f"protocol {kind:#06x}"
                 found[where] = found.get(where, 0) + 1
-    told = [f"{n} of {where}" for where, n in found.items()][:MANY]
+    listed = [f"{n} of {where}" for where, n in found.items()][:MANY]
     more = ["..."] if len(found) > MANY else []
-    return f"{', '.join(told + more)} (sealed.py strace -f -e trace=network COMMAND tells who)"
+    return f"{', '.join(listed + more)} (sealed.py strace -f -e trace=network COMMAND tells who)"
 
 
 def destination(packet: bytes) -> str:

@@ -77,7 +77,7 @@ def cli() -> None:
 @click.option("--retry", is_flag=True, help="Try cases again that were given up.")
 @click.option("--shard", type=parsed(_shard), default="1/1", metavar="I/N",
               help="Only part I of N, for N machines: merge puts them together.")  # fmt: skip
-@click.option("--beside", multiple=True, metavar="NAME=PYTHON",
+@click.option("--beside", "others", multiple=True, metavar="NAME=PYTHON",
               help="Measure another installation of the package in the same rounds.")  # fmt: skip
 @click.option("--hosts", type=_FILE, metavar="FILE",
               help="Measure on the hosts that a file names, together (hosts.toml).")  # fmt: skip
@@ -92,7 +92,7 @@ def run(
     only_noisy: bool,
     retry: bool,
     shard: tuple[int, int],
-    beside: tuple[str, ...],
+    others: tuple[str, ...],
     hosts: Path | None,
     plot: bool,
 ) -> int:
@@ -117,13 +117,13 @@ def run(
     Example: python -m bench run tut-10 --hosts hosts.toml
     """
     if hosts is not None:
-        if only_noisy or dry_run or beside or shard != (1, 1):
+        if only_noisy or dry_run or others or shard != (1, 1):
             raise click.UsageError(
                 "--hosts goes with none of --only-noisy, --dry-run, --beside and --shard"
             )
         return _run_on_hosts(hosts, sweeps or SWEEPS, SIZES[size], rounds, output, restart=restart,
                              retry=retry, plot=plot)  # fmt: skip
-    installations = dict(_installation(text) for text in beside)
+    installations = dict(_installation(text) for text in others)
     outcome = 0
     with contextlib.nullcontext() if dry_run else locked(output):
         for sweep in sweeps or SWEEPS:

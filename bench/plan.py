@@ -11,6 +11,7 @@ from typing import Any
 
 import spead_tutorial
 from bench import losing, pools, receivers
+from bench.machine_lock import alone
 from bench.peers import (
     TIMEOUT_S,
     Installations,
@@ -22,7 +23,6 @@ from bench.peers import (
     take_timeline,
 )
 from bench.sweeps import CEILING, LOST, PEER, POOL, RECEIVERS, Size, Sweep
-from bench.turns import turn
 from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure import rounds, search
@@ -102,11 +102,11 @@ def plan_of(
     size: Size,
     rounds: int | None = None,
     shard: tuple[int, int] = (1, 1),
-    beside: Sequence[str] = (),
+    others: Sequence[str] = (),
 ) -> Plan:
     """Plan the measuring of a sweep."""
     cases = cases_of(sweep, size, shard)
-    for name in beside:
+    for name in others:
         cases += [
             dataclasses.replace(case, implementation=name)
             for case in cases_of(sweep, size, shard)
@@ -239,7 +239,7 @@ def measure(
             )
 
         def take_in_turn(step: Step, warm_up: Sample | None) -> Iterator[Sample | Timeline]:
-            with turn():
+            with alone():
                 result = take_step(step, warm_up)
                 yield from (result,) if isinstance(result, Sample | Timeline) else result
 

@@ -33,10 +33,10 @@ def take(lab: Lab, step: Step, heaps: int) -> Received:
     begun = Begun(step)
     options = ProgramOptions(heaps, case.heap_size, case.packet_size)
     buffers = _POOL.fullmatch(case.variant)
-    told = ["-t", _SILENCE_S, *(["-b", buffers[1]] if buffers else [])]
+    to_receiver = ["-t", _SILENCE_S, *(["-b", buffers[1]] if buffers else [])]
     done = deliver(
         lab, receiver, _SENDER, (case.language, "c"), options,
-        told=told, as_json=True, bits_per_s=case.link,
+        to_receiver=to_receiver, as_json=True, bits_per_s=case.link,
     )  # fmt: skip
     measured = _measured(done.received.said, done.sent.said, case.heap_size)
     wrong = failure(done.sent, done.received)

@@ -28,8 +28,8 @@ _PY_SPY_LOOKS_PER_S = 250
 
 def _py_spy() -> str | None:
     """Find py-spy, beside this Python before anywhere else."""
-    beside = shutil.which("py-spy", path=str(Path(sys.executable).parent))
-    return beside or shutil.which("py-spy")
+    installed = shutil.which("py-spy", path=str(Path(sys.executable).parent))
+    return installed or shutil.which("py-spy")
 
 
 def tool_for(language: str, wanted: str | None) -> str:

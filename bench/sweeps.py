@@ -350,7 +350,7 @@ _LEFT_OUT = {(_LARGE, 9000): (3, 12), (MIB, 1472): (3, 9, 12)}
 
 def _lossless() -> Sweep:
     """The highest rate at which each receiver gets all: a search, see `measure.search`."""
-    beside = [(PEER_FROM_SOURCE, "c", "receive"), (CEILING, "c", "receive")]
+    compared = [(PEER_FROM_SOURCE, "c", "receive"), (CEILING, "c", "receive")]
 
     def cases(*points: tuple[int, int]) -> list[Case]:
         return [
@@ -364,7 +364,7 @@ def _lossless() -> Sweep:
                         if one.number not in _LEFT_OUT.get(point, ())
                     )
                 ),
-                *beside,
+                *compared,
             )
         ]
 

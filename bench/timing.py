@@ -50,7 +50,7 @@ RATES = (1e6, 1e8, 1e9, 3e9)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Size:
+class Amount:
     """How thorough a run is: rounds, heaps a process, and seconds at a rate."""
 
     rounds: int
@@ -58,7 +58,7 @@ class Size:
     seconds: float
 
 
-SIZES = {"quick": Size(3, 300, 0.5), "full": Size(9, 1000, 2.0), "tiny": Size(1, 30, 0.02)}
+SIZES = {"quick": Amount(3, 300, 0.5), "full": Amount(9, 1000, 2.0), "tiny": Amount(1, 30, 0.02)}
 
 
 class Latency(records.Taken, frozen=True):
@@ -171,7 +171,7 @@ def _said(lab: Lab, name: str, argv: Sequence[object]) -> dict[str, Any]:
     return said
 
 
-def take_latency(lab: Lab, asked: Latency, size: Size) -> Latency:
+def take_latency(lab: Lab, asked: Latency, size: Amount) -> Latency:
     """Run a process that sends over the lab's loopback."""
     argv = [*_program("latency", asked.implementation, asked.variant), "-n", WARM_UP + size.heaps]
     taken = replace(asked, **_said(lab, "latency", [*argv, "--seed", asked.round]))
@@ -180,7 +180,7 @@ def take_latency(lab: Lab, asked: Latency, size: Size) -> Latency:
     return taken
 
 
-def take_rate(lab: Lab, asked: Rate, size: Size) -> Rate:
+def take_rate(lab: Lab, asked: Rate, size: Amount) -> Rate:
     """Run a process that sends to the lab's device, and watch the device meanwhile."""
     argv = [*_program("rate", asked.implementation, asked.variant), "--rate", asked.rate]
     argv += ["--seconds", size.seconds, lab.address, lab.port]
@@ -233,7 +233,7 @@ def _asked(what: str, who: Iterable[tuple[str, str]], number: int) -> list[Taken
     return asked
 
 
-def _taken(lab: Lab, asked: Taken, size: Size) -> Taken:
+def _taken(lab: Lab, asked: Taken, size: Amount) -> Taken:
     try:
         if isinstance(asked, Latency):
             return take_latency(lab, asked, size)
@@ -244,7 +244,7 @@ def _taken(lab: Lab, asked: Taken, size: Size) -> Taken:
         return replace(asked, failure=str(error))
 
 
-def measure(what: str, size: Size, path: Path) -> list[Taken]:
+def measure(what: str, size: Amount, path: Path) -> list[Taken]:
     """Take all of a record: rounds, each of which has everything."""
     with Lab() as lab:
         who, skipped = _who_can(what, lab)
@@ -272,7 +272,7 @@ def _who_can(what: str, lab: Lab) -> tuple[list[tuple[str, str]], dict[str, str]
     return [one for one in WHO if one[0] not in skipped], skipped
 
 
-def _settings(what: str, size: Size) -> dict[str, Any]:
+def _settings(what: str, size: Amount) -> dict[str, Any]:
     if what == "spacing":
         return {"rounds": size.rounds, "heaps": HEAPS, "first": STEADY[0]}
     return dataclasses.asdict(size) | {"warm_up": WARM_UP}

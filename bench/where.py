@@ -53,7 +53,7 @@ _TIMELINE_HEAPS = 200
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Size:
+class Effort:
     """How thorough a run is: rounds, seconds of each program, and bytes sent to warm it up."""
 
     rounds: int
@@ -62,9 +62,9 @@ class Size:
 
 
 SIZES = {
-    "quick": Size(3, 0.2, 256 * _MIB),
-    "full": Size(9, 0.4, 512 * _MIB),
-    "tiny": Size(1, 0.1, 64 * _MIB),
+    "quick": Effort(3, 0.2, 256 * _MIB),
+    "full": Effort(9, 0.4, 512 * _MIB),
+    "tiny": Effort(1, 0.1, 64 * _MIB),
 }
 
 
@@ -72,7 +72,7 @@ SIZES = {
 # Taking it
 
 
-def _heaps(step: Step, warmed_up: Sample | None, size: Size) -> int:
+def _heaps(step: Step, warmed_up: Sample | None, size: Effort) -> int:
     """Return how many heaps last as long as wanted, at the rate of the warm-up."""
     if warmed_up is None or not warmed_up.rate:
         return max(2, size.warm_up_bytes // step.case.heap_size)
@@ -109,7 +109,7 @@ def _look(lab: Lab, step: Step, heaps: int) -> Split:
     )
 
 
-def measure(size: Size, path: Path) -> Recording:
+def measure(size: Effort, path: Path) -> Recording:
     """Take a record: in each round every case twice, once with nobody looking, and once with."""
     stacks.require_perf()
     settings = {"rounds": size.rounds, "seed": SEED, "looks_per_s": stacks.LOOKS_PER_S}

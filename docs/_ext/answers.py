@@ -17,7 +17,7 @@ from spead_tutorial.results.plots.marks import PACKET, PERCENT, RATE, TIMES
 _PLACES = ("x", "y", "narrow-x", "narrow-y")
 
 
-def spots(path: Path) -> tuple[str, str]:
+def overlay(path: Path) -> tuple[str, str]:
     """Return the points of a picture, and what can be chosen of it, if anything."""
     if not path.exists():
         return "", ""

@@ -161,7 +161,7 @@ def goals(record: str, *lines: str) -> Table:
 
 
 def _times(record: str, words: tuple[str, str], size: int, value: str) -> str:
-    before, after = (getattr(best(record, side, size), value) for side in words)
+    before, after = (getattr(best(record, name, size), value) for name in words)
     return f"{stats.gain(before, after).median:.2f}"
 
 

@@ -24,7 +24,7 @@ import html
 import re
 from pathlib import Path
 
-from answers import spots
+from answers import overlay
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
@@ -98,7 +98,7 @@ def shown(directive: SphinxDirective, light: Path, caption: str) -> list[nodes.N
     figure = nodes.figure(classes=["picture"])
     # On a narrow screen it scrolls within this, also for those who have keys alone.
     points = light.with_suffix(".json")
-    on_it, below_it = spots(points)
+    on_it, below_it = overlay(points)
     frame = f'<div class="frame" tabindex="0" role="group" aria-label="{html.escape(title)}">'
     figure += nodes.raw("", f'{frame}<div class="plot">', format="html")
     for form, width in (("", "wide"), ("-narrow", "narrow")):

@@ -100,8 +100,8 @@
     };
 
     /* What one chooses and adds. What is beside both languages is in the picture twice. */
-    const explore = (figure, details, spots) => {
-        const all = [...new Map(spots.filter(({dataset}) => dataset.key).map((one) => {
+    const explore = (figure, details, marks) => {
+        const all = [...new Map(marks.filter(({dataset}) => dataset.key).map((one) => {
             const {value, low, high, ...more} = one.dataset;
             return [more.key, {...more, values: [value, low, high].map(Number), words: one.ariaLabel}];
         })).values()];

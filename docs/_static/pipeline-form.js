@@ -141,10 +141,10 @@ Play.fill("pipeline", (place) => {
 
     function draw() {
         const run = runs[choice.value];
-        const turns = {...times, depth: 1}, depth = times.depth;
-        const [slow, quick] = [turns, times].map(Pipeline.period);
+        const inTurns = {...times, depth: 1}, depth = times.depth;
+        const [slow, quick] = [inTurns, times].map(Pipeline.period);
         const drawn = [
-            ["In turns", Pipeline.layOut({...turns, heaps: SHOWN})],
+            ["In turns", Pipeline.layOut({...inTurns, heaps: SHOWN})],
             ...(depth > 1 ? [[`${depth} heaps in flight`, Pipeline.layOut({...times, heaps: SHOWN})]] : []),
             ...(run ? [[`Recorded: ${run.name}`, Pipeline.steady(run).slice(0, SHOWN)]] : []),
         ];

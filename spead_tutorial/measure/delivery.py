@@ -57,7 +57,7 @@ def deliver(
     languages: tuple[str, str],
     options: ProgramOptions,
     *,
-    told: Sequence[str] = (),
+    to_receiver: Sequence[str] = (),
     as_json: bool = False,
     show: Callable[[str, str, bool], None] | None = None,
     bits_per_s: int | None = None,
@@ -69,7 +69,7 @@ def deliver(
     heap_size = options.heap_size or sender.heap_size
     receiving = [
         *program(receiver.name, languages[0]),
-        *receiver_arguments(receiver, heap_size, str(lab.port), *told, text=not as_json),
+        *receiver_arguments(receiver, heap_size, str(lab.port), *to_receiver, text=not as_json),
     ]
     counted, arrived = lab.counters(device), Arrivals.of(far.snmp())
     with Listening(far.popen, receiver.name, receiving, show) as there:
@@ -89,8 +89,8 @@ def deliver(
 
 
 def receiver_arguments(
-    receiver: Receiver, heap_size: int, at: str, *told: str, text: bool
+    receiver: Receiver, heap_size: int, at: str, *more: str, text: bool
 ) -> list[str]:
     """Return a receiver's arguments: what heaps it is going to get, and where it is to listen."""
     sizes = ["-H", str(heap_size)] if "H" in receiver.accepted else []
-    return [*sizes, *told, "--json", *["--text"] * text, at]
+    return [*sizes, *more, "--json", *["--text"] * text, at]

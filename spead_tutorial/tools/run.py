@@ -239,7 +239,7 @@ def _receive(asked: _Asked, receiver: Receiver) -> str | None:
     """Run a pair in a lab, and return why it is no success."""
     sender = asked.sender or find_chapter("2")
     languages = asked.lang, asked.from_lang or asked.lang
-    told = _told(asked, receiver, sender, languages[1])
+    to_receiver = _to_receiver(asked, receiver, sender, languages[1])
     far = sender.takes_destination  # and can send to another machine
     if asked.rate is not None and not far:
         raise click.UsageError(
@@ -247,8 +247,8 @@ def _receive(asked: _Asked, receiver: Receiver) -> str | None:
         )
     with Lab(receiver=far) if asked.within is None else Lab.join(asked.within) as here:
         done = delivery.deliver(
-            here, receiver, sender, languages, asked.options, told=told, as_json=asked.as_json,
-            show=None if asked.as_json else _show_line,
+            here, receiver, sender, languages, asked.options, to_receiver=to_receiver,
+            as_json=asked.as_json, show=None if asked.as_json else _show_line,
             bits_per_s=None if asked.rate is None else round(8e6 * asked.rate),
         )  # fmt: skip
     if asked.as_json:
@@ -258,7 +258,7 @@ def _receive(asked: _Asked, receiver: Receiver) -> str | None:
     return done.failure
 
 
-def _told(asked: _Asked, receiver: Receiver, sender: Chapter, language: str) -> list[str]:
+def _to_receiver(asked: _Asked, receiver: Receiver, sender: Chapter, language: str) -> list[str]:
     """Return what a receiver is told besides, or refuse what one of the two does not take."""
     asked.check(sender, language)
     if asked.buffers is not None and "b" not in receiver.accepted:
@@ -276,14 +276,14 @@ def _receive_between(asked: _Asked, receiver: Receiver, file: Path) -> str | Non
         raise click.UsageError("--from-lang goes with --from")
     sender = asked.sender or crossing.BLAST
     language = asked.from_lang or asked.lang if asked.sender else "c"
-    told = _told(asked, receiver, sender, language)
+    to_receiver = _to_receiver(asked, receiver, sender, language)
     if not sender.takes_destination:
         raise click.UsageError(
             f"chapter {sender.number} sends over loopback: take another (--from 6)"
         )
     done = crossing.cross(
         _two_hosts(file, str(asked.from_host), str(asked.to_host)), (sender, receiver),
-        (language, asked.lang), asked.options, told=told, port=asked.port or 8888,
+        (language, asked.lang), asked.options, to_receiver=to_receiver, port=asked.port or 8888,
         rate=None if asked.rate is None else 1e6 * asked.rate,
         allow_real_network=asked.allow_real_network, as_json=asked.as_json,
         show=None if asked.as_json else _show_line,

@@ -69,8 +69,8 @@ def test_a_sender_tells_what_is_shared_which_options_it_takes_with_the_catalogue
         "heap_size": program.heap_size,
         "packet_size": program.packet_size,
     }
-    told = {name: str(n or route[name]) for name, n in of_catalogue.items()}
-    assert {name: str(getattr(usual, name)) for name in told} | dict(sizes) == told
+    usage = {name: str(n or route[name]) for name, n in of_catalogue.items()}
+    assert {name: str(getattr(usual, name)) for name in usage} | dict(sizes) == usage
     assert ("n_streams" in options) == ("s" in program.accepted)
 
 

@@ -113,8 +113,8 @@ def test_heaps_that_are_larger_than_said_are_received_and_it_is_told(lab, langua
     assert int(size) > SIZE
     every = account(10, "61 received = 61 placed")
     # The others have no descriptors, and fit.
-    told = f"{lines(10)}{ENDED}{every}{pool(11, too_large=1)}Received 10 heaps\n"
-    assert timeless(done) == told
+    expected = f"{lines(10)}{ENDED}{every}{pool(11, too_large=1)}Received 10 heaps\n"
+    assert timeless(done) == expected
 
 
 @in_c

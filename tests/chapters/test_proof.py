@@ -92,8 +92,8 @@ def test_a_program_that_lies_or_fails_has_no_rate(lend_lab, tmp_path, monkeypatc
     assert words in result.failure
     assert "\n" not in result.failure
     record = Begun(Step(0, False, Case("ours", "c", "tut_6_send_pktsize"))).sent(result)
-    told = record.heaps, record.heap_size, record.packet_size, record.elapsed_ns
-    assert told == ((1, 3000, 1472, 1000) if source == CLAIM else (1, 1 << 20, 9000, None))
+    values = record.heaps, record.heap_size, record.packet_size, record.elapsed_ns
+    assert values == ((1, 3000, 1472, 1000) if source == CLAIM else (1, 1 << 20, 9000, None))
     assert (record.rate, record.failure) == (None, result.failure)
 
 

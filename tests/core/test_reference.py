@@ -258,14 +258,14 @@ MADE = {
 
 @pytest.mark.parametrize("name", MADE)
 def test_a_compiled_class_tells_the_signature_that_its_stub_has(name):
-    told = inspect.signature(getattr(_core, name))
+    signature = inspect.signature(getattr(_core, name))
     arguments = MADE[name].args
     names = [one.arg for one in (*arguments.args[1:], *arguments.kwonlyargs)]
     defaults = [*arguments.defaults, *arguments.kw_defaults]
-    assert list(told.parameters) == names
+    assert list(signature.parameters) == names
     has = [
         one.default
-        for one in told.parameters.values()
+        for one in signature.parameters.values()
         if one.default is not inspect.Parameter.empty
     ]
     assert has == [ast.literal_eval(one) for one in defaults if one is not None]

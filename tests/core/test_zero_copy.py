@@ -110,8 +110,8 @@ def test_every_packet_reaches_the_device_also_if_that_takes_its_time(
         before = lab.counters()
         result = run_in(lab, thread_pool, 9000, huge)
         grown = lab.counters() - before
-    heaps, packets, n_bytes, errors, messages, zero_copy, told = result
-    assert (heaps, errors, told) == (48, 0, "")
+    heaps, packets, n_bytes, errors, messages, zero_copy, error = result
+    assert (heaps, errors, error) == (48, 0, "")
     assert slow <= zero_copy <= messages < packets
     claim = accounted(
         grown.packets, grown.bytes, packets=packets, messages=messages, spead_bytes=n_bytes
@@ -121,10 +121,10 @@ def test_every_packet_reaches_the_device_also_if_that_takes_its_time(
 
 @pytest.mark.thorough
 def test_packets_that_are_refused_late_do_not_put_heaps_out_of_step(lab, thread_pool):
-    heaps, packets, _, errors, _, _, told = run_in(lab, thread_pool, lab.mtu + 1000)
+    heaps, packets, _, errors, _, _, error = run_in(lab, thread_pool, lab.mtu + 1000)
     assert (heaps, packets) == (48, 48)  # the last of each is short enough
     assert errors > 48
-    assert "lower max_packet_size to" in told
+    assert "lower max_packet_size to" in error
 
 
 def test_huge_pages_say_what_they_are_and_stay_as_long_as_their_arrays():

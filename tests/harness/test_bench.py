@@ -92,9 +92,9 @@ def test_a_sweep_is_found_by_name_and_by_number_of_chapter():
 
 def test_words_of_zero_copy_are_options_of_the_programs():
     sweep = sweeps.find_sweep("tut-15")
-    told = Counter(c.options().switches for c in sweep.cases if c.implementation == "ours")
+    switches = Counter(c.options().switches for c in sweep.cases if c.implementation == "ours")
     every = [(), ("small pages",), ("copy",), ("fill",), ("copy", "fill")]
-    assert told == dict.fromkeys(every, 2 * 3)
+    assert switches == dict.fromkeys(every, 2 * 3)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_shards_share_a_sweep_and_keep_points_together():
 
 def test_another_installation_is_measured_in_the_same_rounds():
     sweep = sweeps.find_sweep("tut-10")
-    plan = planning.plan_of(sweep, QUICK, beside=["old"])
+    plan = planning.plan_of(sweep, QUICK, others=["old"])
     ours, old = (
         {dataclasses.replace(c, implementation="") for c in plan.cases if c.implementation == name}
         for name in ("ours", "old")

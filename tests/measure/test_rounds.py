@@ -84,7 +84,7 @@ def test_a_record_of_something_else_is_refused(tmp_path):
 
 
 def test_a_program_that_cannot_be_run_is_told_and_the_rest_goes_on():
-    told = []
+    said = []
 
     def broken(step: Step, warm_up: Sample | None) -> Sample:
         if step.case.program == "c":
@@ -92,10 +92,10 @@ def test_a_program_that_cannot_be_run_is_told_and_the_rest_goes_on():
         return take(step, warm_up)
 
     recording = measure(
-        schedule(CASES, 1, 31), broken, HEADER, say=lambda step, why: told.append((step.key, why))
+        schedule(CASES, 1, 31), broken, HEADER, say=lambda step, why: said.append((step.key, why))
     )
-    assert {why for _, why in told} == {"it is not there"}
-    assert len(told) == 2
+    assert {why for _, why in said} == {"it is not there"}
+    assert len(said) == 2
     assert len(recording.samples) == 10
 
 
@@ -106,7 +106,7 @@ class Failing:
     """Takes samples, of which those of one program fail with these words, as long as they last."""
 
     def __init__(self, program: str, *words: str | None) -> None:
-        self.program, self.words, self.told = program, list(words), []
+        self.program, self.words, self.said = program, list(words), []
 
     def take(self, step: Step, warm_up: Sample | None) -> Sample:
         good = take(step, None if step.warm_up else SAMPLE)
@@ -115,7 +115,7 @@ class Failing:
         return replace(good, failure=self.words.pop(0))
 
     def measure(self, steps, path=None, **more) -> Recording:
-        say = lambda step, words: self.told.append((step.case.program, words))  # noqa: E731
+        say = lambda step, words: self.said.append((step.case.program, words))  # noqa: E731
         return measure(steps, self.take, HEADER, path=path, say=say, **more)
 
 
@@ -132,13 +132,13 @@ def test_what_fails_alike_three_times_in_a_row_is_given_up_and_said_so(tmp_path)
     assert len(of(recording, "c")) == PATIENCE
     assert len(recording.samples) == 10 * 5 + PATIENCE
     gone = ("c", f"is given up, as it failed like this {PATIENCE} times in a row")
-    assert failing.told == [("c", "no memory")] * PATIENCE + [gone]
+    assert failing.said == [("c", "no memory")] * PATIENCE + [gone]
     assert list(given_up(recording.samples).values()) == ["no memory"]
     assert left(steps, recording) == []
     assert failing.measure(steps, path) == recording
     retried = failing.measure(steps, path, retry=True)
     assert len(of(retried, "c")) == PATIENCE + 1
-    assert failing.told[-2:] == [("c", "no memory"), gone]
+    assert failing.said[-2:] == [("c", "no memory"), gone]
 
 
 @pytest.mark.parametrize(

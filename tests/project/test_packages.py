@@ -153,8 +153,8 @@ def test_the_doctor_finds_every_program_of_the_wheel(installed):
 @pytest.mark.parametrize("language", MEASURED)
 def test_packets_of_the_wheels_programs_merge(installed, language):
     """A device of the lab counts a message as one, whatever number of packets it is cut into."""
-    told = type_in(installed, "run", "10", "--lang", language, "-n", "64", "--json")
-    sent = json.loads(told)
+    output = type_in(installed, "run", "10", "--lang", language, "-n", "64", "--json")
+    sent = json.loads(output)
     assert sent["failure"] is None
     assert sent["counted_packets"] > 0
     assert sent["packets"] / sent["counted_packets"] > 4  # 7 of 9000 bytes fit in a message
@@ -162,13 +162,13 @@ def test_packets_of_the_wheels_programs_merge(installed, language):
 
 @needs_lab
 def test_the_wheel_receives_what_it_sends(installed):
-    told = type_in(installed, "run", "7", "--from", "6", "--rate", "100", "-n", "50", "--json")
-    assert json.loads(told)["accounted"]
+    output = type_in(installed, "run", "7", "--from", "6", "--rate", "100", "-n", "50", "--json")
+    assert json.loads(output)["accounted"]
 
 
 @needs_lab
 def test_the_wheel_measures_a_tour(installed, tmp_path):
-    told = type_in(installed, "tour", "--tiny", "--output", str(tmp_path / "out"))
-    assert "✗" not in told
-    assert INSTALLED or "No pictures: " in told  # these take the extra [lab]
+    output = type_in(installed, "tour", "--tiny", "--output", str(tmp_path / "out"))
+    assert "✗" not in output
+    assert INSTALLED or "No pictures: " in output  # these take the extra [lab]
     assert (tmp_path / "out" / "index.html").is_file()

@@ -183,8 +183,8 @@ def told_by_us(heap: recv.Heap | recv.IncompleteHeap) -> tuple[object, ...]:
     ]
     bits = heap.flavour.heap_address_bits
     if isinstance(heap, recv.IncompleteHeap):
-        told = heap.heap_length, heap.received_length, heap.payload_ranges
-        return heap.cnt, bits, items, *told
+        lengths = heap.heap_length, heap.received_length, heap.payload_ranges
+        return heap.cnt, bits, items, *lengths
     return heap.cnt, bits, items, [described(d) for d in heap.get_descriptors()]
 
 
@@ -201,8 +201,8 @@ def expected_of_us(heap: Heap, bug_compat: int) -> tuple[object, ...]:
     ]
     if incomplete:
         length = -1 if heap.length is None else heap.length
-        told = length, heap.received_length, heap.arrived
-        return heap.cnt, heap.address_bits, items, *told
+        lengths = length, heap.received_length, heap.arrived
+        return heap.cnt, heap.address_bits, items, *lengths
     found = [described(d) for d in heap.descriptors(bug_compat)]
     return heap.cnt, heap.address_bits, items, found
 

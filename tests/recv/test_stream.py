@@ -192,7 +192,7 @@ def test_a_reader_takes_no_packet_that_is_longer_than_it_allows_whatever_others_
 
 
 def test_other_tasks_have_their_turn_while_heaps_are_always_ready(pool):
-    async def turns():
+    async def others_turns():
         config = recv.RingStreamConfig(heaps=400)
         stream = recv_asyncio.Stream(pool, ring_config=config)
         stream.add_buffer_reader(in_memory(300))
@@ -201,6 +201,6 @@ def test_other_tasks_have_their_turn_while_heaps_are_always_ready(pool):
         other = asyncio.ensure_future(asyncio.sleep(0))
         return [other.done() async for _ in stream]
 
-    came = asyncio.run(turns())
+    came = asyncio.run(others_turns())
     assert came[0] is False
     assert came[-1] is True

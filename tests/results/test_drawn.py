@@ -174,16 +174,16 @@ def test_a_program_of_which_the_warm_up_failed_has_failed_in_the_ladder():
 
 
 def test_below_the_chapters_are_the_peers_best_and_the_bare_loops_of_each_size():
-    beside = [
+    compared = [
         replace(one, implementation="spead2-source", elapsed_ns=one.elapsed_ns * 2)
         for one in make_ladder().samples
         if one.language == "python" and one.chapter in (6, 10)
     ]
     for variant, rate in (("one thread", 12000), ("one thread, 2 streams", 23000)):
-        beside += make_rounds(
+        compared += make_rounds(
             "ceiling", "c", around(rate), implementation="ceiling", variant=variant
         )
-    drawn = draw(plots.ladder, Recording(HEADER, (*beside, *make_ladder().samples)))
+    drawn = draw(plots.ladder, Recording(HEADER, (*compared, *make_ladder().samples)))
     for words in (
         "spead2 from source its best chapter: 1 MiB 5005, 8 KiB 5005.",  # chapter 10's
         "bare system calls one thread: 1 MiB 12000.",

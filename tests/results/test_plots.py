@@ -237,11 +237,11 @@ BLINDNESS = {
 }
 
 
-def as_lab(colour: str, seen_by: Sequence[Sequence[float]]) -> list[float]:
+def as_lab(colour: str, matrix: Sequence[Sequence[float]]) -> list[float]:
     """A colour as CIE L*a*b*, as somebody sees it."""
     light = linear(colour)
     r, g, b = (
-        min(1.0, max(0.0, sum(k * x for k, x in zip(row, light, strict=True)))) for row in seen_by
+        min(1.0, max(0.0, sum(k * x for k, x in zip(row, light, strict=True)))) for row in matrix
     )
     xyz = (
         (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505,

@@ -138,15 +138,15 @@ def test_the_best_of_all_bare_loops_is_not_drawn_where_it_is_the_one_that_is_nam
 def test_every_sample_is_a_dot():
     recording = make_sweep()
     figure = drawing("sweep").figure
-    dots = sum(
+    markers = sum(
         len(line.get_xdata())
         for panel in (PYTHON, C)
         for line in figure.axes[panel].lines
         if line.get_linestyle() == "None"
     )
     ours = sum(one.implementation == "ours" for one in recording.samples)
-    beside = {Series("spead2", "python", TEN), BARE}
-    assert dots == ours + 2 * sum(one.series in beside for one in recording.samples)
+    compared = {Series("spead2", "python", TEN), BARE}
+    assert markers == ours + 2 * sum(one.series in compared for one in recording.samples)
 
 
 def test_a_gain_is_the_median_of_ratios_within_rounds():

@@ -184,9 +184,9 @@ def make_new(page: Any) -> None:
 class _Quiet(http.server.SimpleHTTPRequestHandler):
     """Answers with the site's own page where there is nothing, as GitHub's Pages do."""
 
-    def __init__(self, *told: Any, nothing: Path | None, **named: Any) -> None:
+    def __init__(self, *how: Any, nothing: Path | None, **named: Any) -> None:
         self._nothing = nothing
-        super().__init__(*told, **named)
+        super().__init__(*how, **named)
 
     def log_message(self, *_: object) -> None:
         pass
@@ -195,9 +195,9 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
         self.send_header("Cache-Control", "max-age=3600")  # nothing changes while tests run
         super().end_headers()
 
-    def send_error(self, code: int, *told: Any) -> None:
+    def send_error(self, code: int, *how: Any) -> None:
         if self._nothing is None:
-            return super().send_error(code, *told)
+            return super().send_error(code, *how)
         self.send_response(code)
         self.send_header("Content-Type", "text/html")
         self.end_headers()

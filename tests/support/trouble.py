@@ -207,7 +207,7 @@ def flipped(rng: random.Random, data: bytes) -> bytes:
 def lied_about(rng: random.Random, packets: list[bytes]) -> list[bytes]:
     """Change some packets, or have changed ones come besides."""
     often = rng.choice((0.02, 0.1, 0.4))
-    told = []
+    datagrams = []
     for data in packets:
         lie = None
         if rng.random() < often:
@@ -216,10 +216,10 @@ def lied_about(rng: random.Random, packets: list[bytes]) -> list[bytes]:
             except BadPacketError:
                 lie = rng.randbytes(20)
         if lie is None or rng.random() < 0.5:
-            told.append(data)
+            datagrams.append(data)
         if lie is not None:
-            told.append(lie)
-    return told
+            datagrams.append(lie)
+    return datagrams
 
 
 def make_trouble(rng: random.Random, *, lies: bool = False) -> Trouble:

@@ -71,8 +71,8 @@ def _paced(host: str, rate: float | None, arguments: list[str]) -> list[str]:
         rate = rate_to(host)
         text = f"sending at {rate / 1e6:g} MB/s, below the rate of the link (--rate)"
         _write(record="line", text=text, is_trouble=True)
-    told = ["-r", str(rate)]
-    return told if "-p" in arguments else [*told, "-p", str(min(_PACKET_SIZE, _fits(host)))]
+    options = ["-r", str(rate)]
+    return options if "-p" in arguments else [*options, "-p", str(min(_PACKET_SIZE, _fits(host)))]
 
 
 def _fits(host: str) -> int:

@@ -201,7 +201,7 @@ def cross(
     options: ProgramOptions,
     *,
     port: int,
-    told: Sequence[str] = (),
+    to_receiver: Sequence[str] = (),
     rate: float | None = None,
     allow_real_network: bool = False,
     as_json: bool = False,
@@ -214,7 +214,11 @@ def cross(
         "destination": None,
         "allow_real_network": allow_real_network,
         "arguments": receiver_arguments(
-            receiver, options.heap_size or sender.heap_size, str(port), *told, text=not as_json
+            receiver,
+            options.heap_size or sender.heap_size,
+            str(port),
+            *to_receiver,
+            text=not as_json,
         ),
     }
     to = [*_sender_arguments(sender, options), "--", str(there.destination), str(port)]

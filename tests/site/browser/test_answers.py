@@ -95,10 +95,10 @@ def test_a_tap_is_answered_on_a_phone(page, ladder):
 
 
 def test_the_keyboard_goes_from_point_to_point(page, ladder):
-    tip, spots = ladder.locator(".tip"), ladder.locator(".spot")
+    tip, points = ladder.locator(".tip"), ladder.locator(".spot")
     assert ladder.locator(".spot[tabindex='0']").count() == 1  # it takes one Tab, and not dozens
-    spots.first.focus()
-    for spot in spots.all()[1:4]:
+    points.first.focus()
+    for spot in points.all()[1:4]:
         page.keyboard.press("ArrowRight")
         assert spot.evaluate("one => one === document.activeElement")
         assert tip.inner_text() == spot.get_attribute("aria-label")
@@ -107,10 +107,10 @@ def test_the_keyboard_goes_from_point_to_point(page, ladder):
 
 
 def test_the_higher_a_rate_is_the_higher_is_its_point(curves):
-    spots = curves.locator(".spot:not([data-key=''])").evaluate_all(
+    points = curves.locator(".spot:not([data-key=''])").evaluate_all(
         "all => all.map((one) => [Number(one.dataset.value), one.getBoundingClientRect().y])"
     )
-    heights = [y for _, y in sorted(spots, key=lambda one: one[0])]
+    heights = [y for _, y in sorted(points, key=lambda one: one[0])]
     assert len(heights) > 20
     assert heights == sorted(heights, reverse=True)
 
@@ -184,15 +184,15 @@ def test_a_value_has_the_interval_that_python_has_and_of_few_values_the_range(pa
 def test_what_searches_have_found_lies_over_the_ladder_of_receivers(page):
     page.goto("tutorial/7-keep-up.html")
     figure = page.locator("figure.picture").first
-    spots = values(figure.locator(".spot"))
+    points = values(figure.locator(".spot"))
     known = medians("receive-lossless")
-    assert len(spots) > 20
-    assert spots == pytest.approx({key: known[key] for key in spots}, abs=1e-3)
+    assert len(points) > 20
+    assert points == pytest.approx({key: known[key] for key in points}, abs=1e-3)
     figure.locator("summary").click()
     for box in figure.locator(".explore [type=checkbox]").all():
         box.check()
     drop(page, figure, "mine.jsonl", (RESULTS / "receive-lossless.jsonl").read_text())
-    assert values(figure.locator("g.own .point")) == pytest.approx(spots, abs=1e-3)
+    assert values(figure.locator("g.own .point")) == pytest.approx(points, abs=1e-3)
 
 
 def test_every_picture_of_samples_answers(site):
@@ -208,8 +208,8 @@ def test_every_picture_of_samples_answers(site):
 
 
 def test_a_point_says_what_it_is_of(site):
-    spots = re.findall(r'<span class="spot"[^>]*>', (site / "results.html").read_text())
-    said = [re.search(r'aria-label="([^"]*)"', one)[1] for one in spots]
+    points = re.findall(r'<span class="spot"[^>]*>', (site / "results.html").read_text())
+    said = [re.search(r'aria-label="([^"]*)"', one)[1] for one in points]
     for pattern in (
         r"^chapter 7, C, at .+ MB/s: .+ % of packets lost \(.+ to .+\), \d+ runs$",
         r"^Python, 9000 bytes: .+ MB/s \(",

@@ -26,15 +26,15 @@ def two_threads(page):
 def model(page):
     """Functions of the model, which knows no page: by name, with what they are told."""
     page.add_script_tag(url="pipeline.js")
-    script = "([name, told]) => Pipeline[name](...told)"
-    return lambda name, *told: page.evaluate(script, [name, told])
+    script = "([name, given]) => Pipeline[name](...given)"
+    return lambda name, *arguments: page.evaluate(script, [name, arguments])
 
 
 def test_in_turns_a_heap_takes_the_sum_and_overlapped_the_longer_time(model):
     for prepare, send in ((5, 3), (2, 7), (4, 4)):
         work = {"prepare": prepare, "send": send, "wake": 0, "back": 0, "heaps": 10}
-        turns, pair = (model("layOut", {**work, "depth": depth}) for depth in (1, 2))
-        assert turns[-1]["resumed"] == 10 * (prepare + send)
+        single, pair = (model("layOut", {**work, "depth": depth}) for depth in (1, 2))
+        assert single[-1]["resumed"] == 10 * (prepare + send)
         assert pair[-1]["resumed"] == 10 * max(prepare, send) + min(prepare, send)
 
 

@@ -10,14 +10,14 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["LOCK", "turn"]
+__all__ = ["LOCK", "alone"]
 
 #: Not where ``TMPDIR`` says: that may differ from user to user.
 LOCK = Path("/tmp/spead-tutorial-measures")
 
 
 @contextlib.contextmanager
-def turn(path: Path = LOCK) -> Iterator[None]:
+def alone(path: Path = LOCK) -> Iterator[None]:
     """Have the machine for one sample; wait until nobody else has it."""
     fd = _opened(path)
     try:
