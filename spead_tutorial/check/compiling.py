@@ -29,9 +29,9 @@ def compiled(source: Path, folder: Path) -> Path:
         raise ProgramError(
             "there is no pkg-config, which knows where the library is: apt install pkg-config"
         )
-    told = _run(["pkg-config", "--cflags", "--libs", _LIBRARY])
+    flags = _run(["pkg-config", "--cflags", "--libs", _LIBRARY])
     where = _run(["pkg-config", "--variable=libdir", _LIBRARY])
-    if told.returncode != 0 or where.returncode != 0:
+    if flags.returncode != 0 or where.returncode != 0:
         raise ProgramError(f"pkg-config knows no library {_LIBRARY}: install it, {_HOW}")
     shared = importlib.resources.files("spead_tutorial").joinpath("chapters")
     program = folder / source.stem
@@ -40,7 +40,7 @@ def compiled(source: Path, folder: Path) -> Path:
             *compiler,
             *("-std=c11", "-O2", "-D_GNU_SOURCE", f"-I{shared}"),
             *(str(source), str(shared.joinpath("report.c")), "-o", str(program)),
-            *shlex.split(told.stdout),
+            *shlex.split(flags.stdout),
             f"-Wl,-rpath,{where.stdout.strip()}",
             *("-lpthread", "-lm"),
         ]

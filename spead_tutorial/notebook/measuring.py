@@ -110,9 +110,9 @@ class Run:
             object.__setattr__(self, "variant", _VARIANTS[self.listener])
 
     def __str__(self) -> str:
-        told = self.options().arguments(self.program)
+        arguments = self.options().arguments(self.program)
         more = f", {self.variant}" if self.variant else ""
-        return " ".join([self.program.name, f"({self.language}{more})", *told])
+        return " ".join([self.program.name, f"({self.language}{more})", *arguments])
 
     @property
     def program(self) -> Chapter:

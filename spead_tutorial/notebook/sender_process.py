@@ -26,12 +26,12 @@ from spead_tutorial.send import StreamConfig
 _PR_SET_THP_DISABLE = 41
 
 
-async def _send(told: dict[str, Any]) -> dict[str, Any]:
+async def _send(job: dict[str, Any]) -> dict[str, Any]:
     """Let the sender send, and say what it did."""
-    config = StreamConfig(**told["config"], timeline=2 * told["n_heaps"])
-    with ThreadPool() as pool, UdpStream(pool, [told["target"]], config) as stream:
+    config = StreamConfig(**job["config"], timeline=2 * job["n_heaps"])
+    with ThreadPool() as pool, UdpStream(pool, [job["target"]], config) as stream:
         before, begin = resource.getrusage(resource.RUSAGE_SELF), time.monotonic_ns()
-        going = told["send"](stream, told["heap_size"], told["n_heaps"])
+        going = job["send"](stream, job["heap_size"], job["n_heaps"])
         if inspect.isawaitable(going):
             await Watched(going, stream.watch.resumed)
         unfinished = sum(not future.done() for future in stream.futures)
@@ -44,7 +44,7 @@ async def _send(told: dict[str, Any]) -> dict[str, Any]:
                 future.result()  # raises what may have happened unseen
         stats, heaps = stream.stats, stream.timeline()
         return {
-            "times": stream.watch.times(heaps) if told["watch"] else None,
+            "times": stream.watch.times(heaps) if job["watch"] else None,
             "calls": len(stream.futures),
             "in_flight": stream.watch.in_flight(heaps),
             "unfinished": unfinished,
@@ -61,12 +61,12 @@ async def _send(told: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # of futures of a sender that failed
-    told = pickle.loads(base64.b64decode(sys.stdin.read()))
-    if told["small_pages"]:
+    job = pickle.loads(base64.b64decode(sys.stdin.read()))
+    if job["small_pages"]:
         # The kernel may otherwise bring 2 MiB with one page fault, on some machines.
         ctypes.CDLL(None).prctl(_PR_SET_THP_DISABLE, 1, 0, 0, 0)
-    signal.alarm(told["limit_s"])
-    print(f"\n{json.dumps(asyncio.run(_send(told)))}")
+    signal.alarm(job["limit_s"])
+    print(f"\n{json.dumps(asyncio.run(_send(job)))}")
 
 
 if __name__ == "__main__":

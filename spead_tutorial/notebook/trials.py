@@ -112,7 +112,7 @@ def try_sender(
         Where the sender cannot be tried at all, or the lab's device counted other messages than
         the stream did.
     """
-    told: dict[str, Any] = {
+    job: dict[str, Any] = {
         "send": send,
         "heap_size": heap_size,
         "n_heaps": n_heaps,
@@ -126,13 +126,13 @@ def try_sender(
     with contextlib.ExitStack() as stack:
         if receive:
             anywhere = collecting(place.socket, ("127.0.0.1", 0))
-            told["target"], arrived = stack.enter_context(anywhere)
+            job["target"], arrived = stack.enter_context(anywhere)
             # No two packets at once: a program has time before each of them leaves.
-            told["config"] |= {"burst_size": 0}
+            job["config"] |= {"burst_size": 0}
         seen = stack.enter_context(place.watching())
         argv = [sys.executable, "-Pu", "-m", _PROCESS]
         limit_s = _LIMIT_S + _BEGIN_S
-        done = finish(place.run, "sender", argv, limit_s, input=_packed(told))
+        done = finish(place.run, "sender", argv, limit_s, input=_packed(job))
     trial = _trial(done, send)
     if place.is_lab and not receive and trial.failure is None and seen.packets != trial.messages:
         raise NotebookError(
@@ -142,7 +142,7 @@ def try_sender(
     return dataclasses.replace(trial, arrived=arrived)
 
 
-def _packed(told: dict[str, Any]) -> str:
+def _packed(job: dict[str, Any]) -> str:
     """Pack a function of the notebook, with what it uses of it, for another process."""
     try:
         import cloudpickle
@@ -151,7 +151,7 @@ def _packed(told: dict[str, Any]) -> str:
             "cloudpickle is not installed: pip install 'spead-tutorial[notebook]'"
         ) from None
     try:
-        return base64.b64encode(cloudpickle.dumps(told)).decode()
+        return base64.b64encode(cloudpickle.dumps(job)).decode()
     except Exception as error:  # whatever the notebook has defined may raise
         raise NotebookError(
             f"the sender uses something that cannot go into another process ({error}): make it"

@@ -91,7 +91,7 @@ def doctor(as_json: bool) -> int:
     return 0 if works else _FAILED
 
 
-def _show_finding(finding: doctor_module.Finding) -> None:
+def _show_finding(finding: doctor_module.Check) -> None:
     mark, colour = _MARKS[finding.state]
     click.echo(f"{click.style(f'{mark:>4}', fg=colour)}  {finding.name:18} {finding.value}")
     if finding.mend is not None:

@@ -31,7 +31,7 @@ from spead_tutorial.measure.machine import (
 )
 from spead_tutorial.measure.programs import ProgramError, built, program
 
-__all__ = ["Finding", "examine"]
+__all__ = ["Check", "examine"]
 
 UNKNOWN = "unknown"
 _UDP_SEGMENT, _SO_ZEROCOPY, _IP_MTU = 103, 60, 14
@@ -51,7 +51,7 @@ _TOOLS = (
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Finding:
+class Check:
     """One thing that was looked at."""
 
     name: str  # what
@@ -60,13 +60,13 @@ class Finding:
     mend: str | None = None  # what to do about it
 
 
-def _found(name: str, value: str | None, mend: str | None = None) -> Finding:
+def _found(name: str, value: str | None, mend: str | None = None) -> Check:
     """Make a finding: all is well where something was found, and nothing is to be mended."""
     well = value is not None and mend is None
-    return Finding(name, "ok" if well else "warn", UNKNOWN if value is None else value, mend)
+    return Check(name, "ok" if well else "warn", UNKNOWN if value is None else value, mend)
 
 
-def examine() -> Iterator[Finding]:
+def examine() -> Iterator[Check]:
     """Yield what was found, one thing after the other; the lab, which matters most, first."""
     offer = probe()
     yield _lab(offer)
@@ -83,21 +83,21 @@ def examine() -> Iterator[Finding]:
     yield _pictures()
 
 
-def _lab(offer: LabProbe) -> Finding:
+def _lab(offer: LabProbe) -> Check:
     if offer.reason is None:
-        return Finding("lab", "ok", f"{offer.kinds[0]} (offered: {', '.join(offer.kinds)})")
+        return Check("lab", "ok", f"{offer.kinds[0]} (offered: {', '.join(offer.kinds)})")
     why = offer.reason.partition(", or, as root, type:")[0]
-    return Finding("lab", "fail", why, f"or, as root: {' && '.join(root_commands())}")
+    return Check("lab", "fail", why, f"or, as root: {' && '.join(root_commands())}")
 
 
-def _namespaces(offer: LabProbe) -> Finding:
+def _namespaces(offer: LabProbe) -> Check:
     if not offer.namespaces:
-        return Finding("namespaces", "fail", "this user may have none", "see the line above")
+        return Check("namespaces", "fail", "this user may have none", "see the line above")
     how = "in user namespaces, without root" if offer.rootless else "with this user's privileges"
-    return Finding("namespaces", "ok", how)
+    return Check("namespaces", "ok", how)
 
 
-def _receiver(offer: LabProbe) -> Finding:
+def _receiver(offer: LabProbe) -> Check:
     """Say which way a lab can have to a machine that receives."""
     if offer.reason is not None:
         return _found("receiver", "no lab, no machine that receives", "see the lines above")
@@ -107,7 +107,7 @@ def _receiver(offer: LabProbe) -> Finding:
     return _found("receiver", why, "as root: modprobe veth")
 
 
-def _programs() -> Finding:
+def _programs() -> Check:
     missing = []
     names = [one.name for one in (*CHAPTERS, *STEPS)] + [one.name for one in RECEIVERS]
     for name in names:
@@ -122,10 +122,10 @@ def _programs() -> Finding:
         missing.append("sink")
     if missing:
         mend = "build and install the package: pip install ."
-        return Finding("programs", "fail", f"missing: {', '.join(missing)}", mend)
+        return Check("programs", "fail", f"missing: {', '.join(missing)}", mend)
     there, number = built(), len(CHAPTERS) + len(RECEIVERS)
     mend = "get a C++ compiler (apt install g++), and install the package again"
-    return Finding(
+    return Check(
         "programs",
         "ok",
         f"{number} chapters in {', '.join(there[:-1])} and {there[-1]}",
@@ -133,7 +133,7 @@ def _programs() -> Finding:
     )
 
 
-def _ways(offer: LabProbe) -> Iterator[Finding]:
+def _ways(offer: LabProbe) -> Iterator[Check]:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         yield _way("packets, loopback", sock, "127.0.0.1")
     if offer.reason is None:
@@ -141,7 +141,7 @@ def _ways(offer: LabProbe) -> Iterator[Finding]:
             yield _way("packets, lab", sock, lab.address)
 
 
-def _way(name: str, sock: socket.socket, address: str) -> Finding:
+def _way(name: str, sock: socket.socket, address: str) -> Check:
     """Say how large a packet goes there in one piece, as `route_packet_size` has it."""
     try:
         sock.connect((address, 9))
@@ -156,7 +156,7 @@ def _way(name: str, sock: socket.socket, address: str) -> Finding:
     return _found(name, value, None if fits >= wanted else mend)
 
 
-def _sockets() -> Iterator[Finding]:
+def _sockets() -> Iterator[Check]:
     for name, level, option, value, why in (
         ("UDP GSO", socket.IPPROTO_UDP, _UDP_SEGMENT, 1472, "many packets in one message"),
         ("zero-copy", socket.SOL_SOCKET, _SO_ZEROCOPY, 1, "the kernel reads payload in place"),
@@ -177,7 +177,7 @@ def _sockets() -> Iterator[Finding]:
     yield _limit("zero-copy notes", "optmem_max", _WANTED_NOTES)
 
 
-def _limit(name: str, setting: str, wanted: int, where: str = "") -> Finding:
+def _limit(name: str, setting: str, wanted: int, where: str = "") -> Check:
     limit = read_text(Path("/proc/sys/net/core", setting))
     if limit is None:
         # Older kernels do not show it in a network namespace other than the first.
@@ -186,17 +186,17 @@ def _limit(name: str, setting: str, wanted: int, where: str = "") -> Finding:
     return _found(name, f"at most {units.size(int(limit))}{where}", mend)
 
 
-def _sendmmsg() -> Finding:
+def _sendmmsg() -> Check:
     libc = ctypes.CDLL(None, use_errno=True)
     if not hasattr(libc, "sendmmsg"):
-        return Finding("sendmmsg", "fail", "the C library has none", "use glibc or musl")
+        return Check("sendmmsg", "fail", "the C library has none", "use glibc or musl")
     libc.sendmmsg(-1, None, 0, 0)
     if ctypes.get_errno() == errno.ENOSYS:
-        return Finding("sendmmsg", "fail", "the kernel has none", "use Linux 3.0 or newer")
+        return Check("sendmmsg", "fail", "the kernel has none", "use Linux 3.0 or newer")
     return _found("sendmmsg", "offered: many messages in one call")
 
 
-def _memory() -> Iterator[Finding]:
+def _memory() -> Iterator[Check]:
     facts = machine_facts()
     yield _found("memory", units.size(facts["memory_bytes"]))
     yield _huge_pages(facts["transparent_huge_pages"])
@@ -206,13 +206,13 @@ def _memory() -> Iterator[Finding]:
     yield _found("locked memory", "no limit" if no_limit else f"at most {units.size(locked)}")
 
 
-def _huge_pages(setting: str | None) -> Finding:
+def _huge_pages(setting: str | None) -> Check:
     mend = "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
     value = None if setting is None else f"transparent: {setting}"
     return _found("huge pages", value, mend if setting == "never" else None)
 
 
-def _reserved_pages() -> Finding:
+def _reserved_pages() -> Check:
     """Say what a program gets that asks for huge pages by name, as ours do not."""
     name, size = "reserved pages", memory_fact("Hugepagesize")
     total, free = memory_fact("HugePages_Total"), memory_fact("HugePages_Free")
@@ -220,10 +220,10 @@ def _reserved_pages() -> Finding:
         return _found(name, None)
     value = f"{total} of {units.size(size)}, {free} free"
     mend = None if free > 0 else "only for MAP_HUGETLB, as root: sysctl -w vm.nr_hugepages=64"
-    return Finding(name, "ok", value, mend)
+    return Check(name, "ok", value, mend)
 
 
-def _hardware_counters() -> Finding:
+def _hardware_counters() -> Check:
     """Try to open a counter of cache misses for this process."""
     name = "hardware counters"
     number = _PERF_EVENT_OPEN.get(platform.machine())
@@ -244,7 +244,7 @@ def _hardware_counters() -> Finding:
     return _found(name, f"cache misses cannot be counted ({os.strerror(error)})", mend)
 
 
-def _processor() -> Iterator[Finding]:
+def _processor() -> Iterator[Check]:
     facts = machine_facts()
     lscpu = None if facts["cpu"] or shutil.which("lscpu") else "as root: apt install util-linux"
     yield _found("CPU", facts["cpu"], lscpu)
@@ -268,7 +268,7 @@ def _processor() -> Iterator[Finding]:
     yield _found("load", f"{facts['load']:.2f}", mend)
 
 
-def _compiler() -> Finding:
+def _compiler() -> Check:
     made_by = f"{compiler() or UNKNOWN} with {compiler_flags() or 'flags unknown'}"
     here = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     mend = None if here else "to build the package, install one: gcc or clang"
@@ -276,7 +276,7 @@ def _compiler() -> Finding:
     return _found("compiler", f"programs made by {made_by}; {found}", mend)
 
 
-def _tools() -> Iterator[Finding]:
+def _tools() -> Iterator[Check]:
     """Say which programs of others' are here that commands run."""
     for tool, package, what in _TOOLS:
         if shutil.which(tool) is None:
@@ -286,7 +286,7 @@ def _tools() -> Iterator[Finding]:
             yield _found(tool, "here")
 
 
-def _pictures() -> Finding:
+def _pictures() -> Check:
     missing = [n for n in ("matplotlib", "pandas") if importlib.util.find_spec(n) is None]
     if missing:
         mend = "pip install 'spead-tutorial[lab]'"

@@ -91,7 +91,7 @@ def without_a_lab(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "probe", lambda: LabProbe((), False, False, "none is wanted"))
 
 
-def findings() -> dict[str, doctor.Finding]:
+def findings() -> dict[str, doctor.Check]:
     """What the doctor finds, by its name."""
     return {finding.name: finding for finding in doctor.examine()}
 
@@ -139,14 +139,14 @@ def test_what_the_kernel_does_not_offer_to_sockets_is_a_warning(monkeypatch):
 def test_the_doctor_says_how_many_notes_zero_copy_may_have(monkeypatch, said, state, value, mend):
     monkeypatch.setattr(doctor, "read_text", {Path("/proc/sys/net/core/optmem_max"): said}.get)
     found = findings()["zero-copy notes"]
-    assert found == doctor.Finding("zero-copy notes", state, value, mend)
+    assert found == doctor.Check("zero-copy notes", state, value, mend)
 
 
 def test_the_doctor_says_how_much_a_stream_that_receives_may_ask_for(monkeypatch):
     limit = Path("/proc/sys/net/core/rmem_max")
     monkeypatch.setattr(doctor, "read_text", {limit: "4194304"}.get)
     mend = "as root: sysctl -w net.core.rmem_max=8388608"
-    finding = doctor.Finding("receive buffer", "warn", "at most 4 MiB, in labs too", mend)
+    finding = doctor.Check("receive buffer", "warn", "at most 4 MiB, in labs too", mend)
     assert findings()["receive buffer"] == finding
     assert recv.Stream.DEFAULT_UDP_BUFFER_SIZE == doctor._WANTED_RECEIVE_BUFFER
 

@@ -152,9 +152,9 @@ def draw_bar(
     ends = [estimate.low, estimate.high]
     axis.plot(ends, [y, y], linewidth=3, **rim)
     axis.plot(ends, [y, y], linewidth=1.2, **stroke)
-    dots: dict[str, Any] = {"linestyle": "", "marker": MARKERS[language], "markeredgewidth": 0}
-    axis.plot(values, [y] * len(values), markersize=4.8, **dots, **rim)
-    axis.plot(values, [y] * len(values), markersize=3.2, **dots, **stroke)
+    glyph: dict[str, Any] = {"linestyle": "", "marker": MARKERS[language], "markeredgewidth": 0}
+    axis.plot(values, [y] * len(values), markersize=4.8, **glyph, **rim)
+    axis.plot(values, [y] * len(values), markersize=3.2, **glyph, **stroke)
     _write(axis, max(estimate.high, *values), y, text(estimate.median))
 
 

@@ -211,8 +211,8 @@ def _draw_gains(axis: "Axes", found: Found, n: int, kinds: Sequence[Kind], theme
                 line = Line(f"{_WAYS[kind][0]}, {NAMES[language]}, gain", language, unit=TIMES)
                 bars.draw_gain(axis, y, one, language, theme, line, n)
                 known.append(one)
-    told = sum(map(differs, known))
+    different = sum(map(differs, known))
     nothing = NO_DIFFERENCE if known else "not known"
-    words = f"{told} of {len(known)} differences told" if told else nothing
+    words = f"{different} of {len(known)} differences told" if different else nothing
     for line_above, raised, letters in ((f"Heaps of {size(n)}", 20, 11), (words, 6, FAINT)):
         write(axis, line_above, (0, 1), (0, raised), "axes fraction", va="bottom", fontsize=letters)

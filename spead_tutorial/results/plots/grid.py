@@ -18,7 +18,7 @@ from spead_tutorial.results.plots.theme import NAMES, Theme
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Grid", "Lane", "Row"]
+__all__ = ["Grid", "Lane", "Lanes"]
 
 _SIDE, _GAP, _ROOM_ABOVE, _LOWER_ROOM = 0.2, 0.22, 0.42, 0.95
 _PAD = bars.GROUP - bars.LABEL - 2 * bars.PITCH
@@ -37,7 +37,7 @@ class Lane:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Row:
+class Lanes:
     """Bars that stand together, with a title, and a remark behind it."""
 
     title: str  # written above them
@@ -62,7 +62,7 @@ class Row:
 class Grid:
     """What such a picture shows."""
 
-    rows: tuple[Row, ...]  # from top to bottom
+    rows: tuple[Lanes, ...]  # from top to bottom
     names: float = 0.0  # inches of room on the left for the names of lanes
     line: Lane | None = None  # each column has an upright line where this one's bar ends
 
@@ -113,7 +113,7 @@ class Grid:
             _draw_line(axis, self.line.points[n], theme)
 
 
-def _marked(row: Row, lane: Lane, point: Point) -> Line:
+def _marked(row: Lanes, lane: Lane, point: Point) -> Line:
     """Return what a page is told of a bar: languages share a row, but loops do not."""
     name = ", ".join(filter(None, (row.name, lane.name)))
     place = row.name if lane.role in NAMES else name
@@ -122,8 +122,8 @@ def _marked(row: Row, lane: Lane, point: Point) -> Line:
 
 def _name(axis: "Axes", y: float, words: str) -> None:
     """Name a lane on the left of its bar."""
-    beside: dict[str, Any] = {"ha": "right", "va": "center_baseline", "fontsize": FAINT}
-    write(axis, words, (0, y), (-6, 0), axis.get_yaxis_transform(), **beside)
+    style: dict[str, Any] = {"ha": "right", "va": "center_baseline", "fontsize": FAINT}
+    write(axis, words, (0, y), (-6, 0), axis.get_yaxis_transform(), **style)
 
 
 def _draw_line(axis: "Axes", point: Point, theme: Theme) -> None:

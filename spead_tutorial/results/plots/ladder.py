@@ -51,11 +51,11 @@ def ladder(recording: Recording, theme: Theme) -> Drawn:
     Below them, where the recording has them: spead2's best chapter, and bare system calls.
     """
     panels = _panels(recording)
-    beside = "Beside each dot: how many times as fast as the step before"
+    gains = "Beside each dot: how many times as fast as the step before"
     sheet = steps.draw_steps(
         theme,
         _title(panels),
-        ". ".join([beside, *_alike(panels)]),
+        ". ".join([gains, *_alike(panels)]),
         caption(recording, "median of {rounds} rounds, line: {spread}"),
         {f"Heaps of {size(n)}": rungs for n, rungs in panels.items()},
         "payload sent, GB/s",
@@ -174,5 +174,5 @@ def _beside(found: Mapping[Series, Mapping[int, Point]], heap_size: int) -> list
 
 def step_title(chapter: Chapter, with_random: bool) -> str:
     """Return the number and title of a chapter, and whether it was told to send random samples."""
-    told = ", random" if with_random and "r" in chapter.accepted else ""
-    return f"{chapter.number}  {chapter.title}{told}"
+    samples = ", random" if with_random and "r" in chapter.accepted else ""
+    return f"{chapter.number}  {chapter.title}{samples}"

@@ -206,8 +206,8 @@ def _say_gain(axis: "Axes", y: float, estimate: Estimate, theme: Theme) -> None:
     right = estimate.high * estimate.high < low * high
     end, shift, align = (estimate.high, 6, "left") if right else (estimate.low, -6, "right")
     box = {"facecolor": theme.background, "edgecolor": "none", "pad": 0.5}
-    beside: dict[str, Any] = {"ha": align, "va": "center_baseline", "bbox": box}
-    write(axis, times(estimate.median), (end, y), (shift, 0), **beside)
+    style: dict[str, Any] = {"ha": align, "va": "center_baseline", "bbox": box}
+    write(axis, times(estimate.median), (end, y), (shift, 0), **style)
 
 
 def _draw_shares(sheet: Sheet, row: int, runs: Sequence[Timeline]) -> None:

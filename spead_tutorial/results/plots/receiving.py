@@ -9,7 +9,7 @@ from spead_tutorial.results.plots import curves
 from spead_tutorial.results.plots.caption import caption
 from spead_tutorial.results.plots.marks import Line
 from spead_tutorial.results.plots.points import Point, gains, highest, points, rate, require
-from spead_tutorial.results.plots.sheet import Drawn, Place, Sheet, name_panel, panels
+from spead_tutorial.results.plots.sheet import Drawn, Sheet, Slot, name_panel, panels
 from spead_tutorial.results.plots.theme import Look, Theme, looks, role_of
 from spead_tutorial.results.plots.titles import fill, over_sizes
 
@@ -61,8 +61,8 @@ def receiving(recording: Recording, theme: Theme) -> Drawn:
         legend=curves.curve_legend([(_LINES[one], look[one]) for one in shown], theme),
     )
     places = panels(theme, len(found), curves.SIDES, _GAP)
-    for place, (n, lines) in zip(places, found.items(), strict=True):
-        _draw(sheet, place, n, found, {one: look[one] for one in shown if one in lines})
+    for slot, (n, lines) in zip(places, found.items(), strict=True):
+        _draw(sheet, slot, n, found, {one: look[one] for one in shown if one in lines})
     return sheet.drawn("Lines: the rate in MB/s against the size of a heap.", last_first=True)
 
 
@@ -83,19 +83,17 @@ def _packets(n: int) -> str:
 
 
 def _draw(
-    sheet: Sheet, place: Place, packet_size: int, found: Found, look: Mapping[Series, Look]
+    sheet: Sheet, slot: Slot, packet_size: int, found: Found, look: Mapping[Series, Look]
 ) -> None:
     """Draw the panels of a size of packets: rates, and CPU times below them."""
     lines, theme, title = found[packet_size], sheet.theme, _packets(packet_size)
-    first = place.is_first
+    first = slot.is_first
     every = [point for some in found.values() for line in some.values() for point in line.values()]
     sizes = sorted({x for some in found.values() for line in some.values() for x in line})
-    rates, times = (sheet.axes(2 * place.row + below, *place.sides) for below in (0, 1))
+    rates, times = (sheet.axes(2 * slot.row + below, *slot.sides) for below in (0, 1))
     curves.size_axis(rates, sizes, None, _MOST_LABELS)
     name = f"{title}: MB/s" if first else title
-    curves.rate_panel(
-        rates, theme, highest(every, rate), name=name, first=first, last=place.is_last
-    )
+    curves.rate_panel(rates, theme, highest(every, rate), name=name, first=first, last=slot.is_last)
     curves.size_axis(times, sizes, curves.SIZE, _MOST_LABELS)
     times.set_ylim(0, highest(every, cpu_s_per_gb) * 1.06 or 1)
     times.tick_params(axis="y", labelleft=first)

@@ -61,5 +61,5 @@ def draw_mark(axis: "Axes", ns: float, raised: float, theme: Theme) -> None:
     axis.plot(
         [high - ms, high], [1, 1], transform=place, linewidth=3, color=theme.text, clip_on=False
     )
-    beside: dict[str, Any] = {"ha": "right", "va": "center_baseline", "fontsize": FAINT}
-    write(axis, f"{number(ms)} ms", (high - ms, 1), (-5, 0), place, **beside)
+    style: dict[str, Any] = {"ha": "right", "va": "center_baseline", "fontsize": FAINT}
+    write(axis, f"{number(ms)} ms", (high - ms, 1), (-5, 0), place, **style)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["FAINT", "Drawn", "Place", "Row", "Sheet", "name_panel", "panels", "rate_axis", "write"]
+__all__ = ["FAINT", "Drawn", "Sheet", "Slot", "name_panel", "panels", "rate_axis", "write"]
 
 #: Size in points of what is not the most important.
 FAINT = 9
@@ -30,7 +30,7 @@ _GAP = 0.06
 _TITLE_COLUMNS, _SUBTITLE_COLUMNS, _LEGEND_COLUMNS = 50, 68, 36
 
 #: Inches of room above a row of panels, and their height.
-Row = tuple[float, float]
+Span = tuple[float, float]
 #: A figure, its title, and its description in words and numbers.
 Drawn: TypeAlias = tuple["Figure", str, str]
 
@@ -42,7 +42,7 @@ class Sheet:
         self,
         theme: Theme,
         title: str,
-        rows: Sequence[Row],
+        rows: Sequence[Span],
         foot: str,
         *,
         subtitle: str = "",
@@ -67,7 +67,7 @@ class Sheet:
         foot_height = _LINE * (foot.count("\n") + 1) + _MARGIN
         self.height = round(top + sum(map(sum, rows)) + below + foot_height, 2)  # whole pixels
         self.figure: Figure = matplotlib.figure.Figure(figsize=(theme.width, self.height))
-        self._tops: list[Row] = []
+        self._tops: list[Span] = []
         for above, height in rows:
             self._tops.append((top + above, height))
             top += above + height
@@ -138,7 +138,7 @@ def _by_lines(handles: Sequence["Artist"], columns: int) -> list["Artist"]:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Place:
+class Slot:
     """Where one of several panels is."""
 
     row: int
@@ -147,15 +147,15 @@ class Place:
     is_last: bool  # whether the numbers of a second scale are beside it
 
 
-def panels(theme: Theme, count: int, sides: tuple[float, float], gap: float) -> list[Place]:
+def panels(theme: Theme, count: int, sides: tuple[float, float], gap: float) -> list[Slot]:
     """Return where panels are that share a row, or have one each where the picture is narrow."""
     left, right = sides
     if theme.is_narrow:
-        return [Place(n, sides, True, True) for n in range(count)]
+        return [Slot(n, sides, True, True) for n in range(count)]
     width = (theme.width - left - right - gap * (count - 1)) / count
     starts = [left + n * (width + gap) for n in range(count)]
     return [
-        Place(0, (start, theme.width - start - width), not n, n == count - 1)
+        Slot(0, (start, theme.width - start - width), not n, n == count - 1)
         for n, start in enumerate(starts)
     ]
 

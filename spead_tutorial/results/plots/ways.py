@@ -10,7 +10,7 @@ from spead_tutorial.measure.stats import Estimate, differs
 from spead_tutorial.measure.units import size, times
 from spead_tutorial.results.plots import bars
 from spead_tutorial.results.plots.caption import caption
-from spead_tutorial.results.plots.grid import Grid, Lane, Row
+from spead_tutorial.results.plots.grid import Grid, Lane, Lanes
 from spead_tutorial.results.plots.points import Point, bare_name, gains, is_bare, points, require
 from spead_tutorial.results.plots.sheet import Drawn, Sheet
 from spead_tutorial.results.plots.theme import NAMES, Theme
@@ -65,7 +65,7 @@ class Ways:
     def _series(self, language: str, variant: str = "") -> Series:
         return Series(OURS, language, self.program, variant)
 
-    def _rows(self, found: Found) -> Iterable[Row]:
+    def _rows(self, found: Found) -> Iterable[Lanes]:
         for variant, title, note in self.ways:
             series = {language: self._series(language, variant) for language in MEASURED}
             lanes = (
@@ -73,11 +73,11 @@ class Ways:
                 for language, one in series.items()
                 if one in found
             )
-            yield Row(title, note, tuple(lanes))
+            yield Lanes(title, note, tuple(lanes))
         for variant, note in self.bare:
             loop = Series("ceiling", "c", "ceiling", variant)
             known = (Lane("", "limit", found[loop]),) if loop in found else ()
-            yield Row("bare system calls", note, known)
+            yield Lanes("bare system calls", note, known)
 
 
 # ---------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ def ceiling(recording: Recording, theme: Theme) -> Drawn:
     return sheet.drawn("Bars: the rate of each loop in MB/s.")
 
 
-def _loops(found: Found) -> Iterable[Row]:
+def _loops(found: Found) -> Iterable[Lanes]:
     """Sort the loops by what is done with the bytes."""
     lanes: dict[str, list[Lane]] = {}
     for series, known in found.items():
@@ -111,7 +111,7 @@ def _loops(found: Found) -> Iterable[Row]:
     order = [work for name in _WORKS for work in sorted(lanes) if words_of(work)[0] == name]
     for work in order:
         title, _, note = work.partition(", ")
-        yield Row(title, note, tuple(sorted(lanes[work], key=lambda lane: _place(lane.name))))
+        yield Lanes(title, note, tuple(sorted(lanes[work], key=lambda lane: _place(lane.name))))
 
 
 def _place(who: str) -> tuple[int, str]:
