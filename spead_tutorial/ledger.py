@@ -29,18 +29,25 @@ class Gap:
     most_lost: int = 0
     unit: str = "packet"
     surplus: str = ""  # what it may be if there is more than came
+    shortage: str = ""  # and if there is less
 
     @property
-    def complaint(self) -> str | None:
-        """What does not add up; None where it does."""
+    def difference(self) -> str | None:
+        """What is missing, or too much; None where that is as much as was lost."""
         missing = self.came - self.went_on
         if self.least_lost <= missing <= self.most_lost:
             return None
         are = "is" if abs(missing) == 1 else "are"
-        found = f"{missing} {are} missing" if missing >= 0 else f"{-missing} {are} too many"
-        why = f": {self.surplus}" if missing < 0 and self.surplus else ""
-        came = some(self.came, self.unit)
-        return f"the account does not add up: of {came} {found} {self.where}{why}"
+        found, why = f"{missing} {are} missing", self.shortage
+        if missing < 0:
+            found, why = f"{-missing} {are} too many", self.surplus
+        return f"of {some(self.came, self.unit)} {found} {self.where}{f': {why}' if why else ''}"
+
+    @property
+    def complaint(self) -> str | None:
+        """What does not add up; None where it does."""
+        difference = self.difference
+        return None if difference is None else f"the account does not add up: {difference}"
 
 
 def first_complaint(gaps: Iterable[Gap]) -> str | None:

@@ -15,6 +15,7 @@ import spead_tutorial.send
 from spead_tutorial.chapters.exercises import ReceiverExercise
 from spead_tutorial.check.trying import with_line
 from spead_tutorial.lab import PORT, Arrivals, Counters, Journey, Lab, LabMachine
+from spead_tutorial.ledger import Gap, first_complaint
 from spead_tutorial.measure.blast import NO_ACCOUNT
 from spead_tutorial.measure.delivery import receiver_arguments, receiving_lab
 from spead_tutorial.measure.programs import Done, ProgramError
@@ -169,15 +170,14 @@ def _expected(heap: int, n: int) -> str:
 def _unaccounted(done: Done, sent: int, device: Counters, arrivals: Arrivals) -> str | None:
     """Say where what it counted does not add up with what was sent and arrived."""
     account = done.said
-    received, complete = account["socket_datagrams"], account["heaps_complete"]
-    missing = account["incomplete_heaps_evicted"] + account["incomplete_heaps_flushed"]
-    missing += account["heaps_never_begun"]
+    complete = account["heaps_complete"]
+    begun = complete + account["incomplete_heaps_evicted"] + account["incomplete_heaps_flushed"]
     checked = Journey.of(sent, account, arrivals=arrivals, device=device).check()
     if not checked.ok:
         return checked.text
-    if received < sent or (complete, missing) != (HEAPS, 0):
-        return (
-            f"expected {HEAPS} heaps in {sent} packets, found {complete} complete and"
-            f" {missing} missing, in {received} packets"
-        )
-    return done.complaint if done.status != 0 else None
+    wrong = first_complaint((
+        Gap("between the sender and the receiver", sent, account["socket_datagrams"]),
+        Gap("or incomplete", HEAPS, complete, unit="heap"),
+        Gap("or incomplete", HEAPS, begun + account["heaps_never_begun"], unit="heap"),
+    ))  # fmt: skip
+    return wrong or (done.complaint if done.status != 0 else None)

@@ -3,6 +3,8 @@
 
 import dataclasses
 
+from spead_tutorial.ledger import Gap, first_complaint
+
 __all__ = ["Accounting", "Counters", "accounted", "icmp_error_bytes"]
 
 
@@ -159,20 +161,19 @@ def accounted(
     expected_packets = sent_packets if fragmented else datagrams
     expected_bytes = spead_bytes + _UDP_HEADER * datagrams + header * expected_packets + icmp_bytes
     expected_packets += icmp_errors
-    returned = icmp_errors in (0, datagrams)
-    ok = returned and counted_packets == expected_packets and counted_bytes == expected_bytes
     claim = f"{packets} SPEAD packets of {spead_bytes} bytes in {messages} messages"
     if icmp_errors:
         claim += f" and as many ICMP errors of {icmp_bytes} bytes"
     seen = f"the device counted {counted_packets} packets and {counted_bytes} bytes"
-    if ok:
-        text = f"{seen}, exactly what {claim} make"
-    elif not returned:
-        text = f"{icmp_errors} of {datagrams} messages came back by ICMP, not all or none; {seen}"
-    elif fragmented:
-        text = f"{seen}, but {claim} make {expected_bytes} bytes in so many IP fragments"
-    else:
-        text = f"{seen}, but {claim} make {expected_packets} packets and {expected_bytes} bytes"
+    where = f"in the device{', as IP fragments' if fragmented else ''}"
+    back = icmp_errors or datagrams  # where none came back, none had to
+    complaint = first_complaint((
+        Gap("among those that ICMP returned, all or none", datagrams, back, unit="message"),
+        Gap(where, expected_packets, counted_packets),
+        Gap(where, expected_bytes, counted_bytes, unit="byte"),
+    ))  # fmt: skip
+    ok = complaint is None
+    text = f"{seen}, exactly what {claim} make" if ok else f"{seen} of {claim}; {complaint}"
     return Accounting(ok, text, expected_packets, expected_bytes, counted_packets, counted_bytes)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from spead_tutorial.check.trying import collecting, with_line
+from spead_tutorial.ledger import Gap
 from spead_tutorial.measure.place import Place
 from spead_tutorial.measure.running import Done, finish
 from spead_tutorial.notebook.measuring import NotebookError
@@ -134,11 +135,12 @@ def try_sender(
         limit_s = _LIMIT_S + _BEGIN_S
         done = finish(place.run, "sender", argv, limit_s, input=_packed(job))
     trial = _trial(done, send)
-    if place.is_lab and not receive and trial.failure is None and seen.packets != trial.messages:
-        raise NotebookError(
-            f"the device counted {seen.packets} messages, and the stream {trial.messages}:"
-            " something else was sent meanwhile, so try again"
-        )
+    if place.is_lab and not receive and trial.failure is None:
+        others = "something else was sent meanwhile, so try again"
+        way = "between the stream and the device"
+        gap = Gap(way, trial.messages, seen.packets, unit="message", surplus=others)
+        if gap.complaint is not None:
+            raise NotebookError(gap.complaint)
     return dataclasses.replace(trial, arrived=arrived)
 
 

@@ -195,6 +195,20 @@ def test_an_account_that_does_not_add_up_is_a_trouble():
     assert "does not add up" in str(receiving._trouble(StreamStats(names, values)))
 
 
+def test_what_is_wrong_is_said_in_the_words_of_the_twin_in_c():
+    source = Path(__file__).parents[2] / "csrc" / "chapters" / "receiving.c"
+    said_in_c = "".join(re.findall(r'"([^"\\\n]*)', source.read_text()))
+    of_nothing = dict.fromkeys((stat.name for stat in (*COMMON, *ACCOUNT)), 0)
+    received = {"socket_datagrams": 1}
+    for counts in (
+        received,
+        {"socket_dropped": 1},
+        received | {"packets_malformed": 1},
+        {"heaps_never_begun": 1},
+    ):
+        assert str(receiving._trouble(of_nothing | counts)) in said_in_c
+
+
 @pytest.mark.parametrize(
     ("peer", "name", "language"),
     cases(

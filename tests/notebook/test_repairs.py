@@ -288,5 +288,5 @@ def test_what_others_sent_meanwhile_is_noticed(place, monkeypatch):
         return run(*what, **how)
 
     monkeypatch.setattr(place, "run", run_and_send)
-    with pytest.raises(NotebookError, match="the device counted 2 messages, and the stream 1"):
+    with pytest.raises(NotebookError, match="of 1 message 1 is too many between the stream"):
         notebook.try_sender(place, define(SENDER), heap_size=1024, n_heaps=1)

@@ -291,14 +291,17 @@ def crossing(sent: int, received: int, no_room: int = 0, **counted: int) -> Cros
 @pytest.mark.parametrize(
     ("made", "words"),
     [
-        (crossing(5, 3), "2 missing: no counter of the two machines has them"),
+        (
+            crossing(5, 3),
+            "of 5 packets 2 are missing on the way: no counter of the two machines has them",
+        ),
         (crossing(5, 3, 2), "no room for 2 messages"),
-        (crossing(5, 3, tx_dropped=2), "2 missing: the devices of a dropped 2"),
+        (crossing(5, 3, tx_dropped=2), "2 are missing on the way: the devices of a dropped 2"),
         (
             crossing(5, 3, rx_dropped=1, no_port=1),
             "those of b dropped 1; 1 messages came to a port",
         ),
-        (crossing(5, 6), "1 more than were sent, so something else sends there"),
+        (crossing(5, 6), "1 is too many on the way: something else sends there"),
     ],
 )
 def test_where_packets_are_missing_the_account_says_what_counted_them(made, words):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from spead_tutorial.chapters.catalogue import Chapter, Receiver
+from spead_tutorial.ledger import Gap
 from spead_tutorial.measure.delivery import receiver_arguments
 from spead_tutorial.measure.programs import Done, ProgramError, ProgramOptions
 from spead_tutorial.measure.report import Report
@@ -82,13 +83,10 @@ class Crossing:
         if sent is None or received is None:
             return f"{self.sent.program} or {self.received.program} did not say what it counted"
         said = f"{sent} packets sent by {self.hosts[0]}, {received} received by {self.hosts[1]}"
-        if sent == received:
-            return said
-        if sent < received:
-            more = received - sent
-            return f"{said}: {more} more than were sent, so something else sends there"
-        lost = [where for count, where in self._drops() if count]
-        return f"{said}, {sent - received} missing: {'; '.join(lost) or _NOWHERE}"
+        lost = "; ".join(where for count, where in self._drops() if count)
+        stranger = "something else sends there"
+        gap = Gap("on the way", sent, received, surplus=stranger, shortage=lost or _NOWHERE)
+        return f"{said}; {gap.difference}" if gap.difference else said
 
     def _drops(self) -> Iterator[tuple[int, str]]:
         here, there = self.counted
