@@ -34,7 +34,7 @@ from spead_tutorial.chapters.catalogue import find_receiver
 from spead_tutorial.lab import Lab, probe
 from spead_tutorial.measure import blast, search
 from spead_tutorial.measure.case import Case, Step
-from spead_tutorial.measure.delivery import receiver_arguments
+from spead_tutorial.measure.delivery import listening
 from spead_tutorial.measure.machine import a_core_each
 from spead_tutorial.measure.programs import Done, ProgramError, program
 from spead_tutorial.measure.records import OURS, Received, Sample
@@ -251,7 +251,7 @@ def _receiving(lab: Lab, case: Case, core: int | None) -> Iterator[tuple[Listeni
     """Have a case's program wait for packets; it does not outlive the block."""
     if _is_chapter(case):
         with (
-            Listening(lab.popen, case.program, _chapter(lab, case), core=core) as chapter,
+            _chapter(lab, case, core) as chapter,
             _socket_of(chapter.process.pid, case.program) as sock,
             lab.socket() as sender,
         ):
@@ -284,23 +284,18 @@ def _socket_of(pid: int, name: str) -> socket.socket:
     raise ProgramError(f"{name} listens, but has no UDP socket")
 
 
-def _chapter(lab: Lab, case: Case) -> list[str]:
-    """Return how a chapter's program is started; it listens at a port of its own."""
+def _chapter(lab: Lab, case: Case, core: int | None) -> Listening:
+    """Start a chapter's program; it listens at a port of its own."""
     receiver = find_receiver(case.program)
     assert receiver is not None
     with lab.socket() as free:
         free.bind((_LOOPBACK, 0))
         port = free.getsockname()[1]
-    at, silence = f"{_LOOPBACK}:{port}", ("-t", str(_SILENCE_S))
-    words = receiver_arguments(receiver, case.heap_size, at, *silence, text=False)
-    return [*program(case.program, case.language), *words]
+    argv, at = program(case.program, case.language), f"{_LOOPBACK}:{port}"
+    silence = "-t", str(_SILENCE_S)
+    return listening(lab, receiver, argv, case.heap_size, at, *silence, text=False, core=core)
 
 
 def look(lab: Lab, step: Step, warm_up: Sample | None, size: Size) -> Iterator[Received]:
     """Look for the highest rate at which a case's program loses nothing."""
-
-    def run(rate: float) -> Received:
-        heaps = search.heaps_of_a_run(step.case.heap_size, rate, size.most_bytes)
-        return take(lab, step, heaps, rate)
-
-    return search.look(run, step, warm_up)
+    return search.look(functools.partial(take, lab, step), step, warm_up, size.most_bytes)

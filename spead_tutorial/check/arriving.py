@@ -17,7 +17,8 @@ from spead_tutorial.check.trying import with_line
 from spead_tutorial.lab import PORT, Arrivals, Counters, Journey, Lab, LabMachine
 from spead_tutorial.ledger import Gap, first_complaint
 from spead_tutorial.measure.blast import NO_ACCOUNT
-from spead_tutorial.measure.delivery import receiver_arguments, receiving_lab
+from spead_tutorial.measure.delivery import listening, receiving_lab
+from spead_tutorial.measure.heaps import make_group
 from spead_tutorial.measure.programs import Done, ProgramError
 from spead_tutorial.measure.running import Listening
 
@@ -46,9 +47,8 @@ def started(
 ) -> Listening:
     """Start a receiver in Python, with what the chapter's is told."""
     silence = "-t", str(_SILENCE_S)
-    words = receiver_arguments(exercise.chapter, heap_size, str(PORT), *silence, text=text)
-    argv = [sys.executable, str(program), *words]
-    return Listening(machine.popen, program.stem, argv, core=core)
+    argv, at = [sys.executable, str(program)], str(PORT)
+    return listening(machine, exercise.chapter, argv, heap_size, at, *silence, text=text, core=core)
 
 
 def samples(i: int) -> npt.NDArray[np.int8]:
@@ -95,11 +95,7 @@ def _run(lab: Lab, exercise: ReceiverExercise, program: Path) -> tuple[Done, int
 def _send(lab: Lab) -> int:
     """Send all heaps, and the end, and return how many packets these were."""
     config = spead_tutorial.send.StreamConfig(max_packet_size=_PACKET_SIZE, rate=_BYTES_PER_S)
-    group = spead_tutorial.send.ItemGroup()
-    scalar = [("u", spead_tutorial.Flavour().heap_address_bits)]
-    group.add_item(0x1600, "timestamp", "Index of the first sample", shape=(), format=scalar)
-    group.add_item(0x3300, "adc_samples", "Samples of the converter", shape=(HEAP_SIZE,),
-                   dtype=np.int8)  # fmt: skip
+    group = make_group(HEAP_SIZE)
     with contextlib.ExitStack() as stack:
         sock = stack.enter_context(lab.socket())
         pool = stack.enter_context(spead_tutorial.ThreadPool())

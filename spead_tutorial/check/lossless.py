@@ -52,9 +52,10 @@ def measured(exercise: ReceiverExercise, program: Path, rounds: int, show: Show)
     return Comparison(found, "it would not look at the values", _CLOSE)
 
 
-def _run(lab: Lab, exercise: ReceiverExercise, step: Step, program: Path, rate: float) -> Received:
+def _run(
+    lab: Lab, exercise: ReceiverExercise, step: Step, program: Path, heaps: int, rate: float
+) -> Received:
     """Send to a receiver at a rate, in bytes of payload a second."""
-    heaps = search.heaps_of_a_run(step.case.heap_size, rate)
     before = lab.counters().tx_dropped
     return blast.take(
         step,

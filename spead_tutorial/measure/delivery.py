@@ -4,16 +4,18 @@
 import contextlib
 import dataclasses
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 from spead_tutorial.chapters.catalogue import Chapter, Receiver
-from spead_tutorial.lab import Accounting, Arrivals, Journey, Lab, LabError
+from spead_tutorial.lab import Accounting, Arrivals, Journey, Lab, LabError, LabMachine
 from spead_tutorial.measure.place import Evidence
 from spead_tutorial.measure.programs import Done, ProgramOptions, command, program
 from spead_tutorial.measure.report import Report
 from spead_tutorial.measure.running import Listening, Running
 from spead_tutorial.measure.verify import checks
 
-__all__ = ["Delivery", "deliver", "receiver_arguments", "receiving_lab"]
+__all__ = ["Delivery", "deliver", "listening", "receiver_arguments", "receiving_lab"]
 
 _END_S = 60  # until a receiver that heard the last of its sender has ended
 
@@ -67,12 +69,10 @@ def deliver(
     destination = (lab.address, lab.port) if sender.takes_destination else None
     sending = command(sender, languages[1], options, destination)
     heap_size = options.heap_size or sender.heap_size
-    receiving = [
-        *program(receiver.name, languages[0]),
-        *receiver_arguments(receiver, heap_size, str(lab.port), *to_receiver, text=not as_json),
-    ]
+    receiving = program(receiver.name, languages[0])
+    what = heap_size, str(lab.port), *to_receiver
     counted, arrived = lab.counters(device), Arrivals.of(far.snmp())
-    with Listening(far.popen, receiver.name, receiving, show) as there:
+    with listening(far, receiver, receiving, *what, text=not as_json, show=show) as there:
         link = lab.limited(bits_per_s) if bits_per_s else contextlib.nullcontext()
         with link, Running(lab.popen, sender.name, sending, show) as here:
             sent = here.wait()
@@ -86,6 +86,14 @@ def deliver(
     journey = Journey.of(report.packets, seen, arrivals=arrivals, device=grown)
     (claim,) = checks(report, Evidence(grown))
     return Delivery(received, sent, report, journey, journey.check() if claim.ok else claim)
+
+
+def listening(
+    machine: LabMachine, receiver: Receiver, argv: Sequence[str], *what: Any, text: bool, **how: Any
+) -> Listening:
+    """Start a chapter's receiver, or a program that takes the same: for the rest as `Listening`."""
+    words = receiver_arguments(receiver, *what, text=text)
+    return Listening(machine.popen, Path(argv[-1]).stem, [*argv, *words], **how)
 
 
 def receiver_arguments(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What senders in notebooks are made of."""
+"""What is in the heaps of the chapters."""
 
 import numpy as np
 

@@ -121,14 +121,18 @@ def begin(warm_up: Sample | None, number: int) -> float:
 
 
 def look(
-    run: Callable[[float], Received], step: Step, warm_up: Sample | None
+    run: Callable[[int, float], Received],
+    step: Step,
+    warm_up: Sample | None,
+    most_bytes: float = math.inf,
 ) -> Iterator[Received]:
-    """Yield the runs that a search still needs, each as it was taken."""
+    """Yield the runs that a search still needs, each as it was taken: so many heaps at a rate."""
     runs, attempt = list(step.runs), step.attempt
     start = begin(warm_up, step.number)
     criterion = ROUGH if step.warm_up else THOROUGH
     while (rate := next_rate(runs, start, criterion)) is not None:
-        runs.append(replace(run(rate), run=len(runs), attempt=attempt))
+        heaps = heaps_of_a_run(step.case.heap_size, rate, most_bytes)
+        runs.append(replace(run(heaps, rate), run=len(runs), attempt=attempt))
         attempt = 0
         yield runs[-1]
 

@@ -5,11 +5,11 @@ import functools
 
 import numpy as np
 
-import spead_tutorial
-import spead_tutorial.send
 from spead_tutorial.lab import Accounting, Counters, Journey, accounted, icmp_error_bytes
+from spead_tutorial.measure.heaps import make_group
 from spead_tutorial.measure.place import Evidence
 from spead_tutorial.measure.report import Report
+from spead_tutorial.send import PacketGenerator
 
 __all__ = ["IP_UDP_HEADERS", "check_sizes", "checks", "contradiction", "packet_sizes"]
 
@@ -105,16 +105,9 @@ def check_sizes(heap_size: int, packet_size: int) -> None:
 @functools.cache
 def packet_sizes(heap_size: int, packet_size: int) -> list[list[int]]:
     """Return the sizes of the packets of a program's first heap, of others, and of its end."""
-    group = spead_tutorial.send.ItemGroup()
-    scalar = [("u", spead_tutorial.Flavour().heap_address_bits)]
-    group.add_item(0x1600, "timestamp", "Index of the first sample", shape=(), format=scalar)
-    group.add_item(
-        0x3300, "adc_samples", "Samples of the converter", shape=(heap_size,), dtype=np.int8
-    )
-    sizes = []
+    group, sizes = make_group(heap_size), []
     for make in (group.get_heap, group.get_heap, group.get_end):
         group["timestamp"].value = 0
         group["adc_samples"].value = np.zeros(heap_size, np.int8)
-        generator = spead_tutorial.send.PacketGenerator(make(), 1, packet_size)
-        sizes.append([len(packet) for packet in generator])
+        sizes.append([len(packet) for packet in PacketGenerator(make(), 1, packet_size)])
     return sizes

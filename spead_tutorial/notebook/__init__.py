@@ -15,6 +15,7 @@ Where there can be no lab, the same cells send over loopback, and what they show
 pandas and matplotlib, which come with the extra ``[notebook]``, are imported when they are used.
 """
 
+from spead_tutorial.measure.heaps import make_group
 from spead_tutorial.notebook.exercises import Exercise
 from spead_tutorial.notebook.exploring import explore, try_batches, try_depth, try_memory
 from spead_tutorial.notebook.measuring import (
@@ -37,7 +38,6 @@ from spead_tutorial.notebook.overlap import (
 from spead_tutorial.notebook.packets import packet
 from spead_tutorial.notebook.place import LOOPBACK, close_place, open_place
 from spead_tutorial.notebook.repairs import Repair
-from spead_tutorial.notebook.senders import make_group
 from spead_tutorial.notebook.showing import (
     by_heap_size,
     gain,

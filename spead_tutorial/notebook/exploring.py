@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from spead_tutorial.chapters.tut_11_send_batch_heaps import Batch
+from spead_tutorial.measure.heaps import make_group
 from spead_tutorial.measure.place import Place
 from spead_tutorial.measure.records import Timeline
 from spead_tutorial.measure.units import size as in_words
 from spead_tutorial.notebook.measuring import QUICK, NotebookError, Run, live, measure, record
-from spead_tutorial.notebook.senders import make_group
 from spead_tutorial.notebook.showing import per_heap, picture, rate
 from spead_tutorial.notebook.trials import Trial, try_sender
 from spead_tutorial.results import plots

@@ -133,7 +133,7 @@ CAPACITY = 3000 * MB
 def take(step: Step, warm_up: Sample | None) -> list[Sample]:
     """The runs that are missing of a step's search."""
 
-    def run(rate: float) -> Sample:
+    def run(_: int, rate: float) -> Sample:
         return run_of(rate, CAPACITY, round=step.number, warm_up=step.warm_up)
 
     return list(search.look(run, step, warm_up))

@@ -204,7 +204,7 @@ def test_real_programs_are_sent_to_at_a_rate_and_counted():
     """Of one run alone: whether it loses something is the machine's affair."""
     case = Case(OURS, "python", SEVEN.program, search=True)
     with receiving_lab() as lab:
-        run = lossless._run(lab, SEVEN, Step(0, False, case), SEVEN.solution, 1e9)
+        run = lossless._run(lab, SEVEN, Step(0, False, case), SEVEN.solution, 100, 1e9)
     assert run.failure is None
     assert 0 < (run.received_packets or 0) <= (run.packets or 0)
 
