@@ -354,7 +354,7 @@ def _missing(recording: Recording) -> int:
     settings = recording.header.settings
     try:
         sweep, size = find_sweep(recording.header.experiment), SIZES[settings["size"]]
-        plan = plan_of(sweep, size, settings["rounds"], _whole(settings.get("shard")))
+        plan = plan_of(sweep, size, settings["rounds"], _shard(str(settings.get("shard"))))
     except (ValueError, KeyError):
         return 0
     without = {PEER_FROM_SOURCE} - {sample.implementation for sample in recording.samples}
@@ -363,11 +363,6 @@ def _missing(recording: Recording) -> int:
     if any(header.settings.get("shard") != "1/1" for header in recording.headers[1:]):
         names = set()  # merged of shards: what is missing of it was missing in them
     return sum(step.case.name in names for step in left(plan.steps(), recording))
-
-
-def _whole(shard: object) -> tuple[int, int]:
-    part, _, parts = str(shard).partition("/")
-    return int(part), int(parts)
 
 
 def _completeness(recording: Recording) -> str:

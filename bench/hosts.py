@@ -38,7 +38,7 @@ __all__ = ["Team", "parts_of"]
 
 _LOOK_S = 0.1
 #: What `differs` looks at more closely than `differences`.
-_TOLD_EXACTLY = {"machine", "lab", "versions", "revision"}
+_HELD_CLOSELY = {"machine", "lab", "versions", "revision"}
 
 
 def parts_of(sweep: Sweep, output: Path) -> list[Path]:
@@ -206,7 +206,7 @@ class _Begun:
             )
         for path in paths:
             before = read(path, unfinished=True)
-            changed = set(differences(before.header, self._header)) - _TOLD_EXACTLY
+            changed = set(differences(before.header, self._header)) - _HELD_CLOSELY
             why = f"another {min(changed)}" if changed else differs(before.header, self._header)
             if why is not None:
                 raise RecordError(

@@ -74,18 +74,9 @@ def _with_py_spy(place: Place, case: Case, heaps: int, path: Path) -> None:
 
 
 def _with_perf(place: Place, case: Case, heaps: int, path: Path) -> None:
-    chapter = find_chapter(case.program)
     seen = path.with_suffix(".data")
     try:
-        sample = take(
-            place,
-            Step(0, False, case),
-            heaps,
-            launch=lambda to: stacks.recording(
-                seen, command(chapter, case.language, case.options(heaps), to)
-            ),
-            timeout=TIMEOUT_S,
-        )
+        sample = stacks.sample(place, Step(0, False, case), heaps, seen)
         if sample.failure is not None:
             raise ProgramError(sample.failure)
         stacks.write(seen, path)

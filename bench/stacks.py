@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What programs are doing, looked at by perf: stacks of functions, of the kernel's too.
 
-It knows neither what is measured nor what a function is part of.
+It does not know what a function is part of.
 """
 
 import dataclasses
@@ -9,18 +9,23 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from spead_tutorial.measure.programs import ProgramError
+from bench.peers import TIMEOUT_S
+from spead_tutorial.chapters.catalogue import find_chapter
+from spead_tutorial.measure.case import Step, take
+from spead_tutorial.measure.place import Place
+from spead_tutorial.measure.programs import ProgramError, command
+from spead_tutorial.measure.records import Sent
 
 __all__ = [
     "LOOKS_PER_S",
     "Frame",
     "Look",
     "StackError",
-    "recording",
     "require_perf",
+    "sample",
     "stacks",
     "write",
 ]
@@ -84,9 +89,15 @@ def _has_kernel_names() -> bool:
         return any(int(line.split()[0], 16) for _, line in zip(range(100), lines, strict=False))
 
 
-def recording(path: Path, command: Sequence[str]) -> list[str]:
-    """Return the command that runs another one and looks at it."""
-    return ["perf", "record", "-q", *_EVENT, "-o", str(path), "--", *command]
+def sample(place: Place, step: Step, heaps: int, seen: Path) -> Sent:
+    """Run a case's program, and look at it: what was seen is in a file."""
+    case, record = step.case, ["perf", "record", "-q", *_EVENT, "-o", str(seen), "--"]
+    program, options = find_chapter(case.program), case.options(heaps)
+
+    def launch(to: tuple[str, int] | None) -> list[str]:
+        return [*record, *command(program, case.language, options, to)]
+
+    return take(place, step, heaps, launch=launch, timeout=TIMEOUT_S)
 
 
 def stacks(path: Path) -> list[Look]:

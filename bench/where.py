@@ -23,7 +23,6 @@ from spead_tutorial.measure.analysis.split import split_times
 from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Device
-from spead_tutorial.measure.programs import command
 from spead_tutorial.measure.progress import Steps
 from spead_tutorial.measure.records import OURS, Recording, Sample, Split, Writer, locked, read
 from spead_tutorial.measure.rounds import schedule
@@ -83,18 +82,9 @@ def _look(lab: Lab, step: Step, heaps: int) -> Split:
     """Run a case's program and look at it."""
     case = step.case
     split = Split(case.name, step.number, case.program, case.language, heaps, case.heap_size)
-    chapter = find_chapter(case.program)
     with tempfile.TemporaryDirectory() as folder:
         seen = Path(folder, "perf.data")
-        sample = take(
-            Device(lab),
-            step,
-            heaps,
-            launch=lambda to: stacks.recording(
-                seen, command(chapter, case.language, case.options(heaps), to)
-            ),
-            timeout=TIMEOUT_S,
-        )
+        sample = stacks.sample(Device(lab), step, heaps, seen)
         if sample.failure is not None:
             return replace(split, failure=sample.failure)
         own, others, unsorted = parts.sorted_out(stacks.stacks(seen))

@@ -9,6 +9,7 @@ import json
 import re
 import socket
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,8 @@ from spead_tutorial.chapters.report import PROGRAM, Usage
 __all__ = ["Claims", "bound", "parser_of"]
 
 _BUFFER = 8 * 1024 * 1024
+#: How heaps come to be incomplete: others take their room, or the stream ends.
+_HOW = ("evicted", "flushed")
 
 
 def parser_of(doc: str | None) -> argparse.ArgumentParser:
@@ -86,7 +89,7 @@ class Claims:
             right = (cnt + self._right + (self._right >> 8)).astype(np.uint8)
             self._wrong += not np.array_equal(samples, right)
 
-    def end(self, packets: int, incomplete_heaps: int) -> None:
+    def end(self, stats: Mapping[str, int]) -> None:
         """Say what has come, and fail where it was wrong."""
         used = Usage.now() - self._start
         heaps = max(0, self.heaps - self._options.w)
@@ -103,8 +106,8 @@ class Claims:
             "heap_size": self._options.H,
             "packet_size": self._options.p,
             "payload_bytes": payload_bytes,
-            "packets": packets,
-            "incomplete_heaps": incomplete_heaps,
+            "packets": stats["packets"],
+            "incomplete_heaps": sum(stats[f"incomplete_heaps_{how}"] for how in _HOW),
             "peak_memory_bytes": _peak_memory_bytes(),
         }
         print(json.dumps(claims | {name: getattr(used, name) for name in used.__slots__}))

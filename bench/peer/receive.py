@@ -55,9 +55,7 @@ def main() -> None:
         claims.check(heap.cnt, samples.value)
         claims.count(1)
     stream.stop()
-    stats = stream.stats
-    incomplete = stats["incomplete_heaps_evicted"] + stats["incomplete_heaps_flushed"]
-    claims.end(packets=stats["packets"], incomplete_heaps=incomplete)
+    claims.end(stream.stats)
 
 
 if __name__ == "__main__":

@@ -79,9 +79,7 @@ def main() -> None:
         claims.count(len(there))
         stream.add_free_chunk(chunk)
     stream.stop()
-    stats = stream.stats
-    incomplete = stats["incomplete_heaps_evicted"] + stats["incomplete_heaps_flushed"]
-    claims.end(packets=stats["packets"], incomplete_heaps=incomplete)
+    claims.end(stream.stats)
 
 
 if __name__ == "__main__":
