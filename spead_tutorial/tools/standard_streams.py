@@ -6,6 +6,8 @@ import io
 import os
 import sys
 
+from spead_tutorial.lab.streams import open_missing
+
 #: What is written in the place of characters that a stream has not.
 _OTHER_WORDS = {"→": "->", "—": "-", "\N{EN DASH}": "-", "✓": "y", "✗": "N", "⁶": "^6", "⁹": "^9"}
 _ASCII = "plain_ascii"
@@ -23,16 +25,8 @@ def prepare() -> None:
 
 
 def _open_missing() -> None:
-    """Open ``/dev/null`` in place of each stream that the process began without.
-
-    Otherwise whatever is opened next would get the stream's number, and programs that are
-    started later would write into it.
-    """
-    for fd in range(3):
-        try:
-            os.fstat(fd)
-        except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest that is free
+    """Open ``/dev/null`` in place of each stream that the process began without."""
+    open_missing()
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (for good)

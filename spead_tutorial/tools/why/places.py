@@ -33,9 +33,9 @@ class Spot(abc.ABC):
     # what to tell senders; None where that is their own business
     destination: tuple[str, int] | None = None
 
-    @abc.abstractmethod
     def start(self, argv: Sequence[str], **how: Any) -> Any:
         """Start a program; as ``subprocess.Popen``."""
+        return subprocess.Popen(argv, **how)
 
     @abc.abstractmethod
     def counters(self) -> Counters:
@@ -45,9 +45,12 @@ class Spot(abc.ABC):
     def mtu(self) -> int:
         """Return the largest packet that the device takes, in bytes."""
 
-    @abc.abstractmethod
     def capture(self) -> Capture | str:
         """Begin to note packets, or say why that cannot be."""
+        try:
+            return Capture(socket.socket(socket.AF_PACKET, socket.SOCK_RAW), self.device)
+        except OSError:
+            return _PACKETS_UNSEEN.format(self.device)
 
 
 class InLab(Spot):
@@ -84,20 +87,11 @@ class AtInterface(Spot):
         self.counters()  # raises where there is none
         self.text = f"{device}, MTU {self.mtu()}, which others may use, too"
 
-    def start(self, argv: Sequence[str], **how: Any) -> Any:
-        return subprocess.Popen(argv, **how)
-
     def counters(self) -> Counters:
         return _counted(Path("/proc/net/dev"), self.device)
 
     def mtu(self) -> int:
         return int(Path("/sys/class/net", self.device, "mtu").read_text())
-
-    def capture(self) -> Capture | str:
-        try:
-            return Capture(socket.socket(socket.AF_PACKET, socket.SOCK_RAW), self.device)
-        except OSError:
-            return _PACKETS_UNSEEN.format(self.device)
 
 
 #: The kind of device that counts what is sent into it as received, and as dropped.
@@ -130,9 +124,6 @@ class AtProcess(Spot):
     def _all(self) -> dict[str, Counters]:
         names = [line.partition(":")[0].strip() for line in _lines(self._table)]
         return {name: _counted(self._table, name) for name in names}
-
-    def start(self, argv: Sequence[str], **how: Any) -> Any:
-        return subprocess.Popen(argv, **how)
 
     def counters(self) -> Counters:
         return dataclasses.replace(_counted(self._table, self.device), kind=self._kind)
@@ -168,10 +159,7 @@ class AtProcess(Spot):
                 "The packets were not seen, as the process is in another network than this one:"
                 " run it with -- COMMAND in place of --pid."
             )
-        try:
-            return Capture(socket.socket(socket.AF_PACKET, socket.SOCK_RAW), self.device)
-        except OSError:
-            return _PACKETS_UNSEEN.format(self.device)
+        return super().capture()
 
 
 def _lines(table: Path) -> list[str]:
