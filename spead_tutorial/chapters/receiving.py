@@ -98,15 +98,7 @@ class ReceiverOptions:
 def parse_receiver_options(
     doc: str | None, usual: ReceiverOptions = ReceiverOptions()
 ) -> ReceiverOptions:
-    """Read the command line.
-
-    Parameters
-    ----------
-    doc : str
-        The program's docstring, for ``--help``.
-    usual : ReceiverOptions
-        Its defaults.
-    """
+    """Read the command line, whose ``--help`` has a program's docstring and its defaults."""
     parser = argparse.ArgumentParser(description=doc, epilog=f"example: {PROGRAM}.py -t 60 8888")
     parser.add_argument("-t", dest="silence_s", type=_seconds, metavar="SECONDS",
                         default=usual.silence_s,
@@ -206,21 +198,8 @@ def _plain(text: str) -> str:
 class _Arrivals:
     """What comes of a stream, until it ends, or has been silent for some time, or Ctrl-C.
 
-    Before the first packet has come, it waits for as long as it takes.
-
-    Parameters
-    ----------
-    stream : Stream or ChunkRingStream
-        That has its reader already.
-    options : ReceiverOptions
-        The run's.
-    pool : MemoryPool, optional
-        The stream's, to be told of at the end.
-
-    Attributes
-    ----------
-    not_understood : int
-        Heaps that lack descriptors, or contradict them; the program counts them.
+    Before the first packet has come, it waits for as long as it takes. The stream has its reader
+    already; of its pool, if any, the account has what it counts.
     """
 
     def __init__(
@@ -229,7 +208,7 @@ class _Arrivals:
         options: ReceiverOptions,
         pool: MemoryPool | None = None,
     ) -> None:
-        self.not_understood = 0
+        self.not_understood = 0  # heaps without descriptors, or with others; the program counts
         self._stream, self._options, self._pool = stream, options, pool
         self._faults_before = Usage.now().page_faults
         self._n, self._ended, self._word = 0, "stop", "heap"
@@ -278,12 +257,8 @@ class _Arrivals:
     def report(self, last: str = "") -> None:
         """Print the account, or a JSON object, or both; where heaps are missing, end with status 1.
 
-        After Ctrl-C it ends as that does, and what still was arriving is not missing.
-
-        Parameters
-        ----------
-        last : str
-            A line of the program's own, below the account.
+        After Ctrl-C it ends as that does, and what still was arriving is not missing. A program
+        may have a last line of its own, below the account.
         """
         was_interrupted = self._ended == "interrupt"
         stats = self._stream.stats

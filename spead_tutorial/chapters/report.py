@@ -122,16 +122,9 @@ def tell_of_fragments(options: Options) -> None:
 def parse_options(doc: str | None, accepted: str, defaults: Options) -> Options:
     """Read the command line, and say where its packets would travel in fragments.
 
-    Parameters
-    ----------
-    doc : str
-        The program's docstring, for ``--help``.
-    accepted : str
-        A letter for each option: n, H, p, r, s, c; z for ``--copy``, ``--small-pages`` and
-        ``--fill``; and d for a destination. ``--json`` always is.
-    defaults : Options
-        What options that are not given mean. A program whose packet size is `ROUTE_SIZE` asks
-        the route, refuses fragments, and reports the size that it used.
+    There is a letter for each option that is accepted: n, H, p, r, s, c; z for ``--copy``,
+    ``--small-pages`` and ``--fill``; and d for a destination. ``--json`` always is. A program whose
+    packet size is `ROUTE_SIZE` asks the route, refuses fragments, and reports the size it used.
     """
     example = f"{PROGRAM}.py" + (" 192.168.31.2 8888" if "d" in accepted else "")
     parser = argparse.ArgumentParser(description=doc, epilog=f"example: {example}")
@@ -209,16 +202,9 @@ class Usage:
 
 
 def report(options: Options, stats: Sequence[StreamStats], used: Usage | None = None) -> None:
-    """Print the last line: the rate, or a JSON object.
+    """Print the last line, of all streams together: the rate, or a JSON object.
 
-    Parameters
-    ----------
-    options : Options
-        The run's.
-    stats : sequence of StreamStats
-        Of each stream: together they did it all.
-    used : Usage, optional
-        From first heap to last; without it the whole life of the process counts.
+    What was used is that from first heap to last; without it the process's whole life counts.
     """
     used = used or Usage.now() - Usage.process_start()
     payload_bytes = options.n_heaps * options.heap_size
