@@ -40,9 +40,9 @@ static size_t place(const spti_counts *c, uint64_t cnt)
     return i;
 }
 
-spti_count *spti_counts_find(const spti_counts *c, uint64_t cnt, uint64_t within)
+spti_seen *spti_counts_find(const spti_counts *c, uint64_t cnt, uint64_t within)
 {
-    spti_count *found = &c->table[place(c, cnt)];
+    spti_seen *found = &c->table[place(c, cnt)];
     if (found->known == SPTI_UNKNOWN)
         return NULL;
     return found->known == SPTI_LIVE || c->ended - found->ended <= within ? found : NULL;
@@ -66,14 +66,14 @@ static void remove_at(spti_counts *c, size_t gap)
 
 void spti_counts_begin(spti_counts *c, uint64_t cnt, void *heap)
 {
-    c->table[place(c, cnt)] = (spti_count){.cnt = cnt, .heap = heap, .known = SPTI_LIVE};
+    c->table[place(c, cnt)] = (spti_seen){.cnt = cnt, .heap = heap, .known = SPTI_LIVE};
 }
 
 /* Make room in the ring: the oldest is forgotten, unless its count has come again since. */
 static void forget_oldest(spti_counts *c)
 {
     size_t oldest = place(c, c->recent[c->ended % c->n_recent]);
-    const spti_count *it = &c->table[oldest];
+    const spti_seen *it = &c->table[oldest];
     bool same = it->known != SPTI_UNKNOWN && it->known != SPTI_LIVE;
     if (same && it->ended == c->ended - c->n_recent)
         remove_at(c, oldest);
@@ -83,7 +83,7 @@ void spti_counts_end(spti_counts *c, uint64_t cnt, spti_known how)
 {
     if (c->ended >= c->n_recent)
         forget_oldest(c);
-    c->table[place(c, cnt)] = (spti_count){.cnt = cnt, .ended = c->ended, .known = how};
+    c->table[place(c, cnt)] = (spti_seen){.cnt = cnt, .ended = c->ended, .known = how};
     c->recent[c->ended % c->n_recent] = cnt;
     c->ended++;
 }

@@ -15,16 +15,16 @@ typedef enum spti_known {
     SPTI_REFUSED, /* there was no memory for it */
 } spti_known;
 
-typedef struct spti_count {
+typedef struct spti_seen {
     uint64_t cnt;
     uint64_t ended; /* of those that are not live: the how-manieth that ended */
     void *heap;     /* of those that are live */
     spti_known known;
-} spti_count;
+} spti_seen;
 
 typedef struct spti_counts {
-    spti_count *table; /* open addressing: a count is where its hash says, or after that */
-    size_t mask;       /* of the table's size, a power of 2 */
+    spti_seen *table; /* open addressing: a count is where its hash says, or after that */
+    size_t mask;      /* of the table's size, a power of 2 */
     unsigned shift;
     uint64_t *recent; /* counts that have ended, as a ring */
     size_t n_recent;  /* how many of them are remembered */
@@ -36,7 +36,7 @@ bool spti_counts_init(spti_counts *c, size_t max_live, size_t n_recent);
 void spti_counts_fini(spti_counts *c);
 
 /* Find a count; NULL where it is not known, or ended so many ago that others may have it. */
-spti_count *spti_counts_find(const spti_counts *c, uint64_t cnt, uint64_t within);
+spti_seen *spti_counts_find(const spti_counts *c, uint64_t cnt, uint64_t within);
 
 /* A count becomes live. There must be room: not more than max_live are. */
 void spti_counts_begin(spti_counts *c, uint64_t cnt, void *heap);

@@ -469,7 +469,7 @@ static spt_fate find(spt_depacketizer *d, const spt_received_packet *packet, liv
     d->account.searches++;
     /* Where counts soon start again, one that ended long ago says nothing. */
     uint64_t within = UINT64_C(1) << (packet->heap_address_bits - 2);
-    const spti_count *known = spti_counts_find(&d->counts, packet->cnt, within);
+    const spti_seen *known = spti_counts_find(&d->counts, packet->cnt, within);
     if (known != NULL && known->known == SPTI_LIVE) {
         *found = known->heap;
         return SPT_PLACED;

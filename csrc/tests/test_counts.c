@@ -43,7 +43,7 @@ TEST(the_table_is_what_a_list_says)
             for (int look = 0; look < 3; look++) {
                 uint64_t within = (uint64_t)rand() % (2 * RECENT);
                 i = (size_t)rand() % DIFFERENT;
-                const spti_count *found = spti_counts_find(&c, i * stride, within);
+                const spti_seen *found = spti_counts_find(&c, i * stride, within);
                 spti_known known = found == NULL ? SPTI_UNKNOWN : found->known;
                 CHECK_EQUAL(known, expected(&m, i, within));
                 CHECK(known != SPTI_LIVE || found->heap == &m.known[i]);
