@@ -7,8 +7,8 @@
  */
 #include "chunk_ring.h"
 
+#include "clock.h"
 #include "status.h"
-#include "thread_pool.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -67,8 +67,7 @@ static bool wait_until(spt_chunk_ring *r, event *e, uint64_t deadline_ns)
         uint64_t now = spti_now_ns();
         if (now >= deadline_ns)
             return false;
-        left.tv_sec = (time_t)((deadline_ns - now) / 1000000000U);
-        left.tv_nsec = (long)((deadline_ns - now) % 1000000000U);
+        left = spti_timespec(deadline_ns - now);
     }
     e->n_waiting++;
     pthread_mutex_unlock(&r->lock);

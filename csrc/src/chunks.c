@@ -10,8 +10,8 @@
 #include "chunks.h"
 
 #include "chunk_ring.h"
+#include "clock.h"
 #include "status.h"
-#include "thread_pool.h"
 #include "wire.h"
 
 #include <inttypes.h>

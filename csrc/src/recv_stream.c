@@ -636,8 +636,7 @@ static bool wait_until(spt_recv_stream *s, uint64_t deadline_ns)
         uint64_t now = spti_now_ns();
         if (now >= deadline_ns)
             return false;
-        left.tv_sec = (time_t)((deadline_ns - now) / 1000000000U);
-        left.tv_nsec = (long)((deadline_ns - now) % 1000000000U);
+        left = spti_timespec(deadline_ns - now);
     }
     s->n_waiting++;
     uint32_t known = __atomic_load_n(&s->announced, __ATOMIC_SEQ_CST);

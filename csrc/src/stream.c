@@ -976,14 +976,8 @@ static spt_status wait_until(spt_stream *s, const spt_completion *completion, si
         return help_until(s, completion, tail, timeout_ns);
     if (done_soon(s, completion, tail))
         return SPT_OK;
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    if (timeout_ns >= 0) {
-        until.tv_sec += timeout_ns / 1000000000;
-        until.tv_nsec += timeout_ns % 1000000000;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-    }
+    struct timespec until =
+        spti_timespec(timeout_ns < 0 ? 0 : spti_now_ns() + (uint64_t)timeout_ns);
     int timed_out = 0;
     pthread_mutex_lock(&s->done_lock);
     __atomic_add_fetch(&s->waiters, 1, __ATOMIC_SEQ_CST);

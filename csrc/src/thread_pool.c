@@ -44,13 +44,6 @@ struct spt_thread_pool {
     spti_task *attached; /* all */
 };
 
-uint64_t spti_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
-}
-
 /* ---- Lists, under the lock ---- */
 
 static void push_ready(spt_thread_pool *pool, spti_task *task)
@@ -147,10 +140,7 @@ static void set_timer(spt_thread_pool *pool, const spti_task *task)
 {
     if (pool->timer_fd < 0)
         return;
-    struct itimerspec at = {
-        .it_value = {.tv_sec = (time_t)(task->deadline_ns / 1000000000U),
-                     .tv_nsec = (long)(task->deadline_ns % 1000000000U)},
-    };
+    struct itimerspec at = {.it_value = spti_timespec(task->deadline_ns)};
     timerfd_settime(pool->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
     pool->timed = true;
 }
@@ -190,13 +180,8 @@ static void collect(spt_thread_pool *pool, bool take_signals)
 
 static void sleep_until(spt_thread_pool *pool, uint64_t deadline_ns)
 {
-    struct timespec left = {0, 0};
-    if (deadline_ns > 0) {
-        uint64_t now = spti_now_ns();
-        uint64_t ns = deadline_ns > now ? deadline_ns - now : 0;
-        left.tv_sec = (time_t)(ns / 1000000000U);
-        left.tv_nsec = (long)(ns % 1000000000U);
-    }
+    uint64_t now = deadline_ns > 0 ? spti_now_ns() : 0;
+    struct timespec left = spti_timespec(deadline_ns > now ? deadline_ns - now : 0);
     struct pollfd pollfd = {.fd = pool->epoll_fd, .events = POLLIN};
     pool->n_sleeping++;
     pthread_mutex_unlock(&pool->lock);

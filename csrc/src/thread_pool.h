@@ -8,6 +8,7 @@
 #ifndef SPTI_THREAD_POOL_H
 #define SPTI_THREAD_POOL_H
 
+#include "clock.h"
 #include "spead_tutorial/spt.h"
 
 /* What a task waits for after a run. */
@@ -76,7 +77,5 @@ bool spti_pool_help(spt_thread_pool *pool, uint64_t until_ns, bool take_signals)
 void spti_pool_rouse(spt_thread_pool *pool);
 void spti_pool_signal(spt_thread_pool *pool);
 int spti_pool_fd(const spt_thread_pool *pool);
-
-uint64_t spti_now_ns(void);
 
 #endif
