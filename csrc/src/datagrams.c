@@ -14,32 +14,21 @@
 #include "datagrams.h"
 
 #include "status.h"
+#include "udp_socket.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/sock_diag.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/udp.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
 #ifndef SO_MEMINFO
 #define SO_MEMINFO 55
 #endif
 
 enum {
-    RUN = 65536,       /* bytes of the longest run of packets */
-    MEMORY = 8 * RUN,  /* for all messages of a call */
-    MAX_MESSAGES = 64, /* in a call */
-    MAX_DATAGRAM = 65535,
+    RUN = 65536,         /* bytes of the longest run of packets */
+    MEMORY = 8 * RUN,    /* for all messages of a call */
+    MAX_MESSAGES = 64,   /* in a call */
     MOST_GUESSED = 64,   /* packets at a time */
     FEWEST_GUESSED = 4,  /* that are worth it, */
     LARGE_PACKET = 4096, /* if they have so many bytes: pieces cost, too */
@@ -47,11 +36,6 @@ enum {
     MOST_UNGUESSED = 63, /* calls after a wrong one */
     MAX_PREFIX = 64,
 };
-
-typedef union control {
-    char bytes[CMSG_SPACE(sizeof(int))];
-    struct cmsghdr align;
-} control;
 
 struct spti_datagrams {
     int fd;
@@ -68,7 +52,7 @@ struct spti_datagrams {
     spt_receive_stats stats;
     struct mmsghdr messages[MAX_MESSAGES];
     struct iovec pieces[MAX_MESSAGES];
-    control controls[MAX_MESSAGES];
+    spti_control controls[MAX_MESSAGES];
     struct iovec guessed_pieces[2 * MOST_GUESSED + 1];
     uint8_t prefixes[MOST_GUESSED][MAX_PREFIX];
     uint8_t *memory;
@@ -126,22 +110,10 @@ spt_status spti_datagrams_read(spti_datagrams *d, spt_error *err)
     return receive(d, n, err);
 }
 
-/* Bytes of each packet of a run but the last; 0 where a message is one packet. */
-static size_t segment_size(struct msghdr *message)
-{
-    for (struct cmsghdr *it = CMSG_FIRSTHDR(message); it != NULL; it = CMSG_NXTHDR(message, it))
-        if (it->cmsg_level == IPPROTO_UDP && it->cmsg_type == UDP_GRO) {
-            int size;
-            memcpy(&size, CMSG_DATA(it), sizeof(size));
-            return size > 0 ? (size_t)size : 0;
-        }
-    return 0;
-}
-
 /* What is in a message that has just come. */
 static void note_run(spti_datagrams *d, struct mmsghdr *message)
 {
-    d->segment = segment_size(&message->msg_hdr);
+    d->segment = spti_udp_segment(&message->msg_hdr);
     d->whole = d->segment > 0 ? message->msg_len / d->segment : 0;
     d->last_run = d->whole > 0 ? d->whole : 1;
 }
@@ -262,118 +234,46 @@ void spti_datagrams_right(spti_datagrams *d, const spti_guess *guess, size_t n_r
 
 /* ---- Setting up ---- */
 
-/* As many bytes as are allowed, of those that are asked for: what there is, the statistics say. */
-static spt_status set_buffer(const spti_datagrams *d, size_t wanted, spt_error *err)
+static spt_status bind_socket(const spti_datagrams *d, const struct sockaddr_storage *address,
+                              socklen_t length, const spt_endpoint *endpoint, spt_error *err)
 {
-    int size = wanted > INT32_MAX / 2 ? INT32_MAX / 2 : (int)wanted;
-    if (wanted > 0 && setsockopt(d->fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size)) != 0)
-        return spti_fail_errno(err, "could not set the socket's receive buffer");
-    return SPT_OK;
-}
-
-static spt_status join(const spti_datagrams *d, const struct sockaddr_storage *address,
-                       const spt_receive_config *config, spt_error *err)
-{
-    if (address->ss_family == AF_INET6) {
-        struct ipv6_mreq group = {.ipv6mr_interface = config->interface_index};
-        group.ipv6mr_multiaddr = ((const struct sockaddr_in6 *)address)->sin6_addr;
-        if (!IN6_IS_ADDR_MULTICAST(&group.ipv6mr_multiaddr))
-            return SPT_OK;
-        if (setsockopt(d->fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &group, sizeof(group)) != 0)
-            return spti_fail_errno(err, "could not join the multicast group on interface %u",
-                                   config->interface_index);
+    if (bind(d->fd, (const struct sockaddr *)address, length) == 0)
         return SPT_OK;
-    }
-    struct ip_mreq group = {.imr_multiaddr = ((const struct sockaddr_in *)address)->sin_addr};
-    const char *text = config->interface_address;
-    if (!IN_MULTICAST(ntohl(group.imr_multiaddr.s_addr)))
-        return SPT_OK;
-    if (text != NULL && text[0] != '\0' && inet_pton(AF_INET, text, &group.imr_interface) != 1)
-        return spti_fail(err, SPT_ERR_ARGUMENT,
-                         "interface address '%.60s' is not an IPv4 address such as 192.168.31.1",
-                         text);
-    if (setsockopt(d->fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &group, sizeof(group)) != 0)
-        return spti_fail_errno(err, "could not join the multicast group%s%.60s",
-                               text != NULL ? " on interface " : "", text != NULL ? text : "");
-    return SPT_OK;
-}
-
-static bool is_multicast(const struct sockaddr_storage *address)
-{
-    if (address->ss_family == AF_INET6)
-        return IN6_IS_ADDR_MULTICAST(&((const struct sockaddr_in6 *)address)->sin6_addr);
-    return IN_MULTICAST(ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr));
-}
-
-static spt_status bind_socket(spti_datagrams *d, const struct addrinfo *info,
-                              const spt_endpoint *endpoint, const spt_receive_config *config,
-                              spt_error *err)
-{
-    struct sockaddr_storage address = {0};
-    memcpy(&address, info->ai_addr, info->ai_addrlen);
-    d->fd = socket(info->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (d->fd < 0)
-        return spti_fail_errno(err, "could not make a UDP socket");
-    int on = 1; /* several may listen to a group */
-    if (is_multicast(&address))
-        setsockopt(d->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    SPTI_TRY(set_buffer(d, config->buffer_size, err)); /* before anything can come */
-    if (bind(d->fd, info->ai_addr, info->ai_addrlen) != 0)
-        return errno == EADDRINUSE
-                   ? spti_fail_errno(err,
-                                     "port %d is in use: end what listens there (ss -ulpn says "
-                                     "what), or choose another",
-                                     endpoint->port)
-                   : spti_fail_errno(err, "could not listen on '%.100s', port %d", endpoint->host,
-                                     endpoint->port);
-    return join(d, &address, config, err);
+    if (errno == EADDRINUSE)
+        return spti_fail_errno(err,
+                               "port %d is in use: end what listens there (ss -ulpn says what), "
+                               "or choose another",
+                               endpoint->port);
+    return spti_fail_errno(err, "could not listen on '%.100s', port %d", endpoint->host,
+                           endpoint->port);
 }
 
 static spt_status open_bound(spti_datagrams *d, const spt_endpoint *endpoint,
                              const spt_receive_config *config, spt_error *err)
 {
-    if (endpoint->port < 0 || endpoint->port > 65535)
-        return spti_fail(err, SPT_ERR_ARGUMENT, "port %d is out of range: 0 to 65535",
-                         endpoint->port);
-    char port[8];
-    snprintf(port, sizeof(port), "%d", endpoint->port);
-    const char *host =
-        endpoint->host != NULL && endpoint->host[0] != '\0' ? endpoint->host : "0.0.0.0";
-    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_PASSIVE};
-    struct addrinfo *found = NULL;
-    int code = getaddrinfo(host, port, &hints, &found);
-    if (code != 0)
-        return spti_fail(err, SPT_ERR_ARGUMENT,
-                         "could not look up host '%.100s': %s; check its spelling, or give an "
-                         "address",
-                         host, gai_strerror(code));
-    spt_endpoint named = {host, endpoint->port};
-    spt_status status = bind_socket(d, found, &named, config, err);
-    freeaddrinfo(found);
-    return status;
-}
-
-static spt_status duplicate(spti_datagrams *d, int given, spt_error *err)
-{
-    int type = 0;
-    socklen_t length = sizeof(type);
-    if (given < 0)
-        return spti_fail(err, SPT_ERR_ARGUMENT,
-                         "the socket that was given is closed: its descriptor is %d", given);
-    if (getsockopt(given, SOL_SOCKET, SO_TYPE, &type, &length) != 0)
-        return spti_fail_errno(err, "the socket that was given cannot be used");
-    if (type != SOCK_DGRAM)
-        return spti_fail(err, SPT_ERR_ARGUMENT, "the socket that was given is not a UDP socket");
-    d->fd = fcntl(given, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    return d->fd < 0 ? spti_fail_errno(err, "could not duplicate the socket") : SPT_OK;
+    bool any = endpoint->host == NULL || endpoint->host[0] == '\0';
+    spt_endpoint named = {any ? "0.0.0.0" : endpoint->host, endpoint->port};
+    struct sockaddr_storage address;
+    socklen_t length;
+    SPTI_TRY(spti_udp_resolve(&named, 0, AF_UNSPEC, &address, &length, err));
+    SPTI_TRY(spti_udp_open(address.ss_family, &d->fd, err));
+    bool group = spti_udp_is_multicast(&address);
+    if (group) /* which several may listen to */
+        setsockopt(d->fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
+    /* Before anything can come; what there is, the statistics say. */
+    SPTI_TRY(spti_udp_set_buffer(d->fd, SO_RCVBUF, config->buffer_size, err));
+    SPTI_TRY(bind_socket(d, &address, length, &named, err));
+    return group ? spti_udp_join(d->fd, &address, config->interface_address,
+                                 config->interface_index, err)
+                 : SPT_OK;
 }
 
 /* Cut the memory into messages: of a run each where there are runs. */
 static spt_status cut(spti_datagrams *d, const spt_receive_config *config, spt_error *err)
 {
-    if (config->max_size == 0 || config->max_size > MAX_DATAGRAM)
+    if (config->max_size == 0 || config->max_size > SPTI_MAX_DATAGRAM)
         return spti_fail(err, SPT_ERR_ARGUMENT, "max_size is %zu: packets have 1 to %d bytes",
-                         config->max_size, MAX_DATAGRAM);
+                         config->max_size, SPTI_MAX_DATAGRAM);
     int on = config->gro;
     bool runs = setsockopt(d->fd, IPPROTO_UDP, UDP_GRO, &on, sizeof(on)) == 0 && config->gro;
     d->room = runs ? RUN : config->max_size + 1; /* by which one sees that it was longer */
@@ -391,8 +291,8 @@ static spti_datagrams *open_any(int given, const spt_endpoint *endpoint,
         return NULL;
     }
     d->fd = -1;
-    spt_status status =
-        endpoint == NULL ? duplicate(d, given, err) : open_bound(d, endpoint, config, err);
+    spt_status status = endpoint == NULL ? spti_udp_duplicate(given, &d->fd, &(int){0}, err)
+                                         : open_bound(d, endpoint, config, err);
     if (status == SPT_OK)
         status = cut(d, config, err);
     if (status == SPT_OK)

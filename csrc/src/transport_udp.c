@@ -12,43 +12,28 @@
 
 #include "status.h"
 #include "transport_zero_copy.h"
+#include "udp_socket.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/udp.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
 #ifndef MSG_ZEROCOPY
 #define MSG_ZEROCOPY 0x4000000
 #endif
 
 enum {
+    LOWEST_PORT = 1,       /* to send to */
     MAX_MESSAGES = 64,     /* in one sendmmsg() */
     MAX_SEGMENTS = 128,    /* UDP_MAX_SEGMENTS, since Linux 6.9; */
     OLD_MAX_SEGMENTS = 64, /* before */
     MAX_PIECES = 1024,     /* UIO_MAXIOV */
     MAX_MERGED = 65440,    /* longer messages the kernel cuts itself, at once: with all headers they
                               would reach the 65536 bytes that devices take whole */
-    MAX_DATAGRAM = 65535,  /* what a length field of IPv4 or UDP holds */
     IPV4_HEADERS = 20 + 8, /* IPv4 counts its own header, */
     IPV6_HEADERS = 8,      /* IPv6 does not, */
     IPV6_OVERHEAD = 40 + 8 /* but a link's MTU does */
 };
-
-typedef union control {
-    char bytes[CMSG_SPACE(sizeof(uint16_t))];
-    struct cmsghdr align;
-} control;
 
 typedef struct udp_transport {
     spti_transport base;
@@ -59,7 +44,7 @@ typedef struct udp_transport {
     size_t max_segments;
     spti_zero_copy zero_copy;
     struct mmsghdr messages[MAX_MESSAGES];
-    control controls[MAX_MESSAGES];
+    spti_control controls[MAX_MESSAGES];
 } udp_transport;
 
 /* ---- Sending ---- */
@@ -96,16 +81,8 @@ static void prepare(udp_transport *u, size_t m, const spti_batch *batch, size_t 
         .msg_iov = &batch->pieces[p->first_piece],
         .msg_iovlen = last->first_piece + last->n_pieces - p->first_piece,
     };
-    if (n > 1) {
-        message->msg_control = &u->controls[m];
-        message->msg_controllen = sizeof(u->controls[m]);
-        struct cmsghdr *header = CMSG_FIRSTHDR(message);
-        header->cmsg_level = IPPROTO_UDP;
-        header->cmsg_type = UDP_SEGMENT;
-        header->cmsg_len = CMSG_LEN(sizeof(uint16_t));
-        uint16_t size = (uint16_t)p->size;
-        memcpy(CMSG_DATA(header), &size, sizeof(size));
-    }
+    if (n > 1)
+        spti_udp_set_segment(message, &u->controls[m], (uint16_t)p->size);
 }
 
 /* The largest packet that goes through a connected socket in one piece; 0 where nobody knows. */
@@ -116,7 +93,7 @@ static size_t route_size(int fd, bool v4)
     int level = v4 ? IPPROTO_IP : IPPROTO_IPV6;
     if (getsockopt(fd, level, v4 ? IP_MTU : IPV6_MTU, &mtu, &length) != 0)
         return 0;
-    size_t most = MAX_DATAGRAM - (size_t)(v4 ? IPV4_HEADERS : IPV6_HEADERS);
+    size_t most = SPTI_MAX_DATAGRAM - (size_t)(v4 ? IPV4_HEADERS : IPV6_HEADERS);
     size_t size = (size_t)mtu - (size_t)(v4 ? IPV4_HEADERS : IPV6_OVERHEAD);
     return (size < most ? size : most) & ~(size_t)7;
 }
@@ -252,63 +229,6 @@ static const spti_transport_ops zero_copy_ops = {udp_send, udp_release, udp_dest
 
 /* ---- Setting up ---- */
 
-static const char *family_name(int family)
-{
-    return family == AF_INET6 ? "IPv6" : "IPv4";
-}
-
-/* Find the address of an endpoint; family is that of those before, or AF_UNSPEC. */
-static spt_status resolve(const spt_endpoint *endpoint, int family, struct sockaddr_storage *to,
-                          socklen_t *length, spt_error *err)
-{
-    if (endpoint->port < 1 || endpoint->port > 65535)
-        return spti_fail(err, SPT_ERR_ARGUMENT,
-                         "port %d of host '%.100s' is out of range: ports are 1 to 65535",
-                         endpoint->port, endpoint->host);
-    char port[8];
-    snprintf(port, sizeof(port), "%d", endpoint->port);
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM};
-    struct addrinfo *found = NULL;
-    int code = getaddrinfo(endpoint->host, port, &hints, &found);
-    if (code == EAI_SYSTEM)
-        return spti_fail_errno(err, "could not look up host '%.100s'", endpoint->host);
-    if (code != 0)
-        return spti_fail(err, SPT_ERR_ARGUMENT,
-                         "could not look up host '%.100s': %s; check its spelling, or give an "
-                         "address",
-                         endpoint->host, gai_strerror(code));
-    struct addrinfo *use = found;
-    while (use != NULL && family != AF_UNSPEC && use->ai_family != family)
-        use = use->ai_next;
-    spt_status status = SPT_OK;
-    if (use == NULL || (use->ai_family != AF_INET && use->ai_family != AF_INET6)) {
-        status = spti_fail(err, SPT_ERR_ARGUMENT,
-                           "host '%.100s' has no %s address: all endpoints of a stream must be of "
-                           "one address family, which is the socket's",
-                           endpoint->host, family_name(family));
-    } else {
-        memcpy(to, use->ai_addr, use->ai_addrlen);
-        *length = use->ai_addrlen;
-    }
-    freeaddrinfo(found);
-    return status;
-}
-
-static bool is_multicast(const struct sockaddr_storage *address)
-{
-    if (address->ss_family == AF_INET6)
-        return IN6_IS_ADDR_MULTICAST(&((const struct sockaddr_in6 *)address)->sin6_addr);
-    return IN_MULTICAST(ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr));
-}
-
-static spt_status set_option(int fd, int level, int option, const void *value, socklen_t length,
-                             const char *what, spt_error *err)
-{
-    if (setsockopt(fd, level, option, value, length) != 0)
-        return spti_fail_errno(err, "could not set the socket's %s", what);
-    return SPT_OK;
-}
-
 static spt_status set_interface_address(int fd, const char *text, const udp_transport *u,
                                         spt_error *err)
 {
@@ -318,13 +238,10 @@ static spt_status set_interface_address(int fd, const char *text, const udp_tran
                          "interface address '%.60s' goes with IPv4 endpoints; for IPv6 multicast "
                          "give an interface index",
                          text);
-    if (inet_pton(AF_INET, text, &local.sin_addr) != 1)
-        return spti_fail(err, SPT_ERR_ARGUMENT,
-                         "interface address '%.60s' is not an IPv4 address such as 192.168.31.1",
-                         text);
-    if (is_multicast(&u->addresses[0]))
-        SPTI_TRY(set_option(fd, IPPROTO_IP, IP_MULTICAST_IF, &local.sin_addr,
-                            sizeof(local.sin_addr), "multicast interface", err));
+    SPTI_TRY(spti_udp_interface(text, &local.sin_addr, err));
+    if (spti_udp_is_multicast(&u->addresses[0])) /* an address has as many bytes as an int */
+        SPTI_TRY(spti_udp_set(fd, IPPROTO_IP, IP_MULTICAST_IF, (int)local.sin_addr.s_addr,
+                              "multicast interface", err));
     if (bind(fd, (const struct sockaddr *)&local, sizeof(local)) != 0)
         return spti_fail_errno(err, "could not send from interface address '%.60s'", text);
     return SPT_OK;
@@ -335,56 +252,39 @@ static spt_status set_ttl(int fd, int ttl, const udp_transport *u, spt_error *er
     if (ttl > 255)
         return spti_fail(err, SPT_ERR_ARGUMENT, "ttl %d is out of range: 0 to 255", ttl);
     for (size_t i = 0; i < u->base.n_substreams; i++)
-        if (!is_multicast(&u->addresses[i]))
+        if (!spti_udp_is_multicast(&u->addresses[i]))
             return spti_fail(err, SPT_ERR_ARGUMENT,
                              "ttl is for multicast, but endpoint %zu is not a multicast address",
                              i);
     return u->addresses[0].ss_family == AF_INET
-               ? set_option(fd, IPPROTO_IP, IP_MULTICAST_TTL, &ttl, sizeof(ttl), "multicast ttl",
-                            err)
-               : set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, &ttl, sizeof(ttl),
-                            "multicast hop limit", err);
+               ? spti_udp_set(fd, IPPROTO_IP, IP_MULTICAST_TTL, ttl, "multicast ttl", err)
+               : spti_udp_set(fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, ttl, "multicast hop limit",
+                              err);
 }
 
 static spt_status configure_socket(int fd, const spt_udp_config *config, const udp_transport *u,
                                    spt_error *err)
 {
-    if (config->buffer_size > 0) {
-        int size = config->buffer_size > INT32_MAX / 2 ? INT32_MAX / 2 : (int)config->buffer_size;
-        SPTI_TRY(set_option(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size), "send buffer", err));
-    }
+    SPTI_TRY(spti_udp_set_buffer(fd, SO_SNDBUF, config->buffer_size, err));
     bool v4 = u->addresses[0].ss_family == AF_INET;
     if (config->dont_fragment)
-        SPTI_TRY(set_option(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6,
-                            v4 ? IP_MTU_DISCOVER : IPV6_MTU_DISCOVER,
-                            v4 ? &(int){IP_PMTUDISC_DO} : &(int){IPV6_PMTUDISC_DO}, sizeof(int),
-                            "fragmentation", err));
+        SPTI_TRY(
+            v4 ? spti_udp_set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO, "fragmentation", err)
+               : spti_udp_set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO,
+                              "fragmentation", err));
     if (config->ttl >= 0)
         SPTI_TRY(set_ttl(fd, config->ttl, u, err));
     if (config->interface_address != NULL && config->interface_address[0] != '\0')
         SPTI_TRY(set_interface_address(fd, config->interface_address, u, err));
-    if (config->interface_index > 0) {
-        int index = (int)config->interface_index;
-        SPTI_TRY(set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, &index, sizeof(index),
-                            "multicast interface index", err));
-    }
-    return SPT_OK;
-}
-
-/* A duplicate of the caller's socket. Never 0 to 2: what a program prints would be sent by it. */
-static spt_status duplicate(udp_transport *u, int socket, spt_error *err)
-{
-    u->base.fd = fcntl(socket, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    if (u->base.fd < 0)
-        return spti_fail_errno(err, "could not duplicate the socket");
+    if (config->interface_index > 0)
+        SPTI_TRY(spti_udp_set(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, (int)config->interface_index,
+                              "multicast interface index", err));
     return SPT_OK;
 }
 
 static spt_status open_socket(udp_transport *u, const spt_udp_config *config, spt_error *err)
 {
-    u->base.fd = socket(u->addresses[0].ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (u->base.fd < 0)
-        return spti_fail_errno(err, "could not make a UDP socket");
+    SPTI_TRY(spti_udp_open(u->addresses[0].ss_family, &u->base.fd, err));
     SPTI_TRY(configure_socket(u->base.fd, config, u, err));
     /* Where there is no way yet, or none that is allowed, sending will say so. */
     u->connected =
@@ -396,11 +296,10 @@ static spt_status open_socket(udp_transport *u, const spt_udp_config *config, sp
 spt_status spt_route_packet_size(const spt_endpoint *endpoint, size_t *size, spt_error *err)
 {
     struct sockaddr_storage address;
-    socklen_t length = sizeof(address);
-    SPTI_TRY(resolve(endpoint, AF_UNSPEC, &address, &length, err));
-    int fd = socket(address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return spti_fail_errno(err, "could not make a UDP socket");
+    socklen_t length;
+    int fd;
+    SPTI_TRY(spti_udp_resolve(endpoint, LOWEST_PORT, AF_UNSPEC, &address, &length, err));
+    SPTI_TRY(spti_udp_open(address.ss_family, &fd, err));
     spt_status status = SPT_OK;
     if (connect(fd, (const struct sockaddr *)&address, length) != 0)
         status = spti_fail_errno(err, "there is no way to host '%.100s'", endpoint->host);
@@ -410,44 +309,29 @@ spt_status spt_route_packet_size(const spt_endpoint *endpoint, size_t *size, spt
     return status;
 }
 
-static spt_status socket_family(int fd, int *family, spt_error *err)
-{
-    int type = 0;
-    socklen_t length = sizeof(type);
-    if (fd < 0)
-        return spti_fail(err, SPT_ERR_ARGUMENT,
-                         "the socket that was given is closed: its descriptor is %d", fd);
-    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0)
-        return spti_fail_errno(err, "the socket that was given cannot be used");
-    length = sizeof(*family);
-    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, family, &length) != 0)
-        return spti_fail_errno(err, "the socket that was given cannot be used");
-    if (type != SOCK_DGRAM || (*family != AF_INET && *family != AF_INET6))
-        return spti_fail(err, SPT_ERR_ARGUMENT, "the socket that was given is not a UDP socket");
-    return SPT_OK;
-}
-
 /* With the caller's socket, or NULL for one of our own. */
 static spt_status set_up(udp_transport *u, const int *given, const spt_endpoint *endpoints,
                          size_t n_endpoints, const spt_udp_config *config, spt_error *err)
 {
     int family = AF_UNSPEC;
     if (given != NULL)
-        SPTI_TRY(socket_family(*given, &family, err));
+        SPTI_TRY(spti_udp_duplicate(*given, &u->base.fd, &family, err));
     if (given != NULL && config->zero_copy)
         return spti_fail(err, SPT_ERR_ARGUMENT,
                          "zero_copy is for streams with a socket of their own: what others send "
                          "through yours is counted with it");
     for (size_t i = 0; i < n_endpoints; i++) {
-        SPTI_TRY(resolve(&endpoints[i], family, &u->addresses[i], &u->address_length, err));
+        SPTI_TRY(spti_udp_resolve(&endpoints[i], LOWEST_PORT, family, &u->addresses[i],
+                                  &u->address_length, err));
         family = u->addresses[i].ss_family;
     }
     bool v4 = family == AF_INET;
     u->base.n_substreams = n_endpoints;
-    u->base.max_packet_size = (size_t)(MAX_DATAGRAM - (v4 ? IPV4_HEADERS : IPV6_HEADERS));
+    u->base.max_packet_size = (size_t)(SPTI_MAX_DATAGRAM - (v4 ? IPV4_HEADERS : IPV6_HEADERS));
     u->base.limit = v4 ? "UDP over IPv4 carries 65507 bytes at most"
                        : "UDP over IPv6 carries 65527 bytes at most";
-    SPTI_TRY(given != NULL ? duplicate(u, *given, err) : open_socket(u, config, err));
+    if (given == NULL)
+        SPTI_TRY(open_socket(u, config, err));
     int gso;
     socklen_t length = sizeof(gso);
     bool known = getsockopt(u->base.fd, IPPROTO_UDP, UDP_SEGMENT, &gso, &length) == 0;

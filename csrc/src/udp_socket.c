@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns how UDP sockets are set up, at either end. Knows nothing of what goes through them. */
+#include "udp_socket.h"
+
+#include "status.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* ---- Addresses ---- */
+
+/* The first that is of the family. */
+static spt_status choose(const struct addrinfo *found, const char *host, int family,
+                         struct sockaddr_storage *to, socklen_t *length, spt_error *err)
+{
+    while (found != NULL && family != AF_UNSPEC && found->ai_family != family)
+        found = found->ai_next;
+    if (found == NULL || (found->ai_family != AF_INET && found->ai_family != AF_INET6))
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "host '%.100s' has no %s address: all endpoints of a stream must be of "
+                         "one address family, which is the socket's",
+                         host, family == AF_INET6 ? "IPv6" : "IPv4");
+    memcpy(to, found->ai_addr, found->ai_addrlen);
+    *length = found->ai_addrlen;
+    return SPT_OK;
+}
+
+spt_status spti_udp_resolve(const spt_endpoint *endpoint, int lowest_port, int family,
+                            struct sockaddr_storage *to, socklen_t *length, spt_error *err)
+{
+    if (endpoint->port < lowest_port || endpoint->port > 65535)
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "port %d of host '%.100s' is out of range: ports are %d to 65535",
+                         endpoint->port, endpoint->host, lowest_port);
+    char port[8];
+    snprintf(port, sizeof(port), "%hu", (unsigned short)endpoint->port);
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM};
+    struct addrinfo *found = NULL;
+    int code = getaddrinfo(endpoint->host, port, &hints, &found);
+    if (code == EAI_SYSTEM)
+        return spti_fail_errno(err, "could not look up host '%.100s'", endpoint->host);
+    if (code != 0)
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "could not look up host '%.100s': %s; check its spelling, or give an "
+                         "address",
+                         endpoint->host, gai_strerror(code));
+    spt_status status = choose(found, endpoint->host, family, to, length, err);
+    freeaddrinfo(found);
+    return status;
+}
+
+spt_status spti_udp_interface(const char *text, struct in_addr *to, spt_error *err)
+{
+    if (inet_pton(AF_INET, text, to) != 1)
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "interface address '%.60s' is not an IPv4 address such as 192.168.31.1",
+                         text);
+    return SPT_OK;
+}
+
+bool spti_udp_is_multicast(const struct sockaddr_storage *address)
+{
+    if (address->ss_family == AF_INET6)
+        return IN6_IS_ADDR_MULTICAST(&((const struct sockaddr_in6 *)address)->sin6_addr);
+    return IN_MULTICAST(ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr));
+}
+
+/* ---- Sockets ---- */
+
+spt_status spti_udp_open(int family, int *fd, spt_error *err)
+{
+    *fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    return *fd < 0 ? spti_fail_errno(err, "could not make a UDP socket") : SPT_OK;
+}
+
+spt_status spti_udp_duplicate(int given, int *fd, int *family, spt_error *err)
+{
+    int type = 0;
+    socklen_t length = sizeof(int);
+    if (given < 0)
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "the socket that was given is closed: its descriptor is %d", given);
+    if (getsockopt(given, SOL_SOCKET, SO_TYPE, &type, &length) != 0 ||
+        getsockopt(given, SOL_SOCKET, SO_DOMAIN, family, &length) != 0)
+        return spti_fail_errno(err, "the socket that was given cannot be used");
+    if (type != SOCK_DGRAM || (*family != AF_INET && *family != AF_INET6))
+        return spti_fail(err, SPT_ERR_ARGUMENT, "the socket that was given is not a UDP socket");
+    *fd = fcntl(given, F_DUPFD_CLOEXEC, STDERR_FILENO + 1); /* or what a program prints is sent */
+    return *fd < 0 ? spti_fail_errno(err, "could not duplicate the socket") : SPT_OK;
+}
+
+spt_status spti_udp_set(int fd, int level, int option, int value, const char *what, spt_error *err)
+{
+    if (setsockopt(fd, level, option, &value, sizeof(value)) != 0)
+        return spti_fail_errno(err, "could not set the socket's %s", what);
+    return SPT_OK;
+}
+
+spt_status spti_udp_set_buffer(int fd, int option, size_t size, spt_error *err)
+{
+    int bytes = size > INT32_MAX / 2 ? INT32_MAX / 2 : (int)size; /* which is doubled */
+    const char *what = option == SO_SNDBUF ? "send buffer" : "receive buffer";
+    return size == 0 ? SPT_OK : spti_udp_set(fd, SOL_SOCKET, option, bytes, what, err);
+}
+
+static spt_status join_ipv6(int fd, const struct sockaddr_in6 *group, unsigned interface_index,
+                            spt_error *err)
+{
+    struct ipv6_mreq request = {group->sin6_addr, interface_index};
+    if (setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &request, sizeof(request)) != 0)
+        return spti_fail_errno(err, "could not join the multicast group on interface %u",
+                               interface_index);
+    return SPT_OK;
+}
+
+spt_status spti_udp_join(int fd, const struct sockaddr_storage *group, const char *interface,
+                         unsigned interface_index, spt_error *err)
+{
+    if (group->ss_family == AF_INET6)
+        return join_ipv6(fd, (const struct sockaddr_in6 *)group, interface_index, err);
+    struct ip_mreq request = {.imr_multiaddr = ((const struct sockaddr_in *)group)->sin_addr};
+    bool named = interface != NULL && interface[0] != '\0';
+    if (named)
+        SPTI_TRY(spti_udp_interface(interface, &request.imr_interface, err));
+    if (setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &request, sizeof(request)) != 0)
+        return spti_fail_errno(err, "could not join the multicast group%s%.60s",
+                               named ? " on interface " : "", named ? interface : "");
+    return SPT_OK;
+}

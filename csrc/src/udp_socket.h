@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What senders and receivers need of a UDP socket: to make one, or to duplicate one that is given,
+ * its addresses and options, multicast groups, and the size of the packets that a message is a run
+ * of.
+ */
+#ifndef SPTI_UDP_SOCKET_H
+#define SPTI_UDP_SOCKET_H
+
+#include "spead_tutorial/spt.h"
+
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+enum { SPTI_MAX_DATAGRAM = 65535 }; /* what a length field of IPv4 or UDP holds */
+
+/* Find the address of an endpoint, whose port is not less than that; family: AF_UNSPEC, or what it
+ * has to be of. */
+spt_status spti_udp_resolve(const spt_endpoint *endpoint, int lowest_port, int family,
+                            struct sockaddr_storage *to, socklen_t *length, spt_error *err);
+
+/* Make a socket; its descriptor is the caller's. */
+spt_status spti_udp_open(int family, int *fd, spt_error *err);
+
+/* Duplicate a socket that is given, if it is one of UDP, and say of which family it is. */
+spt_status spti_udp_duplicate(int given, int *fd, int *family, spt_error *err);
+
+/* Set an option, which errors call so. */
+spt_status spti_udp_set(int fd, int level, int option, int value, const char *what, spt_error *err);
+
+/* The size of the buffer, SO_SNDBUF or SO_RCVBUF: as much of it as is allowed; 0: as it is. */
+spt_status spti_udp_set_buffer(int fd, int option, size_t size, spt_error *err);
+
+/* The address of an interface, in words. */
+spt_status spti_udp_interface(const char *text, struct in_addr *to, spt_error *err);
+
+bool spti_udp_is_multicast(const struct sockaddr_storage *address);
+
+/* Join a group on an interface: the system's choice where that is NULL or empty, or 0. */
+spt_status spti_udp_join(int fd, const struct sockaddr_storage *group, const char *interface,
+                         unsigned interface_index, spt_error *err);
+
+/* ---- Messages that are runs of packets ---- */
+
+/* Room for what is said of one. */
+typedef union spti_control {
+    char bytes[CMSG_SPACE(sizeof(int))];
+    struct cmsghdr align;
+} spti_control;
+
+/* Have a message that is sent cut into packets of a size. */
+static inline void spti_udp_set_segment(struct msghdr *message, spti_control *control,
+                                        uint16_t size)
+{
+    message->msg_control = control;
+    message->msg_controllen = CMSG_SPACE(sizeof(size));
+    struct cmsghdr *header = CMSG_FIRSTHDR(message);
+    header->cmsg_level = IPPROTO_UDP;
+    header->cmsg_type = UDP_SEGMENT;
+    header->cmsg_len = CMSG_LEN(sizeof(size));
+    memcpy(CMSG_DATA(header), &size, sizeof(size));
+}
+
+/* Bytes of each packet but the last of a message that was received; 0 where it is one packet. */
+static inline size_t spti_udp_segment(struct msghdr *message)
+{
+    for (struct cmsghdr *it = CMSG_FIRSTHDR(message); it != NULL; it = CMSG_NXTHDR(message, it))
+        if (it->cmsg_level == IPPROTO_UDP && it->cmsg_type == UDP_GRO) {
+            int size;
+            memcpy(&size, CMSG_DATA(it), sizeof(size));
+            return size > 0 ? (size_t)size : 0;
+        }
+    return 0;
+}
+
+#endif
