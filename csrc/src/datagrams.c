@@ -256,6 +256,8 @@ static spt_status open_bound(spti_datagrams *d, const spt_endpoint *endpoint,
     struct sockaddr_storage address;
     socklen_t length;
     SPTI_TRY(spti_udp_resolve(&named, 0, AF_UNSPEC, &address, &length, err));
+    if (address.ss_family == AF_INET6 && config->interface_index > 0)
+        ((struct sockaddr_in6 *)&address)->sin6_scope_id = config->interface_index;
     SPTI_TRY(spti_udp_open(address.ss_family, &d->fd, err));
     bool group = spti_udp_is_multicast(&address);
     if (group) /* which several may listen to */
@@ -263,9 +265,7 @@ static spt_status open_bound(spti_datagrams *d, const spt_endpoint *endpoint,
     /* Before anything can come; what there is, the statistics say. */
     SPTI_TRY(spti_udp_set_buffer(d->fd, SO_RCVBUF, config->buffer_size, err));
     SPTI_TRY(bind_socket(d, &address, length, &named, err));
-    return group ? spti_udp_join(d->fd, &address, config->interface_address,
-                                 config->interface_index, err)
-                 : SPT_OK;
+    return group ? spti_udp_join(d->fd, &address, config->interface_address, err) : SPT_OK;
 }
 
 /* Cut the memory into messages: of a run each where there are runs. */

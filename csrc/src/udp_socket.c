@@ -107,21 +107,20 @@ spt_status spti_udp_set_buffer(int fd, int option, size_t size, spt_error *err)
     return size == 0 ? SPT_OK : spti_udp_set(fd, SOL_SOCKET, option, bytes, what, err);
 }
 
-static spt_status join_ipv6(int fd, const struct sockaddr_in6 *group, unsigned interface_index,
-                            spt_error *err)
+static spt_status join_ipv6(int fd, const struct sockaddr_in6 *group, spt_error *err)
 {
-    struct ipv6_mreq request = {group->sin6_addr, interface_index};
+    struct ipv6_mreq request = {group->sin6_addr, group->sin6_scope_id};
     if (setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &request, sizeof(request)) != 0)
         return spti_fail_errno(err, "could not join the multicast group on interface %u",
-                               interface_index);
+                               group->sin6_scope_id);
     return SPT_OK;
 }
 
 spt_status spti_udp_join(int fd, const struct sockaddr_storage *group, const char *interface,
-                         unsigned interface_index, spt_error *err)
+                         spt_error *err)
 {
     if (group->ss_family == AF_INET6)
-        return join_ipv6(fd, (const struct sockaddr_in6 *)group, interface_index, err);
+        return join_ipv6(fd, (const struct sockaddr_in6 *)group, err);
     struct ip_mreq request = {.imr_multiaddr = ((const struct sockaddr_in *)group)->sin_addr};
     bool named = interface != NULL && interface[0] != '\0';
     if (named)

@@ -45,9 +45,10 @@ spt_status spti_udp_interface(const char *text, struct in_addr *to, spt_error *e
 
 bool spti_udp_is_multicast(const struct sockaddr_storage *address);
 
-/* Join a group on an interface: the system's choice where that is NULL or empty, or 0. */
+/* Join a group on an interface: of IPv4 on one that is named, or the system's choice where that is
+ * NULL or empty; of IPv6 on that of its scope. */
 spt_status spti_udp_join(int fd, const struct sockaddr_storage *group, const char *interface,
-                         unsigned interface_index, spt_error *err);
+                         spt_error *err);
 
 /* ---- Messages that are runs of packets ---- */
 
