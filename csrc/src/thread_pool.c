@@ -97,11 +97,14 @@ static uint64_t expire_timers(spt_thread_pool *pool)
 }
 
 /* Have the socket say once when it has room, or has news of what was sent: those it always tells.
- */
+ * Where it cannot, the task finds out why. */
 static void begin_watch(spt_thread_pool *pool, spti_task *task, spti_state state, uint32_t events)
 {
     struct epoll_event event = {.events = EPOLLONESHOT | events, .data.ptr = task};
-    epoll_ctl(pool->epoll_fd, EPOLL_CTL_MOD, task->fd, &event);
+    if (epoll_ctl(pool->epoll_fd, EPOLL_CTL_MOD, task->fd, &event) != 0) {
+        push_ready(pool, task);
+        return;
+    }
     task->state = state;
     pool->n_epolled++;
 }
