@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Owns one promise: whatever sockets and threads are refused, and whichever system call fails,
+ * there is one clear error or none, and nothing is leaked, waited for in vain or missing from the
+ * accounts. It is linked so that it stands for system calls (see csrc/tests/meson.build).
+ */
+#include "support.h"
+
+#include <errno.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+/* ---- Calls that fail ------------------------------------------------------------------------- */
+
+enum { SHORT = 0 }; /* for an errno: of several messages only the first is taken */
+
+static const char *failing_call; /* set while no other thread calls */
+static int failing_errno;
+static long failing_left; /* atomic: calls until the one that fails */
+
+/* The n-th call of that name fails. */
+static void fail_call(const char *name, int error, long n)
+{
+    failing_call = name;
+    failing_errno = error;
+    __atomic_store_n(&failing_left, n, __ATOMIC_SEQ_CST);
+}
+
+static bool has_failed(void)
+{
+    return __atomic_load_n(&failing_left, __ATOMIC_SEQ_CST) <= 0;
+}
+
+static bool fails(const char *name)
+{
+    return failing_call != NULL && strcmp(name, failing_call) == 0 &&
+           __atomic_sub_fetch(&failing_left, 1, __ATOMIC_SEQ_CST) == 0;
+}
+
+#define FAILING(name, parameters, arguments, failed)                                               \
+    int __real_##name parameters;                                                                  \
+    int __wrap_##name parameters;                                                                  \
+    int __wrap_##name parameters                                                                   \
+    {                                                                                              \
+        bool now = fails(#name);                                                                   \
+        errno = now ? failing_errno : errno;                                                       \
+        return now && failing_errno != SHORT ? (failed) : __real_##name arguments;                 \
+    }
+FAILING(socket, (int family, int type, int protocol), (family, type, protocol), -1)
+FAILING(bind, (int fd, const struct sockaddr *to, socklen_t n), (fd, to, n), -1)
+FAILING(connect, (int fd, const struct sockaddr *to, socklen_t n), (fd, to, n), -1)
+FAILING(setsockopt, (int fd, int level, int option, const void *value, socklen_t n),
+        (fd, level, option, value, n), -1)
+FAILING(getsockopt, (int fd, int level, int option, void *value, socklen_t *n),
+        (fd, level, option, value, n), -1)
+FAILING(epoll_ctl, (int fd, int how, int of, struct epoll_event *event), (fd, how, of, event), -1)
+FAILING(epoll_wait, (int fd, struct epoll_event *events, int n, int ms), (fd, events, n, ms), -1)
+FAILING(ppoll, (struct pollfd * fds, nfds_t n, const struct timespec *left, const sigset_t *mask),
+        (fds, n, left, mask), -1)
+FAILING(sendmmsg, (int fd, struct mmsghdr *messages, unsigned n, int flags),
+        (fd, messages, now ? 1 : n, flags), -1)
+FAILING(recvmmsg, (int fd, struct mmsghdr *messages, unsigned n, int flags, struct timespec *t),
+        (fd, messages, now ? 1 : n, flags, t), -1)
+FAILING(pthread_create, (pthread_t * to, const pthread_attr_t *how, void *(*run)(void *), void *of),
+        (to, how, run, of), failing_errno)
+
+/* ---- A sender and a receiver ----------------------------------------------------------------- */
+
+enum { HEAPS = 20, SIZE = 30000, PACKET = 1400, PACKETS = (SIZE + PACKET - 1) / (PACKET - 48) };
+
+static const char *host, *interface;
+static unsigned interface_index;
+static bool threads, zero_copy, forks; /* threads: the sender has those of a pool, too */
+static spt_thread_pool *pool;
+static spt_recv_stream *receiver;
+static spt_stream *sender;
+static spt_error err;
+
+static void begin(void)
+{
+    fail_call(NULL, 0, 1);
+    host = "127.0.0.1";
+    interface = NULL;
+    interface_index = 0;
+    threads = zero_copy = forks = false;
+}
+
+/* What could not be made says why. */
+static bool made(bool it)
+{
+    if (!it) {
+        CHECK_EQUAL(err.status, SPT_ERR_SYSTEM, err.sys_errno, failing_errno);
+        CHECK_WORDS(err.message, strerror(failing_errno));
+    }
+    return it;
+}
+
+static bool make_receiver(void)
+{
+    spt_recv_config config = spt_recv_config_default();
+    spt_receive_config how = SPT_RECEIVE_CONFIG_DEFAULT;
+    spt_endpoint any = {host, 0};
+    config.ring_heaps = HEAPS;
+    how.interface_address = interface;
+    how.interface_index = interface_index;
+    return made((pool = spt_thread_pool_create(1, NULL, 0, &err)) != NULL) &&
+           made((receiver = spt_recv_stream_create(pool, &config, &err)) != NULL) &&
+           made(spt_recv_stream_add_udp(receiver, &any, &how, &err) == SPT_OK);
+}
+
+static bool make_sender(void)
+{
+    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
+    spt_udp_config udp = SPT_UDP_CONFIG_DEFAULT;
+    spt_endpoint there = {host, spt_recv_stream_port(receiver)};
+    config.max_packet_size = PACKET;
+    config.max_heaps = HEAPS;
+    udp.zero_copy = zero_copy;
+    udp.interface_address = interface;
+    udp.interface_index = interface_index;
+    sender = spt_stream_create_udp(threads ? pool : NULL, &there, 1, &config, &udp, &err);
+    return made(sender != NULL);
+}
+
+/* Send some heaps. Returns the packets that went. */
+static uint64_t send_all(spt_heap *heap)
+{
+    spt_completion sent[HEAPS] = {0};
+    spt_stats stats;
+    uint64_t bytes = 0;
+    bool good = true;
+    for (int i = 0; i < HEAPS; i++)
+        REQUIRE(spt_stream_send_heap(sender, heap, &sent[i], NULL) == SPT_OK);
+    pid_t child = forks ? fork() : -1;
+    while (child == 0)
+        pause();
+    for (int i = 0; i < HEAPS; i++) {
+        good = made(spt_stream_wait(sender, &sent[i], -1, &err) == SPT_OK) && good;
+        bytes += sent[i].bytes;
+    }
+    if (child > 0)
+        CHECK(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child);
+    spt_stream_stats(sender, &stats);
+    CHECK_EQUAL(stats.heaps, HEAPS, stats.bytes, bytes, stats.errors > 0, !good);
+    CHECK_EQUAL(stats.errors, good ? 0 : stats.errors_by_errno[failing_errno]);
+    CHECK_EQUAL(stats.packets + stats.errors, HEAPS * PACKETS);
+    return stats.packets;
+}
+
+/* Receive so many packets, or until the socket fails. */
+static void receive_all(uint64_t packets)
+{
+    spt_recv_stats stats;
+    spt_received_heap *heap;
+    uint64_t n = 0;
+    while ((stats = stats_of(receiver)).account.packets < packets && stats.sys_errno == 0)
+        sched_yield();
+    spt_recv_stream_stop(receiver);
+    for (; spt_recv_stream_get(receiver, -1, &heap) == SPT_OK; n++)
+        spt_recv_stream_return(receiver, heap);
+    stats = stats_of(receiver);
+    CHECK(stats.sys_errno == 0 || (has_failed() && stats.sys_errno == failing_errno));
+    CHECK_EQUAL(n, stats.account.heaps_begun, stats.account.packets + stats.after_end,
+                stats.sockets.datagrams);
+}
+
+static void end(void)
+{
+    END(spt_stream, sender);
+    END(spt_recv_stream, receiver);
+    END(spt_thread_pool, pool);
+}
+
+static int free_fd(void)
+{
+    int fd = dup(0);
+    close(fd);
+    return fd;
+}
+
+/* Make streams, send and receive, and unmake them, as far as that goes: whether to the end. */
+static bool run(void)
+{
+    static uint8_t value[SIZE];
+    int before = free_fd();
+    OWN(spt_heap) heap = new_heap_of(value, SIZE);
+    bool both = make_receiver() && make_sender();
+    if (both)
+        receive_all(send_all(heap));
+    end();
+    CHECK_EQUAL(free_fd(), before);
+    return both;
+}
+
+/* ---- Tests ----------------------------------------------------------------------------------- */
+
+static void check_address(const char *address, const char *through, unsigned index)
+{
+    begin();
+    host = address;
+    interface = through;
+    interface_index = index;
+    CHECK(run());
+    threads = true;
+    CHECK(run());
+}
+
+TEST(heaps_go_to_addresses_and_groups)
+{
+    check_address("127.0.0.1", NULL, 0);
+    check_address("239.255.88.88", "127.0.0.1", 0);
+    check_address("::1", NULL, 0);
+}
+
+TEST(groups_of_ipv6_that_each_link_has_are_joined_on_the_one_that_is_asked_for)
+{
+    begin();
+    host = "ff12::8888";
+    interface_index = if_nametoindex("lo");
+    CHECK(make_receiver());
+    end();
+    host = "ff12::8888%lo";
+    interface_index = 0;
+    CHECK(make_receiver());
+    end();
+}
+
+TEST(a_fork_in_the_middle_changes_nothing)
+{
+    begin();
+    forks = true;
+    CHECK(run());
+    threads = true;
+    CHECK(run());
+}
+
+TEST(any_call_may_fail)
+{
+    static const struct {
+        const char *name;
+        int n, errors[9];
+    } calls[] = {
+        {"sendmmsg", 9, {EINTR, EAGAIN, SHORT, EIO, EMSGSIZE, ENOBUFS, ENOMEM, EPERM, EBADF}},
+        {"recvmmsg", 6, {EINTR, EAGAIN, SHORT, ECONNREFUSED, ENOMEM, EBADF}},
+        {"pthread_create", 1, {EAGAIN}},
+        {"socket", 2, {ENOBUFS, ENOMEM}},
+        {"bind", 1, {EADDRINUSE}},
+        {"connect", 1, {ENETUNREACH}},
+        {"setsockopt", 1, {ENOBUFS}},
+        {"getsockopt", 1, {ENOPROTOOPT}},
+        {"epoll_ctl", 1, {ENOMEM}},
+        {"epoll_wait", 1, {EINTR}},
+        {"ppoll", 2, {EINTR, ENOMEM}},
+    };
+    begin();
+    for (size_t i = 0; i < LENGTH(calls); i++)
+        for (int how = 0; how < 3 * calls[i].n; how++) {
+            threads = how % 3 > 0, zero_copy = how % 3 > 1;
+            long n = 0;
+            do {
+                fail_call(calls[i].name, calls[i].errors[how / 3], ++n);
+                run();
+            } while (has_failed());
+        }
+}
+
+TEST(descriptors_may_run_out)
+{
+    begin();
+    struct rlimit before, now;
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    fail_call(NULL, EMFILE, 1);
+    for (int how = 0; how < 2; how++) {
+        threads = how > 0;
+        int failed = 0;
+        do {
+            now = (struct rlimit){(rlim_t)(3 + failed), before.rlim_max};
+            REQUIRE(setrlimit(RLIMIT_NOFILE, &now) == 0);
+        } while (!run() && ++failed < 100);
+        CHECK(failed >= 5 && failed < 100); /* as many as streams have, and the program */
+    }
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+}
