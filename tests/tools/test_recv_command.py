@@ -397,13 +397,18 @@ def test_it_receives_in_a_lab_and_multicast_too(tmp_path):
         "group = send.ItemGroup()\n"
         "group.add_item(0x1600, 'timestamp', '', (), format=[('u', 40)], value=7)\n"
         "with ThreadPool() as pool:\n"
-        "    how = {} if sys.argv[1] == '127.0.0.1' else {'interface_address': '192.168.31.1'}\n"
-        "    if how: how['ttl'] = 1\n"
-        "    with send.UdpStream(pool, [(sys.argv[1], 8888)], **how) as stream:\n"
+        "    host = sys.argv[1].strip('[]')\n"
+        "    how = {} if host == '127.0.0.1' else {'ttl': 1}\n"
+        "    if host == '239.1.2.3': how['interface_address'] = '192.168.31.1'\n"
+        "    with send.UdpStream(pool, [(host, 8888)], **how) as stream:\n"
         "        stream.send_heap(group.get_heap())\n"
         "        stream.send_heap(group.get_end())\n"
     )
-    for place in (["127.0.0.1:8888"], ["239.1.2.3:8888", "--interface", "192.168.31.1"]):
+    for place in (
+        ["127.0.0.1:8888"],
+        ["239.1.2.3:8888", "--interface", "192.168.31.1"],
+        ["[ff12::8888%dummy1]:8888"],
+    ):
         words = ["lab", "--", "sh", "-ec", script, "sh", *place]
         environment = with_path(Path(sys.executable).parent, os.environ["PATH"])
         done = typed(*words, cwd=tmp_path, env=environment)
