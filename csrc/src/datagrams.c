@@ -18,6 +18,7 @@
 
 #include <errno.h>
 #include <linux/sock_diag.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -45,6 +46,7 @@ struct spti_datagrams {
     size_t offset;      /* in that message, */
     size_t segment;     /* and bytes of each of its packets but the last; 0: it is one */
     size_t whole;       /* packets of that size that are left in it */
+    unsigned empty;     /* calls in a row that found nothing */
     size_t last_run;    /* packets of the last message that was read */
     unsigned alone;     /* messages that are to be read one by one */
     unsigned back_off;  /* calls without a guess that the last wrong one was followed by, */
@@ -81,6 +83,14 @@ static bool is_of_sending(int error)
            error == EHOSTDOWN || error == EMSGSIZE;
 }
 
+/* A socket that has been shut down seems readable for ever: whoever was told so finds nothing, and
+ * nothing again. */
+static bool is_shut_down(spti_datagrams *d)
+{
+    struct pollfd it = {.fd = d->fd, .events = POLLRDHUP};
+    return d->empty++ > 0 && poll(&it, 1, 0) > 0 && (it.revents & POLLRDHUP) != 0;
+}
+
 /* Take what has come into the first messages. */
 static spt_status receive(spti_datagrams *d, size_t n_messages, spt_error *err)
 {
@@ -90,10 +100,14 @@ static spt_status receive(spti_datagrams *d, size_t n_messages, spt_error *err)
         n = recvmmsg(d->fd, d->messages, (unsigned)n_messages, MSG_DONTWAIT, NULL);
     while (n < 0 && errno == EINTR);
     d->stats.calls++;
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || is_of_sending(errno)))
-        return SPT_PENDING;
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || is_of_sending(errno))) {
+        if (!is_shut_down(d))
+            return SPT_PENDING;
+        errno = ESHUTDOWN;
+    }
     if (n < 0)
         return spti_fail_errno(err, "could not receive from the socket");
+    d->empty = 0;
     d->n = (size_t)n;
     d->stats.messages += d->n;
     return SPT_OK;

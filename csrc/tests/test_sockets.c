@@ -239,6 +239,44 @@ TEST(a_fork_in_the_middle_changes_nothing)
     CHECK(run());
 }
 
+TEST(a_receiver_whose_socket_is_shut_down_ends_and_one_whose_is_closed_can)
+{
+    begin();
+    OWN_FD int given = listen_on_loopback(&(int){0}, 4096);
+    for (int closed = 0; closed < 2; closed++) {
+        spt_received_heap *heap;
+        pool = new_pool(1);
+        receiver = new_receiver(pool);
+        int fd = free_fd(); /* which it gets */
+        REQUIRE(spt_recv_stream_add_udp_socket(receiver, given, NULL, NULL) == SPT_OK);
+        if (closed)
+            close(fd);
+        else
+            (void)shutdown(given, SHUT_RD); /* says that it is not connected, and does it */
+        CHECK_EQUAL(spt_recv_stream_get(receiver, -!closed, &heap),
+                    closed ? SPT_PENDING : SPT_DONE);
+        CHECK_EQUAL(stats_of(receiver).sys_errno, closed ? 0 : ESHUTDOWN);
+        end();
+    }
+}
+
+TEST(a_sender_whose_socket_is_closed_says_so_of_each_heap)
+{
+    static const uint8_t value[SIZE];
+    OWN(spt_heap) heap = new_heap_of(value, SIZE);
+    begin();
+    fail_call(NULL, EBADF, 1);
+    for (int how = 0; how < 3; how++) {
+        threads = how > 0, zero_copy = how > 1;
+        REQUIRE(make_receiver());
+        int fd = free_fd(); /* which it gets */
+        REQUIRE(make_sender());
+        close(fd);
+        CHECK_EQUAL(send_all(heap), 0);
+        end();
+    }
+}
+
 TEST(any_call_may_fail)
 {
     static const struct {
