@@ -143,6 +143,8 @@ static int take_all_news(spti_zero_copy *z, spti_transport *t)
             take_news(z, t, &news[i].msg_hdr);
         all += n > 0 ? n : 0;
     } while (n == NEWS_PER_CALL);
+    if (n < 0 && errno == EBADF)
+        t->released = t->handed; /* somebody has closed the socket: there will be no news */
     return all;
 }
 

@@ -325,6 +325,18 @@ TEST(a_message_that_is_refused_late_has_a_number_of_its_own)
     CHECK_EQUAL(t->handed, 4);
 }
 
+TEST(what_a_socket_held_is_free_when_that_has_been_closed)
+{
+    begin_with(zero_copy());
+    SEND(20000);
+    close(t->fd);
+    t->ops->release(t);
+    CHECK(!spti_transport_holds(t, &packets[0]));
+    SEND(20000);
+    CHECK_EQUAL(packets[0].error, EBADF);
+    t->fd = -1;
+}
+
 TEST(what_was_given_up_on_does_not_release_a_later_message)
 {
     enum { AROUND = 4096 }; /* numbers until a place is used again */
