@@ -555,7 +555,10 @@ SPT_API void spt_rate_idle(spt_rate *r, uint64_t now_ns);
 
 /* ---- 7. Thread pool -------------------------------------------------------------------------- */
 
-/** Threads that send for any number of streams. */
+/**
+ * Threads that send for any number of streams. After ``fork()`` they, and the streams, are the
+ * parent's: a child leaves these alone, not even destroying them, and makes its own.
+ */
 typedef struct spt_thread_pool spt_thread_pool;
 
 /**
