@@ -110,8 +110,11 @@ _STUCK = """[...document.querySelectorAll('body *')]
 
 
 def few_of_all_kinds() -> list[str]:
-    """Choose pages, small ones first, until all elements are there, with all classes of styles."""
-    styles = "".join(path.read_text() for path in (SITE / "_static").rglob("*.css"))
+    """Choose pages, small ones first, that have all elements, and all classes of the site's styles.
+
+    What the theme alone styles is on other pages, too: `make thorough` looks at them.
+    """
+    styles = "".join(path.read_text() for path in (ROOT / "docs" / "_static").glob("*.css"))
     styled = {"", *re.findall(r"\.([A-Za-z_][\w-]*)", styles)}
     kinds, sizes = {}, {}
     for path in PAGES:
@@ -125,6 +128,9 @@ def few_of_all_kinds() -> list[str]:
     while left:
         few.append(max(PAGES, key=lambda path: len(kinds[path] & left) / sizes[path]))
         left -= kinds[few[-1]]
+    for path in few.copy():  # those chosen early may have nothing that those after them have not
+        if kinds[path] <= set().union(*(kinds[one] for one in few if one != path)):
+            few.remove(path)
     return few
 
 
