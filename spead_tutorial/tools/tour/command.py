@@ -23,10 +23,8 @@ from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.progress import Steps
 from spead_tutorial.measure.records import OURS, RecordError, Recording, Sample, Sent, locked, read
 from spead_tutorial.measure.rounds import measure, schedule
-from spead_tutorial.results import plots
 from spead_tutorial.results.tables import filled, plain
 from spead_tutorial.tools.tour.arrivals import SETTING, Arrival, read_arrivals, receive_some, text
-from spead_tutorial.tools.tour.page import page as page_of
 from spead_tutorial.tools.tour.rows import entries, headlines, notes, table
 
 __all__ = ["PAGE", "RECORDS", "SIZES", "do_tour", "planned", "show", "tour"]
@@ -189,6 +187,8 @@ def _not_started(place: Place, step: Step, failure: str) -> Sample:
 
 
 def _show(recording: Recording, output: Path) -> int:
+    from spead_tutorial.tools.tour.page import page as page_of  # as slow to import as pictures
+
     found, arrived = entries(recording), read_arrivals(recording)
     for headline in headlines(found):
         click.echo(f"\n{headline.by:6}  {plain(str(headline))}")
@@ -211,6 +211,8 @@ def _show(recording: Recording, output: Path) -> int:
 
 
 def _draw(recording: Recording, output: Path) -> list[Path]:
+    from spead_tutorial.results import plots  # here, as no other command should wait for it
+
     try:
         return plots.save(output / "tut-ladder.svg", plots.ladder, recording)
     except plots.MissingError as error:

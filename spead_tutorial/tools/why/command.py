@@ -15,11 +15,9 @@ import click
 from spead_tutorial.lab import KINDS, Lab
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.records import Recording
-from spead_tutorial.results import plots
 from spead_tutorial.tools.options import Number
 from spead_tutorial.tools.why.facts import Seen
 from spead_tutorial.tools.why.findings import diagnose
-from spead_tutorial.tools.why.picture import picture as draw
 from spead_tutorial.tools.why.places import AtInterface, AtProcess, InLab, Spot
 from spead_tutorial.tools.why.report import as_object, text
 from spead_tutorial.tools.why.watching import Sender, watch
@@ -123,6 +121,8 @@ def _check_picture(path: Path) -> None:
         raise click.UsageError(f"there is no folder {path.parent} for the picture")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise click.UsageError(f"{path} cannot be written")
+    from spead_tutorial.results import plots  # here, as no other command should wait for it
+
     try:
         plots.require()
     except plots.MissingError as error:
@@ -131,6 +131,9 @@ def _check_picture(path: Path) -> None:
 
 def _draw(path: Path, seen: Seen, facts: dict[str, Any]) -> list[Path]:
     """Draw where the time goes; the whole command line is no business of a picture's."""
+    from spead_tutorial.results import plots
+    from spead_tutorial.tools.why.picture import picture as draw
+
     first = header("why", facts, {"drawn_by": "spead-tutorial why"})
     return plots.save(path, functools.partial(draw, seen=seen), Recording(first, ()))
 
