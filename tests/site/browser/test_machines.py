@@ -55,6 +55,9 @@ def build(folder: Path) -> None:
     for name, (faster, machine) in MADE_UP.items():
         make(found / f"{name}.jsonl", faster, machine, name == "big-server")
     shutil.copy(ROOT / "docs" / "machines.md", pages)
+    drawn = Path("notebooks", "pictures")
+    if (ROOT / "docs" / drawn).is_dir():  # it would draw them all again, which takes a minute
+        shutil.copytree(ROOT / "docs" / drawn, pages / drawn)
     for name in ("docs/figures", "notebooks", "LICENSE", "spead_tutorial", "csrc"):
         (folder / name).symlink_to(ROOT / name)
     settings = ("root_doc=machines", f"machines_folder={found}", "exclude_patterns=notebooks")
