@@ -40,8 +40,8 @@ def read(sweep: str) -> records.Recording:
 
 
 def texts(svg: str) -> list[str]:
-    """What a reader sees in a picture, without any spaces."""
-    found = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+    """What a picture says, drawn and in words, without any spaces."""
+    found = re.findall(r"<(?:desc|text|title)\b[^>]*>([^<]*)</", svg)
     return [re.sub(r"\s", "", html.unescape(text)) for text in found]
 
 
