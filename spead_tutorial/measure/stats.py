@@ -2,6 +2,7 @@
 """The statistics of measurements: medians, their intervals, and gains within rounds."""
 
 import dataclasses
+import functools
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -103,7 +104,12 @@ def median(values: Sequence[float], *, seed: int = 1) -> Estimate:
     """
     if not len(values):
         raise ValueError("there are no values to take the median of")
-    data = np.asarray(values, dtype=float)
+    return _median(tuple(map(float, values)), seed)
+
+
+@functools.lru_cache(4096)  # a picture, and a page, ask for the same several times
+def _median(values: tuple[float, ...], seed: int) -> Estimate:
+    data = np.array(values)
     if data.size < FEWEST:
         ends = (float(data.min()), float(data.max()))
         return Estimate(float(np.median(data)), *ends, int(data.size))
