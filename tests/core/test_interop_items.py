@@ -34,22 +34,3 @@ def test_an_item_group_made_with_spead2_is_sent_as_spead2_would(flavour):
     for size in (64, 200, 1472):
         packets = list(spead_tutorial.send.PacketGenerator(heap, 5, size))
         assert packets == [bytes(p) for p in spead2.send.PacketGenerator(expected, 5, size)]
-
-
-def test_a_program_written_for_spead2_runs_with_only_its_imports_changed(thread_pool):
-    """The usual first program, with keywords as spead2 documents them."""
-
-    def program(package, send, pool) -> bytes:
-        config = send.StreamConfig(max_packet_size=1472, rate=0.0, burst_size=9000, max_heaps=8)
-        stream = send.BytesStream(pool, config)
-        group = send.ItemGroup(flavour=package.Flavour(4, 64, 48, 0))
-        shape = (40, 50)
-        group.add_item(0x1234, "image", "an image", shape, dtype=np.uint8)
-        for i in range(3):
-            group["image"].value = np.full(shape, i, np.uint8)
-            stream.send_heap(group.get_heap())
-        stream.send_heap(group.get_end())
-        return bytes(stream.getvalue())
-
-    ours = program(spead_tutorial, spead_tutorial.send, thread_pool)
-    assert ours == program(spead2, spead2.send, spead2.ThreadPool())

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from support import ref_encode
-from support.processes import run_script
 from support.ref_encode import Inline, described
 from support.ref_encode import one_packet as heap
 from support.sockets import free_port, udp_socket
@@ -474,68 +473,3 @@ def test_who_waits_first_is_given_the_first_heap_and_a_wait_that_is_cancelled_lo
         return found + [h.cnt async for h in stream]
 
     assert asyncio.run(main()) == list(range(8))
-
-
-# ---- Programs -----------------------------------------------------------------------------------
-
-SYNCHRONOUS = """
-import sys
-import numpy as np
-import spead2
-import spead2.recv
-
-config = spead2.recv.StreamConfig(max_heaps=8, allow_out_of_order=True)
-ring = spead2.recv.RingStreamConfig(heaps=2, contiguous_only=False)
-stream = spead2.recv.Stream(spead2.ThreadPool(1), config, ring)
-with open(sys.argv[1], "rb") as packets:
-    stream.add_buffer_reader(packets.read())
-group = spead2.ItemGroup()
-for heap in stream:
-    if isinstance(heap, spead2.recv.IncompleteHeap):
-        print("incomplete", heap.cnt, heap.heap_length, len(heap.get_items()))
-        continue
-    for name, item in sorted(group.update(heap).items()):
-        print(heap.cnt, name, item.shape, item.dtype, np.sum(item.value))
-    ids = [item.id for item in heap.get_items()]
-    print(heap.flavour.heap_address_bits, heap.is_start_of_stream(), ids)
-stream.stop()
-for name in ("heaps", "incomplete_heaps_flushed", "packets"):
-    print(name, stream.stats[name])
-"""
-
-ASYNCHRONOUS = """
-import asyncio
-import sys
-import spead2.recv.asyncio as recv
-from spead2 import ItemGroup, Stopped, ThreadPool
-
-async def main():
-    stream = recv.Stream(ThreadPool())
-    stream.add_buffer_reader(open(sys.argv[1], "rb").read())
-    first = await stream.get()
-    print("first", first.cnt)
-    group = ItemGroup()
-    group.update(first)
-    async for heap in stream:
-        print(heap.cnt, {name: item.value.tolist() for name, item in group.update(heap).items()})
-    try:
-        await stream.get()
-    except Stopped:
-        print("stopped")
-
-asyncio.run(main())
-"""
-
-
-@pytest.mark.parametrize("program", [SYNCHRONOUS, ASYNCHRONOUS], ids=["sync", "async"])
-def test_a_program_for_spead2_runs_with_its_imports_renamed(program, tmp_path):
-    packets = [heap(1, b"abc", described()), heap(2, b"defg", Inline(0x1234, 5))]
-    packets += [heap(3, b"h"), part(4), heap(5, b"ij"), stop_packet(6), heap(7)]
-    (tmp_path / "packets").write_bytes(b"".join(packets))
-    said = []
-    for package in PACKAGES:
-        done = run_script(program.replace("spead2", package), tmp_path, str(tmp_path / "packets"))
-        assert done.returncode == 0, done.stderr
-        said.append(done.stdout)
-    assert said[0] == said[1]
-    assert said[0].count("\n") > 4
