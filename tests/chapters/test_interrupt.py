@@ -146,17 +146,6 @@ def test_a_timeline_can_be_interrupted_while_it_is_taken(receiver):
     assert said == (130, "", "\nspead-tutorial: interrupted\n")
 
 
-def test_a_program_that_ignores_interrupts_as_under_nohup_goes_on(receiver):
-    host, port = receiver.getsockname()
-    argv = command(find_chapter("6"), "python", destination=(host, port))[:-3]
-    ignore = "import os, signal, sys; signal.signal(2, 1); os.execv(sys.argv[1], sys.argv[1:])"
-    argv = [sys.executable, "-c", ignore, *argv, "-n", "3", host, str(port)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
-        receiver.recv(1)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE_S) == 0
-
-
 def test_looking_at_a_program_as_a_module_leaves_interrupts_alone():
     code = (
         "import signal, spead_tutorial.chapters.tut_2_send;"

@@ -288,14 +288,6 @@ def test_where_interrupts_are_ignored_as_under_nohup_it_goes_on(lab, name, langu
 # ---- With a sender, as `run` does it ----
 
 
-def test_a_receiver_to_which_nothing_came_from_a_sender_that_failed_is_ended():
-    with Lab(receiver=True) as lab:
-        sizes = ProgramOptions(packet_size=70000)
-        done = deliver(lab, RECEIVERS[0], find_chapter("10"), ("c", "c"), sizes)
-    assert (done.sent.status, done.received.status) == (1, -signal.SIGTERM)
-    assert done.failure == "tut_10_send_reuse_heaps has failed, with status 1"
-
-
 def test_a_receiver_whose_sender_fails_on_the_way_accounts_for_what_came():
     endless = ProgramOptions(heaps=1 << 40, heap_size=SIZE)
     with Lab(receiver=True) as lab:

@@ -283,26 +283,6 @@ def test_a_process_that_is_asked_for_wrongly_ends_so():
     check_refused(typed("run", "10", "-r"), 2, "chapter 10 has no option -r")
 
 
-@pytest.mark.parametrize(
-    ("chapter", "language"),
-    [
-        pytest.param(
-            chapter, language, id=f"{chapter.name}-{language}",
-            marks=[] if chapter.name == "tut_10_send_reuse_heaps" else pytest.mark.thorough,
-        )
-        for chapter in (*CHAPTERS, *STEPS)
-        for language in built()
-    ],
-)  # fmt: skip
-def test_a_packet_size_of_70000_never_gives_a_rate(here, chapter, language):
-    takes = "-p" in chapter.flags
-    if takes and REASON is not None:
-        pytest.skip(f"no lab here: {REASON}")
-    words = f"{chapter.name}: " if takes else "has no option -p"
-    done = here("run", chapter.name, "--lang", language, "-p", "70000")
-    check_refused(done, 1 if takes else 2, words)
-
-
 @needs_lab
 @pytest.mark.parametrize("language", built())
 def test_a_heap_that_no_memory_holds_is_one_line_and_status_1(here, language):
