@@ -3,7 +3,6 @@
 
 import dataclasses
 import itertools
-import os
 import re
 import struct
 import subprocess
@@ -14,10 +13,9 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from spead_tutorial.measure.records import Recording, Writer
+from spead_tutorial.measure.records import Recording
 from spead_tutorial.results import plots
 from spead_tutorial.results.plots.marks import points_of
-from support import ROOT
 from support.pictures import (
     SVG,
     check_that_words_can_be_read,
@@ -99,41 +97,6 @@ def test_a_picture_is_saved_light_and_dark_and_both_kinds_are_of_one_figure(name
     inches = drawing(name).figure.get_size_inches()
     assert struct.unpack(">II", found["IHDR"][:8]) == tuple(round(100 * one) for one in inches)
     assert set(found) == {"IHDR", "PLTE", "IDAT", "IEND"}, "it says what made it"
-
-
-@pytest.mark.parametrize(
-    "names", [FEW, pytest.param(sorted({*PICTURES} - {*FEW}), marks=pytest.mark.thorough)]
-)
-def test_another_process_with_other_settings_gives_the_same_bytes(tmp_path, names):
-    for name in names:
-        _, recording = PICTURES[name]
-        with Writer(tmp_path / f"{name}.jsonl", recording.header) as writer:
-            lines = (recording.samples, recording.timelines, recording.splits, recording.spacings)
-            for one in itertools.chain(*lines):
-                writer.add(one)
-    (tmp_path / "matplotlibrc").write_text("font.size: 20\nsvg.fonttype: path\naxes.grid: True\n")
-    script = (
-        "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from support import recordings\n"
-        "from spead_tutorial.measure import records\n"
-        "from spead_tutorial.results import plots\n"
-        "for name in sys.argv[2:]:\n"
-        "    recording = records.read(f'{name}.jsonl')\n"
-        "    both = plots.render_both(recordings.PICTURES[name][0], recording, plots.LIGHT)\n"
-        "    open(f'{name}.svg', 'wb').write(both.svg)\n"
-        "    open(f'{name}.png', 'wb').write(both.png)\n"
-    )
-    subprocess.run(
-        [sys.executable, "-c", script, str(ROOT / "tests"), *names],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo"},
-        timeout=100,
-        check=True,
-    )
-    for name in names:
-        here = plots.render_both(*PICTURES[name], plots.LIGHT)
-        assert (tmp_path / f"{name}.svg").read_bytes() == here.svg, name
-        assert (tmp_path / f"{name}.png").read_bytes() == here.png, name
 
 
 @pytest.mark.parametrize("name", few_of(OF_SAMPLES))
