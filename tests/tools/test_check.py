@@ -2,7 +2,10 @@
 """``spead-tutorial check``: what it says of wrong senders, and when it is asked for wrongly."""
 
 import json
+import os
 import re
+import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +19,7 @@ from spead_tutorial.measure.records import Sample
 from support import ROOT
 from support.labs import needs_lab
 from support.records import compared, row
-from support.typed import Run, Typed, check_refused
+from support.typed import COMMAND, PIPES, Run, Typed, check_refused
 
 TEN, EIGHT_IN_C = find_exercise(10), ROOT / "csrc" / "chapters" / "tut_8_send_reuse_memory.c"
 START = "    start = Usage.now()"
@@ -89,6 +92,21 @@ def test_what_is_wrong_is_said_in_json_too(tmp_path, check):
     assert done.returncode == 1
     facts = json.loads(done.stdout)
     assert (facts["chapter"], facts["right"], facts["fault"]) == (10, False, words)
+
+
+@needs_lab
+def test_ctrl_c_ends_the_sender_too(tmp_path):
+    fifo = tmp_path / "alive"
+    os.mkfifo(fifo)
+    alive = f"    alive = open({str(fifo)!r}, 'w')\n    print('begun', file=alive, flush=True)\n"
+    program = sender(tmp_path, START, alive + NEVER_ENDS)
+    with subprocess.Popen([COMMAND, "check", "10", str(program)], **PIPES) as process:
+        with fifo.open() as end:
+            assert end.readline() == "begun\n"
+            process.send_signal(signal.SIGINT)
+            assert end.read() == ""  # nobody has it open any more
+        _, errors = process.communicate()
+    assert (process.returncode, errors.strip()) == (130, "spead-tutorial: interrupted")
 
 
 # ---- In C ----
