@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the tests of stream.c: queue, completions, groups, and giving up. */
+/* Owns the tests of the stream: queue, completions, groups, and giving up. */
 #include "sending.h"
 
 #include "reader.h"

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Owns the tests of stream.c with packets under way: behind a gate, a transport that takes as many
- * packets as the test lets through. Includes stream.c, since only it can be given such a transport.
+ * Owns the tests of the stream with packets under way: behind a gate, a transport that takes as
+ * many packets as the test lets through.
  */
-#include "../src/stream.c"
+#include "../src/stream.h"
 
 #include "sending.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 enum { ROOM = 4096, PACKET = 1000, FULL = 1000 - 40 };
 
@@ -47,7 +52,7 @@ static spt_status gate_send(spti_transport *t, spti_batch *batch)
         packet->held = gate.holding;
         packet->message = t->handed++;
         if (gate.n < ROOM) {
-            gate.cnt[gate.n] = ((const slot *)packet->sender)->packetizer.cnt;
+            gate.cnt[gate.n] = ((const spti_slot *)packet->sender)->packetizer.cnt;
             gate.bytes[gate.n] = packet->size;
         }
         gate.n++;
@@ -142,7 +147,7 @@ static void begin_at(const spti_transport_ops *ops, size_t max_heaps, size_t n_t
     config.max_packet_size = PACKET;
     config.max_heaps = max_heaps;
     config.timeline = 8;
-    stream = NEW(create(pool, &gate.base, &config, NULL));
+    stream = NEW(spti_stream_create(pool, &gate.base, &config, NULL));
 }
 
 /* The gate lets so many packets through. */
@@ -401,17 +406,17 @@ TEST(heaps_go_on_while_those_before_are_read)
 
 TEST(with_too_many_batches_held_the_next_waits_for_one)
 {
-    spt_completion many[HELD_BATCHES + 2] = {0};
+    spt_completion many[SPTI_HELD_BATCHES + 2] = {0};
     begin_holding();
-    for (size_t i = 0; i < HELD_BATCHES + 2; i++) {
+    for (size_t i = 0; i < SPTI_HELD_BATCHES + 2; i++) {
         REQUIRE(spt_stream_send_heap(stream, heap, &many[i], NULL) == SPT_OK);
-        if (i < HELD_BATCHES)
+        if (i < SPTI_HELD_BATCHES)
             await(3 * i + 3);
     }
-    CHECK_EQUAL(spt_stream_flush(stream, 1000000), SPT_PENDING, gate.n, 3 * HELD_BATCHES);
+    CHECK_EQUAL(spt_stream_flush(stream, 1000000), SPT_PENDING, gate.n, 3 * SPTI_HELD_BATCHES);
     let_go(3);
-    await(3 * HELD_BATCHES + 6);
-    let_go(3 * HELD_BATCHES + 3);
+    await(3 * SPTI_HELD_BATCHES + 6);
+    let_go(3 * SPTI_HELD_BATCHES + 3);
     CHECK_EQUAL(spt_stream_flush(stream, -1), SPT_OK);
     END(spt_stream, stream);
 }

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Owns the cursor: which heap the next packet is of, and when it may go. Fills batches with
+ * packets. For the worker.
+ */
+#include "stream.h"
+
+#include <stdlib.h>
+
+enum {
+    BATCH_PACKETS = 256,
+    BATCH_PIECES = 1024,
+    BATCH_SCRATCH = 32768,
+};
+
+bool spti_batch_make(spti_batch *batch, size_t packet_size)
+{
+    batch->packets = calloc(BATCH_PACKETS, sizeof(*batch->packets));
+    batch->pieces = calloc(BATCH_PIECES + SPT_MAX_PIECES(packet_size), sizeof(*batch->pieces));
+    batch->scratch = malloc(BATCH_SCRATCH + packet_size);
+    return batch->packets != NULL && batch->pieces != NULL && batch->scratch != NULL;
+}
+
+void spti_stream_free_batches(spt_stream *s)
+{
+    for (size_t i = 0; s->batches != NULL && i < s->n_batches; i++) {
+        free(s->batches[i].packets);
+        free(s->batches[i].pieces);
+        free(s->batches[i].scratch);
+    }
+    free(s->batches);
+}
+
+bool spti_stream_find_group(spt_stream *s)
+{
+    while (s->group_left == 0) {
+        s->cursor = s->group_end;
+        if (s->cursor == __atomic_load_n(&s->tail, __ATOMIC_SEQ_CST))
+            return false;
+        s->turn = s->cursor;
+        s->group_end = s->cursor + spti_slot_at(s, s->cursor)->group_size;
+        for (size_t i = s->cursor; i != s->group_end; i++)
+            s->group_left += !spti_slot_at(s, i)->exhausted;
+    }
+    return true;
+}
+
+/* The heap that the next packet comes from, or NULL. */
+static spti_slot *next_slot(spt_stream *s)
+{
+    if (s->group_left == 0 && !spti_stream_find_group(s))
+        return NULL;
+    for (;; s->turn++) {
+        if (s->turn == s->group_end)
+            s->turn = s->cursor;
+        if (!spti_slot_at(s, s->turn)->exhausted)
+            return spti_slot_at(s, s->turn);
+    }
+}
+
+static void exhaust(spt_stream *s, spti_slot *slot)
+{
+    slot->exhausted = true;
+    if (--s->group_left == 0)
+        s->cursor = s->group_end;
+}
+
+static bool has_room(const spti_batch *batch)
+{
+    return batch->n < BATCH_PACKETS && batch->n_pieces < BATCH_PIECES &&
+           batch->scratch_used < BATCH_SCRATCH;
+}
+
+static void add_packet(spt_stream *s, spti_batch *batch, spti_slot *slot)
+{
+    spt_packet made;
+    spt_status status = spt_packetizer_next(&slot->packetizer, batch->scratch + batch->scratch_used,
+                                            batch->pieces + batch->n_pieces, &made);
+    s->turn++;
+    if (slot->packetizer.done)
+        exhaust(s, slot);
+    if (status != SPT_OK)
+        return; /* cannot be: heaps with nothing to send do not exist */
+    slot->in_batch++;
+    batch->packets[batch->n++] = (spti_packet){
+        .first_piece = (uint32_t)batch->n_pieces,
+        .n_pieces = (uint16_t)made.n_pieces,
+        .size = (uint32_t)made.size,
+        .substream = slot->substream,
+        .sender = slot,
+    };
+    batch->n_pieces += made.n_pieces;
+    batch->scratch_used += (made.scratch_used + 7) & ~(size_t)7;
+    if (s->limited)
+        spt_rate_sent(&s->rate, made.size, slot->rate);
+}
+
+/* 0, or when the next packet may go. */
+static uint64_t rate_limit(spt_stream *s, const spti_slot *slot)
+{
+    s->limited = s->limited || slot->rate > 0;
+    if (!s->limited)
+        return 0;
+    uint64_t now_ns = spti_now_ns();
+    if (s->idle)
+        spt_rate_idle(&s->rate, now_ns);
+    s->idle = false;
+    return spt_rate_next(&s->rate, now_ns);
+}
+
+spti_batch *spti_stream_free_batch(spt_stream *s)
+{
+    const spti_batch *last = spti_batch_at(s, s->new_batch);
+    if (last->done < last->n) {
+        if (s->new_batch + 1 - s->oldest_batch == s->n_batches)
+            return NULL;
+        s->new_batch++;
+    }
+    return spti_batch_at(s, s->new_batch);
+}
+
+uint64_t spti_stream_fill_batch(spt_stream *s, spti_batch *batch)
+{
+    batch->n = batch->next = batch->done = 0;
+    batch->n_pieces = batch->scratch_used = 0;
+    while (has_room(batch)) {
+        spti_slot *slot = next_slot(s);
+        if (slot == NULL) {
+            s->idle = true;
+            return 0;
+        }
+        uint64_t at_ns = rate_limit(s, slot);
+        if (at_ns > 0)
+            return at_ns;
+        add_packet(s, batch, slot);
+    }
+    return 0;
+}
