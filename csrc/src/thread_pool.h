@@ -11,6 +11,8 @@
 #include "clock.h"
 #include "spead_tutorial/spt.h"
 
+#include <pthread.h>
+
 /* What a task waits for after a run. */
 typedef enum spti_wait {
     SPTI_WAIT_TURN,     /* nothing: there is more to do, but others go first */
@@ -50,6 +52,24 @@ typedef struct spti_task {
     struct spti_task *next, *next_attached;
 } spti_task;
 
+/* Private to the pool: of its own lock, but for what is written once, when it is made. */
+struct spt_thread_pool {
+    pthread_mutex_t lock;
+    pthread_cond_t paused; /* a run has ended that spti_task_pause() waits for; or the stopping */
+    pthread_t *threads;
+    size_t n_threads;
+    int epoll_fd, wake_fd;
+    int timer_fd; /* where there are no threads, else -1 */
+    bool stopping;
+    bool stopped;   /* that is over */
+    bool signalled; /* wake_fd may be readable */
+    bool timed;     /* timer_fd is readable, or will be */
+    size_t n_sleeping, n_epolled;
+    spti_task *ready, **ready_end;
+    spti_task *timers;   /* unsorted: there are few */
+    spti_task *attached; /* all */
+};
+
 /* Attach a task whose run, has_work, stopped and fd are set. */
 spt_status spti_task_attach(spt_thread_pool *pool, spti_task *task, spt_error *err);
 
@@ -77,5 +97,15 @@ bool spti_pool_help(spt_thread_pool *pool, uint64_t until_ns, bool take_signals)
 void spti_pool_rouse(spt_thread_pool *pool);
 void spti_pool_signal(spt_thread_pool *pool);
 int spti_pool_fd(const spt_thread_pool *pool);
+
+/* ---- Of the pool's own ---- */
+
+/* Run tasks, or wait for one, until the pool stops. */
+void spti_pool_work(spt_thread_pool *pool);
+
+/* Tell a task that has not been told that the pool has stopped; false when all have. Under the
+ * lock, which it lets go: tasks may be detached meanwhile, so each call looks through the list
+ * afresh. */
+bool spti_pool_tell_stopped(spt_thread_pool *pool);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the tests of thread_pool.c: tasks that run, wait, are woken, paused and stopped. */
+/* Owns the tests of the thread pool: tasks that run, wait, are woken, paused and stopped. */
 #define CHECK_AFTER end
 
 #include "../src/thread_pool.h"
