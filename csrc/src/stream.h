@@ -195,15 +195,12 @@ bool spti_batch_make(spti_batch *batch, size_t packet_size);
 
 void spti_stream_free_batches(spt_stream *s);
 
-/* Move the cursor to the next group that has packets to make; false when there is none. The cursor
- * never stays on a group without: its slots may be freed and filled again at any time. */
-bool spti_stream_find_group(spt_stream *s);
+/* What is left of the last batch, or one with new packets; NULL where all batches are held. Where
+ * there are no packets to make it has none, and at_ns is the time to wait for, or 0. */
+spti_batch *spti_stream_next_batch(spt_stream *s, uint64_t *at_ns);
 
-/* A batch to make packets in: the last one again, if that is done with; NULL where all are held. */
-spti_batch *spti_stream_free_batch(spt_stream *s);
-
-/* Fill a batch. Returns 0, or the time to wait for before more can be added. */
-uint64_t spti_stream_fill_batch(spt_stream *s, spti_batch *batch);
+/* Heaps have been exhausted by somebody else: move the cursor from a group that has none left. */
+void spti_stream_find_group_again(spt_stream *s);
 
 /* ---- stream_worker.c: what the task of a stream calls ---- */
 

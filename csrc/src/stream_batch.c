@@ -31,7 +31,17 @@ void spti_stream_free_batches(spt_stream *s)
     free(s->batches);
 }
 
-bool spti_stream_find_group(spt_stream *s)
+/* Count the heaps of the group at the cursor that have packets to make. */
+static void count_group(spt_stream *s)
+{
+    s->group_left = 0;
+    for (size_t i = s->cursor; i != s->group_end; i++)
+        s->group_left += !spti_slot_at(s, i)->exhausted;
+}
+
+/* Move the cursor to the next group that has packets to make; false when there is none. The cursor
+ * never stays on a group without: its slots may be freed and filled again at any time. */
+static bool find_group(spt_stream *s)
 {
     while (s->group_left == 0) {
         s->cursor = s->group_end;
@@ -39,16 +49,21 @@ bool spti_stream_find_group(spt_stream *s)
             return false;
         s->turn = s->cursor;
         s->group_end = s->cursor + spti_slot_at(s, s->cursor)->group_size;
-        for (size_t i = s->cursor; i != s->group_end; i++)
-            s->group_left += !spti_slot_at(s, i)->exhausted;
+        count_group(s);
     }
     return true;
+}
+
+void spti_stream_find_group_again(spt_stream *s)
+{
+    count_group(s);
+    find_group(s);
 }
 
 /* The heap that the next packet comes from, or NULL. */
 static spti_slot *next_slot(spt_stream *s)
 {
-    if (s->group_left == 0 && !spti_stream_find_group(s))
+    if (s->group_left == 0 && !find_group(s))
         return NULL;
     for (;; s->turn++) {
         if (s->turn == s->group_end)
@@ -108,7 +123,8 @@ static uint64_t rate_limit(spt_stream *s, const spti_slot *slot)
     return spt_rate_next(&s->rate, now_ns);
 }
 
-spti_batch *spti_stream_free_batch(spt_stream *s)
+/* A batch to make packets in: the last one again, if that is done with; NULL where all are held. */
+static spti_batch *free_batch(spt_stream *s)
 {
     const spti_batch *last = spti_batch_at(s, s->new_batch);
     if (last->done < last->n) {
@@ -119,7 +135,8 @@ spti_batch *spti_stream_free_batch(spt_stream *s)
     return spti_batch_at(s, s->new_batch);
 }
 
-uint64_t spti_stream_fill_batch(spt_stream *s, spti_batch *batch)
+/* Fill a batch. Returns 0, or the time to wait for before more can be added. */
+static uint64_t fill_batch(spt_stream *s, spti_batch *batch)
 {
     batch->n = batch->next = batch->done = 0;
     batch->n_pieces = batch->scratch_used = 0;
@@ -135,4 +152,15 @@ uint64_t spti_stream_fill_batch(spt_stream *s, spti_batch *batch)
         add_packet(s, batch, slot);
     }
     return 0;
+}
+
+spti_batch *spti_stream_next_batch(spt_stream *s, uint64_t *at_ns)
+{
+    spti_batch *batch = spti_batch_at(s, s->new_batch);
+    if (batch->next < batch->n)
+        return batch;
+    batch = free_batch(s);
+    if (batch != NULL)
+        *at_ns = fill_batch(s, batch);
+    return batch;
 }

@@ -15,36 +15,36 @@ static bool is_of(const spti_slot *slot, const spt_completion *completion)
     return slot->completion != NULL && (completion == NULL || slot->completion == completion);
 }
 
-/* Make no more packets of the heaps of a completion, or of all, and forget those not handed over.
+/* Forget the packets that were made of the heaps of a completion, or of all, and not handed over.
  */
-static void make_no_more(spt_stream *s, const spt_completion *completion, size_t tail,
-                         spt_status status)
+static void forget_packets(spt_stream *s, const spt_completion *completion, spt_status status)
 {
     spti_batch *batch = spti_batch_at(s, s->new_batch);
     size_t kept = batch->next;
     for (size_t i = batch->next; i < batch->n; i++) {
         spti_slot *slot = batch->packets[i].sender;
-        if (!is_of(slot, completion)) {
+        if (is_of(slot, completion)) {
+            spti_stream_fail(slot, status, 0, 0, 0);
+            slot->in_batch--;
+        } else {
             batch->packets[kept++] = batch->packets[i];
-            continue;
         }
-        spti_stream_fail(slot, status, 0, 0, 0);
-        slot->in_batch--;
     }
     batch->n = kept;
+}
+
+/* Make no more packets of them. */
+static void make_no_more(spt_stream *s, const spt_completion *completion, size_t tail,
+                         spt_status status)
+{
     for (size_t i = s->finished; i != tail; i++) {
         spti_slot *slot = spti_slot_at(s, i);
-        if (!is_of(slot, completion))
+        if (!is_of(slot, completion) || slot->exhausted)
             continue;
-        if (!slot->exhausted)
-            spti_stream_fail(slot, status, 0, 0, 0);
+        spti_stream_fail(slot, status, 0, 0, 0);
         slot->exhausted = true;
     }
-    s->group_left = 0;
-    for (size_t i = s->cursor; i != s->group_end; i++)
-        s->group_left += !spti_slot_at(s, i)->exhausted;
-    if (s->group_left == 0)
-        spti_stream_find_group(s);
+    spti_stream_find_group_again(s);
 }
 
 /* Wait until their memory is not read any more; for a device that never lets go, not for ever. */
@@ -67,6 +67,7 @@ static void await_release(spt_stream *s, const spt_completion *completion, size_
 void spti_stream_drop(spt_stream *s, const spt_completion *completion, spt_status status)
 {
     size_t tail = __atomic_load_n(&s->tail, __ATOMIC_ACQUIRE);
+    forget_packets(s, completion, status);
     make_no_more(s, completion, tail, status);
     await_release(s, completion, tail);
     for (size_t i = s->finished; i != tail; i++)

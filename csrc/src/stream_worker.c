@@ -6,8 +6,8 @@
 #include "stream.h"
 
 enum {
-    HELD_LOOK_NS = 1000000, /* between looks whether they are, where a rate limits */
-    BATCHES_PER_RUN = 8,    /* before other streams of the pool get their turn */
+    HELD_LOOK_NS = 1000000, /* between looks for packets that are held, where a rate limits */
+    STEPS_PER_RUN = 8,      /* before other streams of the pool get their turn */
     SMALL_BATCH = 65536,    /* bytes; about what one message carries */
     NAP_NS = 20000,
     MOST_EARLY_NS = 200000, /* sleep that ends later than this was somebody else's doing */
@@ -19,7 +19,7 @@ enum {
  * would cost them more than queueing a heap does. It is of no use where a heap finds no company, or
  * where the nap kept a sender waiting for room in the queue.
  */
-static bool should_nap(spt_stream *s, uint64_t n_bytes)
+static bool begin_nap(spt_stream *s, uint64_t n_bytes)
 {
     if (s->own_pool != NULL || spti_stream_holds(s) || n_bytes >= SMALL_BATCH ||
         !spti_habit_try(&s->nap))
@@ -92,10 +92,12 @@ static void end_sleep(spt_stream *s)
         s->early_ns = late_ns;
 }
 
-/* What there is to wait for when there are no packets to make before that time; 0: before a heap
- * comes. Packets that are held may be done with earlier. */
+/* What to wait for when there are no packets to make before that time; 0: before a heap comes.
+ * Packets that are held may be done with earlier. */
 static spti_wait wait_for_more(spt_stream *s, uint64_t at_ns)
 {
+    if (at_ns > 0 ? due_soon(s, at_ns) : more_soon(s))
+        return SPTI_WAIT_TURN;
     if (at_ns == 0)
         return spti_stream_holds(s) ? SPTI_WAIT_ANY : SPTI_WAIT_WORK;
     s->task.deadline_ns = s->wake_ns = at_ns - s->early_ns;
@@ -124,15 +126,28 @@ static void note_times(spt_stream *s, const spti_batch *batch, size_t first, uin
 }
 
 /* Hand over what is left of a batch. */
-static spt_status send_batch(spt_stream *s, spti_batch *batch)
+static spti_wait send_batch(spt_stream *s, spti_batch *batch)
 {
     size_t first = batch->next;
+    uint64_t bytes = s->transport->stats.bytes;
     uint64_t before_ns = s->times != NULL ? spti_now_ns() : 0;
     spt_status status = s->transport->ops->send(s->transport, batch);
     if (s->times != NULL)
         note_times(s, batch, first, before_ns);
     spti_stream_settle(s);
-    return status;
+    if (status == SPT_PENDING)
+        return s->transport->full ? SPTI_WAIT_NEWS : SPTI_WAIT_WRITABLE;
+    return begin_nap(s, s->transport->stats.bytes - bytes) ? SPTI_WAIT_TIME : SPTI_WAIT_TURN;
+}
+
+/* A step of the work. Returns SPTI_WAIT_TURN where another may follow at once. */
+static spti_wait take_step(spt_stream *s)
+{
+    uint64_t at_ns = 0;
+    spti_batch *batch = spti_stream_next_batch(s, &at_ns);
+    if (batch == NULL)
+        return SPTI_WAIT_NEWS;
+    return batch->next == batch->n ? wait_for_more(s, at_ns) : send_batch(s, batch);
 }
 
 spti_wait spti_stream_run(spti_task *task)
@@ -144,26 +159,10 @@ spti_wait spti_stream_run(spti_task *task)
         end_sleep(s);
     if (spti_stream_holds(s))
         spti_stream_settle(s);
-    for (int i = 0; i < BATCHES_PER_RUN; i++) {
-        spti_batch *batch = spti_batch_at(s, s->new_batch);
-        if (batch->next == batch->n) {
-            batch = spti_stream_free_batch(s);
-            if (batch == NULL)
-                return SPTI_WAIT_NEWS;
-            uint64_t at_ns = spti_stream_fill_batch(s, batch);
-            if (batch->n == 0) {
-                if (at_ns > 0 ? due_soon(s, at_ns) : more_soon(s))
-                    continue;
-                return wait_for_more(s, at_ns);
-            }
-        }
-        uint64_t bytes = s->transport->stats.bytes;
-        if (send_batch(s, batch) == SPT_PENDING)
-            return s->transport->full ? SPTI_WAIT_NEWS : SPTI_WAIT_WRITABLE;
-        if (should_nap(s, s->transport->stats.bytes - bytes))
-            return SPTI_WAIT_TIME;
-    }
-    return SPTI_WAIT_TURN;
+    spti_wait wait = SPTI_WAIT_TURN;
+    for (int i = 0; wait == SPTI_WAIT_TURN && i < STEPS_PER_RUN; i++)
+        wait = take_step(s);
+    return wait;
 }
 
 bool spti_stream_has_work(spti_task *task)
