@@ -210,10 +210,6 @@ void spt_stream_destroy(spt_stream *stream)
     spti_stream_refuse_sends(stream);
     spti_task_detach(&stream->task);
     spti_stream_drop(stream, NULL, SPT_ERR_STOPPED);
-    for (spt_completion *c = stream->polled; c != NULL;) {
-        spt_completion *next = c->next_;
-        __atomic_store_n(&c->state_, SPTI_WITH_OWNER, __ATOMIC_SEQ_CST);
-        c = next;
-    }
+    spti_give_back(stream->polled);
     free_stream(stream);
 }

@@ -14,8 +14,8 @@
  *         | of group is not  |                 |                |
  *
  * Of the files each may call those before it: stream_settle (what has been sent is given back),
- * stream_batch (packets are made), stream_worker (the task), stream_drop (giving up), stream_queue
- * (senders), stream_caller (the work done without a thread), stream_wait, stream (making and
+ * stream_batch (packets are made), stream_worker (the task), stream_drop (giving up), stream_caller
+ * (the work without a thread), stream_queue (senders), stream_wait, stream_end, stream (making and
  * unmaking).
  */
 #ifndef SPTI_STREAM_H
@@ -77,8 +77,8 @@ struct spt_stream {
     _Alignas(SPTI_CACHE_LINE) pthread_mutex_t queue_lock;
     bool stopped;
     uint64_t next_cnt, cnt_step;
-    size_t seen_head; /* the head as of late */
-    size_t gathered;  /* bytes that nobody has been asked to send; own_pool only */
+    size_t seen_head;  /* the head as of late */
+    uint64_t gathered; /* atomic: bytes that nobody has been asked to send; for own_pool */
     _Alignas(SPTI_CACHE_LINE) size_t tail; /* atomic: the worker reads it */
 
     /* The worker's, without a lock. */
@@ -174,6 +174,12 @@ static inline void spti_pause_briefly(void)
 
 /* ---- stream_settle.c: for the worker ---- */
 
+/* Completions are their owners' again. */
+void spti_give_back(spt_completion *list);
+
+/* Make the descriptor readable, unless it has been since the last poll. */
+void spti_stream_signal(spt_stream *s);
+
 /* Deal with what was handed over and is not read any more. */
 void spti_stream_settle(spt_stream *s);
 
@@ -220,17 +226,13 @@ void spti_stream_drop(spt_stream *s, const spt_completion *completion, spt_statu
 /* What the task of a stream calls when the pool has stopped. */
 void spti_stream_pool_stopped(spti_task *task);
 
-/* ---- stream_queue.c ---- */
-
-/* Put heaps at the tail of the queue, under the senders' lock. */
-spt_status spti_stream_enqueue(spt_stream *s, const spt_heap_reference *heaps, size_t n,
-                               spt_group_mode mode, spt_completion *completion, spt_error *err);
-
 /* ---- stream_caller.c: where there is no thread ---- */
 
-/* Put heaps in the queue, and send what has been gathered if it is enough, or too much. */
-spt_status spti_stream_gather(spt_stream *s, const spt_heap_reference *heaps, size_t n_heaps,
-                              spt_group_mode mode, spt_completion *completion, spt_error *err);
+/* Send what is in the queue, as far as that goes without waiting. */
+void spti_stream_send_gathered(spt_stream *s);
+
+/* Heaps have been queued: send them if there are enough, or tell who polls. */
+void spti_stream_gathered(spt_stream *s);
 
 /* A turn of the work, for an event loop, which is to take another where there is more. */
 void spti_stream_help_loop(spt_stream *s);

@@ -9,9 +9,6 @@
  */
 #include "stream.h"
 
-#include "heap.h"
-#include "wire.h"
-
 enum {
     RUNS_PER_SEND = 16, /* signals have to wait meanwhile */
     GATHERED = 262144,  /* bytes */
@@ -23,12 +20,12 @@ static bool take_gathered(spt_stream *s)
 {
     pthread_mutex_lock(&s->queue_lock);
     bool any = s->gathered > 0;
-    s->gathered = 0;
+    __atomic_store_n(&s->gathered, 0, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&s->queue_lock);
     return any;
 }
 
-static void send_gathered(spt_stream *s)
+void spti_stream_send_gathered(spt_stream *s)
 {
     take_gathered(s);
     spti_task_wake(&s->task);
@@ -38,20 +35,13 @@ static void send_gathered(spt_stream *s)
             break;
 }
 
-spt_status spti_stream_gather(spt_stream *s, const spt_heap_reference *heaps, size_t n_heaps,
-                              spt_group_mode mode, spt_completion *completion, spt_error *err)
+void spti_stream_gathered(spt_stream *s)
 {
-    pthread_mutex_lock(&s->queue_lock);
-    spt_status status = spti_stream_enqueue(s, heaps, n_heaps, mode, completion, err);
-    for (size_t i = 0; status == SPT_OK && i < n_heaps; i++)
-        s->gathered += SPTI_PREFIX + heaps[i].heap->payload_length;
-    bool enough = s->gathered >= GATHERED && !(s->config.rate > 0);
-    pthread_mutex_unlock(&s->queue_lock);
-    if (enough || status == SPT_ERR_QUEUE_FULL)
-        send_gathered(s);
-    if (status == SPT_OK && s->config.poll && __atomic_exchange_n(&s->armed, 0, __ATOMIC_SEQ_CST))
-        spti_pool_signal(s->own_pool);
-    return status;
+    bool enough = __atomic_load_n(&s->gathered, __ATOMIC_RELAXED) >= GATHERED;
+    if (enough && !(s->config.rate > 0))
+        spti_stream_send_gathered(s);
+    if (s->config.poll)
+        spti_stream_signal(s);
 }
 
 void spti_stream_help_loop(spt_stream *s)
@@ -67,19 +57,18 @@ void spti_stream_help_loop(spt_stream *s)
 spt_status spti_stream_help_until(spt_stream *s, const spt_completion *completion, size_t tail,
                                   int64_t timeout_ns)
 {
-    uint64_t begin_ns = spti_now_ns();
-    uint64_t end_ns = timeout_ns < 0 ? UINT64_MAX : begin_ns + (uint64_t)timeout_ns;
+    uint64_t now_ns = spti_now_ns();
+    uint64_t end_ns = timeout_ns < 0 ? UINT64_MAX : now_ns + (uint64_t)timeout_ns;
+    bool done;
     __atomic_add_fetch(&s->waiters, 1, __ATOMIC_SEQ_CST);
     take_gathered(s);
     spti_task_wake(&s->task);
-    bool done = false;
-    for (uint64_t now_ns = begin_ns; !done; now_ns = spti_now_ns()) {
+    do {
         uint64_t until_ns = end_ns - now_ns < HELP_NS ? end_ns : now_ns + HELP_NS;
         spti_pool_help(s->own_pool, timeout_ns == 0 ? 0 : until_ns, true);
         done = spti_is_done(s, completion, tail);
-        if (!done && spti_now_ns() >= end_ns)
-            break;
-    }
+        now_ns = spti_now_ns();
+    } while (!done && now_ns < end_ns);
     __atomic_sub_fetch(&s->waiters, 1, __ATOMIC_SEQ_CST);
     if (s->config.poll) /* it may have taken the signal that was for the event loop */
         spti_pool_signal(s->own_pool);

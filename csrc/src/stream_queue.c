@@ -51,6 +51,24 @@ static spt_status check_send(const spt_stream *s, const spt_heap_reference *heap
     return SPT_OK;
 }
 
+static spt_status check_room(spt_stream *s, size_t n, spt_error *err)
+{
+    size_t max = s->config.max_heaps;
+    if (n > max - (s->tail - s->seen_head))
+        s->seen_head = __atomic_load_n(&s->head, __ATOMIC_ACQUIRE);
+    size_t used = s->tail - s->seen_head;
+    if (n > max)
+        return spti_fail(err, SPT_ERR_QUEUE_FULL,
+                         "a group of %zu heaps never fits in a queue of %zu: raise max_heaps", n,
+                         max);
+    if (n > max - used)
+        return spti_fail(err, SPT_ERR_QUEUE_FULL,
+                         "the queue is full (%zu of max_heaps=%zu in flight, %zu more asked for): "
+                         "wait for a heap to complete, or raise max_heaps",
+                         used, max, n);
+    return SPT_OK;
+}
+
 /* Fill free slots from the tail on; the worker does not see them yet. */
 static spt_status fill_slots(spt_stream *s, const spt_heap_reference *heaps, size_t n,
                              spt_group_mode mode, spt_completion *completion, uint64_t *next_cnt,
@@ -82,29 +100,8 @@ static spt_status fill_slots(spt_stream *s, const spt_heap_reference *heaps, siz
     return SPT_OK;
 }
 
-spt_status spti_stream_enqueue(spt_stream *s, const spt_heap_reference *heaps, size_t n,
-                               spt_group_mode mode, spt_completion *completion, spt_error *err)
+static void begin_flight(spt_completion *completion)
 {
-    if (s->stopped)
-        return spti_fail(err, SPT_ERR_STOPPED,
-                         "the stream is closed, or its thread pool has been stopped");
-    if (n > s->config.max_heaps - (s->tail - s->seen_head))
-        s->seen_head = __atomic_load_n(&s->head, __ATOMIC_ACQUIRE);
-    size_t used = s->tail - s->seen_head;
-    if (n > s->config.max_heaps)
-        return spti_fail(err, SPT_ERR_QUEUE_FULL,
-                         "a group of %zu heaps never fits in a queue of %zu: raise max_heaps", n,
-                         s->config.max_heaps);
-    if (n > s->config.max_heaps - used)
-        return spti_fail(err, SPT_ERR_QUEUE_FULL,
-                         "the queue is full (%zu of max_heaps=%zu in flight, %zu more asked for): "
-                         "wait for a heap to complete, or raise max_heaps",
-                         used, s->config.max_heaps, n);
-    uint64_t next_cnt = s->next_cnt;
-    SPTI_TRY(fill_slots(s, heaps, n, mode, completion, &next_cnt, err));
-    s->next_cnt = next_cnt;
-    for (size_t i = 0; i < n; i++)
-        spti_heap_borrow(heaps[i].heap);
     completion->status = SPT_OK;
     completion->sys_errno = 0;
     completion->bytes = 0;
@@ -112,8 +109,35 @@ spt_status spti_stream_enqueue(spt_stream *s, const spt_heap_reference *heaps, s
     completion->failed_packet_size = 0;
     completion->fitting_packet_size = 0;
     __atomic_store_n(&completion->state_, SPTI_IN_FLIGHT, __ATOMIC_RELAXED);
+}
+
+/* Under the lock. */
+static spt_status put(spt_stream *s, const spt_heap_reference *heaps, size_t n, spt_group_mode mode,
+                      spt_completion *completion, spt_error *err)
+{
+    if (s->stopped)
+        return spti_fail(err, SPT_ERR_STOPPED,
+                         "the stream is closed, or its thread pool has been stopped");
+    SPTI_TRY(check_room(s, n, err));
+    uint64_t next_cnt = s->next_cnt;
+    SPTI_TRY(fill_slots(s, heaps, n, mode, completion, &next_cnt, err));
+    s->next_cnt = next_cnt;
+    for (size_t i = 0; i < n; i++) {
+        spti_heap_borrow(heaps[i].heap);
+        spti_count(&s->gathered, SPTI_PREFIX + heaps[i].heap->payload_length);
+    }
+    begin_flight(completion);
     __atomic_store_n(&s->tail, s->tail + n, __ATOMIC_SEQ_CST);
     return SPT_OK;
+}
+
+static spt_status enqueue(spt_stream *s, const spt_heap_reference *heaps, size_t n,
+                          spt_group_mode mode, spt_completion *completion, spt_error *err)
+{
+    pthread_mutex_lock(&s->queue_lock);
+    spt_status status = put(s, heaps, n, mode, completion, err);
+    pthread_mutex_unlock(&s->queue_lock);
+    return status;
 }
 
 spt_status spt_stream_send_heaps(spt_stream *stream, const spt_heap_reference *heaps,
@@ -121,19 +145,19 @@ spt_status spt_stream_send_heaps(spt_stream *stream, const spt_heap_reference *h
                                  spt_error *err)
 {
     SPTI_TRY(check_send(stream, heaps, n_heaps, completion, err));
-    if (stream->own_pool != NULL) {
-        spt_status status = spti_stream_gather(stream, heaps, n_heaps, mode, completion, err);
-        if (status != SPT_ERR_QUEUE_FULL)
-            return status;
+    spt_status status = enqueue(stream, heaps, n_heaps, mode, completion, err);
+    if (status == SPT_ERR_QUEUE_FULL && stream->own_pool != NULL) {
+        spti_stream_send_gathered(stream);
         /* What was in the queue has gone now, unless something holds it up. */
-        return spti_stream_gather(stream, heaps, n_heaps, mode, completion, err);
+        status = enqueue(stream, heaps, n_heaps, mode, completion, err);
     }
-    pthread_mutex_lock(&stream->queue_lock);
-    spt_status status = spti_stream_enqueue(stream, heaps, n_heaps, mode, completion, err);
-    pthread_mutex_unlock(&stream->queue_lock);
-    if (status == SPT_OK)
+    if (status != SPT_OK)
+        return status;
+    if (stream->own_pool != NULL)
+        spti_stream_gathered(stream);
+    else
         spti_task_wake(&stream->task);
-    return status;
+    return SPT_OK;
 }
 
 spt_status spt_stream_send_heap(spt_stream *stream, spt_heap *heap, spt_completion *completion,
@@ -141,36 +165,6 @@ spt_status spt_stream_send_heap(spt_stream *stream, spt_heap *heap, spt_completi
 {
     spt_heap_reference reference = {.heap = heap, .cnt = -1, .rate = -1.0};
     return spt_stream_send_heaps(stream, &reference, 1, SPT_GROUP_SERIAL, completion, err);
-}
-
-static spt_status send_to_all(spt_stream *stream, spt_heap *heap, spt_error *err)
-{
-    spt_heap_reference end = {.heap = heap, .cnt = -1, .rate = -1.0};
-    SPTI_TRY(spt_stream_flush(stream, -1)); /* for room in the queue */
-    for (; end.substream_index < stream->transport->n_substreams; end.substream_index++) {
-        spt_completion sent = {0};
-        SPTI_TRY(spt_stream_send_heaps(stream, &end, 1, SPT_GROUP_SERIAL, &sent, err));
-        SPTI_TRY(spt_stream_wait(stream, &sent, -1, err));
-    }
-    return SPT_OK;
-}
-
-spt_status spt_stream_send_end(spt_stream *stream, const spt_flavour *flavour, spt_error *err)
-{
-    if (stream->config.poll)
-        return spti_fail(
-            err, SPT_ERR_ARGUMENT,
-            "on a stream with config.poll send a heap with spt_heap_add_end() yourself: "
-            "its completion is taken by spt_stream_poll()");
-    spt_error local;
-    spt_heap *heap = spt_heap_create(flavour, err != NULL ? err : &local);
-    if (heap == NULL)
-        return err != NULL ? err->status : local.status;
-    spt_status status = spt_heap_add_end(heap, err);
-    if (status == SPT_OK)
-        status = send_to_all(stream, heap, err);
-    spt_heap_destroy(heap);
-    return status;
 }
 
 spt_status spt_stream_set_cnt_sequence(spt_stream *stream, uint64_t next, uint64_t step,

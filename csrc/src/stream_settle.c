@@ -20,43 +20,64 @@ static void record_times(spt_stream *s, const spti_slot *slot)
     pthread_mutex_unlock(&s->timeline_lock);
 }
 
-/* Give the completions back to their owners, who may be waiting. */
+void spti_give_back(spt_completion *list)
+{
+    for (spt_completion *c = list, *next; c != NULL; c = next) {
+        next = c->next_; /* c is its owner's as soon as it is done */
+        __atomic_store_n(&c->state_, SPTI_WITH_OWNER, __ATOMIC_SEQ_CST);
+    }
+}
+
+void spti_stream_signal(spt_stream *s)
+{
+    if (!__atomic_exchange_n(&s->armed, 0, __ATOMIC_SEQ_CST))
+        return;
+    if (s->own_pool != NULL) {
+        spti_pool_signal(s->own_pool);
+        return;
+    }
+    ssize_t written = write(s->event_fd, &(uint64_t){1}, sizeof(uint64_t));
+    (void)written; /* fails only when it is readable already */
+}
+
+/* Put what is complete into the list that is polled. */
+static void list_completed(spt_stream *s)
+{
+    pthread_mutex_lock(&s->done_lock);
+    for (spt_completion *c = s->completed; c != NULL; c = c->next_)
+        __atomic_store_n(&c->state_, SPTI_LISTED, __ATOMIC_SEQ_CST);
+    *s->polled_end = s->completed;
+    s->polled_end = s->completed_end;
+    pthread_mutex_unlock(&s->done_lock);
+    spti_stream_signal(s);
+}
+
+static void wake_waiters(spt_stream *s)
+{
+    if (__atomic_load_n(&s->waiters, __ATOMIC_SEQ_CST) == 0)
+        return;
+    if (s->own_pool != NULL) {
+        spti_pool_rouse(s->own_pool);
+        return;
+    }
+    pthread_mutex_lock(&s->done_lock);
+    pthread_cond_broadcast(&s->done);
+    pthread_mutex_unlock(&s->done_lock);
+}
+
+/* Tell the owners of what is complete, who may be waiting. */
 static void announce(spt_stream *s)
 {
     if (s->completed == NULL)
         return;
-    if (s->config.poll) {
-        pthread_mutex_lock(&s->done_lock);
-        for (spt_completion *c = s->completed; c != NULL; c = c->next_)
-            __atomic_store_n(&c->state_, SPTI_LISTED, __ATOMIC_SEQ_CST);
-        *s->polled_end = s->completed;
-        s->polled_end = s->completed_end;
-        pthread_mutex_unlock(&s->done_lock);
-        bool armed = __atomic_exchange_n(&s->armed, 0, __ATOMIC_SEQ_CST);
-        if (armed && s->own_pool != NULL) {
-            spti_pool_signal(s->own_pool);
-        } else if (armed) {
-            ssize_t written = write(s->event_fd, &(uint64_t){1}, sizeof(uint64_t));
-            (void)written; /* fails only when it is readable already */
-        }
-    } else {
-        for (spt_completion *c = s->completed; c != NULL;) {
-            spt_completion *next = c->next_; /* c is its owner's as soon as it is done */
-            __atomic_store_n(&c->state_, SPTI_WITH_OWNER, __ATOMIC_SEQ_CST);
-            c = next;
-        }
-    }
+    if (s->config.poll)
+        list_completed(s);
+    else
+        spti_give_back(s->completed);
     s->completed = NULL;
     s->completed_end = &s->completed;
     __atomic_store_n(&s->given_back, s->head, __ATOMIC_SEQ_CST);
-    size_t waiters = __atomic_load_n(&s->waiters, __ATOMIC_SEQ_CST);
-    if (waiters > 0 && s->own_pool != NULL) {
-        spti_pool_rouse(s->own_pool);
-    } else if (waiters > 0) {
-        pthread_mutex_lock(&s->done_lock);
-        pthread_cond_broadcast(&s->done);
-        pthread_mutex_unlock(&s->done_lock);
-    }
+    wake_waiters(s);
 }
 
 void spti_stream_finish_heap(spt_stream *s, spti_slot *slot)
