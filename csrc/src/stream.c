@@ -8,7 +8,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -86,19 +85,34 @@ static spt_status allocate(spt_stream *s, spt_error *err)
     if (s->config.timeline > 0)
         s->times = calloc(n_slots, sizeof(*s->times));
     s->timeline = calloc(s->config.timeline + 1, sizeof(*s->timeline));
-    s->batches = calloc(s->n_batches, sizeof(*s->batches));
-    bool made = s->slots != NULL && s->timeline != NULL && s->batches != NULL &&
-                (s->config.timeline == 0 || s->times != NULL);
-    for (size_t i = 0; made && i < s->n_batches; i++)
-        made = spti_batch_make(&s->batches[i], size);
-    if (!made)
+    if (s->slots == NULL || s->timeline == NULL || (s->config.timeline > 0 && s->times == NULL) ||
+        !spti_stream_make_batches(s, size))
         return spti_fail(err, SPT_ERR_MEMORY, "no memory for a queue of %zu heaps",
                          s->config.max_heaps);
     return SPT_OK;
 }
 
-static void init_locks(spt_stream *s)
+static void init(spt_stream *s, spti_transport *transport, const spt_stream_config *config)
 {
+    *s = (spt_stream){
+        .task = {.run = spti_stream_run,
+                 .has_work = spti_stream_has_work,
+                 .stopped = spti_stream_pool_stopped,
+                 .fd = transport->fd},
+        .transport = transport,
+        .config = *config,
+        .next_cnt = 1,
+        .cnt_step = 1,
+        .idle = true,
+        .limited = config->rate > 0,
+        .early_ns = SPTI_LOOK_NS,
+        .n_batches = transport->ops->release != NULL ? SPTI_HELD_BATCHES : 1,
+        .completed_end = &s->completed,
+        .polled_end = &s->polled,
+        .event_fd = -1,
+        .armed = 1,
+    };
+    spt_rate_init(&s->rate, config->rate, config->burst_size, config->burst_rate_ratio);
     pthread_mutex_init(&s->queue_lock, NULL);
     pthread_mutex_init(&s->done_lock, NULL);
     pthread_mutex_init(&s->timeline_lock, NULL);
@@ -107,6 +121,21 @@ static void init_locks(spt_stream *s)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&s->done, &attr);
     pthread_condattr_destroy(&attr);
+}
+
+/* Join the pool or, without one, have one of its own that has no threads. */
+static spt_status attach(spt_stream *s, spt_thread_pool *pool, spt_error *err)
+{
+    if (pool == NULL) {
+        pool = s->own_pool = spti_pool_without_threads(err);
+        if (pool == NULL)
+            return SPT_ERR_SYSTEM;
+    } else if (s->config.poll) {
+        s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (s->event_fd < 0)
+            return spti_fail_errno(err, "could not make an eventfd");
+    }
+    return spti_task_attach(pool, &s->task, err);
 }
 
 static void free_stream(spt_stream *s)
@@ -137,41 +166,12 @@ spt_stream *spti_stream_create(spt_thread_pool *pool, spti_transport *transport,
         transport->ops->destroy(transport);
         return NULL;
     }
-    memset(s, 0, sizeof(*s));
-    s->transport = transport;
-    s->config = *config;
-    s->n_batches = transport->ops->release != NULL ? SPTI_HELD_BATCHES : 1;
-    s->next_cnt = s->cnt_step = 1;
-    s->idle = true;
-    s->limited = config->rate > 0;
-    s->early_ns = SPTI_LOOK_NS;
-    s->completed_end = &s->completed;
-    s->polled_end = &s->polled;
-    s->event_fd = -1;
-    s->armed = 1;
-    spt_rate_init(&s->rate, config->rate, config->burst_size, config->burst_rate_ratio);
-    init_locks(s);
-    s->task.run = spti_stream_run;
-    s->task.has_work = spti_stream_has_work;
-    s->task.stopped = spti_stream_pool_stopped;
-    s->task.fd = transport->fd;
-    if (allocate(s, err) != SPT_OK)
-        goto fail;
-    if (config->poll && pool != NULL) {
-        s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (s->event_fd < 0) {
-            (void)spti_fail_errno(err, "could not make an eventfd");
-            goto fail;
-        }
+    init(s, transport, config);
+    if (allocate(s, err) != SPT_OK || attach(s, pool, err) != SPT_OK) {
+        free_stream(s);
+        return NULL;
     }
-    if (pool == NULL)
-        pool = s->own_pool = spti_pool_without_threads(err);
-    if (pool == NULL || spti_task_attach(pool, &s->task, err) != SPT_OK)
-        goto fail;
     return s;
-fail:
-    free_stream(s);
-    return NULL;
 }
 
 spt_stream *spt_stream_create_udp(spt_thread_pool *pool, const spt_endpoint *endpoints,

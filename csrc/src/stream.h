@@ -196,9 +196,8 @@ void spti_stream_fail(spti_slot *slot, spt_status status, int sys_errno, size_t 
 
 /* ---- stream_batch.c: for the worker ---- */
 
-/* Allocate what is in a batch; false without memory. */
-bool spti_batch_make(spti_batch *batch, size_t packet_size);
-
+/* Allocate them, for packets of at most that size; false without memory. */
+bool spti_stream_make_batches(spt_stream *s, size_t packet_size);
 void spti_stream_free_batches(spt_stream *s);
 
 /* What is left of the last batch, or one with new packets; NULL where all batches are held. Where

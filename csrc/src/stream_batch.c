@@ -13,12 +13,18 @@ enum {
     BATCH_SCRATCH = 32768,
 };
 
-bool spti_batch_make(spti_batch *batch, size_t packet_size)
+bool spti_stream_make_batches(spt_stream *s, size_t packet_size)
 {
-    batch->packets = calloc(BATCH_PACKETS, sizeof(*batch->packets));
-    batch->pieces = calloc(BATCH_PIECES + SPT_MAX_PIECES(packet_size), sizeof(*batch->pieces));
-    batch->scratch = malloc(BATCH_SCRATCH + packet_size);
-    return batch->packets != NULL && batch->pieces != NULL && batch->scratch != NULL;
+    s->batches = calloc(s->n_batches, sizeof(*s->batches));
+    bool made = s->batches != NULL;
+    for (size_t i = 0; made && i < s->n_batches; i++) {
+        spti_batch *batch = &s->batches[i];
+        batch->packets = calloc(BATCH_PACKETS, sizeof(*batch->packets));
+        batch->pieces = calloc(BATCH_PIECES + SPT_MAX_PIECES(packet_size), sizeof(*batch->pieces));
+        batch->scratch = malloc(BATCH_SCRATCH + packet_size);
+        made = batch->packets != NULL && batch->pieces != NULL && batch->scratch != NULL;
+    }
+    return made;
 }
 
 void spti_stream_free_batches(spt_stream *s)
