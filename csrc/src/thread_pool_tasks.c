@@ -8,6 +8,14 @@
  *
  * A pool without threads is the same, but for who runs the tasks: its epoll set, in which there is
  * a timer then, can be watched by an event loop.
+ *
+ * There are three ways to wait in the core, since none does what the others do:
+ * - ppoll(), here and in rings of chunks, for what only descriptors tell: sockets, timers, and what
+ *   an event loop watches;
+ * - a condition variable, where threads wait for each other under a lock that they take anyway: for
+ *   a task to pause, for a completion. It costs no system call while nobody waits;
+ * - a futex, where a heap is waited for: as cheap, but it ends when a signal comes, such as that of
+ *   Ctrl-C. Who waits for a completion from Python wakes up now and then to look for signals.
  */
 #include "thread_pool.h"
 
