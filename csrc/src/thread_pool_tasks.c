@@ -374,13 +374,12 @@ void spti_task_resume(spti_task *task)
 void spti_task_detach(spti_task *task)
 {
     spt_thread_pool *pool = task->pool;
-    spti_task_pause(task);
     pthread_mutex_lock(&pool->lock);
-    for (spti_task **at = &pool->attached; *at != NULL; at = &(*at)->next_attached)
-        if (*at == task) {
-            *at = task->next_attached;
-            break;
-        }
+    take(pool, task);
+    spti_task **at = &pool->attached;
+    while (*at != task)
+        at = &(*at)->next_attached;
+    *at = task->next_attached;
     watch(pool, task, EPOLL_CTL_DEL); /* or an event may still name it once it is freed */
     pthread_cond_broadcast(&pool->paused);
     pthread_mutex_unlock(&pool->lock);
