@@ -944,7 +944,7 @@ SPT_API SPT_MUST_CHECK spt_status spt_stream_flush(spt_stream *stream, int64_t t
 
 /**
  * Give up on a completion: packets that have not been handed over are not sent, and it is complete
- * when this returns, with ``SPT_ERR_CANCELLED`` unless it already was.
+ * when this returns; with ``SPT_ERR_CANCELLED``, unless all of them had been, or one has failed.
  *
  * :param stream: The stream it was sent with.
  * :param completion: Returned to the caller.
