@@ -170,9 +170,11 @@ lint-ruff-format:
 	ruff format --check .
 lint-clang-format:
 	@clang-format --dry-run --Werror $(CHECKED_C)
-lint-clang-tidy: # it comes with the compiler, if at all; .clang-tidy says what it looks for
+lint-clang-tidy: # it comes with the compiler, if at all; .clang-tidy, here and there, says what it looks for
 	! command -v clang-tidy >/dev/null || clang-tidy --quiet $$(find csrc -name '*.cpp') -- \
 	  -std=c++20 -I$(CURDIR)/csrc/include -I$(CURDIR)/csrc/chapters -D_GNU_SOURCE
+	! command -v clang-tidy >/dev/null || clang-tidy --quiet csrc/src/*.c -- \
+	  -std=gnu11 -I$(CURDIR)/csrc/include -D_GNU_SOURCE
 lint-cython-lint:
 	cython-lint --max-line-length 100 $(wildcard spead_tutorial/*.pyx spead_tutorial/*.pxd spead_tutorial/*.pxi)
 lint-codespell:
