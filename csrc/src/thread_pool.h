@@ -26,11 +26,10 @@ typedef enum spti_wait {
 
 /* Where a task is. */
 typedef enum spti_state {
-    SPTI_IDLE,      /* nothing to do: spti_task_wake() makes it ready */
-    SPTI_READY,     /* in the list of those that are to run */
-    SPTI_TIMED,     /* in the list of those with a deadline */
-    SPTI_WATCHED,   /* its socket is waited for */
-    SPTI_LISTENING, /* idle, and its socket is waited for */
+    SPTI_IDLE,    /* nothing to do: spti_task_wake() makes it ready */
+    SPTI_READY,   /* in the list of those that are to run */
+    SPTI_TIMED,   /* in the list of those with a deadline */
+    SPTI_WATCHED, /* its socket is waited for; if nothing is scheduled, spti_task_wake(), too */
     SPTI_RUNNING,
     SPTI_PAUSING, /* running, and somebody waits for the end of that */
     SPTI_PAUSED,  /* out of the pool's hands */

@@ -81,14 +81,14 @@ static uint64_t expire_timers(spt_thread_pool *pool)
 
 /* Have the socket say once when it has room, or has news of what was sent: those it always tells.
  * Where it cannot, the task finds out why. */
-static void begin_watch(spt_thread_pool *pool, spti_task *task, spti_state state, uint32_t events)
+static void begin_watch(spt_thread_pool *pool, spti_task *task, uint32_t events)
 {
     struct epoll_event event = {.events = EPOLLONESHOT | events, .data.ptr = task};
     if (epoll_ctl(pool->epoll_fd, EPOLL_CTL_MOD, task->fd, &event) != 0) {
         push_ready(pool, task);
         return;
     }
-    task->state = state;
+    task->state = SPTI_WATCHED;
     pool->n_epolled++;
 }
 
@@ -156,7 +156,7 @@ static void collect(spt_thread_pool *pool, bool take_signals)
                 empty(pool->timer_fd);
                 pool->timed = false;
             }
-        } else if (task->state == SPTI_WATCHED || task->state == SPTI_LISTENING) {
+        } else if (task->state == SPTI_WATCHED) {
             pool->n_epolled--; /* ONESHOT: the kernel has done the same */
             __atomic_store_n(&task->scheduled, 1, __ATOMIC_SEQ_CST);
             push_ready(pool, task);
@@ -197,13 +197,13 @@ static void park(spt_thread_pool *pool, spti_task *task, spti_wait wait)
         set_timer(pool, task);
         break;
     case SPTI_WAIT_WRITABLE:
-        begin_watch(pool, task, SPTI_WATCHED, EPOLLOUT);
+        begin_watch(pool, task, EPOLLOUT);
         break;
     case SPTI_WAIT_READABLE:
-        begin_watch(pool, task, SPTI_WATCHED, EPOLLIN);
+        begin_watch(pool, task, EPOLLIN);
         break;
     case SPTI_WAIT_NEWS:
-        begin_watch(pool, task, SPTI_WATCHED, 0);
+        begin_watch(pool, task, 0);
         break;
     case SPTI_WAIT_ANY:
     case SPTI_WAIT_WORK:
@@ -213,7 +213,7 @@ static void park(spt_thread_pool *pool, spti_task *task, spti_wait wait)
         if (task->has_work(task) && !__atomic_exchange_n(&task->scheduled, 1, __ATOMIC_SEQ_CST))
             push_ready(pool, task);
         else if (wait == SPTI_WAIT_ANY)
-            begin_watch(pool, task, SPTI_LISTENING, 0);
+            begin_watch(pool, task, 0);
         break;
     }
 }
@@ -325,10 +325,11 @@ void spti_task_wake(spti_task *task)
     spt_thread_pool *pool = task->pool;
     pthread_mutex_lock(&pool->lock);
     /* Somebody who resumed it may have been faster, and a run under way looks for work at its end.
-     */
-    if (task->state == SPTI_LISTENING)
+     * A run too many, of a task that has found something to wait for meanwhile, does no harm. */
+    bool watched = task->state == SPTI_WATCHED;
+    if (watched)
         end_watch(pool, task);
-    if (task->state == SPTI_IDLE || task->state == SPTI_LISTENING) {
+    if (watched || task->state == SPTI_IDLE) {
         push_ready(pool, task);
         rouse(pool);
     }
@@ -346,7 +347,7 @@ static void take(spt_thread_pool *pool, spti_task *task)
             pthread_cond_wait(&pool->paused, &pool->lock);
     } else if (task->state == SPTI_READY || task->state == SPTI_TIMED) {
         unlist(pool, task);
-    } else if (task->state == SPTI_WATCHED || task->state == SPTI_LISTENING) {
+    } else if (task->state == SPTI_WATCHED) {
         end_watch(pool, task);
     }
     task->state = SPTI_PAUSED;
