@@ -18,7 +18,7 @@ bool spt_completion_done(const spt_completion *completion)
     return __atomic_load_n(&completion->state_, __ATOMIC_SEQ_CST) != SPTI_IN_FLIGHT;
 }
 
-/* The same as more_soon(), for those who wait. */
+/* Before going to sleep, look for as long as that would take, as the worker does. */
 static bool done_soon(spt_stream *s, const spt_completion *completion, size_t tail)
 {
     if (!spti_habit_try(&s->wait_spin))
