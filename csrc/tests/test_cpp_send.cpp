@@ -32,19 +32,10 @@ struct task {
             return {std::unique_ptr<void, destroy>(
                 std::coroutine_handle<promise_type>::from_promise(*this).address())};
         }
-        static std::suspend_never initial_suspend() noexcept
-        {
-            return {};
-        }
-        static std::suspend_always final_suspend() noexcept
-        {
-            return {};
-        }
+        static std::suspend_never initial_suspend() noexcept { return {}; }
+        static std::suspend_always final_suspend() noexcept { return {}; }
         void return_void() {}
-        static void unhandled_exception()
-        {
-            std::abort();
-        }
+        static void unhandled_exception() { std::abort(); }
     };
     struct destroy {
         void operator()(void *frame) const

@@ -17,10 +17,7 @@ class received_heaps : public heaps
     }
 
     /* The next one, or none where the stream has ended. It is given back when it is destroyed. */
-    spt::received_heap next()
-    {
-        return {stream, next_heap(this)};
-    }
+    spt::received_heap next() { return {stream, next_heap(this)}; }
 };
 
 #endif

@@ -74,16 +74,10 @@ class error : public std::runtime_error
     }
 
     /** What kind of failure. */
-    [[nodiscard]] spt::status status() const noexcept
-    {
-        return status_;
-    }
+    [[nodiscard]] spt::status status() const noexcept { return status_; }
 
     /** The ``errno`` behind ``SPT_ERR_SYSTEM``, else 0. */
-    [[nodiscard]] int sys_errno() const noexcept
-    {
-        return sys_errno_;
-    }
+    [[nodiscard]] int sys_errno() const noexcept { return sys_errno_; }
 
   private:
     spt::status status_;
@@ -171,15 +165,9 @@ template <class T> class list
     {
     }
     /** Where they begin. */
-    [[nodiscard]] const T *data() const noexcept
-    {
-        return data_;
-    }
+    [[nodiscard]] const T *data() const noexcept { return data_; }
     /** How many there are. */
-    [[nodiscard]] std::size_t size() const noexcept
-    {
-        return size_;
-    }
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
   private:
     const T *data_;
@@ -200,10 +188,7 @@ concept fleeting = std::ranges::contiguous_range<Range> && !lendable<Range>;
 namespace detail
 {
 template <auto function> struct call {
-    template <class T> void operator()(T *object) const noexcept
-    {
-        function(object);
-    }
+    template <class T> void operator()(T *object) const noexcept { function(object); }
 };
 } // namespace detail
 
@@ -226,15 +211,9 @@ template <class T, class Destroy> class owner
      */
     owner(taken_t, T *object) noexcept : owned_(object) {}
     /** What is owned, for functions of C; lent. */
-    [[nodiscard]] T *get() const noexcept
-    {
-        return owned_.get();
-    }
+    [[nodiscard]] T *get() const noexcept { return owned_.get(); }
     /** Give up what is owned: it is the caller's to destroy. */
-    [[nodiscard]] T *release() noexcept
-    {
-        return owned_.release();
-    }
+    [[nodiscard]] T *release() noexcept { return owned_.release(); }
 
   protected:
     /* Make it, or throw. */
@@ -591,22 +570,13 @@ class heap : public owner<spt_heap, detail::destroy_heap>
     }
 
     /** Whether every packet repeats all item pointers. */
-    [[nodiscard]] bool repeat_pointers() const noexcept
-    {
-        return spt_heap_repeat_pointers(get());
-    }
+    [[nodiscard]] bool repeat_pointers() const noexcept { return spt_heap_repeat_pointers(get()); }
 
     /** The heap's flavour. */
-    [[nodiscard]] spt::flavour flavour() const noexcept
-    {
-        return spt_heap_flavour(get());
-    }
+    [[nodiscard]] spt::flavour flavour() const noexcept { return spt_heap_flavour(get()); }
 
     /** How many transmissions of it are queued or under way, in all streams. */
-    [[nodiscard]] std::size_t in_flight() const noexcept
-    {
-        return spt_heap_in_flight(get());
-    }
+    [[nodiscard]] std::size_t in_flight() const noexcept { return spt_heap_in_flight(get()); }
 
     /**
      * The packet size with which all of its packets are equal: see
@@ -696,20 +666,14 @@ class thread_pool : public owner<spt_thread_pool, detail::call<spt_thread_pool_d
     }
 
     /** End the threads. Heaps that are still queued complete with ``SPT_ERR_STOPPED``. */
-    void stop() noexcept
-    {
-        spt_thread_pool_stop(get());
-    }
+    void stop() noexcept { spt_thread_pool_stop(get()); }
 
     /**
      * Run the calling thread on one core only. Throws what :c:func:`spt_set_affinity` answers.
      *
      * :param core: Its number.
      */
-    static void set_affinity(int core)
-    {
-        detail::must(spt_set_affinity, core);
-    }
+    static void set_affinity(int core) { detail::must(spt_set_affinity, core); }
 };
 
 /** Says that a stream has no thread of its own: those that call it do the work. */
@@ -728,10 +692,7 @@ class worker
     /** Threads that call. */
     worker(no_thread_t) noexcept {}
     /** The pool in C, or ``nullptr``. */
-    [[nodiscard]] spt_thread_pool *get() const noexcept
-    {
-        return pool_;
-    }
+    [[nodiscard]] spt_thread_pool *get() const noexcept { return pool_; }
 
   private:
     spt_thread_pool *pool_ = nullptr;
@@ -843,16 +804,10 @@ class completion
     }
 
     /** What is known of it, when it is complete; lent. */
-    [[nodiscard]] const spt_completion &details() const noexcept
-    {
-        return completion_;
-    }
+    [[nodiscard]] const spt_completion &details() const noexcept { return completion_; }
 
     /* What co_await asks. */
-    [[nodiscard]] bool await_ready() const noexcept
-    {
-        return stream_ == nullptr;
-    }
+    [[nodiscard]] bool await_ready() const noexcept { return stream_ == nullptr; }
     void await_suspend(std::coroutine_handle<> waiter)
     {
         if (!polled_) [[unlikely]]
@@ -872,10 +827,7 @@ class completion
     friend class stream;
 
     /* One that is sent where it is made. */
-    template <class Send> explicit completion(const Send &send)
-    {
-        send(*this);
-    }
+    template <class Send> explicit completion(const Send &send) { send(*this); }
 
     /* It is the caller's again, unless it is still to be handed out. */
     void release() noexcept
@@ -1109,10 +1061,7 @@ class stream : public owner<spt_stream, detail::destroy_stream>
     }
 
     /** Stop: what is still queued completes with ``SPT_ERR_STOPPED``. */
-    void stop() noexcept
-    {
-        spt_stream_stop(get());
-    }
+    void stop() noexcept { spt_stream_stop(get()); }
 
     /**
      * Take what is complete from a stream with ``config.poll``, in order of completion, and resume
@@ -1134,10 +1083,7 @@ class stream : public owner<spt_stream, detail::destroy_stream>
     }
 
     /** The file descriptor that says when to poll: see :c:func:`spt_stream_fd`; else -1. */
-    [[nodiscard]] int fd() const noexcept
-    {
-        return spt_stream_fd(get());
-    }
+    [[nodiscard]] int fd() const noexcept { return spt_stream_fd(get()); }
 
     /** How many endpoints it has. */
     [[nodiscard]] std::size_t num_substreams() const noexcept
@@ -1216,10 +1162,7 @@ class stream : public owner<spt_stream, detail::destroy_stream>
         return answer;
     }
 
-    static void take_back(completion &one) noexcept
-    {
-        one.stream_ = nullptr;
-    }
+    static void take_back(completion &one) noexcept { one.stream_ = nullptr; }
 
     bool polled_;
 };
@@ -1314,10 +1257,7 @@ class memory_stream : public stream
     }
 
     /** Bytes collected so far. */
-    [[nodiscard]] std::size_t size() const noexcept
-    {
-        return spt_stream_memory(get(), nullptr, 0);
-    }
+    [[nodiscard]] std::size_t size() const noexcept { return spt_stream_memory(get(), nullptr, 0); }
 
     /**
      * Copy out what has been collected.
@@ -1342,10 +1282,7 @@ class memory
      *
      * :param size: Bytes; at least 1.
      */
-    explicit memory(std::size_t size)
-    {
-        detail::must(spt_alloc, size, &memory_);
-    }
+    explicit memory(std::size_t size) { detail::must(spt_alloc, size, &memory_); }
     memory(memory &&other) noexcept : memory_(std::exchange(other.memory_, {})) {}
     memory &operator=(memory &&other) noexcept
     {
@@ -1354,10 +1291,7 @@ class memory
     }
     memory(const memory &) = delete;
     memory &operator=(const memory &) = delete;
-    ~memory()
-    {
-        spt_free(&memory_);
-    }
+    ~memory() { spt_free(&memory_); }
 
     /** All of it, as elements of a type; lent until it is destroyed. */
     template <class T> [[nodiscard]] std::span<T> as() const noexcept
@@ -1366,15 +1300,9 @@ class memory
         return {static_cast<T *>(memory_.data), memory_.size / sizeof(T)};
     }
     /** Bytes in a page of it: 2 MiB, or those of an ordinary page. */
-    [[nodiscard]] std::size_t page_size() const noexcept
-    {
-        return memory_.page_size;
-    }
+    [[nodiscard]] std::size_t page_size() const noexcept { return memory_.page_size; }
     /** Why it is not in huge pages, and what to do about it; ``nullptr`` where it is. */
-    [[nodiscard]] const char *reason() const noexcept
-    {
-        return memory_.reason;
-    }
+    [[nodiscard]] const char *reason() const noexcept { return memory_.reason; }
 
   private:
     spt_memory memory_ = {};

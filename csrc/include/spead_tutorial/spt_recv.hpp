@@ -50,20 +50,11 @@ class received_heap
     }
 
     /** Whether there is one. */
-    explicit operator bool() const noexcept
-    {
-        return heap_ != nullptr;
-    }
+    explicit operator bool() const noexcept { return heap_ != nullptr; }
     /** What is known of it. */
-    const spt_received_heap &operator*() const noexcept
-    {
-        return *heap_;
-    }
+    const spt_received_heap &operator*() const noexcept { return *heap_; }
     /** What is known of it: ``heap->cnt``. */
-    const spt_received_heap *operator->() const noexcept
-    {
-        return heap_.get();
-    }
+    const spt_received_heap *operator->() const noexcept { return heap_.get(); }
 
     /** Its payload; lent with it. Bytes that have not arrived may be anything. */
     [[nodiscard]] std::span<std::uint8_t> payload() const noexcept
@@ -86,15 +77,9 @@ class received_heap
     }
 
     /** The heap in C; lent. */
-    [[nodiscard]] spt_received_heap *get() const noexcept
-    {
-        return heap_.get();
-    }
+    [[nodiscard]] spt_received_heap *get() const noexcept { return heap_.get(); }
     /** Give up the heap: it is the caller's to give back. */
-    [[nodiscard]] spt_received_heap *release() noexcept
-    {
-        return heap_.release();
-    }
+    [[nodiscard]] spt_received_heap *release() noexcept { return heap_.release(); }
 
   private:
     struct give_back {
@@ -170,10 +155,7 @@ class item_group : public owner<spt_item_group, detail::call<spt_item_group_dest
     std::size_t update(const received_heap &&heap) = delete;
 
     /** How many items it has. */
-    [[nodiscard]] std::size_t size() const noexcept
-    {
-        return spt_item_group_size(get());
-    }
+    [[nodiscard]] std::size_t size() const noexcept { return spt_item_group_size(get()); }
 
     /**
      * An item by its place, in the order in which they were described.
@@ -258,10 +240,7 @@ class memory_pool : public owner<spt_memory_pool, detail::call<spt_memory_pool_d
     }
 
     /** The memory that it gives, for ``config.heaps.memory``; it is to outlive those who get it. */
-    [[nodiscard]] heap_memory memory() const noexcept
-    {
-        return spt_memory_pool_memory(get());
-    }
+    [[nodiscard]] heap_memory memory() const noexcept { return spt_memory_pool_memory(get()); }
 
     /** What was asked of it, and what it has, at one moment; by value. */
     [[nodiscard]] spt_memory_pool_stats stats() const noexcept
@@ -358,10 +337,7 @@ class recv_stream : public owner<spt_recv_stream, detail::call<spt_recv_stream_d
     template <fleeting Range> void add_memory(Range &&bytes) = delete;
 
     /** Begin to read, for a stream with ``config.explicit_start``. */
-    void start()
-    {
-        detail::must(spt_recv_stream_start, get());
-    }
+    void start() { detail::must(spt_recv_stream_start, get()); }
 
     /**
      * Wait for the next heap that is finished, whatever signals come.
@@ -398,15 +374,9 @@ class recv_stream : public owner<spt_recv_stream, detail::call<spt_recv_stream_d
         using difference_type = std::ptrdiff_t;
 
         /** At the next heap. */
-        explicit iterator(recv_stream &stream) noexcept : stream_(&stream)
-        {
-            ++*this;
-        }
+        explicit iterator(recv_stream &stream) noexcept : stream_(&stream) { ++*this; }
         /** The heap. */
-        received_heap &operator*() noexcept
-        {
-            return heap_;
-        }
+        received_heap &operator*() noexcept { return heap_; }
         /** Wait for the next one. */
         iterator &operator++() noexcept
         {
@@ -415,10 +385,7 @@ class recv_stream : public owner<spt_recv_stream, detail::call<spt_recv_stream_d
             return *this;
         }
         /** Whether the stream has ended. */
-        bool operator==(std::default_sentinel_t) const noexcept
-        {
-            return !heap_;
-        }
+        bool operator==(std::default_sentinel_t) const noexcept { return !heap_; }
 
       private:
         recv_stream *stream_;
@@ -426,39 +393,21 @@ class recv_stream : public owner<spt_recv_stream, detail::call<spt_recv_stream_d
     };
 
     /** From the next heap... */
-    [[nodiscard]] iterator begin() noexcept
-    {
-        return iterator(*this);
-    }
+    [[nodiscard]] iterator begin() noexcept { return iterator(*this); }
     /** ... until the stream ends. */
-    [[nodiscard]] std::default_sentinel_t end() const noexcept
-    {
-        return {};
-    }
+    [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
     /** How many heaps are in the ring. */
-    [[nodiscard]] std::size_t ready() const noexcept
-    {
-        return spt_recv_stream_ready(get());
-    }
+    [[nodiscard]] std::size_t ready() const noexcept { return spt_recv_stream_ready(get()); }
 
     /** A file descriptor to be polled: see :c:func:`spt_recv_stream_fd`. */
-    [[nodiscard]] int fd() const noexcept
-    {
-        return spt_recv_stream_fd(get());
-    }
+    [[nodiscard]] int fd() const noexcept { return spt_recv_stream_fd(get()); }
 
     /** The UDP port that is received from: see :c:func:`spt_recv_stream_port`. */
-    [[nodiscard]] int port() const noexcept
-    {
-        return spt_recv_stream_port(get());
-    }
+    [[nodiscard]] int port() const noexcept { return spt_recv_stream_port(get()); }
 
     /** Stop: see :c:func:`spt_recv_stream_stop`. What is finished can still be got. */
-    void stop() noexcept
-    {
-        spt_recv_stream_stop(get());
-    }
+    void stop() noexcept { spt_recv_stream_stop(get()); }
 
     /** Where everything went that came, at one moment; by value. */
     [[nodiscard]] spt_recv_stats stats() const noexcept
@@ -555,10 +504,7 @@ class chunk_ring : public owner<spt_chunk_ring, detail::call<spt_chunk_ring_dest
      * :param what: Borrowed until it is got.
      * :return: Whether it was put in: there is room, and the ring has not been stopped.
      */
-    bool put(chunk &what) noexcept
-    {
-        return spt_chunk_ring_put(get(), &what, 0) == SPT_OK;
-    }
+    bool put(chunk &what) noexcept { return spt_chunk_ring_put(get(), &what, 0) == SPT_OK; }
 
     /**
      * Wait for room, or until some time has passed, or a signal comes.
@@ -603,40 +549,19 @@ class chunk_ring : public owner<spt_chunk_ring, detail::call<spt_chunk_ring_dest
     }
 
     /** How many chunks are in it. */
-    [[nodiscard]] std::size_t size() const noexcept
-    {
-        return spt_chunk_ring_size(get());
-    }
+    [[nodiscard]] std::size_t size() const noexcept { return spt_chunk_ring_size(get()); }
     /** How many chunks it has room for. */
-    [[nodiscard]] std::size_t capacity() const noexcept
-    {
-        return spt_chunk_ring_capacity(get());
-    }
+    [[nodiscard]] std::size_t capacity() const noexcept { return spt_chunk_ring_capacity(get()); }
     /** Stop: nothing can be put in any more; what is in it can still be got. */
-    void stop() noexcept
-    {
-        spt_chunk_ring_stop(get());
-    }
+    void stop() noexcept { spt_chunk_ring_stop(get()); }
     /** Say that somebody puts chunks in. Streams do so by themselves. */
-    void add_producer() noexcept
-    {
-        spt_chunk_ring_add_producer(get());
-    }
+    void add_producer() noexcept { spt_chunk_ring_add_producer(get()); }
     /** Say that somebody puts no chunks in any more; whether it was the last. */
-    bool remove_producer() noexcept
-    {
-        return spt_chunk_ring_remove_producer(get());
-    }
+    bool remove_producer() noexcept { return spt_chunk_ring_remove_producer(get()); }
     /** A file descriptor that is readable while there is something to get, or it is stopped. */
-    [[nodiscard]] int data_fd() const noexcept
-    {
-        return spt_chunk_ring_data_fd(get());
-    }
+    [[nodiscard]] int data_fd() const noexcept { return spt_chunk_ring_data_fd(get()); }
     /** The same for room. */
-    [[nodiscard]] int space_fd() const noexcept
-    {
-        return spt_chunk_ring_space_fd(get());
-    }
+    [[nodiscard]] int space_fd() const noexcept { return spt_chunk_ring_space_fd(get()); }
 };
 
 /* ---- 6. Streams of chunks -------------------------------------------------------------------- */
@@ -646,10 +571,7 @@ using place_data = spt_place_data;
 
 /** How a stream fills chunks: :c:struct:`spt_chunk_config`, for two chunks at a time at first. */
 struct chunk_config : spt_chunk_config {
-    constexpr chunk_config() noexcept : spt_chunk_config{}
-    {
-        max_chunks = 2;
-    }
+    constexpr chunk_config() noexcept : spt_chunk_config{} { max_chunks = 2; }
 
     /**
      * Choose what says where heaps belong.
