@@ -285,6 +285,4 @@ TEST(a_ring_of_chunks_is_as_in_c)
     CHECK(ring.put_for(0s, one) == SPT_ERR_STOPPED && !ring.put(one));
     CHECK(ring.get_chunk() == nullptr);
     CHECK_THROWS(SPT_ERR_ARGUMENT, "", spt::chunk_ring(0));
-    spt::failure why;
-    CHECK(!spt::try_make<spt::chunk_ring>(why, 0U) && why.status == SPT_ERR_ARGUMENT);
 }

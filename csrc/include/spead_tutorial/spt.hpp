@@ -4,18 +4,18 @@
  *
  * What is ``spt_name`` in C is ``spt::name`` here, and does the same: this header adds no thread,
  * no memory and no copy to it. It uses the words of ``spt.h``, *borrowed*, *copied* and *taken*,
- * and its structures, for all that owns nothing.
+ * and its structures, for all that owns nothing: what cuts a heap into packets without any I/O is
+ * used as it is in C.
  *
- * 1. errors: thrown, or returned
+ * 1. errors: thrown, or returned where they are nothing special
  * 2. memory that is lent: one value or several, and never a temporary
  * 3. owners: who frees what
  * 4. variables and items: what is sent
  * 5. heaps: items that travel together
- * 6. packets: a heap cut up, without any I/O
- * 7. threads: those that send and receive
- * 8. completions: how you learn that your memory is yours again
- * 9. streams: heaps on their way out
- * 10. memory in large pages
+ * 6. threads: those that send and receive
+ * 7. completions: how you learn that your memory is yours again
+ * 8. streams: heaps on their way out
+ * 9. memory in large pages
  *
  * Owners can be moved, and not be copied; one that was moved from may be destroyed, or assigned to,
  * and nothing else. Threads may do with an object what the header of C says of what it owns; moving
@@ -40,7 +40,6 @@
 #include <cstdlib>
 #include <initializer_list>
 #include <memory>
-#include <optional>
 #include <ranges>
 #include <span>
 #include <stdexcept>
@@ -62,11 +61,7 @@ using failure = spt_error;
 class error : public std::runtime_error
 {
   public:
-    /**
-     * Copy what a function of C has filled in.
-     *
-     * :param details: Of a failure.
-     */
+    /** Of what a function of C has filled in; copied. */
     explicit error(const failure &details)
         : std::runtime_error(details.message), status_(details.status),
           sys_errno_(details.sys_errno)
@@ -134,6 +129,17 @@ template <class... Arguments, class... Given>
     return answer;
 }
 
+/* Have a function of C make an object, or throw. */
+template <class T, class... Arguments, class... Given>
+[[nodiscard]] T *made(T *(*function)(Arguments...), Given &&...given)
+{
+    failure details;
+    T *object = function(std::forward<Given>(given)..., &details);
+    if (object == nullptr) [[unlikely]]
+        fail(details);
+    return object;
+}
+
 } // namespace detail
 
 /* ---- 2. Memory that is lent ------------------------------------------------------------------ */
@@ -179,10 +185,6 @@ template <class Range>
 concept lendable = std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range> &&
                    std::ranges::borrowed_range<Range>;
 
-/** A range whose elements are gone when it is: what cannot be lent. */
-template <class Range>
-concept fleeting = std::ranges::contiguous_range<Range> && !lendable<Range>;
-
 /* ---- 3. Owners ------------------------------------------------------------------------------- */
 
 namespace detail
@@ -204,47 +206,16 @@ inline constexpr taken_t taken;
 template <class T, class Destroy> class owner
 {
   public:
-    /**
-     * Own an object that was made with a function of C.
-     *
-     * :param object: Destroyed with the owner.
-     */
+    /** Own an object that was made with a function of C. */
     owner(taken_t, T *object) noexcept : owned_(object) {}
     /** What is owned, for functions of C; lent. */
     [[nodiscard]] T *get() const noexcept { return owned_.get(); }
     /** Give up what is owned: it is the caller's to destroy. */
     [[nodiscard]] T *release() noexcept { return owned_.release(); }
 
-  protected:
-    /* Make it, or throw. */
-    template <class Owner, class... Arguments> static T *make(const Arguments &...arguments)
-    {
-        failure details;
-        T *made = Owner::create(&details, arguments...);
-        if (made == nullptr) [[unlikely]]
-            detail::fail(details);
-        return made;
-    }
-
   private:
     std::unique_ptr<T, Destroy> owned_;
 };
-
-/**
- * Make an owner, without throwing: ``spt::try_make<spt::heap>(why)``.
- *
- * :param why: Filled in where it fails.
- * :param arguments: Those of its constructor.
- * :return: The owner, or nothing.
- */
-template <class Owner, class... Arguments>
-[[nodiscard]] std::optional<Owner> try_make(failure &why, Arguments &&...arguments)
-{
-    auto *made = Owner::create(&why, std::forward<Arguments>(arguments)...);
-    if (made == nullptr) [[unlikely]]
-        return std::nullopt;
-    return Owner(taken, made);
-}
 
 /* ---- 4. Variables and items ------------------------------------------------------------------ */
 
@@ -254,28 +225,14 @@ using flavour = spt_flavour;
 /** SPEAD-64-40. */
 inline constexpr flavour default_flavour = SPT_FLAVOUR_DEFAULT;
 
-/**
- * A flavour that can be.
- *
- * :param heap_address_bits: A multiple of 8 from 8 to 56.
- * :param bug_compat: A sum of ``SPT_COMPAT_*``.
- * :return: By value; throws ``SPT_ERR_ARGUMENT`` for others.
- */
-[[nodiscard]] inline flavour make_flavour(int heap_address_bits, int bug_compat = 0)
-{
-    flavour made;
-    detail::must(spt_flavour_init, &made, heap_address_bits, bug_compat);
-    return made;
-}
-
 /** An item and its descriptor in one: see :c:struct:`spt_variable`. */
 using variable = spt_variable;
 
 /** One value to send, as it goes on the wire: see :c:struct:`spt_item`. */
 using item = spt_item;
 
-/** One field of an item's format: see :c:struct:`spt_field`. */
-using field = spt_field;
+/** What an item is, for receivers that have not been told: see :c:struct:`spt_descriptor`. */
+using descriptor = spt_descriptor;
 
 namespace detail
 {
@@ -322,46 +279,25 @@ concept count = element<T> && std::integral<T> && sizeof(T) == 8;
  */
 template <count T>
 [[nodiscard]] constexpr variable immediate(std::uint64_t id, const char *name,
-                                           const char *description, const T &value) noexcept
+                                           const char *description, T &value) noexcept
 {
     constexpr spt_type type = std::is_signed_v<T> ? SPT_INT_IMMEDIATE : SPT_UINT_IMMEDIATE;
     return {id, name, description, type, &value, 0, {}};
 }
 
-/* A temporary is gone before it is sent. */
-template <count T>
-variable immediate(std::uint64_t id, const char *name, const char *description,
-                   const T &&value) = delete;
-
-/**
- * A variable that is a single number.
- *
- * :param id: As an item's.
- * :param name: Borrowed.
- * :param description: Borrowed.
- * :param value: Borrowed by heaps, as that of :cpp:func:`immediate`.
- * :return: By value, for :cpp:func:`heap::add`.
- */
+/** A variable that is a single number; all parameters are as those of :cpp:func:`immediate`. */
 template <element T>
 [[nodiscard]] constexpr variable scalar(std::uint64_t id, const char *name, const char *description,
-                                        const T &value) noexcept
+                                        T &value) noexcept
 {
     return {id, name, description, type_of<T>, &value, 0, {}};
 }
 
-/* A temporary is gone before it is sent. */
-template <element T>
-variable scalar(std::uint64_t id, const char *name, const char *description,
-                const T &&value) = delete;
-
 /**
- * A variable that is an array.
+ * A variable that is an array; its id, name and description are as those of :cpp:func:`immediate`.
  *
- * :param id: As an item's.
- * :param name: Borrowed.
- * :param description: Borrowed.
  * :param values: The elements, in C order; borrowed by every heap that the variable is added to, as
- *     that of :cpp:func:`immediate`.
+ *     the value of :cpp:func:`immediate`.
  * :param shape: How many along each dimension; without, there is one.
  * :return: By value, for :cpp:func:`heap::add`; throws ``SPT_ERR_ARGUMENT`` for a shape that has
  *     other than so many elements, or too many dimensions.
@@ -394,54 +330,6 @@ template <lendable Range>
     return made;
 }
 
-/* A temporary is gone before it is sent. */
-template <fleeting Range>
-variable array(std::uint64_t id, const char *name, const char *description, Range &&values,
-               std::initializer_list<std::size_t> shape = {}) = delete;
-
-/**
- * A value that is sent as it lies in memory.
- *
- * :param id: As :c:member:`spt_item.id`.
- * :param values: Borrowed by every heap that the item is added to.
- * :param allow_immediate: As :c:member:`spt_item.allow_immediate`.
- * :return: By value, for :cpp:func:`heap::add_item`.
- */
-template <lendable Range>
-[[nodiscard]] item make_item(std::uint64_t id, Range &&values,
-                             bool allow_immediate = false) noexcept
-{
-    return {id, std::ranges::data(values),
-            std::ranges::size(values) * sizeof(std::ranges::range_value_t<Range>), allow_immediate};
-}
-
-/* A temporary is gone before it is sent. */
-template <fleeting Range>
-item make_item(std::uint64_t id, Range &&values, bool allow_immediate = false) = delete;
-
-/** What an item is, for receivers that have not been told. All of it is copied when added. */
-struct descriptor {
-    /** Id of the item that is described. */
-    std::uint64_t id;
-    /** The item's name; ASCII. */
-    const char *name;
-    /** What the item is, in words; ASCII. */
-    const char *description = "";
-    /** The fields of an element, in their order; none with a NumPy header. */
-    std::span<const field> format = {};
-    /** The dimensions; -1 where the size varies. None for a scalar. */
-    std::span<const std::int64_t> shape = {};
-    /** The header that describes a NumPy array, or ``nullptr``. */
-    const char *numpy_header = nullptr;
-
-    /** The same in C. */
-    [[nodiscard]] constexpr operator spt_descriptor() const noexcept
-    {
-        return {id,           name,        description, numpy_header, format.data(), format.size(),
-                shape.data(), shape.size()};
-    }
-};
-
 /* ---- 5. Heaps -------------------------------------------------------------------------------- */
 
 namespace detail
@@ -469,32 +357,18 @@ class heap : public owner<spt_heap, detail::destroy_heap>
   public:
     using owner::owner;
 
-    /**
-     * Make an empty heap. Throws ``SPT_ERR_MEMORY``.
-     *
-     * :param how: Copied.
-     */
-    explicit heap(const spt::flavour &how = default_flavour) : owner(taken, make<heap>(how)) {}
+    /** Make an empty heap. Throws what :c:func:`spt_heap_create` answers. */
+    explicit heap(const spt::flavour &how = default_flavour)
+        : owner(taken, detail::made(spt_heap_create, &how))
+    {
+    }
 
-    /**
-     * Make a heap of variables: as an empty one to which they are added.
-     *
-     * :param variables: Copied; their values are borrowed until the heap is destroyed.
-     * :param parts: ``SPT_DESCRIPTORS``, ``SPT_VALUES`` or ``SPT_ALL``.
-     * :param how: Copied.
-     */
+    /** Make a heap of variables: an empty one, to which they are added by :cpp:func:`add`. */
     explicit heap(list<variable> variables, unsigned parts = SPT_ALL,
                   const spt::flavour &how = default_flavour)
         : heap(how)
     {
         add(variables, parts);
-    }
-
-    /* For try_make. */
-    [[nodiscard]] static spt_heap *create(failure *details,
-                                          const spt::flavour &how = default_flavour) noexcept
-    {
-        return spt_heap_create(&how, details);
     }
 
     /**
@@ -509,13 +383,6 @@ class heap : public owner<spt_heap, detail::destroy_heap>
     {
         detail::must(spt_heap_add, get(), variables.data(), variables.size(), parts);
         return *this;
-    }
-
-    /** The same, without throwing: false where it fails, and the error says why. */
-    [[nodiscard]] bool try_add(list<variable> variables, failure &why,
-                               unsigned parts = SPT_ALL) noexcept
-    {
-        return spt_heap_add(get(), variables.data(), variables.size(), parts, &why) >= 0;
     }
 
     /**
@@ -538,108 +405,21 @@ class heap : public owner<spt_heap, detail::destroy_heap>
      */
     heap &add_descriptor(const descriptor &what)
     {
-        const spt_descriptor same = what;
-        detail::must(spt_heap_add_descriptor, get(), &same);
+        detail::must(spt_heap_add_descriptor, get(), &what);
         return *this;
     }
-
-    /** Say that the stream starts here. */
-    heap &add_start()
-    {
-        detail::must(spt_heap_add_start, get());
-        return *this;
-    }
-
-    /** Say that the stream ends here: receivers stop at it. */
-    heap &add_end()
-    {
-        detail::must(spt_heap_add_end, get());
-        return *this;
-    }
-
-    /**
-     * Choose whether every packet repeats all item pointers.
-     *
-     * :param repeat: False in a new heap.
-     * :return: The heap.
-     */
-    heap &set_repeat_pointers(bool repeat)
-    {
-        detail::must(spt_heap_set_repeat_pointers, get(), repeat);
-        return *this;
-    }
-
-    /** Whether every packet repeats all item pointers. */
-    [[nodiscard]] bool repeat_pointers() const noexcept { return spt_heap_repeat_pointers(get()); }
-
-    /** The heap's flavour. */
-    [[nodiscard]] spt::flavour flavour() const noexcept { return spt_heap_flavour(get()); }
 
     /** How many transmissions of it are queued or under way, in all streams. */
     [[nodiscard]] std::size_t in_flight() const noexcept { return spt_heap_in_flight(get()); }
 
-    /**
-     * The packet size with which all of its packets are equal: see
-     * :c:func:`spt_equal_packet_size`.
-     *
-     * :param max_packet_size: Bytes.
-     * :return: Bytes.
-     */
+    /** The size with which all of its packets are equal: see :c:func:`spt_equal_packet_size`. */
     [[nodiscard]] std::size_t equal_packet_size(std::size_t max_packet_size) const noexcept
     {
         return spt_equal_packet_size(get(), max_packet_size);
     }
 };
 
-/* ---- 6. Packets ------------------------------------------------------------------------------ */
-
-/**
- * Cuts one heap into packets, without any I/O.
- */
-class packetizer
-{
-  public:
-    /**
-     * Start on a heap. Throws ``SPT_ERR_ARGUMENT`` for a packet size that is too small.
-     *
-     * :param whole: Borrowed until the last packet has been made, and not changed until then.
-     * :param cnt: Heap count; the low bits are used.
-     * :param max_packet_size: As for :c:func:`spt_packetizer_init`.
-     */
-    packetizer(const heap &whole, std::uint64_t cnt, std::size_t max_packet_size)
-        : max_packet_size_(max_packet_size)
-    {
-        detail::must(spt_packetizer_init, &packetizer_, whole.get(), cnt, max_packet_size);
-    }
-    packetizer(const heap &&whole, std::uint64_t cnt, std::size_t max_packet_size) = delete;
-
-    /**
-     * Write the next packet's header, and list its pieces.
-     *
-     * :param scratch: Filled with the header and short values; room for ``max_packet_size`` bytes.
-     *     Borrowed for as long as the pieces are used.
-     * :param pieces: Filled; room for :c:macro:`SPT_MAX_PIECES` entries. They point
-     *     into the scratch and into the values of the heap.
-     * :return: Those of the pieces that were filled in; none after the last packet. Throws
-     *     ``SPT_ERR_ARGUMENT`` where there is too little room.
-     */
-    [[nodiscard]] std::span<iovec> next(std::span<std::byte> scratch, std::span<iovec> pieces)
-    {
-        if (scratch.size() < max_packet_size_ || pieces.size() < SPT_MAX_PIECES(max_packet_size_))
-            [[unlikely]]
-            detail::fail(detail::refusal("too little room for a packet's header, or its pieces"));
-        spt_packet packet;
-        if (spt_packetizer_next(&packetizer_, scratch.data(), pieces.data(), &packet) != SPT_OK)
-            return {};
-        return pieces.first(packet.n_pieces);
-    }
-
-  private:
-    spt_packetizer packetizer_;
-    std::size_t max_packet_size_;
-};
-
-/* ---- 7. Threads ------------------------------------------------------------------------------ */
+/* ---- 6. Threads ------------------------------------------------------------------------------ */
 
 /** Threads that send and receive for any number of streams; it has to outlive those. */
 class thread_pool : public owner<spt_thread_pool, detail::call<spt_thread_pool_destroy>>
@@ -654,25 +434,15 @@ class thread_pool : public owner<spt_thread_pool, detail::call<spt_thread_pool_d
      * :param affinity: Cores to run on, in turn; none leaves the choice to the kernel. Copied.
      */
     explicit thread_pool(std::size_t n_threads = 1, std::span<const int> affinity = {})
-        : owner(taken, make<thread_pool>(n_threads, affinity))
+        : owner(taken,
+                detail::made(spt_thread_pool_create, n_threads, affinity.data(), affinity.size()))
     {
-    }
-
-    /* For try_make. */
-    [[nodiscard]] static spt_thread_pool *create(failure *details, std::size_t n_threads = 1,
-                                                 std::span<const int> affinity = {}) noexcept
-    {
-        return spt_thread_pool_create(n_threads, affinity.data(), affinity.size(), details);
     }
 
     /** End the threads. Heaps that are still queued complete with ``SPT_ERR_STOPPED``. */
     void stop() noexcept { spt_thread_pool_stop(get()); }
 
-    /**
-     * Run the calling thread on one core only. Throws what :c:func:`spt_set_affinity` answers.
-     *
-     * :param core: Its number.
-     */
+    /** Run the calling thread on one core only. Throws what :c:func:`spt_set_affinity` answers. */
     static void set_affinity(int core) { detail::must(spt_set_affinity, core); }
 };
 
@@ -698,7 +468,7 @@ class worker
     spt_thread_pool *pool_ = nullptr;
 };
 
-/* ---- 8. Completions -------------------------------------------------------------------------- */
+/* ---- 7. Completions -------------------------------------------------------------------------- */
 
 namespace detail
 {
@@ -753,25 +523,7 @@ class completion
      */
     std::uint64_t wait()
     {
-        if (stream_ != nullptr) {
-            failure details;
-            const spt::status answer = spt_stream_wait(stream_, &completion_, -1, &details);
-            release();
-            if (answer < 0) [[unlikely]]
-                detail::fail(details);
-        }
-        return completion_.bytes;
-    }
-
-    /** The same, without throwing: nothing where it fails, and the error says why. */
-    [[nodiscard]] std::optional<std::uint64_t> try_wait(failure &why) noexcept
-    {
-        if (stream_ != nullptr) {
-            const spt::status answer = spt_stream_wait(stream_, &completion_, -1, &why);
-            release();
-            if (answer < 0) [[unlikely]]
-                return std::nullopt;
-        }
+        (void)wait_ns(-1);
         return completion_.bytes;
     }
 
@@ -783,17 +535,7 @@ class completion
      */
     [[nodiscard]] bool wait_for(std::chrono::nanoseconds timeout)
     {
-        if (stream_ == nullptr)
-            return true;
-        failure details;
-        const spt::status answer =
-            spt_stream_wait(stream_, &completion_, detail::timeout_ns(timeout), &details);
-        if (answer == SPT_PENDING)
-            return false;
-        release();
-        if (answer < 0) [[unlikely]]
-            detail::fail(details);
-        return true;
+        return wait_ns(detail::timeout_ns(timeout));
     }
 
     /** Give up on it: see :c:func:`spt_stream_cancel`. It is complete then. */
@@ -829,11 +571,20 @@ class completion
     /* One that is sent where it is made. */
     template <class Send> explicit completion(const Send &send) { send(*this); }
 
-    /* It is the caller's again, unless it is still to be handed out. */
-    void release() noexcept
+    /* Whether it is complete then, and the caller's again, unless it is still to be handed out. */
+    bool wait_ns(std::int64_t timeout)
     {
+        if (stream_ == nullptr)
+            return true;
+        failure details;
+        const spt::status answer = spt_stream_wait(stream_, &completion_, timeout, &details);
+        if (answer == SPT_PENDING)
+            return false;
         if (!polled_)
             stream_ = nullptr;
+        if (answer < 0) [[unlikely]]
+            detail::fail(details);
+        return true;
     }
 
     [[gnu::cold, gnu::noinline]] void abandon() noexcept
@@ -850,7 +601,7 @@ class completion
     bool polled_ = false;
 };
 
-/* ---- 9. Streams ------------------------------------------------------------------------------ */
+/* ---- 8. Streams ------------------------------------------------------------------------------ */
 
 /** How a stream sends: :c:struct:`spt_stream_config`, with the defaults. */
 struct stream_config : spt_stream_config {
@@ -889,11 +640,8 @@ struct heap_reference : spt_heap_reference {
 using group_mode = spt_group_mode;
 
 /**
- * Ask the route for the largest packet that goes to an endpoint in one piece. Throws what
- * :c:func:`spt_route_packet_size` answers.
- *
- * :param to: Borrowed.
- * :return: A ``max_packet_size``.
+ * Ask the route for the largest ``max_packet_size`` that goes to an endpoint in one piece. Throws
+ * what :c:func:`spt_route_packet_size` answers.
  */
 [[nodiscard]] inline std::size_t route_packet_size(const endpoint &to)
 {
@@ -939,29 +687,14 @@ class stream : public owner<spt_stream, detail::destroy_stream>
     std::uint64_t send(const heap &what)
     {
         refuse_polled();
-        spt_completion sent = {};
-        detail::must(spt_stream_send_heap, get(), what.get(), &sent);
-        detail::must(spt_stream_wait, get(), &sent, std::int64_t(-1));
-        return sent.bytes;
+        return async_send(what).wait();
     }
 
     /** The same for a group of heaps, or one with a count, an endpoint or a rate of its own. */
     std::uint64_t send(list<heap_reference> group, group_mode mode = SPT_GROUP_ROUND_ROBIN)
     {
         refuse_polled();
-        spt_completion sent = {};
-        detail::must(spt_stream_send_heaps, get(), group.data(), group.size(), mode, &sent);
-        detail::must(spt_stream_wait, get(), &sent, std::int64_t(-1));
-        return sent.bytes;
-    }
-
-    /** Send a heap, and wait until that is done, without throwing. */
-    [[nodiscard]] std::optional<std::uint64_t> try_send(const heap &what, failure &why) noexcept
-    {
-        completion sent;
-        if (!try_async_send(what, sent, why)) [[unlikely]]
-            return std::nullopt;
-        return sent.try_wait(why);
+        return async_send(group, mode).wait();
     }
 
     /**
@@ -975,7 +708,7 @@ class stream : public owner<spt_stream, detail::destroy_stream>
     void async_send(const heap &what, completion &sent)
     {
         failure details;
-        if (queue(what, sent, details) < 0) [[unlikely]]
+        if (!try_async_send(what, sent, details)) [[unlikely]]
             detail::fail(details);
     }
 
@@ -1006,7 +739,7 @@ class stream : public owner<spt_stream, detail::destroy_stream>
     void async_send(list<heap_reference> group, group_mode mode, completion &sent)
     {
         failure details;
-        if (queue(group, mode, sent, details) < 0) [[unlikely]]
+        if (!try_async_send(group, mode, sent, details)) [[unlikely]]
             detail::fail(details);
     }
 
@@ -1020,7 +753,8 @@ class stream : public owner<spt_stream, detail::destroy_stream>
     /** Queue a heap, without throwing: a queue that is full is nothing special. */
     [[nodiscard]] bool try_async_send(const heap &what, completion &sent, failure &why) noexcept
     {
-        return queue(what, sent, why) >= 0;
+        begin(sent);
+        return begun(sent, spt_stream_send_heap(get(), what.get(), &sent.completion_, &why));
     }
     bool try_async_send(const heap &&what, completion &sent, failure &why) = delete;
 
@@ -1028,7 +762,9 @@ class stream : public owner<spt_stream, detail::destroy_stream>
     [[nodiscard]] bool try_async_send(list<heap_reference> group, group_mode mode, completion &sent,
                                       failure &why) noexcept
     {
-        return queue(group, mode, sent, why) >= 0;
+        begin(sent);
+        return begun(sent, spt_stream_send_heaps(get(), group.data(), group.size(), mode,
+                                                 &sent.completion_, &why));
     }
 
     /**
@@ -1049,12 +785,7 @@ class stream : public owner<spt_stream, detail::destroy_stream>
         }
     }
 
-    /**
-     * The same, or until some time has passed.
-     *
-     * :param timeout: At most so long.
-     * :return: Whether all is complete.
-     */
+    /** The same, or until some time has passed: whether all is complete. */
     [[nodiscard]] bool flush_for(std::chrono::nanoseconds timeout) noexcept
     {
         return spt_stream_flush(get(), detail::timeout_ns(timeout)) == SPT_OK;
@@ -1085,12 +816,6 @@ class stream : public owner<spt_stream, detail::destroy_stream>
     /** The file descriptor that says when to poll: see :c:func:`spt_stream_fd`; else -1. */
     [[nodiscard]] int fd() const noexcept { return spt_stream_fd(get()); }
 
-    /** How many endpoints it has. */
-    [[nodiscard]] std::size_t num_substreams() const noexcept
-    {
-        return spt_stream_num_substreams(get());
-    }
-
     /**
      * Choose the heap counts that are given out: next, next + step, ... The first is 1, the step 1.
      *
@@ -1110,12 +835,7 @@ class stream : public owner<spt_stream, detail::destroy_stream>
         return filled;
     }
 
-    /**
-     * The times of the last heaps, oldest first.
-     *
-     * :param times: Filled.
-     * :return: Those that were filled in.
-     */
+    /** Fill in the times of the last heaps, oldest first; what there is no room for is left out. */
     [[nodiscard]] std::span<spt_times> timeline(std::span<spt_times> times) const noexcept
     {
         return times.first(spt_stream_timeline(get(), times.data(), times.size()));
@@ -1141,25 +861,11 @@ class stream : public owner<spt_stream, detail::destroy_stream>
         sent.polled_ = polled_;
     }
 
-    spt::status queue(const heap &what, completion &sent, failure &details) const noexcept
+    static bool begun(completion &sent, spt::status answer) noexcept
     {
-        begin(sent);
-        const spt::status answer =
-            spt_stream_send_heap(get(), what.get(), &sent.completion_, &details);
         if (answer < 0) [[unlikely]]
             sent.stream_ = nullptr;
-        return answer;
-    }
-
-    spt::status queue(list<heap_reference> group, group_mode mode, completion &sent,
-                      failure &details) const noexcept
-    {
-        begin(sent);
-        const spt::status answer = spt_stream_send_heaps(get(), group.data(), group.size(), mode,
-                                                         &sent.completion_, &details);
-        if (answer < 0) [[unlikely]]
-            sent.stream_ = nullptr;
-        return answer;
+        return answer >= 0;
     }
 
     static void take_back(completion &one) noexcept { one.stream_ = nullptr; }
@@ -1195,40 +901,22 @@ class udp_stream : public stream
      */
     udp_stream(worker who, list<endpoint> endpoints, const stream_config &config = {},
                const udp_config &udp = {})
-        : stream(taken, make<udp_stream>(who, endpoints, config, udp))
+        : stream(taken, detail::made(spt_stream_create_udp, who.get(), endpoints.data(),
+                                     endpoints.size(), &config, &udp))
     {
     }
 
     /**
-     * Make one, with a socket of yours. Throws what :c:func:`spt_stream_create_udp_socket` answers.
+     * The same, with a socket of yours. Throws what :c:func:`spt_stream_create_udp_socket` answers.
      *
-     * :param who: A pool, borrowed until the stream is destroyed, or :cpp:var:`no_thread`.
      * :param socket: A UDP socket. It is duplicated: it stays yours, and may be closed.
-     * :param endpoints: One for each substream, of the socket's address family. Copied.
-     * :param config: Copied.
      * :param udp: Only ``gso`` is looked at. Copied.
      */
     udp_stream(worker who, int socket, list<endpoint> endpoints, const stream_config &config = {},
                const udp_config &udp = {})
-        : stream(taken, make<udp_stream>(who, socket, endpoints, config, udp))
+        : stream(taken, detail::made(spt_stream_create_udp_socket, who.get(), socket,
+                                     endpoints.data(), endpoints.size(), &config, &udp))
     {
-    }
-
-    /* For try_make. */
-    [[nodiscard]] static spt_stream *create(failure *details, worker who, list<endpoint> endpoints,
-                                            const stream_config &config = {},
-                                            const udp_config &udp = {}) noexcept
-    {
-        return spt_stream_create_udp(who.get(), endpoints.data(), endpoints.size(), &config, &udp,
-                                     details);
-    }
-    [[nodiscard]] static spt_stream *create(failure *details, worker who, int socket,
-                                            list<endpoint> endpoints,
-                                            const stream_config &config = {},
-                                            const udp_config &udp = {}) noexcept
-    {
-        return spt_stream_create_udp_socket(who.get(), socket, endpoints.data(), endpoints.size(),
-                                            &config, &udp, details);
     }
 };
 
@@ -1238,22 +926,10 @@ class memory_stream : public stream
   public:
     using stream::stream;
 
-    /**
-     * Make one. Throws what :c:func:`spt_stream_create_memory` answers.
-     *
-     * :param who: A pool, borrowed until the stream is destroyed, or :cpp:var:`no_thread`.
-     * :param config: Copied.
-     */
+    /** Make one. Throws what :c:func:`spt_stream_create_memory` answers. */
     explicit memory_stream(worker who, const stream_config &config = {})
-        : stream(taken, make<memory_stream>(who, config))
+        : stream(taken, detail::made(spt_stream_create_memory, who.get(), &config))
     {
-    }
-
-    /* For try_make. */
-    [[nodiscard]] static spt_stream *create(failure *details, worker who,
-                                            const stream_config &config = {}) noexcept
-    {
-        return spt_stream_create_memory(who.get(), &config, details);
     }
 
     /** Bytes collected so far. */
@@ -1271,17 +947,13 @@ class memory_stream : public stream
     }
 };
 
-/* ---- 10. Memory in large pages --------------------------------------------------------------- */
+/* ---- 9. Memory in large pages ---------------------------------------------------------------- */
 
 /** Owns memory in huge pages, where the system has any: see :c:func:`spt_alloc`. */
 class memory
 {
   public:
-    /**
-     * Allocate it. Throws what :c:func:`spt_alloc` answers.
-     *
-     * :param size: Bytes; at least 1.
-     */
+    /** Allocate so many bytes. Throws what :c:func:`spt_alloc` answers. */
     explicit memory(std::size_t size) { detail::must(spt_alloc, size, &memory_); }
     memory(memory &&other) noexcept : memory_(std::exchange(other.memory_, {})) {}
     memory &operator=(memory &&other) noexcept

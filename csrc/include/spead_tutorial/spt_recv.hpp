@@ -131,12 +131,9 @@ class item_group : public owner<spt_item_group, detail::call<spt_item_group_dest
      *
      * :param bug_compat: A sum of ``SPT_COMPAT_*``, as the sender has it.
      */
-    explicit item_group(int bug_compat = 0) : owner(taken, make<item_group>(bug_compat)) {}
-
-    /* For try_make. */
-    [[nodiscard]] static spt_item_group *create(failure *details, int bug_compat = 0) noexcept
+    explicit item_group(int bug_compat = 0)
+        : owner(taken, detail::made(spt_item_group_create, bug_compat))
     {
-        return spt_item_group_create(bug_compat, details);
     }
 
     /**
@@ -228,15 +225,8 @@ class memory_pool : public owner<spt_memory_pool, detail::call<spt_memory_pool_d
      *     without ``low_water``.
      */
     explicit memory_pool(const memory_pool_config &config, worker threads = no_thread)
-        : owner(taken, make<memory_pool>(config, threads))
+        : owner(taken, detail::made(spt_memory_pool_create, threads.get(), &config))
     {
-    }
-
-    /* For try_make. */
-    [[nodiscard]] static spt_memory_pool *create(failure *details, const memory_pool_config &config,
-                                                 worker threads = no_thread) noexcept
-    {
-        return spt_memory_pool_create(threads.get(), &config, details);
     }
 
     /** The memory that it gives, for ``config.heaps.memory``; it is to outlive those who get it. */
@@ -282,17 +272,10 @@ class recv_stream : public owner<spt_recv_stream, detail::call<spt_recv_stream_d
      * :param config: Copied; its memory is borrowed until the last heap is given back.
      */
     explicit recv_stream(const thread_pool &pool, const recv_config &config = {})
-        : owner(taken, make<recv_stream>(pool, config))
+        : owner(taken, detail::made(spt_recv_stream_create, pool.get(), &config))
     {
     }
     explicit recv_stream(const thread_pool &&pool, const recv_config &config = {}) = delete;
-
-    /* For try_make. */
-    [[nodiscard]] static spt_recv_stream *create(failure *details, const thread_pool &pool,
-                                                 const recv_config &config = {}) noexcept
-    {
-        return spt_recv_stream_create(pool.get(), &config, details);
-    }
 
     /**
      * Receive from a UDP port. Throws what :c:func:`spt_recv_stream_add_udp` answers.
@@ -333,8 +316,6 @@ class recv_stream : public owner<spt_recv_stream, detail::call<spt_recv_stream_d
         const auto all = std::as_bytes(std::span(bytes));
         detail::must(spt_recv_stream_add_memory, get(), all.data(), all.size());
     }
-    /* A temporary is gone before it is read. */
-    template <fleeting Range> void add_memory(Range &&bytes) = delete;
 
     /** Begin to read, for a stream with ``config.explicit_start``. */
     void start() { detail::must(spt_recv_stream_start, get()); }
@@ -490,12 +471,9 @@ class chunk_ring : public owner<spt_chunk_ring, detail::call<spt_chunk_ring_dest
      *
      * :param capacity: Chunks in it at most, at least 1; streams that end may put in more.
      */
-    explicit chunk_ring(std::size_t capacity) : owner(taken, make<chunk_ring>(capacity)) {}
-
-    /* For try_make. */
-    [[nodiscard]] static spt_chunk_ring *create(failure *details, std::size_t capacity) noexcept
+    explicit chunk_ring(std::size_t capacity)
+        : owner(taken, detail::made(spt_chunk_ring_create, capacity))
     {
-        return spt_chunk_ring_create(capacity, details);
     }
 
     /**
@@ -605,8 +583,6 @@ struct chunk_config : spt_chunk_config {
         items = std::ranges::data(ids);
         n_items = std::ranges::size(ids);
     }
-    /* A temporary is gone before the stream is made. */
-    template <fleeting Range> void set_items(Range &&ids) = delete;
 };
 
 /** A stream that fills chunks: see :c:func:`spt_recv_stream_create_chunks`. */
@@ -626,21 +602,8 @@ class chunk_stream : public recv_stream
      */
     chunk_stream(const thread_pool &pool, const recv_config &config, const chunk_config &chunks,
                  const chunk_ring &data_ring, const chunk_ring &free_ring)
-        : recv_stream(taken, make<chunk_stream>(pool, config, chunks, data_ring, free_ring))
+        : recv_stream(taken, create(pool, config, chunks, data_ring, free_ring))
     {
-    }
-
-    /* For try_make. */
-    [[nodiscard]] static spt_recv_stream *create(failure *details, const thread_pool &pool,
-                                                 const recv_config &config,
-                                                 const chunk_config &chunks,
-                                                 const chunk_ring &data_ring,
-                                                 const chunk_ring &free_ring) noexcept
-    {
-        spt_chunk_config all = chunks;
-        all.data_ring = data_ring.get();
-        all.free_ring = free_ring.get();
-        return spt_recv_stream_create_chunks(pool.get(), &config, &all, details);
     }
 
     /**
@@ -654,6 +617,16 @@ class chunk_stream : public recv_stream
         spt_chunk_stats filled;
         spt_recv_stream_chunk_stats(get(), &filled, place_stats.data());
         return filled;
+    }
+
+  private:
+    static spt_recv_stream *create(const thread_pool &pool, const recv_config &config,
+                                   spt_chunk_config chunks, const chunk_ring &data_ring,
+                                   const chunk_ring &free_ring)
+    {
+        chunks.data_ring = data_ring.get();
+        chunks.free_ring = free_ring.get();
+        return detail::made(spt_recv_stream_create_chunks, pool.get(), &config, &chunks);
     }
 };
 
