@@ -13,19 +13,18 @@
  * sender down: then the rate is neither's. So the two may take turns: while the socket is filled,
  * the receiver is stopped, and what is timed is how long it takes to empty it.
  *
- * A receiver that knows no ids has to be told what they are: then descriptors go first, in a heap
+ * A receiver that knows no ids has to be common what they are: then descriptors go first, in a heap
  * of their own, and every heap has the timestamp that it would have.
  */
 #include "../chapters/report.h"
-#include "numbers.h"
+#include "common.h"
+#include "udp_socket.h"
 
 #include <dirent.h>
 #include <endian.h>
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <linux/sock_diag.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <sched.h>
@@ -59,9 +58,8 @@ struct settings {
     size_t heaps, substreams, lose, swap, window;
     double rate;
     int queue;
-    pid_t receiver; /* the receiver, which is to be stopped meanwhile; or 0 */
+    pid_t receiver; /* which is to be stopped meanwhile; or 0 */
     bool describe, fill;
-    const char *host, *port;
 };
 
 /* A packet of every heap. */
@@ -91,14 +89,6 @@ struct blast {
     } counts, warm_up;
 };
 
-_Noreturn static void fail(const char *what, int error)
-{
-    fprintf(stderr, "blast: %s%s%s\n", what, error != 0 ? ": " : "",
-            error != 0 ? strerror(error) : "");
-    fflush(stdout);
-    _exit(1);
-}
-
 static int64_t now_ns(void)
 {
     struct timespec now;
@@ -114,7 +104,7 @@ static uint32_t of_queue(const struct blast *b, int which)
     uint32_t info[SK_MEMINFO_VARS] = {0};
     socklen_t length = sizeof(info);
     if (getsockopt(b->settings.queue, SOL_SOCKET, SO_MEMINFO, info, &length) != 0)
-        fail("could not look at the receiver's socket (--queue)", errno);
+        fail("could not look at the receiver's socket (--queue): %m");
     return info[which];
 }
 
@@ -130,7 +120,7 @@ static void wait_for_queue(struct blast *b, size_t most)
         if (now < last)
             since = now_ns();
         else if (now_ns() - since > PATIENCE_NS)
-            fail("the receiver has read nothing for 5 s: has it ended?", 0);
+            fail("the receiver has read nothing for 5 s: has it ended?");
         sched_yield();
     }
 }
@@ -159,7 +149,7 @@ static bool all_stopped(pid_t process)
     snprintf(path, sizeof(path), "/proc/%d/task", (int)process);
     DIR *threads = opendir(path);
     if (threads == NULL)
-        fail("could not look at the receiver (--turns)", errno);
+        fail("could not look at the receiver (--turns): %m");
     for (struct dirent *it; all && (it = readdir(threads)) != NULL;)
         all = it->d_name[0] == '.' || is_stopped(process, it->d_name);
     closedir(threads);
@@ -169,7 +159,7 @@ static bool all_stopped(pid_t process)
 static void stop_receiver(const struct blast *b)
 {
     if (kill(b->settings.receiver, SIGSTOP) != 0)
-        fail("could not stop the receiver (--turns)", errno);
+        fail("could not stop the receiver (--turns): %m");
     while (!all_stopped(b->settings.receiver))
         sched_yield();
 }
@@ -179,7 +169,7 @@ static void give_turn(struct blast *b)
 {
     int64_t start = now_ns();
     if (kill(b->settings.receiver, SIGCONT) != 0)
-        fail("could not let the receiver go on (--turns)", errno);
+        fail("could not let the receiver go on (--turns): %m");
     wait_for_queue(b, 0);
     b->turns_ns += now_ns() - start;
 }
@@ -223,7 +213,7 @@ static void send_message(struct blast *b)
         ; /* a core is there for nothing else */
     while (sendmsg(b->settings.common.socket, &message, 0) < 0)
         if (errno != EINTR)
-            fail("could not send", errno);
+            fail("could not send: %m");
     spt_rate_sent(&b->rate, b->length, -1);
     b->counts.messages++;
     b->counts.packets += b->n_segments;
@@ -244,7 +234,7 @@ static uint64_t immediate(uint64_t id, uint64_t value)
     return htobe64(UINT64_C(1) << 63 | id << 40 | (value & ((UINT64_C(1) << 40) - 1)));
 }
 
-/* Make a byte of a heap's samples: its place and its heap can be told from it, mostly. */
+/* Make a byte of a heap's samples: its place and its heap can be common from it, mostly. */
 static uint8_t sample(uint64_t cnt, size_t at)
 {
     return (uint8_t)(cnt + at + (at >> 8));
@@ -328,12 +318,12 @@ static struct cut cut_of(const uint8_t *header, size_t size, size_t payload_size
 {
     struct cut cut = {.header_size = size, .payload_size = payload_size, .offset = offset};
     if (size > HEADER)
-        fail("a header is longer than it has room for", 0);
+        fail("a header is longer than it has room for");
     memcpy(cut.header, header, size);
     cut.cnt_at = place_of(header, size, immediate(SPT_ID_HEAP_CNT, 0));
     cut.timestamp_at = place_of(header, size, immediate(TIMESTAMP_ID, 0));
     if (cut.cnt_at == 0)
-        fail("a packet has no heap count", 0);
+        fail("a packet has no heap count");
     return cut;
 }
 
@@ -379,7 +369,7 @@ static void send_small(struct blast *b, spt_heap *heap, uint64_t cnt)
     uint8_t scratch[SMALL_PACKET];
     check(spt_packetizer_init(&packetizer, heap, cnt, SMALL_PACKET, &err), &err);
     if (spt_packetizer_next(&packetizer, scratch, pieces, &packet) != SPT_OK)
-        fail("a heap has no packet", 0);
+        fail("a heap has no packet");
     for (size_t i = 0; i < packet.n_pieces; i++) {
         memcpy(b->message + b->length, pieces[i].iov_base, pieces[i].iov_len);
         b->length += pieces[i].iov_len;
@@ -414,95 +404,43 @@ static void send_end(struct blast *b, uint64_t cnt)
 
 /* ---- The command line ---- */
 
-static const char usage_text[] =
-    "usage: blast [-n HEAPS] [-w HEAPS] [-H BYTES] [-p BYTES] [-s COUNT] [-r BYTES_PER_S]\n"
-    "             [--queue FD] [--window BYTES] [--turns PID] [--lose N] [--swap N]\n"
-    "             [--describe] [--fill] [--json] host port | --socket FD\n";
-
-static const char help_text[] =
-    "\nSends heaps as fast as it can, to see how fast a receiver is.\n\n"
-    "  -n HEAPS        heaps to send (10000)\n" COMMON_HELP
-    "  -s COUNT        substreams: so many heaps take turns, packet by packet (1)\n"
-    "  -r BYTES_PER_S  bytes of packets in a second (no limit)\n"
-    "  --queue FD      the receiver's socket: what it holds and drops can be seen in it\n"
-    "  --window BYTES  what may be in that socket, at most, so that it loses nothing\n"
-    "                  (half of what it has room for, 7/8 with --turns, none with -r)\n"
-    "  --turns PID     the receiver, which is stopped while the socket is filled: the time\n"
-    "                  is what it takes to empty it\n"
-    "  --lose N        every N-th packet is not sent\n"
-    "  --swap N        every N-th packet comes after the next one\n"
-    "  --describe      descriptors first, in a heap of their own, and timestamps that count\n"
-    "  --fill          samples that the receivers' --check knows, not any\n"
-    "  --json          print a JSON object, not the rate\n"
-    "  --socket FD     a connected UDP socket to send through\n"
-    "  host, port      where to send to\n"
-    "\nexample: blast -r 1e9 -H 65536 127.0.0.1 8888\n";
-
 static struct settings parse(int argc, char **argv)
 {
-    static const struct option long_options[] = {
-        COMMON_OPTIONS,
-        {"queue", required_argument, NULL, 'q'},
-        {"window", required_argument, NULL, 'W'},
-        {"turns", required_argument, NULL, 't'},
-        {"lose", required_argument, NULL, 'l'},
-        {"swap", required_argument, NULL, 'x'},
-        {"describe", no_argument, NULL, 'd'},
-        {"fill", no_argument, NULL, 'f'},
-        {NULL, 0, NULL, 0},
-    };
     struct settings s = {.common = COMMON_DEFAULTS, .heaps = 10000, .substreams = 1, .queue = -1};
-    int c;
-    while ((c = getopt_long(argc, argv, COMMON_LETTERS "n:s:r:", long_options, NULL)) != -1) {
-        if (c == 'n')
-            s.heaps = number(usage_text, "-n", optarg, 1, MOST);
-        else if (c == 's')
-            s.substreams = number(usage_text, "-s", optarg, 1, 65536);
-        else if (c == 'r')
-            s.rate = real(usage_text, "-r", optarg);
-        else if (c == 'q')
-            s.queue = (int)number(usage_text, "--queue", optarg, 0, 65535);
-        else if (c == 'W')
-            s.window = number(usage_text, "--window", optarg, 1, MOST);
-        else if (c == 't')
-            s.receiver = (pid_t)number(usage_text, "--turns", optarg, 1, INT32_MAX);
-        else if (c == 'l')
-            s.lose = number(usage_text, "--lose", optarg, 2, MOST);
-        else if (c == 'x')
-            s.swap = number(usage_text, "--swap", optarg, 2, MOST);
-        else if (c == 'd')
-            s.describe = true;
-        else if (c == 'f')
-            s.fill = true;
-        else if (c == 'h') {
-            printf("%s%s", usage_text, help_text);
-            exit(0);
-        } else if (!tell(&s.common, usage_text, c)) {
-            fputs(usage_text, stderr);
-            exit(2);
-        }
-    }
-    check_place(&s.common, usage_text, argc - optind);
+    const struct word words[] = {
+        {"-n", "HEAPS", "heaps to send (%)", WORD_SIZE, &s.heaps, .range = {1, WORD_MOST}},
+        {"-s", "COUNT", "substreams: so many heaps take turns, packet by packet (%)", WORD_SIZE,
+         &s.substreams, .range = {1, 65536}},
+        {"-r", "BYTES_PER_S", "bytes of packets in a second (no limit)", WORD_REAL, .to = &s.rate},
+        {"--queue", "FD", "the receiver's socket: what it holds and drops can be seen in it",
+         WORD_INT, &s.queue, .range = {0, 65535}},
+        {"--window", "BYTES",
+         "what may be in that socket, at most, so that it loses nothing\n"
+         "(half of what it has room for, 7/8 with --turns, none with -r)",
+         WORD_SIZE, &s.window, .range = {1, WORD_MOST}},
+        {"--turns", "PID",
+         "the receiver, which is stopped while the socket is filled: the time\n"
+         "is what it takes to empty it",
+         WORD_INT, &s.receiver, .range = {1, INT32_MAX}},
+        {"--lose", "N", "every N-th packet is not sent", WORD_SIZE, &s.lose,
+         .range = {2, WORD_MOST}},
+        {"--swap", "N", "every N-th packet comes after the next one", WORD_SIZE, &s.swap,
+         .range = {2, WORD_MOST}},
+        {"--describe", NULL, "descriptors first, in a heap of their own, and timestamps that count",
+         WORD_ON, .to = &s.describe},
+        {"--fill", NULL, "samples that the receivers' --check knows, not any", WORD_ON,
+         .to = &s.fill},
+        COMMON_WORDS(s.common),
+        {NULL},
+    };
+    read_words(argc, argv, "Sends heaps as fast as it can, to see how fast a receiver is.",
+               "-r 1e9 -H 65536 127.0.0.1 8888", "", words);
     if ((s.window > 0 || s.receiver > 0) && s.queue < 0)
-        usage_error(usage_text, "--window and --turns need --queue, the socket to look at");
+        usage_error("--window and --turns need --queue, the socket to look at");
     if (s.receiver > 0 && s.rate > 0)
-        usage_error(usage_text, "--turns and -r exclude each other");
-    s.host = argv[optind];
-    s.port = s.common.socket < 0 ? argv[optind + 1] : NULL;
+        usage_error("--turns and -r exclude each other");
+    s.common.socket = common_socket(&s.common, connected_to);
     return s;
-}
-
-static int connected(const struct settings *s)
-{
-    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *found = NULL;
-    (void)number(usage_text, "port", s->port, 1, 65535);
-    if (getaddrinfo(s->host, s->port, &hints, &found) != 0)
-        fail("could not look up the host", 0);
-    int fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || connect(fd, found->ai_addr, found->ai_addrlen) != 0)
-        fail("there is no way to the host", errno);
-    freeaddrinfo(found);
-    return fd;
 }
 
 static void print(const struct blast *b, const struct usage *used)
@@ -532,8 +470,6 @@ int main(int argc, char **argv)
 {
     struct blast b = {.settings = parse(argc, argv)};
     struct settings *s = &b.settings;
-    if (s->common.socket < 0)
-        s->common.socket = connected(s);
     bool windowed = s->window > 0 || (s->queue >= 0 && s->rate == 0);
     if (s->queue >= 0) {
         b.dropped = of_queue(&b, SK_MEMINFO_DROPS);

@@ -17,13 +17,13 @@
  * huge pages (no difference). With both threads on one core (taskset) it is faster than with two
  * cores, as is one thread: what costs most is that memory moves from cache to cache.
  */
+#include "../chapters/command_line.h"
 #include "../chapters/report.h"
+#include "udp_socket.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <linux/errqueue.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <pthread.h>
@@ -58,7 +58,8 @@ struct settings {
     size_t streams;
     int threads;
     bool gso, zero_copy, huge_pages, fill, json;
-    const char *host, *port;
+    const char *host;
+    int port;
 };
 
 /* Heaps that are handed over together, and the messages that carry them. */
@@ -94,19 +95,11 @@ struct ceiling {
 
 static const uint8_t header[FIRST_HEADER];
 
-_Noreturn static void fail(const char *what, int error)
-{
-    fprintf(stderr, "ceiling: %s%s%s\n", what, error != 0 ? ": " : "",
-            error != 0 ? strerror(error) : "");
-    fflush(stdout);
-    _exit(1);
-}
-
 static void *allocate(size_t n, size_t size)
 {
     void *memory = calloc(n, size);
     if (memory == NULL)
-        fail("no memory", 0);
+        fail("no memory");
     return memory;
 }
 
@@ -188,14 +181,14 @@ static void allocate_samples(const struct ceiling *c, struct batch *b, size_t si
         spt_error err = {0};
         check(spt_alloc(size, &b->huge_pages, &err), &err);
         if (b->huge_pages.reason != NULL)
-            fail(b->huge_pages.reason, 0);
+            fail("%s", b->huge_pages.reason);
         b->memory = b->huge_pages.data;
         return;
     }
     b->memory =
         mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (b->memory == MAP_FAILED)
-        fail("no memory", 0);
+        fail("no memory");
 }
 
 static void batch_init(const struct ceiling *c, struct batch *b)
@@ -238,14 +231,14 @@ static bool read_completions(struct ceiling *c)
     struct msghdr message = {.msg_control = control, .msg_controllen = sizeof(control)};
     if (recvmsg(c->fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) {
         if (errno != EAGAIN)
-            fail("could not read completions", errno);
+            fail("could not read completions: %m");
         return false;
     }
     for (struct cmsghdr *h = CMSG_FIRSTHDR(&message); h != NULL; h = CMSG_NXTHDR(&message, h)) {
         struct sock_extended_err e;
         memcpy(&e, CMSG_DATA(h), sizeof(e));
         if (e.ee_origin != SO_EE_ORIGIN_ZEROCOPY || e.ee_errno != 0)
-            fail("a packet could not be sent", (int)e.ee_errno);
+            fail("a packet could not be sent: %s", strerror((int)e.ee_errno));
         if (e.ee_code & SO_EE_CODE_ZEROCOPY_COPIED)
             c->counts.copied += e.ee_data - e.ee_info + 1;
         release(c, e.ee_info, e.ee_data);
@@ -272,7 +265,7 @@ static void send_batch(struct ceiling *c, struct batch *b)
             while (read_completions(c))
                 ;
         } else if (errno != EINTR) {
-            fail("could not send", errno);
+            fail("could not send: %m");
         }
     }
     c->counts.messages += b->n_messages;
@@ -370,7 +363,7 @@ static void two_threads(struct ceiling *c)
     pthread_t sender;
     int error = pthread_create(&sender, NULL, send_all, c);
     if (error != 0)
-        fail("could not start a thread", error);
+        fail("could not start a thread: %s", strerror(error));
     for (size_t i = 0; i < c->n_batches; i++) {
         wait_for(&c->empty);
         fill_batch(c, i);
@@ -404,21 +397,11 @@ static void many_streams(struct ceiling *streams, size_t n)
 static void open_socket(struct ceiling *c)
 {
     const struct settings *s = &c->settings;
-    struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_DGRAM};
-    struct addrinfo *found = NULL;
-    if (getaddrinfo(s->host, s->port, &hints, &found) != 0)
-        fail("could not look up the host", 0);
-    c->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (c->fd < 0)
-        fail("could not make a UDP socket", errno);
-    /* Connected: the way to the host is looked for once, and not for each message. */
-    if (connect(c->fd, found->ai_addr, found->ai_addrlen) != 0)
-        fail("there is no way to the host", errno);
-    freeaddrinfo(found);
+    c->fd = connected_to(s->host, s->port);
     if (setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &(int){SEND_BUFFER}, sizeof(int)) != 0)
-        fail("could not set the socket's send buffer", errno);
+        fail("could not set the socket's send buffer: %m");
     if (s->zero_copy && setsockopt(c->fd, SOL_SOCKET, SO_ZEROCOPY, &(int){1}, sizeof(int)) != 0)
-        fail("could not have the socket read memory in place", errno);
+        fail("could not have the socket read memory in place: %m");
 }
 
 /* Set up the k-th stream. */
@@ -431,7 +414,7 @@ static void set_up(struct ceiling *c, const struct settings *all, size_t k)
     c->batch_heaps = s->batch_size > s->heap_size ? s->batch_size / s->heap_size : 1;
     c->n_batches = (s->heaps + c->batch_heaps - 1) / c->batch_heaps;
     if (sem_init(&c->filled, 0, 0) != 0 || sem_init(&c->empty, 0, N_BATCHES) != 0)
-        fail("could not make a semaphore", errno);
+        fail("could not make a semaphore: %m");
     open_socket(c);
     for (size_t i = 0; i < N_BATCHES; i++)
         batch_init(c, &c->batches[i]);
@@ -448,44 +431,6 @@ static void tear_down(struct ceiling *c)
 
 /* ---- The command line ---- */
 
-static const char usage_text[] =
-    "usage: ceiling [-t 1|2] [-s STREAMS] [-g] [-z] [--huge-pages] [--no-fill] [-n HEAPS]\n"
-    "               [-H BYTES] [-p BYTES] [-b BYTES] [--json] host port\n";
-
-static const char help_text[] =
-    "\nHow fast this machine can send: bare system calls, without SPEAD.\n\n"
-    "  -t THREADS      1: fill, then send; 2: one fills while the other sends (2)\n"
-    "  -s STREAMS      so many at once, each as with -t 1, which it needs (1)\n"
-    "  -g, --no-gso    one packet in a message\n"
-    "  -z              the kernel reads the memory in place (MSG_ZEROCOPY)\n"
-    "  --huge-pages    samples in huge pages: more packets in a message, with -z\n"
-    "  --no-fill       send the same bytes again and again\n"
-    "  -n HEAPS        heaps to send (10000)\n"
-    "  -H BYTES        bytes of samples in a heap (1048576)\n"
-    "  -p BYTES        bytes in a packet at most, UDP and IP not counted (9000)\n"
-    "  -b BYTES        bytes of samples in a batch, at least a heap (524288)\n"
-    "  --json          print a JSON object, not the rate\n"
-    "  host            name or address to send to\n"
-    "  port            UDP port to send to, 1 to 65535\n"
-    "\nexample: ceiling -t 2 -n 524288 -H 8192 192.168.31.2 8888\n";
-
-_Noreturn static void usage_error(const char *what)
-{
-    fprintf(stderr, "%sceiling: error: %s\n", usage_text, what);
-    exit(2);
-}
-
-static size_t number(const char *text, size_t smallest, size_t largest, const char *what)
-{
-    char *end;
-    errno = 0;
-    long long value = strtoll(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || value < (long long)smallest ||
-        value > (long long)largest)
-        usage_error(what);
-    return (size_t)value;
-}
-
 /* How many packets a message may have (UDP_MAX_SEGMENTS, which no header of the system's has). */
 static size_t max_segments(void)
 {
@@ -498,62 +443,43 @@ static size_t max_segments(void)
 
 static struct settings parse(int argc, char **argv)
 {
-    static const struct option long_options[] = {
-        {"no-gso", no_argument, NULL, 'g'},  {"huge-pages", no_argument, NULL, 'u'},
-        {"no-fill", no_argument, NULL, 'f'}, {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},    {NULL, 0, NULL, 0},
-    };
-    const size_t most = (size_t)1 << 40;
-    struct settings s = {.heaps = 10000,
-                         .heap_size = 1024 * 1024,
+    struct settings s = {.heap_size = 1024 * 1024,
                          .packet_size = 9000,
+                         .heaps = 10000,
                          .batch_size = 512 * 1024,
                          .max_segments = max_segments(),
                          .streams = 1,
                          .threads = 2,
                          .gso = true,
                          .fill = true};
-    int c;
-    while ((c = getopt_long(argc, argv, "t:s:gzn:H:p:b:h", long_options, NULL)) != -1) {
-        if (c == 't')
-            s.threads = (int)number(optarg, 1, 2, "-t must be 1 or 2");
-        else if (c == 's')
-            s.streams = number(optarg, 1, 1024, "-s must be a whole number from 1 to 1024");
-        else if (c == 'g')
-            s.gso = false;
-        else if (c == 'z')
-            s.zero_copy = true;
-        else if (c == 'u')
-            s.huge_pages = true;
-        else if (c == 'f')
-            s.fill = false;
-        else if (c == 'n')
-            s.heaps = number(optarg, 1, most, "-n must be a whole number of at least 1");
-        else if (c == 'H')
-            s.heap_size = number(optarg, 1, most, "-H must be a whole number of at least 1");
-        else if (c == 'p')
-            s.packet_size =
-                number(optarg, 64, MAX_DATAGRAM, "-p must be a whole number from 64 to 65507");
-        else if (c == 'b')
-            s.batch_size = number(optarg, 1, most, "-b must be a whole number of at least 1");
-        else if (c == 'j')
-            s.json = true;
-        else if (c == 'h') {
-            printf("%s%s", usage_text, help_text);
-            exit(0);
-        } else {
-            fputs(usage_text, stderr);
-            exit(2);
-        }
-    }
-    if (argc - optind != 2)
-        usage_error("a host and a port are needed");
+    const struct word words[] = {
+        {"-t", "THREADS", "1: fill, then send; 2: one fills while the other sends (%)", WORD_INT,
+         &s.threads, .range = {1, 2}},
+        {"-s", "STREAMS", "so many at once, each as with -t 1, which it needs (%)", WORD_SIZE,
+         &s.streams, .range = {1, 1024}},
+        {"-g, --no-gso", NULL, "one packet in a message", WORD_OFF, .to = &s.gso},
+        {"-z", NULL, "the kernel reads the memory in place (MSG_ZEROCOPY)", WORD_ON,
+         .to = &s.zero_copy},
+        {"--huge-pages", NULL, "samples in huge pages: more packets in a message, with -z", WORD_ON,
+         .to = &s.huge_pages},
+        {"--no-fill", NULL, "send the same bytes again and again", WORD_OFF, .to = &s.fill},
+        {"-n", "HEAPS", "heaps to send (%)", WORD_SIZE, &s.heaps, .range = {1, WORD_MOST}},
+        {"-H", "BYTES", "bytes of samples in a heap (%)", WORD_SIZE, &s.heap_size,
+         .range = {1, WORD_MOST}},
+        {"-p", "BYTES", "bytes in a packet at most, UDP and IP not counted (%)", WORD_SIZE,
+         &s.packet_size, .range = {64, MAX_DATAGRAM}},
+        {"-b", "BYTES", "bytes of samples in a batch, at least a heap (%)", WORD_SIZE,
+         &s.batch_size, .range = {1, WORD_MOST}},
+        {"--json", NULL, "print a JSON object, not the rate", WORD_ON, .to = &s.json},
+        {"host", NULL, "name or address to send to", WORD_TEXT, .to = &s.host},
+        {"port", NULL, "UDP port to send to, 1 to 65535", WORD_INT, &s.port, .range = {1, 65535}},
+        {NULL},
+    };
+    read_words(argc, argv, "How fast this machine can send: bare system calls, without SPEAD.",
+               "-t 2 -n 524288 -H 8192 192.168.31.2 8888", "", words);
     if (s.streams > 1 && s.threads != 1)
         usage_error("several streams (-s) have a thread each: they need -t 1");
     s.packet_size &= ~(size_t)7; /* as packetizers do */
-    s.host = argv[optind];
-    s.port = argv[optind + 1];
-    (void)number(s.port, 1, 65535, "port must be a number from 1 to 65535");
     return s;
 }
 

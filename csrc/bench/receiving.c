@@ -1,117 +1,44 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the command line, the socket and the claims of receivers that are measured. */
 #include "receiving.h"
+#include "udp_socket.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 enum { BUFFER = 8 * 1024 * 1024 };
 
-static char usage_text[512];
-
-static void write_usage(const char *accepted)
+static int listening(const char *host, int port)
 {
-    snprintf(usage_text, sizeof(usage_text),
-             "usage: %s [-w HEAPS] [-H BYTES] [-p BYTES] [-r HEAPS]%s%s%s%s [--check] [--json]\n"
-             "       host port | --socket FD\n",
-             program_invocation_short_name, strchr(accepted, 'g') ? " [--no-gro]" : "",
-             strchr(accepted, 'c') ? " [--no-copy]" : "",
-             strchr(accepted, 'o') ? " [--out-of-order]" : "",
-             strchr(accepted, 'm') ? " [--no-pool]" : "");
-}
-
-_Noreturn static void help(const char *doc, const char *accepted)
-{
-    printf("%s\n%s\n\n", usage_text, doc);
-    puts(COMMON_HELP "  -r HEAPS        heaps that may wait to be got (4)");
-    if (strchr(accepted, 'g'))
-        puts("  --no-gro        a packet in a message, not a run of them");
-    if (strchr(accepted, 'c'))
-        puts("  --no-copy       leave what has come where it is");
-    if (strchr(accepted, 'o'))
-        puts("  --out-of-order  take a heap's packets in any order");
-    if (strchr(accepted, 'm'))
-        puts("  --no-pool       new memory for each heap");
-    printf("  --check         see whether the samples are those of blast --fill\n"
-           "  --json          print a JSON object, not the rate\n"
-           "  --socket FD     a bound UDP socket to receive from\n"
-           "  host, port      where to listen\n"
-           "\nexample: %s 127.0.0.1 8888\n",
-           program_invocation_short_name);
-    exit(0);
-}
-
-_Noreturn static void fail(const char *what)
-{
-    fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what, strerror(errno));
-    exit(1);
-}
-
-static int bound(const char *host, const char *port)
-{
-    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *found = NULL;
-    (void)number(usage_text, "port", port, 1, 65535);
-    int code = getaddrinfo(host, port, &hints, &found);
-    if (code != 0)
-        usage_error(usage_text, gai_strerror(code));
-    int fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &(int){BUFFER}, sizeof(int)) != 0 ||
-        bind(fd, found->ai_addr, found->ai_addrlen) != 0)
-        fail("could not listen there");
-    freeaddrinfo(found);
+    int fd = bound_to(host, port);
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &(int){BUFFER}, sizeof(int)) != 0)
+        fail("cannot set the socket buffer: %m");
     return fd;
-}
-
-static bool is_switch(struct receiving *r, int c)
-{
-    if (c == 'g')
-        r->gro = false;
-    else if (c == 'c')
-        r->copy = false;
-    else if (c == 'o')
-        r->out_of_order = true;
-    else if (c == 'm')
-        r->pool = false;
-    else if (c == 'k')
-        r->check = true;
-    else
-        return false;
-    return true;
 }
 
 struct receiving receiving_begin(int argc, char **argv, const char *doc, const char *accepted)
 {
-    static const struct option long_options[] = {
-        COMMON_OPTIONS,
-        {"no-gro", no_argument, NULL, 'g'},
-        {"no-copy", no_argument, NULL, 'c'},
-        {"out-of-order", no_argument, NULL, 'o'},
-        {"check", no_argument, NULL, 'k'},
-        {"no-pool", no_argument, NULL, 'm'},
-        {NULL, 0, NULL, 0},
-    };
     struct receiving r = {
         .common = COMMON_DEFAULTS, .ring = 4, .gro = true, .copy = true, .pool = true};
-    int c;
-    write_usage(accepted);
-    while ((c = getopt_long(argc, argv, COMMON_LETTERS "r:", long_options, NULL)) != -1) {
-        if (c == 'r')
-            r.ring = number(usage_text, "-r", optarg, 1, 1 << 20);
-        else if (c == 'h')
-            help(doc, accepted);
-        else if (tell(&r.common, usage_text, c))
-            continue;
-        else if ((strchr("gcom", c) != NULL && strchr(accepted, c) == NULL) || !is_switch(&r, c))
-            usage_error(usage_text, "there is no such option here");
-    }
-    check_place(&r.common, usage_text, argc - optind);
-    if (r.common.socket < 0)
-        r.common.socket = bound(argv[optind], argv[optind + 1]);
+    const struct word words[] = {
+        {"-r", "HEAPS", "heaps that may wait to be got (%)", WORD_SIZE, &r.ring,
+         .range = {1, 1 << 20}},
+        {"--no-gro", NULL, "a packet in a message, not a run of them", WORD_OFF, .to = &r.gro,
+         .only = 'g'},
+        {"--no-copy", NULL, "leave what has come where it is", WORD_OFF, .to = &r.copy,
+         .only = 'c'},
+        {"--out-of-order", NULL, "take a heap's packets in any order", WORD_ON,
+         .to = &r.out_of_order, .only = 'o'},
+        {"--no-pool", NULL, "new memory for each heap", WORD_OFF, .to = &r.pool, .only = 'm'},
+        {"--check", NULL, "see whether the samples are those of blast --fill", WORD_ON,
+         .to = &r.check},
+        COMMON_WORDS(r.common),
+        {NULL},
+    };
+    read_words(argc, argv, doc, "127.0.0.1 8888", accepted, words);
+    r.common.socket = common_socket(&r.common, listening);
     return r;
 }
 

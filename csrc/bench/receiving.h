@@ -7,7 +7,7 @@
 #define RECEIVING_H
 
 #include "../chapters/report.h"
-#include "numbers.h"
+#include "common.h"
 
 struct receiving {
     struct common common; /* with a bound socket: one that was given, or our own */

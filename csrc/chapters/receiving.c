@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns what the chapters' programs that receive share. */
 #include "receiving.h"
+#include "command_line.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,67 +17,6 @@ enum { INTERRUPTED = 128 + SIGINT }; /* the status that a shell has for it */
 
 enum { LARGEST_HEAP = (1 << 30) - 8192, MOST_BUFFERS = 1000 }; /* of a stream, with descriptors */
 
-static const struct option long_options[] = {
-    {"heap-size", required_argument, NULL, 'H'},
-    {"buffers", required_argument, NULL, 'b'},
-    {"json", no_argument, NULL, 'j'},
-    {"text", no_argument, NULL, 'T'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-};
-
-static void usage(FILE *to, const struct receiver_options *usual)
-{
-    fprintf(to, "usage: %s [-t SECONDS]%s%s [--json] [--text] [[HOST:]PORT]\n",
-            program_invocation_short_name, usual->heap_size > 0 ? " [-H BYTES]" : "",
-            usual->buffers > 0 ? " [-b COUNT]" : "");
-}
-
-_Noreturn static void help(const char *doc, const struct receiver_options *usual)
-{
-    usage(stdout, usual);
-    printf("\n%s\n\n", doc);
-    printf("  [HOST:]PORT  address and UDP port to listen on (any, %d)\n", usual->endpoint.port);
-    printf("  -t SECONDS   how long nothing has come when it ends (%g)\n", usual->silence_s);
-    if (usual->heap_size > 0)
-        printf("  -H, --heap-size BYTES\n               bytes of samples in a heap (%zu)\n",
-               usual->heap_size);
-    if (usual->buffers > 0)
-        printf("  -b, --buffers COUNT\n               heaps that the pool has memory for (%zu);"
-               " 0 for none,\n               so that each gets new memory\n",
-               usual->buffers);
-    puts("  --json       print a JSON object, not the heaps");
-    puts("  --text       with --json: print the heaps, too");
-    printf("\nexample: %s -t 60 8888\n", program_invocation_short_name);
-    exit(0);
-}
-
-_Noreturn static void usage_error(const char *what, const char *text)
-{
-    fprintf(stderr, "%s: error: %s, not '%s'\n", program_invocation_short_name, what, text);
-    exit(2);
-}
-
-static double seconds(const char *text)
-{
-    char *end;
-    double number = strtod(text, &end);
-    if (end == text || *end != '\0' || !(number > 0 && number <= 1e6))
-        usage_error("-t must be a number of seconds up to 1e6", text);
-    return number;
-}
-
-static size_t whole(const char *text, size_t least, size_t most, char option)
-{
-    char what[80];
-    size_t number = strspn(text, "0123456789") == strlen(text) ? strtoul(text, NULL, 10) : 0;
-    bool is_number = number > 0 || strcmp(text, "0") == 0;
-    if (is_number && number >= least && number <= most)
-        return number;
-    snprintf(what, sizeof(what), "-%c must be a whole number from %zu to %zu", option, least, most);
-    usage_error(what, text);
-}
-
 /* The text is cut in two where the host ends. */
 static spt_endpoint place(char *text)
 {
@@ -86,7 +25,7 @@ static spt_endpoint place(char *text)
         port = colon + 1;
     long number = strspn(port, "0123456789") == strlen(port) ? strtol(port, &end, 10) : 0;
     if (number < 1 || number > 65535)
-        usage_error("port must be a number from 1 to 65535", port);
+        usage_error("port must be a number from 1 to 65535, not '%s'", port);
     if (colon == NULL)
         return (spt_endpoint){"", (int)number};
     bool in_brackets = host[0] == '[' && colon > host && colon[-1] == ']';
@@ -97,37 +36,34 @@ static spt_endpoint place(char *text)
 struct receiver_options parse_receiver_options(int argc, char **argv, const char *doc,
                                                struct receiver_options usual)
 {
-    usual.endpoint = (spt_endpoint){"", 8888};
-    usual.silence_s = 5;
-    struct receiver_options options = usual;
-    char letters[] = "ht:H:b:";
-    letters[usual.heap_size == 0 ? 3 : usual.buffers == 0 ? 5 : 7] = '\0';
-    int c;
-    while ((c = getopt_long(argc, argv, letters, long_options, NULL)) != -1) {
-        if (c == 't')
-            options.silence_s = seconds(optarg);
-        else if (c == 'H' && usual.heap_size > 0)
-            options.heap_size = whole(optarg, 1, LARGEST_HEAP, 'H');
-        else if (c == 'b' && usual.buffers > 0)
-            options.buffers = whole(optarg, 0, MOST_BUFFERS, 'b');
-        else if (c == 'j')
-            options.json = true;
-        else if (c == 'T')
-            options.text = true;
-        else if (c == 'h')
-            help(doc, &usual);
-        else {
-            usage(stderr, &usual);
-            exit(2);
-        }
-    }
-    options.text |= !options.json;
-    if (argc - optind > 1)
-        usage_error("one place to listen on is enough", argv[optind + 1]);
-    if (argc > optind)
-        options.endpoint = place(argv[optind]);
+    struct receiver_options o = usual;
+    char *where = NULL, accepted[3] = "";
+    o.endpoint = (spt_endpoint){"", 8888};
+    o.silence_s = 5;
+    if (usual.heap_size > 0)
+        strcat(accepted, "H");
+    if (usual.buffers > 0)
+        strcat(accepted, "b");
+    const struct word words[] = {
+        {"[HOST:]PORT", NULL, "address and UDP port to listen on (any, 8888)", WORD_TEXT, &where,
+         .optional = true},
+        {"-t", "SECONDS", "how long nothing has come when it ends (%)", WORD_REAL, &o.silence_s,
+         .range = {0, 1000000}, .must = "a number of seconds up to 1e6"},
+        {"-H, --heap-size", "BYTES", "bytes of samples in a heap (%)", WORD_SIZE, &o.heap_size,
+         .range = {1, LARGEST_HEAP}, .only = 'H'},
+        {"-b, --buffers", "COUNT",
+         "heaps that the pool has memory for (%); 0 for none,\nso that each gets new memory",
+         WORD_SIZE, &o.buffers, .range = {0, MOST_BUFFERS}, .only = 'b'},
+        {"--json", NULL, "print a JSON object, not the heaps", WORD_ON, .to = &o.json},
+        {"--text", NULL, "with --json: print the heaps, too", WORD_ON, .to = &o.text},
+        {NULL},
+    };
+    read_words(argc, argv, doc, "-t 60 8888", accepted, words);
+    o.text |= !o.json;
+    if (where != NULL)
+        o.endpoint = place(where);
     setvbuf(stdout, NULL, _IOLBF, 0);
-    return options;
+    return o;
 }
 
 void say(const struct receiver_options *options, const char *format, ...)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the command line and the last line of the chapters' programs. */
 #include "report.h"
+#include "command_line.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
@@ -16,114 +16,6 @@
 
 /* ---- Options ---- */
 
-enum { N_SWITCHES = 3 }; /* which are the first */
-
-static const struct option long_options[] = {
-    {"copy", no_argument, NULL, 'k'}, {"small-pages", no_argument, NULL, 'o'},
-    {"fill", no_argument, NULL, 'f'}, {"json", no_argument, NULL, 'j'},
-    {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0},
-};
-
-static bool *switch_of(struct options *options, int c)
-{
-    return c == 'r'   ? &options->random
-           : c == 'k' ? &options->copy
-           : c == 'o' ? &options->small_pages
-           : c == 'f' ? &options->fill
-           : c == 'j' ? &options->json
-                      : NULL;
-}
-
-static void usage(FILE *to, const char *accepted)
-{
-    fprintf(to, "usage: %s", program_invocation_short_name);
-    if (strchr(accepted, 'n'))
-        fputs(" [-n HEAPS]", to);
-    if (strchr(accepted, 'H'))
-        fputs(" [-H BYTES]", to);
-    if (strchr(accepted, 'p'))
-        fputs(" [-p BYTES]", to);
-    if (strchr(accepted, 'r'))
-        fputs(" [-r]", to);
-    if (strchr(accepted, 's'))
-        fputs(" [-s COUNT]", to);
-    if (strchr(accepted, 'c'))
-        fputs(" [-c A,B]", to);
-    if (strchr(accepted, 'z'))
-        fputs(" [--copy] [--small-pages] [--fill]", to);
-    fprintf(to, " [--json]%s\n", strchr(accepted, 'd') ? " host port" : "");
-}
-
-_Noreturn static void help(const char *doc, const char *accepted, const struct options *defaults)
-{
-    usage(stdout, accepted);
-    printf("\n%s\n\n", doc);
-    if (strchr(accepted, 'n'))
-        printf("  -n HEAPS  heaps to send (%zu)\n", defaults->n_heaps);
-    if (strchr(accepted, 'H'))
-        printf("  -H BYTES  bytes of samples in a heap (%zu)\n", defaults->heap_size);
-    if (strchr(accepted, 'p')) {
-        fputs("  -p BYTES  bytes in a packet at most, UDP and IP not counted ", stdout);
-        if (defaults->packet_size == ROUTE_SIZE)
-            puts("(the route's)");
-        else
-            printf("(%zu)\n", defaults->packet_size);
-    }
-    if (strchr(accepted, 'r'))
-        puts("  -r        random samples instead of a fill");
-    if (strchr(accepted, 's'))
-        printf("  -s COUNT  streams, each with a thread of its own (%zu)\n", defaults->n_streams);
-    if (strchr(accepted, 'c'))
-        puts("  -c A,B    cores to pin the program's thread and the stream's to (any)");
-    if (strchr(accepted, 'z'))
-        puts("  --copy    have the kernel copy the samples\n"
-             "  --small-pages  ordinary pages for them, not huge ones\n"
-             "  --fill    write the samples anew before they are sent");
-    puts("  --json    print a JSON object, not the rate");
-    if (strchr(accepted, 'd'))
-        puts("  host      name or address to send to\n"
-             "  port      UDP port to send to, 1 to 65535");
-    printf("\nexample: %s%s\n", program_invocation_short_name,
-           strchr(accepted, 'd') ? " 192.168.31.2 8888" : "");
-    exit(0);
-}
-
-_Noreturn static void usage_error(const char *accepted, const char *what, const char *text)
-{
-    usage(stderr, accepted);
-    fprintf(stderr, "%s: error: %s, not '%s'\n", program_invocation_short_name, what, text);
-    exit(2);
-}
-
-#define A_SIZE "must be a whole number from 1 to 9223372036854775807"
-
-static size_t positive(const char *text, const char *what, const char *accepted)
-{
-    char *end;
-    errno = 0;
-    long long number = strtoll(text, &end, 10); /* an error beyond 2^63 - 1 */
-    if (errno != 0 || end == text || *end != '\0' || number < 1)
-        usage_error(accepted, what, text);
-    return (size_t)number;
-}
-
-static size_t at_most(size_t most, const char *text, const char *what, const char *accepted)
-{
-    size_t number = positive(text, what, accepted);
-    if (number > most)
-        usage_error(accepted, what, text);
-    return number;
-}
-
-static void two_cores(int cores[2], const char *text, const char *accepted)
-{
-    int n_read = 0;
-    bool numbers = strspn(text, "0123456789,") == strlen(text) &&
-                   sscanf(text, "%4d,%4d%n", cores, cores + 1, &n_read) == 2;
-    if (!numbers || text[n_read] != '\0')
-        usage_error(accepted, "-c must be two cores, such as 0,1", text);
-}
-
 static struct options with_usual(struct options o)
 {
     return (struct options){
@@ -131,6 +23,7 @@ static struct options with_usual(struct options o)
         .heap_size = o.heap_size > 0 ? o.heap_size : 1024 * 1024,
         .packet_size = o.packet_size > 0 ? o.packet_size : 1472,
         .n_streams = o.n_streams > 0 ? o.n_streams : 1,
+        .cores = {-1, -1},
         .endpoint = {"127.0.0.1", 8888},
     };
 }
@@ -150,50 +43,39 @@ static void tell_of_fragments(const struct options *options)
 struct options parse_options(int argc, char **argv, const char *doc, const char *accepted,
                              struct options defaults)
 {
-    struct options options = with_usual(defaults);
-    char letters[16] = "";
-    for (const char *c = accepted; *c != '\0'; c++)
-        if (strchr("zd", *c) == NULL)
-            strncat(strncat(letters, c, 1), *c == 'r' ? "" : ":", 2);
-    const struct option *long_ones = long_options + (strchr(accepted, 'z') ? 0 : N_SWITCHES);
-    int c;
-    while ((c = getopt_long(argc, argv, letters, long_ones, NULL)) != -1) {
-        if (c == 'n')
-            options.n_heaps = positive(optarg, "-n " A_SIZE, accepted);
-        else if (c == 'H')
-            options.heap_size = positive(optarg, "-H " A_SIZE, accepted);
-        else if (c == 'p')
-            options.packet_size = positive(optarg, "-p " A_SIZE, accepted);
-        else if (c == 's')
-            options.n_streams =
-                at_most(1024, optarg, "-s must be a number from 1 to 1024", accepted);
-        else if (c == 'c') {
-            two_cores(options.cores, optarg, accepted);
-            options.pinned = true;
-        } else if (switch_of(&options, c) != NULL)
-            *switch_of(&options, c) = true;
-        else if (c == 'h')
-            help(doc, accepted, &options);
-        else {
-            usage(stderr, accepted);
-            exit(2);
-        }
-    }
-    int n_positional = strchr(accepted, 'd') ? 2 : 0;
-    if (argc - optind != n_positional) {
-        usage(stderr, accepted);
-        fprintf(stderr, "%s: error: %d arguments are needed, but %d were given\n",
-                program_invocation_short_name, n_positional, argc - optind);
-        exit(2);
-    }
-    if (n_positional == 2) {
-        options.endpoint.host = argv[optind];
-        options.endpoint.port = (int)at_most(65535, argv[optind + 1],
-                                             "port must be a number from 1 to 65535", accepted);
-    }
-    if (defaults.packet_size != ROUTE_SIZE)
-        tell_of_fragments(&options);
-    return options;
+    bool asks = defaults.packet_size == ROUTE_SIZE;
+    struct options o = with_usual(defaults);
+    const struct word words[] = {
+        {"-n", "HEAPS", "heaps to send (%)", WORD_SIZE, &o.n_heaps, .range = {1, INT64_MAX},
+         .only = 'n'},
+        {"-H", "BYTES", "bytes of samples in a heap (%)", WORD_SIZE, &o.heap_size,
+         .range = {1, INT64_MAX}, .only = 'H'},
+        {"-p", "BYTES",
+         asks ? "bytes in a packet at most, UDP and IP not counted (the route's)"
+              : "bytes in a packet at most, UDP and IP not counted (%)",
+         WORD_SIZE, &o.packet_size, .range = {1, INT64_MAX}, .only = 'p'},
+        {"-r", NULL, "random samples instead of a fill", WORD_ON, .to = &o.random, .only = 'r'},
+        {"-s", "COUNT", "streams, each with a thread of its own (%)", WORD_SIZE, &o.n_streams,
+         .range = {1, 1024}, .must = "a number from 1 to 1024", .only = 's'},
+        {"-c", "A,B", "cores to pin the program's thread and the stream's to (any)", WORD_PAIR,
+         o.cores, .must = "two cores, such as 0,1", .only = 'c'},
+        {"--copy", NULL, "have the kernel copy the samples", WORD_ON, .to = &o.copy, .only = 'z'},
+        {"--small-pages", NULL, "ordinary pages for them, not huge ones", WORD_ON,
+         .to = &o.small_pages, .only = 'z'},
+        {"--fill", NULL, "write the samples anew before they are sent", WORD_ON, .to = &o.fill,
+         .only = 'z'},
+        {"--json", NULL, "print a JSON object, not the rate", WORD_ON, .to = &o.json},
+        {"host", NULL, "name or address to send to", WORD_TEXT, &o.endpoint.host, .only = 'd'},
+        {"port", NULL, "UDP port to send to, 1 to 65535", WORD_INT, &o.endpoint.port,
+         .range = {1, 65535}, .must = "a number from 1 to 65535", .only = 'd'},
+        {NULL},
+    };
+    read_words(argc, argv, doc, strchr(accepted, 'd') != NULL ? "192.168.31.2 8888" : "", accepted,
+               words);
+    o.pinned = o.cores[0] >= 0;
+    if (!asks)
+        tell_of_fragments(&o);
+    return o;
 }
 
 /* ---- Usage ---- */
@@ -391,22 +273,18 @@ pthread_t start_thread(void *(*function)(void *), void *argument)
 {
     pthread_t thread;
     int error = pthread_create(&thread, NULL, function, argument);
-    if (error == 0)
-        return thread;
-    fprintf(stderr, "%s: could not start a thread: %s\n", program_invocation_short_name,
-            strerror(error));
-    _exit(1);
+    if (error != 0)
+        fail("could not start a thread: %s", strerror(error));
+    return thread;
 }
 
 /* ---- Memory ---- */
 
 static void *check_memory(void *memory, size_t n_bytes)
 {
-    if (memory != NULL)
-        return memory;
-    fprintf(stderr, "%s: no memory for %zu bytes: lower -H\n", program_invocation_short_name,
-            n_bytes);
-    _exit(1);
+    if (memory == NULL)
+        fail("no memory for %zu bytes: lower -H", n_bytes);
+    return memory;
 }
 
 void *alloc_bytes(size_t n_bytes)

@@ -39,7 +39,8 @@ def compiled(source: Path, folder: Path) -> Path:
         [
             *compiler,
             *("-std=c11", "-O2", "-D_GNU_SOURCE", f"-I{shared}"),
-            *(str(source), str(shared.joinpath("report.c")), "-o", str(program)),
+            *map(str, (source, shared.joinpath("report.c"), shared.joinpath("command_line.c"))),
+            *("-o", str(program)),
             *shlex.split(flags.stdout),
             f"-Wl,-rpath,{where.stdout.strip()}",
             *("-lpthread", "-lm"),

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A UDP socket for a program that measures, or counts; the program ends where there can be none. */
+#ifndef UDP_SOCKET_H
+#define UDP_SOCKET_H
+
+/* Connected: the way to the host is looked for once, and not for each message. */
+int connected_to(const char *host, int port);
+
+int bound_to(const char *host, int port);
+
+#endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the reading of command lines. */
+#include "command_line.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_WORDS = 32, FIRST_LONG = 256 };
+
+/* ---- Failing ---- */
+
+_Noreturn static void end(int status, const char *before, const char *format, va_list arguments)
+{
+    flockfile(stderr); /* and keep it: another thread that fails says nothing more */
+    fprintf(stderr, "%s: %s", program_invocation_short_name, before);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    fflush(stdout);
+    _exit(status);
+}
+
+_Noreturn void usage_error(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    end(2, "error: ", format, arguments);
+}
+
+_Noreturn void fail(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    end(1, "", format, arguments);
+}
+
+/* ---- Values ---- */
+
+static bool is_whole(const struct word *word, const char *text, size_t *number)
+{
+    char *end;
+    errno = 0;
+    *number = strtoull(text, &end, 10);
+    return errno == 0 && end != text && *end == '\0' && strchr(text, '-') == NULL &&
+           *number >= word->range[0] && *number <= word->range[1];
+}
+
+static bool read_real(const struct word *word, const char *text)
+{
+    char *end;
+    double number = strtod(text, &end);
+    if (end == text || *end != '\0' || !isfinite(number) || number <= 0 ||
+        (word->range[1] > 0 && number > (double)word->range[1]))
+        return false;
+    *(double *)word->to = number;
+    return true;
+}
+
+static bool read_pair(const char *text, int numbers[2])
+{
+    int n_read = 0;
+    return strspn(text, "0123456789,") == strlen(text) &&
+           sscanf(text, "%4d,%4d%n", numbers, numbers + 1, &n_read) == 2 && text[n_read] == '\0';
+}
+
+static bool read_value(const struct word *word, const char *text)
+{
+    size_t number;
+    switch (word->kind) {
+    case WORD_ON:
+    case WORD_OFF:
+        *(bool *)word->to = word->kind == WORD_ON;
+        return true;
+    case WORD_SIZE:
+    case WORD_INT:
+        if (!is_whole(word, text, &number))
+            return false;
+        if (word->kind == WORD_SIZE)
+            *(size_t *)word->to = number;
+        else
+            *(int *)word->to = (int)number;
+        return true;
+    case WORD_REAL:
+        return read_real(word, text);
+    case WORD_PAIR:
+        return read_pair(text, word->to);
+    case WORD_TEXT:
+        *(const char **)word->to = text;
+        return true;
+    }
+    return false;
+}
+
+static void take(const struct word *word, const char *text)
+{
+    const char *comma = strchr(word->name, ',');
+    int n = comma != NULL ? (int)(comma - word->name) : (int)strlen(word->name);
+    if (read_value(word, text))
+        return;
+    if (word->must != NULL)
+        usage_error("%.*s must be %s, not '%s'", n, word->name, word->must, text);
+    if (word->kind == WORD_REAL)
+        usage_error("%.*s must be a number above 0, not '%s'", n, word->name, text);
+    usage_error("%.*s must be a whole number from %zu to %zu, not '%s'", n, word->name,
+                word->range[0], word->range[1], text);
+}
+
+/* ---- Help ---- */
+
+static void print_default(const struct word *word)
+{
+    if (word->kind == WORD_SIZE)
+        printf("%zu", *(const size_t *)word->to);
+    else if (word->kind == WORD_INT)
+        printf("%d", *(const int *)word->to);
+    else if (word->kind == WORD_REAL)
+        printf("%g", *(const double *)word->to);
+}
+
+static int width_of(const struct word *word)
+{
+    return (int)(strlen(word->name) + (word->value != NULL ? 1 + strlen(word->value) : 0));
+}
+
+static void print_help(const struct word *word, int width)
+{
+    printf("  %s%s%s%*s", word->name, word->value != NULL ? " " : "",
+           word->value != NULL ? word->value : "", width - width_of(word) + 2, "");
+    for (const char *c = word->help; *c != '\0'; c++)
+        if (*c == '%')
+            print_default(word);
+        else if (*c == '\n')
+            printf("\n%*s", width + 4, "");
+        else
+            putchar(*c);
+    putchar('\n');
+}
+
+_Noreturn static void help(const char *doc, const char *example, const struct word *const *words)
+{
+    int width = 0;
+    printf("usage: %s [options]", program_invocation_short_name);
+    for (const struct word *const *it = words; *it != NULL; it++) {
+        width = width_of(*it) > width ? width_of(*it) : width;
+        if ((*it)->name[0] != '-')
+            printf((*it)->optional ? " [%s]" : " %s", (*it)->name);
+    }
+    printf("\n\n%s\n\n", doc);
+    for (; *words != NULL; words++)
+        print_help(*words, width);
+    printf("\nexample: %s%s%s\n", program_invocation_short_name, example[0] != '\0' ? " " : "",
+           example);
+    exit(0);
+}
+
+/* ---- Command lines ---- */
+
+/* What getopt_long() is told. */
+struct spec {
+    char letters[2 * MOST_WORDS + 3];
+    struct option longs[MOST_WORDS + 2];
+    size_t n_letters, n_longs;
+};
+
+static void tell(struct spec *spec, const struct word *word, size_t i)
+{
+    bool has_value = word->value != NULL;
+    const char *long_name = strstr(word->name, "--");
+    if (word->name[0] != '-')
+        return;
+    if (word->name[1] != '-') {
+        spec->letters[spec->n_letters++] = word->name[1];
+        if (has_value)
+            spec->letters[spec->n_letters++] = ':';
+    }
+    if (long_name != NULL)
+        spec->longs[spec->n_longs++] = (struct option){
+            long_name + 2, has_value ? required_argument : no_argument, NULL, FIRST_LONG + (int)i};
+}
+
+/* Which of the words getopt_long() has found. */
+static size_t found(const struct word *const *words, int c)
+{
+    size_t i = 0;
+    if (c >= FIRST_LONG)
+        return (size_t)(c - FIRST_LONG);
+    while (words[i]->name[0] != '-' || words[i]->name[1] != c)
+        i++;
+    return i;
+}
+
+/* Take what is found by its place. */
+static void take_places(char **argv, const struct word *const *words)
+{
+    for (; *words != NULL; words++) {
+        if ((*words)->name[0] == '-')
+            continue;
+        if (*argv != NULL)
+            take(*words, *argv++);
+        else if (!(*words)->optional)
+            usage_error("%s is missing: see --help", (*words)->name);
+    }
+    if (*argv != NULL)
+        usage_error("'%s' is one word too many: see --help", *argv);
+}
+
+void read_words(int argc, char **argv, const char *doc, const char *example, const char *accepted,
+                const struct word *words)
+{
+    const struct word *own[MOST_WORDS + 1] = {NULL};
+    const char *given[MOST_WORDS] = {NULL};
+    struct spec spec = {.letters = ":h", .n_letters = 2};
+    size_t n = 0;
+    for (; words->name != NULL && n < MOST_WORDS; words++)
+        if (words->only == '\0' || strchr(accepted, words->only) != NULL) {
+            tell(&spec, words, n);
+            own[n++] = words;
+        }
+    spec.longs[spec.n_longs] = (struct option){"help", no_argument, NULL, 'h'};
+    opterr = 0; /* one line of our own says it */
+    for (int c; (c = getopt_long(argc, argv, spec.letters, spec.longs, NULL)) != -1;) {
+        if (c == 'h')
+            help(doc, example, own); /* before anything takes the place of a default */
+        if (c == ':')
+            usage_error("%s needs a value: see --help", argv[optind - 1]);
+        if (c == '?' && optopt > 0 && optopt < FIRST_LONG)
+            usage_error("there is no option -%c: see --help", optopt);
+        if (c == '?')
+            usage_error("there is no option %s: see --help", argv[optind - 1]);
+        given[found(own, c)] = optarg != NULL ? optarg : "";
+    }
+    for (size_t i = 0; i < n; i++)
+        if (given[i] != NULL)
+            take(own[i], given[i]);
+    take_places(argv + optind, own);
+}
