@@ -6,18 +6,17 @@
  * it can, or one that is slow on purpose. It reads SPEAD headers by itself, from the format's
  * description, and knows nothing of the library: what it confirms, it confirms from outside.
  */
+#include "../bench/udp_socket.h"
+#include "../chapters/command_line.h"
+
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -43,33 +42,12 @@ enum {
 enum { ITEM_NULL, ITEM_HEAP_CNT, ITEM_HEAP_LEN, ITEM_OFFSET, ITEM_LENGTH, ITEM_CONTROL = 6 };
 enum { ITEM_SAMPLES = 0x3300, CONTROL_STOP = 2 };
 
-static const char USAGE[] =
-    "usage: sink [options] HOST PORT\n"
-    "\n"
-    "Receive SPEAD over UDP, count it, and check that nothing is missing. The first line\n"
-    "printed is 'listening HOST PORT', the last one a summary. PORT 0 takes a free port.\n"
-    "It ends with a stream's stop heap, with Ctrl-C, or as the options say.\n"
-    "\n"
-    "  -b BYTES      ask for a socket buffer of BYTES (SO_RCVBUF)\n"
-    "  -r BYTES      read no more than BYTES a second: a slow listener\n"
-    "  -t SECONDS    end after SECONDS without a packet\n"
-    "  -c HEAPS      end after HEAPS complete heaps\n"
-    "  -s STEP       heap counts differ by STEP (default 1)\n"
-    "      --gro         let the kernel hand over merged packets (UDP_GRO)\n"
-    "      --check-fill  check that item 0x3300 of the heap with count n is all bytes n - 1\n"
-    "      --json        print the summary as one JSON object\n"
-    "  -h, --help    print this\n"
-    "\n"
-    "example: sink -t 5 --json 127.0.0.1 8888\n";
-
 struct options {
-    int rcvbuf;
-    uint64_t bytes_per_second;
-    uint64_t silence_ns;
-    uint64_t heaps;
-    uint64_t step;
+    int rcvbuf, port;
+    size_t bytes_per_second, heaps, step;
+    double silence_s;
     bool gro, check_fill, json;
-    const char *host, *port;
+    const char *host;
 };
 
 /* What the header of one packet says. */
@@ -104,17 +82,6 @@ static void on_signal(int number)
 {
     (void)number;
     interrupted = 1;
-}
-
-static void __attribute__((noreturn, format(printf, 2, 3))) die(int status, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fputs("sink: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
-    va_end(args);
-    exit(status);
 }
 
 static uint64_t now_ns(void)
@@ -284,7 +251,22 @@ static void slow_down(struct sink *sink)
     }
 }
 
-static void receive(struct sink *sink)
+/* Take a message: one packet, or those that the kernel has merged. */
+static void take_message(struct sink *sink, const uint8_t *data, struct mmsghdr *message)
+{
+    size_t size = message->msg_len, at = 0;
+    size_t step = sink->options.gro ? merged_size(&message->msg_hdr) : 0;
+    do {
+        size_t left = size - at;
+        size_t n = step > 0 && step < left ? step : left;
+        take_packet(sink, data + at, n);
+        at += n;
+    } while (at < size && sink->stopped == NULL);
+}
+
+/* Wait for messages, for a tick at most: so a signal that arrives just before the call is seen,
+ * too. Return whether there were some. */
+static bool receive(struct sink *sink)
 {
     static uint8_t buffers[BATCH][DATAGRAM_MAX];
     union {
@@ -294,73 +276,60 @@ static void receive(struct sink *sink)
     struct iovec pieces[BATCH];
     struct mmsghdr messages[BATCH];
     /* A slow reader takes one at a time, else it would be quick for a batch and then stop. */
-    unsigned batch = sink->options.bytes_per_second != 0 ? 1 : BATCH;
+    int batch = sink->options.bytes_per_second != 0 ? 1 : BATCH;
+    for (int i = 0; i < batch; i++) {
+        pieces[i] = (struct iovec){buffers[i], DATAGRAM_MAX};
+        messages[i].msg_hdr = (struct msghdr){
+            .msg_iov = &pieces[i],
+            .msg_iovlen = 1,
+            .msg_control = control[i].bytes,
+            .msg_controllen = sizeof control[i].bytes,
+        };
+    }
+    int got = recvmmsg(sink->fd, messages, (unsigned)batch, MSG_WAITFORONE, NULL);
+    if (got < 0 && errno != EAGAIN && errno != EINTR)
+        fail("cannot receive: %m");
+    if (got <= 0)
+        return false;
+    sink->last_ns = now_ns();
+    if (sink->packets == 0)
+        sink->first_ns = sink->last_ns;
+    for (int i = 0; i < got && sink->stopped == NULL; i++)
+        take_message(sink, buffers[i], &messages[i]);
+    return true;
+}
 
+/* Receive until the stream stops, or something else says that it is over. */
+static void receive_all(struct sink *sink)
+{
     uint64_t quiet_since = now_ns();
     while (sink->stopped == NULL) {
-        for (unsigned i = 0; i < batch; i++) {
-            pieces[i] = (struct iovec){buffers[i], DATAGRAM_MAX};
-            messages[i] = (struct mmsghdr){.msg_hdr = {
-                                               .msg_iov = &pieces[i],
-                                               .msg_iovlen = 1,
-                                               .msg_control = control[i].bytes,
-                                               .msg_controllen = sizeof control[i].bytes,
-                                           }};
-        }
-        /* The socket's time-out ends this wait every tick, so that a signal which arrives
-         * just before the call is seen too. */
-        int got = recvmmsg(sink->fd, messages, batch, MSG_WAITFORONE, NULL);
-        uint64_t now = now_ns();
-        if (got < 0 && errno != EAGAIN && errno != EINTR)
-            die(1, "cannot receive: %s", strerror(errno));
-        if (got > 0) {
-            if (sink->packets == 0)
-                sink->first_ns = now;
-            sink->last_ns = quiet_since = now;
-        }
-        for (int i = 0; i < got && sink->stopped == NULL; i++) {
-            size_t size = messages[i].msg_len;
-            size_t step = sink->options.gro ? merged_size(&messages[i].msg_hdr) : 0;
-            if (step == 0)
-                step = size;
-            size_t at = 0;
-            do {
-                take_packet(sink, buffers[i] + at, size - at < step ? size - at : step);
-                at += step;
-            } while (at < size && sink->stopped == NULL);
-        }
+        bool some = receive(sink);
         if (sink->stopped != NULL)
             break;
-        if (got > 0 && sink->options.bytes_per_second != 0)
+        if (some)
+            quiet_since = sink->last_ns;
+        if (some && sink->options.bytes_per_second != 0)
             slow_down(sink);
         if (interrupted)
             sink->stopped = "signal";
-        else if (sink->options.silence_ns != 0 && now - quiet_since >= sink->options.silence_ns)
+        else if (sink->options.silence_s > 0 &&
+                 (double)(now_ns() - quiet_since) >= sink->options.silence_s * 1e9)
             sink->stopped = "silence";
     }
 }
 
 static int open_socket(const struct options *options)
 {
-    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_PASSIVE}, *found;
-    int status = getaddrinfo(options->host, options->port, &hints, &found);
-    if (status != 0)
-        die(1, "cannot use %s port %s: %s", options->host, options->port, gai_strerror(status));
-    int fd = socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, found->ai_protocol);
-    if (fd < 0)
-        die(1, "cannot make a socket: %s", strerror(errno));
+    int fd = bound_to(options->host, options->port), on = 1;
     struct timeval tick = {.tv_usec = TICK_US};
-    int on = 1;
     if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tick, sizeof tick) != 0)
-        die(1, "cannot set a time-out: %s", strerror(errno));
+        fail("cannot set a time-out: %m");
     if (options->rcvbuf != 0 &&
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &options->rcvbuf, sizeof options->rcvbuf) != 0)
-        die(1, "cannot set the socket buffer: %s", strerror(errno));
+        fail("cannot set the socket buffer: %m");
     if (options->gro && setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on) != 0)
-        die(1, "this kernel has no UDP_GRO: leave --gro out (%s)", strerror(errno));
-    if (bind(fd, found->ai_addr, found->ai_addrlen) != 0)
-        die(1, "cannot listen at %s port %s: %s", options->host, options->port, strerror(errno));
-    freeaddrinfo(found);
+        fail("this kernel has no UDP_GRO: leave --gro out (%m)");
     return fd;
 }
 
@@ -372,7 +341,7 @@ static void announce(int fd)
     if (getsockname(fd, (struct sockaddr *)&address, &size) != 0 ||
         getnameinfo((struct sockaddr *)&address, size, host, sizeof host, port, sizeof port,
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-        die(1, "cannot tell the address of the socket");
+        fail("cannot tell the address of the socket");
     printf("listening %s %s\n", host, port);
     fflush(stdout);
 }
@@ -417,85 +386,39 @@ static void report(const struct sink *sink)
         printf(json ? "\"%s\": %" PRIu64 ", " : "%s %" PRIu64 ", ", rows[i].name, rows[i].value);
     printf(json ? "\"stopped\": \"%s\"}\n" : "stopped by %s\n", sink->stopped);
     if (fflush(stdout) != 0)
-        die(1, "cannot write the summary: %s", strerror(errno));
-}
-
-static uint64_t parse_count(char option, const char *text, uint64_t most)
-{
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || value < 1 || value > most)
-        die(2, "-%c %s: it must be a number from 1 to %" PRIu64, option, text, most);
-    return value;
-}
-
-static uint64_t parse_seconds(const char *text)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || *end != '\0' || !(value > 0 && value <= 1e6))
-        die(2, "-t %s: it must be a number of seconds above 0", text);
-    return (uint64_t)(value * 1e9);
+        fail("cannot write the summary: %m");
 }
 
 static struct options parse_options(int argc, char **argv)
 {
-    enum { JSON = 256, CHECK_FILL, GRO };
-    static const struct option longs[] = {
-        {"json", no_argument, NULL, JSON},
-        {"check-fill", no_argument, NULL, CHECK_FILL},
-        {"gro", no_argument, NULL, GRO},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+    struct options o = {.step = 1};
+    const struct word words[] = {
+        {"-b", "BYTES", "ask for a socket buffer of BYTES (SO_RCVBUF)", WORD_INT, &o.rcvbuf,
+         .range = {1, INT32_MAX / 2}},
+        {"-r", "BYTES", "read no more than BYTES a second: a slow listener", WORD_SIZE,
+         &o.bytes_per_second, .range = {1, WORD_MOST}},
+        {"-t", "SECONDS", "end after SECONDS without a packet", WORD_REAL, &o.silence_s,
+         .range = {0, 1000000}, .must = "a number of seconds up to 1e6"},
+        {"-c", "HEAPS", "end after HEAPS complete heaps", WORD_SIZE, &o.heaps,
+         .range = {1, INT64_MAX}},
+        {"-s", "STEP", "heap counts differ by STEP (%)", WORD_SIZE, &o.step,
+         .range = {1, INT64_MAX}},
+        {"--gro", NULL, "let the kernel hand over merged packets (UDP_GRO)", WORD_ON, .to = &o.gro},
+        {"--check-fill", NULL, "check that item 0x3300 of the heap with count n is all bytes n - 1",
+         WORD_ON, .to = &o.check_fill},
+        {"--json", NULL, "print the summary as one JSON object", WORD_ON, .to = &o.json},
+        {"HOST", NULL, "address to listen at", WORD_TEXT, .to = &o.host},
+        {"PORT", NULL, "UDP port, 0 to 65535; 0 takes a free one", WORD_INT, &o.port,
+         .range = {0, 65535}},
+        {NULL},
     };
-    struct options options = {.step = 1};
-    int c;
-    opterr = 0; /* one line of our own says it */
-    while ((c = getopt_long(argc, argv, ":b:r:t:c:s:h", longs, NULL)) != -1) {
-        switch (c) {
-        case 'b':
-            options.rcvbuf = (int)parse_count('b', optarg, INT32_MAX / 2);
-            break;
-        case 'r':
-            options.bytes_per_second = parse_count('r', optarg, UINT64_C(1000000000000));
-            break;
-        case 't':
-            options.silence_ns = parse_seconds(optarg);
-            break;
-        case 'c':
-            options.heaps = parse_count('c', optarg, INT64_MAX);
-            break;
-        case 's':
-            options.step = parse_count('s', optarg, INT64_MAX);
-            break;
-        case JSON:
-            options.json = true;
-            break;
-        case CHECK_FILL:
-            options.check_fill = true;
-            break;
-        case GRO:
-            options.gro = true;
-            break;
-        case 'h':
-            fputs(USAGE, stdout);
-            exit(0);
-        case ':':
-            die(2, "%s needs a value (see sink --help)", argv[optind - 1]);
-        default:
-            die(2, "there is no option %s (see sink --help)", argv[optind - 1]);
-        }
-    }
-    if (argc - optind != 2)
-        die(2, "it takes HOST and PORT (see sink --help)");
-    options.host = argv[optind];
-    options.port = argv[optind + 1];
-    char *end;
-    unsigned long port = strtoul(options.port, &end, 10);
-    if (options.port[0] < '0' || options.port[0] > '9' || *end != '\0' || port > 65535)
-        die(2, "port %s: it must be a number from 0 to 65535", options.port);
-    return options;
+    read_words(
+        argc, argv,
+        "Receive SPEAD over UDP, count it, and check that nothing is missing. The first line\n"
+        "printed is 'listening HOST PORT', the last one a summary. It ends with a stream's\n"
+        "stop heap, with Ctrl-C, or as the options say.",
+        "-t 5 --json 127.0.0.1 8888", "", words);
+    return o;
 }
 
 int main(int argc, char **argv)
@@ -507,7 +430,7 @@ int main(int argc, char **argv)
     sigaction(SIGTERM, &action, NULL);
     sink.fd = open_socket(&sink.options);
     announce(sink.fd);
-    receive(&sink);
+    receive_all(&sink);
     report(&sink);
     close(sink.fd);
     return 0;
