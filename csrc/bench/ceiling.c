@@ -19,62 +19,26 @@
  */
 #include "../chapters/command_line.h"
 #include "../chapters/report.h"
+#include "batch.h"
 #include "udp_socket.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/errqueue.h>
-#include <netinet/in.h>
-#include <netinet/udp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-
 enum {
-    FIRST_HEADER = 56, /* what the chapters' packets have: 8 bytes, 4 items, 2 more in the first */
-    OTHER_HEADER = 40,
-    PAGE = 4096,
-    MAX_DATAGRAM = 65507, /* UDP over IPv4 */
-    MAX_FRAGMENTS = 17,   /* of a zero-copy message: MAX_SKB_FRAGS, in pages */
     MESSAGES_PER_CALL = 64,
     SEND_BUFFER = 512 * 1024,
     N_BATCHES = 2,
     LOOKS = 100, /* before a thread that waits goes to sleep */
-};
-
-struct settings {
-    size_t heaps, heap_size, packet_size, batch_size, max_segments;
-    size_t streams;
-    int threads;
-    bool gso, zero_copy, huge_pages, fill, json;
-    const char *host;
-    int port;
-};
-
-/* Heaps that are handed over together, and the messages that carry them. */
-struct batch {
-    uint8_t *memory;
-    spt_memory huge_pages; /* which it is in, if it is */
-    struct mmsghdr *messages;
-    struct iovec *pieces; /* a header and a payload for each packet */
-    struct segment_size {
-        _Alignas(struct cmsghdr) char bytes[CMSG_SPACE(sizeof(uint16_t))];
-    } *controls;
-    size_t n_heaps, n_messages;
-    uint64_t n_packets, n_bytes;
-    uint32_t first_id; /* of its zero-copy messages */
-    size_t in_flight;  /* zero-copy messages whose memory the kernel still reads */
 };
 
 /* What sends the heaps of a stream. */
@@ -92,127 +56,6 @@ struct ceiling {
         uint64_t packets, messages, bytes, send_calls, waits, copied;
     } counts;
 };
-
-static const uint8_t header[FIRST_HEADER];
-
-static void *allocate(size_t n, size_t size)
-{
-    void *memory = calloc(n, size);
-    if (memory == NULL)
-        fail("no memory");
-    return memory;
-}
-
-/* ---- What goes into which message ---- */
-
-static size_t min(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Fragments that the kernel makes of a packet whose memory it reads in place, at most. */
-static size_t fragments(const struct batch *b, const struct iovec *payload)
-{
-    size_t page = b->huge_pages.data != NULL ? b->huge_pages.page_size : PAGE;
-    return 1 + ((uintptr_t)payload->iov_base % page + payload->iov_len + page - 1) / page;
-}
-
-static void begin_message(struct batch *b, struct iovec *pieces)
-{
-    b->messages[b->n_messages++].msg_hdr = (struct msghdr){
-        .msg_iov = pieces,
-    };
-}
-
-static void set_segment_size(struct batch *b, size_t m, size_t size)
-{
-    struct msghdr *message = &b->messages[m].msg_hdr;
-    uint16_t value = (uint16_t)size;
-    message->msg_control = b->controls[m].bytes;
-    message->msg_controllen = sizeof(b->controls[m].bytes);
-    struct cmsghdr *control = CMSG_FIRSTHDR(message);
-    control->cmsg_level = IPPROTO_UDP;
-    control->cmsg_type = UDP_SEGMENT;
-    control->cmsg_len = CMSG_LEN(sizeof(value));
-    memcpy(CMSG_DATA(control), &value, sizeof(value));
-}
-
-/* Cut the first n heaps of a batch into packets, and gather these into messages: packets of one
- * size, the last of which may be shorter. */
-static void lay_out(const struct ceiling *c, struct batch *b, size_t n)
-{
-    const struct settings *s = &c->settings;
-    size_t segment = 0, segments = 0, length = 0, n_fragments = 0;
-    bool full = true;
-    struct iovec *pieces = b->pieces;
-    b->n_heaps = n;
-    b->n_messages = b->n_packets = b->n_bytes = 0;
-    for (size_t offset = 0; offset < n * s->heap_size;) {
-        size_t header_size = offset % s->heap_size == 0 ? FIRST_HEADER : OTHER_HEADER;
-        pieces[0] = (struct iovec){(void *)(uintptr_t)header, header_size};
-        pieces[1].iov_base = b->memory + offset;
-        pieces[1].iov_len = min(s->packet_size - header_size, s->heap_size - offset % s->heap_size);
-        offset += pieces[1].iov_len;
-        size_t size = header_size + pieces[1].iov_len;
-        size_t more = s->zero_copy ? fragments(b, &pieces[1]) : 0;
-        if (full || !s->gso || size > segment || length + size > MAX_DATAGRAM ||
-            segments == s->max_segments || n_fragments + more > MAX_FRAGMENTS) {
-            begin_message(b, pieces);
-            segment = size;
-            segments = length = n_fragments = 0;
-        } else if (segments == 1) {
-            set_segment_size(b, b->n_messages - 1, segment);
-        }
-        b->messages[b->n_messages - 1].msg_hdr.msg_iovlen += 2;
-        full = size < segment;
-        segments++;
-        length += size;
-        n_fragments += more;
-        b->n_packets++;
-        b->n_bytes += size;
-        pieces += 2;
-    }
-}
-
-/* Memory that has been written to. */
-static void allocate_samples(const struct ceiling *c, struct batch *b, size_t size)
-{
-    if (c->settings.huge_pages) {
-        spt_error err = {0};
-        check(spt_alloc(size, &b->huge_pages, &err), &err);
-        if (b->huge_pages.reason != NULL)
-            fail("%s", b->huge_pages.reason);
-        b->memory = b->huge_pages.data;
-        return;
-    }
-    b->memory =
-        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (b->memory == MAP_FAILED)
-        fail("no memory");
-}
-
-static void batch_init(const struct ceiling *c, struct batch *b)
-{
-    const struct settings *s = &c->settings;
-    size_t n = c->batch_heaps;
-    size_t payload = s->packet_size - FIRST_HEADER;
-    size_t n_packets = n * ((s->heap_size + payload - 1) / payload);
-    allocate_samples(c, b, n * s->heap_size);
-    b->pieces = allocate(2 * n_packets, sizeof(*b->pieces));
-    b->messages = allocate(n_packets, sizeof(*b->messages));
-    b->controls = allocate(n_packets, sizeof(*b->controls));
-    lay_out(c, b, n);
-}
-
-static void batch_fini(const struct ceiling *c, struct batch *b)
-{
-    if (b->huge_pages.data == NULL)
-        munmap(b->memory, c->batch_heaps * c->settings.heap_size);
-    spt_free(&b->huge_pages);
-    free(b->pieces);
-    free(b->messages);
-    free(b->controls);
-}
 
 /* ---- Sending ---- */
 
@@ -255,7 +98,7 @@ static void send_batch(struct ceiling *c, struct batch *b)
         c->next_id += (uint32_t)b->n_messages;
     }
     for (size_t next = 0; next < b->n_messages;) {
-        size_t n = min(b->n_messages - next, MESSAGES_PER_CALL);
+        size_t n = smaller(b->n_messages - next, MESSAGES_PER_CALL);
         int sent = sendmmsg(c->fd, b->messages + next, (unsigned)n, flags);
         c->counts.send_calls++;
         if (sent > 0) {
@@ -295,9 +138,9 @@ static struct batch *fill_batch(struct ceiling *c, size_t number)
     const struct settings *s = &c->settings;
     struct batch *b = batch_of(c, number);
     size_t first = number * c->batch_heaps;
-    size_t n = min(c->batch_heaps, s->heaps - first);
+    size_t n = smaller(c->batch_heaps, s->heaps - first);
     if (n != b->n_heaps)
-        lay_out(c, b, n); /* the last */
+        lay_out(s, b, n); /* the last */
     if (s->fill)
         for (size_t i = 0; i < n; i++)
             memset(b->memory + i * s->heap_size, (int)((first + i) % 256), s->heap_size);
@@ -384,7 +227,7 @@ static void *run_stream(void *arg)
 
 static void many_streams(struct ceiling *streams, size_t n)
 {
-    pthread_t *threads = allocate(n, sizeof(*threads));
+    pthread_t *threads = alloc_zeros(n * sizeof(*threads));
     for (size_t k = 0; k < n; k++)
         threads[k] = start_thread(run_stream, &streams[k]);
     for (size_t k = 0; k < n; k++)
@@ -417,29 +260,19 @@ static void set_up(struct ceiling *c, const struct settings *all, size_t k)
         fail("could not make a semaphore: %m");
     open_socket(c);
     for (size_t i = 0; i < N_BATCHES; i++)
-        batch_init(c, &c->batches[i]);
+        batch_init(s, &c->batches[i], c->batch_heaps);
 }
 
 static void tear_down(struct ceiling *c)
 {
     for (size_t i = 0; i < N_BATCHES; i++)
-        batch_fini(c, &c->batches[i]);
+        batch_fini(&c->batches[i]);
     close(c->fd);
     sem_destroy(&c->filled);
     sem_destroy(&c->empty);
 }
 
 /* ---- The command line ---- */
-
-/* How many packets a message may have (UDP_MAX_SEGMENTS, which no header of the system's has). */
-static size_t max_segments(void)
-{
-    struct utsname kernel;
-    int major = 0, minor = 0;
-    if (uname(&kernel) == 0 && sscanf(kernel.release, "%d.%d", &major, &minor) == 2)
-        return major > 6 || (major == 6 && minor >= 9) ? 128 : 64;
-    return 64;
-}
 
 static struct settings parse(int argc, char **argv)
 {
@@ -525,7 +358,7 @@ static void print(const struct ceiling *streams, const struct settings *s, const
 int main(int argc, char **argv)
 {
     struct settings settings = parse(argc, argv);
-    struct ceiling *streams = allocate(settings.streams, sizeof(*streams));
+    struct ceiling *streams = alloc_zeros(settings.streams * sizeof(*streams));
     for (size_t k = 0; k < settings.streams; k++)
         set_up(&streams[k], &settings, k);
     struct usage start = usage_now();

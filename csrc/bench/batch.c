@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns batches. Their headers are zeros; only their sizes are those of the chapters' packets. */
+#include "batch.h"
+#include "../chapters/command_line.h"
+#include "../chapters/report.h"
+
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/utsname.h>
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+
+enum {
+    FIRST_HEADER = 56, /* what the chapters' packets have: 8 bytes, 4 items, 2 more in the first */
+    OTHER_HEADER = 40,
+    PAGE = 4096,
+    MAX_FRAGMENTS = 17, /* of a zero-copy message: MAX_SKB_FRAGS, in pages */
+};
+
+static const uint8_t header[FIRST_HEADER];
+
+/* UDP_MAX_SEGMENTS, which no header of the system's has. */
+size_t max_segments(void)
+{
+    struct utsname kernel;
+    int major = 0, minor = 0;
+    if (uname(&kernel) == 0 && sscanf(kernel.release, "%d.%d", &major, &minor) == 2)
+        return major > 6 || (major == 6 && minor >= 9) ? 128 : 64;
+    return 64;
+}
+
+/* Fragments that the kernel makes of a packet whose memory it reads in place, at most. */
+static size_t fragments(const struct batch *b, const struct iovec *payload)
+{
+    size_t page = b->huge_pages.data != NULL ? b->huge_pages.page_size : PAGE;
+    return 1 + ((uintptr_t)payload->iov_base % page + payload->iov_len + page - 1) / page;
+}
+
+static void begin_message(struct batch *b, struct iovec *pieces)
+{
+    b->messages[b->n_messages++].msg_hdr = (struct msghdr){
+        .msg_iov = pieces,
+    };
+}
+
+static void set_segment_size(struct batch *b, size_t m, size_t size)
+{
+    struct msghdr *message = &b->messages[m].msg_hdr;
+    uint16_t value = (uint16_t)size;
+    message->msg_control = b->controls[m].bytes;
+    message->msg_controllen = sizeof(b->controls[m].bytes);
+    struct cmsghdr *control = CMSG_FIRSTHDR(message);
+    control->cmsg_level = IPPROTO_UDP;
+    control->cmsg_type = UDP_SEGMENT;
+    control->cmsg_len = CMSG_LEN(sizeof(value));
+    memcpy(CMSG_DATA(control), &value, sizeof(value));
+}
+
+void lay_out(const struct settings *s, struct batch *b, size_t n)
+{
+    size_t segment = 0, segments = 0, length = 0, n_fragments = 0;
+    bool full = true;
+    struct iovec *pieces = b->pieces;
+    b->n_heaps = n;
+    b->n_messages = b->n_packets = b->n_bytes = 0;
+    for (size_t offset = 0; offset < n * s->heap_size;) {
+        size_t header_size = offset % s->heap_size == 0 ? FIRST_HEADER : OTHER_HEADER;
+        pieces[0] = (struct iovec){(void *)(uintptr_t)header, header_size};
+        pieces[1].iov_base = b->memory + offset;
+        pieces[1].iov_len =
+            smaller(s->packet_size - header_size, s->heap_size - offset % s->heap_size);
+        offset += pieces[1].iov_len;
+        size_t size = header_size + pieces[1].iov_len;
+        size_t more = s->zero_copy ? fragments(b, &pieces[1]) : 0;
+        if (full || !s->gso || size > segment || length + size > MAX_DATAGRAM ||
+            segments == s->max_segments || n_fragments + more > MAX_FRAGMENTS) {
+            begin_message(b, pieces);
+            segment = size;
+            segments = length = n_fragments = 0;
+        } else if (segments == 1) {
+            set_segment_size(b, b->n_messages - 1, segment);
+        }
+        b->messages[b->n_messages - 1].msg_hdr.msg_iovlen += 2;
+        full = size < segment;
+        segments++;
+        length += size;
+        n_fragments += more;
+        b->n_packets++;
+        b->n_bytes += size;
+        pieces += 2;
+    }
+}
+
+/* Memory that has been written to. */
+static void allocate_samples(const struct settings *s, struct batch *b, size_t size)
+{
+    b->size = size;
+    if (s->huge_pages) {
+        spt_error err = {0};
+        check(spt_alloc(size, &b->huge_pages, &err), &err);
+        if (b->huge_pages.reason != NULL)
+            fail("%s", b->huge_pages.reason);
+        b->memory = b->huge_pages.data;
+        return;
+    }
+    b->memory =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (b->memory == MAP_FAILED)
+        fail("no memory");
+}
+
+void batch_init(const struct settings *s, struct batch *b, size_t n)
+{
+    size_t payload = s->packet_size - FIRST_HEADER;
+    size_t n_packets = n * ((s->heap_size + payload - 1) / payload);
+    allocate_samples(s, b, n * s->heap_size);
+    b->pieces = alloc_zeros(2 * n_packets * sizeof(*b->pieces));
+    b->messages = alloc_zeros(n_packets * sizeof(*b->messages));
+    b->controls = alloc_zeros(n_packets * sizeof(*b->controls));
+    lay_out(s, b, n);
+}
+
+void batch_fini(struct batch *b)
+{
+    if (b->huge_pages.data == NULL)
+        munmap(b->memory, b->size);
+    spt_free(&b->huge_pages);
+    free(b->pieces);
+    free(b->messages);
+    free(b->controls);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What goes into which message: heaps that are sent together, cut into packets once. */
+#ifndef BATCH_H
+#define BATCH_H
+
+#include <spead_tutorial/spt.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+
+enum { MAX_DATAGRAM = 65507 }; /* UDP over IPv4 */
+
+/* How all of them are sent. */
+struct settings {
+    size_t heaps, heap_size, packet_size, batch_size, max_segments;
+    size_t streams;
+    int threads;
+    bool gso, zero_copy, huge_pages, fill, json;
+    const char *host;
+    int port;
+};
+
+/* Heaps that are handed over together, and the messages that carry them. */
+struct batch {
+    uint8_t *memory;
+    size_t size;           /* of that */
+    spt_memory huge_pages; /* which it is in, if it is */
+    struct mmsghdr *messages;
+    struct iovec *pieces; /* a header and a payload for each packet */
+    struct segment_size {
+        _Alignas(struct cmsghdr) char bytes[CMSG_SPACE(sizeof(uint16_t))];
+    } *controls;
+    size_t n_heaps, n_messages;
+    uint64_t n_packets, n_bytes;
+    uint32_t first_id; /* of its zero-copy messages */
+    size_t in_flight;  /* zero-copy messages whose memory the kernel still reads */
+};
+
+/* How many packets a message may have here. */
+size_t max_segments(void);
+
+/* Make room for n heaps, and lay them out; the program ends where there is none. */
+void batch_init(const struct settings *s, struct batch *b, size_t n);
+void batch_fini(struct batch *b);
+
+/* Cut the first n heaps of a batch into packets, and gather these into messages: packets of one
+ * size, the last of which may be shorter. */
+void lay_out(const struct settings *s, struct batch *b, size_t n);
+
+#endif
