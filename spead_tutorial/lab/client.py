@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -87,6 +87,15 @@ class Client:
     def request(self, op: str, fds: Sequence[int] = (), **fields: Any) -> Any:
         """Ask for something, and return the answer."""
         return self._ask(op, fds, fields)[0]
+
+    @contextlib.contextmanager
+    def done(self, op: str, undo: dict[str, Any], **fields: Any) -> Iterator[None]:
+        """Have something done for a ``with`` block, and undone also if this process is killed."""
+        self.request(op, undo=undo, **fields)
+        try:
+            yield
+        finally:
+            self.request(**undo)
 
     def _ask(self, op: str, fds: Sequence[int], fields: dict[str, Any]) -> tuple[Any, list[int]]:
         with self._lock:

@@ -126,8 +126,7 @@ def disturbed(lab: Any, **how: Any) -> Iterator[Disturbance]:
             ) from None
         with raw[0], raw[1]:
             socket.send_fds(channel, [b"\n"], [one.fileno() for one in raw])
-        receiver.request("make_detour", mtu=lab.mtu)
-        undo.callback(receiver.request, "end_detour")
+        undo.enter_context(receiver.done("make_detour", {"op": "end_detour"}, mtu=lab.mtu))
         process = undo.enter_context(
             lab.receiver.popen(
                 script("relay", json.dumps(how)),
@@ -141,8 +140,8 @@ def disturbed(lab: Any, **how: Any) -> Iterator[Disturbance]:
             raise LabError("what was to disturb the way has ended")
         receiver.request("take_detour")
         # A run of packets in one message could only be lost as a whole.
-        run = sender.request("limit_run", device=lab.device, packets=1)
-        undo.callback(sender.request, "limit_run", device=lab.device, packets=run)
+        run = {"op": "limit_run", "device": lab.device, "packets": lab.facts()["gso_max_segs"]}
+        undo.enter_context(sender.done(**run | {"packets": 1}, undo=run))
         disturbance = Disturbance(process, channel, how)
         try:
             yield disturbance

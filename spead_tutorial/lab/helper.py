@@ -36,6 +36,8 @@ class Helper:
         self.caller = caller
         # By the caller's own number for each: it can name a program before it knows its pid.
         self.programs: dict[int, tuple[subprocess.Popen[bytes], int]] = {}
+        # What undoes what the caller has done, and is done for one that is killed.
+        self.owed: list[dict[str, Any]] = []
         # Descriptors of the request that is being answered, and of its answer.
         self.taken: list[int] = []
         self.given: list[int] = []
@@ -70,6 +72,9 @@ class Helper:
                     return
         finally:
             self.end_programs()
+            while self.owed:
+                with contextlib.suppress(Exception):
+                    self.do(self.owed[-1])
 
     def answer(self) -> bool:
         """Answer one request; return False at end of file."""
@@ -84,7 +89,7 @@ class Helper:
         request = json.loads(data)
         reply = {"id": request.pop("id")}
         try:
-            reply["ok"] = self.operation(request.pop("op"))(**request)
+            reply["ok"] = self.do(request)
         except RefusedError as error:
             reply["refused"] = error.args
         except OSError as error:
@@ -101,6 +106,16 @@ class Helper:
                 os.close(fd)
             self.given = []
         return True
+
+    def do(self, request: dict[str, Any]) -> Any:
+        """Do what is asked for; what undoes it is owed until that is asked for."""
+        if request in self.owed:
+            self.owed.remove(request)
+        undo = request.pop("undo", None)
+        done = self.operation(request.pop("op"))(**request)
+        if undo is not None:
+            self.owed.append(undo)
+        return done
 
     def operation(self, name: str) -> Any:
         """Return what does it: a method here, or a function of `network`, which takes a while."""

@@ -208,13 +208,12 @@ class Lab(LabMachine):
         """
         if not _SLOWEST <= bits_per_s <= _FASTEST:
             raise ValueError(f"bits_per_s is {bits_per_s}: it must be in {_SLOWEST} ... {_FASTEST}")
-        self._helper.request("limit_rate", device=self.device, bytes_per_s=bits_per_s // 8)
-        try:
+        limit: dict[str, Any] = {"op": "limit_rate", "device": self.device}
+        unlimited, limited = (limit | {"bytes_per_s": n} for n in (0, bits_per_s // 8))
+        with self._helper.done(**limited, undo=unlimited):
             yield
             while self._helper.request("backlog", device=self.device):
                 time.sleep(_LOOK_S)
-        finally:
-            self._helper.request("limit_rate", device=self.device, bytes_per_s=0)
 
     @contextlib.contextmanager
     def disturbed(

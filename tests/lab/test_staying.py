@@ -26,7 +26,7 @@ import pytest
 from spead_tutorial.lab import WAYS, Lab, LabError, programs, registry, staying
 from spead_tutorial.lab.client import script
 from spead_tutorial.tools.cli import cli, finish
-from support.lab_scripts import wait_for_the_end_of
+from support.lab_scripts import begun, wait_for_the_end_of
 from support.labs import needs_lab, probe
 from support.processes import wait_until_it_takes_signals
 
@@ -586,6 +586,29 @@ def test_a_lab_with_a_receiver_can_be_joined_and_ends_on_both_machines(place):
     with inside(receiver=True) as sleeper:
         assert f"tail ({sleeper.pid})" in here("lab", "down").stdout
         assert sleeper.wait(PATIENCE_S) == -signal.SIGTERM
+
+
+def test_kill_9_of_who_joined_a_lab_leaves_its_way_as_it_was(place):
+    def way(lab: Lab) -> tuple[object, bytes]:
+        with lab.receiver.socket() as receiver, lab.socket() as sender:
+            receiver.settimeout(PATIENCE_S)
+            sender.sendto(b"arrived", (lab.address, lab.port))
+            assert receiver.recv(100) == b"arrived"
+        devices = lab.receiver.run(["cut", "-d:", "-f1", "/proc/net/dev"], capture_output=True)
+        return lab.facts(), devices.stdout
+
+    up("--receiver")
+    text = """
+        lab = Lab.join("main")
+        with lab.limited(10**6), lab.disturbed(loss=1.0):
+            print(*(helper.pid for helper in lab._helpers), flush=True)
+            signal.pause()
+    """
+    with Lab.join("main") as lab:
+        before = way(lab)
+        with begun(text) as (client, helpers):
+            wait_for_the_end_of([int(pid) for pid in helpers], client.kill)
+        assert way(lab) == before
 
 
 @pytest.mark.thorough
