@@ -5,6 +5,7 @@ import contextlib
 import errno
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Self
 
+from .programs import signal_programs
 from .refusal import LabError, RefusedError
 from .streams import open_missing
 
@@ -61,8 +63,9 @@ class Client:
         finally:
             theirs.close()
         self.pid = process.pid
+        self._networks: list[int] = []  # that are its own: one, once it has made it
         self._finalizer = weakref.finalize(
-            self, _end_helper, self._channel, self._log, process, os.getpid()
+            self, _end_helper, self._channel, self._log, self._networks, process, os.getpid()
         )
         self._channel.settimeout(_ANSWER_S)
 
@@ -78,6 +81,13 @@ class Client:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def make_network(self, op: str, **fields: Any) -> Any:
+        """Have it move into a network of its own, with which all programs there end."""
+        made = self.request(op, **fields)
+        with contextlib.suppress(OSError):
+            self._networks.append(os.open(f"/proc/{self.pid}/ns/net", os.O_RDONLY))
+        return made
 
     def socket(self, family: int, kind: int) -> socket.socket:
         """Have a socket made there."""
@@ -152,10 +162,16 @@ class Client:
 
 
 def _end_helper(
-    channel: socket.socket, log: IO[bytes], helper: subprocess.Popen[bytes], owner: int
+    channel: socket.socket,
+    log: IO[bytes],
+    networks: list[int],
+    helper: subprocess.Popen[bytes],
+    owner: int,
 ) -> None:
     """End a lab: its helper sees the end of file, kills what runs there, and exits."""
     if os.getpid() != owner:
+        for fd in networks:
+            os.close(fd)
         channel.close()  # a fork's copy; the lab is its parent's
         return
     # Not close() alone: a fork of this process may have a copy of this end.
@@ -170,4 +186,9 @@ def _end_helper(
         if not isinstance(error, subprocess.TimeoutExpired):
             raise
     finally:
+        if helper.returncode:  # it was killed before it could do so
+            there = [(one.st_dev, one.st_ino) for one in map(os.fstat, networks)]
+            signal_programs(there, signal.SIGKILL)
+        for fd in networks:
+            os.close(fd)
         log.close()

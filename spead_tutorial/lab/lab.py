@@ -75,14 +75,14 @@ class Lab(LabMachine):
         made = {"mtu": mtu, "receiver": receiver}
         with contextlib.ExitStack() as helpers:
             machines = [helpers.enter_context(Client())]
-            made["rootless"] = machines[0].request("make_namespaces")
+            made["rootless"] = machines[0].make_network("make_namespaces")
             if not receiver:
                 made |= machines[0].request("make_device", kind=kind, mtu=mtu)
             elif kind == "loopback":
                 made |= machines[0].request("make_loopback", mtu=mtu)
             else:
                 machines.append(helpers.enter_context(Client()))
-                machines[1].request("make_namespace_beside", process=machines[0].pid)
+                machines[1].make_network("make_namespace_beside", process=machines[0].pid)
                 machines[1].request("make_far_end", sender=machines[0].pid, mtu=mtu)
                 made |= machines[0].request("make_near_end", mtu=mtu)
             helpers.pop_all()

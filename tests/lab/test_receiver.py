@@ -4,6 +4,7 @@
 import collections
 import contextlib
 import dataclasses
+import functools
 import os
 import re
 import shutil
@@ -268,6 +269,19 @@ def test_close_ends_programs_and_their_orphans_on_both_machines():
     lab.close()
     with pytest.raises(LabError, match="closed"):
         lab.receiver.counters()
+
+
+def test_close_ends_what_a_killed_helper_has_left_on_either_machine():
+    argv = ["sh", "-c", "sleep 1000 >/dev/null & echo $! $$ $PPID; exec sleep 1000"]
+    with Lab(receiver=True) as lab:
+        left = []
+        for machine in (lab, lab.receiver):
+            with machine.popen(argv, stdout=subprocess.PIPE) as program:
+                orphan, *others = map(int, program.stdout.readline().split())
+                kill = functools.partial(os.kill, machine._helper.pid, signal.SIGKILL)
+                wait_for_the_end_of(others, kill)
+            left.append(orphan)
+        wait_for_the_end_of(left, lab.close)
 
 
 def test_a_receiver_that_cannot_be_made_leaves_no_helper(monkeypatch):
