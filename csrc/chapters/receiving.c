@@ -517,7 +517,7 @@ static const char *trouble(const struct heaps *heaps, const spt_recv_stats *stat
     return NULL;
 }
 
-int report_heaps(const struct heaps *heaps)
+int report_heaps(const struct heaps *heaps, const char *format, ...)
 {
     spt_recv_stats stats = stats_of(heaps);
     struct chunk_counts chunks = chunk_counts_of(heaps, &stats.account);
@@ -525,6 +525,12 @@ int report_heaps(const struct heaps *heaps)
         print_account(heaps, &stats);
     if (heaps->options->text && heaps->chunks != NULL)
         print_chunks(&chunks);
+    if (heaps->options->text && format != NULL) {
+        va_list arguments;
+        va_start(arguments, format);
+        vprintf(format, arguments);
+        va_end(arguments);
+    }
     if (heaps->options->json)
         print_record(heaps, &stats, &chunks);
     if (heaps->pool != NULL && pool_counts(heaps).too_large > 0)

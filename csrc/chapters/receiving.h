@@ -63,9 +63,11 @@ spt_chunk *next_chunk(struct heaps *heaps);
 /* How many heaps are in a chunk. */
 size_t n_present(const spt_chunk *chunk);
 
-/* Print the account, or a JSON object, or both. Return the program's status: 1 if heaps are
- * missing; 130 after Ctrl-C, when what still was arriving is not. */
-int report_heaps(const struct heaps *heaps);
+/* Print the account and, if not NULL, a line of the program's own; or a JSON object, or both.
+ * Return the program's status: 1 if heaps are missing; 130 after Ctrl-C, when what still was
+ * arriving is not. */
+int report_heaps(const struct heaps *heaps, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Print what descriptors have said in the heap that a group was last updated with. */
 void say_described(const struct receiver_options *options, const spt_item_group *group);

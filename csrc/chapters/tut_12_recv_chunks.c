@@ -110,8 +110,7 @@ int main(int argc, char **argv)
         }
         (void)!spt_chunk_ring_put(free_ones, chunk, 0); /* it is stopped after silence */
     }
-    int status = report_heaps(&heaps);
-    say(&options, "Received %zu heaps\n", received);
+    int status = report_heaps(&heaps, "Received %zu heaps\n", received);
     spt_recv_stream_destroy(stream);
     spt_chunk_ring_destroy(free_ones);
     spt_chunk_ring_destroy(filled);

@@ -41,7 +41,7 @@ int main(int argc, char **argv)
             heaps.not_understood++;
         spt_recv_stream_return(stream, heap);
     }
-    int status = report_heaps(&heaps);
+    int status = report_heaps(&heaps, NULL);
     spt_item_group_destroy(item_group);
     spt_recv_stream_destroy(stream);
     spt_thread_pool_destroy(thread_pool);

@@ -2,6 +2,7 @@
 """Chapter 7's programs: the power that chapter 3's print, and a count of heaps as the last line."""
 
 import itertools
+import json
 import re
 
 import numpy as np
@@ -32,6 +33,13 @@ def test_it_prints_what_chapter_3_prints_and_then_how_many_heaps_it_was(lab, lan
     assert timeless(after) == f"{timeless(before)}Received {len(signals())} heaps\n"
     exact = [np.mean(np.square(samples.astype(np.int64))) for samples in signals()]
     assert re.findall(r"Power: (\S+)", after.output) == [f"{power:.2f}" for power in exact]
+
+
+@each_language
+def test_asked_for_both_it_prints_all_of_the_text_and_then_the_json_object(lab, language):
+    done = said(lab, packets(), "--json", "--text", language=language, name=CHAPTER_7)
+    *_, last, found = done.output.splitlines()
+    assert last == f"Received {json.loads(found)['heaps']} heaps"
 
 
 @in_c

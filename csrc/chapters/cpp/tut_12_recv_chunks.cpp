@@ -106,7 +106,5 @@ int main(int argc, char **argv)
         }
         free_ones.put(*chunk); // or not: it is stopped after silence
     }
-    const int status = report_heaps(&heaps);
-    say(&options, "Received %zu heaps\n", received);
-    return status;
+    return report_heaps(&heaps, "Received %zu heaps\n", received);
 }

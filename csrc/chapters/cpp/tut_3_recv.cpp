@@ -37,5 +37,5 @@ int main(int argc, char **argv)
         else
             heaps.not_understood++;
     }
-    return report_heaps(&heaps);
+    return report_heaps(&heaps, nullptr);
 }

@@ -30,7 +30,5 @@ int main(int argc, char **argv)
         } else
             heaps.not_understood++;
     }
-    const int status = report_heaps(&heaps);
-    say(&options, "Received %zu heaps\n", received);
-    return status;
+    return report_heaps(&heaps, "Received %zu heaps\n", received);
 }
