@@ -15,6 +15,7 @@ _Round = TypeVar("_Round", bound=Hashable)
 #: Fewer values than these make no interval: their range is given instead.
 FEWEST = 6
 _RESAMPLES = 2000
+_AT_ONCE = 1 << 20  # values that are held at once: all resamples may be more than there is memory
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -113,9 +114,18 @@ def _median(values: tuple[float, ...], seed: int) -> Estimate:
     if data.size < FEWEST:
         ends = (float(data.min()), float(data.max()))
         return Estimate(float(np.median(data)), *ends, int(data.size))
-    resampled = np.random.default_rng(seed).choice(data, size=(_RESAMPLES, data.size))
-    low, high = np.quantile(np.median(resampled, axis=1), [0.025, 0.975])
+    low, high = np.quantile(_resampled(data, np.random.default_rng(seed)), [0.025, 0.975])
     return Estimate(float(np.median(data)), float(low), float(high), int(data.size))
+
+
+def _resampled(values: Sequence[float] | np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Return the medians of resamples."""
+    data = np.asarray(values)
+    rows = max(1, _AT_ONCE // data.size)
+    sizes = [min(rows, _RESAMPLES - begun) for begun in range(0, _RESAMPLES, rows)]
+    return np.concatenate(
+        [np.median(random.choice(data, size=(n, data.size)), axis=1) for n in sizes]
+    )
 
 
 def gain(
@@ -176,9 +186,6 @@ def ratio(before: Sequence[float], after: Sequence[float], *, seed: int = 1) -> 
     if n < FEWEST:
         return Estimate(middles, min(after) / max(before), max(after) / min(before), n)
     random = np.random.default_rng(seed)
-    resampled = [
-        np.median(random.choice(np.asarray(values), size=(_RESAMPLES, len(values))), axis=1)
-        for values in (after, before)
-    ]
-    low, high = np.quantile(resampled[0] / resampled[1], [0.025, 0.975])
+    ratios = _resampled(after, random) / _resampled(before, random)
+    low, high = np.quantile(ratios, [0.025, 0.975])
     return Estimate(middles, float(low), float(high), n)

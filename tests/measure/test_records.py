@@ -8,9 +8,11 @@ import re
 import socket
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -357,6 +359,20 @@ def test_what_is_said_of_an_estimates_ends_is_what_they_are():
     assert stats.spread([few.n, few.n]) == "range"
     assert stats.spread([enough.n, 2 * enough.n]) == "95 % interval"
     assert stats.spread([few.n, enough.n]) == f"95 % (n<{stats.FEWEST}: range)"
+
+
+def test_an_interval_of_many_values_takes_little_memory(monkeypatch):
+    values = np.random.default_rng(1).normal(size=20_001)
+    monkeypatch.setattr(stats, "_RESAMPLES", 150)
+    with monkeypatch.context() as at_once:
+        at_once.setattr(stats, "_AT_ONCE", 150 * values.size)
+        expected = stats.median(values)
+    tracemalloc.start()
+    try:
+        assert stats.median(values) == expected
+        assert tracemalloc.get_traced_memory()[1] < 40e6
+    finally:
+        tracemalloc.stop()
 
 
 def test_the_interval_of_a_median_covers_the_truth_about_as_often_as_it_says():
