@@ -16,7 +16,16 @@ from typing import IO, Any, Self
 from spead_tutorial.lab import LabProcess
 from spead_tutorial.lab.process import end_interrupted
 
-__all__ = ["READY", "Done", "Listening", "ProgramError", "Running", "Start", "finish"]
+__all__ = [
+    "READY",
+    "Done",
+    "Listening",
+    "ProgramError",
+    "Running",
+    "Start",
+    "finish",
+    "signal_name",
+]
 
 #: What a receiver says as soon as it listens.
 READY = "listening on"
@@ -28,6 +37,12 @@ Start = Callable[..., LabProcess | subprocess.Popen[str]]
 
 class ProgramError(RuntimeError):
     """A program cannot be run; the text says why and what to do about it."""
+
+
+def signal_name(number: int) -> str:
+    """Return what a signal is called; those of real time have no names."""
+    names = {one.value: one.name for one in signal.Signals}
+    return names.get(number, f"signal {number}")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -62,7 +77,7 @@ class Done:
     def failure(self) -> str:
         """How it ended, for those who have seen what it had to say."""
         if self.status < 0:
-            return f"{self.program}: it was ended by {signal.Signals(-self.status).name}"
+            return f"{self.program}: it was ended by {signal_name(-self.status)}"
         return f"{self.program} has failed, with status {self.status}"
 
     @property

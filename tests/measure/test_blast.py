@@ -45,3 +45,4 @@ def test_a_program_that_fails_or_says_nothing_is_a_failure_and_that_heaps_are_mi
     assert wrong(1, said="") == "receiver: why"
     assert wrong(1, 1) == "sender: why"
     assert wrong(-9) == "receiver: it was ended by SIGKILL"
+    assert wrong(-40) == "receiver: it was ended by signal 40"
