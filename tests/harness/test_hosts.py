@@ -283,6 +283,9 @@ def test_hosts_of_different_kinds_are_refused_by_what_differs(
         ('[[host]]\nname = "a"\naddress = "b"', "a needs folder, the whole path"),
         ('[[host]]\nname = "a"\nfolder = "b"', "at `$.host[0].folder`"),
         ('[[host]]\nname = "a"\nprefix = [3]', "Expected `str`"),
+        ('[[host]]\nname = "a\\n"', "at `$.host[0].name`"),
+        ('[[host]]\nname = "a"\nfolder = "/b\\u0000"', "at `$.host[0].folder`"),
+        ('[[host]]\nname = "a"\nprefix = ["b\\u0000"]', "at `$.host[0].prefix[0]`"),
     ],
 )
 def test_a_file_of_hosts_that_cannot_be_meant_is_refused(tmp_path, text, words):

@@ -11,16 +11,16 @@ from spead_tutorial.measure.records import RecordError
 
 __all__ = ["Host", "read_hosts"]
 
-_Text: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+_Text: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[^\0]+\Z")]
 
 
 class Host(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A machine on which something is run."""
 
     # what it is called in lines and in names of files
-    name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+    name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*\Z")]
     # of the repository, there; None where we are
-    folder: Annotated[str, msgspec.Meta(pattern="^/")] | None = None
+    folder: Annotated[str, msgspec.Meta(pattern=r"^/[^\0]*\Z")] | None = None
     python: _Text | None = None  # its Python; from the folder, if it is no whole path
     address: _Text | None = None  # what ssh is told; None for this machine
     # what goes before the command, such as `("ip", "netns", "exec", "a")`
