@@ -18,10 +18,10 @@ import pytest
 from spead_tutorial.lab import LabError
 from spead_tutorial.measure.programs import Done
 from spead_tutorial.measure.records import RecordError
-from spead_tutorial.tools.hosts import end
+from spead_tutorial.tools.hosts import end, remote
 from spead_tutorial.tools.hosts.end import COUNTS, counts
 from spead_tutorial.tools.hosts.file import Host, read_hosts
-from spead_tutorial.tools.hosts.remote import Command
+from spead_tutorial.tools.hosts.remote import Command, LostError
 from spead_tutorial.tools.hosts.way import Crossing
 from support import ROOT, sshd
 from support.labs import needs_lab
@@ -206,6 +206,15 @@ def test_a_command_that_a_host_does_not_have_is_said_with_the_host(way):
     status, _, err = way.run("-n", "1")
     assert status == 1
     assert err.splitlines()[-1].endswith("b is lost: No such file or directory: nosuch")
+
+
+def test_a_command_that_reads_nothing_holds_nobody_up(monkeypatch):
+    monkeypatch.setattr(remote, "_GONE_S", 0.1)
+    command = Command(Host("a", python="/bin/sleep"), ["1000"], "x" * (1 << 20))
+    assert command.lines() == []
+    remote.end_all([command])
+    with pytest.raises(LostError, match="ended by SIGKILL"):
+        command.lines()
 
 
 @pytest.mark.parametrize("is_allowed", [False, True])

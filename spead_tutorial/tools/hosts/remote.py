@@ -2,7 +2,6 @@
 """Commands on hosts: ssh starts them, or this machine does, and their lines of JSON come back."""
 
 import contextlib
-import json
 import os
 import queue
 import shlex
@@ -13,7 +12,10 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import msgspec
+
 from spead_tutorial.measure.records import RecordError
+from spead_tutorial.measure.running import signal_name
 from spead_tutorial.tools.hosts.file import Host
 
 __all__ = ["Command", "LostError", "end_all"]
@@ -62,11 +64,23 @@ class Command:
         self._complaint = ""  # the last line that is no record
         self._heard: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        try:
+            self._reader.start()
+            threading.Thread(target=self._write, args=(first,), daemon=True).start()
+        except BaseException:  # Ctrl-C: nobody has it yet who could end it
+            self.end()
+            self._process.wait()
+            raise
+
+    def _write(self, first: str) -> None:
+        """Write its first line, which it may be slow to read."""
         assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # its last words say why
-            self._process.stdin.write(first + "\n")
-            self._process.stdin.flush()
+        # It may have ended, and its last words say why; or have been told to, already.
+        with (
+            contextlib.suppress(OSError, ValueError),
+            open(os.dup(self._process.stdin.fileno()), "w") as told,
+        ):
+            told.write(first + "\n")
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -93,8 +107,7 @@ class Command:
     def end(self) -> None:
         """Ask it to end; its last words are still to be heard."""
         assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.close()
+        self._process.stdin.close()
 
     def wait(self) -> None:
         """Wait until nothing of it is left."""
@@ -115,7 +128,7 @@ def end_all(commands: Iterable[Command]) -> None:
 
 def _record(line: str) -> dict[str, Any] | None:
     try:
-        record = json.loads(line)
+        record = msgspec.json.decode(line)
     except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) and "record" in record else None
@@ -123,6 +136,5 @@ def _record(line: str) -> dict[str, Any] | None:
 
 def _how_it_ended(status: int) -> str:
     if status < 0:
-        names = {one.value: one.name for one in signal.Signals}  # but for those of real time
-        return f"its command was ended by {names.get(-status, f'signal {-status}')}"
+        return f"its command was ended by {signal_name(-status)}"
     return f"its command ended with status {status}"
