@@ -31,6 +31,7 @@ from spead_tutorial.measure.records import (
     read,
 )
 from spead_tutorial.measure.rounds import differences, left, schedule
+from spead_tutorial.results.tables import plain
 from spead_tutorial.tools.hosts.file import Host
 from spead_tutorial.tools.hosts.remote import Command, LostError, end_all
 
@@ -71,13 +72,14 @@ class Team:
         }
 
         def hear(host: Host, record: dict[str, Any]) -> None:
-            if record["record"] == "step":
-                stage = f"{host.name}: {record['stage']}"
-                show.begin(stage, f"{host.name}: {record['case']}", sum(steps.values()))
-            elif record["record"] == "said":
-                self._say(f"{host.name}: {record['text']}")
-            else:
-                begun.add(host, record)
+            match record:
+                case {"record": "step", "stage": str(stage), "case": str(case)}:
+                    stage, name = (plain(f"{host.name}: {what}") for what in (stage, case))
+                    show.begin(stage, name, sum(steps.values()))
+                case {"record": "said", "text": str(text)}:
+                    self._say(f"{host.name}: {text}")
+                case _:
+                    begun.add(host, record)
 
         to_do = [part for part, n in steps.items() if n]
         with contextlib.closing(begun):
@@ -117,8 +119,8 @@ class Team:
                     with self._losing(host):
                         for record in command.lines():
                             hear(host, record)
-                    if command.over:
-                        del running[host]
+                    if command.over or host not in self._hosts:
+                        end_all([running.pop(host)])
                 time.sleep(_LOOK_S)
         finally:
             end_all(running.values())
@@ -136,10 +138,11 @@ class Team:
         headers: dict[Host, Header] = {}
 
         def hear(host: Host, record: dict[str, Any]) -> None:
-            if record["record"] == "header":
-                headers[host] = parse([json.dumps(record)], host.name).header
-            elif record["record"] == "said":
-                self._say(f"{host.name}: {record['text']}")
+            match record:
+                case {"record": "header"}:
+                    headers[host] = _parsed(record).header
+                case {"record": "said", "text": str(text)}:
+                    self._say(f"{host.name}: {text}")
 
         order = [*take, "--part", "1", "--parts", "1", "--header"], "[]"
         self._run(dict.fromkeys(self._hosts, order), hear)
@@ -160,6 +163,14 @@ class Team:
             if difference is not None:
                 raise RecordError(f"{first.name} and {host.name} are not of one kind: {difference}")
         return headers
+
+
+def _parsed(*said: dict[str, Any]) -> Recording:
+    """Make a recording of what a host says; it is lost where that is none."""
+    try:
+        return parse([json.dumps(line) for line in said], "what it says")
+    except RecordError as error:
+        raise LostError(str(error)) from None
 
 
 def differs(one: Header, other: Header) -> str | None:
@@ -234,7 +245,7 @@ class _Begun:
     def add(self, host: Host, record: dict[str, Any]) -> None:
         """Keep a line of a host's, on the disk at once."""
         header = self._headers[host]
-        found = parse([json.dumps(object_of(header)), json.dumps(record)], host.name)
+        found = _parsed(object_of(header), record)
         if host not in self._writers:
             path = self.folder / f"{self._sweep.name}.{host.name}.jsonl"
             new = not (path.exists() and path.stat().st_size)

@@ -2,6 +2,7 @@
 """A sweep on many hosts: complete though one is lost, and nothing left behind on any of them."""
 
 import fcntl
+import itertools
 import json
 import os
 import signal
@@ -241,6 +242,31 @@ def test_others_take_over_what_a_lost_host_had_to_do_and_nothing_is_taken_twice(
     assert Counter(said)["c: well"] == engines.taken["c"]
     again, engines, _ = shared(tmp_path, {"a": SAME, "c": SAME})
     assert (again.samples, engines.taken.total()) == (found.samples, 0)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"record": "step"},
+        {"record": "said", "text": None},
+        {"record": "sent", "case": "nothing else"},
+        {"record": "strange"},
+        {"record": []},
+    ],
+)
+def test_a_host_that_says_what_is_not_understood_is_lost(tmp_path, impatient, monkeypatch, line):
+    work = InProcess._work
+
+    def rubbish(self: InProcess, name: str, argv: list[str], first: str) -> Any:
+        if name == "a" and "--header" not in argv:
+            return itertools.repeat([line])
+        return work(self, name, argv, first)
+
+    monkeypatch.setattr(InProcess, "_work", rubbish)
+    found, _, said = shared(tmp_path, {"a": SAME, "c": SAME})
+    assert keys(found) == keys_of(MANY)
+    (why,) = (one for one in said if one.startswith("a is lost: "))
+    assert "what it says line 2" in why
 
 
 def test_where_no_host_is_left_another_time_goes_on(tmp_path, impatient):

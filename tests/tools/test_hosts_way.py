@@ -208,6 +208,27 @@ def test_a_command_that_a_host_does_not_have_is_said_with_the_host(way):
     assert err.splitlines()[-1].endswith("b is lost: No such file or directory: nosuch")
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"record": "line"},
+        {"record": "line", "text": 3, "is_trouble": False},
+        {"record": "failed"},
+        {"record": "done", "status": 0, "output": "", "errors": "", "counted": {}},
+        {"record": "strange"},
+        {"record": None},
+    ],
+)
+def test_what_a_host_says_that_is_not_understood_is_said_of_it_in_one_line(elsewhere, here, said):
+    python = elsewhere / "python"
+    python.write_text(f"#!/bin/sh\nread it\necho '{json.dumps(said)}'\nexec cat\n")
+    python.chmod(0o755)
+    text = f'[[host]]\nname = "a"\n[[host]]\nname = "b"\npython = "{python}"\n'
+    (elsewhere / "F").write_text(f'{text}receives_at = "10.0.0.2"\n')
+    done = here("run", "7", "--hosts", "F", "--from-host", "a", "--to-host", "b")
+    check_refused(done, 1, "b is lost: it says what is not understood here")
+
+
 def test_a_command_that_reads_nothing_holds_nobody_up(monkeypatch):
     monkeypatch.setattr(remote, "_GONE_S", 0.1)
     command = Command(Host("a", python="/bin/sleep"), ["1000"], "x" * (1 << 20))
@@ -317,6 +338,16 @@ def test_where_packets_are_missing_the_account_says_what_counted_them(made, word
     assert made.is_whole is False
     assert words in made.account
     assert made.failure == made.account
+
+
+def test_counts_of_a_receiver_that_are_none_are_not_believed():
+    made = crossing(5, 3)
+    some, none = (
+        dataclasses.replace(made, received=Done("receiver", 0, json.dumps(said), ""))
+        for said in ({"socket_datagrams": 3}, {"socket_datagrams": "3"})
+    )
+    assert "no counter of the two machines has them" in some.account
+    assert none.account == "sender or receiver did not say what it counted"
 
 
 def test_an_account_without_a_gap_is_a_success_if_no_receiver_has_died():

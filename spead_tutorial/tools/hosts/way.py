@@ -53,11 +53,13 @@ class Crossing:
     @property
     def packets(self) -> tuple[int | None, int | None]:
         """Packets that were sent, and received; None of whoever does not say."""
-        report, seen = Report.parse(self.sent.output), self.received.said
-        return (
-            None if report is None else report.packets,
-            seen.get("socket_datagrams"),
-        )
+        report = Report.parse(self.sent.output)
+        return None if report is None else report.packets, self._seen("socket_datagrams")
+
+    def _seen(self, name: str) -> int | None:
+        """Return what the receiver counted; a program of another version may count other things."""
+        count = self.received.said.get(name)
+        return count if isinstance(count, int) else None
 
     @property
     def rows(self) -> list[tuple[str, int]]:
@@ -91,7 +93,7 @@ class Crossing:
     def _drops(self) -> Iterator[tuple[int, str]]:
         here, there = self.counted
         sender, receiver = self.hosts
-        no_room = self.received.said["socket_dropped"]
+        no_room = self._seen("socket_dropped") or 0
         yield here["tx_dropped"], f"the devices of {sender} dropped {here['tx_dropped']}"
         yield there["rx_dropped"], f"those of {receiver} dropped {there['rx_dropped']}"
         yield no_room, f"the receiver's socket had no room for {no_room} messages (rmem_max, cores)"
@@ -150,20 +152,32 @@ class _End:
     def hear(self) -> None:
         """Take in what it has said."""
         with _lost(self._host):
-            records = self.command.lines()
-        for record in records:
-            if record["record"] == "line":
-                self.listens = self.listens or READY in record["text"]
-                if self._show is not None:
-                    self._show(self._name, record["text"], record["is_trouble"])
-            elif record["record"] == "done":
-                outputs = record["output"], record["errors"]
-                self.done = Done(self._name, record["status"], *outputs)
-                self.counted = record["counted"]
-            else:
-                raise ProgramError(f"{self._host.name}: {record['text']}")
+            for record in self.command.lines():
+                self._take(record)
         if self.command.over and self.done is None:
             raise ProgramError(f"{self._host.name} did not say how {self._name} ended")
+
+    def _take(self, record: dict[str, Any]) -> None:
+        match record:
+            case {"record": "line", "text": str(text), "is_trouble": bool(is_trouble)}:
+                self.listens = self.listens or READY in text
+                if self._show is not None:
+                    self._show(self._name, text, is_trouble)
+            case {
+                "record": "done",
+                "status": int(status),
+                "output": str(output),
+                "errors": str(errors),
+                "counted": dict(counted),
+            } if COUNTS.keys() == counted.keys() and {*map(type, counted.values())} == {int}:
+                self.done, self.counted = Done(self._name, status, output, errors), counted
+            case {"record": "failed", "text": str(text)}:
+                raise ProgramError(f"{self._host.name}: {text}")
+            case _:
+                raise LostError(
+                    "it says what is not understood here: have the same version of the package on"
+                    " both machines"
+                )
 
     def wait(self, seconds: float | None = None, *, until_it_listens: bool = False) -> bool:
         """Listen for so long, or to the end; return whether what was waited for has come."""
