@@ -31,6 +31,7 @@ from spead_tutorial.measure.records import RecordError, Recording, locked, read
 from spead_tutorial.measure.rounds import left
 from spead_tutorial.measure.search import settled
 from spead_tutorial.measure.summary import rows
+from spead_tutorial.results.tables import plain
 from spead_tutorial.tools.cli import finish
 from spead_tutorial.tools.hosts.file import read_hosts
 from spead_tutorial.tools.options import parsed
@@ -183,7 +184,8 @@ def _run_on_hosts(
                         sweep, size, rounds or size.rounds, output, shown, retry=retry
                     )
             except KeyboardInterrupt:
-                _say(f"\nwhat has been taken is in {output / 'hosts'}, and the same command goes on"
+                click.echo(err=True)
+                _say(f"what has been taken is in {output / 'hosts'}, and the same command goes on"
                      " from there")  # fmt: skip
                 raise
             if _show_measured(sweep, settled(recording), output, plot=plot):
@@ -264,14 +266,14 @@ def _is_short(skipped: Iterable[str]) -> bool:
     return any(not name.startswith(f"{PEER_FROM_SOURCE} ") for name in skipped)
 
 
-def _say(line: str) -> None:
-    click.echo(line, err=True)
+def _say(line: str, *, err: bool = True) -> None:
+    click.echo(plain(line), err=err)
 
 
 def _give_advice(recording: Recording) -> None:
     click.echo()
     for line in status_module.advice(recording):
-        click.echo(f"note: {line}")
+        _say(f"note: {line}", err=False)
     click.echo()
 
 
@@ -286,8 +288,9 @@ def _why_nothing(plan: Plan, only_noisy: bool) -> str:
 def _say_what_is_kept(plan: Plan, path: Path) -> None:
     wanted = [step for step in plan.steps() if not step.case.timeline]
     n = len(wanted) - len(left(wanted, _read(path), retry=True))
+    click.echo(err=True)
     _say(
-        f"\n{n} of {len(wanted)} samples have been taken: they are in {path}, and the same command"
+        f"{n} of {len(wanted)} samples have been taken: they are in {path}, and the same command"
         " goes on from there"
     )
 
@@ -334,12 +337,12 @@ def status(records: tuple[Path, ...]) -> int:
     outcome = 0
     for path in paths:
         recording = read(path, unfinished=True)
-        click.echo(f"{path}: {recording.header.experiment}, {_completeness(recording)}")
+        _say(f"{path}: {recording.header.experiment}, {_completeness(recording)}", err=False)
         missing = _missing(recording)
         recording = settled(recording)
         click.echo(status_module.table(recording))
         for reason in sorted(set(recording.header.settings.get("skipped", {}).values())):
-            click.echo(f"skipped: {reason}")
+            _say(f"skipped: {reason}", err=False)
         _give_advice(recording)
         failed = any(row.failure for row in rows(recording))
         if failed or missing:

@@ -27,6 +27,7 @@ from spead_tutorial.measure.records import (
 from spead_tutorial.measure.report import Report
 from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM
 from spead_tutorial.measure.verify import contradiction
+from spead_tutorial.results.tables import plain
 
 __all__ = ["LADDER", "MACHINES", "check", "problems", "records"]
 
@@ -227,11 +228,11 @@ def check(paths: tuple[Path, ...]) -> int:
     for path in paths:
         found = problems(path, "" if user == "root" else user)
         for line in found:
-            click.echo(f"{path}: {line}", err=True)
+            click.echo(plain(f"{path}: {line}"), err=True)
         if found:
             outcome = _FAILED
         else:
             recording = read(path)
             words = f"{name_of(recording.header)}, {recording.rounds} rounds"
-            click.echo(f"{path}: can be contributed ({words})")
+            click.echo(plain(f"{path}: can be contributed ({words})"))
     return outcome

@@ -27,6 +27,7 @@ from spead_tutorial.measure.progress import Steps
 from spead_tutorial.measure.records import OURS, Recording, Sample, Split, Writer, locked, read
 from spead_tutorial.measure.rounds import schedule
 from spead_tutorial.measure.units import number, percent, size
+from spead_tutorial.results.tables import plain
 
 __all__ = ["measure", "table", "where"]
 
@@ -171,5 +172,5 @@ def where(how: str, output: Path, record: Path | None) -> int:
     failures = {one.failure for one in recording.samples}
     failures |= {one.failure for one in recording.splits}
     for failure in sorted(filter(None, failures)):
-        click.echo(f"failed: {failure}", err=True)
+        click.echo(plain(f"failed: {failure}"), err=True)
     return _FAILED if any(failures) else 0

@@ -115,7 +115,7 @@ class Table(Generic[_Row]):
             if title and drawn.row_count:
                 drawn.add_row()
             if title:
-                drawn.add_row(Text(title))
+                drawn.add_row(Text(plain(title)))
             for cells in its:
                 drawn.add_row(*(Text(plain(cells[i])) for i in shown))
         return _rendered(drawn, max(width or _UNLIMITED, least))

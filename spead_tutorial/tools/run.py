@@ -22,6 +22,7 @@ from spead_tutorial.measure import delivery, programs, progress
 from spead_tutorial.measure.place import Device, Host
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions
 from spead_tutorial.measure.report import Report
+from spead_tutorial.results.tables import plain
 from spead_tutorial.tools.hosts import way as crossing
 from spead_tutorial.tools.hosts.file import Host as FarHost
 from spead_tutorial.tools.hosts.file import read_hosts
@@ -322,7 +323,7 @@ def _show_line(name: str, line: str, is_trouble: bool) -> None:
         line = f"{report.payload_bytes / report.elapsed_ns * 1e3:.2f} MB/s"
     elif line.startswith("{"):
         return  # a receiver's, which has said it in words, too
-    click.echo(line if is_trouble else f"{name}: {line}", err=is_trouble)
+    click.echo(plain(line if is_trouble else f"{name}: {line}"), err=is_trouble)
 
 
 def _delivered(done: delivery.Delivery) -> dict[str, object]:

@@ -392,6 +392,20 @@ def test_a_record_goes_on_heals_and_is_not_gone_on_with_by_another_build(tmp_pat
     assert read(path).header.versions["build"] != "another"
 
 
+def test_what_a_strangers_record_says_is_no_more_than_letters_to_a_terminal(tmp_path):
+    red = "\x1b]0;red\x07"
+    found = recording(made([1e9] * 3, failure=red))
+    header = replace(found.header, settings=found.header.settings | {"skipped": {"one": red}})
+    path = write(tmp_path / "tut-6-loopback.jsonl", dataclasses.replace(found, header=header))
+    for argv in (("status", path), ("run", "tut-6-loopback", "--only-noisy", "-o", tmp_path)):
+        done = bench(*argv)
+        said = done.stdout + done.stderr
+        assert "red" in said
+        assert "\x1b" not in said
+    done = bench("check", path)
+    assert "\x1b" not in done.stdout + done.stderr
+
+
 def test_what_was_given_up_is_shown_with_the_reason(tmp_path):
     found = recording(made([1e9] * 3, failure="no memory"))
     path = write(tmp_path / "tut-6-loopback.jsonl", found)

@@ -18,6 +18,7 @@ import pytest
 from spead_tutorial.lab import LabError
 from spead_tutorial.measure.programs import Done
 from spead_tutorial.measure.records import RecordError
+from spead_tutorial.tools import run
 from spead_tutorial.tools.hosts import end, remote
 from spead_tutorial.tools.hosts.end import COUNTS, counts
 from spead_tutorial.tools.hosts.file import Host, read_hosts
@@ -236,6 +237,13 @@ def test_a_command_that_reads_nothing_holds_nobody_up(monkeypatch):
     remote.end_all([command])
     with pytest.raises(LostError, match="ended by SIGKILL"):
         command.lines()
+
+
+def test_a_line_of_a_hosts_is_no_more_than_letters_to_a_terminal(capsys):
+    for is_trouble in (False, True):
+        run._show_line("a", "red \x1b[31mand bell \x07.", is_trouble)
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("a: red  [31mand bell  .\n", "red  [31mand bell  .\n")
 
 
 @pytest.mark.parametrize("is_allowed", [False, True])

@@ -95,6 +95,11 @@ def test_what_arrived_is_a_table_and_a_failure_is_named_in_it():
     assert text([]) == ""
 
 
+def test_what_a_strangers_record_says_is_no_more_than_letters_to_a_terminal():
+    shown = text(read_arrivals(arrived(recorded(), {"way": "veth\x1b[31m"})))
+    assert "(veth [31m)" in shown
+
+
 def test_a_failure_of_what_arrives_fails_the_tour(tmp_path, monkeypatch, capsys):
     recording = arrived(recorded(), {"failure": "one is missing"})
     monkeypatch.setattr(tour, "_measure", lambda *_: recording)

@@ -151,7 +151,7 @@ def text(found: Sequence[Arrival]) -> str:
     if not found:
         return ""
     values = [f"  {plain(value)}" for value in shown_values(found[0])]
-    lines = [f"What arrives: {summary(found[0])}", str(table(found)), "", *values]
+    lines = [f"What arrives: {plain(summary(found[0]))}", str(table(found)), "", *values]
     return "\n".join([*lines, *[""] * bool(values), f"✓: {PROVED}."])
 
 
