@@ -55,6 +55,7 @@ class Client:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._log,
+                process_group=0,  # what kills ours as a whole leaves it what it has to undo
             )
         except OSError as error:
             self._channel.close()

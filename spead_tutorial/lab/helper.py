@@ -34,6 +34,7 @@ class Helper:
     def __init__(self, channel: socket.socket, caller: int) -> None:
         self.channel = channel
         self.caller = caller
+        self.group = os.getpgid(caller)
         # By the caller's own number for each: it can name a program before it knows its pid.
         self.programs: dict[int, tuple[subprocess.Popen[bytes], int]] = {}
         # What undoes what the caller has done, and is done for one that is killed.
@@ -47,9 +48,8 @@ class Helper:
         woken, waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        # Ctrl-C in a terminal, and the terminal's end, reach the whole process group; so does what
-        # ends a service, or timeout(1). They are meant for the programs in the lab and for the
-        # caller, who ends this process. A handler, unlike SIG_IGN, is not inherited.
+        # What ends a service reaches every process. It is meant for the programs in the lab and for
+        # the caller, who ends this process. A handler, unlike SIG_IGN, is not inherited.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, lambda *_: None)
@@ -150,6 +150,8 @@ class Helper:
         helper = os.getpid()
 
         def die_with_helper() -> None:
+            with contextlib.suppress(OSError):  # the caller has another terminal since
+                os.setpgid(0, self.group)  # Ctrl-C is for programs as for the caller
             libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
             if os.getppid() != helper:
                 os._exit(1)

@@ -3,6 +3,7 @@
 
 import contextlib
 import ctypes
+import functools
 import io
 import json
 import os
@@ -588,7 +589,8 @@ def test_a_lab_with_a_receiver_can_be_joined_and_ends_on_both_machines(place):
         assert sleeper.wait(PATIENCE_S) == -signal.SIGTERM
 
 
-def test_kill_9_of_who_joined_a_lab_leaves_its_way_as_it_was(place):
+@pytest.mark.parametrize("send", [os.kill, os.killpg], ids=["alone", "with its process group"])
+def test_kill_9_of_who_joined_a_lab_leaves_its_way_as_it_was(place, send):
     def way(lab: Lab) -> tuple[object, bytes]:
         with lab.receiver.socket() as receiver, lab.socket() as sender:
             receiver.settimeout(PATIENCE_S)
@@ -607,7 +609,8 @@ def test_kill_9_of_who_joined_a_lab_leaves_its_way_as_it_was(place):
     with Lab.join("main") as lab:
         before = way(lab)
         with begun(text) as (client, helpers):
-            wait_for_the_end_of([int(pid) for pid in helpers], client.kill)
+            kill = functools.partial(send, client.pid, signal.SIGKILL)
+            wait_for_the_end_of([int(pid) for pid in helpers], kill)
         assert way(lab) == before
 
 
