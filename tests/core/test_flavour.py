@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
+"""Flavours, and what of their numbers is possible."""
+
 import dataclasses
 
 import numpy as np

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
+"""Items, their descriptors, and groups of them."""
+
 import fractions
 import random
 import sys

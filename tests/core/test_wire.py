@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
+"""Packets taken apart: those that were made, and those that nobody made."""
+
 import contextlib
 import itertools
 import random
