@@ -7,6 +7,8 @@
 
 shows a table of one of these kinds, and of those of ``measured_tables.py``:
 
+    chapters                what each changes, as the catalogue says it; of one without a program
+        1 | what it is about            a line says it
     make-targets            what ``make help`` lists
     fields NAME             the fields of a class: types from its annotations, meanings from its
                             docstring
@@ -27,16 +29,17 @@ import json
 import re
 import typing
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from listings import ROOT, chapter_page
 from numpydoc.docscrape import NumpyDocString
 from public_names import linked
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from spead_tutorial.chapters.catalogue import CHAPTERS, RECEIVERS
+
 _UNITS = {"_ns": "ns", "_bytes": "bytes", "heap_size": "bytes", "packet_size": "bytes"}
 
 
@@ -100,6 +103,14 @@ def built(
         group += nodes.thead("", *made[:heads])
     group += nodes.tbody("", *made[heads:])
     return nodes.table("", group, classes=[*classes, *(() if widths else ["colwidths-auto"])])
+
+
+def chapters(*lines: str) -> Table:
+    """Return all chapters, with links to their pages."""
+    changes = {one.number: one.change for one in (*CHAPTERS, *RECEIVERS)}
+    changes |= {int(number): words for number, words in (line.split(" | ") for line in lines)}
+    rows = [(f"[]({chapter_page(number)})", words) for number, words in sorted(changes.items())]
+    return Table([("Chapter", "What changes"), *rows])
 
 
 def make_targets() -> Table:
@@ -198,7 +209,7 @@ def set_defaults(app: Sphinx, context: Any, lines: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    KINDS.update({"fields": fields, "make-targets": make_targets})
+    KINDS.update({"chapters": chapters, "fields": fields, "make-targets": make_targets})
     app.add_directive("made-table", MadeTable)
     app.add_directive("record-line", RecordLine)
     app.connect("sphinx-click-process-description", set_examples)

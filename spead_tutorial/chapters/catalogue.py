@@ -302,7 +302,7 @@ RECEIVERS = (
         3,
         "tut_3_recv",
         "A first receiver",
-        "receives any of them, and prints values as heaps arrive",
+        "receives heaps, and prints values as they arrive",
     ),
     Receiver(
         7,
