@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The exercise of a chapter: its task, how to begin, and folded away a hint and a solution.
+"""All exercises, a section each: the task, how to begin, and folded away a hint and a solution.
 
-    ```{exercise} 8
+    ```{exercises}
     ```
 
 All of it comes from what ``spead-tutorial check`` has, so that the page cannot ask for anything
-else.
+else. The section of chapter 8 has the label ``exercise-8``.
 """
 
 from docutils import nodes
@@ -13,32 +13,52 @@ from listings import changes, chapter_page
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from spead_tutorial.chapters.exercises import ReceiverExercise, find_exercise
+from spead_tutorial.chapters.exercises import (
+    EXERCISES,
+    RECEIVING,
+    ReceiverExercise,
+    SenderExercise,
+)
 
 
-class Exercise(SphinxDirective):
+class Exercises(SphinxDirective):
     """What is to be written, and what it may look like."""
 
-    required_arguments = 1
-
     def run(self) -> list[nodes.Node]:
-        try:
-            exercise = find_exercise(int(self.arguments[0]))
-        except ValueError as error:
-            raise self.error(str(error)) from None
-        files = exercise.skeleton, exercise.solution
-        self.env.note_dependency(str(exercise.solution))
-        number = exercise.chapter.number
-        task = f"{exercise.task} [Chapter {number}]({chapter_page(number)}) explains it."
-        command = f"spead-tutorial check {number}"
-        mine = f"my_{'receiver' if isinstance(exercise, ReceiverExercise) else 'sender'}.py"
-        begin = [f"{command} --skeleton > {mine}", f"{command} {mine}"]
-        hint = [":::{dropdown} Hint", exercise.hint, ":::"]
-        solution = [":::{dropdown} Solution", "```diff", *changes(*files), "```", ":::"]
-        lines = [task, "", "```sh", *begin, "```", "", *hint, "", *solution]
-        return self.parse_text_to_nodes("\n".join(lines))
+        every: list[SenderExercise | ReceiverExercise] = [*EXERCISES, *RECEIVING]
+        every.sort(key=lambda one: one.chapter.number)
+        for one in every:
+            self.env.note_dependency(str(one.solution))
+        text = "\n".join(line for one in every for line in section(one))
+        return self.parse_text_to_nodes(text, allow_section_headings=True)
+
+
+def section(exercise: SenderExercise | ReceiverExercise) -> list[str]:
+    """Return the lines of an exercise's section."""
+    number, title = exercise.chapter.number, exercise.chapter.title
+    head = f"## Chapter {number}: {title[0].lower()}{title[1:]}"
+    task = f"{exercise.task} [Chapter {number}]({chapter_page(number)}) explains it."
+    command = f"spead-tutorial check {number}"
+    mine = f"my_{'receiver' if isinstance(exercise, ReceiverExercise) else 'sender'}.py"
+    begin = [f"{command} --skeleton > {mine}", f"{command} {mine}"]
+    hint = [":::{dropdown} Hint", exercise.hint, ":::"]
+    diff = changes(exercise.skeleton, exercise.solution)
+    solution = [":::{dropdown} Solution", "```diff", *diff, "```", ":::"]
+    return [
+        f"(exercise-{number})=",
+        head,
+        task,
+        "",
+        "```sh",
+        *begin,
+        "```",
+        "",
+        *hint,
+        *solution,
+        "",
+    ]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.add_directive("exercise", Exercise)
+    app.add_directive("exercises", Exercises)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
