@@ -145,6 +145,8 @@ def differences(written: Any, stored: Any) -> Iterator[str]:
     for one, what in ((written, "source"), (stored, "stored notebook")):
         if one.metadata.get("jupytext", {}).get("formats") != PAIR:
             yield f"the {what} says nothing of the pair: its header needs formats: {PAIR}"
+    if written.metadata.get("card") != stored.metadata.get("card"):
+        yield "its card is not what the source has: make notebooks-refresh"
     mine, theirs = (
         [(cell.cell_type, cell.source, cell.metadata.get("tags", [])) for cell in one.cells]
         for one in (written, stored)

@@ -40,6 +40,7 @@ from spead_tutorial.notebook.place import LOOPBACK, close_place, open_place
 from spead_tutorial.notebook.repairs import Repair
 from spead_tutorial.notebook.showing import (
     by_heap_size,
+    contents,
     gain,
     per_heap,
     picture,
@@ -60,6 +61,7 @@ __all__ = [
     "Trial",
     "by_heap_size",
     "close_place",
+    "contents",
     "explore",
     "gain",
     "heaps",

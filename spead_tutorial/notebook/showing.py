@@ -2,6 +2,8 @@
 """What came of a measurement: numbers, tables and pictures."""
 
 import base64
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spead_tutorial.chapters.catalogue import MEASURED
@@ -17,7 +19,7 @@ from spead_tutorial.results.tables import Column, Table
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["by_heap_size", "gain", "per_heap", "picture", "rate", "samples", "table"]
+__all__ = ["by_heap_size", "contents", "gain", "per_heap", "picture", "rate", "samples", "table"]
 
 _MARK = "measured over loopback"
 
@@ -116,6 +118,18 @@ _CAME_TO: list[Column[Row]] = [
 
 def _over_loopback(recording: Recording) -> bool:
     return any(over_loopback(header.lab) for header in recording.headers)
+
+
+def contents() -> None:
+    """Show what each of the notebooks beside this one is about."""
+    from IPython.display import Markdown, display
+
+    rows = ["| notebook | what it is about |", "|---|---|"]
+    for path in sorted(Path().glob("[0-9][0-9]_*.ipynb"))[1:]:
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        title = notebook["cells"][0]["source"][0].removeprefix("# ").strip()
+        rows.append(f"| [{title}]({path.name}) | {notebook['metadata']['card']['about']} |")
+    display(Markdown("\n".join(rows)))
 
 
 def picture(draw: plots.Draw, recording: Recording) -> None:

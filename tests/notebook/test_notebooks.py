@@ -91,7 +91,6 @@ def test_every_notebook_has_the_headings_and_files_that_readers_look_for():
         assert [link for link in local if not (FOLDER / link).exists()] == [], name
     for name, following in itertools.pairwise(NAMES):
         assert f"]({following}.ipynb)" in texts[name]
-        assert f"({following}.ipynb)" in texts[START]
 
 
 def test_the_sanitizers_rules_are_all_understood():

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import nbformat
 import pytest
 
-from spead_tutorial.tools.notebooks import START, names
+from spead_tutorial.tools.notebooks import names
 from support import ROOT
 from support.site import extension
 
@@ -77,20 +77,11 @@ def test_lines_that_draw_are_told_from_others(source, lines):
 # ---- Cards ----
 
 
-def test_a_card_says_what_the_first_notebook_says_of_its_notebook():
-    start = nbformat.read(FOLDER / f"{START}.ipynb", 4)
-    said = extension("gallery").subjects(start)
-    assert tuple(said) == NAMES
-    assert said[START] == "These notebooks make a slow sender fast, one step at a time."
-    assert said["04_measure_it"] == "How fast is it, and how would you know?"
-
-
-def test_a_notebook_of_which_the_first_says_nothing_is_found():
-    start = nbformat.read(FOLDER / f"{START}.ipynb", 4)
-    for cell in start.cells:
-        cell.source = cell.source.replace("(13_hot.ipynb)", "(13_cold.ipynb)")
-    with pytest.raises(ValueError, match="13_hot"):
-        extension("gallery").subjects(start)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_card_says_what_its_notebook_is_about_and_shows_a_picture(name):
+    lines = extension("gallery").card(name, nbformat.read(FOLDER / f"{name}.ipynb", 4))
+    assert re.fullmatch(r"```\{thumbnail\} [\w-]+", lines[2])
+    assert re.fullmatch("[A-Z].+[.?]", lines[4])
 
 
 @pytest.mark.parametrize(
