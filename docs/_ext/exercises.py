@@ -13,12 +13,13 @@ from listings import changes, chapter_page
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from spead_tutorial.chapters.exercises import (
+from spead_tutorial.chapters.catalogue import (
     EXERCISES,
     RECEIVING,
     ReceiverExercise,
     SenderExercise,
 )
+from spead_tutorial.chapters.exercises import skeleton, solution
 
 
 class Exercises(SphinxDirective):
@@ -28,7 +29,7 @@ class Exercises(SphinxDirective):
         every: list[SenderExercise | ReceiverExercise] = [*EXERCISES, *RECEIVING]
         every.sort(key=lambda one: one.chapter.number)
         for one in every:
-            self.env.note_dependency(str(one.solution))
+            self.env.note_dependency(str(solution(one)))
         text = "\n".join(line for one in every for line in section(one))
         return self.parse_text_to_nodes(text, allow_section_headings=True)
 
@@ -42,8 +43,8 @@ def section(exercise: SenderExercise | ReceiverExercise) -> list[str]:
     mine = f"my_{'receiver' if isinstance(exercise, ReceiverExercise) else 'sender'}.py"
     begin = [f"{command} --skeleton > {mine}", f"{command} {mine}"]
     hint = [":::{dropdown} Hint", exercise.hint, ":::"]
-    diff = changes(exercise.skeleton, exercise.solution)
-    solution = [":::{dropdown} Solution", "```diff", *diff, "```", ":::"]
+    diff = changes(skeleton(exercise), solution(exercise))
+    answer = [":::{dropdown} Solution", "```diff", *diff, "```", ":::"]
     return [
         f"(exercise-{number})=",
         head,
@@ -54,7 +55,7 @@ def section(exercise: SenderExercise | ReceiverExercise) -> list[str]:
         "```",
         "",
         *hint,
-        *solution,
+        *answer,
         "",
     ]
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 import spead_tutorial
 import spead_tutorial.send
-from spead_tutorial.chapters.exercises import ReceiverExercise
+from spead_tutorial.chapters.catalogue import ReceiverExercise
 from spead_tutorial.check.trying import with_line
 from spead_tutorial.lab import PORT, Arrivals, Counters, Journey, Lab, LabMachine
 from spead_tutorial.ledger import Gap, first_complaint

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from spead_tutorial.chapters.exercises import SenderExercise
+from spead_tutorial.chapters import exercises
+from spead_tutorial.chapters.catalogue import SenderExercise
 from spead_tutorial.check.trying import started_as
 from spead_tutorial.measure import baselines
 from spead_tutorial.measure.baselines import CEILING
@@ -80,7 +81,11 @@ def measured(
     """Measure a sender, the skeleton, the chapter's own, and bare loops."""
     bare = _case(exercise, CEILING, "c")
     missing = baselines.missing(bare) if exercise.has_ceiling else "no bare loop does the same"
-    programs = {SKELETON: exercise.skeleton, YOURS: program, OURS: exercise.solution}
+    programs = {
+        SKELETON: exercises.skeleton(exercise),
+        YOURS: program,
+        OURS: exercises.solution(exercise),
+    }
     language = "python" if program.suffix == ".py" else "c"
     if language == "c":
         programs = {YOURS: program, OURS: program_path(exercise.program, "c")}

@@ -5,7 +5,8 @@ import functools
 from collections.abc import Iterator
 from pathlib import Path
 
-from spead_tutorial.chapters.exercises import ReceiverExercise
+from spead_tutorial.chapters import exercises
+from spead_tutorial.chapters.catalogue import ReceiverExercise
 from spead_tutorial.check.arriving import started
 from spead_tutorial.check.comparison import SKELETON, YOURS, Comparison, Show, in_rounds
 from spead_tutorial.lab import Lab
@@ -29,7 +30,11 @@ def measured(exercise: ReceiverExercise, program: Path, rounds: int, show: Show)
     """Find the highest rates without loss of a receiver, the skeleton, and the chapter's own."""
     heap_size = exercise.heap_size
     assert heap_size is not None
-    programs = {SKELETON: exercise.skeleton, YOURS: program, OURS: exercise.solution}
+    programs = {
+        SKELETON: exercises.skeleton(exercise),
+        YOURS: program,
+        OURS: exercises.solution(exercise),
+    }
     cases = [
         Case(who, "python", exercise.program, heap_size, _PACKET_SIZE, search=True)
         for who in programs

@@ -10,8 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from spead_tutorial.chapters.catalogue import Chapter
-from spead_tutorial.chapters.exercises import SenderExercise
+from spead_tutorial.chapters.catalogue import Chapter, SenderExercise
 from spead_tutorial.check.faults import Wanted, first_fault
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.baselines import started

@@ -11,7 +11,8 @@ from typing import Any
 
 import click
 
-from spead_tutorial.chapters.exercises import ReceiverExercise, SenderExercise, find_exercise
+from spead_tutorial.chapters import exercises
+from spead_tutorial.chapters.catalogue import ReceiverExercise, SenderExercise
 from spead_tutorial.check import arriving, comparison, lossless, trying
 from spead_tutorial.check.comparison import SKELETON, YOURS, Comparison, verdict
 from spead_tutorial.check.compiling import compiled
@@ -37,7 +38,7 @@ _Any = SenderExercise | ReceiverExercise
 def _exercise(text: str) -> _Any:
     if not text.isdecimal():
         raise ValueError(f"{text!r} is no chapter's number")
-    return find_exercise(int(text))
+    return exercises.find_exercise(int(text))
 
 
 @click.command()
@@ -80,7 +81,7 @@ def check(
     if skeleton or hint:
         if program is not None:
             raise click.UsageError("--skeleton and --hint go without a program")
-        text = exercise.skeleton.read_text(encoding="utf-8") if skeleton else ""
+        text = exercises.skeleton(exercise).read_text(encoding="utf-8") if skeleton else ""
         click.echo(text + f"{exercise.task}\n{exercise.hint}\n" * hint, nl=False)
         return 0
     if program is None:

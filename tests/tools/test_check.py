@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from spead_tutorial.chapters.exercises import find_exercise
+from spead_tutorial.chapters.exercises import find_exercise, skeleton, solution
 from spead_tutorial.check import comparison, trying
 from spead_tutorial.check.comparison import SKELETON, YOURS, Comparison, verdict
 from spead_tutorial.measure.records import Sample
@@ -22,6 +22,7 @@ from support.records import compared, row
 from support.typed import COMMAND, PIPES, Run, Typed, check_refused
 
 TEN, EIGHT_IN_C = find_exercise(10), ROOT / "csrc" / "chapters" / "tut_8_send_reuse_memory.c"
+SOLVED = solution(TEN)
 START = "    start = Usage.now()"
 NEVER_ENDS = "    while True:\n        pass"
 
@@ -31,7 +32,7 @@ def check(here: Run) -> Callable[..., Typed]:
     return lambda *words: here("check", *words)
 
 
-def sender(folder: Path, old: str, new: str, program: Path = TEN.solution) -> Path:
+def sender(folder: Path, old: str, new: str, program: Path = SOLVED) -> Path:
     """Change chapter 10's program, or another, in one place."""
     text = program.read_text()
     assert text.count(old) == 1
@@ -206,7 +207,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @needs_lab
 @pytest.mark.usefixtures("failing")
 def test_a_table_compares_it_with_the_skeleton_the_chapter_and_a_bare_loop(check):
-    done = check("10", TEN.skeleton, "--rounds", "3")
+    done = check("10", skeleton(TEN), "--rounds", "3")
     assert (done.returncode, done.stderr) == (0, "")
     plain = done.stdout.replace("\N{EN DASH}", "-").replace("\N{MULTIPLICATION SIGN}", "x")
     lines = [re.sub(" +", " ", line).strip() for line in plain.splitlines()]
@@ -224,7 +225,7 @@ def test_a_table_compares_it_with_the_skeleton_the_chapter_and_a_bare_loop(check
 @needs_lab
 @pytest.mark.usefixtures("failing")
 def test_what_was_measured_is_one_json_object(check):
-    facts = json.loads(check("15", find_exercise(15).skeleton, "--json").stdout)
+    facts = json.loads(check("15", skeleton(find_exercise(15)), "--json").stdout)
     assert facts["measured"]["yours"]["times_skeleton"]["median"] == pytest.approx(2)
     assert facts["measured"]["yours"]["share_of_bare_loop"] is None  # it fills, and copies
     assert facts["verdict"] == "chapter_15.py gains 50 % of the step"
@@ -233,14 +234,14 @@ def test_what_was_measured_is_one_json_object(check):
 @needs_lab
 def test_where_one_fails_while_it_is_measured_there_is_no_verdict(check, failing):
     failing.append(YOURS)
-    done = check("10", TEN.skeleton)
+    done = check("10", skeleton(TEN))
     assert done.returncode == 1
     assert done.stderr == "spead-tutorial: chapter_10.py: it was ended\n"
 
 
 @pytest.mark.usefixtures("failing")
 def test_a_rate_that_is_limited_is_not_measured(check):
-    done = check("2", find_exercise(2).solution)
+    done = check("2", solution(find_exercise(2)))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-1] == "Its rate is limited, so there is nothing to measure."
 
@@ -250,7 +251,7 @@ def test_a_rate_that_is_limited_is_not_measured(check):
 
 def test_a_skeleton_is_printed_as_it_is_and_a_hint_comes_with_the_task(check):
     eight = find_exercise(8)
-    assert check("8", "--skeleton").stdout == eight.skeleton.read_text()
+    assert check("8", "--skeleton").stdout == skeleton(eight).read_text()
     assert check("8", "--hint").stdout == f"{eight.task}\n{eight.hint}\n"
 
 

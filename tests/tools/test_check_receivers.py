@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from spead_tutorial.chapters.exercises import RECEIVING, ReceiverExercise
+from spead_tutorial.chapters.catalogue import RECEIVING, ReceiverExercise
+from spead_tutorial.chapters.exercises import skeleton, solution
 from spead_tutorial.check import arriving, lossless
 from spead_tutorial.check.arriving import HEAP_SIZE, HEAPS, fault, first_fault, power
 from spead_tutorial.check.comparison import SKELETON, YOURS, verdict
@@ -26,7 +27,7 @@ NOTHING = Counters("veth", 0, 0, 0, 0, 0, 0)
 
 def receiver(tmp_path: Path, old: str, new: str) -> Path:
     """Change chapter 7's program in one place."""
-    text = SEVEN.solution.read_text()
+    text = solution(SEVEN).read_text()
     assert text.count(old) == 1
     path = tmp_path / "my_receiver.py"
     path.write_text(text.replace(old, new))
@@ -172,7 +173,7 @@ def make_runs_up(monkeypatch: pytest.MonkeyPatch, most: dict[str, float]) -> Non
 def test_the_highest_rate_without_loss_is_found_of_each(monkeypatch):
     most = {SKELETON: 3e8, YOURS: 6e8, OURS: 1.2e9}
     make_runs_up(monkeypatch, most)
-    found = lossless.measured(SEVEN, SEVEN.skeleton, 3, list)
+    found = lossless.measured(SEVEN, skeleton(SEVEN), 3, list)
     for who, row in found.found.items():
         assert row.rate is not None
         assert most[who] / 1.1 <= row.rate.median <= most[who]
@@ -183,14 +184,14 @@ def test_the_highest_rate_without_loss_is_found_of_each(monkeypatch):
 def test_where_the_sender_is_the_slower_one_there_is_no_verdict(monkeypatch):
     make_runs_up(monkeypatch, {SKELETON: 1e11, YOURS: 1e11, OURS: 1e11})
     with pytest.raises(ProgramError, match="this machine is busy"):
-        lossless.measured(SEVEN, SEVEN.skeleton, 1, list)
+        lossless.measured(SEVEN, skeleton(SEVEN), 1, list)
 
 
 @needs_lab
 def test_a_table_has_the_rates_without_loss_and_says_which_are_bounds(monkeypatch, here):
     make_runs_up(monkeypatch, {SKELETON: 3e8, YOURS: 1e11, OURS: 1e11})
     monkeypatch.setattr(arriving, "fault", lambda *_: None)
-    done = here("check", "7", SEVEN.skeleton)
+    done = here("check", "7", skeleton(SEVEN))
     assert done.returncode == 0
     lines = done.stdout.splitlines()
     assert lines[0] == "chapter_7.py receives all that was sent."
@@ -204,14 +205,14 @@ def test_real_programs_are_sent_to_at_a_rate_and_counted():
     """Of one run alone: whether it loses something is the machine's affair."""
     case = Case(OURS, "python", SEVEN.program, search=True)
     with receiving_lab() as lab:
-        run = lossless._run(lab, SEVEN, Step(0, False, case), SEVEN.solution, 100, 1e9)
+        run = lossless._run(lab, SEVEN, Step(0, False, case), solution(SEVEN), 100, 1e9)
     assert run.failure is None
     assert 0 < (run.received_packets or 0) <= (run.packets or 0)
 
 
 def test_chapter_3_has_nothing_to_be_measured_beside(monkeypatch, here):
     monkeypatch.setattr(arriving, "fault", lambda *_: None)
-    done = here("check", "3", RECEIVING[0].solution)
+    done = here("check", "3", solution(RECEIVING[0]))
     assert done.returncode == 0
     last = done.stdout.splitlines()[-1]
     assert last == "There was no receiver before it, so there is nothing to measure it beside."
