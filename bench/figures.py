@@ -27,6 +27,7 @@ class Picture:
     name: str  # file name
     sweep: str  # from which sweep's record
     draw: Draw  # what draws it
+    about: str = ""  # what to see in it, where the page of results has it by itself
 
 
 # ---------------------------------------------------------------------------------------
@@ -62,6 +63,7 @@ def _rates(
     *steps: Step,
     before: Step | None = None,
     bare: str | None = "two threads",
+    about: str = "",
     **more: Any,
 ) -> Picture:
     """Make a picture of rates over sizes: of a step, or of what steps have gained over another."""
@@ -88,7 +90,7 @@ def _rates(
         subtitle=subtitle,
         **more,
     )
-    return Picture(f"{name}.svg", sweep, draw)
+    return Picture(f"{name}.svg", sweep, draw, about)
 
 
 # ---------------------------------------------------------------------------------------
@@ -96,13 +98,54 @@ def _rates(
 
 PICTURES = (
     Picture("tut-ladder.svg", "ladder", plots.ladder),
-    Picture("tut-5-send-pipeline.svg", "tut-5", plots.pipeline),
-    Picture("tut-5-send-pipeline-timeline.svg", "tut-5", plots.timeline),
-    Picture("tut-5-packet-spacing.svg", "spacing", plots.spacing),
-    Picture("tut-6-send-pktsize.svg", "tut-6", plots.packet_sizes),
-    Picture("tut-6-send-pktsize-loopback.svg", "tut-6-loopback", plots.loopback),
-    Picture("tut-8-send-reuse-memory.svg", "tut-8", plots.memory),
-    Picture("tut-8-send-reuse-memory-causes.svg", "tut-8", plots.causes),
+    Picture(
+        "tut-5-send-pipeline.svg",
+        "tut-5",
+        plots.pipeline,
+        "In turns against overlapped, with random and with constant samples: free, with a core"
+        " for each thread, with one core for both, and behind links of 10 and of 1 Gb/s.",
+    ),
+    Picture(
+        "tut-5-send-pipeline-timeline.svg",
+        "tut-5",
+        plots.timeline,
+        "When each heap was prepared, and when it was sent, in the middle of short runs, in"
+        " turns and overlapped. Each band has its own scale, which it names.",
+    ),
+    Picture(
+        "tut-5-packet-spacing.svg",
+        "spacing",
+        plots.spacing,
+        "When the messages of a heap leave, in turns and overlapped. Each band has its own"
+        " scale, which it names.",
+    ),
+    Picture(
+        "tut-6-send-pktsize.svg",
+        "tut-6",
+        plots.packet_sizes,
+        "The rate against the size of packets: on the left those that travel whole, on the right"
+        " those that the kernel cuts into fragments.",
+    ),
+    Picture(
+        "tut-6-send-pktsize-loopback.svg",
+        "tut-6-loopback",
+        plots.loopback,
+        "The same program on loopback, with nobody, a slow and a fast reader at the other end,"
+        " and in the lab.",
+    ),
+    Picture(
+        "tut-8-send-reuse-memory.svg",
+        "tut-8",
+        plots.memory,
+        "The rate and page faults against the size of heaps, with new memory for every heap and"
+        " with memory that is used again.",
+    ),
+    Picture(
+        "tut-8-send-reuse-memory-causes.svg",
+        "tut-8",
+        plots.causes,
+        "What is behind it: page faults, and the size of the pages.",
+    ),
     _rates(
         "tut-10-send-reuse-heaps-before",
         "tut-10",
@@ -110,6 +153,7 @@ PICTURES = (
         "Chapter 10, before: chapter 8's program",
         (_EIGHT, "", ""),
         peers=_peers(_EIGHT),
+        about="Before: two heaps in flight, built anew each time.",
     ),
     _rates(
         "tut-10-send-reuse-heaps-pipeline",
@@ -119,6 +163,7 @@ PICTURES = (
         _MORE_HEAPS,
         before=_TWO_HEAPS,
         peers=_peers(_TEN, ", chapter 10"),
+        about="On the way: 1 MiB in flight, still built anew; what was before has hollow marks.",
     ),
     _rates(
         "tut-10-send-reuse-heaps-after",
@@ -129,6 +174,7 @@ PICTURES = (
         (_TEN, "", "heaps built once, too"),
         before=_TWO_HEAPS,
         peers=_peers(_TEN),
+        about="After: heap objects that are built once; what was before has hollow marks.",
     ),
     _rates(
         "tut-11-send-batch-heaps-before",
@@ -138,6 +184,7 @@ PICTURES = (
         (_TEN, "", ""),
         peers=_peers(_TEN),
         largest=MIB,
+        about="Before: a call for each heap.",
     ),
     _rates(
         "tut-11-send-batch-heaps-list",
@@ -148,6 +195,7 @@ PICTURES = (
         before=_A_CALL,
         peers=_peers(_ELEVEN, ", chapter 11"),
         largest=MIB,
+        about="On the way: a list of heaps for each call; what was before has hollow marks.",
     ),
     _rates(
         "tut-11-send-batch-heaps-after",
@@ -159,6 +207,7 @@ PICTURES = (
         before=_A_CALL,
         peers=_peers(_ELEVEN),
         largest=MIB,
+        about="After: a list that was prepared once; what was before has hollow marks.",
     ),
     _rates(
         "tut-13-send-hot",
@@ -169,6 +218,7 @@ PICTURES = (
         before=(_ELEVEN, "", "two threads"),
         bare="one thread",
         peers=_peers(_ELEVEN, ", two threads"),
+        about="One thread that fills and sends, beside a thread for each (hollow marks).",
     ),
     _rates(
         "tut-14-send-many-streams",
@@ -179,6 +229,7 @@ PICTURES = (
         before=(_THIRTEEN, "", "one stream"),
         bare="one thread, 2 streams",
         peers=_peers(_ELEVEN, ", one stream"),
+        about="Two streams, a core each, beside one (hollow marks).",
     ),
     Picture(
         "tut-15-send-zero-copy.svg",
@@ -201,6 +252,8 @@ PICTURES = (
             compared=("copy", ""),
             subtitle="Chapter 15: a recording, and samples that are written anew before",
         ),
+        "A recording, copied by the kernel and read in place; and the same if it is written anew"
+        " before it is sent.",
     ),
     _rates(
         "tut-16-send-equal-packets",
@@ -210,6 +263,10 @@ PICTURES = (
         (_SIXTEEN, "", "equal packets"),
         before=(_THIRTEEN, "", "unequal packets"),
         bare="one thread",
+        about=(
+            "Heaps cut into packets of one size, where they can be, beside unequal ones (hollow"
+            " marks)."
+        ),
     ),
     _rates(
         "tut-9-recv-memory-pool",

@@ -5,7 +5,12 @@
     What to see in it.
     ```
 
-is what `bench.figures` draws of a committed record: as the site is built, in all its forms. And
+is what `bench.figures` draws of a committed record: as the site is built, in all its forms.
+
+    ```{chapter-pictures}
+    ```
+
+are those of all chapters that send, a section for each chapter. And
 
     ```{diagram} stream
     What to see in it.
@@ -32,6 +37,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from bench import figures
 from bench.figures import FIGURES, PICTURES, RESULTS
+from spead_tutorial.chapters.catalogue import CHAPTERS
 from spead_tutorial.measure.records import read
 from spead_tutorial.results import plots
 
@@ -60,6 +66,20 @@ class Picture(SphinxDirective):
         )
         words = f"{' '.join(self.content)} {source}".strip()
         return shown(self, drawn(self.env) / f"{name}.svg", words)
+
+
+class ChapterPictures(SphinxDirective):
+    """All pictures of the chapters that send."""
+
+    def run(self) -> list[nodes.Node]:
+        lines = []
+        for chapter in CHAPTERS:
+            own = [one for one in PICTURES if one.name.startswith(f"tut-{chapter.number}-")]
+            head = f"## Chapter {chapter.number}: {chapter.title[0].lower()}{chapter.title[1:]}"
+            lines += [head] * bool(own)
+            for one in own:
+                lines += [f"```{{picture}} {Path(one.name).stem}", one.about, "```"]
+        return self.parse_text_to_nodes("\n".join(lines), allow_section_headings=True)
 
 
 def drawn(env: BuildEnvironment) -> Path:
@@ -174,6 +194,7 @@ def _in_words(title: str, words: str) -> nodes.Node:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("builder-inited", _draw_all)
+    app.add_directive("chapter-pictures", ChapterPictures)
     app.add_directive("diagram", Diagram)
     app.add_directive("picture", Picture)
     app.add_directive("thumbnail", Thumbnail)
