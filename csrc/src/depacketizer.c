@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Owns the putting together of heaps from packets. Knows no sockets, no threads and no clock. Where
- * the payload of a packet belongs it says, and its caller copies it there; of packets that go on
- * where the one before ended it copies them itself, as they are many and their places follow.
+ * the payload of a packet belongs it says, and its caller copies it there; of packets that were
+ * expected it is copied at once, as they are many and their places follow.
  */
 #include "counts.h"
+#include "expected.h"
 #include "heap_memory.h"
 #include "ranges.h"
 #include "spead_tutorial/spt_recv.h"
@@ -47,15 +48,6 @@ typedef struct sequence {
     uint64_t step;         /* what all distances are a multiple of; 0 until there is one */
 } sequence;
 
-/* A packet that goes on in the heap of the one before, where that ended: what it looks like. */
-typedef struct expected {
-    live *heap; /* NULL: nothing is expected */
-    size_t size;
-    uint64_t begin; /* of its payload, in the heap's */
-    uint8_t prefix[SPTI_PREFIX];
-    uint8_t *offset; /* the pointer in there that says so */
-} expected;
-
 struct spt_depacketizer {
     spt_depacketizer_config config;
     spti_counts counts;
@@ -64,7 +56,7 @@ struct spt_depacketizer {
     live *unused;
     live *last;      /* where the last packet went: the next one often goes there, too */
     live *completed; /* by the last packet, and not handed out yet; or NULL */
-    expected expected;
+    spti_expected expected;
     sequence sequence;
     spt_account account;
 };
@@ -276,7 +268,7 @@ static void finish(spt_depacketizer *d, live *it, bool evicted, uint64_t *lackin
     append(&d->finished, it);
     if (d->last == it)
         d->last = NULL;
-    if (d->expected.heap == it)
+    if (d->expected.heap == &it->heap)
         d->expected.heap = NULL;
 }
 
@@ -621,98 +613,42 @@ static spt_fate take(spt_depacketizer *d, const spt_received_packet *packet, uin
     return SPT_PLACED;
 }
 
-/* Say where the expected packet belongs, and what its pointer is then. */
-static void expect_at(expected *e, uint64_t begin, unsigned address_bits)
-{
-    e->begin = begin;
-    uint64_t word = spti_get(e->offset, SPTI_POINTER) & ~spti_address_mask(address_bits);
-    spti_put(e->offset, word | begin, SPTI_POINTER);
-}
-
 /* Expect more packets like the one that has just been placed, if all before it has arrived. */
 static void expect(spt_depacketizer *d, const spt_received_packet *packet)
 {
-    expected *e = &d->expected;
-    live *it = d->last;
+    const live *it = d->last;
     uint64_t end = packet->payload_offset + packet->payload_length;
-    if (it == NULL || it->heap.payload == NULL || packet->n_items > 0 ||
-        packet->n_pointers != SPTI_MANDATORY_POINTERS || packet->payload_length == 0 ||
-        !it->heap.has_length || it->ranges.n != 1 || it->ranges.at[0].end != end)
-        return;
-    memcpy(e->prefix, packet->pointers - SPTI_POINTER, SPTI_PREFIX);
-    e->offset = NULL;
-    for (uint8_t *at = e->prefix + SPTI_POINTER; at < e->prefix + SPTI_PREFIX; at += SPTI_POINTER) {
-        uint64_t word = spti_get(at, SPTI_POINTER);
-        if (spti_pointer_id(word, packet->heap_address_bits) != SPT_ID_PAYLOAD_OFFSET)
-            continue;
-        if (e->offset != NULL)
-            return; /* it says so twice */
-        e->offset = at;
-    }
-    e->heap = it;
-    e->size = packet->size;
-    expect_at(e, end, packet->heap_address_bits);
-}
-
-/* Whether a packet begins so. Of nearly every packet this is asked: word by word it is in line,
- * where memcmp() would be a call. */
-static inline bool begins_so(const uint8_t *bytes, const uint8_t *prefix)
-{
-    uint64_t differs = 0;
-    for (size_t i = 0; i < SPTI_PREFIX; i += SPTI_POINTER) {
-        uint64_t is, wanted;
-        memcpy(&is, bytes + i, sizeof(is));
-        memcpy(&wanted, prefix + i, sizeof(wanted));
-        differs |= is ^ wanted;
-    }
-    return differs == 0;
-}
-
-/* How many such packets there can be. The last one of a heap, which completes it, is none. */
-static size_t n_expected(const expected *e)
-{
-    if (e->heap == NULL || e->begin >= e->heap->heap.length)
-        return 0;
-    return (size_t)(e->heap->heap.length - e->begin - 1) / (e->size - SPTI_PREFIX);
+    if (it != NULL && it->heap.payload != NULL && it->heap.has_length && it->ranges.n == 1 &&
+        it->ranges.at[0].end == end)
+        spti_expect(&d->expected, &it->heap, packet);
 }
 
 size_t spt_depacketizer_expected(const spt_depacketizer *d, size_t *n_bytes, uint8_t **to)
 {
-    const expected *e = &d->expected;
-    size_t n = n_expected(e);
+    const spti_expected *e = &d->expected;
+    size_t n = spti_expected_count(e);
     if (n > 0) {
         *n_bytes = e->size;
-        *to = e->heap->heap.payload + e->begin;
+        *to = e->heap->payload + e->begin;
     }
     return n;
 }
 
 size_t spt_depacketizer_take_run(spt_depacketizer *d, const spt_packet_run *run, uint64_t *offset)
 {
-    expected *e = &d->expected;
-    if (run->n_bytes != e->size)
-        return 0;
-    size_t most = n_expected(e), length = run->n_bytes - SPTI_PREFIX, n = 0;
-    most = run->n < most ? run->n : most;
-    const uint8_t *packet = run->bytes;
-    *offset = e->begin;
-    while (n < most && begins_so(packet, e->prefix)) {
-        if (!run->in_place)
-            memcpy(e->heap->heap.payload + e->begin, packet + SPTI_PREFIX, length);
-        expect_at(e, e->begin + length, e->heap->heap.heap_address_bits);
-        packet += run->step;
-        n++;
-    }
+    *offset = d->expected.begin;
+    size_t n = spti_expected_take(&d->expected, run);
     if (n == 0)
         return 0;
-    spt_received_heap *heap = &e->heap->heap;
-    e->heap->ranges.at[0].end = e->begin;
-    heap->received_length += n * length;
-    heap->packets += n;
+    live *it = d->last; /* which is the one that they are expected of */
+    uint64_t bytes = d->expected.begin - *offset;
+    it->ranges.at[0].end = d->expected.begin;
+    it->heap.received_length += bytes;
+    it->heap.packets += n;
     d->completed = NULL;
     d->account.packets += n;
     d->account.fates[SPT_PLACED] += n;
-    d->account.placed_bytes += n * length;
+    d->account.placed_bytes += bytes;
     return n;
 }
 
