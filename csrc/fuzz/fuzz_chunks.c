@@ -116,19 +116,19 @@ static spti_chunks *new_window(spt_depacketizer_config *config)
 static void write_anything(const spti_chunks *c, const spt_depacketizer *d)
 {
     uint8_t *to;
-    size_t n_bytes, n = spt_depacketizer_expected(d, &n_bytes, &to);
-    if (n > 0 && spti_chunks_unmarked(c, to, n * (n_bytes - SPT_PREFIX_SIZE)))
-        memset(to, 0xee, n * (n_bytes - SPT_PREFIX_SIZE));
+    size_t n_bytes, n = spti_depacketizer_expected(d, &n_bytes, &to);
+    if (n > 0 && spti_chunks_unmarked(c, to, n * (n_bytes - SPTI_PREFIX)))
+        memset(to, 0xee, n * (n_bytes - SPTI_PREFIX));
 }
 
 /* Take the packet that was made as one that goes on; false where it is none. */
 static bool take_next(spti_chunks *c, spt_depacketizer *d)
 {
-    spt_packet_run run = {made.bytes, made.size, made.size, 1, false};
+    spti_packet_run run = {made.bytes, made.size, made.size, 1, false};
     uint64_t offset;
-    if (spt_depacketizer_take_run(d, &run, &offset) == 0)
+    if (spti_depacketizer_take_run(d, &run, &offset) == 0)
         return false;
-    spti_chunks_placed(c, offset, made.size - SPT_PREFIX_SIZE, 1);
+    spti_chunks_placed(c, offset, made.size - SPTI_PREFIX, 1);
     return true;
 }
 

@@ -164,11 +164,11 @@ static void take(spt_depacketizer *d, const uint8_t *bytes, size_t size, size_t 
     REQUIRE(copy != NULL);
     memcpy(copy, bytes, n * size);
     for (size_t i = 0, taken; i < n; i += taken) {
-        spt_packet_run run = {copy + i * size, size, size, n - i, false};
+        spti_packet_run run = {copy + i * size, size, size, n - i, false};
         uint64_t offset;
         if (in_place)
             write_in_place(d, &run);
-        taken = spt_depacketizer_take_run(d, &run, &offset);
+        taken = spti_depacketizer_take_run(d, &run, &offset);
         REQUIRE(taken <= run.n);
         if (taken == 0) {
             taken = 1;

@@ -137,7 +137,7 @@ bool spti_datagrams_all_taken(const spti_datagrams *d)
     return d->at == d->n;
 }
 
-bool spti_datagrams_next(spti_datagrams *d, spt_packet_run *run)
+bool spti_datagrams_next(spti_datagrams *d, spti_packet_run *run)
 {
     if (d->at == d->n)
         return false;
@@ -145,7 +145,7 @@ bool spti_datagrams_next(spti_datagrams *d, spt_packet_run *run)
     size_t all = message->msg_len, left = all - d->offset;
     if (d->offset == 0)
         note_run(d, message);
-    *run = (spt_packet_run){
+    *run = (spti_packet_run){
         .bytes = d->memory + d->at * d->room + d->offset,
         .n_bytes = d->whole > 0 ? d->segment : left,
         .step = d->segment,
@@ -154,7 +154,7 @@ bool spti_datagrams_next(spti_datagrams *d, spt_packet_run *run)
     return true;
 }
 
-void spti_datagrams_take(spti_datagrams *d, const spt_packet_run *run, size_t n)
+void spti_datagrams_take(spti_datagrams *d, const spti_packet_run *run, size_t n)
 {
     d->offset += n * run->n_bytes;
     d->whole -= d->whole > 0 ? n : 0;
@@ -192,7 +192,7 @@ static size_t cut_guess(spti_datagrams *d, const spti_guess *guess)
 }
 
 spt_status spti_datagrams_read_guess(spti_datagrams *d, const spti_guess *guess,
-                                     spt_packet_run *run, spt_error *err)
+                                     spti_packet_run *run, spt_error *err)
 {
     prepare(d);
     size_t most = cut_guess(d, guess);
@@ -204,7 +204,7 @@ spt_status spti_datagrams_read_guess(spti_datagrams *d, const spti_guess *guess,
     note_run(d, &d->messages[0]);
     size_t each = d->segment > 0 ? d->segment : all;
     size_t came = each == guess->n_bytes ? all / each : 0;
-    *run = (spt_packet_run){
+    *run = (spti_packet_run){
         .bytes = d->prefixes,
         .n_bytes = guess->n_bytes,
         .step = sizeof(d->prefixes[0]),

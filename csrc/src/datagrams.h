@@ -6,6 +6,7 @@
 #ifndef SPTI_DATAGRAMS_H
 #define SPTI_DATAGRAMS_H
 
+#include "packet_run.h"
 #include "spead_tutorial/spt_recv.h"
 
 typedef struct spti_datagrams spti_datagrams;
@@ -40,7 +41,7 @@ bool spti_datagrams_worth_a_guess(const spti_datagrams *d, const spti_guess *gue
  * If not, there is something else there. Fills in the packets that have the size that was guessed,
  * whose beginnings have to be looked at; then comes spti_datagrams_right(). */
 spt_status spti_datagrams_read_guess(spti_datagrams *d, const spti_guess *guess,
-                                     spt_packet_run *run, spt_error *err);
+                                     spti_packet_run *run, spt_error *err);
 
 /* So many of them were right, and are taken with that. All others are there to be taken as usual:
  * what is in the place of their payload is copied from there. */
@@ -52,10 +53,10 @@ bool spti_datagrams_all_taken(const spti_datagrams *d);
 /* The next ones, those of a message that are equally long; false where there are none. Such as were
  * longer than max_size may be cut, but are longer than that still. They stay until the next read.
  */
-bool spti_datagrams_next(spti_datagrams *d, spt_packet_run *run);
+bool spti_datagrams_next(spti_datagrams *d, spti_packet_run *run);
 
 /* The first n of them are taken. */
-void spti_datagrams_take(spti_datagrams *d, const spt_packet_run *run, size_t n);
+void spti_datagrams_take(spti_datagrams *d, const spti_packet_run *run, size_t n);
 
 void spti_datagrams_stats(const spti_datagrams *d, spt_receive_stats *stats);
 

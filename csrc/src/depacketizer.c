@@ -4,11 +4,12 @@
  * the payload of a packet belongs it says, and its caller copies it there; of packets that were
  * expected it is copied at once, as they are many and their places follow.
  */
+#include "depacketizer.h"
+
 #include "counts.h"
 #include "expected.h"
 #include "heap_memory.h"
 #include "ranges.h"
-#include "spead_tutorial/spt_recv.h"
 #include "status.h"
 #include "wire.h"
 
@@ -623,7 +624,7 @@ static void expect(spt_depacketizer *d, const spt_received_packet *packet)
         spti_expect(&d->expected, &it->heap, packet);
 }
 
-size_t spt_depacketizer_expected(const spt_depacketizer *d, size_t *n_bytes, uint8_t **to)
+size_t spti_depacketizer_expected(const spt_depacketizer *d, size_t *n_bytes, uint8_t **to)
 {
     const spti_expected *e = &d->expected;
     size_t n = spti_expected_count(e);
@@ -634,7 +635,7 @@ size_t spt_depacketizer_expected(const spt_depacketizer *d, size_t *n_bytes, uin
     return n;
 }
 
-size_t spt_depacketizer_take_run(spt_depacketizer *d, const spt_packet_run *run, uint64_t *offset)
+size_t spti_depacketizer_take_run(spt_depacketizer *d, const spti_packet_run *run, uint64_t *offset)
 {
     *offset = d->expected.begin;
     size_t n = spti_expected_take(&d->expected, run);

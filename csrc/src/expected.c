@@ -54,7 +54,7 @@ static inline bool begins_so(const uint8_t *bytes, const uint8_t *prefix)
     return differs == 0;
 }
 
-size_t spti_expected_take(spti_expected *e, const spt_packet_run *run)
+size_t spti_expected_take(spti_expected *e, const spti_packet_run *run)
 {
     if (run->n_bytes != e->size)
         return 0;

@@ -7,6 +7,7 @@
 #ifndef SPTI_EXPECTED_H
 #define SPTI_EXPECTED_H
 
+#include "packet_run.h"
 #include "spead_tutorial/spt_recv.h"
 #include "wire.h"
 
@@ -28,6 +29,6 @@ size_t spti_expected_count(const spti_expected *e);
 
 /* Look for them at the beginning of a run, and copy their payloads to where they belong. Returns
  * how many there are; from now on, those after them are expected. */
-size_t spti_expected_take(spti_expected *e, const spt_packet_run *run);
+size_t spti_expected_take(spti_expected *e, const spti_packet_run *run);
 
 #endif

@@ -11,9 +11,11 @@
 #include "chunk_ring.h"
 #include "chunks.h"
 #include "datagrams.h"
+#include "depacketizer.h"
 #include "spead_tutorial/spt_recv.h"
 #include "status.h"
 #include "thread_pool.h"
+#include "wire.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -285,13 +287,13 @@ static size_t take_packet(spt_recv_stream *s, const uint8_t *bytes, size_t n_byt
 }
 
 /* Take packets that go on where the one before ended. Returns how many do. */
-static size_t take_run(spt_recv_stream *s, const spt_packet_run *run)
+static size_t take_run(spt_recv_stream *s, const spti_packet_run *run)
 {
     uint64_t offset;
-    size_t n = spt_depacketizer_take_run(s->depacketizer, run, &offset);
+    size_t n = spti_depacketizer_take_run(s->depacketizer, run, &offset);
     s->batch += n;
     if (s->chunks != NULL && n > 0)
-        spti_chunks_placed(s->chunks, offset, run->n_bytes - SPT_PREFIX_SIZE, n);
+        spti_chunks_placed(s->chunks, offset, run->n_bytes - SPTI_PREFIX, n);
     return n;
 }
 
@@ -302,7 +304,7 @@ static size_t take_run(spt_recv_stream *s, const spt_packet_run *run)
 static spt_status read_expected(spt_recv_stream *s, reader *r, const spti_guess *guess,
                                 spt_error *err)
 {
-    spt_packet_run run;
+    spti_packet_run run;
     SPTI_TRY(spti_datagrams_read_guess(r->datagrams, guess, &run, err));
     spti_datagrams_right(r->datagrams, guess, take_run(s, &run));
     return SPT_OK;
@@ -311,12 +313,12 @@ static spt_status read_expected(spt_recv_stream *s, reader *r, const spti_guess 
 /* Whether it can be foreseen what comes, and where it may be written before one has seen it. */
 static bool foresee(const spt_recv_stream *s, const reader *r, spti_guess *guess)
 {
-    guess->prefix = SPT_PREFIX_SIZE;
-    guess->n = spt_depacketizer_expected(s->depacketizer, &guess->n_bytes, &guess->to);
+    guess->prefix = SPTI_PREFIX;
+    guess->n = spti_depacketizer_expected(s->depacketizer, &guess->n_bytes, &guess->to);
     if (guess->n == 0 || guess->n_bytes > r->max_size ||
         !spti_datagrams_worth_a_guess(r->datagrams, guess))
         return false;
-    size_t payload = guess->n * (guess->n_bytes - SPT_PREFIX_SIZE);
+    size_t payload = guess->n * (guess->n_bytes - SPTI_PREFIX);
     return s->chunks == NULL || spti_chunks_unmarked(s->chunks, guess->to, payload);
 }
 
@@ -337,7 +339,7 @@ static spt_status read_more(spt_recv_stream *s, reader *r, spt_error *err)
 /* The stream has ended: count what was read and is not looked at. */
 static void leave(spt_recv_stream *s, reader *r)
 {
-    spt_packet_run run;
+    spti_packet_run run;
     while (r->datagrams != NULL && spti_datagrams_next(r->datagrams, &run)) {
         s->stats.after_end += run.n;
         spti_datagrams_take(r->datagrams, &run, run.n);
@@ -345,7 +347,7 @@ static void leave(spt_recv_stream *s, reader *r)
 }
 
 /* Take the first one of those that came. */
-static void take_datagram(spt_recv_stream *s, const reader *r, const spt_packet_run *run)
+static void take_datagram(spt_recv_stream *s, const reader *r, const spti_packet_run *run)
 {
     if (run->n_bytes <= r->max_size) {
         take_packet(s, run->bytes, run->n_bytes, true);
@@ -357,7 +359,7 @@ static void take_datagram(spt_recv_stream *s, const reader *r, const spt_packet_
 
 static spti_wait read_datagrams(spt_recv_stream *s, reader *r)
 {
-    spt_packet_run run;
+    spti_packet_run run;
     while (spti_datagrams_next(r->datagrams, &run)) {
         size_t n = run.n_bytes > r->max_size ? 0 : take_run(s, &run);
         spti_datagrams_take(r->datagrams, &run, n > 0 ? n : 1);

@@ -6,7 +6,8 @@
 #ifndef MAKE_PACKET_H
 #define MAKE_PACKET_H
 
-#include "spead_tutorial/spt_recv.h"
+#include "../src/depacketizer.h"
+#include "../src/wire.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -93,16 +94,16 @@ static inline void make_end_of(made_packet *p, uint64_t cnt, uint64_t begin, siz
 }
 
 /* Before it is known what comes: write payloads to where packets of their size are expected. */
-static inline void write_in_place(const spt_depacketizer *d, spt_packet_run *run)
+static inline void write_in_place(const spt_depacketizer *d, spti_packet_run *run)
 {
     uint8_t *to;
-    size_t n_bytes, n = spt_depacketizer_expected(d, &n_bytes, &to);
+    size_t n_bytes, n = spti_depacketizer_expected(d, &n_bytes, &to);
     if (n == 0 || n_bytes != run->n_bytes)
         return;
     run->n = run->n < n ? run->n : n;
     run->in_place = true;
-    for (size_t i = 0, payload = n_bytes - SPT_PREFIX_SIZE; i < run->n; i++)
-        memcpy(to + i * payload, (const uint8_t *)run->bytes + i * run->step + SPT_PREFIX_SIZE,
+    for (size_t i = 0, payload = n_bytes - SPTI_PREFIX; i < run->n; i++)
+        memcpy(to + i * payload, (const uint8_t *)run->bytes + i * run->step + SPTI_PREFIX,
                payload);
 }
 

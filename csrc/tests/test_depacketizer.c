@@ -706,11 +706,11 @@ static void take_apart(spt_depacketizer *by, size_t i)
 }
 
 /* Up to so many packets from one on, as far as they are equally long. */
-static spt_packet_run run_from(size_t first, size_t most)
+static spti_packet_run run_from(size_t first, size_t most)
 {
     size_t size = series_size(&many, first);
-    return (spt_packet_run){many.bytes + many.at[first], size, size, series_run(&many, first, most),
-                            false};
+    return (spti_packet_run){many.bytes + many.at[first], size, size,
+                             series_run(&many, first, most), false};
 }
 
 /* Both hand out the same heaps, which went the same way, with the same bytes where some have
@@ -737,11 +737,11 @@ static void check_same_heaps(spt_depacketizer *a, spt_depacketizer *b)
 /* Take some packets from one on, as a run as far as they are one. Returns how many. */
 static size_t take_some(uint64_t *state, size_t first)
 {
-    spt_packet_run run = run_from(first, 1 + draw(state, 12));
+    spti_packet_run run = run_from(first, 1 + draw(state, 12));
     uint64_t offset;
     if (draw(state, 2))
         write_in_place(d, &run);
-    size_t n = spt_depacketizer_take_run(d, &run, &offset);
+    size_t n = spti_depacketizer_take_run(d, &run, &offset);
     if (n == 0) {
         take_apart(d, first);
         return 1;
@@ -789,13 +789,13 @@ TEST(the_last_packet_of_a_heap_is_not_part_of_a_run)
         series_add(&many, &made);
     }
     take_apart(d, 0);
-    spt_packet_run run = run_from(1, SIZE_MAX);
-    CHECK_EQUAL(run.n, 4, spt_depacketizer_take_run(d, &run, &offset), 3, offset, 100);
+    spti_packet_run run = run_from(1, SIZE_MAX);
+    CHECK_EQUAL(run.n, 4, spti_depacketizer_take_run(d, &run, &offset), 3, offset, 100);
     check_no_next();
     run = run_from(4, SIZE_MAX);
-    CHECK_EQUAL(spt_depacketizer_take_run(d, &run, &offset), 0);
+    CHECK_EQUAL(spti_depacketizer_take_run(d, &run, &offset), 0);
     take_apart(d, 4);
-    CHECK_EQUAL(spt_depacketizer_take_run(d, &run, &offset), 0);
+    CHECK_EQUAL(spti_depacketizer_take_run(d, &run, &offset), 0);
     spt_received_heap *heap = NEW(spt_depacketizer_next(d));
     CHECK_EQUAL(heap->state, COMPLETE, heap->packets, 5);
     spt_depacketizer_recycle(d, heap);

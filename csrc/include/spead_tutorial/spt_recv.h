@@ -529,55 +529,6 @@ SPT_API SPT_MUST_CHECK spt_fate spt_depacketizer_take(spt_depacketizer *d,
  */
 SPT_API const spt_received_heap *spt_depacketizer_last(const spt_depacketizer *d);
 
-/** Bytes before the payload of a packet that :c:func:`spt_depacketizer_take_run` takes. */
-#define SPT_PREFIX_SIZE 40
-
-/** Packets of one size, at equal distances in memory. */
-typedef struct spt_packet_run {
-    /** The first one. */
-    const void *bytes;
-    /** Bytes of each. */
-    size_t n_bytes;
-    /** Bytes from the beginning of one to that of the next. */
-    size_t step;
-    /** How many there are. */
-    size_t n;
-    /**
-     * Payloads are where they belong already (see :c:func:`spt_depacketizer_expected`), and are not
-     * looked for here.
-     */
-    bool in_place;
-} spt_packet_run;
-
-/**
- * Take packets that go on where the one before ended: same heap, same size, no items of their own.
- * Most packets of large heaps do, and are known by their first bytes. It is the same as to parse
- * them, to take them and to copy their payloads one by one, and cheaper.
- *
- * :param d: Borrowed.
- * :param run: Borrowed.
- * :param offset: Filled with the payload offset of the first one; not for 0.
- * :return: How many of the first ones are such packets, and have been placed. With the one after
- *     them nothing has happened: parse it.
- */
-SPT_API SPT_MUST_CHECK size_t spt_depacketizer_take_run(spt_depacketizer *d,
-                                                        const spt_packet_run *run,
-                                                        uint64_t *offset);
-
-/**
- * Say which packets :c:func:`spt_depacketizer_take_run` would take, and where their payloads
- * belong: one after the other, in a part of the heap of which nothing has arrived. They may be read
- * to there before one knows whether they are the ones that come, if they are looked at before any
- * other packet: what is written there and does not belong there is written over, or is not said to
- * have arrived.
- *
- * :param d: Borrowed.
- * :param n_bytes: Filled with the bytes of each packet; not for 0.
- * :param to: Filled with where the payload of the first one belongs; not for 0.
- * :return: How many there are at most. The last one of a heap, which completes it, is none of them.
- */
-SPT_API size_t spt_depacketizer_expected(const spt_depacketizer *d, size_t *n_bytes, uint8_t **to);
-
 /**
  * Count a packet that could not be parsed, or was longer than it said.
  *
