@@ -294,7 +294,7 @@ cdef class ReceiveStream:
         """What all streams have of a configuration."""
         if self.stream != NULL:
             raise RuntimeError("the stream has been made already")
-        c[0] = spt_recv_config_default()
+        c[0] = recv_defaults
         self.pool = pool
         self.allocator = config.memory_allocator
         self.buffers = []

@@ -92,7 +92,6 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
         size_t ring_heaps
         bint drop_when_full, contiguous_only, explicit_start, stop_on_stop_item
 
-    spt_recv_config spt_recv_config_default()
     spt_recv_stream *spt_recv_stream_create "WITHOUT_GIL(spt_recv_stream_create)"(
         spt_thread_pool *, const spt_recv_config *, spt_error *)
     spt_status spt_recv_stream_add_udp "WITHOUT_GIL(spt_recv_stream_add_udp)"(
@@ -211,11 +210,13 @@ cdef extern from *:
     """
     #define SPTI_NAME(name, value, text) #name,
     #define SPTI_TEXT(name, value, text) text,
+    static const spt_recv_config recv_defaults = SPT_RECV_CONFIG_DEFAULT;
     static const char *const fate_names[] = {SPT_FATE_LIST(SPTI_NAME)};
     static const char *const fate_texts[] = {SPT_FATE_LIST(SPTI_TEXT)};
     static const char *const fault_names[] = {SPT_FAULT_LIST(SPTI_NAME)};
     static const char *const fault_texts[] = {SPT_FAULT_LIST(SPTI_TEXT)};
     """
+    const spt_recv_config recv_defaults
     const char *fate_names[]
     const char *fate_texts[]
     const char *fault_names[]

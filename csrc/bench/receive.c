@@ -37,7 +37,7 @@ int main(int argc, char **argv)
         r.common.heap_size, r.common.heap_size, n, r.pool ? n : 0, 0, {0}};
     spt_memory_pool *memory = check_made(spt_memory_pool_create(NULL, &kept, &err), &err);
     spt_thread_pool *pool = check_made(spt_thread_pool_create(1, NULL, 0, &err), &err);
-    spt_recv_config config = spt_recv_config_default();
+    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     config.heaps.max_heaps = LIVE;
     config.heaps.allow_out_of_order = r.out_of_order;
     config.heaps.max_heap_size = larger(config.heaps.max_heap_size, r.common.heap_size);

@@ -43,7 +43,7 @@ static spt_recv_stream *make_stream(spt_thread_pool *pool, struct receiving *r,
                                     spt_chunk_ring *filled, spt_chunk_ring *free_ones)
 {
     spt_error err = {0};
-    spt_recv_config config = spt_recv_config_default();
+    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     config.heaps.max_heaps = WINDOW * larger(1, CHUNK / r->common.heap_size);
     const spt_chunk_config chunks = {
         .place = place,

@@ -57,7 +57,7 @@ static spt_recv_stream *make_stream(spt_thread_pool *thread_pool, struct known *
                                     spt_chunk_ring *filled, spt_chunk_ring *free_ones,
                                     spt_error *err)
 {
-    spt_recv_config config = spt_recv_config_default();
+    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     config.heaps.max_heaps = 2;
     const spt_chunk_config chunk_config = {
         .items = (const uint64_t[]){SPT_ID_HEAP_LENGTH, 0x1600},

@@ -20,7 +20,7 @@ int main(int argc, char **argv)
         (struct receiver_options){0});
     spt_error err = {0};
     spt_thread_pool *thread_pool = check_made(spt_thread_pool_create(1, NULL, 0, &err), &err);
-    spt_recv_config config = spt_recv_config_default();
+    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     config.contiguous_only = true;
     spt_recv_stream *stream = check_made(spt_recv_stream_create(thread_pool, &config, &err), &err);
     check(spt_recv_stream_add_udp(stream, &options.endpoint, NULL, &err), &err);

@@ -21,7 +21,7 @@ int main(int argc, char **argv)
     };
     spt_memory_pool *pool = check_made(spt_memory_pool_create(NULL, &sizes, &err), &err);
     spt_thread_pool *thread_pool = check_made(spt_thread_pool_create(1, NULL, 0, &err), &err);
-    spt_recv_config config = spt_recv_config_default();
+    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     config.heaps.max_heaps = MAX_HEAPS;
     config.heaps.memory = spt_memory_pool_memory(pool);
     config.ring_heaps = RING_HEAPS;

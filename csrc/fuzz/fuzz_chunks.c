@@ -160,7 +160,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     empty = spt_chunk_ring_create(CHUNKS, NULL);
     REQUIRE(full != NULL && empty != NULL);
     make_chunks();
-    spt_depacketizer_config config = spt_depacketizer_config_default();
+    spt_depacketizer_config config = SPT_DEPACKETIZER_CONFIG_DEFAULT;
     config.max_heaps = 1 + choose(&input, 4);
     config.allow_out_of_order = choose(&input, 2) != 0;
     spti_chunks *c = new_window(&config);

@@ -196,7 +196,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     choices c = {data, size};
     memset(strange, 0, sizeof(strange));
-    spt_depacketizer_config config = spt_depacketizer_config_default();
+    spt_depacketizer_config config = SPT_DEPACKETIZER_CONFIG_DEFAULT;
     config.max_heaps = 1 + choose(&c, MAX_HEAPS);
     config.substreams = 1 + choose(&c, MAX_SUBSTREAMS);
     config.allow_out_of_order = choose(&c, 2) != 0;

@@ -79,18 +79,6 @@ const char *spt_fate_text(spt_fate fate)
 
 /* ---- Making one ------------------------------------------------------------------------------ */
 
-spt_depacketizer_config spt_depacketizer_config_default(void)
-{
-    return (spt_depacketizer_config){
-        .max_heaps = 4,
-        .substreams = 1,
-        .allow_unsized_heaps = true,
-        .max_heap_size = UINT64_C(1) << 30,
-        .max_pointers = (size_t)1 << 20,
-        .max_gaps = (size_t)1 << 16,
-    };
-}
-
 static spt_status check_config(const spt_depacketizer_config *config, spt_error *err)
 {
     if (config->max_heaps == 0 || config->substreams == 0)

@@ -715,15 +715,6 @@ int spt_recv_stream_port(spt_recv_stream *stream)
 
 /* ---- Beginning and end ----------------------------------------------------------------------- */
 
-spt_recv_config spt_recv_config_default(void)
-{
-    return (spt_recv_config){
-        .heaps = spt_depacketizer_config_default(),
-        .ring_heaps = 4,
-        .stop_on_stop_item = true,
-    };
-}
-
 static void destroy(spt_recv_stream *s)
 {
     if (s->event_fd >= 0)

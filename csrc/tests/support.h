@@ -57,7 +57,7 @@ static inline spt_stream *new_memory_stream(spt_thread_pool *pool)
 
 static inline spt_recv_stream *new_receiver(spt_thread_pool *pool)
 {
-    spt_recv_config config = spt_recv_config_default();
+    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     return NEW(spt_recv_stream_create(pool, &config, NULL));
 }
 

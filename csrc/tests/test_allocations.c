@@ -47,7 +47,7 @@ TEST(a_running_depacketizer_allocates_nothing)
     enum { PART = 1000, PARTS = 8 };
     static uint8_t payload[PART * PARTS];
     static made_packet made;
-    spt_depacketizer_config config = spt_depacketizer_config_default();
+    spt_depacketizer_config config = SPT_DEPACKETIZER_CONFIG_DEFAULT;
     config.allow_out_of_order = true;
     config.memory = (spt_heap_memory){payload, get, put};
     OWN(spt_depacketizer) d = NEW(spt_depacketizer_create(&config, NULL));
@@ -115,7 +115,7 @@ TEST(a_running_stream_of_chunks_allocates_nothing)
         .data_ring = full,
         .free_ring = empty,
     };
-    spt_recv_config config = spt_recv_config_default();
+    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     OWN(spt_recv_stream) stream = NEW(spt_recv_stream_create_chunks(pool, &config, &how, NULL));
     spt_chunk chunks[2], *chunk;
     for (int i = 0; i < 2; i++) {

@@ -131,7 +131,7 @@ static spt_recv_stream *new_stream(setup with, spt_chunk_ring *to)
 {
     static const uint64_t items[] = {TIMESTAMP, SPT_ID_HEAP_LENGTH};
     static const bool is_maximum[] = {false, true};
-    spt_recv_config config = spt_recv_config_default();
+    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     config.heaps.allow_out_of_order = with.any_order;
     spt_chunk_config how = {
         .place = place,
@@ -611,7 +611,7 @@ TEST(what_is_held_when_a_stream_ends_is_counted)
 TEST(what_cannot_be_is_refused_in_words)
 {
     begin(plenty);
-    spt_recv_config config = spt_recv_config_default();
+    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     for (int i = 0; i < 5; i++) {
         spt_chunk_config how = {0};
         how.place = i == 0 ? NULL : place;

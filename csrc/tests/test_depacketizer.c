@@ -35,7 +35,7 @@ static void end(void)
 
 static spt_depacketizer_config any_order(void)
 {
-    spt_depacketizer_config config = spt_depacketizer_config_default();
+    spt_depacketizer_config config = SPT_DEPACKETIZER_CONFIG_DEFAULT;
     config.allow_out_of_order = true;
     return config;
 }
@@ -48,7 +48,7 @@ static void begin_with(spt_depacketizer_config config)
 
 static void begin(void)
 {
-    begin_with(spt_depacketizer_config_default());
+    begin_with((spt_depacketizer_config)SPT_DEPACKETIZER_CONFIG_DEFAULT);
 }
 
 /* Take the packet that has been made: parsed, placed, copied. */
@@ -245,7 +245,7 @@ TEST(one_heap_too_many_pushes_out_the_one_that_was_begun_first)
 
 TEST(substreams_do_not_push_out_each_other_and_are_flushed_in_order)
 {
-    spt_depacketizer_config config = spt_depacketizer_config_default();
+    spt_depacketizer_config config = SPT_DEPACKETIZER_CONFIG_DEFAULT;
     config.substreams = 3;
     config.max_heaps = 1;
     begin_with(config);
@@ -295,7 +295,7 @@ TEST(a_length_that_is_said_later_counts_and_may_not_be_too_short)
 
 TEST(packets_without_a_length_can_be_refused)
 {
-    spt_depacketizer_config config = spt_depacketizer_config_default();
+    spt_depacketizer_config config = SPT_DEPACKETIZER_CONFIG_DEFAULT;
     config.allow_unsized_heaps = false;
     begin_with(config);
     TAKE({1, -1, 0, 100, SPT_UNSIZED}, {1, 200, 0, 100, SPT_PLACED}, {1, -1, 100, 100, SPT_UNSIZED},
@@ -637,7 +637,7 @@ TEST(memory_is_flat_over_heaps_that_lose_their_packets)
 TEST(a_configuration_that_cannot_be_is_refused)
 {
     for (int i = 0; i < 5; i++) {
-        spt_depacketizer_config config = spt_depacketizer_config_default();
+        spt_depacketizer_config config = SPT_DEPACKETIZER_CONFIG_DEFAULT;
         config.placing.place = i == 4 ? find_place : NULL;
         config.max_heaps = i == 0 ? 0 : i == 1 ? SIZE_MAX / 2 : config.max_heaps;
         config.substreams = i == 2 ? 0 : i == 1 ? 16 : config.substreams;

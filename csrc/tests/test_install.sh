@@ -25,7 +25,7 @@ int main(void)
     spt_thread_pool *pool = spt_thread_pool_create(1, NULL, 0, &err);
     spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
     spt_stream *stream = spt_stream_create_memory(pool, &config, &err);
-    spt_depacketizer_config defaults = spt_depacketizer_config_default();
+    spt_depacketizer_config defaults = SPT_DEPACKETIZER_CONFIG_DEFAULT;
     spt_depacketizer *depacketizer = spt_depacketizer_create(&defaults, &err);
     puts(stream != NULL && depacketizer != NULL ? "made" : err.message);
     spt_depacketizer_destroy(depacketizer);

@@ -167,7 +167,7 @@ static void receive_into_a_pool(void)
     spt_memory_pool_config buffers = {
         .lower = 1, .upper = 2 * SIZE, .max_free = 20, .initial = 2, .low_water = 2};
     MADE(pool, spt_memory_pool_create(threads, &buffers, &err));
-    spt_recv_config config = spt_recv_config_default();
+    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     config.heaps.memory = spt_memory_pool_memory(pool);
     config.heaps.allow_out_of_order = true;
     MADE(stream, spt_recv_stream_create(threads, &config, &err));
@@ -196,7 +196,7 @@ static void make_receivers_of_chunks(void)
     spt_thread_pool *pool;
     spt_recv_stream *stream;
     spt_chunk_config how = {.place = refuse, .max_chunks = 2, .max_heap_extra = 8, .n_stats = 1};
-    spt_recv_config config = spt_recv_config_default();
+    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     spt_endpoint any = {"127.0.0.1", 0};
     MADE(pool, spt_thread_pool_create(1, NULL, 0, &err));
     MADE(how.data_ring, spt_chunk_ring_create(2, &err));

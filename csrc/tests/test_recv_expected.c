@@ -185,7 +185,7 @@ static void begin_filling(filler *f, size_t packet, bool shared, bool any_order)
         f->chunks[i] = make_chunk(2 * LONGEST, 2 * MARKS, 1);
         REQUIRE(spt_chunk_ring_put(f->empty, &f->chunks[i], 0) == SPT_OK);
     }
-    spt_recv_config config = spt_recv_config_default();
+    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     config.heaps.allow_out_of_order = any_order;
     spt_chunk_config how = {
         .place = place,

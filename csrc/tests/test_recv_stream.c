@@ -46,7 +46,7 @@ static void begin(size_t n_threads)
     end();
     pool = new_pool(n_threads);
     heap = new_heap_of(value, SIZE);
-    begin_receiver(spt_recv_config_default());
+    begin_receiver((spt_recv_config)SPT_RECV_CONFIG_DEFAULT);
 }
 
 /* A receiver that listens, in so many readers, and a sender to it. */
@@ -134,7 +134,7 @@ static spt_recv_stats stats(void)
 
 static spt_recv_config dropping(void)
 {
-    spt_recv_config config = spt_recv_config_default();
+    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     config.drop_when_full = true;
     return config;
 }
@@ -144,7 +144,7 @@ static spt_recv_config dropping(void)
 TEST(what_is_sent_is_received_with_and_without_offload)
 {
     for (int gro = 0; gro < 2; gro++) {
-        begin_udp(1, spt_recv_config_default(), 1472, 0);
+        begin_udp(1, (spt_recv_config)SPT_RECV_CONFIG_DEFAULT, 1472, 0);
         spt_receive_config config = SPT_RECEIVE_CONFIG_DEFAULT;
         config.gro = gro;
         REQUIRE(spt_recv_stream_add_udp_socket(receiver, listening, &config, NULL) == SPT_OK);
@@ -168,7 +168,7 @@ TEST(what_is_sent_is_received_with_and_without_offload)
 TEST(a_full_ring_is_waited_for_and_what_was_read_is_received_or_counted)
 {
     for (int stopped = 0; stopped < 2; stopped++) {
-        begin_udp(1, spt_recv_config_default(), 9000, 0);
+        begin_udp(1, (spt_recv_config)SPT_RECV_CONFIG_DEFAULT, 9000, 0);
         send_heaps(1, 20); /* before anybody reads: many come with a call, and the ring has 4 */
         REQUIRE(spt_recv_stream_add_udp_socket(receiver, listening, NULL, NULL) == SPT_OK);
         while (stats().ring_waits == 0)
@@ -199,7 +199,7 @@ TEST(packets_in_memory_are_received_and_their_end_is_that_of_the_stream)
 {
     begin_memory(30);
     for (int waits = 0; waits < 2; waits++) {
-        spt_recv_config config = spt_recv_config_default();
+        spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
         config.ring_heaps = waits ? 4 : 100;
         begin_receiver(config);
         add_memory(n_bytes);
@@ -216,7 +216,7 @@ TEST(a_heap_that_is_cut_off_is_incomplete_or_dropped_and_counted)
 {
     begin_memory(30);
     for (int dropped = 0; dropped < 2; dropped++) {
-        spt_recv_config config = spt_recv_config_default();
+        spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
         config.contiguous_only = dropped;
         begin_receiver(config);
         add_memory(n_bytes - 49 - 8 - 1472);
@@ -237,7 +237,7 @@ TEST(a_heap_that_is_cut_off_is_incomplete_or_dropped_and_counted)
 
 TEST(a_stream_that_is_to_be_started_reads_nothing_before)
 {
-    spt_recv_config config = spt_recv_config_default();
+    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     spt_error err = {0};
     config.explicit_start = true;
     begin_memory(3);
@@ -258,7 +258,7 @@ TEST(a_stream_that_is_to_be_started_reads_nothing_before)
 
 TEST(the_descriptor_is_readable_while_there_is_something_to_get)
 {
-    begin_udp(1, spt_recv_config_default(), 9000, 1);
+    begin_udp(1, (spt_recv_config)SPT_RECV_CONFIG_DEFAULT, 9000, 1);
     struct pollfd event = {.fd = spt_recv_stream_fd(receiver), .events = POLLIN};
     CHECK_EQUAL(poll(&event, 1, 0), 0);
     for (uint64_t cnt = 1; cnt <= 6; cnt += 2) {
@@ -278,7 +278,7 @@ TEST(a_datagram_that_is_too_long_or_no_packet_is_counted)
     static const uint8_t datagram[3000] = {0x53, 4};
     static const size_t sizes[] = {0, 1, 100, 101, 3000};
     for (int gro = 0; gro < 2; gro++) {
-        begin_udp(1, spt_recv_config_default(), 9000, 0);
+        begin_udp(1, (spt_recv_config)SPT_RECV_CONFIG_DEFAULT, 9000, 0);
         spt_receive_config config = SPT_RECEIVE_CONFIG_DEFAULT;
         config.max_size = 100;
         config.gro = gro;
@@ -334,7 +334,7 @@ TEST(what_cannot_be_is_refused_in_words)
     CHECK_REFUSED(SPT_ERR_ARGUMENT, "", spt_recv_stream_add_udp_socket(receiver, -1, NULL, &err));
     OWN_FD int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
     CHECK_REFUSED(SPT_ERR_SYSTEM, "", spt_recv_stream_add_udp_socket(receiver, file, NULL, &err));
-    spt_recv_config no_ring = spt_recv_config_default(), no_heaps = no_ring;
+    spt_recv_config no_ring = SPT_RECV_CONFIG_DEFAULT, no_heaps = no_ring;
     no_ring.ring_heaps = 0;
     no_heaps.heaps.max_heaps = 0;
     CHECK_REFUSED(SPT_ERR_ARGUMENT, "", spt_recv_stream_create(pool, &no_ring, &err));
@@ -343,7 +343,7 @@ TEST(what_cannot_be_is_refused_in_words)
 
 TEST(a_stream_ends_with_its_pool_and_says_so_to_who_waits)
 {
-    begin_udp(1, spt_recv_config_default(), 9000, 1);
+    begin_udp(1, (spt_recv_config)SPT_RECV_CONFIG_DEFAULT, 9000, 1);
     spt_thread_pool_stop(pool);
     CHECK_EQUAL(get_none(-1), SPT_DONE);
 }
@@ -426,7 +426,7 @@ static void *add_until_stopped(void *none)
 TEST(threads_that_stop_a_stream_at_any_moment_all_wait_until_it_is)
 {
     for (int round = 0; round < ROUNDS; round++) {
-        begin_udp(2, round % 2 ? dropping() : spt_recv_config_default(), 1472, 8);
+        begin_udp(2, round % 2 ? dropping() : (spt_recv_config)SPT_RECV_CONFIG_DEFAULT, 1472, 8);
         pthread_barrier_init(&at_once, NULL, 5);
         void *(*const run[])(void *) = {get_all,      get_all,      add_until_stopped,
                                         stop_at_once, stop_at_once, stop_at_once};
@@ -512,7 +512,7 @@ static void begin_counted(size_t ring_heaps, bool each_in_turn)
     memset(&counted, 0, sizeof(counted));
     in_turn = each_in_turn;
     returned = 0;
-    spt_recv_config config = spt_recv_config_default();
+    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     config.heaps.memory = (spt_heap_memory){&counted, get_in_turn, put_counted};
     config.ring_heaps = ring_heaps;
     begin_memory(4);

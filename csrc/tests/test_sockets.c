@@ -93,7 +93,7 @@ static bool made(bool it)
 
 static bool make_receiver(void)
 {
-    spt_recv_config config = spt_recv_config_default();
+    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     spt_receive_config how = SPT_RECEIVE_CONFIG_DEFAULT;
     spt_endpoint any = {host, 0};
     config.ring_heaps = HEAPS;

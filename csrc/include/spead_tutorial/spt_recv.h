@@ -418,7 +418,7 @@ typedef struct spt_heap_placing {
     spt_status (*place)(void *user, spt_received_heap *heap, const spt_received_packet *first);
 } spt_heap_placing;
 
-/** How a depacketizer works. */
+/** How a depacketizer works. Start from :c:macro:`SPT_DEPACKETIZER_CONFIG_DEFAULT`. */
 typedef struct spt_depacketizer_config {
     /** Heaps of a substream that packets are taken of at a time; at least 1. */
     size_t max_heaps;
@@ -443,12 +443,14 @@ typedef struct spt_depacketizer_config {
     spt_heap_placing placing;
 } spt_depacketizer_config;
 
-/**
- * The defaults: 4 heaps, one substream, packets in order, heaps of up to 1 GiB of any kind.
- *
- * :return: By value; change what you need.
- */
-SPT_API spt_depacketizer_config spt_depacketizer_config_default(void);
+/** The defaults: 4 heaps, one substream, packets in order, heaps of up to 1 GiB of any kind. */
+#define SPT_DEPACKETIZER_CONFIG_DEFAULT                                                            \
+    {                                                                                              \
+        4, 1, false, true, 1073741824, 1048576, 65536, {NULL, NULL, NULL},                         \
+        {                                                                                          \
+            NULL, NULL                                                                             \
+        }                                                                                          \
+    }
 
 /** Finds out where packets belong, and which heaps they complete. It is used by one thread. */
 typedef struct spt_depacketizer spt_depacketizer;
@@ -676,7 +678,7 @@ typedef struct spt_receive_stats {
  */
 typedef struct spt_recv_stream spt_recv_stream;
 
-/** How a stream receives. */
+/** How a stream receives. Start from :c:macro:`SPT_RECV_CONFIG_DEFAULT`. */
 typedef struct spt_recv_config {
     /** How heaps are put together. */
     spt_depacketizer_config heaps;
@@ -696,12 +698,8 @@ typedef struct spt_recv_config {
     bool stop_on_stop_item;
 } spt_recv_config;
 
-/**
- * The defaults: those of the depacketizer, a ring of 4 heaps that is waited for, and an end.
- *
- * :return: By value; change what you need.
- */
-SPT_API spt_recv_config spt_recv_config_default(void);
+/** The defaults: those of the depacketizer, a ring of 4 heaps that is waited for, and an end. */
+#define SPT_RECV_CONFIG_DEFAULT {SPT_DEPACKETIZER_CONFIG_DEFAULT, 4, false, false, false, true}
 
 /**
  * Make a stream. Without a reader it receives nothing.

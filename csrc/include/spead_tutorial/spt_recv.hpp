@@ -250,7 +250,7 @@ struct receive_config : spt_receive_config {
 
 /** How a stream receives: :c:struct:`spt_recv_config`, with the defaults. */
 struct recv_config : spt_recv_config {
-    recv_config() noexcept : spt_recv_config(spt_recv_config_default()) {}
+    constexpr recv_config() noexcept : spt_recv_config(SPT_RECV_CONFIG_DEFAULT) {}
 };
 
 /**
