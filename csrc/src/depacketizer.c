@@ -10,6 +10,7 @@
 #include "expected.h"
 #include "heap_memory.h"
 #include "ranges.h"
+#include "sequence.h"
 #include "status.h"
 #include "wire.h"
 
@@ -41,14 +42,6 @@ typedef struct list {
     size_t n;
 } list;
 
-/* What is known of the sequence of heap counts. */
-typedef struct sequence {
-    uint64_t seen;         /* heaps that were begun, or refused a place */
-    uint64_t last_cnt;     /* of the last of them */
-    int64_t at, low, high; /* how far it is from the first; the lowest and the highest so far */
-    uint64_t step;         /* what all distances are a multiple of; 0 until there is one */
-} sequence;
-
 struct spt_depacketizer {
     spt_depacketizer_config config;
     spti_counts counts;
@@ -58,7 +51,7 @@ struct spt_depacketizer {
     live *last;      /* where the last packet went: the next one often goes there, too */
     live *completed; /* by the last packet, and not handed out yet; or NULL */
     spti_expected expected;
-    sequence sequence;
+    spti_sequence sequence;
     spt_account account;
 };
 
@@ -315,39 +308,6 @@ spt_received_heap *spt_depacketizer_next(spt_depacketizer *d)
 
 /* ---- The beginning of a heap ----------------------------------------------------------------- */
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-/* Note the count of a heap that begins. Counts may start again from 0, and come in any order. */
-static void note(sequence *s, uint64_t cnt, unsigned address_bits)
-{
-    if (s->seen++ > 0) {
-        /* How far it is from the last one, the shorter way round. */
-        unsigned unused = 64 - address_bits;
-        int64_t moved = (int64_t)((cnt - s->last_cnt) << unused) >> unused;
-        s->at = (int64_t)((uint64_t)s->at + (uint64_t)moved);
-        s->low = s->at < s->low ? s->at : s->low;
-        s->high = s->at > s->high ? s->at : s->high;
-        s->step = common_divisor(s->step, moved < 0 ? -(uint64_t)moved : (uint64_t)moved);
-    }
-    s->last_cnt = cnt;
-}
-
-static uint64_t never_begun(const sequence *s)
-{
-    if (s->step == 0)
-        return 0;
-    uint64_t wanted = ((uint64_t)s->high - (uint64_t)s->low) / s->step + 1;
-    return wanted > s->seen ? wanted - s->seen : 0; /* some may have been sent twice */
-}
-
 /* Whether a packet's heap is too large, or it does not say how large. */
 static spt_fate check_size(const spt_depacketizer *d, const spt_received_packet *packet)
 {
@@ -429,13 +389,13 @@ static spt_fate begin(spt_depacketizer *d, const spt_received_packet *packet, li
         if (fate != SPT_NOT_YET)
             spti_counts_end(&d->counts, packet->cnt, SPTI_REFUSED);
         if (fate == SPT_NO_PLACE) /* nothing of it is missing */
-            note(&d->sequence, packet->cnt, packet->heap_address_bits);
+            spti_sequence_note(&d->sequence, packet->cnt, packet->heap_address_bits);
         return fate;
     }
     it->begun = d->account.heaps_begun++;
     append(substream, it);
     spti_counts_begin(&d->counts, packet->cnt, it);
-    note(&d->sequence, packet->cnt, packet->heap_address_bits);
+    spti_sequence_note(&d->sequence, packet->cnt, packet->heap_address_bits);
     *begun = it;
     return SPT_PLACED;
 }
@@ -679,5 +639,5 @@ void spt_depacketizer_account(const spt_depacketizer *d, spt_account *account)
     account->heaps_live = 0;
     for (size_t i = 0; i < d->config.substreams; i++)
         account->heaps_live += d->substreams[i].n;
-    account->heaps_never_begun = never_begun(&d->sequence);
+    account->heaps_never_begun = spti_sequence_missing(&d->sequence);
 }
