@@ -97,7 +97,7 @@ static void free_chunks(void)
         free_chunk(&chunks[i]);
 }
 
-static spti_chunks *new_window(spt_depacketizer_config *config)
+static spti_chunks *new_window(void)
 {
     spt_chunk_config how = {
         .place = place,
@@ -109,27 +109,23 @@ static spti_chunks *new_window(spt_depacketizer_config *config)
         .data_ring = full,
         .free_ring = empty,
     };
-    return spti_chunks_create(&how, true, config, NULL);
+    return spti_chunks_create(&how, true, NULL);
 }
 
 /* Before it is known what comes, it is written to where packets are expected. */
-static void write_anything(const spti_chunks *c, const spt_depacketizer *d)
+static void write_anything(const spt_depacketizer *d)
 {
     uint8_t *to;
     size_t n_bytes, n = spti_depacketizer_expected(d, &n_bytes, &to);
-    if (n > 0 && spti_chunks_unmarked(c, to, n * (n_bytes - SPTI_PREFIX)))
+    if (n > 0 && spti_depacketizer_may_overwrite(d, n * (n_bytes - SPTI_PREFIX)))
         memset(to, 0xee, n * (n_bytes - SPTI_PREFIX));
 }
 
 /* Take the packet that was made as one that goes on; false where it is none. */
-static bool take_next(spti_chunks *c, spt_depacketizer *d)
+static bool take_next(spt_depacketizer *d)
 {
     spti_packet_run run = {made.bytes, made.size, made.size, 1, false};
-    uint64_t offset;
-    if (spti_depacketizer_take_run(d, &run, &offset) == 0)
-        return false;
-    spti_chunks_placed(c, offset, made.size - SPTI_PREFIX, 1);
-    return true;
+    return spti_depacketizer_take_run(d, &run) > 0;
 }
 
 /* Take the packet that was made, again and again while it has to wait. */
@@ -139,14 +135,12 @@ static bool take_made(spti_chunks *c, spt_depacketizer *d)
     uint8_t *to;
     spt_fate fate;
     REQUIRE(spt_received_packet_parse(&parsed, made.bytes, made.size) == SPT_FAULT_NONE);
-    while ((fate = spt_depacketizer_take(d, &parsed, &to)) == SPT_NOT_YET && input.size > 0)
+    while ((fate = spt_depacketizer_take(d, &parsed, &to)) == SPTI_NOT_YET && input.size > 0)
         turn();
     if (to != NULL)
         memcpy(to, parsed.payload, parsed.payload_length);
-    if (fate == SPT_PLACED)
-        spti_chunks_placed(c, parsed.payload_offset, parsed.payload_length, 1);
     spti_chunks_collect(c);
-    return fate != SPT_NOT_YET;
+    return fate != SPTI_NOT_YET;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -163,17 +157,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     spt_depacketizer_config config = SPT_DEPACKETIZER_CONFIG_DEFAULT;
     config.max_heaps = 1 + choose(&input, 4);
     config.allow_out_of_order = choose(&input, 2) != 0;
-    spti_chunks *c = new_window(&config);
-    spt_depacketizer *d = spt_depacketizer_create(&config, NULL);
-    REQUIRE(c != NULL && d != NULL);
+    spti_chunks *c = new_window();
+    REQUIRE(c != NULL);
+    spti_placing placing = spti_chunks_placing(c);
+    spt_depacketizer *d = spti_depacketizer_create(&config, &placing, NULL);
+    REQUIRE(d != NULL);
     spti_chunks_serve(c, d);
     begin_failing(&input);
     uint64_t packets = 0;
     while (input.size > 0) {
         make();
         if (choose(&input, 2) == 0)
-            write_anything(c, d);
-        packets += take_next(c, d) || take_made(c, d);
+            write_anything(d);
+        packets += take_next(d) || take_made(c, d);
         turn();
     }
     spt_account account;

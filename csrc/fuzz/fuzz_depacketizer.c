@@ -165,10 +165,9 @@ static void take(spt_depacketizer *d, const uint8_t *bytes, size_t size, size_t 
     memcpy(copy, bytes, n * size);
     for (size_t i = 0, taken; i < n; i += taken) {
         spti_packet_run run = {copy + i * size, size, size, n - i, false};
-        uint64_t offset;
         if (in_place)
             write_in_place(d, &run);
-        taken = spti_depacketizer_take_run(d, &run, &offset);
+        taken = spti_depacketizer_take_run(d, &run);
         REQUIRE(taken <= run.n);
         if (taken == 0) {
             taken = 1;

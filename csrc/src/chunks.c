@@ -72,7 +72,7 @@ static spt_chunk **at(const spti_chunks *c, int64_t id)
 static spt_status push_out(spti_chunks *c)
 {
     spt_chunk *chunk = *at(c, c->oldest);
-    spt_depacketizer_give_up(c->d, chunk);
+    spti_depacketizer_give_up(c->d, chunk);
     spt_status status = spti_chunk_ring_try_put(c->config.data_ring, chunk);
     if (status == SPT_OK) {
         c->oldest++;
@@ -237,33 +237,44 @@ static spt_status place(void *user, spt_received_heap *heap, const spt_received_
     return status;
 }
 
-/* ---- After each packet ----------------------------------------------------------------------- */
+/* ---- Marks of packets ------------------------------------------------------------------------ */
 
-void spti_chunks_placed(spti_chunks *c, uint64_t offset, size_t length, size_t n)
+static void mark(void *user, const spt_received_heap *heap, uint64_t offset, size_t length,
+                 size_t n)
 {
-    uint64_t each = c->config.packet_payload_size;
-    if (each == 0 || length == 0)
-        return;
-    const spt_received_heap *heap = spt_depacketizer_last(c->d);
+    const spti_chunks *c = user;
     const spt_chunk *chunk = heap->user;
-    if (chunk == NULL)
+    if (chunk == NULL || length == 0)
         return; /* as it is for the heap that stops the stream */
     for (size_t i = 0; i < n; i++)
-        chunk->present[heap->user_number + (offset + i * length) / each] = 1;
+        chunk->present[heap->user_number + (offset + i * length) / c->config.packet_payload_size] =
+            1;
 }
 
-bool spti_chunks_unmarked(const spti_chunks *c, const uint8_t *to, size_t n_bytes)
+static bool is_unmarked(void *user, const spt_received_heap *heap, uint64_t begin, size_t n_bytes)
 {
-    const spt_received_heap *heap = spt_depacketizer_last(c->d);
+    const spti_chunks *c = user;
     const spt_chunk *chunk = heap->user;
     const uint8_t *marks = chunk->present + heap->user_number;
-    size_t each = c->config.packet_payload_size, begin = (size_t)(to - heap->payload);
+    uint64_t each = c->config.packet_payload_size;
     if (each == 0)
         return marks[0] == 0;
     /* The heap's own packets may have set the mark that they end in. */
     size_t first = begin / each + (begin % each > 0), end = (begin + n_bytes - 1) / each + 1;
     return first >= end || memchr(marks + first, 1, end - first) == NULL;
 }
+
+spti_placing spti_chunks_placing(spti_chunks *c)
+{
+    return (spti_placing){
+        .user = c,
+        .place = place,
+        .placed = c->config.packet_payload_size > 0 ? mark : NULL,
+        .is_unmarked = is_unmarked,
+    };
+}
+
+/* ---- After each packet ----------------------------------------------------------------------- */
 
 void spti_chunks_collect(spti_chunks *c)
 {
@@ -360,8 +371,7 @@ static bool allocate(spti_chunks *c)
     return true;
 }
 
-spti_chunks *spti_chunks_create(const spt_chunk_config *config, bool stops,
-                                spt_depacketizer_config *heaps, spt_error *err)
+spti_chunks *spti_chunks_create(const spt_chunk_config *config, bool stops, spt_error *err)
 {
     if (check_config(config, err) != SPT_OK)
         return NULL;
@@ -376,8 +386,6 @@ spti_chunks *spti_chunks_create(const spt_chunk_config *config, bool stops,
                         config->max_chunks);
         return NULL;
     }
-    heaps->allow_unsized_heaps = false;
-    heaps->placing = (spt_heap_placing){c, place};
     return c;
 }
 

@@ -6,26 +6,19 @@
 #ifndef SPTI_CHUNKS_H
 #define SPTI_CHUNKS_H
 
-#include "spead_tutorial/spt_recv.h"
+#include "depacketizer.h"
 
 typedef struct spti_chunks spti_chunks;
 
-/* Make them, and have a depacketizer's configuration place its heaps there; one that stops the
- * stream, if it stops it, goes nowhere. NULL for what cannot be. */
-spti_chunks *spti_chunks_create(const spt_chunk_config *config, bool stops,
-                                spt_depacketizer_config *heaps, spt_error *err);
+/* Make them; one heap that stops the stream, if it stops it, goes nowhere. NULL for what cannot be.
+ */
+spti_chunks *spti_chunks_create(const spt_chunk_config *config, bool stops, spt_error *err);
+/* How a depacketizer has its heaps placed there. */
+spti_placing spti_chunks_placing(spti_chunks *c);
 /* Before the first packet: who puts heaps together. From now on the rings are used, until the end.
  */
 void spti_chunks_serve(spti_chunks *c, spt_depacketizer *d);
 void spti_chunks_destroy(spti_chunks *c);
-
-/* Packets have just been placed: n of them, from a payload offset on, each with so many bytes of
- * payload. */
-void spti_chunks_placed(spti_chunks *c, uint64_t offset, size_t length, size_t n);
-
-/* Whether nothing is said to have arrived in so many bytes, where packets of the last one's heap
- * are expected. Another heap may have been given the same place before. */
-bool spti_chunks_unmarked(const spti_chunks *c, const uint8_t *to, size_t n_bytes);
 
 /* Note which heaps are finished, and recycle them: after each packet, before the next. */
 void spti_chunks_collect(spti_chunks *c);

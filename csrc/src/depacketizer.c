@@ -12,6 +12,7 @@
 #include "live_heap.h"
 #include "sequence.h"
 #include "status.h"
+#include "wire.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,7 @@ typedef struct list {
 
 struct spt_depacketizer {
     spt_depacketizer_config config;
+    spti_placing placing; /* zeros where heaps own memory */
     spti_counts counts;
     list *substreams; /* live heaps of each */
     list finished;    /* not handed out yet */
@@ -48,7 +50,6 @@ const char *spt_fate_text(spt_fate fate)
         SPT_FATE_LIST(FATE_CASE)
 #undef FATE_CASE
     case SPT_N_FATES:
-    case SPT_NOT_YET:
         break;
     }
     return "unknown fate";
@@ -66,14 +67,19 @@ static spt_status check_config(const spt_depacketizer_config *config, spt_error 
         return spti_fail(err, SPT_ERR_ARGUMENT,
                          "max_heaps is %zu and substreams is %zu: so many heaps fit no memory",
                          config->max_heaps, config->substreams);
-    if (config->placing.place != NULL && config->allow_unsized_heaps)
-        return spti_fail(err, SPT_ERR_ARGUMENT,
-                         "heaps that are placed have to say how long they are: set "
-                         "allow_unsized_heaps to false");
     return spti_heap_memory_check(&config->memory, err);
 }
 
-spt_depacketizer *spt_depacketizer_create(const spt_depacketizer_config *config, spt_error *err)
+/* What is placed is not put back. */
+static void leave_in_place(void *user, void *payload, size_t size)
+{
+    (void)user;
+    (void)payload;
+    (void)size;
+}
+
+spt_depacketizer *spti_depacketizer_create(const spt_depacketizer_config *config,
+                                           const spti_placing *placing, spt_error *err)
 {
     if (check_config(config, err) != SPT_OK)
         return NULL;
@@ -83,6 +89,11 @@ spt_depacketizer *spt_depacketizer_create(const spt_depacketizer_config *config,
         goto fail;
     d->config = *config;
     d->config.memory = spti_heap_memory_or_malloc(config->memory);
+    if (placing != NULL) {
+        d->placing = *placing;
+        d->config.memory.put = leave_in_place;
+        d->config.allow_unsized_heaps = false;
+    }
     d->substreams = calloc(config->substreams, sizeof(*d->substreams));
     size_t recent = 2 * most < FEWEST_RECENT ? FEWEST_RECENT : 2 * most;
     if (!spti_counts_init(&d->counts, most, recent) || d->substreams == NULL)
@@ -92,6 +103,11 @@ fail:
     spt_depacketizer_destroy(d);
     spti_fail(err, SPT_ERR_MEMORY, "no memory for a depacketizer of %zu heaps at a time", most);
     return NULL;
+}
+
+spt_depacketizer *spt_depacketizer_create(const spt_depacketizer_config *config, spt_error *err)
+{
+    return spti_depacketizer_create(config, NULL, err);
 }
 
 /* ---- Lists, and the heaps in them ------------------------------------------------------------ */
@@ -195,7 +211,7 @@ static spti_live_heap *oldest(const spt_depacketizer *d)
     return found;
 }
 
-void spt_depacketizer_give_up(spt_depacketizer *d, const void *user)
+void spti_depacketizer_give_up(spt_depacketizer *d, const void *user)
 {
     for (size_t i = 0; i < d->config.substreams; i++)
         for (spti_live_heap *it = d->substreams[i].first, *next; it != NULL; it = next) {
@@ -240,19 +256,19 @@ spt_received_heap *spt_depacketizer_next(spt_depacketizer *d)
 /* What becomes of packets whose heap is refused. */
 static spt_fate refused(const spt_depacketizer *d)
 {
-    return d->config.placing.place != NULL ? SPT_NO_PLACE : SPT_NO_MEMORY;
+    return d->placing.place != NULL ? SPT_NO_PLACE : SPT_NO_MEMORY;
 }
 
 /* Where it is decided where heaps go: ask. A heap without payload goes nowhere. */
 static spt_fate find_place(spt_depacketizer *d, spti_live_heap *it,
                            const spt_received_packet *packet)
 {
-    const spt_heap_placing *placing = &d->config.placing;
+    const spti_placing *placing = &d->placing;
     if (placing->place == NULL || packet->heap_length == 0)
         return SPT_PLACED;
     spt_status status = placing->place(placing->user, &it->heap, packet);
     it->heap.room = (size_t)packet->heap_length;
-    return status == SPT_OK ? SPT_PLACED : status == SPT_PENDING ? SPT_NOT_YET : SPT_NO_PLACE;
+    return status == SPT_OK ? SPT_PLACED : status == SPT_PENDING ? SPTI_NOT_YET : SPT_NO_PLACE;
 }
 
 /* Begin the heap of a packet. The oldest one has to go first where there are too many. */
@@ -272,7 +288,7 @@ static spt_fate begin(spt_depacketizer *d, const spt_received_packet *packet,
     }
     if (fate != SPT_PLACED) {
         spt_depacketizer_recycle(d, &it->heap);
-        if (fate != SPT_NOT_YET)
+        if (fate != SPTI_NOT_YET)
             spti_counts_end(&d->counts, packet->cnt, SPTI_REFUSED);
         if (fate == SPT_NO_PLACE) /* nothing of it is missing */
             spti_sequence_note(&d->sequence, packet->cnt, packet->heap_address_bits);
@@ -313,6 +329,14 @@ static spt_fate find(spt_depacketizer *d, const spt_received_packet *packet, spt
 
 /* ---- A packet -------------------------------------------------------------------------------- */
 
+/* Tell who places heaps what has come to its place. */
+static void tell_placed(const spt_depacketizer *d, const spti_live_heap *it, uint64_t offset,
+                        size_t length, size_t n)
+{
+    if (d->placing.placed != NULL)
+        d->placing.placed(d->placing.user, &it->heap, offset, length, n);
+}
+
 static spt_fate take(spt_depacketizer *d, const spt_received_packet *packet, uint8_t **to)
 {
     spti_live_heap *it = NULL;
@@ -323,6 +347,7 @@ static spt_fate take(spt_depacketizer *d, const spt_received_packet *packet, uin
     fate = spti_live_heap_take(it, packet, &d->config);
     if (fate != SPT_PLACED)
         return fate;
+    tell_placed(d, it, packet->payload_offset, packet->payload_length, 1);
     *to = it->heap.payload == NULL ? NULL : it->heap.payload + packet->payload_offset;
     if (it->heap.has_length && it->heap.received_length == it->heap.length) {
         finish(d, it, false, &d->account.heaps_flushed);
@@ -352,14 +377,21 @@ size_t spti_depacketizer_expected(const spt_depacketizer *d, size_t *n_bytes, ui
     return n;
 }
 
-size_t spti_depacketizer_take_run(spt_depacketizer *d, const spti_packet_run *run, uint64_t *offset)
+bool spti_depacketizer_may_overwrite(const spt_depacketizer *d, size_t n_bytes)
 {
-    *offset = d->expected.begin;
+    const spti_placing *placing = &d->placing;
+    return placing->is_unmarked == NULL ||
+           placing->is_unmarked(placing->user, d->expected.heap, d->expected.begin, n_bytes);
+}
+
+size_t spti_depacketizer_take_run(spt_depacketizer *d, const spti_packet_run *run)
+{
+    uint64_t offset = d->expected.begin;
     size_t n = spti_expected_take(&d->expected, run);
     if (n == 0)
         return 0;
     spti_live_heap *it = d->last; /* which is the one that they are expected of */
-    uint64_t bytes = d->expected.begin - *offset;
+    uint64_t bytes = d->expected.begin - offset;
     it->ranges.at[0].end = d->expected.begin;
     it->heap.received_length += bytes;
     it->heap.packets += n;
@@ -367,6 +399,7 @@ size_t spti_depacketizer_take_run(spt_depacketizer *d, const spti_packet_run *ru
     d->account.packets += n;
     d->account.fates[SPT_PLACED] += n;
     d->account.placed_bytes += bytes;
+    tell_placed(d, it, offset, run->n_bytes - SPTI_PREFIX, n);
     return n;
 }
 
@@ -376,7 +409,7 @@ spt_fate spt_depacketizer_take(spt_depacketizer *d, const spt_received_packet *p
     d->completed = NULL;
     d->expected.heap = NULL;
     spt_fate fate = take(d, packet, to);
-    if (fate == SPT_NOT_YET) {
+    if (fate == SPTI_NOT_YET) {
         d->account.searches--; /* it is going to be looked for again */
         return fate;
     }
@@ -387,12 +420,6 @@ spt_fate spt_depacketizer_take(spt_depacketizer *d, const spt_received_packet *p
         expect(d, packet);
     }
     return fate;
-}
-
-const spt_received_heap *spt_depacketizer_last(const spt_depacketizer *d)
-{
-    const spti_live_heap *it = d->completed != NULL ? d->completed : d->last;
-    return &it->heap;
 }
 
 void spt_depacketizer_malformed(spt_depacketizer *d, spt_fault fault)

@@ -72,7 +72,7 @@ void spti_live_heap_end(spti_live_heap *it, bool evicted)
 
 void spti_live_heap_put_payload(spti_live_heap *it, const spt_depacketizer_config *config)
 {
-    if (it->heap.payload != NULL && config->placing.place == NULL)
+    if (it->heap.payload != NULL)
         config->memory.put(config->memory.user, it->heap.payload, it->asked);
     it->heap.payload = NULL;
 }

@@ -254,15 +254,13 @@ static void place_packet(spt_recv_stream *s, const spt_received_packet *packet)
 {
     uint8_t *to;
     spt_fate fate = spt_depacketizer_take(s->depacketizer, packet, &to);
-    s->holds = fate == SPT_NOT_YET;
+    s->holds = fate == SPTI_NOT_YET;
     if (s->holds)
         s->held = *packet;
     if (to != NULL)
         memcpy(to, packet->payload, packet->payload_length);
     if (fate != SPT_PLACED)
         return;
-    if (s->chunks != NULL)
-        spti_chunks_placed(s->chunks, packet->payload_offset, packet->payload_length, 1);
     if (packet->is_stop && s->config.stop_on_stop_item) {
         spt_depacketizer_stop(s->depacketizer);
         end(s);
@@ -289,11 +287,8 @@ static size_t take_packet(spt_recv_stream *s, const uint8_t *bytes, size_t n_byt
 /* Take packets that go on where the one before ended. Returns how many do. */
 static size_t take_run(spt_recv_stream *s, const spti_packet_run *run)
 {
-    uint64_t offset;
-    size_t n = spti_depacketizer_take_run(s->depacketizer, run, &offset);
+    size_t n = spti_depacketizer_take_run(s->depacketizer, run);
     s->batch += n;
-    if (s->chunks != NULL && n > 0)
-        spti_chunks_placed(s->chunks, offset, run->n_bytes - SPTI_PREFIX, n);
     return n;
 }
 
@@ -319,7 +314,7 @@ static bool foresee(const spt_recv_stream *s, const reader *r, spti_guess *guess
         !spti_datagrams_worth_a_guess(r->datagrams, guess))
         return false;
     size_t payload = guess->n * (guess->n_bytes - SPTI_PREFIX);
-    return s->chunks == NULL || spti_chunks_unmarked(s->chunks, guess->to, payload);
+    return spti_depacketizer_may_overwrite(s->depacketizer, payload);
 }
 
 /* Read what has come; what is likely to come, for as long as it does. */
@@ -739,7 +734,11 @@ static spt_status set_up(spt_recv_stream *s, spt_error *err)
     s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->event_fd < 0)
         return spti_fail_errno(err, "could not make the stream's event");
-    s->depacketizer = spt_depacketizer_create(&s->config.heaps, err);
+    spti_placing placing = {0};
+    if (s->chunks != NULL)
+        placing = spti_chunks_placing(s->chunks);
+    s->depacketizer =
+        spti_depacketizer_create(&s->config.heaps, s->chunks != NULL ? &placing : NULL, err);
     return s->depacketizer == NULL ? SPT_ERR_ARGUMENT : SPT_OK;
 }
 
@@ -769,7 +768,7 @@ static spt_recv_stream *create(spt_thread_pool *pool, const spt_recv_config *con
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->ring_lock, NULL);
     if (chunks != NULL)
-        s->chunks = spti_chunks_create(chunks, s->config.stop_on_stop_item, &s->config.heaps, err);
+        s->chunks = spti_chunks_create(chunks, s->config.stop_on_stop_item, err);
     bool made = (s->chunks != NULL) == (chunks != NULL) && set_up(s, err) == SPT_OK;
     if (!made) {
         destroy(s);

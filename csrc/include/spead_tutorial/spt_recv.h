@@ -398,26 +398,6 @@ typedef struct spt_heap_memory {
     void (*put)(void *user, void *memory, size_t size);
 } spt_heap_memory;
 
-/**
- * Where heaps go, for those who have a place for each: in a chunk, say. It stands for memory that
- * heaps own. Called only from within calls of a depacketizer.
- */
-typedef struct spt_heap_placing {
-    /** Handed to the function. */
-    void *user;
-    /**
-     * Find a place for a heap that begins, and has payload. It may end others, by
-     * :c:func:`spt_depacketizer_give_up`.
-     *
-     * :param user: As above.
-     * :param heap: That begins: its ``payload``, ``user`` and ``user_number`` are to be set.
-     * :param first: Its first packet, which says how long the heap is.
-     * :return: ``SPT_OK``; ``SPT_PENDING`` where there is no place now: bring the packet again;
-     *     or anything negative, and no packet of that heap is taken.
-     */
-    spt_status (*place)(void *user, spt_received_heap *heap, const spt_received_packet *first);
-} spt_heap_placing;
-
 /** How a depacketizer works. Start from :c:macro:`SPT_DEPACKETIZER_CONFIG_DEFAULT`. */
 typedef struct spt_depacketizer_config {
     /** Heaps of a substream that packets are taken of at a time; at least 1. */
@@ -439,16 +419,14 @@ typedef struct spt_depacketizer_config {
     size_t max_gaps;
     /** Where payload is kept; ``{0}`` for malloc and free. */
     spt_heap_memory memory;
-    /** Where heaps go instead; ``{0}`` for memory. Heaps have to say how long they are then. */
-    spt_heap_placing placing;
 } spt_depacketizer_config;
 
 /** The defaults: 4 heaps, one substream, packets in order, heaps of up to 1 GiB of any kind. */
 #define SPT_DEPACKETIZER_CONFIG_DEFAULT                                                            \
     {                                                                                              \
-        4, 1, false, true, 1073741824, 1048576, 65536, {NULL, NULL, NULL},                         \
+        4, 1, false, true, 1073741824, 1048576, 65536,                                             \
         {                                                                                          \
-            NULL, NULL                                                                             \
+            NULL, NULL, NULL                                                                       \
         }                                                                                          \
     }
 
@@ -496,8 +474,6 @@ typedef enum spt_fate {
 #undef SPT_FATE_MEMBER
     /** How many there are. */
     SPT_N_FATES,
-    /** None yet: its heap has no place now. Nothing has changed; take the packet again. */
-    SPT_NOT_YET = -1,
 } spt_fate;
 
 /**
@@ -524,14 +500,6 @@ SPT_API SPT_MUST_CHECK spt_fate spt_depacketizer_take(spt_depacketizer *d,
                                                       uint8_t **to);
 
 /**
- * The heap that the last packet was placed into.
- *
- * :param d: Borrowed; it has just answered :c:enumerator:`SPT_PLACED`.
- * :return: Live or finished, and the depacketizer's still.
- */
-SPT_API const spt_received_heap *spt_depacketizer_last(const spt_depacketizer *d);
-
-/**
  * Count a packet that could not be parsed, or was longer than it said.
  *
  * :param d: Borrowed.
@@ -556,15 +524,6 @@ SPT_API spt_received_heap *spt_depacketizer_next(spt_depacketizer *d);
  * :param heap: Taken.
  */
 SPT_API void spt_depacketizer_recycle(spt_depacketizer *d, spt_received_heap *heap);
-
-/**
- * End live heaps whose place is wanted for something else, as they are. What still comes of them is
- * late.
- *
- * :param d: Borrowed.
- * :param user: What their ``user`` is.
- */
-SPT_API void spt_depacketizer_give_up(spt_depacketizer *d, const void *user);
 
 /**
  * End all live heaps, oldest first, as they are.
