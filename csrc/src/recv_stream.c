@@ -4,27 +4,22 @@
  * gets them. Knows neither what is in packets nor how sockets are read.
  *
  * There are three locks. `stop_lock` is held by who stops the stream, until it is; `lock` is for
- * the depacketizer and its readers, and is held for as long as a batch of packets takes;
- * `ring_lock` is for the ring alone. Who holds one may take those after it, never the other way
- * round.
+ * the depacketizer and its readers, and is held for as long as a batch of packets takes; the ring
+ * has one for itself. Who holds one may take those after it, never the other way round.
  */
 #include "chunk_ring.h"
 #include "chunks.h"
 #include "datagrams.h"
 #include "depacketizer.h"
+#include "heap_ring.h"
 #include "spead_tutorial/spt_recv.h"
 #include "status.h"
 #include "thread_pool.h"
 #include "wire.h"
 
-#include <errno.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 enum {
     MEMORY_BATCH = 64, /* packets from memory, before others have their turn */
@@ -66,80 +61,9 @@ struct spt_recv_stream {
     spt_chunk_ring *data_ring, *free_ring;
     uint64_t news; /* from these rings; atomic */
 
-    pthread_mutex_t ring_lock;
-    spt_received_heap **ring;
-    size_t first, n; /* n: also read without the lock */
-    bool blocked;    /* a reader has found no room since a heap was got last */
-    spt_received_heap *returned;
-    bool ended; /* also read without the lock */
-    bool fd_used;
-    bool signalled;     /* event_fd is readable */
-    size_t n_waiting;   /* for the next: */
-    uint32_t announced; /* a futex, so that a signal ends the wait */
-    int event_fd;
+    spti_heap_ring ring;
+    bool ended; /* atomic */
 };
-
-/* ---- The ring -------------------------------------------------------------------------------- */
-
-/* Tell whoever watches the descriptor. Under the ring's lock. */
-static void signal_event(spt_recv_stream *s)
-{
-    if (s->signalled || !s->fd_used || !(s->n > 0 || s->ended))
-        return;
-    s->signalled = true;
-    ssize_t written = write(s->event_fd, &(uint64_t){1}, sizeof(uint64_t));
-    (void)written; /* it cannot be full: it is written to once */
-}
-
-static void clear_event(spt_recv_stream *s)
-{
-    if (!s->signalled || s->n > 0 || s->ended)
-        return;
-    uint64_t count;
-    ssize_t got = read(s->event_fd, &count, sizeof(count));
-    (void)got;
-    s->signalled = false;
-}
-
-static bool push(spt_recv_stream *s, spt_received_heap *heap)
-{
-    pthread_mutex_lock(&s->ring_lock);
-    bool room = s->n < s->config.ring_heaps;
-    if (room) {
-        s->ring[(s->first + s->n) % s->config.ring_heaps] = heap;
-        __atomic_store_n(&s->n, s->n + 1, __ATOMIC_SEQ_CST);
-    } else if (!s->config.drop_when_full) {
-        s->blocked = true;
-    }
-    pthread_mutex_unlock(&s->ring_lock);
-    return room;
-}
-
-/* Tell of what was pushed, or of the end. Who waits is woken outside of the lock, for which it
- * would have to wait again. */
-static void announce(spt_recv_stream *s)
-{
-    pthread_mutex_lock(&s->ring_lock);
-    signal_event(s);
-    bool wake = s->n_waiting > 0 && (s->n > 0 || s->ended);
-    if (wake)
-        __atomic_fetch_add(&s->announced, 1, __ATOMIC_SEQ_CST);
-    pthread_mutex_unlock(&s->ring_lock);
-    if (wake)
-        syscall(SYS_futex, &s->announced, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
-}
-
-/* Under the ring's lock. */
-static spt_received_heap *pop(spt_recv_stream *s)
-{
-    if (s->n == 0)
-        return NULL;
-    spt_received_heap *heap = s->ring[s->first];
-    s->first = (s->first + 1) % s->config.ring_heaps;
-    __atomic_store_n(&s->n, s->n - 1, __ATOMIC_SEQ_CST);
-    clear_event(s);
-    return heap;
-}
 
 static bool has_ended(const spt_recv_stream *s)
 {
@@ -197,10 +121,7 @@ static bool go_on(spt_recv_stream *s)
 
 static void recycle_returned(spt_recv_stream *s)
 {
-    pthread_mutex_lock(&s->ring_lock);
-    spt_received_heap *heap = s->returned;
-    s->returned = NULL;
-    pthread_mutex_unlock(&s->ring_lock);
+    spt_received_heap *heap = spti_heap_ring_take_returned(&s->ring);
     while (heap != NULL) {
         spt_received_heap *next = heap->user;
         spt_depacketizer_recycle(s->depacketizer, heap);
@@ -218,7 +139,7 @@ static bool hand_over(spt_recv_stream *s)
             s->waiting_heap = next_wanted(s);
         if (s->waiting_heap == NULL)
             break;
-        if (!push(s, s->waiting_heap)) {
+        if (!spti_heap_ring_put(&s->ring, s->waiting_heap, false)) {
             if (!s->config.drop_when_full) {
                 note_wait(s, true);
                 return false;
@@ -233,7 +154,7 @@ static bool hand_over(spt_recv_stream *s)
     return true;
 }
 
-/* Nothing comes any more. What the ring has no room for is got from the depacketizer. */
+/* Nothing comes any more. For what is finished there is room in any case. */
 static void end(spt_recv_stream *s)
 {
     spt_depacketizer_flush(s->depacketizer);
@@ -241,12 +162,15 @@ static void end(spt_recv_stream *s)
     s->holds = false;
     if (s->chunks != NULL)
         spti_chunks_end(s->chunks);
+    spt_received_heap *heap = s->waiting_heap != NULL ? s->waiting_heap : next_wanted(s);
+    for (; heap != NULL; heap = next_wanted(s))
+        (void)spti_heap_ring_put(&s->ring, heap, true);
+    s->waiting_heap = NULL;
     note_wait(s, false);
-    pthread_mutex_lock(&s->ring_lock);
     __atomic_store_n(&s->ended, true, __ATOMIC_SEQ_CST);
-    pthread_mutex_unlock(&s->ring_lock);
+    spti_heap_ring_end(&s->ring);
     recycle_returned(s); /* those that come back from now on recycle themselves */
-    announce(s);
+    spti_heap_ring_announce(&s->ring);
 }
 
 /* Take a packet to its place, or hold it until it has one. */
@@ -402,7 +326,7 @@ static spti_wait read_memory(spt_recv_stream *s, reader *r)
  */
 static bool is_time_to_tell(spt_recv_stream *s, spti_wait wait)
 {
-    size_t n = __atomic_load_n(&s->n, __ATOMIC_SEQ_CST);
+    size_t n = spti_heap_ring_size(&s->ring);
     s->quiet = n > 0 ? s->quiet + 1 : 0;
     bool tell =
         n > 0 && (wait != SPTI_WAIT_TURN || n > s->config.ring_heaps / 2 || s->quiet == MOST_QUIET);
@@ -440,7 +364,7 @@ static spti_wait run(spti_task *task)
     bool tell = is_time_to_tell(s, wait), ended = has_ended(s);
     pthread_mutex_unlock(&s->lock);
     if (tell)
-        announce(s);
+        spti_heap_ring_announce(&s->ring);
     if (ended)
         tell_of_free_chunks(s);
     return wait;
@@ -453,7 +377,7 @@ static bool has_work(spti_task *task)
     const spt_recv_stream *s = r->stream;
     if (s->chunks != NULL)
         return !has_ended(s) && __atomic_load_n(&s->news, __ATOMIC_SEQ_CST) != r->seen_news;
-    return !has_ended(s) && __atomic_load_n(&s->n, __ATOMIC_SEQ_CST) < s->config.ring_heaps;
+    return !has_ended(s) && spti_heap_ring_size(&s->ring) < s->config.ring_heaps;
 }
 
 static void pool_stopped(spti_task *task)
@@ -613,70 +537,19 @@ static void tell_readers(void *stream)
     wake_readers(s);
 }
 
-/* What was finished when the stream ended, and found no room in the ring. */
-static spt_received_heap *get_last(spt_recv_stream *s)
-{
-    pthread_mutex_lock(&s->lock);
-    spt_received_heap *heap = s->waiting_heap;
-    s->waiting_heap = NULL;
-    if (heap == NULL)
-        heap = next_wanted(s);
-    pthread_mutex_unlock(&s->lock);
-    return heap;
-}
-
-/* Wait until there may be something, or that time; false after it, or a signal. */
-static bool wait_until(spt_recv_stream *s, uint64_t deadline_ns)
-{
-    struct timespec left = {0, 0};
-    if (deadline_ns != UINT64_MAX) {
-        uint64_t now = spti_now_ns();
-        if (now >= deadline_ns)
-            return false;
-        left = spti_timespec(deadline_ns - now);
-    }
-    s->n_waiting++;
-    uint32_t known = __atomic_load_n(&s->announced, __ATOMIC_SEQ_CST);
-    pthread_mutex_unlock(&s->ring_lock);
-    long failed = syscall(SYS_futex, &s->announced, FUTEX_WAIT_PRIVATE, known,
-                          deadline_ns == UINT64_MAX ? NULL : &left, NULL, 0);
-    bool news = failed == 0 || errno == EAGAIN; /* that came before it waited */
-    pthread_mutex_lock(&s->ring_lock);
-    s->n_waiting--;
-    return news;
-}
-
 spt_status spt_recv_stream_get(spt_recv_stream *stream, int64_t timeout_ns,
                                spt_received_heap **heap)
 {
-    spt_recv_stream *s = stream;
-    uint64_t deadline_ns = timeout_ns < 0 ? UINT64_MAX : spti_now_ns() + (uint64_t)timeout_ns;
-    pthread_mutex_lock(&s->ring_lock);
-    bool more = true;
-    while ((*heap = pop(s)) == NULL && !s->ended && more)
-        more = timeout_ns != 0 && wait_until(s, deadline_ns);
-    /* Who finds no room says so under the lock under which room is made: either it finds room, or
-     * is found here. That it still runs does no harm, as it looks for room before it idles. */
-    bool blocked = *heap != NULL && s->blocked, ended = s->ended;
-    s->blocked = s->blocked && !blocked;
-    pthread_mutex_unlock(&s->ring_lock);
-    if (*heap == NULL && ended)
-        *heap = get_last(s);
-    if (blocked && !ended)
-        wake_readers(s);
-    return *heap != NULL ? SPT_OK : ended ? SPT_DONE : SPT_PENDING;
+    bool room_wanted;
+    spt_status status = spti_heap_ring_get(&stream->ring, timeout_ns, heap, &room_wanted);
+    if (room_wanted)
+        wake_readers(stream);
+    return status;
 }
 
 void spt_recv_stream_return(spt_recv_stream *stream, spt_received_heap *heap)
 {
-    if (heap == NULL)
-        return;
-    pthread_mutex_lock(&stream->ring_lock);
-    heap->user = stream->returned;
-    stream->returned = heap;
-    bool ended = stream->ended;
-    pthread_mutex_unlock(&stream->ring_lock);
-    if (!ended)
+    if (heap == NULL || !spti_heap_ring_return(&stream->ring, heap))
         return; /* the next run of a reader recycles it */
     pthread_mutex_lock(&stream->lock);
     recycle_returned(stream);
@@ -685,16 +558,13 @@ void spt_recv_stream_return(spt_recv_stream *stream, spt_received_heap *heap)
 
 size_t spt_recv_stream_ready(spt_recv_stream *stream)
 {
-    return __atomic_load_n(&stream->n, __ATOMIC_SEQ_CST);
+    size_t n = spti_heap_ring_size(&stream->ring);
+    return n < stream->config.ring_heaps ? n : stream->config.ring_heaps;
 }
 
 int spt_recv_stream_fd(spt_recv_stream *stream)
 {
-    pthread_mutex_lock(&stream->ring_lock);
-    stream->fd_used = true;
-    signal_event(stream);
-    pthread_mutex_unlock(&stream->ring_lock);
-    return stream->event_fd;
+    return spti_heap_ring_fd(&stream->ring);
 }
 
 int spt_recv_stream_port(spt_recv_stream *stream)
@@ -712,28 +582,16 @@ int spt_recv_stream_port(spt_recv_stream *stream)
 
 static void destroy(spt_recv_stream *s)
 {
-    if (s->event_fd >= 0)
-        close(s->event_fd);
+    spti_heap_ring_fini(&s->ring);
     spt_depacketizer_destroy(s->depacketizer);
     spti_chunks_destroy(s->chunks);
     pthread_mutex_destroy(&s->stop_lock);
     pthread_mutex_destroy(&s->lock);
-    pthread_mutex_destroy(&s->ring_lock);
-    free(s->ring);
     free(s);
 }
 
 static spt_status set_up(spt_recv_stream *s, spt_error *err)
 {
-    if (s->config.ring_heaps == 0)
-        return spti_fail(err, SPT_ERR_ARGUMENT, "ring_heaps is 0: it must be at least 1");
-    s->ring = calloc(s->config.ring_heaps, sizeof(*s->ring));
-    if (s->ring == NULL)
-        return spti_fail(err, SPT_ERR_MEMORY, "no memory for a ring of %zu heaps",
-                         s->config.ring_heaps);
-    s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (s->event_fd < 0)
-        return spti_fail_errno(err, "could not make the stream's event");
     spti_placing placing = {0};
     if (s->chunks != NULL)
         placing = spti_chunks_placing(s->chunks);
@@ -763,13 +621,12 @@ static spt_recv_stream *create(spt_thread_pool *pool, const spt_recv_config *con
     }
     s->config = *config;
     s->pool = pool;
-    s->event_fd = -1;
     pthread_mutex_init(&s->stop_lock, NULL);
     pthread_mutex_init(&s->lock, NULL);
-    pthread_mutex_init(&s->ring_lock, NULL);
-    if (chunks != NULL)
+    bool made = spti_heap_ring_init(&s->ring, config, err) == SPT_OK;
+    if (made && chunks != NULL)
         s->chunks = spti_chunks_create(chunks, s->config.stop_on_stop_item, err);
-    bool made = (s->chunks != NULL) == (chunks != NULL) && set_up(s, err) == SPT_OK;
+    made = made && (s->chunks != NULL) == (chunks != NULL) && set_up(s, err) == SPT_OK;
     if (!made) {
         destroy(s);
         return NULL;

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the heaps that are finished and not got yet, and those that have been given back. Knows
+ * neither how they are put together, nor where memory for them comes from. */
+#include "heap_ring.h"
+
+#include "clock.h"
+#include "status.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+spt_status spti_heap_ring_init(spti_heap_ring *ring, const spt_recv_config *config, spt_error *err)
+{
+    *ring = (spti_heap_ring){.capacity = config->ring_heaps, .drops = config->drop_when_full};
+    pthread_mutex_init(&ring->lock, NULL);
+    ring->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (ring->event_fd < 0)
+        return spti_fail_errno(err, "could not make the stream's event");
+    if (ring->capacity == 0)
+        return spti_fail(err, SPT_ERR_ARGUMENT, "ring_heaps is 0: it must be at least 1");
+    return SPT_OK;
+}
+
+void spti_heap_ring_fini(spti_heap_ring *ring)
+{
+    if (ring->event_fd >= 0)
+        close(ring->event_fd);
+    pthread_mutex_destroy(&ring->lock);
+}
+
+/* ---- Events, under the lock ------------------------------------------------------------------ */
+
+/* Tell whoever watches the descriptor. */
+static void signal_event(spti_heap_ring *ring)
+{
+    if (ring->signalled || !ring->fd_used || !(ring->n > 0 || ring->ended))
+        return;
+    ring->signalled = true;
+    ssize_t written = write(ring->event_fd, &(uint64_t){1}, sizeof(uint64_t));
+    (void)written; /* it cannot be full: it is written to once */
+}
+
+static void clear_event(spti_heap_ring *ring)
+{
+    if (!ring->signalled || ring->n > 0 || ring->ended)
+        return;
+    uint64_t count;
+    ssize_t got = read(ring->event_fd, &count, sizeof(count));
+    (void)got;
+    ring->signalled = false;
+}
+
+/* ---- For who receives ------------------------------------------------------------------------ */
+
+static void append(spti_heap_ring *ring, spt_received_heap *heap)
+{
+    heap->user = NULL;
+    if (ring->n == 0)
+        ring->first = heap;
+    else
+        ring->last->user = heap;
+    ring->last = heap;
+    __atomic_store_n(&ring->n, ring->n + 1, __ATOMIC_SEQ_CST);
+}
+
+bool spti_heap_ring_put(spti_heap_ring *ring, spt_received_heap *heap, bool in_any_case)
+{
+    pthread_mutex_lock(&ring->lock);
+    bool room = in_any_case || ring->n < ring->capacity;
+    if (room)
+        append(ring, heap);
+    else
+        ring->blocked = !ring->drops;
+    pthread_mutex_unlock(&ring->lock);
+    return room;
+}
+
+void spti_heap_ring_end(spti_heap_ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    ring->ended = true;
+    pthread_mutex_unlock(&ring->lock);
+}
+
+/* Who waits is woken outside of the lock, for which it would have to wait again. */
+void spti_heap_ring_announce(spti_heap_ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    signal_event(ring);
+    bool wake = ring->n_waiting > 0 && (ring->n > 0 || ring->ended);
+    if (wake)
+        __atomic_fetch_add(&ring->announced, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&ring->lock);
+    if (wake)
+        syscall(SYS_futex, &ring->announced, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+spt_received_heap *spti_heap_ring_take_returned(spti_heap_ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    spt_received_heap *heap = ring->returned;
+    ring->returned = NULL;
+    pthread_mutex_unlock(&ring->lock);
+    return heap;
+}
+
+/* ---- For those who get ----------------------------------------------------------------------- */
+
+/* Under the lock. */
+static spt_received_heap *pop(spti_heap_ring *ring)
+{
+    spt_received_heap *heap = ring->first;
+    if (ring->n == 0)
+        return NULL;
+    ring->first = heap->user;
+    heap->user = NULL;
+    __atomic_store_n(&ring->n, ring->n - 1, __ATOMIC_SEQ_CST);
+    clear_event(ring);
+    return heap;
+}
+
+/* Wait until there may be something, or that time; false after it, or a signal. */
+static bool wait_until(spti_heap_ring *ring, uint64_t deadline_ns)
+{
+    struct timespec left = {0, 0};
+    if (deadline_ns != UINT64_MAX) {
+        uint64_t now = spti_now_ns();
+        if (now >= deadline_ns)
+            return false;
+        left = spti_timespec(deadline_ns - now);
+    }
+    ring->n_waiting++;
+    uint32_t known = __atomic_load_n(&ring->announced, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&ring->lock);
+    long failed = syscall(SYS_futex, &ring->announced, FUTEX_WAIT_PRIVATE, known,
+                          deadline_ns == UINT64_MAX ? NULL : &left, NULL, 0);
+    bool news = failed == 0 || errno == EAGAIN; /* that came before it waited */
+    pthread_mutex_lock(&ring->lock);
+    ring->n_waiting--;
+    return news;
+}
+
+spt_status spti_heap_ring_get(spti_heap_ring *ring, int64_t timeout_ns, spt_received_heap **heap,
+                              bool *room_wanted)
+{
+    uint64_t deadline_ns = timeout_ns < 0 ? UINT64_MAX : spti_now_ns() + (uint64_t)timeout_ns;
+    pthread_mutex_lock(&ring->lock);
+    bool more = true;
+    while ((*heap = pop(ring)) == NULL && !ring->ended && more)
+        more = timeout_ns != 0 && wait_until(ring, deadline_ns);
+    /* Who finds no room says so under the lock under which room is made: either it finds room, or
+     * is found here. That it still runs does no harm, as it looks for room before it idles. */
+    *room_wanted = *heap != NULL && ring->blocked && !ring->ended;
+    if (*heap != NULL)
+        ring->blocked = false;
+    bool ended = ring->ended;
+    pthread_mutex_unlock(&ring->lock);
+    return *heap != NULL ? SPT_OK : ended ? SPT_DONE : SPT_PENDING;
+}
+
+bool spti_heap_ring_return(spti_heap_ring *ring, spt_received_heap *heap)
+{
+    pthread_mutex_lock(&ring->lock);
+    heap->user = ring->returned;
+    ring->returned = heap;
+    bool ended = ring->ended;
+    pthread_mutex_unlock(&ring->lock);
+    return ended;
+}
+
+size_t spti_heap_ring_size(const spti_heap_ring *ring)
+{
+    return __atomic_load_n(&ring->n, __ATOMIC_SEQ_CST);
+}
+
+int spti_heap_ring_fd(spti_heap_ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    ring->fd_used = true;
+    signal_event(ring);
+    pthread_mutex_unlock(&ring->lock);
+    return ring->event_fd;
+}
