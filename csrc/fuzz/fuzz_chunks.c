@@ -109,7 +109,9 @@ static spti_chunks *new_window(void)
         .data_ring = full,
         .free_ring = empty,
     };
-    return spti_chunks_create(&how, true, NULL);
+    spti_chunks *c = spti_chunks_create(&how, true, NULL);
+    REQUIRE(c != NULL);
+    return c;
 }
 
 /* Before it is known what comes, it is written to where packets are expected. */
@@ -128,8 +130,14 @@ static bool take_next(spt_depacketizer *d)
     return spti_depacketizer_take_run(d, &run) > 0;
 }
 
+static void collect(spti_sink *sink, spt_depacketizer *d)
+{
+    for (spt_received_heap *heap; (heap = spt_depacketizer_next(d)) != NULL;)
+        REQUIRE(sink->take(sink, heap, false));
+}
+
 /* Take the packet that was made, again and again while it has to wait. */
-static bool take_made(spti_chunks *c, spt_depacketizer *d)
+static bool take_made(spti_sink *sink, spt_depacketizer *d)
 {
     spt_received_packet parsed;
     uint8_t *to;
@@ -139,7 +147,7 @@ static bool take_made(spti_chunks *c, spt_depacketizer *d)
         turn();
     if (to != NULL)
         memcpy(to, parsed.payload, parsed.payload_length);
-    spti_chunks_collect(c);
+    collect(sink, d);
     return fate != SPTI_NOT_YET;
 }
 
@@ -158,10 +166,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     config.max_heaps = 1 + choose(&input, 4);
     config.allow_out_of_order = choose(&input, 2) != 0;
     spti_chunks *c = new_window();
-    REQUIRE(c != NULL);
-    spti_placing placing = spti_chunks_placing(c);
-    spt_depacketizer *d = spti_depacketizer_create(&config, &placing, NULL);
+    spt_depacketizer *d = spti_depacketizer_create(&config, spti_chunks_placing(c), NULL);
     REQUIRE(d != NULL);
+    spti_sink *sink = spti_chunks_sink(c);
     spti_chunks_serve(c, d);
     begin_failing(&input);
     uint64_t packets = 0;
@@ -169,7 +176,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         make();
         if (choose(&input, 2) == 0)
             write_anything(d);
-        packets += take_next(d) || take_made(c, d);
+        packets += take_next(d) || take_made(sink, d);
         turn();
     }
     spt_account account;
@@ -177,7 +184,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     REQUIRE(account.packets == packets);
     stop_failing();
     spt_depacketizer_flush(d);
-    spti_chunks_end(c);
+    collect(sink, d);
+    REQUIRE(!sink->settle(sink, SPTI_END));
     spt_depacketizer_destroy(d);
     spti_chunks_destroy(c);
     free_chunks();

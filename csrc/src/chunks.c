@@ -10,8 +10,8 @@
 #include "chunks.h"
 
 #include "chunk_ring.h"
-#include "clock.h"
 #include "status.h"
+#include "waits.h"
 #include "wire.h"
 
 #include <inttypes.h>
@@ -20,13 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Something that is waited for now and then. */
-typedef struct waits {
-    uint64_t since_ns; /* 0: not now */
-    uint64_t n, longest_ns;
-} waits;
-
 struct spti_chunks {
+    spti_sink sink; /* first, so that one can be had from the other */
+    spti_placing placing;
     spt_chunk_config config;
     uint64_t *items;
     int64_t *values;
@@ -39,25 +35,18 @@ struct spti_chunks {
     int64_t oldest;     /* id; all below are too old */
     size_t n;
     bool begun;
-    bool stuck;
     bool stops; /* at a heap that says so, which has no place */
 
     spt_place_data decision;    /* what was said of a heap that has to wait, */
     const uint8_t *decided_for; /* whose packet is there; or NULL */
-    waits for_chunk, for_room;
+    spti_waits for_chunk, for_room;
+    spti_chunk_watch data_watch, free_watch;
     spt_chunk_stats stats;
 };
 
-static spt_status note_wait(waits *w, spt_status status)
+static spt_status note_wait(spti_waits *w, spt_status status)
 {
-    if (status == SPT_PENDING && w->since_ns == 0) {
-        w->since_ns = spti_now_ns();
-        w->n++;
-    } else if (status != SPT_PENDING && w->since_ns != 0) {
-        uint64_t ns = spti_now_ns() - w->since_ns;
-        w->longest_ns = ns > w->longest_ns ? ns : w->longest_ns;
-        w->since_ns = 0;
-    }
+    spti_waits_note(w, status == SPT_PENDING);
     return status;
 }
 
@@ -209,7 +198,7 @@ static spt_status find_place(spti_chunks *c, spt_received_heap *heap,
     SPTI_TRY(check_id(c, first));
     spt_status status = move_up_to(c, said->chunk_id);
     if (status == SPT_DONE || status == SPT_ERR_STOPPED) {
-        c->stuck = true;
+        c->sink.closed = true;
         c->stats.rejected_heaps++;
         return SPT_ERR_STOPPED;
     }
@@ -264,46 +253,27 @@ static bool is_unmarked(void *user, const spt_received_heap *heap, uint64_t begi
     return first >= end || memchr(marks + first, 1, end - first) == NULL;
 }
 
-spti_placing spti_chunks_placing(spti_chunks *c)
+const spti_placing *spti_chunks_placing(const spti_chunks *c)
 {
-    return (spti_placing){
-        .user = c,
-        .place = place,
-        .placed = c->config.packet_payload_size > 0 ? mark : NULL,
-        .is_unmarked = is_unmarked,
-    };
+    return &c->placing;
 }
 
-/* ---- After each packet ----------------------------------------------------------------------- */
+/* ---- Heaps that are finished ----------------------------------------------------------------- */
 
-void spti_chunks_collect(spti_chunks *c)
+static bool take(spti_sink *sink, spt_received_heap *heap, bool last)
 {
-    for (spt_received_heap *heap; (heap = spt_depacketizer_next(c->d)) != NULL;) {
-        const spt_chunk *chunk = heap->user; /* NULL for a heap that goes nowhere */
-        if (heap->state == SPT_HEAP_COMPLETE && chunk != NULL && c->config.packet_payload_size == 0)
-            chunk->present[heap->user_number] = 1;
-        spt_depacketizer_recycle(c->d, heap);
-    }
+    spti_chunks *c = (spti_chunks *)sink;
+    const spt_chunk *chunk = heap->user; /* NULL for a heap that goes nowhere */
+    (void)last;
+    if (heap->state == SPT_HEAP_COMPLETE && chunk != NULL && c->config.packet_payload_size == 0)
+        chunk->present[heap->user_number] = 1;
+    spt_depacketizer_recycle(c->d, heap);
+    return true;
 }
 
-bool spti_chunks_stuck(const spti_chunks *c)
+/* Hand over what there is. */
+static void end(spti_chunks *c)
 {
-    return c->stuck;
-}
-
-void spti_chunks_end_batch(spti_chunks *c)
-{
-    for (size_t i = 0; i < c->config.n_stats; i++) {
-        uint64_t of_batch = c->batch_stats[i], *all = &c->place_stats[i];
-        c->batch_stats[i] = 0;
-        *all = !c->stat_is_maximum[i] ? *all + of_batch : *all > of_batch ? *all : of_batch;
-    }
-}
-
-void spti_chunks_end(spti_chunks *c)
-{
-    spti_chunks_end_batch(c);
-    spti_chunks_collect(c);
     bool stopped = spti_chunk_ring_stopped(c->config.data_ring);
     for (; c->n > 0; c->n--, c->oldest++) {
         /* One that nobody would get is free again: whoever has the rings has all chunks. */
@@ -311,9 +281,28 @@ void spti_chunks_end(spti_chunks *c)
         spti_chunk_ring_put_last(ring, *at(c, c->oldest));
         c->stats.chunks += !stopped;
     }
-    (void)note_wait(&c->for_chunk, SPT_OK);
-    (void)note_wait(&c->for_room, SPT_OK);
+    spti_waits_note(&c->for_chunk, false);
+    spti_waits_note(&c->for_room, false);
     (void)spti_chunk_ring_leave(c->config.data_ring);
+}
+
+/* Add up what the place function has counted. */
+static bool settle(spti_sink *sink, spti_pace pace)
+{
+    spti_chunks *c = (spti_chunks *)sink;
+    for (size_t i = 0; i < c->config.n_stats; i++) {
+        uint64_t of_batch = c->batch_stats[i], *all = &c->place_stats[i];
+        c->batch_stats[i] = 0;
+        *all = !c->stat_is_maximum[i] ? *all + of_batch : *all > of_batch ? *all : of_batch;
+    }
+    if (pace == SPTI_END)
+        end(c);
+    return false;
+}
+
+spti_sink *spti_chunks_sink(spti_chunks *c)
+{
+    return &c->sink;
 }
 
 void spti_chunks_stats(const spti_chunks *c, spt_chunk_stats *stats, uint64_t *place_stats)
@@ -377,6 +366,10 @@ spti_chunks *spti_chunks_create(const spt_chunk_config *config, bool stops, spt_
         return NULL;
     spti_chunks *c = calloc(1, sizeof(*c));
     if (c != NULL) {
+        c->sink = (spti_sink){.take = take, .settle = settle};
+        c->placing = (spti_placing){c, place, mark, is_unmarked};
+        if (config->packet_payload_size == 0)
+            c->placing.placed = NULL;
         c->config = *config;
         c->stops = stops;
     }
@@ -395,10 +388,30 @@ void spti_chunks_serve(spti_chunks *c, spt_depacketizer *d)
     spt_chunk_ring_add_producer(c->config.data_ring);
 }
 
+void spti_chunks_watch(spti_chunks *c, void (*tell)(void *user), void *user)
+{
+    c->data_watch = c->free_watch = (spti_chunk_watch){.tell = tell, .user = user};
+    spti_chunk_ring_watch(c->config.data_ring, &c->data_watch);
+    spti_chunk_ring_watch(c->config.free_ring, &c->free_watch);
+}
+
+void spti_chunks_tell_of_free(spti_chunks *c)
+{
+    spti_chunk_ring_tell(c->config.free_ring);
+}
+
+void spti_chunks_stop_rings(spti_chunks *c)
+{
+    spt_chunk_ring_stop(c->config.data_ring);
+    spt_chunk_ring_stop(c->config.free_ring);
+}
+
 void spti_chunks_destroy(spti_chunks *c)
 {
     if (c == NULL)
         return;
+    spti_chunk_ring_unwatch(c->config.data_ring, &c->data_watch);
+    spti_chunk_ring_unwatch(c->config.free_ring, &c->free_watch);
     free(c->items);
     free(c->values);
     free(c->extra);

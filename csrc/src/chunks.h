@@ -7,30 +7,30 @@
 #define SPTI_CHUNKS_H
 
 #include "depacketizer.h"
+#include "sink.h"
 
 typedef struct spti_chunks spti_chunks;
 
 /* Make them; one heap that stops the stream, if it stops it, goes nowhere. NULL for what cannot be.
  */
 spti_chunks *spti_chunks_create(const spt_chunk_config *config, bool stops, spt_error *err);
-/* How a depacketizer has its heaps placed there. */
-spti_placing spti_chunks_placing(spti_chunks *c);
-/* Before the first packet: who puts heaps together. From now on the rings are used, until the end.
- */
-void spti_chunks_serve(spti_chunks *c, spt_depacketizer *d);
 void spti_chunks_destroy(spti_chunks *c);
 
-/* Note which heaps are finished, and recycle them: after each packet, before the next. */
-void spti_chunks_collect(spti_chunks *c);
+/* How a depacketizer has its heaps placed there, */
+const spti_placing *spti_chunks_placing(const spti_chunks *c);
+/* and where it has those go that are finished. */
+spti_sink *spti_chunks_sink(spti_chunks *c);
 
-/* A ring has been stopped that would be needed: there is no going on. */
-bool spti_chunks_stuck(const spti_chunks *c);
+/* Before the first packet: which depacketizer. From now on the rings are used, until the end. */
+void spti_chunks_serve(spti_chunks *c, spt_depacketizer *d);
 
-/* Add up what the place function has counted. */
-void spti_chunks_end_batch(spti_chunks *c);
+/* Whom to tell when it is worth trying again. */
+void spti_chunks_watch(spti_chunks *c, void (*tell)(void *user), void *user);
 
-/* Nothing comes any more, and all heaps are finished: hand over what there is. */
-void spti_chunks_end(spti_chunks *c);
+/* At the end chunks may have gone back to a ring that other streams wait for; and rings may be
+ * stopped. Both tell who watches, and are not called under a lock that this takes. */
+void spti_chunks_tell_of_free(spti_chunks *c);
+void spti_chunks_stop_rings(spti_chunks *c);
 
 void spti_chunks_stats(const spti_chunks *c, spt_chunk_stats *stats, uint64_t *place_stats);
 

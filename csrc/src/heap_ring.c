@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the heaps that are finished and not got yet, and those that have been given back. Knows
- * neither how they are put together, nor where memory for them comes from. */
+/*
+ * Owns the heaps that are finished and not got yet, and those that have been given back; decides
+ * which are dropped, and when those who wait are told. Knows nothing of packets, nor who receives.
+ */
 #include "heap_ring.h"
 
 #include "clock.h"
@@ -12,11 +14,21 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+enum { MOST_QUIET = 4 }; /* batches, before anybody is told of the heaps in them */
+
+static bool take(spti_sink *sink, spt_received_heap *heap, bool last);
+static bool settle(spti_sink *sink, spti_pace pace);
+
 spt_status spti_heap_ring_init(spti_heap_ring *ring, const spt_recv_config *config, spt_error *err)
 {
-    *ring = (spti_heap_ring){.capacity = config->ring_heaps, .drops = config->drop_when_full};
+    *ring = (spti_heap_ring){
+        .sink = {.take = take, .settle = settle},
+        .capacity = config->ring_heaps,
+        .drops = config->drop_when_full,
+        .contiguous_only = config->contiguous_only,
+        .event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+    };
     pthread_mutex_init(&ring->lock, NULL);
-    ring->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (ring->event_fd < 0)
         return spti_fail_errno(err, "could not make the stream's event");
     if (ring->capacity == 0)
@@ -66,7 +78,8 @@ static void append(spti_heap_ring *ring, spt_received_heap *heap)
     __atomic_store_n(&ring->n, ring->n + 1, __ATOMIC_SEQ_CST);
 }
 
-bool spti_heap_ring_put(spti_heap_ring *ring, spt_received_heap *heap, bool in_any_case)
+/* Put a heap in if there is room, or if it has to be. */
+static bool put(spti_heap_ring *ring, spt_received_heap *heap, bool in_any_case)
 {
     pthread_mutex_lock(&ring->lock);
     bool room = in_any_case || ring->n < ring->capacity;
@@ -78,6 +91,59 @@ bool spti_heap_ring_put(spti_heap_ring *ring, spt_received_heap *heap, bool in_a
     return room;
 }
 
+/* Whether a heap is to be got: something of it may be missing. */
+static bool is_wanted(const spti_heap_ring *ring, const spt_received_heap *heap)
+{
+    if (heap->state != SPT_HEAP_INCOMPLETE || !ring->contiguous_only)
+        return true;
+    ring->stats->incomplete_dropped++;
+    ring->stats->incomplete_cnt = heap->cnt;
+    ring->stats->incomplete_received = heap->received_length;
+    ring->stats->incomplete_length = heap->has_length ? heap->length : 0;
+    return false;
+}
+
+static bool take(spti_sink *sink, spt_received_heap *heap, bool last)
+{
+    spti_heap_ring *ring = (spti_heap_ring *)sink;
+    bool wanted = is_wanted(ring, heap);
+    if (wanted && put(ring, heap, last)) {
+        spti_heap_ring_recycle(ring); /* whose memory the next heap may get */
+        return true;
+    }
+    if (wanted && !ring->drops)
+        return false;
+    ring->stats->ring_dropped += wanted;
+    spt_depacketizer_recycle(ring->depacketizer, heap);
+    return true;
+}
+
+/* To be woken costs more than to get a heap: while more comes, several are told of at once, but
+ * soon. */
+static bool settle(spti_sink *sink, spti_pace pace)
+{
+    spti_heap_ring *ring = (spti_heap_ring *)sink;
+    size_t n = spti_heap_ring_size(ring);
+    ring->quiet = n > 0 ? ring->quiet + 1 : 0;
+    bool tell = n > 0 && (pace != SPTI_MORE || n > ring->capacity / 2 || ring->quiet == MOST_QUIET);
+    if (tell)
+        ring->quiet = 0;
+    return tell;
+}
+
+void spti_heap_ring_recycle(spti_heap_ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    spt_received_heap *heap = ring->returned;
+    ring->returned = NULL;
+    pthread_mutex_unlock(&ring->lock);
+    while (heap != NULL) {
+        spt_received_heap *next = heap->user;
+        spt_depacketizer_recycle(ring->depacketizer, heap);
+        heap = next;
+    }
+}
+
 void spti_heap_ring_end(spti_heap_ring *ring)
 {
     pthread_mutex_lock(&ring->lock);
@@ -85,29 +151,7 @@ void spti_heap_ring_end(spti_heap_ring *ring)
     pthread_mutex_unlock(&ring->lock);
 }
 
-/* Who waits is woken outside of the lock, for which it would have to wait again. */
-void spti_heap_ring_announce(spti_heap_ring *ring)
-{
-    pthread_mutex_lock(&ring->lock);
-    signal_event(ring);
-    bool wake = ring->n_waiting > 0 && (ring->n > 0 || ring->ended);
-    if (wake)
-        __atomic_fetch_add(&ring->announced, 1, __ATOMIC_SEQ_CST);
-    pthread_mutex_unlock(&ring->lock);
-    if (wake)
-        syscall(SYS_futex, &ring->announced, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
-}
-
-spt_received_heap *spti_heap_ring_take_returned(spti_heap_ring *ring)
-{
-    pthread_mutex_lock(&ring->lock);
-    spt_received_heap *heap = ring->returned;
-    ring->returned = NULL;
-    pthread_mutex_unlock(&ring->lock);
-    return heap;
-}
-
-/* ---- For those who get ----------------------------------------------------------------------- */
+/* ---- For everybody --------------------------------------------------------------------------- */
 
 /* Under the lock. */
 static spt_received_heap *pop(spti_heap_ring *ring)
@@ -159,6 +203,19 @@ spt_status spti_heap_ring_get(spti_heap_ring *ring, int64_t timeout_ns, spt_rece
     bool ended = ring->ended;
     pthread_mutex_unlock(&ring->lock);
     return *heap != NULL ? SPT_OK : ended ? SPT_DONE : SPT_PENDING;
+}
+
+/* Who waits is woken outside of the lock, for which it would have to wait again. */
+void spti_heap_ring_announce(spti_heap_ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    signal_event(ring);
+    bool wake = ring->n_waiting > 0 && (ring->n > 0 || ring->ended);
+    if (wake)
+        __atomic_fetch_add(&ring->announced, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&ring->lock);
+    if (wake)
+        syscall(SYS_futex, &ring->announced, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
 bool spti_heap_ring_return(spti_heap_ring *ring, spt_received_heap *heap)
