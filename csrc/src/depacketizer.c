@@ -17,9 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    FEWEST_RECENT = 64, /* finished heaps that are remembered */
-};
+enum { FEWEST_RECENT = 64 }; /* finished heaps that are remembered */
 
 /* Oldest first. */
 typedef struct list {
