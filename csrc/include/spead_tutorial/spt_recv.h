@@ -398,6 +398,9 @@ typedef struct spt_heap_memory {
     void (*put)(void *user, void *memory, size_t size);
 } spt_heap_memory;
 
+/** malloc and free. */
+#define SPT_HEAP_MEMORY_DEFAULT {NULL, NULL, NULL}
+
 /** How a depacketizer works. Start from :c:macro:`SPT_DEPACKETIZER_CONFIG_DEFAULT`. */
 typedef struct spt_depacketizer_config {
     /** Heaps of a substream that packets are taken of at a time; at least 1. */
@@ -417,18 +420,13 @@ typedef struct spt_depacketizer_config {
     size_t max_pointers;
     /** Gaps that a heap may have at most between what has arrived. */
     size_t max_gaps;
-    /** Where payload is kept; ``{0}`` for malloc and free. */
+    /** Where payload is kept. */
     spt_heap_memory memory;
 } spt_depacketizer_config;
 
 /** The defaults: 4 heaps, one substream, packets in order, heaps of up to 1 GiB of any kind. */
 #define SPT_DEPACKETIZER_CONFIG_DEFAULT                                                            \
-    {                                                                                              \
-        4, 1, false, true, 1073741824, 1048576, 65536,                                             \
-        {                                                                                          \
-            NULL, NULL, NULL                                                                       \
-        }                                                                                          \
-    }
+    {4, 1, false, true, 1073741824, 1048576, 65536, SPT_HEAP_MEMORY_DEFAULT}
 
 /** Finds out where packets belong, and which heaps they complete. It is used by one thread. */
 typedef struct spt_depacketizer spt_depacketizer;
