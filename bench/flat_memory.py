@@ -31,15 +31,33 @@ MOST_GROWTH = 1 << 20
 
 
 class Memory(Taken, frozen=True):
-    """The resident memory of a program while it ran."""
+    """The resident memory of a program while it ran.
 
-    case: str  # chapter and language
-    heaps: Count  # that it sent
-    heap_size: Count  # bytes of samples in a heap
-    elapsed_ns: Count | None  # from the first heap to the last; None where it failed
-    failure: str | None  # why it failed, or what it claims and the device did not count
-    at_ns: list[Count]  # when it was looked at, from its start
-    resident_bytes: list[Count]  # how much of its memory was resident then
+    Parameters
+    ----------
+    case : str
+        Chapter and language.
+    heaps : int
+        How many heaps it sent.
+    heap_size : int
+        Bytes of samples in a heap.
+    elapsed_ns : int or None
+        From the first heap to the last; None where it failed.
+    failure : str or None
+        Why it failed, or what it claims and the device did not count.
+    at_ns : list of int
+        When it was looked at, from its start.
+    resident_bytes : list of int
+        How much of its memory was resident then.
+    """
+
+    case: str
+    heaps: Count
+    heap_size: Count
+    elapsed_ns: Count | None
+    failure: str | None
+    at_ns: list[Count]
+    resident_bytes: list[Count]
 
     @property
     def growth(self) -> int:
