@@ -33,7 +33,7 @@ from spead_tutorial.measure.records import (
 from spead_tutorial.measure.rounds import differences, left, schedule
 from spead_tutorial.results.tables import plain
 from spead_tutorial.tools.hosts.file import Host
-from spead_tutorial.tools.hosts.remote import Command, LostError, end_all
+from spead_tutorial.tools.hosts.remote import Command, LostError, end_all, started_whole
 
 __all__ = ["Team", "parts_of"]
 
@@ -112,7 +112,7 @@ class Team:
         running: dict[Host, Command] = {}
         try:
             for host, (argv, first) in orders.items():
-                with self._losing(host):
+                with self._losing(host), started_whole():
                     running[host] = Command(host, argv, first)
             while running:
                 for host, command in list(running.items()):

@@ -22,7 +22,7 @@ from spead_tutorial.tools import run
 from spead_tutorial.tools.hosts import end, remote
 from spead_tutorial.tools.hosts.end import COUNTS, counts
 from spead_tutorial.tools.hosts.file import Host, read_hosts
-from spead_tutorial.tools.hosts.remote import Command, LostError
+from spead_tutorial.tools.hosts.remote import Command, LostError, started_whole
 from spead_tutorial.tools.hosts.way import Crossing
 from support import ROOT, sshd
 from support.labs import needs_lab
@@ -228,6 +228,20 @@ def test_what_a_host_says_that_is_not_understood_is_said_of_it_in_one_line(elsew
     (elsewhere / "F").write_text(f'{text}receives_at = "10.0.0.2"\n')
     done = here("run", "7", "--hosts", "F", "--from-host", "a", "--to-host", "b")
     check_refused(done, 1, "b is lost: it says what is not understood here")
+
+
+def test_ctrl_c_while_a_command_starts_waits_until_somebody_can_end_it():
+    begun = []
+
+    def start():
+        with started_whole():
+            signal.raise_signal(signal.SIGINT)
+            begun.append("command")
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert begun == ["command"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_command_that_reads_nothing_holds_nobody_up(monkeypatch):

@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -18,7 +18,7 @@ from spead_tutorial.measure.records import RecordError
 from spead_tutorial.measure.running import signal_name
 from spead_tutorial.tools.hosts.file import Host
 
-__all__ = ["Command", "LostError", "end_all"]
+__all__ = ["Command", "LostError", "end_all", "started_whole"]
 
 _GONE_S = 15  # longer than any command takes that has been told to end
 #: It asks for no password, and ends when the other machine has not answered for 20 s.
@@ -30,6 +30,23 @@ _SSH = ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAl
 
 class LostError(Exception):
     """A host is not there any more, or cannot do what it was asked for."""
+
+
+@contextlib.contextmanager
+def started_whole() -> Iterator[None]:
+    """Have Ctrl-C and the like wait until whoever will end what is started has been given it."""
+    held = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    handlers = {n: handler for n in held if callable(handler := signal.getsignal(n))}
+    came: list[int] = []
+    try:
+        for number in handlers:
+            signal.signal(number, lambda number, _: came.append(number))
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
 
 
 class Command:
@@ -64,13 +81,8 @@ class Command:
         self._complaint = ""  # the last line that is no record
         self._heard: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._reader = threading.Thread(target=self._read, daemon=True)
-        try:
-            self._reader.start()
-            threading.Thread(target=self._write, args=(first,), daemon=True).start()
-        except BaseException:  # Ctrl-C: nobody has it yet who could end it
-            self.end()
-            self._process.wait()
-            raise
+        self._reader.start()
+        threading.Thread(target=self._write, args=(first,), daemon=True).start()
 
     def _write(self, first: str) -> None:
         """Write its first line, which it may be slow to read."""

@@ -16,7 +16,7 @@ from spead_tutorial.measure.report import Report
 from spead_tutorial.measure.running import READY
 from spead_tutorial.tools.hosts.end import COUNTS
 from spead_tutorial.tools.hosts.file import Host
-from spead_tutorial.tools.hosts.remote import Command, LostError, end_all
+from spead_tutorial.tools.hosts.remote import Command, LostError, end_all, started_whole
 
 __all__ = ["BLAST", "Crossing", "cross"]
 
@@ -242,13 +242,15 @@ def cross(
     sending |= {"rate": rate} if sender is BLAST else {}
     begun: list[Command] = []
     try:
-        far = _End(there, receiver.name, listening, show)
-        begun.append(far.command)
+        with started_whole():
+            far = _End(there, receiver.name, listening, show)
+            begun.append(far.command)
         if not far.wait(_START_S, until_it_listens=True):
             why = far.done.complaint if far.done else f"it does not listen after {_START_S} s"
             raise ProgramError(f"{there.name}: {why}")
-        near = _End(here, sender.name, sending, show)
-        begun.append(near.command)
+        with started_whole():
+            near = _End(here, sender.name, sending, show)
+            begun.append(near.command)
         while not near.wait(_LOOK_S):
             far.hear()  # what it says is shown as it comes
         if not far.wait(_END_S):
