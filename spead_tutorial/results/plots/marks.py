@@ -54,7 +54,7 @@ class Line:
 
 def mark(axis: "Axes", x: float, y: float, line: Line, size: float, estimate: Estimate) -> None:
     """Note a point at data coordinates of a panel, without drawing anything."""
-    ends = (round(float(end), 3) for end in (estimate.median, estimate.low, estimate.high))
+    ends = (float(f"{end:.9g}") for end in (estimate.median, estimate.low, estimate.high))
     _note(axis, _POINT, [dataclasses.asdict(line), [size, *ends, estimate.n]], x, y)
 
 
