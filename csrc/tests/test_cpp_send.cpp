@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <new>
+#include <optional>
 #include <thread>
 
 #if defined(__SANITIZE_THREAD__)
@@ -386,6 +387,31 @@ TEST(a_coroutine_may_be_destroyed_after_its_stream)
     CHECK_EQUAL(s.heap.in_flight(), 0);
 }
 
+static task wait_for_it(state &s, bool &resumed)
+{
+    co_await s.sent;
+    resumed = true;
+}
+
+TEST(a_coroutine_that_is_destroyed_while_it_waits_is_not_resumed)
+{
+    const spt::thread_pool threads;
+    for (const bool has_thread : {true, false}) {
+        state s;
+        bool resumed = false;
+        spt::memory_stream stream(has_thread ? spt::worker(threads) : spt::no_thread, polled());
+        for (const bool stays : {false, true}) {
+            stream.async_send(s.heap, s.sent);
+            std::optional waits = wait_for_it(s, resumed);
+            if (!stays)
+                waits.reset();
+            while (stream.poll() == 0) {
+            }
+            CHECK(s.sent.done() && resumed == stays);
+        }
+    }
+}
+
 TEST(a_stream_knows_its_counts_and_times)
 {
     const spt::thread_pool threads;
@@ -415,6 +441,12 @@ TEST(what_is_used_wrongly_is_told_of)
         state s;
         spt::memory_stream stream(spt::no_thread, slow());
         stream.async_send(s.heap, s.sent);
+    });
+    CHECK_DIES("a completion was destroyed before poll() handed it out", {
+        state s;
+        bool stopped = false;
+        spt::memory_stream stream(spt::no_thread, polled());
+        const task waits = expect_stop(stream, s, stopped);
     });
     CHECK_DIES("a completion was used again", {
         state s;

@@ -477,6 +477,10 @@ inline std::int64_t timeout_ns(std::chrono::nanoseconds timeout) noexcept
 {
     return timeout.count() < 0 ? 0 : timeout.count();
 }
+
+struct destroy_stream {
+    void operator()(spt_stream *stream) const noexcept;
+};
 } // namespace detail
 
 class stream;
@@ -491,9 +495,9 @@ class stream;
  *
  * In a coroutine, ``co_await`` it, or the call that sends. That takes a stream with
  * ``config.poll``, and goes on in :cpp:func:`stream::poll`, on the thread that calls that; the
- * coroutine has to run on this thread, too. Nothing is allocated. On such a stream, a completion
- * must not be destroyed before it was handed out, or the stream was destroyed; a program that does
- * ends.
+ * coroutine has to run on this thread, too; if it is destroyed while it waits, it is not resumed.
+ * Nothing is allocated. On such a stream, a completion must not be destroyed before it was handed
+ * out, or the stream was destroyed; a program that does ends.
  */
 class completion
 {
@@ -548,22 +552,35 @@ class completion
     /** What is known of it, when it is complete; lent. */
     [[nodiscard]] const spt_completion &details() const noexcept { return completion_; }
 
-    /* What co_await asks. */
-    [[nodiscard]] bool await_ready() const noexcept { return stream_ == nullptr; }
-    void await_suspend(std::coroutine_handle<> waiter)
-    {
-        if (!polled_) [[unlikely]]
-            detail::fail(detail::refusal("co_await takes a stream with config.poll, whose poll() "
-                                         "is called when its fd() is readable"));
-        waiter_ = waiter;
-    }
-    std::uint64_t await_resume()
-    {
-        failure details;
-        if (spt_completion_explain(&completion_, &details) < 0) [[unlikely]]
-            detail::fail(details);
-        return completion_.bytes;
-    }
+    /* What co_await asks; it is in the coroutine's frame, and gone with that. */
+    struct awaiter {
+        explicit awaiter(completion &what) noexcept : of(what) {}
+        awaiter(const awaiter &) = delete;
+        awaiter &operator=(const awaiter &) = delete;
+        ~awaiter()
+        {
+            if (waits) /* in vain */
+                of.awaiter_ = nullptr;
+        }
+        [[nodiscard]] bool await_ready() const noexcept { return of.stream_ == nullptr; }
+        void await_suspend(std::coroutine_handle<> waiter)
+        {
+            if (!of.polled_) [[unlikely]]
+                detail::fail(detail::refusal("co_await takes a stream with config.poll, whose "
+                                             "poll() is called when its fd() is readable"));
+            waits = waiter;
+            of.awaiter_ = this;
+        }
+        std::uint64_t await_resume()
+        {
+            detail::must(spt_completion_explain, &of.completion_);
+            return of.completion_.bytes;
+        }
+
+        completion &of;
+        std::coroutine_handle<> waits;
+    };
+    [[nodiscard]] awaiter operator co_await() noexcept { return awaiter(*this); }
 
   private:
     friend class stream;
@@ -597,7 +614,7 @@ class completion
 
     spt_completion completion_ = {};
     spt_stream *stream_ = nullptr; /* that has it */
-    std::coroutine_handle<> waiter_;
+    awaiter *awaiter_ = nullptr;
     bool polled_ = false;
 };
 
@@ -649,13 +666,6 @@ using group_mode = spt_group_mode;
     detail::must(spt_route_packet_size, &to, &size);
     return size;
 }
-
-namespace detail
-{
-struct destroy_stream {
-    void operator()(spt_stream *stream) const noexcept;
-};
-} // namespace detail
 
 /**
  * A queue of heaps and what sends them: see :c:struct:`spt_stream`. All functions but those that
@@ -804,10 +814,8 @@ class stream : public owner<spt_stream, detail::destroy_stream>
     {
         std::size_t n = 0;
         for (spt_completion *next = nullptr; spt_stream_poll(get(), &next, 1) == 1; n++) {
-            auto *one = static_cast<completion *>(next->user);
-            one->stream_ = nullptr;
             /* It may be gone after that. */
-            if (const auto waiter = std::exchange(one->waiter_, nullptr))
+            if (const auto waiter = take_back(*next))
                 waiter.resume();
         }
         return n;
@@ -868,7 +876,14 @@ class stream : public owner<spt_stream, detail::destroy_stream>
         return answer >= 0;
     }
 
-    static void take_back(completion &one) noexcept { one.stream_ = nullptr; }
+    /* It is the program's again; returns the coroutine that waits for it, if there is one. */
+    static std::coroutine_handle<> take_back(const spt_completion &of) noexcept
+    {
+        auto *one = static_cast<completion *>(of.user);
+        one->stream_ = nullptr;
+        auto *awaiter = std::exchange(one->awaiter_, nullptr);
+        return awaiter != nullptr ? std::exchange(awaiter->waits, nullptr) : nullptr;
+    }
 
     bool polled_;
 };
@@ -880,7 +895,7 @@ inline void detail::destroy_stream::operator()(spt_stream *stream) const noexcep
     if (spt_stream_fd(stream) >= 0) { /* nobody hands them out any more */
         spt_stream_stop(stream);
         for (spt_completion *next = nullptr; spt_stream_poll(stream, &next, 1) == 1;)
-            spt::stream::take_back(*static_cast<completion *>(next->user));
+            spt::stream::take_back(*next);
     }
     spt_stream_destroy(stream);
 }
