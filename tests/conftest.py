@@ -123,7 +123,7 @@ def installed(made_once: MadeOnce) -> Path:
 
 
 @pytest.fixture
-def make_lab() -> Callable[[], Lab]:
+def make_lab() -> Callable[..., Lab]:
     """Make a lab of a test's own, to change or to break, or in which nothing was sent before."""
     return open_lab
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Streams that have the kernel read the memory of heaps in place, and memory made for them.
 
-When a heap is complete, and what is held meanwhile, is tested in C, where the kernel can be made to
-take its time.
+When a heap is complete, and what is held meanwhile, is tested in C with what stands for a kernel
+that takes its time; here, with one that does.
 """
 
 import asyncio
@@ -125,6 +125,77 @@ def test_packets_that_are_refused_late_do_not_put_heaps_out_of_step(lab, thread_
     assert (heaps, packets) == (48, 48)  # the last of each is short enough
     assert errors > 48
     assert "lower max_packet_size to" in error
+
+
+HOLDING_SCRIPT = """
+import asyncio, gc, json, socket, subprocess, sys, weakref
+import numpy as np
+import spead_tutorial.send.asyncio
+from spead_tutorial.send import ItemGroup, StreamConfig
+
+device, kind, *to = sys.argv[1:]
+to = to[0], int(to[1])
+pool = spead_tutorial.ThreadPool() if kind == "thread" else None
+kick = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)  # after which the queue looks what it may
+
+def let_pass(rate, how="change"):
+    queue = ["tc", "qdisc", how, "dev", device, "root", "tbf", "rate", rate]
+    subprocess.run([*queue, "burst", "10k", "limit", "1m"], check=True)
+
+def make_heap(samples):
+    group = ItemGroup()
+    group.add_item(0x1000, "x", "", samples.shape, samples.dtype, value=samples)
+    return group.get_heap(descriptors="none", data="all")
+
+async def is_done_soon(sent):
+    return bool((await asyncio.wait([sent], timeout=0.1))[0])
+
+async def main():
+    config = StreamConfig(max_packet_size=9000)
+    stream = spead_tutorial.send.asyncio.UdpStream(pool, [to], config, zero_copy=True)
+    samples = np.full(48000, 1, np.int8)
+    let_pass("8bit", "add")
+    sent = stream.async_send_heap(make_heap(samples))
+    early = await is_done_soon(sent)
+    let_pass("10gbit")
+    kick.sendto(b"", to)
+    await sent
+    samples.fill(0)
+    let_pass("8bit")
+    samples = np.full(48000, 2, np.int8)
+    sent = stream.async_send_heap(make_heap(samples))
+    early = early or await is_done_soon(sent)
+    return early, stream.stats.zero_copy_messages, weakref.ref(samples)
+
+early, zero_copy, samples = asyncio.run(main())
+gc.collect()  # the stream, which has waited for a while
+let_pass("10gbit")
+kick.sendto(b"", to)
+print(json.dumps([early, zero_copy, samples() is None]))
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", ["thread", "none"])
+def test_a_device_that_gives_memory_back_late_has_it_for_so_long(make_lab, kind):
+    need("tc")
+    with make_lab(receiver=True) as lab, lab.receiver.socket() as receiver:
+        queue = f"tc qdisc add dev {lab.device} root tbf rate 1gbit burst 10k limit 1m"
+        if lab.run(queue.split(), capture_output=True).returncode:
+            pytest.skip("the kernel has no token bucket")
+        lab.run(f"tc qdisc del dev {lab.device} root".split(), check=True)
+        script = [sys.executable, "-P", "-c", HOLDING_SCRIPT]
+        argv = [*script, lab.device, kind, lab.address, str(lab.port)]
+        done = lab.run(argv, capture_output=True, text=True, check=True)
+        receiver.settimeout(10)
+        came = {1: b"", 2: b""}
+        while len(came[2]) < 48000:
+            if packet := receiver.recv(70000):
+                came[parse(packet).cnt] += parse(packet).payload
+    early, zero_copy, is_free = json.loads(done.stdout)
+    assert (early, is_free) == (False, True)
+    assert zero_copy >= 4
+    assert came == {1: b"\1" * 48000, 2: b"\2" * 48000}
 
 
 def test_huge_pages_say_what_they_are_and_stay_as_long_as_their_arrays():
