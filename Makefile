@@ -193,7 +193,7 @@ sanitize: sanitize-addresses
 	@echo "A minute of stress under both."
 	$(BUILD)/asan/csrc/tests/test_stress 60 & $(BUILD)/tsan/csrc/tests/test_stress 60 && wait $$!
 
-fuzz: $(BIN)/.checkers
+fuzz: $(BIN)/.checkers # from the inputs of csrc/fuzz/corpus on
 	$(BIN)/python .ci/fuzz.py $(BUILD)/fuzz 30
 
 clean: ## remove what was built, and the environment

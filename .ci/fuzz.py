@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fuzz the core and what Python reads side by side: ``fuzz.py BUILD_FOLDER SECONDS``."""
+"""Fuzz the core and what Python reads side by side: ``fuzz.py BUILD_FOLDER SECONDS``.
+
+The core's targets begin with the inputs that are committed, few that reach all that was reached so
+far. What a long run finds beyond them stays in BUILD_FOLDER; to have the few of all in an empty
+folder, which then takes the place of the committed one (for the target ``chunks``)::
+
+    fuzz_chunks -set_cover_merge=1 EMPTY csrc/fuzz/corpus/chunks BUILD_FOLDER/chunks
+"""
 
 import importlib.util
 import os
@@ -12,6 +19,7 @@ from pathlib import Path
 
 BIN = Path(sys.executable).parent  # where meson and ninja are
 ROOT = Path(__file__).parent.parent
+CORPUS = ROOT / "csrc/fuzz/corpus"  # a folder of inputs for each of the core's targets
 
 
 def fuzz_core(folder: Path) -> list[list[str]]:
@@ -23,10 +31,12 @@ def fuzz_core(folder: Path) -> list[list[str]]:
     os.environ["CC"] = "clang"
     if not (folder / "build.ninja").exists():
         subprocess.run(["meson", "setup", "-Dfuzz=true", "-Db_lundef=false", folder], check=True)
-    names = ("packetizer", "depacketizer", "received_group", "chunks")
-    targets = [f"csrc/fuzz/fuzz_{name}" for name in names]
-    subprocess.run(["ninja", "-C", folder, *targets], check=True)
-    return [[str(folder / target)] for target in targets]
+    targets = {name: f"csrc/fuzz/fuzz_{name}" for name in sorted(os.listdir(CORPUS))}
+    subprocess.run(["ninja", "-C", folder, *targets.values()], check=True)
+    return [
+        [str(folder / target), str(in_folder(folder / name)), str(CORPUS / name)]
+        for name, target in targets.items()
+    ]
 
 
 def fuzz_python(folder: Path) -> list[list[str]]:
@@ -41,8 +51,8 @@ def fuzz_python(folder: Path) -> list[list[str]]:
     ]
 
 
-def in_folder(folder: Path, inputs: Iterable[bytes]) -> Path:
-    """Write a file for each input; return the folder."""
+def in_folder(folder: Path, inputs: Iterable[bytes] = ()) -> Path:
+    """Write a file for each input; return the folder, to which more are added."""
     folder.mkdir(parents=True, exist_ok=True)
     for i, data in enumerate(inputs):
         (folder / str(i)).write_bytes(data)
