@@ -13,7 +13,7 @@
  * sender down: then the rate is neither's. So the two may take turns: while the socket is filled,
  * the receiver is stopped, and what is timed is how long it takes to empty it.
  *
- * A receiver that knows no ids has to be common what they are: then descriptors go first, in a heap
+ * A receiver that knows no ids has to be told what they are: then descriptors go first, in a heap
  * of their own, and every heap has the timestamp that it would have.
  */
 #include "../chapters/report.h"
@@ -234,7 +234,7 @@ static uint64_t immediate(uint64_t id, uint64_t value)
     return htobe64(UINT64_C(1) << 63 | id << 40 | (value & ((UINT64_C(1) << 40) - 1)));
 }
 
-/* Make a byte of a heap's samples: its place and its heap can be common from it, mostly. */
+/* Make a byte of a heap's samples: its place and its heap can be told from it, mostly. */
 static uint8_t sample(uint64_t cnt, size_t at)
 {
     return (uint8_t)(cnt + at + (at >> 8));
