@@ -15,8 +15,7 @@
  *
  * Of the files each may call those before it: stream_settle (what has been sent is given back),
  * stream_batch (packets are made), stream_worker (the task), stream_drop (giving up), stream_caller
- * (the work without a thread), stream_queue (senders), stream_wait, stream_end, stream (making and
- * unmaking).
+ * (the work without a thread), stream_wait, stream_queue (senders), stream (making and unmaking).
  */
 #ifndef SPTI_STREAM_H
 #define SPTI_STREAM_H
