@@ -44,23 +44,25 @@ _OURS = (
     ("looking", r"wait_until|done_soon"),
     (
         "completion",
-        r"spt_stream_(wait|poll|fd|flush)|spt_completion_\w+|finish_heap|retire|settle(_batch)?"
-        r"|spti_heap_return|spti_transport_taken|\d*(finish|settle|watch)|\d+_drain|\d+drain",
+        r"spt_stream_(wait|poll|fd|flush)|spt_completion_\w+|spti_stream_(finish_heap|retire|settle)"
+        r"|settle_batch|spti_heap_return|spti_transport_taken|\d*(finish|settle|watch)|\d+_drain"
+        r"|\d+drain",
     ),
     (
         "queue",
-        r"spt_stream_send\w*|enqueue|gather|fill_slots|spti_heap_borrow|spt_packetizer_init"
+        r"spt_stream_send\w*|enqueue|fill_slots|spti_heap_borrow|spt_packetizer_init"
         r"|spti_task_wake|check_send|\d*(send|create_future|arrange|queue|to_list|to_mode)"
         r"|\d+(async_)?send_heaps?|\w*HeapReference\w*",
     ),
     (
         "packetizing",
-        r"spt_packetizer_next|spti_put_prefix|spti_heap_item_immediate|stream_run|udp_send"
+        r"spt_packetizer_next|spti_put_prefix|spti_heap_item_immediate|spti_stream_run|udp_send"
         r"|make(_messages)?|add_packet|fill_batch|send_batch|spt_rate_\w+|spti_transport_\w+",
     ),
     (
         "wake-up",
-        r"run|thread_main|sleep_until|collect|take|stream_has_work|spti_pool_\w+|help_\w+|\d*_?turn",
+        r"run|thread_main|sleep_until|collect|take|spti_stream_(has_work|help_\w+)|spti_pool_\w+"
+        r"|\d*_?turn",
     ),
     ("program", r"main"),
 )

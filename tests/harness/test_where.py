@@ -105,21 +105,32 @@ def test_what_perf_writes_is_taken_apart():
         (["k:import_iovec", "k:___sys_sendmsg", "k:do_syscall_64"], "system call"),
         (["k:try_to_wake_up", "k:futex_wake", "k:do_syscall_64"], "wake-up"),
         (["c:pthread_mutex_lock", "enqueue", "spt_stream_send_heap"], "lock"),
-        (["spt_packetizer_next", "stream_run", "run"], "packetizing"),
-        (["c:__memmove", "spti_heap_item_immediate", "stream_run"], "packetizing"),
+        (["spt_packetizer_next", "spti_stream_run", "run"], "packetizing"),
+        (["c:__memmove", "spti_heap_item_immediate", "spti_stream_run"], "packetizing"),
         (["spti_heap_borrow", "spt_stream_send_heaps"], "queue"),
         (["p:_PyObject_Malloc", "__pyx_f_14spead_tutorial_5_core_11AsyncStream_send"], "queue"),
         (["p:type_call", "__pyx_f_14spead_tutorial_5_core_settle", "p:eval"], "completion"),
         (["c:clock_gettime", "spti_now_ns", "wait_until", "spt_stream_wait"], "looking"),
         (["c:__memset_avx2", "p:raw_array_assign_scalar"], "fill"),
         (["p:_PyEval_EvalFrameDefault"], "program"),
-        (["k:irqentry_exit", "spti_heap_return", "retire"], "completion"),
+        (["record_times", "spti_stream_retire", "send_batch"], "completion"),
+        (["take_step", "spti_stream_run", "run"], "packetizing"),
+        (["k:irqentry_exit", "spti_heap_return", "spti_stream_retire"], "completion"),
         (["[unknown]"], "other"),
         ([], "other"),
     ],
 )
 def test_the_innermost_known_function_says_the_part(names, part):
     assert parts.part_of(frames(*names), own=True) == part
+
+
+def test_the_table_knows_only_functions_that_there_are():
+    root = Path(__file__).parents[2]
+    sources = [*root.glob("csrc/*/*.[ch]"), root / "spead_tutorial/_core.pyx"]
+    words = " ".join({word for one in sources for word in re.findall(r"\w+", one.read_text())})
+    for _, names in parts._OURS:
+        for name in re.split(r"\|(?![^(]*\))", names.replace(r"\d+", "")):
+            assert re.search(rf"\b(?:{name})\b", words), name
 
 
 def test_only_the_programs_own_thread_runs_what_is_not_ours():
