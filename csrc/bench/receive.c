@@ -4,8 +4,6 @@
 
 #include <spead_tutorial/spt_recv.h>
 
-#include <stdio.h>
-
 enum { LIVE = 4 };
 
 static void receive(struct receiving *r, spt_recv_stream *stream)

@@ -15,7 +15,6 @@
 #include "wire.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { FEWEST_RECENT = 64 }; /* finished heaps that are remembered */
 

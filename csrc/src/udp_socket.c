@@ -5,7 +5,6 @@
 #include "status.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <stdio.h>

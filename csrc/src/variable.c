@@ -4,7 +4,6 @@
 #include "status.h"
 
 #include <endian.h>
-#include <inttypes.h>
 #include <stdio.h>
 
 /* How NumPy writes a type without its byte order, and bytes of an element. */

@@ -2,7 +2,6 @@
 /* Owns the tests of heap_memory.c. Whether there are huge pages is the machine's business. */
 #include "support.h"
 
-#include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
