@@ -38,7 +38,8 @@ struct spti_chunks {
     bool stops; /* at a heap that says so, which has no place */
 
     spt_place_data decision;    /* what was said of a heap that has to wait, */
-    const uint8_t *decided_for; /* whose packet is there; or NULL */
+    const uint8_t *decided_for; /* whose packet is there, or NULL; */
+    uint64_t decided_cnt;       /* which may be lost for want of memory: then others come there */
     spti_waits for_chunk, for_room;
     spti_chunk_watch data_watch, free_watch;
     spt_chunk_stats stats;
@@ -219,10 +220,11 @@ static spt_status place(void *user, spt_received_heap *heap, const spt_received_
     spti_chunks *c = user;
     if (first->is_stop && c->stops)
         return SPT_OK;
-    if (c->decided_for != first->pointers)
+    if (c->decided_for != first->pointers || c->decided_cnt != first->cnt)
         ask(c, first);
     spt_status status = find_place(c, heap, first);
     c->decided_for = status == SPT_PENDING ? first->pointers : NULL;
+    c->decided_cnt = first->cnt;
     return status;
 }
 

@@ -503,11 +503,16 @@ static void add_socket(int which, int readers)
         REQUIRE(spt_recv_stream_add_udp_socket(stream, listening[which], NULL, NULL) == SPT_OK);
 }
 
+static void send_made(int which)
+{
+    REQUIRE(send(out[which], made.bytes, made.size, 0) == (ssize_t)made.size);
+}
+
 static void send_heap(int which, uint64_t n)
 {
     for (uint64_t at = 0; at < HEAP; at += HALF) {
         make_heap_part(n, at, HALF, (int64_t)n * HEAP);
-        REQUIRE(send(out[which], made.bytes, made.size, 0) == (ssize_t)made.size);
+        send_made(which);
     }
 }
 
@@ -606,6 +611,41 @@ TEST(what_is_held_when_a_stream_ends_is_counted)
     spt_recv_stats now = stats_of(stream);
     CHECK(now.after_end > 0);
     CHECK_EQUAL(now.account.packets, 0, now.after_end, now.sockets.datagrams);
+}
+
+/* Whichever allocation fails: what was said of a heap that waits is not believed of the next one,
+ * whose packet lies where that of the first did. */
+TEST(a_heap_that_waits_and_finds_no_memory_then_leaves_no_place_to_the_next)
+{
+    long failed = 1;
+    for (long n = 1; failed > 0; n++) {
+        begin((setup){1, CHUNKS, 1, 0, false});
+        add_socket(0, 1);
+        make_heap_part(0, 0, HALF, 0);
+        send_made(0);
+        while (account().packets < 1)
+            continue;
+        make_part(&made, HEAPS + 1, HEAP, 0, HALF);
+        make_add(&made, true, TIMESTAMP, HEAPS * HEAP);
+        for (uint64_t i = 0; i < 100; i++) /* more than the heap before had memory for */
+            make_add(&made, true, 1 << 10, i);
+        make_end_of(&made, HEAPS, 0, HALF);
+        fail_once(n);
+        send_made(0);
+        while (chunk_stats().chunk_waits < 1 && account().packets < 2)
+            continue;
+        REQUIRE(spt_chunk_ring_put(free_ring, &chunks[1], 0) == SPT_OK);
+        while (account().packets < 2)
+            continue;
+        failed = stop_failing();
+        send_heap(0, HEAPS + 1);
+        while (account().packets < 4)
+            continue;
+        spt_recv_stream_stop(stream);
+        check_chunk(0, "0000");
+        check_chunk(1, "0100");
+        REQUIRE(n < 100);
+    }
 }
 
 TEST(what_cannot_be_is_refused_in_words)
