@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the tests of wire.c and wire.h: the bytes of headers and item pointers. */
+/* Owns the tests of wire.h: the bytes of headers and item pointers. */
 #include "../src/wire.h"
 
 #include "check.h"
