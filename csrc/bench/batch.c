@@ -4,15 +4,9 @@
 #include "../chapters/command_line.h"
 #include "../chapters/report.h"
 
-#include <netinet/in.h>
-#include <netinet/udp.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/utsname.h>
-
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
 
 enum {
     FIRST_HEADER = 56, /* what the chapters' packets have: 8 bytes, 4 items, 2 more in the first */
@@ -47,19 +41,6 @@ static void begin_message(struct batch *b, struct iovec *pieces)
     };
 }
 
-static void set_segment_size(struct batch *b, size_t m, size_t size)
-{
-    struct msghdr *message = &b->messages[m].msg_hdr;
-    uint16_t value = (uint16_t)size;
-    message->msg_control = b->controls[m].bytes;
-    message->msg_controllen = sizeof(b->controls[m].bytes);
-    struct cmsghdr *control = CMSG_FIRSTHDR(message);
-    control->cmsg_level = IPPROTO_UDP;
-    control->cmsg_type = UDP_SEGMENT;
-    control->cmsg_len = CMSG_LEN(sizeof(value));
-    memcpy(CMSG_DATA(control), &value, sizeof(value));
-}
-
 void lay_out(const struct settings *s, struct batch *b, size_t n)
 {
     size_t segment = 0, segments = 0, length = 0, n_fragments = 0;
@@ -82,7 +63,8 @@ void lay_out(const struct settings *s, struct batch *b, size_t n)
             segment = size;
             segments = length = n_fragments = 0;
         } else if (segments == 1) {
-            set_segment_size(b, b->n_messages - 1, segment);
+            size_t m = b->n_messages - 1;
+            set_segment_size(&b->messages[m].msg_hdr, &b->controls[m], segment);
         }
         b->messages[b->n_messages - 1].msg_hdr.msg_iovlen += 2;
         full = size < segment;

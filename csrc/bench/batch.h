@@ -3,9 +3,10 @@
 #ifndef BATCH_H
 #define BATCH_H
 
+#include "udp_socket.h"
+
 #include <spead_tutorial/spt.h>
 #include <stdbool.h>
-#include <sys/socket.h>
 
 enum { MAX_DATAGRAM = 65507 }; /* UDP over IPv4 */
 
@@ -26,9 +27,7 @@ struct batch {
     spt_memory huge_pages; /* which it is in, if it is */
     struct mmsghdr *messages;
     struct iovec *pieces; /* a header and a payload for each packet */
-    struct segment_size {
-        _Alignas(struct cmsghdr) char bytes[CMSG_SPACE(sizeof(uint16_t))];
-    } *controls;
+    union segment_size *controls;
     size_t n_heaps, n_messages;
     uint64_t n_packets, n_bytes;
     uint32_t first_id; /* of its zero-copy messages */

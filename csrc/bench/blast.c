@@ -25,8 +25,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/sock_diag.h>
-#include <netinet/in.h>
-#include <netinet/udp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -34,9 +32,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
 #ifndef SO_MEMINFO
 #define SO_MEMINFO 55
 #endif
@@ -190,23 +185,12 @@ static void make_room(struct blast *b)
 static void send_message(struct blast *b)
 {
     struct iovec piece = {b->message, b->length};
-    union {
-        char bytes[CMSG_SPACE(sizeof(uint16_t))];
-        struct cmsghdr align;
-    } control = {0};
+    union segment_size room = {0};
     struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
     if (b->n_segments == 0)
         return;
-    if (b->n_segments > 1) {
-        message.msg_control = control.bytes;
-        message.msg_controllen = sizeof(control.bytes);
-        struct cmsghdr *it = CMSG_FIRSTHDR(&message);
-        uint16_t segment = (uint16_t)b->segment;
-        it->cmsg_level = IPPROTO_UDP;
-        it->cmsg_type = UDP_SEGMENT;
-        it->cmsg_len = CMSG_LEN(sizeof(segment));
-        memcpy(CMSG_DATA(it), &segment, sizeof(segment));
-    }
+    if (b->n_segments > 1)
+        set_segment_size(&message, &room, b->segment);
     if (b->settings.window > 0)
         make_room(b);
     while (b->settings.rate > 0 && spt_rate_next(&b->rate, (uint64_t)now_ns()) != 0)
