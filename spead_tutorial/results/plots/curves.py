@@ -91,7 +91,7 @@ def rate_panel(
     With `lines`, there is room above it for what `name_line` writes. Of panels that stand beside
     each other, the first has the numbers of MB/s, and the last those of Gb/s.
     """
-    axis.set_ylim(0, most * 1.06)
+    axis.set_ylim(0, most * 1.06 or 1)  # where all failed, most is 0
     raised = 9.0 if lines else 0.0
     axis.yaxis.set_major_formatter(lambda x, _: thousands(x))
     axis.tick_params(axis="y", labelleft=first)
