@@ -32,7 +32,7 @@ measure.programs
 """
 MODULES = ["spead_tutorial", *(f"spead_tutorial.{name}" for name in NAMES.split())]
 #: What members of C++ classes are there for the language, or for a template beside them.
-NOT_SHOWN = ("await_ready", "await_suspend", "await_resume")
+NOT_SHOWN = ("awaiter",)
 #: What the site is made with, beyond the packages that the tests take.
 NEEDED = ("hawkmoth", "myst_nb", "numpydoc", "sphinx", "sphinx_click", "sphinx_design")
 
