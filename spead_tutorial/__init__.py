@@ -5,7 +5,6 @@ The names here, in `spead_tutorial.send` and in `spead_tutorial.recv` are those 
 program written for one runs with the other.
 """
 
-from importlib.metadata import version as _version
 from importlib.util import find_spec as _find_spec
 
 if _find_spec("spead_tutorial._core") is None:
@@ -51,7 +50,7 @@ from spead_tutorial.flavour import (
 )
 from spead_tutorial.items import Descriptor, Item, ItemGroup, RawDescriptor
 
-__version__ = _version("spead-tutorial")
+__version__ = "0.1.0"
 
 __all__ = [
     "BUG_COMPAT_DESCRIPTOR_WIDTHS",
