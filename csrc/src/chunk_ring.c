@@ -62,25 +62,16 @@ static void update(spt_chunk_ring *r)
 /* Wait until there may be what an event tells of, or that time; false after it, or a signal. */
 static bool wait_until(spt_chunk_ring *r, event *e, uint64_t deadline_ns)
 {
-    struct timespec left = {0, 0};
-    if (deadline_ns != UINT64_MAX) {
-        uint64_t now = spti_now_ns();
-        if (now >= deadline_ns)
-            return false;
-        left = spti_timespec(deadline_ns - now);
-    }
+    struct timespec left;
+    if (!spti_time_left(deadline_ns, &left))
+        return false;
     e->n_waiting++;
     pthread_mutex_unlock(&r->lock);
     struct pollfd pollfd = {.fd = e->fd, .events = POLLIN};
-    int n = ppoll(&pollfd, 1, deadline_ns == UINT64_MAX ? NULL : &left, NULL);
+    int n = ppoll(&pollfd, 1, &left, NULL);
     pthread_mutex_lock(&r->lock);
     e->n_waiting--;
     return n > 0;
-}
-
-static uint64_t deadline(int64_t timeout_ns)
-{
-    return timeout_ns < 0 ? UINT64_MAX : spti_now_ns() + (uint64_t)timeout_ns;
 }
 
 /* ---- In and out, under the lock -------------------------------------------------------------- */
@@ -139,7 +130,7 @@ static void tell(spt_chunk_ring *r, bool wanted)
 
 spt_status spt_chunk_ring_put(spt_chunk_ring *ring, spt_chunk *chunk, int64_t timeout_ns)
 {
-    uint64_t until = deadline(timeout_ns);
+    uint64_t until = spti_deadline(timeout_ns);
     pthread_mutex_lock(&ring->lock);
     spt_status status;
     bool more = timeout_ns != 0;
@@ -153,7 +144,7 @@ spt_status spt_chunk_ring_put(spt_chunk_ring *ring, spt_chunk *chunk, int64_t ti
 
 spt_status spt_chunk_ring_get(spt_chunk_ring *ring, int64_t timeout_ns, spt_chunk **chunk)
 {
-    uint64_t until = deadline(timeout_ns);
+    uint64_t until = spti_deadline(timeout_ns);
     pthread_mutex_lock(&ring->lock);
     spt_status status;
     bool more = timeout_ns != 0;

@@ -169,18 +169,13 @@ static spt_received_heap *pop(spti_heap_ring *ring)
 /* Wait until there may be something, or that time; false after it, or a signal. */
 static bool wait_until(spti_heap_ring *ring, uint64_t deadline_ns)
 {
-    struct timespec left = {0, 0};
-    if (deadline_ns != UINT64_MAX) {
-        uint64_t now = spti_now_ns();
-        if (now >= deadline_ns)
-            return false;
-        left = spti_timespec(deadline_ns - now);
-    }
+    struct timespec left;
+    if (!spti_time_left(deadline_ns, &left))
+        return false;
     ring->n_waiting++;
     uint32_t known = __atomic_load_n(&ring->announced, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&ring->lock);
-    long failed = syscall(SYS_futex, &ring->announced, FUTEX_WAIT_PRIVATE, known,
-                          deadline_ns == UINT64_MAX ? NULL : &left, NULL, 0);
+    long failed = syscall(SYS_futex, &ring->announced, FUTEX_WAIT_PRIVATE, known, &left, NULL, 0);
     bool news = failed == 0 || errno == EAGAIN; /* that came before it waited */
     pthread_mutex_lock(&ring->lock);
     ring->n_waiting--;
@@ -190,7 +185,7 @@ static bool wait_until(spti_heap_ring *ring, uint64_t deadline_ns)
 spt_status spti_heap_ring_get(spti_heap_ring *ring, int64_t timeout_ns, spt_received_heap **heap,
                               bool *room_wanted)
 {
-    uint64_t deadline_ns = timeout_ns < 0 ? UINT64_MAX : spti_now_ns() + (uint64_t)timeout_ns;
+    uint64_t deadline_ns = spti_deadline(timeout_ns);
     pthread_mutex_lock(&ring->lock);
     bool more = true;
     while ((*heap = pop(ring)) == NULL && !ring->ended && more)
