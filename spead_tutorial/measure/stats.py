@@ -15,6 +15,7 @@ _Round = TypeVar("_Round", bound=Hashable)
 #: Fewer values than these make no interval: their range is given instead.
 FEWEST = 6
 _RESAMPLES = 2000
+_KEPT = 64  # values at most whose median is kept: rounds, and not every packet's time
 _AT_ONCE = 1 << 20  # values that are held at once: all resamples may be more than there is memory
 
 
@@ -105,7 +106,8 @@ def median(values: Sequence[float], *, seed: int = 1) -> Estimate:
     """
     if not len(values):
         raise ValueError("there are no values to take the median of")
-    return _median(tuple(map(float, values)), seed)
+    estimate = _median if len(values) <= _KEPT else _median.__wrapped__
+    return estimate(tuple(map(float, values)), seed)
 
 
 @functools.lru_cache(4096)  # a picture, and a page, ask for the same several times
