@@ -82,17 +82,9 @@ class Command:
         self._heard: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        threading.Thread(target=self._write, args=(first,), daemon=True).start()
-
-    def _write(self, first: str) -> None:
-        """Write its first line, which it may be slow to read."""
         assert self._process.stdin is not None
-        # It may have ended, and its last words say why; or have been told to, already.
-        with (
-            contextlib.suppress(OSError, ValueError),
-            open(os.dup(self._process.stdin.fileno()), "w") as told,
-        ):
-            told.write(first + "\n")
+        to = os.dup(self._process.stdin.fileno())
+        threading.Thread(target=_write, args=(to, first), daemon=True).start()
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -136,6 +128,12 @@ def end_all(commands: Iterable[Command]) -> None:
         command.end()
     for command in listed:
         command.wait()
+
+
+def _write(to: int, first: str) -> None:
+    """Write a command's first line, which it may be slow to read, or end without."""
+    with contextlib.suppress(OSError), open(to, "w") as pipe:
+        pipe.write(first + "\n")
 
 
 def _record(line: str) -> dict[str, Any] | None:
