@@ -466,8 +466,8 @@ int main(int argc, char **argv)
     uint64_t first = s->describe ? 1 : 0;
     if (s->describe)
         send_descriptors(&b, 0);
-    send_heaps(&b, first,
-               s->common.warm_up); /* of which none is lost, so that they can be counted */
+    /* None of these is lost, so that they can be counted. */
+    send_heaps(&b, first, s->common.warm_up);
     s->window = windowed ? s->window : 0;
     struct usage start = usage_now();
     b.warm_up = b.counts;
