@@ -1,34 +1,45 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How fast a reader's program is: measured in rounds with the skeleton and the chapter's own."""
+"""How fast a reader's program is: measured in rounds with the skeleton and the chapter's own.
+
+Of a sender that is its rate, of a receiver the highest one at which it loses nothing.
+"""
 
 import dataclasses
+import functools
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from spead_tutorial.chapters import exercises
-from spead_tutorial.chapters.catalogue import SenderExercise
+from spead_tutorial.chapters.catalogue import ReceiverExercise, SenderExercise
+from spead_tutorial.check.arriving import started
 from spead_tutorial.check.trying import started_as
-from spead_tutorial.measure import baselines
+from spead_tutorial.lab import Lab
+from spead_tutorial.measure import baselines, blast, search
 from spead_tutorial.measure.baselines import CEILING
 from spead_tutorial.measure.case import Case, Step, take
-from spead_tutorial.measure.machine import header
+from spead_tutorial.measure.delivery import receiving_lab
+from spead_tutorial.measure.machine import a_core_each, header
 from spead_tutorial.measure.place import Place
-from spead_tutorial.measure.programs import Launch, ProgramError, program_path
-from spead_tutorial.measure.records import OURS, Recording, Sample
+from spead_tutorial.measure.programs import Done, Launch, ProgramError, program_path
+from spead_tutorial.measure.records import OURS, Received, Recording, Sample
 from spead_tutorial.measure.rounds import measure, schedule
+from spead_tutorial.measure.running import Running
 from spead_tutorial.measure.stats import Estimate, differs, gain
 from spead_tutorial.measure.summary import Row, rates_by_round, rows
 from spead_tutorial.measure.units import percent
 
-__all__ = ["SKELETON", "YOURS", "Comparison", "Show", "in_rounds", "measured", "verdict"]
+__all__ = ["SKELETON", "YOURS", "Comparison", "Show", "lossless", "measured", "verdict"]
 
 #: What the implementations are called besides ours and the bare loops.
 SKELETON, YOURS = "skeleton", "yours"
 _MIB = 1 << 20
 _SEED = 17
 _LIMIT_S = 60.0
+_PACKET_SIZE = 9000
+#: Rates of searches that differ by less than this are called the same: two steps of a search.
+_CLOSE_SEARCHES = search.THOROUGH.narrow**2 - 1
 _FASTER, _SLOWER = "is faster than", "is slower than"
 #: Shows how far all steps have come.
 Show = Callable[[Sequence[Step]], Iterable[Step]]
@@ -50,7 +61,15 @@ class Comparison:
         return gain(before, after)
 
 
-def in_rounds(
+def _in_python(exercise: SenderExercise | ReceiverExercise, program: Path) -> dict[str, Path]:
+    return {
+        SKELETON: exercises.skeleton(exercise),
+        YOURS: program,
+        OURS: exercises.solution(exercise),
+    }
+
+
+def _in_rounds(
     cases: Sequence[Case],
     look: Callable[..., Any],
     programs: Mapping[str, Path],
@@ -75,17 +94,17 @@ def in_rounds(
     return {case.implementation: found[case.implementation] for case in cases}
 
 
+# ---------------------------------------------------------------------------------------
+# Senders
+
+
 def measured(
     place: Place, exercise: SenderExercise, program: Path, rounds: int, show: Show
 ) -> Comparison:
     """Measure a sender, the skeleton, the chapter's own, and bare loops."""
     bare = _case(exercise, CEILING, "c")
     missing = baselines.missing(bare) if exercise.has_ceiling else "no bare loop does the same"
-    programs = {
-        SKELETON: exercises.skeleton(exercise),
-        YOURS: program,
-        OURS: exercises.solution(exercise),
-    }
+    programs = _in_python(exercise, program)
     language = "python" if program.suffix == ".py" else "c"
     if language == "c":
         programs = {YOURS: program, OURS: program_path(exercise.program, "c")}
@@ -95,7 +114,7 @@ def measured(
         launch = _launch(exercise, step, programs)
         return take(place, step, launch=launch, timeout=_LIMIT_S)
 
-    found = in_rounds(cases, look, programs, place.facts(), rounds, show)
+    found = _in_rounds(cases, look, programs, place.facts(), rounds, show)
     return Comparison(found, missing)
 
 
@@ -107,7 +126,7 @@ def _case(exercise: SenderExercise, implementation: str, language: str) -> Case:
         language,
         CEILING if is_bare else exercise.program,
         exercise.heap_size,
-        exercise.chapter.packet_size or 9000,  # where the route has the say
+        exercise.chapter.packet_size or _PACKET_SIZE,  # where the route has the say
         variant="one thread" if is_bare else "",
         streams=cores if is_bare and "s" in exercise.chapter.accepted and cores > 1 else None,
         heaps=max(2 * cores, exercise.mebibytes * _MIB // exercise.heap_size),
@@ -120,6 +139,68 @@ def _launch(exercise: SenderExercise, step: Step, programs: dict[str, Path]) -> 
         return baselines.launch(case, step.heaps)
     options = case.options(step.heaps)
     return started_as(programs[case.implementation], exercise.chapter, options)
+
+
+# ---------------------------------------------------------------------------------------
+# Receivers
+
+
+def lossless(exercise: ReceiverExercise, program: Path, rounds: int, show: Show) -> Comparison:
+    """Find the highest rates without loss of a receiver, the skeleton, and the chapter's own."""
+    heap_size = exercise.heap_size
+    assert heap_size is not None
+    programs = _in_python(exercise, program)
+    cases = [
+        Case(who, "python", exercise.program, heap_size, _PACKET_SIZE, search=True)
+        for who in programs
+    ]
+    with receiving_lab() as lab:
+
+        def look(step: Step, warm_up: Sample | None) -> Iterator[Received]:
+            run = functools.partial(
+                _receive, lab, exercise, step, programs[step.case.implementation]
+            )
+            return search.look(run, step, warm_up)
+
+        found = _in_rounds(cases, look, programs, lab.facts(), rounds, show, search.settled)
+    for who, row in found.items():
+        if row.failure is not None:
+            raise ProgramError(f"{programs[who].name}: {row.failure}")
+    if search.is_bound(found[SKELETON].samples):
+        raise ProgramError(
+            "the sender could not keep a rate at which the skeleton loses something: this machine"
+            " is busy, try again"
+        )
+    return Comparison(found, "it would not look at the values", _CLOSE_SEARCHES)
+
+
+def _receive(
+    lab: Lab, exercise: ReceiverExercise, step: Step, program: Path, heaps: int, rate: float
+) -> Received:
+    """Send to a receiver at a rate, in bytes of payload a second."""
+    before = lab.counters().tx_dropped
+    return blast.take(
+        step,
+        heaps,
+        lambda: _both(lab, exercise, program, step.case, heaps, rate),
+        (lab.device, lab.kind),
+        chapter=exercise.chapter.number,
+        asked=rate,
+        lost_messages=lambda: lab.counters().tx_dropped - before,
+    )
+
+
+def _both(
+    lab: Lab, exercise: ReceiverExercise, program: Path, case: Case, heaps: int, rate: float
+) -> tuple[Done, Done]:
+    """Run the sender and a receiver beside each other."""
+    first, second = a_core_each()
+    argv = blast.blast(case, heaps, "--describe", lab.address, lab.port, payload=rate)
+    with (
+        started(lab.receiver, exercise, program, case.heap_size, core=second) as receiver,
+        Running(lab.popen, "blast", argv, core=first) as sender,
+    ):
+        return sender.wait(), receiver.wait(_LIMIT_S)
 
 
 # ---------------------------------------------------------------------------------------

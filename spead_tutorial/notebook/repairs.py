@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from spead_tutorial.check.faults import Wanted, first_fault
+from spead_tutorial.check.trying import Wanted, first_fault
 from spead_tutorial.measure.place import Place
 from spead_tutorial.notebook.trials import Trial, try_sender
 

@@ -13,9 +13,8 @@ import click
 
 from spead_tutorial.chapters import exercises
 from spead_tutorial.chapters.catalogue import ReceiverExercise, SenderExercise
-from spead_tutorial.check import arriving, comparison, lossless, trying
+from spead_tutorial.check import arriving, comparison, trying
 from spead_tutorial.check.comparison import SKELETON, YOURS, Comparison, verdict
-from spead_tutorial.check.compiling import compiled
 from spead_tutorial.lab import KINDS, Lab
 from spead_tutorial.measure import search
 from spead_tutorial.measure.baselines import CEILING
@@ -93,7 +92,7 @@ def check(
     with tempfile.TemporaryDirectory() as folder:
         made = program.resolve()
         if program.suffix == ".c":
-            made = compiled(made, Path(folder))
+            made = trying.compiled(made, Path(folder))
         wrong = _fault(exercise, made)
         if wrong is None and not as_json:
             does = "receives all that was sent" if receives else "sends what it should"
@@ -135,7 +134,7 @@ def _measured(
 ) -> Comparison:
     with contextlib.nullcontext(iter) if as_json else Steps() as show:
         if isinstance(exercise, ReceiverExercise):
-            return lossless.measured(exercise, program, rounds, show)
+            return comparison.lossless(exercise, program, rounds, show)
         with Lab(kind) as lab:
             return comparison.measured(Device(lab), exercise, program, rounds, show)
 

@@ -9,7 +9,7 @@ import pytest
 
 from spead_tutorial.chapters.catalogue import RECEIVING, ReceiverExercise
 from spead_tutorial.chapters.exercises import skeleton, solution
-from spead_tutorial.check import arriving, lossless
+from spead_tutorial.check import arriving, comparison
 from spead_tutorial.check.arriving import HEAP_SIZE, HEAPS, fault, first_fault, power
 from spead_tutorial.check.comparison import SKELETON, YOURS, verdict
 from spead_tutorial.lab import Arrivals, Counters
@@ -166,14 +166,14 @@ def make_runs_up(monkeypatch: pytest.MonkeyPatch, most: dict[str, float]) -> Non
         sent |= {"heaps": heaps, "warm_up_bytes": 0, "warm_up_packets": 0}
         return Done("blast", 0, json.dumps(sent), ""), Done("x", 0, json.dumps(received), "")
 
-    monkeypatch.setattr(lossless, "_both", both)
+    monkeypatch.setattr(comparison, "_both", both)
 
 
 @needs_lab
 def test_the_highest_rate_without_loss_is_found_of_each(monkeypatch):
     most = {SKELETON: 3e8, YOURS: 6e8, OURS: 1.2e9}
     make_runs_up(monkeypatch, most)
-    found = lossless.measured(SEVEN, skeleton(SEVEN), 3, list)
+    found = comparison.lossless(SEVEN, skeleton(SEVEN), 3, list)
     for who, row in found.found.items():
         assert row.rate is not None
         assert most[who] / 1.1 <= row.rate.median <= most[who]
@@ -184,7 +184,7 @@ def test_the_highest_rate_without_loss_is_found_of_each(monkeypatch):
 def test_where_the_sender_is_the_slower_one_there_is_no_verdict(monkeypatch):
     make_runs_up(monkeypatch, {SKELETON: 1e11, YOURS: 1e11, OURS: 1e11})
     with pytest.raises(ProgramError, match="this machine is busy"):
-        lossless.measured(SEVEN, skeleton(SEVEN), 1, list)
+        comparison.lossless(SEVEN, skeleton(SEVEN), 1, list)
 
 
 @needs_lab
@@ -205,7 +205,7 @@ def test_real_programs_are_sent_to_at_a_rate_and_counted():
     """Of one run alone: whether it loses something is the machine's affair."""
     case = Case(OURS, "python", SEVEN.program, search=True)
     with receiving_lab() as lab:
-        run = lossless._run(lab, SEVEN, Step(0, False, case), solution(SEVEN), 100, 1e9)
+        run = comparison._receive(lab, SEVEN, Step(0, False, case), solution(SEVEN), 100, 1e9)
     assert run.failure is None
     assert 0 < (run.received_packets or 0) <= (run.packets or 0)
 
