@@ -16,37 +16,36 @@ pandas and matplotlib, which come with the extra ``[notebook]``, are imported wh
 """
 
 from spead_tutorial.measure.heaps import make_group
-from spead_tutorial.notebook.exercises import Exercise
+from spead_tutorial.notebook.exercises import Exercise, Repair
 from spead_tutorial.notebook.exploring import explore, try_batches, try_depth, try_memory
 from spead_tutorial.notebook.measuring import (
+    LOOPBACK,
     QUICK,
     ROUNDS,
     NotebookError,
     Run,
+    close_place,
     heaps,
     live,
     measure,
+    open_place,
     record,
     watch,
 )
-from spead_tutorial.notebook.overlap import (
-    median_ms,
-    overlapping,
-    predict_overlap,
-    time_shares,
-)
-from spead_tutorial.notebook.packets import packet
-from spead_tutorial.notebook.place import LOOPBACK, close_place, open_place
-from spead_tutorial.notebook.repairs import Repair
 from spead_tutorial.notebook.showing import (
     by_heap_size,
     contents,
     gain,
+    median_ms,
+    overlapping,
+    packet,
     per_heap,
     picture,
+    predict_overlap,
     rate,
     samples,
     table,
+    time_shares,
 )
 from spead_tutorial.notebook.trials import Trial, try_sender
 

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which programs to run, running them in rounds in a place, and the records of it."""
+"""Measuring: the place that cells send to, programs that are run there in rounds, and records."""
 
+import atexit
 import contextlib
 import dataclasses
+import functools
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from spead_tutorial.chapters.catalogue import LANGUAGES, Chapter, find_chapter
-from spead_tutorial.lab import LabError
+from spead_tutorial.lab import Lab, LabError, probe
 from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.machine import header as make_header
-from spead_tutorial.measure.place import LISTENERS, Place
+from spead_tutorial.measure.place import LISTENERS, Device, Place, Unread
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions
 from spead_tutorial.measure.records import OURS, Recording, Sample, Timeline, anonymous, words_of
 from spead_tutorial.measure.rounds import measure as measure_rounds
@@ -20,19 +22,24 @@ from spead_tutorial.measure.rounds import schedule
 from spead_tutorial.measure.timeline import record as record_timeline
 
 __all__ = [
+    "LOOPBACK",
     "QUICK",
     "ROUNDS",
     "NotebookError",
     "Run",
+    "close_place",
     "heaps",
     "live",
     "measure",
+    "open_place",
     "record",
     "watch",
 ]
 
 #: Whether to measure less, so that all notebooks are done in minutes: ``SPEAD_TUTORIAL_QUICK=1``.
 QUICK = os.environ.get("SPEAD_TUTORIAL_QUICK", "0") not in ("", "0")
+#: Whether to do without a lab: ``SPEAD_TUTORIAL_LOOPBACK=1``.
+LOOPBACK = os.environ.get("SPEAD_TUTORIAL_LOOPBACK", "0") not in ("", "0")
 #: How many rounds are measured where a cell does not say otherwise.
 ROUNDS = 2 if QUICK else 3
 
@@ -41,6 +48,8 @@ _TIMEOUT_S = 100.0
 _SEED = 7
 _VARIANTS = {"none": "no listener", "slow": "slow listener", "fast": "listener"}
 
+_open: Place | None = None
+
 
 class NotebookError(RuntimeError):
     """A cell could not do what it was to do; the text says what, in one line."""
@@ -48,6 +57,57 @@ class NotebookError(RuntimeError):
     def _render_traceback_(self) -> list[str]:
         """Give IPython the line alone: how it came about inside of here helps nobody."""
         return [f"{type(self).__name__}: {self}"]
+
+
+# ---------------------------------------------------------------------------------------
+# The place
+
+
+def open_place(*, loopback: bool = LOOPBACK, receiver: bool = False) -> Place:
+    """Open a lab for this notebook, and say in a line that it works.
+
+    Where there can be none it says why and what to do about it, and the place is loopback. A
+    kernel has one place: a second call closes the first. It is closed when the kernel ends.
+
+    Parameters
+    ----------
+    loopback : bool
+        Whether to do without a lab also where there can be one; the environment variable
+        ``SPEAD_TUTORIAL_LOOPBACK=1`` asks for it too.
+    receiver : bool
+        Whether the lab is to have a second machine, which receives, where there can be one.
+    """
+    close_place()
+    two = receiver and not loopback and "veth" in probe().kinds
+    make_lab = functools.partial(Lab, receiver=True) if two else Lab
+    lab = None
+    try:
+        lab = None if loopback else make_lab()
+    except LabError as error:
+        print(f"There is no lab here: {error}.")
+        print("All that a lab needs is looked at by: spead-tutorial doctor")
+    if lab is not None:
+        where = "its second machine" if two else "dummy1"
+        print(f"The lab is open: packets go to {where} and nowhere else.")
+    else:
+        print("The cells below send over loopback, and what they show is marked: it is slower")
+        print("than a device that throws packets away, and others may use it meanwhile.")
+    global _open
+    _open = Unread() if lab is None else Device(lab, again=make_lab)
+    return _open
+
+
+@atexit.register
+def close_place() -> None:
+    """Close the place that is open; nothing happens where there is none."""
+    global _open
+    if _open is not None:
+        _open.close()
+        _open = None
+
+
+# ---------------------------------------------------------------------------------------
+# Runs
 
 
 def heaps(n: int) -> int:
@@ -150,6 +210,10 @@ class Run:
             self.streams,
             switches=self.program.switches(words_of(self.variant)),
         )
+
+
+# ---------------------------------------------------------------------------------------
+# Measuring
 
 
 def measure(
@@ -286,15 +350,10 @@ def live() -> bool:
     Programs that run notebooks have nobody to ask, and they store what is shown: for them there
     is neither progress nor anything that can be moved.
     """
-    kernel = getattr(_ipython(), "kernel", None)
+    ipython = sys.modules.get("IPython")
+    kernel = getattr(ipython and ipython.get_ipython(), "kernel", None)
     if kernel is not None:
         return bool(getattr(kernel, "_allow_stdin", False))
     with contextlib.suppress(OSError, ValueError):
         return sys.stdout.isatty()
     return False
-
-
-def _ipython() -> Any:
-    """Return the IPython that this is running in, or None."""
-    module = sys.modules.get("IPython")
-    return None if module is None else module.get_ipython()

@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What came of a measurement: numbers, tables and pictures."""
+"""Showing: numbers, tables and pictures of what was measured, and packets as tables."""
 
 import base64
+import html
 import json
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spead_tutorial import wire
 from spead_tutorial.chapters.catalogue import MEASURED
 from spead_tutorial.measure import stats
+from spead_tutorial.measure.analysis.intervals import Interval, preparing, sending, shares
 from spead_tutorial.measure.place import over_loopback
-from spead_tutorial.measure.records import OURS, Recording, Sample, Series
+from spead_tutorial.measure.records import OURS, Recording, Sample, Series, Timeline
 from spead_tutorial.measure.summary import Row, rates_by_round, rows
 from spead_tutorial.notebook.measuring import NotebookError, Run
 from spead_tutorial.results import plots
@@ -19,9 +24,36 @@ from spead_tutorial.results.tables import Column, Table
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["by_heap_size", "contents", "gain", "per_heap", "picture", "rate", "samples", "table"]
+__all__ = [
+    "by_heap_size",
+    "contents",
+    "gain",
+    "median_ms",
+    "overlapping",
+    "packet",
+    "per_heap",
+    "picture",
+    "predict_overlap",
+    "rate",
+    "samples",
+    "table",
+    "time_shares",
+]
 
 _MARK = "measured over loopback"
+#: For the fields of a table: how its row is tinted. The words say the same without colours.
+_TINTS = {
+    "header": "rgba(120, 120, 120, 0.16)",
+    "pointer": "rgba(0, 103, 165, 0.20)",
+    "descriptor": "rgba(204, 85, 0, 0.20)",
+    "value": "rgba(0, 128, 90, 0.20)",
+    "padding": "rgba(120, 120, 120, 0.08)",
+}
+_MOST_SHOWN = 16
+
+
+# ---------------------------------------------------------------------------------------
+# Recordings
 
 
 def samples(recording: Recording, run: Run) -> list[Sample]:
@@ -197,3 +229,160 @@ def _marked(draw: plots.Draw) -> plots.Draw:
         return figure, title, f"{words} {_MARK.capitalize()}."
 
     return drawn
+
+
+# ---------------------------------------------------------------------------------------
+# Timelines: what overlapping gains, and the model that predicts it
+
+
+def median_ms(intervals: Sequence[Interval]) -> float:
+    """Return how long it takes, in ms: the median of several times.
+
+    Parameters
+    ----------
+    intervals : sequence of tuple of int
+        Begin and end of each, in ns, such as ``analysis.intervals.preparing`` returns.
+    """
+    return stats.median([(end - begin) / 1e6 for begin, end in intervals]).median
+
+
+def _period_ms(one: Timeline) -> float:
+    """Return how long it takes from one heap to the next."""
+    return median_ms(list(pairwise(one.prepare_ns)))
+
+
+def overlapping(one: Timeline) -> int:
+    """Return how many heaps were still being sent when the next one was begun.
+
+    Parameters
+    ----------
+    one : Timeline
+        What `watch` returned.
+    """
+    pairs = zip(one.last_packet_ns, one.prepare_ns[1:], strict=False)
+    return sum(begun < sent for sent, begun in pairs)
+
+
+def time_shares(**timelines: Timeline) -> "pandas.DataFrame":
+    """Return what the time of each run went to, as a table.
+
+    Parameters
+    ----------
+    **timelines : Timeline
+        Runs by what the table calls them, with underscores for spaces.
+    """
+    import pandas
+
+    rows = {}
+    for name, one in timelines.items():
+        share = shares(one)
+        rows[name.replace("_", " ")] = {
+            "preparing, ms": f"{median_ms(preparing(one)):.2f}",
+            "sending, ms": f"{median_ms(sending(one)):.2f}",
+            "from heap to heap, ms": f"{_period_ms(one):.2f}",
+            "program prepares": f"{share.preparing:.0%}",
+            "program waits": f"{share.waiting:.0%}",
+            "thread sends": f"{share.sending:.0%}",
+        }
+    return pandas.DataFrame(rows).T
+
+
+def predict_overlap(before: Timeline, after: Timeline) -> None:
+    """Say how much overlapping gains by the model, and how much it did gain.
+
+    By the model, a heap in turns takes as long as preparing and sending it, and overlapped as the
+    longer of the two.
+
+    Parameters
+    ----------
+    before, after : Timeline
+        A run in turns, and one that overlaps.
+    """
+    parts = median_ms(preparing(before)), median_ms(sending(before))
+    print(f"Preparing takes {parts[0]:.2f} ms, and sending {parts[1]:.2f} ms.")
+    print(f"By the model, overlapped is {sum(parts) / max(parts):.2f} times as fast.", end=" ")
+    print(f"It became {_period_ms(before) / _period_ms(after):.2f} times as fast.")
+
+
+# ---------------------------------------------------------------------------------------
+# Packets, which say without colours what they say with them
+
+
+class _PacketTable:
+    """Rows of a packet, which a front end shows as HTML and a terminal as text."""
+
+    def __init__(self, title: str, fields: Sequence[wire.Field]) -> None:
+        self._title = title
+        self._fields = fields
+
+    def __repr__(self) -> str:
+        return f"{self._title}\n{wire.format_table(self._fields)}"
+
+    def _repr_html_(self) -> str:
+        cell = "text-align: left; padding: 1px 8px"
+        head = "".join(
+            f'<th scope="col" style="{cell}">{name}</th>'
+            for name in ("offset", "bytes", "part", "field", "meaning")
+        )
+        rows = "".join(map(self._row, self._fields))
+        caption = f'<caption style="text-align: left">{html.escape(self._title)}</caption>'
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+    def _row(self, field: wire.Field) -> str:
+        part = _part(field)
+        raw = field.raw[:_MOST_SHOWN].hex(" ")
+        if len(field.raw) > _MOST_SHOWN:
+            raw += f" … ({len(field.raw)} bytes)"
+        indent = "\N{NO-BREAK SPACE}" * 4 * field.depth
+        style = f"text-align: left; padding: 1px 8px; background-color: {_TINTS[part]}"
+        return "<tr>{}</tr>".format(
+            "".join(
+                f'<td style="{style}">{text}</td>'
+                for text in (
+                    str(field.offset),
+                    f"<code>{raw}</code>",
+                    part,
+                    indent + html.escape(field.field),
+                    html.escape(field.meaning),
+                )
+            )
+        )
+
+
+def _part(field: wire.Field) -> str:
+    """Say which part of a packet a row belongs to."""
+    if field.depth or "descriptor" in field.field:
+        return "descriptor"
+    if field.field == "item pointer":
+        return "pointer"
+    if field.field == "padding":
+        return "padding"
+    return "value" if "value" in field.field or field.field == "payload" else "header"
+
+
+def packet(
+    data: bytes | Sequence[wire.Field],
+    *,
+    names: Mapping[int, str] | None = None,
+    title: str = "",
+) -> None:
+    """Show a packet as a table: where, which bytes, what they are, and what they say.
+
+    Parameters
+    ----------
+    data : bytes-like, or sequence of Field
+        A packet, or what `spead_tutorial.wire.dissect_heap` made of one, which knows of
+        the heap's other packets too.
+    names : mapping from int to str, optional
+        Names of items by their id.
+    title : str
+        What stands above; by default how long it is.
+    """
+    from IPython.display import display
+
+    if isinstance(data, bytes | bytearray | memoryview):
+        fields: Sequence[wire.Field] = wire.dissect(data, names=names)
+    else:
+        fields = data
+    n_bytes = sum(len(field.raw) for field in fields)
+    display(_PacketTable(title or f"A packet of {n_bytes} bytes", fields))

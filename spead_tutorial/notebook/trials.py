@@ -1,29 +1,45 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Trying a sender that is a function of a notebook: what it did, as others counted it."""
+"""Trying a sender that is a function of a notebook: what it did, as others counted it.
 
+It sends in a process of its own, so that one that never ends can be killed, and so that page faults
+are those of the sender. What is known of it is what it did: its calls, and what the stream and the
+kernel count.
+"""
+
+import asyncio
 import base64
 import contextlib
+import ctypes
 import dataclasses
 import inspect
+import json
+import logging
+import pickle
+import resource
 import signal
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
+from spead_tutorial import ThreadPool
 from spead_tutorial.check.trying import collecting, with_line
 from spead_tutorial.ledger import Gap
 from spead_tutorial.measure.place import Place
 from spead_tutorial.measure.running import Done, finish
+from spead_tutorial.measure.watched import UdpStream, Watched
 from spead_tutorial.notebook.measuring import NotebookError
+from spead_tutorial.send import StreamConfig
 
 __all__ = ["Trial", "try_sender"]
 
-_PROCESS = "spead_tutorial.notebook.sender_process"
+_PROCESS = "from spead_tutorial.notebook.trials import main; main()"
 #: What cloudpickle calls the file of a cell.
 _PICKLED = "<dynamic-code>"
 #: Seconds in which a sender has to end; and, beyond it, those that its process takes at most to
 #: begin on a busy machine.
 _LIMIT_S, _BEGIN_S = 8, 60
+_PR_SET_THP_DISABLE = 41
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -131,7 +147,7 @@ def try_sender(
             # No two packets at once: a program has time before each of them leaves.
             job["config"] |= {"burst_size": 0}
         seen = stack.enter_context(place.watching())
-        argv = [sys.executable, "-Pu", "-m", _PROCESS]
+        argv = [sys.executable, "-Pu", "-c", _PROCESS]
         limit_s = _LIMIT_S + _BEGIN_S
         done = finish(place.run, "sender", argv, limit_s, input=_packed(job))
     trial = _trial(done, send)
@@ -173,3 +189,51 @@ def _trial(done: Done, send: Callable[..., Any]) -> Trial:
         return Trial(with_line(done, cell, called), said=done.output)
     printed = done.output.rstrip("\n").rpartition("\n")[0]
     return Trial(None, **done.said, said=printed + done.errors)
+
+
+# ---------------------------------------------------------------------------------------
+# The process of the sender
+
+
+async def _send(job: dict[str, Any]) -> dict[str, Any]:
+    """Let the sender send, and say what it did."""
+    config = StreamConfig(**job["config"], timeline=2 * job["n_heaps"])
+    with ThreadPool() as pool, UdpStream(pool, [job["target"]], config) as stream:
+        before, begin = resource.getrusage(resource.RUSAGE_SELF), time.monotonic_ns()
+        going = job["send"](stream, job["heap_size"], job["n_heaps"])
+        if inspect.isawaitable(going):
+            await Watched(going, stream.watch.resumed)
+        unfinished = sum(not future.done() for future in stream.futures)
+        await stream.async_flush()
+        elapsed, after = time.monotonic_ns() - begin, resource.getrusage(resource.RUSAGE_SELF)
+        await asyncio.sleep(0)  # futures are done only while the event loop runs
+        stream.watch.resumed()
+        for future in stream.futures:
+            if future.done() and not future.cancelled():
+                future.result()  # raises what may have happened unseen
+        stats, heaps = stream.stats, stream.timeline()
+        return {
+            "times": stream.watch.times(heaps) if job["watch"] else None,
+            "calls": len(stream.futures),
+            "in_flight": stream.watch.in_flight(heaps),
+            "unfinished": unfinished,
+            "elapsed_ns": elapsed,
+            "page_faults": after.ru_minflt - before.ru_minflt,
+            "page_size": resource.getpagesize(),
+            "heaps": stats.heaps,
+            "packets": stats.packets,
+            "messages": stats.messages,
+            "send_calls": stats.send_calls,
+        }
+
+
+def main() -> None:
+    """Do what is told on standard input, and say what came of it in the last line."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # of futures of a sender that failed
+    job = pickle.loads(base64.b64decode(sys.stdin.read()))
+    if job["small_pages"]:
+        # The kernel may otherwise bring 2 MiB with one page fault, on some machines.
+        ctypes.CDLL(None).prctl(_PR_SET_THP_DISABLE, 1, 0, 0, 0)
+    signal.alarm(job["limit_s"])
+    print(f"\n{json.dumps(asyncio.run(_send(job)))}")

@@ -20,7 +20,6 @@ from spead_tutorial.measure.case import WARM_UP, Step
 from spead_tutorial.measure.place import Device, Unread
 from spead_tutorial.measure.records import Recording, Sample, Timeline
 from spead_tutorial.notebook import Exercise, NotebookError, Run, exploring, measuring
-from spead_tutorial.notebook import place as places
 from spead_tutorial.results import plots
 from spead_tutorial.send import PacketGenerator
 from support.heaps import make_heap
@@ -102,7 +101,7 @@ def test_where_there_can_be_no_lab_it_says_why_and_takes_loopback(monkeypatch, c
     def no_lab() -> None:
         raise LabError("it is forbidden here: allow it")
 
-    monkeypatch.setattr(places, "Lab", no_lab)
+    monkeypatch.setattr(measuring, "Lab", no_lab)
     place = notebook.open_place(loopback=False)
     said = capsys.readouterr().out
     assert "There is no lab here: it is forbidden here: allow it." in said

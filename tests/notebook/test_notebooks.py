@@ -240,10 +240,10 @@ def test_all_cells_can_be_run_twice_in_one_kernel(name):
 def test_where_there_is_no_lab_notebooks_go_over_loopback_and_say_so(tmp_path):
     notebook = notebooks.read(FOLDER / f"{START}.md")
     forbid = (
-        "from spead_tutorial.notebook import place\n"
+        "from spead_tutorial.notebook import measuring\n"
         "def no_lab():\n"
-        "    raise place.LabError('it is forbidden here')\n"
-        "place.Lab = no_lab"
+        "    raise measuring.LabError('it is forbidden here')\n"
+        "measuring.Lab = no_lab"
     )
     notebook.cells.insert(0, nbformat.v4.new_code_cell(forbid))
     notebooks.execute(notebook, tmp_path, quick=True)

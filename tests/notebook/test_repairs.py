@@ -17,7 +17,7 @@ import pytest
 
 from spead_tutorial import notebook
 from spead_tutorial.measure.place import Place, Unread
-from spead_tutorial.notebook import NotebookError, Repair, repairs, sender_process, trials
+from spead_tutorial.notebook import NotebookError, Repair, trials
 from spead_tutorial.tools import notebooks
 from support import ROOT
 from support.labs import open_lab
@@ -64,7 +64,7 @@ def tried_here(loopback, monkeypatch) -> Place:
 
     def run(argv: list[str], input: str, **how: Any) -> subprocess.CompletedProcess[str]:
         try:
-            done = asyncio.run(sender_process._send(pickle.loads(base64.b64decode(input))))
+            done = asyncio.run(trials._send(pickle.loads(base64.b64decode(input))))
         except Exception:
             return subprocess.CompletedProcess(argv, 1, "", traceback.format_exc())
         return subprocess.CompletedProcess(argv, 0, json.dumps(done), "")
@@ -230,7 +230,7 @@ def test_calls_and_memory_may_be_as_much_as_the_exercise_says(
         counts |= {"page_faults": 3 * (64 << 20) // 4096, "page_size": 4096, "heaps": large}
         return trials.Trial(None, **counts, packets=0, messages=0, send_calls=0)
 
-    monkeypatch.setattr(repairs, "try_sender", try_with_faults)
+    monkeypatch.setattr("spead_tutorial.notebook.exercises.try_sender", try_with_faults)
     assert line in said(Repair(tried_here, "?", "pass", **limits), define(SENDER), capsys)
 
 
