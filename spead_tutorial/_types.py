@@ -4,7 +4,7 @@
 import enum
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 __all__ = [
     "MEMCPY_NONTEMPORAL",
@@ -106,13 +106,38 @@ def whole(name: str, value: object) -> int:
     return number
 
 
+def at_least_one(name: str, value: object) -> int:
+    number = whole(name, value)
+    if number == 0:
+        raise ValueError(f"{name} must be at least 1")
+    return number
+
+
 def _real(name: str, value: float) -> float:
     if isinstance(value, str):  # which float() would read
         raise TypeError(f"{name} must be a number, not {value!r}")
     return float(value)
 
 
-class StreamConfig:
+class Settings:
+    """Base of data classes whose fields are checked whenever they are set; there are no others."""
+
+    def _checked(self, name: str, value: Any) -> Any:
+        """Return the value that a field gets."""
+        raise NotImplementedError
+
+    if not TYPE_CHECKING:  # where it is seen, any name may be set
+
+        def __setattr__(self, name, value):
+            if name in self.__dataclass_fields__:
+                value = self._checked(name, value)
+            elif not name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__} has no {name!r} that can be set")
+            object.__setattr__(self, name, value)
+
+
+@dataclass(kw_only=True, eq=False)
+class StreamConfig(Settings):
     """How a stream sends.
 
     Attributes have the names of the parameters, and may be changed. A stream copies what it is
@@ -159,126 +184,50 @@ class StreamConfig:
     #: Default of `rate_method`.
     DEFAULT_RATE_METHOD: ClassVar[RateMethod] = RateMethod.AUTO
 
-    __slots__ = (
-        "_burst_rate_ratio",
-        "_burst_size",
-        "_max_heaps",
-        "_max_packet_size",
-        "_rate",
-        "_rate_method",
-        "_timeline",
-        "equal_packets",
-    )
+    #: Bytes of a packet at most, UDP and IP headers not counted.
+    max_packet_size: int = DEFAULT_MAX_PACKET_SIZE
+    #: Bytes of SPEAD packets per second; 0 for no limit.
+    rate: float = 0.0
+    #: Bytes sent back to back.
+    burst_size: int = DEFAULT_BURST_SIZE
+    #: Heaps between queueing and completion.
+    max_heaps: int = DEFAULT_MAX_HEAPS
+    #: How many times the rate a late stream may send at.
+    burst_rate_ratio: float = DEFAULT_BURST_RATE_RATIO
+    #: What keeps the rate.
+    rate_method: RateMethod = DEFAULT_RATE_METHOD
+    #: Heaps whose times are kept.
+    timeline: int = 0
+    #: Whether heaps are cut into equal packets where they can be.
+    equal_packets: bool = False
 
-    def __init__(
-        self,
-        *,
-        max_packet_size: int = DEFAULT_MAX_PACKET_SIZE,
-        rate: float = 0.0,
-        burst_size: int = DEFAULT_BURST_SIZE,
-        max_heaps: int = DEFAULT_MAX_HEAPS,
-        burst_rate_ratio: float = DEFAULT_BURST_RATE_RATIO,
-        rate_method: RateMethod = DEFAULT_RATE_METHOD,
-        timeline: int = 0,
-        equal_packets: bool = False,
-    ) -> None:
-        self.max_packet_size = max_packet_size
-        self.rate = rate
-        self.burst_size = burst_size
-        self.max_heaps = max_heaps
-        self.burst_rate_ratio = burst_rate_ratio
-        self.rate_method = rate_method
-        self.timeline = timeline
-        #: Whether heaps are cut into equal packets where they can be.
-        self.equal_packets = bool(equal_packets)
-
-    @property
-    def max_packet_size(self) -> int:
-        """Bytes of a packet at most, UDP and IP headers not counted."""
-        return self._max_packet_size
-
-    @max_packet_size.setter
-    def max_packet_size(self, value: int) -> None:
-        size = whole("max_packet_size", value)
-        if size < 56:
-            raise ValueError(
-                f"max_packet_size {size} is too small: the headers alone need 56 bytes"
-            )
-        self._max_packet_size = size
-
-    @property
-    def rate(self) -> float:
-        """Bytes of SPEAD packets per second; 0 for no limit."""
-        return self._rate
-
-    @rate.setter
-    def rate(self, value: float) -> None:
-        rate = _real("rate", value)
-        if not math.isfinite(rate) or rate < 0:
-            raise ValueError(f"rate {rate} is not a number of bytes per second (0 for no limit)")
-        self._rate = rate
-
-    @property
-    def burst_size(self) -> int:
-        """Bytes sent back to back."""
-        return self._burst_size
-
-    @burst_size.setter
-    def burst_size(self, value: int) -> None:
-        self._burst_size = whole("burst_size", value)
-
-    @property
-    def max_heaps(self) -> int:
-        """Heaps between queueing and completion."""
-        return self._max_heaps
-
-    @max_heaps.setter
-    def max_heaps(self, value: int) -> None:
-        heaps = whole("max_heaps", value)
-        if heaps == 0:
-            raise ValueError("max_heaps must be at least 1")
-        self._max_heaps = heaps
-
-    @property
-    def burst_rate_ratio(self) -> float:
-        """How many times the rate a late stream may send at."""
-        return self._burst_rate_ratio
-
-    @burst_rate_ratio.setter
-    def burst_rate_ratio(self, value: float) -> None:
-        ratio = _real("burst_rate_ratio", value)
-        if not math.isfinite(ratio) or ratio < 1:
-            raise ValueError(f"burst_rate_ratio {ratio} is less than 1")
-        self._burst_rate_ratio = ratio
-
-    @property
-    def rate_method(self) -> RateMethod:
-        """What keeps the rate."""
-        return self._rate_method
-
-    @rate_method.setter
-    def rate_method(self, value: RateMethod) -> None:
-        if not isinstance(value, RateMethod):
-            raise TypeError(f"rate_method must be a RateMethod, not {value!r}")
-        self._rate_method = value
-
-    @property
-    def timeline(self) -> int:
-        """Heaps whose times are kept."""
-        return self._timeline
-
-    @timeline.setter
-    def timeline(self, value: int) -> None:
-        self._timeline = whole("timeline", value)
+    def _checked(self, name: str, value: Any) -> Any:
+        if name == "equal_packets":
+            return bool(value)
+        if name == "rate_method":
+            if not isinstance(value, RateMethod):
+                raise TypeError(f"rate_method must be a RateMethod, not {value!r}")
+            return value
+        if name == "max_heaps":
+            return at_least_one(name, value)
+        if name not in ("rate", "burst_rate_ratio"):
+            number = whole(name, value)
+            if name == "max_packet_size" and number < 56:
+                raise ValueError(
+                    f"max_packet_size {number} is too small: the headers alone need 56 bytes"
+                )
+            return number
+        real = _real(name, value)
+        if name == "rate" and not 0 <= real < math.inf:
+            raise ValueError(f"rate {real} is not a number of bytes per second (0 for no limit)")
+        if name == "burst_rate_ratio" and not 1 <= real < math.inf:
+            raise ValueError(f"burst_rate_ratio {real} is less than 1")
+        return real
 
     @property
     def burst_rate(self) -> float:
         """Bytes per second at which a late stream catches up; follows from the two others."""
-        return self._rate * self._burst_rate_ratio
-
-    def __repr__(self) -> str:
-        names = (slot.removeprefix("_") for slot in self.__slots__)
-        return f"StreamConfig({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+        return self.rate * self.burst_rate_ratio
 
 
 @dataclass(frozen=True, slots=True)

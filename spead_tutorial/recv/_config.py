@@ -5,44 +5,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from spead_tutorial._core import MemoryAllocator, check_place
-from spead_tutorial._types import MEMCPY_NONTEMPORAL, MEMCPY_STD, whole
+from spead_tutorial._types import MEMCPY_NONTEMPORAL, MEMCPY_STD, Settings, at_least_one, whole
 from spead_tutorial.flavour import BUG_COMPAT_PYSPEAD_0_5_2
 from spead_tutorial.recv._stats import COMMON, StreamStatConfig
 
 __all__ = ["ChunkStreamConfig", "RingStreamConfig", "StreamConfig"]
 
 
-def _at_least_one(name: str, value: object) -> int:
-    number = whole(name, value)
-    if number == 0:
-        raise ValueError(f"{name} must be at least 1")
-    return number
-
-
-class _Settings:
-    """Attributes that are checked whenever they are set; there are no others."""
-
-    _names: ClassVar[tuple[str, ...]]
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in self._names:
-            value = self._checked(name, value)
-        elif not name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__} has no {name!r}")
-        object.__setattr__(self, name, value)
-
-    def _checked(self, name: str, value: Any) -> Any:
-        raise NotImplementedError
-
-    def __repr__(self) -> str:
-        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._names)
-        return f"{type(self).__name__}({values})"
-
-
-class StreamConfig(_Settings):
+@dataclass(kw_only=True, eq=False)
+class StreamConfig(Settings):
     """How packets become heaps.
 
     All are given by keyword; attributes have the same names, and may be changed. A stream copies
@@ -95,58 +70,32 @@ class StreamConfig(_Settings):
     #: Default of ``max_heap_size``, in bytes.
     DEFAULT_MAX_HEAP_SIZE: ClassVar[int] = 1 << 30
 
-    _names = (
-        "max_heaps",
-        "substreams",
-        "bug_compat",
-        "memcpy",
-        "memory_allocator",
-        "stop_on_stop_item",
-        "allow_unsized_heaps",
-        "allow_out_of_order",
-        "stream_id",
-        "explicit_start",
-        "max_heap_size",
-    )
+    max_heaps: int = DEFAULT_MAX_HEAPS
+    substreams: int = 1
+    bug_compat: int = 0
+    memcpy: int = MEMCPY_STD
+    memory_allocator: MemoryAllocator = None  # type: ignore[assignment]  # which makes one
+    stop_on_stop_item: bool = True
+    allow_unsized_heaps: bool = True
+    allow_out_of_order: bool = False
+    stream_id: int = 0
+    explicit_start: bool = False
+    max_heap_size: int = DEFAULT_MAX_HEAP_SIZE
 
-    def __init__(
-        self,
-        *,
-        max_heaps: int = DEFAULT_MAX_HEAPS,
-        substreams: int = 1,
-        bug_compat: int = 0,
-        memcpy: int = MEMCPY_STD,
-        memory_allocator: MemoryAllocator | None = None,
-        stop_on_stop_item: bool = True,
-        allow_unsized_heaps: bool = True,
-        allow_out_of_order: bool = False,
-        stream_id: int = 0,
-        explicit_start: bool = False,
-        max_heap_size: int = DEFAULT_MAX_HEAP_SIZE,
-    ) -> None:
+    def __post_init__(self) -> None:
         self._stats = list(COMMON)
         self._behind: tuple[StreamStatConfig, ...] = ()  # what a stream of this one adds to them
-        self.max_heaps = max_heaps
-        self.substreams = substreams
-        self.bug_compat = bug_compat
-        self.memcpy = memcpy
-        self.memory_allocator = MemoryAllocator() if memory_allocator is None else memory_allocator
-        self.stop_on_stop_item = stop_on_stop_item
-        self.allow_unsized_heaps = allow_unsized_heaps
-        self.allow_out_of_order = allow_out_of_order
-        self.stream_id = stream_id
-        self.explicit_start = explicit_start
-        self.max_heap_size = max_heap_size
 
     def _checked(self, name: str, value: Any) -> Any:
         if name == "memory_allocator":
+            value = MemoryAllocator() if value is None else value
             if not isinstance(value, MemoryAllocator):
                 raise TypeError(f"memory_allocator must be a MemoryAllocator, not {value!r}")
             return value
         if name in ("stop_on_stop_item", "explicit_start") or name.startswith("allow_"):
             return bool(value)
         if name in ("max_heaps", "substreams", "max_heap_size"):
-            return _at_least_one(name, value)
+            return at_least_one(name, value)
         number = whole(name, value)
         if name == "bug_compat" and number > BUG_COMPAT_PYSPEAD_0_5_2:
             raise ValueError(f"bug_compat is {number}: it has to be a sum of BUG_COMPAT_* bits")
@@ -220,7 +169,8 @@ class StreamConfig(_Settings):
         return other
 
 
-class RingStreamConfig(_Settings):
+@dataclass(kw_only=True, eq=False)
+class RingStreamConfig(Settings):
     """How finished heaps wait until they are got.
 
     All are given by keyword; attributes have the same names, and may be changed. A stream copies
@@ -250,30 +200,21 @@ class RingStreamConfig(_Settings):
     #: Default of ``heaps``.
     DEFAULT_HEAPS: ClassVar[int] = 4
 
-    _names = ("heaps", "contiguous_only", "incomplete_keep_payload_ranges", "drop_when_full")
-
-    def __init__(
-        self,
-        *,
-        heaps: int = DEFAULT_HEAPS,
-        contiguous_only: bool = True,
-        incomplete_keep_payload_ranges: bool = False,
-        drop_when_full: bool = False,
-    ) -> None:
-        self.heaps = heaps
-        self.contiguous_only = contiguous_only
-        self.incomplete_keep_payload_ranges = incomplete_keep_payload_ranges
-        self.drop_when_full = drop_when_full
+    heaps: int = DEFAULT_HEAPS
+    contiguous_only: bool = True
+    incomplete_keep_payload_ranges: bool = False
+    drop_when_full: bool = False
 
     def _checked(self, name: str, value: Any) -> Any:
-        return _at_least_one(name, value) if name == "heaps" else bool(value)
+        return at_least_one(name, value) if name == "heaps" else bool(value)
 
     def copy(self) -> RingStreamConfig:
         """Return another one that is the same."""
         return copy.copy(self)
 
 
-class ChunkStreamConfig(_Settings):
+@dataclass(kw_only=True, eq=False)
+class ChunkStreamConfig(Settings):
     """How heaps are gathered in chunks.
 
     All are given by keyword; attributes have the same names, and may be changed. A stream copies
@@ -304,21 +245,13 @@ class ChunkStreamConfig(_Settings):
     #: Default of ``max_chunks``.
     DEFAULT_MAX_CHUNKS: ClassVar[int] = 2
 
-    _names = ("items", "max_chunks", "place", "max_heap_extra")
+    items: Iterable[int] = ()
+    max_chunks: int = DEFAULT_MAX_CHUNKS
+    place: tuple[Any, ...] | None = None
+    max_heap_extra: int = 0
 
-    def __init__(
-        self,
-        *,
-        items: Iterable[int] = (),
-        max_chunks: int = DEFAULT_MAX_CHUNKS,
-        place: tuple[Any, ...] | None = None,
-        max_heap_extra: int = 0,
-    ) -> None:
+    def __post_init__(self) -> None:
         self._packet_payload_size = 0
-        self.items = items
-        self.max_chunks = max_chunks
-        self.place = place
-        self.max_heap_extra = max_heap_extra
 
     def _checked(self, name: str, value: Any) -> Any:
         if name == "items":
@@ -327,7 +260,7 @@ class ChunkStreamConfig(_Settings):
             if value is not None:
                 check_place(value)
             return value
-        return _at_least_one(name, value) if name == "max_chunks" else whole(name, value)
+        return at_least_one(name, value) if name == "max_chunks" else whole(name, value)
 
     def enable_packet_presence(self, payload_size: int) -> Self:
         """Have a byte of ``present`` for each packet, instead of each heap.
@@ -345,7 +278,7 @@ class ChunkStreamConfig(_Settings):
         ChunkStreamConfig
             This one.
         """
-        self._packet_payload_size = _at_least_one("payload_size", payload_size)
+        self._packet_payload_size = at_least_one("payload_size", payload_size)
         return self
 
     def disable_packet_presence(self) -> Self:
