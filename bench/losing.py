@@ -30,7 +30,7 @@ from spead_tutorial.measure.machine import a_core_each
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.records import Received, words_of
 from spead_tutorial.measure.running import Listening
-from spead_tutorial.recv._account import sums
+from spead_tutorial.recv._stats import sums
 
 __all__ = ["PROGRAM", "Setting", "contradiction", "take"]
 

@@ -15,6 +15,7 @@ from spead_tutorial.items import RawDescriptor
 
 FATES: dict[str, str]
 FAULTS: dict[str, str]
+COUNTS: list[str]
 TIMES_DTYPE: np.dtype[np.void]
 
 class _FlavourLike(Protocol):
@@ -283,7 +284,6 @@ class ChunkStream(ReceiveStream):
     def data_ringbuffer(self) -> Any: ...
     @property
     def free_ringbuffer(self) -> Any: ...
-    def _chunk_counts(self) -> dict[str, Any]: ...
 
 @disjoint_base
 class HeapStream(ReceiveStream):

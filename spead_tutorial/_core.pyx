@@ -856,16 +856,9 @@ cdef class Stream:
         if self.stream == NULL:
             return self.last_stats
         spt_stream_stats(self.stream, &c)
-        return StreamStats(
-            heaps=c.heaps, packets=c.packets, bytes=c.bytes,
-            send_calls=c.send_calls, messages=c.messages, gso_messages=c.gso_messages,
-            zero_copy_messages=c.zero_copy_messages, zero_copy_copied=c.zero_copy_copied,
-            waits=c.waits, looking_ns=c.looking_ns, waiting_looking_ns=c.waiting_looking_ns,
-            errors=c.errors,
-            errors_by_errno={
-                i: c.errors_by_errno[i] for i in range(SPT_N_ERRNO) if c.errors_by_errno[i]
-            },
-        )
+        cdef dict counts = c
+        by_errno = enumerate(counts.pop("errors_by_errno"))
+        return StreamStats(**counts, errors_by_errno={i: n for i, n in by_errno if n})
 
     def timeline(self):
         """Return the times of the last heaps that are complete, oldest first.

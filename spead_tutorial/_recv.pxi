@@ -267,6 +267,53 @@ cdef object wrap(HeapStream stream, spt_received_heap *c):
 
 # ---- Streams that receive ----
 
+cdef dict counted(const spt_recv_stats *c):
+    """What all streams count, by its names and in the order of its places in `StreamStats`."""
+    return {
+        # What spead2's count, too.
+        "heaps": c.account.heaps_complete + c.account.heaps_evicted + c.account.heaps_flushed,
+        "incomplete_heaps_evicted": c.account.heaps_evicted,
+        "incomplete_heaps_flushed": c.account.heaps_flushed,
+        "packets": c.account.packets - c.account.fates[1],
+        "batches": c.batches,
+        "max_batch": c.max_batch,
+        "single_packet_heaps": c.account.single_packet_heaps,
+        "search_dist": c.account.searches,
+        "worker_blocked": c.ring_waits,
+        # Packets that came, which is the sum of what became of them; why some are malformed.
+        "packets_received": c.account.packets + c.after_end,
+        **{f"packets_{name}": c.account.fates[i] for i, name in enumerate(FATES)},
+        "packets_after_end": c.after_end,
+        **{f"malformed_{name}": c.account.faults[i] for i, name in enumerate(FAULTS, 1)},
+        # Heaps: "heaps" are those that ended; dropped ones brought the stop.
+        "heaps_begun": c.account.heaps_begun,
+        "heaps_complete": c.account.heaps_complete,
+        "heaps_live": c.account.heaps_live,
+        "heaps_dropped": c.account.heaps_dropped,
+        "heaps_never_begun": c.account.heaps_never_begun,
+        "incomplete_heaps_dropped": c.incomplete_dropped,
+        # Bytes of payload: in their place, and of heaps that something is missing of.
+        "payload_bytes": c.account.placed_bytes,
+        "incomplete_bytes": c.account.incomplete_bytes,
+        # The sockets, all together.
+        "socket_datagrams": c.sockets.datagrams,
+        "socket_bytes": c.sockets.bytes,
+        "socket_messages": c.sockets.messages,
+        "socket_calls": c.sockets.calls,
+        "socket_in_place": c.sockets.in_place,
+        "socket_dropped": c.sockets.dropped,
+        "socket_buffer": c.sockets.buffer_size,
+        # The ring.
+        "ring_dropped": c.ring_dropped,
+        "longest_ring_wait_ns": c.longest_ring_wait_ns,
+    }
+
+
+cdef spt_recv_stats no_stats
+#: Their names.
+COUNTS = list(counted(&no_stats))
+
+
 # no_gc_clear: pool and allocator must outlive the stream.
 @cython.no_gc_clear
 cdef class ReceiveStream:
@@ -420,43 +467,16 @@ cdef class ReceiveStream:
         return port
 
     def _counts(self):
-        """All counts, at one moment, by the names that C has for them."""
+        """All counts, at one moment: those of `COUNTS`, and what warnings tell of."""
         cdef spt_recv_stats c
         self.check_made()
         with nogil:
             spt_recv_stream_stats(self.stream, &c)
         return {
-            "packets": c.account.packets,
-            "fates": [c.account.fates[i] for i in range(SPT_N_FATES)],
-            "faults": [c.account.faults[i] for i in range(SPT_N_FAULTS)],
-            "placed_bytes": c.account.placed_bytes,
-            "heaps_begun": c.account.heaps_begun,
-            "heaps_complete": c.account.heaps_complete,
-            "heaps_evicted": c.account.heaps_evicted,
-            "heaps_flushed": c.account.heaps_flushed,
-            "heaps_dropped": c.account.heaps_dropped,
-            "heaps_live": c.account.heaps_live,
-            "incomplete_bytes": c.account.incomplete_bytes,
-            "heaps_never_begun": c.account.heaps_never_begun,
-            "single_packet_heaps": c.account.single_packet_heaps,
-            "searches": c.account.searches,
-            "datagrams": c.sockets.datagrams,
-            "datagram_bytes": c.sockets.bytes,
-            "messages": c.sockets.messages,
-            "calls": c.sockets.calls,
-            "in_place": c.sockets.in_place,
-            "socket_dropped": c.sockets.dropped,
-            "buffer_size": c.sockets.buffer_size,
-            "after_end": c.after_end,
-            "batches": c.batches,
-            "max_batch": c.max_batch,
-            "incomplete_dropped": c.incomplete_dropped,
+            **counted(&c),
             "incomplete_cnt": c.incomplete_cnt,
             "incomplete_received": c.incomplete_received,
             "incomplete_length": c.incomplete_length,
-            "ring_dropped": c.ring_dropped,
-            "ring_waits": c.ring_waits,
-            "longest_ring_wait_ns": c.longest_ring_wait_ns,
             "sys_errno": c.sys_errno,
         }
 

@@ -491,24 +491,17 @@ cdef class ChunkStream(ReceiveStream):
         """The ring that free chunks come from."""
         return self.free_ring
 
-    def _chunk_counts(self):
-        """What became of heaps and chunks, and what the place function has counted."""
+    def _counts(self):
+        """Those of all streams, those of chunks, and, as ``place``, those of the place function."""
         cdef spt_chunk_stats c
         cdef size_t i
-        self.check_made()
+        cdef dict counts = ReceiveStream._counts(self)
         cdef _Array counted = _Array(self.n_stats, sizeof(uint64_t))
-        cdef uint64_t *place_stats = <uint64_t *>counted.memory
+        cdef uint64_t *place = <uint64_t *>counted.memory
         with nogil:
-            spt_recv_stream_chunk_stats(self.stream, &c, place_stats)
-        return {
-            "place": [place_stats[i] for i in range(self.n_stats)],
-            "too_old_heaps": c.too_old_heaps,
-            "rejected_heaps": c.rejected_heaps,
-            "misplaced_heaps": c.misplaced_heaps,
-            "misplaced": c.misplaced.decode("utf-8", "replace"),
-            "chunks": c.chunks,
-            "chunk_waits": c.chunk_waits,
-            "longest_chunk_wait_ns": c.longest_chunk_wait_ns,
-            "room_waits": c.room_waits,
-            "longest_room_wait_ns": c.longest_room_wait_ns,
-        }
+            spt_recv_stream_chunk_stats(self.stream, &c, place)
+        counts.update(c)
+        counts["heaps"] += c.too_old_heaps + c.rejected_heaps
+        counts["misplaced"] = c.misplaced.decode("utf-8", "replace")
+        counts["place"] = [place[i] for i in range(self.n_stats)]
+        return counts

@@ -177,8 +177,7 @@ cdef class MemoryPool(MemoryAllocator):
         cdef spt_memory_pool_stats c
         self.tell()
         spt_memory_pool_read_stats(self.pool, &c)
-        return MemoryPoolStats(c.gets, c.empty, c.passed_by, c.largest, c.free, c.fewest_free,
-                               c.in_use, c.most_in_use)
+        return MemoryPoolStats(**c)
 
     cdef int tell(self) except -1:
         cdef spt_memory_pool_stats c

@@ -9,12 +9,14 @@ coroutines are in `spead_tutorial.recv.asyncio`.
 
 from spead_tutorial._core import Chunk, HeapBase, IncompleteHeap, RawItem
 from spead_tutorial.recv import stream_stat_indices
-from spead_tutorial.recv._account import Account
-from spead_tutorial.recv._chunks import ChunkRingbuffer, ChunkRingStream
-from spead_tutorial.recv._config import ChunkStreamConfig, RingStreamConfig, StreamConfig
-from spead_tutorial.recv._heap import Heap
-from spead_tutorial.recv._stats import StreamStatConfig, StreamStats
-from spead_tutorial.recv._stream import Stream
+from spead_tutorial.recv._config import (
+    ChunkStreamConfig,
+    RingStreamConfig,
+    StreamConfig,
+    StreamStatConfig,
+)
+from spead_tutorial.recv._stats import Account, StreamStats
+from spead_tutorial.recv._stream import ChunkRingbuffer, ChunkRingStream, Heap, Stream
 
 __all__ = [
     "Account",

@@ -1,19 +1,110 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How streams receive."""
+"""How streams receive, and how their counts are put together."""
 
 from __future__ import annotations
 
 import copy
+import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from spead_tutorial._core import MemoryAllocator, check_place
+from spead_tutorial._core import COUNTS, MemoryAllocator, check_place
 from spead_tutorial._types import MEMCPY_NONTEMPORAL, MEMCPY_STD, Settings, at_least_one, whole
 from spead_tutorial.flavour import BUG_COMPAT_PYSPEAD_0_5_2
-from spead_tutorial.recv._stats import COMMON, StreamStatConfig
+from spead_tutorial.recv import stream_stat_indices
 
-__all__ = ["ChunkStreamConfig", "RingStreamConfig", "StreamConfig"]
+__all__ = [
+    "ACCOUNT",
+    "COMMON",
+    "ChunkStreamConfig",
+    "RingStreamConfig",
+    "StreamConfig",
+    "StreamStatConfig",
+    "stats_named",
+]
+
+
+class StreamStatConfig:
+    """A count: its name, and how two of them are put together.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    mode : StreamStatConfig.Mode
+        ``COUNTER``: two are added; ``MAXIMUM``: the larger one counts.
+    """
+
+    class Mode(enum.Enum):
+        """How two counts become one."""
+
+        #: They are added.
+        COUNTER = 0
+        #: The larger one counts.
+        MAXIMUM = 1
+
+    __slots__ = ("_mode", "_name")
+
+    def __init__(self, name: str, mode: StreamStatConfig.Mode = Mode.COUNTER) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"name must be a str, not {name!r}")
+        if not isinstance(mode, StreamStatConfig.Mode):
+            raise TypeError(f"mode must be a StreamStatConfig.Mode, not {mode!r}")
+        self._name = name
+        self._mode = mode
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._name
+
+    @property
+    def mode(self) -> StreamStatConfig.Mode:
+        """How two of them are put together."""
+        return self._mode
+
+    def combine(self, a: int, b: int) -> int:
+        """Put two counts together.
+
+        Parameters
+        ----------
+        a, b : int
+            The counts.
+
+        Returns
+        -------
+        int
+            Their sum, or the larger one.
+        """
+        return a + b if self.mode is StreamStatConfig.Mode.COUNTER else max(a, b)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StreamStatConfig):
+            return NotImplemented
+        return self.name == other.name and self.mode is other.mode
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.mode))
+
+    def __repr__(self) -> str:
+        return f"StreamStatConfig({self.name!r}, {self.mode})"
+
+
+def stats_named(*names: str) -> tuple[StreamStatConfig, ...]:
+    """Return counts of these names: what is largest or longest is so of two, others are added."""
+    maximum, counter = StreamStatConfig.Mode.MAXIMUM, StreamStatConfig.Mode.COUNTER
+    return tuple(
+        StreamStatConfig(name, maximum if name.startswith(("max_", "longest_")) else counter)
+        for name in names
+    )
+
+
+_N_COMMON = len(stream_stat_indices.__all__)
+#: The counts that every stream has, and spead2's have, too. `stream_stat_indices` has their places.
+COMMON = stats_named(*COUNTS[:_N_COMMON])
+#: What ours have besides, behind all others.
+ACCOUNT = stats_named(*COUNTS[_N_COMMON:])
 
 
 @dataclass(kw_only=True, eq=False)

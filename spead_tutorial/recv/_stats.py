@@ -1,187 +1,56 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What streams that receive count: names and modes, and the counts of a moment."""
+"""What streams have counted: the numbers of a moment, and in words where everything went."""
 
 from __future__ import annotations
 
-import enum
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from spead_tutorial import _core
 from spead_tutorial._types import whole
+from spead_tutorial.ledger import Gap, first_complaint, some, table
+from spead_tutorial.recv._config import StreamStatConfig
 
-__all__ = ["ACCOUNT", "COMMON", "FATES", "StreamStatConfig", "StreamStats", "account_values"]
-
-
-class StreamStatConfig:
-    """A count: its name, and how two of them are put together.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    mode : StreamStatConfig.Mode
-        ``COUNTER``: two are added; ``MAXIMUM``: the larger one counts.
-    """
-
-    class Mode(enum.Enum):
-        """How two counts become one."""
-
-        #: They are added.
-        COUNTER = 0
-        #: The larger one counts.
-        MAXIMUM = 1
-
-    __slots__ = ("_mode", "_name")
-
-    def __init__(self, name: str, mode: StreamStatConfig.Mode = Mode.COUNTER) -> None:
-        if not isinstance(name, str):
-            raise TypeError(f"name must be a str, not {name!r}")
-        if not isinstance(mode, StreamStatConfig.Mode):
-            raise TypeError(f"mode must be a StreamStatConfig.Mode, not {mode!r}")
-        self._name = name
-        self._mode = mode
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self._name
-
-    @property
-    def mode(self) -> StreamStatConfig.Mode:
-        """How two of them are put together."""
-        return self._mode
-
-    def combine(self, a: int, b: int) -> int:
-        """Put two counts together.
-
-        Parameters
-        ----------
-        a, b : int
-            The counts.
-
-        Returns
-        -------
-        int
-            Their sum, or the larger one.
-        """
-        return a + b if self.mode is StreamStatConfig.Mode.COUNTER else max(a, b)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, StreamStatConfig):
-            return NotImplemented
-        return self.name == other.name and self.mode is other.mode
-
-    def __hash__(self) -> int:
-        return hash((self.name, self.mode))
-
-    def __repr__(self) -> str:
-        return f"StreamStatConfig({self.name!r}, {self.mode})"
-
-
-_MAXIMUM = StreamStatConfig.Mode.MAXIMUM
-
-#: The counts that every stream has, and spead2's have, too. `stream_stat_indices` has their places.
-COMMON = (
-    StreamStatConfig("heaps"),
-    StreamStatConfig("incomplete_heaps_evicted"),
-    StreamStatConfig("incomplete_heaps_flushed"),
-    StreamStatConfig("packets"),
-    StreamStatConfig("batches"),
-    StreamStatConfig("max_batch", _MAXIMUM),
-    StreamStatConfig("single_packet_heaps"),
-    StreamStatConfig("search_dist"),
-    StreamStatConfig("worker_blocked"),
-)
+__all__ = ["FATES", "Account", "StreamStats", "losses", "sums"]
 
 #: What becomes of a packet: the core's list, and what was read behind the end of the stream.
 FATES = {**_core.FATES, "after_end": "it came after the end of the stream"}
 
-#: What ours have besides, behind all others.
-ACCOUNT = (
-    # Packets that came, which is the sum of what became of them.
-    StreamStatConfig("packets_received"),
-    *(StreamStatConfig(f"packets_{name}") for name in FATES),
-    # Malformed packets: why.
-    *(StreamStatConfig(f"malformed_{name}") for name in _core.FAULTS),
-    # Heaps: "heaps" are those that ended; dropped ones brought the stop.
-    StreamStatConfig("heaps_begun"),
-    StreamStatConfig("heaps_complete"),
-    StreamStatConfig("heaps_live"),
-    StreamStatConfig("heaps_dropped"),
-    StreamStatConfig("heaps_never_begun"),
-    StreamStatConfig("incomplete_heaps_dropped"),
-    # Bytes of payload: in their place, and of heaps that something is missing of.
-    StreamStatConfig("payload_bytes"),
-    StreamStatConfig("incomplete_bytes"),
-    # The sockets, all together.
-    StreamStatConfig("socket_datagrams"),
-    StreamStatConfig("socket_bytes"),
-    StreamStatConfig("socket_messages"),
-    StreamStatConfig("socket_calls"),
-    StreamStatConfig("socket_in_place"),
-    StreamStatConfig("socket_dropped"),
-    StreamStatConfig("socket_buffer"),
-    # The ring.
-    StreamStatConfig("ring_dropped"),
-    StreamStatConfig("longest_ring_wait_ns", _MAXIMUM),
+_LEAST_RMEM_MAX = 1 << 26
+
+_NOTHING = (
+    "nothing has arrived: look at the sender's address and port, and for firewalls on the way"
+)
+_ON_THE_WAY = (
+    "packets that never reached this socket: look at what the sender counted, and for drops on the"
+    " way (ip -s link, ethtool -S)"
 )
 
+#: Fates that are always said, the others where there are any; and what helps against some.
+_ALWAYS = ("placed", "duplicate", "malformed")
+_WAYS_OUT = {
+    "malformed": (
+        "see whether something else sends to this port, raise max_size, or take one apart with"
+        " spead_tutorial.wire"
+    ),
+    "after_loss": "allow_out_of_order takes them, whatever is missing",
+    "after_end": "without stop_on_stop_item the stream goes on",
+    "inconsistent": "let each sender have heap counts of its own",
+    "too_large": "raise max_heap_size",
+    "unsized": "allow_unsized_heaps takes them",
+    "no_memory": "lower max_heaps, or give the memory allocator more",
+    "no_place": "see what the place function says, or raise max_chunks",
+}
+_HEAPS = {
+    "heaps_live": "still arriving",
+    "heaps_dropped": "that ended the stream",
+    "ring_dropped": "dropped by the full ring",
+    "too_old_heaps": "too old for any chunk",
+    "rejected_heaps": "that the place function gave none",
+}
 
-def common_values(counts: Mapping[str, Any]) -> list[int]:
-    """Return the values of `COMMON`.
-
-    Parameters
-    ----------
-    counts : mapping
-        What the core counts.
-    """
-    finished = counts["heaps_complete"] + counts["heaps_evicted"] + counts["heaps_flushed"]
-    return [
-        finished,
-        counts["heaps_evicted"],
-        counts["heaps_flushed"],
-        counts["packets"] - counts["fates"][1],
-        counts["batches"],
-        counts["max_batch"],
-        counts["single_packet_heaps"],
-        counts["searches"],
-        counts["ring_waits"],
-    ]
-
-
-def account_values(counts: Mapping[str, Any]) -> list[int]:
-    """Return the values of `ACCOUNT`.
-
-    Parameters
-    ----------
-    counts : mapping
-        What the core counts.
-    """
-    return [
-        counts["packets"] + counts["after_end"],
-        *counts["fates"],
-        counts["after_end"],
-        *counts["faults"][1:],
-        counts["heaps_begun"],
-        counts["heaps_complete"],
-        counts["heaps_live"],
-        counts["heaps_dropped"],
-        counts["heaps_never_begun"],
-        counts["incomplete_dropped"],
-        counts["placed_bytes"],
-        counts["incomplete_bytes"],
-        counts["datagrams"],
-        counts["datagram_bytes"],
-        counts["messages"],
-        counts["calls"],
-        counts["in_place"],
-        counts["socket_dropped"],
-        counts["buffer_size"],
-        counts["ring_dropped"],
-        counts["longest_ring_wait_ns"],
-    ]
+_Counts = Mapping[str, int]
 
 
 class StreamStats(Mapping[str, int]):
@@ -331,3 +200,191 @@ class StreamStats(Mapping[str, int]):
     def __repr__(self) -> str:
         counts = ", ".join(f"{name}={count}" for name, count in self.items() if count)
         return f"<StreamStats {counts or 'nothing yet'}>"
+
+
+# ---- In words ----
+
+
+class Account:
+    """Where everything went that came to a stream: a program ends with ``print(Account(stats))``.
+
+    Every packet that was received is in one of its rows. What is missing has a line that says
+    where it was lost, and what can be done.
+
+    Parameters
+    ----------
+    stats : StreamStats
+        The counts of a stream. From before it was stopped, heaps of which packets were still
+        awaited do not count as lost.
+
+    Attributes
+    ----------
+    stats : StreamStats
+        These counts.
+
+    Examples
+    --------
+    >>> import spead_tutorial
+    >>> from spead_tutorial import recv
+    >>> with spead_tutorial.ThreadPool() as pool, recv.Stream(pool) as stream:
+    ...     print(recv.Account(stream.stats).conclusion)
+    nothing has arrived: look at the sender's address and port, and for firewalls on the way
+    """
+
+    def __init__(self, stats: _Counts) -> None:
+        self.stats = stats
+
+    @property
+    def troubles(self) -> list[str]:
+        """What was lost where, and what can be done: a line each; none where all is well."""
+        if self.stats["packets_received"] == 0 and self.stats["socket_dropped"] == 0:
+            return [_NOTHING]
+        wrong = sums(self.stats)
+        found = [*([wrong] if wrong else []), *_lost_here(self.stats), *_unused(self.stats)]
+        missing = _incomplete(self.stats) + self.stats["heaps_never_begun"]
+        if missing and not found:
+            verb = "lacks" if missing == 1 else "lack"
+            found = [f"{some(missing, 'heap')} {verb} {_ON_THE_WAY}"]
+        return found
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything has arrived, as far as can be seen here, and the sums are right."""
+        return not self.troubles
+
+    @property
+    def conclusion(self) -> str:
+        """All in one line: that all is well, or the first of the troubles."""
+        for trouble in self.troubles:
+            return trouble
+        return f"all {self.stats['packets_received']} packets are accounted for, none is missing"
+
+    @property
+    def lines(self) -> list[str]:
+        """A table of packets, heaps and sockets, and what it comes to."""
+        groups = [
+            ("packets", list(_packet_rows(self.stats))),
+            ("heaps", list(_heap_rows(self.stats))),
+            ("sockets", list(_socket_rows(self.stats))),
+        ]
+        return [*table(groups), *(self.troubles or [self.conclusion])]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+def sums(stats: _Counts) -> str | None:
+    """Say where a packet or a heap is nowhere, or twice; None where each is in one place."""
+    received, datagrams = stats["packets_received"], stats["socket_datagrams"]
+    fates = sum(stats[f"packets_{fate}"] for fate in FATES)
+    ended = stats["heaps_complete"] + _incomplete(stats) + stats["heaps_dropped"]
+    where = "in this stream, which is a fault of it: please report it"
+    return first_complaint(
+        Gap(where, came, became, unit=unit)
+        for unit, came, became in (
+            ("packet", received, fates),
+            ("heap", stats["heaps_begun"], ended + stats["heaps_live"]),
+            ("datagram", max(datagrams, received), received),  # there are packets in memory, too
+        )
+    )
+
+
+def losses(stats: _Counts) -> str:
+    """Say in a few words what is missing so far, or that nothing is."""
+    found = [
+        f"{count} {what}"
+        for count, what in (
+            (_incomplete(stats), "heaps incomplete"),
+            (stats["heaps_never_begun"], "never begun"),
+            (stats["socket_dropped"], "dropped by the socket"),
+            (stats["packets_malformed"], "malformed packets"),
+        )
+        if count
+    ]
+    return ", ".join(found) or "nothing missing"
+
+
+def _incomplete(stats: _Counts) -> int:
+    return stats["incomplete_heaps_evicted"] + stats["incomplete_heaps_flushed"]
+
+
+# ---- Rows ----
+
+
+def _packet_rows(stats: _Counts) -> Iterator[tuple[int, str]]:
+    yield stats["packets_received"], "received"
+    others = [fate for fate in FATES if fate not in _ALWAYS and stats[f"packets_{fate}"]]
+    for fate in (*_ALWAYS, *others):
+        about = _about(stats, fate) if fate == "malformed" or fate in others else ""
+        yield stats[f"packets_{fate}"], fate.replace("_", " ") + (f": {about}" if about else "")
+
+
+def _about(stats: _Counts, fate: str) -> str:
+    """Say what a fate means; or how many packets are malformed by what."""
+    if fate != "malformed":
+        return FATES[fate]
+    found = [(stats[f"malformed_{fault}"], text) for fault, text in _core.FAULTS.items()]
+    return ", ".join(f"{count}: {text}" for count, text in found if count)
+
+
+def _heap_rows(stats: _Counts) -> Iterator[tuple[int, str]]:
+    yield stats["heaps_complete"], "complete"
+    arrived = f", of which {some(stats['incomplete_bytes'], 'byte')} arrived"
+    yield _incomplete(stats), f"incomplete{arrived if _incomplete(stats) else ''}"
+    yield stats["heaps_never_begun"], "never begun"
+    yield from ((stats[name], what) for name, what in _HEAPS.items() if stats.get(name))
+
+
+def _socket_rows(stats: _Counts) -> Iterator[tuple[int, str]]:
+    if stats["socket_buffer"]:
+        runs = _runs(stats)
+        buffer = f"a buffer of {stats['socket_buffer'] // 2} bytes"
+        yield (
+            stats["socket_dropped"],
+            f"dropped for want of room in {buffer}{f', in {runs}' if runs else ''}",
+        )
+    if stats["worker_blocked"]:
+        longest = f"the longest for {stats['longest_ring_wait_ns'] / 1e6:.3g} ms"
+        yield stats["worker_blocked"], f"waits until the program took a heap, {longest}"
+
+
+def _runs(stats: _Counts) -> str:
+    """What the kernel drops, where that is more than a packet: receive offload merges them."""
+    if stats["socket_dropped"] == 0 or stats["socket_messages"] >= stats["socket_datagrams"]:
+        return ""
+    each = stats["socket_datagrams"] / stats["socket_messages"]
+    return f"runs of {each:.3g} packets on average"
+
+
+# ---- Troubles ----
+
+
+def _lost_here(stats: _Counts) -> Iterator[str]:
+    """What came as far as this machine."""
+    if stats["socket_dropped"]:
+        yield _dropped_by_socket(stats)
+    if stats["ring_dropped"]:
+        heaps = some(stats["ring_dropped"], "heap")
+        yield f"the full ring dropped {heaps}: take them faster, or give it room for more"
+    if stats["packets_late"] and stats["incomplete_heaps_evicted"]:
+        packets = some(stats["packets_late"], "packet")
+        yield f"{packets} came after their heaps had made room for others: raise max_heaps"
+
+
+def _dropped_by_socket(stats: _Counts) -> str:
+    is_slow = any(stats.get(name) for name in ("worker_blocked", "chunk_waits", "room_waits"))
+    why = "the program took heaps too slowly, and " if is_slow else ""
+    what = f"{stats['socket_dropped']} {_runs(stats) or 'packets'}"
+    more = max(_LEAST_RMEM_MAX, 1 << stats["socket_buffer"].bit_length())
+    return (
+        f"{why}the socket had no room for {what}: send more slowly or receive faster, or ask for a"
+        f" larger buffer, which 'sysctl -w net.core.rmem_max={more}' allows"
+    )
+
+
+def _unused(stats: _Counts) -> Iterator[str]:
+    """What came, and could not be used."""
+    for fate, way_out in _WAYS_OUT.items():
+        if count := stats[f"packets_{fate}"]:
+            what = f"{some(count, 'packet')} {fate.replace('_', ' ')}"
+            yield f"{what} ({_about(stats, fate)}): {way_out}"

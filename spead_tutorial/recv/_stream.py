@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Streams that receive: what is left to say of them in Python."""
+"""Streams that receive heaps, or gather them in chunks: what is left to say of them in Python."""
 
 from __future__ import annotations
 
@@ -7,27 +7,49 @@ import logging
 import os
 import socket as sockets
 import time
-from collections.abc import Iterator
+import weakref
+from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import Any, ClassVar, Self, overload
+from typing import Any, ClassVar, Self, TypeVar, overload
 
-from spead_tutorial._core import HeapBase, HeapStream, ReceiveStream, ThreadPool
+from spead_tutorial._core import (
+    Chunk,
+    ChunkRing,
+    ChunkStream,
+    HeapBase,
+    HeapStream,
+    ReceiveStream,
+    ThreadPool,
+)
 from spead_tutorial._types import Stopped
-from spead_tutorial.recv._config import RingStreamConfig, StreamConfig
-from spead_tutorial.recv._heap import Heap
-from spead_tutorial.recv._stats import (
+from spead_tutorial.recv._config import (
     ACCOUNT,
     COMMON,
+    ChunkStreamConfig,
+    RingStreamConfig,
+    StreamConfig,
     StreamStatConfig,
-    StreamStats,
-    account_values,
-    common_values,
+    stats_named,
 )
+from spead_tutorial.recv._stats import StreamStats
 
-__all__ = ["Readers", "Stream"]
+__all__ = ["ChunkRingStream", "ChunkRingbuffer", "Heap", "Stream"]
 
 _log = logging.getLogger(__name__)
 _SECOND_NS = 1_000_000_000
+_T = TypeVar("_T")
+
+#: What streams of chunks count besides: first what spead2's do, too.
+_OF_CHUNKS = stats_named(
+    "too_old_heaps",
+    "rejected_heaps",
+    "misplaced_heaps",
+    "chunks",
+    "chunk_waits",
+    "longest_chunk_wait_ns",
+    "room_waits",
+    "longest_room_wait_ns",
+)
 
 
 class Readers(ReceiveStream):
@@ -42,8 +64,7 @@ class Readers(ReceiveStream):
     _OF_THIS_KIND: ClassVar[tuple[StreamStatConfig, ...]] = ()
 
     _config: StreamConfig
-    _warned_of: int
-    _warned_of_unsized: int
+    _said: dict[str, int]  # how much of some counts has been spoken of
     _next_look_ns: int
 
     def _configure(self, config: StreamConfig | None) -> None:
@@ -53,9 +74,8 @@ class Readers(ReceiveStream):
             raise TypeError(f"config must be a StreamConfig, not {type(config).__name__}")
         self._config = config.copy()
         self._config._behind = (*self._OF_THIS_KIND, *ACCOUNT)
-        self._warned_of = self._warned_of_unsized = 0
+        self._said = {}
         self._next_look_ns = 0
-        self._told_of_end = False
 
     @property
     def config(self) -> StreamConfig:
@@ -184,9 +204,9 @@ class Readers(ReceiveStream):
         interface_index: int,
         gro: bool,
     ) -> None:
-        before = self._counts()["buffer_size"]
+        before = self._counts()["socket_buffer"]
         self._add_udp(host, port, max_size, buffer_size, interface_address, interface_index, gro)
-        granted = (self._counts()["buffer_size"] - before) // 2
+        granted = (self._counts()["socket_buffer"] - before) // 2
         if 0 < granted < buffer_size:
             _log.warning(
                 "the receive buffer of port %d has %d bytes, not %d: allow more with"
@@ -206,18 +226,20 @@ class Readers(ReceiveStream):
     def stats(self) -> StreamStats:
         """Counts since the stream was made: those of what has been read so far, at one moment."""
         counts = self._counts()
+        n_stats = len(self._config._stats)
         # Those of the user only chunks' place functions count.
-        of_the_user = [0] * (len(self._config._stats) - len(COMMON))
-        return StreamStats(
-            self._config.stats, [*common_values(counts), *of_the_user, *account_values(counts)]
+        of_the_user = counts.get("place", [0] * n_stats)[len(COMMON) : n_stats]
+        common, behind = (
+            [counts[stat.name] for stat in some] for some in (COMMON, self._config._behind)
         )
+        return StreamStats(self._config.stats, [*common, *of_the_user, *behind])
 
     def _ended(self) -> None:
         self._warn_of_all()
-        failed = self._counts()["sys_errno"]
-        if failed and not self._told_of_end:
-            self._told_of_end = True
-            _log.error("a socket failed, which ended the stream: %s", os.strerror(failed))
+        counts = self._counts()
+        if self._unsaid("sys_errno", counts):
+            why = os.strerror(counts["sys_errno"])
+            _log.error("a socket failed, which ended the stream: %s", why)
 
     def _waiting(self) -> None:
         if time.monotonic_ns() >= self._next_look_ns:
@@ -226,15 +248,38 @@ class Readers(ReceiveStream):
 
     def _warn_of_all(self) -> None:
         self._warn()
-        new = self.stats.packets_unsized - self._warned_of_unsized
-        if new > 0:
-            self._warned_of_unsized += new
+        if new := self._unsaid("packets_unsized", self._counts()):
             _log.warning(
                 "packets that do not say how long their heap is, and have to, were dropped: %d", new
             )
 
     def _warn(self) -> None:
         """Say what was dropped, if that has not been spoken of."""
+
+    def _unsaid(self, name: str, counts: Mapping[str, int]) -> int:
+        """Return how much of a count has not been spoken of, which will be now."""
+        new = counts[name] - self._said.get(name, 0)
+        self._said[name] = counts[name]
+        return new
+
+
+# ---- Heaps ----
+
+
+class Heap(HeapBase):
+    """A heap of which all has arrived.
+
+    Streams make them. It is given to `spead_tutorial.ItemGroup.update`, or asked for its items.
+
+    Attributes
+    ----------
+    cnt : int
+        Its heap count.
+    flavour : Flavour
+        Its flavour; ``bug_compat`` is the stream's.
+    """
+
+    __slots__ = ()
 
 
 class Stream(Readers, HeapStream):
@@ -333,12 +378,184 @@ class Stream(Readers, HeapStream):
     def _warn(self) -> None:
         """Say which heaps were dropped, if there are any that have not been spoken of."""
         counts = self._counts()
-        new = counts["incomplete_dropped"] - self._warned_of
-        if new == 0:
-            return
-        self._warned_of += new
-        _log.warning(
-            "%d incomplete heap%s dropped; of the last one, heap %d, %d of %s bytes arrived",
-            new, " was" if new == 1 else "s were", counts["incomplete_cnt"],
-            counts["incomplete_received"], counts["incomplete_length"] or "an unknown number of",
-        )  # fmt: skip
+        if new := self._unsaid("incomplete_heaps_dropped", counts):
+            _log.warning(
+                "%d incomplete heap%s dropped; of the last one, heap %d, %d of %s bytes arrived",
+                new, " was" if new == 1 else "s were",
+                counts["incomplete_cnt"], counts["incomplete_received"],
+                counts["incomplete_length"] or "an unknown number of",
+            )  # fmt: skip
+
+
+# ---- Chunks ----
+
+
+class ChunkRingbuffer(ChunkRing):
+    """A queue of chunks between a stream and a program.
+
+    It is its own iterator, which ends once the ring has been stopped and is empty.
+
+    Parameters
+    ----------
+    maxsize : int
+        How many chunks it has room for, at least 1.
+
+    Raises
+    ------
+    ValueError
+        For a ring without room.
+    """
+
+    def __init__(self, maxsize: int) -> None:
+        self._streams: list[weakref.ref[ChunkRingStream]] = []  # that put chunks in
+
+    def get(self) -> Chunk:
+        """Wait for the next chunk.
+
+        Other Python threads run meanwhile, and it can be interrupted (Ctrl-C).
+
+        Returns
+        -------
+        Chunk
+            The one that has been in the ring for longest.
+
+        Raises
+        ------
+        Stopped
+            Where the ring has been stopped, and is empty.
+        """
+        return self._get()
+
+    def put(self, chunk: Chunk) -> None:
+        """Put a chunk in, and wait for room.
+
+        Other Python threads run meanwhile, and it can be interrupted (Ctrl-C).
+
+        Parameters
+        ----------
+        chunk : Chunk
+            With data and present.
+
+        Raises
+        ------
+        Stopped
+            Where the ring has been stopped.
+        ValueError
+            For a chunk without data or present, or one that is in a ring.
+        """
+        self._put(chunk)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return self
+
+    def __next__(self) -> Chunk:
+        try:
+            return self._get()
+        except Stopped:
+            raise StopIteration from None
+
+    def _ended(self) -> None:
+        for stream in self._alive():
+            stream._ended()
+
+    def _waiting(self) -> None:
+        for stream in self._alive():
+            stream._waiting()
+
+    def _alive(self) -> list[ChunkRingStream]:
+        found = [reference() for reference in tuple(self._streams)]  # others may add to it now
+        return [stream for stream in found if stream is not None]
+
+
+def _given(name: str, value: object, kind: type[_T]) -> _T:
+    """Return an argument that there has to be: only the one before it has a default."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be a {kind.__name__}, not {type(value).__name__}")
+    return value
+
+
+class ChunkRingStream(Readers, ChunkStream):
+    """Receives heaps, and gathers them in chunks.
+
+    A place function says for each heap which chunk it belongs to, and where in it; the payload is
+    written there straight away. Chunks come from one ring and go, filled, to another, in the order
+    of their ids; while there is none, or no room, the stream waits. At the end of a ``with`` block
+    it is stopped.
+
+    Where the stream ends by itself, the ring of filled chunks stops, as soon as no other stream
+    puts any in. `stop` stops both rings; chunks that were begun can be got afterwards, too.
+
+    Parameters
+    ----------
+    thread_pool : ThreadPool
+        Whose threads do it; kept alive.
+    config : StreamConfig
+        How packets become heaps; copied. Heaps have to say how long they are, and its allocator is
+        not used. By default ``StreamConfig()``.
+    chunk_stream_config : ChunkStreamConfig
+        How heaps are gathered; copied.
+    data_ringbuffer : ChunkRingbuffer
+        Where filled chunks go.
+    free_ringbuffer : ChunkRingbuffer
+        Where free chunks come from; see `add_free_chunk`.
+
+    Raises
+    ------
+    TypeError
+        For arguments that are something else.
+    ValueError
+        Without a place function.
+
+    Notes
+    -----
+    In its `stats` there are, behind the counts of all streams and your own: ``too_old_heaps``,
+    whose chunk had left; ``rejected_heaps``, which the place function refused, or for which it
+    named no place that there is: the latter are ``misplaced_heaps``, too; ``chunks`` that were
+    filled; ``chunk_waits`` for a free chunk and ``room_waits`` for room for a filled one, with
+    ``longest_chunk_wait_ns`` and ``longest_room_wait_ns``. ``heaps`` includes all of these heaps.
+    """
+
+    _OF_THIS_KIND = _OF_CHUNKS
+
+    def __init__(
+        self,
+        thread_pool: ThreadPool,
+        config: StreamConfig | None = None,
+        chunk_stream_config: ChunkStreamConfig | None = None,
+        data_ringbuffer: ChunkRingbuffer | None = None,
+        free_ringbuffer: ChunkRingbuffer | None = None,
+    ) -> None:
+        self._configure(config)
+        chunk_config = _given("chunk_stream_config", chunk_stream_config, ChunkStreamConfig)
+        data_ring = _given("data_ringbuffer", data_ringbuffer, ChunkRingbuffer)
+        free_ring = _given("free_ringbuffer", free_ringbuffer, ChunkRingbuffer)
+        if chunk_config.place is None:
+            raise ValueError("place is not set: a stream of chunks has to know where heaps belong")
+        self._chunk_config = chunk_config.copy()
+        # The place function counts where spead2's do: behind the common ones and before ours.
+        maximum = StreamStatConfig.Mode.MAXIMUM
+        modes = [stat.mode is maximum for stat in (*self._config._stats, *_OF_CHUNKS[:2])]
+        self._open(thread_pool, self._config, self._chunk_config, data_ring, free_ring, modes)
+        data_ring._streams.append(weakref.ref(self))
+
+    @property
+    def chunk_stream_config(self) -> ChunkStreamConfig:
+        """How heaps are gathered: a copy."""
+        return self._chunk_config.copy()
+
+    def stop(self) -> None:
+        """Receive no more, and stop both rings. May be repeated.
+
+        Ports are free afterwards. What has been filled, or begun, can still be got.
+        """
+        super().stop()
+        self._warn()
+
+    def _warn(self) -> None:
+        counts = self._counts()
+        if new := self._unsaid("misplaced_heaps", counts):
+            _log.warning(
+                "%d heap%s dropped that the place function had a place for where there is none; the"
+                " last one: %s",
+                new, " was" if new == 1 else "s were", counts["misplaced"],
+            )  # fmt: skip

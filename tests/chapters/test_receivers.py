@@ -23,7 +23,7 @@ from spead_tutorial.lab import Lab
 from spead_tutorial.measure.delivery import deliver
 from spead_tutorial.measure.programs import Done, ProgramOptions, built, program
 from spead_tutorial.recv import Stream, StreamStats
-from spead_tutorial.recv._stats import ACCOUNT, COMMON
+from spead_tutorial.recv._config import ACCOUNT, COMMON
 from support.programs import PATIENCE_S, PEERS, cases, each_language, ended, refusal
 from support.receivers import (
     CHAPTER_3,

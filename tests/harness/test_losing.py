@@ -6,7 +6,7 @@ import pytest
 from bench import losing, receivers, sweeps
 from spead_tutorial.measure.case import Case, Step
 from spead_tutorial.measure.records import Sample
-from spead_tutorial.recv._stats import ACCOUNT
+from spead_tutorial.recv._config import ACCOUNT
 
 #: So few bytes that the socket has room for all of them, unless it is to have less.
 HEAPS, HEAP_SIZE, PACKETS_OF_HEAP = 30, 1 << 16, 8

@@ -9,7 +9,7 @@ import pytest
 import spead_tutorial as st
 from spead_tutorial import recv
 from spead_tutorial.recv import Account, StreamStats
-from spead_tutorial.recv._stats import ACCOUNT
+from spead_tutorial.recv._config import ACCOUNT
 
 #: Counts of packets, each of which became one of these.
 FATES = [name for name in (stat.name for stat in ACCOUNT) if name.startswith("packets_")][1:]

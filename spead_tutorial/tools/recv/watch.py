@@ -13,7 +13,7 @@ import click
 
 from spead_tutorial import Empty, Stopped
 from spead_tutorial.recv import HeapBase, Stream
-from spead_tutorial.recv._account import losses
+from spead_tutorial.recv._stats import losses
 from spead_tutorial.tools.recv.items import Items
 
 __all__ = ["Pace", "Screen", "Watch", "pace_line"]
